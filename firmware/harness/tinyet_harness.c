@@ -1,0 +1,495 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The harness's protocol, over any stream of bytes. The other side is tinyet/toolchain/protocol.py.
+ *
+ * A frame is END body END, where in the body each END byte is sent as ESCAPE ESCAPED_END and each ESCAPE byte as
+ * ESCAPE ESCAPED_ESCAPE, so that an END on the line is always the edge of a frame and whoever has lost the thread
+ * finds it there. The body, numbers little-endian:
+ *
+ *   command  1 byte
+ *   tag      1 byte, chosen by the host, repeated in the reply
+ *   length   4 bytes, of the payload
+ *   payload
+ *   crc      4 bytes, CRC-32 (IEEE 802.3, as zlib) of all bytes before it
+ *
+ * The host asks, the board answers once, with the same command or with ERROR; or with FAULT, and then never again.
+ *
+ *   INFO   -> u32 protocol, abi, arena bytes, layers, counter kind, counter hz, bytes of stack, then the three readings
+ *             below, counter_irq_instructions; u32 number of inputs, (u32 offset, bytes) each; outputs likewise;
+ *             u8 length and name; 64 digits of hash
+ *   RUN    u32 last layer to run, or NO_LAYER; u32 1 to hold the counter's interrupt back, else 0; the inputs' bytes
+ *          one after the other
+ *          -> i32 status, u32 stack bytes, u32 layers counted, u64 count of the whole run, u64 count of each layer;
+ *             the outputs' bytes, if the status is TINYET_OK
+ *   READ   u32 offset, u32 bytes -> bytes of the arena
+ *   ERROR  -> u32 reason, u32 detail
+ *   FAULT  -> u32 words, see tinyet_fault.c
+ *
+ * The counter's interrupt leaves its frame on the stack, wherever the model was: the stack bytes are the model's own only
+ * when it is held back, and then the counts are good only up to the counter's first wrap.
+ *
+ * A count is ticks in bits 0 ... 47 and, above, how often the counter's interrupt ran meanwhile. What the measurement
+ * itself costs is in the count: it is measured when the harness starts, by running models that do nothing.
+ * INFO's three readings are the count of a run without layers, of a run with EMPTY_LAYERS layers, and of one layer.
+ */
+#include "tinyet_harness.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <string.h>
+
+#include "tinyet_platform.h"
+
+#if !defined(TINYET_TRACE) || !TINYET_TRACE
+#error "build the harness and its model with -DTINYET_TRACE=1"
+#endif
+
+#define PROTOCOL 1u
+#define END 0xC0u
+#define ESCAPE 0xDBu
+#define ESCAPED_END 0xDCu
+#define ESCAPED_ESCAPE 0xDDu
+#define HASH_DIGITS 64u
+#define EMPTY_LAYERS 8u
+#define STACK_PATTERN 0xA55A3CC3u
+
+enum { INFO = 1, RUN = 2, READ = 3, ERROR = 0x7E, FAULT = 0x7F };
+
+enum {
+  BAD_FRAME = 1,       /* detail 0: cut short, or the CRC differs */
+  UNKNOWN_COMMAND = 2, /* detail: the command */
+  BAD_LENGTH = 3,      /* detail: the length of payload that this command takes */
+  OUT_OF_ARENA = 4,    /* detail: bytes of the arena */
+  NO_TRACE_MEMORY = 5, /* detail: the number of counts that the free RAM has room for */
+};
+
+typedef struct {
+  uint8_t command;
+  uint8_t tag;
+  uint32_t length;
+} header;
+
+/* The request that is being answered, and the run that is being measured. */
+static uint8_t request_tag;
+static volatile uint32_t current_layer = TINYET_NO_LAYER;
+static uint32_t stop_layer = TINYET_NO_LAYER;
+static uint32_t layers_counted;
+static uint64_t layer_began;
+static uint64_t *layer_counts; /* in the free RAM */
+static uint32_t layer_capacity;
+
+/* ---- frames ---- */
+
+static struct {
+  uint32_t crc;
+  uint32_t used;
+  uint8_t bytes[128]; /* a system call a byte would be slow on a host */
+} out;
+
+static struct {
+  uint32_t crc;
+  bool at_end; /* the last byte was END */
+  bool over;   /* the stream has ended */
+} in;
+
+static uint32_t crc_update(uint32_t crc, uint8_t byte) {
+  static const uint32_t table[16] = {
+      0x00000000u, 0x1DB71064u, 0x3B6E20C8u, 0x26D930ACu, 0x76DC4190u, 0x6B6B51F4u, 0x4DB26158u, 0x5005713Cu,
+      0xEDB88320u, 0xF00F9344u, 0xD6D6A3E8u, 0xCB61B38Cu, 0x9B64C2B0u, 0x86D3D2D4u, 0xA00AE278u, 0xBDBDF21Cu,
+  };
+  crc ^= byte;
+  crc = (crc >> 4) ^ table[crc & 15u];
+  return (crc >> 4) ^ table[crc & 15u];
+}
+
+static void put_raw(uint32_t byte) {
+  if (out.used == sizeof out.bytes) {
+    tinyet_platform_write(out.bytes, out.used);
+    out.used = 0u;
+  }
+  out.bytes[out.used] = (uint8_t)byte;
+  out.used++;
+}
+
+static void put_bytes(const void *bytes, uint32_t n) {
+  const uint8_t *from = (const uint8_t *)bytes;
+  for (uint32_t i = 0u; i < n; i++) {
+    const uint8_t byte = from[i];
+    out.crc = crc_update(out.crc, byte);
+    if (byte == END || byte == ESCAPE) {
+      put_raw(ESCAPE);
+      put_raw(byte == END ? ESCAPED_END : ESCAPED_ESCAPE);
+    } else {
+      put_raw(byte);
+    }
+  }
+}
+
+static void put_u8(uint32_t value) {
+  const uint8_t byte = (uint8_t)value;
+  put_bytes(&byte, 1u);
+}
+
+static void put_u32(uint32_t value) {
+  for (uint32_t shift = 0u; shift < 32u; shift += 8u) {
+    put_u8(value >> shift);
+  }
+}
+
+static void put_u64(uint64_t value) {
+  put_u32((uint32_t)value);
+  put_u32((uint32_t)(value >> 32));
+}
+
+static void begin_reply(uint32_t command, uint32_t length) {
+  out.used = 0u;
+  out.crc = 0xFFFFFFFFu;
+  put_raw(END);
+  put_u8(command);
+  put_u8(request_tag);
+  put_u32(length);
+}
+
+static void end_reply(void) {
+  put_u32(~out.crc);
+  put_raw(END);
+  tinyet_platform_write(out.bytes, out.used);
+  out.used = 0u;
+}
+
+static void reply_error(uint32_t reason, uint32_t detail) {
+  begin_reply(ERROR, 8u);
+  put_u32(reason);
+  put_u32(detail);
+  end_reply();
+}
+
+static uint32_t raw_byte(void) {
+  uint8_t byte = END;
+  if (tinyet_platform_read(&byte, 1u) != 1u) {
+    in.over = true;
+  }
+  return byte;
+}
+
+/* Reads n bytes of a frame's body; a NULL destination drops them. False: the frame ended or is damaged. */
+static bool get_bytes(uint8_t *to, uint32_t n) {
+  for (uint32_t i = 0u; i < n; i++) {
+    uint32_t byte = raw_byte();
+    if (byte == ESCAPE) {
+      byte = raw_byte();
+      if (byte == ESCAPED_END) {
+        byte = END;
+      } else if (byte == ESCAPED_ESCAPE) {
+        byte = ESCAPE;
+      } else {
+        in.at_end = byte == END;
+        return false;
+      }
+    } else if (byte == END) {
+      in.at_end = true;
+      return false;
+    }
+    in.crc = crc_update(in.crc, (uint8_t)byte);
+    if (to != NULL) {
+      to[i] = (uint8_t)byte;
+    }
+  }
+  return true;
+}
+
+static uint32_t decode_u32(const uint8_t bytes[4]) {
+  return (uint32_t)bytes[0] | (uint32_t)bytes[1] << 8 | (uint32_t)bytes[2] << 16 | (uint32_t)bytes[3] << 24;
+}
+
+static bool get_u32(uint32_t *value) {
+  uint8_t bytes[4];
+  if (!get_bytes(bytes, 4u)) {
+    return false;
+  }
+  *value = decode_u32(bytes);
+  return true;
+}
+
+static void skip_to_end(void) {
+  while (!in.at_end) {
+    in.at_end = raw_byte() == END;
+  }
+}
+
+/* Checks the CRC and that the frame ends behind it. */
+static bool get_end(void) {
+  const uint32_t crc = ~in.crc;
+  uint32_t sent;
+  if (!get_u32(&sent) || sent != crc) {
+    return false;
+  }
+  in.at_end = raw_byte() == END;
+  return in.at_end && !in.over;
+}
+
+/* Waits for a frame and reads its header. An END right after an END is the gap between two frames, not a frame. */
+static bool get_header(header *request) {
+  uint8_t bytes[6];
+  do {
+    in.at_end = false;
+    in.crc = 0xFFFFFFFFu;
+  } while (!get_bytes(bytes, 1u) && in.at_end && !in.over);
+  request->command = 0u;
+  request->tag = 0u;
+  if (in.at_end || in.over || !get_bytes(bytes + 1, 5u)) {
+    return false;
+  }
+  request->command = bytes[0];
+  request->tag = bytes[1];
+  request->length = decode_u32(bytes + 2);
+  return true;
+}
+
+/* ---- counting ---- */
+
+static uint64_t count_since(uint64_t began, uint64_t ended) {
+  const uint32_t bits = tinyet_platform.counter_irq_bits;
+  const uint64_t interrupts = bits == 0u ? 0u : (ended >> bits) - (began >> bits);
+  return ((ended - began) & 0xFFFFFFFFFFFFu) | interrupts << 48;
+}
+
+void tinyet_trace_begin(uint32_t layer) {
+  current_layer = layer;
+  layer_began = tinyet_platform_counter();
+}
+
+int tinyet_trace_end(uint32_t layer) {
+  const uint64_t ended = tinyet_platform_counter();
+  layer_counts[layers_counted] = count_since(layer_began, ended);
+  layers_counted += layers_counted + 1u < layer_capacity ? 1u : 0u;
+  current_layer = TINYET_NO_LAYER;
+  return layer == stop_layer;
+}
+
+static tinyet_status run_nothing(void) {
+  return TINYET_OK;
+}
+
+static tinyet_status run_empty_layers(void) {
+  TINYET_LAYER_BEGIN(0u);
+  TINYET_LAYER_END(0u);
+  TINYET_LAYER_BEGIN(1u);
+  TINYET_LAYER_END(1u);
+  TINYET_LAYER_BEGIN(2u);
+  TINYET_LAYER_END(2u);
+  TINYET_LAYER_BEGIN(3u);
+  TINYET_LAYER_END(3u);
+  TINYET_LAYER_BEGIN(4u);
+  TINYET_LAYER_END(4u);
+  TINYET_LAYER_BEGIN(5u);
+  TINYET_LAYER_END(5u);
+  TINYET_LAYER_BEGIN(6u);
+  TINYET_LAYER_END(6u);
+  TINYET_LAYER_BEGIN(7u);
+  TINYET_LAYER_END(7u);
+  return TINYET_OK;
+}
+
+typedef struct {
+  tinyet_status status;
+  uint32_t stack_bytes;
+  uint64_t count;
+} measurement;
+
+/* Calls run with the whole stack below this function's frame painted, and looks afterwards how far down the paint is
+ * gone. The frame does not move in between: it has no array, and the arguments go in registers. */
+__attribute__((noinline)) static measurement measure(tinyet_status (*run)(void), uint32_t stop, bool uninterrupted) {
+  measurement result = {TINYET_OK, 0u, 0u};
+  volatile uint32_t *limit = (volatile uint32_t *)(uintptr_t)tinyet_platform.stack_limit;
+#if defined(__arm__)
+  volatile uint32_t *top;
+  __asm volatile("mov %0, sp" : "=r"(top));
+  for (volatile uint32_t *word = limit; word < top; word++) {
+    *word = STACK_PATTERN;
+  }
+  if (uninterrupted) {
+    __asm volatile("cpsid i" ::: "memory");
+  }
+#else
+  (void)uninterrupted;
+#endif
+  layers_counted = 0u;
+  stop_layer = stop;
+  tinyet_platform_counter_restart();
+  const uint64_t began = tinyet_platform_counter();
+  result.status = run();
+  const uint64_t ended = tinyet_platform_counter();
+  current_layer = TINYET_NO_LAYER;
+  result.count = count_since(began, ended);
+#if defined(__arm__)
+  __asm volatile("cpsie i" ::: "memory");
+  while (limit < top && *limit == STACK_PATTERN) {
+    limit++;
+  }
+  result.stack_bytes = (uint32_t)((uintptr_t)top - (uintptr_t)limit);
+#else
+  (void)limit;
+#endif
+  return result;
+}
+
+/* ---- commands ---- */
+
+static uint32_t sum_bytes(const tinyet_io *io, uint32_t n) {
+  uint32_t bytes = 0u;
+  for (uint32_t i = 0u; i < n; i++) {
+    bytes += io[i].bytes;
+  }
+  return bytes;
+}
+
+static void put_io(const tinyet_io *io, uint32_t n) {
+  put_u32(n);
+  for (uint32_t i = 0u; i < n; i++) {
+    put_u32(io[i].offset);
+    put_u32(io[i].bytes);
+  }
+}
+
+static void serve_info(const header *request) {
+  const tinyet_model *model = &tinyet_harness_model;
+  const uint32_t name_bytes = (uint32_t)strlen(model->name) & 0xFFu;
+  if (!get_bytes(NULL, request->length) || !get_end()) {
+    reply_error(BAD_FRAME, 0u);
+    return;
+  }
+  if (layer_capacity <= model->num_layers || layer_capacity <= EMPTY_LAYERS) {
+    reply_error(NO_TRACE_MEMORY, layer_capacity);
+    return;
+  }
+  const uint64_t nothing = measure(run_nothing, TINYET_NO_LAYER, false).count;
+  const uint64_t empty_layers = measure(run_empty_layers, TINYET_NO_LAYER, false).count;
+  /* Not the first layer: on a core with caches it would pay for bringing the code in. */
+  const uint64_t empty_layer = layer_counts[EMPTY_LAYERS - 1u];
+  begin_reply(INFO, 7u * 4u + 3u * 8u + 4u + 2u * 4u + 8u * (model->num_inputs + model->num_outputs) + 1u + name_bytes +
+                        HASH_DIGITS);
+  put_u32(PROTOCOL);
+  put_u32(model->abi);
+  put_u32(model->arena_bytes);
+  put_u32(model->num_layers);
+  put_u32(tinyet_platform.counter_kind);
+  put_u32(tinyet_platform.counter_hz);
+  put_u32((uint32_t)(tinyet_platform.stack_top - tinyet_platform.stack_limit));
+  put_u64(nothing);
+  put_u64(empty_layers);
+  put_u64(empty_layer);
+  put_u32(tinyet_platform.counter_irq_instructions);
+  put_io(model->inputs, model->num_inputs);
+  put_io(model->outputs, model->num_outputs);
+  put_u8(name_bytes);
+  put_bytes(model->name, name_bytes);
+  put_bytes(model->hash, HASH_DIGITS);
+  end_reply();
+}
+
+static void serve_run(const header *request) {
+  const tinyet_model *model = &tinyet_harness_model;
+  const uint32_t wanted = 2u * 4u + sum_bytes(model->inputs, model->num_inputs);
+  uint32_t stop;
+  uint32_t uninterrupted;
+  if (request->length != wanted) {
+    reply_error(get_bytes(NULL, request->length) && get_end() ? BAD_LENGTH : BAD_FRAME, wanted);
+    return;
+  }
+  /* Straight into the arena: there is no room for the inputs twice. */
+  bool whole = get_u32(&stop) && get_u32(&uninterrupted);
+  for (uint32_t i = 0u; whole && i < model->num_inputs; i++) {
+    whole = get_bytes(model->arena + model->inputs[i].offset, model->inputs[i].bytes);
+  }
+  if (!whole || !get_end()) {
+    reply_error(BAD_FRAME, 0u);
+    return;
+  }
+  if (layer_capacity <= model->num_layers) {
+    reply_error(NO_TRACE_MEMORY, layer_capacity);
+    return;
+  }
+  const measurement result = measure(model->run, stop, uninterrupted != 0u);
+  const uint32_t num_outputs = result.status == TINYET_OK ? model->num_outputs : 0u;
+  begin_reply(RUN, 4u + 4u + 4u + 8u + 8u * layers_counted + sum_bytes(model->outputs, num_outputs));
+  put_u32((uint32_t)result.status);
+  put_u32(result.stack_bytes);
+  put_u32(layers_counted);
+  put_u64(result.count);
+  for (uint32_t i = 0u; i < layers_counted; i++) {
+    put_u64(layer_counts[i]);
+  }
+  for (uint32_t i = 0u; i < num_outputs; i++) {
+    put_bytes(model->arena + model->outputs[i].offset, model->outputs[i].bytes);
+  }
+  end_reply();
+}
+
+static void serve_read(const header *request) {
+  const tinyet_model *model = &tinyet_harness_model;
+  uint32_t offset;
+  uint32_t bytes;
+  if (request->length != 8u) {
+    reply_error(get_bytes(NULL, request->length) && get_end() ? BAD_LENGTH : BAD_FRAME, 8u);
+    return;
+  }
+  if (!get_u32(&offset) || !get_u32(&bytes) || !get_end()) {
+    reply_error(BAD_FRAME, 0u);
+    return;
+  }
+  if (offset > model->arena_bytes || bytes > model->arena_bytes - offset) {
+    reply_error(OUT_OF_ARENA, model->arena_bytes);
+    return;
+  }
+  begin_reply(READ, bytes);
+  put_bytes(model->arena + offset, bytes);
+  end_reply();
+}
+
+/* The counts of layers go to the end of the free RAM, one entry more than there are layers: tinyet_trace_end then
+ * needs no branch for a model that has more layers than its description says. */
+static void place_layer_counts(void) {
+  const uint32_t num_layers = tinyet_harness_model.num_layers;
+  const size_t available = (size_t)(tinyet_platform.free_end - tinyet_platform.free_begin) / 8u;
+  const uint32_t wanted = (num_layers < EMPTY_LAYERS ? EMPTY_LAYERS : num_layers) + 1u;
+  const uintptr_t end = (uintptr_t)tinyet_platform.free_end & ~(uintptr_t)7u;
+  layer_capacity = available < wanted ? (uint32_t)available : wanted;
+  layer_counts = (uint64_t *)(end - 8u * (uintptr_t)layer_capacity);
+}
+
+void tinyet_harness_serve(void) {
+  place_layer_counts();
+  while (!in.over) {
+    header request;
+    const bool whole = get_header(&request);
+    request_tag = request.tag;
+    if (in.over) {
+      break;
+    }
+    if (!whole) {
+      reply_error(BAD_FRAME, 0u);
+    } else if (request.command == INFO) {
+      serve_info(&request);
+    } else if (request.command == RUN) {
+      serve_run(&request);
+    } else if (request.command == READ) {
+      serve_read(&request);
+    } else {
+      reply_error(get_bytes(NULL, request.length) && get_end() ? UNKNOWN_COMMAND : BAD_FRAME, request.command);
+    }
+    skip_to_end();
+  }
+}
+
+uint32_t tinyet_harness_layer(void) {
+  return current_layer;
+}
+
+void tinyet_harness_send_fault(const uint32_t *words, uint32_t num_words) {
+  begin_reply(FAULT, 4u * num_words);
+  for (uint32_t i = 0u; i < num_words; i++) {
+    put_u32(words[i]);
+  }
+  end_reply();
+}

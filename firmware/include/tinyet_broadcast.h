@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Two operands that broadcast against each other as in numpy. Dimensions which neither operand repeats differently are
+ * merged ahead of time, so that most models walk one or two loops; tinyet/ops/broadcast.py fills the struct. */
+#ifndef TINYET_BROADCAST_H
+#define TINYET_BROADCAST_H
+
+#include "tinyet_common.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define TINYET_BROADCAST_LOOPS 5
+
+typedef struct {
+  int32_t row;            /* elements of the innermost dimension */
+  int32_t a_step, b_step; /* in it: 1, or 0 where one element serves the whole row */
+  int32_t loops;          /* dimensions outside it */
+  int32_t size[TINYET_BROADCAST_LOOPS]; /* their sizes, innermost first */
+  /* What to add to an operand's pointer, which stands behind the row just done, when dimension k steps. */
+  int32_t a_jump[TINYET_BROADCAST_LOOPS], b_jump[TINYET_BROADCAST_LOOPS];
+} tinyet_broadcast;
+
+/* Steps the outer dimensions; gives the one that moved on, or -1 after the last row. */
+static inline int32_t tinyet_broadcast_next(const tinyet_broadcast *shape, int32_t *index) {
+  for (int32_t k = 0; k < shape->loops; k++) {
+    if (++index[k] < shape->size[k]) {
+      return k;
+    }
+    index[k] = 0;
+  }
+  return -1;
+}
+
+/* output[i] = RESULT for every element, where RESULT is an expression of the operands' elements x and y. VALUE is the
+ * type they are read as. Element i is read before it is written and not again, so the output may be an operand of its
+ * own size. What RESULT reads besides x and y should be local variables: a store through int8_t * may change anything else. */
+#define TINYET_BROADCAST(ELEMENT, VALUE, shape, a, b, output, RESULT)  \
+  do {                                                                 \
+    const ELEMENT *a_ = (a), *b_ = (b);                                \
+    ELEMENT *out_ = (output);                                          \
+    const ptrdiff_t a_step_ = (shape)->a_step, b_step_ = (shape)->b_step; \
+    int32_t index_[TINYET_BROADCAST_LOOPS] = {0};                      \
+    for (;;) {                                                         \
+      const ELEMENT *const end_ = out_ + (shape)->row;                 \
+      if (a_step_ == 1 && b_step_ == 1) {                              \
+        while (out_ != end_) {                                         \
+          const VALUE x = *a_++, y = *b_++;                            \
+          *out_++ = (ELEMENT)(RESULT);                                 \
+        }                                                              \
+      } else {                                                         \
+        while (out_ != end_) {                                         \
+          const VALUE x = *a_, y = *b_;                                \
+          *out_++ = (ELEMENT)(RESULT);                                 \
+          a_ += a_step_;                                               \
+          b_ += b_step_;                                               \
+        }                                                              \
+      }                                                                \
+      const int32_t moved_ = tinyet_broadcast_next((shape), index_);   \
+      if (moved_ < 0) {                                                \
+        break;                                                         \
+      }                                                                \
+      a_ += (shape)->a_jump[moved_];                                   \
+      b_ += (shape)->b_jump[moved_];                                   \
+    }                                                                  \
+  } while (0)
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

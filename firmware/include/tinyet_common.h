@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What every kernel and every generated model shares: status codes, the trace hooks and the one rounding rule.
+ * The Python twin of the arithmetic is tinyet/numerics.py; both must give the same bits. */
+#ifndef TINYET_COMMON_H
+#define TINYET_COMMON_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* Changes when generated code and runtime must change together; generated code checks it when it is compiled. */
+#define TINYET_ABI_VERSION 1
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* 0 is success, positive values are not errors, negative values are. */
+typedef int32_t tinyet_status;
+enum {
+  TINYET_OK = 0,
+  TINYET_STOPPED = 1,        /* the trace hook asked to stop after a layer */
+  TINYET_DELEGATE_ERROR = -1 /* a delegate's own code failed */
+};
+
+/* Generated code brackets each call with these. They cost nothing unless TINYET_TRACE is 1; then the harness counts,
+ * remembers which layer runs (for its fault report) and may stop the run after a layer to read a tensor. */
+#if defined(TINYET_TRACE) && TINYET_TRACE
+void tinyet_trace_begin(uint32_t layer);
+int tinyet_trace_end(uint32_t layer); /* non-zero: stop here */
+#define TINYET_LAYER_BEGIN(layer) tinyet_trace_begin(layer)
+#define TINYET_LAYER_END(layer)        \
+  do {                                 \
+    if (tinyet_trace_end(layer) != 0) { \
+      return TINYET_STOPPED;           \
+    }                                  \
+  } while (0)
+#else
+#define TINYET_LAYER_BEGIN(layer) ((void)0)
+#define TINYET_LAYER_END(layer) ((void)0)
+#endif
+
+#if defined(__cplusplus)
+#define TINYET_RESTRICT __restrict
+#else
+#define TINYET_RESTRICT restrict
+#endif
+
+#define TINYET_INFINITY (__builtin_inff())
+#define TINYET_NAN (__builtin_nanf(""))
+#define TINYET_ALIGNED(bytes) __attribute__((aligned(bytes)))
+
+/* Most negative result of a left shift is well defined on unsigned numbers only. */
+static inline int32_t tinyet_shift_left(int32_t x, int32_t bits) { return (int32_t)((uint32_t)x << (uint32_t)bits); }
+
+/* a * b / 2^31, rounded to nearest with ties upward, saturating the single case INT32_MIN * INT32_MIN. gemmlowp writes
+ * this as a division that truncates after adding a nudge of the product's sign; that is the same number. */
+static inline int32_t tinyet_high_mul(int32_t a, int32_t b) {
+  if (a == INT32_MIN && b == INT32_MIN) {
+    return INT32_MAX;
+  }
+  return (int32_t)(((int64_t)a * b + (INT64_C(1) << 30)) >> 31);
+}
+
+/* x / 2^bits, ties away from zero; bits in 0 ... 31. */
+static inline int32_t tinyet_round_shift(int32_t x, int32_t bits) {
+  const int32_t mask = (int32_t)((UINT32_C(1) << (uint32_t)bits) - 1u);
+  const int32_t threshold = (mask >> 1) + (x < 0 ? 1 : 0);
+  return (x >> bits) + ((x & mask) > threshold ? 1 : 0);
+}
+
+/* acc * multiplier * 2^(shift - 31), rounded twice as TFLM and CMSIS-NN do. */
+static inline int32_t tinyet_requantize(int32_t acc, int32_t multiplier, int32_t shift) {
+  const int32_t left = shift > 0 ? shift : 0;
+  const int32_t right = shift > 0 ? 0 : -shift;
+  return tinyet_round_shift(tinyet_high_mul(tinyet_shift_left(acc, left), multiplier), right);
+}
+
+static inline int32_t tinyet_clamp(int32_t x, int32_t low, int32_t high) {
+  return x < low ? low : (x > high ? high : x);
+}
+
+static inline float tinyet_clamp_f32(float x, float low, float high) { return x < low ? low : (x > high ? high : x); }
+
+/* A real number as an integer of [low, high]: zero_point + x / scale to nearest, halves away from zero. NaN gives the zero
+ * point. Truncation and the remainder are exact in float; adding 0.5 first would not be. */
+static inline int32_t tinyet_quantize_value(float x, float scale, int32_t zero_point, int32_t low, int32_t high) {
+  const float limit = 16777216.0f; /* beyond it every int8 and int16 is saturated */
+  const float scaled = x / scale;
+  if (scaled != scaled) {
+    return tinyet_clamp(zero_point, low, high);
+  }
+  const float bounded = scaled < -limit ? -limit : (scaled > limit ? limit : scaled);
+  int32_t nearest = (int32_t)bounded;
+  const float rest = bounded - (float)nearest;
+  if (rest >= 0.5f) {
+    nearest++;
+  } else if (rest <= -0.5f) {
+    nearest--;
+  }
+  return tinyet_clamp(nearest + zero_point, low, high);
+}
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

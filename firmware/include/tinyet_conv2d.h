@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Two-dimensional convolution, NHWC. Weights are [out_c][kernel_h][kernel_w][in_c / groups]. */
+#ifndef TINYET_CONV2D_H
+#define TINYET_CONV2D_H
+
+#include "tinyet_common.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct {
+  int32_t batch;
+  int32_t in_h, in_w, in_c;
+  int32_t out_h, out_w, out_c;
+  int32_t kernel_h, kernel_w;
+  int32_t stride_h, stride_w;
+  int32_t dilation_h, dilation_w;
+  int32_t pad_top, pad_left;
+  int32_t groups;
+} tinyet_conv2d_shape;
+
+typedef struct {
+  const int8_t *weights;
+  const int32_t *bias;       /* [out_c], minus in_zero_point times the sum of the channel's weights */
+  const int32_t *multiplier; /* [out_c] */
+  const int8_t *shift;       /* [out_c] */
+  int32_t in_zero_point;     /* what padding reads as */
+  int32_t out_zero_point;
+  int32_t clamp_low, clamp_high;
+} tinyet_conv2d_s8_quant;
+
+typedef struct {
+  const float *weights;
+  const float *bias; /* [out_c] */
+  float clamp_low, clamp_high;
+} tinyet_conv2d_f32_values;
+
+typedef struct {
+  tinyet_conv2d_shape shape;
+  tinyet_conv2d_s8_quant quant;
+} tinyet_conv2d_s8_params;
+
+typedef struct {
+  tinyet_conv2d_shape shape;
+  tinyet_conv2d_f32_values values;
+} tinyet_conv2d_f32_params;
+
+/* Any convolution. scratch: 2 * kernel_h * kernel_w * in_c / groups bytes. */
+void tinyet_conv2d_s8(const int8_t *input, int8_t *output, void *scratch, const tinyet_conv2d_s8_params *params);
+
+/* 1x1, stride 1, no padding, one group: no patches to gather, no scratch. */
+void tinyet_conv2d_1x1_s8(const int8_t *input, int8_t *output, const tinyet_conv2d_s8_params *params);
+
+/* groups == in_c (channel multiplier out_c / in_c). Weights are [kernel_h][kernel_w][out_c], bias is not folded
+ * (taps outside the image are left out). scratch: 4 * out_c bytes. */
+void tinyet_depthwise_s8(const int8_t *input, int8_t *output, void *scratch, const tinyet_conv2d_s8_params *params);
+
+/* Sums in the order bias, kernel row, kernel column, channel; taps outside the image are left out. */
+void tinyet_conv2d_f32(const float *input, float *output, const tinyet_conv2d_f32_params *params);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

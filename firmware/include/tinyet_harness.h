@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The harness: serves one model over the board's byte stream, so that a host can feed it, compare its outputs,
+ * count its layers and look into its arena. The protocol is described in tinyet_harness.c.
+ */
+#ifndef TINYET_HARNESS_H
+#define TINYET_HARNESS_H
+
+#include <stdint.h>
+
+#include "tinyet_common.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Where an input or an output lies in the arena, in bytes. */
+typedef struct {
+    uint32_t offset;
+    uint32_t bytes;
+} tinyet_io;
+
+/* What the harness knows of the model. The generated model_desc.c defines the one instance. */
+typedef struct {
+    const char *name;
+    const char *hash; /* 64 hexadecimal digits: the hash of the program the code was generated from */
+    uint32_t abi;     /* TINYET_ABI_VERSION of that code */
+    uint8_t *arena;
+    uint32_t arena_bytes;
+    uint32_t num_layers; /* calls between TINYET_LAYER_BEGIN and TINYET_LAYER_END */
+    uint32_t num_inputs;
+    const tinyet_io *inputs;
+    uint32_t num_outputs;
+    const tinyet_io *outputs;
+    tinyet_status (*run)(void);
+} tinyet_model;
+
+extern const tinyet_model tinyet_harness_model;
+
+#define TINYET_NO_LAYER 0xFFFFFFFFu
+
+/* Answers requests until the stream ends; on a board, for ever. */
+void tinyet_harness_serve(void);
+
+/* For the fault handler. */
+uint32_t tinyet_harness_layer(void); /* the layer that is running, or TINYET_NO_LAYER */
+/* Sends num_words words as a FAULT frame that answers the present request. */
+void tinyet_harness_send_fault(const uint32_t *words, uint32_t num_words);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

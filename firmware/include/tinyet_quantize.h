@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Between float and int8: real = scale * (q - zero_point). */
+#ifndef TINYET_QUANTIZE_H
+#define TINYET_QUANTIZE_H
+
+#include "tinyet_common.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct {
+  float scale;
+  int32_t zero_point;
+  int32_t count;
+} tinyet_quantize_params;
+
+/* Nearest, halves away from zero, saturating; NaN gives the zero point. */
+void tinyet_quantize_f32_s8(const float *input, int8_t *output, const tinyet_quantize_params *params);
+
+void tinyet_dequantize_s8_f32(const int8_t *input, float *output, const tinyet_quantize_params *params);
+
+typedef struct {
+  int32_t in_zero_point, out_zero_point;
+  int32_t multiplier, shift; /* input scale / output scale, as tinyet_requantize takes it */
+  int32_t clamp_low, clamp_high;
+  int32_t count;
+} tinyet_requantize_s8_params;
+
+/* int8 to int8 of another scale or zero point. The output may be the input. */
+void tinyet_requantize_s8(const int8_t *input, int8_t *output, const tinyet_requantize_s8_params *params);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Generated PlatformIO projects build offline for every board, to the same bytes wherever they lie, and run."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import shutil
+import socket
+import subprocess
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from tests import tiny_model
+from tinyet.boards import board_names, load_board
+from tinyet.emit.project import project_files
+from tinyet.errors import ProjectError, ToolchainError
+from tinyet.toolchain import platformio, size
+from tinyet.toolchain.tree import write_project
+
+pytestmark = [
+    pytest.mark.emulated,
+    pytest.mark.skipif(shutil.which("arm-none-eabi-gcc") is None, reason="arm-none-eabi-gcc is not installed"),
+]
+
+
+@pytest.fixture(autouse=True)
+def _offline(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A core directory of this test run's own, and a network that would be noticed."""
+    core = tmp_path_factory.getbasetemp() / "platformio"
+    monkeypatch.setenv("TINYET_PLATFORMIO_DIR", str(core))
+    # Every connection of PlatformIO goes through this proxy, which nobody serves.
+    for name in ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"):
+        monkeypatch.setenv(name, "http://127.0.0.1:9")
+
+
+def _project(directory: Path, board: str) -> Path:
+    files = project_files("platformio", load_board(board), tiny_model.FACTS, tiny_model.sources())
+    write_project(directory, files)
+    return directory
+
+
+@pytest.mark.parametrize("board", board_names())
+def test_builds_for_every_board_to_the_same_bytes_in_two_places(board: str, tmp_path: Path) -> None:
+    here = _project(tmp_path / "here", board)
+    there = _project(tmp_path / "some" / "longer path", board)
+    for env in (board, "harness"):
+        lines: list[str] = []
+        first = platformio.build(here, env, on_output=lines.append)
+        assert not [line for line in lines if "warning" in line.lower()]
+        assert first.read_bytes() == platformio.build(there, env).read_bytes()
+        assert str(tmp_path).encode() not in first.read_bytes()
+
+        cost = size.measure(first)
+        symbols = {symbol.name: symbol for symbol in cost.symbols}
+        assert symbols["tiny_arena"].bytes == 32
+        assert symbols["tiny_arena"].section.in_ram
+        assert not symbols["tiny_arena"].section.in_flash
+        assert symbols["tiny_run"].section.in_flash
+        assert cost.stack == load_board(board).stack_bytes
+        assert ("tinyet_trace_begin" in symbols) == (env == "harness")
+
+
+def test_size_agrees_with_binutils(tmp_path: Path) -> None:
+    elf = platformio.build(_project(tmp_path / "p", "mps2_an386"), "harness")
+    answer = subprocess.run(["arm-none-eabi-size", "-B", elf], capture_output=True, text=True, check=True)
+    text, data, bss = (int(word) for word in answer.stdout.splitlines()[1].split()[:3])
+    cost = size.measure(elf)
+    assert (cost.flash, cost.ram + cost.stack) == (text + data, data + bss)
+
+
+def test_the_application_prints_what_the_model_computes(tmp_path: Path) -> None:
+    if shutil.which("qemu-system-arm") is None:
+        pytest.skip("qemu-system-arm is not installed")
+    project = _project(tmp_path / "p", "mps2_an385")
+    elf = platformio.build(project, "mps2_an385")
+    board = json.loads((project / "platform/boards/mps2_an385.json").read_text())
+    command = [*shlex.split(board["build"]["qemu"]), "-kernel", str(elf)]
+    qemu = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True)
+    watchdog = threading.Timer(30.0, qemu.kill)
+    watchdog.start()
+    lines = []
+    assert qemu.stdout is not None
+    with qemu:
+        for line in qemu.stdout:
+            lines.append(line.rstrip())
+            if lines[-1] == "done":
+                break
+        qemu.kill()
+    watchdog.cancel()
+
+    pairs, mean = tiny_model.expected(tiny_model.SAMPLE)
+    best = pairs.index(max(pairs))
+    assert re.fullmatch(r"tiny: \d+ ticks", lines[0])
+    assert lines[1:] == [
+        "output 0: " + " ".join(map(str, pairs)),
+        f"  largest: index {best}, value {(pairs[best] + 3) * 0.5:.4f}",
+        f"output 1: {mean:.4f}",
+        f"  largest: index 0, value {mean:.4f}",
+        "done",
+    ]
+
+
+def test_a_copied_project_uses_its_own_platform(tmp_path: Path) -> None:
+    first = _project(tmp_path / "first", "mps2_an386")
+    platformio.build(first, "mps2_an386")
+    copy = tmp_path / "copy"
+    shutil.copytree(first, copy)
+    (copy / "platform" / "support" / "linker.ld").write_text("this is no linker script")
+    with pytest.raises(ToolchainError, match=r"linker\.ld"):
+        platformio.build(copy, "mps2_an386")
+    platformio.build(first, "mps2_an386")
+
+
+def test_concurrent_builds_on_a_fresh_core_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TINYET_PLATFORMIO_DIR", str(tmp_path / "core"))
+    same = _project(tmp_path / "a", "mps2_an386")
+    jobs = [(same, "harness"), (same, "harness"), (same, "mps2_an386"), (_project(tmp_path / "b", "microbit"), "harness")]
+    failures: list[Exception] = []
+
+    def job(project: Path, env: str) -> None:
+        try:
+            platformio.build(project, env)
+        except ToolchainError as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=job, args=arguments) for arguments in jobs]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failures
+
+
+def test_user_settings_are_read_and_a_compile_error_is_shown(tmp_path: Path) -> None:
+    project = _project(tmp_path / "p", "mps2_an386")
+    (project / "user.ini").write_text("[env]\nbuild_flags = -O2 -DUSER_SETTING=7\n")
+    main = project / "src" / "main.c"
+    main.write_text(main.read_text() + "\n_Static_assert(USER_SETTING == 8, \"the user's own assertion\");\n")
+    with pytest.raises(ToolchainError, match="the user's own assertion") as caught:
+        platformio.build(project, "mps2_an386")
+    assert "platformio run" in str(caught.value.where)
+
+
+def test_missing_tools_are_found_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def unreachable(*args: object, **kwargs: object) -> None:
+        raise OSError("unreachable")
+
+    project = _project(tmp_path / "p", "mps2_an386")
+    for name in ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "all_proxy"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setenv("TINYET_PLATFORMIO_DIR", str(tmp_path / "core"))
+    monkeypatch.setattr(socket, "create_connection", unreachable)
+    began = time.monotonic()
+    with pytest.raises(ToolchainError, match="arm-none-eabi-gcc") as caught:
+        platformio.build(project, "mps2_an386")
+    assert time.monotonic() - began < 5
+    assert "gcc-arm-none-eabi" in str(caught.value.hint)
+    assert not (project / ".pio").exists()
+
+
+def test_a_directory_without_a_project_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ProjectError, match=r"platformio\.ini"):
+        platformio.build(tmp_path, "harness")

@@ -1,0 +1,189 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Many single-operator cases as one generated model: compiled, run, and compared with the reference bit for bit.
+
+Everything between the operator and the machine is the product's own: selection, packing, memory planning and generated C.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import os
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from tinyet import assets, ops
+from tinyet.boards import Target
+from tinyet.deployment import Deployment, deploy
+from tinyet.emit.model import model_files
+from tinyet.ir import Array, DType, Graph, Node, QuantParams, Shape, Tensor, TensorType
+
+WARNINGS = ("-Wall", "-Wextra", "-Wconversion", "-Wsign-conversion", "-Werror")
+SANITIZERS = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all")
+HOST = Target("host", frozenset())
+
+MAIN = """
+#include <stdio.h>
+#include <stdlib.h>
+#include "cases.h"
+static const struct { unsigned offset, bytes; } inputs[] = { %(inputs)s };
+static const struct { unsigned offset, bytes; } outputs[] = { %(outputs)s };
+int main(void) {
+  for (unsigned i = 0; i < sizeof inputs / sizeof *inputs; i++)
+    if (fread(cases_arena + inputs[i].offset, 1, inputs[i].bytes, stdin) != inputs[i].bytes) return 2;
+  if (cases_run() != TINYET_OK) return 3;
+  for (unsigned i = 0; i < sizeof outputs / sizeof *outputs; i++)
+    fwrite(cases_arena + outputs[i].offset, 1, outputs[i].bytes, stdout);
+  return 0;
+}
+"""
+
+
+@dataclass(frozen=True)
+class Case:
+    """A node and one array for each of its inputs that is not a constant."""
+
+    node: Node
+    inputs: tuple[Array, ...]
+
+
+def tensor(
+    name: str, shape: Shape, dtype: DType = DType.INT8, scale: float | None = None, zero_point: int = 0
+) -> Tensor:
+    """A tensor of the graph; quantized per tensor when a scale is given."""
+    quant = None if scale is None else QuantParams.per_tensor(scale, zero_point)
+    return Tensor(name, TensorType(tuple(shape), dtype, quant))
+
+
+def renamed(case: Case, prefix: str) -> Node:
+    """The node with its tensors under names of their own."""
+
+    def again(t: Tensor | None, label: str) -> Tensor | None:
+        return None if t is None else Tensor(f"{prefix}_{label}", t.type, t.data)
+
+    inputs: list[Tensor | None] = []
+    seen: dict[Tensor, Tensor | None] = {}
+    for i, t in enumerate(case.node.inputs):
+        if t is not None and t not in seen:
+            seen[t] = again(t, f"in{i}")
+        inputs.append(None if t is None else seen[t])
+    outputs = [Tensor(f"{prefix}_out{i}", t.type) for i, t in enumerate(case.node.outputs)]
+    return case.node.replace(inputs=inputs, outputs=outputs)
+
+
+def build_graph(cases: Sequence[Case]) -> Graph:
+    """All cases side by side. In every second one the inputs are outputs of the graph, too: they must survive, so the
+    operator cannot work in place there; in the others it may."""
+    nodes = [renamed(case, f"c{i}") for i, case in enumerate(cases)]
+    inputs, outputs = [], []
+    for i, node in enumerate(nodes):
+        own = list(dict.fromkeys(t for t in node.inputs if t is not None and not t.is_constant))
+        inputs += own
+        outputs += list(node.outputs) + (own if i % 2 else [])
+    graph = Graph("cases", tuple(inputs), tuple(outputs), tuple(nodes))
+    return ops.check(graph, "building the cases")
+
+
+def expected(node: Node, arrays: Sequence[Array]) -> tuple[Array, ...]:
+    """The reference's outputs; `arrays` are the inputs that are not constants."""
+    rest = dict(zip(dict.fromkeys(t for t in node.inputs if t is not None and not t.is_constant), arrays, strict=True))
+    values = [None if t is None else t.array if t.is_constant else rest[t] for t in node.inputs]
+    return ops.evaluate(node, values)
+
+
+@functools.cache
+def _object(source: str, digest: str, flags: tuple[str, ...]) -> Path:
+    """A kernel source of firmware/src compiled for the host, kept for the session."""
+    include = assets.path("firmware") / "include"
+    out = Path(_workspace()) / f"{Path(source).stem}-{digest}.o"
+    _run(["gcc", "-std=c11", *flags, "-I", str(include), "-c", str(assets.path("firmware") / "src" / source), "-o", str(out)])
+    return out
+
+
+@functools.cache
+def _workspace() -> str:
+    holder = tempfile.TemporaryDirectory(prefix="tinyet-cases-")
+    _KEEP.append(holder)
+    return holder.name
+
+
+_KEEP: list[tempfile.TemporaryDirectory[str]] = []
+
+
+def _run(command: Sequence[str], data: bytes | None = None) -> bytes:
+    done = subprocess.run(command, input=data, capture_output=True, check=False, timeout=300)
+    assert done.returncode == 0, f"{' '.join(command)}\nstatus {done.returncode}\n{done.stderr.decode()[-6000:]}"
+    return done.stdout
+
+
+def _digest(directory: Path) -> str:
+    """Of all headers, since any may be included."""
+    return hashlib.sha256(b"".join(p.read_bytes() for p in sorted(directory.glob("*.h")))).hexdigest()[:12]
+
+
+def run_on_host(deployment: Deployment, data: bytes, extra: Sequence[str] = SANITIZERS) -> bytes:
+    """The generated model under ASan and UBSan: input bytes in order → output bytes in order."""
+    flags = ("-O1", "-g", "-ffp-contract=off", *WARNINGS, *extra)
+    include = assets.path("firmware") / "include"
+    files = model_files(deployment, "cases", ["cases"])
+    graph, plan = deployment.graph, deployment.plan
+    spans = {
+        kind: ", ".join(f"{{ {plan.offset(t)}, {t.type.bytes} }}" for t in tensors)
+        for kind, tensors in (("inputs", graph.inputs), ("outputs", graph.outputs))
+    }
+    with tempfile.TemporaryDirectory(prefix="tinyet-case-") as where:
+        folder = Path(where)
+        for name in ("cases.c", "cases.h"):
+            (folder / name).write_text(files[name], encoding="utf-8")
+        (folder / "main.c").write_text(MAIN % spans, encoding="utf-8")
+        objects = []
+        for name in files:
+            if name.endswith(".c") and name != "cases.c":
+                content = assets.path("firmware") / "src" / name
+                digest = hashlib.sha256(content.read_bytes()).hexdigest()[:12] + _digest(include)
+                objects.append(str(_object(name, digest, flags)))
+        binary = str(folder / "cases")
+        common = [*flags, "-I", str(include), "-I", where]
+        _run(["gcc", "-std=c11", *common, "-o", binary, f"{where}/cases.c", f"{where}/main.c", *objects])
+        if os.environ.get("TINYET_CHECK_CXX", "1") == "1":
+            _run(["g++", "-x", "c++", "-std=c++17", *common, "-fsyntax-only", f"{where}/cases.c"])
+        return _run([binary], data)
+
+
+def assert_exact(cases: Sequence[Case], on: str = "host") -> Deployment:
+    """Fail unless the generated C gives the reference's outputs for every case: integers bit for bit, floats equal
+    (NaN equals NaN). on: "host", or a board's name for the emulator."""
+    graph = build_graph(cases)
+    if on == "host":
+        deployment = deploy(graph, HOST)
+        raw = run_on_host(deployment, b"".join(np.ascontiguousarray(a).tobytes() for c in cases for a in c.inputs))
+    else:
+        from tests.ops.emulated import run_emulated
+
+        deployment, raw = run_emulated(graph, [a for c in cases for a in c.inputs], on)
+    position = 0
+    for i, (case, node) in enumerate(zip(cases, graph.nodes, strict=True)):
+        own = list(dict.fromkeys(t for t in node.inputs if t is not None and not t.is_constant))
+        wanted = list(expected(node, case.inputs)) + (list(case.inputs) if i % 2 else [])
+        tensors = list(node.outputs) + (own if i % 2 else [])
+        for tensor_, want in zip(tensors, wanted, strict=True):
+            assert tuple(want.shape) == tensor_.shape, f"reference gave shape {want.shape} for {tensor_.type}"
+            size = tensor_.type.bytes
+            got = np.frombuffer(raw[position : position + size], tensor_.dtype.numpy).reshape(tensor_.shape)
+            position += size
+            same = (got == want) | ((got != got) & (want != want))
+            if not np.all(same):
+                index = tuple(int(v) for v in np.argwhere(~same)[0])
+                kernel = next((s.choice.kernel.symbol for s in deployment.steps if s.node is node), "(elided)")
+                raise AssertionError(
+                    f"{kernel} differs at {index} of {tensor_.name}: C {got[index]}, reference {want[index]}; "
+                    f"{int((~same).sum())} of {same.size} differ\n{node.attrs}\n"
+                    + "\n".join(f"  {t.name}: {t.type}" for t in (*node.inputs, *node.outputs) if t is not None)
+                )
+    assert position == len(raw)
+    return deployment

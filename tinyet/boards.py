@@ -1,0 +1,445 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Boards: what a firmware must know of the machine it runs on, read from one TOML file a board.
+
+The boards that come with tinyet are in the `boards` directory; a user's own board is a file of the same form, named
+by its path. `docs` of the form: the table in `_read_board` and any of the files.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from tinyet import assets
+from tinyet.errors import BoardError, bullet_list
+
+# Features a core always has, and features its maker may leave out.
+# Sources: the technical reference manual of each core, chapter "configuration options".
+_CPUS: Mapping[str, tuple[frozenset[str], frozenset[str]]] = {
+    "cortex-m0": (frozenset(), frozenset()),
+    "cortex-m0plus": (frozenset(), frozenset()),
+    "cortex-m3": (frozenset(), frozenset()),
+    "cortex-m4": (frozenset({"dsp"}), frozenset({"fpu"})),
+    "cortex-m7": (frozenset({"dsp"}), frozenset({"fpu", "fpu64"})),
+    "cortex-m33": (frozenset(), frozenset({"dsp", "fpu"})),
+    "cortex-m55": (frozenset({"dsp"}), frozenset({"fpu", "fpu64", "mve"})),
+}
+
+# (cpu, has double precision) -> GCC's name of the FPU.
+_FPUS: Mapping[tuple[str, bool], str] = {
+    ("cortex-m4", False): "fpv4-sp-d16",
+    ("cortex-m7", False): "fpv5-sp-d16",
+    ("cortex-m7", True): "fpv5-d16",
+    ("cortex-m33", False): "fpv5-sp-d16",
+    ("cortex-m55", True): "auto",
+}
+
+_UART_DRIVERS = ("cmsdk", "stm32f4", "nrf51")
+_COUNTER_DRIVERS = ("systick", "nrf51")
+# Drivers whose pins are chosen by software, and how the board file writes a pin.
+_PIN_FORMS: Mapping[str, tuple[re.Pattern[str], str]] = {
+    "stm32f4": (re.compile(r"P([A-I])(\d{1,2})"), "PA2"),
+    "nrf51": (re.compile(r"P(0)\.(\d{1,2})"), "P0.24"),
+}
+
+
+@dataclass(frozen=True)
+class Memory:
+    """A range of addresses. `bytes` is its size; `access` is "rx" or "rwx", as in a linker script."""
+
+    name: str
+    origin: int
+    bytes: int
+    access: str
+
+    @property
+    def end(self) -> int:
+        """The first address behind it."""
+        return self.origin + self.bytes
+
+
+@dataclass(frozen=True)
+class Target:
+    """What code generation looks at: the core, and the optional features among dsp, fpu, fpu64, mve it has."""
+
+    cpu: str
+    features: frozenset[str]
+
+
+@dataclass(frozen=True)
+class Uart:
+    """The UART of the harness. Pins are numbers as the driver takes them; None where the board has fixed ones."""
+
+    driver: str
+    base: int
+    baud: int
+    tx_pin: int | None
+    rx_pin: int | None
+
+
+@dataclass(frozen=True)
+class Qemu:
+    """How QEMU runs the board.
+
+    serial:     index of the UART among QEMU's serial ports.
+    counter_hz: ticks of the board's counter a second of QEMU's virtual time. It is the emulated machine's own
+                figure, which may differ from the clock that the firmware has set up.
+    """
+
+    machine: str
+    args: tuple[str, ...]
+    serial: int
+    counter_hz: int
+
+
+@dataclass(frozen=True)
+class Renode:
+    """How Renode runs the board: its platform and script are `renode/<board>.repl` and `.resc`.
+
+    uart:       the UART's name in the platform.
+    counter_hz: ticks of the counter a second of virtual time.
+    mips:       instructions the core executes in a microsecond of virtual time (PerformanceInMips).
+    """
+
+    uart: str
+    counter_hz: int
+    mips: int
+
+
+@dataclass(frozen=True)
+class PlatformIo:
+    """The same hardware's name in PlatformIO's registry, for uploading with its tools."""
+
+    platform: str
+    board: str
+
+
+@dataclass(frozen=True)
+class Board:
+    """A board. `clock_hz` is what the core runs at with tinyet's startup code, on the real thing.
+
+    `flash` holds code and constants, `ram` everything else; `vectors` is the memory the core boots from where that
+    is not the flash; `extra_memories` are further RAMs that sections named `.tinyet.<memory>` go to.
+    """
+
+    name: str
+    title: str
+    vendor: str
+    url: str
+    target: Target
+    clock_hz: int
+    flash: Memory
+    ram: Memory
+    vectors: Memory | None
+    extra_memories: tuple[Memory, ...]
+    stack_bytes: int
+    uart: Uart
+    counter: str
+    qemu: Qemu | None
+    renode: Renode | None
+    platformio: PlatformIo | None
+
+    @property
+    def cpu(self) -> str:
+        return self.target.cpu
+
+    @property
+    def emulators(self) -> tuple[str, ...]:
+        """The emulators that have this board, the fastest first."""
+        return tuple(name for name, has in (("qemu", self.qemu), ("renode", self.renode)) if has)
+
+    @property
+    def machine_flags(self) -> tuple[str, ...]:
+        """GCC's flags for the core, for compiling and for linking."""
+        features = self.target.features
+        cpu = self.cpu
+        if cpu == "cortex-m33" and "dsp" not in features:
+            cpu += "+nodsp"
+        if cpu == "cortex-m55" and "mve" not in features:
+            cpu += "+nomve"
+        if "fpu" not in features:
+            return ("-mthumb", f"-mcpu={cpu}", "-mfloat-abi=soft")
+        fpu = _FPUS[self.cpu, "fpu64" in features]
+        return ("-mthumb", f"-mcpu={cpu}", "-mfloat-abi=hard", f"-mfpu={fpu}")
+
+    @property
+    def defines(self) -> tuple[tuple[str, str], ...]:
+        """Macros that the files of `support_sources` are compiled with."""
+        pairs = [
+            ("TINYET_CLOCK_HZ", f"{self.clock_hz}u"),
+            ("TINYET_UART_BASE", f"0x{self.uart.base:08X}"),
+            ("TINYET_UART_BAUD", f"{self.uart.baud}u"),
+        ]
+        if self.uart.tx_pin is not None and self.uart.rx_pin is not None:
+            pairs += [
+                ("TINYET_UART_TX_PIN", f"{self.uart.tx_pin}u"),
+                ("TINYET_UART_RX_PIN", f"{self.uart.rx_pin}u"),
+            ]
+        return tuple(pairs)
+
+    @property
+    def support_sources(self) -> tuple[str, ...]:
+        """The C files every firmware for this board includes, relative to the `firmware` directory."""
+        return (
+            "platform/tinyet_startup.c",
+            "platform/tinyet_stream.c",
+            "platform/tinyet_syscalls.c",
+            f"platform/tinyet_counter_{self.counter}.c",
+            f"platform/tinyet_uart_{self.uart.driver}.c",
+        )
+
+    @property
+    def support_headers(self) -> tuple[str, ...]:
+        """The headers of `support_sources`, relative to the `firmware` directory."""
+        return ("include/tinyet_platform.h", "platform/tinyet_board.h")
+
+
+def board_names() -> tuple[str, ...]:
+    """The names of the boards that come with tinyet, sorted."""
+    return tuple(sorted(path.stem for path in _directory().glob("*.toml")))
+
+
+def all_boards() -> tuple[Board, ...]:
+    """The boards that come with tinyet, by name."""
+    return tuple(load_board(name) for name in board_names())
+
+
+def load_board(name_or_path: str | Path) -> Board:
+    """Return a board by its name, or read a user's own from a .toml file; the file's stem is its name.
+
+    Raises BoardError: an unknown name (with the nearest ones), a file that cannot be read, or everything that is
+    wrong with it.
+    """
+    text = str(name_or_path)
+    if isinstance(name_or_path, Path) or text.endswith(".toml") or "/" in text or "\\" in text:
+        return _read_board(Path(name_or_path))
+    names = board_names()
+    if text not in names:
+        near = difflib.get_close_matches(text, names, n=3, cutoff=0.4)
+        guess = f"did you mean {' or '.join(near)}? " if near else ""
+        raise BoardError(
+            what=f"there is no board {text!r}",
+            hint=f"{guess}boards: {', '.join(names)}; or give the path of your own board's .toml file",
+        )
+    return _read_board(_directory() / f"{text}.toml")
+
+
+def _directory() -> Path:
+    return assets.path("boards")
+
+
+class _Table:
+    """A TOML table that notes what is wrong with it instead of stopping, and what nobody has asked for."""
+
+    def __init__(self, values: Mapping[str, object], path: str, problems: list[str]) -> None:
+        self._values = dict(values)
+        self._path = path
+        self.problems = problems
+
+    def complain(self, key: str, text: str) -> None:
+        self.problems.append(f"{self._path}{key} {text}")
+
+    def keys(self) -> tuple[str, ...]:
+        return tuple(self._values)
+
+    def string(self, key: str, default: str | None = None) -> str:
+        value = self._values.pop(key, default)
+        if isinstance(value, str) and (value or default is not None):
+            return value
+        self.complain(key, "is missing" if value is None else "must be a non-empty string")
+        return ""
+
+    def choice(self, key: str, choices: tuple[str, ...]) -> str:
+        value = self.string(key)
+        if value and value not in choices:
+            self.complain(key, f"is {value!r}, which is none of {', '.join(choices)}")
+        return value
+
+    def integer(self, key: str, low: int, high: int, default: int | None = None) -> int:
+        value = self._values.pop(key, default)
+        if value is None:
+            self.complain(key, "is missing")
+            return low
+        if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
+            self.complain(key, f"must be a whole number from {low} to {high:#x}")
+            return low
+        return value
+
+    def strings(self, key: str) -> tuple[str, ...]:
+        value = self._values.pop(key, [])
+        if isinstance(value, list) and all(isinstance(item, str) for item in value):
+            return tuple(value)
+        self.complain(key, "must be a list of strings")
+        return ()
+
+    def optional(self, key: str) -> _Table | None:
+        value = self._values.pop(key, None)
+        if value is None:
+            return None
+        if isinstance(value, dict):
+            return _Table(value, f"{self._path}{key}.", self.problems)
+        self.complain(key, "must be a table")
+        return None
+
+    def table(self, key: str) -> _Table:
+        if key not in self._values:
+            self.complain(key, "is missing")
+        return self.optional(key) or _Table({}, f"{self._path}{key}.", [])
+
+    def done(self) -> None:
+        """Complain about what is left over: a misspelt key would otherwise be ignored in silence."""
+        for key in self._values:
+            self.complain(key, "is not known here")
+
+
+def _read_board(path: Path) -> Board:
+    try:
+        values = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise BoardError(
+            what=f"the board file cannot be read: {error.strerror}",
+            where=str(path),
+            hint=f"boards that need no file: {', '.join(board_names())}",
+        ) from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise BoardError(what=f"the board file is not TOML: {error}", where=str(path)) from error
+    problems: list[str] = []
+    root = _Table(values, "", problems)
+    target = _read_target(root)
+    memories = _read_memories(root)
+    board = Board(
+        name=path.stem,
+        title=root.string("title"),
+        vendor=root.string("vendor", default=""),
+        url=root.string("url", default=""),
+        target=target,
+        clock_hz=root.integer("clock_hz", 1, 2_000_000_000),
+        flash=memories.pop("flash"),
+        ram=memories.pop("ram"),
+        vectors=memories.pop("vectors", None),
+        extra_memories=tuple(memories.values()),
+        stack_bytes=root.integer("stack_bytes", 256, 1 << 24),
+        uart=_read_uart(root.table("uart")),
+        counter=_read_counter(root.table("counter")),
+        qemu=_read_qemu(root.optional("qemu")),
+        renode=_read_renode(root.optional("renode")),
+        platformio=_read_platformio(root.optional("platformio")),
+    )
+    root.done()
+    if board.stack_bytes % 8:
+        problems.append("stack_bytes must be a multiple of 8, as the procedure call standard wants of the stack")
+    if board.stack_bytes >= board.ram.bytes > 0:
+        problems.append(f"stack_bytes leaves nothing of the {board.ram.bytes} bytes of memory.ram")
+    if not re.fullmatch(r"[a-z][a-z0-9_]*", board.name):
+        problems.append(f"the file's name {path.name!r} must be lower-case letters, digits and _, then .toml")
+    if problems:
+        raise BoardError(
+            what=f"the board file has {len(problems)} mistake{'s' * (len(problems) > 1)}\n{bullet_list(problems)}",
+            where=str(path),
+            hint=f"take one that comes with tinyet as a model, such as {_directory() / 'mps2_an386.toml'}",
+        )
+    return board
+
+
+def _read_target(root: _Table) -> Target:
+    cpu = root.choice("cpu", tuple(_CPUS))
+    features = frozenset(root.strings("features"))
+    if cpu in _CPUS:
+        always, optional = _CPUS[cpu]
+        for feature in sorted(always - features):
+            root.complain("features", f"must contain {feature!r}: every {cpu} has it")
+        for feature in sorted(features - always - optional):
+            root.complain("features", f"contains {feature!r}, which no {cpu} has")
+        if features <= always | optional and "fpu" in features:
+            if (cpu, "fpu64" in features) not in _FPUS:
+                root.complain("features", f"must contain 'fpu64' with 'fpu': the {cpu} has both or none")
+        elif "fpu64" in features:
+            root.complain("features", "contains 'fpu64' without 'fpu'")
+    return Target(cpu, features)
+
+
+def _read_memories(root: _Table) -> dict[str, Memory]:
+    table = root.table("memory")
+    memories: dict[str, Memory] = {}
+    for name in ("flash", "ram", *(key for key in table.keys() if key not in ("flash", "ram"))):
+        entry = table.table(name)
+        access = "rx" if name in ("flash", "vectors") else "rwx"
+        memory = Memory(name, entry.integer("origin", 0, 0xFFFFFFFF), entry.integer("bytes", 1, 1 << 32), access)
+        entry.done()
+        if not re.fullmatch(r"[a-z][a-z0-9_]*", name):
+            table.complain(name, "must be lower-case letters, digits and _")
+        if memory.end > 1 << 32:
+            table.complain(name, "ends behind the 32-bit address space")
+        for other in memories.values():
+            if memory.origin < other.end and other.origin < memory.end and "vectors" not in (name, other.name):
+                table.complain(name, f"overlaps memory.{other.name}")
+        memories[name] = memory
+    return memories
+
+
+def _read_uart(table: _Table) -> Uart:
+    driver = table.choice("driver", _UART_DRIVERS)
+    base = table.integer("base", 0, 0xFFFFFFFF)
+    baud = table.integer("baud", 1200, 10_000_000, default=115_200)
+    pins: list[int | None] = [None, None]
+    if driver in _PIN_FORMS:
+        pins = [_read_pin(table, key, *_PIN_FORMS[driver]) for key in ("tx", "rx")]
+    table.done()
+    return Uart(driver, base, baud, pins[0], pins[1])
+
+
+def _read_pin(table: _Table, key: str, form: re.Pattern[str], example: str) -> int:
+    text = table.string(key)
+    match = form.fullmatch(text)
+    if match is None:
+        if text:
+            table.complain(key, f"is {text!r}; a pin is written as in {example!r}")
+        return 0
+    port, pin = match.groups()
+    pins_a_port = 32 if port == "0" else 16
+    if int(pin) >= pins_a_port:
+        table.complain(key, f"is {text!r}, and a port has {pins_a_port} pins")
+    return (0 if port == "0" else ord(port) - ord("A")) * pins_a_port + int(pin)
+
+
+def _read_counter(table: _Table) -> str:
+    driver = table.choice("driver", _COUNTER_DRIVERS)
+    table.done()
+    return driver
+
+
+def _read_qemu(table: _Table | None) -> Qemu | None:
+    if table is None:
+        return None
+    qemu = Qemu(
+        machine=table.string("machine"),
+        args=table.strings("args"),
+        serial=table.integer("serial", 0, 15, default=0),
+        counter_hz=table.integer("counter_hz", 1, 1_000_000_000),
+    )
+    table.done()
+    return qemu
+
+
+def _read_renode(table: _Table | None) -> Renode | None:
+    if table is None:
+        return None
+    renode = Renode(
+        uart=table.string("uart"),
+        counter_hz=table.integer("counter_hz", 1, 1_000_000_000),
+        mips=table.integer("mips", 1, 100_000),
+    )
+    table.done()
+    return renode
+
+
+def _read_platformio(table: _Table | None) -> PlatformIo | None:
+    if table is None:
+        return None
+    names = PlatformIo(table.string("platform"), table.string("board"))
+    table.done()
+    return names

@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Numbers, arrays and structs as C text. The only place that knows how C spells a value."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable
+
+import numpy as np
+
+from tinyet.ir import Array
+from tinyet.opset import FieldValue, Pointer, Struct
+
+WIDTH = 118
+CTYPES = {"int8": "int8_t", "uint8": "uint8_t", "int16": "int16_t", "uint16": "uint16_t", "int32": "int32_t"}
+CTYPES |= {"uint32": "uint32_t", "float32": "float"}
+
+
+def identifier(text: str) -> str:
+    """A C identifier made of any text."""
+    name = re.sub(r"\W", "_", text)
+    return f"_{name}" if not name or name[0].isdigit() else name
+
+
+def comment(text: str) -> str:
+    """Text that can stand inside a C comment: no end of comment, no trigraph, no line break, only ASCII."""
+    flat = " ".join(text.split()).replace("*/", "* /").replace("/*", "/ *").replace("??", "? ?")
+    return flat.encode("ascii", "backslashreplace").decode()
+
+
+def integer(value: int) -> str:
+    """A C integer constant of type int (or int32_t); the smallest one has no literal of its own."""
+    return "(-2147483647 - 1)" if value == -(2**31) else str(value)
+
+
+def real(value: float) -> str:
+    """A float constant that reads back as the same float32."""
+    if math.isnan(value):
+        return "TINYET_NAN"
+    if math.isinf(value):
+        return "TINYET_INFINITY" if value > 0 else "-TINYET_INFINITY"
+    text = repr(float(np.float32(value)))
+    shortest = str(np.float32(value))
+    if np.float32(shortest) == np.float32(value):
+        text = shortest
+    return f"{text}f" if any(c in text for c in ".e") else f"{text}.0f"
+
+
+def scalar(value: np.generic) -> str:
+    if value.dtype.kind == "f":
+        return real(float(value))
+    if value.dtype == np.uint32:
+        return f"0x{int(value):08x}u"
+    return integer(int(value))
+
+
+def array(data: Array) -> list[str]:
+    """The elements, in row-major order, as lines that fit the page."""
+    lines: list[str] = []
+    line = ""
+    for value in data.ravel():
+        text = scalar(value) + ","
+        if line and len(line) + 1 + len(text) > WIDTH - 2:
+            lines.append(line)
+            line = text
+        else:
+            line = f"{line} {text}" if line else text
+    return [*lines, line] if line else lines
+
+
+def field(value: FieldValue, name_of: Callable[[str], str], indent: int) -> str:
+    """One field's initialiser; `name_of` gives the C name of a call's constant."""
+    if isinstance(value, Struct):
+        return struct(value, name_of, indent + 2)
+    if isinstance(value, Pointer):
+        return name_of(value.constant)
+    if isinstance(value, tuple):
+        return "{" + ", ".join(real(v) if isinstance(v, float) else integer(v) for v in value) + "}"
+    if isinstance(value, float):
+        return real(value)
+    return integer(int(value))
+
+
+def struct(value: Struct, name_of: Callable[[str], str], indent: int = 0) -> str:
+    """A designated initialiser in the order of the declaration, a field a line when it is short on nesting."""
+    pad = " " * (indent + 2)
+    lines = [f"{pad}.{name} = {field(item, name_of, indent)}," for name, item in value.fields.items()]
+    return "{\n" + "\n".join(lines) + "\n" + " " * indent + "}"

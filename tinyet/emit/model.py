@@ -1,0 +1,241 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A deployment as C: one header and one source for the model, beside the kernels it uses. Pure: returns texts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import partial
+
+import numpy as np
+
+from tinyet import assets
+from tinyet.deployment import Deployment, Step
+from tinyet.emit.literals import CTYPES, array, comment, identifier, real, struct
+from tinyet.emit.render import render
+from tinyet.errors import InternalError
+from tinyet.ir import Array, DType, Tensor
+from tinyet.opset import Arg, ConstantArg, InputArg, LiteralArg, OutputArg, ParamsArg, ScratchArg
+
+ABI_VERSION = 1
+
+
+@dataclass(frozen=True)
+class IoView:
+    """One input or output as the templates print it."""
+
+    kind: str
+    index: int
+    comment: str
+    layout: str
+    ctype: str
+    offset: int
+    bytes: int
+    count: int
+    scale: str | None
+    zero_point: int
+    low: int
+    high: int
+
+
+@dataclass(frozen=True)
+class ConstantView:
+    name: str
+    ctype: str
+    count: int
+    align: int
+    comment: str
+    lines: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class ParamsView:
+    name: str
+    ctype: str
+    text: str
+
+
+@dataclass(frozen=True)
+class StepView:
+    index: int
+    title: str
+    notes: tuple[str, ...]
+    call: str
+
+
+@dataclass(frozen=True)
+class ArenaRow:
+    offset: int
+    bytes: int
+    alive: str
+    text: str
+
+
+@dataclass
+class _Constants:
+    """Const arrays by content: equal arrays are printed once."""
+
+    views: list[ConstantView] = field(default_factory=list)
+    by_content: dict[tuple[bytes, str], str] = field(default_factory=dict)
+    bytes: int = 0
+
+    def add(self, name: str, data: Array, align: int, text: str) -> str:
+        """The C name under which the array can be had."""
+        key = (np.ascontiguousarray(data).tobytes(), data.dtype.name)
+        known = self.by_content.get(key)
+        if known is not None:
+            return known
+        ctype = CTYPES.get(data.dtype.name)
+        if ctype is None:
+            raise InternalError(f"a constant of type {data.dtype} cannot be printed")
+        shape = "x".join(map(str, data.shape))
+        label = comment(f"{shape} {text}" if text else shape)
+        # C has no empty arrays; one zero stands for them.
+        lines = tuple(array(data)) or ("0",)
+        self.views.append(ConstantView(name, ctype, max(data.size, 1), align, label, lines))
+        self.by_content[key] = name
+        self.bytes += data.nbytes
+        return name
+
+
+def model_files(deployment: Deployment, name: str, banner: Sequence[str]) -> dict[str, str]:
+    """`<name>.h`, `<name>.c` and the kernels' headers and sources: {file name: text}.
+
+    name: a C identifier. banner: lines for the head of both files (version, model, hash, options).
+    """
+    macro = name.upper()
+    graph, plan = deployment.graph, deployment.plan
+    constants = _Constants()
+    parameters: list[ParamsView] = []
+    definitions: list[str] = []
+    steps = []
+    for step in deployment.steps:
+        steps.append(_step(step, deployment, constants, parameters))
+        definitions += [d for d in step.call.definitions if d not in definitions]
+    headers = list(dict.fromkeys(h for s in deployment.steps for h in s.choice.kernel.headers))
+    sources = list(dict.fromkeys(f for s in deployment.steps for f in s.choice.kernel.sources))
+    bound = "the lower bound" if plan.arena_bytes == plan.lower_bound else f"lower bound {plan.lower_bound}"
+    note = f"optimal ({bound})" if plan.optimal else f"not proved optimal ({bound})"
+    context = {
+        "name": name,
+        "macro": macro,
+        "abi": ABI_VERSION,
+        "banner": [comment(line) for line in banner],
+        "arena_bytes": max(plan.arena_bytes, 1),
+        "arena_note": note,
+        "arena_map": _arena_map(deployment),
+        "headers": sorted(headers),
+        "constants": constants.views,
+        "constant_bytes": constants.bytes,
+        "definitions": definitions,
+        "parameters": parameters,
+        "steps": steps,
+        "inputs": [_io("input", i, t, deployment) for i, t in enumerate(graph.inputs)],
+        "outputs": [_io("output", i, t, deployment) for i, t in enumerate(graph.outputs)],
+    }
+    files = {f"{name}.h": render("model/model.h.j2", context), f"{name}.c": render("model/model.c.j2", context)}
+    firmware = assets.path("firmware")
+    for header in _with_includes(headers):
+        files[header] = (firmware / "include" / header).read_text(encoding="utf-8")
+    for source in sources:
+        files[source] = (firmware / "src" / source).read_text(encoding="utf-8")
+    return files
+
+
+def _with_includes(headers: Sequence[str]) -> list[str]:
+    """The headers and every tinyet header that they include, directly or not."""
+    include = assets.path("firmware") / "include"
+    found: list[str] = []
+    todo = ["tinyet_common.h", *headers]
+    while todo:
+        header = todo.pop(0)
+        if header in found:
+            continue
+        found.append(header)
+        for line in (include / header).read_text(encoding="utf-8").splitlines():
+            if line.startswith('#include "tinyet_'):
+                todo.append(line.split('"')[1])
+    return found
+
+
+def _io(kind: str, index: int, tensor: Tensor, deployment: Deployment) -> IoView:
+    quant = tensor.type.quant
+    low, high = (0, 0) if tensor.dtype is DType.FLOAT32 else tensor.dtype.range
+    shape = ", ".join(map(str, tensor.shape))
+    return IoView(
+        kind=kind,
+        index=index,
+        comment=comment(f"{tensor.name}, {tensor.type}"),
+        layout=comment(f"{tensor.dtype.c}[{tensor.type.count}], shape ({shape}), last dimension contiguous."),
+        ctype=tensor.dtype.c,
+        offset=deployment.plan.offset(tensor),
+        bytes=tensor.type.bytes,
+        count=tensor.type.count,
+        scale=real(quant.one_scale) if quant is not None else None,
+        zero_point=quant.one_zero_point if quant is not None else 0,
+        low=low,
+        high=high,
+    )
+
+
+def _step(step: Step, deployment: Deployment, constants: _Constants, parameters: list[ParamsView]) -> StepView:
+    node, call = step.node, step.call
+    prefix = f"{identifier(node.op)}_{step.index}"
+    names = {c.name: constants.add(f"{prefix}_{c.name}", c.data, c.align, c.comment) for c in call.constants}
+    if call.params is not None:
+        text = struct(call.params, names.__getitem__)
+        parameters.append(ParamsView(f"{prefix}_params", call.params.ctype, text))
+    spell = partial(_argument, step=step, deployment=deployment, constants=constants, names=names, prefix=prefix)
+    arguments = ", ".join(spell(arg) for arg in call.args)
+    shapes = " + ".join("x".join(map(str, t.shape)) for t in node.inputs if t is not None and not t.is_constant)
+    results = " + ".join("x".join(map(str, t.shape)) for t in node.outputs)
+    title = comment(f"{node.op} {shapes} -> {results}, {step.macs} MACs" if step.macs else f"{node.op} {shapes} -> {results}")
+    notes = tuple(dict.fromkeys(comment(str(origin)) for origin in node.origins if origin.file or origin.text))
+    return StepView(step.index, title, notes, f"{call.symbol}({arguments});")
+
+
+def _argument(
+    arg: Arg, *, step: Step, deployment: Deployment, constants: _Constants, names: dict[str, str], prefix: str
+) -> str:
+    """One argument of a call as C."""
+    node, plan = step.node, deployment.plan
+    match arg:
+        case InputArg(index):
+            tensor = node.input(index)
+            if tensor.is_constant:
+                return constants.add(f"{prefix}_input_{index}", tensor.array, 4, tensor.name)
+            return f"(const {tensor.dtype.c} *)(const void *)(arena + {plan.offset(tensor)})"
+        case OutputArg(index):
+            tensor = node.outputs[index]
+            return f"({tensor.dtype.c} *)(void *)(arena + {plan.offset(tensor)})"
+        case ScratchArg():
+            return f"arena + {plan.scratch[node]}"
+        case ParamsArg():
+            return f"&{prefix}_params"
+        case ConstantArg(name):
+            return names[name]
+        case LiteralArg(text):
+            return text
+
+
+def _arena_map(deployment: Deployment) -> list[ArenaRow]:
+    """A row for each tensor and each scratch area, by offset and then by time."""
+    plan, rows = deployment.plan, []
+    end = len(plan.calls)
+
+    def alive(first: int, last: int) -> str:
+        start = "in" if first < 0 else str(first)
+        stop = "out" if last >= end else str(last)
+        return start if start == stop else f"{start}..{stop}"
+
+    for tensor in plan.storage:
+        life = plan.lifetimes[tensor]
+        text = comment(f"{tensor.name}: {tensor.type}")
+        rows.append((plan.offset(tensor), life.first, ArenaRow(plan.offset(tensor), tensor.type.bytes, alive(life.first, life.last), text)))
+    for step in deployment.steps:
+        offset = plan.scratch.get(step.node)
+        if offset is not None:
+            text = f"scratch of {step.index}"
+            rows.append((offset, step.index, ArenaRow(offset, step.call.scratch_bytes, str(step.index), text)))
+    return [row for _, _, row in sorted(rows, key=lambda r: (r[0], r[1], r[2].text))]
+

@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The exception tree. Every error says what is wrong, where (in the user's own source) and what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+
+class TinyetError(Exception):
+    """Root of everything that tinyet raises on purpose.
+
+    what:  one sentence, or several lines when several things are wrong.
+    where: the user's file and line, the file at fault, or the command that failed.
+    hint:  what to do about it.
+    """
+
+    title = "error"
+
+    def __init__(self, what: str, where: str | None = None, hint: str | None = None) -> None:
+        super().__init__(what)
+        self.what = what
+        self.where = where
+        self.hint = hint
+
+    def __str__(self) -> str:
+        lines = [f"{self.title}: {self.what}"]
+        if self.where:
+            lines += ["  at: " + self.where.replace("\n", "\n      ")]
+        if self.hint:
+            lines += ["  do: " + self.hint.replace("\n", "\n      ")]
+        return "\n".join(lines)
+
+
+class UsageError(TinyetError):
+    """The command line or an argument is off (exit status 2)."""
+
+    title = "usage error"
+
+
+class ModelError(TinyetError):
+    """The user's model cannot be captured or lowered."""
+
+    title = "model error"
+
+
+class UnsupportedOp(ModelError):
+    """Operators that tinyet does not know; lists all of them."""
+
+    title = "unsupported operator"
+
+
+class UnsupportedShape(ModelError):
+    """A known operator with shapes or attributes outside what it supports."""
+
+    title = "unsupported shape"
+
+
+class DynamicShape(ModelError):
+    """A dimension that is not known when compiling."""
+
+    title = "dynamic shape"
+
+
+class QuantizationError(TinyetError):
+    """Calibration data or quantization parameters that cannot be used."""
+
+    title = "quantization error"
+
+
+class DataError(TinyetError):
+    """Input data whose number, shape, dtype or values do not fit the program."""
+
+    title = "data error"
+
+
+class ProgramError(TinyetError):
+    """A .tet file that is truncated, corrupted, or of another version."""
+
+    title = "program error"
+
+
+class BoardError(TinyetError):
+    """An unknown board, or a board file that is wrong."""
+
+    title = "board error"
+
+
+class ProjectError(TinyetError):
+    """A directory that is not a tinyet project, or cannot become one."""
+
+    title = "project error"
+
+
+class FitError(TinyetError):
+    """The model needs more RAM or flash than the board or the given limit has."""
+
+    title = "does not fit"
+
+
+class ToolchainError(TinyetError):
+    """An external tool is missing or failed; carries the command and the end of its output."""
+
+    title = "toolchain error"
+
+
+class EmulatorError(TinyetError):
+    """The emulated (or real) device did not answer, or answered nonsense."""
+
+    title = "device error"
+
+
+class MismatchError(TinyetError):
+    """The device computed something else than the host reference."""
+
+    title = "mismatch"
+
+
+class InternalError(TinyetError):
+    """tinyet contradicts itself: a bug of ours."""
+
+    title = "internal error"
+
+    def __init__(self, what: str, where: str | None = None, hint: str | None = None) -> None:
+        super().__init__(what, where, hint or "this is a bug in tinyet: please report it with the model")
+
+
+def bullet_list(items: Sequence[str]) -> str:
+    """Several complaints as one block of text."""
+    return "\n".join(f"  - {item}" for item in items)

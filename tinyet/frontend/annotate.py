@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the quantizer knows about each ATen operator: which values share parameters, which are fixed, which are observed."""
+
+from __future__ import annotations
+
+from torch import fx
+from torch._ops import OpOverload
+
+import torch
+
+aten = torch.ops.aten
+
+WEIGHTED: dict[object, int] = {
+    aten.conv1d.default: 0,
+    aten.conv2d.default: 0,
+    aten.conv_transpose1d.default: 1,
+    aten.conv_transpose2d.input: 1,
+    aten.linear.default: 0,
+}
+"""Operators with a weight as second argument and a bias as third → the weight's output channel axis."""
+
+BINARY: frozenset[object] = frozenset({
+    aten.add.Tensor, aten.sub.Tensor, aten.mul.Tensor, aten.div.Tensor,
+    aten.matmul.default, aten.bmm.default, aten.mm.default,
+})  # fmt: skip
+"""Each operand and the result have parameters of their own."""
+
+CLAMPS: frozenset[object] = frozenset({
+    aten.relu.default, aten.hardtanh.default, aten.clamp.default, aten.clamp_min.default, aten.clamp_max.default,
+})  # fmt: skip
+"""Fused into the WEIGHTED or BINARY operator in front of them when nothing else reads its result."""
+
+SAME_AS_INPUT: frozenset[object] = CLAMPS | {
+    aten.max_pool1d.default, aten.max_pool2d.default, aten.avg_pool1d.default, aten.avg_pool2d.default,
+    aten.adaptive_avg_pool1d.default, aten.adaptive_avg_pool2d.default, aten.amax.default, aten.amin.default,
+    aten.view.default, aten._unsafe_view.default, aten.reshape.default, aten.permute.default,
+    aten.transpose.int, aten.t.default, aten.squeeze.dim, aten.squeeze.dims, aten.unsqueeze.default,
+    aten.expand.default, aten.repeat.default, aten.slice.Tensor, aten.select.int, aten.flip.default,
+    aten.roll.default, aten.index_select.default, aten.clone.default, aten.constant_pad_nd.default,
+    aten.pad.default, aten.reflection_pad1d.default, aten.reflection_pad2d.default,
+    aten.replication_pad1d.default, aten.replication_pad2d.default, aten.upsample_nearest1d.vec,
+    aten.upsample_nearest2d.vec, aten.upsample_bilinear2d.vec, aten.pixel_shuffle.default,
+    aten.pixel_unshuffle.default, aten.channel_shuffle.default,
+}  # fmt: skip
+"""One data input; the result lies in the input's range and has the input's parameters, as TFLite wants it."""
+
+SEVERAL_OUTPUTS: frozenset[object] = frozenset({
+    aten.split.Tensor, aten.split_with_sizes.default, aten.chunk.default, aten.unbind.int,
+    aten.max_pool2d_with_indices.default, aten.adaptive_max_pool2d.default,
+})  # fmt: skip
+"""Like SAME_AS_INPUT, but results are read through getitem nodes."""
+
+ALL_SAME: frozenset[object] = frozenset({
+    aten.cat.default, aten.stack.default, aten.minimum.default, aten.maximum.default, aten.where.self,
+    aten.select_scatter.default, aten.slice_scatter.default,
+})  # fmt: skip
+"""Every float input and the result share one set of parameters."""
+
+FIXED: dict[object, tuple[float, int]] = {
+    aten.softmax.int: (1 / 256, -128),
+    aten.sigmoid.default: (1 / 256, -128),
+    aten.hardsigmoid.default: (1 / 256, -128),
+    aten.tanh.default: (1 / 128, 0),
+    aten.log_softmax.int: (16 / 256, 127),
+}
+"""Result with a range known in advance → its scale and zero point (those of TFLite's int8 specification)."""
+
+UNARY: frozenset[object] = frozenset({
+    aten.hardswish.default, aten.silu.default, aten.mish.default, aten.gelu.default, aten.elu.default,
+    aten.selu.default, aten.celu.default, aten.softplus.default, aten.leaky_relu.default, aten.prelu.default,
+    aten.log_sigmoid.default, aten.exp.default, aten.log.default, aten.sqrt.default, aten.rsqrt.default,
+    aten.abs.default, aten.neg.default, aten.sin.default, aten.cos.default, aten.erf.default,
+    aten.reciprocal.default, aten.pow.Tensor_Scalar, aten.mean.dim, aten.sum.dim_IntList,
+})  # fmt: skip
+"""First input and result have parameters of their own; further arguments stay as they are."""
+
+INPUT_ONLY: frozenset[object] = frozenset({aten.argmax.default, aten.argmin.default})
+"""The result is an index: only the input is quantized."""
+
+KNOWN: frozenset[object] = (
+    frozenset(WEIGHTED) | BINARY | SAME_AS_INPUT | SEVERAL_OUTPUTS | ALL_SAME | frozenset(FIXED) | UNARY | INPUT_ONLY
+)
+
+
+def is_float(value: object) -> bool:
+    """Whether this is a node whose value is one float32 tensor."""
+    return (
+        isinstance(value, fx.Node)
+        and isinstance(value.meta.get("val"), torch.Tensor)
+        and value.meta["val"].dtype is torch.float32
+    )
+
+
+def float_inputs(node: fx.Node) -> list[fx.Node]:
+    """The node's float32 tensor arguments in order, those inside lists too, each once."""
+    return [source for source in node.all_input_nodes if is_float(source)]
+
+
+def op_names(node: fx.Node) -> set[str]:
+    """The names by which a user may mean the node's operator: aten.relu.default, aten.relu, relu."""
+    target = node.target
+    if not isinstance(target, OpOverload):
+        return set()
+    full = str(target)
+    packet = full.rsplit(".", 1)[0]
+    return {full, packet, packet.split(".")[-1]}

@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Finds the user's own file and line in Python tracebacks and in the stack traces that torch.export records."""
+
+from __future__ import annotations
+
+import inspect
+import linecache
+import os
+import re
+import sysconfig
+import traceback
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import torch
+
+_FRAME = re.compile(r'File "(?P<file>[^"]+)", line (?P<line>\d+), in (?P<function>\S+)(?:\n +(?P<text>[^\n]+))?')
+
+
+@dataclass(frozen=True)
+class Frame:
+    """A place in Python source; `file` is the path under which Python knows it."""
+
+    file: str
+    line: int
+    text: str
+
+    def __str__(self) -> str:
+        return f"{shown_path(self.file)}:{self.line}" + (f": {self.text}" if self.text else "")
+
+
+@cache
+def _roots() -> tuple[Path, Path, Path, tuple[Path, ...]]:
+    """The directories of torch, of this package, of the standard library, and of installed packages."""
+    packages = {Path(sysconfig.get_path(name)).resolve() for name in ("purelib", "platlib")}
+    stdlib = Path(sysconfig.get_path("stdlib")).resolve()
+    return Path(torch.__file__).resolve().parent, Path(__file__).resolve().parent, stdlib, tuple(sorted(packages))
+
+
+def _is_users(file: str) -> bool:
+    """False for torch, torchao, this package, the standard library and generated code ("<eval_with_key>.3")."""
+    if file.startswith("<"):
+        return False
+    torch_dir, own_dir, stdlib, packages = _roots()
+    path = Path(os.path.abspath(file))
+    if any(path.is_relative_to(d) for d in (torch_dir, torch_dir.parent / "torchao", own_dir)):
+        return False
+    installed = any(path.is_relative_to(d) for d in packages)
+    return installed or not path.is_relative_to(stdlib)
+
+
+def shown_path(file: str) -> str:
+    """The path for messages: relative to the working directory when below it, as it is otherwise."""
+    path = Path(os.path.abspath(file))
+    return path.relative_to(Path.cwd()).as_posix() if path.is_relative_to(Path.cwd()) else file
+
+
+def portable_path(file: str, root: Path | None) -> str:
+    """The path for generated files: relative to `root` (the directory of the user's model) or to the installed
+    packages, else its last part. Never absolute, so that output does not depend on where a checkout lies."""
+    path = Path(os.path.abspath(file))
+    for base in (*([root] if root is not None else []), *_roots()[3]):
+        if path.is_relative_to(base):
+            return path.relative_to(base).as_posix()
+    return path.name
+
+
+def directory_of(kind: type) -> Path | None:
+    """The directory of the file that defines a user's class; None when it has none or is torch's."""
+    try:
+        file = inspect.getfile(kind)
+    except (TypeError, OSError):
+        return None
+    return Path(os.path.abspath(file)).parent if _is_users(file) else None
+
+
+def _frame(file: str, line: int, text: str | None) -> Frame:
+    return Frame(file, line, (text or linecache.getline(file, line)).strip())
+
+
+def frame_of_exception(error: BaseException) -> Frame | None:
+    """The deepest frame of the user's code that the exception passed; a syntax error's own place."""
+    if isinstance(error, SyntaxError) and error.filename and error.lineno:
+        return _frame(error.filename, error.lineno, error.text)
+    frames = traceback.extract_tb(error.__traceback__)
+    for entry in reversed(frames):
+        if _is_users(entry.filename) and entry.lineno:
+            return _frame(entry.filename, entry.lineno, entry.line)
+    cause = error.__cause__ or error.__context__
+    return frame_of_exception(cause) if cause is not None else None
+
+
+def frame_of_stack_trace(text: str | None) -> Frame | None:
+    """The deepest frame of the user's code in a stack trace as torch.export keeps it in a node's metadata."""
+    for match in reversed(list(_FRAME.finditer(text or ""))):
+        if _is_users(match["file"]):
+            return _frame(match["file"], int(match["line"]), match["text"])
+    return None
+
+
+def message_of(error: BaseException) -> str:
+    """`Type: first line` of an exception; the first line that says something when it starts with an empty one."""
+    first = next((line.strip() for line in str(error).splitlines() if line.strip()), "")
+    return f"{type(error).__name__}: {first}" if first else type(error).__name__

@@ -1,0 +1,11 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Memory planning: sharing of bytes, order of execution, offsets in one arena, and their independent
+proof."""
+
+from __future__ import annotations
+
+from tinyet.memory.check import check_plan
+from tinyet.memory.plan import Block, Lifetime, MemoryPlan, Storage
+from tinyet.memory.storage import plan_memory
+
+__all__ = ["Block", "Lifetime", "MemoryPlan", "Storage", "check_plan", "plan_memory"]

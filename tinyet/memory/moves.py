@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which nodes only rename bytes: a reshape, a slice without gaps, a concatenation of whole runs.
+
+An operator's record says that it moves values; its attributes say where to. Rather than repeat each
+operator's rule here, its numpy reference is run on values that tell elements apart, and the result is looked
+up in the inputs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from tinyet.ir import Array, DType, Node, Tensor
+from tinyet.ops.copy import Copy
+from tinyet.opset import Op
+
+
+@dataclass(frozen=True)
+class Move:
+    """Bytes `start` to `start + bytes` of output `output` are those of input `input` from `input_start`
+    on."""
+
+    output: int
+    start: int
+    input: int
+    input_start: int
+    bytes: int
+
+
+def moves(node: Node, op: Op) -> tuple[Move, ...] | None:
+    """How the outputs are made of runs of the inputs' bytes, or None when a kernel has to compute them.
+
+    Two forms are known: each output is one run of the single input, or the single output is all inputs back
+    back. Never one of them are a copy, which is there to have bytes of its own, and a node that reads a
+    constant, because constants are not in the arena.
+    """
+    if isinstance(node.attrs, Copy) or any(t is not None and t.is_constant for t in node.inputs):
+        return None
+    inputs = [(i, t) for i, t in enumerate(node.inputs) if t is not None]
+    if not inputs or len({t.dtype for _, t in inputs} | {t.dtype for t in node.outputs}) != 1:
+        return None
+    if op.view:
+        return (Move(0, 0, inputs[0][0], 0, node.output.type.bytes),)
+    if not op.same_scale:
+        return None
+    trials = _trials(node, op)
+    if len(inputs) == 1:
+        return _runs(node, inputs[0][0], trials)
+    return _back_to_back(node, inputs, trials)
+
+
+_Trial = tuple[dict[int, bytes], list[bytes]]
+
+
+def _trials(node: Node, op: Op) -> list[_Trial]:
+    """Inputs and outputs of the reference, as bytes. Random values tell the elements apart; all-smallest and
+    all-largest ones expose a clamp, which moves only what lies within it."""
+    dtype = node.outputs[0].dtype
+    random = np.random.default_rng(0)
+    fills: list[float | int | None] = [None, None, None]
+    fills += [-3.0e38, 3.0e38] if dtype is DType.FLOAT32 else list(dtype.range)
+    trials = []
+    for fill in fills:
+        arrays = [None if t is None else _values(t, fill, random) for t in node.inputs]
+        outputs = op.reference(node, arrays)
+        given = {i: a.tobytes() for i, a in enumerate(arrays) if a is not None}
+        trials.append((given, [np.ascontiguousarray(a).tobytes() for a in outputs]))
+    return trials
+
+
+def _values(tensor: Tensor, fill: float | int | None, random: np.random.Generator) -> Array:
+    if fill is not None:
+        return np.full(tensor.shape, fill, tensor.dtype.numpy)
+    bits = random.integers(0, 256, tensor.type.bytes, np.uint8)
+    if tensor.dtype is DType.FLOAT32:
+        # Finite floats of both signs and all sizes: the exponent's lowest bit is cleared, so it is never all
+        # ones.
+        bits[2::4] &= 0x7F
+    return bits.view(tensor.dtype.numpy).reshape(tensor.shape)
+
+
+def _runs(node: Node, index: int, trials: Sequence[_Trial]) -> tuple[Move, ...] | None:
+    """Each output as one run of the only input."""
+    width = node.outputs[0].dtype.bytes
+    found = []
+    for number, output in enumerate(node.outputs):
+        size = output.type.bytes
+        start = _find(trials, index, number, width)
+        if start is None:
+            return None
+        found.append(Move(number, 0, index, start, size))
+    return tuple(found)
+
+
+def _find(trials: Sequence[_Trial], index: int, number: int, width: int) -> int | None:
+    """The first byte offset at which every trial's output stands in its input."""
+    given, outputs = trials[0]
+    at = given[index].find(outputs[number])
+    while at >= 0:
+        if at % width == 0 and all(t[0][index].startswith(t[1][number], at) for t in trials):
+            return at
+        at = given[index].find(outputs[number], at + 1)
+    return None
+
+
+def _back_to_back(
+    node: Node, inputs: Sequence[tuple[int, Tensor]], trials: Sequence[_Trial]
+) -> tuple[Move, ...] | None:
+    """The only output as all inputs, one after the other."""
+    if len(node.outputs) != 1:
+        return None
+    for given, outputs in trials:
+        if b"".join(given[i] for i, _ in inputs) != outputs[0]:
+            return None
+    found = []
+    start = 0
+    for i, tensor in inputs:
+        found.append(Move(0, start, i, 0, tensor.type.bytes))
+        start += tensor.type.bytes
+    return tuple(found)

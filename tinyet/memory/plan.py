@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What memory planning decides: plain records, read by the emitter, the reports and the checker alike."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from tinyet.errors import InternalError
+from tinyet.ir import Node, Tensor
+
+
+@dataclass(frozen=True)
+class Lifetime:
+    """Calls between which a value must be kept, both included, as indices into `MemoryPlan.calls`.
+
+    -1 is the moment before the first call, when the caller writes the inputs; `len(calls)` the one after the
+    last, when the caller reads the outputs.
+    """
+
+    first: int
+    last: int
+
+
+@dataclass(frozen=True)
+class Block:
+    """One contiguous piece of the arena, in bytes. Several tensors stand in it: views, windows, in-place
+    results."""
+
+    name: str
+    offset: int
+    bytes: int
+    lifetime: Lifetime
+
+
+@dataclass(frozen=True)
+class Storage:
+    """Where a tensor's bytes lie, in its type's shape and without gaps: so many bytes into
+    `blocks[block]`."""
+
+    block: int
+    offset: int
+
+
+@dataclass(frozen=True)
+class MemoryPlan:
+    """The arena of one graph.
+
+    order:       every node, in an order that respects data; `elided` nodes stand where their value is
+        complete.
+    calls:       the nodes of `order` that a kernel has to compute.
+    elided:      nodes without a kernel call: their outputs already lie where they should.
+    overwrites:  for a call that works in place, (input index, output index): both have the same address.
+    storage:     every tensor that is not a constant.
+    lifetimes:   per tensor, from the call that completes it to the last one that reads its bytes under any
+        name.
+    scratch:     offset in the arena of a call's scratch memory, for calls that have any.
+    arena_bytes: size of the arena.
+    lower_bound: largest number of bytes alive at once; with these blocks no arena is smaller.
+    optimal:     no placement of these blocks is smaller than `arena_bytes`.
+    order_optimal: no order of execution keeps fewer bytes alive at its worst moment (in-place results
+                 counted only where input and output fill their blocks).
+    given_order_bytes: bytes alive at the worst moment of the graph's own order, in the same terms.
+    """
+
+    order: tuple[Node, ...]
+    calls: tuple[Node, ...]
+    elided: tuple[Node, ...]
+    overwrites: Mapping[Node, tuple[int, int]]
+    blocks: tuple[Block, ...]
+    storage: Mapping[Tensor, Storage]
+    lifetimes: Mapping[Tensor, Lifetime]
+    scratch: Mapping[Node, int]
+    arena_bytes: int
+    lower_bound: int
+    optimal: bool
+    order_optimal: bool
+    given_order_bytes: int
+
+    def offset(self, tensor: Tensor) -> int:
+        """Byte offset of a tensor in the arena; raises InternalError for a constant or a stranger."""
+        storage = self.storage.get(tensor)
+        if storage is None:
+            raise InternalError(f"tensor {tensor.name} has no place in the arena")
+        return self.blocks[storage.block].offset + storage.offset

@@ -1,0 +1,279 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The order of execution that needs the least memory at its worst step.
+
+What is alive between two steps depends on the set of steps already executed, not on their order. So the best
+order is a path through the sets that are closed under "needs", from the empty set to the full one, whose
+largest
+cost is smallest: Dijkstra's algorithm with the maximum in place of the sum. Networks are long and narrow,
+which keeps the number of such sets small. Where it is not small, the search stops after a fixed number of
+sets and a beam search answers, and the given order remains if nothing better was found.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tinyet.errors import InternalError
+
+DEFAULT_BUDGET = 20_000
+"""Sets of executed steps that the exact search may open: well below a second of Python for a usual
+network."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One call to order. Blocks of memory are numbers, indices into the sizes given to `schedule`.
+
+    after:      indices of the steps whose results it needs.
+    reads, writes: blocks that it reads and writes. Several steps may write parts of one block (an alias
+        group).
+    scratch:    bytes that it needs for itself while it runs.
+    overwrites: pairs (read block, written block): permission to put the second where the first is, if the
+                first is not needed any more and both have the same size.
+    """
+
+    after: tuple[int, ...]
+    reads: tuple[int, ...]
+    writes: tuple[int, ...]
+    scratch: int = 0
+    overwrites: tuple[tuple[int, int], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """`order` holds indices of steps. `peak` is the largest number of bytes alive at one moment,
+    `given_peak` that of the order in which the steps were given. `optimal` says that no order has a smaller
+    peak."""
+
+    order: tuple[int, ...]
+    peak: int
+    given_peak: int
+    optimal: bool
+
+
+def schedule(
+    steps: Sequence[Step],
+    sizes: Sequence[int],
+    *,
+    inputs: frozenset[int] = frozenset(),
+    outputs: frozenset[int] = frozenset(),
+    budget: int = DEFAULT_BUDGET,
+) -> Schedule:
+    """Order `steps` (given in an order that is possible) so that as little memory as can be is alive at once.
+
+    Args:
+        sizes: bytes of each block. A block is alive from the first step that writes it to the last that
+            touches it.
+        inputs: blocks that are alive from before the first step. All are alive together at that moment.
+        outputs: blocks that stay alive after the last step.
+        budget: sets of executed steps that the exact search may open.
+
+    The given order is returned when no better one is found; among better ones, the first in the order of step
+    numbers that has the smallest peak, as far as the budget reaches.
+
+    Raises:
+        InternalError: a step needs one that does not come before it.
+    """
+    for number, step in enumerate(steps):
+        if any(not 0 <= needed < number for needed in step.after):
+            raise InternalError(
+                f"step {number} needs step {max(step.after)}, which is not before it", "scheduler"
+            )
+    graph = _Graph(steps, sizes, inputs, outputs)
+    given = tuple(range(len(steps)))
+    given_peak = graph.peak(given)
+    if given_peak <= graph.lower_bound():
+        return Schedule(given, given_peak, given_peak, True)
+    path = _search(graph, given_peak, budget)
+    if path is not None:
+        peak = graph.peak(path) if path else given_peak
+        if peak >= given_peak:
+            return Schedule(given, given_peak, given_peak, True)
+        return Schedule(_first_in_order(graph, peak, budget) or path, peak, given_peak, True)
+    path = _beam(graph, budget)
+    peak = graph.peak(path)
+    if peak >= given_peak:
+        return Schedule(given, given_peak, given_peak, False)
+    return Schedule(path, peak, given_peak, False)
+
+
+class _Graph:
+    """Bit masks of steps, and what a step costs after a set of steps."""
+
+    def __init__(
+        self, steps: Sequence[Step], sizes: Sequence[int], inputs: frozenset[int], outputs: frozenset[int]
+    ) -> None:
+        self.steps = steps
+        self.sizes = sizes
+        self.outputs = outputs
+        self.full = (1 << len(steps)) - 1
+        self.needs = [sum(1 << needed for needed in set(step.after)) for step in steps]
+        self.touched = [tuple(dict.fromkeys((*step.reads, *step.writes))) for step in steps]
+        self.touching = [0] * len(sizes)
+        # An input is written by something that is part of every set.
+        always = 1 << len(steps)
+        self.writing = [always if block in inputs else 0 for block in range(len(sizes))]
+        self.entry = sum(sizes[block] for block in inputs)
+        self.always = always
+        for number, step in enumerate(steps):
+            for block in self.touched[number]:
+                self.touching[block] |= 1 << number
+            for block in step.writes:
+                self.writing[block] |= 1 << number
+        self.start = sum(sizes[block] for block in range(len(sizes)) if self.alive(block, 0))
+
+    def alive(self, block: int, done: int) -> bool:
+        """Does the block hold something that is needed after the steps of the set `done`?"""
+        written = self.writing[block] & (done | self.always)
+        return bool(written) and (block in self.outputs or bool(self.touching[block] & ~done))
+
+    def ready(self, done: int) -> list[int]:
+        """Steps not done whose needs are, in the order of their numbers."""
+        found = []
+        rest = self.full & ~done
+        while rest:
+            number = (rest & -rest).bit_length() - 1
+            if not self.needs[number] & ~done:
+                found.append(number)
+            rest &= rest - 1
+        return found
+
+    def run(self, done: int, live: int, number: int) -> tuple[int, int]:
+        """Bytes in use while step `number` runs, and bytes alive after it, given `live` bytes before."""
+        step = self.steps[number]
+        after = done | 1 << number
+        during = live + step.scratch
+        left = live
+        for block in self.touched[number]:
+            before = self.alive(block, done)
+            if not before:
+                during += self.sizes[block]
+            left += self.sizes[block] * (self.alive(block, after) - before)
+        taken: set[int] = set()
+        for read, written in step.overwrites:
+            dies = self.alive(read, done) and not self.alive(read, after)
+            fits = self.sizes[read] == self.sizes[written] and not self.alive(written, done)
+            if dies and fits and read not in taken and written not in taken:
+                taken |= {read, written}
+                during -= self.sizes[written]
+        return during, left
+
+    def peak(self, order: Sequence[int]) -> int:
+        done, live, peak = 0, self.start, self.entry
+        for number in order:
+            during, live = self.run(done, live, number)
+            done |= 1 << number
+            peak = max(peak, during, live)
+        return max(peak, live)
+
+    def lower_bound(self) -> int:
+        """What some step needs in any order: the blocks it touches, less the most it can overwrite."""
+        bound = max(self.entry, sum(self.sizes[block] for block in self.outputs))
+        for number, step in enumerate(self.steps):
+            need = step.scratch + sum(self.sizes[block] for block in self.touched[number])
+            overwritten = {w for r, w in step.overwrites if self.sizes[r] == self.sizes[w]}
+            bound = max(bound, need - sum(self.sizes[w] for w in overwritten))
+        return bound
+
+    def settle(self, done: int, live: int, limit: int) -> tuple[int, int, list[int]]:
+        """Run every ready step that stays within `limit` and leaves no more alive than before.
+
+        Running such a step at once costs nothing later: it frees at least as much and creates at most as
+        much at any later moment, so each later set with it is no larger than the same set without it.
+        """
+        ran: list[int] = []
+        moved = True
+        while moved:
+            moved = False
+            for number in self.ready(done):
+                during, left = self.run(done, live, number)
+                if during <= limit and left <= live:
+                    done, live, moved = done | 1 << number, left, True
+                    ran.append(number)
+        return done, live, ran
+
+
+def _search(graph: _Graph, limit: int, budget: int) -> tuple[int, ...] | None:
+    """An order with the smallest peak below `limit`, () if there is none, None if the budget ran out."""
+    floor = max(graph.entry, graph.start)
+    done, live, ran = graph.settle(0, graph.start, floor)
+    # Peak first; among equals, the set with the most steps, so that an easy graph is walked straight through.
+    heap = [(floor, -done.bit_count(), done, live)]
+    came: dict[int, tuple[int, list[int]]] = {done: (-1, ran)}
+    closed: set[int] = set()
+    best = {done: floor}
+    while heap:
+        peak, _, done, live = heapq.heappop(heap)
+        if done in closed:
+            continue
+        if done == graph.full:
+            order: list[int] = []
+            while done >= 0:
+                done, ran = came[done]
+                order[:0] = ran
+            return tuple(order)
+        closed.add(done)
+        if len(closed) > budget:
+            return None
+        for number in graph.ready(done):
+            during, left = graph.run(done, live, number)
+            reached = max(peak, during, left)
+            if reached >= limit:
+                continue
+            after, left, ran = graph.settle(done | 1 << number, left, reached)
+            if after not in closed and reached < best.get(after, limit):
+                best[after] = reached
+                came[after] = (done, [number, *ran])
+                heapq.heappush(heap, (reached, -after.bit_count(), after, left))
+    return ()
+
+
+def _first_in_order(graph: _Graph, limit: int, budget: int) -> tuple[int, ...] | None:
+    """The first order by step numbers that stays within `limit` (which some order does), or None for the
+    budget."""
+    dead: set[int] = set()
+    order: list[int] = []
+    states = [(0, graph.start)]
+    choices = [graph.ready(0)]
+    while len(order) < len(graph.steps):
+        done, live = states[-1]
+        if not choices[-1]:
+            # Settling does not change whether a set can be completed, so the settled set stands for all that
+            # reach it.
+            dead.add(graph.settle(done, live, limit)[0])
+            if len(dead) > budget:
+                return None
+            states.pop()
+            choices.pop()
+            order.pop()
+            continue
+        number = choices[-1].pop(0)
+        during, left = graph.run(done, live, number)
+        after = done | 1 << number
+        if max(during, left) > limit or (dead and graph.settle(after, left, limit)[0] in dead):
+            continue
+        order.append(number)
+        states.append((after, left))
+        choices.append(graph.ready(after))
+    return tuple(order)
+
+
+def _beam(graph: _Graph, budget: int) -> tuple[int, ...]:
+    """A good order for a graph too wide to search: keep the most promising sets of each size."""
+    count = len(graph.steps)
+    beam: list[tuple[int, int, int, tuple[int, ...]]] = [(graph.entry, graph.start, 0, ())]
+    # As much work as the exact search was allowed, shared among the levels.
+    width = max(1, min(64, budget // max(1, count)))
+    for _ in range(count):
+        found: dict[int, tuple[int, int, int, tuple[int, ...]]] = {}
+        for peak, live, done, order in beam:
+            for number in graph.ready(done):
+                during, left = graph.run(done, live, number)
+                after = done | 1 << number
+                candidate = (max(peak, during, left), left, after, (*order, number))
+                if after not in found or candidate < found[after]:
+                    found[after] = candidate
+        beam = heapq.nsmallest(width, found.values())
+    return min(beam)[3]

@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The one rounding rule: how real numbers become integers and how accumulators become outputs.
+
+Follows the int8 specification of LiteRT (https://ai.google.dev/edge/litert/models/quantization_spec) with the double
+rounding that TFLM and CMSIS-NN use by default. `firmware/include/tinyet_common.h` holds the same functions in C.
+All integer arithmetic is done in int64 and is exact.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from tinyet.errors import QuantizationError
+from tinyet.ir import Array, DType, QuantParams, TensorType
+
+Int64 = npt.NDArray[np.int64]
+Float64 = npt.NDArray[np.float64]
+INT32_MIN, INT32_MAX = -(2**31), 2**31 - 1
+
+
+def round_half_away(values: npt.ArrayLike) -> Float64:
+    """Nearest integer, halves away from zero, as C's `round`; float64 in and out."""
+    x = np.asarray(values, np.float64)
+    return np.asarray(np.copysign(np.floor(np.abs(x) + 0.5), x))
+
+
+@dataclass(frozen=True)
+class Multiplier:
+    """A positive real number as multiplier * 2**(shift - 31), multiplier in [2**30, 2**31), or zero as (0, 0)."""
+
+    multiplier: int
+    shift: int
+
+
+def quantize_multiplier(real: float) -> Multiplier:
+    """The 31-bit form of a real factor, as LiteRT's QuantizeMultiplier. A factor too small to matter becomes zero.
+
+    Raises QuantizationError when `real` is negative, not finite, or 2**30 and more.
+    """
+    if not math.isfinite(real) or real < 0:
+        raise QuantizationError(f"a scale ratio of {real} cannot be used", hint="check the calibration data")
+    if real == 0:
+        return Multiplier(0, 0)
+    fraction, shift = math.frexp(real)
+    fixed = int(math.floor(fraction * 2**31 + 0.5))
+    if fixed == 2**31:
+        fixed //= 2
+        shift += 1
+    if shift < -31:
+        return Multiplier(0, 0)
+    if shift > 30:
+        raise QuantizationError(f"a scale ratio of {real} is too large", hint="an output's scale is far too small")
+    return Multiplier(fixed, shift)
+
+
+def quantize_multipliers(reals: npt.ArrayLike) -> tuple[Int64, Int64]:
+    """quantize_multiplier for each element: (multipliers, shifts), both int64 of the same shape."""
+    flat = [quantize_multiplier(float(r)) for r in np.asarray(reals, np.float64).ravel()]
+    shape = np.shape(reals)
+    multipliers = np.array([m.multiplier for m in flat], np.int64).reshape(shape)
+    shifts = np.array([m.shift for m in flat], np.int64).reshape(shape)
+    return multipliers, shifts
+
+
+def high_mul(a: npt.ArrayLike, b: npt.ArrayLike) -> Int64:
+    """a * b / 2**31 to nearest, ties upward, saturated: gemmlowp's SaturatingRoundingDoublingHighMul, whose truncating
+    division after a nudge of the product's sign is the same number. a, b within int32."""
+    product = np.asarray(a, np.int64) * np.asarray(b, np.int64)
+    return np.asarray(np.minimum((product + (1 << 30)) >> 31, INT32_MAX), np.int64)
+
+
+def round_shift(x: npt.ArrayLike, exponent: npt.ArrayLike) -> Int64:
+    """x / 2**exponent, halves away from zero: gemmlowp's RoundingDivideByPOT. exponent in 0…31."""
+    x, exponent = np.asarray(x, np.int64), np.asarray(exponent, np.int64)
+    mask = (np.int64(1) << exponent) - 1
+    threshold = (mask >> 1) + (x < 0)
+    return np.asarray((x >> exponent) + ((x & mask) > threshold), np.int64)
+
+
+def wrap_int32(x: npt.ArrayLike) -> Int64:
+    """Two's complement wrap to 32 bits, the way a C unsigned shift does it."""
+    return np.asarray(((np.asarray(x, np.int64) + 2**31) & 0xFFFFFFFF) - 2**31, np.int64)
+
+
+def requantize(acc: npt.ArrayLike, multiplier: npt.ArrayLike, shift: npt.ArrayLike) -> Int64:
+    """acc * multiplier * 2**(shift - 31), rounded twice: LiteRT's MultiplyByQuantizedMultiplier.
+
+    acc: int32 values, any shape; multiplier, shift: scalars or broadcastable (per channel: the last axis).
+    """
+    shift = np.asarray(shift, np.int64)
+    left, right = np.maximum(shift, 0), np.maximum(-shift, 0)
+    shifted = wrap_int32(np.asarray(acc, np.int64) << left)
+    return round_shift(high_mul(shifted, multiplier), right)
+
+
+def quantize(values: npt.ArrayLike, type_: TensorType) -> Array:
+    """float32 → the integers of `type_`: zero_point + round(x / scale), halves away from zero, in float32, saturated.
+
+    NaN becomes the zero point, as in tinyet's C.
+    """
+    assert type_.quant is not None
+    x = np.asarray(values, np.float32)
+    scale, zero_point = broadcast_params(type_.quant, x.ndim)
+    low, high = type_.dtype.range
+    with np.errstate(over="ignore", invalid="ignore"):
+        scaled = (x / scale.astype(np.float32)).astype(np.float32)
+    rounded = np.clip(round_half_away(np.nan_to_num(scaled, nan=0.0)), -(2.0**31), 2.0**31)
+    return np.clip(rounded + zero_point, low, high).astype(type_.dtype.numpy)
+
+
+def dequantize(values: Array, quant: QuantParams) -> npt.NDArray[np.float32]:
+    """scale * (q - zero_point), computed in float32."""
+    scale, zero_point = broadcast_params(quant, values.ndim)
+    return np.asarray(scale.astype(np.float32) * (values.astype(np.int64) - zero_point).astype(np.float32), np.float32)
+
+
+def broadcast_params(quant: QuantParams, ndim: int) -> tuple[Float64, Int64]:
+    """(scales, zero points) shaped so that they broadcast against a tensor of `ndim` dimensions."""
+    shape = [1] * ndim
+    if quant.axis is not None:
+        shape[quant.axis] = len(quant.scale)
+    elif ndim == 0:
+        shape = []
+    return np.array(quant.scale, np.float64).reshape(shape), np.array(quant.zero_point, np.int64).reshape(shape)
+
+
+def clamp_range(clamp: tuple[float, float], type_: TensorType) -> tuple[int, int]:
+    """The integer bounds of a fused clamp (ReLU is (0, inf)): LiteRT's CalculateActivationRangeQuantized."""
+    low, high = type_.dtype.range
+    for_low, for_high = (zero_or_round(c, type_.scale) for c in clamp)
+    if for_low is not None:
+        low = min(max(low, for_low + type_.zero_point), high)
+    if for_high is not None:
+        high = max(min(high, for_high + type_.zero_point), low)
+    return low, high
+
+
+def zero_or_round(bound: float, scale: float) -> int | None:
+    """round(bound / scale) in float32, or None for an infinite bound."""
+    if math.isinf(bound):
+        return None
+    return int(round_half_away(np.float32(bound) / np.float32(scale)))
+
+
+NO_CLAMP = (-math.inf, math.inf)
+
+
+def bias_type(count: int, input_type: TensorType, weight: QuantParams) -> TensorType:
+    """The type of an int32 bias: scale = input scale * weight scale, zero point 0, per channel where weights are."""
+    if weight.axis is None:
+        quant = QuantParams((input_type.scale * weight.scale[0],), (0,))
+    else:
+        quant = QuantParams(tuple(input_type.scale * s for s in weight.scale), (0,) * count, 0)
+    return TensorType((count,), DType.INT32, quant)

@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The operators, one file each. This list is the only place that names them all."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tinyet.errors import InternalError
+from tinyet.ir import Array, Attrs, Graph, Node, Shape, verify
+from tinyet.opset import Op
+from tinyet.ops import amax, amin, argmax, concat, conv2d, copy, embedding, expand, mean, permute, reshape
+from tinyet.ops import slice as slice_
+from tinyet.ops import sum as sum_
+
+OPS: tuple[Op, ...] = (
+    amax.OP,
+    amin.OP,
+    argmax.OP,
+    concat.OP,
+    conv2d.OP,
+    copy.OP,
+    embedding.OP,
+    expand.OP,
+    mean.OP,
+    permute.OP,
+    reshape.OP,
+    slice_.OP,
+    sum_.OP,
+)
+
+_BY_ATTRS: dict[type[Attrs], Op] = {op.attrs: op for op in OPS}
+_BY_NAME: dict[str, Op] = {op.name: op for op in OPS}
+
+
+def op_of(node: Node) -> Op:
+    """The operator of a node; raises InternalError for attributes that no operator owns."""
+    found = _BY_ATTRS.get(type(node.attrs))
+    if found is None:
+        raise InternalError(f"no operator has attributes of type {type(node.attrs).__name__}", node.where)
+    return found
+
+
+def by_name(name: str) -> Op | None:
+    return _BY_NAME.get(name)
+
+
+def infer(node: Node) -> tuple[Shape, ...]:
+    return op_of(node).infer(node)
+
+
+def evaluate(node: Node, inputs: Sequence[Array | None]) -> tuple[Array, ...]:
+    """The node's outputs by its numpy reference."""
+    return op_of(node).reference(node, inputs)
+
+
+def check(graph: Graph, after: str) -> Graph:
+    """The graph itself, verified; `after` names the pass that made it."""
+    verify(graph, infer, after)
+    return graph

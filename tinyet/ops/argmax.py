@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Index of the greatest element along an axis: the first of ties; a NaN counts as greater than any number."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from tinyet.boards import Target
+from tinyet.errors import UnsupportedShape
+from tinyet.ir import Array, Attrs, DType, Node, Shape
+from tinyet.opset import Call, Kernel, Op, Struct, library_call
+
+
+@dataclass(frozen=True)
+class ArgMax(Attrs):
+    """inputs: x int8 or float32; output: int32 indices along `axis`, which stays only with `keepdims`."""
+
+    name: ClassVar[str] = "argmax"
+    axis: int
+    keepdims: bool = False
+
+
+def attrs_of(node: Node) -> ArgMax:
+    assert isinstance(node.attrs, ArgMax)
+    return node.attrs
+
+
+def infer(node: Node) -> tuple[Shape, ...]:
+    attrs, shape = attrs_of(node), node.input(0).shape
+    if not 0 <= attrs.axis < len(shape):
+        raise UnsupportedShape(f"argmax: no axis {attrs.axis} in {len(shape)} dimensions", node.where)
+    return ((*shape[: attrs.axis], *((1,) if attrs.keepdims else ()), *shape[attrs.axis + 1 :]),)
+
+
+def check(node: Node) -> str | None:
+    if node.input(0).dtype not in (DType.INT8, DType.FLOAT32):
+        return f"argmax has no {node.input(0).dtype.value} form"
+    return None if node.output.dtype is DType.INT32 else "indices must be int32"
+
+
+def reference(node: Node, inputs: Sequence[Array | None]) -> tuple[Array, ...]:
+    x, axis = inputs[0], attrs_of(node).axis
+    assert x is not None
+    return (np.argmax(x, axis=axis).astype(np.int32).reshape(node.output.shape),)
+
+
+def kernel(dtype: str) -> Kernel:
+    symbol = f"tinyet_argmax_{dtype}"
+
+    def lower(node: Node, _target: Target) -> Call:
+        shape, axis = node.input(0).shape, attrs_of(node).axis
+        fields = {
+            "outer": math.prod(shape[:axis]),
+            "count": shape[axis],
+            "inner": math.prod(shape[axis + 1 :]),
+        }
+        return library_call(symbol, node, [0], Struct("tinyet_argmax_params", fields))
+
+    return Kernel(symbol, f"{dtype}_s32", lower, ("tinyet_argmax.h",), (f"{symbol}.c",))
+
+
+OP = Op(
+    attrs=ArgMax,
+    summary="index of the greatest element along an axis, the first of ties",
+    infer=infer,
+    reference=reference,
+    check=check,
+    kernels=(kernel("s8"), kernel("f32")),
+)

@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Integer division of a window's sum, without dividing: what average and adaptive average pooling share.
+
+The int8 rule (LiteRT): the average of the raw int8 values, halves away from zero, the zero point not subtracted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import astuple, dataclass, fields
+
+import numpy as np
+
+from tinyet.errors import InternalError
+from tinyet.ir import Array
+from tinyet.opset import Constant
+
+
+@dataclass(frozen=True)
+class Division:
+    """How the C kernel (tinyet_average.h) rounds the sum of a window's taps:
+
+        t = start + sum;  u = t + offset - (1 if even and t < 0);  average = (u * multiplier >> shift) - bias
+
+    start:      what taps outside the image add.
+    offset:     bias * divisor + divisor // 2: makes every u of this window non-negative.
+    even:       whether the divisor is even: only then does a negative half differ from the floor.
+    multiplier: uint32, or 0 when no (multiplier, shift) is exact for every u: the C kernel then divides.
+    """
+
+    multiplier: int
+    shift: int
+    start: int
+    offset: int
+    even: bool
+    bias: int
+    divisor: int
+
+
+def exact_reciprocal(divisor: int, largest: int) -> tuple[int, int] | None:
+    """(m, s) with u // divisor == u * m >> s for all integers 0 <= u <= largest and u * m < 2**32, or None.
+
+    With m = ceil(2**s / d) and e = m * d - 2**s, u * m / 2**s = u / d + u * e / (d * 2**s). The fraction of u / d is at
+    most (d - 1) / d, so the floor is right as long as u * e < 2**s.
+    """
+    for shift in range(31, -1, -1):
+        multiplier = -(-(2**shift) // divisor)
+        error = multiplier * divisor - 2**shift
+        if largest * multiplier < 2**32 and largest * error < 2**shift:
+            return multiplier, shift
+    return None
+
+
+def division(count: int, divisor: int, zero_point: int) -> Division:
+    """The division for windows with `count` taps in the image, summed and divided by `divisor`.
+
+    What is missing to `divisor` taps reads as the zero point: padding that counts, or a divisor of the user's.
+    """
+    start = (divisor - count) * zero_point
+    low, high = start - 128 * count, start + 127 * count
+    bias = max(0, -(low // divisor))
+    offset = bias * divisor + divisor // 2
+    if high + offset >= 2**31 or low < -(2**31):
+        raise InternalError(f"a window of {count} taps, divided by {divisor}, does not fit 32 bits")
+    multiplier, shift = exact_reciprocal(divisor, high + offset) or (0, 0)
+    return Division(multiplier, shift, start, offset, divisor % 2 == 0, bias, divisor)
+
+
+def division_table(counts: Sequence[int], divisor: int | None, zero_point: int) -> tuple[int, Constant]:
+    """(smallest count, table): one row of int32 (the fields of Division) for each count from the smallest to the largest.
+
+    counts: numbers of taps in the image that occur. divisor: the same for all windows, or None for the count itself.
+    """
+    first = min(counts)
+    rows = np.zeros((max(counts) - first + 1, len(fields(Division))), np.int32)
+    for count in set(counts):
+        rows[count - first] = astuple(division(count, count if divisor is None else divisor, zero_point))
+    return first, Constant("divisions", rows, ", ".join(f.name for f in fields(Division)))
+
+
+def average(sums: Array, divisor: Array) -> Array:
+    """int64 sums / divisor, halves away from zero."""
+    magnitude = (np.abs(sums) + divisor // 2) // divisor
+    return np.asarray(np.where(sums < 0, -magnitude, magnitude), np.int64)

@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Two-dimensional average pooling, NHWC.
+
+int8: LiteRT's AVERAGE_POOL_2D, the average of the raw values in the image, halves away from zero. Padding that counts reads
+as the zero point. The same with a divisor of the user's, saturated to int8.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from tinyet.boards import Target
+from tinyet.errors import UnsupportedShape
+from tinyet.ir import Array, DType, Node, Shape
+from tinyet.ops.averaging import average, division_table
+from tinyet.ops.window import Window, pad_image, taps, window_shape
+from tinyet.opset import Call, Kernel, Op, Pointer, Struct, library_call
+
+
+@dataclass(frozen=True)
+class AvgPool2d(Window):
+    """input: x (N, H, W, C).
+
+    count_include_pad: divide by the size of the window everywhere, else by its taps inside the image.
+    divisor: divide by this instead, or None.
+    """
+
+    name: ClassVar[str] = "avg_pool2d"
+    kernel_h: int = 1
+    kernel_w: int = 1
+    count_include_pad: bool = True
+    divisor: int | None = None
+
+    @property
+    def fixed_divisor(self) -> int | None:
+        """What every window is divided by, or None where that is its number of taps in the image."""
+        if self.divisor is not None:
+            return self.divisor
+        return self.kernel_h * self.kernel_w if self.count_include_pad else None
+
+
+def attrs_of(node: Node) -> AvgPool2d:
+    assert isinstance(node.attrs, AvgPool2d)
+    return node.attrs
+
+
+def tap_counts(out: int, size: int, kernel: int, stride: int, dilation: int, before: int) -> Array:
+    """How many taps of each window lie inside the image, along one dimension: int64 (out,)."""
+    at = np.arange(out)[:, None] * stride - before + np.arange(kernel) * dilation
+    return np.asarray(((at >= 0) & (at < size)).sum(axis=1))
+
+
+def window_counts(node: Node) -> Array:
+    """Taps in the image of every output pixel: int64 (out_h, out_w)."""
+    a = attrs_of(node)
+    _, in_h, in_w, _ = node.input(0).shape
+    out_h, out_w = window_shape(node, a, a.kernel_h, a.kernel_w)
+    rows = tap_counts(out_h, in_h, a.kernel_h, a.stride_h, a.dilation_h, a.pad_top)
+    columns = tap_counts(out_w, in_w, a.kernel_w, a.stride_w, a.dilation_w, a.pad_left)
+    return np.asarray(np.outer(rows, columns))
+
+
+def infer(node: Node) -> tuple[Shape, ...]:
+    attrs = attrs_of(node)
+    if attrs.divisor is not None and attrs.divisor < 1:
+        raise UnsupportedShape(f"avg_pool2d: a divisor of {attrs.divisor}", node.where)
+    size = window_shape(node, attrs, attrs.kernel_h, attrs.kernel_w)
+    if not window_counts(node).all():
+        raise UnsupportedShape("avg_pool2d: a window lies wholly in the padding", node.where)
+    return ((node.input(0).shape[0], *size, node.input(0).shape[3]),)
+
+
+def reference(node: Node, inputs: Sequence[Array | None]) -> tuple[Array, ...]:
+    attrs, x = attrs_of(node), inputs[0]
+    assert x is not None
+    out_h, out_w = node.output.shape[1:3]
+    counts = window_counts(node)[:, :, None]
+    divisor = counts if attrs.fixed_divisor is None else np.full_like(counts, attrs.fixed_divisor)
+    if node.input(0).dtype is DType.FLOAT32:
+        sums = np.zeros(node.output.shape, np.float32)
+        for view in taps(pad_image(x, attrs, 0), attrs, attrs.kernel_h, attrs.kernel_w, out_h, out_w):
+            sums += view
+        return (sums / divisor.astype(np.float32),)
+    total = np.zeros(node.output.shape, np.int64) + (divisor - counts) * node.input(0).type.zero_point
+    for view in taps(pad_image(x.astype(np.int64), attrs, 0), attrs, attrs.kernel_h, attrs.kernel_w, out_h, out_w):
+        total += view
+    return (np.clip(average(total, divisor), -128, 127).astype(np.int8),)
+
+
+# ---------------------------------------------------------------- portable kernels
+
+
+def shape_struct(node: Node) -> Struct:
+    attrs = attrs_of(node)
+    batch, in_h, in_w, channels = node.input(0).shape
+    _, out_h, out_w, _ = node.output.shape
+    return Struct(
+        "tinyet_avg_pool2d_shape",
+        {
+            "batch": batch,
+            "in_h": in_h,
+            "in_w": in_w,
+            "channels": channels,
+            "out_h": out_h,
+            "out_w": out_w,
+            "kernel_h": attrs.kernel_h,
+            "kernel_w": attrs.kernel_w,
+            "stride_h": attrs.stride_h,
+            "stride_w": attrs.stride_w,
+            "dilation_h": attrs.dilation_h,
+            "dilation_w": attrs.dilation_w,
+            "pad_top": attrs.pad_top,
+            "pad_left": attrs.pad_left,
+        },
+    )
+
+
+def lower_s8(node: Node, target: Target) -> Call:
+    counts = sorted({int(count) for count in window_counts(node).ravel()})
+    first, table = division_table(counts, attrs_of(node).fixed_divisor, node.input(0).type.zero_point)
+    params = Struct(
+        "tinyet_avg_pool2d_s8_params",
+        {"shape": shape_struct(node), "divisions": Pointer(table.name), "first_count": first},
+    )
+    return library_call("tinyet_avg_pool2d_s8", node, [0], params, [table])
+
+
+def lower_f32(node: Node, target: Target) -> Call:
+    params = Struct(
+        "tinyet_avg_pool2d_f32_params",
+        {"shape": shape_struct(node), "divisor": attrs_of(node).fixed_divisor or 0},
+    )
+    return library_call("tinyet_avg_pool2d_f32", node, [0], params)
+
+
+HEADERS = ("tinyet_avg_pool2d.h", "tinyet_window.h")
+
+OP = Op(
+    attrs=AvgPool2d,
+    summary="average pooling: stride, a padding for each side, counted or not, or a divisor",
+    infer=infer,
+    reference=reference,
+    same_scale=True,
+    kernels=(
+        Kernel(
+            "tinyet_avg_pool2d_s8", "s8", lower_s8, (*HEADERS, "tinyet_average.h"), ("tinyet_avg_pool2d_s8.c",)
+        ),
+        Kernel("tinyet_avg_pool2d_f32", "f32", lower_f32, HEADERS, ("tinyet_avg_pool2d_f32.c",)),
+    ),
+)

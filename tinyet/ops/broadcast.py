@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the operators of two broadcasting operands share: shapes, type rules, loops, and folding of constant operands."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from tinyet.boards import Target
+from tinyet.errors import UnsupportedShape
+from tinyet.ir import Array, DType, Node, Shape
+from tinyet.opset import Call, Kernel, Struct
+from tinyet.ops.table import TABLE_HEADERS, TABLE_SOURCES, every_int8, table_call
+
+# TINYET_BROADCAST_LOOPS in tinyet_broadcast.h: dimensions outside the innermost.
+MAX_LOOPS = 5
+
+Reference = Callable[[Node, Sequence[Array | None]], tuple[Array, ...]]
+
+
+def infer(node: Node) -> tuple[Shape, ...]:
+    """The common shape of inputs 0 and 1 by numpy's rule; raises UnsupportedShape."""
+    shapes = node.input(0).shape, node.input(1).shape
+    try:
+        return (tuple(np.broadcast_shapes(*shapes)),)
+    except ValueError:
+        raise UnsupportedShape(f"{node.op}: {shapes[0]} and {shapes[1]} do not broadcast", node.where) from None
+
+
+def check_elementwise(node: Node) -> str | None:
+    """The type rule: everything float32, or everything int8 with one scale a tensor."""
+    tensors = [*(t for t in node.inputs if t is not None), *node.outputs]
+    dtypes = {t.dtype for t in tensors}
+    if dtypes == {DType.FLOAT32}:
+        return None
+    if dtypes != {DType.INT8}:
+        return "no form for " + ", ".join(t.dtype.value for t in tensors)
+    bad = [t.name for t in tensors if t.type.quant is None or t.type.quant.axis is not None]
+    return f"{bad[0]} must be quantized per tensor" if bad else None
+
+
+def check_same_scale(node: Node) -> str | None:
+    """check_elementwise, and one quantization for all int8 tensors."""
+    complaint = check_elementwise(node)
+    if complaint is None and len({t.type.quant for t in (*node.inputs, *node.outputs) if t is not None}) > 1:
+        return "inputs and output must share one quantization"
+    return complaint
+
+
+# ---------------------------------------------------------------- loops
+
+
+@dataclass(frozen=True)
+class Loops:
+    """Loops outermost first: sizes, and the elements each operand moves on in one step (0 where it repeats)."""
+
+    size: tuple[int, ...]
+    a_stride: tuple[int, ...]
+    b_stride: tuple[int, ...]
+
+
+def loops(shape: Shape, a: Shape, b: Shape) -> Loops:
+    """The fewest loops that walk `shape` in order, for operands of shapes a and b that broadcast to it."""
+    rank = len(shape)
+    a, b = (1,) * (rank - len(a)) + a, (1,) * (rank - len(b)) + b
+    merged: list[tuple[int, int, int]] = []
+    step_a = step_b = 1
+    for size, size_a, size_b in zip(reversed(shape), reversed(a), reversed(b), strict=True):
+        stride_a, stride_b = (step_a if size_a != 1 else 0), (step_b if size_b != 1 else 0)
+        step_a, step_b = step_a * size_a, step_b * size_b
+        if size == 1:
+            continue
+        if merged and merged[-1][0] * merged[-1][1] == stride_a and merged[-1][0] * merged[-1][2] == stride_b:
+            merged[-1] = (merged[-1][0] * size, *merged[-1][1:])
+        else:
+            merged.append((size, stride_a, stride_b))
+    merged = merged[::-1] or [(1, 1, 1)]
+    return Loops(tuple(m[0] for m in merged), tuple(m[1] for m in merged), tuple(m[2] for m in merged))
+
+
+def node_loops(node: Node) -> Loops:
+    return loops(node.output.shape, node.input(0).shape, node.input(1).shape)
+
+
+def refuse_loops(node: Node, target: Target) -> str | None:
+    """A reason when the operands repeat in too many different ways to walk."""
+    count = len(node_loops(node).size)
+    return f"{count} loops, at most {MAX_LOOPS + 1}" if count > MAX_LOOPS + 1 else None
+
+
+def shape_struct(node: Node) -> Struct:
+    """tinyet_broadcast of a node that refuse_loops does not refuse."""
+    walk = node_loops(node)
+
+    def padded(values: list[int]) -> tuple[int, ...]:
+        return tuple(values) + (0,) * (MAX_LOOPS - len(values))
+
+    def jumps(stride: tuple[int, ...]) -> tuple[int, ...]:
+        # Behind a row the pointer has moved on by the whole inner block; a step wants it moved by the stride instead.
+        inner, result = walk.size[-1] * stride[-1], []
+        for size, step in zip(walk.size[-2::-1], stride[-2::-1], strict=True):
+            result.append(step - inner)
+            inner += (size - 1) * step
+        return padded(result)
+
+    return Struct(
+        "tinyet_broadcast",
+        {
+            "row": walk.size[-1],
+            "a_step": walk.a_stride[-1],
+            "b_step": walk.b_stride[-1],
+            "loops": len(walk.size) - 1,
+            "size": padded(list(walk.size[-2::-1])),
+            "a_jump": jumps(walk.a_stride),
+            "b_jump": jumps(walk.b_stride),
+        },
+    )
+
+
+# ---------------------------------------------------------------- folding
+
+
+def varying_input(node: Node) -> int | None:
+    """The index of the only input that matters at run time, when the output depends element by element on nothing else:
+    the other is a constant of one element, or both are the same tensor. None otherwise."""
+    a, b = node.input(0), node.input(1)
+    if a is b:
+        return None if a.is_constant else 0
+    for varying, fixed, index in ((a, b, 0), (b, a, 1)):
+        if fixed.is_constant and fixed.type.count == 1 and not varying.is_constant:
+            return index
+    return None
+
+
+def table_kernel(reference: Reference) -> Kernel:
+    """The kernel for int8 nodes with one varying input: 256 bytes, looked up."""
+
+    def refuse(node: Node, target: Target) -> str | None:
+        return None if varying_input(node) is not None else "only where one operand is a scalar constant"
+
+    def lower(node: Node, target: Target) -> Call:
+        index = varying_input(node)
+        assert index is not None
+        inputs = [every_int8() if t is node.input(index) else t.array.reshape(-1) for t in map(node.input, (0, 1))]
+        return table_call(node, index, reference(node, inputs)[0])
+
+    return Kernel("tinyet_table_s8", "s8", lower, TABLE_HEADERS, TABLE_SOURCES, refuse)

@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tensors one after another along an axis."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from tinyet.boards import Target
+from tinyet.errors import UnsupportedShape
+from tinyet.ir import Array, Attrs, DType, Node, Shape
+from tinyet.ops.movement import check_moved
+from tinyet.opset import Arg, Call, InputArg, Kernel, Op, OutputArg
+
+
+@dataclass(frozen=True)
+class Concat(Attrs):
+    """inputs: one or more tensors whose shapes differ along `axis` only."""
+
+    name: ClassVar[str] = "concat"
+    axis: int
+
+
+def attrs_of(node: Node) -> Concat:
+    assert isinstance(node.attrs, Concat)
+    return node.attrs
+
+
+def infer(node: Node) -> tuple[Shape, ...]:
+    axis = attrs_of(node).axis
+    shapes = [node.input(index).shape for index in range(len(node.inputs))]
+    if not shapes:
+        raise UnsupportedShape("concat: no inputs", node.where)
+    if not 0 <= axis < len(shapes[0]):
+        raise UnsupportedShape(f"concat: no axis {axis} in {len(shapes[0])} dimensions", node.where)
+    rest = {(*shape[:axis], 0, *shape[axis + 1 :]) for shape in shapes}
+    if len(rest) != 1:
+        listed = ", ".join(str(shape) for shape in shapes)
+        raise UnsupportedShape(f"concat: {listed} differ in more than axis {axis}", node.where)
+    return ((*shapes[0][:axis], sum(shape[axis] for shape in shapes), *shapes[0][axis + 1 :]),)
+
+
+def reference(node: Node, inputs: Sequence[Array | None]) -> tuple[Array, ...]:
+    return (np.concatenate([x for x in inputs if x is not None], axis=attrs_of(node).axis),)
+
+
+def lower(node: Node, _target: Target) -> Call:
+    """A wrapper a set of sizes: the number of inputs varies, so no library function has the right signature,
+    and with literal sizes the compiler turns short rows into plain loads and stores."""
+    axis, out = attrs_of(node).axis, node.output
+    rows = math.prod(out.shape[:axis])
+    stride = out.type.bytes // rows
+    widths = [node.input(index).type.bytes // rows for index in range(len(node.inputs))]
+    symbol = f"tinyet_concat_{rows}x" + "_".join(map(str, widths))
+    parameters = ", ".join(f"const void *in_{index}" for index in range(len(widths)))
+    lines = [f"static void {symbol}({parameters}, void *out) {{"]
+    offset = 0
+    for index, width in enumerate(widths):
+        lines.append(f"  tinyet_concat_part(in_{index}, out, {offset}u, {width}u, {stride}u, {rows}u);")
+        offset += width
+    definition = "\n".join([*lines, "}"])
+    args: list[Arg] = [InputArg(index) for index in range(len(widths))]
+    return Call(symbol, (*args, OutputArg(0)), definitions=(definition,))
+
+
+OP = Op(
+    attrs=Concat,
+    summary="tensors one after another along an axis (cat, stack)",
+    infer=infer,
+    reference=reference,
+    check=check_moved,
+    same_scale=True,
+    kernels=tuple(Kernel("tinyet_concat", dtype.suffix, lower, ("tinyet_concat.h",), ()) for dtype in DType),
+)

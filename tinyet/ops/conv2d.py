@@ -1,0 +1,277 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Two-dimensional convolution, NHWC, with groups, dilation, a padding of its own on each side and a fused clamp."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from tinyet.boards import Target
+from tinyet.errors import UnsupportedShape
+from tinyet.ir import Array, DType, Node, Shape
+from tinyet.numerics import NO_CLAMP, clamp_range, quantize_multipliers, requantize
+from tinyet.opset import Call, Constant, Kernel, Op, Pointer, Struct, library_call
+from tinyet.ops.window import Window, expect_rank, pad_image, taps, window_shape
+
+
+@dataclass(frozen=True)
+class Conv2d(Window):
+    """inputs: x (N, H, W, C); weights (out_c, kernel_h, kernel_w, C / groups) constant; bias (out_c,) constant or None.
+
+    clamp: real bounds of the fused activation: (0, inf) is ReLU.
+    """
+
+    name: ClassVar[str] = "conv2d"
+    groups: int = 1
+    clamp: tuple[float, float] = NO_CLAMP
+
+
+def attrs_of(node: Node) -> Conv2d:
+    assert isinstance(node.attrs, Conv2d)
+    return node.attrs
+
+
+def infer(node: Node) -> tuple[Shape, ...]:
+    attrs = attrs_of(node)
+    batch, _, _, channels = expect_rank(node, 0, 4)
+    out_c, kernel_h, kernel_w, group_c = expect_rank(node, 1, 4)
+    if channels != group_c * attrs.groups or out_c % attrs.groups:
+        raise UnsupportedShape(
+            f"conv2d: {channels} channels in and {out_c} out do not divide into {attrs.groups} groups of {group_c}",
+            node.where,
+        )
+    bias = node.optional_input(2)
+    if bias is not None and bias.shape != (out_c,):
+        raise UnsupportedShape(f"conv2d: bias of shape {bias.shape} for {out_c} channels", node.where)
+    return ((batch, *window_shape(node, attrs, kernel_h, kernel_w), out_c),)
+
+
+def macs(node: Node) -> int:
+    _, kernel_h, kernel_w, group_c = node.input(1).shape
+    return node.output.type.count * kernel_h * kernel_w * group_c
+
+
+def check(node: Node) -> str | None:
+    return check_weighted(node)
+
+
+def check_weighted(node: Node) -> str | None:
+    """The type rule of every operator with constant weights (input 1) and bias (input 2)."""
+    x, weights, bias, out = node.input(0), node.input(1), node.optional_input(2), node.output
+    if not weights.is_constant or (bias is not None and not bias.is_constant):
+        return "weights and bias must be constants"
+    if x.dtype is DType.FLOAT32:
+        if weights.dtype is not DType.FLOAT32 or out.dtype is not DType.FLOAT32:
+            return "a float input needs float weights and a float output"
+        return None if bias is None or bias.dtype is DType.FLOAT32 else "a float input needs a float bias"
+    if {x.dtype, weights.dtype, out.dtype} != {DType.INT8}:
+        return f"no {x.dtype.value} by {weights.dtype.value} to {out.dtype.value} form"
+    quant = weights.type.quant
+    if quant is None or any(quant.zero_point):
+        return "weights must be quantized symmetrically (zero point 0)"
+    if quant.axis not in (None, 0):
+        return f"weights are quantized along axis {quant.axis}, not along the output channels"
+    if bias is not None and bias.dtype is not DType.INT32:
+        return "the bias must be int32"
+    # |x - zero_point| <= 255 and |weight| <= 128: the sum must not leave int32.
+    magnitude = 255 * np.abs(weights.array.astype(np.int64)).reshape(weights.shape[0], -1).sum(axis=1)
+    if bias is not None:
+        magnitude = magnitude + np.abs(bias.array.astype(np.int64))
+    return "sums could overflow 32 bits" if int(magnitude.max(initial=0)) >= 2**31 else None
+
+
+def output_factors(node: Node, channels: int) -> tuple[Array, Array]:
+    """(multiplier, shift), each int64 (channels,): input scale * weight scale / output scale, in float64."""
+    quant = node.input(1).type.quant
+    assert quant is not None
+    scales = np.broadcast_to(np.array(quant.scale, np.float64), (channels,))
+    return quantize_multipliers(node.input(0).type.scale * scales / node.output.type.scale)
+
+
+def reference(node: Node, inputs: Sequence[Array | None]) -> tuple[Array, ...]:
+    attrs = attrs_of(node)
+    x, weights, bias = inputs[0], inputs[1], inputs[2] if len(inputs) > 2 else None
+    assert x is not None and weights is not None
+    out_c, kernel_h, kernel_w, group_c = weights.shape
+    out_h, out_w = node.output.shape[1:3]
+    group_out = out_c // attrs.groups
+    integer = node.input(0).dtype is not DType.FLOAT32
+    if integer:
+        padded = pad_image(x.astype(np.float64) - node.input(0).type.zero_point, attrs, 0)
+    else:
+        padded = pad_image(x, attrs, 0)
+    views = taps(padded, attrs, kernel_h, kernel_w, out_h, out_w)
+    parts = []
+    for g in range(attrs.groups):
+        ins, outs = slice(g * group_c, (g + 1) * group_c), slice(g * group_out, (g + 1) * group_out)
+        w = weights[outs].reshape(group_out, kernel_h * kernel_w, group_c)
+        if integer:
+            # float64 holds every integer below 2**53, so the matrix product is exact and fast.
+            acc = np.zeros((*views[0].shape[:3], group_out), np.float64)
+            for t, view in enumerate(views):
+                acc += view[..., ins] @ w[:, t].T.astype(np.float64)
+        else:
+            acc = np.zeros((*views[0].shape[:3], group_out), np.float32)
+            acc += bias[outs] if bias is not None else np.float32(0)
+            for t, view in enumerate(views):
+                for k in range(group_c):
+                    acc += view[..., ins][..., k : k + 1] * w[:, t, k]
+        parts.append(acc)
+    total = np.concatenate(parts, axis=-1)
+    if not integer:
+        return (np.clip(total, *np.float32(attrs.clamp)).astype(np.float32),)
+    sums = total.astype(np.int64) + (bias.astype(np.int64) if bias is not None else 0)
+    low, high = clamp_range(attrs.clamp, node.output.type)
+    out = requantize(sums, *output_factors(node, out_c)) + node.output.type.zero_point
+    return (np.clip(out, low, high).astype(np.int8),)
+
+
+# ---------------------------------------------------------------- portable kernels
+
+
+def shape_struct(node: Node) -> Struct:
+    attrs = attrs_of(node)
+    batch, in_h, in_w, in_c = node.input(0).shape
+    _, out_h, out_w, out_c = node.output.shape
+    _, kernel_h, kernel_w, _ = node.input(1).shape
+    return Struct(
+        "tinyet_conv2d_shape",
+        {
+            "batch": batch,
+            "in_h": in_h,
+            "in_w": in_w,
+            "in_c": in_c,
+            "out_h": out_h,
+            "out_w": out_w,
+            "out_c": out_c,
+            "kernel_h": kernel_h,
+            "kernel_w": kernel_w,
+            "stride_h": attrs.stride_h,
+            "stride_w": attrs.stride_w,
+            "dilation_h": attrs.dilation_h,
+            "dilation_w": attrs.dilation_w,
+            "pad_top": attrs.pad_top,
+            "pad_left": attrs.pad_left,
+            "groups": attrs.groups,
+        },
+    )
+
+
+def int_bias(node: Node) -> Array:
+    """The int32 bias (out_c,), zeros where the node has none; int64 here."""
+    bias = node.optional_input(2)
+    count = node.input(1).shape[0]
+    return np.zeros(count, np.int64) if bias is None else bias.array.astype(np.int64)
+
+
+def folded_bias(node: Node) -> Array:
+    """bias - zero_point * sum(weights): with it, padding that reads as the zero point contributes nothing."""
+    weights = node.input(1).array.astype(np.int64)
+    sums = weights.reshape(weights.shape[0], -1).sum(axis=1)
+    return np.asarray(int_bias(node) - node.input(0).type.zero_point * sums, np.int64)
+
+
+def quant_constants(node: Node, weights: Array, bias: Array) -> tuple[Constant, ...]:
+    """The four arrays of a per-channel requantizing kernel."""
+    multiplier, shift = output_factors(node, node.input(1).shape[0])
+    return (
+        Constant("weights", weights),
+        Constant("bias", bias.astype(np.int32)),
+        Constant("multiplier", multiplier.astype(np.int32)),
+        Constant("shift", shift.astype(np.int8)),
+    )
+
+
+def quant_struct(node: Node, clamp: tuple[float, float], ctype: str) -> Struct:
+    low, high = clamp_range(clamp, node.output.type)
+    return Struct(
+        ctype,
+        {
+            "weights": Pointer("weights"),
+            "bias": Pointer("bias"),
+            "multiplier": Pointer("multiplier"),
+            "shift": Pointer("shift"),
+            "in_zero_point": node.input(0).type.zero_point,
+            "out_zero_point": node.output.type.zero_point,
+            "clamp_low": low,
+            "clamp_high": high,
+        },
+    )
+
+
+def params_s8(node: Node) -> Struct:
+    quant = quant_struct(node, attrs_of(node).clamp, "tinyet_conv2d_s8_quant")
+    return Struct("tinyet_conv2d_s8_params", {"shape": shape_struct(node), "quant": quant})
+
+
+def lower_s8(node: Node, target: Target) -> Call:
+    weights = node.input(1).array
+    constants = quant_constants(node, weights, folded_bias(node))
+    scratch = 2 * weights[0].size
+    return library_call("tinyet_conv2d_s8", node, [0], params_s8(node), constants, scratch)
+
+
+def refuse_1x1(node: Node, target: Target) -> str | None:
+    attrs = attrs_of(node)
+    if node.input(1).shape[1:3] != (1, 1) or attrs.groups != 1:
+        return "only 1x1 kernels of one group"
+    if (attrs.stride_h, attrs.stride_w) != (1, 1) or node.input(0).shape[1:3] != node.output.shape[1:3]:
+        return "only stride 1 without padding"
+    return None
+
+
+def lower_1x1_s8(node: Node, target: Target) -> Call:
+    constants = quant_constants(node, node.input(1).array, folded_bias(node))
+    return library_call("tinyet_conv2d_1x1_s8", node, [0], params_s8(node), constants)
+
+
+def refuse_depthwise(node: Node, target: Target) -> str | None:
+    return None if attrs_of(node).groups == node.input(0).shape[3] else "only one input channel a group"
+
+
+def lower_depthwise_s8(node: Node, target: Target) -> Call:
+    weights = np.ascontiguousarray(node.input(1).array[..., 0].transpose(1, 2, 0))
+    constants = quant_constants(node, weights, int_bias(node))
+    return library_call("tinyet_depthwise_s8", node, [0], params_s8(node), constants, 4 * node.output.shape[3])
+
+
+def lower_f32(node: Node, target: Target) -> Call:
+    bias = node.optional_input(2)
+    weights = node.input(1).array
+    values = Struct(
+        "tinyet_conv2d_f32_values",
+        {
+            "weights": Pointer("weights"),
+            "bias": Pointer("bias"),
+            "clamp_low": attrs_of(node).clamp[0],
+            "clamp_high": attrs_of(node).clamp[1],
+        },
+    )
+    constants = (
+        Constant("weights", weights),
+        Constant("bias", np.zeros(weights.shape[0], np.float32) if bias is None else bias.array),
+    )
+    params = Struct("tinyet_conv2d_f32_params", {"shape": shape_struct(node), "values": values})
+    return library_call("tinyet_conv2d_f32", node, [0], params, constants)
+
+
+HEADERS = ("tinyet_conv2d.h",)
+
+OP = Op(
+    attrs=Conv2d,
+    summary="convolution: stride, dilation, groups, a padding for each side, fused clamp; depthwise with multiplier",
+    infer=infer,
+    reference=reference,
+    check=check,
+    macs=macs,
+    bias=(2, 1),
+    kernels=(
+        Kernel("tinyet_conv2d_1x1_s8", "s8", lower_1x1_s8, HEADERS, ("tinyet_conv2d_s8.c",), refuse_1x1),
+        Kernel("tinyet_depthwise_s8", "s8", lower_depthwise_s8, HEADERS, ("tinyet_depthwise_s8.c",), refuse_depthwise),
+        Kernel("tinyet_conv2d_s8", "s8", lower_s8, HEADERS, ("tinyet_conv2d_s8.c",)),
+        Kernel("tinyet_conv2d_f32", "f32", lower_f32, HEADERS, ("tinyet_conv2d_f32.c",)),
+    ),
+)

@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The identity, with bytes of its own for the result."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from tinyet.ir import Array, Attrs, Node, Shape
+from tinyet.ops.movement import check_moved, copy_kernels
+from tinyet.opset import Op
+
+
+@dataclass(frozen=True)
+class Copy(Attrs):
+    """inputs: x of any shape."""
+
+    name: ClassVar[str] = "copy"
+
+
+def infer(node: Node) -> tuple[Shape, ...]:
+    return (node.input(0).shape,)
+
+
+def reference(_node: Node, inputs: Sequence[Array | None]) -> tuple[Array, ...]:
+    x = inputs[0]
+    assert x is not None
+    return (x.copy(),)
+
+
+OP = Op(
+    attrs=Copy,
+    summary="the same values in bytes of their own",
+    infer=infer,
+    reference=reference,
+    check=check_moved,
+    inplace=(0,),
+    same_scale=True,
+    kernels=copy_kernels(),
+)

@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Fully connected layer on the last dimension: out = x @ weights.T + bias, with a fused clamp.
+
+The int8 form rounds twice, as TFLM and CMSIS-NN do (LiteRT's own reference rounds once here, in float64): it is a 1x1
+convolution whose pixels are the rows of x.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from tinyet.boards import Target
+from tinyet.errors import UnsupportedShape
+from tinyet.ir import Array, Attrs, DType, Node, Shape
+from tinyet.numerics import NO_CLAMP, clamp_range, requantize
+from tinyet.ops.conv2d import check_weighted, folded_bias, output_factors, quant_constants
+from tinyet.ops.window import expect_rank
+from tinyet.opset import Call, Constant, Kernel, Op, Pointer, Struct, library_call
+
+
+@dataclass(frozen=True)
+class Linear(Attrs):
+    """inputs: x (…, K); weights (N, K) constant; bias (N,) constant or None. Output: (…, N).
+
+    clamp: real bounds of the fused activation: (0, inf) is ReLU.
+    """
+
+    name: ClassVar[str] = "linear"
+    clamp: tuple[float, float] = NO_CLAMP
+
+
+def attrs_of(node: Node) -> Linear:
+    assert isinstance(node.attrs, Linear)
+    return node.attrs
+
+
+def infer(node: Node) -> tuple[Shape, ...]:
+    shape = node.input(0).shape
+    out_count, depth = expect_rank(node, 1, 2)
+    if not shape or shape[-1] != depth:
+        raise UnsupportedShape(f"linear: weights for {depth} inputs, x is of shape {shape}", node.where)
+    bias = node.optional_input(2)
+    if bias is not None and bias.shape != (out_count,):
+        raise UnsupportedShape(f"linear: bias of shape {bias.shape} for {out_count} outputs", node.where)
+    return ((*shape[:-1], out_count),)
+
+
+def macs(node: Node) -> int:
+    return node.output.type.count * node.input(1).shape[1]
+
+
+def reference(node: Node, inputs: Sequence[Array | None]) -> tuple[Array, ...]:
+    x, weights, bias = inputs[0], inputs[1], inputs[2] if len(inputs) > 2 else None
+    assert x is not None and weights is not None
+    clamp = attrs_of(node).clamp
+    out_count, depth = weights.shape
+    rows = x.reshape(-1, depth)
+    if node.input(0).dtype is DType.FLOAT32:
+        sums = np.zeros((rows.shape[0], out_count), np.float32)
+        sums += bias if bias is not None else np.float32(0)
+        for k in range(depth):
+            sums += rows[:, k : k + 1] * weights[:, k]
+        return (clamp_float(sums, clamp).reshape(node.output.shape),)
+    # float64 holds every integer below 2**53, so the matrix product is exact and fast.
+    product = (rows.astype(np.float64) - node.input(0).type.zero_point) @ weights.T.astype(np.float64)
+    acc = product.astype(np.int64) + (bias.astype(np.int64) if bias is not None else 0)
+    out = requantize(acc, *output_factors(node, out_count)) + node.output.type.zero_point
+    return (np.clip(out, *clamp_range(clamp, node.output.type)).astype(np.int8).reshape(node.output.shape),)
+
+
+def clamp_float(values: Array, clamp: tuple[float, float]) -> Array:
+    """tinyet_clamp_f32 in numpy: a NaN stays, and a bound replaces only what is beyond it."""
+    low, high = np.float32(clamp[0]), np.float32(clamp[1])
+    x = values.astype(np.float32)
+    return np.where(x < low, low, np.where(x > high, high, x))
+
+
+# ---------------------------------------------------------------- portable kernels
+
+
+def size_fields(node: Node) -> dict[str, int]:
+    out_count, depth = node.input(1).shape
+    return {"rows": math.prod(node.output.shape[:-1]), "depth": depth, "out_count": out_count}
+
+
+def lower_s8(node: Node, target: Target) -> Call:
+    low, high = clamp_range(attrs_of(node).clamp, node.output.type)
+    params = Struct(
+        "tinyet_linear_s8_params",
+        {
+            **size_fields(node),
+            "weights": Pointer("weights"),
+            "bias": Pointer("bias"),
+            "multiplier": Pointer("multiplier"),
+            "shift": Pointer("shift"),
+            "out_zero_point": node.output.type.zero_point,
+            "clamp_low": low,
+            "clamp_high": high,
+        },
+    )
+    constants = quant_constants(node, node.input(1).array, folded_bias(node))
+    return library_call("tinyet_linear_s8", node, [0], params, constants)
+
+
+def lower_f32(node: Node, target: Target) -> Call:
+    bias = node.optional_input(2)
+    low, high = attrs_of(node).clamp
+    params = Struct(
+        "tinyet_linear_f32_params",
+        {
+            **size_fields(node),
+            "weights": Pointer("weights"),
+            "bias": Pointer("bias"),
+            "clamp_low": low,
+            "clamp_high": high,
+        },
+    )
+    constants = (
+        Constant("weights", node.input(1).array),
+        Constant("bias", np.zeros(node.input(1).shape[0], np.float32) if bias is None else bias.array),
+    )
+    return library_call("tinyet_linear_f32", node, [0], params, constants)
+
+
+HEADERS = ("tinyet_linear.h",)
+
+OP = Op(
+    attrs=Linear,
+    summary="fully connected layer on the last dimension, fused clamp",
+    infer=infer,
+    reference=reference,
+    check=check_weighted,
+    macs=macs,
+    bias=(2, 1),
+    kernels=(
+        Kernel("tinyet_linear_s8", "s8", lower_s8, HEADERS, ("tinyet_linear_s8.c",)),
+        Kernel("tinyet_linear_f32", "f32", lower_f32, HEADERS, ("tinyet_linear_f32.c",)),
+    ),
+)

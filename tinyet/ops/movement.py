@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What operators that only move elements share: their type rule, and the loops of one strided copy.
+
+Permute, Slice and Expand are the same copy with different strides. Here it is reduced ahead of time to the
+fewest loops, so that one C function an element size (`tinyet_move_b8`, `_b16`, `_b32`) serves all of them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from tinyet.boards import Target
+from tinyet.ir import DType, Node, Shape
+from tinyet.opset import Call, Kernel, Struct, library_call
+
+MAX_LOOPS = 6
+"""Loops of the C kernel (TINYET_MOVE_LOOPS); more than this after merging is refused."""
+
+
+@dataclass(frozen=True)
+class Loop:
+    """`size` steps, each `in_stride` elements on in the input and `out_stride` in the output."""
+
+    size: int
+    in_stride: int
+    out_stride: int
+
+
+@dataclass(frozen=True)
+class Move:
+    """A strided copy: loops outermost first, and the element of the input where it starts."""
+
+    loops: tuple[Loop, ...]
+    in_offset: int = 0
+
+    @property
+    def is_copy(self) -> bool:
+        """The input's bytes, as they stand, are the output."""
+        return not self.in_offset and (not self.loops or self.loops == (Loop(self.loops[0].size, 1, 1),))
+
+
+def strides(shape: Shape) -> tuple[int, ...]:
+    """Row-major strides in elements."""
+    return tuple(math.prod(shape[axis + 1 :]) for axis in range(len(shape)))
+
+
+def plan(shape: Shape, in_strides: tuple[int, ...], in_offset: int = 0) -> Move:
+    """The copy that fills a contiguous output of `shape` from an input read with `in_strides` (0 repeats).
+
+    Strides and offset in elements. Loops of one step are dropped, loops that are one in both tensors are
+    merged. A row that is contiguous in both stays innermost (it becomes a memcpy); otherwise the longest loop
+    goes there, because it is the cheapest one.
+    """
+    merged: list[Loop] = []
+    for size, source, target in zip(shape, in_strides, strides(shape), strict=True):
+        if size == 1:
+            continue
+        inner = Loop(size, source, target)
+        if merged and merged[-1].in_stride == size * source and merged[-1].out_stride == size * target:
+            inner = Loop(merged.pop().size * size, source, target)
+        merged.append(inner)
+    if merged and merged[-1].in_stride != 1:
+        merged.sort(key=lambda loop: loop.size)
+    return Move(tuple(merged), in_offset)
+
+
+def move_struct(move: Move) -> Struct:
+    loops = (Loop(1, 0, 0),) * (MAX_LOOPS - len(move.loops)) + move.loops
+    return Struct(
+        "tinyet_move_params",
+        {
+            "in_offset": move.in_offset,
+            "size": tuple(loop.size for loop in loops),
+            "in_stride": tuple(loop.in_stride for loop in loops),
+            "out_stride": tuple(loop.out_stride for loop in loops),
+        },
+    )
+
+
+def move_kernels(plan_of: Callable[[Node], Move]) -> tuple[Kernel, ...]:
+    """One kernel a dtype for an operator whose copy `plan_of` knows."""
+
+    def refuse(node: Node, _target: Target) -> str | None:
+        count = len(plan_of(node).loops)
+        return f"{count} dimensions move on their own, at most {MAX_LOOPS} can" if count > MAX_LOOPS else None
+
+    def kernel(dtype: DType) -> Kernel:
+        symbol = f"tinyet_move_b{8 * dtype.bytes}"
+
+        def lower(node: Node, _target: Target) -> Call:
+            return library_call(symbol, node, [0], move_struct(plan_of(node)))
+
+        return Kernel(symbol, dtype.suffix, lower, ("tinyet_move.h",), (f"{symbol}.c",), refuse)
+
+    return tuple(kernel(dtype) for dtype in DType)
+
+
+def lower_copy(node: Node, _target: Target) -> Call:
+    params = Struct("tinyet_copy_params", {"bytes": node.output.type.bytes})
+    return library_call("tinyet_copy", node, [0], params)
+
+
+def copy_kernels() -> tuple[Kernel, ...]:
+    """memmove, for every dtype."""
+    files = ("tinyet_copy.h",), ("tinyet_copy.c",)
+    return tuple(Kernel("tinyet_copy", dtype.suffix, lower_copy, *files) for dtype in DType)
+
+
+def check_moved(node: Node) -> str | None:
+    """The type rule: inputs and output have one dtype and one quantization, and that is per tensor."""
+    out = node.output.type
+    for tensor in node.inputs:
+        if tensor is None:
+            return f"{node.op} has an input missing"
+        if tensor.dtype is not out.dtype:
+            return f"{node.op} cannot turn {tensor.dtype.value} into {out.dtype.value}"
+        if tensor.type.quant != out.quant:
+            return f"{node.op} moves values, so {tensor.name} and the output must be quantized alike"
+    if out.quant is not None and out.quant.axis is not None:
+        return f"{node.op} cannot move a tensor that is quantized per channel"
+    return None

@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Padding of any dimensions: with a constant, by reflection (without repeating the edge) or by repeating the edge.
+
+A negative pad crops (constant mode). int8: the constant becomes round(value / scale) + zero point, saturated.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+import numpy as np
+
+from tinyet.boards import Target
+from tinyet.errors import UnsupportedShape
+from tinyet.ir import Array, DType, Node, Shape, Attrs
+from tinyet.numerics import quantize
+from tinyet.opset import Call, Kernel, Op, Struct, library_call
+
+MODES = ("constant", "reflect", "replicate")
+"""In the order of the C enumeration."""
+
+MAX_DIMS = 6
+"""Dimensions of the C kernel (TINYET_PAD_DIMS), counted after merging; more than this is refused."""
+
+
+@dataclass(frozen=True)
+class Pad(Attrs):
+    """input: x of any shape. pads: (before, after) in elements, one pair a dimension; value: real number."""
+
+    name: ClassVar[str] = "pad"
+    pads: tuple[tuple[int, int], ...]
+    mode: Literal["constant", "reflect", "replicate"] = "constant"
+    value: float = 0.0
+
+
+@dataclass(frozen=True)
+class Axis:
+    """One dimension of the copy: `size` items in, `before` and `after` items around them."""
+
+    size: int
+    before: int = 0
+    after: int = 0
+
+
+def attrs_of(node: Node) -> Pad:
+    assert isinstance(node.attrs, Pad)
+    return node.attrs
+
+
+def infer(node: Node) -> tuple[Shape, ...]:
+    attrs, shape = attrs_of(node), node.input(0).shape
+    if attrs.mode not in MODES:
+        raise UnsupportedShape(f"pad: mode {attrs.mode} is none of {', '.join(MODES)}", node.where)
+    if len(attrs.pads) != len(shape):
+        raise UnsupportedShape(f"pad: {len(attrs.pads)} pairs of pads for {len(shape)} dimensions", node.where)
+    out = tuple(before + size + after for size, (before, after) in zip(shape, attrs.pads, strict=True))
+    for size, (before, after), result in zip(shape, attrs.pads, out, strict=True):
+        if attrs.mode != "constant" and min(before, after) < 0:
+            raise UnsupportedShape(f"pad: a negative pad in mode {attrs.mode}", node.where)
+        if attrs.mode == "reflect" and max(before, after) >= size:
+            raise UnsupportedShape(f"pad: {size} elements cannot be reflected by {max(before, after)}", node.where)
+        if result < 1 or size + min(before, 0) < 1 or size + min(after, 0) < 1:
+            raise UnsupportedShape(f"pad: pads ({before}, {after}) leave nothing of {size} elements", node.where)
+    return (out,)
+
+
+def fill_value(node: Node) -> Array:
+    """The constant in the type of the tensor, shape (1,)."""
+    value = np.array([attrs_of(node).value], np.float32)
+    return value if node.input(0).dtype is DType.FLOAT32 else quantize(value, node.input(0).type)
+
+
+def reference(node: Node, inputs: Sequence[Array | None]) -> tuple[Array, ...]:
+    attrs, x = attrs_of(node), inputs[0]
+    assert x is not None
+    for axis, (before, after) in enumerate(attrs.pads):
+        index = np.arange(-before, x.shape[axis] + after)
+        last = x.shape[axis] - 1
+        if attrs.mode == "reflect":
+            inside = last - np.abs(last - np.abs(index))
+        else:
+            inside = np.clip(index, 0, last)
+        moved = np.take(x, inside, axis)
+        if attrs.mode == "constant":
+            shape = [1] * x.ndim
+            shape[axis] = -1
+            moved = np.where((index == inside).reshape(shape), moved, fill_value(node))
+        x = moved.astype(x.dtype)
+    return (x,)
+
+
+# ---------------------------------------------------------------- portable kernels
+
+
+def axes(node: Node) -> tuple[tuple[Axis, ...], int]:
+    """(dimensions outermost first, elements in an item): neighbours without pads merged, the last of them an item."""
+    merged: list[Axis] = []
+    for size, (before, after) in zip(node.input(0).shape, attrs_of(node).pads, strict=True):
+        if merged and not (before or after) and not (merged[-1].before or merged[-1].after):
+            merged[-1] = Axis(merged[-1].size * size)
+        else:
+            merged.append(Axis(size, before, after))
+    item = 1
+    if merged and not (merged[-1].before or merged[-1].after):
+        item = merged.pop().size
+    return tuple(merged), item
+
+
+def refuse(node: Node, target: Target) -> str | None:
+    count = len(axes(node)[0])
+    return f"{count} dimensions after merging, at most {MAX_DIMS}" if count > MAX_DIMS else None
+
+
+def lower(node: Node, target: Target) -> Call:
+    dims, item = axes(node)
+    dims = (Axis(1),) * (MAX_DIMS - len(dims)) + dims
+    outs = tuple(axis.before + axis.size + axis.after for axis in dims)
+    pattern = fill_value(node).tobytes()
+    params = Struct(
+        "tinyet_pad_params",
+        {
+            "in_size": tuple(axis.size for axis in dims),
+            "out_size": outs,
+            "before": tuple(axis.before for axis in dims),
+            "rows": math.prod(outs[:-1]),
+            "item_bytes": item * node.input(0).dtype.bytes,
+            "mode": MODES.index(attrs_of(node).mode),
+            "fill": int.from_bytes(pattern * (4 // len(pattern)), "little"),
+        },
+    )
+    return library_call("tinyet_pad", node, [0], params)
+
+
+def kernel(dtypes: str) -> Kernel:
+    return Kernel("tinyet_pad", dtypes, lower, ("tinyet_pad.h",), ("tinyet_pad.c",), refuse)
+
+
+OP = Op(
+    attrs=Pad,
+    summary="padding of any dimensions: constant (negative pads crop), reflect, replicate",
+    infer=infer,
+    reference=reference,
+    same_scale=True,
+    kernels=(kernel("s8"), kernel("f32")),
+)

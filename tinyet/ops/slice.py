@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Part of a tensor along one axis."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from tinyet.errors import UnsupportedShape
+from tinyet.ir import Array, Attrs, Node, Shape
+from tinyet.ops.movement import Move, check_moved, move_kernels, plan, strides
+from tinyet.opset import Op
+
+
+@dataclass(frozen=True)
+class Slice(Attrs):
+    """inputs: x; output: indices start, start + step, … below stop along `axis`.
+
+    0 <= start < stop <= size of the axis, step >= 1.
+    """
+
+    name: ClassVar[str] = "slice"
+    axis: int
+    start: int
+    stop: int
+    step: int = 1
+
+
+def attrs_of(node: Node) -> Slice:
+    assert isinstance(node.attrs, Slice)
+    return node.attrs
+
+
+def infer(node: Node) -> tuple[Shape, ...]:
+    attrs, shape = attrs_of(node), node.input(0).shape
+    if not 0 <= attrs.axis < len(shape):
+        raise UnsupportedShape(f"slice: no axis {attrs.axis} in {len(shape)} dimensions", node.where)
+    size = shape[attrs.axis]
+    if not 0 <= attrs.start < attrs.stop <= size or attrs.step < 1:
+        taken = f"{attrs.start}:{attrs.stop}:{attrs.step}"
+        raise UnsupportedShape(f"slice: {taken} of an axis of {size} is empty or leaves it", node.where)
+    count = len(range(attrs.start, attrs.stop, attrs.step))
+    return ((*shape[: attrs.axis], count, *shape[attrs.axis + 1 :]),)
+
+
+def reference(node: Node, inputs: Sequence[Array | None]) -> tuple[Array, ...]:
+    x, attrs = inputs[0], attrs_of(node)
+    assert x is not None
+    along = slice(attrs.start, attrs.stop, attrs.step)
+    return (np.ascontiguousarray(x[(slice(None),) * attrs.axis + (along,)]),)
+
+
+def plan_of(node: Node) -> Move:
+    attrs = attrs_of(node)
+    source = list(strides(node.input(0).shape))
+    offset = attrs.start * source[attrs.axis]
+    source[attrs.axis] *= attrs.step
+    return plan(node.output.shape, tuple(source), offset)
+
+
+OP = Op(
+    attrs=Slice,
+    summary="part of a tensor along one axis, with a step (split, chunk, select, narrow)",
+    infer=infer,
+    reference=reference,
+    check=check_moved,
+    same_scale=True,
+    kernels=move_kernels(plan_of),
+)

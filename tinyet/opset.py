@@ -1,0 +1,210 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What an operator is and what a kernel is: the two records that everything else is written against.
+
+An `Op` is the meaning: shapes, a bit-exact numpy reference, a cost. A `Kernel` is one way to compute it on a device. A
+kernel either refuses a node with a reason or lowers it to a `Call`: one C function call with every constant decided.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Union
+
+from tinyet.boards import Target
+from tinyet.ir import Array, Attrs, Node, Shape
+
+# ---------------------------------------------------------------- calls
+
+
+@dataclass(frozen=True)
+class InputArg:
+    """Pointer to input `index` of the node: into the arena, or to a const array when it is a constant."""
+
+    index: int
+
+
+@dataclass(frozen=True)
+class OutputArg:
+    """Pointer to output `index` of the node."""
+
+    index: int
+
+
+@dataclass(frozen=True)
+class ScratchArg:
+    """`void *` to the call's scratch bytes in the arena."""
+
+
+@dataclass(frozen=True)
+class ParamsArg:
+    """Pointer to the call's parameter struct."""
+
+
+@dataclass(frozen=True)
+class ConstantArg:
+    """Pointer to one of the call's own constants, by name."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class LiteralArg:
+    """A C expression, printed as it is."""
+
+    text: str
+
+
+Arg = InputArg | OutputArg | ScratchArg | ParamsArg | ConstantArg | LiteralArg
+
+
+@dataclass(frozen=True)
+class Constant:
+    """A const array in the layout the kernel wants; its numpy dtype decides the C element type.
+
+    `name` is its role ("weights"); the emitter makes it unique. `align` is in bytes.
+    """
+
+    name: str
+    data: Array
+    comment: str = ""
+    align: int = 4
+
+
+@dataclass(frozen=True)
+class Pointer:
+    """A struct field that points at one of the call's constants."""
+
+    constant: str
+
+
+FieldValue = Union[int, float, bool, Pointer, tuple[int, ...], tuple[float, ...], "Struct"]
+
+
+@dataclass(frozen=True)
+class Struct:
+    """A `static const` parameter struct; fields in the order of the C declaration. A field may be a struct itself."""
+
+    ctype: str
+    fields: Mapping[str, FieldValue]
+
+
+@dataclass(frozen=True)
+class Call:
+    """One C call, complete.
+
+    definitions: C text that must precede it (a specialised wrapper around an always-inline kernel); equal texts are
+    printed once, so two layers with the same constants share one function.
+    """
+
+    symbol: str
+    args: tuple[Arg, ...]
+    params: Struct | None = None
+    constants: tuple[Constant, ...] = ()
+    scratch_bytes: int = 0
+    definitions: tuple[str, ...] = ()
+
+
+
+def library_call(
+    symbol: str,
+    node: Node,
+    inputs: Sequence[int],
+    params: Struct | None,
+    constants: Sequence[Constant] = (),
+    scratch_bytes: int = 0,
+) -> Call:
+    """The usual shape of a library kernel: `f(inputs…, outputs…, [scratch,] [params])`."""
+    args: list[Arg] = [InputArg(i) for i in inputs]
+    args += [OutputArg(i) for i in range(len(node.outputs))]
+    if scratch_bytes:
+        args.append(ScratchArg())
+    if params is not None:
+        args.append(ParamsArg())
+    return Call(symbol, tuple(args), params, tuple(constants), scratch_bytes)
+
+
+# ---------------------------------------------------------------- kernels and operators
+
+
+def accept_all(node: Node, target: Target) -> str | None:
+    """A kernel that refuses nothing."""
+    return None
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """One implementation of an operator.
+
+    symbol:   the C function (or family) as reports name it.
+    dtypes:   signature it computes, "s8", "f32", …, as `signature(node)` gives it; other nodes are refused.
+    headers, sources: what a project needs, relative to firmware/include and firmware/src.
+    refuse:   reason why this node cannot be computed for this target, or None. Called after the dtype check.
+    lower:    the call, with constants packed and scratch counted, for a node that was not refused.
+    delegate: who brought it.
+    """
+
+    symbol: str
+    dtypes: str
+    lower: Callable[[Node, Target], Call]
+    headers: tuple[str, ...]
+    sources: tuple[str, ...]
+    refuse: Callable[[Node, Target], str | None] = accept_all
+    delegate: str = "portable"
+
+    def why_not(self, node: Node, target: Target) -> str | None:
+        have = signature(node)
+        if have != self.dtypes:
+            return f"computes {self.dtypes}, the node is {have}"
+        return self.refuse(node, target)
+
+
+def signature(node: Node) -> str:
+    """The dtypes of a node as one word: "s8" where first input and output agree, else "f32_s8" (from, to)."""
+    first = next((t.dtype.suffix for t in node.inputs if t is not None), "")
+    last = node.outputs[0].dtype.suffix
+    return first if first == last else f"{first}_{last}"
+
+
+def no_macs(node: Node) -> int:
+    return 0
+
+
+def no_complaint(node: Node) -> str | None:
+    return None
+
+
+@dataclass(frozen=True)
+class Op:
+    """The meaning of an operator.
+
+    attrs:      its attribute class, whose `name` is the operator's name.
+    summary:    one line for the operator table.
+    infer:      shapes of the outputs from shapes and attributes of the inputs; raises UnsupportedShape.
+    reference:  node and one array per input (None where absent) → one array per output. Integer results are exact; float
+                results are float32, computed in the order of the C kernel.
+    kernels:    the portable kernels, best first.
+    check:      what is wrong with the dtypes or quantization of this node, or None.
+    macs:       multiply-accumulates of one inference.
+    inplace:    inputs that an output of the same byte size may overwrite while they are read.
+    same_scale: the integer form moves or selects values only: every input and output has the same quantization.
+    view:       the bytes do not change at all: the output is its input under another shape.
+    bias:       index of the input that the integer form wants as int32 with scale = scale(input 0) * scale(weight), and of
+                that weight, or None.
+    """
+
+    attrs: type[Attrs]
+    summary: str
+    infer: Callable[[Node], tuple[Shape, ...]]
+    reference: Callable[[Node, Sequence[Array | None]], tuple[Array, ...]]
+    kernels: tuple[Kernel, ...]
+    check: Callable[[Node], str | None] = no_complaint
+    macs: Callable[[Node], int] = no_macs
+    inplace: tuple[int, ...] = ()
+    same_scale: bool = False
+    view: bool = False
+    bias: tuple[int, int] | None = None
+
+    @property
+    def name(self) -> str:
+        return self.attrs.name

@@ -1,0 +1,259 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Float operators between Dequantize and Quantize become integer operators.
+
+An operator whose inputs all come out of a Dequantize (or are constants that can be made integer) and whose outputs all go
+into one and the same Quantize is computed in integers; what is not, stays float. The pass takes the graph of any quantizer:
+it looks at the values, not at who put them there.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from tinyet.errors import QuantizationError
+from tinyet.ir import DType, Graph, Node, Note, QuantParams, Tensor, TensorType, constant, substitute
+from tinyet.numerics import bias_type, broadcast_params, quantize, round_half_away
+from tinyet.ops import op_of
+from tinyet.ops.copy import Copy
+from tinyet.ops.dequantize import Dequantize
+from tinyet.ops.expand import Expand
+from tinyet.ops.max_pool2d import MaxPool2d
+from tinyet.ops.permute import Permute
+from tinyet.ops.quantize import Quantize
+from tinyet.ops.requantize import Requantize
+from tinyet.ops.reshape import Reshape
+from tinyet.ops.slice import Slice
+
+# Operators that only move or select values: quantizing before or after them gives the same integers.
+MOVERS = (Reshape, Permute, Slice, Expand, Copy, MaxPool2d)
+MAX_AUTO_CONSTANT = 1 << 16  # elements; a larger float constant is a weight that somebody chose not to quantize
+
+
+@dataclass
+class _Lowering:
+    graph: Graph
+    nodes: list[Node] = field(default_factory=list)
+    integer: dict[Tensor, Tensor] = field(default_factory=dict)  # float tensor → the integer tensor it is a view of
+    replaced: dict[Tensor, Tensor] = field(default_factory=dict)
+    absorbed: set[Node] = field(default_factory=set)  # Quantize nodes that an integer operator made superfluous
+    notes: list[Note] = field(default_factory=list)
+    names: set[str] = field(default_factory=set)
+
+    def fresh(self, name: str) -> str:
+        candidate, count = name, 1
+        while candidate in self.names:
+            count += 1
+            candidate = f"{name}_{count}"
+        self.names.add(candidate)
+        return candidate
+
+
+def lower_qdq(graph: Graph) -> tuple[Graph, tuple[Note, ...]]:
+    """The graph with integer operators, and a note for each operator that had integer inputs and still stays float."""
+    graph = hoist_quantize(graph)
+    state = _Lowering(graph)
+    state.names = {t.name for n in graph.nodes for t in (*n.inputs, *n.outputs) if t is not None}
+    state.names |= {t.name for t in graph.inputs}
+    for node in graph.nodes:
+        if isinstance(node.attrs, Dequantize):
+            source = node.input(0)
+            state.integer[node.output] = state.replaced.get(source, source)
+            state.nodes.append(node)
+        elif isinstance(node.attrs, Quantize):
+            _lower_quantize(state, node)
+        elif isinstance(node.attrs, MOVERS) and node.input(0) in state.integer:
+            _lower_mover(state, node)
+        else:
+            _lower_compute(state, node)
+    lowered = graph.replace(nodes=state.nodes)
+    return substitute(lowered, state.replaced), tuple(state.notes)
+
+
+def hoist_quantize(graph: Graph) -> Graph:
+    """Quantize(move(x)) becomes move(Quantize(x)), so that the Quantize stands right behind the operator that computes."""
+    changed = True
+    while changed:
+        changed = False
+        for node in graph.nodes:
+            if not isinstance(node.attrs, MOVERS) or node.output.dtype is not DType.FLOAT32:
+                continue
+            common = _common_quantize(graph, node.output)
+            producer = graph.producer(node.input(0))
+            if common is None or producer is None or isinstance(producer.attrs, Dequantize):
+                continue
+            # Only where the value goes nowhere else: otherwise quantizing earlier would not free the float copy.
+            if graph.consumers(node.input(0)) != (node,) or node.input(0) in graph.outputs:
+                continue
+            graph = _swap(graph, node, common)
+            changed = True
+            break
+    return graph
+
+
+def _swap(graph: Graph, mover: Node, quantizers: tuple[Node, ...]) -> Graph:
+    first = quantizers[0]
+    x = mover.input(0)
+    quantized = Tensor(f"{x.name}_{first.output.name}", TensorType(x.shape, first.output.dtype, first.output.type.quant))
+    nodes: list[Node] = []
+    for node in graph.nodes:
+        if node is mover:
+            nodes.append(Node(first.attrs, (x,), (quantized,), first.origins))
+            nodes.append(mover.replace(inputs=(quantized, *mover.inputs[1:]), outputs=(first.output,)))
+        elif node not in quantizers:
+            nodes.append(node)
+    return substitute(graph.replace(nodes=nodes), {q.output: first.output for q in quantizers[1:]})
+
+
+def _common_quantize(graph: Graph, tensor: Tensor) -> tuple[Node, ...] | None:
+    """The consumers of a tensor when all of them are Quantize nodes of one and the same type, else None."""
+    consumers = graph.consumers(tensor)
+    if not consumers or tensor in graph.outputs:
+        return None
+    if any(not isinstance(n.attrs, Quantize) or n.output.type != consumers[0].output.type for n in consumers):
+        return None
+    return consumers
+
+
+def _lower_quantize(state: _Lowering, node: Node) -> None:
+    """Quantize of what is integer already: nothing when the parameters agree, else a Requantize."""
+    if node in state.absorbed:
+        return
+    source = state.integer.get(node.input(0))
+    if source is None or source.is_constant:
+        state.nodes.append(node)
+    elif source.type == node.output.type:
+        state.replaced[node.output] = source
+    else:
+        state.nodes.append(Node(Requantize(), (source,), (node.output,), node.origins))
+
+
+def _lower_mover(state: _Lowering, node: Node) -> None:
+    source = state.integer[node.input(0)]
+    if source.is_constant:
+        state.nodes.append(node)
+        return
+    out = Tensor(state.fresh(f"{node.output.name}_q"), TensorType(node.output.shape, source.dtype, source.type.quant))
+    state.nodes.append(node.replace(inputs=(source, *node.inputs[1:]), outputs=(out,)))
+    state.nodes.append(Node(Dequantize(), (out,), (node.output,), node.origins))
+    state.integer[node.output] = out
+
+
+def _lower_compute(state: _Lowering, node: Node) -> None:
+    touched = any(t in state.integer and not state.integer[t].is_constant for t in node.inputs if t is not None)
+    reason = "its inputs are float"
+    if touched:
+        reason = _try_integer(state, node) or ""
+        if not reason:
+            return
+        origin = node.origins[-1] if node.origins else None
+        state.notes.append(Note(f"{node.op} stays float: {reason}", origin))
+    state.nodes.append(node)
+
+
+def _try_integer(state: _Lowering, node: Node) -> str | None:
+    """Append the integer form of a node and return None, or return why there is none."""
+    outputs: list[Tensor] = []
+    quantizers: list[tuple[Node, ...]] = []
+    for tensor in node.outputs:
+        if tensor.dtype is not DType.FLOAT32:
+            outputs.append(tensor)
+            quantizers.append(())
+            continue
+        common = _common_quantize(state.graph, tensor)
+        if common is None:
+            return "its output is not quantized (or is used as float, too)"
+        outputs.append(common[0].output)
+        quantizers.append(common)
+    op = op_of(node)
+    refusals = []
+    for auto_constants in (False, True):
+        try:
+            inputs = _integer_inputs(state, node, auto_constants)
+        except QuantizationError as error:
+            refusals.append(error.what)
+            continue
+        if inputs is None:
+            refusals.append("not every input is quantized")
+            continue
+        extra: list[Node] = []
+        if op.same_scale:
+            inputs = [_rescaled(state, t, outputs[0], node, extra) for t in inputs]
+        candidate = node.replace(inputs=inputs, outputs=outputs)
+        refusal = op.check(candidate)
+        if refusal is None:
+            state.nodes += [*extra, candidate]
+            for tensor, common in zip(outputs, quantizers, strict=True):
+                state.replaced.update({q.output: tensor for q in common if q.output is not tensor})
+                state.absorbed.update(common)
+            return None
+        refusals.append(refusal)
+    return refusals[0]
+
+
+def _integer_inputs(state: _Lowering, node: Node, auto_constants: bool) -> list[Tensor | None] | None:
+    """The node's inputs in integers; None when one is a float that is no constant.
+
+    auto_constants: float constants are quantized here, by their own range; otherwise they are passed on as they are, for
+    operators that want them in float (the slopes of a PReLU).
+    """
+    op = op_of(node)
+    inputs: list[Tensor | None] = []
+    for index, tensor in enumerate(node.inputs):
+        if tensor is None or tensor.dtype is not DType.FLOAT32:
+            inputs.append(tensor)
+        elif op.bias is not None and index == op.bias[0] and tensor.is_constant:
+            weight = state.integer.get(node.input(op.bias[1]))
+            first = state.integer.get(node.input(0))
+            if weight is None or weight.type.quant is None or first is None or first.is_constant:
+                return None
+            inputs.append(_integer_bias(state, tensor, first.type, weight.type.quant))
+        elif tensor in state.integer:
+            inputs.append(state.integer[tensor])
+        elif tensor.is_constant:
+            inputs.append(_auto_constant(state, tensor) if auto_constants else tensor)
+        else:
+            return None
+    return inputs
+
+
+def _integer_bias(state: _Lowering, bias: Tensor, x: TensorType, weight: QuantParams) -> Tensor:
+    type_ = bias_type(bias.type.count, x, weight)
+    assert type_.quant is not None
+    scales, _ = broadcast_params(type_.quant, 1)
+    # In float64 from the scales' product, not from its float32 rounding: the accumulator has exactly that scale.
+    exact = np.array([x.scale * s for s in weight.scale], np.float64)
+    values = round_half_away(bias.array.astype(np.float64) / np.broadcast_to(exact, scales.shape if len(exact) > 1 else 1))
+    if not np.all(np.isfinite(values)) or np.abs(values).max(initial=0) >= 2**31:
+        raise QuantizationError(f"bias {bias.name} does not fit into 32 bits at the scale of its sums")
+    return constant(state.fresh(f"{bias.name}_q"), values.astype(np.int32), type_.quant)
+
+
+def _auto_constant(state: _Lowering, tensor: Tensor) -> Tensor:
+    """A small float constant as int8, over its own range (which always holds 0)."""
+    data = tensor.array.astype(np.float64)
+    if data.size > MAX_AUTO_CONSTANT:
+        raise QuantizationError(f"constant {tensor.name} is not quantized and has {data.size} elements")
+    low, high = min(float(data.min()), 0.0), max(float(data.max()), 0.0)
+    if not (np.isfinite(low) and np.isfinite(high)):
+        raise QuantizationError(f"constant {tensor.name} is not finite")
+    scale = (high - low) / 255 if high > low else 1.0
+    if low == high or low == 0.0 or high == 0.0:
+        # One sign only: put zero at an end, so that the extreme value is represented exactly.
+        zero_point = -128 if low == 0.0 else 127
+    else:
+        zero_point = int(np.clip(round_half_away(-128 - low / scale), -128, 127))
+    type_ = TensorType(tensor.shape, DType.INT8, QuantParams.per_tensor(scale, zero_point))
+    return constant(state.fresh(f"{tensor.name}_q"), quantize(tensor.array, type_), type_.quant)
+
+
+def _rescaled(state: _Lowering, tensor: Tensor | None, out: Tensor, node: Node, extra: list[Node]) -> Tensor | None:
+    """An activation with the output's quantization: itself, or behind a Requantize."""
+    if tensor is None or tensor.dtype is not out.dtype or tensor.type.quant == out.type.quant:
+        return tensor
+    type_ = TensorType(tensor.shape, out.dtype, out.type.quant)
+    rescaled = Tensor(state.fresh(f"{tensor.name}_rescaled"), type_)
+    extra.append(Node(Requantize(), (tensor,), (rescaled,), node.origins))
+    return rescaled
+

@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The host reference: a graph evaluated node by node with the operators' numpy definitions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from tinyet import ops
+from tinyet.errors import DataError, InternalError
+from tinyet.ir import Array, Graph, Tensor
+
+
+def evaluate(graph: Graph, inputs: Sequence[Array]) -> Mapping[Tensor, Array]:
+    """Every value of the graph for one set of inputs, constants included.
+
+    inputs: one array per graph input, of exactly its shape and dtype. Raises DataError when they are not.
+    """
+    if len(inputs) != len(graph.inputs):
+        raise DataError(f"{graph.name} has {len(graph.inputs)} inputs, {len(inputs)} arrays were given")
+    values: dict[Tensor, Array] = {}
+    for tensor, array in zip(graph.inputs, inputs, strict=True):
+        if tuple(array.shape) != tensor.shape or array.dtype != tensor.dtype.numpy:
+            raise DataError(f"input {tensor.name} is {tensor.type}, the array is {array.dtype}{list(array.shape)}")
+        values[tensor] = array
+    for tensor in graph.constants:
+        values[tensor] = tensor.array
+    for node in graph.nodes:
+        results = ops.evaluate(node, [None if t is None else values[t] for t in node.inputs])
+        for tensor, result in zip(node.outputs, results, strict=True):
+            if tuple(result.shape) != tensor.shape or result.dtype != tensor.dtype.numpy:
+                raise InternalError(
+                    f"the reference of {node.op} gave {result.dtype}{list(result.shape)} for {tensor.type}", node.where
+                )
+            values[tensor] = result
+    return values
+
+
+def run_graph(graph: Graph, inputs: Sequence[Array]) -> list[Array]:
+    """The graph's outputs for one set of inputs."""
+    values = evaluate(graph, inputs)
+    return [values[t] for t in graph.outputs]

@@ -1,0 +1,204 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Starts external tools: one way to run them, one way to fail.
+
+A missing tool is reported before anything is started, with the command that installs it. A tool that fails or
+hangs is reported with its command line and the end of its output, and leaves no child process behind.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import IO
+
+from tinyet.errors import ToolchainError
+
+# How much of a failed tool's output an error repeats.
+_TAIL_LINES = 25
+
+# How long the pipes of a tool that has ended may stay open.
+_DRAIN_SECONDS = 5.0
+
+# tool -> package names, by package manager. The manager is the first one of _MANAGERS on this machine.
+_PACKAGES: Mapping[str, Mapping[str, str]] = {
+    "arm-none-eabi-gcc": {
+        "apt-get": "gcc-arm-none-eabi libnewlib-arm-none-eabi",
+        "dnf": "arm-none-eabi-gcc-cs arm-none-eabi-newlib",
+        "pacman": "arm-none-eabi-gcc arm-none-eabi-newlib",
+        "brew": "--cask gcc-arm-embedded",
+        "winget": "Arm.GnuArmEmbeddedToolchain",
+    },
+    "newlib": {
+        "apt-get": "libnewlib-arm-none-eabi",
+        "dnf": "arm-none-eabi-newlib",
+        "pacman": "arm-none-eabi-newlib",
+        "brew": "--cask gcc-arm-embedded",
+        "winget": "Arm.GnuArmEmbeddedToolchain",
+    },
+    "qemu-system-arm": {
+        "apt-get": "qemu-system-arm",
+        "dnf": "qemu-system-arm",
+        "pacman": "qemu-system-arm",
+        "brew": "qemu",
+        "winget": "SoftwareFreedomConservancy.QEMU",
+    },
+    "cc": {"apt-get": "gcc libc6-dev", "dnf": "gcc", "pacman": "gcc", "brew": "gcc", "winget": "LLVM.LLVM"},
+    "g++": {"apt-get": "g++", "dnf": "gcc-c++", "pacman": "gcc", "brew": "gcc", "winget": "LLVM.LLVM"},
+    "cmake": {
+        "apt-get": "cmake", "dnf": "cmake", "pacman": "cmake", "brew": "cmake", "winget": "Kitware.CMake",
+    },
+    "git": {"apt-get": "git", "dnf": "git", "pacman": "git", "brew": "git", "winget": "Git.Git"},
+}  # fmt: skip
+
+# package manager -> how it installs. On a machine with none of them, Debian's command is the hint.
+_MANAGERS: Mapping[str, str] = {
+    "apt-get": "sudo apt-get install -y",
+    "dnf": "sudo dnf install -y",
+    "pacman": "sudo pacman -S --needed",
+    "brew": "brew install",
+    "winget": "winget install",
+}
+
+# The same package holds several tools.
+_ALIASES: Mapping[str, str] = {
+    **{
+        f"arm-none-eabi-{tool}": "arm-none-eabi-gcc"
+        for tool in ("ar", "as", "g++", "gcc-ar", "ld", "nm", "objcopy", "objdump", "size", "addr2line")
+    },
+    "gcc": "cc",
+    "clang": "cc",
+}
+
+
+def install_command(tool: str) -> str:
+    """Return the one command that installs `tool` on this machine."""
+    packages = _PACKAGES.get(_ALIASES.get(tool, tool))
+    if packages is None:
+        return f"install {tool} and put it on PATH"
+    manager = next((name for name in _MANAGERS if shutil.which(name)), "apt-get")
+    return f"{_MANAGERS[manager]} {packages[manager]}"
+
+
+def find_tool(name: str, *, what: str, env: Mapping[str, str] | None = None) -> Path:
+    """Return the path of an executable.
+
+    name: a bare name looked up on PATH (of `env` when given), or a path.
+    what: the task that needs it, as in "compiling the kernels".
+    Raises ToolchainError with the install command when it is not there.
+    """
+    search = None if env is None else env.get("PATH", os.defpath)
+    found = shutil.which(name, path=search)
+    if found is None:
+        raise ToolchainError(
+            what=f"{name} is not installed; {what} needs it", where="PATH", hint=install_command(name)
+        )
+    return Path(found)
+
+
+def run(
+    cmd: Sequence[str | Path],
+    *,
+    cwd: Path | None = None,
+    timeout: float,
+    env: Mapping[str, str] | None = None,
+    what: str,
+    on_output: Callable[[str], None] | None = None,
+) -> subprocess.CompletedProcess[str]:
+    """Run a tool to its end and return what it printed.
+
+    cmd:       the tool and its arguments; never a shell line.
+    timeout:   seconds; then the tool and all of its children are killed.
+    env:       the whole environment; None inherits this process's.
+    what:      the task, as in "building the firmware", for error messages.
+    on_output: called with each line of either stream, without its end, as it appears (from another thread).
+
+    Standard input is empty. Raises ToolchainError when the tool is missing, fails, or takes too long.
+    """
+    words = [str(word) for word in cmd]
+    line = shlex.join(words)
+    tool = find_tool(words[0], what=what, env=env)
+    process = subprocess.Popen(
+        [str(tool), *words[1:]],
+        cwd=cwd,
+        env=None if env is None else dict(env),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        encoding="utf-8",
+        errors="replace",
+        # A group of its own, so that a timeout also ends the compilers a build tool has started.
+        start_new_session=sys.platform != "win32",
+    )
+    assert process.stdout is not None
+    assert process.stderr is not None
+    outputs: list[list[str]] = [[], []]
+    readers = [
+        threading.Thread(target=_collect, args=(stream, lines, on_output), daemon=True)
+        for stream, lines in zip((process.stdout, process.stderr), outputs, strict=True)
+    ]
+    for reader in readers:
+        reader.start()
+    expired = False
+    try:
+        process.wait(timeout)
+    except subprocess.TimeoutExpired:
+        expired = True
+        _kill_group(process)
+    except BaseException:
+        # An interrupt: nothing that was started here outlives this call.
+        _kill_group(process)
+        raise
+    for reader in readers:
+        reader.join(_DRAIN_SECONDS)
+    if any(reader.is_alive() for reader in readers):
+        # A child that the tool left behind still holds the pipe.
+        _kill_group(process)
+    stdout, stderr = ("".join(lines) for lines in outputs)
+    if expired:
+        raise ToolchainError(
+            what=f"{what} did not end within {timeout:g} s\n{tail(stdout, stderr)}".rstrip(),
+            where=line,
+            hint="run the command by hand to see where it waits",
+        )
+    if process.returncode != 0:
+        raise ToolchainError(
+            what=f"{what} failed (exit status {process.returncode})\n{tail(stdout, stderr)}".rstrip(),
+            where=line,
+            hint="the lines above are the end of the tool's own output",
+        )
+    return subprocess.CompletedProcess(words, process.returncode, stdout, stderr)
+
+
+def tail(stdout: str, stderr: str) -> str:
+    """Return the last lines of stderr, or of stdout when nothing was said on stderr."""
+    text = stderr if stderr.strip() else stdout
+    return "\n".join(text.rstrip().splitlines()[-_TAIL_LINES:])
+
+
+def _collect(stream: IO[str], lines: list[str], on_output: Callable[[str], None] | None) -> None:
+    """Read a stream to its end; the pipe must be drained even when nobody listens."""
+    with stream:
+        for line in stream:
+            lines.append(line)
+            if on_output is not None:
+                on_output(line.rstrip("\r\n"))
+
+
+def _kill_group(process: subprocess.Popen[str]) -> None:
+    """End a process and its children, whether or not it has ended by itself."""
+    if sys.platform == "win32":
+        process.kill()
+    else:
+        try:
+            os.killpg(process.pid, signal.SIGKILL)
+        except (ProcessLookupError, PermissionError):
+            # The whole group is gone already (macOS says so with EPERM).
+            process.poll()
+    process.wait()

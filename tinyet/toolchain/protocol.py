@@ -1,0 +1,381 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The harness's protocol: frames, and the replies that travel in them. Pure; no stream is touched here.
+
+The form of a frame and of each reply is described in firmware/harness/tinyet_harness.c, the other side of this file.
+"""
+
+from __future__ import annotations
+
+import enum
+import struct
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tinyet.errors import EmulatorError
+
+PROTOCOL = 1
+NO_LAYER = 0xFFFFFFFF
+
+_END = b"\xc0"
+_ESCAPE = b"\xdb"
+_ESCAPED_END = b"\xdb\xdc"
+_ESCAPED_ESCAPE = b"\xdb\xdd"
+_HEADER = struct.Struct("<BBI")
+_CRC = struct.Struct("<I")
+_TICKS_MASK = (1 << 48) - 1
+_EMPTY_LAYERS = 8
+
+
+class Command(enum.IntEnum):
+    """First byte of a frame."""
+
+    INFO = 1
+    RUN = 2
+    READ = 3
+    ERROR = 0x7E
+    FAULT = 0x7F
+
+
+class Reason(enum.IntEnum):
+    """Why the board refuses a request; first word of an ERROR frame."""
+
+    BAD_FRAME = 1
+    UNKNOWN_COMMAND = 2
+    BAD_LENGTH = 3
+    OUT_OF_ARENA = 4
+    NO_TRACE_MEMORY = 5
+
+
+@dataclass(frozen=True)
+class Frame:
+    """One request or reply. `command` is a number, for what arrives may be one that this side does not know."""
+
+    command: int
+    tag: int
+    payload: bytes
+
+
+def encode(frame: Frame) -> bytes:
+    """The frame's bytes on the line."""
+    body = _HEADER.pack(frame.command, frame.tag, len(frame.payload)) + frame.payload
+    body += _CRC.pack(zlib.crc32(body))
+    return _END + body.replace(_ESCAPE, _ESCAPED_ESCAPE).replace(_END, _ESCAPED_END) + _END
+
+
+def _decode_body(line: bytes) -> Frame | None:
+    """The frame between two END bytes; None when it is damaged."""
+    parts = line.split(_ESCAPE)
+    body = bytearray(parts[0])
+    for part in parts[1:]:
+        if part[:1] == _ESCAPED_END[1:]:
+            body += _END
+        elif part[:1] == _ESCAPED_ESCAPE[1:]:
+            body += _ESCAPE
+        else:
+            return None
+        body += part[1:]
+    if len(body) < _HEADER.size + _CRC.size:
+        return None
+    command, tag, length = _HEADER.unpack_from(body)
+    if len(body) != _HEADER.size + length + _CRC.size:
+        return None
+    if _CRC.unpack_from(body, len(body) - _CRC.size)[0] != zlib.crc32(body[: -_CRC.size]):
+        return None
+    return Frame(command, tag, bytes(body[_HEADER.size : -_CRC.size]))
+
+
+class Decoder:
+    """Takes the stream in pieces of any size and gives the frames in it; what is between or damaged is dropped."""
+
+    def __init__(self) -> None:
+        self._pending: list[bytes] = []
+
+    def feed(self, data: bytes) -> list[Frame]:
+        """Return the frames that `data` completes, in order."""
+        *lines, rest = data.split(_END)
+        frames: list[Frame] = []
+        for line in lines:
+            self._pending.append(line)
+            whole = b"".join(self._pending)
+            self._pending.clear()
+            frame = _decode_body(whole) if whole else None
+            if frame is not None:
+                frames.append(frame)
+        if rest:
+            self._pending.append(rest)
+        return frames
+
+
+class _Reader:
+    """Takes numbers off a payload; a payload that is too short or too long is an error."""
+
+    def __init__(self, payload: bytes, what: str) -> None:
+        self._payload = payload
+        self._at = 0
+        self._what = what
+
+    def take(self, n: int) -> bytes:
+        if self._at + n > len(self._payload):
+            raise EmulatorError(
+                what=f"the {self._what} is {len(self._payload)} bytes long, too short for what it announces",
+                hint="build the harness again with this version of tinyet",
+            )
+        self._at += n
+        return self._payload[self._at - n : self._at]
+
+    def number(self, n: int, *, signed: bool = False) -> int:
+        return int.from_bytes(self.take(n), "little", signed=signed)
+
+    def numbers(self, n: int, count: int) -> tuple[int, ...]:
+        return tuple(self.number(n) for _ in range(count))
+
+    def done(self) -> None:
+        if self._at != len(self._payload):
+            raise EmulatorError(
+                what=f"the {self._what} is {len(self._payload)} bytes long, expected {self._at}",
+                hint="build the harness again with this version of tinyet",
+            )
+
+
+@dataclass(frozen=True)
+class RawCount:
+    """A reading of the board's counter: ticks, and how often the counter's interrupt ran meanwhile."""
+
+    ticks: int
+    interrupts: int
+
+    @staticmethod
+    def unpack(word: int) -> RawCount:
+        return RawCount(word & _TICKS_MASK, word >> 48)
+
+
+@dataclass(frozen=True)
+class Slot:
+    """Where an input or an output lies in the arena; bytes."""
+
+    offset: int
+    bytes: int
+
+
+class CounterKind(enum.IntEnum):
+    """What a tick of the board's counter is."""
+
+    CORE_CLOCK = 1
+    NANOSECONDS = 2
+
+
+@dataclass(frozen=True)
+class Info:
+    """What the harness says of the model and of itself.
+
+    counter_hz: of real hardware; an emulator's figure is in the board's description.
+    empty_run, empty_layers_run, empty_layer: counts of a run with no layer, of one with 8 empty layers, and of one
+    empty layer: the cost of counting.
+    """
+
+    name: str
+    hash: str
+    abi: int
+    arena_bytes: int
+    num_layers: int
+    inputs: tuple[Slot, ...]
+    outputs: tuple[Slot, ...]
+    stack_bytes: int
+    counter_kind: CounterKind
+    counter_hz: int
+    counter_irq_instructions: int
+    empty_run: RawCount
+    empty_layers_run: RawCount
+    empty_layer: RawCount
+
+
+@dataclass(frozen=True)
+class RawRun:
+    """A RUN reply with its counts as they were read."""
+
+    status: int
+    stack_bytes: int
+    count: RawCount
+    layers: tuple[RawCount, ...]
+    outputs: bytes
+
+
+def unpack_info(payload: bytes) -> Info:
+    """Raises EmulatorError: another version of the protocol, or a payload that is none."""
+    reader = _Reader(payload, "INFO reply")
+    protocol = reader.number(4)
+    if protocol != PROTOCOL:
+        raise EmulatorError(
+            what=f"the board speaks version {protocol} of the harness protocol, this tinyet version {PROTOCOL}",
+            hint="build the harness again with this version of tinyet",
+        )
+    abi, arena_bytes, num_layers, kind, hz, stack_bytes = reader.numbers(4, 6)
+    empty_run, empty_layers_run, empty_layer = (RawCount.unpack(word) for word in reader.numbers(8, 3))
+    irq_instructions = reader.number(4)
+    inputs = _take_slots(reader)
+    outputs = _take_slots(reader)
+    name = reader.take(reader.number(1)).decode("utf-8", "replace")
+    digest = reader.take(64).decode("ascii", "replace")
+    reader.done()
+    if kind not in set(CounterKind):
+        raise EmulatorError(what=f"the board names an unknown kind of counter, {kind}")
+    return Info(
+        name=name,
+        hash=digest,
+        abi=abi,
+        arena_bytes=arena_bytes,
+        num_layers=num_layers,
+        inputs=inputs,
+        outputs=outputs,
+        stack_bytes=stack_bytes,
+        counter_kind=CounterKind(kind),
+        counter_hz=hz,
+        counter_irq_instructions=irq_instructions,
+        empty_run=empty_run,
+        empty_layers_run=empty_layers_run,
+        empty_layer=empty_layer,
+    )
+
+
+def _take_slots(reader: _Reader) -> tuple[Slot, ...]:
+    count = reader.number(4)
+    return tuple(Slot(*reader.numbers(4, 2)) for _ in range(count))
+
+
+def pack_run(inputs: Sequence[bytes], stop_after: int | None, *, uninterrupted: bool = False) -> bytes:
+    """The payload of a RUN request.
+
+    stop_after:    index of the last layer to run; None runs all.
+    uninterrupted: hold the counter's interrupt back, for an exact stack measurement.
+    """
+    return struct.pack("<II", NO_LAYER if stop_after is None else stop_after, uninterrupted) + b"".join(inputs)
+
+
+def unpack_run(payload: bytes, output_bytes: int) -> RawRun:
+    """output_bytes: of all outputs together; they are there only when the status is 0."""
+    reader = _Reader(payload, "RUN reply")
+    status = reader.number(4, signed=True)
+    stack_bytes, num_layers = reader.numbers(4, 2)
+    count = RawCount.unpack(reader.number(8))
+    layers = tuple(RawCount.unpack(word) for word in reader.numbers(8, num_layers))
+    outputs = reader.take(output_bytes if status == 0 else 0)
+    reader.done()
+    return RawRun(status, stack_bytes, count, layers, outputs)
+
+
+def pack_read(offset: int, n: int) -> bytes:
+    """The payload of a READ request: `n` bytes of the arena from `offset`."""
+    return struct.pack("<II", offset, n)
+
+
+def unpack_error(payload: bytes) -> tuple[int, int]:
+    """Return (reason, detail) of an ERROR frame; the reason is one of `Reason` if this side knows it."""
+    reader = _Reader(payload, "ERROR reply")
+    reason, detail = reader.numbers(4, 2)
+    reader.done()
+    return reason, detail
+
+
+# ---- faults ----
+
+_REGISTERS = ("r0", "r1", "r2", "r3", "r12", "lr", "pc", "xpsr")
+
+# Bit of CFSR -> meaning (Armv7-M and Armv8-M Architecture Reference Manuals, "CFSR").
+_CFSR_BITS = {
+    0: "instruction fetch from memory that is not executable",
+    1: "data access to memory that is protected",
+    3: "memory protection fault on return from an exception",
+    4: "stack overflow (memory protection fault while entering an exception)",
+    5: "memory protection fault while saving floating-point registers",
+    8: "bus fault on an instruction fetch: jump to where there is no memory",
+    9: "bus fault on a data access: there is no memory at this address",
+    10: "bus fault on an earlier write (imprecise: the place is a little later than the cause)",
+    11: "bus fault on return from an exception",
+    12: "stack overflow (bus fault while entering an exception)",
+    13: "bus fault while saving floating-point registers",
+    16: "undefined instruction",
+    17: "jump to an address that is not Thumb code, such as a null function pointer",
+    18: "invalid return from an exception",
+    19: "coprocessor or floating-point instruction that the core has not, or that is off",
+    20: "stack overflow (the stack limit was passed)",
+    24: "unaligned access",
+    25: "division by zero",
+}
+_CFSR_MMFAR_VALID = 1 << 7
+_CFSR_BFAR_VALID = 1 << 15
+
+
+@dataclass(frozen=True)
+class Fault:
+    """A FAULT frame. `registers` holds r0 … r3, r12, lr, pc, xpsr as stacked by the core, empty after a stack
+    overflow, and sp, cfsr, hfsr, mmfar, bfar, exc_return; what the core has no register for is 0."""
+
+    layer: int | None
+    stack_overflow: bool
+    registers: dict[str, int]
+
+    @property
+    def pc(self) -> int | None:
+        return self.registers.get("pc")
+
+    @property
+    def cause(self) -> str:
+        """What the fault status registers say, in words."""
+        cfsr = self.registers["cfsr"]
+        causes = [text for bit, text in _CFSR_BITS.items() if cfsr >> bit & 1]
+        if self.stack_overflow and not any("stack overflow" in text for text in causes):
+            causes.insert(0, "stack overflow")
+        if not causes:
+            # Armv6-M has no status registers.
+            return "hard fault: an undefined instruction, an unaligned access or an address without memory"
+        if cfsr & _CFSR_BFAR_VALID:
+            causes.append(f"address {self.registers['bfar']:#010x}")
+        if cfsr & _CFSR_MMFAR_VALID:
+            causes.append(f"address {self.registers['mmfar']:#010x}")
+        return ", ".join(causes)
+
+
+def unpack_fault(payload: bytes) -> Fault:
+    reader = _Reader(payload, "FAULT frame")
+    layer, stack_state = reader.numbers(4, 2)
+    registers = dict(
+        zip(("sp", "exc_return", "cfsr", "hfsr", "mmfar", "bfar"), reader.numbers(4, 6), strict=True)
+    )
+    stacked = dict(zip(_REGISTERS, reader.numbers(4, len(_REGISTERS)), strict=True))
+    reader.done()
+    if not stack_state:
+        registers |= stacked
+    return Fault(None if layer == NO_LAYER else layer, bool(stack_state), registers)
+
+
+# ---- counts ----
+
+
+@dataclass(frozen=True)
+class Counts:
+    """Counts of a run without what counting costs, in one unit (instructions, cycles or nanoseconds)."""
+
+    total: int
+    layers: tuple[int, ...]
+
+
+def net_counts(info: Info, run: RawRun, ticks_per_instruction: float | None) -> Counts:
+    """Take the cost of counting off a run's readings.
+
+    ticks_per_instruction: of an emulator, where each instruction takes the same virtual time: the result is then in
+    instructions, those of the counter's interrupt taken off. None on real hardware: the result is in ticks, and
+    the interrupt's few cycles in 2^24 stay in it.
+    """
+
+    def units(raw: RawCount) -> int:
+        if ticks_per_instruction is None:
+            return raw.ticks
+        return round(raw.ticks / ticks_per_instruction) - raw.interrupts * info.counter_irq_instructions
+
+    empty_run = units(info.empty_run)
+    empty_layer = units(info.empty_layer)
+    a_layer = (units(info.empty_layers_run) - empty_run) / _EMPTY_LAYERS
+    layers = tuple(max(0, units(raw) - empty_layer) for raw in run.layers)
+    total = units(run.count) - empty_run - round(a_layer * len(run.layers))
+    return Counts(max(0, total), layers)

@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs a board in Renode, on platform descriptions of our own, with time that is a count of instructions.
+
+Renode executes `PerformanceInMips` instructions in a microsecond of its virtual time. The platforms give the counter a
+frequency that makes a tick one instruction.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import tempfile
+import time
+from pathlib import Path
+
+from tinyet import assets
+from tinyet.boards import Board, Renode
+from tinyet.errors import EmulatorError, ToolchainError
+from tinyet.toolchain.links import Child, SocketLink
+
+BYTES_PER_SECOND = 1000.0
+
+_VARIABLE = "TINYET_RENODE"
+# The script prints it as its last command: Renode drops the rest of a script when a command of it fails, and ends
+# with status 0 either way.
+_MARKER = "tinyet: the machine is running"
+_START_SECONDS = 60.0
+_POLL_SECONDS = 0.05
+
+
+def find_renode() -> Path | None:
+    """Return Renode's executable: `$TINYET_RENODE`, then `renode` on PATH, then what renode-run has downloaded."""
+    override = os.environ.get(_VARIABLE)
+    if override:
+        return Path(override).expanduser()
+    found = shutil.which("renode")
+    if found is not None:
+        return Path(found)
+    try:
+        from renode_run.get import get_default_renode_path
+    except ImportError:
+        return None
+    # It would download hundreds of megabytes by itself otherwise.
+    downloaded = get_default_renode_path(try_to_download=False)
+    return Path(downloaded) if downloaded else None
+
+
+def _machine(board: Board) -> Renode:
+    if board.renode is None:
+        raise EmulatorError(
+            what=f"tinyet has no Renode platform for the board {board.name}",
+            hint="run on: " + (", ".join(board.emulators) or "serial:PORT"),
+        )
+    return board.renode
+
+
+def ticks_per_instruction(board: Board) -> float:
+    """Ticks of the board's counter an instruction."""
+    machine = _machine(board)
+    return machine.counter_hz / (machine.mips * 1e6)
+
+
+def start(board: Board, elf: Path) -> SocketLink:
+    """Start Renode with the firmware and return the link to its UART. Raises EmulatorError, ToolchainError."""
+    machine = _machine(board)
+    renode = find_renode()
+    if renode is None or not renode.exists():
+        raise ToolchainError(
+            what="Renode is not installed" if renode is None else f"there is no Renode at {renode}",
+            where=f"${_VARIABLE}, PATH, renode-run",
+            hint=f"install it from https://renode.io, or set {_VARIABLE} to its executable",
+        )
+    directory = tempfile.TemporaryDirectory(prefix="tinyet-")
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = int(probe.getsockname()[1])
+    scripts = assets.path("renode")
+    words = [
+        *(str(renode), "--console", "--disable-gui", "--plain", "--hide-log"),
+        *("-e", f"$elf=@{_escape(elf.resolve())}"),
+        *("-e", f"$repl=@{_escape(scripts / f'{board.name}.repl')}"),
+        *("-e", f"$port={port}"),
+        *("-e", f"$uart={machine.uart}"),
+        *("-e", f"include @{_escape(scripts / f'{board.name}.resc')}"),
+        *("-e", f"echo '{_MARKER}'"),
+    ]
+    child = Child(words, pipes=False, directory=directory, hold_stdin=True)
+    try:
+        return SocketLink(_connect(child, port), child)
+    except BaseException:
+        child.end()
+        raise
+
+
+def _escape(path: Path) -> str:
+    """A path as Renode's monitor reads it."""
+    return str(path).replace("\\", "/").replace(" ", "\\ ")
+
+
+def _connect(child: Child, port: int) -> socket.socket:
+    """Wait for the script's end, then for its UART's socket."""
+    deadline = time.monotonic() + _START_SECONDS
+    while _MARKER not in child.output():
+        if child.process.poll() is not None or time.monotonic() > deadline:
+            child.end()
+            raise EmulatorError(
+                what=f"Renode did not start the machine\n{child.last_words()}",
+                where=" ".join(map(str, child.process.args if isinstance(child.process.args, list) else [])),
+                hint="the lines above are the end of Renode's own output",
+            )
+        time.sleep(_POLL_SECONDS)
+    return socket.create_connection(("127.0.0.1", port), timeout=max(1.0, deadline - time.monotonic()))
