@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A model of two layers, written by hand in the form of generated code, for tests of projects and their builds.
+"""A model of two layers, written by hand in the form of generated code, for tests of projects.
 
 Input: int8 [8]. Layer 0: clamp(3 x - 5). Layer 1: sums of neighbours, clamped (output 0, int8 [4]) and their
 mean (output 1, float32 [1]).
@@ -59,7 +59,9 @@ _HEADER = """\
 extern uint8_t tiny_arena[TINY_ARENA_BYTES];
 
 static inline int8_t *tiny_input_0(void) { return (int8_t *)(tiny_arena + TINY_INPUT_0_OFFSET); }
-static inline const int8_t *tiny_output_0(void) { return (const int8_t *)(tiny_arena + TINY_OUTPUT_0_OFFSET); }
+static inline const int8_t *tiny_output_0(void) {
+  return (const int8_t *)(tiny_arena + TINY_OUTPUT_0_OFFSET);
+}
 static inline const float *tiny_output_1(void) {
   return (const float *)(const void *)(tiny_arena + TINY_OUTPUT_1_OFFSET);
 }

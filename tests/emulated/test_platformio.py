@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Generated PlatformIO projects build offline for every board, to the same bytes wherever they lie, and run."""
+"""Generated PlatformIO projects build offline for every board, to the same bytes in any place, and run."""
 
 from __future__ import annotations
 
@@ -24,7 +24,9 @@ from tinyet.toolchain.tree import write_project
 
 pytestmark = [
     pytest.mark.emulated,
-    pytest.mark.skipif(shutil.which("arm-none-eabi-gcc") is None, reason="arm-none-eabi-gcc is not installed"),
+    pytest.mark.skipif(
+        shutil.which("arm-none-eabi-gcc") is None, reason="arm-none-eabi-gcc is not installed"
+    ),
 ]
 
 
@@ -119,7 +121,12 @@ def test_a_copied_project_uses_its_own_platform(tmp_path: Path) -> None:
 def test_concurrent_builds_on_a_fresh_core_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TINYET_PLATFORMIO_DIR", str(tmp_path / "core"))
     same = _project(tmp_path / "a", "mps2_an386")
-    jobs = [(same, "harness"), (same, "harness"), (same, "mps2_an386"), (_project(tmp_path / "b", "microbit"), "harness")]
+    jobs = [
+        (same, "harness"),
+        (same, "harness"),
+        (same, "mps2_an386"),
+        (_project(tmp_path / "b", "microbit"), "harness"),
+    ]
     failures: list[Exception] = []
 
     def job(project: Path, env: str) -> None:
@@ -140,14 +147,14 @@ def test_user_settings_are_read_and_a_compile_error_is_shown(tmp_path: Path) -> 
     project = _project(tmp_path / "p", "mps2_an386")
     (project / "user.ini").write_text("[env]\nbuild_flags = -O2 -DUSER_SETTING=7\n")
     main = project / "src" / "main.c"
-    main.write_text(main.read_text() + "\n_Static_assert(USER_SETTING == 8, \"the user's own assertion\");\n")
+    main.write_text(main.read_text() + '\n_Static_assert(USER_SETTING == 8, "the user\'s own assertion");\n')
     with pytest.raises(ToolchainError, match="the user's own assertion") as caught:
         platformio.build(project, "mps2_an386")
     assert "platformio run" in str(caught.value.where)
 
 
 def test_missing_tools_are_found_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def unreachable(*args: object, **kwargs: object) -> None:
+    def unreachable(*_args: object, **_kwargs: object) -> None:
         raise OSError("unreachable")
 
     project = _project(tmp_path / "p", "mps2_an386")

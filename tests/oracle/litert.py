@@ -1,28 +1,27 @@
 # SPDX-License-Identifier: Apache-2.0
 """LiteRT's reference kernels as an oracle: one operator in, its exact output back.
 
-`run` writes a TensorFlow Lite model that holds a single operator, with the `flatbuffers` builder and the slot
-numbers of the public schema (`schema.fbs`, table fields counted from 0, a union taking two slots), gives it to
-the LiteRT interpreter with the *reference* op resolver, and returns the outputs as numpy arrays. The optimised
-kernels differ from the reference in the last bit, so they are never used here.
+`run` writes a TensorFlow Lite model that holds a single operator, with the `flatbuffers` builder and the
+slot numbers of the public schema (`schema.fbs`, fields counted from 0, a union taking two slots), gives it to
+the LiteRT interpreter with the *reference* op resolver, and returns the outputs as numpy arrays. LiteRT's
+optimised kernels differ from its reference in the last bit, so they are not what we compare with.
 
     x = TensorSpec((1, 4), np.int8, 0.5, 0, data=[[1, 2, 3, 4]])
     y = TensorSpec((1, 4), np.int8, 0.25, 0)
     (out,) = run("RELU", [x], [y])
 
-Options are keyword arguments named as in the schema, enums as strings: `padding="VALID"`, `activation="RELU6"`.
+Options are keyword arguments named as in `_OPS`, enums as strings: `padding="VALID"`, `activation="RELU6"`.
 TFLite knows only SAME and VALID padding; for explicit pads, run a PAD (with the zero point) first.
 
-The package `ai-edge-litert` is optional: `available()` tells whether it is there, `run` raises ImportError if not.
+The package `ai-edge-litert` is optional: `available()` tells whether it is there; without it `run` raises
+ImportError.
 """
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import importlib.util
-import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -35,7 +34,15 @@ Option = int | float | bool | str
 _SCHEMA_VERSION: Final = 3
 _BUFFER_ALIGNMENT: Final = 16  # the schema's force_align on Buffer.data
 
-_DTYPES: Final[dict[str, int]] = {"float32": 0, "int32": 2, "uint8": 3, "int64": 4, "bool": 6, "int16": 7, "int8": 9}
+_DTYPES: Final[dict[str, int]] = {
+    "float32": 0,
+    "int32": 2,
+    "uint8": 3,
+    "int64": 4,
+    "bool": 6,
+    "int16": 7,
+    "int8": 9,
+}
 _ENUMS: Final[dict[str, dict[str, int]]] = {
     "padding": {"SAME": 0, "VALID": 1},
     "activation": {"NONE": 0, "RELU": 1, "RELU_N1_TO_1": 2, "RELU6": 3},
@@ -84,9 +91,9 @@ class TensorSpec:
 
 @dataclass(frozen=True)
 class _Op:
-    """How the schema writes an operator: its code, its member of the BuiltinOptions union, the slot of each option
-    in that table, which inputs are fed at run time (all others are constants in the model), and which of LiteRT's
-    op resolvers has the kernel."""
+    """How the schema writes an operator: its code, its member of the BuiltinOptions union, (name, slot, kind)
+    of each option in that table, which inputs are fed at run time (all others are constants in the model),
+    and which of LiteRT's op resolvers has the kernel."""
 
     code: int
     options: int = 0
@@ -193,31 +200,31 @@ def run(
     inputs: in the order of TFLite's operator, each with data; None for an optional input that is absent.
     outputs: shape, dtype and quantization of each output. options: see `_OPS`; an option left out has the
     schema's default (strides and dilations 1, beta 1).
-    Returns the outputs as arrays. Raises ValueError when LiteRT refuses the operator (with its own words), when it
-    would end the process instead of refusing, or when it answers with another shape or dtype than `outputs` says.
+    Returns the outputs as arrays. Raises ValueError when LiteRT refuses the operator (with its own words),
+    when it would end the process instead of refusing, or when it answers with another shape or dtype than
+    `outputs` says.
     """
     _refuse_what_aborts(op, inputs, outputs, options)
     model = build(op, inputs, outputs, **options)
-    interpreter_of = _interpreter(_OPS[op].resolver)
-    with _quiet():
-        try:
-            interpreter = interpreter_of(model)
-            interpreter.allocate_tensors()
-            fed = [inputs[i] for i in _fed(op, inputs)]
-            for spec, detail in zip(fed, interpreter.get_input_details(), strict=True):
-                assert spec is not None
-                interpreter.set_tensor(detail["index"], spec.array())
-            interpreter.invoke()
-        except RuntimeError as error:
-            raise ValueError(f"LiteRT refuses {op}: {error}") from error
-        results = [interpreter.get_tensor(detail["index"]) for detail in interpreter.get_output_details()]
+    try:
+        interpreter = _interpreter(_OPS[op].resolver)(model)
+        interpreter.allocate_tensors()
+        fed = [spec for spec in (inputs[i] for i in _fed(op, inputs)) if spec is not None]
+        for spec, detail in zip(fed, interpreter.get_input_details(), strict=True):
+            interpreter.set_tensor(detail["index"], spec.array())
+        interpreter.invoke()
+    except RuntimeError as error:
+        raise ValueError(f"LiteRT refuses {op}: {error}") from error
+    results = [interpreter.get_tensor(detail["index"]) for detail in interpreter.get_output_details()]
     for spec, result in zip(outputs, results, strict=True):
         if result.shape != tuple(spec.shape) or result.dtype != np.dtype(spec.dtype):
             raise ValueError(f"{op} gave {result.dtype}{result.shape}, expected {spec.dtype}{spec.shape}")
     return results
 
 
-def build(op: str, inputs: Sequence[TensorSpec | None], outputs: Sequence[TensorSpec], **options: Option) -> bytes:
+def build(
+    op: str, inputs: Sequence[TensorSpec | None], outputs: Sequence[TensorSpec], **options: Option
+) -> bytes:
     """The `.tflite` bytes of the one-operator model that `run` runs; arguments as there."""
     if op not in _OPS:
         raise ValueError(f"the oracle does not know {op}; it knows {', '.join(OPS)}")
@@ -228,10 +235,12 @@ def build(op: str, inputs: Sequence[TensorSpec | None], outputs: Sequence[Tensor
     tensors: list[int] = []
     numbers: list[int] = []
     for position, spec in enumerate(inputs):
+        constant = position not in fed
         if spec is None:
+            if not constant:
+                raise ValueError(f"input {position} of {op} may not be absent")
             numbers.append(-1)
             continue
-        constant = position not in fed
         if constant:
             buffers.append(_table(builder, [(0, "offset", _bytes(builder, spec.array().tobytes()))]))
         numbers.append(len(tensors))
@@ -261,7 +270,9 @@ def build(op: str, inputs: Sequence[TensorSpec | None], outputs: Sequence[Tensor
         ],
     )
     # Codes above 127 live in the newer slot 3 alone; the older byte then holds the placeholder 127.
-    code = _table(builder, [(0, "int8", min(description.code, 127)), (2, "int32", 1), (3, "int32", description.code)])
+    code = _table(
+        builder, [(0, "int8", min(description.code, 127)), (2, "int32", 1), (3, "int32", description.code)]
+    )
     model = _table(
         builder,
         [
@@ -278,19 +289,25 @@ def build(op: str, inputs: Sequence[TensorSpec | None], outputs: Sequence[Tensor
 def _refuse_what_aborts(
     op: str, inputs: Sequence[TensorSpec | None], outputs: Sequence[TensorSpec], options: dict[str, Option]
 ) -> None:
-    """ValueError for the cases where LiteRT's own checks call abort(), which would take the test run along."""
-    specs = [spec for spec in inputs if spec is not None and spec.scales.size and np.dtype(spec.dtype) == np.int8]
+    """ValueError where LiteRT's own checks call abort(), which would take the test run along."""
+    specs = [
+        spec for spec in inputs if spec is not None and spec.scales.size and np.dtype(spec.dtype) == np.int8
+    ]
     if not specs:
         return
     largest = max(float(spec.scales.max()) for spec in specs)
     if op == "ADD" and 2 * largest >= 2**20 * float(outputs[0].scales[0]):
-        raise ValueError("LiteRT aborts in ADD when the output scale is below 2**-19 of the larger input scale")
+        raise ValueError(
+            "LiteRT aborts in ADD when the output scale is below 2**-19 of the larger input scale"
+        )
     if op in ("SOFTMAX", "LOG_SOFTMAX"):
         beta = float(options.get("beta", 1.0))
         if beta * largest * 2**26 <= 1:
             raise ValueError(f"LiteRT aborts in {op} when beta * scale is 2**-26 or less")
         if op == "SOFTMAX" and specs[0].shape[-1] >= 512:
-            raise ValueError("LiteRT aborts in SOFTMAX when 512 elements share the maximum; keep the row shorter")
+            raise ValueError(
+                "LiteRT aborts in SOFTMAX when 512 elements share the maximum; keep the row shorter"
+            )
 
 
 def _fed(op: str, inputs: Sequence[TensorSpec | None]) -> tuple[int, ...]:
@@ -370,18 +387,6 @@ def _interpreter(resolver: str) -> Callable[[bytes], Any]:
     from ai_edge_litert.interpreter import Interpreter, OpResolverType
 
     kernels = OpResolverType[resolver]
-    return lambda model: Interpreter(model_content=model, experimental_op_resolver_type=kernels, num_threads=1)
-
-
-@contextlib.contextmanager
-def _quiet() -> Iterator[None]:
-    """Send file descriptor 2 to nowhere: LiteRT's native code logs there, whatever Python does with sys.stderr."""
-    saved = os.dup(2)
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    try:
-        os.dup2(nowhere, 2)
-        yield
-    finally:
-        os.dup2(saved, 2)
-        os.close(saved)
-        os.close(nowhere)
+    return lambda model: Interpreter(
+        model_content=model, experimental_op_resolver_type=kernels, num_threads=1
+    )

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the quantizer knows about each ATen operator: which values share parameters, which are fixed, which are observed."""
+"""What the quantizer knows about each ATen operator: which values share parameters, which are fixed, which
+are observed."""
 
 from __future__ import annotations
 
+import torch
 from torch import fx
 from torch._ops import OpOverload
-
-import torch
 
 aten = torch.ops.aten
 
@@ -26,7 +26,8 @@ BINARY: frozenset[object] = frozenset({
 """Each operand and the result have parameters of their own."""
 
 CLAMPS: frozenset[object] = frozenset({
-    aten.relu.default, aten.hardtanh.default, aten.clamp.default, aten.clamp_min.default, aten.clamp_max.default,
+    aten.relu.default, aten.hardtanh.default, aten.clamp.default, aten.clamp_min.default,
+    aten.clamp_max.default,
 })  # fmt: skip
 """Fused into the WEIGHTED or BINARY operator in front of them when nothing else reads its result."""
 
@@ -78,7 +79,14 @@ INPUT_ONLY: frozenset[object] = frozenset({aten.argmax.default, aten.argmin.defa
 """The result is an index: only the input is quantized."""
 
 KNOWN: frozenset[object] = (
-    frozenset(WEIGHTED) | BINARY | SAME_AS_INPUT | SEVERAL_OUTPUTS | ALL_SAME | frozenset(FIXED) | UNARY | INPUT_ONLY
+    frozenset(WEIGHTED)
+    | BINARY
+    | SAME_AS_INPUT
+    | SEVERAL_OUTPUTS
+    | ALL_SAME
+    | frozenset(FIXED)
+    | UNARY
+    | INPUT_ONLY
 )
 
 

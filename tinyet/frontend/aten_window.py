@@ -27,26 +27,28 @@ Restore = Callable[[Tensor], Tensor]
 
 
 def to_image(ctx: Context, x: Tensor, spatial: int) -> tuple[Tensor, Restore]:
-    """x, torch's (N, C, …) or (C, …) with 1 or 2 spatial dimensions, as NHWC, and what brings a result back."""
+    """x, torch's (N, C, …) or (C, …) with 1 or 2 spatial dimensions, as NHWC, and what brings a result
+    back."""
     rank = len(x.shape)
     if rank not in (spatial + 1, spatial + 2):
         raise Refused(f"{rank} dimensions where {spatial + 2} are wanted")
+    name = ctx.node.name
     unbatched = rank == spatial + 1
     if unbatched:
-        x = ctx.reshape(x, (1, *x.shape))
+        x = ctx.reshape(x, (1, *x.shape), f"{name}_batch")
     if spatial == 1:
-        x = ctx.permute(x, (0, 2, 1))
-        x = ctx.reshape(x, (x.shape[0], 1, x.shape[1], x.shape[2]))
+        x = ctx.permute(x, (0, 2, 1), f"{name}_nlc")
+        x = ctx.reshape(x, (x.shape[0], 1, x.shape[1], x.shape[2]), f"{name}_nhwc")
     else:
-        x = ctx.permute(x, (0, 2, 3, 1))
+        x = ctx.permute(x, (0, 2, 3, 1), f"{name}_nhwc")
 
     def restore(y: Tensor) -> Tensor:
         if spatial == 1:
-            y = ctx.reshape(y, (y.shape[0], y.shape[2], y.shape[3]))
-            y = ctx.permute(y, (0, 2, 1))
+            y = ctx.reshape(y, (y.shape[0], y.shape[2], y.shape[3]), f"{name}_back")
+            y = ctx.permute(y, (0, 2, 1), f"{name}_ncl")
         else:
-            y = ctx.permute(y, (0, 3, 1, 2))
-        return ctx.reshape(y, y.shape[1:]) if unbatched else y
+            y = ctx.permute(y, (0, 3, 1, 2), f"{name}_nchw")
+        return ctx.reshape(y, y.shape[1:], f"{name}_only") if unbatched else y
 
     return x, restore
 
@@ -60,7 +62,8 @@ def _hw(values: object, spatial: int, along: int) -> tuple[int, int]:
 
 
 def _tail(size: int, kernel: int, stride: int, dilation: int, pad: int, ceil: bool) -> int:
-    """Padding after the last pixel, in which ceil_mode lets the last window end (it must start before that)."""
+    """Padding after the last pixel, in which ceil_mode lets the last window end (it must start before
+    that)."""
     out = out_size(size, kernel, stride, dilation, pad, pad)
     covered = size + 2 * pad - dilation * (kernel - 1) - 1
     if ceil and covered % stride and out * stride < size + pad:
@@ -76,7 +79,9 @@ def _weight(ctx: Context, argument: object, axis: int) -> Constant:
     weight = ctx.optional_constant(argument, "weight")
     assert weight is not None
     if weight.quant is not None and weight.quant.axis not in (None, axis):
-        raise Refused(f"weights are quantized along axis {weight.quant.axis}, not along the output channels ({axis})")
+        raise Refused(
+            f"weights are quantized along axis {weight.quant.axis}, not along the output channels ({axis})"
+        )
     return weight.named(ctx.parameter_name("weight"))
 
 
@@ -163,7 +168,8 @@ def _max_pool(spatial: int, *, with_indices: bool = False) -> Row:
         right = _tail(x.shape[2], kernel_w, stride_w, dilation_w, pad_w, a["ceil_mode"])
         attrs = MaxPool2d(
             stride_h=stride_h, stride_w=stride_w, dilation_h=dilation_h, dilation_w=dilation_w,
-            pad_top=pad_h, pad_bottom=bottom, pad_left=pad_w, pad_right=right, kernel_h=kernel_h, kernel_w=kernel_w,
+            pad_top=pad_h, pad_bottom=bottom, pad_left=pad_w, pad_right=right, kernel_h=kernel_h,
+            kernel_w=kernel_w,
         )  # fmt: skip
         out_h = out_size(x.shape[1], kernel_h, stride_h, dilation_h, pad_h, bottom)
         out_w = out_size(x.shape[2], kernel_w, stride_w, dilation_w, pad_w, right)
@@ -188,8 +194,8 @@ def _avg_pool(spatial: int) -> Row:
                 "ceil_mode together with counted padding", "set count_include_pad=False or ceil_mode=False"
             )
         attrs = AvgPool2d(
-            stride_h=stride_h, stride_w=stride_w, pad_top=pad_h, pad_bottom=bottom, pad_left=pad_w, pad_right=right,
-            kernel_h=kernel_h, kernel_w=kernel_w, count_include_pad=include, divisor=divisor,
+            stride_h=stride_h, stride_w=stride_w, pad_top=pad_h, pad_bottom=bottom, pad_left=pad_w,
+            pad_right=right, kernel_h=kernel_h, kernel_w=kernel_w, count_include_pad=include, divisor=divisor,
         )  # fmt: skip
         out_h = out_size(x.shape[1], kernel_h, stride_h, 1, pad_h, bottom)
         out_w = out_size(x.shape[2], kernel_w, stride_w, 1, pad_w, right)
@@ -212,7 +218,12 @@ def _adaptive_avg_pool(spatial: int) -> Row:
             return restore(ctx.emit(AdaptiveAvgPool2d(out_h=out_h, out_w=out_w), [x], shape))
         height, width = x.shape[1] // out_h, x.shape[2] // out_w
         attrs = AvgPool2d(
-            stride_h=height, stride_w=width, kernel_h=height, kernel_w=width, count_include_pad=False, divisor=None
+            stride_h=height,
+            stride_w=width,
+            kernel_h=height,
+            kernel_w=width,
+            count_include_pad=False,
+            divisor=None,
         )
         return restore(ctx.emit(attrs, [x], shape))
 
@@ -239,7 +250,8 @@ def _adaptive_max_pool(spatial: int) -> Row:
 
 
 def _ratio(size: int, out: int, factor: float | None, align_corners: bool) -> float:
-    """Source pixels per output pixel as torch computes it, in float32: from the scale factor when one was given."""
+    """Source pixels per output pixel as torch computes it, in float32: from the scale factor when one was
+    given."""
     if align_corners:
         return float(np.float32(size - 1) / np.float32(out - 1)) if out > 1 else 0.0
     if factor is not None and factor > 0:
@@ -257,7 +269,8 @@ def _resize(spatial: int, mode: str, *, half_pixel: bool) -> Row:
         factor_h, factor_w = (1.0, factors[0]) if spatial == 1 else (factors[0], factors[1])
         attrs = Resize(
             out_h=out_h, out_w=out_w, mode=mode, align_corners=align, half_pixel=half_pixel and not align,
-            ratio_h=_ratio(x.shape[1], out_h, factor_h, align), ratio_w=_ratio(x.shape[2], out_w, factor_w, align),
+            ratio_h=_ratio(x.shape[1], out_h, factor_h, align), ratio_w=_ratio(x.shape[2], out_w, factor_w,
+            align),
         )  # fmt: skip
         return restore(ctx.emit(attrs, [x], (x.shape[0], out_h, out_w, x.shape[3])))
 

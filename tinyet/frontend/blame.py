@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finds the user's own file and line in Python tracebacks and in the stack traces that torch.export records."""
+"""Finds the user's own file and line in Python tracebacks and in the stack traces that torch.export
+records."""
 
 from __future__ import annotations
 
 import inspect
 import linecache
-import os
 import re
 import sysconfig
 import traceback
@@ -15,7 +15,9 @@ from pathlib import Path
 
 import torch
 
-_FRAME = re.compile(r'File "(?P<file>[^"]+)", line (?P<line>\d+), in (?P<function>\S+)(?:\n +(?P<text>[^\n]+))?')
+_FRAME = re.compile(
+    r'File "(?P<file>[^"]+)", line (?P<line>\d+), in (?P<function>\S+)(?:\n +(?P<text>[^\n]+))?'
+)
 
 
 @dataclass(frozen=True)
@@ -35,7 +37,12 @@ def _roots() -> tuple[Path, Path, Path, tuple[Path, ...]]:
     """The directories of torch, of this package, of the standard library, and of installed packages."""
     packages = {Path(sysconfig.get_path(name)).resolve() for name in ("purelib", "platlib")}
     stdlib = Path(sysconfig.get_path("stdlib")).resolve()
-    return Path(torch.__file__).resolve().parent, Path(__file__).resolve().parent, stdlib, tuple(sorted(packages))
+    return (
+        Path(torch.__file__).resolve().parent,
+        Path(__file__).resolve().parent,
+        stdlib,
+        tuple(sorted(packages)),
+    )
 
 
 def _is_users(file: str) -> bool:
@@ -43,7 +50,7 @@ def _is_users(file: str) -> bool:
     if file.startswith("<"):
         return False
     torch_dir, own_dir, stdlib, packages = _roots()
-    path = Path(os.path.abspath(file))
+    path = Path(file).resolve()
     if any(path.is_relative_to(d) for d in (torch_dir, torch_dir.parent / "torchao", own_dir)):
         return False
     installed = any(path.is_relative_to(d) for d in packages)
@@ -52,14 +59,15 @@ def _is_users(file: str) -> bool:
 
 def shown_path(file: str) -> str:
     """The path for messages: relative to the working directory when below it, as it is otherwise."""
-    path = Path(os.path.abspath(file))
+    path = Path(file).resolve()
     return path.relative_to(Path.cwd()).as_posix() if path.is_relative_to(Path.cwd()) else file
 
 
 def portable_path(file: str, root: Path | None) -> str:
-    """The path for generated files: relative to `root` (the directory of the user's model) or to the installed
-    packages, else its last part. Never absolute, so that output does not depend on where a checkout lies."""
-    path = Path(os.path.abspath(file))
+    """The path for generated files: relative to `root` (the directory of the user's model) or to the
+    installed packages, else its last part. Never absolute, so that output does not depend on where a
+    checkout lies."""
+    path = Path(file).resolve()
     for base in (*([root] if root is not None else []), *_roots()[3]):
         if path.is_relative_to(base):
             return path.relative_to(base).as_posix()
@@ -72,7 +80,7 @@ def directory_of(kind: type) -> Path | None:
         file = inspect.getfile(kind)
     except (TypeError, OSError):
         return None
-    return Path(os.path.abspath(file)).parent if _is_users(file) else None
+    return Path(file).resolve().parent if _is_users(file) else None
 
 
 def _frame(file: str, line: int, text: str | None) -> Frame:
@@ -100,6 +108,7 @@ def frame_of_stack_trace(text: str | None) -> Frame | None:
 
 
 def message_of(error: BaseException) -> str:
-    """`Type: first line` of an exception; the first line that says something when it starts with an empty one."""
+    """`Type: first line` of an exception; the first line that says something when it starts with an empty
+    one."""
     first = next((line.strip() for line in str(error).splitlines() if line.strip()), "")
     return f"{type(error).__name__}: {first}" if first else type(error).__name__

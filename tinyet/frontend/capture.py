@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """nn.Module and example inputs → a functional ExportedProgram of core ATen operators, with static shapes.
 
-Operators that torch would take apart into many but that are one kernel on the device stay whole (`KEPT_WHOLE`).
-Batch norms are folded or become depthwise convolutions, constants are folded, no-ops are dropped (`normalize.py`).
+Operators that torch would take apart into many but that are one kernel on the device stay whole
+(`KEPT_WHOLE`). Batch norms are folded or become depthwise convolutions, constants are folded, no-ops are
+dropped (`normalize.py`).
 """
 
 from __future__ import annotations
@@ -28,13 +29,32 @@ KEPT_WHOLE: tuple[str, ...] = (
     # matrix products and convolutions: the quantizer and the kernels want weights in PyTorch's own layout
     *("conv1d", "conv2d", "conv_transpose1d", "conv_transpose2d", "linear", "matmul"),
     # one table look-up or one fused kernel each; decomposed they are three to eight nodes
-    *("hardswish", "hardsigmoid", "hardtanh", "relu6", "silu", "mish", "gelu", "elu", "selu", "celu", "softplus"),
-    *("leaky_relu", "prelu", "log_sigmoid", "softmax", "log_softmax", "layer_norm", "rms_norm", "group_norm"),
+    *(
+        "hardswish",
+        "hardsigmoid",
+        "hardtanh",
+        "relu6",
+        "silu",
+        "mish",
+        "gelu",
+        "elu",
+        "selu",
+        "celu",
+        "softplus",
+    ),
+    *("leaky_relu", "prelu", "log_sigmoid", "softmax", "log_softmax", "layer_norm", "group_norm"),
     *("instance_norm", "max_pool1d", "max_pool2d", "avg_pool1d", "avg_pool2d", "adaptive_avg_pool1d"),
     *("adaptive_avg_pool2d", "adaptive_max_pool1d", "adaptive_max_pool2d", "upsample_nearest1d"),
     *("upsample_nearest2d", "upsample_bilinear2d", "pixel_shuffle", "pixel_unshuffle", "channel_shuffle"),
     # shape operators that move bytes in one go
-    *("pad", "constant_pad_nd", "reflection_pad1d", "reflection_pad2d", "replication_pad1d", "replication_pad2d"),
+    *(
+        "pad",
+        "constant_pad_nd",
+        "reflection_pad1d",
+        "reflection_pad2d",
+        "replication_pad1d",
+        "replication_pad2d",
+    ),
     *("stack", "select_scatter", "slice_scatter", "split", "chunk", "split_with_sizes"),
     *("unbind", "embedding", "argmax", "argmin", "clamp", "addmm"),
 )
@@ -60,11 +80,17 @@ def check_inputs(inputs: object) -> Inputs:
         raise ModelError(f"example inputs are a {type(inputs).__name__}", hint=_EXAMPLE_HINT)
     for index, value in enumerate(inputs):
         if not isinstance(value, torch.Tensor):
-            raise ModelError(f"example input {index} is a {type(value).__name__}, not a tensor", hint=_EXAMPLE_HINT)
+            raise ModelError(
+                f"example input {index} is a {type(value).__name__}, not a tensor", hint=_EXAMPLE_HINT
+            )
         if value.is_floating_point() and value.dtype is not torch.float32:
-            raise ModelError(f"example input {index} is {value.dtype}, not float32", hint="convert it with .float()")
+            raise ModelError(
+                f"example input {index} is {value.dtype}, not float32", hint="convert it with .float()"
+            )
         if value.device.type != "cpu":
-            raise ModelError(f"example input {index} is on {value.device}", hint="move model and inputs with .cpu()")
+            raise ModelError(
+                f"example input {index} is on {value.device}", hint="move model and inputs with .cpu()"
+            )
     return tuple(inputs)
 
 
@@ -96,11 +122,14 @@ def _capture_error(error: Exception) -> ModelError:
             "torch.where, clamp or masks, or take the decision outside the model",
         )
     if "dynamic" in text.lower() and "shape" in text.lower() and "constraint" in text.lower():
-        return DynamicShape("a dimension that was declared dynamic is not", where, "export with static shapes")
+        return DynamicShape(
+            "a dimension that was declared dynamic is not", where, "export with static shapes"
+        )
     return ModelError(
         f"torch.export cannot capture the model: {message_of(error)}",
         where,
-        "write this line with torch operators on tensors only (no numpy, no attributes assigned in forward())",
+        "write this line with torch operators on tensors only (no numpy, no attributes assigned in
+        forward())",
     )
 
 
@@ -122,7 +151,9 @@ def _check_static(program: ExportedProgram) -> None:
             hint="export without dynamic_shapes, and avoid operators whose result size depends on values "
             "(nonzero, masked_select, unique, x[mask])",
         )
-    written = [spec for spec in program.graph_signature.output_specs if spec.kind is OutputKind.BUFFER_MUTATION]
+    written = [
+        spec for spec in program.graph_signature.output_specs if spec.kind is OutputKind.BUFFER_MUTATION
+    ]
     if written:
         producers = {node.name: node for node in program.graph.nodes}
         lines = []
@@ -137,11 +168,14 @@ def _check_static(program: ExportedProgram) -> None:
         )
     unknown = [s.arg.name for s in program.graph_signature.input_specs if s.kind is InputKind.CUSTOM_OBJ]
     if unknown:
-        raise ModelError(f"the model holds script objects: {', '.join(unknown)}", hint="use tensors and modules only")
+        raise ModelError(
+            f"the model holds script objects: {', '.join(unknown)}", hint="use tensors and modules only"
+        )
 
 
 def example_inputs_of(program: ExportedProgram) -> Inputs:
-    """The example inputs that the program was exported with, or zeros of their shapes when it was saved without."""
+    """The example inputs that the program was exported with, or zeros of their shapes when it was saved
+    without."""
     if program.example_inputs is not None:
         args, kwargs = program.example_inputs
         return check_inputs(tuple(args) + tuple(kwargs.values()))
@@ -182,10 +216,11 @@ def capture(
 ) -> ExportedProgram:
     """The module in eval mode as a normalised ExportedProgram; the module itself is left as it was.
 
-    root: directory to which debug handles' file names are made relative; that of the module's class by default.
+    root: directory to which debug handles' file names are made relative; that of the module's class by
+    default.
 
-    Raises ModelError (DynamicShape among them) with the user's own file and line: the model raises, a decision
-    depends on tensor values, a shape is not static, or forward() changes the model's state.
+    Raises ModelError (DynamicShape among them) with the user's own file and line: the model raises, a
+    decision depends on tensor values, a shape is not static, or forward() changes the model's state.
     """
     inputs = check_inputs(example_inputs)
     training = {child for child in module.modules() if child.training}

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the rows of the ATen table work with: values by fx node, constants whose layout can still change, emission."""
+"""What the rows of the ATen table work with: values by fx node, constants whose layout can still change,
+emission."""
 
 from __future__ import annotations
 
@@ -19,9 +20,10 @@ from tinyet.ops.permute import Permute
 from tinyet.ops.reshape import Reshape
 
 _C_WORDS = frozenset(
-    "auto bool break case char class const continue default delete do double else enum extern false float for friend "
-    "goto if inline int long namespace new operator private public register restrict return short signed sizeof "
-    "static struct switch template this throw true try typedef union unsigned using virtual void volatile while".split()
+    "auto bool break case char class const continue default delete do double else enum extern false float for
+    friend " "goto if inline int long namespace new operator private public register restrict return short
+    signed sizeof " "static struct switch template this throw true try typedef union unsigned using virtual
+    void volatile while".split()
 )
 
 
@@ -94,7 +96,8 @@ Row = Callable[["Context", Args], Value]
 
 
 def bind(node: fx.Node) -> dict[str, Any]:
-    """The call's arguments by the names of the operator's schema, defaults filled in; getitem: self and index."""
+    """The call's arguments by the names of the operator's schema, defaults filled in; getitem: self and
+    index."""
     if node.target is operator.getitem:
         return {"self": node.args[0], "index": node.args[1]}
     schema = node.target._schema  # type: ignore[union-attr]
@@ -159,7 +162,10 @@ class Context:
 
     def name(self, wanted: str) -> str:
         """`wanted` as a C identifier that no other value has."""
-        base = "".join(c if c.isascii() and (c.isalnum() or c == "_") else "_" for c in wanted).strip("_") or "value"
+        base = (
+            "".join(c if c.isascii() and (c.isalnum() or c == "_") else "_" for c in wanted).strip("_")
+            or "value"
+        )
         if base[0].isdigit():
             base = f"value_{base}"
         if base in _C_WORDS:
@@ -172,13 +178,15 @@ class Context:
         return unique
 
     def parameter_name(self, role: str) -> str:
-        """What a weight of the module at hand is called: `blocks.0.conv` and "weight" → blocks_0_conv_weight."""
+        """What a weight of the module at hand is called: `blocks.0.conv` and "weight" →
+        blocks_0_conv_weight."""
         return f"{self._origins[0].module or self.node.name}_{role}"
 
     # ------------------------------------------------------------ reading arguments
 
     def constant(self, argument: object) -> Constant | None:
-        """The argument as a constant; None when it is computed. Numbers and lists of them are constants too."""
+        """The argument as a constant; None when it is computed. Numbers and lists of them are constants
+        too."""
         if isinstance(argument, fx.Node):
             value = self.values[argument]
             return value if isinstance(value, Constant) else None
@@ -201,7 +209,10 @@ class Context:
         """The argument as a float32 value; raises Refused for integers, which only indices may be."""
         tensor = self.tensor(argument)
         if tensor.dtype is not DType.FLOAT32:
-            raise Refused(f"computes with {tensor.dtype.value} values", "convert to float first: integers may only be indices")
+            raise Refused(
+                f"computes with {tensor.dtype.value} values",
+                "convert to float first: integers may only be indices",
+            )
         return tensor
 
     def optional_constant(self, argument: object, role: str) -> Constant | None:
@@ -214,7 +225,8 @@ class Context:
         return constant
 
     def hold(self, constant: Constant) -> Tensor:
-        """The constant as a value of the graph (behind a Dequantize, when it is quantized). The same one each time."""
+        """The constant as a value of the graph (behind a Dequantize, when it is quantized). The same one
+        each time."""
         if constant in self._held:
             return self._held[constant]
         data = np.ascontiguousarray(constant.data).reshape(constant.data.shape)
@@ -247,20 +259,22 @@ class Context:
         self.nodes.append(Node(attrs, tuple(inputs), (out,), self._origins))
         return out
 
-    def move(self, attrs: Attrs, inputs: Sequence[Tensor], shape: Sequence[int], name: str | None = None) -> Tensor:
+    def move(
+        self, attrs: Attrs, inputs: Sequence[Tensor], shape: Sequence[int], name: str | None = None
+    ) -> Tensor:
         """emit for an operator that keeps dtype and quantization of its inputs."""
         first = inputs[0].type
         return self.emit(attrs, inputs, shape, first.dtype, first.quant, name)
 
-    def permute(self, x: Tensor, order: Sequence[int]) -> Tensor:
+    def permute(self, x: Tensor, order: Sequence[int], name: str | None = None) -> Tensor:
         """Dimension i of the result is dimension order[i]; nothing is emitted for the identity."""
         if list(order) == list(range(len(x.shape))):
             return x
-        return self.move(Permute(tuple(order)), [x], [x.shape[axis] for axis in order])
+        return self.move(Permute(tuple(order)), [x], [x.shape[axis] for axis in order], name)
 
-    def reshape(self, x: Tensor, shape: Sequence[int]) -> Tensor:
+    def reshape(self, x: Tensor, shape: Sequence[int], name: str | None = None) -> Tensor:
         """The same elements under another shape; nothing is emitted when it is the same."""
-        return x if tuple(shape) == x.shape else self.move(Reshape(tuple(shape)), [x], shape)
+        return x if tuple(shape) == x.shape else self.move(Reshape(tuple(shape)), [x], shape, name)
 
 
 def axis_of(axis: int, rank: int) -> int:

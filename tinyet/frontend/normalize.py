@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Simplifies a captured graph before it is quantized: fewer kinds of nodes, same values.
 
-Batch norms disappear here. One behind a convolution or a linear layer that nothing else reads is folded into the
-weights; any other becomes a depthwise convolution of one tap, which is what it computes, and which quantizes with one
-scale a channel. (torchao folds too, but also where the convolution has other readers or shares its weights, which
-changes results, and spends a minute on each batch norm that it cannot fold.)
+Batch norms disappear here. One behind a convolution or a linear layer that nothing else reads is folded into
+the weights; any other becomes a depthwise convolution of one tap, which is what it computes, and which
+quantizes with one scale a channel. (torchao folds too, but also where the convolution has other readers or
+shares its weights, which changes results, and spends a minute on each batch norm that it cannot fold.)
 """
 
 from __future__ import annotations
@@ -26,15 +26,22 @@ _CONVOLUTIONS = {
     aten.conv_transpose1d.default: True,
     aten.conv_transpose2d.input: True,
 }
-"""Convolutions that can take in a batch norm → whether they are transposed (input channels come first then)."""
+"""Convolutions that can take in a batch norm → whether they are transposed (input channels come first
+then)."""
 
 _BATCH_NORM = aten._native_batch_norm_legit_no_training.default
 _IDENTITIES = {
     aten.clone.default, aten.alias.default, aten.detach.default, aten.lift_fresh_copy.default,
-    aten.contiguous.default, aten._to_copy.default, aten.expand.default, aten.view.default, aten.permute.default,
-    aten.slice.Tensor, aten.squeeze.dims, aten.constant_pad_nd.default, aten.dropout.default, aten.copy.default,
+    aten.contiguous.default, aten._to_copy.default, aten.expand.default, aten.view.default,
+    aten.permute.default, aten.slice.Tensor, aten.squeeze.dims, aten.constant_pad_nd.default,
+    aten.dropout.default, aten.copy.default,
 }  # fmt: skip
-_CHECKS = {"aten::_assert_tensor_metadata", "aten::_assert_async", "aten::_assert_scalar", "aten::sym_constrain_range"}
+_CHECKS = {
+    "aten::_assert_tensor_metadata",
+    "aten::_assert_async",
+    "aten::_assert_scalar",
+    "aten::sym_constrain_range",
+}
 _LARGEST_FOLDED = 1 << 24
 """Elements; a constant expression of more is left as it is rather than written out."""
 
@@ -68,14 +75,17 @@ def add_constant(module: fx.GraphModule, before: fx.Node, name: str, value: torc
     with module.graph.inserting_before(before):
         node = module.graph.get_attr(unique)
     mode = before.meta["val"].fake_mode if hasattr(before.meta.get("val"), "fake_mode") else None
-    node.meta["val"] = mode.from_tensor(value.detach(), static_shapes=True) if mode is not None else value.detach()
+    node.meta["val"] = (
+        mode.from_tensor(value.detach(), static_shapes=True) if mode is not None else value.detach()
+    )
     return node
 
 
 def _call(
     graph: fx.Graph, before: fx.Node, target: Callable[..., Any], args: tuple[Any, ...], like: fx.Node
 ) -> fx.Node:
-    """A call in front of `before` that carries the origin and module of `like`; its value is computed from args."""
+    """A call in front of `before` that carries the origin and module of `like`; its value is computed from
+    args."""
     with graph.inserting_before(before):
         node = graph.call_function(target, args)
     for key in ("stack_trace", "nn_module_stack"):
@@ -90,7 +100,11 @@ def _call(
 def _drop_input_writes(module: fx.GraphModule) -> None:
     """In-place changes of an input are visible to the caller in Python; the firmware's caller never looks."""
     for node in list(module.graph.nodes):
-        if node.op == "call_function" and node.target is aten.copy_.default and node.args[0].op == "placeholder":
+        if (
+            node.op == "call_function"
+            and node.target is aten.copy_.default
+            and node.args[0].op == "placeholder"
+        ):
             for user in list(node.users):
                 user.replace_input_with(node, node.args[1])
             module.graph.erase_node(node)
@@ -133,10 +147,13 @@ def _same_value(node: fx.Node, source: fx.Node) -> bool:
 def _fold_constants(module: fx.GraphModule) -> None:
     """Compute calls that read constants only (masks, position codes, weight normalisation) once, here.
 
-    Quantize and dequantize stay: they say how a constant is held. Random operators stay, to be refused by name.
+    Quantize and dequantize stay: they say how a constant is held. Random operators stay, to be refused by
+    name.
     """
     for node in list(module.graph.nodes):
-        if node.op != "call_function" or torch.Tag.nondeterministic_seeded in getattr(node.target, "tags", ()):
+        if node.op != "call_function" or torch.Tag.nondeterministic_seeded in getattr(
+            node.target, "tags", ()
+        ):
             continue
         if not _schema_name(node).startswith("aten::"):
             continue
@@ -177,7 +194,8 @@ def _explicit_padding(module: fx.GraphModule) -> None:
 
 
 def _fold_into(module: fx.GraphModule, producer: fx.Node, factor: torch.Tensor, offset: torch.Tensor) -> bool:
-    """Scale the output channels of a convolution or linear layer by `factor` and add `offset`; False if it cannot."""
+    """Scale the output channels of a convolution or linear layer by `factor` and add `offset`; False if it
+    cannot."""
     transposed = _CONVOLUTIONS.get(producer.target)  # type: ignore[arg-type]
     if transposed is None and not (producer.target is aten.linear.default and producer.meta["val"].ndim == 2):
         return False
@@ -206,7 +224,9 @@ def _fold_into(module: fx.GraphModule, producer: fx.Node, factor: torch.Tensor, 
     return True
 
 
-def _as_depthwise(module: fx.GraphModule, norm: fx.Node, factor: torch.Tensor, offset: torch.Tensor) -> fx.Node | None:
+def _as_depthwise(
+    module: fx.GraphModule, norm: fx.Node, factor: torch.Tensor, offset: torch.Tensor
+) -> fx.Node | None:
     """factor[c] * x[:, c] + offset[c] as a depthwise convolution with one tap; None for ranks without one."""
     source = norm.args[0]
     assert isinstance(source, fx.Node)
@@ -256,7 +276,8 @@ def _replace_batch_norms(module: fx.GraphModule) -> None:
 
 
 def normalize(module: fx.GraphModule) -> None:
-    """Run all simplifications on the graph module, in place. Node `val` metadata must be there (it is after export)."""
+    """Run all simplifications on the graph module, in place. Node `val` metadata must be there (it is after
+    export)."""
     passes: Sequence[Callable[[fx.GraphModule], None]] = (
         _drop_input_writes,  # first: keeps the rest functional
         _explicit_padding,  # before the folds, which know one overload only
@@ -284,5 +305,3 @@ def drop_unused(module: fx.GraphModule) -> None:
             delattr(module.get_submodule(owner_path), leaf)
     graph.lint()
     module.recompile()
-
-

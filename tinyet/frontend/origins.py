@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Debug handles: which line of the user's Python, in which module, asked for a node of an exported graph.
 
-`stamp` writes the handle into `meta["custom"]`, the one entry that torch carries unchanged through transformations and
-through exporting again; `origin_of` reads it. Nodes that others inserted (quantize, dequantize) have no handle of
-their own and take that of the nearest producer.
+`stamp` writes the handle into `meta["custom"]`, the one entry that torch carries unchanged through
+transformations and through exporting again; `origin_of` reads it. Nodes that others inserted (quantize,
+dequantize) have no handle of their own and take that of the nearest producer.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,11 @@ _KEY = "tinyet"
 def op_name(node: fx.Node) -> str:
     """`aten.conv2d.default` for an ATen call; the function's name for others."""
     target = node.target
-    return str(target) if not callable(target) or "." in str(target) else getattr(target, "__name__", str(target))
+    return (
+        str(target)
+        if not callable(target) or "." in str(target)
+        else getattr(target, "__name__", str(target))
+    )
 
 
 def module_stack(node: fx.Node) -> list[tuple[str, str]]:
@@ -69,20 +74,34 @@ def stamp(graph: fx.Graph, root: Path | None = None) -> None:
             stamp_node(node, _derive(node, root))
 
 
+def _nearest(node: fx.Node, step: Callable[[fx.Node], Iterable[fx.Node]]) -> Origin | None:
+    """The handle of the nearest node, breadth first along `step`, that knows its source line."""
+    seen: set[fx.Node] = set()
+    queue = list(step(node))
+    while queue:
+        other = queue.pop(0)
+        if other in seen:
+            continue
+        seen.add(other)
+        found = _stamped(other) or _derive(other)
+        if found.file:
+            return found
+        queue += step(other)
+    return None
+
+
 def origin_of(node: fx.Node) -> Origin:
-    """The node's handle; when it has neither handle nor source line, the line of the nearest producer that has one."""
+    """The node's handle; when no source line is known, the line of the nearest producer that has one, or
+    else (the input's quantize node) of the nearest reader."""
     own = _stamped(node) or _derive(node)
     if own.file:
         return own
-    seen: set[fx.Node] = set()
-    queue = list(node.all_input_nodes)
-    while queue:
-        producer = queue.pop(0)
-        if producer in seen:
-            continue
-        seen.add(producer)
-        found = _stamped(producer) or _derive(producer)
-        if found.file:
-            return Origin(own.aten, own.module or found.module, found.file, found.line, found.text, own.key)
-        queue += producer.all_input_nodes
-    return own
+    found = _nearest(node, lambda n: n.all_input_nodes) or _nearest(node, lambda n: n.users)
+    if found is None:
+        return own
+    return Origin(own.aten, own.module or found.module, found.file, found.line, found.text, own.key)
+
+
+def is_stamped(node: fx.Node) -> bool:
+    """Whether the node has its handle."""
+    return _stamped(node) is not None

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Quantizes a captured program with torchao's PT2E flow: prepare (insert observers), calibrate, convert.
 
-Training with quantization in the loop takes the same road with `prepare(…, training=True)`, the user's own training
-instead of `calibrate`, and `convert`.
+Training with quantization in the loop takes the same road with `prepare(…, training=True)`, the user's own
+training instead of `calibrate`, and `convert`.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from tinyet.errors import QuantizationError
 from tinyet.frontend.blame import frame_of_exception, message_of
 from tinyet.frontend.capture import Inputs, example_inputs_of, re_export
 from tinyet.frontend.normalize import drop_unused
+from tinyet.frontend.origins import stamp
 from tinyet.frontend.quantizer import TinyetQuantizer
 from tinyet.frontend.quiet import quiet
 
@@ -27,7 +28,8 @@ with quiet():
     from torchao.quantization.pt2e.quantizer.quantizer import Quantizer
 
 Progress = Callable[[int, int | None], None]
-"""Called after each calibration batch with the number done and, when the batches can be counted, the number in all."""
+"""Called after each calibration batch with the number done and, when the batches can be counted, the number
+in all."""
 
 _FEW_SAMPLES = 32
 """With fewer samples than this, ranges are known to be clipped visibly."""
@@ -46,10 +48,13 @@ def is_quantized(program: ExportedProgram) -> bool:
     return any("quantize_" in str(node.target) for node in program.graph.nodes if node.op == "call_function")
 
 
-def prepare(program: ExportedProgram, quantizer: Quantizer | None = None, *, training: bool = False) -> Prepared:
+def prepare(
+    program: ExportedProgram, quantizer: Quantizer | None = None, *, training: bool = False
+) -> Prepared:
     """Insert observers (or fake quantizers, to train with) where the quantizer wants them.
 
-    program: of `capture`. Raises QuantizationError when it is quantized already, or a setting names no module.
+    program: of `capture`. Raises QuantizationError when it is quantized already, or a setting names no
+    module.
     """
     if is_quantized(program):
         raise QuantizationError("the program is quantized already", hint="leave the calibration away")
@@ -62,15 +67,16 @@ def prepare(program: ExportedProgram, quantizer: Quantizer | None = None, *, tra
 def samples(batches: Iterable[Any], example: Inputs) -> Iterator[tuple[int, Inputs]]:
     """The calibration batches as inputs of the program's own shapes, each with the index of its batch.
 
-    A batch is a tensor, or a tuple or list of one tensor an input. Batches of another batch size than the example's
-    are cut into pieces of its size. Raises QuantizationError naming the batch: number of inputs, shape, dtype,
-    values that are not finite.
+    A batch is a tensor, or a tuple or list of one tensor an input. Batches of another batch size than the
+    example's are cut into pieces of its size. Raises QuantizationError naming the batch: number of inputs,
+    shape, dtype, values that are not finite.
     """
     for index, batch in enumerate(batches):
         values = (batch,) if isinstance(batch, torch.Tensor) else batch
         if not isinstance(values, (tuple, list)) or not all(isinstance(v, torch.Tensor) for v in values):
             raise QuantizationError(
-                f"calibration batch {index} is a {type(batch).__name__}", hint="yield a tensor or a tuple of tensors"
+                f"calibration batch {index} is a {type(batch).__name__}",
+                hint="yield a tensor or a tuple of tensors",
             )
         if len(values) != len(example):
             raise QuantizationError(
@@ -83,9 +89,12 @@ def samples(batches: Iterable[Any], example: Inputs) -> Iterator[tuple[int, Inpu
         if len(sizes) > 1:
             raise QuantizationError(f"the inputs of calibration batch {index} have different batch sizes")
         for piece in range(sizes.pop() if sizes else 1):
-            yield index, tuple(
-                v[piece * w.shape[0] : (piece + 1) * w.shape[0]] if w.ndim else v
-                for v, w in zip(values, example, strict=True)
+            yield (
+                index,
+                tuple(
+                    v[piece * w.shape[0] : (piece + 1) * w.shape[0]] if w.ndim else v
+                    for v, w in zip(values, example, strict=True)
+                ),
             )
 
 
@@ -99,7 +108,8 @@ def _check_value(value: torch.Tensor, wanted: torch.Tensor, label: str) -> None:
         )
     if value.dtype != wanted.dtype:
         raise QuantizationError(
-            f"{label} is {value.dtype}, the model takes {wanted.dtype}", hint="convert it as for the model itself"
+            f"{label} is {value.dtype}, the model takes {wanted.dtype}",
+            hint="convert it as for the model itself",
         )
     if value.is_floating_point() and not torch.isfinite(value).all():
         bad = int((~torch.isfinite(value)).sum())
@@ -129,7 +139,8 @@ def calibrate(prepared: Prepared, batches: Iterable[Any], progress: Progress | N
         ) from error
     if count == 0:
         raise QuantizationError(
-            "there are no calibration batches", hint=f"give at least {_FEW_SAMPLES} samples like those of the field"
+            "there are no calibration batches",
+            hint=f"give at least {_FEW_SAMPLES} samples like those of the field",
         )
     if progress is not None:
         progress(last + 1, total)
@@ -145,6 +156,7 @@ def convert(prepared: Prepared) -> ExportedProgram:
     with quiet():
         module = convert_pt2e(prepared.module)
     drop_unused(module)
+    stamp(module.graph)
     return re_export(module, prepared.example_inputs)
 
 
@@ -162,7 +174,8 @@ def _check_observers(module: fx.GraphModule) -> None:
                 bad.append(f"{seen} becomes NaN or infinite")
     if bad:
         raise QuantizationError(
-            "while calibrating, " + "; ".join(dict.fromkeys(bad)), hint="look at the model's float output on that data"
+            "while calibrating, " + "; ".join(dict.fromkeys(bad)),
+            hint="look at the model's float output on that data",
         )
 
 

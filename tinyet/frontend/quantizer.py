@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """TinyetQuantizer: says which values of a captured graph become int8, and which share their parameters.
 
-It only annotates; torchao observes, calibrates and converts. The scheme is TFLite's int8 specification: weights
-per output channel, symmetric, -127..127; activations per tensor, affine, -128..127; biases stay float here and become
-int32 when the graph is imported.
+It only annotates; torchao observes, calibrates and converts. The scheme is TFLite's int8 specification:
+weights per output channel, symmetric, -127..127; activations per tensor, affine, -128..127; biases stay
+float here and become int32 when the graph is imported.
 """
 
 from __future__ import annotations
@@ -39,6 +39,20 @@ with quiet():
 _KEY = "quantization_annotation"
 aten = torch.ops.aten
 
+
+class WeightPerChannelObserver(PerChannelMinMaxObserver):  # type: ignore[misc]
+    """Smallest and largest weight of each channel. A channel of zeros (training leaves such) takes the
+    largest scale of the others instead of a tiny one, by which its bias would not fit into 32 bits."""
+
+    def calculate_qparams(self) -> tuple[torch.Tensor, torch.Tensor]:
+        scale, zero_point = super().calculate_qparams()
+        dead = (self.min_val == 0) & (self.max_val == 0)
+        if bool(dead.any()):
+            usual = scale[~dead].max() if bool((~dead).any()) else torch.ones((), dtype=scale.dtype)
+            scale = torch.where(dead, usual, scale)
+        return scale, zero_point
+
+
 OBSERVERS: dict[str, Any] = {
     "histogram": HistogramObserver,
     "minmax": MinMaxObserver,
@@ -48,7 +62,8 @@ OBSERVERS: dict[str, Any] = {
 
 @dataclass(frozen=True)
 class QuantConfig:
-    """How activations and weights are quantized; `fixed` false observes softmax and its like as any other op."""
+    """How activations and weights are quantized; `fixed` false observes softmax and its like as any other
+    op."""
 
     activation: QuantizationSpec
     weight: QuantizationSpec
@@ -58,13 +73,16 @@ class QuantConfig:
 def int8_config(observer: str = "histogram") -> QuantConfig:
     """int8 weights per channel and int8 activations per tensor.
 
-    observer: "histogram" (least squared error), "minmax" (never clips what was calibrated) or "moving_average".
+    observer: "histogram" (least squared error), "minmax" (never clips what was calibrated) or
+    "moving_average".
     """
     if observer not in OBSERVERS:
         raise QuantizationError(f"there is no observer {observer!r}", hint=f"one of {', '.join(OBSERVERS)}")
     return QuantConfig(
         activation=QuantizationSpec(torch.int8, OBSERVERS[observer], -128, 127, torch.per_tensor_affine),
-        weight=QuantizationSpec(torch.int8, PerChannelMinMaxObserver, -127, 127, torch.per_channel_symmetric, 0),
+        weight=QuantizationSpec(
+            torch.int8, WeightPerChannelObserver, -127, 127, torch.per_channel_symmetric, 0
+        ),
     )
 
 
@@ -75,10 +93,11 @@ def _with_axis(spec: QuantizationSpec, axis: int) -> QuantizationSpec:
 
 
 class TinyetQuantizer(Quantizer):  # type: ignore[misc]
-    """Annotates for tinyet's integer kernels. Every `set_` method returns the quantizer; None means: leave in float.
+    """Annotates for tinyet's integer kernels. Every `set_` method returns the quantizer; None means: leave
+    in float.
 
-    The most telling setting wins: the longest module name that holds the node, then the operator, then the type of the
-    innermost module that has a setting, then the global one.
+    The most telling setting wins: the longest module name that holds the node, then the operator, then the
+    type of the innermost module that has a setting, then the global one.
     """
 
     def __init__(self, config: QuantConfig | None = None) -> None:
@@ -94,7 +113,8 @@ class TinyetQuantizer(Quantizer):  # type: ignore[misc]
         return self
 
     def set_module_name(self, name: str, config: QuantConfig | None) -> TinyetQuantizer:
-        """For the submodule with this path (`blocks.0.conv`) and all inside it. An unknown path is an error later."""
+        """For the submodule with this path (`blocks.0.conv`) and all inside it. An unknown path is an error
+        later."""
         self._names[name] = config
         return self
 
@@ -104,7 +124,8 @@ class TinyetQuantizer(Quantizer):  # type: ignore[misc]
         return self
 
     def set_op(self, op: object, config: QuantConfig | None) -> TinyetQuantizer:
-        """For an operator: `torch.ops.aten.softmax.int`, `torch.ops.aten.softmax`, "aten.softmax.int" or "softmax"."""
+        """For an operator: `torch.ops.aten.softmax.int`, `torch.ops.aten.softmax`, "aten.softmax.int" or
+        "softmax"."""
         self._ops[str(op)] = config
         return self
 
@@ -127,8 +148,8 @@ class TinyetQuantizer(Quantizer):  # type: ignore[misc]
         return model
 
     def annotate(self, model: fx.GraphModule) -> fx.GraphModule:
-        """Annotate every node that has a rule and a setting. Operators that only move data follow their source: behind
-        a value that stays float they stay float."""
+        """Annotate every node that has a rule and a setting. Operators that only move data follow their
+        source: behind a value that stays float they stay float."""
         self._check_names(model.graph)
         for node in model.graph.nodes:
             if node.op != "call_function" or _KEY in node.meta:
@@ -166,7 +187,9 @@ class TinyetQuantizer(Quantizer):  # type: ignore[misc]
             self._annotate_all_same(node, config)
         elif target in rules.FIXED:
             scale, zero_point = rules.FIXED[target]
-            spec = FixedQParamsQuantizationSpec(torch.int8, scale, zero_point, -128, 127, torch.per_tensor_affine)
+            spec = FixedQParamsQuantizationSpec(
+                torch.int8, scale, zero_point, -128, 127, torch.per_tensor_affine
+            )
             self._annotate_unary(node, config, spec if config.fixed else config.activation)
         elif target in rules.UNARY:
             self._annotate_unary(node, config, config.activation)
@@ -176,7 +199,8 @@ class TinyetQuantizer(Quantizer):  # type: ignore[misc]
             self._annotate_embedding(node, config)
 
     def _edge(self, source: fx.Node, config: QuantConfig) -> QuantizationSpecBase:
-        """The spec of reading `source`: its own parameters when it has some, so that nothing is quantized twice."""
+        """The spec of reading `source`: its own parameters when it has some, so that nothing is quantized
+        twice."""
         return SharedQuantizationSpec(source) if _output_spec(source) is not None else config.activation
 
     def _finish(
@@ -204,7 +228,7 @@ class TinyetQuantizer(Quantizer):  # type: ignore[misc]
             return
         inputs = {source: self._edge(source, config)}
         if weight.op == "get_attr":
-            inputs[weight] = _with_axis(config.weight, rules.WEIGHTED[node.target])
+            inputs[weight] = _with_axis(config.weight, _channel_axis(node, weight))
         elif node.target is aten.linear.default:
             inputs[weight] = self._edge(weight, config)  # a product of two activations
         else:
@@ -233,15 +257,19 @@ class TinyetQuantizer(Quantizer):  # type: ignore[misc]
         first = inputs[0]
         roots = [_root(source) for source in inputs]
         # one fixed input must not force its range on the others
-        alike = all(root == roots[0] for root in roots) or not isinstance(roots[0], FixedQParamsQuantizationSpec)
+        alike = all(root == roots[0] for root in roots) or not isinstance(
+            roots[0], FixedQParamsQuantizationSpec
+        )
         edges: dict[fx.Node, QuantizationSpecBase] = {
             first: self._edge(first, config) if alike else config.activation
         }
         shared = SharedQuantizationSpec((first, node))
-        edges.update({source: shared for source in inputs[1:]})
+        edges.update(dict.fromkeys(inputs[1:], shared))
         _set(node, edges, shared)
 
-    def _annotate_unary(self, node: fx.Node, config: QuantConfig, output: QuantizationSpecBase | None) -> None:
+    def _annotate_unary(
+        self, node: fx.Node, config: QuantConfig, output: QuantizationSpecBase | None
+    ) -> None:
         source = node.args[0]
         if isinstance(source, fx.Node) and rules.is_float(source):
             _set(node, {source: self._edge(source, config)}, output)
@@ -263,7 +291,17 @@ class TinyetQuantizer(Quantizer):  # type: ignore[misc]
                     part.meta.pop(_KEY, None)
 
 
-def _set(node: fx.Node, inputs: dict[fx.Node, QuantizationSpecBase], output: QuantizationSpecBase | None) -> None:
+def _channel_axis(node: fx.Node, weight: fx.Node) -> int:
+    """The axis of the weight that counts output channels; in a transposed convolution with one channel a
+    group the first does, because the second has size 1."""
+    axis = rules.WEIGHTED[node.target]
+    groups = node.args[6] if axis == 1 and len(node.args) > 6 else 1
+    return 0 if groups != 1 and tuple(weight.meta["val"].shape[:2]) == (groups, 1) else axis
+
+
+def _set(
+    node: fx.Node, inputs: dict[fx.Node, QuantizationSpecBase], output: QuantizationSpecBase | None
+) -> None:
     node.meta[_KEY] = QuantizationAnnotation(input_qspec_map=inputs, output_qspec=output, _annotated=True)
 
 
@@ -288,7 +326,10 @@ def _root(node: fx.Node) -> QuantizationSpecBase | None:
 def _moves_an_input(node: fx.Node) -> bool:
     """Whether the node only moves data that comes, through nothing but movers, from an input of the model."""
     while node.op == "call_function":
-        if node.target is not operator.getitem and node.target not in rules.SAME_AS_INPUT | rules.SEVERAL_OUTPUTS:
+        if (
+            node.target is not operator.getitem
+            and node.target not in rules.SAME_AS_INPUT | rules.SEVERAL_OUTPUTS
+        ):
             return False
         source = node.args[0]
         if not isinstance(source, fx.Node):

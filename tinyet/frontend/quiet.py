@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Keeps the chatter of torch and torchao (missing CUDA libraries, deprecations of their own) away from users."""
+"""Keeps the chatter of torch and torchao (missing CUDA libraries, deprecations of their own) away from
+users."""
 
 from __future__ import annotations
 

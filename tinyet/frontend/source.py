@@ -14,7 +14,6 @@ A factory may return `(module, example_inputs)`; then example_inputs() is not ne
 from __future__ import annotations
 
 import importlib.util
-import os
 import re
 import sys
 from collections.abc import Callable, Iterable
@@ -23,12 +22,15 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-import torch
+import torch.export
 from torch import nn
 from torch.export import ExportedProgram
 
 from tinyet.errors import ModelError
 from tinyet.frontend.blame import frame_of_exception, message_of, shown_path
+from tinyet.frontend import (
+    aten_quant as aten_quant,
+)  # registers the operators that quantized programs are saved with
 from tinyet.frontend.capture import Inputs, capture, check_inputs, example_inputs_of, lower
 from tinyet.frontend.quiet import quiet
 
@@ -68,13 +70,14 @@ def _call(function: Callable[[], Any], label: str) -> Any:
 
 
 def _import(path: Path) -> ModuleType:
-    """Execute the file as a module of its own; its directory is importable meanwhile, as with `python file.py`."""
+    """Execute the file as a module of its own; its directory is importable meanwhile, as with `python
+    file.py`."""
     name = f"tinyet_model_{identifier(path.stem)}"
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
         raise ModelError(f"{path} is not a Python file", hint="name a .py or a .pt2 file")
     module = importlib.util.module_from_spec(spec)
-    directory = os.path.abspath(path.parent)
+    directory = str(path.parent.resolve())
     sys.modules[name] = module
     sys.path.insert(0, directory)
     try:
@@ -99,12 +102,15 @@ def _load_python(path: Path, factory: str | None) -> ModelSource:
         raise ModelError(f"{wanted} is a module, not a function", shown, f"define `def {wanted}(): return …`")
     if not callable(function):
         defined = sorted(
-            n for n, v in vars(namespace).items()
+            n
+            for n, v in vars(namespace).items()
             if callable(v) and not n.startswith("_") and getattr(v, "__module__", "") == namespace.__name__
         )
         raise ModelError(
-            f"there is no function {wanted}() in {path.name}", shown,
-            f"define it, or name another one as {path.name}:FUNCTION (defined: {', '.join(defined) or 'none'})",
+            f"there is no function {wanted}() in {path.name}",
+            shown,
+            f"define it, or name another one as {path.name}:FUNCTION (defined: {', '.join(defined) or
+            'none'})",
         )
     made = _call(function, f"{wanted}()")
     inputs: Any = None
@@ -116,14 +122,20 @@ def _load_python(path: Path, factory: str | None) -> ModelSource:
         example = getattr(namespace, "example_inputs", None)
         if not callable(example):
             raise ModelError(
-                f"there is no function example_inputs() in {path.name}", shown,
-                "define it: it returns a tensor (or a tuple of tensors) of the shape that the device will see",
+                f"there is no function example_inputs() in {path.name}",
+                shown,
+                "define it: it returns a tensor (or a tuple of tensors) of the shape that the device will
+                see",
             )
         inputs = _call(example, "example_inputs()")
     checked = check_inputs(inputs)
     optional = {n: getattr(namespace, n, None) for n in ("calibration", "evaluation")}
     return ModelSource(
-        identifier(factory or path.stem), path, made, capture(made, checked, Path(os.path.abspath(path.parent))), checked,
+        identifier(factory or path.stem),
+        path,
+        made,
+        capture(made, checked, path.parent.resolve()),
+        checked,
         **{n: f for n, f in optional.items() if callable(f)},
     )
 
@@ -131,9 +143,6 @@ def _load_python(path: Path, factory: str | None) -> ModelSource:
 def _load_program(path: Path) -> ModelSource:
     try:
         with quiet():
-            # registers the operators of quantized programs, which torch.export.load has to know by name
-            import torch.ao.quantization.fx._decomposed  # noqa: F401
-
             program = torch.export.load(path)
     except Exception as error:
         raise ModelError(

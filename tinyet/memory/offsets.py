@@ -291,10 +291,10 @@ class _Search:
                 self.low[i] = min(self.low[i], s)
                 self.high[i] = max(self.high[i], s)
         # All offsets are multiples of the smallest alignment, so sizes count in that unit; only the topmost
-        # buffer of a section does not fill its last unit, and it wins back `slack` at most.
+        # buffer of a section does not fill its last unit, and it wins back what it has to `spare`.
         unit = min(b.align for b in group)
         self.padded = [align_up(b.bytes, unit) for b in group]
-        self.slack = max(p - b.bytes for p, b in zip(self.padded, group, strict=True))
+        self.spare = [p - b.bytes for p, b in zip(self.padded, group, strict=True)]
         self.totals = [sum(self.padded[i] for i in section) for section in sections]
         self.failed: dict[tuple[int, ...], int] = {}
 
@@ -349,6 +349,7 @@ class _Search:
         if self.failed.get(key, -1) >= capacity:
             return None, 1
         reach = [-1] * len(floors)  # per section: the lowest offset that any unplaced buffer there can have
+        spare = [0] * len(floors)  # per section: what its topmost buffer may win back
         ready: list[tuple[int, int]] = []
         ceiling = capacity
         rest, i = unplaced, 0
@@ -368,12 +369,13 @@ class _Search:
             for s in range(low, high + 1):
                 if reach[s] < 0 or offset < reach[s]:
                     reach[s] = offset
+                if self.spare[i] > spare[s]:
+                    spare[s] = self.spare[i]
             i += 1
-        room = capacity + self.slack
-        tight = [room] * len(floors)  # per section: bytes that may still be wasted
+        tight = [capacity] * len(floors)  # per section: bytes that may still be wasted
         for s, rest_bytes in enumerate(left):
             if rest_bytes:
-                tight[s] = room - reach[s] - rest_bytes
+                tight[s] = capacity + spare[s] - reach[s] - rest_bytes
                 if tight[s] < 0:
                     return None, steps
         scored = [

@@ -17,9 +17,8 @@ from dataclasses import dataclass
 
 from tinyet.errors import InternalError
 
-DEFAULT_BUDGET = 20_000
-"""Sets of executed steps that the exact search may open: well below a second of Python for a usual
-network."""
+DEFAULT_BUDGET = 100_000
+"""How often the exact search may look at a step: about half a second of Python."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +67,7 @@ def schedule(
             touches it.
         inputs: blocks that are alive from before the first step. All are alive together at that moment.
         outputs: blocks that stay alive after the last step.
-        budget: sets of executed steps that the exact search may open.
+        budget: how often the exact search may look at a step.
 
     The given order is returned when no better one is found; among better ones, the first in the order of step
     numbers that has the smallest peak, as far as the budget reaches.
@@ -108,6 +107,7 @@ class _Graph:
         self.steps = steps
         self.sizes = sizes
         self.outputs = outputs
+        self.runs = 0  # how often a step has been looked at: the measure of work
         self.full = (1 << len(steps)) - 1
         self.needs = [sum(1 << needed for needed in set(step.after)) for step in steps]
         self.touched = [tuple(dict.fromkeys((*step.reads, *step.writes))) for step in steps]
@@ -142,6 +142,7 @@ class _Graph:
 
     def run(self, done: int, live: int, number: int) -> tuple[int, int]:
         """Bytes in use while step `number` runs, and bytes alive after it, given `live` bytes before."""
+        self.runs += 1
         step = self.steps[number]
         after = done | 1 << number
         during = live + step.scratch
@@ -215,7 +216,7 @@ def _search(graph: _Graph, limit: int, budget: int) -> tuple[int, ...] | None:
                 order[:0] = ran
             return tuple(order)
         closed.add(done)
-        if len(closed) > budget:
+        if graph.runs > budget:
             return None
         for number in graph.ready(done):
             during, left = graph.run(done, live, number)
@@ -233,6 +234,7 @@ def _search(graph: _Graph, limit: int, budget: int) -> tuple[int, ...] | None:
 def _first_in_order(graph: _Graph, limit: int, budget: int) -> tuple[int, ...] | None:
     """The first order by step numbers that stays within `limit` (which some order does), or None for the
     budget."""
+    budget += graph.runs
     dead: set[int] = set()
     order: list[int] = []
     states = [(0, graph.start)]
@@ -243,7 +245,7 @@ def _first_in_order(graph: _Graph, limit: int, budget: int) -> tuple[int, ...] |
             # Settling does not change whether a set can be completed, so the settled set stands for all that
             # reach it.
             dead.add(graph.settle(done, live, limit)[0])
-            if len(dead) > budget:
+            if graph.runs > budget:
                 return None
             states.pop()
             choices.pop()
@@ -265,7 +267,7 @@ def _beam(graph: _Graph, budget: int) -> tuple[int, ...]:
     count = len(graph.steps)
     beam: list[tuple[int, int, int, tuple[int, ...]]] = [(graph.entry, graph.start, 0, ())]
     # As much work as the exact search was allowed, shared among the levels.
-    width = max(1, min(64, budget // max(1, count)))
+    width = max(1, min(64, budget // max(1, count * count)))
     for _ in range(count):
         found: dict[int, tuple[int, int, int, tuple[int, ...]]] = {}
         for peak, live, done, order in beam:

@@ -110,11 +110,27 @@ class _Planner:
         copied: frozenset[Node] = frozenset()
         best = self.draft(copied)
         for node in self.graph.nodes:
-            if node in best.elided and not self.ops[node].view:
+            if node in best.elided and not self.ops[node].view and self.matters(best, node):
                 tried = self.draft(copied | {node})
                 if tried.bound < best.bound:
                     copied, best = copied | {node}, tried
         return best
+
+    @staticmethod
+    def matters(draft: _Draft, node: Node) -> bool:
+        """Is the block of the node's output alive whenever memory is at its fullest? If not, that moment stays as full
+        whatever becomes of the block."""
+        block = draft.layout.roots().index(draft.layout.root(node.outputs[0]))
+        own = draft.buffers[block]
+        alive = [
+            sum(packing.align_up(b.bytes, b.align) for b in draft.buffers if b.first <= moment <= b.last)
+            for moment in range(-1, len(draft.calls) + 1)
+        ]
+        return all(
+            own.first <= moment <= own.last
+            for moment, bytes_alive in enumerate(alive, start=-1)
+            if bytes_alive == max(alive)
+        )
 
     def draft(self, copied: frozenset[Node]) -> _Draft:
         layout, elided = self.share(copied)

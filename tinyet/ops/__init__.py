@@ -8,7 +8,23 @@ from collections.abc import Sequence
 from tinyet.errors import InternalError
 from tinyet.ir import Array, Attrs, Graph, Node, Shape, verify
 from tinyet.opset import Op
-from tinyet.ops import amax, amin, argmax, concat, conv2d, copy, embedding, expand, mean, permute, reshape
+from tinyet.ops import (
+    amax,
+    amin,
+    argmax,
+    avg_pool2d,
+    concat,
+    conv2d,
+    copy,
+    embedding,
+    expand,
+    linear,
+    max_pool2d,
+    mean,
+    pad,
+    permute,
+    reshape,
+)
 from tinyet.ops import slice as slice_
 from tinyet.ops import sum as sum_
 
@@ -16,12 +32,16 @@ OPS: tuple[Op, ...] = (
     amax.OP,
     amin.OP,
     argmax.OP,
+    avg_pool2d.OP,
     concat.OP,
     conv2d.OP,
     copy.OP,
     embedding.OP,
     expand.OP,
+    linear.OP,
+    max_pool2d.OP,
     mean.OP,
+    pad.OP,
     permute.OP,
     reshape.OP,
     slice_.OP,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Least element over axes. float32: a NaN makes the result NaN; of equal elements (0, -0) the first stays."""
+"""Least element over axes. float32: a NaN makes the result NaN; of equals (0 and -0) the first stays."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Integer division of a window's sum, without dividing: what average and adaptive average pooling share.
 
-The int8 rule (LiteRT): the average of the raw int8 values, halves away from zero, the zero point not subtracted.
+The int8 rule (LiteRT): the average of the raw int8 values, halves away from zero; the zero point is not
+subtracted.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from dataclasses import astuple, dataclass, fields
 import numpy as np
 
 from tinyet.errors import InternalError
-from tinyet.ir import Array
+from tinyet.numerics import Int64
 from tinyet.opset import Constant
 
 
@@ -40,8 +41,8 @@ class Division:
 def exact_reciprocal(divisor: int, largest: int) -> tuple[int, int] | None:
     """(m, s) with u // divisor == u * m >> s for all integers 0 <= u <= largest and u * m < 2**32, or None.
 
-    With m = ceil(2**s / d) and e = m * d - 2**s, u * m / 2**s = u / d + u * e / (d * 2**s). The fraction of u / d is at
-    most (d - 1) / d, so the floor is right as long as u * e < 2**s.
+    With m = ceil(2**s / d) and e = m * d - 2**s, u * m / 2**s = u / d + u * e / (d * 2**s). The fraction of
+    u / d is at most (d - 1) / d, so the floor is right as long as u * e < 2**s.
     """
     for shift in range(31, -1, -1):
         multiplier = -(-(2**shift) // divisor)
@@ -54,7 +55,8 @@ def exact_reciprocal(divisor: int, largest: int) -> tuple[int, int] | None:
 def division(count: int, divisor: int, zero_point: int) -> Division:
     """The division for windows with `count` taps in the image, summed and divided by `divisor`.
 
-    What is missing to `divisor` taps reads as the zero point: padding that counts, or a divisor of the user's.
+    Taps missing to the divisor's number read as the zero point: padding that counts, or a divisor of the
+    user's. Raises InternalError for windows of more than 2**22 taps or so.
     """
     start = (divisor - count) * zero_point
     low, high = start - 128 * count, start + 127 * count
@@ -67,9 +69,9 @@ def division(count: int, divisor: int, zero_point: int) -> Division:
 
 
 def division_table(counts: Sequence[int], divisor: int | None, zero_point: int) -> tuple[int, Constant]:
-    """(smallest count, table): one row of int32 (the fields of Division) for each count from the smallest to the largest.
+    """(smallest count, table): one row of int32 (the fields of Division) for each count from the smallest on.
 
-    counts: numbers of taps in the image that occur. divisor: the same for all windows, or None for the count itself.
+    counts: numbers of taps in the image that occur. divisor: the same for all windows, or None for the count.
     """
     first = min(counts)
     rows = np.zeros((max(counts) - first + 1, len(fields(Division))), np.int32)
@@ -78,7 +80,7 @@ def division_table(counts: Sequence[int], divisor: int | None, zero_point: int) 
     return first, Constant("divisions", rows, ", ".join(f.name for f in fields(Division)))
 
 
-def average(sums: Array, divisor: Array) -> Array:
+def average(sums: Int64, divisor: Int64) -> Int64:
     """int64 sums / divisor, halves away from zero."""
     magnitude = (np.abs(sums) + divisor // 2) // divisor
     return np.asarray(np.where(sums < 0, -magnitude, magnitude), np.int64)

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Two-dimensional average pooling, NHWC.
 
-int8: LiteRT's AVERAGE_POOL_2D, the average of the raw values in the image, halves away from zero. Padding that counts reads
-as the zero point. The same with a divisor of the user's, saturated to int8.
+int8: LiteRT's AVERAGE_POOL_2D, the average of the raw values in the image, halves away from zero.
+Padding that counts reads as the zero point, and so does what a divisor of the user's has beyond the window;
+the result saturates.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import numpy as np
 from tinyet.boards import Target
 from tinyet.errors import UnsupportedShape
 from tinyet.ir import Array, DType, Node, Shape
+from tinyet.numerics import Int64
 from tinyet.ops.averaging import average, division_table
 from tinyet.ops.window import Window, pad_image, taps, window_shape
 from tinyet.opset import Call, Kernel, Op, Pointer, Struct, library_call
@@ -48,20 +50,20 @@ def attrs_of(node: Node) -> AvgPool2d:
     return node.attrs
 
 
-def tap_counts(out: int, size: int, kernel: int, stride: int, dilation: int, before: int) -> Array:
+def tap_counts(out: int, size: int, kernel: int, stride: int, dilation: int, before: int) -> Int64:
     """How many taps of each window lie inside the image, along one dimension: int64 (out,)."""
     at = np.arange(out)[:, None] * stride - before + np.arange(kernel) * dilation
-    return np.asarray(((at >= 0) & (at < size)).sum(axis=1))
+    return np.asarray(((at >= 0) & (at < size)).sum(axis=1), np.int64)
 
 
-def window_counts(node: Node) -> Array:
+def window_counts(node: Node) -> Int64:
     """Taps in the image of every output pixel: int64 (out_h, out_w)."""
     a = attrs_of(node)
     _, in_h, in_w, _ = node.input(0).shape
     out_h, out_w = window_shape(node, a, a.kernel_h, a.kernel_w)
     rows = tap_counts(out_h, in_h, a.kernel_h, a.stride_h, a.dilation_h, a.pad_top)
     columns = tap_counts(out_w, in_w, a.kernel_w, a.stride_w, a.dilation_w, a.pad_left)
-    return np.asarray(np.outer(rows, columns))
+    return rows[:, None] * columns
 
 
 def infer(node: Node) -> tuple[Shape, ...]:
@@ -83,11 +85,12 @@ def reference(node: Node, inputs: Sequence[Array | None]) -> tuple[Array, ...]:
     if node.input(0).dtype is DType.FLOAT32:
         sums = np.zeros(node.output.shape, np.float32)
         for view in taps(pad_image(x, attrs, 0), attrs, attrs.kernel_h, attrs.kernel_w, out_h, out_w):
-            sums += view
+            sums += view.astype(np.float32)
         return (sums / divisor.astype(np.float32),)
+    padded = pad_image(x.astype(np.int64), attrs, 0)
     total = np.zeros(node.output.shape, np.int64) + (divisor - counts) * node.input(0).type.zero_point
-    for view in taps(pad_image(x.astype(np.int64), attrs, 0), attrs, attrs.kernel_h, attrs.kernel_w, out_h, out_w):
-        total += view
+    for view in taps(padded, attrs, attrs.kernel_h, attrs.kernel_w, out_h, out_w):
+        total += view.astype(np.int64)
     return (np.clip(average(total, divisor), -128, 127).astype(np.int8),)
 
 
@@ -119,7 +122,7 @@ def shape_struct(node: Node) -> Struct:
     )
 
 
-def lower_s8(node: Node, target: Target) -> Call:
+def lower_s8(node: Node, _target: Target) -> Call:
     counts = sorted({int(count) for count in window_counts(node).ravel()})
     first, table = division_table(counts, attrs_of(node).fixed_divisor, node.input(0).type.zero_point)
     params = Struct(
@@ -129,7 +132,7 @@ def lower_s8(node: Node, target: Target) -> Call:
     return library_call("tinyet_avg_pool2d_s8", node, [0], params, [table])
 
 
-def lower_f32(node: Node, target: Target) -> Call:
+def lower_f32(node: Node, _target: Target) -> Call:
     params = Struct(
         "tinyet_avg_pool2d_f32_params",
         {"shape": shape_struct(node), "divisor": attrs_of(node).fixed_divisor or 0},
@@ -147,7 +150,11 @@ OP = Op(
     same_scale=True,
     kernels=(
         Kernel(
-            "tinyet_avg_pool2d_s8", "s8", lower_s8, (*HEADERS, "tinyet_average.h"), ("tinyet_avg_pool2d_s8.c",)
+            "tinyet_avg_pool2d_s8",
+            "s8",
+            lower_s8,
+            (*HEADERS, "tinyet_average.h"),
+            ("tinyet_avg_pool2d_s8.c",),
         ),
         Kernel("tinyet_avg_pool2d_f32", "f32", lower_f32, HEADERS, ("tinyet_avg_pool2d_f32.c",)),
     ),

@@ -8,10 +8,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tinyet import float32
 from tinyet.boards import Target
 from tinyet.errors import UnsupportedShape
 from tinyet.ir import Array, DType, Node, Shape
-from tinyet.opset import Call, Kernel, Struct
+from tinyet.numerics import NO_CLAMP
+from tinyet.opset import Call, Kernel, Struct, library_call
 from tinyet.ops.table import TABLE_HEADERS, TABLE_SOURCES, every_int8, table_call
 
 # TINYET_BROADCAST_LOOPS in tinyet_broadcast.h: dimensions outside the innermost.
@@ -98,8 +100,8 @@ def shape_struct(node: Node) -> Struct:
         return tuple(values) + (0,) * (MAX_LOOPS - len(values))
 
     def jumps(stride: tuple[int, ...]) -> tuple[int, ...]:
-        # Behind a row the pointer has moved on by the whole inner block; a step wants it moved by the stride instead.
-        inner, result = walk.size[-1] * stride[-1], []
+        # When a dimension steps, those inside it are at their ends, `inner` elements on, and go back to their starts.
+        inner, result = 0, []
         for size, step in zip(walk.size[-2::-1], stride[-2::-1], strict=True):
             result.append(step - inner)
             inner += (size - 1) * step
@@ -117,6 +119,29 @@ def shape_struct(node: Node) -> Struct:
             "b_jump": jumps(walk.b_stride),
         },
     )
+
+
+# ---------------------------------------------------------------- float
+
+
+def float_reference(
+    function: Callable[[float32.Float32, float32.Float32], Array],
+    a: Array,
+    b: Array,
+    clamp: tuple[float, float] = NO_CLAMP,
+) -> float32.Float32:
+    """One IEEE operation on float32 operands, then the fused clamp."""
+    with np.errstate(all="ignore"):
+        value = np.asarray(function(a.astype(np.float32), b.astype(np.float32)), np.float32)
+    return float32.clamp(value, *clamp)
+
+
+def float_call(symbol: str, node: Node, clamp: tuple[float, float] = NO_CLAMP) -> Call:
+    params = Struct(
+        "tinyet_binary_f32_params",
+        {"shape": shape_struct(node), "clamp_low": clamp[0], "clamp_high": clamp[1]},
+    )
+    return library_call(symbol, node, [0, 1], params)
 
 
 # ---------------------------------------------------------------- folding

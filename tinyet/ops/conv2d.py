@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Two-dimensional convolution, NHWC, with groups, dilation, a padding of its own on each side and a fused clamp."""
+"""Two-dimensional convolution, NHWC, with groups, dilation, a padding for each side and a fused clamp."""
 
 from __future__ import annotations
 
@@ -13,13 +13,15 @@ from tinyet.boards import Target
 from tinyet.errors import UnsupportedShape
 from tinyet.ir import Array, DType, Node, Shape
 from tinyet.numerics import NO_CLAMP, clamp_range, quantize_multipliers, requantize
-from tinyet.opset import Call, Constant, Kernel, Op, Pointer, Struct, library_call
 from tinyet.ops.window import Window, expect_rank, pad_image, taps, window_shape
+from tinyet.opset import Call, Constant, Kernel, Op, Pointer, Struct, library_call
 
 
 @dataclass(frozen=True)
 class Conv2d(Window):
-    """inputs: x (N, H, W, C); weights (out_c, kernel_h, kernel_w, C / groups) constant; bias (out_c,) constant or None.
+    """inputs: x (N, H, W, C); weights (out_c, kernel_h, kernel_w, C / groups); bias (out_c,) or None.
+
+    Weights and bias are constants.
 
     clamp: real bounds of the fused activation: (0, inf) is ReLU.
     """
@@ -39,10 +41,8 @@ def infer(node: Node) -> tuple[Shape, ...]:
     batch, _, _, channels = expect_rank(node, 0, 4)
     out_c, kernel_h, kernel_w, group_c = expect_rank(node, 1, 4)
     if channels != group_c * attrs.groups or out_c % attrs.groups:
-        raise UnsupportedShape(
-            f"conv2d: {channels} channels in and {out_c} out do not divide into {attrs.groups} groups of {group_c}",
-            node.where,
-        )
+        what = f"{channels} channels in and {out_c} out do not divide into {attrs.groups} groups of {group_c}"
+        raise UnsupportedShape(f"{node.op}: {what}", node.where)
     bias = node.optional_input(2)
     if bias is not None and bias.shape != (out_c,):
         raise UnsupportedShape(f"conv2d: bias of shape {bias.shape} for {out_c} channels", node.where)
@@ -94,7 +94,8 @@ def output_factors(node: Node, channels: int) -> tuple[Array, Array]:
 def reference(node: Node, inputs: Sequence[Array | None]) -> tuple[Array, ...]:
     attrs = attrs_of(node)
     x, weights, bias = inputs[0], inputs[1], inputs[2] if len(inputs) > 2 else None
-    assert x is not None and weights is not None
+    assert x is not None
+    assert weights is not None
     out_c, kernel_h, kernel_w, group_c = weights.shape
     out_h, out_w = node.output.shape[1:3]
     group_out = out_c // attrs.groups
@@ -103,6 +104,8 @@ def reference(node: Node, inputs: Sequence[Array | None]) -> tuple[Array, ...]:
         padded = pad_image(x.astype(np.float64) - node.input(0).type.zero_point, attrs, 0)
     else:
         padded = pad_image(x, attrs, 0)
+    # Taps outside the image are left out, not added as zeros: weights may be infinite, sums may be -0.
+    in_image = pad_image(np.ones((1, *x.shape[1:3], 1), np.bool_), attrs, 0)
     views = taps(padded, attrs, kernel_h, kernel_w, out_h, out_w)
     parts = []
     for g in range(attrs.groups):
@@ -115,18 +118,30 @@ def reference(node: Node, inputs: Sequence[Array | None]) -> tuple[Array, ...]:
                 acc += view[..., ins] @ w[:, t].T.astype(np.float64)
         else:
             acc = np.zeros((*views[0].shape[:3], group_out), np.float32)
-            acc += bias[outs] if bias is not None else np.float32(0)
+            if bias is not None:
+                acc += bias[outs].astype(np.float32)
+            inside = taps(in_image, attrs, kernel_h, kernel_w, out_h, out_w)
             for t, view in enumerate(views):
                 for k in range(group_c):
-                    acc += view[..., ins][..., k : k + 1] * w[:, t, k]
+                    product = view[..., ins][..., k : k + 1].astype(np.float32) * w[:, t, k].astype(
+                        np.float32
+                    )
+                    acc = np.where(inside[t], acc + product, acc)
         parts.append(acc)
     total = np.concatenate(parts, axis=-1)
     if not integer:
-        return (np.clip(total, *np.float32(attrs.clamp)).astype(np.float32),)
+        return (clamp_float(total, attrs.clamp),)
     sums = total.astype(np.int64) + (bias.astype(np.int64) if bias is not None else 0)
     low, high = clamp_range(attrs.clamp, node.output.type)
     out = requantize(sums, *output_factors(node, out_c)) + node.output.type.zero_point
     return (np.clip(out, low, high).astype(np.int8),)
+
+
+def clamp_float(values: Array, clamp: tuple[float, float]) -> Array:
+    """tinyet_clamp_f32 in numpy: a NaN stays, and a bound replaces only what is beyond it."""
+    low, high = np.float32(clamp[0]), np.float32(clamp[1])
+    x = values.astype(np.float32)
+    return np.where(x < low, low, np.where(x > high, high, x))
 
 
 # ---------------------------------------------------------------- portable kernels
@@ -207,14 +222,14 @@ def params_s8(node: Node) -> Struct:
     return Struct("tinyet_conv2d_s8_params", {"shape": shape_struct(node), "quant": quant})
 
 
-def lower_s8(node: Node, target: Target) -> Call:
+def lower_s8(node: Node, _target: Target) -> Call:
     weights = node.input(1).array
     constants = quant_constants(node, weights, folded_bias(node))
     scratch = 2 * weights[0].size
     return library_call("tinyet_conv2d_s8", node, [0], params_s8(node), constants, scratch)
 
 
-def refuse_1x1(node: Node, target: Target) -> str | None:
+def refuse_1x1(node: Node, _target: Target) -> str | None:
     attrs = attrs_of(node)
     if node.input(1).shape[1:3] != (1, 1) or attrs.groups != 1:
         return "only 1x1 kernels of one group"
@@ -223,22 +238,24 @@ def refuse_1x1(node: Node, target: Target) -> str | None:
     return None
 
 
-def lower_1x1_s8(node: Node, target: Target) -> Call:
+def lower_1x1_s8(node: Node, _target: Target) -> Call:
     constants = quant_constants(node, node.input(1).array, folded_bias(node))
     return library_call("tinyet_conv2d_1x1_s8", node, [0], params_s8(node), constants)
 
 
-def refuse_depthwise(node: Node, target: Target) -> str | None:
+def refuse_depthwise(node: Node, _target: Target) -> str | None:
     return None if attrs_of(node).groups == node.input(0).shape[3] else "only one input channel a group"
 
 
-def lower_depthwise_s8(node: Node, target: Target) -> Call:
+def lower_depthwise_s8(node: Node, _target: Target) -> Call:
     weights = np.ascontiguousarray(node.input(1).array[..., 0].transpose(1, 2, 0))
     constants = quant_constants(node, weights, int_bias(node))
-    return library_call("tinyet_depthwise_s8", node, [0], params_s8(node), constants, 4 * node.output.shape[3])
+    return library_call(
+        "tinyet_depthwise_s8", node, [0], params_s8(node), constants, 4 * node.output.shape[3]
+    )
 
 
-def lower_f32(node: Node, target: Target) -> Call:
+def lower_f32(node: Node, _target: Target) -> Call:
     bias = node.optional_input(2)
     weights = node.input(1).array
     values = Struct(
@@ -262,7 +279,7 @@ HEADERS = ("tinyet_conv2d.h",)
 
 OP = Op(
     attrs=Conv2d,
-    summary="convolution: stride, dilation, groups, a padding for each side, fused clamp; depthwise with multiplier",
+    summary="convolution: stride, dilation, groups, a padding for each side, fused clamp",
     infer=infer,
     reference=reference,
     check=check,
@@ -270,7 +287,14 @@ OP = Op(
     bias=(2, 1),
     kernels=(
         Kernel("tinyet_conv2d_1x1_s8", "s8", lower_1x1_s8, HEADERS, ("tinyet_conv2d_s8.c",), refuse_1x1),
-        Kernel("tinyet_depthwise_s8", "s8", lower_depthwise_s8, HEADERS, ("tinyet_depthwise_s8.c",), refuse_depthwise),
+        Kernel(
+            "tinyet_depthwise_s8",
+            "s8",
+            lower_depthwise_s8,
+            HEADERS,
+            ("tinyet_depthwise_s8.c",),
+            refuse_depthwise,
+        ),
         Kernel("tinyet_conv2d_s8", "s8", lower_s8, HEADERS, ("tinyet_conv2d_s8.c",)),
         Kernel("tinyet_conv2d_f32", "f32", lower_f32, HEADERS, ("tinyet_conv2d_f32.c",)),
     ),

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Fully connected layer on the last dimension: out = x @ weights.T + bias, with a fused clamp.
 
-The int8 form rounds twice, as TFLM and CMSIS-NN do (LiteRT's own reference rounds once here, in float64): it is a 1x1
-convolution whose pixels are the rows of x.
+The int8 form rounds twice, as TFLM and CMSIS-NN do (LiteRT's own reference rounds once here, in float64): it
+is a 1x1 convolution whose pixels are the rows of x.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tinyet.boards import Target
 from tinyet.errors import UnsupportedShape
 from tinyet.ir import Array, Attrs, DType, Node, Shape
 from tinyet.numerics import NO_CLAMP, clamp_range, requantize
-from tinyet.ops.conv2d import check_weighted, folded_bias, output_factors, quant_constants
+from tinyet.ops.conv2d import check_weighted, clamp_float, folded_bias, output_factors, quant_constants
 from tinyet.ops.window import expect_rank
 from tinyet.opset import Call, Constant, Kernel, Op, Pointer, Struct, library_call
 
@@ -56,28 +56,24 @@ def macs(node: Node) -> int:
 
 def reference(node: Node, inputs: Sequence[Array | None]) -> tuple[Array, ...]:
     x, weights, bias = inputs[0], inputs[1], inputs[2] if len(inputs) > 2 else None
-    assert x is not None and weights is not None
+    assert x is not None
+    assert weights is not None
     clamp = attrs_of(node).clamp
     out_count, depth = weights.shape
     rows = x.reshape(-1, depth)
     if node.input(0).dtype is DType.FLOAT32:
         sums = np.zeros((rows.shape[0], out_count), np.float32)
-        sums += bias if bias is not None else np.float32(0)
+        if bias is not None:
+            sums += bias.astype(np.float32)
+        values, w = rows.astype(np.float32), weights.astype(np.float32)
         for k in range(depth):
-            sums += rows[:, k : k + 1] * weights[:, k]
+            sums += values[:, k : k + 1] * w[:, k]
         return (clamp_float(sums, clamp).reshape(node.output.shape),)
     # float64 holds every integer below 2**53, so the matrix product is exact and fast.
     product = (rows.astype(np.float64) - node.input(0).type.zero_point) @ weights.T.astype(np.float64)
     acc = product.astype(np.int64) + (bias.astype(np.int64) if bias is not None else 0)
     out = requantize(acc, *output_factors(node, out_count)) + node.output.type.zero_point
     return (np.clip(out, *clamp_range(clamp, node.output.type)).astype(np.int8).reshape(node.output.shape),)
-
-
-def clamp_float(values: Array, clamp: tuple[float, float]) -> Array:
-    """tinyet_clamp_f32 in numpy: a NaN stays, and a bound replaces only what is beyond it."""
-    low, high = np.float32(clamp[0]), np.float32(clamp[1])
-    x = values.astype(np.float32)
-    return np.where(x < low, low, np.where(x > high, high, x))
 
 
 # ---------------------------------------------------------------- portable kernels
@@ -88,7 +84,7 @@ def size_fields(node: Node) -> dict[str, int]:
     return {"rows": math.prod(node.output.shape[:-1]), "depth": depth, "out_count": out_count}
 
 
-def lower_s8(node: Node, target: Target) -> Call:
+def lower_s8(node: Node, _target: Target) -> Call:
     low, high = clamp_range(attrs_of(node).clamp, node.output.type)
     params = Struct(
         "tinyet_linear_s8_params",
@@ -107,7 +103,7 @@ def lower_s8(node: Node, target: Target) -> Call:
     return library_call("tinyet_linear_s8", node, [0], params, constants)
 
 
-def lower_f32(node: Node, target: Target) -> Call:
+def lower_f32(node: Node, _target: Target) -> Call:
     bias = node.optional_input(2)
     low, high = attrs_of(node).clamp
     params = Struct(

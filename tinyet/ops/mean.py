@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Mean over axes; over height and width it is global average pooling.
 
-int8: LiteRT's MEAN, a sum requantized by a multiplier that has 1 / count in it (reduction.mean_multiplier), also
+int8: LiteRT's MEAN, a sum requantized by a multiplier with 1 / count in it (reduction.mean_multiplier), also
 where the scales agree. float32: the sum of Sum, divided by the count. The C functions are those of Sum.
 """
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Padding of any dimensions: with a constant, by reflection (without repeating the edge) or by repeating the edge.
+"""Padding of any dimensions: with a constant, by reflection (the edge not repeated) or by repeating the edge.
 
 A negative pad crops (constant mode). int8: the constant becomes round(value / scale) + zero point, saturated.
 """
@@ -15,7 +15,7 @@ import numpy as np
 
 from tinyet.boards import Target
 from tinyet.errors import UnsupportedShape
-from tinyet.ir import Array, DType, Node, Shape, Attrs
+from tinyet.ir import Array, Attrs, DType, Node, Shape
 from tinyet.numerics import quantize
 from tinyet.opset import Call, Kernel, Op, Struct, library_call
 
@@ -55,15 +55,17 @@ def infer(node: Node) -> tuple[Shape, ...]:
     if attrs.mode not in MODES:
         raise UnsupportedShape(f"pad: mode {attrs.mode} is none of {', '.join(MODES)}", node.where)
     if len(attrs.pads) != len(shape):
-        raise UnsupportedShape(f"pad: {len(attrs.pads)} pairs of pads for {len(shape)} dimensions", node.where)
+        raise UnsupportedShape(f"pad: {len(attrs.pads)} pads for {len(shape)} dimensions", node.where)
     out = tuple(before + size + after for size, (before, after) in zip(shape, attrs.pads, strict=True))
     for size, (before, after), result in zip(shape, attrs.pads, out, strict=True):
         if attrs.mode != "constant" and min(before, after) < 0:
             raise UnsupportedShape(f"pad: a negative pad in mode {attrs.mode}", node.where)
         if attrs.mode == "reflect" and max(before, after) >= size:
-            raise UnsupportedShape(f"pad: {size} elements cannot be reflected by {max(before, after)}", node.where)
+            what = f"pad: {size} elements cannot be reflected by {max(before, after)}"
+            raise UnsupportedShape(what, node.where)
         if result < 1 or size + min(before, 0) < 1 or size + min(after, 0) < 1:
-            raise UnsupportedShape(f"pad: pads ({before}, {after}) leave nothing of {size} elements", node.where)
+            what = f"pad: pads ({before}, {after}) leave nothing of {size} elements"
+            raise UnsupportedShape(what, node.where)
     return (out,)
 
 
@@ -79,10 +81,8 @@ def reference(node: Node, inputs: Sequence[Array | None]) -> tuple[Array, ...]:
     for axis, (before, after) in enumerate(attrs.pads):
         index = np.arange(-before, x.shape[axis] + after)
         last = x.shape[axis] - 1
-        if attrs.mode == "reflect":
-            inside = last - np.abs(last - np.abs(index))
-        else:
-            inside = np.clip(index, 0, last)
+        reflected, clipped = last - np.abs(last - np.abs(index)), np.clip(index, 0, last)
+        inside = reflected if attrs.mode == "reflect" else clipped
         moved = np.take(x, inside, axis)
         if attrs.mode == "constant":
             shape = [1] * x.ndim
@@ -96,7 +96,7 @@ def reference(node: Node, inputs: Sequence[Array | None]) -> tuple[Array, ...]:
 
 
 def axes(node: Node) -> tuple[tuple[Axis, ...], int]:
-    """(dimensions outermost first, elements in an item): neighbours without pads merged, the last of them an item."""
+    """(dimensions outermost first, elements in an item): neighbours without pads merged, the last an item."""
     merged: list[Axis] = []
     for size, (before, after) in zip(node.input(0).shape, attrs_of(node).pads, strict=True):
         if merged and not (before or after) and not (merged[-1].before or merged[-1].after):
@@ -109,12 +109,12 @@ def axes(node: Node) -> tuple[tuple[Axis, ...], int]:
     return tuple(merged), item
 
 
-def refuse(node: Node, target: Target) -> str | None:
+def refuse(node: Node, _target: Target) -> str | None:
     count = len(axes(node)[0])
     return f"{count} dimensions after merging, at most {MAX_DIMS}" if count > MAX_DIMS else None
 
 
-def lower(node: Node, target: Target) -> Call:
+def lower(node: Node, _target: Target) -> Call:
     dims, item = axes(node)
     dims = (Axis(1),) * (MAX_DIMS - len(dims)) + dims
     outs = tuple(axis.before + axis.size + axis.after for axis in dims)

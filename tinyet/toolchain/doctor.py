@@ -131,7 +131,8 @@ def _version(name: str) -> str | None:
     answer = _output(name, "--version")
     if answer is None:
         return None
-    match = re.search(r"\d+(?:\.\d+)+", answer)
+    # What stands in parentheses is the packager's own number.
+    match = re.search(r"\d+(?:\.\d+)+", re.sub(r"\(.*?\)", "", answer))
     return match.group() if match else "unknown"
 
 

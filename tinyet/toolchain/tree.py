@@ -10,8 +10,9 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
+import shutil
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -41,8 +42,8 @@ def write_project(directory: Path, files: Mapping[str, str | bytes], *, overwrit
     - A directory that is missing or empty gets the whole tree at once.
     - A directory with other content and no `tinyet.json` is refused.
     - In a project, tinyet replaces the files it wrote itself, and removes those that are no longer part of
-      it. A changed file of "yours" is kept. If any other of its files was changed, or a new one would fall on a
-      file of the user's, everything is refused and the files are listed. All other files are left alone.
+      it. A changed file of "yours" is kept. If any other of its files was changed, or a new one would fall on
+      a file of the user's, everything is refused and the files are listed. All other files are left alone.
 
     Raises ProjectError; then, as after any other failure, the directory is as it was before.
     """
@@ -112,7 +113,10 @@ def _update(
         place = directory / path
         if not place.exists():
             continue
-        found = hashlib.sha256(place.read_bytes()).hexdigest() if place.is_file() else ""
+        if not place.is_file():
+            foreign.append(path)
+            continue
+        found = _digest(place.read_bytes())
         if found == record.get(path) or (path in contents and found == _digest(contents[path])):
             continue
         if path not in record:
@@ -139,32 +143,50 @@ def _update(
 
 
 def _replace(directory: Path, new: Mapping[str, bytes], removed: list[str]) -> None:
-    """Put files in place of the present ones; put these back if anything goes wrong."""
-    with tempfile.TemporaryDirectory(prefix=".tinyet-", dir=directory) as temporary:
-        fresh, old = Path(temporary) / "new", Path(temporary) / "old"
+    """Put files in place of the present ones, and these back if anything goes wrong, an interrupt included."""
+    temporary = Path(tempfile.mkdtemp(prefix=".tinyet-", dir=directory))
+    fresh, old = temporary / "new", temporary / "old"
+    touched: list[str] = []
+    try:
         _write_all(fresh, new)
-        placed: list[Path] = []
-        moved: list[tuple[Path, Path]] = []
-        try:
-            for path in [*removed, *new]:
-                place, backup = directory / path, old / path
-                if place.exists():
-                    backup.parent.mkdir(parents=True, exist_ok=True)
-                    place.rename(backup)
-                    moved.append((backup, place))
-                if path in new:
-                    place.parent.mkdir(parents=True, exist_ok=True)
-                    (fresh / path).rename(place)
-                    placed.append(place)
-        except BaseException:
-            for place in placed:
-                place.unlink()
-                _remove_empty(place.parent, directory)
-            for backup, place in moved:
-                backup.rename(place)
-            raise
+        for path in [*removed, *new]:
+            # Noted before it is done: going back looks at what is really there.
+            touched.append(path)
+            place, backup = directory / path, old / path
+            if place.exists():
+                backup.parent.mkdir(parents=True, exist_ok=True)
+                place.rename(backup)
+            if path in new:
+                place.parent.mkdir(parents=True, exist_ok=True)
+                (fresh / path).rename(place)
+    except BaseException:
+        _go_back(directory, temporary, touched, new)
+        raise
+    shutil.rmtree(temporary)
     for path in removed:
         _remove_empty((directory / path).parent, directory)
+
+
+def _go_back(directory: Path, temporary: Path, touched: list[str], new: Container[str]) -> None:
+    """Undo a replacement. The old files are deleted only once every one of them is back in its place."""
+    try:
+        for path in touched:
+            place, backup = directory / path, temporary / "old" / path
+            if backup.exists():
+                place.parent.mkdir(parents=True, exist_ok=True)
+                backup.replace(place)
+            elif path in new:
+                if not (temporary / "new" / path).exists():
+                    # There was no old file, and the new one no longer waits: it has been placed.
+                    place.unlink(missing_ok=True)
+                _remove_empty(place.parent, directory)
+    except OSError as error:
+        raise ProjectError(
+            what=f"the project could be neither replaced nor put back: {error.strerror or error}",
+            where=str(error.filename or directory),
+            hint=f"move the files in {temporary / 'old'} back to {directory}",
+        ) from error
+    shutil.rmtree(temporary)
 
 
 def _remove_empty(folder: Path, top: Path) -> None:

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Softmax along the middle of (outer, depth, inner) elements. The output may be the input. */
+#ifndef TINYET_SOFTMAX_H
+#define TINYET_SOFTMAX_H
+
+#include "tinyet_common.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct {
+  int32_t outer, depth, inner;
+} tinyet_softmax_shape;
+
+typedef struct {
+  tinyet_softmax_shape shape;
+  const int32_t *exponentials; /* [count], Q0.31: of 0, -1, -2 ... input steps; beyond them it is zero */
+  int32_t count;
+} tinyet_softmax_s8_params;
+
+/* Output scale 1/256, zero point -128. depth <= 4095. */
+void tinyet_softmax_s8(const int8_t *input, int8_t *output, const tinyet_softmax_s8_params *params);
+
+/* exp(x - max) / sum, summed in order. */
+void tinyet_softmax_f32(const float *input, float *output, const tinyet_softmax_shape *shape);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

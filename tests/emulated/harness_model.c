@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A model of three layers for the tests of the harness. Its first input says what the second layer does:
+ * bytes 0 ... 3 how often it spins, byte 4 which fault it runs into. */
+#include <string.h>
+
+#include "tinyet_harness.h"
+
+#define BIG 10000u
+#define SMALL 16u
+#define STACK_BUFFER 512u
+
+enum { FINE = 0, UNDEFINED = 1, NULL_CALL = 2, UNALIGNED = 3, NO_MEMORY = 4, ENDLESS_RECURSION = 5, NEGATIVE_STATUS = 6 };
+
+TINYET_ALIGNED(16) static uint8_t arena[BIG + SMALL + 16u];
+
+/* 3 * n instructions, and the return. */
+__attribute__((noinline, naked)) static void spin(uint32_t n __attribute__((unused))) {
+  __asm volatile(".syntax unified\n"
+                 "1: subs r0, r0, #1\n\t"
+                 "cmp r0, #0\n\t"
+                 "bne 1b\n\t"
+                 "bx lr");
+}
+
+__attribute__((noinline)) static void invert(void) {
+  volatile uint8_t buffer[STACK_BUFFER];
+  for (uint32_t i = 0u; i < BIG; i++) {
+    buffer[i % STACK_BUFFER] = arena[i];
+    arena[i] = (uint8_t)~buffer[i % STACK_BUFFER];
+  }
+}
+
+__attribute__((noinline)) static void sum(void) {
+  uint32_t total = 0u;
+  for (uint32_t i = 0u; i < SMALL; i++) {
+    total += arena[BIG + i];
+  }
+  memcpy(arena + BIG + SMALL, &total, sizeof total);
+}
+
+__attribute__((noinline)) static uint32_t recurse(uint32_t n) {
+  volatile uint32_t kept[32];
+  kept[n % 32u] = n;
+  return n == UINT32_MAX ? 0u : recurse(n + 1u) + kept[n % 32u];
+}
+
+__attribute__((noinline)) static void run_into(uint32_t fault) {
+  volatile uintptr_t address = 0u;
+  switch (fault) {
+  case UNDEFINED:
+    __asm volatile("udf #0"); /* line: UNDEFINED */
+    break;
+  case NULL_CALL:
+    ((void (*)(void))address)(); /* line: NULL_CALL */
+    break;
+  case UNALIGNED:
+    __asm volatile("ldr r0, =0x20000101\n\tldmia r0!, {r1, r2}" ::: "r0", "r1", "r2"); /* line: UNALIGNED */
+    break;
+  case NO_MEMORY:
+    address = 0xC0000000u;
+    *(volatile uint32_t *)address; /* line: NO_MEMORY */
+    break;
+  case ENDLESS_RECURSION:
+    (void)recurse(0u);
+    break;
+  default:
+    break;
+  }
+}
+
+static tinyet_status run(void) {
+  uint32_t spins;
+  memcpy(&spins, arena, sizeof spins);
+  const uint32_t fault = arena[4];
+  TINYET_LAYER_BEGIN(0u);
+  invert();
+  TINYET_LAYER_END(0u);
+  TINYET_LAYER_BEGIN(1u);
+  if (fault != FINE) {
+    run_into(fault);
+  }
+  spin(spins);
+  TINYET_LAYER_END(1u);
+  TINYET_LAYER_BEGIN(2u);
+  sum();
+  TINYET_LAYER_END(2u);
+  return fault == NEGATIVE_STATUS ? -7 : TINYET_OK;
+}
+
+static const tinyet_io inputs[] = {{0u, BIG}, {BIG, SMALL}};
+static const tinyet_io outputs[] = {{0u, BIG}, {BIG + SMALL, 4u}};
+
+const tinyet_model tinyet_harness_model = {
+    "harness_model",
+    "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef",
+    TINYET_ABI_VERSION,
+    arena,
+    sizeof arena,
+    3u,
+    2u,
+    inputs,
+    2u,
+    outputs,
+    run,
+};

@@ -1,0 +1,337 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The harness on every board that QEMU has, on Renode where it is, and as a process under sanitizers."""
+
+from __future__ import annotations
+
+import random
+import shutil
+import struct
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tinyet.boards import Board, all_boards, load_board
+from tinyet.errors import EmulatorError
+from tinyet.toolchain import device, host, protocol, qemu, renode
+from tinyet.toolchain.device import Device, DeviceFault, open_device
+from tinyet.toolchain.gcc import build_firmware
+
+MODEL = Path(__file__).with_name("harness_model.c")
+STRICT = ("-O2", "-Wall", "-Wextra", "-Wconversion", "-Wsign-conversion", "-Werror")
+BOARDS = {board.name: board for board in all_boards()}
+BIG, SMALL, STACK_BUFFER = 10_000, 16, 512
+
+UNDEFINED, NULL_CALL, UNALIGNED, NO_MEMORY, ENDLESS_RECURSION, NEGATIVE_STATUS = range(1, 7)
+
+pytestmark = [
+    pytest.mark.emulated,
+    pytest.mark.skipif(shutil.which("arm-none-eabi-gcc") is None, reason="arm-none-eabi-gcc is not installed"),
+    pytest.mark.skipif(shutil.which("qemu-system-arm") is None, reason="qemu-system-arm is not installed"),
+]
+
+
+@pytest.fixture(scope="module", params=sorted(BOARDS))
+def board(request: pytest.FixtureRequest) -> Board:
+    return BOARDS[request.param]
+
+
+@pytest.fixture(scope="module")
+def elf(board: Board, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build_firmware(board, [MODEL], [], tmp_path_factory.mktemp(board.name), flags=STRICT)
+
+
+@pytest.fixture(scope="module")
+def opened(board: Board, elf: Path) -> Iterator[Device]:
+    with open_device(board, elf) as opened_device:
+        yield opened_device
+
+
+def make_inputs(spins: int, fault: int = 0, seed: int = 1) -> list[bytes]:
+    rng = random.Random(seed)
+    return [struct.pack("<IB", spins, fault) + rng.randbytes(BIG - 5), rng.randbytes(SMALL)]
+
+
+def expected_outputs(inputs: list[bytes]) -> tuple[bytes, ...]:
+    return bytes(byte ^ 0xFF for byte in inputs[0]), struct.pack("<I", sum(inputs[1]))
+
+
+def line_of(fault: str) -> int:
+    lines = MODEL.read_text().splitlines()
+    return next(i for i, line in enumerate(lines, 1) if line.endswith(f"/* line: {fault} */"))
+
+
+def test_info(board: Board, opened: Device) -> None:
+    info = opened.info()
+    assert (info.name, info.hash) == ("harness_model", "0123456789abcdef" * 4)
+    assert info.num_layers == 3
+    assert info.inputs == (protocol.Slot(0, BIG), protocol.Slot(BIG, SMALL))
+    assert info.outputs == (protocol.Slot(0, BIG), protocol.Slot(BIG + SMALL, 4))
+    assert info.stack_bytes == board.stack_bytes
+    assert info.counter_hz == board.clock_hz
+    assert opened.count_unit == "instructions"
+
+
+def test_outputs(opened: Device) -> None:
+    for seed in range(3):
+        inputs = make_inputs(10, seed=seed)
+        result = opened.run(inputs)
+        assert result.outputs == expected_outputs(inputs)
+        assert not result.stopped
+
+
+def test_equal_runs_have_equal_counts(board: Board, elf: Path, opened: Device) -> None:
+    inputs = make_inputs(12_345)
+    first = opened.run(inputs)
+    opened.run(make_inputs(77_777, seed=5))
+    time.sleep(0.01)
+    assert opened.run(inputs) == first
+    with open_device(board, elf) as another:
+        assert another.run(inputs) == first
+
+
+def test_counts_are_instructions(opened: Device) -> None:
+    """The spin loop has 3 instructions a turn; what else is in its layer does not depend on the turns."""
+    few = opened.run(make_inputs(1))
+    for turns in (2, 3, 1000, 1_000_000, 9_000_000):
+        more = opened.run(make_inputs(turns))
+        extra = 3 * (turns - 1)
+        # The counter's interrupts come every 195 000 to 1 700 000 instructions, and are taken off exactly.
+        assert more.layer_counts[1] - few.layer_counts[1] == pytest.approx(extra, abs=2)
+        assert more.total - few.total == pytest.approx(extra, abs=2)
+        assert abs(more.layer_counts[0] - few.layer_counts[0]) <= 1
+        assert abs(more.layer_counts[2] - few.layer_counts[2]) <= 1
+    # The call of spin(), its return and the test before it.
+    assert 3 <= few.layer_counts[1] - 3 <= 10
+    assert 0 <= few.total - sum(few.layer_counts) <= 40
+
+
+def test_counts_of_a_layer_do_not_depend_on_its_place(opened: Device) -> None:
+    """Layer 0 is the same work in a run that stops behind it."""
+    whole = opened.run(make_inputs(50))
+    cut = opened.run(make_inputs(50), stop_after=0)
+    assert abs(cut.layer_counts[0] - whole.layer_counts[0]) <= 1
+
+
+def test_stop_after(opened: Device) -> None:
+    inputs = make_inputs(10)
+    result = opened.run(inputs, stop_after=0)
+    assert result.stopped
+    assert result.outputs == ()
+    assert len(result.layer_counts) == 1
+    assert opened.read(0, BIG) == expected_outputs(inputs)[0]
+    assert opened.read(BIG, SMALL) == inputs[1]
+    assert len(opened.run(inputs, stop_after=1).layer_counts) == 2
+    assert len(opened.run(inputs, stop_after=2).layer_counts) == 3
+    with pytest.raises(EmulatorError, match="no layer 3"):
+        opened.run(inputs, stop_after=3)
+
+
+def test_read(opened: Device) -> None:
+    inputs = make_inputs(10)
+    opened.run(inputs)
+    inverted, total = expected_outputs(inputs)
+    assert opened.read(BIG + SMALL, 4) == total
+    assert opened.read(17, 100) == inverted[17:117]
+    assert opened.read(opened.info().arena_bytes, 0) == b""
+    with pytest.raises(EmulatorError, match="not in the arena"):
+        opened.read(opened.info().arena_bytes - 1, 2)
+
+
+def test_stack(opened: Device) -> None:
+    result = opened.run(make_inputs(10), uninterrupted=True)
+    # The buffer, the frames of run() and invert(), and nothing that is not the model's.
+    assert STACK_BUFFER <= result.stack_bytes <= STACK_BUFFER + 64
+    assert result.layer_counts == ()
+    assert result.total == 0
+    interrupted = opened.run(make_inputs(5_000_000)).stack_bytes
+    assert result.stack_bytes <= interrupted <= result.stack_bytes + 108
+
+
+def test_inputs_of_a_wrong_length(opened: Device) -> None:
+    with pytest.raises(EmulatorError, match=r"takes inputs of \[10000, 16\] bytes, got \[10000, 15\]"):
+        opened.run([bytes(BIG), bytes(SMALL - 1)])
+
+
+def test_the_harness_refuses_what_is_wrong(board: Board, elf: Path) -> None:
+    """Frames that no Device sends: the harness answers each with an error, and goes on."""
+    link = qemu.start(board, elf)
+    try:
+        talk = Conversation(link)
+        talk.settle()
+        arena = BIG + SMALL + 16
+        assert talk.error(protocol.Command.RUN, bytes(100)) == (protocol.Reason.BAD_LENGTH, 8 + BIG + SMALL)
+        assert talk.error(protocol.Command.READ, b"") == (protocol.Reason.BAD_LENGTH, 8)
+        for offset, n in ((0, arena + 1), (arena, 1), (1, 0xFFFFFFFF), (0xFFFFFFFF, 1)):
+            reply = talk.error(protocol.Command.READ, protocol.pack_read(offset, n))
+            assert reply == (protocol.Reason.OUT_OF_ARENA, arena)
+        assert talk.error(42, b"abc") == (protocol.Reason.UNKNOWN_COMMAND, 42)
+        # Damaged, cut short, garbage without and with frame edges: each time the next frame is understood.
+        good = protocol.encode(protocol.Frame(protocol.Command.INFO, 9, b""))
+        other = protocol.encode(protocol.Frame(protocol.Command.INFO, 8, b""))
+        damaged = bytes([*other[:-2], other[-2] ^ 1, *other[-1:]])
+        rng = random.Random(3)
+        for junk in (damaged, other[:5], b"\xdb", b"\xc0\xdb\xc0", rng.randbytes(300), b"\xc0" * 7, b"\xc0\xdb\x00"):
+            link.write(junk + good, time.monotonic() + 10)
+            assert talk.reply(9).command == protocol.Command.INFO
+    finally:
+        link.close()
+
+
+class Conversation:
+    """Frames over a link, without the checks of a Device."""
+
+    def __init__(self, link: device.Link) -> None:
+        self._link = link
+        self._decoder = protocol.Decoder()
+        self._frames: list[protocol.Frame] = []
+
+    def settle(self) -> None:
+        """Ask until the board has started."""
+        for _ in range(50):
+            hello = protocol.Frame(protocol.Command.INFO, 200, b"")
+            self._link.write(protocol.encode(hello), time.monotonic() + 5)
+            try:
+                self.reply(200, seconds=0.2)
+            except TimeoutError:
+                continue
+            return
+        raise AssertionError("no answer")
+
+    def reply(self, tag: int, seconds: float = 20.0) -> protocol.Frame:
+        deadline = time.monotonic() + seconds
+        while True:
+            while self._frames:
+                frame = self._frames.pop(0)
+                if frame.tag == tag:
+                    return frame
+            self._frames += self._decoder.feed(self._link.read(deadline))
+
+    def error(self, command: int, payload: bytes) -> tuple[int, int]:
+        self._link.write(protocol.encode(protocol.Frame(command, 7, payload)), time.monotonic() + 20)
+        frame = self.reply(7)
+        assert frame.command == protocol.Command.ERROR
+        return protocol.unpack_error(frame.payload)
+
+
+@pytest.mark.parametrize(
+    ("fault", "name"), [(UNDEFINED, "UNDEFINED"), (NULL_CALL, "NULL_CALL"), (NO_MEMORY, "NO_MEMORY")]
+)
+def test_fault_names_the_line(board: Board, elf: Path, fault: int, name: str) -> None:
+    with open_device(board, elf) as victim:
+        with pytest.raises(DeviceFault) as caught:
+            victim.run(make_inputs(10, fault))
+        assert caught.value.layer == 1
+        assert caught.value.location is not None
+        assert f"harness_model.c:{line_of(name)} run_into" in caught.value.location
+        assert "in layer 1" in str(caught.value)
+
+
+def test_after_a_fault_the_device_is_silent(tmp_path: Path) -> None:
+    board = load_board("mps2_an386")
+    with open_device(board, build_firmware(board, [MODEL], [], tmp_path)) as victim:
+        with pytest.raises(DeviceFault):
+            victim.run(make_inputs(10, UNDEFINED))
+        with pytest.raises(EmulatorError, match="did not answer READ"):
+            victim.read(0, 4)
+
+
+def test_unaligned_access(board: Board, elf: Path) -> None:
+    """Load multiple needs an aligned address on every core."""
+    with open_device(board, elf) as victim, pytest.raises(DeviceFault) as caught:
+        victim.run(make_inputs(10, UNALIGNED))
+    assert f"harness_model.c:{line_of('UNALIGNED')} run_into" in (caught.value.location or "")
+    if board.cpu != "cortex-m0":
+        assert "unaligned access" in str(caught.value)
+
+
+def test_stack_overflow_is_a_fault(board: Board, elf: Path) -> None:
+    with open_device(board, elf) as victim, pytest.raises(DeviceFault) as caught:
+        victim.run(make_inputs(10, ENDLESS_RECURSION))
+    assert caught.value.stack_overflow
+    assert caught.value.layer == 1
+    assert "stack overflow" in str(caught.value)
+    assert "stack_bytes" in str(caught.value)
+
+
+def test_negative_status(opened: Device) -> None:
+    with pytest.raises(EmulatorError, match="status -7"):
+        opened.run(make_inputs(10, NEGATIVE_STATUS))
+
+
+def test_a_run_has_a_deadline(elf: Path, board: Board) -> None:
+    with (
+        open_device(board, elf, timeout=0.2) as slow,
+        pytest.raises(EmulatorError, match="did not answer RUN within"),
+    ):
+        slow.run(make_inputs(0xFFFFFFFF))
+
+
+def test_a_firmware_that_is_no_harness(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    source = tmp_path / "main.c"
+    source.write_text("int main(void) { for (;;) { } }\n")
+    board = load_board("mps2_an386")
+    silent = build_firmware(board, [source], [], tmp_path, harness=False)
+    monkeypatch.setattr(device, "_HELLO_TRIES_SECONDS", 0.3)
+    with pytest.raises(EmulatorError, match="did not answer INFO"):
+        open_device(board, silent)
+
+
+def test_qemu_that_does_not_start(tmp_path: Path) -> None:
+    with pytest.raises(EmulatorError, match="Could not load kernel"):
+        open_device(load_board("mps2_an386"), tmp_path / "missing.elf")
+
+
+@pytest.mark.parametrize("sanitize", [True, False])
+def test_host(tmp_path: Path, sanitize: bool) -> None:
+    executable = host.build_host([MODEL_FOR_HOST], [], tmp_path, sanitize=sanitize, flags=("-O1", *STRICT[1:]))
+    with open_device(load_board("mps2_an386"), executable, on="host") as process:
+        assert process.count_unit == "nanoseconds"
+        inputs = [bytes(range(16))]
+        result = process.run(inputs)
+        assert result.outputs == (bytes(range(1, 17)),)
+        assert result.stack_bytes == 0
+        assert len(result.layer_counts) == 1
+        assert process.run(inputs, stop_after=0).stopped
+        assert process.read(0, 4) == bytes(range(1, 5))
+        if sanitize:
+            # An input byte of 255 makes the model write behind its arena.
+            with pytest.raises(EmulatorError, match=r"host_model\.c:11"):
+                process.run([b"\xff" * 16])
+
+
+MODEL_FOR_HOST = Path(__file__).with_name("host_model.c")
+
+
+@pytest.mark.skipif(renode.find_renode() is None, reason="Renode is not installed (TINYET_RENODE, PATH)")
+@pytest.mark.parametrize("name", [board.name for board in all_boards() if board.renode])
+def test_renode(name: str, tmp_path: Path) -> None:
+    board = BOARDS[name]
+    firmware = build_firmware(board, [MODEL], [], tmp_path, flags=STRICT)
+    with open_device(board, firmware, on="renode") as emulated:
+        inputs = make_inputs(1)
+        few = emulated.run(inputs)
+        assert few.outputs == expected_outputs(inputs)
+        assert emulated.run(inputs) == few
+        many = emulated.run(make_inputs(1_000_000))
+        assert many.layer_counts[1] - few.layer_counts[1] == pytest.approx(3 * 999_999, abs=2)
+        with pytest.raises(DeviceFault) as caught:
+            emulated.run(make_inputs(10, UNDEFINED))
+        assert f"harness_model.c:{line_of('UNDEFINED')} run_into" in (caught.value.location or "")
+
+
+def test_renode_missing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("TINYET_RENODE", str(tmp_path / "renode"))
+    with pytest.raises(Exception, match="there is no Renode at"):
+        open_device(load_board("mps2_an386"), tmp_path / "firmware.elf", on="renode")
+
+
+def test_unknown_place(tmp_path: Path) -> None:
+    with pytest.raises(EmulatorError, match="no way to run on 'simulator'"):
+        open_device(load_board("mps2_an386"), tmp_path / "firmware.elf", on="simulator")
+
+
+def test_serial_port(tmp_path: Path) -> None:
+    with pytest.raises(EmulatorError, match="serial port cannot be opened"):
+        open_device(load_board("mps2_an386"), tmp_path / "firmware.elf", on=f"serial:{tmp_path / 'ttyNONE'}")

@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the hypothesis strategies of operators share: data with edge values, quantization, images, windows."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from hypothesis import assume, settings
+from hypothesis import strategies as st
+
+from tests.ops.cases import Case
+from tinyet import ops
+from tinyet.errors import UnsupportedShape
+from tinyet.ir import Array, Attrs, DType, Node, QuantParams, Shape, Tensor, TensorType, constant
+from tinyet.ops.window import Window
+
+CLAMPS = ((-math.inf, math.inf), (0.0, math.inf), (0.0, 6.0), (-1.0, 1.0))
+
+compiled = settings(max_examples=4, deadline=None)
+"""For tests that compile and run one model an example: few examples, each of many cases."""
+
+quick = settings(max_examples=60, deadline=None)
+"""For tests that stay in Python (the reference against LiteRT or torch)."""
+
+
+def random(draw: st.DrawFn) -> np.random.Generator:
+    """The source of bulk data: hypothesis draws its seed only."""
+    return np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+
+
+def int8_data(rng: np.random.Generator, shape: Shape) -> Array:
+    """Uniform int8 with both edges frequent."""
+    values, edge = rng.integers(-128, 128, shape), rng.random(shape)
+    return np.asarray(np.where(edge < 0.05, -128, np.where(edge > 0.95, 127, values)), np.int8)
+
+
+def float_data(rng: np.random.Generator, shape: Shape) -> npt.NDArray[np.float32]:
+    return (rng.standard_normal(shape) * 3).astype(np.float32)
+
+
+def data(rng: np.random.Generator, shape: Shape, dtype: DType) -> Array:
+    return int8_data(rng, shape) if dtype is DType.INT8 else float_data(rng, shape)
+
+
+zero_points = st.one_of(st.sampled_from((-128, 0, 127)), st.integers(-128, 127))
+scales = st.floats(1e-3, 0.5)
+
+
+@st.composite
+def quants(draw: st.DrawFn) -> QuantParams:
+    return QuantParams.per_tensor(draw(scales), draw(zero_points))
+
+
+@st.composite
+def activations(draw: st.DrawFn, name: str, shape: Shape, dtype: DType) -> Tensor:
+    return Tensor(name, TensorType(shape, dtype, draw(quants()) if dtype is DType.INT8 else None))
+
+
+@st.composite
+def weights(draw: st.DrawFn, shape: Shape, dtype: DType) -> Tensor:
+    """Constant weights, quantized along axis 0 or per tensor."""
+    rng = random(draw)
+    if dtype is not DType.INT8:
+        return constant("weights", float_data(rng, shape))
+    count = shape[0] if draw(st.booleans()) else 1
+    quant = QuantParams(tuple(rng.uniform(1e-3, 0.05, count)), (0,) * count, 0 if count == shape[0] else None)
+    return constant("weights", int8_data(rng, shape), quant)
+
+
+@st.composite
+def biases(draw: st.DrawFn, count: int, dtype: DType) -> Tensor | None:
+    rng = random(draw)
+    if draw(st.booleans()):
+        return None
+    if dtype is not DType.INT8:
+        return constant("bias", float_data(rng, (count,)))
+    return constant("bias", rng.integers(-20000, 20000, count).astype(np.int32))
+
+
+images = st.tuples(st.integers(1, 2), st.integers(1, 9), st.integers(1, 9))
+"""(batch, height, width)"""
+
+
+@st.composite
+def windows(
+    draw: st.DrawFn, height: int, width: int, kernel: int = 4, dilation: int = 2, inside: bool = False
+) -> dict[str, int]:
+    """Attributes of a Window that fits, with kernel_h and kernel_w; inside: pads are smaller than the window."""
+    found = {}
+    for letter, size, sides in (("h", height, ("top", "bottom")), ("w", width, ("left", "right"))):
+        step, taps = draw(st.integers(1, dilation)), draw(st.integers(1, kernel))
+        pads = [draw(st.integers(0, min(2, step * (taps - 1)) if inside else 2)) for _ in sides]
+        found |= {f"pad_{side}": pad for side, pad in zip(sides, pads, strict=True)}
+        found[f"dilation_{letter}"] = step
+        found[f"kernel_{letter}"] = min(taps, (size + sum(pads) - 1) // step + 1)
+        found[f"stride_{letter}"] = draw(st.integers(1, 3))
+    return found
+
+
+def node_of(attrs: Attrs, inputs: Sequence[Tensor | None], quant: QuantParams | None = None) -> Node:
+    """The node with an output as inferred, of input 0's dtype; drawn again where the shapes do not fit."""
+    first = inputs[0]
+    assert first is not None
+    node = Node(attrs, tuple(inputs), (Tensor("y", TensorType((), first.dtype, quant)),))
+    try:
+        shape = ops.infer(node)[0]
+    except UnsupportedShape:
+        assume(False)
+    return node.replace(outputs=[Tensor("y", TensorType(shape, first.dtype, quant))])
+
+
+def many(cases: st.SearchStrategy[Case]) -> st.SearchStrategy[list[Case]]:
+    """Enough cases for one compilation."""
+    return st.lists(cases, min_size=12, max_size=24)
+
+
+def reference(case: Case) -> npt.NDArray[Any]:
+    """The first output of the case's reference."""
+    rest = iter(case.inputs)
+    return ops.evaluate(
+        case.node, [t if t is None else t.array if t.is_constant else next(rest) for t in case.node.inputs]
+    )[0]
+
+
+def padded(case: Case, fill: float) -> Array:
+    """The case's NHWC input with its window's padding filled: for oracles that know no explicit padding."""
+    a = case.node.attrs
+    assert isinstance(a, Window)
+    pads = ((0, 0), (a.pad_top, a.pad_bottom), (a.pad_left, a.pad_right), (0, 0))
+    return np.pad(case.inputs[0], pads, constant_values=fill)

@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs a graph of cases on an emulated board, through the product's own harness."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tinyet.boards import load_board
+from tinyet.deployment import Deployment, deploy
+from tinyet.emit.model import model_files
+from tinyet.emit.project import ModelFacts, TensorFacts, project_files
+from tinyet.ir import Array, Graph, Tensor
+from tinyet.toolchain.device import open_device
+from tinyet.toolchain.gcc import build_firmware
+
+HASH = "0" * 64
+
+
+def require_emulator() -> None:
+    """Skip, saying what is missing, where the cross compiler or QEMU is absent."""
+    for tool in ("arm-none-eabi-gcc", "qemu-system-arm"):
+        if shutil.which(tool) is None:
+            pytest.skip(f"{tool} is not installed")
+
+
+def _facts(tensor: Tensor, deployment: Deployment) -> TensorFacts:
+    return TensorFacts(tensor.name, tensor.dtype, tensor.shape, tensor.type.bytes, deployment.plan.offset(tensor), None, None)
+
+
+def run_emulated(graph: Graph, inputs: Sequence[Array], board_name: str) -> tuple[Deployment, bytes]:
+    """The deployment for the board, and the output bytes in order."""
+    require_emulator()
+    board = load_board(board_name)
+    deployment = deploy(graph, board.target)
+    files = model_files(deployment, graph.name, [graph.name])
+    raw = [np.ascontiguousarray(a).tobytes() for a in inputs]
+    facts = ModelFacts(
+        name=graph.name,
+        macro=graph.name.upper(),
+        hash=HASH,
+        arena_bytes=deployment.plan.arena_bytes,
+        layers=len(deployment.steps),
+        inputs=tuple(_facts(t, deployment) for t in graph.inputs),
+        outputs=tuple(_facts(t, deployment) for t in graph.outputs),
+        samples=tuple(raw),
+    )
+    description = project_files("platformio", board, facts, files)["harness/model_desc.c"]
+    with tempfile.TemporaryDirectory(prefix="tinyet-emulated-") as where:
+        folder = Path(where)
+        for name, text in {**files, "model_desc.c": description}.items():
+            (folder / name).write_text(text, encoding="utf-8")
+        sources = sorted(folder.glob("*.c"))
+        elf = build_firmware(board, sources, [folder], folder / "build")
+        with open_device(board, elf, "qemu") as device:
+            return deployment, b"".join(device.run(raw).outputs)

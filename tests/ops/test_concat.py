@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.ops import drawn
+from tests.ops.cases import Case, assert_exact, expected, tensor
+from tests.oracle import litert
+from tinyet import ops
+from tinyet.errors import UnsupportedShape
+from tinyet.ir import DType, Node, TensorType
+from tinyet.ops.concat import OP, Concat
+
+
+@st.composite
+def concat_nodes(draw: st.DrawFn, dtypes: tuple[DType, ...] = drawn.MOVABLE) -> Case:
+    shape = draw(drawn.shapes(1, 4))
+    axis = draw(st.integers(0, len(shape) - 1))
+    type_ = draw(drawn.types(shape, dtypes))
+    sizes = draw(st.lists(st.integers(1, 6), min_size=1, max_size=5))
+    inputs = [TensorType((*shape[:axis], n, *shape[axis + 1 :]), type_.dtype, type_.quant) for n in sizes]
+    return drawn.case_of(Concat(axis), inputs, type_, draw(drawn.seeds))
+
+
+@settings(max_examples=5, deadline=None)
+@given(st.lists(concat_nodes(), min_size=10, max_size=20))
+def test_host(cases: list[Case]) -> None:
+    assert_exact(cases)
+
+
+def test_same_tensor_twice() -> None:
+    x, y = tensor("x", (2, 3), scale=1.0), tensor("y", (2, 6), scale=1.0)
+    assert_exact([Case(Node(Concat(1), (x, x), (y,)), (np.arange(6, dtype=np.int8).reshape(2, 3),))])
+
+
+@pytest.mark.skipif(not litert.available(), reason="needs ai-edge-litert")
+@settings(max_examples=60, deadline=None)
+@given(concat_nodes((DType.INT8,)))
+def test_litert(case: Case) -> None:
+    assert isinstance(case.node.attrs, Concat)
+    out = case.node.output
+    quant = out.type.scale, out.type.zero_point
+    specs = [litert.TensorSpec(a.shape, np.int8, *quant, data=a) for a in case.inputs]
+    (want,) = litert.run(
+        "CONCATENATION", specs, [litert.TensorSpec(out.shape, np.int8, *quant)], axis=case.node.attrs.axis
+    )
+    assert np.array_equal(expected(case.node, case.inputs)[0], want)
+
+
+def test_refusals() -> None:
+    a, b, y = tensor("a", (2, 3), scale=1.0), tensor("b", (2, 4), scale=1.0), tensor("y", (4, 3), scale=1.0)
+    with pytest.raises(UnsupportedShape, match="differ in more than axis 0"):
+        ops.infer(Node(Concat(0), (a, b), (y,)))
+    with pytest.raises(UnsupportedShape, match="no axis 2"):
+        ops.infer(Node(Concat(2), (a, b), (y,)))
+    with pytest.raises(UnsupportedShape, match="no inputs"):
+        ops.infer(Node(Concat(0), (), (y,)))
+    other = tensor("c", (2, 3), scale=2.0)
+    assert "c and the output must be quantized alike" in str(OP.check(Node(Concat(0), (a, other), (y,))))

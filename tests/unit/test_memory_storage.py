@@ -1,0 +1,512 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Plans of whole graphs: executed in one arena with hostile kernels, they compute what the graph means."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tinyet.errors import InternalError
+from tinyet.ir import Array, Attrs, DType, Graph, Node, Shape, Tensor, TensorType, constant
+from tinyet.memory import MemoryPlan, Storage, check_plan, plan_memory
+from tinyet.ops import op_of as product_op
+from tinyet.ops.concat import Concat
+from tinyet.ops.copy import Copy
+from tinyet.ops.reshape import Reshape
+from tinyet.ops.slice import Slice
+from tinyet.opset import Op
+
+
+@dataclass(frozen=True)
+class Pointwise(Attrs):
+    """Element by element over inputs of one shape; may work in place."""
+
+    name: ClassVar[str] = "pointwise"
+
+
+@dataclass(frozen=True)
+class Mix(Attrs):
+    """Every output element depends on every input element; never in place."""
+
+    name: ClassVar[str] = "mix"
+    shapes: tuple[Shape, ...]
+
+
+@dataclass(frozen=True)
+class Clamp(Attrs):
+    """The identity on most values: looks like a move, but is none."""
+
+    name: ClassVar[str] = "clamp"
+
+
+def no_shapes(_node: Node) -> tuple[Shape, ...]:
+    raise AssertionError("memory planning takes shapes from the types")
+
+
+def pointwise(_node: Node, inputs: Sequence[Array | None]) -> tuple[Array, ...]:
+    total = sum(x.astype(np.int64) * (3 + 2 * i) for i, x in enumerate(inputs) if x is not None)
+    return (np.asarray(total + 1).astype(np.int8),)
+
+
+def mix(node: Node, inputs: Sequence[Array | None]) -> tuple[Array, ...]:
+    assert isinstance(node.attrs, Mix)
+    seed = 1
+    for x in inputs:
+        assert x is not None
+        for value in x.ravel().tolist():
+            seed = (seed * 31 + int(value) + 128) % 65_521
+    return tuple(
+        ((np.arange(math.prod(s)) * 7 + seed * (i + 1)) % 256 - 128).astype(np.int8).reshape(s)
+        for i, s in enumerate(node.attrs.shapes)
+    )
+
+
+def clamp(_node: Node, inputs: Sequence[Array | None]) -> tuple[Array, ...]:
+    assert inputs[0] is not None
+    return (np.minimum(inputs[0], 126),)
+
+
+FAKES: dict[type[Attrs], Op] = {
+    Pointwise: Op(Pointwise, "", no_shapes, pointwise, (), inplace=(0, 1)),
+    Mix: Op(Mix, "", no_shapes, mix, ()),
+    Clamp: Op(Clamp, "", no_shapes, clamp, (), same_scale=True),
+}
+
+
+def op_of(node: Node) -> Op:
+    fake = FAKES.get(type(node.attrs))
+    return fake if fake is not None else product_op(node)
+
+
+class Builder:
+    """Names and types for graphs of int8 tensors."""
+
+    def __init__(self) -> None:
+        self.inputs: list[Tensor] = []
+        self.nodes: list[Node] = []
+
+    def tensor(self, prefix: str, shape: Shape) -> Tensor:
+        return Tensor(f"{prefix}{len(self.nodes)}_{len(self.inputs)}", TensorType(shape, DType.INT8))
+
+    def input(self, *shape: int) -> Tensor:
+        self.inputs.append(self.tensor("in", shape))
+        return self.inputs[-1]
+
+    def node(self, attrs: Attrs, inputs: Sequence[Tensor], *shapes: Shape) -> tuple[Tensor, ...]:
+        outputs = tuple(
+            dataclasses.replace(t, name=f"{t.name}_{i}")
+            for i, t in enumerate(self.tensor(attrs.name, s) for s in shapes)
+        )
+        self.nodes.append(Node(attrs, tuple(inputs), outputs))
+        return outputs
+
+    def mix(self, *inputs: Tensor, shape: Shape) -> Tensor:
+        return self.node(Mix((shape,)), inputs, shape)[0]
+
+    def pointwise(self, *inputs: Tensor) -> Tensor:
+        return self.node(Pointwise(), inputs, inputs[0].shape)[0]
+
+    def reshape(self, x: Tensor, *shape: int) -> Tensor:
+        return self.node(Reshape(shape), [x], shape)[0]
+
+    def slice(self, x: Tensor, start: int, stop: int, axis: int = 0) -> Tensor:
+        shape = (*x.shape[:axis], stop - start, *x.shape[axis + 1 :])
+        return self.node(Slice(axis, start, stop), [x], shape)[0]
+
+    def concat(self, *inputs: Tensor, axis: int = 0) -> Tensor:
+        first = inputs[0].shape
+        shape = (*first[:axis], sum(t.shape[axis] for t in inputs), *first[axis + 1 :])
+        return self.node(Concat(axis), inputs, shape)[0]
+
+    def graph(self, *outputs: Tensor) -> Graph:
+        return Graph("test", tuple(self.inputs), outputs, tuple(self.nodes))
+
+
+def plan_of(graph: Graph, **options: int) -> MemoryPlan:
+    return plan_memory(graph, op_of, {}, **options)
+
+
+def execute(graph: Graph, plan: MemoryPlan, scratch: dict[Node, int]) -> None:
+    """Run the plan in one arena; each kernel ruins its outputs and its scratch memory before it reads, unless the
+    plan says that it works in place. Compare all outputs with the graph's meaning."""
+    random = np.random.default_rng(5)
+    values: dict[Tensor, Array] = {t: random.integers(-128, 128, t.shape, np.int8) for t in graph.inputs}
+    arena = random.integers(-128, 128, plan.arena_bytes, np.int8)
+
+    def view(tensor: Tensor) -> Array:
+        start = plan.offset(tensor)
+        return arena[start : start + tensor.type.bytes].reshape(tensor.shape)
+
+    for node in graph.nodes:
+        arrays = [None if t is None else values[t] if t.data is None else t.data for t in node.inputs]
+        values.update(zip(node.outputs, op_of(node).reference(node, arrays), strict=True))
+    for tensor in graph.inputs:
+        view(tensor)[...] = values[tensor]
+    for node in plan.calls:
+        if node in plan.scratch:
+            start = plan.scratch[node]
+            arena[start : start + scratch[node]] = 77
+        in_place = plan.overwrites.get(node)
+        if in_place is not None:
+            source = node.inputs[in_place[0]]
+            assert source is not None
+            assert plan.offset(source) == plan.offset(node.outputs[in_place[1]])
+        for index, output in enumerate(node.outputs):
+            if in_place is None or in_place[1] != index:
+                view(output)[...] = 99
+        arrays = [None if t is None else view(t).copy() if t.data is None else t.data for t in node.inputs]
+        for output, array in zip(node.outputs, op_of(node).reference(node, arrays), strict=True):
+            view(output)[...] = array
+    for tensor in graph.outputs:
+        np.testing.assert_array_equal(view(tensor), values[tensor], err_msg=tensor.name)
+
+
+@st.composite
+def graphs(draw: st.DrawFn) -> tuple[Graph, dict[Node, int]]:
+    b = Builder()
+    width = draw(st.sampled_from([1, 3, 4]))
+    known = [b.input(draw(st.integers(1, 4)), width) for _ in range(draw(st.integers(1, 2)))]
+    for _ in range(draw(st.integers(1, 9))):
+        x = draw(st.sampled_from(known))
+        alike = [t for t in known if t.shape == x.shape]
+        wide = [t for t in known if t.shape[1] == width]
+        kind = draw(
+            st.sampled_from(["mix", "mix2", "pair", "one", "two", "reshape", "slice", "concat", "copy"])
+        )
+        if kind == "mix":
+            known.append(b.mix(x, shape=(draw(st.integers(1, 4)), width)))
+        elif kind == "mix2":
+            known.append(b.mix(x, draw(st.sampled_from(known)), shape=(draw(st.integers(1, 4)), width)))
+        elif kind == "pair":
+            shapes = tuple((draw(st.integers(1, 3)), width) for _ in range(2))
+            known += b.node(Mix(shapes), [x], *shapes)
+        elif kind == "one":
+            known.append(b.pointwise(x))
+        elif kind == "two":
+            known.append(b.pointwise(x, draw(st.sampled_from(alike))))
+        elif kind == "reshape":
+            known.append(b.reshape(x, *x.shape[::-1]))
+        elif kind == "slice":
+            axis = draw(st.integers(0, 1))
+            start = draw(st.integers(0, x.shape[axis] - 1))
+            known.append(b.slice(x, start, draw(st.integers(start + 1, x.shape[axis])), axis))
+        elif kind == "concat":
+            known.append(b.concat(*draw(st.lists(st.sampled_from(wide), min_size=1, max_size=3))))
+        else:
+            known.append(b.node(Copy(), [x], x.shape)[0])
+    outputs = draw(st.lists(st.sampled_from(known), min_size=1, max_size=3))
+    scratch = {node: draw(st.sampled_from([0, 0, 5])) for node in b.nodes}
+    return b.graph(*outputs), scratch
+
+
+@given(graphs(), st.sampled_from([1, 4]))
+@settings(deadline=None, max_examples=400)
+def test_every_plan_computes_its_graph(drawn: tuple[Graph, dict[Node, int]], align: int) -> None:
+    graph, scratch = drawn
+    plan = plan_memory(graph, op_of, scratch, align=align)
+    assert plan.arena_bytes >= plan.lower_bound
+    assert set(plan.calls).isdisjoint(plan.elided)
+    execute(graph, plan, scratch)
+    # Where the values are used is within the lifetimes, and those are within their blocks' lifetimes.
+    for number, node in enumerate(plan.calls):
+        for tensor in (*node.inputs, *node.outputs):
+            assert tensor is not None
+            life, block = plan.lifetimes[tensor], plan.blocks[plan.storage[tensor].block]
+            assert block.lifetime.first <= life.first <= number <= life.last <= block.lifetime.last
+    again = plan_memory(graph, op_of, scratch, align=align)
+    assert again == plan
+
+
+def test_a_chain_alternates_between_two_places() -> None:
+    b = Builder()
+    x = b.input(64)
+    for size in (48, 32, 16):
+        x = b.mix(x, shape=(size,))
+    plan = plan_of(b.graph(x))
+    assert (plan.arena_bytes, plan.lower_bound, plan.optimal, plan.order_optimal) == (112, 112, True, True)
+
+
+def residual(in_place: bool) -> Graph:
+    """Three residual blocks of 32x32x16 as in ResNet8's first stage: convolve, convolve, add."""
+    b = Builder()
+    x = b.mix(b.input(32, 32, 3), shape=(32, 32, 16))
+    for _ in range(3):
+        y = b.mix(b.mix(x, shape=(32, 32, 16)), shape=(32, 32, 16))
+        x = b.pointwise(x, y) if in_place else b.mix(x, y, shape=(32, 32, 16))
+    return b.graph(b.mix(x, shape=(10,)))
+
+
+@pytest.mark.parametrize("in_place", [True, False])
+def test_residual_adds(in_place: bool) -> None:
+    """The block's input, the first and the second convolution's results are alive together whatever the add does;
+    the add itself needs no fourth place, and in place not even a third."""
+    graph = residual(in_place)
+    plan = plan_of(graph)
+    assert (plan.arena_bytes, plan.optimal) == (3 * 16_384, True)
+    adds = [node for node in plan.calls if node.op == "pointwise"]
+    assert len(plan.overwrites) == len(adds) == (3 if in_place else 0)
+    execute(graph, plan, {})
+
+
+def test_pointwise_chain_needs_one_place() -> None:
+    b = Builder()
+    x = b.input(100)
+    y = b.pointwise(b.pointwise(b.pointwise(x)))
+    plan = plan_of(b.graph(y))
+    assert (plan.arena_bytes, len(plan.blocks), len(plan.overwrites)) == (100, 1, 3)
+
+
+def test_not_in_place_over_what_is_still_needed() -> None:
+    b = Builder()
+    x = b.input(100)
+    y = b.pointwise(x)
+    z = b.pointwise(y, x)
+    plan = plan_of(b.graph(z))
+    assert list(plan.overwrites) == [b.nodes[1]]
+    assert plan.arena_bytes == 200
+    kept = plan_of(b.graph(z, x))
+    assert kept.overwrites == {b.nodes[1]: (0, 0)}
+    assert kept.offset(z) == kept.offset(y) != kept.offset(x)
+
+
+def test_not_in_place_under_a_differently_placed_view_of_the_same_bytes() -> None:
+    """x and the same bytes one element on: writing over x would destroy what is still to be read."""
+    b = Builder()
+    whole = b.mix(b.input(4), shape=(9,))
+    first, second = b.slice(whole, 0, 8), b.slice(whole, 1, 9)
+    graph = b.graph(b.pointwise(first, second))
+    plan = plan_of(graph, align=1)
+    assert len(plan.elided) == 2
+    assert not plan.overwrites
+    execute(graph, plan, {})
+
+
+def test_same_input_twice_is_overwritten() -> None:
+    b = Builder()
+    x = b.input(8)
+    graph = b.graph(b.pointwise(x, b.reshape(x, 8)))
+    plan = plan_of(graph)
+    assert (plan.arena_bytes, len(plan.overwrites), len(plan.elided)) == (8, 1, 1)
+    execute(graph, plan, {})
+
+
+def test_views_of_views() -> None:
+    b = Builder()
+    x = b.mix(b.input(4), shape=(4, 8))
+    flat = b.reshape(x, 32)
+    part = b.slice(flat, 8, 24)
+    inner = b.slice(part, 4, 12)
+    graph = b.graph(b.mix(inner, shape=(4,)), inner)
+    plan = plan_of(graph)
+    assert plan.elided == tuple(b.nodes[1:4])
+    assert plan.offset(inner) == plan.offset(x) + 12
+    assert plan.storage[inner] == Storage(plan.storage[x].block, 12)
+    execute(graph, plan, {})
+
+
+def test_a_slice_that_jumps_or_is_not_aligned_is_computed() -> None:
+    b = Builder()
+    x = b.mix(b.input(4), shape=(4, 8))
+    columns = b.slice(x, 0, 4, axis=1)
+    odd = b.slice(b.reshape(x, 32), 2, 6)
+    graph = b.graph(columns, odd)
+    assert plan_of(graph).elided == (b.nodes[2],)
+    assert plan_of(graph, align=2).elided == (b.nodes[2], b.nodes[3])
+
+
+def test_a_small_slice_of_a_large_tensor_is_copied_out() -> None:
+    """As a view it would keep 1024 bytes alive through the rest, where 1000 more are needed."""
+    b = Builder()
+    large = b.mix(b.input(4), shape=(1024,))
+    last = b.slice(large, 1020, 1024)
+    other = b.mix(b.mix(last, shape=(500,)), shape=(500,))
+    plan = plan_of(b.graph(b.mix(other, last, shape=(4,))))
+    assert not plan.elided
+    assert plan.arena_bytes == 1024 + 4
+
+
+def test_concat_inputs_are_computed_in_their_window() -> None:
+    b = Builder()
+    x = b.input(4)
+    parts = [b.mix(x, shape=(rows, 4)) for rows in (1, 2, 3)]
+    whole = b.concat(*parts)
+    graph = b.graph(b.mix(whole, shape=(4,)))
+    plan = plan_of(graph)
+    assert plan.elided == (b.nodes[3],)
+    assert [plan.offset(p) - plan.offset(whole) for p in parts] == [0, 4, 12]
+    assert plan.arena_bytes == 24 + 4
+    execute(graph, plan, {})
+
+
+def test_a_window_in_place() -> None:
+    """The activation of a part writes straight into the window, over the part itself."""
+    b = Builder()
+    x = b.input(4)
+    parts = [b.pointwise(b.mix(x, shape=(8,))) for _ in range(2)]
+    graph = b.graph(b.concat(*parts))
+    plan = plan_of(graph)
+    assert (len(plan.elided), len(plan.overwrites)) == (1, 2)
+    assert plan.arena_bytes == 16 + 4
+    execute(graph, plan, {})
+
+
+def test_concats_that_cannot_share_are_computed() -> None:
+    b = Builder()
+    x = b.mix(b.input(4), shape=(4,))
+    y = b.mix(x, shape=(4,))
+    twice = b.concat(x, x)
+    one, other = b.concat(x, y), b.concat(y, x)
+    fixed = b.concat(y, constant("k", np.zeros(4, np.int8)))
+    graph = b.graph(twice, one, other, fixed)
+    plan = plan_of(graph)
+    # (x, y) can be windows; then (y, x) cannot, and nothing can lie twice in one tensor.
+    assert plan.elided == (b.nodes[3],)
+    execute(graph, plan, {})
+
+
+def test_two_concats_can_overlap_on_the_part_that_they_share() -> None:
+    b = Builder()
+    seed = b.input(4)
+    x, y, z = (b.mix(seed, shape=(4,)) for _ in range(3))
+    graph = b.graph(b.concat(x, y), b.concat(y, z))
+    plan = plan_of(graph)
+    assert len(plan.elided) == 2
+    assert plan.arena_bytes == 12 + 4
+    execute(graph, plan, {})
+
+
+def test_concat_of_the_pieces_of_a_tensor_is_that_tensor() -> None:
+    b = Builder()
+    x = b.input(8)
+    graph = b.graph(b.mix(b.concat(b.slice(x, 0, 4), b.slice(x, 4, 8)), shape=(4,)))
+    plan = plan_of(graph)
+    assert len(plan.elided) == 3
+    execute(graph, plan, {})
+    exchanged = Builder()
+    x = exchanged.input(8)
+    both = [exchanged.slice(x, 4, 8), exchanged.slice(x, 0, 4)]
+    graph = exchanged.graph(exchanged.concat(*both))
+    execute(graph, plan_of(graph), {})
+    assert len(plan_of(graph).elided) < 3
+
+
+def test_inputs_and_outputs_that_are_each_other() -> None:
+    b = Builder()
+    x = b.input(8)
+    view = b.reshape(x, 2, 4)
+    y = b.pointwise(x)
+    graph = b.graph(x, view, y, y)
+    plan = plan_of(graph)
+    assert plan.offset(x) == plan.offset(view) != plan.offset(y)
+    assert plan.arena_bytes == 16
+    assert plan.lifetimes[x].first == -1
+    assert plan.lifetimes[x].last == plan.lifetimes[y].last == len(plan.calls) == 1
+    execute(graph, plan, {})
+
+
+def test_a_copy_has_bytes_of_its_own() -> None:
+    b = Builder()
+    x = b.input(8)
+    (own,) = b.node(Copy(), [x], (8,))
+    graph = b.graph(x, own)
+    plan = plan_of(graph)
+    assert plan.calls == (b.nodes[0],)
+    assert plan.arena_bytes == 16
+    execute(graph, plan, {})
+
+
+def test_unused_inputs_stand_beside_the_others_at_the_start() -> None:
+    b = Builder()
+    x, unused = b.input(8), b.input(8)
+    plan = plan_of(b.graph(b.mix(x, shape=(8,))))
+    assert plan.offset(unused) != plan.offset(x)
+    assert plan.arena_bytes == 16
+
+
+def test_what_looks_like_a_move_on_most_values_is_computed() -> None:
+    b = Builder()
+    x = b.input(2)
+    (y,) = b.node(Clamp(), [x], (2,))
+    assert plan_of(b.graph(y)).calls == (b.nodes[0],)
+
+
+def test_wide_elements_are_aligned_to_their_size() -> None:
+    b = Builder()
+    x = b.input(2)
+    wide = Tensor("wide", TensorType((3,), DType.INT32))
+    b.nodes.append(Node(Mix(((3,),)), (x,), (wide,)))
+    plan = plan_of(b.graph(wide), align=1)
+    assert plan.offset(wide) % 4 == 0
+    assert plan.arena_bytes == 14
+
+
+def test_scratch_is_placed_and_counted() -> None:
+    b = Builder()
+    x = b.input(8)
+    graph = b.graph(b.mix(x, shape=(8,)))
+    plan = plan_memory(graph, op_of, {b.nodes[0]: 20})
+    assert plan.scratch[b.nodes[0]] % 8 == 0
+    assert (plan.arena_bytes, plan.optimal) == (36, True)
+
+
+def test_branches_are_ordered_for_memory() -> None:
+    b = Builder()
+    x = b.input(4)
+    wide = [b.mix(x, shape=(64,)) for _ in range(4)]
+    narrow = [b.mix(w, shape=(4,)) for w in wide]
+    plan = plan_of(b.graph(b.mix(b.mix(*narrow[:2], shape=(4,)), b.mix(*narrow[2:], shape=(4,)), shape=(4,))))
+    assert plan.given_order_bytes == 4 * 64 + 4
+    assert plan.arena_bytes <= 64 + 4 * 4
+    assert plan.order_optimal
+
+
+def test_a_constant_output_is_refused() -> None:
+    b = Builder()
+    b.input(4)
+    with pytest.raises(InternalError, match="output k is a constant"):
+        plan_of(b.graph(constant("k", np.zeros(4, np.int8))))
+
+
+def checked(graph: Graph, plan: MemoryPlan) -> None:
+    check_plan(graph, plan, op_of, {}, align=4, scratch_align=8)
+
+
+def test_the_check_refuses_broken_plans() -> None:
+    b = Builder()
+    x = b.input(8)
+    y, z = b.mix(x, shape=(8,)), b.mix(x, shape=(4,))
+    whole = b.concat(y, b.slice(z, 0, 4))
+    graph = b.graph(b.mix(whole, shape=(4,)))
+    plan = plan_of(graph)
+    checked(graph, plan)
+    swapped = (plan.order[1], plan.order[0], *plan.order[2:])
+    late = (*plan.order[:2], plan.order[-1], *plan.order[2:-1])
+
+    def broken(message: str, **changes: object) -> None:
+        with pytest.raises(InternalError, match=message):
+            checked(graph, dataclasses.replace(plan, **changes))  # type: ignore[arg-type]
+
+    broken("does not hold each node once", order=plan.order[1:])
+    broken("calls are not the nodes", order=swapped)
+    broken("runs before its input", order=late, calls=tuple(n for n in late if n not in plan.elided))
+    broken("leaves the arena", arena_bytes=plan.arena_bytes - 1)
+    moved = {**plan.storage, z: Storage(plan.storage[z].block, plan.storage[z].offset - 4)}
+    broken("in none of its inputs|holds", storage=moved)
+    moved = {**plan.storage, z: Storage(plan.storage[z].block, plan.storage[z].offset + 1)}
+    broken("is in none of its inputs|not aligned", storage=moved)
+    # A node that computes something cannot be left out, wherever its output lies.
+    shared = {**plan.storage, y: plan.storage[x]}
+    broken(
+        "has no call, but",
+        storage=shared,
+        elided=(*plan.elided, b.nodes[0]),
+        calls=tuple(n for n in plan.calls if n is not b.nodes[0]),
+    )

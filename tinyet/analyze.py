@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a program costs on a board, before anything is built: every layer, its kernel, its bytes, its source line."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tinyet.boards import Board
+from tinyet.delegates import Delegate
+from tinyet.deployment import Deployment, deploy
+from tinyet.fit import Contributor, largest_constants, peak_tensors
+from tinyet.ir import Tensor
+from tinyet.program import Program
+
+
+@dataclass(frozen=True)
+class LayerAnalysis:
+    """One call of the generated code. Bytes: `constant_bytes` in flash, `output_bytes` and `scratch_bytes` in the arena."""
+
+    index: int
+    name: str
+    op: str
+    kernel: str
+    delegate: str
+    dtype: str
+    shape: tuple[int, ...]
+    macs: int
+    constant_bytes: int
+    output_bytes: int
+    scratch_bytes: int
+    refusals: tuple[str, ...]
+    source: str
+
+
+@dataclass(frozen=True)
+class Analysis:
+    """A program on a board (or on the generic portable target).
+
+    lower_bound: the most bytes that must be alive at once; `optimal` says that no arrangement is smaller than arena_bytes.
+    peak: what is alive at the worst step. notes: layers that stayed float, and why.
+    """
+
+    name: str
+    board: str
+    cpu: str
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    macs: int
+    constant_bytes: int
+    arena_bytes: int
+    lower_bound: int
+    optimal: bool
+    peak_layer: int
+    peak: tuple[Contributor, ...]
+    largest: tuple[Contributor, ...]
+    layers: tuple[LayerAnalysis, ...]
+    notes: tuple[str, ...]
+
+    def to_json(self) -> dict[str, object]:
+        """The documented, stable form of `--json` (docs/json.md)."""
+        return {
+            "version": 1,
+            "name": self.name,
+            "board": self.board,
+            "cpu": self.cpu,
+            "inputs": list(self.inputs),
+            "outputs": list(self.outputs),
+            "macs": self.macs,
+            "constant_bytes": self.constant_bytes,
+            "arena_bytes": self.arena_bytes,
+            "arena_lower_bound": self.lower_bound,
+            "arena_optimal": self.optimal,
+            "peak_layer": self.peak_layer,
+            "peak": [vars(c) for c in self.peak],
+            "largest_constants": [vars(c) for c in self.largest],
+            "layers": [{**vars(layer), "shape": list(layer.shape), "refusals": list(layer.refusals)} for layer in self.layers],
+            "notes": list(self.notes),
+        }
+
+
+def analyze(program: Program, board: Board, delegates: Sequence[Delegate] = ()) -> Analysis:
+    """Raises UnsupportedOp when an operator has no kernel for the board."""
+    deployment = deploy(program.graph, board.target, delegates)
+    return analyze_deployment(program, deployment, board)
+
+
+def analyze_deployment(program: Program, deployment: Deployment, board: Board) -> Analysis:
+    plan = deployment.plan
+    step, peak = peak_tensors(deployment)
+    return Analysis(
+        name=program.name,
+        board=board.name,
+        cpu=board.cpu,
+        inputs=tuple(_io(t) for t in program.inputs),
+        outputs=tuple(_io(t) for t in program.outputs),
+        macs=deployment.macs,
+        constant_bytes=deployment.constant_bytes,
+        arena_bytes=plan.arena_bytes,
+        lower_bound=plan.lower_bound,
+        optimal=plan.optimal,
+        peak_layer=step,
+        peak=tuple(peak),
+        largest=tuple(largest_constants(deployment)),
+        layers=tuple(
+            LayerAnalysis(
+                index=s.index,
+                name=s.name,
+                op=s.node.op,
+                kernel=s.choice.kernel.symbol,
+                delegate=s.choice.kernel.delegate,
+                dtype=s.choice.kernel.dtypes,
+                shape=s.node.outputs[0].shape,
+                macs=s.macs,
+                constant_bytes=sum(c.data.nbytes for c in s.call.constants),
+                output_bytes=sum(t.type.bytes for t in s.node.outputs),
+                scratch_bytes=s.call.scratch_bytes,
+                refusals=tuple(str(r) for r in s.choice.refusals),
+                source=s.node.where or "",
+            )
+            for s in deployment.steps
+        ),
+        notes=tuple(str(n) for n in program.notes),
+    )
+
+
+def _io(tensor: Tensor) -> str:
+    return f"{tensor.name}: {tensor.type}"

@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From an `nn.Module` to a Program: the whole lowering in one function."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from tinyet import passes
+from tinyet.boards import Board, load_board
+from tinyet.delegates import Delegate
+from tinyet.deployment import deploy
+from tinyet.emit.literals import identifier
+from tinyet.errors import ModelError, ToolchainError, UsageError, bullet_list
+from tinyet.ir import DType, Graph, Node
+from tinyet.ops.dequantize import Dequantize
+from tinyet.ops.quantize import Quantize
+from tinyet.program import Program
+
+if TYPE_CHECKING:
+    import torch
+    from torch.export import ExportedProgram
+
+    from tinyet.frontend.compile import FrontendResult
+
+Dump = Callable[[str, str], None]
+"""Receives (pass name, graph text) after each pass."""
+
+Progress = Callable[[int, int | None], None]
+
+
+def compile(  # noqa: A001 - the public name is tinyet.compile
+    model: torch.nn.Module | ExportedProgram,
+    example_inputs: Sequence[Any] | None = None,
+    *,
+    calibration: Iterable[Any] | None = None,
+    name: str = "model",
+    quantizer: Any = None,
+    board: str | Board | None = None,
+    delegates: Sequence[Delegate] = (),
+    channels_last: bool = False,
+    float_io: bool = False,
+    dump: Dump | None = None,
+    progress: Progress | None = None,
+) -> Program:
+    """Capture, quantize and lower a model.
+
+    model: in eval mode, or an ExportedProgram (quantized already or not).
+    example_inputs: a tuple of tensors with the shapes the firmware shall take; not needed for an ExportedProgram.
+    calibration: batches (a tensor, or a tuple of one tensor per input) of typical data; without it the model stays float,
+        unless it is quantized already.
+    quantizer: a torchao PT2E quantizer; TinyetQuantizer() by default.
+    board, delegates: when given, every operator's kernel is looked for now, so that errors come early.
+    channels_last: the image inputs are (N, H, W, C) in memory instead of PyTorch's (N, C, H, W).
+    float_io: inputs and outputs of the firmware are float32; otherwise they are the model's own integers where it is
+        quantized.
+    dump: receives the graph's text after each pass.
+
+    Raises ModelError (and its subclasses) for a model that cannot be captured or lowered, QuantizationError for calibration
+    data that cannot be used.
+    """
+    if name != identifier(name):
+        raise UsageError(f"the name {name!r} is not a C identifier", hint=f"for example {identifier(name)!r}")
+    lowered = _capture(model, example_inputs, calibration, name, quantizer, channels_last, progress)
+    graph, notes = passes.run(lowered.graph, float_io=float_io, dump=dump)
+    twin = None
+    if lowered.float_graph is not None and lowered.float_graph is not lowered.graph:
+        twin, _ = passes.run(lowered.float_graph, float_io=float_io)
+    program = Program(name, graph, twin, notes)
+    if board is not None:
+        deploy(graph, (load_board(board) if isinstance(board, str) else board).target, delegates)
+    return program
+
+
+def _capture(
+    model: torch.nn.Module | ExportedProgram,
+    example_inputs: Sequence[Any] | None,
+    calibration: Iterable[Any] | None,
+    name: str,
+    quantizer: Any,
+    channels_last: bool,
+    progress: Progress | None,
+) -> FrontendResult:
+    """The imported graphs; the only step that needs torch."""
+    try:
+        import torch
+
+        from tinyet.frontend.capture import lower
+        from tinyet.frontend.compile import lower_module, lower_program
+    except ImportError as error:
+        raise ToolchainError(
+            f"capturing a model needs torch and torchao ({error})", hint="pip install 'tinyet[torch]'"
+        ) from error
+    if not isinstance(model, torch.nn.Module):
+        return lower_program(
+            lower(model),
+            name=name,
+            calibration=calibration,
+            quantizer=quantizer,
+            channels_last=channels_last,
+            progress=progress,
+        )
+    if example_inputs is None:
+        raise UsageError("a module needs example_inputs", hint="a tuple of tensors with the shapes that the firmware takes")
+    return lower_module(
+        model,
+        example_inputs,
+        name=name,
+        calibration=calibration,
+        quantizer=quantizer,
+        channels_last=channels_last,
+        progress=progress,
+    )
+
+
+def float_layers(graph: Graph) -> list[Node]:
+    """The nodes that compute in float32: what is neither integer nor a conversion at the border of the integers."""
+    return [
+        node
+        for node in graph.nodes
+        if not isinstance(node.attrs, Quantize | Dequantize)
+        and any(t.dtype is DType.FLOAT32 for t in (*node.inputs, *node.outputs) if t is not None and not t.is_constant)
+    ]
+
+
+def require_integer(program: Program, asked: Sequence[str] = ()) -> None:
+    """Raise ModelError, listing them, when layers compute in float that nobody asked to (`--strict`).
+
+    asked: module paths that the quantizer was told to leave in float, with all below them.
+    """
+
+    def wanted(node: Node) -> bool:
+        modules = [o.module for o in node.origins]
+        return any(m == a or m.startswith(a + ".") for m in modules for a in asked)
+
+    floats = [node for node in float_layers(program.graph) if not wanted(node)]
+    if floats:
+        why = {note.origin: note.text for note in program.notes}
+        lines = [
+            f"{n.op} {n.where or n.outputs[0].name}"
+            + (f" ({why[n.origins[-1]]})" if n.origins and n.origins[-1] in why else "")
+            for n in floats
+        ]
+        raise ModelError(
+            f"{len(floats)} layer(s) compute in float:\n{bullet_list(lines)}",
+            hint="give calibration data, leave --strict away, or exclude them on purpose: "
+            "TinyetQuantizer().set_module_name(name, None)",
+        )

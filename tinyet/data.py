@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reads and writes `data.npz`: one array per model input (or `inputs`), samples first, and optionally `labels`."""
+
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from tinyet.errors import DataError
+from tinyet.ir import Array
+
+
+@dataclass(frozen=True, eq=False)
+class Data:
+    """Stacked samples: one array per model input, and class labels if the file has them."""
+
+    arrays: tuple[Array, ...]
+    labels: Array | None = None
+
+
+def read_data(path: str | Path, names: Sequence[str] | None = None) -> Data:
+    """Read a .npz file.
+
+    names: the model's input names; arrays so called are taken in that order, otherwise arrays are taken in the file's order.
+    Raises DataError when the file cannot be read or holds no array, or lacks the samples of an input.
+    """
+    place = str(path)
+    try:
+        with np.load(place, allow_pickle=False) as archive:
+            arrays = {key: archive[key] for key in archive.files}
+    except (OSError, ValueError, zipfile.BadZipFile, EOFError, AttributeError) as error:
+        raise DataError(f"cannot read the data: {error}", place, "save it with numpy.savez(path, inputs=…, labels=…)") from error
+    labels = arrays.pop("labels", None)
+    if not arrays:
+        raise DataError("the file holds no input array", place, "numpy.savez(path, inputs=…, labels=…)")
+    if names is not None and all(name in arrays for name in names):
+        return Data(tuple(arrays[name] for name in names), labels)
+    if "inputs" in arrays and (names is None or len(names) == 1):
+        return Data((arrays["inputs"],), labels)
+    if names is not None and len(arrays) != len(names):
+        raise DataError(
+            f"the file holds {', '.join(arrays)}; the model's inputs are {', '.join(names)}",
+            place,
+            "name the arrays like the inputs",
+        )
+    return Data(tuple(arrays.values()), labels)
+
+
+def write_data(path: Path, data: Data, names: Sequence[str]) -> None:
+    """Write the arrays under the inputs' names; the same data always gives the same bytes."""
+    fields = dict(zip(names, data.arrays, strict=True))
+    if data.labels is not None:
+        fields["labels"] = data.labels
+    np.savez_compressed(path, allow_pickle=False, **fields)

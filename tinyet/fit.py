@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Does it fit? Known before anything is compiled, and said with what takes the most room."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tinyet.boards import Board
+from tinyet.deployment import Deployment
+from tinyet.errors import FitError, bullet_list
+
+LARGEST = 5
+
+
+@dataclass(frozen=True)
+class Contributor:
+    """One thing that takes room: bytes, what it is, and the source line that asked for it."""
+
+    bytes: int
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.bytes} bytes: {self.text}"
+
+
+def peak_tensors(deployment: Deployment) -> tuple[int, list[Contributor]]:
+    """(step, contributors): the step at which most bytes are alive, and the blocks alive then, largest first."""
+    plan = deployment.plan
+    steps = range(-1, len(plan.calls) + 1)
+
+    def alive(step: int) -> list[Contributor]:
+        found = [
+            Contributor(block.bytes, block.name)
+            for block in plan.blocks
+            if block.lifetime.first <= step <= block.lifetime.last
+        ]
+        if 0 <= step < len(deployment.steps) and deployment.steps[step].call.scratch_bytes:
+            call = deployment.steps[step].call
+            found.append(Contributor(call.scratch_bytes, f"scratch of {call.symbol}"))
+        return found
+
+    worst = max(steps, key=lambda s: (sum(c.bytes for c in alive(s)), -s))
+    return worst, sorted(alive(worst), key=lambda c: (-c.bytes, c.text))
+
+
+def largest_constants(deployment: Deployment) -> list[Contributor]:
+    """Weights and tables by layer, largest first."""
+    found = []
+    for step in deployment.steps:
+        size = sum(c.data.nbytes for c in step.call.constants)
+        if size:
+            found.append(Contributor(size, f"{step.node.op} {step.node.where or step.name}"))
+    return sorted(found, key=lambda c: -c.bytes)
+
+
+def check_fit(
+    deployment: Deployment, board: Board, *, max_ram: int | None = None, max_flash: int | None = None
+) -> None:
+    """Raise FitError when arena and stack exceed the RAM, or weights the flash, of the board or of the given limits.
+
+    Code is not counted here: it is known only after the build, when `check_sizes` looks again.
+    """
+    problems, hints = [], []
+    arena, stack = deployment.plan.arena_bytes, board.stack_bytes
+    limit, whose = (board.ram.bytes, board.name) if max_ram is None else (min(max_ram, board.ram.bytes), "the limit")
+    if arena + stack > limit:
+        step, tensors = peak_tensors(deployment)
+        where = deployment.steps[step] if 0 <= step < len(deployment.steps) else None
+        at = f"layer {where.index} ({where.node.op} {where.node.where or where.name})" if where else "the boundary"
+        problems.append(
+            f"RAM: arena {arena} + stack {stack} = {arena + stack} bytes, {whose} has {limit}; most is alive at {at}:\n"
+            + bullet_list([str(c) for c in tensors[:LARGEST]])
+        )
+        hints.append("RAM: smaller images, fewer channels or earlier strides; or a board with more RAM")
+    constants = deployment.constant_bytes
+    flash, whose = (board.flash.bytes, board.name) if max_flash is None else (min(max_flash, board.flash.bytes), "the limit")
+    if constants > flash:
+        problems.append(
+            f"flash: weights alone take {constants} bytes, {whose} has {flash}; the largest:\n"
+            + bullet_list([str(c) for c in largest_constants(deployment)[:LARGEST]])
+        )
+        hints.append("flash: fewer channels, int8 instead of float layers; or a board with more flash")
+    if problems:
+        raise FitError("\n".join(problems), hint="\n".join(hints))
+
+
+def check_sizes(
+    ram: int, flash: int, contributors: Sequence[Contributor], *, max_ram: int | None, max_flash: int | None
+) -> None:
+    """Raise FitError when the built application exceeds a limit. ram includes the stack."""
+    problems = []
+    if max_ram is not None and ram > max_ram:
+        problems.append(f"RAM: the application takes {ram} bytes with its stack, the limit is {max_ram}")
+    if max_flash is not None and flash > max_flash:
+        problems.append(f"flash: the application takes {flash} bytes, the limit is {max_flash}")
+    if problems:
+        largest = bullet_list([str(c) for c in contributors[:LARGEST]])
+        raise FitError("\n".join(problems) + f"\nthe largest symbols:\n{largest}")

@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The whole front end: a module (or a captured program) and calibration data → graphs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import nn
+from torch.export import ExportedProgram
+
+from tinyet.frontend.capture import capture
+from tinyet.frontend.importer import import_program
+from tinyet.frontend.quantize import Progress, is_quantized, quantize
+from tinyet.frontend.quantizer import Quantizer
+from tinyet.ir import Graph
+
+
+@dataclass(frozen=True)
+class FrontendResult:
+    """graph: quantized where calibration was given, else as the program is. float_graph: its float twin,
+    whose nodes have the same origin keys; None for a program that came quantized."""
+
+    graph: Graph
+    float_graph: Graph | None
+
+
+def trace(model: nn.Module, example_inputs: torch.Tensor | Sequence[torch.Tensor]) -> ExportedProgram:
+    """`capture.capture`: the module as a normalised program of core ATen operators."""
+    return capture(model, example_inputs)
+
+
+def lower_program(
+    program: ExportedProgram,
+    *,
+    name: str,
+    calibration: Iterable[Any] | None = None,
+    quantizer: Quantizer | None = None,
+    channels_last: bool = False,
+    progress: Progress | None = None,
+) -> FrontendResult:
+    """A captured program, quantized when there is calibration data, as graphs.
+
+    calibration: batches of inputs (see `quantize.samples`); None leaves the program as it is.
+    progress: called after each batch.
+    """
+    if calibration is None:
+        graph = import_program(program, name=name, channels_last=channels_last)
+        return FrontendResult(graph, None if is_quantized(program) else graph)
+    # first, so that an operator that cannot be lowered is told before minutes of calibration
+    float_graph = import_program(program, name=name, channels_last=channels_last)
+    quantized = quantize(program, calibration, quantizer, progress)
+    return FrontendResult(import_program(quantized, name=name, channels_last=channels_last), float_graph)
+
+
+def lower_module(
+    model: nn.Module,
+    example_inputs: torch.Tensor | Sequence[torch.Tensor],
+    *,
+    name: str,
+    calibration: Iterable[Any] | None = None,
+    quantizer: Quantizer | None = None,
+    channels_last: bool = False,
+    progress: Progress | None = None,
+) -> FrontendResult:
+    """trace, then `lower_program`."""
+    return lower_program(
+        trace(model, example_inputs), name=name, calibration=calibration, quantizer=quantizer,
+        channels_last=channels_last, progress=progress,
+    )  # fmt: skip

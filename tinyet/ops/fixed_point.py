@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Exponentials and reciprocals in 32-bit fixed point, as gemmlowp defines them: what int8 softmax is specified with.
+
+Qm.n is an int32 that stands for itself / 2**n; m + n = 31. Everything is int64 here and within int32.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from tinyet.numerics import INT32_MAX, INT32_MIN, Int64, Multiplier, high_mul, quantize_multiplier, round_shift
+
+# Differences have 5 integer bits (Q5.26), the sum of exponentials has 12 (Q12.19).
+DIFF_INTEGER_BITS = 5
+SUM_INTEGER_BITS = 12
+
+
+def exp_on_negative(a: Int64) -> Int64:
+    """exp(a) for a <= 0: Q5.26 → Q0.31, as gemmlowp's exp_on_negative_values; exp(0) is 2**31 - 1.
+
+    A polynomial on [-1/4, 0), around -1/8, times a constant for each bit of the remaining multiple of 1/4.
+    """
+    quarter = 1 << 24
+    rest = (a & (quarter - 1)) - quarter
+    x = saturating_shift(rest, 5) + (1 << 28)
+    x2 = high_mul(x, x)
+    x3, x4 = high_mul(x2, x), high_mul(x2, x2)
+    # exp(-1/8) and 1/3 in Q0.31; the series to the fourth order.
+    series = round_shift(high_mul(round_shift(x4, 2) + x3, 715827883) + x2, 1)
+    result = 1895147668 + high_mul(1895147668, x + series)
+    multiple = rest - a
+    factors = (1672461947, 1302514674, 790015084, 290630308, 39332535, 720401, 242)  # exp(-1/4), exp(-1/2) … exp(-16)
+    for bit, factor in enumerate(factors, start=24):
+        result = np.where((multiple >> bit) & 1, high_mul(result, factor), result)
+    return np.asarray(np.where(a == 0, INT32_MAX, result), np.int64)
+
+
+def saturating_shift(x: Int64, exponent: int) -> Int64:
+    """x * 2**exponent, saturated to int32."""
+    return np.asarray(np.clip(x << exponent, INT32_MIN, INT32_MAX), np.int64)
+
+
+def one_over_one_plus(x: Int64) -> Int64:
+    """1 / (1 + x) for x in [0, 1): Q0.31 → Q0.31. Newton's method from 48/17 - 32/17 d, three steps in Q2.29."""
+    half_denominator = (x + INT32_MAX + 1) // 2
+    y = 1515870810 + high_mul(half_denominator, -1010580540)
+    for _ in range(3):
+        y = y + saturating_shift(high_mul(y, (1 << 29) - high_mul(half_denominator, y)), 2)
+    return saturating_shift(y, 1)
+
+
+@dataclass(frozen=True)
+class Differences:
+    """How a difference from the maximum, 0 … -255, becomes Q5.26; those below `smallest` count as nothing."""
+
+    factor: Multiplier
+    smallest: int
+
+    def q5(self, diff: Int64) -> Int64:
+        return high_mul(diff << self.factor.shift, self.factor.multiplier)
+
+    def exponentials(self) -> Int64:
+        """Q0.31 exponentials of the differences 0, -1 … -255: int64 (256,), zeros where they count as nothing."""
+        diff = -np.arange(256, dtype=np.int64)
+        live = diff >= self.smallest
+        return np.asarray(np.where(live, exp_on_negative(self.q5(np.where(live, diff, 0))), 0), np.int64)
+
+
+def differences(scale: float) -> Differences:
+    """For an input scale above 2**-26; float64 as in LiteRT."""
+    factor = quantize_multiplier(min(scale * 2.0 ** (31 - DIFF_INTEGER_BITS), 2.0**31 - 1))
+    radius = math.floor((2**DIFF_INTEGER_BITS - 1) * 2.0 ** (31 - DIFF_INTEGER_BITS) / 2.0**factor.shift)
+    return Differences(factor, -radius)
+
+
+def leading_zeros(x: Int64) -> Int64:
+    """Of 32-bit values above zero."""
+    return np.asarray(32 - np.frexp(x.astype(np.float64))[1], np.int64)

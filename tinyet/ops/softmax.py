@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: Apache-2.0
+"""exp(x) / sum(exp(x)) along an axis. In int8 as LiteRT's SOFTMAX, bit for bit: gemmlowp's fixed-point arithmetic.
+
+LiteRT has the last axis only and fixes the output at scale 1/256 and zero point -128; so do we, for any axis. The exponential
+of a difference from the maximum takes at most 256 values, so the kernel looks it up.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from tinyet import float32
+from tinyet.boards import Target
+from tinyet.errors import UnsupportedShape
+from tinyet.ir import Array, Attrs, DType, Node, Shape
+from tinyet.numerics import high_mul, round_shift
+from tinyet.opset import Call, Constant, Kernel, Op, Pointer, Struct, library_call
+from tinyet.ops import broadcast
+from tinyet.ops.fixed_point import SUM_INTEGER_BITS, differences, leading_zeros, one_over_one_plus
+
+# Every exponential is at most 1, so that this many cannot overflow the sum.
+MAX_DEPTH = (1 << SUM_INTEGER_BITS) - 1
+OUT_SCALE, OUT_ZERO_POINT = 1 / 256, -128
+
+
+@dataclass(frozen=True)
+class Softmax(Attrs):
+    """inputs: x of any shape with the axis `axis`."""
+
+    name: ClassVar[str] = "softmax"
+    axis: int
+
+
+def attrs_of(node: Node) -> Softmax:
+    assert isinstance(node.attrs, Softmax)
+    return node.attrs
+
+
+def infer(node: Node) -> tuple[Shape, ...]:
+    return infer_axis(node, attrs_of(node).axis)
+
+
+def infer_axis(node: Node, axis: int) -> tuple[Shape, ...]:
+    """The input's own shape; raises UnsupportedShape when it has no such axis."""
+    shape = node.input(0).shape
+    if not 0 <= axis < len(shape):
+        raise UnsupportedShape(f"{node.op}: no axis {axis} in {len(shape)} dimensions", node.where)
+    return (shape,)
+
+
+def check(node: Node) -> str | None:
+    return check_fixed(node, attrs_of(node).axis, (OUT_SCALE, OUT_ZERO_POINT))
+
+
+def check_fixed(node: Node, axis: int, wanted: tuple[float, int]) -> str | None:
+    """The type rule of an operator whose int8 output has a quantization fixed by the specification."""
+    complaint = broadcast.check_elementwise(node)
+    if complaint is not None or node.output.dtype is not DType.INT8:
+        return complaint
+    out = node.output.type
+    if (out.scale, out.zero_point) != wanted:
+        return f"the output's scale must be {wanted[0]}, its zero point {wanted[1]}"
+    if node.input(0).type.scale <= 2.0**-26:
+        return f"an input scale of {node.input(0).type.scale} is too small"
+    depth = node.input(0).shape[axis]
+    return f"{depth} elements along the axis, at most {MAX_DEPTH}" if depth > MAX_DEPTH else None
+
+
+def softmax_s8(x: Array, scale: float) -> Array:
+    """int8 (…, depth) → int8, along the last axis. From a sum of 512 on LiteRT shifts by more than 31 bits, which C leaves
+    undefined; here the outputs are then the 0 that the formula gives."""
+    table = differences(scale)
+    exponentials = table.exponentials()
+    diff = x.astype(np.int64) - x.max(axis=-1, keepdims=True).astype(np.int64)
+    exps = exponentials[-diff]
+    total = round_shift(exps, SUM_INTEGER_BITS).sum(axis=-1, keepdims=True)
+    headroom = leading_zeros(total)
+    reciprocal = one_over_one_plus((total << headroom) - 2**31)
+    out = round_shift(high_mul(reciprocal, exps), SUM_INTEGER_BITS - headroom + 31 - 8) + OUT_ZERO_POINT
+    return np.where(diff >= table.smallest, np.clip(out, -128, 127), -128).astype(np.int8)
+
+
+def softmax_f32(x: float32.Float32) -> float32.Float32:
+    """float32 (…, depth) along the last axis: exp(x - max), summed in order, times the reciprocal of the sum."""
+    with np.errstate(all="ignore"):
+        exps = float32.exp(x - float32.maximum_in_order(x))
+        return np.asarray(exps * (np.float32(1) / float32.sum_in_order(exps)), np.float32)
+
+
+def reference(node: Node, inputs: Sequence[Array | None]) -> tuple[Array, ...]:
+    assert inputs[0] is not None
+    axis = attrs_of(node).axis
+    x = np.moveaxis(inputs[0], axis, -1)
+    if node.output.dtype is DType.FLOAT32:
+        out: Array = softmax_f32(x.astype(np.float32))
+    else:
+        out = softmax_s8(x, node.input(0).type.scale)
+    return (np.ascontiguousarray(np.moveaxis(out, -1, axis)),)
+
+
+# ---------------------------------------------------------------- portable kernels
+
+
+def axis_struct(node: Node, axis: int) -> Struct:
+    """Elements (outer, depth, inner): the operator works along the middle."""
+    shape = node.input(0).shape
+    return Struct(
+        "tinyet_softmax_shape",
+        {"outer": math.prod(shape[:axis]), "depth": shape[axis], "inner": math.prod(shape[axis + 1 :])},
+    )
+
+
+def lower_s8(node: Node, target: Target) -> Call:
+    exponentials = differences(node.input(0).type.scale).exponentials()
+    # They fall; an exponential of zero gives the output -128 as does a difference that counts as nothing.
+    used = int(np.count_nonzero(exponentials))
+    params = Struct(
+        "tinyet_softmax_s8_params",
+        {"shape": axis_struct(node, attrs_of(node).axis), "exponentials": Pointer("exponentials"), "count": used},
+    )
+    constants = [Constant("exponentials", exponentials[:used].astype(np.int32), "Q0.31, of the maximum less 0, 1, 2 …")]
+    return library_call("tinyet_softmax_s8", node, [0], params, constants)
+
+
+def lower_f32(node: Node, target: Target) -> Call:
+    return library_call("tinyet_softmax_f32", node, [0], axis_struct(node, attrs_of(node).axis))
+
+
+HEADERS = ("tinyet_softmax.h",)
+FLOAT_HEADERS = (*HEADERS, "tinyet_math.h")
+
+OP = Op(
+    attrs=Softmax,
+    summary="exp(x) / sum(exp(x)) along an axis",
+    infer=infer,
+    reference=reference,
+    check=check,
+    inplace=(0,),
+    kernels=(
+        Kernel("tinyet_softmax_s8", "s8", lower_s8, HEADERS, ("tinyet_softmax_s8.c",)),
+        Kernel("tinyet_softmax_f32", "f32", lower_f32, FLOAT_HEADERS, ("tinyet_softmax_f32.c",)),
+    ),
+)

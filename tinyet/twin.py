@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The float twin of an integer graph: which float value each integer value stands for, and how far they are apart."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from tinyet.ir import Array, DType, Graph, Node, Tensor
+from tinyet.numerics import dequantize
+from tinyet.reference import evaluate
+
+
+def pair_values(graph: Graph, twin: Graph) -> dict[Tensor, Tensor]:
+    """Integer value → float value of the same layer, by the names that both had in the exported model.
+
+    A fused node carries the names of all that it computes; the last one names its result. A value without a partner of the
+    same shape is left out.
+    """
+    by_key: dict[str, Node] = {}
+    for node in twin.nodes:
+        for origin in node.origins:
+            by_key[origin.key] = node
+    pairs: dict[Tensor, Tensor] = {}
+    for node in graph.nodes:
+        for origin in reversed(node.origins):
+            partner = by_key.get(origin.key) if origin.key else None
+            if partner is None or len(partner.outputs) != len(node.outputs):
+                continue
+            if all(a.shape == b.shape for a, b in zip(node.outputs, partner.outputs, strict=True)):
+                pairs.update(zip(node.outputs, partner.outputs, strict=True))
+                break
+    return pairs
+
+
+@dataclass
+class Powers:
+    """Sums of squares of one value over all samples: of the float signal, and of what quantization added to it."""
+
+    signal: float = 0.0
+    noise: float = 0.0
+
+    @property
+    def sqnr_db(self) -> float | None:
+        """10 log10(signal / noise); None without a signal, infinite without noise."""
+        if self.signal == 0.0:
+            return None
+        return math.inf if self.noise == 0.0 else 10.0 * math.log10(self.signal / self.noise)
+
+
+@dataclass
+class Comparison:
+    """Collects the integer graph's error against its float twin, sample by sample."""
+
+    graph: Graph
+    twin: Graph
+    pairs: dict[Tensor, Tensor] = field(init=False)
+    powers: dict[Tensor, Powers] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.pairs = pair_values(self.graph, self.twin)
+        self.powers = {tensor: Powers() for tensor in self.pairs}
+
+    def add(self, values: Mapping[Tensor, Array], inputs: Sequence[Array]) -> list[Array]:
+        """Take in one sample: the integer graph's values and the float inputs. Returns the twin's outputs."""
+        exact = evaluate(self.twin, inputs)
+        for tensor, partner in self.pairs.items():
+            quant = tensor.type.quant
+            real = values[tensor] if quant is None else dequantize(values[tensor], quant)
+            if tensor.dtype is DType.INT32 and quant is None:
+                continue
+            signal = exact[partner].astype(np.float64)
+            self.powers[tensor].signal += float(np.sum(signal**2))
+            self.powers[tensor].noise += float(np.sum((real.astype(np.float64) - signal) ** 2))
+        return [exact[t] for t in self.twin.outputs]
+
+    def sqnr_db(self, tensor: Tensor) -> float | None:
+        """Signal to quantization noise ratio of a value in dB; None where it has no float partner."""
+        powers = self.powers.get(tensor)
+        return None if powers is None else powers.sqnr_db
+
+
+def float_inputs(tensors: Sequence[Tensor], arrays: Sequence[Array]) -> list[Array]:
+    """A sample as the float twin takes it: the user's own float data, or integers made real again."""
+    result: list[Array] = []
+    for tensor, array in zip(tensors, arrays, strict=True):
+        x = array.reshape(tensor.shape) if array.size == tensor.type.count else array
+        if x.dtype.kind == "f":
+            result.append(x.astype(np.float32))
+        elif tensor.type.quant is not None:
+            result.append(dequantize(x, tensor.type.quant))
+        else:
+            result.append(x.astype(tensor.dtype.numpy))
+    return result

@@ -1,0 +1,331 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Proof that a device computes what the host reference computes: every sample, bit for bit.
+
+On a mismatch the first layer that differs is found by running the device up to each layer and reading its tensors back.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from tinyet.deployment import Deployment
+from tinyet.errors import DataError, MismatchError
+from tinyet.ir import Array, Tensor
+from tinyet.program import Program, prepare_inputs
+from tinyet.toolchain.device import Device
+from tinyet.twin import Comparison, float_inputs
+
+Progress = Callable[[int, int], None]
+
+# The float twin is slow in numpy and an error figure needs no thousand samples.
+DEFAULT_SQNR_SAMPLES = 32
+
+
+@dataclass(frozen=True)
+class LayerResult:
+    """One call of the generated code.
+
+    instructions: executed in an emulator (on hardware: cycles), mean over the samples. sqnr_db: signal to quantization noise
+    of its result against the float model; None where there is no float partner.
+    """
+
+    name: str
+    op: str
+    kernel: str
+    source: str
+    macs: int
+    instructions: int | None
+    sqnr_db: float | None
+
+
+@dataclass(frozen=True)
+class Mismatch:
+    """Where device and host first disagree: sample, layer, tensor and index, with both values as they are stored."""
+
+    sample: int
+    layer: int
+    name: str
+    op: str
+    kernel: str
+    index: tuple[int, ...]
+    device: int | float
+    host: int | float
+    count: int
+    source: str
+
+    def __str__(self) -> str:
+        index = ", ".join(map(str, self.index))
+        return (
+            f"sample {self.sample}: layer {self.layer} ({self.op}, {self.kernel}) is the first that differs: "
+            f"{self.name}[{index}] is {self.device} on the device, {self.host} in the reference ({self.count} differ)"
+        )
+
+    def error(self) -> MismatchError:
+        return MismatchError(str(self), self.source or None, "rebuild the project; if it stays, report it with the model")
+
+
+@dataclass(frozen=True, eq=False)
+class ValidationResult:
+    """What `validate` measured.
+
+    outputs: a list of arrays a sample, as the device gave them. instructions: mean per inference, in `count_unit`
+    ("instructions" in an emulator, "cycles" on hardware, never mixed). ram_bytes: static data, the arena included, without
+    the stack; flash_bytes: code and constants; both of the application, None when it was not built. stack_bytes: the
+    highest use seen.
+    """
+
+    on: str
+    board: str
+    samples: int
+    mismatches: int
+    first_mismatch: Mismatch | None
+    accuracy: float | None
+    host_accuracy: float | None
+    float_accuracy: float | None
+    instructions: int | None
+    count_unit: str
+    macs: int
+    arena_bytes: int
+    ram_bytes: int | None
+    flash_bytes: int | None
+    stack_bytes: int | None
+    layers: tuple[LayerResult, ...]
+    outputs: list[list[Array]]
+
+    @property
+    def bit_exact(self) -> bool:
+        return self.mismatches == 0
+
+    def to_json(self) -> dict[str, object]:
+        """The documented, stable form of `--json` (docs/json.md)."""
+        return {
+            "version": 1,
+            "on": self.on,
+            "board": self.board,
+            "bit_exact": self.bit_exact,
+            "samples": self.samples,
+            "mismatches": self.mismatches,
+            "first_mismatch": None if self.first_mismatch is None else _plain(self.first_mismatch),
+            "accuracy": self.accuracy,
+            "host_accuracy": self.host_accuracy,
+            "float_accuracy": self.float_accuracy,
+            "instructions_per_inference": self.instructions,
+            "count_unit": self.count_unit,
+            "macs": self.macs,
+            "arena_bytes": self.arena_bytes,
+            "ram_bytes": self.ram_bytes,
+            "flash_bytes": self.flash_bytes,
+            "stack_bytes": self.stack_bytes,
+            "layers": [_plain(layer) for layer in self.layers],
+        }
+
+
+def _plain(record: LayerResult | Mismatch) -> dict[str, object]:
+    """A record as JSON knows it; infinity, which JSON lacks, becomes null."""
+    return {
+        key: None if isinstance(value, float) and not math.isfinite(value) else value
+        for key, value in vars(record).items()
+    }
+
+
+@dataclass(frozen=True, eq=False)
+class Samples:
+    """Data to validate with: per sample one array per input, and its label if there are labels."""
+
+    inputs: tuple[tuple[Array, ...], ...]
+    labels: tuple[int, ...] | None = None
+
+    def __len__(self) -> int:
+        return len(self.inputs)
+
+
+def make_samples(tensors: Sequence[Tensor], arrays: Sequence[Array], labels: Array | None = None) -> Samples:
+    """Samples from one stacked array per input, the first dimension running over samples.
+
+    Raises DataError for a wrong number of arrays, different numbers of samples, or samples of a wrong shape.
+    """
+    if len(arrays) != len(tensors):
+        names = ", ".join(t.name for t in tensors)
+        raise DataError(f"the model has {len(tensors)} input(s) ({names}), the data {len(arrays)}")
+    problems = []
+    for tensor, array in zip(tensors, arrays, strict=True):
+        each = tensor.shape[1:] if tensor.shape[:1] == (1,) else tensor.shape
+        if array.ndim == 0 or array.shape[1:] not in (each, tensor.shape):
+            problems.append(f"data for input {tensor.name} must be (samples, {', '.join(map(str, each))}), is {array.shape}")
+    counts = {len(a) for a in (*arrays, *([] if labels is None else [labels])) if a.ndim}
+    if len(counts) > 1:
+        problems.append(f"the arrays hold different numbers of samples: {sorted(counts)}")
+    if counts == {0}:
+        problems.append("the data holds no sample")
+    if problems:
+        raise DataError("; ".join(problems), hint="one array per input, one row per sample")
+    inputs = tuple(tuple(a[i] for a in arrays) for i in range(len(arrays[0])))
+    return Samples(inputs, None if labels is None else tuple(int(v) for v in np.asarray(labels).ravel()))
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """Bytes of the application firmware; None where it was not built."""
+
+    ram: int | None = None
+    flash: int | None = None
+
+
+def validate(
+    program: Program,
+    deployment: Deployment,
+    device: Device,
+    samples: Samples,
+    *,
+    on: str,
+    board: str,
+    sizes: Sizes,
+    sqnr_samples: int = DEFAULT_SQNR_SAMPLES,
+    progress: Progress | None = None,
+) -> ValidationResult:
+    """Run every sample on the device and compare all outputs with the host reference, bit for bit.
+
+    Raises EmulatorError when the device fails or holds another program, DataError for data that does not fit.
+    """
+    graph = deployment.graph
+    info = device.info()
+    if info.hash != program.hash:
+        raise DataError("the device holds another program than the project", hint="build (and flash) the project again")
+    twin = Comparison(graph, program.float_graph) if program.float_graph is not None else None
+    tally = _Tally(len(deployment.steps))
+    outputs: list[list[Array]] = []
+    mismatches, first = 0, None
+    for i, arrays in enumerate(samples.inputs):
+        prepared = prepare_inputs(graph.inputs, list(arrays))
+        values = program.values(prepared)
+        raw = [np.ascontiguousarray(a).tobytes() for a in prepared]
+        run = device.run(raw)
+        got = [_from_bytes(b, t) for b, t in zip(run.outputs, graph.outputs, strict=True)]
+        outputs.append(got)
+        wanted = [values[t] for t in graph.outputs]
+        if any(not _same(a, b).all() for a, b in zip(got, wanted, strict=True)):
+            mismatches += 1
+            first = first or locate_mismatch(deployment, device, raw, values, i)
+        tally.counts(run.layer_counts, run.total, run.stack_bytes)
+        exact = None
+        if twin is not None and (i < sqnr_samples or samples.labels is not None):
+            exact = twin.add(values, float_inputs(graph.inputs, arrays))
+        if samples.labels is not None:
+            tally.label(samples.labels[i], got, wanted, exact)
+        if progress is not None:
+            progress(i + 1, len(samples))
+    if samples.inputs:
+        raw = [np.ascontiguousarray(a).tobytes() for a in prepare_inputs(graph.inputs, list(samples.inputs[0]))]
+        tally.stack = max(tally.stack, device.run(raw, uninterrupted=True).stack_bytes)
+    layers = tuple(
+        LayerResult(
+            step.name,
+            step.node.op,
+            step.choice.kernel.symbol,
+            str(step.node.origins[-1]) if step.node.origins else "",
+            step.macs,
+            tally.mean(tally.layers[step.index]),
+            None if twin is None else twin.sqnr_db(step.node.outputs[0]),
+        )
+        for step in deployment.steps
+    )
+    count = len(samples)
+    return ValidationResult(
+        on=on,
+        board=board,
+        samples=count,
+        mismatches=mismatches,
+        first_mismatch=first,
+        accuracy=tally.share(tally.right_device),
+        host_accuracy=tally.share(tally.right_host),
+        float_accuracy=tally.share(tally.right_float) if twin is not None else None,
+        instructions=tally.mean(tally.total),
+        count_unit=device.count_unit,
+        macs=deployment.macs,
+        arena_bytes=deployment.plan.arena_bytes,
+        ram_bytes=sizes.ram,
+        flash_bytes=sizes.flash,
+        stack_bytes=tally.stack,
+        layers=layers,
+        outputs=outputs,
+    )
+
+
+class _Tally:
+    """Sums over samples."""
+
+    def __init__(self, layers: int) -> None:
+        self.layers = [0] * layers
+        self.total = 0
+        self.runs = 0
+        self.stack = 0
+        self.labelled = 0
+        self.right_device = 0
+        self.right_host = 0
+        self.right_float = 0
+
+    def counts(self, layers: Sequence[int], total: int, stack: int) -> None:
+        self.runs += 1
+        self.total += total
+        self.stack = max(self.stack, stack)
+        for i, count in enumerate(layers):
+            self.layers[i] += count
+
+    def label(self, label: int, device: Sequence[Array], host: Sequence[Array], exact: Sequence[Array] | None) -> None:
+        """The class is the index of the largest element of the first output (of a single integer, that itself)."""
+        self.labelled += 1
+        self.right_device += predicted(device[0]) == label
+        self.right_host += predicted(host[0]) == label
+        if exact is not None:
+            self.right_float += predicted(exact[0]) == label
+
+    def mean(self, total: int) -> int | None:
+        return round(total / self.runs) if self.runs else None
+
+    def share(self, right: int) -> float | None:
+        return right / self.labelled if self.labelled else None
+
+
+def predicted(output: Array) -> int:
+    """The class that a classifier's output names."""
+    return int(output.ravel()[0]) if output.size == 1 else int(np.argmax(output.ravel()))
+
+
+def _from_bytes(data: bytes, tensor: Tensor) -> Array:
+    return np.frombuffer(data, tensor.dtype.numpy).reshape(tensor.shape)
+
+
+def _same(a: Array, b: Array) -> Array:
+    """Elementwise equality in which NaN equals NaN."""
+    return np.asarray((a == b) | ((a != a) & (b != b)))
+
+
+def locate_mismatch(
+    deployment: Deployment, device: Device, raw: Sequence[bytes], values: Mapping[Tensor, Array], sample: int
+) -> Mismatch | None:
+    """The first layer whose result differs from the reference; None when none does when looked at alone."""
+    for step in deployment.steps:
+        device.run(raw, stop_after=step.index)
+        for tensor in step.node.outputs:
+            got = _from_bytes(device.read(deployment.plan.offset(tensor), tensor.type.bytes), tensor)
+            same = _same(got, values[tensor])
+            if not same.all():
+                index = tuple(int(v) for v in np.argwhere(~same)[0])
+                return Mismatch(
+                    sample=sample,
+                    layer=step.index,
+                    name=tensor.name,
+                    op=step.node.op,
+                    kernel=step.choice.kernel.symbol,
+                    index=index,
+                    device=got[index].item(),
+                    host=values[tensor][index].item(),
+                    count=int((~same).sum()),
+                    source=str(step.node.origins[-1]) if step.node.origins else "",
+                )
+    return None
+
