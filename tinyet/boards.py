@@ -100,12 +100,10 @@ class Qemu:
 class Renode:
     """How Renode runs the board: its platform and script are `renode/<board>.repl` and `.resc`.
 
-    uart:       the UART's name in the platform.
-    counter_hz: ticks of the counter a second of virtual time.
-    mips:       instructions the core executes in a microsecond of virtual time (PerformanceInMips).
+    counter_hz: ticks of the counter a second of virtual time, as the platform says (systickFrequency).
+    mips:       instructions in a microsecond of virtual time, as the script says (PerformanceInMips).
     """
 
-    uart: str
     counter_hz: int
     mips: int
 
@@ -429,7 +427,6 @@ def _read_renode(table: _Table | None) -> Renode | None:
     if table is None:
         return None
     renode = Renode(
-        uart=table.string("uart"),
         counter_hz=table.integer("counter_hz", 1, 1_000_000_000),
         mips=table.integer("mips", 1, 100_000),
     )

@@ -52,12 +52,13 @@ __attribute__((noinline)) static void run_into(uint32_t fault) {
     break;
   case NULL_CALL:
     ((void (*)(void))address)(); /* line: NULL_CALL */
+    __asm volatile("nop");       /* a call, then, and no jump */
     break;
   case UNALIGNED:
     __asm volatile("ldr r0, =0x20000101\n\tldmia r0!, {r1, r2}" ::: "r0", "r1", "r2"); /* line: UNALIGNED */
     break;
   case NO_MEMORY:
-    address = 0xC0000000u;
+    address = 0xA0000000u;
     *(volatile uint32_t *)address; /* line: NO_MEMORY */
     break;
   case ENDLESS_RECURSION:

@@ -260,7 +260,9 @@ def test_negative_status(opened: Device) -> None:
         opened.run(make_inputs(10, NEGATIVE_STATUS))
 
 
-def test_a_run_has_a_deadline(elf: Path, board: Board) -> None:
+def test_a_run_has_a_deadline(tmp_path: Path) -> None:
+    board = load_board("mps2_an386")
+    elf = build_firmware(board, [MODEL], [], tmp_path)
     with (
         open_device(board, elf, timeout=0.2) as slow,
         pytest.raises(EmulatorError, match="did not answer RUN within"),

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import importlib.metadata
+import importlib.util
 import json
 import re
 import shlex
@@ -153,22 +155,103 @@ def test_user_settings_are_read_and_a_compile_error_is_shown(tmp_path: Path) -> 
     assert "platformio run" in str(caught.value.where)
 
 
-def test_missing_tools_are_found_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def unreachable(*_args: object, **_kwargs: object) -> None:
+@pytest.fixture
+def unreachable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[object]:
+    """A fresh core directory and no way to the registry; the addresses that were tried."""
+    tried: list[object] = []
+
+    def connect(address: object, **_options: object) -> None:
+        tried.append(address)
         raise OSError("unreachable")
 
-    project = _project(tmp_path / "p", "mps2_an386")
     for name in ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "all_proxy"):
         monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setenv("TINYET_PLATFORMIO_DIR", str(tmp_path / "core"))
-    monkeypatch.setattr(socket, "create_connection", unreachable)
+    monkeypatch.setattr(socket, "create_connection", connect)
+    return tried
+
+
+def test_nothing_is_asked_of_the_network_when_all_is_here(tmp_path: Path, unreachable: list[object]) -> None:
+    platformio.build(_project(tmp_path / "p", "mps2_an386"), "harness")
+    assert not unreachable
+
+
+def test_a_missing_compiler_is_found_at_once(
+    tmp_path: Path, unreachable: list[object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project = _project(tmp_path / "p", "mps2_an386")
+    monkeypatch.setenv("PATH", str(tmp_path))
     began = time.monotonic()
     with pytest.raises(ToolchainError, match="arm-none-eabi-gcc") as caught:
         platformio.build(project, "mps2_an386")
     assert time.monotonic() - began < 5
+    assert unreachable == [("api.registry.platformio.org", 443)]
+    assert "SCons" not in caught.value.what
     assert "gcc-arm-none-eabi" in str(caught.value.hint)
     assert not (project / ".pio").exists()
+
+
+def test_a_slow_network_is_not_waited_for(
+    tmp_path: Path, unreachable: list[object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hold = threading.Event()
+
+    def connect(address: object, **_options: object) -> None:
+        unreachable.append(address)
+        hold.wait(30)
+        raise OSError("too late")
+
+    monkeypatch.setattr(socket, "create_connection", connect)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    began = time.monotonic()
+    with pytest.raises(ToolchainError, match="arm-none-eabi-gcc"):
+        platformio.prepare(tmp_path / "core")
+    assert time.monotonic() - began < 6
+    hold.set()
+    assert unreachable
+
+
+def test_scons_of_another_version_does_not_count(
+    tmp_path: Path, unreachable: list[object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = importlib.metadata.version
+    monkeypatch.setattr(
+        importlib.metadata, "version", lambda name: "4.0.1" if name == "scons" else real(name)
+    )
+    with pytest.raises(ToolchainError, match=r"SCons 4\.\d+\.\d+") as caught:
+        platformio.prepare(tmp_path / "core")
+    assert unreachable
+    assert caught.value.hint == 'pip install "tinyet[build]"'
+
+    # The registry's own package does.
+    package = tmp_path / "core" / "packages" / "tool-scons"
+    package.mkdir(parents=True)
+    (package / "package.json").write_text('{"name": "tool-scons", "version": "4.41101.3"}')
+    platformio.prepare(tmp_path / "core")
+
+
+def test_a_core_directory_shared_with_a_python_that_has_scons(
+    tmp_path: Path, unreachable: list[object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    platformio.prepare(tmp_path / "core")
+    real = importlib.metadata.version
+
+    def version(name: str) -> str:
+        if name == "scons":
+            raise importlib.metadata.PackageNotFoundError(name)
+        return real(name)
+
+    monkeypatch.setattr(importlib.metadata, "version", version)
+    with pytest.raises(ToolchainError, match="is not installed in this Python"):
+        platformio.prepare(tmp_path / "core")
+    assert not unreachable
+
+
+def test_a_missing_platformio_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(importlib.util, "find_spec", lambda _name: None)
+    with pytest.raises(ToolchainError, match="PlatformIO is not installed") as caught:
+        platformio.prepare(tmp_path)
+    assert caught.value.hint == 'pip install "tinyet[build]"'
 
 
 def test_a_directory_without_a_project_is_refused(tmp_path: Path) -> None:

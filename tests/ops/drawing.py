@@ -3,20 +3,26 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pytest
 from hypothesis import assume, settings
 from hypothesis import strategies as st
 
+from tests.ops import cases as case_module
 from tests.ops.cases import Case
 from tinyet import ops
+from tinyet.delegates import Delegate
+from tinyet.deployment import deploy
 from tinyet.errors import UnsupportedShape
 from tinyet.ir import Array, Attrs, DType, Node, QuantParams, Shape, Tensor, TensorType, constant
 from tinyet.ops.window import Window
+from tinyet.opset import Kernel
 
 CLAMPS = ((-math.inf, math.inf), (0.0, math.inf), (0.0, 6.0), (-1.0, 1.0))
 
@@ -89,8 +95,8 @@ images = st.tuples(st.integers(1, 2), st.integers(1, 9), st.integers(1, 9))
 def windows(
     draw: st.DrawFn, height: int, width: int, kernel: int = 4, dilation: int = 2, inside: bool = False
 ) -> dict[str, int]:
-    """Attributes of a Window that fits, with kernel_h and kernel_w; inside: pads are smaller than the window."""
-    found = {}
+    """Attributes of a Window that fits, its kernel too; inside: pads are smaller than the window."""
+    found: dict[str, int] = {}
     for letter, size, sides in (("h", height, ("top", "bottom")), ("w", width, ("left", "right"))):
         step, taps = draw(st.integers(1, dilation)), draw(st.integers(1, kernel))
         pads = [draw(st.integers(0, min(2, step * (taps - 1)) if inside else 2)) for _ in sides]
@@ -111,6 +117,15 @@ def node_of(attrs: Attrs, inputs: Sequence[Tensor | None], quant: QuantParams | 
     except UnsupportedShape:
         assume(False)
     return node.replace(outputs=[Tensor("y", TensorType(shape, first.dtype, quant))])
+
+
+@contextlib.contextmanager
+def only_kernel(kernel: Kernel, attrs: type[Attrs]) -> Iterator[None]:
+    """Within, `assert_exact` on the host uses this kernel wherever it does not refuse."""
+    only = Delegate("only", {attrs: (kernel,)})
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(case_module, "deploy", lambda graph, target: deploy(graph, target, (only,)))
+        yield
 
 
 def many(cases: st.SearchStrategy[Case]) -> st.SearchStrategy[list[Case]]:

@@ -54,7 +54,7 @@ def test_large_windows() -> None:
 def test_reciprocals_are_exact() -> None:
     """Every dividend of every window up to 16x16, and of some larger ones, against plain division."""
     for divisor in (*range(1, 257), 289, 324, 1000, 1024, 4096):
-        largest = 256 * divisor
+        largest = 255 * divisor + divisor // 2
         found = exact_reciprocal(divisor, largest)
         if found is None:
             assert divisor > 256

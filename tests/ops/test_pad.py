@@ -19,15 +19,22 @@ from tinyet.ops import pad as pad_op
 from tinyet.ops.pad import Pad
 
 
+def amounts(mode: str, size: int, lowest: int) -> st.SearchStrategy[int]:
+    """Pads of one side that leave something of the dimension whatever stands on the other side."""
+    if mode == "reflect":
+        return st.integers(0, min(3, size - 1))
+    return st.integers(max(lowest, -((size - 1) // 2)) if mode == "constant" else 0, 3)
+
+
 @st.composite
 def pad_nodes(draw: st.DrawFn, dtype: DType | None = None, rank: int = 5, lowest: int = -2) -> Case:
     kind = dtype or draw(st.sampled_from((DType.INT8, DType.INT8, DType.FLOAT32)))
     shape = tuple(draw(st.lists(st.integers(1, 5), min_size=1, max_size=rank)))
     x = draw(drawing.activations("x", shape, kind))
     mode = draw(st.sampled_from(pad_op.MODES))
-    amounts = st.integers(lowest if mode == "constant" else 0, 3)
     pads = tuple(
-        (draw(amounts), draw(amounts)) if draw(st.integers(0, 2)) else (0, 0) for _ in range(len(shape))
+        (draw(amounts(mode, size, lowest)), draw(amounts(mode, size, lowest))) if padded else (0, 0)
+        for size, padded in ((size, draw(st.integers(0, 2)) > 0) for size in shape)
     )
     value = draw(st.sampled_from((0.0, 1.5, -math.inf, -3.7)))
     node = drawing.node_of(Pad(pads, mode, value), [x], x.type.quant)  # type: ignore[arg-type]

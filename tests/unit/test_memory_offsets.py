@@ -38,7 +38,8 @@ def assert_sound(given_buffers: Sequence[Buffer], placement: Placement) -> None:
 
 
 def fits(given_buffers: Sequence[Buffer], capacity: int) -> bool:
-    """Is there any placement within `capacity`? Every offset of every buffer is tried, in the order of time."""
+    """Is there any placement within `capacity`? Every offset of every buffer is tried, in the order of
+    time."""
     todo = sorted((b for b in given_buffers if b.bytes), key=lambda b: b.first)
     placed: list[tuple[Buffer, int]] = []
 

@@ -111,7 +111,8 @@ def test_never_worse_than_given_even_without_a_search(problem: Problem, budget: 
 
 
 def test_branches_run_one_after_the_other() -> None:
-    """Eight branches expand one input eightfold and reduce it again; breadth first holds all of them at once."""
+    """Eight branches expand one input eightfold and reduce it again; breadth first holds all of them at
+    once."""
     sizes = [4]
     steps = []
     for number in range(8):

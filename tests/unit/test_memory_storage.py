@@ -135,8 +135,8 @@ def plan_of(graph: Graph, **options: int) -> MemoryPlan:
 
 
 def execute(graph: Graph, plan: MemoryPlan, scratch: dict[Node, int]) -> None:
-    """Run the plan in one arena; each kernel ruins its outputs and its scratch memory before it reads, unless the
-    plan says that it works in place. Compare all outputs with the graph's meaning."""
+    """Run the plan in one arena; each kernel ruins its outputs and its scratch memory before it reads,
+    unless the plan says that it works in place. Compare all outputs with the graph's meaning."""
     random = np.random.default_rng(5)
     values: dict[Tensor, Array] = {t: random.integers(-128, 128, t.shape, np.int8) for t in graph.inputs}
     arena = random.integers(-128, 128, plan.arena_bytes, np.int8)
@@ -246,8 +246,8 @@ def residual(in_place: bool) -> Graph:
 
 @pytest.mark.parametrize("in_place", [True, False])
 def test_residual_adds(in_place: bool) -> None:
-    """The block's input, the first and the second convolution's results are alive together whatever the add does;
-    the add itself needs no fourth place, and in place not even a third."""
+    """The block's input, the first and the second convolution's results are alive together whatever the add
+    does; the add itself needs no fourth place, and in place not even a third."""
     graph = residual(in_place)
     plan = plan_of(graph)
     assert (plan.arena_bytes, plan.optimal) == (3 * 16_384, True)

@@ -33,8 +33,8 @@ _ADVICE = {
     "flip": "reorder the weights that read it instead",
     "gather": "use constant indices (slices), or torch.nn.Embedding for a table",
     "index": "use constant slices, or torch.nn.Embedding for a table",
-    "_native_batch_norm_legit": "give the norm running statistics (track_running_stats=True) and call
-    model.eval()", "upsample_bicubic2d": "use mode='bilinear' or 'nearest'",
+    "_native_batch_norm_legit": "give the norm running statistics and call model.eval()",
+    "upsample_bicubic2d": "use mode='bilinear' or 'nearest'",
     "stft": "compute the spectrogram before the model",
     "_fft_r2c": "compute the spectrum before the model",
 }

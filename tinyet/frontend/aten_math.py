@@ -7,9 +7,10 @@ import math
 from collections.abc import Callable, Sequence
 
 import numpy as np
+import numpy.typing as npt
 import torch
 
-from tinyet.frontend.context import Args, Constant, Context, Refused, Row, Value, axis_of
+from tinyet.frontend.context import Args, Constant, Context, RefusedError, Row, Value, axis_of
 from tinyet.ir import Attrs, DType, Tensor
 from tinyet.ops.add import Add
 from tinyet.ops.amax import Amax
@@ -33,6 +34,8 @@ from tinyet.ops.sum import Sum
 from tinyet.ops.unary import Unary
 
 aten = torch.ops.aten
+
+Floats = npt.NDArray[np.float64]
 
 # ---------------------------------------------------------------- products
 
@@ -123,7 +126,9 @@ def _binary(attrs: Callable[[], Attrs]) -> Row:
 
     def row(ctx: Context, a: Args) -> Value:
         if a.get("rounding_mode") is not None:
-            raise Refused(f"division with rounding_mode={a['rounding_mode']!r}", "divide, then torch.floor")
+            raise RefusedError(
+                f"division with rounding_mode={a['rounding_mode']!r}", "divide, then torch.floor"
+            )
         first, second = _operand(ctx, a["self"]), _operand(ctx, a["other"])
         return _broadcast(ctx, attrs(), first, _scaled(ctx, second, a.get("alpha") or 1))
 
@@ -139,7 +144,7 @@ def _clamped(ctx: Context, x: Tensor, low: object, high: object) -> Tensor:
     bounds = []
     for bound, absent in ((low, -math.inf), (high, math.inf)):
         if bound is not None and not isinstance(bound, (int, float)):
-            raise Refused("a clamp whose bounds are tensors", "use torch.minimum and torch.maximum")
+            raise RefusedError("a clamp whose bounds are tensors", "use torch.minimum and torch.maximum")
         bounds.append(absent if bound is None else float(bound))
     return ctx.emit(Clamp(bounds[0], bounds[1]), [x], x.shape)
 
@@ -174,7 +179,7 @@ def gelu(ctx: Context, a: Args) -> Value:
 
 def elu(ctx: Context, a: Args) -> Value:
     if a["scale"] != 1 or a["input_scale"] != 1:
-        raise Refused("elu with a scale", "multiply instead")
+        raise RefusedError("elu with a scale", "multiply instead")
     return _call(ctx, "elu", ctx.real(a["self"]), a["alpha"])
 
 
@@ -269,7 +274,7 @@ def _variance(ctx: Context, x: Tensor, dim: object, correction: float, keep: boo
     squares = _call(ctx, "square", _broadcast(ctx, Sub(), x, mean))
     count = x.type.count // max(mean.type.count, 1)
     if count <= correction:
-        raise Refused(f"a variance of {count} values with correction {correction}", "use correction=0")
+        raise RefusedError(f"a variance of {count} values with correction {correction}", "use correction=0")
     return _scaled(ctx, _reduce(ctx, Mean, squares, dim, keep), count / (count - correction))
 
 
@@ -315,8 +320,7 @@ def native_layer_norm(ctx: Context, a: Args) -> Value:
     return layer_norm(ctx, a), None, None
 
 
-def _affine(ctx: Context, x: Tensor, multiplier: np.ndarray, offset: np.ndarray, axis: int) -> Tensor:  #
-type: ignore[type-arg]
+def _affine(ctx: Context, x: Tensor, multiplier: Floats, offset: Floats, axis: int) -> Tensor:
     """multiplier[c] * x + offset[c] along `axis`; both were computed in float64."""
     held = [
         ctx.hold(Constant(ctx.parameter_name(role), values.astype(np.float32)))
@@ -325,8 +329,7 @@ type: ignore[type-arg]
     return ctx.emit(BatchNorm(axis), [x, *held], x.shape)
 
 
-def _channels(ctx: Context, argument: object, role: str, count: int, absent: float) -> np.ndarray:  # type:
-ignore[type-arg]
+def _channels(ctx: Context, argument: object, role: str, count: int, absent: float) -> Floats:
     constant = ctx.optional_constant(argument, role)
     return np.full(count, absent) if constant is None else constant.real().astype(np.float64)
 
@@ -334,7 +337,9 @@ ignore[type-arg]
 def batch_norm(ctx: Context, a: Args) -> Value:
     """With running statistics: x * w / sqrt(var + eps) + b - mean * w / sqrt(var + eps)."""
     if a.get("training") or a["running_mean"] is None or a["running_var"] is None:
-        raise Refused("a batch norm with the statistics of the batch", "use running statistics: model.eval()")
+        raise RefusedError(
+            "a batch norm with the statistics of the batch", "use running statistics: model.eval()"
+        )
     x = ctx.real(a["input"])
     count = x.shape[1]
     mean = _channels(ctx, a["running_mean"], "running mean", count, 0)

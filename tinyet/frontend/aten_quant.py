@@ -13,11 +13,12 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
+import numpy.typing as npt
 import torch
 
-from tinyet.frontend.context import Args, Constant, Context, Refused, Row, Value
+from tinyet.frontend.context import Args, Constant, Context, RefusedError, Row, Value
 from tinyet.frontend.quiet import quiet
-from tinyet.ir import Array, DType, QuantParams
+from tinyet.ir import DType, QuantParams
 from tinyet.ops.clamp import Clamp
 from tinyet.ops.dequantize import Dequantize
 from tinyet.ops.quantize import Quantize
@@ -30,13 +31,13 @@ _decomposed = getattr(torch.ops, quantized_decomposed_lib.ns)
 _SHIFTS = {torch.int8: 0, torch.uint8: 128}
 
 
-def _numbers(ctx: Context, argument: object, what: str) -> Array:
+def _numbers(ctx: Context, argument: object, what: str) -> npt.NDArray[np.float64]:
     """A scale or zero point, given as a number or as a constant tensor, as a float64 vector."""
     if isinstance(argument, (int, float)):
         return np.array([argument], np.float64)
     constant = ctx.constant(argument)
     if constant is None:
-        raise Refused(f"the {what} is computed while running", "quantize statically, with calibration")
+        raise RefusedError(f"the {what} is computed while running", "quantize statically, with calibration")
     return constant.data.astype(np.float64).reshape(-1)
 
 
@@ -51,7 +52,7 @@ def _params(
 
 def _check_dtype(dtype: object) -> torch.dtype:
     if dtype not in _SHIFTS:
-        raise Refused(f"quantizes to {dtype}", "use int8 (or uint8) activations and int8 weights")
+        raise RefusedError(f"quantizes to {dtype}", "use int8 (or uint8) activations and int8 weights")
     assert isinstance(dtype, torch.dtype)
     return dtype
 
@@ -63,7 +64,7 @@ def _quantized_constant(constant: Constant, quant: QuantParams, low: int, high: 
         shape[quant.axis] = -1
     scale = np.asarray(quant.scale, np.float32).reshape(shape)
     zero = np.asarray(quant.zero_point, np.float32).reshape(shape)
-    numbers = np.round(constant.real() * (np.float32(1) / scale)) + zero
+    numbers = np.round(constant.real().astype(np.float32) * (np.float32(1) / scale)) + zero
     return Constant(constant.name, np.clip(numbers, low - shift, high - shift).astype(np.int8))
 
 
@@ -74,7 +75,7 @@ def _quantize(
     if constant is not None:
         return _quantized_constant(constant, quant, low, high, shift)
     if quant.axis is not None:
-        raise Refused("quantizes an activation per channel", "quantize activations per tensor")
+        raise RefusedError("quantizes an activation per channel", "quantize activations per tensor")
     x = ctx.real(source)
     bounds = (low - shift, high - shift)
     if bounds != (-128, 127):
@@ -93,13 +94,13 @@ def _dequantize(ctx: Context, source: object, quant: QuantParams, dtype: torch.d
         if data.dtype == np.uint8:
             data = (data.astype(np.int16) - 128).astype(np.int8)
         if data.dtype != np.int8:
-            raise Refused(f"holds {data.dtype.name} numbers as {dtype}", "quantize constants to int8")
+            raise RefusedError(f"holds {data.dtype.name} numbers as {dtype}", "quantize constants to int8")
         return Constant(constant.name, data, quant)
     x = ctx.tensor(source)
     if x.dtype is not DType.INT8:
-        raise Refused(f"dequantizes {x.dtype.value} values", "use int8 activations")
+        raise RefusedError(f"dequantizes {x.dtype.value} values", "use int8 activations")
     if x.type.quant != quant:
-        raise Refused(
+        raise RefusedError(
             "dequantizes with other parameters than the value was quantized with", "keep the pairs together"
         )
     return ctx.emit(Dequantize(), [x], x.shape)
@@ -157,7 +158,7 @@ def _block_axis(block: Sequence[int], shape: Sequence[int]) -> int | None:
     if not single:
         return None
     if len(single) > 1 or block[single[0]] != 1:
-        raise Refused(f"quantizes in blocks of {tuple(block)}", "quantize per tensor or per channel")
+        raise RefusedError(f"quantizes in blocks of {tuple(block)}", "quantize per tensor or per channel")
     return single[0]
 
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Literal
 
 import numpy as np
 import torch
 
-from tinyet.frontend.context import Args, Constant, Context, Refused, Row, Value, axis_of
+from tinyet.frontend.context import Args, Constant, Context, RefusedError, Row, Value, axis_of
 from tinyet.ir import DType, Tensor
 from tinyet.ops.concat import Concat
 from tinyet.ops.embedding import Embedding
@@ -19,6 +20,8 @@ from tinyet.ops.slice import Slice
 
 aten = torch.ops.aten
 
+PadMode = Literal["constant", "reflect", "replicate"]
+
 
 def getitem(ctx: Context, a: Args) -> Value:
     """One result of an operator with several."""
@@ -26,7 +29,7 @@ def getitem(ctx: Context, a: Args) -> Value:
     assert isinstance(values, tuple)
     value = values[a["index"]]
     if value is None:
-        raise Refused(f"result {a['index']} of {a['self'].target} is used", "use the first result only")
+        raise RefusedError(f"result {a['index']} of {a['self'].target} is used", "use the first result only")
     assert isinstance(value, (Tensor, Constant))
     return value
 
@@ -41,13 +44,13 @@ def identity(ctx: Context, a: Args) -> Value:
     value = ctx.node.meta["val"]
     floating = x.dtype is DType.FLOAT32
     if value.is_floating_point() != floating or value.dtype in (torch.bool, torch.float16, torch.float64):
-        raise Refused(f"converts {x.dtype.value} to {value.dtype}", "keep float values in float32")
+        raise RefusedError(f"converts {x.dtype.value} to {value.dtype}", "keep float values in float32")
     return x
 
 
 def dropout(ctx: Context, a: Args) -> Value:
     if a["train"]:
-        raise Refused("dropout in training mode", "call model.eval()")
+        raise RefusedError("dropout in training mode", "call model.eval()")
     return identity(ctx, a)
 
 
@@ -223,7 +226,7 @@ def slice_scatter(ctx: Context, a: Args) -> Value:
     axis = axis_of(a["dim"], len(x.shape))
     start, stop, step = _range(a, x.shape[axis])
     if step != 1:
-        raise Refused("writing to every n-th element", "build the tensor with torch.cat or torch.stack")
+        raise RefusedError("writing to every n-th element", "build the tensor with torch.cat or torch.stack")
     return _scatter(ctx, x, part, axis, start, stop)
 
 
@@ -262,7 +265,7 @@ def channel_shuffle(ctx: Context, a: Args) -> Value:
     return ctx.reshape(ctx.permute(y, (0, 2, 1, 3)), ctx.shape)
 
 
-def _padded(ctx: Context, x: Tensor, amounts: Sequence[int], mode: str, value: float) -> Tensor:
+def _padded(ctx: Context, x: Tensor, amounts: Sequence[int], mode: PadMode, value: float) -> Tensor:
     """torch's list: (before, after) of the last dimension, then of the one before, …; negative amounts
     crop."""
     rank = len(x.shape)
@@ -278,7 +281,7 @@ def _padded(ctx: Context, x: Tensor, amounts: Sequence[int], mode: str, value: f
     return ctx.move(Pad(tuple(pads), mode, float(value)), [x], shape)
 
 
-def _pad(mode: str) -> Row:
+def _pad(mode: PadMode) -> Row:
     def row(ctx: Context, a: Args) -> Value:
         amounts = a["pad"] if "pad" in a else a["padding"]
         return _padded(ctx, ctx.tensor(a["self"]), amounts, mode, a.get("value") or 0.0)
@@ -287,10 +290,10 @@ def _pad(mode: str) -> Row:
 
 
 def pad(ctx: Context, a: Args) -> Value:
-    modes = {"constant": "constant", "reflect": "reflect", "replicate": "replicate"}
-    if a["mode"] not in modes:
-        raise Refused(f"padding in mode {a['mode']!r}", "use torch.cat, or constant, reflect or replicate")
-    return _padded(ctx, ctx.tensor(a["self"]), a["pad"], modes[a["mode"]], a["value"] or 0.0)
+    mode = a["mode"]
+    if mode not in ("constant", "reflect", "replicate"):
+        raise RefusedError(f"padding in mode {mode!r}", "use constant, reflect or replicate, or torch.cat")
+    return _padded(ctx, ctx.tensor(a["self"]), a["pad"], mode, a["value"] or 0.0)
 
 
 def embedding(ctx: Context, a: Args) -> Value:
@@ -298,7 +301,7 @@ def embedding(ctx: Context, a: Args) -> Value:
     assert table is not None
     indices = ctx.tensor(a["indices"])
     if indices.dtype is not DType.INT32:
-        raise Refused(f"an embedding looked up by {indices.dtype.value} values", "use integer indices")
+        raise RefusedError(f"an embedding looked up by {indices.dtype.value} values", "use integer indices")
     held = ctx.hold(table.named(ctx.parameter_name("weight")))
     return ctx.emit(Embedding(), [indices, held], ctx.shape)
 

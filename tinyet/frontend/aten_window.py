@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import torch
 
-from tinyet.frontend.context import Args, Constant, Context, Refused, Row, Value, pair
+from tinyet.frontend.context import Args, Constant, Context, RefusedError, Row, Value, pair
 from tinyet.ir import QuantParams, Tensor
 from tinyet.ops.adaptive_avg_pool2d import AdaptiveAvgPool2d
 from tinyet.ops.avg_pool2d import AvgPool2d
@@ -31,7 +31,7 @@ def to_image(ctx: Context, x: Tensor, spatial: int) -> tuple[Tensor, Restore]:
     back."""
     rank = len(x.shape)
     if rank not in (spatial + 1, spatial + 2):
-        raise Refused(f"{rank} dimensions where {spatial + 2} are wanted")
+        raise RefusedError(f"{rank} dimensions where {spatial + 2} are wanted")
     name = ctx.node.name
     unbatched = rank == spatial + 1
     if unbatched:
@@ -79,7 +79,7 @@ def _weight(ctx: Context, argument: object, axis: int) -> Constant:
     weight = ctx.optional_constant(argument, "weight")
     assert weight is not None
     if weight.quant is not None and weight.quant.axis not in (None, axis):
-        raise Refused(
+        raise RefusedError(
             f"weights are quantized along axis {weight.quant.axis}, not along the output channels ({axis})"
         )
     return weight.named(ctx.parameter_name("weight"))
@@ -190,7 +190,7 @@ def _avg_pool(spatial: int) -> Row:
         include = bool(a["count_include_pad"]) and bool(pad_h or pad_w)
         divisor = a.get("divisor_override")
         if include and divisor is None and (bottom > pad_h or right > pad_w):
-            raise Refused(
+            raise RefusedError(
                 "ceil_mode together with counted padding", "set count_include_pad=False or ceil_mode=False"
             )
         attrs = AvgPool2d(
@@ -235,7 +235,7 @@ def _adaptive_max_pool(spatial: int) -> Row:
         x, restore = to_image(ctx, ctx.real(a["self"]), spatial)
         out_h, out_w = _hw(a["output_size"], spatial, 1)
         if not _even(x, out_h, out_w):
-            raise Refused(
+            raise RefusedError(
                 f"adaptive max pooling of {x.shape[1]}x{x.shape[2]} to {out_h}x{out_w} pixels has windows of "
                 "several sizes", "choose an output size that divides the input's"
             )  # fmt: skip

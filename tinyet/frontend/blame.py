@@ -46,7 +46,7 @@ def _roots() -> tuple[Path, Path, Path, tuple[Path, ...]]:
 
 
 def _is_users(file: str) -> bool:
-    """False for torch, torchao, this package, the standard library and generated code ("<eval_with_key>.3")."""
+    """False for torch, torchao, this package, the standard library, generated code ("<string>")."""
     if file.startswith("<"):
         return False
     torch_dir, own_dir, stdlib, packages = _roots()

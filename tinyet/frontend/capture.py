@@ -11,6 +11,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import fx, nn
@@ -62,14 +63,16 @@ KEPT_WHOLE: tuple[str, ...] = (
 _EXAMPLE_HINT = "let example_inputs() return what forward() takes: a tensor or a tuple of tensors"
 
 
-def decomposition_table() -> dict[torch._ops.OperatorBase, object]:
+def decomposition_table() -> dict[Any, Any]:
     """torch's table of core ATen decompositions without the operators of `KEPT_WHOLE`."""
     kept = {f"aten::{name}" for name in KEPT_WHOLE}
-    table = torch.export.default_decompositions()
+    table: Any = torch.export.default_decompositions()
     for op in list(table):
-        if getattr(op, "_schema", None) is not None and op._schema.name in kept:
+        schema = getattr(op, "_schema", None)
+        if schema is not None and schema.name in kept:
             table.pop(op)
-    return table
+    decompositions: dict[Any, Any] = table
+    return decompositions
 
 
 def check_inputs(inputs: object) -> Inputs:
@@ -128,8 +131,8 @@ def _capture_error(error: Exception) -> ModelError:
     return ModelError(
         f"torch.export cannot capture the model: {message_of(error)}",
         where,
-        "write this line with torch operators on tensors only (no numpy, no attributes assigned in
-        forward())",
+        "write this line with torch operators on tensors only (no numpy, no attributes assigned in "
+        "forward())",
     )
 
 
@@ -163,8 +166,8 @@ def _check_static(program: ExportedProgram) -> None:
         raise ModelError(
             "forward() writes to buffers of the model, which would have to live on between runs:\n"
             + bullet_list(lines),
-            hint="make the state an input and an output of forward(); a batch norm in training mode counts too: "
-            "call model.eval()",
+            hint="make the state an input and an output of forward(); a batch norm in training mode "
+            "counts too: call model.eval()",
         )
     unknown = [s.arg.name for s in program.graph_signature.input_specs if s.kind is InputKind.CUSTOM_OBJ]
     if unknown:

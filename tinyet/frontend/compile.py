@@ -14,8 +14,11 @@ from torch.export import ExportedProgram
 from tinyet.frontend.capture import capture
 from tinyet.frontend.importer import import_program
 from tinyet.frontend.quantize import Progress, is_quantized, quantize
-from tinyet.frontend.quantizer import Quantizer
+from tinyet.frontend.quiet import quiet
 from tinyet.ir import Graph
+
+with quiet():
+    from torchao.quantization.pt2e.quantizer.quantizer import Quantizer
 
 
 @dataclass(frozen=True)

@@ -20,14 +20,16 @@ from tinyet.ops.permute import Permute
 from tinyet.ops.reshape import Reshape
 
 _C_WORDS = frozenset(
-    "auto bool break case char class const continue default delete do double else enum extern false float for
-    friend " "goto if inline int long namespace new operator private public register restrict return short
-    signed sizeof " "static struct switch template this throw true try typedef union unsigned using virtual
-    void volatile while".split()
+    """
+    auto bool break case char class const continue default delete do double else enum extern false float for
+    friend goto if inline int long namespace new operator private public register restrict return short signed
+    sizeof static struct switch template this throw true try typedef union unsigned using virtual void
+    volatile while
+    """.split()  # noqa: SIM905
 )
 
 
-class Refused(Exception):
+class RefusedError(Exception):
     """A row's complaint about its node; the importer collects all of them.
 
     shape: the operator is known, but not with these shapes or attributes.
@@ -113,7 +115,7 @@ def bind(node: fx.Node) -> dict[str, Any]:
 
 
 def dtype_of(value: torch.Tensor) -> DType:
-    """The IR's type for a torch tensor: float32, or int32 for every integer. Raises Refused for others."""
+    """The IR's type for a torch tensor: float32, or int32 for every integer. RefusedError for others."""
     if value.dtype is torch.float32:
         return DType.FLOAT32
     if value.dtype in (torch.int64, torch.int32):
@@ -122,7 +124,7 @@ def dtype_of(value: torch.Tensor) -> DType:
         return DType.INT8
     kind = str(value.dtype).removeprefix("torch.")
     hint = "use a float mask and multiply" if value.dtype is torch.bool else "convert it to float32"
-    raise Refused(f"computes {kind} values", hint)
+    raise RefusedError(f"computes {kind} values", hint)
 
 
 def shape_of(node: fx.Node) -> Shape:
@@ -203,25 +205,27 @@ class Context:
             value = self.values[argument]
             if isinstance(value, Tensor):
                 return value
-        raise Refused(f"cannot read {argument}", "use one tensor here")
+        raise RefusedError(f"cannot read {argument}", "use one tensor here")
 
     def real(self, argument: object) -> Tensor:
-        """The argument as a float32 value; raises Refused for integers, which only indices may be."""
+        """The argument as a float32 value; raises RefusedError for integers, which only indices may be."""
         tensor = self.tensor(argument)
         if tensor.dtype is not DType.FLOAT32:
-            raise Refused(
+            raise RefusedError(
                 f"computes with {tensor.dtype.value} values",
                 "convert to float first: integers may only be indices",
             )
         return tensor
 
     def optional_constant(self, argument: object, role: str) -> Constant | None:
-        """A constant argument or None; raises Refused when it is computed."""
+        """A constant argument or None; raises RefusedError when it is computed."""
         if argument is None:
             return None
         constant = self.constant(argument)
         if constant is None:
-            raise Refused(f"the {role} is computed, not a constant", f"make the {role} a parameter or buffer")
+            raise RefusedError(
+                f"the {role} is computed, not a constant", f"make the {role} a parameter or buffer"
+            )
         return constant
 
     def hold(self, constant: Constant) -> Tensor:
@@ -233,7 +237,7 @@ class Context:
         if data.dtype in (np.dtype(np.int64), np.dtype(np.float64)):
             data = data.astype(np.int32 if data.dtype.kind == "i" else np.float32)
         if data.dtype.name not in {d.value for d in DType}:
-            raise Refused(f"reads a constant of type {data.dtype.name}", "use float32 constants")
+            raise RefusedError(f"reads a constant of type {data.dtype.name}", "use float32 constants")
         kind = TensorType(tuple(data.shape), DType(data.dtype.name), constant.quant)
         held = Tensor(self.name(constant.name), kind, data)
         if constant.quant is not None:
@@ -254,7 +258,7 @@ class Context:
     ) -> Tensor:
         """Append a node with one output, called as the fx node at hand if that name is free."""
         if any(size < 1 for size in shape):
-            raise Refused(f"makes an empty tensor of shape {tuple(shape)}", "leave it out")
+            raise RefusedError(f"makes an empty tensor of shape {tuple(shape)}", "leave it out")
         out = Tensor(self.name(name or self.node.name), TensorType(tuple(shape), dtype, quant))
         self.nodes.append(Node(attrs, tuple(inputs), (out,), self._origins))
         return out

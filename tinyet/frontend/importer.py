@@ -21,9 +21,9 @@ from torch.export.graph_signature import InputKind, OutputKind
 from tinyet.errors import ModelError, UnsupportedOp, UnsupportedShape, bullet_list
 from tinyet.frontend.aten import TABLE, advice
 from tinyet.frontend.capture import lower
-from tinyet.frontend.context import Constant, Context, Refused, Value, bind, dtype_of, shape_of
+from tinyet.frontend.context import Constant, Context, RefusedError, Value, bind, dtype_of, shape_of
 from tinyet.frontend.origins import is_stamped, op_name, origin_of
-from tinyet.ir import DType, Graph, Tensor, TensorType
+from tinyet.ir import Array, DType, Graph, Tensor, TensorType
 from tinyet.ops.copy import Copy
 
 
@@ -49,7 +49,7 @@ class _Complaints:
             raise kind(f"{what} of the model cannot be lowered:\n{bullet_list(self.lines)}")
 
 
-def _array(value: torch.Tensor) -> np.ndarray:  # type: ignore[type-arg]
+def _array(value: torch.Tensor) -> Array:
     """A constant's numbers; bfloat16 and half become float32, since numpy knows no bfloat16."""
     value = value.detach().cpu()
     if value.dtype in (torch.bfloat16, torch.float16, torch.float64):
@@ -76,7 +76,7 @@ def _input(ctx: Context, node: fx.Node, channels_last: bool) -> tuple[Tensor, Te
     """The graph's input for a placeholder, and the value in torch's order that stands for it inside."""
     try:
         dtype = dtype_of(node.meta["val"])
-    except Refused as refused:
+    except RefusedError as refused:
         raise ModelError(
             f"input {node.name} {refused.reason}", hint="take float32 or integer inputs"
         ) from refused
@@ -117,7 +117,7 @@ def _walk(ctx: Context, program: ExportedProgram, complaints: _Complaints) -> No
             continue
         try:
             ctx.values[node] = row(ctx, bind(node))
-        except Refused as refused:
+        except RefusedError as refused:
             complaints.add(node, refused.reason, refused.hint, shape=refused.shape)
         except UnsupportedShape as error:
             complaints.add(node, error.what, error.hint or "", shape=True)

@@ -20,7 +20,7 @@ from tinyet.frontend.origins import origin_of, stamp_node
 
 aten = torch.ops.aten
 
-_CONVOLUTIONS = {
+_CONVOLUTIONS: dict[object, bool] = {
     aten.conv1d.default: False,
     aten.conv2d.default: False,
     aten.conv_transpose1d.default: True,
@@ -129,18 +129,19 @@ def _drop_identities(module: fx.GraphModule) -> None:
 def _same_value(node: fx.Node, source: fx.Node) -> bool:
     """Whether a node of `_IDENTITIES` passes its source on unchanged."""
     before, after = source.meta.get("val"), node.meta.get("val")
+    second: Any = node.args[1] if len(node.args) > 1 else None
     if not isinstance(before, torch.Tensor) or not isinstance(after, torch.Tensor):
         return False
     if before.shape != after.shape or before.dtype != after.dtype:
         return False
     if node.target is aten.permute.default:
-        return all(d % before.ndim == i for i, d in enumerate(node.args[1]))
+        return all(d % before.ndim == i for i, d in enumerate(second))
     if node.target is aten.dropout.default:
         return not node.args[2]
     if node.target is aten.slice.Tensor:
         return before.numel() > 0
     if node.target is aten.constant_pad_nd.default:
-        return not any(node.args[1])  # pads of -1 and +1 give the same shape, but not the same value
+        return not any(second)  # pads of -1 and +1 give the same shape, but not the same value
     return True
 
 
@@ -172,13 +173,15 @@ def _fold_constants(module: fx.GraphModule) -> None:
 
 
 def _explicit_padding(module: fx.GraphModule) -> None:
-    """conv(padding="same" | "valid") → conv with numbers; uneven "same" padding gets a pad in front, as in PyTorch."""
+    """conv(padding="same" | "valid") → conv with numbers; uneven "same" padding gets a pad in front."""
     overloads = {aten.conv1d.padding: aten.conv1d.default, aten.conv2d.padding: aten.conv2d.default}
     for node in list(module.graph.nodes):
         if node.op != "call_function" or node.target not in overloads:
             continue
-        x, weight, *rest = node.args
-        bias, stride, mode, dilation, groups = (*rest, *(None, [1], "valid", [1], 1)[len(rest) :])
+        given: list[Any] = list(node.args)
+        x, weight, bias, stride, mode, dilation, groups = (
+            given + [None, [1], "valid", [1], 1][len(given) - 2 :]
+        )
         kernel = list(weight.meta["val"].shape[2:])
         dilation = list(dilation) * (len(kernel) if len(dilation) == 1 else 1)
         total = [d * (k - 1) if mode == "same" else 0 for k, d in zip(kernel, dilation, strict=True)]
@@ -196,12 +199,12 @@ def _explicit_padding(module: fx.GraphModule) -> None:
 def _fold_into(module: fx.GraphModule, producer: fx.Node, factor: torch.Tensor, offset: torch.Tensor) -> bool:
     """Scale the output channels of a convolution or linear layer by `factor` and add `offset`; False if it
     cannot."""
-    transposed = _CONVOLUTIONS.get(producer.target)  # type: ignore[arg-type]
+    transposed = _CONVOLUTIONS.get(producer.target)
     if transposed is None and not (producer.target is aten.linear.default and producer.meta["val"].ndim == 2):
         return False
     if len(producer.users) != 1:
         return False
-    args = list(producer.args) + [None] * (3 - len(producer.args))
+    args: list[Any] = list(producer.args) + [None] * (3 - len(producer.args))
     weight, bias = get_constant(module, args[1]), get_constant(module, args[2])
     if weight is None or (bias is None and args[2] is not None):
         return False

@@ -7,7 +7,7 @@ training instead of `calibrate`, and `convert`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sized
 from dataclasses import dataclass
 from typing import Any
 
@@ -121,7 +121,7 @@ def calibrate(prepared: Prepared, batches: Iterable[Any], progress: Progress | N
 
     Raises QuantizationError for data that does not fit, and when there is none.
     """
-    total = len(batches) if hasattr(batches, "__len__") else None
+    total = len(batches) if isinstance(batches, Sized) else None
     last, count = -1, 0
     try:
         for index, inputs in samples(batches, prepared.example_inputs):

@@ -28,9 +28,6 @@ from torch.export import ExportedProgram
 
 from tinyet.errors import ModelError
 from tinyet.frontend.blame import frame_of_exception, message_of, shown_path
-from tinyet.frontend import (
-    aten_quant as aten_quant,
-)  # registers the operators that quantized programs are saved with
 from tinyet.frontend.capture import Inputs, capture, check_inputs, example_inputs_of, lower
 from tinyet.frontend.quiet import quiet
 
@@ -109,8 +106,7 @@ def _load_python(path: Path, factory: str | None) -> ModelSource:
         raise ModelError(
             f"there is no function {wanted}() in {path.name}",
             shown,
-            f"define it, or name another one as {path.name}:FUNCTION (defined: {', '.join(defined) or
-            'none'})",
+            f"define it, or name another one as {path.name}:FUNCTION ({', '.join(defined)})",
         )
     made = _call(function, f"{wanted}()")
     inputs: Any = None
@@ -124,8 +120,7 @@ def _load_python(path: Path, factory: str | None) -> ModelSource:
             raise ModelError(
                 f"there is no function example_inputs() in {path.name}",
                 shown,
-                "define it: it returns a tensor (or a tuple of tensors) of the shape that the device will
-                see",
+                "define it: it returns a tensor (or a tuple of tensors) of the shape that the device sees",
             )
         inputs = _call(example, "example_inputs()")
     checked = check_inputs(inputs)
@@ -143,6 +138,8 @@ def _load_python(path: Path, factory: str | None) -> ModelSource:
 def _load_program(path: Path) -> ModelSource:
     try:
         with quiet():
+            # registers the operators that quantized programs are saved with
+            importlib.import_module("torch.ao.quantization.fx._decomposed")
             program = torch.export.load(path)
     except Exception as error:
         raise ModelError(

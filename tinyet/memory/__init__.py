@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Memory planning: sharing of bytes, order of execution, offsets in one arena, and their independent
-proof."""
+"""Memory planning: shared bytes, order of execution, offsets in one arena, and their independent proof."""
 
 from __future__ import annotations
 

@@ -3,9 +3,8 @@
 
 Nothing here comes from the planner but its records. The arena is simulated byte by byte: each byte knows
 which byte of which tensor was last written there, and every read is compared with what it should find. That
-some nodes
-need no call is not believed either: their operator's reference is run on random values, and the result must
-be what the claimed bytes of its inputs hold.
+some nodes need no call is not believed either: their operator's reference is run on random values, and the
+result must be what the claimed bytes of its inputs hold.
 """
 
 from __future__ import annotations
@@ -42,8 +41,7 @@ class Access:
     """What one call does to the arena.
 
     scratch: (offset, bytes, align) of its scratch memory, or None.
-    overwrites: (read tensor, written tensor) pairs that may have the same address because the kernel allows
-        it.
+    overwrites: (read tensor, written tensor) pairs that the kernel allows to have the same address.
     """
 
     name: str
@@ -65,8 +63,7 @@ class Piece:
 
 @dataclass(frozen=True)
 class Alias:
-    """A tensor that nothing computes: its bytes are those of others. Sources that are aliases come before
-    it."""
+    """A tensor that nothing computes: its bytes are those of others."""
 
     tensor: str
     pieces: tuple[Piece, ...]

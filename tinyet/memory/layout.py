@@ -75,8 +75,7 @@ class Layout:
         second_start: int,
         may_share: Callable[[Member, Member], bool],
     ) -> bool:
-        """Put byte `second_start` of one tensor where byte `first_start` of the other is; False if that
-        cannot be.
+        """Put byte `second_start` of one tensor where byte `first_start` of the other is, or say False.
 
         `may_share(a, b)` is asked for each member a of the first block and b of the second that would come
         to lie over each other. Alignment of every member must hold within the block.

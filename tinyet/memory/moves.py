@@ -2,8 +2,8 @@
 """Which nodes only rename bytes: a reshape, a slice without gaps, a concatenation of whole runs.
 
 An operator's record says that it moves values; its attributes say where to. Rather than repeat each
-operator's rule here, its numpy reference is run on values that tell elements apart, and the result is looked
-up in the inputs.
+operator's rule here, its numpy reference is run on values that tell elements apart, and the result is
+looked up in the inputs.
 """
 
 from __future__ import annotations
@@ -20,8 +20,7 @@ from tinyet.opset import Op
 
 @dataclass(frozen=True)
 class Move:
-    """Bytes `start` to `start + bytes` of output `output` are those of input `input` from `input_start`
-    on."""
+    """`bytes` bytes of output `output` from `start` are those of input `input` from `input_start`."""
 
     output: int
     start: int
@@ -34,7 +33,7 @@ def moves(node: Node, op: Op) -> tuple[Move, ...] | None:
     """How the outputs are made of runs of the inputs' bytes, or None when a kernel has to compute them.
 
     Two forms are known: each output is one run of the single input, or the single output is all inputs back
-    back. Never one of them are a copy, which is there to have bytes of its own, and a node that reads a
+    to back. A copy, which is there to have bytes of its own, is of neither form; nor is a node that reads a
     constant, because constants are not in the arena.
     """
     if isinstance(node.attrs, Copy) or any(t is not None and t.is_constant for t in node.inputs):
@@ -56,8 +55,8 @@ _Trial = tuple[dict[int, bytes], list[bytes]]
 
 
 def _trials(node: Node, op: Op) -> list[_Trial]:
-    """Inputs and outputs of the reference, as bytes. Random values tell the elements apart; all-smallest and
-    all-largest ones expose a clamp, which moves only what lies within it."""
+    """Inputs and outputs of the reference, as bytes. Random values tell the elements apart; all-smallest
+    and all-largest ones expose a clamp, which moves only what lies within it."""
     dtype = node.outputs[0].dtype
     random = np.random.default_rng(0)
     fills: list[float | int | None] = [None, None, None]
@@ -76,8 +75,8 @@ def _values(tensor: Tensor, fill: float | int | None, random: np.random.Generato
         return np.full(tensor.shape, fill, tensor.dtype.numpy)
     bits = random.integers(0, 256, tensor.type.bytes, np.uint8)
     if tensor.dtype is DType.FLOAT32:
-        # Finite floats of both signs and all sizes: the exponent's lowest bit is cleared, so it is never all
-        # ones.
+        # Finite floats of both signs and all sizes: the exponent's lowest bit is cleared, so it is never
+        # all ones.
         bits[2::4] &= 0x7F
     return bits.view(tensor.dtype.numpy).reshape(tensor.shape)
 

@@ -74,8 +74,7 @@ def lower_bound(buffers: Sequence[Buffer]) -> int:
 
 
 def place(buffers: Sequence[Buffer], *, budget: int = DEFAULT_BUDGET) -> Placement:
-    """Give each buffer an offset so that no two that are alive at the same step overlap, and the peak is
-    small.
+    """Give each buffer an offset so that no two alive at the same step overlap, with a small peak.
 
     Args:
         buffers: any number, names distinct.
@@ -276,9 +275,8 @@ class _Search:
 
     Three things keep it small. A section (a maximal set of buffers alive together) whose floor plus what it
     still has to hold exceeds the capacity ends the branch. A buffer is not tried above a place where another
-    one, still
-    unplaced, would fit beneath it: moving that one down loses nothing. And a state (unplaced set, floors)
-    that failed is not entered again, at this capacity or a smaller one.
+    one, still unplaced, would fit beneath it: moving that one down loses nothing. And a state (unplaced set,
+    floors) that failed is not entered again, at this capacity or a smaller one.
     """
 
     def __init__(self, group: Sequence[Buffer]) -> None:

@@ -14,8 +14,8 @@ from tinyet.ir import Node, Tensor
 class Lifetime:
     """Calls between which a value must be kept, both included, as indices into `MemoryPlan.calls`.
 
-    -1 is the moment before the first call, when the caller writes the inputs; `len(calls)` the one after the
-    last, when the caller reads the outputs.
+    -1 is the moment before the first call, when the caller writes the inputs; `len(calls)` the one after
+    the last, when the caller reads the outputs.
     """
 
     first: int
@@ -24,8 +24,7 @@ class Lifetime:
 
 @dataclass(frozen=True)
 class Block:
-    """One contiguous piece of the arena, in bytes. Several tensors stand in it: views, windows, in-place
-    results."""
+    """One piece of the arena, in bytes: a tensor and its views, or windows, or in-place results."""
 
     name: str
     offset: int
@@ -35,8 +34,7 @@ class Block:
 
 @dataclass(frozen=True)
 class Storage:
-    """Where a tensor's bytes lie, in its type's shape and without gaps: so many bytes into
-    `blocks[block]`."""
+    """Where a tensor's bytes lie, row-major and without gaps: `offset` bytes into `blocks[block]`."""
 
     block: int
     offset: int
@@ -46,14 +44,12 @@ class Storage:
 class MemoryPlan:
     """The arena of one graph.
 
-    order:       every node, in an order that respects data; `elided` nodes stand where their value is
-        complete.
+    order:       every node, each after those it reads from; an elided one as soon as its value is complete.
     calls:       the nodes of `order` that a kernel has to compute.
     elided:      nodes without a kernel call: their outputs already lie where they should.
     overwrites:  for a call that works in place, (input index, output index): both have the same address.
     storage:     every tensor that is not a constant.
-    lifetimes:   per tensor, from the call that completes it to the last one that reads its bytes under any
-        name.
+    lifetimes:   per tensor, from the call that completes it to the last that reads its bytes, under any name.
     scratch:     offset in the arena of a call's scratch memory, for calls that have any.
     arena_bytes: size of the arena.
     lower_bound: largest number of bytes alive at once; with these blocks no arena is smaller.

@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """The order of execution that needs the least memory at its worst step.
 
-What is alive between two steps depends on the set of steps already executed, not on their order. So the best
-order is a path through the sets that are closed under "needs", from the empty set to the full one, whose
-largest
-cost is smallest: Dijkstra's algorithm with the maximum in place of the sum. Networks are long and narrow,
-which keeps the number of such sets small. Where it is not small, the search stops after a fixed number of
-sets and a beam search answers, and the given order remains if nothing better was found.
+What is alive between two steps depends on the set of steps already executed, not on their order. So the
+best order is a path through the sets that are closed under "needs", from the empty set to the full one,
+whose largest cost is smallest: Dijkstra's algorithm with the maximum in place of the sum. Networks are long
+and narrow, which keeps the number of such sets small. Where it is not small, the search stops after a fixed
+amount of work and a beam search answers, and the given order remains if nothing better was found.
 """
 
 from __future__ import annotations
@@ -26,8 +25,8 @@ class Step:
     """One call to order. Blocks of memory are numbers, indices into the sizes given to `schedule`.
 
     after:      indices of the steps whose results it needs.
-    reads, writes: blocks that it reads and writes. Several steps may write parts of one block (an alias
-        group).
+    reads:      blocks that it reads.
+    writes:     blocks that it writes; several steps may write parts of one block (an alias group).
     scratch:    bytes that it needs for itself while it runs.
     overwrites: pairs (read block, written block): permission to put the second where the first is, if the
                 first is not needed any more and both have the same size.
@@ -42,9 +41,13 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """`order` holds indices of steps. `peak` is the largest number of bytes alive at one moment,
-    `given_peak` that of the order in which the steps were given. `optimal` says that no order has a smaller
-    peak."""
+    """An order of execution.
+
+    order:      indices of steps.
+    peak:       largest number of bytes alive at one moment.
+    given_peak: the same for the order in which the steps were given.
+    optimal:    no order has a smaller peak.
+    """
 
     order: tuple[int, ...]
     peak: int
@@ -60,17 +63,16 @@ def schedule(
     outputs: frozenset[int] = frozenset(),
     budget: int = DEFAULT_BUDGET,
 ) -> Schedule:
-    """Order `steps` (given in an order that is possible) so that as little memory as can be is alive at once.
+    """Order `steps` (given in an order that is possible) so that little memory is alive at once.
 
     Args:
-        sizes: bytes of each block. A block is alive from the first step that writes it to the last that
-            touches it.
+        sizes: bytes of each block. A block is alive from its first writer to the last step that touches it.
         inputs: blocks that are alive from before the first step. All are alive together at that moment.
         outputs: blocks that stay alive after the last step.
-        budget: how often the exact search may look at a step.
+        budget: how often the exact search may look at a step; with 0 the given order stays.
 
-    The given order is returned when no better one is found; among better ones, the first in the order of step
-    numbers that has the smallest peak, as far as the budget reaches.
+    The given order is returned when no better one is found; among better ones, the first in the order of
+    step numbers that has the smallest peak, as far as the budget reaches.
 
     Raises:
         InternalError: a step needs one that does not come before it.
@@ -85,6 +87,8 @@ def schedule(
     given_peak = graph.peak(given)
     if given_peak <= graph.lower_bound():
         return Schedule(given, given_peak, given_peak, True)
+    if budget == 0:
+        return Schedule(given, given_peak, given_peak, False)
     path = _search(graph, given_peak, budget)
     if path is not None:
         peak = graph.peak(path) if path else given_peak
@@ -182,7 +186,7 @@ class _Graph:
         """Run every ready step that stays within `limit` and leaves no more alive than before.
 
         Running such a step at once costs nothing later: it frees at least as much and creates at most as
-        much at any later moment, so each later set with it is no larger than the same set without it.
+            much at any later moment, so each later set with it is no larger than the same set without it.
         """
         ran: list[int] = []
         moved = True
@@ -242,8 +246,8 @@ def _first_in_order(graph: _Graph, limit: int, budget: int) -> tuple[int, ...] |
     while len(order) < len(graph.steps):
         done, live = states[-1]
         if not choices[-1]:
-            # Settling does not change whether a set can be completed, so the settled set stands for all that
-            # reach it.
+            # Settling does not change whether a set can be completed, so the settled set stands for all
+            # that reach it.
             dead.add(graph.settle(done, live, limit)[0])
             if graph.runs > budget:
                 return None

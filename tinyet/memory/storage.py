@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The memory of a graph: who shares bytes with whom, in what order things run, and where everything lies."""
+"""The memory of a graph: which tensors share bytes, in what order nodes run, where everything lies."""
 
 from __future__ import annotations
 
@@ -30,8 +30,7 @@ def plan_memory(
     """Decide storage, order of execution and offsets for one arena.
 
     Args:
-        graph: a verified graph. Inputs are alive from before the first call to their last use, outputs to
-            the end.
+        graph: a verified graph. Inputs are alive from before the first call to their last use.
         op_of: the operator of a node.
         scratch: bytes of scratch memory of each node's call; a node that is missing needs none.
         align: every tensor's offset is a multiple of this (a power of two), and of its element's size.
@@ -39,8 +38,9 @@ def plan_memory(
         search_budget: steps of the search for offsets.
         order_budget: steps of the search for an order.
 
-    A view costs no call. A slice or a concatenation costs none either unless its copy makes the arena smaller
-    (a slice that outlives a large tensor is better copied out). The plan has been checked when this returns.
+    A view costs no call. A slice or a concatenation costs none either unless its copy makes the arena
+    smaller (a slice that outlives a large tensor is better copied out). The plan has been checked when this
+    returns.
 
     Raises:
         InternalError: a constant among the graph's outputs (it has no place in the arena: a copy must
@@ -54,6 +54,12 @@ def plan_memory(
     planner = _Planner(graph, op_of, scratch, align, scratch_align, order_budget)
     chosen = planner.best()
     placement = packing.place(chosen.buffers, budget=search_budget)
+    if placement.peak > chosen.bound and chosen.schedule.peak < chosen.schedule.given_peak:
+        # Fewer bytes alive do not always make a smaller arena: gaps may eat the gain.
+        given = planner.draft(chosen.copied, reorder=False)
+        other = packing.place(given.buffers, budget=search_budget)
+        if other.peak < placement.peak:
+            chosen, placement = given, other
     plan = planner.finish(chosen, placement)
     check_plan(graph, plan, op_of, scratch, align=align, scratch_align=scratch_align)
     return plan
@@ -72,6 +78,7 @@ class _Moments:
 class _Draft:
     """One complete set of decisions but the offsets."""
 
+    copied: frozenset[Node]  # moves that are computed although they need not be
     layout: Layout
     elided: frozenset[Node]
     calls: tuple[Node, ...]
@@ -118,8 +125,8 @@ class _Planner:
 
     @staticmethod
     def matters(draft: _Draft, node: Node) -> bool:
-        """Is the block of the node's output alive whenever memory is at its fullest? If not, that moment stays as full
-        whatever becomes of the block."""
+        """Is the block of the node's output alive whenever memory is at its fullest? If not, that moment
+        stays as full whatever becomes of the block."""
         block = draft.layout.roots().index(draft.layout.root(node.outputs[0]))
         own = draft.buffers[block]
         alive = [
@@ -132,11 +139,13 @@ class _Planner:
             if bytes_alive == max(alive)
         )
 
-    def draft(self, copied: frozenset[Node]) -> _Draft:
+    def draft(self, copied: frozenset[Node], *, reorder: bool = True) -> _Draft:
         layout, elided = self.share(copied)
-        calls, schedule = self.arrange(layout, elided)
+        calls, schedule = self.arrange(layout, elided, self.order_budget if reorder else 0)
         layout, overwrites, buffers = self.overwrite(layout, calls)
-        return _Draft(layout, elided, calls, overwrites, schedule, buffers, packing.lower_bound(buffers))
+        return _Draft(
+            copied, layout, elided, calls, overwrites, schedule, buffers, packing.lower_bound(buffers)
+        )
 
     def share(self, copied: frozenset[Node]) -> tuple[Layout, frozenset[Node]]:
         """Views and windows: what needs no call because its bytes can lie where they are wanted."""
@@ -160,8 +169,10 @@ class _Planner:
 
     # ------------------------------------------------------------ order
 
-    def arrange(self, layout: Layout, elided: frozenset[Node]) -> tuple[tuple[Node, ...], ordering.Schedule]:
-        """Order the calls."""
+    def arrange(
+        self, layout: Layout, elided: frozenset[Node], budget: int
+    ) -> tuple[tuple[Node, ...], ordering.Schedule]:
+        """Order the calls; with a budget of 0, as the graph has them."""
         roots = layout.roots()
         number = {root: i for i, root in enumerate(roots)}
         sizes = [packing.align_up(layout.size(root), self.align) for root in roots]
@@ -193,14 +204,16 @@ class _Planner:
             sizes,
             inputs=frozenset(number[layout.root(t)] for t in self.graph.inputs),
             outputs=frozenset(number[layout.root(t)] for t in self.graph.outputs),
-            budget=self.order_budget,
+            budget=budget,
         )
         return tuple(calls[i] for i in result.order), result
 
     def candidates(self, layout: Layout, node: Node) -> list[tuple[Tensor, Tensor]]:
-        """Pairs (input, output) such that the kernel may write the second over the first while reading both.
+        """Pairs (input, output) such that the kernel may write the second over the first while reading
+        both.
 
-        Another input in the same bytes is all right only if it may be overwritten too and lies exactly there.
+        Another input in the same bytes is all right only if it may be overwritten too and lies exactly
+        there.
         """
         found = []
         allowed = [t for i in self.ops[node].inplace if (t := node.optional_input(i)) is not None]
@@ -226,8 +239,7 @@ class _Planner:
     def overwrite(
         self, layout: Layout, calls: Sequence[Node]
     ) -> tuple[Layout, dict[Node, tuple[int, int]], list[packing.Buffer]]:
-        """Let outputs take the place of inputs that die, wherever that does not raise the memory alive at
-        once.
+        """Let outputs take the place of inputs that die, where that does not raise the memory in use.
 
         Returns the new layout, (input index, output index) per node that works in place, and the buffers.
         """

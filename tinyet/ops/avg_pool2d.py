@@ -84,9 +84,10 @@ def reference(node: Node, inputs: Sequence[Array | None]) -> tuple[Array, ...]:
     divisor = counts if attrs.fixed_divisor is None else np.full_like(counts, attrs.fixed_divisor)
     if node.input(0).dtype is DType.FLOAT32:
         sums = np.zeros(node.output.shape, np.float32)
-        for view in taps(pad_image(x, attrs, 0), attrs, attrs.kernel_h, attrs.kernel_w, out_h, out_w):
-            sums += view.astype(np.float32)
-        return (sums / divisor.astype(np.float32),)
+        with np.errstate(over="ignore", invalid="ignore"):
+            for view in taps(pad_image(x, attrs, 0), attrs, attrs.kernel_h, attrs.kernel_w, out_h, out_w):
+                sums += view.astype(np.float32)
+            return (sums / divisor.astype(np.float32),)
     padded = pad_image(x.astype(np.int64), attrs, 0)
     total = np.zeros(node.output.shape, np.int64) + (divisor - counts) * node.input(0).type.zero_point
     for view in taps(padded, attrs, attrs.kernel_h, attrs.kernel_w, out_h, out_w):

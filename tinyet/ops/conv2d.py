@@ -121,12 +121,11 @@ def reference(node: Node, inputs: Sequence[Array | None]) -> tuple[Array, ...]:
             if bias is not None:
                 acc += bias[outs].astype(np.float32)
             inside = taps(in_image, attrs, kernel_h, kernel_w, out_h, out_w)
-            for t, view in enumerate(views):
-                for k in range(group_c):
-                    product = view[..., ins][..., k : k + 1].astype(np.float32) * w[:, t, k].astype(
-                        np.float32
-                    )
-                    acc = np.where(inside[t], acc + product, acc)
+            with np.errstate(over="ignore", invalid="ignore"):
+                for t, view in enumerate(views):
+                    for k in range(group_c):
+                        value = view[..., ins][..., k : k + 1].astype(np.float32)
+                        acc = np.where(inside[t], acc + value * w[:, t, k].astype(np.float32), acc)
         parts.append(acc)
     total = np.concatenate(parts, axis=-1)
     if not integer:

@@ -66,8 +66,9 @@ def reference(node: Node, inputs: Sequence[Array | None]) -> tuple[Array, ...]:
         if bias is not None:
             sums += bias.astype(np.float32)
         values, w = rows.astype(np.float32), weights.astype(np.float32)
-        for k in range(depth):
-            sums += values[:, k : k + 1] * w[:, k]
+        with np.errstate(over="ignore", invalid="ignore"):
+            for k in range(depth):
+                sums += values[:, k : k + 1] * w[:, k]
         return (clamp_float(sums, clamp).reshape(node.output.shape),)
     # float64 holds every integer below 2**53, so the matrix product is exact and fast.
     product = (rows.astype(np.float64) - node.input(0).type.zero_point) @ weights.T.astype(np.float64)

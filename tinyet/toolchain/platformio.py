@@ -20,6 +20,7 @@ import shutil
 import socket
 import sys
 import tempfile
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -216,11 +217,18 @@ def _registry_answers() -> bool:
     if any(os.environ.get(name) for name in ("HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy")):
         # Only PlatformIO knows how to go through it.
         return True
-    try:
-        socket.create_connection(_REGISTRY, timeout=_REGISTRY_TIMEOUT).close()
-    except OSError:
-        return False
-    return True
+    answered = threading.Event()
+
+    def probe() -> None:
+        with contextlib.suppress(OSError):
+            socket.create_connection(_REGISTRY, timeout=_REGISTRY_TIMEOUT).close()
+            answered.set()
+
+    # In a thread of its own, because looking up the name may take longer than the timeout of the connection.
+    thread = threading.Thread(target=probe, daemon=True)
+    thread.start()
+    thread.join(_REGISTRY_TIMEOUT)
+    return answered.is_set()
 
 
 @contextlib.contextmanager

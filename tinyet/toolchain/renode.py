@@ -63,7 +63,7 @@ def ticks_per_instruction(board: Board) -> float:
 
 def start(board: Board, elf: Path) -> SocketLink:
     """Start Renode with the firmware and return the link to its UART. Raises EmulatorError, ToolchainError."""
-    machine = _machine(board)
+    _machine(board)
     renode = find_renode()
     if renode is None or not renode.exists():
         raise ToolchainError(
@@ -81,9 +81,7 @@ def start(board: Board, elf: Path) -> SocketLink:
         *("-e", f"$elf=@{_escape(elf.resolve())}"),
         *("-e", f"$repl=@{_escape(scripts / f'{board.name}.repl')}"),
         *("-e", f"$port={port}"),
-        *("-e", f"$uart={machine.uart}"),
         *("-e", f"include @{_escape(scripts / f'{board.name}.resc')}"),
-        *("-e", f"echo '{_MARKER}'"),
     ]
     child = Child(words, pipes=False, directory=directory, hold_stdin=True)
     try:

@@ -143,7 +143,7 @@ def _update(
 
 
 def _replace(directory: Path, new: Mapping[str, bytes], removed: list[str]) -> None:
-    """Put files in place of the present ones, and these back if anything goes wrong, an interrupt included."""
+    """Put files in place of the present ones, and these back if anything goes wrong, even an interrupt."""
     temporary = Path(tempfile.mkdtemp(prefix=".tinyet-", dir=directory))
     fresh, old = temporary / "new", temporary / "old"
     touched: list[str] = []

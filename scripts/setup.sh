@@ -1,0 +1,39 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Sets up a machine for `make demo` and `make test`: Debian packages for what is missing, and a virtual environment.
+# usage: scripts/setup.sh VENV_DIR
+set -euo pipefail
+
+venv=$1
+python=${PYTHON:-python3}
+
+packages=()
+have() { command -v "$1" >/dev/null 2>&1; }
+have gcc || packages+=(gcc libc6-dev)
+have g++ || packages+=(g++)
+have arm-none-eabi-gcc || packages+=(gcc-arm-none-eabi)
+have arm-none-eabi-gcc && [ -f "$(arm-none-eabi-gcc -print-file-name=libc_nano.a)" ] || packages+=(libnewlib-arm-none-eabi)
+have qemu-system-arm || packages+=(qemu-system-arm)
+have cmake || packages+=(cmake)
+have git || packages+=(git)
+"$python" -c 'import ensurepip, venv' 2>/dev/null || packages+=(python3-venv)
+
+if [ ${#packages[@]} -gt 0 ]; then
+  as_root=()
+  [ "$(id -u)" = 0 ] || as_root=(sudo)
+  if ! have apt-get; then
+    echo "please install with your system's package manager: ${packages[*]}" >&2
+    exit 1
+  fi
+  echo "installing ${packages[*]}"
+  "${as_root[@]}" apt-get update -qq
+  DEBIAN_FRONTEND=noninteractive "${as_root[@]}" apt-get install -y -qq --no-install-recommends "${packages[@]}"
+fi
+
+"$python" -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "tinyet needs Python 3.11 or newer")'
+[ -x "$venv/bin/python" ] || "$python" -m venv "$venv"
+pip=("$venv/bin/python" -m pip install --quiet --disable-pip-version-check)
+# The CPU build of torch, where its index can be reached; PyPI's own brings gigabytes of CUDA on Linux.
+"$venv/bin/python" -c 'import torch' 2>/dev/null ||
+  "${pip[@]}" --retries 0 --extra-index-url https://download.pytorch.org/whl/cpu torch==2.13.0
+"${pip[@]}" -e '.[test]'

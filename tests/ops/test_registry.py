@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every operator has all that an operator needs; a new one that lacks something fails here, by name."""
+
+from __future__ import annotations
+
+import importlib
+import re
+from dataclasses import fields, is_dataclass
+from pathlib import Path
+
+import pytest
+
+from tinyet import assets, ops
+from tinyet.opset import Op
+
+TESTS = Path(__file__).parent
+# Conversions exist in one direction only.
+ONE_FORM = {"quantize": {"f32_s8"}, "dequantize": {"s8_f32"}, "requantize": {"s8"}}
+
+
+@pytest.mark.parametrize("op", ops.OPS, ids=lambda op: op.name)
+def test_complete(op: Op) -> None:
+    assert is_dataclass(op.attrs)
+    assert re.fullmatch(r"[a-z][a-z0-9_]*", op.name)
+    assert op.summary
+    assert op.kernels, "no portable kernel"
+    for kernel in op.kernels:
+        assert kernel.symbol.startswith("tinyet_")
+        assert kernel.delegate == "portable"
+        for header in kernel.headers:
+            assert (assets.path("firmware") / "include" / header).is_file(), header
+        for source in kernel.sources:
+            assert (assets.path("firmware") / "src" / source).is_file(), source
+    forms = {kernel.dtypes.split("_")[0] for kernel in op.kernels}
+    if op.name in ONE_FORM:
+        assert {k.dtypes for k in op.kernels} >= ONE_FORM[op.name]
+    elif op.name != "embedding":
+        assert {"s8", "f32"} <= forms, "an int8 and a float32 form"
+
+
+@pytest.mark.parametrize("op", ops.OPS, ids=lambda op: op.name)
+def test_tested(op: Op) -> None:
+    module = importlib.import_module(f"tests.ops.test_{op.name}")
+    assert hasattr(module, f"{op.name}_nodes"), "a strategy that draws whole nodes"
+    assert hasattr(module, "test_host"), "the portable C against the reference"
+
+
+def test_names_are_unique() -> None:
+    names = [op.name for op in ops.OPS]
+    assert len(set(names)) == len(names)
+    assert names == sorted(names), "the list is kept in order"
+
+
+def test_attributes_are_plain() -> None:
+    """Programs store attributes as JSON: numbers, strings, booleans, None and tuples of them."""
+    for op in ops.OPS:
+        for item in fields(op.attrs):
+            kind = str(item.type)
+            assert "ndarray" not in kind, f"{op.name}.{item.name}"
+            assert "Any" not in kind, f"{op.name}.{item.name}"
+
+
+def test_firmware_sources_are_used() -> None:
+    """A kernel source that no kernel names would be dead code."""
+    used = {source for op in ops.OPS for kernel in op.kernels for source in kernel.sources}
+    assert {p.name for p in (assets.path("firmware") / "src").glob("*.c")} == used

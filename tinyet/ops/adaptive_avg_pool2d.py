@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Average pooling to a given size, NHWC, with PyTorch's windows: from floor(i * in / out) to ceil((i + 1) * in / out).
+
+int8 rounds as AvgPool2d: the average of the raw values, halves away from zero.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from tinyet.boards import Target
+from tinyet.errors import UnsupportedShape
+from tinyet.ir import Array, Attrs, DType, Node, Shape
+from tinyet.numerics import Int64
+from tinyet.ops.averaging import average, division_table
+from tinyet.ops.window import expect_rank
+from tinyet.opset import Call, Constant, Kernel, Op, Pointer, Struct, library_call
+
+
+@dataclass(frozen=True)
+class AdaptiveAvgPool2d(Attrs):
+    """input: x (N, H, W, C). Output: (N, out_h, out_w, C); windows overlap where the sizes do not divide."""
+
+    name: ClassVar[str] = "adaptive_avg_pool2d"
+    out_h: int = 1
+    out_w: int = 1
+
+
+def attrs_of(node: Node) -> AdaptiveAvgPool2d:
+    assert isinstance(node.attrs, AdaptiveAvgPool2d)
+    return node.attrs
+
+
+def infer(node: Node) -> tuple[Shape, ...]:
+    attrs = attrs_of(node)
+    batch, _, _, channels = expect_rank(node, 0, 4)
+    if min(attrs.out_h, attrs.out_w) < 1:
+        raise UnsupportedShape(f"{node.op}: to {attrs.out_h}x{attrs.out_w} pixels", node.where)
+    return ((batch, attrs.out_h, attrs.out_w, channels),)
+
+
+def spans(size: int, out: int) -> Int64:
+    """(start, count) of each window along one dimension: int64 (out, 2)."""
+    index = np.arange(out, dtype=np.int64)
+    start = index * size // out
+    return np.stack([start, -(-(index + 1) * size // out) - start], axis=1)
+
+
+def node_spans(node: Node) -> tuple[Int64, Int64]:
+    """Rows and columns of the windows."""
+    _, height, width, _ = node.input(0).shape
+    return spans(height, attrs_of(node).out_h), spans(width, attrs_of(node).out_w)
+
+
+def macs(node: Node) -> int:
+    rows, columns = node_spans(node)
+    batch, _, _, channels = node.output.shape
+    return batch * channels * int(rows[:, 1].sum()) * int(columns[:, 1].sum())
+
+
+def reference(node: Node, inputs: Sequence[Array | None]) -> tuple[Array, ...]:
+    x = inputs[0]
+    assert x is not None
+    rows, columns = node_spans(node)
+    counts = (rows[:, 1:] * columns[:, 1])[:, :, None]
+    integer = node.input(0).dtype is not DType.FLOAT32
+    # float32 sums one after the other, as the C kernel does; integers below 2**24 are exact in either type.
+    values = x.astype(np.int64) if integer else x.astype(np.float32)
+    total = np.zeros(node.output.shape, values.dtype)
+    with np.errstate(over="ignore", invalid="ignore"):
+        for out_y, (top, height) in enumerate(rows):
+            for out_x, (left, width) in enumerate(columns):
+                for y in range(top, top + height):
+                    for column in range(left, left + width):
+                        total[:, out_y, out_x] += values[:, y, column]
+        if not integer:
+            return (total.astype(np.float32) / counts.astype(np.float32),)
+    return (average(total.astype(np.int64), counts).astype(np.int8),)
+
+
+# ---------------------------------------------------------------- portable kernels
+
+
+def common(node: Node) -> tuple[dict[str, int | Pointer], tuple[Constant, ...]]:
+    """The fields that both kernels begin with, and the two tables of windows."""
+    rows, columns = node_spans(node)
+    batch, in_h, in_w, channels = node.input(0).shape
+    _, out_h, out_w, _ = node.output.shape
+    fields: dict[str, int | Pointer] = {
+        "batch": batch,
+        "in_h": in_h,
+        "in_w": in_w,
+        "channels": channels,
+        "out_h": out_h,
+        "out_w": out_w,
+        "rows": Pointer("rows"),
+        "columns": Pointer("columns"),
+    }
+    tables = (
+        Constant("rows", rows.astype(np.int32), "first row, rows"),
+        Constant("columns", columns.astype(np.int32), "first column, columns"),
+    )
+    return fields, tables
+
+
+def lower_s8(node: Node, _target: Target) -> Call:
+    fields, tables = common(node)
+    rows, columns = node_spans(node)
+    counts = sorted({int(count) for count in (rows[:, 1:] * columns[:, 1]).ravel()})
+    first, divisions = division_table(counts, None, node.input(0).type.zero_point)
+    struct = Struct("tinyet_adaptive_avg_pool2d_shape", fields)
+    params = Struct(
+        "tinyet_adaptive_avg_pool2d_s8_params",
+        {"shape": struct, "divisions": Pointer(divisions.name), "first_count": first},
+    )
+    return library_call("tinyet_adaptive_avg_pool2d_s8", node, [0], params, (*tables, divisions))
+
+
+def lower_f32(node: Node, _target: Target) -> Call:
+    fields, tables = common(node)
+    params = Struct("tinyet_adaptive_avg_pool2d_shape", fields)
+    return library_call("tinyet_adaptive_avg_pool2d_f32", node, [0], params, tables)
+
+
+HEADERS = ("tinyet_adaptive_avg_pool2d.h",)
+
+OP = Op(
+    attrs=AdaptiveAvgPool2d,
+    summary="average pooling to a given size, windows as even as they can be",
+    infer=infer,
+    reference=reference,
+    same_scale=True,
+    kernels=(
+        Kernel(
+            "tinyet_adaptive_avg_pool2d_s8",
+            "s8",
+            lower_s8,
+            (*HEADERS, "tinyet_average.h"),
+            ("tinyet_adaptive_avg_pool2d_s8.c",),
+        ),
+        Kernel(
+            "tinyet_adaptive_avg_pool2d_f32", "f32", lower_f32, HEADERS, ("tinyet_adaptive_avg_pool2d_f32.c",)
+        ),
+    ),
+)

@@ -1,0 +1,250 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Resizing of an image, NHWC, to the nearest or by bilinear interpolation.
+
+Positions and weights are tables made ahead of time. int8 bilinear is LiteRT's RESIZE_BILINEAR: 10-bit weights, halves
+away from zero. float bilinear is PyTorch's, with positions in float32.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+import numpy as np
+
+from tinyet.boards import Target
+from tinyet.errors import UnsupportedShape
+from tinyet.ir import Array, Attrs, DType, Node, Shape
+from tinyet.numerics import Int64, round_half_away, round_shift
+from tinyet.ops.window import expect_rank
+from tinyet.opset import Call, Constant, Kernel, Op, Pointer, Struct, library_call
+
+
+@dataclass(frozen=True)
+class Resize(Attrs):
+    """input: x (N, H, W, C). Output: (N, out_h, out_w, C).
+
+    align_corners: the first and last samples of input and output coincide. half_pixel: samples lie at pixel centres.
+    ratio_h, ratio_w: step in the input for a step in the output, in pixels.
+    """
+
+    name: ClassVar[str] = "resize"
+    out_h: int
+    out_w: int
+    mode: Literal["nearest", "bilinear"]
+    align_corners: bool
+    half_pixel: bool
+    ratio_h: float
+    ratio_w: float
+
+
+@dataclass(frozen=True, eq=False)
+class Samples:
+    """Where output samples lie along one dimension: lower + weight / one, with upper the sample after lower.
+
+    lower, upper: int64 (out,). weight of `upper`: (out,), int64 in 1/1024 (integer form) or float32.
+    """
+
+    lower: Int64
+    upper: Int64
+    weight: Array
+
+
+def attrs_of(node: Node) -> Resize:
+    assert isinstance(node.attrs, Resize)
+    return node.attrs
+
+
+def infer(node: Node) -> tuple[Shape, ...]:
+    attrs = attrs_of(node)
+    batch, _, _, channels = expect_rank(node, 0, 4)
+    if min(attrs.out_h, attrs.out_w) < 1:
+        raise UnsupportedShape(f"resize: to {attrs.out_h}x{attrs.out_w} pixels", node.where)
+    if not (0 <= attrs.ratio_h < math.inf and 0 <= attrs.ratio_w < math.inf):
+        raise UnsupportedShape(f"resize: ratios {attrs.ratio_h} and {attrs.ratio_w}", node.where)
+    if attrs.mode not in ("nearest", "bilinear") or (attrs.align_corners and attrs.half_pixel):
+        raise UnsupportedShape(f"resize: mode {attrs.mode} with aligned corners and half pixels", node.where)
+    return ((batch, attrs.out_h, attrs.out_w, channels),)
+
+
+def nearest_index(size: int, out: int, ratio: float, align_corners: bool, half_pixel: bool) -> Int64:
+    """Source index of each output index, as LiteRT and PyTorch: float32 arithmetic in this order."""
+    position = (np.arange(out).astype(np.float32) + np.float32(0.5 * half_pixel)) * np.float32(ratio)
+    index = round_half_away(position) if align_corners else np.floor(position)
+    return np.clip(index.astype(np.int64), 0, size - 1)
+
+
+def fixed_samples(size: int, out: int, ratio: float, half_pixel: bool) -> Samples:
+    """LiteRT's positions in 1/1024 pixel; before the first and after the last sample the weight is of no effect."""
+    step = math.floor(1024 * ratio + 0.5)
+    position = np.arange(out, dtype=np.int64) * step
+    if half_pixel:
+        position = position + step // 2 - 512
+    lower = np.clip(position >> 10, 0, size - 1)
+    upper = np.clip(-(-position >> 10), 0, size - 1)
+    return Samples(lower, upper, np.where(upper > lower, position - 1024 * lower, 0))
+
+
+def float_samples(size: int, out: int, ratio: float, half_pixel: bool) -> Samples:
+    """PyTorch's positions, in float32."""
+    position = np.arange(out).astype(np.float32)
+    if half_pixel:
+        centred = (position + np.float32(0.5)) * np.float32(ratio) - np.float32(0.5)
+        position = np.maximum(centred, np.float32(0))
+    else:
+        position = position * np.float32(ratio)
+    lower = np.minimum(np.floor(position).astype(np.int64), size - 1)
+    upper = np.minimum(lower + 1, size - 1)
+    weight = np.clip(position - lower.astype(np.float32), np.float32(0), np.float32(1))
+    return Samples(lower, upper, weight)
+
+
+def samples(node: Node) -> tuple[Samples, Samples]:
+    """(rows, columns)."""
+    a, make = attrs_of(node), fixed_samples
+    if node.input(0).dtype is DType.FLOAT32:
+        make = float_samples
+    _, height, width, _ = node.input(0).shape
+    rows = make(height, a.out_h, a.ratio_h, a.half_pixel)
+    return rows, make(width, a.out_w, a.ratio_w, a.half_pixel)
+
+
+def nearest(node: Node) -> tuple[Int64, Int64]:
+    """Source rows and columns."""
+    a = attrs_of(node)
+    _, height, width, _ = node.input(0).shape
+    rows = nearest_index(height, a.out_h, a.ratio_h, a.align_corners, a.half_pixel)
+    return rows, nearest_index(width, a.out_w, a.ratio_w, a.align_corners, a.half_pixel)
+
+
+def reference(node: Node, inputs: Sequence[Array | None]) -> tuple[Array, ...]:
+    x = inputs[0]
+    assert x is not None
+    if attrs_of(node).mode == "nearest":
+        source_rows, source_columns = nearest(node)
+        return (np.ascontiguousarray(x[:, source_rows][:, :, source_columns]),)
+    rows, columns = samples(node)
+    if node.input(0).dtype is DType.FLOAT32:
+        value = x.astype(np.float32)
+        right = columns.weight.astype(np.float32)[:, None]
+        down = rows.weight.astype(np.float32)[:, None, None]
+        one = np.float32(1)
+        with np.errstate(over="ignore", invalid="ignore"):
+            lines = value[:, :, columns.lower] * (one - right) + value[:, :, columns.upper] * right
+            return (lines[:, rows.lower] * (one - down) + lines[:, rows.upper] * down,)
+    integer = x.astype(np.int64)
+    right_, down_ = columns.weight.astype(np.int64)[:, None], rows.weight.astype(np.int64)[:, None, None]
+    wide = integer[:, :, columns.lower] * (1024 - right_) + integer[:, :, columns.upper] * right_
+    total = wide[:, rows.lower] * (1024 - down_) + wide[:, rows.upper] * down_
+    return (round_shift(total, 20).astype(np.int8),)
+
+
+# ---------------------------------------------------------------- portable kernels
+
+
+def size_fields(node: Node) -> dict[str, int]:
+    batch, in_h, in_w, channels = node.input(0).shape
+    _, out_h, out_w, _ = node.output.shape
+    return {
+        "batch": batch,
+        "in_h": in_h,
+        "in_w": in_w,
+        "channels": channels,
+        "out_h": out_h,
+        "out_w": out_w,
+    }
+
+
+def refuse_nearest(node: Node, _target: Target) -> str | None:
+    return None if attrs_of(node).mode == "nearest" else "only the nearest sample"
+
+
+def refuse_bilinear(node: Node, _target: Target) -> str | None:
+    return None if attrs_of(node).mode == "bilinear" else "only bilinear interpolation"
+
+
+def lower_nearest(node: Node, _target: Target) -> Call:
+    """Columns as byte offsets in a row, rows as byte offsets in an image."""
+    rows, columns = nearest(node)
+    sizes = size_fields(node)
+    pixel = sizes["channels"] * node.input(0).dtype.bytes
+    params = Struct(
+        "tinyet_resize_nearest_params",
+        {
+            "batch": sizes["batch"],
+            "image_bytes": sizes["in_h"] * sizes["in_w"] * pixel,
+            "out_h": sizes["out_h"],
+            "out_w": sizes["out_w"],
+            "pixel_bytes": pixel,
+            "rows": Pointer("rows"),
+            "columns": Pointer("columns"),
+        },
+    )
+    constants = (
+        Constant("rows", (rows * sizes["in_w"] * pixel).astype(np.int32), "byte offset of each source row"),
+        Constant("columns", (columns * pixel).astype(np.int32), "byte offset of each source column"),
+    )
+    return library_call("tinyet_resize_nearest", node, [0], params, constants)
+
+
+def lower_bilinear(node: Node, symbol: str, dtype: type[np.generic]) -> Call:
+    """Tables of pairs (lower, upper) as element offsets, and of the weights of `upper`."""
+    rows, columns = samples(node)
+    sizes = size_fields(node)
+    constants = []
+    for name, found, step in (
+        ("row", rows, sizes["in_w"] * sizes["channels"]),
+        ("column", columns, sizes["channels"]),
+    ):
+        pairs = np.stack([found.lower, found.upper], axis=1) * step
+        constants.append(Constant(f"{name}s", pairs.astype(np.int32), "offsets of the two samples"))
+        constants.append(Constant(f"{name}_weights", found.weight.astype(dtype), "of the second sample"))
+    pointers = {c.name: Pointer(c.name) for c in constants}
+    return library_call(symbol, node, [0], Struct(f"{symbol}_params", {**sizes, **pointers}), constants)
+
+
+def lower_s8(node: Node, _target: Target) -> Call:
+    return lower_bilinear(node, "tinyet_resize_bilinear_s8", np.int16)
+
+
+def lower_f32(node: Node, _target: Target) -> Call:
+    return lower_bilinear(node, "tinyet_resize_bilinear_f32", np.float32)
+
+
+HEADERS = ("tinyet_resize.h",)
+
+
+def nearest_kernel(dtypes: str) -> Kernel:
+    sources = ("tinyet_resize_nearest.c",)
+    return Kernel("tinyet_resize_nearest", dtypes, lower_nearest, HEADERS, sources, refuse_nearest)
+
+
+OP = Op(
+    attrs=Resize,
+    summary="resizing of an image: nearest, bilinear; aligned corners, half pixels",
+    infer=infer,
+    reference=reference,
+    same_scale=True,
+    kernels=(
+        nearest_kernel("s8"),
+        nearest_kernel("f32"),
+        Kernel(
+            "tinyet_resize_bilinear_s8",
+            "s8",
+            lower_s8,
+            HEADERS,
+            ("tinyet_resize_bilinear_s8.c",),
+            refuse_bilinear,
+        ),
+        Kernel(
+            "tinyet_resize_bilinear_f32",
+            "f32",
+            lower_f32,
+            HEADERS,
+            ("tinyet_resize_bilinear_f32.c",),
+            refuse_bilinear,
+        ),
+    ),
+)

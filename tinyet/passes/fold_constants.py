@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What depends on constants alone is computed now, by the operators' own references."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tinyet.ir import Graph, Node, Tensor, substitute
+from tinyet.ops import evaluate
+from tinyet.ops.dequantize import Dequantize
+
+MAX_GROWTH = 4
+"""A result may be this many times larger than what it is computed from: int8 to float32 is 4."""
+SMALL_BYTES = 256
+"""A result of at most this size is always worth its flash."""
+
+
+@dataclass(frozen=True)
+class FoldConstants:
+    """dequantize: fold Dequantize, too. Not before integer operators have been formed, which want the integers."""
+
+    dequantize: bool
+
+    def __call__(self, graph: Graph) -> Graph:
+        known: dict[Tensor, Tensor] = {}
+        nodes: list[Node] = []
+        for old in graph.nodes:
+            node = old.replace(inputs=[t if t is None else known.get(t, t) for t in old.inputs])
+            if self._folds(node):
+                results = evaluate(node, [None if t is None else t.array for t in node.inputs])
+                for tensor, data in zip(node.outputs, results, strict=True):
+                    known[tensor] = Tensor(tensor.name, tensor.type, np.ascontiguousarray(data).reshape(tensor.shape))
+            else:
+                nodes.append(old)
+        return substitute(graph.replace(nodes=nodes), known)
+
+    def _folds(self, node: Node) -> bool:
+        inputs = [t for t in node.inputs if t is not None]
+        if not inputs or not all(t.is_constant for t in inputs):
+            return False
+        if isinstance(node.attrs, Dequantize) and not self.dequantize:
+            return False
+        size = sum(t.type.bytes for t in node.outputs)
+        return size <= SMALL_BYTES or size <= MAX_GROWTH * sum(t.type.bytes for t in inputs)
+
+
+before_lowering = FoldConstants(dequantize=False)
+after_lowering = FoldConstants(dequantize=True)

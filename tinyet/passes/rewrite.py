@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the passes share: replacing nodes, looking upstream, names that are free, origins that survive."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from tinyet.ir import Attrs, Graph, Node, Origin, QuantParams, Tensor, TensorType
+from tinyet.ops.amax import Amax
+from tinyet.ops.amin import Amin
+from tinyet.ops.copy import Copy
+from tinyet.ops.expand import Expand
+from tinyet.ops.max_pool2d import MaxPool2d
+from tinyet.ops.permute import Permute
+from tinyet.ops.reshape import Reshape
+from tinyet.ops.slice import Slice
+
+MONOTONE: tuple[type[Attrs], ...] = (Amax, Amin, Copy, Expand, MaxPool2d, Permute, Reshape, Slice)
+"""Operators of one input that only move or select values by order: a monotone function (a clamp, a change of
+scale) may be applied before them as well as after, with the same result."""
+
+
+class Names:
+    """Names that no tensor of the graph has."""
+
+    def __init__(self, graph: Graph) -> None:
+        tensors = (t for node in graph.nodes for t in (*node.inputs, *node.outputs) if t is not None)
+        self._taken = {t.name for t in (*graph.inputs, *graph.outputs, *tensors)}
+
+    def fresh(self, wanted: str) -> str:
+        name, count = wanted, 1
+        while name in self._taken:
+            count += 1
+            name = f"{wanted}_{count}"
+        self._taken.add(name)
+        return name
+
+
+def replace_nodes(graph: Graph, replacements: Mapping[Node, Sequence[Node]]) -> Graph:
+    """Each key gives way to its nodes (none: it is removed)."""
+    return graph.replace(nodes=[new for node in graph.nodes for new in replacements.get(node, (node,))])
+
+
+def all_origins(nodes: Iterable[Node]) -> tuple[Origin, ...]:
+    """The origins of all, in order, each once."""
+    return tuple(dict.fromkeys(origin for node in nodes for origin in node.origins))
+
+
+def only_consumer(graph: Graph, tensor: Tensor) -> Node | None:
+    """The one node that reads the tensor; None when there are several or it leaves the graph."""
+    consumers = graph.consumers(tensor)
+    return consumers[0] if len(consumers) == 1 and tensor not in graph.outputs else None
+
+
+def chain_above(graph: Graph, node: Node) -> tuple[Node, ...] | None:
+    """The node that computes the first input of `node`, and the MONOTONE operators between them, in order.
+
+    None unless each of them is read by the next one only.
+    """
+    chain: list[Node] = []
+    tensor = node.input(0)
+    while True:
+        producer = graph.producer(tensor)
+        if producer is None or only_consumer(graph, tensor) is None or len(producer.outputs) != 1:
+            return None
+        chain.append(producer)
+        if not isinstance(producer.attrs, MONOTONE):
+            return tuple(reversed(chain))
+        tensor = producer.input(0)
+
+
+def with_quant(tensor: Tensor, quant: QuantParams | None) -> Tensor:
+    """The tensor under the same name, quantized otherwise."""
+    return Tensor(tensor.name, TensorType(tensor.shape, tensor.dtype, quant))
