@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Boards: what a firmware must know of the machine it runs on, read from one TOML file a board.
 
-The boards that come with tinyet are in the `boards` directory; a user's own board is a file of the same form, named
-by its path. `docs` of the form: the table in `_read_board` and any of the files.
+The boards that come with tinyet are in the `boards` directory; a user's own board is a file of the same
+form, named by its path. Any of the files shows the form; `_read_board` and what it calls are its definition.
 """
 
 from __future__ import annotations
@@ -64,7 +64,8 @@ class Memory:
 
 @dataclass(frozen=True)
 class Target:
-    """What code generation looks at: the core, and the optional features among dsp, fpu, fpu64, mve it has."""
+    """What code generation looks at: the core, and the optional features among dsp, fpu, fpu64, mve it
+    has."""
 
     cpu: str
     features: frozenset[str]
@@ -72,7 +73,8 @@ class Target:
 
 @dataclass(frozen=True)
 class Uart:
-    """The UART of the harness. Pins are numbers as the driver takes them; None where the board has fixed ones."""
+    """The UART of the harness. Pins are numbers as the driver takes them; None where the board has fixed
+    ones."""
 
     driver: str
     base: int
@@ -120,8 +122,9 @@ class PlatformIo:
 class Board:
     """A board. `clock_hz` is what the core runs at with tinyet's startup code, on the real thing.
 
-    `flash` holds code and constants, `ram` everything else; `vectors` is the memory the core boots from where that
-    is not the flash; `extra_memories` are further RAMs that sections named `.tinyet.<memory>` go to.
+    `flash` holds code and constants, `ram` everything else; `vectors` is the memory the core boots from
+    where that is not the flash; `extra_memories` are further RAMs that sections named `.tinyet.<memory>`
+    go to.
     """
 
     name: str
@@ -209,8 +212,8 @@ def all_boards() -> tuple[Board, ...]:
 def load_board(name_or_path: str | Path) -> Board:
     """Return a board by its name, or read a user's own from a .toml file; the file's stem is its name.
 
-    Raises BoardError: an unknown name (with the nearest ones), a file that cannot be read, or everything that is
-    wrong with it.
+    Raises BoardError: an unknown name (with the nearest ones), a file that cannot be read, or everything
+    that is wrong with it.
     """
     text = str(name_or_path)
     if isinstance(name_or_path, Path) or text.endswith(".toml") or "/" in text or "\\" in text:
@@ -241,7 +244,7 @@ class _Table:
     def complain(self, key: str, text: str) -> None:
         self.problems.append(f"{self._path}{key} {text}")
 
-    def keys(self) -> tuple[str, ...]:
+    def remaining(self) -> tuple[str, ...]:
         return tuple(self._values)
 
     def string(self, key: str, default: str | None = None) -> str:
@@ -329,14 +332,16 @@ def _read_board(path: Path) -> Board:
     )
     root.done()
     if board.stack_bytes % 8:
-        problems.append("stack_bytes must be a multiple of 8, as the procedure call standard wants of the stack")
+        problems.append(
+            "stack_bytes must be a multiple of 8, as the procedure call standard wants of the stack"
+        )
     if board.stack_bytes >= board.ram.bytes > 0:
         problems.append(f"stack_bytes leaves nothing of the {board.ram.bytes} bytes of memory.ram")
     if not re.fullmatch(r"[a-z][a-z0-9_]*", board.name):
         problems.append(f"the file's name {path.name!r} must be lower-case letters, digits and _, then .toml")
     if problems:
         raise BoardError(
-            what=f"the board file has {len(problems)} mistake{'s' * (len(problems) > 1)}\n{bullet_list(problems)}",
+            what=f"mistakes in the board file: {len(problems)}\n{bullet_list(problems)}",
             where=str(path),
             hint=f"take one that comes with tinyet as a model, such as {_directory() / 'mps2_an386.toml'}",
         )
@@ -363,17 +368,23 @@ def _read_target(root: _Table) -> Target:
 def _read_memories(root: _Table) -> dict[str, Memory]:
     table = root.table("memory")
     memories: dict[str, Memory] = {}
-    for name in ("flash", "ram", *(key for key in table.keys() if key not in ("flash", "ram"))):
+    for name in ("flash", "ram", *(key for key in table.remaining() if key not in ("flash", "ram"))):
         entry = table.table(name)
         access = "rx" if name in ("flash", "vectors") else "rwx"
-        memory = Memory(name, entry.integer("origin", 0, 0xFFFFFFFF), entry.integer("bytes", 1, 1 << 32), access)
+        memory = Memory(
+            name, entry.integer("origin", 0, 0xFFFFFFFF), entry.integer("bytes", 1, 1 << 32), access
+        )
         entry.done()
         if not re.fullmatch(r"[a-z][a-z0-9_]*", name):
             table.complain(name, "must be lower-case letters, digits and _")
         if memory.end > 1 << 32:
             table.complain(name, "ends behind the 32-bit address space")
         for other in memories.values():
-            if memory.origin < other.end and other.origin < memory.end and "vectors" not in (name, other.name):
+            if (
+                memory.origin < other.end
+                and other.origin < memory.end
+                and "vectors" not in (name, other.name)
+            ):
                 table.complain(name, f"overlaps memory.{other.name}")
         memories[name] = memory
     return memories

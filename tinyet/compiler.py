@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tinyet import passes
@@ -123,15 +123,17 @@ def float_layers(graph: Graph) -> list[Node]:
     ]
 
 
-def require_integer(program: Program, asked: Sequence[str] = ()) -> None:
+def require_integer(program: Program, asked: Sequence[str] = (), asked_keys: Container[str] = ()) -> None:
     """Raise ModelError, listing them, when layers compute in float that nobody asked to (`--strict`).
 
-    asked: module paths that the quantizer was told to leave in float, with all below them.
+    asked: module paths that the quantizer was told to leave in float, with all below them. asked_keys: likewise single
+    values, by the keys of their origins.
     """
 
     def wanted(node: Node) -> bool:
         modules = [o.module for o in node.origins]
-        return any(m == a or m.startswith(a + ".") for m in modules for a in asked)
+        named = any(m == a or m.startswith(a + ".") for m in modules for a in asked)
+        return named or any(o.key in asked_keys for o in node.origins)
 
     floats = [node for node in float_layers(program.graph) if not wanted(node)]
     if floats:

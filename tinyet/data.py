@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import io
 import zipfile
+import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +14,8 @@ import numpy as np
 
 from tinyet.errors import DataError
 from tinyet.ir import Array
+
+LABELS = "labels"
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,9 +36,11 @@ def read_data(path: str | Path, names: Sequence[str] | None = None) -> Data:
     try:
         with np.load(place, allow_pickle=False) as archive:
             arrays = {key: archive[key] for key in archive.files}
-    except (OSError, ValueError, zipfile.BadZipFile, EOFError, AttributeError) as error:
+    # TypeError: a .npy file is an array, which is no archive. The rest is what damaged archives raise.
+    except (OSError, ValueError, TypeError, EOFError, KeyError, NotImplementedError, RuntimeError, zlib.error,
+            zipfile.BadZipFile) as error:  # fmt: skip
         raise DataError(f"cannot read the data: {error}", place, "save it with numpy.savez(path, inputs=…, labels=…)") from error
-    labels = arrays.pop("labels", None)
+    labels = arrays.pop(LABELS, None)
     if not arrays:
         raise DataError("the file holds no input array", place, "numpy.savez(path, inputs=…, labels=…)")
     if names is not None and all(name in arrays for name in names):
@@ -50,9 +56,21 @@ def read_data(path: str | Path, names: Sequence[str] | None = None) -> Data:
     return Data(tuple(arrays.values()), labels)
 
 
-def write_data(path: Path, data: Data, names: Sequence[str]) -> None:
-    """Write the arrays under the inputs' names; the same data always gives the same bytes."""
-    fields = dict(zip(names, data.arrays, strict=True))
+def encode_data(data: Data, names: Sequence[str]) -> bytes:
+    """The bytes of a .npz file with the arrays under the inputs' names; the same data always gives the same bytes.
+
+    Nothing is compressed, because the result would depend on the zlib at hand. An input called `labels` is renamed:
+    that name is taken.
+    """
+    keys = [f"{name}_input" if name == LABELS else name for name in names]
+    fields = dict(zip(keys, data.arrays, strict=True))
     if data.labels is not None:
-        fields["labels"] = data.labels
-    np.savez_compressed(path, allow_pickle=False, **fields)
+        fields[LABELS] = data.labels
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED) as archive:
+        for key, array in fields.items():
+            entry = zipfile.ZipInfo(f"{key}.npy")  # dated 1980, not now
+            entry.create_system = 3  # the same on every system
+            with archive.open(entry, "w", force_zip64=True) as file:
+                np.lib.format.write_array(file, np.ascontiguousarray(array), allow_pickle=False)
+    return buffer.getvalue()

@@ -63,7 +63,7 @@ def check_fit(
     """
     problems, hints = [], []
     arena, stack = deployment.plan.arena_bytes, board.stack_bytes
-    limit, whose = (board.ram.bytes, board.name) if max_ram is None else (min(max_ram, board.ram.bytes), "the limit")
+    limit, whose = _tighter(max_ram, board.ram.bytes, board)
     if arena + stack > limit:
         step, tensors = peak_tensors(deployment)
         where = deployment.steps[step] if 0 <= step < len(deployment.steps) else None
@@ -74,7 +74,7 @@ def check_fit(
         )
         hints.append("RAM: smaller images, fewer channels or earlier strides; or a board with more RAM")
     constants = deployment.constant_bytes
-    flash, whose = (board.flash.bytes, board.name) if max_flash is None else (min(max_flash, board.flash.bytes), "the limit")
+    flash, whose = _tighter(max_flash, board.flash.bytes, board)
     if constants > flash:
         problems.append(
             f"flash: weights alone take {constants} bytes, {whose} has {flash}; the largest:\n"
@@ -85,15 +85,28 @@ def check_fit(
         raise FitError("\n".join(problems), hint="\n".join(hints))
 
 
-def check_sizes(
-    ram: int, flash: int, contributors: Sequence[Contributor], *, max_ram: int | None, max_flash: int | None
-) -> None:
-    """Raise FitError when the built application exceeds a limit. ram includes the stack."""
+def _tighter(limit: int | None, available: int, board: Board) -> tuple[int, str]:
+    """The smaller of a limit and what the board has, and whose it is."""
+    return (available, board.name) if limit is None or available < limit else (limit, "the limit")
+
+
+@dataclass(frozen=True)
+class Use:
+    """What a built application takes of one memory (RAM with its stack), and its symbols, largest first."""
+
+    kind: str
+    bytes: int
+    symbols: Sequence[Contributor]
+
+
+def check_sizes(*uses: tuple[Use, int | None]) -> None:
+    """Raise FitError when a built application takes more of a memory than the limit beside it."""
     problems = []
-    if max_ram is not None and ram > max_ram:
-        problems.append(f"RAM: the application takes {ram} bytes with its stack, the limit is {max_ram}")
-    if max_flash is not None and flash > max_flash:
-        problems.append(f"flash: the application takes {flash} bytes, the limit is {max_flash}")
+    for use, limit in uses:
+        if limit is not None and use.bytes > limit:
+            largest = bullet_list([str(c) for c in use.symbols[:LARGEST]])
+            problems.append(
+                f"{use.kind}: the application takes {use.bytes} bytes, the limit is {limit}; its largest symbols:\n{largest}"
+            )
     if problems:
-        largest = bullet_list([str(c) for c in contributors[:LARGEST]])
-        raise FitError("\n".join(problems) + f"\nthe largest symbols:\n{largest}")
+        raise FitError("\n".join(problems), hint="generate again with a higher limit, or make the largest layers smaller")

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import re
 import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -13,17 +14,18 @@ from pathlib import Path
 import numpy as np
 
 from tinyet import __version__
-from tinyet.boards import Board, load_board
+from tinyet.boards import Board, board_names, load_board
+from tinyet.data import Data, encode_data, read_data
 from tinyet.delegates import Delegate
 from tinyet.deployment import Deployment, deploy
 from tinyet.emit.literals import identifier
 from tinyet.emit.model import model_files
 from tinyet.emit.project import Kind, ModelFacts, TensorFacts, project_files
-from tinyet.errors import ProjectError, UsageError
-from tinyet.fit import Contributor, check_fit, check_sizes
+from tinyet.errors import FitError, ProjectError, ToolchainError, UsageError, bullet_list
+from tinyet.fit import LARGEST, Contributor, Use, check_fit, check_sizes, largest_constants
 from tinyet.ir import Array, Tensor
 from tinyet.program import Program, load, prepare_inputs
-from tinyet.toolchain import platformio
+from tinyet.toolchain import cmake, platformio
 from tinyet.toolchain.device import open_device
 from tinyet.toolchain.host import build_host
 from tinyet.toolchain.size import Size, measure
@@ -39,6 +41,7 @@ from tinyet.validate import (
 )
 
 HARNESS = "harness"
+EVALUATION = "evaluation.npz"
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,7 +52,13 @@ class Project:
 
     @cached_property
     def manifest(self) -> dict[str, object]:
-        return read_manifest(self.path)
+        manifest = read_manifest(self.path)
+        missing = [key for key in ("model", "board", "hash", "kind") if not isinstance(manifest.get(key), str)]
+        if missing:
+            raise ProjectError(
+                f"the manifest does not say {', '.join(missing)}", str(self.path / MANIFEST), "generate the project again"
+            )
+        return manifest
 
     @property
     def name(self) -> str:
@@ -75,41 +84,77 @@ class Project:
     def deployment(self) -> Deployment:
         return deploy(self.program.graph, self.board.target)
 
-    def build(self, *, on_output: Callable[[str], None] | None = None) -> Size:
-        """Build application and harness with PlatformIO; returns the application's size.
+    @property
+    def limits(self) -> dict[str, int | None]:
+        """The limits in bytes that were given to `generate`, by name: max_ram, max_flash."""
+        values = self.manifest.get("limits")
+        limits = values if isinstance(values, dict) else {}
+        return {key: limits.get(key) if isinstance(limits.get(key), int) else None for key in ("max_ram", "max_flash")}
 
-        Raises ToolchainError when a tool is missing or fails, FitError when a limit given to `generate` is exceeded.
+    @cached_property
+    def evaluation(self) -> Data | None:
+        """The samples that were stored with the project, or None."""
+        path = self.path / EVALUATION
+        return read_data(path, [t.name for t in self.program.inputs]) if path.is_file() else None
+
+    def build(self, *, on_output: Callable[[str], None] | None = None) -> Size:
+        """Build application and harness with the project's build system; returns the application's size.
+
+        Raises ToolchainError when a tool is missing or fails, FitError when the linker finds that the board's memory does
+        not suffice, or a limit given to `generate` is exceeded.
         """
-        elf = platformio.build(self.path, self.board.name, on_output=on_output)
-        platformio.build(self.path, HARNESS, on_output=on_output)
-        size = measure(elf)
-        limits = self.manifest.get("limits") or {}
-        assert isinstance(limits, dict)
-        symbols = sorted(size.symbols, key=lambda s: -s.bytes)
-        contributors = [Contributor(s.bytes, s.name) for s in symbols]
+        try:
+            if self.manifest["kind"] == "cmake":
+                cmake.build(self.path, self.board.name, on_output=on_output)
+            else:
+                for env in (self.board.name, HARNESS):
+                    platformio.build(self.path, env, on_output=on_output)
+        except ToolchainError as error:
+            self._explain_overflow(error)
+            raise
+        size = measure(self.elf(self.board.name))
+        count = len(size.symbols)
+        ram, flash = (
+            [Contributor(s.bytes, s.name) for s in size.largest(where, count)] for where in ("ram", "flash")
+        )
         check_sizes(
-            size.ram + size.stack,
-            size.flash,
-            contributors,
-            max_ram=limits.get("max_ram"),
-            max_flash=limits.get("max_flash"),
+            (Use("RAM", size.ram + size.stack, ram), self.limits["max_ram"]),
+            (Use("flash", size.flash, flash), self.limits["max_flash"]),
         )
         return size
+
+    def _explain_overflow(self, error: ToolchainError) -> None:
+        """Raise FitError when it was the linker's complaint that a memory of the board is too small."""
+        found = re.findall(r"region .(\w+).? overflowed by (\d+) bytes", error.what)
+        if found:
+            lines = [f"{region.lower()}: {count} bytes too many for {self.board.name}" for region, count in found]
+            largest = bullet_list([str(c) for c in largest_constants(self.deployment)[:LARGEST]])
+            raise FitError(
+                "\n".join(lines) + f"\nthe arena takes {self.deployment.plan.arena_bytes} bytes of RAM; "
+                f"the largest weights in flash:\n{largest}",
+                str(self.path),
+                "a smaller model, or a board with more memory",
+            ) from error
 
     def elf(self, env: str) -> Path:
         """The built firmware of an environment (`harness`, or the board's name for the application).
 
         Raises ProjectError when it has not been built.
         """
-        path = self.path / ".pio" / "build" / env / "firmware.elf"
+        path = self._elf_path(env)
         if not path.is_file():
             raise ProjectError(f"the project has not been built: no {env} firmware", str(self.path), f"tinyet build {self.path}")
         return path
 
+    def _elf_path(self, env: str) -> Path:
+        if self.manifest["kind"] == "cmake":
+            return cmake.elf_path(self.path, f"{self.name}_{'harness' if env == HARNESS else 'app'}")
+        return self.path / ".pio" / "build" / env / "firmware.elf"
+
     @property
     def sizes(self) -> Sizes:
         """Of the application, if it has been built."""
-        path = self.path / ".pio" / "build" / self.board.name / "firmware.elf"
+        path = self._elf_path(self.board.name)
         if not path.is_file():
             return Sizes()
         size = measure(path)
@@ -120,20 +165,18 @@ class Project:
         *inputs: Array,
         labels: Array | None = None,
         on: str = "qemu",
+        limit: int | None = None,
         sqnr_samples: int = DEFAULT_SQNR_SAMPLES,
         timeout: float = 60.0,
         progress: Progress | None = None,
     ) -> ValidationResult:
         """Run data on the device and compare with the host reference.
 
-        inputs: one array per model input, samples along the first dimension; none takes the embedded sample. labels: class
-        indices, for accuracy. on: "host", "qemu", "renode" or "serial:PORT". timeout: seconds that one run may take.
+        inputs: one array per model input, samples along the first dimension; none takes the evaluation data stored with the
+        project, or else a fixed pattern. labels: class indices, for accuracy. on: "host", "qemu", "renode" or "serial:PORT".
+        limit: the most samples to run. timeout: seconds that one run may take.
         """
-        tensors = self.program.inputs
-        if inputs:
-            samples = make_samples(tensors, [np.asarray(x) for x in inputs], None if labels is None else np.asarray(labels))
-        else:
-            samples = Samples((tuple(sample_inputs(self.program)),))
+        samples = self._samples(inputs, labels).first(limit)
         with tempfile.TemporaryDirectory(prefix="tinyet-") as scratch:
             elf = self._host_executable(Path(scratch)) if on == "host" else self.elf(HARNESS)
             with open_device(self.board, elf, on, timeout=timeout) as device:
@@ -148,6 +191,14 @@ class Project:
                     sqnr_samples=sqnr_samples,
                     progress=progress,
                 )
+
+    def _samples(self, inputs: Sequence[Array], labels: Array | None) -> Samples:
+        tensors = self.program.inputs
+        if inputs:
+            return make_samples(tensors, [np.asarray(x) for x in inputs], None if labels is None else np.asarray(labels))
+        if self.evaluation is not None:
+            return make_samples(tensors, self.evaluation.arrays, self.evaluation.labels)
+        return Samples((tuple(sample_inputs(self.program)),))
 
     def _host_executable(self, where: Path) -> Path:
         sources = [*sorted((self.path / "lib" / self.name / "src").glob("*.c")), self.path / "harness" / "model_desc.c"]
@@ -164,7 +215,7 @@ def open_project(path: str | Path) -> Project:
 
 def generate(
     program: Program,
-    board: str | Board,
+    board: str | Path | Board,
     out: str | Path,
     *,
     project: Kind = "platformio",
@@ -173,21 +224,27 @@ def generate(
     max_ram: int | None = None,
     max_flash: int | None = None,
     sample: Sequence[Array] | None = None,
+    evaluation: Data | None = None,
 ) -> Project:
     """Write a project for a board.
 
+    board: a name, the path of a board file (which is copied into the project), or a Board that comes with tinyet.
     out: a directory that is new, empty, or an earlier project (whose src/main.c is kept when it was changed).
     max_ram, max_flash: limits in bytes, the board's own by default. sample: one array per input for the application's
-    demonstration; by default a fixed pattern.
+    demonstration; by default the first of `evaluation`, or a fixed pattern. evaluation: samples that the project keeps, for
+    `validate`.
     Raises FitError when the model does not fit, UnsupportedOp when an operator has no kernel for the board, ProjectError when
     the directory cannot be used. Nothing is written unless everything is.
     """
-    target = load_board(board) if isinstance(board, str) else board
+    target = board if isinstance(board, Board) else load_board(board)
     model = name or program.name
     if model != identifier(model):
         raise UsageError(f"the name {model!r} is not a C identifier", hint=f"for example {identifier(model)!r}")
     deployment = deploy(program.graph, target.target, delegates)
     check_fit(deployment, target, max_ram=max_ram, max_flash=max_flash)
+    if evaluation is not None:
+        samples = make_samples(program.inputs, evaluation.arrays, evaluation.labels)
+        sample = samples.inputs[0] if sample is None else sample
     arrays = sample_inputs(program) if sample is None else prepare_inputs(program.inputs, [np.asarray(x) for x in sample])
     facts = ModelFacts(
         name=model,
@@ -206,6 +263,10 @@ def generate(
     texts = project_files(project, target, facts, model_files(deployment, model, banner))
     files: dict[str, str | bytes] = {**texts, f"{model}.tet": program.data}
     files[MANIFEST] = _with_limits(texts[MANIFEST], max_ram, max_flash)
+    if evaluation is not None:
+        files[EVALUATION] = encode_data(evaluation, [t.name for t in program.inputs])
+    if not isinstance(board, Board) and str(board) not in board_names():
+        files[f"{target.name}.toml"] = Path(board).read_bytes()
     write_project(Path(out), files)
     return Project(Path(out))
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from tinyet.deployment import Deployment
 from tinyet.errors import DataError, MismatchError
@@ -75,7 +76,7 @@ class ValidationResult:
     outputs: a list of arrays a sample, as the device gave them. instructions: mean per inference, in `count_unit`
     ("instructions" in an emulator, "cycles" on hardware, never mixed). ram_bytes: static data, the arena included, without
     the stack; flash_bytes: code and constants; both of the application, None when it was not built. stack_bytes: the
-    highest use seen.
+    highest use seen, None where it cannot be measured.
     """
 
     on: str
@@ -142,6 +143,10 @@ class Samples:
     def __len__(self) -> int:
         return len(self.inputs)
 
+    def first(self, count: int | None) -> Samples:
+        """The first `count` of them; all for None."""
+        return Samples(self.inputs[:count], None if self.labels is None else self.labels[:count])
+
 
 def make_samples(tensors: Sequence[Tensor], arrays: Sequence[Array], labels: Array | None = None) -> Samples:
     """Samples from one stacked array per input, the first dimension running over samples.
@@ -161,10 +166,18 @@ def make_samples(tensors: Sequence[Tensor], arrays: Sequence[Array], labels: Arr
         problems.append(f"the arrays hold different numbers of samples: {sorted(counts)}")
     if counts == {0}:
         problems.append("the data holds no sample")
+    if labels is not None and not _are_classes(labels):
+        problems.append(f"labels must be one class index a sample, are {labels.dtype} of shape {labels.shape}")
     if problems:
         raise DataError("; ".join(problems), hint="one array per input, one row per sample")
     inputs = tuple(tuple(a[i] for a in arrays) for i in range(len(arrays[0])))
     return Samples(inputs, None if labels is None else tuple(int(v) for v in np.asarray(labels).ravel()))
+
+
+def _are_classes(labels: Array) -> bool:
+    """Whether there is one whole number a sample."""
+    one_each = labels.ndim >= 1 and labels.size == len(labels)
+    return one_each and labels.dtype.kind in "iub"
 
 
 @dataclass(frozen=True)
@@ -249,7 +262,7 @@ def validate(
         arena_bytes=deployment.plan.arena_bytes,
         ram_bytes=sizes.ram,
         flash_bytes=sizes.flash,
-        stack_bytes=tally.stack,
+        stack_bytes=tally.stack or None,
         layers=layers,
         outputs=outputs,
     )
@@ -299,7 +312,7 @@ def _from_bytes(data: bytes, tensor: Tensor) -> Array:
     return np.frombuffer(data, tensor.dtype.numpy).reshape(tensor.shape)
 
 
-def _same(a: Array, b: Array) -> Array:
+def _same(a: Array, b: Array) -> npt.NDArray[np.bool_]:
     """Elementwise equality in which NaN equals NaN."""
     return np.asarray((a == b) | ((a != a) & (b != b)))
 

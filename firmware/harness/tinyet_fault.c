@@ -35,21 +35,20 @@ __attribute__((used, noreturn)) void tinyet_fault_report(const uint32_t *frame, 
 __attribute__((used, aligned(8))) uint8_t tinyet_fault_stack[512];
 
 __attribute__((naked)) void HardFault_Handler(void) {
-  __asm volatile(
-      ".syntax unified\n\t"
-      "mov r1, lr\n\t"
-      "mrs r0, msp\n\t"
-      "movs r2, #4\n\t" /* EXC_RETURN.SPSEL: the registers are on the process stack */
-      "tst r1, r2\n\t"
-      "beq 1f\n\t"
-      "mrs r0, psp\n\t"
-      "1: ldr r2, 2f\n\t"
-      "mov sp, r2\n\t"
-      "ldr r2, 3f\n\t"
-      "bx r2\n\t"
-      ".balign 4\n\t"
-      "2: .word tinyet_fault_stack + 512\n\t"
-      "3: .word tinyet_fault_report");
+  __asm volatile(".syntax unified\n\t"
+                 "mov r1, lr\n\t"
+                 "mrs r0, msp\n\t"
+                 "movs r2, #4\n\t" /* EXC_RETURN.SPSEL: the registers are on the process stack */
+                 "tst r1, r2\n\t"
+                 "beq 1f\n\t"
+                 "mrs r0, psp\n\t"
+                 "1: ldr r2, 2f\n\t"
+                 "mov sp, r2\n\t"
+                 "ldr r2, 3f\n\t"
+                 "bx r2\n\t"
+                 ".balign 4\n\t"
+                 "2: .word tinyet_fault_stack + 512\n\t"
+                 "3: .word tinyet_fault_report");
 }
 
 void tinyet_fault_report(const uint32_t *frame, uint32_t exc_return) {

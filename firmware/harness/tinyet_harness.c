@@ -267,9 +267,7 @@ int tinyet_trace_end(uint32_t layer) {
   return layer == stop_layer;
 }
 
-static tinyet_status run_nothing(void) {
-  return TINYET_OK;
-}
+static tinyet_status run_nothing(void) { return TINYET_OK; }
 
 static tinyet_status run_empty_layers(void) {
   TINYET_LAYER_BEGIN(0u);
@@ -482,9 +480,7 @@ void tinyet_harness_serve(void) {
   }
 }
 
-uint32_t tinyet_harness_layer(void) {
-  return current_layer;
-}
+uint32_t tinyet_harness_layer(void) { return current_layer; }
 
 void tinyet_harness_send_fault(const uint32_t *words, uint32_t num_words) {
   begin_reply(FAULT, 4u * num_words);

@@ -16,23 +16,23 @@ extern "C" {
 
 /* Where an input or an output lies in the arena, in bytes. */
 typedef struct {
-    uint32_t offset;
-    uint32_t bytes;
+  uint32_t offset;
+  uint32_t bytes;
 } tinyet_io;
 
 /* What the harness knows of the model. The generated model_desc.c defines the one instance. */
 typedef struct {
-    const char *name;
-    const char *hash; /* 64 hexadecimal digits: the hash of the program the code was generated from */
-    uint32_t abi;     /* TINYET_ABI_VERSION of that code */
-    uint8_t *arena;
-    uint32_t arena_bytes;
-    uint32_t num_layers; /* calls between TINYET_LAYER_BEGIN and TINYET_LAYER_END */
-    uint32_t num_inputs;
-    const tinyet_io *inputs;
-    uint32_t num_outputs;
-    const tinyet_io *outputs;
-    tinyet_status (*run)(void);
+  const char *name;
+  const char *hash; /* 64 hexadecimal digits: the hash of the program the code was generated from */
+  uint32_t abi;     /* TINYET_ABI_VERSION of that code */
+  uint8_t *arena;
+  uint32_t arena_bytes;
+  uint32_t num_layers; /* calls between TINYET_LAYER_BEGIN and TINYET_LAYER_END */
+  uint32_t num_inputs;
+  const tinyet_io *inputs;
+  uint32_t num_outputs;
+  const tinyet_io *outputs;
+  tinyet_status (*run)(void);
 } tinyet_model;
 
 extern const tinyet_model tinyet_harness_model;

@@ -32,27 +32,27 @@ void tinyet_platform_counter_restart(void);
 __attribute__((noreturn)) void tinyet_platform_abort(void);
 
 enum {
-    /* One tick is one cycle of the core's clock. An emulator that does not model cycles lets the same counter
+  /* One tick is one cycle of the core's clock. An emulator that does not model cycles lets the same counter
      * advance by a fixed number of ticks an instruction; which of both it is, only the other end can know. */
-    TINYET_COUNTER_CORE_CLOCK = 1,
-    /* One tick is a nanosecond of wall-clock time. */
-    TINYET_COUNTER_NANOSECONDS = 2,
+  TINYET_COUNTER_CORE_CLOCK = 1,
+  /* One tick is a nanosecond of wall-clock time. */
+  TINYET_COUNTER_NANOSECONDS = 2,
 };
 
 /* Facts of a board that are fixed when the firmware is linked. */
 typedef struct {
-    /* The stack grows down from stack_top and must not pass stack_limit. Both NULL: not known. */
-    uint8_t *stack_limit;
-    uint8_t *stack_top;
-    /* RAM that no variable lies in: [free_begin, free_end). The heap, if any, grows up from free_begin. */
-    uint8_t *free_begin;
-    uint8_t *free_end;
-    uint32_t counter_kind;
-    uint32_t counter_hz; /* ticks per second as configured on real hardware */
-    /* An interrupt extends a short hardware counter each time when 2^counter_irq_bits ticks have passed, and runs
+  /* The stack grows down from stack_top and must not pass stack_limit. Both NULL: not known. */
+  uint8_t *stack_limit;
+  uint8_t *stack_top;
+  /* RAM that no variable lies in: [free_begin, free_end). The heap, if any, grows up from free_begin. */
+  uint8_t *free_begin;
+  uint8_t *free_end;
+  uint32_t counter_kind;
+  uint32_t counter_hz; /* ticks per second as configured on real hardware */
+  /* An interrupt extends a short hardware counter each time when 2^counter_irq_bits ticks have passed, and runs
      * counter_irq_instructions instructions. 0 bits: there is no such interrupt. */
-    uint32_t counter_irq_bits;
-    uint32_t counter_irq_instructions;
+  uint32_t counter_irq_bits;
+  uint32_t counter_irq_instructions;
 } tinyet_platform_facts;
 
 extern const tinyet_platform_facts tinyet_platform;

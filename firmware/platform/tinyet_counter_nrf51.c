@@ -26,20 +26,20 @@ const tinyet_platform_facts tinyet_platform = {
 };
 
 void tinyet_platform_counter_restart(void) {
-    TIMER0_STOP = 1u;
-    TIMER0_MODE = 0u;    /* timer, not counter */
-    TIMER0_BITMODE = 3u; /* 32 bits */
-    TIMER0_PRESCALER = 0u;
-    TIMER0_CLEAR = 1u;
-    low = 0u;
-    high = 0u;
-    TIMER0_START = 1u;
+  TIMER0_STOP = 1u;
+  TIMER0_MODE = 0u;    /* timer, not counter */
+  TIMER0_BITMODE = 3u; /* 32 bits */
+  TIMER0_PRESCALER = 0u;
+  TIMER0_CLEAR = 1u;
+  low = 0u;
+  high = 0u;
+  TIMER0_START = 1u;
 }
 
 uint64_t tinyet_platform_counter(void) {
-    TIMER0_CAPTURE_0 = 1u;
-    const uint32_t now = TIMER0_CC_0;
-    high += (now < low) ? 1u : 0u;
-    low = now;
-    return ((uint64_t)high << 32) + now;
+  TIMER0_CAPTURE_0 = 1u;
+  const uint32_t now = TIMER0_CC_0;
+  high += (now < low) ? 1u : 0u;
+  low = now;
+  return ((uint64_t)high << 32) + now;
 }

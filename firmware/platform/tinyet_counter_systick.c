@@ -28,35 +28,34 @@ const tinyet_platform_facts tinyet_platform = {
 
 /* In assembly so that its cost is known and can be taken off again: the 5 instructions of the facts above. */
 __attribute__((naked)) void SysTick_Handler(void) {
-    __asm volatile(
-        ".syntax unified\n\t"
-        "ldr r0, 1f\n\t"
-        "ldr r1, [r0]\n\t"
-        "adds r1, r1, #1\n\t"
-        "str r1, [r0]\n\t"
-        "bx lr\n\t"
-        ".balign 4\n\t"
-        "1: .word tinyet_systick_wraps");
+  __asm volatile(".syntax unified\n\t"
+                 "ldr r0, 1f\n\t"
+                 "ldr r1, [r0]\n\t"
+                 "adds r1, r1, #1\n\t"
+                 "str r1, [r0]\n\t"
+                 "bx lr\n\t"
+                 ".balign 4\n\t"
+                 "1: .word tinyet_systick_wraps");
 }
 
 void tinyet_platform_counter_restart(void) {
-    SYST_CSR = 0u;
-    SYST_RVR = SYST_PERIOD_MASK;
-    SYST_CVR = 0u; /* any write clears it; the first tick then loads the period */
-    SCB_ICSR = ICSR_SYSTICK_CLEAR;
-    tinyet_systick_wraps = 0u;
-    SYST_CSR = SYST_ENABLE_INTERRUPT_CORE_CLOCK;
+  SYST_CSR = 0u;
+  SYST_RVR = SYST_PERIOD_MASK;
+  SYST_CVR = 0u; /* any write clears it; the first tick then loads the period */
+  SCB_ICSR = ICSR_SYSTICK_CLEAR;
+  tinyet_systick_wraps = 0u;
+  SYST_CSR = SYST_ENABLE_INTERRUPT_CORE_CLOCK;
 }
 
 /* The interrupt comes as the counter goes from 1 to 0, so a value of 0 belongs to the wrap that it announces: after w
  * wraps, 2^24 * w - value ticks have passed modulo 2^24. An interrupt between the readings, or one that is about to
  * be taken, makes them disagree: read again. */
 uint64_t tinyet_platform_counter(void) {
-    uint32_t wraps;
-    uint32_t value;
-    do {
-        wraps = tinyet_systick_wraps;
-        value = SYST_CVR;
-    } while ((SCB_ICSR & ICSR_SYSTICK_PENDING) != 0u || wraps != tinyet_systick_wraps);
-    return ((uint64_t)wraps << 24) + ((0u - value) & SYST_PERIOD_MASK);
+  uint32_t wraps;
+  uint32_t value;
+  do {
+    wraps = tinyet_systick_wraps;
+    value = SYST_CVR;
+  } while ((SCB_ICSR & ICSR_SYSTICK_PENDING) != 0u || wraps != tinyet_systick_wraps);
+  return ((uint64_t)wraps << 24) + ((0u - value) & SYST_PERIOD_MASK);
 }

@@ -50,28 +50,26 @@ __attribute__((section(".vectors"), used)) static const vector vectors[16] = {
 /* Runs before the FPU is on and before .data and .bss are there. */
 __attribute__((used, noreturn)) void Reset_Handler(void) {
 #if defined(__ARM_ARCH_8M_MAIN__) || defined(__ARM_ARCH_8_1M_MAIN__)
-    /* From here on a push below the stack is a fault and not an overwrite. */
-    __asm volatile("msr msplim, %0" : : "r"(__stack_limit));
+  /* From here on a push below the stack is a fault and not an overwrite. */
+  __asm volatile("msr msplim, %0" : : "r"(__stack_limit));
 #endif
 #if defined(__ARM_FP) || defined(__ARM_FEATURE_MVE)
-    *(volatile uint32_t *)0xE000ED88u |= 0xFu << 20; /* CPACR: full access to CP10 and CP11 */
-    __asm volatile("dsb\n\tisb" ::: "memory");
+  *(volatile uint32_t *)0xE000ED88u |= 0xFu << 20; /* CPACR: full access to CP10 and CP11 */
+  __asm volatile("dsb\n\tisb" ::: "memory");
 #endif
 #if defined(__ARM_ARCH_8_1M_MAIN__)
-    *(volatile uint32_t *)0xE000ED14u |= 1u << 19; /* CCR.LOB: low-overhead loops may use the loop cache */
-    __asm volatile("dsb\n\tisb" ::: "memory");
+  *(volatile uint32_t *)0xE000ED14u |= 1u << 19; /* CCR.LOB: low-overhead loops may use the loop cache */
+  __asm volatile("dsb\n\tisb" ::: "memory");
 #endif
-    memcpy(__data_start, __data_load, (size_t)(__data_end - __data_start));
-    memset(__bss_start, 0, (size_t)(__bss_end - __bss_start));
-    tinyet_uart_init();
-    tinyet_platform_counter_restart();
-    for (vector *init = __init_array_start; init < __init_array_end; init++) {
-        (*init)();
-    }
-    (void)main();
-    tinyet_platform_abort();
+  memcpy(__data_start, __data_load, (size_t)(__data_end - __data_start));
+  memset(__bss_start, 0, (size_t)(__bss_end - __bss_start));
+  tinyet_uart_init();
+  tinyet_platform_counter_restart();
+  for (vector *init = __init_array_start; init < __init_array_end; init++) {
+    (*init)();
+  }
+  (void)main();
+  tinyet_platform_abort();
 }
 
-void Default_Handler(void) {
-    tinyet_platform_abort();
-}
+void Default_Handler(void) { tinyet_platform_abort(); }

@@ -3,23 +3,23 @@
 #include "tinyet_board.h"
 
 size_t tinyet_platform_read(void *bytes, size_t n) {
-    uint8_t *to = (uint8_t *)bytes;
-    for (size_t i = 0; i < n; i++) {
-        to[i] = tinyet_uart_get();
-    }
-    return n;
+  uint8_t *to = (uint8_t *)bytes;
+  for (size_t i = 0; i < n; i++) {
+    to[i] = tinyet_uart_get();
+  }
+  return n;
 }
 
 void tinyet_platform_write(const void *bytes, size_t n) {
-    const uint8_t *from = (const uint8_t *)bytes;
-    for (size_t i = 0; i < n; i++) {
-        tinyet_uart_put(from[i]);
-    }
+  const uint8_t *from = (const uint8_t *)bytes;
+  for (size_t i = 0; i < n; i++) {
+    tinyet_uart_put(from[i]);
+  }
 }
 
 void tinyet_platform_abort(void) {
-    __asm volatile("cpsid i" ::: "memory");
-    for (;;) {
-        __asm volatile("wfi");
-    }
+  __asm volatile("cpsid i" ::: "memory");
+  for (;;) {
+    __asm volatile("wfi");
+  }
 }

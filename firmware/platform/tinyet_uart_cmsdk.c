@@ -11,18 +11,18 @@
 #define CTRL_TX_RX_ENABLE 3u
 
 void tinyet_uart_init(void) {
-    UART_BAUDDIV = (TINYET_CLOCK_HZ + TINYET_UART_BAUD / 2u) / TINYET_UART_BAUD;
-    UART_CTRL = CTRL_TX_RX_ENABLE;
+  UART_BAUDDIV = (TINYET_CLOCK_HZ + TINYET_UART_BAUD / 2u) / TINYET_UART_BAUD;
+  UART_CTRL = CTRL_TX_RX_ENABLE;
 }
 
 uint8_t tinyet_uart_get(void) {
-    while ((UART_STATE & STATE_RX_FULL) == 0u) {
-    }
-    return (uint8_t)UART_DATA;
+  while ((UART_STATE & STATE_RX_FULL) == 0u) {
+  }
+  return (uint8_t)UART_DATA;
 }
 
 void tinyet_uart_put(uint8_t byte) {
-    while ((UART_STATE & STATE_TX_FULL) != 0u) {
-    }
-    UART_DATA = byte;
+  while ((UART_STATE & STATE_TX_FULL) != 0u) {
+  }
+  UART_DATA = byte;
 }

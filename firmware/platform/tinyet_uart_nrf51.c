@@ -22,33 +22,33 @@
 #define ENABLE_UART 4u
 
 void tinyet_uart_init(void) {
-    CLOCK_HFCLKSTARTED = 0u;
-    CLOCK_HFCLKSTART = 1u; /* the crystal: the internal oscillator may be too far off for a UART */
-    while (CLOCK_HFCLKSTARTED == 0u) {
-    }
-    GPIO_OUTSET = 1u << TINYET_UART_TX_PIN; /* idle level before the pin drives */
-    GPIO_DIRSET = 1u << TINYET_UART_TX_PIN;
-    GPIO_PIN_CNF(TINYET_UART_RX_PIN) = PIN_CNF_INPUT;
-    UART_PSELTXD = TINYET_UART_TX_PIN;
-    UART_PSELRXD = TINYET_UART_RX_PIN;
-    /* baud * 2^32 / 16 MHz, to a multiple of 2^12 as the reference manual's table has it */
-    UART_BAUDRATE = (uint32_t)((((uint64_t)TINYET_UART_BAUD << 32) / 16000000u + 0x800u) & 0xFFFFF000u);
-    UART_ENABLE = ENABLE_UART;
-    UART_RXDRDY = 0u;
-    UART_STARTTX = 1u;
-    UART_STARTRX = 1u;
+  CLOCK_HFCLKSTARTED = 0u;
+  CLOCK_HFCLKSTART = 1u; /* the crystal: the internal oscillator may be too far off for a UART */
+  while (CLOCK_HFCLKSTARTED == 0u) {
+  }
+  GPIO_OUTSET = 1u << TINYET_UART_TX_PIN; /* idle level before the pin drives */
+  GPIO_DIRSET = 1u << TINYET_UART_TX_PIN;
+  GPIO_PIN_CNF(TINYET_UART_RX_PIN) = PIN_CNF_INPUT;
+  UART_PSELTXD = TINYET_UART_TX_PIN;
+  UART_PSELRXD = TINYET_UART_RX_PIN;
+  /* baud * 2^32 / 16 MHz, to a multiple of 2^12 as the reference manual's table has it */
+  UART_BAUDRATE = (uint32_t)((((uint64_t)TINYET_UART_BAUD << 32) / 16000000u + 0x800u) & 0xFFFFF000u);
+  UART_ENABLE = ENABLE_UART;
+  UART_RXDRDY = 0u;
+  UART_STARTTX = 1u;
+  UART_STARTRX = 1u;
 }
 
 uint8_t tinyet_uart_get(void) {
-    while (UART_RXDRDY == 0u) {
-    }
-    UART_RXDRDY = 0u; /* before the read: reading lets the next byte of the buffer raise the event again */
-    return (uint8_t)UART_RXD;
+  while (UART_RXDRDY == 0u) {
+  }
+  UART_RXDRDY = 0u; /* before the read: reading lets the next byte of the buffer raise the event again */
+  return (uint8_t)UART_RXD;
 }
 
 void tinyet_uart_put(uint8_t byte) {
-    UART_TXDRDY = 0u;
-    UART_TXD = byte;
-    while (UART_TXDRDY == 0u) {
-    }
+  UART_TXDRDY = 0u;
+  UART_TXD = byte;
+  while (UART_TXDRDY == 0u) {
+  }
 }

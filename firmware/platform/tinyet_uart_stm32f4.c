@@ -44,33 +44,33 @@
 #endif
 
 static void select_function(uint32_t pin) {
-    const uint32_t mode_shift = 2u * (pin % 16u);
-    const uint32_t function_shift = 4u * (pin % 8u);
-    RCC_AHB1ENR |= 1u << (pin / 16u);
-    (void)RCC_AHB1ENR; /* the port answers two bus cycles after its clock is on: the read back is the wait */
-    GPIO_AFR(pin) = (GPIO_AFR(pin) & ~(0xFu << function_shift)) | (USART_FUNCTION << function_shift);
-    GPIO_PUPDR(pin) = (GPIO_PUPDR(pin) & ~(3u << mode_shift)) | (1u << mode_shift); /* up: an open line is idle */
-    GPIO_MODER(pin) = (GPIO_MODER(pin) & ~(3u << mode_shift)) | (2u << mode_shift);
+  const uint32_t mode_shift = 2u * (pin % 16u);
+  const uint32_t function_shift = 4u * (pin % 8u);
+  RCC_AHB1ENR |= 1u << (pin / 16u);
+  (void)RCC_AHB1ENR; /* the port answers two bus cycles after its clock is on: the read back is the wait */
+  GPIO_AFR(pin) = (GPIO_AFR(pin) & ~(0xFu << function_shift)) | (USART_FUNCTION << function_shift);
+  GPIO_PUPDR(pin) = (GPIO_PUPDR(pin) & ~(3u << mode_shift)) | (1u << mode_shift); /* up: an open line is idle */
+  GPIO_MODER(pin) = (GPIO_MODER(pin) & ~(3u << mode_shift)) | (2u << mode_shift);
 }
 
 void tinyet_uart_init(void) {
-    USART_CLOCK |= 1u << USART_CLOCK_BIT;
-    (void)USART_CLOCK;
-    select_function(TINYET_UART_TX_PIN);
-    select_function(TINYET_UART_RX_PIN);
-    USART_BRR = (TINYET_CLOCK_HZ + TINYET_UART_BAUD / 2u) / TINYET_UART_BAUD; /* oversampling by 16 */
-    USART_CR1 = CR1_ENABLE_TX_RX;
+  USART_CLOCK |= 1u << USART_CLOCK_BIT;
+  (void)USART_CLOCK;
+  select_function(TINYET_UART_TX_PIN);
+  select_function(TINYET_UART_RX_PIN);
+  USART_BRR = (TINYET_CLOCK_HZ + TINYET_UART_BAUD / 2u) / TINYET_UART_BAUD; /* oversampling by 16 */
+  USART_CR1 = CR1_ENABLE_TX_RX;
 }
 
 /* Reading the status and then the data also clears an overrun; the frame's CRC notices the lost byte. */
 uint8_t tinyet_uart_get(void) {
-    while ((USART_SR & SR_RX_NOT_EMPTY) == 0u) {
-    }
-    return (uint8_t)USART_DR;
+  while ((USART_SR & SR_RX_NOT_EMPTY) == 0u) {
+  }
+  return (uint8_t)USART_DR;
 }
 
 void tinyet_uart_put(uint8_t byte) {
-    while ((USART_SR & SR_TX_EMPTY) == 0u) {
-    }
-    USART_DR = byte;
+  while ((USART_SR & SR_TX_EMPTY) == 0u) {
+  }
+  USART_DR = byte;
 }

@@ -3,9 +3,11 @@
 
 from __future__ import annotations
 
+import os
 import random
 import shutil
 import struct
+import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,8 +19,10 @@ from tinyet.errors import EmulatorError
 from tinyet.toolchain import device, host, protocol, qemu, renode
 from tinyet.toolchain.device import Device, DeviceFault, open_device
 from tinyet.toolchain.gcc import build_firmware
+from tinyet.toolchain.links import Link
 
 MODEL = Path(__file__).with_name("harness_model.c")
+HOST_MODEL = Path(__file__).with_name("host_model.c")
 STRICT = ("-O2", "-Wall", "-Wextra", "-Wconversion", "-Wsign-conversion", "-Werror")
 BOARDS = {board.name: board for board in all_boards()}
 BIG, SMALL, STACK_BUFFER = 10_000, 16, 512
@@ -27,7 +31,9 @@ UNDEFINED, NULL_CALL, UNALIGNED, NO_MEMORY, ENDLESS_RECURSION, NEGATIVE_STATUS =
 
 pytestmark = [
     pytest.mark.emulated,
-    pytest.mark.skipif(shutil.which("arm-none-eabi-gcc") is None, reason="arm-none-eabi-gcc is not installed"),
+    pytest.mark.skipif(
+        shutil.which("arm-none-eabi-gcc") is None, reason="arm-none-eabi-gcc is not installed"
+    ),
     pytest.mark.skipif(shutil.which("qemu-system-arm") is None, reason="qemu-system-arm is not installed"),
 ]
 
@@ -172,7 +178,15 @@ def test_the_harness_refuses_what_is_wrong(board: Board, elf: Path) -> None:
         other = protocol.encode(protocol.Frame(protocol.Command.INFO, 8, b""))
         damaged = bytes([*other[:-2], other[-2] ^ 1, *other[-1:]])
         rng = random.Random(3)
-        for junk in (damaged, other[:5], b"\xdb", b"\xc0\xdb\xc0", rng.randbytes(300), b"\xc0" * 7, b"\xc0\xdb\x00"):
+        for junk in (
+            damaged,
+            other[:5],
+            b"\xdb",
+            b"\xc0\xdb\xc0",
+            rng.randbytes(300),
+            b"\xc0" * 7,
+            b"\xc0\xdb\x00",
+        ):
             link.write(junk + good, time.monotonic() + 10)
             assert talk.reply(9).command == protocol.Command.INFO
     finally:
@@ -182,7 +196,7 @@ def test_the_harness_refuses_what_is_wrong(board: Board, elf: Path) -> None:
 class Conversation:
     """Frames over a link, without the checks of a Device."""
 
-    def __init__(self, link: device.Link) -> None:
+    def __init__(self, link: Link) -> None:
         self._link = link
         self._decoder = protocol.Decoder()
         self._frames: list[protocol.Frame] = []
@@ -287,7 +301,7 @@ def test_qemu_that_does_not_start(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("sanitize", [True, False])
 def test_host(tmp_path: Path, sanitize: bool) -> None:
-    executable = host.build_host([MODEL_FOR_HOST], [], tmp_path, sanitize=sanitize, flags=("-O1", *STRICT[1:]))
+    executable = host.build_host([HOST_MODEL], [], tmp_path, sanitize=sanitize, flags=("-O1", *STRICT[1:]))
     with open_device(load_board("mps2_an386"), executable, on="host") as process:
         assert process.count_unit == "nanoseconds"
         inputs = [bytes(range(16))]
@@ -301,9 +315,6 @@ def test_host(tmp_path: Path, sanitize: bool) -> None:
             # An input byte of 255 makes the model write behind its arena.
             with pytest.raises(EmulatorError, match=r"host_model\.c:11"):
                 process.run([b"\xff" * 16])
-
-
-MODEL_FOR_HOST = Path(__file__).with_name("host_model.c")
 
 
 @pytest.mark.skipif(renode.find_renode() is None, reason="Renode is not installed (TINYET_RENODE, PATH)")
@@ -334,6 +345,30 @@ def test_unknown_place(tmp_path: Path) -> None:
         open_device(load_board("mps2_an386"), tmp_path / "firmware.elf", on="simulator")
 
 
-def test_serial_port(tmp_path: Path) -> None:
+def test_serial_port_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(EmulatorError, match="serial port cannot be opened"):
         open_device(load_board("mps2_an386"), tmp_path / "firmware.elf", on=f"serial:{tmp_path / 'ttyNONE'}")
+
+
+@pytest.mark.skipif(not hasattr(os, "openpty"), reason="this system has no pseudo-terminals")
+def test_serial_port(tmp_path: Path) -> None:
+    """A harness behind a pseudo-terminal, which is a serial port to pyserial."""
+    executable = host.build_host([HOST_MODEL], [], tmp_path, sanitize=False)
+    master, slave = os.openpty()
+    port = os.ttyname(slave)
+    try:
+        with (
+            subprocess.Popen([executable], stdin=master, stdout=master) as harness,
+            open_device(load_board("mps2_an386"), tmp_path / "none.elf", on=f"serial:{port}") as board,
+        ):
+            # Every byte value goes through unchanged, both ways.
+            for first in range(0, 240, 16):
+                result = board.run([bytes(range(first, first + 16))])
+                assert result.outputs == (bytes(range(first + 1, first + 17)),)
+            harness.kill()
+            harness.wait()
+            with pytest.raises(EmulatorError, match="did not answer READ|ended while it answered READ"):
+                board.read(0, 1)
+    finally:
+        os.close(master)
+        os.close(slave)

@@ -21,7 +21,11 @@ QUANTIZE = "quantize_per_tensor"
 
 def ops(program: ExportedProgram) -> list[str]:
     """The operators in order, without aten and overload: conv2d, relu, …"""
-    return [str(n.target).split(".")[-2] for n in program.graph.nodes if n.op == "call_function" and "." in str(n.target)]
+    return [
+        str(n.target).split(".")[-2]
+        for n in program.graph.nodes
+        if n.op == "call_function" and "." in str(n.target)
+    ]
 
 
 def find(program: ExportedProgram, name: str) -> list[fx.Node]:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 import torch
-import torch.nn.functional as F  # noqa: N812
+import torch.nn.functional as F
 from torch import nn
 
 from tests.frontend.helpers import Lambda, line_of, ops, run

@@ -179,7 +179,7 @@ def test_everything_that_is_wrong_is_listed(tmp_path: Path) -> None:
         "the file's name 'Mine.toml' must be lower-case",
     ):
         assert part in message
-    assert f"has {message.count('  - ')} mistakes" in message
+    assert f"mistakes in the board file: {message.count('  - ')}" in message
     assert str(tmp_path / "Mine.toml") in message
 
 

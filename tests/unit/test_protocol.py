@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import itertools
 import struct
 
 import pytest
@@ -25,7 +26,7 @@ frames = st.builds(
 
 def cut(data: bytes, places: list[int]) -> list[bytes]:
     edges = sorted({0, len(data), *(place % (len(data) + 1) for place in places)})
-    return [data[a:b] for a, b in zip(edges, edges[1:], strict=False)]
+    return [data[a:b] for a, b in itertools.pairwise(edges)]
 
 
 def decode(pieces: list[bytes]) -> list[Frame]:
@@ -163,7 +164,9 @@ def test_counts_in_cycles() -> None:
 
 def fault_payload(layer: int, stack_state: int, cfsr: int) -> bytes:
     stacked = (1, 2, 3, 4, 5, 0x101, 0x2000, 0x01000000)
-    return struct.pack("<16I", layer, stack_state, 0x20000800, 0xFFFFFFF9, cfsr, 1 << 30, 0, 0xC0000000, *stacked)
+    return struct.pack(
+        "<16I", layer, stack_state, 0x20000800, 0xFFFFFFF9, cfsr, 1 << 30, 0, 0xC0000000, *stacked
+    )
 
 
 def test_fault() -> None:

@@ -34,7 +34,6 @@ KEPT_WHOLE: tuple[str, ...] = (
         "hardswish",
         "hardsigmoid",
         "hardtanh",
-        "relu6",
         "silu",
         "mish",
         "gelu",

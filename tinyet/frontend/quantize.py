@@ -19,7 +19,7 @@ from tinyet.errors import QuantizationError
 from tinyet.frontend.blame import frame_of_exception, message_of
 from tinyet.frontend.capture import Inputs, example_inputs_of, re_export
 from tinyet.frontend.normalize import drop_unused
-from tinyet.frontend.origins import stamp
+from tinyet.frontend.origins import origin_of, stamp
 from tinyet.frontend.quantizer import TinyetQuantizer
 from tinyet.frontend.quiet import quiet
 
@@ -127,8 +127,7 @@ def calibrate(prepared: Prepared, batches: Iterable[Any], progress: Progress | N
         for index, inputs in samples(batches, prepared.example_inputs):
             if progress is not None and index > last >= 0:
                 progress(index, total)
-            with torch.no_grad():
-                prepared.module(*inputs)
+            _observe(prepared.module, inputs, index)
             last, count = index, count + 1
     except QuantizationError:
         raise
@@ -145,6 +144,36 @@ def calibrate(prepared: Prepared, batches: Iterable[Any], progress: Progress | N
     if progress is not None:
         progress(last + 1, total)
     return count
+
+
+class _FindNotFinite(fx.Interpreter):
+    """Runs a prepared graph up to the first value that is NaN or infinite, and raises QuantizationError with its line."""
+
+    def __init__(self, module: fx.GraphModule, batch: int) -> None:
+        super().__init__(module)
+        self.batch = batch
+
+    def run_node(self, n: fx.Node) -> Any:
+        result = super().run_node(n)
+        if n.op == "call_function" and isinstance(result, torch.Tensor) and result.is_floating_point():
+            if not torch.isfinite(result).all():
+                origin = origin_of(n)
+                raise QuantizationError(
+                    f"{origin.aten} gives NaN or infinity on calibration batch {self.batch}",
+                    str(origin),
+                    "look at what the float model computes on that batch",
+                )
+        return result
+
+
+def _observe(module: fx.GraphModule, inputs: Inputs, batch: int) -> None:
+    """Run the observers on one sample; their own errors about values that are not finite become ours."""
+    with torch.no_grad():
+        try:
+            module(*inputs)
+        except (RuntimeError, ValueError):
+            _FindNotFinite(module, batch).run(*inputs)
+            raise
 
 
 def convert(prepared: Prepared) -> ExportedProgram:

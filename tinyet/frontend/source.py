@@ -6,7 +6,8 @@ A Python file defines
     model() → nn.Module, or any other function named as `file.py:factory`;
     example_inputs() → a tensor or a tuple of tensors (batch first, usually of batch 1);
     calibration() → an iterable of inputs like the example inputs, representative of real data;
-    evaluation() → optional: an iterable of (inputs, expected).
+    evaluation() → optional: (inputs, expected), stacked along the first dimension, or an iterable of such batches;
+    quantizer() → optional: a torchao PT2E quantizer.
 
 A factory may return `(module, example_inputs)`; then example_inputs() is not needed.
 """
@@ -36,7 +37,7 @@ Batches = Callable[[], Iterable[Any]]
 
 @dataclass(frozen=True)
 class ModelSource:
-    """What a MODEL argument names. `calibration` and `evaluation` are None when the source has none.
+    """What a MODEL argument names. The functions are None when the source has none.
 
     name: a C identifier made of the file's or the factory's name.
     module: the nn.Module, None for a saved program.
@@ -50,6 +51,7 @@ class ModelSource:
     example_inputs: Inputs
     calibration: Batches | None = None
     evaluation: Batches | None = None
+    quantizer: Callable[[], Any] | None = None
 
 
 def identifier(text: str) -> str:
@@ -124,7 +126,7 @@ def _load_python(path: Path, factory: str | None) -> ModelSource:
             )
         inputs = _call(example, "example_inputs()")
     checked = check_inputs(inputs)
-    optional = {n: getattr(namespace, n, None) for n in ("calibration", "evaluation")}
+    optional = {n: getattr(namespace, n, None) for n in ("calibration", "evaluation", "quantizer")}
     return ModelSource(
         identifier(factory or path.stem),
         path,

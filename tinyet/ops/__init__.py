@@ -9,13 +9,16 @@ from tinyet.errors import InternalError
 from tinyet.ir import Array, Attrs, Graph, Node, Shape, verify
 from tinyet.opset import Op
 from tinyet.ops import (
+    add,
     amax,
     amin,
     argmax,
     avg_pool2d,
+    clamp,
     concat,
     conv2d,
     copy,
+    dequantize,
     embedding,
     expand,
     linear,
@@ -23,19 +26,25 @@ from tinyet.ops import (
     mean,
     pad,
     permute,
+    quantize,
+    requantize,
     reshape,
+    softmax,
 )
 from tinyet.ops import slice as slice_
 from tinyet.ops import sum as sum_
 
 OPS: tuple[Op, ...] = (
+    add.OP,
     amax.OP,
     amin.OP,
     argmax.OP,
     avg_pool2d.OP,
+    clamp.OP,
     concat.OP,
     conv2d.OP,
     copy.OP,
+    dequantize.OP,
     embedding.OP,
     expand.OP,
     linear.OP,
@@ -43,8 +52,11 @@ OPS: tuple[Op, ...] = (
     mean.OP,
     pad.OP,
     permute.OP,
+    quantize.OP,
+    requantize.OP,
     reshape.OP,
     slice_.OP,
+    softmax.OP,
     sum_.OP,
 )
 

@@ -76,9 +76,17 @@ def nearest_index(size: int, out: int, ratio: float, align_corners: bool, half_p
     return np.clip(index.astype(np.int64), 0, size - 1)
 
 
+def fixed_step(size: int, out: int, ratio: float) -> int:
+    """The ratio in 1/1024, rounded half up: exactly from the sizes (as LiteRT) where the float32 ratio is theirs."""
+    for numerator, denominator in ((size, out), (size - 1, out - 1)):
+        if denominator and np.float32(ratio) == np.float32(numerator) / np.float32(denominator):
+            return (1024 * numerator + denominator // 2) // denominator
+    return math.floor(1024 * ratio + 0.5)
+
+
 def fixed_samples(size: int, out: int, ratio: float, half_pixel: bool) -> Samples:
-    """LiteRT's positions in 1/1024 pixel; before the first and after the last sample the weight is of no effect."""
-    step = math.floor(1024 * ratio + 0.5)
+    """LiteRT's positions in 1/1024 pixel; before the first and after the last sample both samples are the same."""
+    step = fixed_step(size, out, ratio)
     position = np.arange(out, dtype=np.int64) * step
     if half_pixel:
         position = position + step // 2 - 512
@@ -103,9 +111,8 @@ def float_samples(size: int, out: int, ratio: float, half_pixel: bool) -> Sample
 
 def samples(node: Node) -> tuple[Samples, Samples]:
     """(rows, columns)."""
-    a, make = attrs_of(node), fixed_samples
-    if node.input(0).dtype is DType.FLOAT32:
-        make = float_samples
+    a = attrs_of(node)
+    make = float_samples if node.input(0).dtype is DType.FLOAT32 else fixed_samples
     _, height, width, _ = node.input(0).shape
     rows = make(height, a.out_h, a.ratio_h, a.half_pixel)
     return rows, make(width, a.out_w, a.ratio_w, a.half_pixel)

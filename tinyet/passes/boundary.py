@@ -39,7 +39,9 @@ def copied_outputs(graph: Graph) -> Graph:
     outputs, nodes = list(graph.outputs), list(graph.nodes)
     for i, tensor in enumerate(outputs):
         if tensor.is_constant:
-            copy = Tensor(f"{tensor.name}_output_{i}", TensorType(tensor.shape, tensor.dtype, tensor.type.quant))
+            copy = Tensor(
+                f"{tensor.name}_output_{i}", TensorType(tensor.shape, tensor.dtype, tensor.type.quant)
+            )
             nodes.append(Node(Copy(), (tensor,), (copy,)))
             outputs[i] = copy
     return graph.replace(outputs=outputs, nodes=nodes)

@@ -60,7 +60,10 @@ def _fold(names: Names, producer: Node, norm: Node) -> Node | None:
         _float(names.fresh(f"{weights.name}_bias" if bias is None else f"{bias.name}_folded"), moved),
     )
     return Node(
-        dataclasses.replace(attrs, clamp=norm.attrs.clamp), inputs, norm.outputs, all_origins((producer, norm))
+        dataclasses.replace(attrs, clamp=norm.attrs.clamp),
+        inputs,
+        norm.outputs,
+        all_origins((producer, norm)),
     )
 
 

@@ -31,7 +31,9 @@ class FoldConstants:
             if self._folds(node):
                 results = evaluate(node, [None if t is None else t.array for t in node.inputs])
                 for tensor, data in zip(node.outputs, results, strict=True):
-                    known[tensor] = Tensor(tensor.name, tensor.type, np.ascontiguousarray(data).reshape(tensor.shape))
+                    known[tensor] = Tensor(
+                        tensor.name, tensor.type, np.ascontiguousarray(data).reshape(tensor.shape)
+                    )
             else:
                 nodes.append(old)
         return substitute(graph.replace(nodes=nodes), known)

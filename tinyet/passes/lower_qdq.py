@@ -28,16 +28,22 @@ from tinyet.ops.slice import Slice
 
 # Operators that only move or select values: quantizing before or after them gives the same integers.
 MOVERS = (Reshape, Permute, Slice, Expand, Copy, MaxPool2d)
-MAX_AUTO_CONSTANT = 1 << 16  # elements; a larger float constant is a weight that somebody chose not to quantize
+MAX_AUTO_CONSTANT = (
+    1 << 16
+)  # elements; a larger float constant is a weight that somebody chose not to quantize
 
 
 @dataclass
 class _Lowering:
     graph: Graph
     nodes: list[Node] = field(default_factory=list)
-    integer: dict[Tensor, Tensor] = field(default_factory=dict)  # float tensor → the integer tensor it is a view of
+    integer: dict[Tensor, Tensor] = field(
+        default_factory=dict
+    )  # float tensor → the integer tensor it is a view of
     replaced: dict[Tensor, Tensor] = field(default_factory=dict)
-    absorbed: set[Node] = field(default_factory=set)  # Quantize nodes that an integer operator made superfluous
+    absorbed: set[Node] = field(
+        default_factory=set
+    )  # Quantize nodes that an integer operator made superfluous
     notes: list[Note] = field(default_factory=list)
     names: set[str] = field(default_factory=set)
 
@@ -95,15 +101,17 @@ def hoist_quantize(graph: Graph) -> Graph:
 def _swap(graph: Graph, mover: Node, quantizers: tuple[Node, ...]) -> Graph:
     first = quantizers[0]
     x = mover.input(0)
-    quantized = Tensor(f"{x.name}_{first.output.name}", TensorType(x.shape, first.output.dtype, first.output.type.quant))
+    type_ = first.output.type
+    quantized = Tensor(f"{x.name}_q", TensorType(x.shape, type_.dtype, type_.quant))
+    moved = Tensor(mover.output.name, type_)
     nodes: list[Node] = []
     for node in graph.nodes:
         if node is mover:
             nodes.append(Node(first.attrs, (x,), (quantized,), first.origins))
-            nodes.append(mover.replace(inputs=(quantized, *mover.inputs[1:]), outputs=(first.output,)))
+            nodes.append(mover.replace(inputs=(quantized, *mover.inputs[1:]), outputs=(moved,)))
         elif node not in quantizers:
             nodes.append(node)
-    return substitute(graph.replace(nodes=nodes), {q.output: first.output for q in quantizers[1:]})
+    return substitute(graph.replace(nodes=nodes), {q.output: moved for q in quantizers})
 
 
 def _common_quantize(graph: Graph, tensor: Tensor) -> tuple[Node, ...] | None:
@@ -134,14 +142,18 @@ def _lower_mover(state: _Lowering, node: Node) -> None:
     if source.is_constant:
         state.nodes.append(node)
         return
-    out = Tensor(state.fresh(f"{node.output.name}_q"), TensorType(node.output.shape, source.dtype, source.type.quant))
+    out = Tensor(node.output.name, TensorType(node.output.shape, source.dtype, source.type.quant))
+    real = Tensor(state.fresh(f"{node.output.name}_real"), node.output.type)
     state.nodes.append(node.replace(inputs=(source, *node.inputs[1:]), outputs=(out,)))
-    state.nodes.append(Node(Dequantize(), (out,), (node.output,), node.origins))
+    state.nodes.append(Node(Dequantize(), (out,), (real,), node.origins))
+    state.replaced[node.output] = real
     state.integer[node.output] = out
 
 
 def _lower_compute(state: _Lowering, node: Node) -> None:
-    touched = any(t in state.integer and not state.integer[t].is_constant for t in node.inputs if t is not None)
+    touched = any(
+        t in state.integer and not state.integer[t].is_constant for t in node.inputs if t is not None
+    )
     reason = "its inputs are float"
     if touched:
         reason = _try_integer(state, node) or ""
@@ -164,7 +176,8 @@ def _try_integer(state: _Lowering, node: Node) -> str | None:
         common = _common_quantize(state.graph, tensor)
         if common is None:
             return "its output is not quantized (or is used as float, too)"
-        outputs.append(common[0].output)
+        # The float value disappears, and the integer one takes over its name, by which people know the layer.
+        outputs.append(Tensor(tensor.name, common[0].output.type))
         quantizers.append(common)
     op = op_of(node)
     refusals = []
@@ -185,7 +198,7 @@ def _try_integer(state: _Lowering, node: Node) -> str | None:
         if refusal is None:
             state.nodes += [*extra, candidate]
             for tensor, common in zip(outputs, quantizers, strict=True):
-                state.replaced.update({q.output: tensor for q in common if q.output is not tensor})
+                state.replaced.update({q.output: tensor for q in common})
                 state.absorbed.update(common)
             return None
         refusals.append(refusal)
@@ -224,7 +237,9 @@ def _integer_bias(state: _Lowering, bias: Tensor, x: TensorType, weight: QuantPa
     scales, _ = broadcast_params(type_.quant, 1)
     # In float64 from the scales' product, not from its float32 rounding: the accumulator has exactly that scale.
     exact = np.array([x.scale * s for s in weight.scale], np.float64)
-    values = round_half_away(bias.array.astype(np.float64) / np.broadcast_to(exact, scales.shape if len(exact) > 1 else 1))
+    values = round_half_away(
+        bias.array.astype(np.float64) / np.broadcast_to(exact, scales.shape if len(exact) > 1 else 1)
+    )
     if not np.all(np.isfinite(values)) or np.abs(values).max(initial=0) >= 2**31:
         raise QuantizationError(f"bias {bias.name} does not fit into 32 bits at the scale of its sums")
     return constant(state.fresh(f"{bias.name}_q"), values.astype(np.int32), type_.quant)
@@ -248,7 +263,9 @@ def _auto_constant(state: _Lowering, tensor: Tensor) -> Tensor:
     return constant(state.fresh(f"{tensor.name}_q"), quantize(tensor.array, type_), type_.quant)
 
 
-def _rescaled(state: _Lowering, tensor: Tensor | None, out: Tensor, node: Node, extra: list[Node]) -> Tensor | None:
+def _rescaled(
+    state: _Lowering, tensor: Tensor | None, out: Tensor, node: Node, extra: list[Node]
+) -> Tensor | None:
     """An activation with the output's quantization: itself, or behind a Requantize."""
     if tensor is None or tensor.dtype is not out.dtype or tensor.type.quant == out.type.quant:
         return tensor
@@ -256,4 +273,3 @@ def _rescaled(state: _Lowering, tensor: Tensor | None, out: Tensor, node: Node, 
     rescaled = Tensor(state.fresh(f"{tensor.name}_rescaled"), type_)
     extra.append(Node(Requantize(), (tensor,), (rescaled,), node.origins))
     return rescaled
-

@@ -19,8 +19,8 @@ from tinyet.toolchain.protocol import Command, Frame, Info, Reason
 
 CountUnit = Literal["instructions", "cycles", "nanoseconds"]
 
-# A board that is still starting loses what it is sent: INFO is asked again, each time with twice the patience, until
-# this much time is over.
+# A board that is still starting loses what it is sent: INFO is asked again, each time with twice the
+# patience, until this much time is over.
 _HELLO_SECONDS = 0.1
 _HELLO_TRIES_SECONDS = 20.0
 _INFO_BYTES = 400
@@ -32,12 +32,13 @@ class RunResult:
     """One run of the model.
 
     outputs:      bytes of each output; empty when the run was stopped early.
-    layer_counts: of each layer that ran, in the device's `count_unit`, without the cost of counting. Empty for
-                  an uninterrupted run.
-    total:        of the whole run, likewise: the layers and what lies between them. 0 for an uninterrupted run.
-    stack_bytes:  the deepest the stack went below the harness's own frames; 0 where it cannot be measured. The
-                  registers that an interrupt of the counter saves, up to 108 bytes, can be in it, unless the run
-                  was uninterrupted.
+    layer_counts: of each layer that ran, in the device's `count_unit`, without the cost of counting. Empty
+                  for an uninterrupted run.
+    total:        of the whole run, likewise: the layers and what lies between them. 0 for an uninterrupted
+                  run.
+    stack_bytes:  the deepest the stack went below the harness's own frames; 0 where it cannot be measured.
+                  The registers that an interrupt of the counter saves, up to 108 bytes, can be in it,
+                  unless the run was uninterrupted.
     stopped:      the run ended after the layer that was asked for.
     """
 
@@ -48,7 +49,7 @@ class RunResult:
     stopped: bool
 
 
-class DeviceFault(EmulatorError):
+class DeviceFault(EmulatorError):  # noqa: N818 - a fault is what the core calls it
     """The core has faulted. `location` is "file.c:line function" when the elf tells."""
 
     title = "device fault"
@@ -74,7 +75,8 @@ class Device:
     """Talks to the harness over a link. A context manager; leaving it closes the link.
 
     ticks_per_instruction: of an emulator that gives every instruction the same time; None on real hardware.
-    timeout: seconds that a run may take. Sending and receiving have time of their own, by the number of bytes.
+    timeout: seconds that a run may take. Sending and receiving have time of their own, by the number of
+             bytes.
     """
 
     def __init__(
@@ -176,7 +178,9 @@ class Device:
             )
         reply = self._ask(Command.READ, protocol.pack_read(offset, n), reply_bytes=n)
         if len(reply) != n:
-            raise EmulatorError(what=f"the device sent {len(reply)} bytes of its arena where {n} were asked for")
+            raise EmulatorError(
+                what=f"the device sent {len(reply)} bytes of its arena where {n} were asked for"
+            )
         return reply
 
     def _greet(self) -> Info:
@@ -185,7 +189,7 @@ class Device:
         while True:
             try:
                 return protocol.unpack_info(self._ask(Command.INFO, b"", _INFO_BYTES, work_seconds=patience))
-            except _NoAnswer:
+            except _NoAnswerError:
                 if time.monotonic() > give_up:
                     raise
                 patience *= 2
@@ -215,7 +219,7 @@ class Device:
                 hint="the lines above are the end of its own output" if words else None,
             ) from closed
         except TimeoutError as expired:
-            raise _NoAnswer(
+            raise _NoAnswerError(
                 what=f"the device did not answer {command.name} within {transfer + work_seconds:.1f} s",
                 hint="is the firmware the harness, and the port the right one?",
             ) from expired
@@ -248,7 +252,7 @@ class Device:
         return DeviceFault(fault, location)
 
 
-class _NoAnswer(EmulatorError):
+class _NoAnswerError(EmulatorError):
     """A deadline passed without a reply."""
 
 
@@ -268,9 +272,7 @@ def locate(elf: Path, address: int) -> str | None:
     return None if "??" in (function, place[:2]) or place.endswith(":?") else f"{place} {function}"
 
 
-def open_device(
-    board: Board, elf: Path, on: str = "qemu", *, timeout: float = _DEFAULT_TIMEOUT
-) -> Device:
+def open_device(board: Board, elf: Path, on: str = "qemu", *, timeout: float = _DEFAULT_TIMEOUT) -> Device:
     """Start the harness and say hello to it.
 
     on: "qemu", "renode", "serial:PORT" (the board is already flashed; `elf` only explains faults), or "host"

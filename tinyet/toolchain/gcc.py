@@ -24,7 +24,7 @@ def linker_script(board: Board) -> str:
         loader=jinja2.FileSystemLoader(assets.path("templates")),
         undefined=jinja2.StrictUndefined,
         keep_trailing_newline=True,
-        autoescape=False,  # noqa: S701 - the output is a linker script
+        autoescape=False,
     )
     return environment.get_template("support/linker.ld.j2").render(board=board)
 

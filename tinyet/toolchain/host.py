@@ -28,7 +28,8 @@ def build_host(
     sanitize: bool = True,
     flags: Sequence[str] = ("-O1",),
 ) -> Path:
-    """Compile a model, its kernels and model_desc.c with the harness; return the executable `out_dir`/harness.
+    """Compile a model, its kernels and model_desc.c with the harness; return the executable
+    `out_dir`/harness.
 
     sanitize: stop at the first access outside an object and at the first undefined operation.
     Raises ToolchainError with the compiler's messages.

@@ -3,11 +3,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
-import select
+import queue
+import signal
 import socket
 import subprocess
+import sys
 import tempfile
+import threading
 import time
 from pathlib import Path
 from typing import IO, Protocol
@@ -45,41 +49,38 @@ def _seconds_left(deadline: float) -> float:
 
 
 class Child:
-    """A process whose output goes to a file in a temporary directory of its own, and both end with it."""
+    """A process in a temporary directory of its own, which ends with it.
 
-    def __init__(
-        self,
-        words: list[str],
-        *,
-        pass_fds: tuple[int, ...] = (),
-        pipes: bool = False,
-        hold_stdin: bool = False,
-        directory: tempfile.TemporaryDirectory[str] | None = None,
-    ) -> None:
-        self.directory = directory or tempfile.TemporaryDirectory(prefix="tinyet-")
-        self._log = Path(self.directory.name, "output.txt")
+    Its standard input is a pipe, which stays open until the end. Its standard output is a pipe too with
+    `pipes`; without, it goes to a file, as its errors always do.
+    """
+
+    def __init__(self, words: list[str], *, pipes: bool) -> None:
+        self._directory = tempfile.TemporaryDirectory(prefix="tinyet-")
+        self._log = Path(self._directory.name, "output.txt")
         with self._log.open("wb") as log:
             self.process: subprocess.Popen[bytes] = subprocess.Popen(
                 words,
-                cwd=self.directory.name,
-                stdin=subprocess.PIPE if pipes or hold_stdin else subprocess.DEVNULL,
+                cwd=self._directory.name,
+                stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE if pipes else log,
                 stderr=log,
-                pass_fds=pass_fds,
+                start_new_session=sys.platform != "win32",
             )
         self._words = ""
 
     def end(self) -> None:
-        """Kill the process if it still runs, keep the end of what it said, and remove its directory."""
-        try:
-            # One that is about to end by itself has something to say.
-            self.process.wait(0.0 if self.process.poll() is None else _END_SECONDS)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
+        """Kill the process and its children, keep the end of what it said, and remove its directory."""
+        if self.process.poll() is None:
+            if sys.platform == "win32":
+                self.process.kill()
+            else:
+                # Renode's launcher is a script with the emulator as its child.
+                os.killpg(self.process.pid, signal.SIGKILL)
             self.process.wait(_END_SECONDS)
         if self._log.exists():
             self._words = self._log.read_bytes()[-_TAIL_BYTES:].decode("utf-8", "replace").strip()
-        self.directory.cleanup()
+        self._directory.cleanup()
 
     def wait_briefly(self) -> None:
         """Give a process whose stream has ended the time to end too, and to print why."""
@@ -132,7 +133,10 @@ class SocketLink:
 
 
 class PipeLink:
-    """A link over a child's standard input and output."""
+    """A link over a child's standard input and output.
+
+    A thread each way does the waiting: pipes have no deadlines, and not every system can select() on them.
+    """
 
     def __init__(self, child: Child) -> None:
         self._child = child
@@ -140,30 +144,54 @@ class PipeLink:
         assert child.process.stdout is not None
         self._to: IO[bytes] = child.process.stdin
         self._from: IO[bytes] = child.process.stdout
-        os.set_blocking(self._to.fileno(), False)
+        self._outbox: queue.SimpleQueue[bytes] = queue.SimpleQueue()
+        self._inbox: queue.SimpleQueue[bytes] = queue.SimpleQueue()
+        self._threads = [
+            threading.Thread(target=pump, daemon=True) for pump in (self._pump_out, self._pump_in)
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    def _pump_out(self) -> None:
+        """Write what is in the outbox, until an empty piece or until nobody reads it."""
+        try:
+            while data := self._outbox.get():
+                self._to.write(data)
+                self._to.flush()
+        except OSError:
+            return
+
+    def _pump_in(self) -> None:
+        """Put what arrives into the inbox; an empty piece is the end."""
+        data = b"first"
+        while data:
+            data = os.read(self._from.fileno(), _CHUNK)
+            self._inbox.put(data)
 
     def write(self, data: bytes, deadline: float) -> None:
-        while data:
-            if select.select([], [self._to], [], _seconds_left(deadline))[1]:
-                try:
-                    data = data[os.write(self._to.fileno(), data) :]
-                except BrokenPipeError as error:
-                    self._child.wait_briefly()
-                    raise LinkClosed from error
+        _seconds_left(deadline)
+        self._outbox.put(data)
 
     def read(self, deadline: float) -> bytes:
-        if not select.select([self._from], [], [], _seconds_left(deadline))[0]:
-            raise TimeoutError
-        data = os.read(self._from.fileno(), _CHUNK)
+        try:
+            data = self._inbox.get(timeout=_seconds_left(deadline))
+        except queue.Empty:
+            raise TimeoutError from None
         if not data:
+            self._inbox.put(b"")
             self._child.wait_briefly()
             raise LinkClosed
         return data
 
     def close(self) -> None:
-        self._to.close()
-        self._from.close()
+        self._outbox.put(b"")
+        # With the child gone, neither thread has anything left to wait for.
         self._child.end()
+        for thread in self._threads:
+            thread.join(_END_SECONDS)
+        with contextlib.suppress(OSError):
+            self._to.close()
+        self._from.close()
 
     def last_words(self) -> str:
         return self._child.last_words()

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The harness's protocol: frames, and the replies that travel in them. Pure; no stream is touched here.
 
-The form of a frame and of each reply is described in firmware/harness/tinyet_harness.c, the other side of this file.
+The form of a frame and of each reply is described in firmware/harness/tinyet_harness.c, the other side of
+this file.
 """
 
 from __future__ import annotations
@@ -49,7 +50,8 @@ class Reason(enum.IntEnum):
 
 @dataclass(frozen=True)
 class Frame:
-    """One request or reply. `command` is a number, for what arrives may be one that this side does not know."""
+    """One request or reply. `command` is a number, for what arrives may be one that this side does not
+    know."""
 
     command: int
     tag: int
@@ -86,7 +88,8 @@ def _decode_body(line: bytes) -> Frame | None:
 
 
 class Decoder:
-    """Takes the stream in pieces of any size and gives the frames in it; what is between or damaged is dropped."""
+    """Takes the stream in pieces of any size and gives the frames in it; what is between or damaged is
+    dropped."""
 
     def __init__(self) -> None:
         self._pending: list[bytes] = []
@@ -170,8 +173,8 @@ class Info:
     """What the harness says of the model and of itself.
 
     counter_hz: of real hardware; an emulator's figure is in the board's description.
-    empty_run, empty_layers_run, empty_layer: counts of a run with no layer, of one with 8 empty layers, and of one
-    empty layer: the cost of counting.
+    empty_run, empty_layers_run, empty_layer: counts of a run with no layer, of one with 8 empty layers,
+    and of one empty layer: the cost of counting.
     """
 
     name: str
@@ -207,7 +210,7 @@ def unpack_info(payload: bytes) -> Info:
     protocol = reader.number(4)
     if protocol != PROTOCOL:
         raise EmulatorError(
-            what=f"the board speaks version {protocol} of the harness protocol, this tinyet version {PROTOCOL}",
+            what=f"the board speaks version {protocol} of the harness protocol, not {PROTOCOL}",
             hint="build the harness again with this version of tinyet",
         )
     abi, arena_bytes, num_layers, kind, hz, stack_bytes = reader.numbers(4, 6)
@@ -249,7 +252,9 @@ def pack_run(inputs: Sequence[bytes], stop_after: int | None, *, uninterrupted: 
     stop_after:    index of the last layer to run; None runs all.
     uninterrupted: hold the counter's interrupt back, for an exact stack measurement.
     """
-    return struct.pack("<II", NO_LAYER if stop_after is None else stop_after, uninterrupted) + b"".join(inputs)
+    return struct.pack("<II", NO_LAYER if stop_after is None else stop_after, uninterrupted) + b"".join(
+        inputs
+    )
 
 
 def unpack_run(payload: bytes, output_bytes: int) -> RawRun:
@@ -363,9 +368,9 @@ class Counts:
 def net_counts(info: Info, run: RawRun, ticks_per_instruction: float | None) -> Counts:
     """Take the cost of counting off a run's readings.
 
-    ticks_per_instruction: of an emulator, where each instruction takes the same virtual time: the result is then in
-    instructions, those of the counter's interrupt taken off. None on real hardware: the result is in ticks, and
-    the interrupt's few cycles in 2^24 stay in it.
+    ticks_per_instruction: of an emulator, where each instruction takes the same virtual time. The result is
+        then in instructions, those of the counter's interrupt taken off. None on real hardware: the result
+        is in ticks, and the interrupt's few cycles in 2^24 stay in it.
     """
 
     def units(raw: RawCount) -> int:

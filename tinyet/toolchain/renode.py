@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs a board in Renode, on platform descriptions of our own, with time that is a count of instructions.
 
-Renode executes `PerformanceInMips` instructions in a microsecond of its virtual time. The platforms give the counter a
-frequency that makes a tick one instruction.
+Renode executes `PerformanceInMips` instructions in a microsecond of its virtual time. The platforms give
+the counter a frequency that makes a tick one instruction.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 import shutil
 import socket
-import tempfile
 import time
 from pathlib import Path
 
@@ -22,15 +21,15 @@ from tinyet.toolchain.links import Child, SocketLink
 BYTES_PER_SECOND = 1000.0
 
 _VARIABLE = "TINYET_RENODE"
-# The script prints it as its last command: Renode drops the rest of a script when a command of it fails, and ends
-# with status 0 either way.
+# The script prints it as its last command: Renode drops the rest of a script when a command of it fails,
+# and ends with status 0 either way.
 _MARKER = "tinyet: the machine is running"
 _START_SECONDS = 60.0
 _POLL_SECONDS = 0.05
 
 
 def find_renode() -> Path | None:
-    """Return Renode's executable: `$TINYET_RENODE`, then `renode` on PATH, then what renode-run has downloaded."""
+    """Return Renode's executable: `$TINYET_RENODE`, `renode` on PATH, or what renode-run has downloaded."""
     override = os.environ.get(_VARIABLE)
     if override:
         return Path(override).expanduser()
@@ -62,7 +61,7 @@ def ticks_per_instruction(board: Board) -> float:
 
 
 def start(board: Board, elf: Path) -> SocketLink:
-    """Start Renode with the firmware and return the link to its UART. Raises EmulatorError, ToolchainError."""
+    """Start Renode with the firmware; return the link to its UART. Raises EmulatorError, ToolchainError."""
     _machine(board)
     renode = find_renode()
     if renode is None or not renode.exists():
@@ -71,7 +70,6 @@ def start(board: Board, elf: Path) -> SocketLink:
             where=f"${_VARIABLE}, PATH, renode-run",
             hint=f"install it from https://renode.io, or set {_VARIABLE} to its executable",
         )
-    directory = tempfile.TemporaryDirectory(prefix="tinyet-")
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = int(probe.getsockname()[1])
@@ -83,7 +81,7 @@ def start(board: Board, elf: Path) -> SocketLink:
         *("-e", f"$port={port}"),
         *("-e", f"include @{_escape(scripts / f'{board.name}.resc')}"),
     ]
-    child = Child(words, pipes=False, directory=directory, hold_stdin=True)
+    child = Child(words, pipes=False)
     try:
         return SocketLink(_connect(child, port), child)
     except BaseException:

@@ -13,26 +13,27 @@ _POLL_SECONDS = 0.05
 
 
 class SerialLink:
-    """A link over an open serial port."""
+    """A link over an open port of pyserial (`port`); `failure` and `expired` are its exceptions."""
 
-    def __init__(self, port: Any, error: type[Exception]) -> None:
+    def __init__(self, port: Any, failure: type[Exception], expired: type[Exception]) -> None:
         self._port = port
-        self._error = error
+        self._failure = failure
+        self._expired = expired
 
     def write(self, data: bytes, deadline: float) -> None:
         self._port.write_timeout = max(_POLL_SECONDS, deadline - time.monotonic())
         try:
             self._port.write(data)
-        except TimeoutError:
-            raise
-        except self._error as error:
+        except self._expired as error:
+            raise TimeoutError from error
+        except (self._failure, OSError) as error:
             raise LinkClosed from error
 
     def read(self, deadline: float) -> bytes:
         while time.monotonic() < deadline:
             try:
                 data = bytes(self._port.read(max(1, self._port.in_waiting)))
-            except (self._error, OSError) as error:
+            except (self._failure, OSError) as error:
                 raise LinkClosed from error
             if data:
                 return data
@@ -66,4 +67,4 @@ def open_port(name: str, baud: int) -> SerialLink:
             where=f"serial:{name}",
             hint=f"serial ports of this machine: {ports}",
         ) from error
-    return SerialLink(port, serial.SerialException)
+    return SerialLink(port, serial.SerialException, serial.SerialTimeoutException)

@@ -1,0 +1,167 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Batch normalization that no convolution absorbed: out = multiplier[c] * x + offset[c] along one axis.
+
+int8: a depthwise 1x1 convolution whose weights are -127, 127 or 0: sum = weight * (x - zero_point) + bias, requantized per
+channel with scale |multiplier| / 127 (in float64). Where the offset is so large beside the multiplier that the bias would
+leave 23 bits, the channel's scale grows and its weight shrinks accordingly.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from tinyet.boards import Target
+from tinyet.errors import UnsupportedShape
+from tinyet.ir import Array, Attrs, DType, Node, Shape
+from tinyet.numerics import NO_CLAMP, Int64, clamp_range, quantize_multipliers, requantize, round_half_away
+from tinyet.ops.conv2d import clamp_float
+from tinyet.opset import Call, Constant, Kernel, Op, Pointer, Struct, library_call
+
+BIAS_LIMIT = 2**22
+"""Largest magnitude of a bias: with 8 bits of left shift the sum still fits 32 bits."""
+
+LARGEST_FACTOR = 2.0**8
+
+
+@dataclass(frozen=True)
+class BatchNorm(Attrs):
+    """inputs: x of any shape; multiplier (C,) and offset (C,), float32 constants in the integer form, too.
+
+    axis: the dimension of x that has C elements. clamp: real bounds of the fused activation.
+    """
+
+    name: ClassVar[str] = "batch_norm"
+    axis: int
+    clamp: tuple[float, float] = NO_CLAMP
+
+
+@dataclass(frozen=True, eq=False)
+class Channels:
+    """The integer form, all int64 (C,): sum = weight * (x - zero_point) + bias, requantized."""
+
+    weight: Int64
+    bias: Int64
+    multiplier: Int64
+    shift: Int64
+
+
+def attrs_of(node: Node) -> BatchNorm:
+    assert isinstance(node.attrs, BatchNorm)
+    return node.attrs
+
+
+def infer(node: Node) -> tuple[Shape, ...]:
+    shape, axis = node.input(0).shape, attrs_of(node).axis
+    if not 0 <= axis < len(shape):
+        raise UnsupportedShape(f"batch_norm: axis {axis} of {len(shape)} dimensions", node.where)
+    for index in (1, 2):
+        if node.input(index).shape != (shape[axis],):
+            what = f"{node.input(index).shape} factors for {shape[axis]} channels"
+            raise UnsupportedShape(f"batch_norm: {what}", node.where)
+    return (shape,)
+
+
+def check(node: Node) -> str | None:
+    for constant in (node.input(1), node.input(2)):
+        if not constant.is_constant or constant.dtype is not DType.FLOAT32:
+            return "multiplier and offset must be float32 constants"
+        if not np.isfinite(constant.array.astype(np.float64)).all():
+            return "multiplier and offset must be finite"
+    if node.input(0).dtype is not node.output.dtype:
+        return f"no {node.input(0).dtype.value} to {node.output.dtype.value} form"
+    if node.input(0).dtype is DType.FLOAT32:
+        return None
+    factors = channel_scales(node) / node.output.type.scale
+    return "the output's scale is far too small" if factors.max(initial=0) >= LARGEST_FACTOR else None
+
+
+def channel_scales(node: Node) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
+    """The real value of one unit of each channel's sum: float64 (C,)."""
+    factor = np.abs(node.input(1).array.astype(np.float64)) * node.input(0).type.scale
+    offset = np.abs(node.input(2).array.astype(np.float64))
+    unit = np.maximum(factor / 127, offset / BIAS_LIMIT)
+    return np.where(unit > 0, unit, node.output.type.scale)
+
+
+def channels(node: Node) -> Channels:
+    unit = channel_scales(node)
+    weight = round_half_away(node.input(1).array.astype(np.float64) * node.input(0).type.scale / unit)
+    bias = round_half_away(node.input(2).array.astype(np.float64) / unit)
+    multiplier, shift = quantize_multipliers(unit / node.output.type.scale)
+    return Channels(weight.astype(np.int64), bias.astype(np.int64), multiplier, shift)
+
+
+def reference(node: Node, inputs: Sequence[Array | None]) -> tuple[Array, ...]:
+    attrs, x = attrs_of(node), inputs[0]
+    assert x is not None
+    across = [1] * x.ndim
+    across[attrs.axis] = -1
+    if node.input(0).dtype is DType.FLOAT32:
+        multiplier, offset = (node.input(i).array.astype(np.float32).reshape(across) for i in (1, 2))
+        with np.errstate(over="ignore", invalid="ignore"):
+            return (clamp_float(x.astype(np.float32) * multiplier + offset, attrs.clamp),)
+    c, out = channels(node), node.output.type
+    sums = (x.astype(np.int64) - node.input(0).type.zero_point) * c.weight.reshape(across) + c.bias.reshape(
+        across
+    )
+    result = requantize(sums, c.multiplier.reshape(across), c.shift.reshape(across)) + out.zero_point
+    return (np.clip(result, *clamp_range(attrs.clamp, out)).astype(np.int8),)
+
+
+# ---------------------------------------------------------------- portable kernels
+
+
+def size_fields(node: Node) -> dict[str, int]:
+    shape, axis = node.input(0).shape, attrs_of(node).axis
+    return {"outer": math.prod(shape[:axis]), "channels": shape[axis], "inner": math.prod(shape[axis + 1 :])}
+
+
+def lower_s8(node: Node, _target: Target) -> Call:
+    c = channels(node)
+    low, high = clamp_range(attrs_of(node).clamp, node.output.type)
+    constants = (
+        Constant("weights", c.weight.astype(np.int8)),
+        Constant("bias", (c.bias - node.input(0).type.zero_point * c.weight).astype(np.int32)),
+        Constant("multiplier", c.multiplier.astype(np.int32)),
+        Constant("shift", c.shift.astype(np.int8)),
+    )
+    params = Struct(
+        "tinyet_batch_norm_s8_params",
+        {
+            **size_fields(node),
+            **{constant.name: Pointer(constant.name) for constant in constants},
+            "out_zero_point": node.output.type.zero_point,
+            "clamp_low": low,
+            "clamp_high": high,
+        },
+    )
+    return library_call("tinyet_batch_norm_s8", node, [0], params, constants)
+
+
+def lower_f32(node: Node, _target: Target) -> Call:
+    low, high = attrs_of(node).clamp
+    params = Struct(
+        "tinyet_batch_norm_f32_params", {**size_fields(node), "clamp_low": low, "clamp_high": high}
+    )
+    return library_call("tinyet_batch_norm_f32", node, [0, 1, 2], params)
+
+
+HEADERS = ("tinyet_batch_norm.h",)
+
+OP = Op(
+    attrs=BatchNorm,
+    summary="a factor and an offset for each channel, fused clamp",
+    infer=infer,
+    reference=reference,
+    check=check,
+    inplace=(0,),
+    kernels=(
+        Kernel("tinyet_batch_norm_s8", "s8", lower_s8, HEADERS, ("tinyet_batch_norm_s8.c",)),
+        Kernel("tinyet_batch_norm_f32", "f32", lower_f32, HEADERS, ("tinyet_batch_norm_f32.c",)),
+    ),
+)

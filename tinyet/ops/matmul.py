@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Product of two matrices, or of batches of them whose leading dimensions broadcast, with a fused clamp.
+
+int8: LiteRT's BATCH_MATMUL: sum of (a - zero_point(a)) * (b - zero_point(b)), requantized once with
+scale(a) * scale(b) / scale(out), whose product is rounded to float32 first.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from tinyet.boards import Target
+from tinyet.errors import UnsupportedShape
+from tinyet.ir import Array, Attrs, DType, Node, Shape
+from tinyet.numerics import NO_CLAMP, Int64, Multiplier, clamp_range, quantize_multiplier, requantize
+from tinyet.ops.conv2d import clamp_float
+from tinyet.opset import Call, Constant, Kernel, Op, Pointer, Struct, library_call
+
+
+@dataclass(frozen=True)
+class MatMul(Attrs):
+    """inputs: a (…, M, K); b (…, K, N); the leading dimensions broadcast as in numpy. Output: (…, M, N)."""
+
+    name: ClassVar[str] = "matmul"
+    clamp: tuple[float, float] = NO_CLAMP
+
+
+def attrs_of(node: Node) -> MatMul:
+    assert isinstance(node.attrs, MatMul)
+    return node.attrs
+
+
+def infer(node: Node) -> tuple[Shape, ...]:
+    a, b = node.input(0).shape, node.input(1).shape
+    if min(len(a), len(b)) < 2 or a[-1] != b[-2]:
+        raise UnsupportedShape(f"matmul: {a} by {b}", node.where)
+    try:
+        batch = np.broadcast_shapes(a[:-2], b[:-2])
+    except ValueError:
+        raise UnsupportedShape(f"matmul: the batches of {a} and {b} do not broadcast", node.where) from None
+    return ((*batch, a[-2], b[-1]),)
+
+
+def check(node: Node) -> str | None:
+    types = {node.input(0).dtype, node.input(1).dtype, node.output.dtype}
+    if types == {DType.FLOAT32}:
+        return None
+    if types != {DType.INT8}:
+        return f"no form with {', '.join(sorted(t.value for t in types))}"
+    for tensor in (node.input(0), node.input(1), node.output):
+        if tensor.type.quant is None or tensor.type.quant.axis is not None:
+            return "all tensors must be quantized per tensor"
+    return "sums could overflow 32 bits" if 255 * 256 * node.input(0).shape[-1] >= 2**31 else None
+
+
+def factor(node: Node) -> Multiplier:
+    """scale(a) * scale(b) in float32, / scale(out) in float64."""
+    product = np.float32(node.input(0).type.scale) * np.float32(node.input(1).type.scale)
+    return quantize_multiplier(float(product) / node.output.type.scale)
+
+
+def macs(node: Node) -> int:
+    return node.output.type.count * node.input(0).shape[-1]
+
+
+def reference(node: Node, inputs: Sequence[Array | None]) -> tuple[Array, ...]:
+    a, b = inputs[0], inputs[1]
+    assert a is not None
+    assert b is not None
+    clamp = attrs_of(node).clamp
+    if node.input(0).dtype is DType.FLOAT32:
+        left, right = a.astype(np.float32), b.astype(np.float32)
+        sums = np.zeros(node.output.shape, np.float32)
+        with np.errstate(over="ignore", invalid="ignore"):
+            for k in range(left.shape[-1]):
+                sums += left[..., :, k : k + 1] * right[..., k : k + 1, :]
+        return (clamp_float(sums, clamp),)
+    # float64 holds every integer below 2**53, so the matrix product is exact and fast.
+    wide = (x.astype(np.float64) - t.type.zero_point for x, t in ((a, node.input(0)), (b, node.input(1))))
+    acc = np.matmul(*wide).astype(np.int64)
+    scale, out = factor(node), node.output.type
+    result = requantize(acc, scale.multiplier, scale.shift) + out.zero_point
+    return (np.clip(result, *clamp_range(clamp, out)).astype(np.int8),)
+
+
+# ---------------------------------------------------------------- portable kernels
+
+
+def batch_offsets(node: Node) -> Int64:
+    """For each matrix of the output, which matrix of a and of b it is the product of: int64 (batches, 2)."""
+    batch = node.output.shape[:-2]
+    columns = []
+    for tensor in (node.input(0), node.input(1)):
+        index = np.arange(math.prod(tensor.shape[:-2])).reshape(tensor.shape[:-2])
+        columns.append(np.broadcast_to(index, batch).ravel())
+    return np.stack(columns, axis=1).astype(np.int64)
+
+
+def common(node: Node) -> tuple[dict[str, int | Pointer], Constant]:
+    """The sizes, and the table of offsets in elements."""
+    rows, depth = node.input(0).shape[-2:]
+    columns = node.output.shape[-1]
+    offsets = batch_offsets(node) * np.array([rows * depth, depth * columns])
+    table = Constant("batches", offsets.astype(np.int32), "offsets of the matrices in a and in b")
+    fields: dict[str, int | Pointer] = {
+        "count": len(offsets),
+        "rows": rows,
+        "depth": depth,
+        "columns": columns,
+        "batches": Pointer("batches"),
+    }
+    return fields, table
+
+
+def lower_s8(node: Node, _target: Target) -> Call:
+    fields, table = common(node)
+    scale = factor(node)
+    low, high = clamp_range(attrs_of(node).clamp, node.output.type)
+    params = Struct(
+        "tinyet_matmul_s8_params",
+        {
+            **fields,
+            "a_zero_point": node.input(0).type.zero_point,
+            "b_zero_point": node.input(1).type.zero_point,
+            "out_zero_point": node.output.type.zero_point,
+            "multiplier": scale.multiplier,
+            "shift": scale.shift,
+            "clamp_low": low,
+            "clamp_high": high,
+        },
+    )
+    return library_call("tinyet_matmul_s8", node, [0, 1], params, [table])
+
+
+def lower_f32(node: Node, _target: Target) -> Call:
+    fields, table = common(node)
+    low, high = attrs_of(node).clamp
+    params = Struct("tinyet_matmul_f32_params", {**fields, "clamp_low": low, "clamp_high": high})
+    return library_call("tinyet_matmul_f32", node, [0, 1], params, [table])
+
+
+HEADERS = ("tinyet_matmul.h",)
+
+OP = Op(
+    attrs=MatMul,
+    summary="product of matrices, batches broadcast, fused clamp",
+    infer=infer,
+    reference=reference,
+    check=check,
+    macs=macs,
+    kernels=(
+        Kernel("tinyet_matmul_s8", "s8", lower_s8, HEADERS, ("tinyet_matmul_s8.c",)),
+        Kernel("tinyet_matmul_f32", "f32", lower_f32, HEADERS, ("tinyet_matmul_f32.c",)),
+    ),
+)

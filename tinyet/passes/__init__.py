@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The lowering, read from top to bottom: which passes run, in which order, and why there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tinyet.ir import Graph, Note, to_text
+from tinyet.ops import check
+from tinyet.passes import fold_constants
+from tinyet.passes.boundary import copied_outputs, integer_boundary
+from tinyet.passes.common_subexpressions import share_common_subexpressions
+from tinyet.passes.dead_code import eliminate_dead_code
+from tinyet.passes.fold_batch_norm import fold_batch_norm
+from tinyet.passes.fold_pad import fold_pad
+from tinyet.passes.fold_requantize import fold_requantize
+from tinyet.passes.fuse_clamp import fuse_clamp
+from tinyet.passes.keep_integers import keep_integers
+from tinyet.passes.layout_apply import optimize_layout
+from tinyet.passes.lower_qdq import lower_qdq
+from tinyet.passes.merge_reshapes import merge_reshapes
+
+Rewrite = Callable[[Graph], Graph]
+Lowering = Callable[[Graph], tuple[Graph, tuple[Note, ...]]]
+
+PIPELINE: tuple[tuple[str, Rewrite | Lowering], ...] = (
+    # What nobody reads must not keep others from seeing a single consumer.
+    ("dead_code", eliminate_dead_code),
+    # Exported graphs compute masks, positions and reshaped parameters; later passes want to see constants.
+    ("fold_constants", fold_constants.before_lowering),
+    ("common_subexpressions", share_common_subexpressions),
+    # Permutes stand between convolutions and what wants to fuse with them; chains of reshapes hide what they do.
+    ("merge_reshapes", merge_reshapes),
+    ("layout", optimize_layout),
+    # Before clamps: a ReLU behind a batch norm reaches the convolution only when the batch norm is in it.
+    ("fold_batch_norm", fold_batch_norm),
+    ("fold_pad", fold_pad),
+    # Before integers: LiteRT's int8 operators have the clamp inside, and a value that is only clamped needs no scale.
+    ("fuse_clamp", fuse_clamp),
+    # Moves Dequantize down and Quantize up, so that the next pass finds integers on both sides of more operators.
+    ("keep_integers", keep_integers),
+    ("lower_qdq", lower_qdq),
+    # The float forms of weights are dead now; those that float operators still read become constants.
+    ("dead_code_integer", eliminate_dead_code),
+    ("fold_constants_integer", fold_constants.after_lowering),
+    # Requantize nodes of one value to one scale must be one before its producer can write that scale.
+    ("common_subexpressions_integer", share_common_subexpressions),
+    # What stood between Quantize and Dequantize until now: the same folds once more, on integers.
+    ("fold_requantize", fold_requantize),
+    ("fuse_clamp_integer", fuse_clamp),
+    ("fold_pad_integer", fold_pad),
+    # Only now are the bytes known that a Permute would move, and Linear weights are constants that can take one up.
+    ("integer_boundary", integer_boundary),
+    ("layout_integer", optimize_layout),
+    ("merge_reshapes_integer", merge_reshapes),
+    ("common_subexpressions_last", share_common_subexpressions),
+    ("dead_code_last", eliminate_dead_code),
+    # Last, because other passes would take the copies for superfluous.
+    ("copied_outputs", copied_outputs),
+)
+
+
+def run(
+    graph: Graph, *, float_io: bool = False, dump: Callable[[str, str], None] | None = None
+) -> tuple[Graph, tuple[Note, ...]]:
+    """The graph after all passes, verified after each, and what they have to say to the user.
+
+    float_io: inputs and outputs stay float32 where the model is quantized. dump: receives each pass's numbered name and the
+    graph's text after it. Raises InternalError, naming the pass, when one leaves an invalid graph.
+    """
+    notes: list[Note] = []
+    check(graph, "import")
+    if dump is not None:
+        dump("00_import", to_text(graph))
+    for number, (name, step) in enumerate(PIPELINE, 1):
+        if step is integer_boundary and float_io:
+            continue
+        result = step(graph)
+        if isinstance(result, tuple):
+            graph, more = result
+            notes += more
+        else:
+            graph = result
+        check(graph, name)
+        if dump is not None:
+            dump(f"{number:02d}_{name}", to_text(graph))
+    return graph, tuple(notes)

@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Zeros around an image become the padding of the window that slides over it."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+from tinyet.ir import Graph, Node, Tensor
+from tinyet.ops import op_of
+from tinyet.ops.avg_pool2d import AvgPool2d
+from tinyet.ops.conv2d import Conv2d
+from tinyet.ops.max_pool2d import MaxPool2d
+from tinyet.ops.pad import Pad, fill_value
+from tinyet.ops.window import Window
+from tinyet.passes.dead_code import eliminate_dead_code
+from tinyet.passes.rewrite import all_origins, replace_nodes
+
+
+def fold_pad(graph: Graph) -> Graph:
+    """Exact. A Pad that others read, too, stays for them."""
+    for stale in graph.nodes:
+        # An earlier round may have replaced this node; its output is the same.
+        node = graph.producer(stale.outputs[0])
+        pad = graph.producer(node.input(0)) if node is not None and isinstance(node.attrs, Window) else None
+        folded = _fold(pad, node) if pad is not None and node is not None else None
+        if node is not None and folded is not None:
+            graph = replace_nodes(graph, {node: (folded,)})
+    return eliminate_dead_code(graph)
+
+
+def _fold(pad: Node, node: Node) -> Node | None:
+    attrs = pad.attrs
+    if not isinstance(attrs, Pad) or attrs.mode != "constant" or len(attrs.pads) != 4:
+        return None
+    if attrs.pads[0] != (0, 0) or attrs.pads[3] != (0, 0) or min(map(min, attrs.pads)) < 0:
+        return None
+    window = _accepts(pad, node)
+    if window is None:
+        return None
+    (top, bottom), (left, right) = attrs.pads[1:3]
+    wider = dataclasses.replace(
+        window,
+        pad_top=window.pad_top + top,
+        pad_bottom=window.pad_bottom + bottom,
+        pad_left=window.pad_left + left,
+        pad_right=window.pad_right + right,
+    )
+    inputs: tuple[Tensor | None, ...] = (pad.input(0), *node.inputs[1:])
+    folded = node.replace(attrs=wider, inputs=inputs, origins=all_origins((pad, node)))
+    return folded if op_of(folded).check(folded) is None else None
+
+
+def _accepts(pad: Node, node: Node) -> Window | None:
+    """The attributes of a window to whose padding the pad's value may be added, or None."""
+    attrs = node.attrs
+    assert isinstance(pad.attrs, Pad)
+    fill = fill_value(pad).item()
+    zero = pad.input(0).type.zero_point if pad.input(0).type.quant is not None else 0
+    if isinstance(attrs, Conv2d):
+        return attrs if fill == zero else None
+    if isinstance(attrs, AvgPool2d) and fill == zero:
+        if attrs.fixed_divisor is not None:
+            return attrs
+        # The pad's pixels count. They may become padding that counts where there is no padding that does not.
+        own = attrs.pad_top, attrs.pad_bottom, attrs.pad_left, attrs.pad_right
+        return dataclasses.replace(attrs, count_include_pad=True) if not any(own) else None
+    if isinstance(attrs, MaxPool2d):
+        lowest = pad.input(0).dtype.range[0] if pad.input(0).type.quant is not None else -math.inf
+        return attrs if fill == lowest else None
+    return None

@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Changes of scale that cancel, or that the operator before them can make on its own.
+
+The folds that merge two roundings into one (a Requantize into the operator before it, two in a row, a Quantize of a
+Dequantize) change results in the last bit. They make them better, and the host reference runs the folded graph.
+What an intermediate scale would have saturated is still cut off there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tinyet.ir import DType, Graph, Node, QuantParams, Tensor, TensorType, substitute
+from tinyet.numerics import NO_CLAMP
+from tinyet.ops import op_of
+from tinyet.ops.add import Add
+from tinyet.ops.batch_norm import BatchNorm
+from tinyet.ops.clamp import Clamp
+from tinyet.ops.conv2d import Conv2d
+from tinyet.ops.conv_transpose2d import ConvTranspose2d
+from tinyet.ops.dequantize import Dequantize
+from tinyet.ops.div import Div
+from tinyet.ops.linear import Linear
+from tinyet.ops.matmul import MatMul
+from tinyet.ops.mean import Mean
+from tinyet.ops.mul import Mul
+from tinyet.ops.prelu import PRelu
+from tinyet.ops.quantize import Quantize
+from tinyet.ops.requantize import Requantize
+from tinyet.ops.sub import Sub
+from tinyet.ops.sum import Sum
+from tinyet.ops.unary import Unary
+from tinyet.passes.fuse_clamp import clamp_of, compose, with_clamp
+from tinyet.passes.rewrite import all_origins, chain_above, replace_nodes, with_quant
+
+FREE_SCALE = (
+    Add, BatchNorm, Clamp, Conv2d, ConvTranspose2d, Div, Linear, MatMul, Mean, Mul, PRelu, Quantize, Requantize, Sub,
+    Sum, Unary,
+)  # fmt: skip
+"""Operators that compute an output of any scale."""
+
+
+def fold_requantize(graph: Graph) -> Graph:
+    """Until nothing changes: drop what changes nothing, and let producers write the scale that is asked for."""
+    while True:
+        for node in graph.nodes:
+            smaller = _dropped(graph, node) or _into_producer(graph, node)
+            if smaller is not None:
+                graph = smaller
+                break
+        else:
+            return graph
+
+
+def _dropped(graph: Graph, node: Node) -> Graph | None:
+    """Requantize to what is there disappears; Quantize of a Dequantize is a Requantize, or nothing."""
+    source: Tensor | None = None
+    if isinstance(node.attrs, Requantize):
+        source = node.input(0)
+    elif isinstance(node.attrs, Quantize):
+        above = graph.producer(node.input(0))
+        if above is not None and isinstance(above.attrs, Dequantize):
+            source = above.input(0)
+    if source is None:
+        return None
+    if source.type == node.output.type and (
+        node.output not in graph.outputs or graph.producer(source) is not None
+    ):
+        return substitute(replace_nodes(graph, {node: ()}), {node.output: source})
+    if isinstance(node.attrs, Requantize):
+        return None
+    rescaled = node.replace(attrs=Requantize(), inputs=(source,))
+    return replace_nodes(graph, {node: (rescaled,)}) if op_of(rescaled).check(rescaled) is None else None
+
+
+def _into_producer(graph: Graph, node: Node) -> Graph | None:
+    """A Requantize (or a Clamp that changes the scale) of a value that nothing else reads: its producer writes the new
+    scale, and so do the operators between them, which move or select values in a way that a scale does not alter."""
+    quant = node.output.type.quant
+    if quant is None or quant == node.input(0).type.quant or not isinstance(node.attrs, Requantize | Clamp):
+        return None
+    chain = chain_above(graph, node)
+    first = None if chain is None else _saturating_as(chain[0], node.output.type)
+    if chain is None or first is None:
+        return None
+    if isinstance(node.attrs, Clamp):
+        own = clamp_of(first)
+        if own is None:
+            return None
+        first = with_clamp(first, compose(own, (node.attrs.low, node.attrs.high)))
+    links = _requantized([first, *chain[1:]], quant)
+    links[-1] = links[-1].replace(outputs=node.outputs)
+    links[0] = links[0].replace(origins=all_origins((chain[0], node)))
+    if any(op_of(link).check(link) is not None for link in links):
+        return None
+    replacements: dict[Node, tuple[Node, ...]] = {old: (new,) for old, new in zip(chain, links, strict=True)}
+    return replace_nodes(graph, {**replacements, node: ()})
+
+
+def _requantized(chain: Sequence[Node], quant: QuantParams) -> list[Node]:
+    """The chain with all of its values, from the first one's output on, quantized so."""
+    links: list[Node] = []
+    for node in chain:
+        inputs = [links[-1].output, *node.inputs[1:]] if links else list(node.inputs)
+        links.append(node.replace(inputs=inputs, outputs=(with_quant(node.output, quant),)))
+    return links
+
+
+def _saturating_as(producer: Node, type_: TensorType) -> Node | None:
+    """The producer, free to write `type_`, with a clamp where its own type would have saturated; None if it cannot."""
+    if not isinstance(producer.attrs, FREE_SCALE) or producer.output.dtype is not DType.INT8:
+        return None
+    limits, wanted = real_range(producer.output.type), real_range(type_)
+    if limits[0] <= wanted[0] and limits[1] >= wanted[1]:
+        return producer
+    own = clamp_of(producer)
+    if own is None:
+        return None
+    # Only the side on which the old type ends first needs a bound.
+    bounds = (
+        limits[0] if limits[0] > wanted[0] else NO_CLAMP[0],
+        limits[1] if limits[1] < wanted[1] else NO_CLAMP[1],
+    )
+    return with_clamp(producer, compose(own, bounds))
+
+
+def real_range(type_: TensorType) -> tuple[float, float]:
+    """The smallest and the largest real number that a per-tensor quantized type holds."""
+    low, high = type_.dtype.range
+    return (low - type_.zero_point) * type_.scale, (high - type_.zero_point) * type_.scale

@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Operators that only move or select values work on the integers, not on the floats that these stand for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from tinyet.ir import DType, Graph, Node, Tensor, TensorType, substitute
+from tinyet.ops import op_of
+from tinyet.ops.concat import Concat
+from tinyet.ops.dequantize import Dequantize
+from tinyet.ops.quantize import Quantize
+from tinyet.passes.rewrite import Names, replace_nodes
+
+
+def keep_integers(graph: Graph) -> Graph:
+    """move(Dequantize(x)) becomes Dequantize(move(x)), where all inputs have one quantization: exact.
+
+    Quantize(concat(Dequantize(x), y)) becomes concat(Quantize(Dequantize(x)), Quantize(y)), so that x need not become
+    float for the sake of y: exact, since each element is quantized on its own.
+    """
+    names = Names(graph)
+    while True:
+        for node in graph.nodes:
+            changed = _sink_dequantize(graph, node, names) or _hoist_quantize(graph, node, names)
+            if changed is not None:
+                graph = changed
+                break
+        else:
+            return graph
+
+
+def _sink_dequantize(graph: Graph, node: Node, names: Names) -> Graph | None:
+    if not op_of(node).same_scale or len(node.outputs) != 1 or node.output.dtype is not DType.FLOAT32:
+        return None
+    integers: list[Tensor | None] = []
+    for tensor in node.inputs:
+        if tensor is None or tensor.dtype is not DType.FLOAT32:
+            integers.append(tensor)
+            continue
+        producer = graph.producer(tensor)
+        if producer is None or not isinstance(producer.attrs, Dequantize):
+            return None
+        integers.append(producer.input(0))
+    types = {(t.dtype, t.type.quant) for t in integers if t is not None and t.dtype is not DType.INT32}
+    if len(types) != 1:
+        return None
+    ((dtype, quant),) = types
+    moved = Tensor(names.fresh(f"{node.output.name}_integer"), TensorType(node.output.shape, dtype, quant))
+    mover = node.replace(inputs=integers, outputs=(moved,))
+    if op_of(mover).check(mover) is not None:
+        return None
+    return replace_nodes(graph, {node: (mover, Node(Dequantize(), (moved,), node.outputs, node.origins))})
+
+
+def _hoist_quantize(graph: Graph, node: Node, names: Names) -> Graph | None:
+    consumers = graph.consumers(node.outputs[0])
+    if not isinstance(node.attrs, Concat) or node.output in graph.outputs or not consumers:
+        return None
+    first = consumers[0]
+    if any(not isinstance(c.attrs, Quantize) or c.output.type != first.output.type for c in consumers):
+        return None
+    producers = [graph.producer(t) for t in node.inputs if t is not None]
+    if not any(p is not None and isinstance(p.attrs, Dequantize) for p in producers):
+        return None
+    new: list[Node] = []
+    integers: list[Tensor] = []
+    for index in range(len(node.inputs)):
+        x = node.input(index)
+        type_ = TensorType(x.shape, first.output.dtype, first.output.type.quant)
+        integers.append(Tensor(names.fresh(f"{x.name}_integer"), type_))
+        new.append(Node(Quantize(), (x,), (integers[-1],), first.origins))
+    new.append(node.replace(inputs=integers, outputs=first.outputs))
+    replacements: Mapping[Node, tuple[Node, ...]] = {node: tuple(new), **{c: () for c in consumers}}
+    return substitute(replace_nodes(graph, replacements), {c.output: first.output for c in consumers[1:]})

@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Builds generated CMake projects for their board, as their own README says."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from tinyet.errors import ToolchainError
+from tinyet.toolchain.process import find_tool, run
+
+_SECONDS = 600.0
+_DIRECTORY = "build-arm"
+
+
+def elf_path(project_dir: Path, program: str) -> Path:
+    """Where the firmware of a program of the project (`<model>_app`, `<model>_harness`) is once it has been built."""
+    return project_dir / _DIRECTORY / f"{program}.elf"
+
+
+def build(project_dir: Path, board: str, *, on_output: Callable[[str], None] | None = None) -> None:
+    """Build the application and the harness for the board.
+
+    on_output: called with each line that the build prints, as it appears.
+    Raises ToolchainError when cmake or the compiler is missing, or when the build fails.
+    """
+    project_dir = project_dir.absolute()
+    what = f"building {project_dir.name} with CMake"
+    find_tool("arm-none-eabi-gcc", what=what)
+    toolchain = project_dir / "cmake" / f"{board}.cmake"
+    if not toolchain.is_file():
+        raise ToolchainError("the project's CMake toolchain file is missing", str(toolchain), "generate it again")
+    directory = project_dir / _DIRECTORY
+    for command in (
+        ["cmake", "-S", project_dir, "-B", directory, "--toolchain", toolchain],
+        ["cmake", "--build", directory],
+    ):
+        run(command, cwd=project_dir, timeout=_SECONDS, what=what, on_output=on_output)
