@@ -61,7 +61,7 @@ def obtain(model: str, options: CaptureOptions) -> Compiled:
         raise ToolchainError(
             f"capturing a model needs torch and torchao: {error}",
             model,
-            "pip install 'tinyet[torch]', or capture it elsewhere with `tinyet compile` and go on with the .tet",
+            "pip install 'tinyet[torch]', or capture it elsewhere with `tinyet compile` and bring the .tet",
         ) from error
     source = load_source(model)
     quantizer = None if source.quantizer is None else _call(source.quantizer, "quantizer()")
@@ -139,7 +139,7 @@ def _call(function: Callable[[], Any], label: str) -> Any:
         return function()
     except TinyetError:
         raise
-    except Exception as error:  # noqa: BLE001 - the user's code may raise anything
+    except Exception as error:
         frame = frame_of_exception(error)
         raise ModelError(f"{label} raises {message_of(error)}", str(frame) if frame else None) from error
 
@@ -192,7 +192,9 @@ def _batches(path: Path, source: ModelSource) -> list[tuple[Any, ...]]:
     example = source.example_inputs
     arrays = read_data(path, list(source.program.graph_signature.user_inputs)).arrays
     if len(arrays) != len(example):
-        raise DataError(f"the file holds {len(arrays)} arrays, the model takes {len(example)} inputs", str(path))
+        raise DataError(
+            f"the file holds {len(arrays)} arrays, the model takes {len(example)} inputs", str(path)
+        )
     if any(array.ndim == 0 for array in arrays) or len({len(array) for array in arrays}) > 1:
         shapes = ", ".join(str(array.shape) for array in arrays)
         raise DataError(f"the arrays hold different numbers of samples: {shapes}", str(path))
@@ -206,7 +208,9 @@ def _batches(path: Path, source: ModelSource) -> list[tuple[Any, ...]]:
         if same_kind and tensor.dtype is not torch.bool:
             tensor = tensor.to(wanted.dtype)
         # Samples come without a batch dimension of their own, or with the model's.
-        tensors.append(tensor if tensor.ndim == wanted.ndim + 1 else tensor.split(max(1, len(wanted))))
+        batch = 1 if tensor.ndim == wanted.ndim + 1 or not wanted.ndim else max(1, len(wanted))
+        pieces = [tensor[at : at + batch] for at in range(0, len(tensor), batch)]
+        tensors.append([p[0] for p in pieces] if tensor.ndim == wanted.ndim + 1 else pieces)
     return list(zip(*tensors, strict=True))
 
 
@@ -226,7 +230,8 @@ def _evaluation(source: ModelSource, program: Program, channels_last: bool) -> t
 
     def collect() -> list[tuple[Any, Any]]:
         given = function()
-        return [given] if _is_single_pair(given) else list(given)
+        batches: Iterable[Any] = [given] if _is_single_pair(given) else given
+        return list(batches)
 
     pairs = _call(collect, "evaluation()")
     if not pairs or not all(isinstance(pair, (tuple, list)) and len(pair) == 2 for pair in pairs):
@@ -246,7 +251,9 @@ def _evaluation(source: ModelSource, program: Program, channels_last: bool) -> t
         answers = np.concatenate(expected)
     except ValueError as error:
         raise DataError(f"the batches of evaluation() do not fit together: {error}", where) from error
-    arrays = [_as_program(a, e.ndim, channels_last) for a, e in zip(arrays, source.example_inputs, strict=True)]
+    arrays = [
+        _as_program(a, e.ndim, channels_last) for a, e in zip(arrays, source.example_inputs, strict=True)
+    ]
     batch = program.inputs[0].shape[0] if program.inputs[0].shape else 1
     remarks: list[str] = []
     labels: Array | None = answers.reshape(-1)

@@ -69,7 +69,7 @@ def check_fit(
         where = deployment.steps[step] if 0 <= step < len(deployment.steps) else None
         at = f"layer {where.index} ({where.node.op} {where.node.where or where.name})" if where else "the boundary"
         problems.append(
-            f"RAM: arena {arena} + stack {stack} = {arena + stack} bytes, {whose} has {limit}; most is alive at {at}:\n"
+            f"RAM: arena {arena} + stack {stack} = {arena + stack} bytes, {whose} {limit}; most is alive at {at}:\n"
             + bullet_list([str(c) for c in tensors[:LARGEST]])
         )
         hints.append("RAM: smaller images, fewer channels or earlier strides; or a board with more RAM")
@@ -77,7 +77,7 @@ def check_fit(
     flash, whose = _tighter(max_flash, board.flash.bytes, board)
     if constants > flash:
         problems.append(
-            f"flash: weights alone take {constants} bytes, {whose} has {flash}; the largest:\n"
+            f"flash: weights alone take {constants} bytes, {whose} {flash}; the largest:\n"
             + bullet_list([str(c) for c in largest_constants(deployment)[:LARGEST]])
         )
         hints.append("flash: fewer channels, int8 instead of float layers; or a board with more flash")
@@ -86,8 +86,10 @@ def check_fit(
 
 
 def _tighter(limit: int | None, available: int, board: Board) -> tuple[int, str]:
-    """The smaller of a limit and what the board has, and whose it is."""
-    return (available, board.name) if limit is None or available < limit else (limit, "the limit")
+    """The smaller of a limit and what the board has, in bytes, and the words that introduce it."""
+    if limit is None or available < limit:
+        return available, f"{board.name} has"
+    return limit, "the limit is"
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ import dataclasses
 import hashlib
 import json
 import struct
+import typing
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -20,7 +21,7 @@ from flatbuffers.table import Table
 
 from tinyet import ops
 from tinyet.errors import ProgramError, TinyetError
-from tinyet.ir import Array, DType, Graph, Node, Note, Origin, QuantParams, Tensor, TensorType
+from tinyet.ir import Array, Attrs, DType, Graph, Node, Note, Origin, QuantParams, Tensor, TensorType
 
 FORMAT_VERSION = 1
 IDENTIFIER = b"TNYT"
@@ -204,6 +205,31 @@ def _tuples(value: Any) -> Any:
     return tuple(_tuples(v) for v in value) if isinstance(value, list) else value
 
 
+def _attrs(kind: type[Attrs], values: dict[str, Any]) -> Attrs:
+    """An operator's attributes, each of the type that it is declared with; ValueError for another."""
+    hints = typing.get_type_hints(kind)
+    fields = {key: _tuples(value) for key, value in values.items()}
+    for key, value in fields.items():
+        if not _is_a(value, hints[key]):
+            raise ValueError(f"{kind.name}.{key} is {value!r}")
+    return kind(**fields)
+
+
+def _is_a(value: object, hint: Any) -> bool:
+    """Whether a value from JSON has a declared type: int, float, bool, str, None, tuples and unions of these."""
+    parts = typing.get_args(hint)
+    if typing.get_origin(hint) is tuple:
+        if not isinstance(value, tuple):
+            return False
+        wanted = [parts[0]] * len(value) if parts[1:] == (...,) else parts
+        return len(value) == len(wanted) and all(_is_a(v, w) for v, w in zip(value, wanted, strict=True))
+    if parts:
+        return any(_is_a(value, part) for part in parts)
+    if hint in (int, float) and isinstance(value, bool):
+        return False
+    return isinstance(value, (int, float) if hint is float else hint)
+
+
 def _tensor(r: _Reader) -> Tensor:
     quant = None
     q = r.child(3)
@@ -232,10 +258,10 @@ def _graph(r: _Reader, origins: Sequence[Origin]) -> Graph:
         op = ops.by_name(n.text(0))
         if op is None:
             raise ProgramError(f"it uses an operator that this tinyet does not know: {n.text(0)}")
-        values = {key: _tuples(value) for key, value in json.loads(n.text(1)).items()}
+        attrs = _attrs(op.attrs, json.loads(n.text(1)))
         inputs = tuple(None if i == -1 else pick(i) for i in n.numbers(2))
         outputs = tuple(pick(i) for i in n.numbers(3))
-        nodes.append(Node(op.attrs(**values), inputs, outputs, tuple(origins[i] for i in n.numbers(4))))
+        nodes.append(Node(attrs, inputs, outputs, tuple(origins[i] for i in n.numbers(4))))
     ins, outs = [pick(i) for i in r.numbers(2)], [pick(i) for i in r.numbers(3)]
     return ops.check(Graph(r.text(0), tuple(ins), tuple(outs), tuple(nodes)), "reading the file")
 
@@ -254,13 +280,20 @@ def decode(data: bytes, where: str) -> Contents:
     return _guarded(lambda: _decode(payload, where, again), where, again)
 
 
+# What reading a file can raise whose checksum is right and whose contents are not.
+_NONSENSE = (
+    TinyetError, ValueError, TypeError, KeyError, IndexError, AttributeError, ArithmeticError, AssertionError,
+    RecursionError, MemoryError, struct.error,
+)  # fmt: skip
+
+
 def _guarded(read: Callable[[], Contents], where: str, again: str) -> Contents:
     """A file with a right checksum can still be nonsense that somebody built on purpose: one clear error for it."""
     try:
         return read()
     except ProgramError as error:
         raise ProgramError(error.what, error.where or where, error.hint or again) from error
-    except (TinyetError, ValueError, TypeError, KeyError, IndexError, AttributeError, struct.error) as error:
+    except _NONSENSE as error:
         raise ProgramError(f"the file's contents make no sense: {error}", where, again) from error
 
 

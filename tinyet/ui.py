@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the command line shows: results on standard output; errors, warnings and progress on standard error.
+"""What the command line shows: results on standard output; errors, notes and progress on standard error.
 
-Progress is for a person at a terminal only. rich leaves colours out where there is no terminal or NO_COLOR is set.
+Progress is for a person at a terminal only. rich leaves colours out where there is no terminal or NO_COLOR
+is set.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from rich.box import SIMPLE_HEAD
+from rich.cells import cell_len
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
@@ -23,6 +25,8 @@ from tinyet.errors import InternalError, TinyetError, UsageError
 
 # Of tables that go into a file or a pipe; a terminal has its own.
 WIDTH = 100
+# A column that is cut keeps this much.
+_LEAST_WIDTH = 12
 
 Cell = str | int | float | None
 
@@ -86,23 +90,45 @@ def percent(value: float | None) -> str:
 # ---------------------------------------------------------------- tables
 
 
-def table(columns: Sequence[tuple[str, str]], rows: Sequence[Sequence[Cell]], title: str = "") -> None:
+def table(columns: Sequence[tuple[str, str]], rows: Sequence[Sequence[Cell]]) -> None:
     """Print a table.
 
-    columns: (heading, kind); kind is "name" (never wrapped), "text" (wrapped), "left" (its end is cut off, then its
-    beginning matters most) or "number" (to the right).
+    columns: (heading, kind); kind is "name" (never cut), "number" (likewise, to the right), "cut" (its end is
+    cut off when there is no room) or "text" (wrapped when there is none).
     """
-    grid = Table(box=SIMPLE_HEAD, title=title or None, title_justify="left", title_style="bold", pad_edge=False)
-    for heading, kind in columns:
+    texts = [[cell if isinstance(cell, str) else number(cell) for cell in row] for row in rows]
+    widths = [max(map(cell_len, cells)) for cells in zip([name for name, _ in columns], *texts, strict=True)]
+    cut = [index for index, (_, kind) in enumerate(columns) if kind == "cut"]
+    if cut:
+        # rich itself would shorten numbers, too. Between two columns are three spaces, and one at each edge.
+        spare = _console().width - sum(widths) - 3 * (len(columns) - 1) - 2
+        while spare < 0 and max(widths[index] for index in cut) > _LEAST_WIDTH:
+            widths[max(cut, key=lambda index: widths[index])] -= 1
+            spare += 1
+    grid = Table(box=SIMPLE_HEAD, pad_edge=False)
+    for (heading, kind), width in zip(columns, widths, strict=True):
         grid.add_column(
             heading,
             justify="right" if kind == "number" else "left",
-            no_wrap=kind in ("name", "number", "left"),
-            overflow="ellipsis" if kind == "left" else "fold",
+            no_wrap=kind != "text",
+            overflow="ellipsis" if kind == "cut" else "fold",
+            width=width if kind == "cut" else None,
         )
-    for row in rows:
-        grid.add_row(*(Text(cell if isinstance(cell, str) else number(cell)) for cell in row))
-    _console().print(grid)
+    for row in texts:
+        grid.add_row(*map(Text, row))
+    _show(grid)
+
+
+def _show(grid: Table) -> None:
+    """Print a table; where no terminal needs its background, without the spaces that fill up its lines."""
+    console = _console()
+    if console.is_terminal:
+        console.print(grid)
+        return
+    with console.capture() as captured:
+        console.print(grid)
+    for line in captured.get().splitlines():
+        say(line.rstrip())
 
 
 def facts(title: str, pairs: Sequence[tuple[str, str]]) -> None:
@@ -112,7 +138,7 @@ def facts(title: str, pairs: Sequence[tuple[str, str]]) -> None:
     grid.add_column(overflow="fold")
     for name, value in pairs:
         grid.add_row(Text(name), Text(value))
-    _console().print(grid)
+    _show(grid)
 
 
 # ---------------------------------------------------------------- progress
@@ -122,7 +148,7 @@ Advance = Callable[[int, int | None], None]
 
 @contextmanager
 def counting(label: str) -> Iterator[Advance]:
-    """A bar while something is counted: the function takes how many are done, and of how many if that is known."""
+    """A bar while something is counted: the function takes how many are done, and of how many, if known."""
     console = _console(stderr=True)
     if not console.is_terminal:
         yield lambda _done, _total: None

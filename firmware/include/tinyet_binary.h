@@ -31,6 +31,49 @@ typedef struct {
 void tinyet_add_s8(const int8_t *a, const int8_t *b, int8_t *output, const tinyet_add_s8_params *params);
 void tinyet_sub_s8(const int8_t *a, const int8_t *b, int8_t *output, const tinyet_add_s8_params *params);
 
+/* Product less zero points, rescaled in two roundings. left: bits by which the product is shifted before the multiplication,
+ * one more than the rescaling asks for; right: bits by which the result is; half, sign: 2^(right - 1) and -1, or 0 and 0. */
+typedef struct {
+  tinyet_broadcast shape;
+  int32_t a_zero_point, b_zero_point, out_zero_point;
+  int32_t multiplier, left, right, half, sign;
+  int32_t clamp_low, clamp_high;
+} tinyet_mul_s8_params;
+
+void tinyet_mul_s8(const int8_t *a, const int8_t *b, int8_t *output, const tinyet_mul_s8_params *params);
+
+/* By zero: clamp_high, clamp_low, or the zero point for 0 / 0. */
+typedef struct {
+  tinyet_broadcast shape;
+  const int32_t *reciprocals; /* [256], Q0.31, of the raw divisors 0 ... 127, -128 ... -1 */
+  int32_t a_zero_point, b_zero_point, out_zero_point;
+  int32_t multiplier, shift; /* as tinyet_requantize takes them */
+  int32_t clamp_low, clamp_high;
+} tinyet_div_s8_params;
+
+void tinyet_div_s8(const int8_t *a, const int8_t *b, int8_t *output, const tinyet_div_s8_params *params);
+
+/* x, or slope * x below zero. */
+typedef struct {
+  tinyet_broadcast shape;
+  int32_t x_zero_point, slope_zero_point, out_zero_point;
+  int32_t positive_multiplier, positive_shift, negative_multiplier, negative_shift;
+} tinyet_prelu_s8_params;
+
+void tinyet_prelu_s8(const int8_t *x, const int8_t *slope, int8_t *output, const tinyet_prelu_s8_params *params);
+
+typedef struct {
+  tinyet_broadcast shape;
+} tinyet_pair_params;
+
+void tinyet_prelu_f32(const float *x, const float *slope, float *output, const tinyet_pair_params *params);
+
+/* All three of one scale and zero point. In float, NaN where an operand is NaN. */
+void tinyet_minimum_s8(const int8_t *a, const int8_t *b, int8_t *output, const tinyet_pair_params *params);
+void tinyet_maximum_s8(const int8_t *a, const int8_t *b, int8_t *output, const tinyet_pair_params *params);
+void tinyet_minimum_f32(const float *a, const float *b, float *output, const tinyet_pair_params *params);
+void tinyet_maximum_f32(const float *a, const float *b, float *output, const tinyet_pair_params *params);
+
 typedef struct {
   tinyet_broadcast shape;
   float clamp_low, clamp_high; /* may be infinite */

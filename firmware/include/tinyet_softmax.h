@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Softmax along the middle of (outer, depth, inner) elements. The output may be the input. */
+/* Softmax and its logarithm along the middle of (outer, depth, inner) elements. The output may be the input. */
 #ifndef TINYET_SOFTMAX_H
 #define TINYET_SOFTMAX_H
 
@@ -24,6 +24,20 @@ void tinyet_softmax_s8(const int8_t *input, int8_t *output, const tinyet_softmax
 
 /* exp(x - max) / sum, summed in order. */
 void tinyet_softmax_f32(const float *input, float *output, const tinyet_softmax_shape *shape);
+
+typedef struct {
+  tinyet_softmax_shape shape;
+  const int32_t *exponentials; /* as above */
+  int32_t count;
+  int32_t near;             /* differences from the maximum below this many steps can give more than the least output */
+  int32_t multiplier, left; /* from steps to Q5.26 */
+} tinyet_log_softmax_s8_params;
+
+/* Output scale 1/16, zero point 127. depth <= 4095. */
+void tinyet_log_softmax_s8(const int8_t *input, int8_t *output, const tinyet_log_softmax_s8_params *params);
+
+/* (x - max) - log(sum of exp(x - max)), summed in order. */
+void tinyet_log_softmax_f32(const float *input, float *output, const tinyet_softmax_shape *shape);
 
 #ifdef __cplusplus
 }

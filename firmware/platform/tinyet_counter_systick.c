@@ -53,9 +53,12 @@ void tinyet_platform_counter_restart(void) {
 uint64_t tinyet_platform_counter(void) {
   uint32_t wraps;
   uint32_t value;
+  uint32_t masked;
+  __asm volatile("mrs %0, primask" : "=r"(masked));
   do {
     wraps = tinyet_systick_wraps;
     value = SYST_CVR;
-  } while ((SCB_ICSR & ICSR_SYSTICK_PENDING) != 0u || wraps != tinyet_systick_wraps);
+    /* With interrupts masked the wrap would stay pending for ever; such a run is not counted anyway. */
+  } while (masked == 0u && ((SCB_ICSR & ICSR_SYSTICK_PENDING) != 0u || wraps != tinyet_systick_wraps));
   return ((uint64_t)wraps << 24) + ((0u - value) & SYST_PERIOD_MASK);
 }

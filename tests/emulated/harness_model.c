@@ -66,7 +66,7 @@ __attribute__((noinline)) static void run_into(uint32_t fault) {
     __asm volatile("ldr r0, =0x20000101\n\tldmia r0!, {r1, r2}" ::: "r0", "r1", "r2"); /* line: UNALIGNED */
     break;
   case NO_MEMORY:
-    address = 0xA0000000u;
+    address = 0x2F000000u;
     *(volatile uint32_t *)address; /* line: NO_MEMORY */
     break;
   case ENDLESS_RECURSION:

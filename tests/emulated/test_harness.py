@@ -100,7 +100,7 @@ def test_equal_runs_have_equal_counts(board: Board, elf: Path, opened: Device) -
 def test_counts_are_instructions(opened: Device) -> None:
     """The spin loop has 3 instructions a turn; what else is in its layer does not depend on the turns."""
     few = opened.run(make_inputs(1))
-    for turns in (2, 3, 1000, 1_000_000, 9_000_000):
+    for turns in (2, 3, 1000, 1_000_000, 3_000_000):
         more = opened.run(make_inputs(turns))
         extra = 3 * (turns - 1)
         # The counter's interrupts come every 195 000 to 1 700 000 instructions, and are taken off exactly.
@@ -151,7 +151,7 @@ def test_stack(opened: Device) -> None:
     assert STACK_BUFFER <= result.stack_bytes <= STACK_BUFFER + 64
     assert result.layer_counts == ()
     assert result.total == 0
-    interrupted = opened.run(make_inputs(5_000_000)).stack_bytes
+    interrupted = opened.run(make_inputs(1_000_000)).stack_bytes
     assert result.stack_bytes <= interrupted <= result.stack_bytes + 108
 
 
@@ -367,7 +367,7 @@ def test_serial_port(tmp_path: Path) -> None:
                 assert result.outputs == (bytes(range(first + 1, first + 17)),)
             harness.kill()
             harness.wait()
-            with pytest.raises(EmulatorError, match="did not answer READ|ended while it answered READ"):
+            with pytest.raises(EmulatorError, match=r"did not answer READ|ended while it answered READ"):
                 board.read(0, 1)
     finally:
         os.close(master)

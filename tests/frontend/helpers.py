@@ -50,7 +50,7 @@ def output_params(node: fx.Node) -> tuple[float, int] | None:
 
 def input_params(node: fx.Node, index: int = 0) -> tuple[float, int] | None:
     """(scale, zero point) of the dequantize in front of the node's tensor input; None when that is float."""
-    sources: Sequence[Any] = [s for s in node.all_input_nodes]
+    sources: Sequence[Any] = list(node.all_input_nodes)
     source = sources[index]
     return (source.args[1], source.args[2]) if "dequantize_per_tensor" in str(source.target) else None
 

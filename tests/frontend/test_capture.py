@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Captured programs compute what the module computes; what cannot be captured is told with the user's own line."""
+"""Captured programs compute what the module does; what cannot be captured is told with the user's line."""
 
 from __future__ import annotations
 
@@ -109,8 +109,10 @@ def test_operators_stay_whole() -> None:
 
     program = capture(Lambda(forward), IMAGE)
     assert ops(program) == [
-        "hardswish", "hardsigmoid", "silu", "gelu", "elu", "leaky_relu", "softplus", "mish", "hardtanh", "selu",
-        "upsample_nearest2d", "adaptive_avg_pool2d", "view", "layer_norm", "split", "softmax", "cat", "log_softmax",
+        "hardswish", "hardsigmoid", "silu", "gelu", "elu", "leaky_relu", "softplus", "mish", "hardtanh",
+        "selu",
+        "upsample_nearest2d", "adaptive_avg_pool2d", "view", "layer_norm", "split", "softmax", "cat",
+        "log_softmax",
     ]  # fmt: skip
 
 
@@ -279,12 +281,19 @@ def test_importing_and_capturing_is_silent() -> None:
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
-def test_quiet_restores_logging() -> None:
+def fail_quietly() -> None:
+    with quiet():
+        assert logging.root.manager.disable == logging.WARNING
+        print("muted")  # noqa: T201
+        raise ValueError("kept")
+
+
+def test_quiet_mutes_and_restores(capsys: pytest.CaptureFixture[str]) -> None:
     logging.disable(logging.INFO)
     try:
-        with pytest.raises(ValueError, match="kept"), quiet():
-            assert logging.root.manager.disable == logging.WARNING
-            raise ValueError("kept")
+        with pytest.raises(ValueError, match="kept"):
+            fail_quietly()
         assert logging.root.manager.disable == logging.INFO
+        assert capsys.readouterr().out == ""
     finally:
         logging.disable(logging.NOTSET)

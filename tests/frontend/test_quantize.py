@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calibration data that fits, and data that does not; accuracy after quantization; a lone batch norm is quick."""
+"""Calibration data that fits, and data that does not; accuracy after quantization; lone batch norms."""
 
 from __future__ import annotations
 

@@ -189,18 +189,19 @@ class Net(nn.Module):
         return F.softmax(self.head(self.body(x).flatten(1)), -1)
 
 
+def is_integer(node: torch.fx.Node) -> bool:
+    """Weighted: the weights are quantized. Others: the result is, and the input is, or is fused to such."""
+    if "conv" in str(node.target) or "linear" in str(node.target):
+        return "dequantize" in str(node.args[1].target)  # type: ignore[union-attr]
+    source = node.all_input_nodes[0]
+    reads = "dequantize" in str(source.target) or ("conv" in str(source.target) and is_integer(source))
+    return reads and output_params(node) is not None
+
+
 def float_ops(program: ExportedProgram) -> list[str]:
-    """Operators that compute in float: weighted ones with float weights, others whose result is not quantized."""
-    found = []
-    for node in program.graph.nodes:
-        if node.op == "call_function" and str(node.target).startswith("aten."):
-            weighted = "conv" in str(node.target) or "linear" in str(node.target)
-            integer = (
-                "dequantize" in str(node.args[1].target) if weighted else output_params(node) is not None
-            )
-            if not integer:
-                found.append(str(node.target).split(".")[1])
-    return found
+    """Operators that compute in float."""
+    calls = [n for n in program.graph.nodes if n.op == "call_function" and str(n.target).startswith("aten.")]
+    return [str(n.target).split(".")[1] for n in calls if not is_integer(n)]
 
 
 def test_settings_leave_parts_in_float() -> None:

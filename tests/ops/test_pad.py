@@ -37,7 +37,7 @@ def pad_nodes(draw: st.DrawFn, dtype: DType | None = None, rank: int = 5, lowest
         for size, padded in ((size, draw(st.integers(0, 2)) > 0) for size in shape)
     )
     value = draw(st.sampled_from((0.0, 1.5, -math.inf, -3.7)))
-    node = drawing.node_of(Pad(pads, mode, value), [x], x.type.quant)  # type: ignore[arg-type]
+    node = drawing.node_of(Pad(pads, mode, value), [x], x.type.quant)
     return Case(node, (drawing.data(drawing.random(draw), shape, kind),))
 
 
@@ -109,7 +109,7 @@ def test_too_many_dimensions_are_refused() -> None:
         ((3,), Pad(((-1, 0),), "replicate"), "negative pad"),
         ((3,), Pad(((-2, -1),)), "leave nothing"),
         ((3,), Pad(((-4, 9),)), "leave nothing"),
-        ((3,), Pad(((0, 1),), "wrap"), "mode wrap"),  # type: ignore[arg-type]
+        ((3,), Pad(((0, 1),), "wrap"), "mode wrap"),
     ],
 )
 def test_shape_errors(shape: tuple[int, ...], attrs: Pad, words: str) -> None:

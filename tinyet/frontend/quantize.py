@@ -147,7 +147,7 @@ def calibrate(prepared: Prepared, batches: Iterable[Any], progress: Progress | N
 
 
 class _FindNotFinite(fx.Interpreter):
-    """Runs a prepared graph up to the first value that is NaN or infinite, and raises QuantizationError with its line."""
+    """Runs a prepared graph up to the first value that is NaN or infinite; raises QuantizationError there."""
 
     def __init__(self, module: fx.GraphModule, batch: int) -> None:
         super().__init__(module)
@@ -155,14 +155,14 @@ class _FindNotFinite(fx.Interpreter):
 
     def run_node(self, n: fx.Node) -> Any:
         result = super().run_node(n)
-        if n.op == "call_function" and isinstance(result, torch.Tensor) and result.is_floating_point():
-            if not torch.isfinite(result).all():
-                origin = origin_of(n)
-                raise QuantizationError(
-                    f"{origin.aten} gives NaN or infinity on calibration batch {self.batch}",
-                    str(origin),
-                    "look at what the float model computes on that batch",
-                )
+        computed = n.op == "call_function" and isinstance(result, torch.Tensor) and result.is_floating_point()
+        if computed and not torch.isfinite(result).all():
+            origin = origin_of(n)
+            raise QuantizationError(
+                f"{origin.aten} gives NaN or infinity on calibration batch {self.batch}",
+                str(origin),
+                "look at what the float model computes on that batch",
+            )
         return result
 
 

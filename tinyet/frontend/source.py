@@ -5,8 +5,8 @@ A Python file defines
 
     model() → nn.Module, or any other function named as `file.py:factory`;
     example_inputs() → a tensor or a tuple of tensors (batch first, usually of batch 1);
-    calibration() → an iterable of inputs like the example inputs, representative of real data;
-    evaluation() → optional: (inputs, expected), stacked along the first dimension, or an iterable of such batches;
+    calibration() → an iterable of inputs like the example inputs, typical of real data;
+    evaluation() → optional: (inputs, expected), stacked along the first dimension, or an iterable of those;
     quantizer() → optional: a torchao PT2E quantizer.
 
 A factory may return `(module, example_inputs)`; then example_inputs() is not needed.
@@ -57,7 +57,9 @@ class ModelSource:
 def identifier(text: str) -> str:
     """`text` as a C identifier in lower case: other characters become one underscore."""
     name = re.sub(r"\W+", "_", text, flags=re.ASCII).strip("_").lower()
-    return f"model_{name}" if not name or name[0].isdigit() else name
+    if not name:
+        return "model"
+    return f"model_{name}" if name[0].isdigit() else name
 
 
 def _call(function: Callable[[], Any], label: str) -> Any:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Average pooling to a given size, NHWC, with PyTorch's windows: from floor(i * in / out) to ceil((i + 1) * in / out).
+"""Average pooling to a given size, NHWC: window i is floor(i * in / out) … ceil((i + 1) * in / out).
 
-int8 rounds as AvgPool2d: the average of the raw values, halves away from zero.
+These are PyTorch's windows. int8 rounds as AvgPool2d: the average of the raw values, halves away from zero.
 """
 
 from __future__ import annotations

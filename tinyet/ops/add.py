@@ -18,7 +18,7 @@ from tinyet.boards import Target
 from tinyet.errors import QuantizationError
 from tinyet.ir import Array, Attrs, DType, Node
 from tinyet.numerics import NO_CLAMP, Int64, Multiplier, clamp_range, quantize_multiplier, requantize
-from tinyet.opset import Call, FieldValue, Kernel, Op, Struct, library_call
+from tinyet.opset import Call, FieldValue, Op, Struct, library_call
 from tinyet.ops import affine, broadcast
 
 LEFT_SHIFT = 20
@@ -100,8 +100,7 @@ def check(node: Node) -> str | None:
 
 
 def reference(node: Node, inputs: Sequence[Array | None]) -> tuple[Array, ...]:
-    a, b = inputs[0], inputs[1]
-    assert a is not None and b is not None
+    a, b = broadcast.operands(inputs)
     clamp = attrs_of(node).clamp
     if node.output.dtype is DType.FLOAT32:
         return (broadcast.float_reference(np.add, a, b, clamp),)
@@ -161,8 +160,6 @@ def lower_f32(node: Node, target: Target) -> Call:
     return broadcast.float_call("tinyet_add_f32", node, attrs_of(node).clamp)
 
 
-HEADERS = ("tinyet_binary.h", "tinyet_broadcast.h")
-
 OP = Op(
     attrs=Add,
     summary="a + b, broadcasting, with fused clamp",
@@ -172,8 +169,8 @@ OP = Op(
     inplace=(0, 1),
     kernels=(
         broadcast.table_kernel(reference),
-        Kernel("tinyet_affine_s8", "s8", lower_affine_s8, HEADERS, ("tinyet_affine_s8.c",), refuse_affine_s8),
-        Kernel("tinyet_add_s8", "s8", lower_s8, HEADERS, ("tinyet_add_s8.c",), broadcast.refuse_loops),
-        Kernel("tinyet_add_f32", "f32", lower_f32, HEADERS, ("tinyet_binary_f32.c",), broadcast.refuse_loops),
+        broadcast.kernel("tinyet_affine_s8", lower_affine_s8, "tinyet_affine_s8.c", refuse_affine_s8),
+        broadcast.kernel("tinyet_add_s8", lower_s8, "tinyet_add_s8.c"),
+        broadcast.kernel("tinyet_add_f32", lower_f32, "tinyet_binary_f32.c"),
     ),
 )

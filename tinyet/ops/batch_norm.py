@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Batch normalization that no convolution absorbed: out = multiplier[c] * x + offset[c] along one axis.
 
-int8: a depthwise 1x1 convolution whose weights are -127, 127 or 0: sum = weight * (x - zero_point) + bias, requantized per
-channel with scale |multiplier| / 127 (in float64). Where the offset is so large beside the multiplier that the bias would
-leave 23 bits, the channel's scale grows and its weight shrinks accordingly.
+int8: a depthwise 1x1 convolution whose weights are -127, 127 or 0: sum = weight * (x - zero_point) + bias,
+requantized per channel with scale |multiplier| / 127 (in float64). Where the offset is so large beside the
+multiplier that the bias would leave 23 bits, the channel's scale grows and its weight shrinks accordingly.
 """
 
 from __future__ import annotations

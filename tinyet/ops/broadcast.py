@@ -12,7 +12,7 @@ from tinyet import float32
 from tinyet.boards import Target
 from tinyet.errors import UnsupportedShape
 from tinyet.ir import Array, DType, Node, Shape
-from tinyet.numerics import NO_CLAMP
+from tinyet.numerics import NO_CLAMP, Int64
 from tinyet.opset import Call, Kernel, Struct, library_call
 from tinyet.ops.table import TABLE_HEADERS, TABLE_SOURCES, every_int8, table_call
 
@@ -49,6 +49,19 @@ def check_same_scale(node: Node) -> str | None:
     if complaint is None and len({t.type.quant for t in (*node.inputs, *node.outputs) if t is not None}) > 1:
         return "inputs and output must share one quantization"
     return complaint
+
+
+def operands(inputs: Sequence[Array | None]) -> tuple[Array, Array]:
+    """Both arrays of a node of two operands."""
+    a, b = inputs
+    assert a is not None
+    assert b is not None
+    return a, b
+
+
+def offset(node: Node, index: int, values: Array) -> Int64:
+    """The int8 values of input `index` less its zero point."""
+    return np.asarray(values.astype(np.int64) - node.input(index).type.zero_point, np.int64)
 
 
 # ---------------------------------------------------------------- loops
@@ -144,6 +157,28 @@ def float_call(symbol: str, node: Node, clamp: tuple[float, float] = NO_CLAMP) -
     return library_call(symbol, node, [0, 1], params)
 
 
+# ---------------------------------------------------------------- kernels
+
+
+HEADERS = ("tinyet_binary.h", "tinyet_broadcast.h")
+
+
+def kernel(
+    symbol: str,
+    lower: Callable[[Node, Target], Call],
+    source: str,
+    refuse: Callable[[Node, Target], str | None] = refuse_loops,
+) -> Kernel:
+    """A library kernel of two operands whose symbol ends in its dtype; `refuse` must include refuse_loops."""
+    return Kernel(symbol, symbol.rsplit("_", 1)[1], lower, HEADERS, (source,), refuse)
+
+
+def plain_call(symbol: str, node: Node) -> Call:
+    """The call of a kernel that wants to know the shape only."""
+    params = Struct("tinyet_pair_params", {"shape": shape_struct(node)})
+    return library_call(symbol, node, [0, 1], params)
+
+
 # ---------------------------------------------------------------- folding
 
 
@@ -162,13 +197,28 @@ def varying_input(node: Node) -> int | None:
 def table_kernel(reference: Reference) -> Kernel:
     """The kernel for int8 nodes with one varying input: 256 bytes, looked up."""
 
-    def refuse(node: Node, target: Target) -> str | None:
-        return None if varying_input(node) is not None else "only where one operand is a scalar constant"
-
     def lower(node: Node, target: Target) -> Call:
         index = varying_input(node)
         assert index is not None
         inputs = [every_int8() if t is node.input(index) else t.array.reshape(-1) for t in map(node.input, (0, 1))]
         return table_call(node, index, reference(node, inputs)[0])
 
-    return Kernel("tinyet_table_s8", "s8", lower, TABLE_HEADERS, TABLE_SOURCES, refuse)
+    return Kernel("tinyet_table_s8", "s8", lower, TABLE_HEADERS, TABLE_SOURCES, refuse_fold)
+
+
+def refuse_fold(node: Node, target: Target) -> str | None:
+    return None if varying_input(node) is not None else "only where one operand is a scalar constant"
+
+
+def clip_call(node: Node, bounds: Callable[[int], tuple[int, int]]) -> Call:
+    """minimum or maximum with a scalar constant, whose raw value gives the `bounds` of a clip."""
+    index = varying_input(node)
+    assert index is not None
+    other = node.input(1 - index)
+    low, high = bounds(int(other.array.reshape(-1)[0])) if other.is_constant else (-128, 127)
+    params = Struct("tinyet_clip_s8_params", {"low": low, "high": high, "count": node.output.type.count})
+    return library_call("tinyet_clip_s8", node, [index], params)
+
+
+def clip_kernel(lower: Callable[[Node, Target], Call]) -> Kernel:
+    return Kernel("tinyet_clip_s8", "s8", lower, ("tinyet_clip.h",), ("tinyet_clip_s8.c",), refuse_fold)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Two-dimensional transposed convolution, NHWC: every output pixel gathers the taps that reach it.
 
-Input pixel (y, x) contributes through tap (i, j) to output pixel (y * stride_h - pad_top + i * dilation_h, …). int8
-rounds as a convolution (LiteRT's TRANSPOSE_CONV).
+Input pixel (y, x) reaches output pixel (y * stride_h - pad_top + i * dilation_h, …) through tap (i, j).
+int8 rounds as a convolution (LiteRT's TRANSPOSE_CONV).
 """
 
 from __future__ import annotations
@@ -10,9 +10,10 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
+import numpy.typing as npt
 
 from tinyet.boards import Target
 from tinyet.errors import UnsupportedShape
@@ -29,13 +30,16 @@ from tinyet.ops.conv2d import (
 from tinyet.ops.window import Window, expect_rank
 from tinyet.opset import Call, Constant, Kernel, Op, Pointer, Struct, library_call
 
+Mask = npt.NDArray[np.bool_]
+
 
 @dataclass(frozen=True)
 class ConvTranspose2d(Window):
     """inputs: x (N, H, W, C); weights (out_c, kernel_h, kernel_w, C / groups); bias (out_c,) or None.
 
-    Weights and bias are constants. Pads are PyTorch's `padding`: they crop the output, each side its own; out_pad_h
-    and out_pad_w rows and columns are added at the bottom and on the right. clamp: real bounds of the activation.
+    Weights and bias are constants. Pads are PyTorch's `padding`: they crop the output, each side its own;
+    out_pad_h rows and out_pad_w columns are added at the bottom and on the right. clamp: bounds of the fused
+    activation.
     """
 
     name: ClassVar[str] = "conv_transpose2d"
@@ -49,8 +53,8 @@ class ConvTranspose2d(Window):
 class Phases:
     """Which taps reach output coordinate q * stride + phase, along one dimension.
 
-    Tap first[phase] + m * tap_step reads input coordinate base[phase] + q - m * in_step, for m = 0, 1, … as long as the
-    tap is in the kernel; first is the kernel's size where no tap does. first, base: int64 (stride,).
+    Tap first[phase] + m * tap_step reads input coordinate base[phase] + q - m * in_step, for m = 0, 1, … as
+    long as the tap is in the kernel; first is the kernel's size where no tap does. Both are int64 (stride,).
     """
 
     first: Int64
@@ -83,7 +87,7 @@ def infer(node: Node) -> tuple[Shape, ...]:
     return ((batch, out_h, out_w, out_c),)
 
 
-def reach(out: int, size: int, tap: int, stride: int, dilation: int, before: int) -> tuple[Int64, Array]:
+def reach(out: int, size: int, tap: int, stride: int, dilation: int, before: int) -> tuple[Int64, Mask]:
     """For each output coordinate the input coordinate that tap reads (clipped), and whether there is one."""
     scaled = np.arange(out, dtype=np.int64) + before - tap * dilation
     source = scaled // stride
@@ -113,7 +117,8 @@ def reference(node: Node, inputs: Sequence[Array | None]) -> tuple[Array, ...]:
     integer = node.input(0).dtype is not DType.FLOAT32
     # float64 holds every integer below 2**53, so the integer products are exact.
     kind = np.float64 if integer else np.float32
-    values = x.astype(kind) - kind(node.input(0).type.zero_point if integer else 0)
+    zero_point = node.input(0).type.zero_point if integer else 0
+    values: npt.NDArray[Any] = (x.astype(np.float64) - zero_point).astype(kind)
     acc = np.zeros(node.output.shape, kind)
     if bias is not None:
         acc += bias.astype(kind)

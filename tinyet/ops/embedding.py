@@ -65,6 +65,7 @@ OP = Op(
     infer=infer,
     reference=reference,
     check=check,
+    same_scale=True,
     kernels=tuple(
         Kernel("tinyet_embedding", dtypes, lower, ("tinyet_embedding.h",), ("tinyet_embedding.c",))
         for dtypes in ("s32_s8", "s32_f32")

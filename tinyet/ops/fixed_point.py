@@ -79,3 +79,28 @@ def differences(scale: float) -> Differences:
 def leading_zeros(x: Int64) -> Int64:
     """Of 32-bit values above zero."""
     return np.asarray(32 - np.frexp(x.astype(np.float64))[1], np.int64)
+
+
+def log_of_sum(x: Int64) -> Int64:
+    """log(x) for x >= 1: Q12.19 → Q5.26, as LiteRT's log_x_for_x_greater_than_or_equal_to_1.
+
+    x = r * 2**e where r is the nearer to 2**-0.25 of two mantissas half a power of two apart; log(r) is a rational function.
+    """
+    half_root = 1518500250  # sqrt(1/2) in Q0.31
+    centre = 1805811301  # 2**-0.25
+    headroom = leading_zeros(x)
+    mantissa_a = saturating_shift(high_mul(x << (headroom - 1), half_root), 1)
+    power_a = saturating_shift(SUM_INTEGER_BITS - headroom, 25) + (1 << 23)  # Q6.25; a quarter more
+    headroom_b = leading_zeros(high_mul(x, half_root)) - 1
+    mantissa_b = np.minimum(x << headroom_b, INT32_MAX)
+    power_b = saturating_shift(SUM_INTEGER_BITS - headroom_b, 25) - (1 << 23)
+    r = np.minimum(mantissa_a, mantissa_b)
+    power = np.maximum(power_a, power_b)
+    p = (r + centre + 1) >> 1
+    q = 2 * (r - centre)
+    square = high_mul(q, q)
+    numerator = high_mul(q, r) + high_mul(high_mul(q, square), 117049297)
+    slope = 1057819769 + q + high_mul(127690142, square)
+    reciprocal = one_over_one_plus(high_mul(p, slope) + high_mul(638450708, q))
+    log2 = 1488522236  # log(2) in Q0.31
+    return saturating_shift(high_mul(power, log2) + high_mul(round_shift(numerator, 6), reciprocal), 1)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 import numpy as np
 
@@ -32,7 +32,7 @@ class Pad(Attrs):
 
     name: ClassVar[str] = "pad"
     pads: tuple[tuple[int, int], ...]
-    mode: Literal["constant", "reflect", "replicate"] = "constant"
+    mode: str = "constant"
     value: float = 0.0
 
 

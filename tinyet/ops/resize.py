@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Resizing of an image, NHWC, to the nearest or by bilinear interpolation.
 
-Positions and weights are tables made ahead of time. int8 bilinear is LiteRT's RESIZE_BILINEAR: 10-bit weights, halves
-away from zero. float bilinear is PyTorch's, with positions in float32.
+Positions and weights are tables made ahead of time. int8 bilinear is LiteRT's RESIZE_BILINEAR: weights of ten
+bits, halves away from zero. float bilinear is PyTorch's, with positions in float32.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 import numpy as np
 
@@ -26,14 +26,14 @@ from tinyet.opset import Call, Constant, Kernel, Op, Pointer, Struct, library_ca
 class Resize(Attrs):
     """input: x (N, H, W, C). Output: (N, out_h, out_w, C).
 
-    align_corners: the first and last samples of input and output coincide. half_pixel: samples lie at pixel centres.
-    ratio_h, ratio_w: step in the input for a step in the output, in pixels.
+    mode: "nearest" or "bilinear". align_corners: the first and last samples of input and output coincide.
+    half_pixel: samples lie at pixel centres. ratio_h, ratio_w: step in the input for a step in the output.
     """
 
     name: ClassVar[str] = "resize"
     out_h: int
     out_w: int
-    mode: Literal["nearest", "bilinear"]
+    mode: str
     align_corners: bool
     half_pixel: bool
     ratio_h: float
@@ -64,8 +64,10 @@ def infer(node: Node) -> tuple[Shape, ...]:
         raise UnsupportedShape(f"resize: to {attrs.out_h}x{attrs.out_w} pixels", node.where)
     if not (0 <= attrs.ratio_h < math.inf and 0 <= attrs.ratio_w < math.inf):
         raise UnsupportedShape(f"resize: ratios {attrs.ratio_h} and {attrs.ratio_w}", node.where)
-    if attrs.mode not in ("nearest", "bilinear") or (attrs.align_corners and attrs.half_pixel):
-        raise UnsupportedShape(f"resize: mode {attrs.mode} with aligned corners and half pixels", node.where)
+    if attrs.mode not in ("nearest", "bilinear"):
+        raise UnsupportedShape(f"resize: mode {attrs.mode}", node.where)
+    if attrs.align_corners and attrs.half_pixel:
+        raise UnsupportedShape("resize: aligned corners and half pixels exclude each other", node.where)
     return ((batch, attrs.out_h, attrs.out_w, channels),)
 
 
@@ -77,7 +79,7 @@ def nearest_index(size: int, out: int, ratio: float, align_corners: bool, half_p
 
 
 def fixed_step(size: int, out: int, ratio: float) -> int:
-    """The ratio in 1/1024, rounded half up: exactly from the sizes (as LiteRT) where the float32 ratio is theirs."""
+    """The ratio in 1/1024, rounded half up: from the sizes, as LiteRT, where the float32 ratio is theirs."""
     for numerator, denominator in ((size, out), (size - 1, out - 1)):
         if denominator and np.float32(ratio) == np.float32(numerator) / np.float32(denominator):
             return (1024 * numerator + denominator // 2) // denominator
@@ -85,7 +87,7 @@ def fixed_step(size: int, out: int, ratio: float) -> int:
 
 
 def fixed_samples(size: int, out: int, ratio: float, half_pixel: bool) -> Samples:
-    """LiteRT's positions in 1/1024 pixel; before the first and after the last sample both samples are the same."""
+    """LiteRT's positions in 1/1024 pixel; before the first and after the last sample both are the same."""
     step = fixed_step(size, out, ratio)
     position = np.arange(out, dtype=np.int64) * step
     if half_pixel:

@@ -131,8 +131,8 @@ def lower_f32(node: Node, target: Target) -> Call:
     return library_call("tinyet_softmax_f32", node, [0], axis_struct(node, attrs_of(node).axis))
 
 
-HEADERS = ("tinyet_softmax.h",)
-FLOAT_HEADERS = (*HEADERS, "tinyet_math.h")
+FIXED_HEADERS = ("tinyet_softmax.h", "tinyet_fixed_point.h")
+FLOAT_HEADERS = ("tinyet_softmax.h", "tinyet_math.h")
 
 OP = Op(
     attrs=Softmax,
@@ -142,7 +142,7 @@ OP = Op(
     check=check,
     inplace=(0,),
     kernels=(
-        Kernel("tinyet_softmax_s8", "s8", lower_s8, HEADERS, ("tinyet_softmax_s8.c",)),
+        Kernel("tinyet_softmax_s8", "s8", lower_s8, FIXED_HEADERS, ("tinyet_softmax_s8.c",)),
         Kernel("tinyet_softmax_f32", "f32", lower_f32, FLOAT_HEADERS, ("tinyet_softmax_f32.c",)),
     ),
 )

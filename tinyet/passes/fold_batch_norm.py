@@ -25,16 +25,14 @@ def fold_batch_norm(graph: Graph) -> Graph:
     for constant float weights, a producer read by nothing else, and one without a clamp of its own.
     """
     names = Names(graph)
-    replacements: dict[Node, tuple[Node, ...]] = {}
     for node in graph.nodes:
         producer = graph.producer(node.input(0)) if isinstance(node.attrs, BatchNorm) else None
         if producer is None or only_consumer(graph, producer.outputs[0]) is None:
             continue
-        folded = _fold(names, replacements.get(producer, (producer,))[0], node)
+        folded = _fold(names, producer, node)
         if folded is not None:
-            replacements[producer] = (folded,)
-            replacements[node] = ()
-    return replace_nodes(graph, replacements)
+            graph = replace_nodes(graph, {producer: (folded,), node: ()})
+    return graph
 
 
 def _fold(names: Names, producer: Node, norm: Node) -> Node | None:

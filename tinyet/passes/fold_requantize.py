@@ -18,6 +18,7 @@ from tinyet.ops.batch_norm import BatchNorm
 from tinyet.ops.clamp import Clamp
 from tinyet.ops.conv2d import Conv2d
 from tinyet.ops.conv_transpose2d import ConvTranspose2d
+from tinyet.ops.copy import Copy
 from tinyet.ops.dequantize import Dequantize
 from tinyet.ops.div import Div
 from tinyet.ops.linear import Linear
@@ -63,9 +64,9 @@ def _dropped(graph: Graph, node: Node) -> Graph | None:
             source = above.input(0)
     if source is None:
         return None
-    if source.type == node.output.type and (
-        node.output not in graph.outputs or graph.producer(source) is not None
-    ):
+    if source.type == node.output.type:
+        if node.output in graph.outputs and graph.producer(source) is None:
+            return replace_nodes(graph, {node: (node.replace(attrs=Copy(), inputs=(source,)),)})
         return substitute(replace_nodes(graph, {node: ()}), {node.output: source})
     if isinstance(node.attrs, Requantize):
         return None

@@ -10,6 +10,7 @@ from tinyet.ops import op_of
 from tinyet.ops.concat import Concat
 from tinyet.ops.dequantize import Dequantize
 from tinyet.ops.quantize import Quantize
+from tinyet.passes.dead_code import eliminate_dead_code
 from tinyet.passes.rewrite import Names, replace_nodes
 
 
@@ -27,7 +28,7 @@ def keep_integers(graph: Graph) -> Graph:
                 graph = changed
                 break
         else:
-            return graph
+            return eliminate_dead_code(graph)
 
 
 def _sink_dequantize(graph: Graph, node: Node, names: Names) -> Graph | None:

@@ -78,7 +78,8 @@ def lower_qdq(graph: Graph) -> tuple[Graph, tuple[Note, ...]]:
 
 
 def hoist_quantize(graph: Graph) -> Graph:
-    """Quantize(move(x)) becomes move(Quantize(x)), so that the Quantize stands right behind the operator that computes."""
+    """Quantize(move(x)) becomes move(Quantize(x)), so that the Quantize stands right behind the operator (or the graph's
+    input) that x comes from."""
     changed = True
     while changed:
         changed = False
@@ -87,7 +88,9 @@ def hoist_quantize(graph: Graph) -> Graph:
                 continue
             common = _common_quantize(graph, node.output)
             producer = graph.producer(node.input(0))
-            if common is None or producer is None or isinstance(producer.attrs, Dequantize):
+            if common is None or node.input(0).is_constant:
+                continue
+            if producer is not None and isinstance(producer.attrs, Dequantize):
                 continue
             # Only where the value goes nowhere else: otherwise quantizing earlier would not free the float copy.
             if graph.consumers(node.input(0)) != (node,) or node.input(0) in graph.outputs:

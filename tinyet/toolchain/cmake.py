@@ -14,7 +14,7 @@ _DIRECTORY = "build-arm"
 
 
 def elf_path(project_dir: Path, program: str) -> Path:
-    """Where the firmware of a program of the project (`<model>_app`, `<model>_harness`) is once it has been built."""
+    """Where the firmware of a program of the project (`<model>_app`, `<model>_harness`) is when built."""
     return project_dir / _DIRECTORY / f"{program}.elf"
 
 
@@ -29,7 +29,9 @@ def build(project_dir: Path, board: str, *, on_output: Callable[[str], None] | N
     find_tool("arm-none-eabi-gcc", what=what)
     toolchain = project_dir / "cmake" / f"{board}.cmake"
     if not toolchain.is_file():
-        raise ToolchainError("the project's CMake toolchain file is missing", str(toolchain), "generate it again")
+        raise ToolchainError(
+            "the project's CMake toolchain file is missing", str(toolchain), "generate it again"
+        )
     directory = project_dir / _DIRECTORY
     for command in (
         ["cmake", "-S", project_dir, "-B", directory, "--toolchain", toolchain],

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* 32-bit fixed point as gemmlowp defines it, for the int8 softmax functions. Qm.n is an int32_t that stands for itself / 2^n.
+ * The twin in Python is tinyet/ops/fixed_point.py. */
+#ifndef TINYET_FIXED_POINT_H
+#define TINYET_FIXED_POINT_H
+
+#include "tinyet_common.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Of a number above zero. */
+static inline int32_t tinyet_leading_zeros(int32_t x) { return (int32_t)__builtin_clz((uint32_t)x); }
+
+/* 1 / (1 + x) for x in [0, 1), both Q0.31: three Newton steps in Q2.29. */
+static inline int32_t tinyet_one_over_one_plus(int32_t x) {
+  const int32_t half_denominator = (int32_t)((UINT32_C(0x80000000) + (uint32_t)x) >> 1);
+  int32_t y = 1515870810 + tinyet_high_mul(half_denominator, -1010580540); /* 48/17 - 32/17 d */
+  for (int32_t i = 0; i < 3; i++) {
+    /* Errors are small from the start, so that the shift by two does not saturate. */
+    y += tinyet_high_mul(y, (INT32_C(1) << 29) - tinyet_high_mul(half_denominator, y)) * 4;
+  }
+  return y >= (INT32_C(1) << 30) ? INT32_MAX : y * 2;
+}
+
+/* log(x) for x >= 1, Q12.19 to Q5.26: x = r 2^e where r is the nearer to 2^-0.25 of two mantissas half a power of two apart;
+ * a rational function gives log(r). */
+static inline int32_t tinyet_log_of_sum(int32_t x) {
+  const int32_t half_root = 1518500250, centre = 1805811301; /* 2^-0.5 and 2^-0.25 in Q0.31 */
+  const int32_t headroom = tinyet_leading_zeros(x);
+  const int32_t a = tinyet_high_mul(x * (INT32_C(1) << (headroom - 1)), half_root);
+  const int32_t mantissa_a = a >= (INT32_C(1) << 30) ? INT32_MAX : 2 * a;
+  const int32_t power_a = (12 - headroom) * (INT32_C(1) << 25) + (1 << 23); /* Q6.25 */
+  const int32_t headroom_b = tinyet_leading_zeros(tinyet_high_mul(x, half_root)) - 1;
+  const int64_t b = (int64_t)x << headroom_b;
+  const int32_t mantissa_b = b > INT32_MAX ? INT32_MAX : (int32_t)b;
+  const int32_t power_b = (12 - headroom_b) * (INT32_C(1) << 25) - (1 << 23);
+  const int32_t r = mantissa_a < mantissa_b ? mantissa_a : mantissa_b;
+  const int32_t power = power_a > power_b ? power_a : power_b;
+  const int32_t p = (int32_t)(((int64_t)r + centre + 1) >> 1);
+  const int32_t q = 2 * (r - centre);
+  const int32_t square = tinyet_high_mul(q, q);
+  const int32_t numerator = tinyet_high_mul(q, r) + tinyet_high_mul(tinyet_high_mul(q, square), 117049297);
+  const int32_t slope = 1057819769 + q + tinyet_high_mul(127690142, square);
+  const int32_t denominator = tinyet_high_mul(p, slope) + tinyet_high_mul(638450708, q);
+  const int32_t rest = tinyet_high_mul(tinyet_round_shift(numerator, 6), tinyet_one_over_one_plus(denominator));
+  return 2 * (tinyet_high_mul(power, 1488522236) + rest); /* log(2) in Q0.31 */
+}
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

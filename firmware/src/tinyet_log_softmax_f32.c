@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tinyet_math.h"
+#include "tinyet_softmax.h"
+
+static void column(const float *input, float *output, int32_t depth, int32_t stride) {
+  const int32_t span = depth * stride;
+  float largest = input[0], sum = 0.0f;
+  for (int32_t i = 0; i < span; i += stride) {
+    largest = input[i] > largest ? input[i] : largest;
+  }
+  for (int32_t i = 0; i < span; i += stride) {
+    sum += tinyet_expf(input[i] - largest);
+  }
+  const float log_sum = tinyet_logf(sum);
+  for (int32_t i = 0; i < span; i += stride) {
+    output[i] = (input[i] - largest) - log_sum;
+  }
+}
+
+void tinyet_log_softmax_f32(const float *input, float *output, const tinyet_softmax_shape *shape) {
+  for (int32_t n = 0; n < shape->outer; n++) {
+    for (int32_t i = 0; i < shape->inner; i++) {
+      column(input + i, output + i, shape->depth, shape->inner);
+    }
+    input += shape->depth * shape->inner;
+    output += shape->depth * shape->inner;
+  }
+}

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tinyet_fixed_point.h"
+#include "tinyet_softmax.h"
+
+/* One column: elements `stride` apart. */
+static void column(const int8_t *input, int8_t *output, const tinyet_log_softmax_s8_params *p) {
+  const int32_t stride = p->shape.inner, span = p->shape.depth * stride;
+  const int32_t *const exponentials = p->exponentials;
+  const int32_t count = p->count, near = p->near, multiplier = p->multiplier, left = p->left;
+  int32_t largest = INT8_MIN;
+  for (int32_t i = 0; i < span; i += stride) {
+    largest = input[i] > largest ? input[i] : largest;
+  }
+  int32_t sum = 0; /* Q12.19 */
+  for (int32_t i = 0; i < span; i += stride) {
+    const int32_t below = largest - input[i];
+    if (below < count) {
+      sum += (exponentials[below] + (1 << 11)) >> 12;
+    }
+  }
+  const int32_t log_sum = tinyet_log_of_sum(sum);
+  for (int32_t i = 0; i < span; i += stride) {
+    const int32_t below = largest - input[i];
+    int32_t value = INT8_MIN;
+    if (below < near) {
+      const int32_t difference = tinyet_high_mul(tinyet_shift_left(-below, left), multiplier);
+      value = tinyet_clamp(tinyet_round_shift(difference - log_sum, 22) + 127, INT8_MIN, INT8_MAX);
+    }
+    output[i] = (int8_t)value;
+  }
+}
+
+void tinyet_log_softmax_s8(const int8_t *input, int8_t *output, const tinyet_log_softmax_s8_params *params) {
+  const tinyet_softmax_shape s = params->shape;
+  for (int32_t n = 0; n < s.outer; n++) {
+    for (int32_t i = 0; i < s.inner; i++) {
+      column(input + i, output + i, params);
+    }
+    input += s.depth * s.inner;
+    output += s.depth * s.inner;
+  }
+}

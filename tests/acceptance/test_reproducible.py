@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The same program gives the same bytes, wherever and whenever it is generated, and they tell of neither."""
+
+from __future__ import annotations
+
+import datetime as dt
+import getpass
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import get_args
+
+import pytest
+
+from tests.golden.programs import PROGRAMS
+from tinyet import assets, generate, load
+from tinyet.emit.project import Kind
+from tinyet.program import Program
+
+KINDS: tuple[Kind, ...] = get_args(Kind)
+ROOT = Path(__file__).resolve().parents[2]
+
+# In a process of its own: another working directory, another hash seed, another locale and time zone.
+_AGAIN = """
+import sys
+import tinyet
+tinyet.generate(tinyet.load(sys.argv[1]), sys.argv[2], sys.argv[3], project=sys.argv[4])
+"""
+
+
+def tree(directory: Path) -> dict[str, bytes]:
+    return {p.relative_to(directory).as_posix(): p.read_bytes() for p in directory.rglob("*") if p.is_file()}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_two_directories_two_processes_one_tree(name: str, kind: Kind, tmp_path: Path) -> None:
+    saved = tmp_path / "x.tet"
+    PROGRAMS[name]().save(saved)
+    first = tmp_path / "first"
+    generate(load(saved), "mps2_an386", first, project=kind)
+    second = tmp_path / "somewhere" / "else" / "deeper"
+    second.parent.mkdir(parents=True)
+    environment = os.environ | {
+        "PYTHONHASHSEED": "12345",
+        "LC_ALL": "C",
+        "TZ": "Pacific/Chatham",
+        "PYTHONPATH": str(ROOT),
+    }
+    command = [sys.executable, "-c", _AGAIN, str(saved), "mps2_an386", second.name, kind]
+    subprocess.run(command, check=True, cwd=second.parent, env=environment, timeout=120)
+    one, two = tree(first), tree(second)
+    assert set(one) == set(two)
+    assert [path for path in one if one[path] != two[path]] == []
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_nothing_tells_where_or_when(kind: Kind, tmp_path: Path) -> None:
+    directory = tmp_path / "project"
+    generate(PROGRAMS["separable"](), "netduinoplus2", directory, project=kind)
+    places = {str(tmp_path), str(Path.home()), str(ROOT), tempfile.gettempdir(), str(assets.path("firmware"))}
+    secrets = [place.encode() for place in places if len(place) > 1]
+    if len(getpass.getuser()) > 4:
+        secrets.append(getpass.getuser().encode())
+    now = dt.datetime.now(dt.UTC)
+    secrets += [form.encode() for form in (now.strftime("%Y-%m-%d"), now.strftime("%H:%M:"))]
+    for path, data in tree(directory).items():
+        assert [s for s in secrets if s in data] == [], path
+        text = data.decode(errors="replace")
+        assert not re.search(r"__DATE__|__TIME__|__FILE__|__TIMESTAMP__", text), path
+        # Absolute paths of any machine; "//" and "/*" begin comments, "</" ends a tag.
+        assert not re.search(r"[\s\"'(=](/(?:home|root|usr|tmp|work|opt|var)/)", text), path
+
+
+def test_a_program_is_the_same_bytes_each_time(tmp_path: Path) -> None:
+    for make in PROGRAMS.values():
+        program: Program = make()
+        assert program.data == make().data
+        program.save(tmp_path / "a.tet")
+        again = load(tmp_path / "a.tet")
+        assert again.data == program.data
+        assert again.hash == program.hash

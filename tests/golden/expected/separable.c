@@ -1,0 +1,214 @@
+/* separable: golden file
+ */
+#include "separable.h"
+
+#include "tinyet_conv2d.h"
+#include "tinyet_linear.h"
+
+/* ---- weights and tables: 501 bytes ---- */
+
+/* 4x3x3x3 */
+static const int8_t conv2d_0_weights[108] TINYET_ALIGNED(4) = {
+  -127, -90, -53, -16, 21, 58, 95, -123, -86, -49, -12, 25, 62, 99, -119, -82, -45, -8, 29, 66, 103, -115, -78, -41,
+  -4, 33, 70, 107, -111, -74, -37, 0, 37, 74, 111, -107, -70, -33, 4, 41, 78, 115, -103, -66, -29, 8, 45, 82, 119,
+  -99, -62, -25, 12, 49, 86, 123, -95, -58, -21, 16, 53, 90, 127, -91, -54, -17, 20, 57, 94, -124, -87, -50, -13, 24,
+  61, 98, -120, -83, -46, -9, 28, 65, 102, -116, -79, -42, -5, 32, 69, 106, -112, -75, -38, -1, 36, 73, 110, -108,
+  -71, -34, 3, 40, 77, 114, -104, -67, -30, 7,
+};
+
+/* 4 */
+static const int32_t conv2d_0_bias[4] TINYET_ALIGNED(4) = {
+  -3609, -27, -15, -3,
+};
+
+/* 4 */
+static const int32_t conv2d_0_multiplier[4] TINYET_ALIGNED(4) = {
+  1773405991, 1995081559, 1108378667, 1219216554,
+};
+
+/* 4 */
+static const int8_t conv2d_0_shift[4] TINYET_ALIGNED(4) = {
+  -7, -7, -6, -6,
+};
+
+/* 3x3x4 */
+static const int8_t conv2d_1_weights[36] TINYET_ALIGNED(4) = {
+  -127, 95, 62, 29, -74, -107, 115, 82, -21, -54, -87, -120, 32, -1, -34, -67, 85, 52, 19, -14, -117, 105, 72, 39,
+  -64, -97, 125, 92, -11, -44, -77, -110, 42, 9, -24, -57,
+};
+
+/* 4 */
+static const int32_t conv2d_1_bias[4] TINYET_ALIGNED(4) = {
+  -900, -727, -554, -381,
+};
+
+/* 4 */
+static const int32_t conv2d_1_multiplier[4] TINYET_ALIGNED(4) = {
+  1662676126, 1870510472, 2078345012, 1143089776,
+};
+
+/* 4 */
+static const int8_t conv2d_1_shift[4] TINYET_ALIGNED(4) = {
+  -8, -8, -8, -7,
+};
+
+/* 5x48 */
+static const int8_t linear_2_weights[240] TINYET_ALIGNED(4) = {
+  -127, -98, -69, -40, -11, 18, 47, 76, 105, -121, -92, -63, -34, -5, 24, 53, 82, 111, -115, -86, -57, -28, 1, 30, 59,
+  88, 117, -109, -80, -51, -22, 7, 36, 65, 94, 123, -103, -74, -45, -16, 13, 42, 71, 100, -126, -97, -68, -39, -10,
+  19, 48, 77, 106, -120, -91, -62, -33, -4, 25, 54, 83, 112, -114, -85, -56, -27, 2, 31, 60, 89, 118, -108, -79, -50,
+  -21, 8, 37, 66, 95, 124, -102, -73, -44, -15, 14, 43, 72, 101, -125, -96, -67, -38, -9, 20, 49, 78, 107, -119, -90,
+  -61, -32, -3, 26, 55, 84, 113, -113, -84, -55, -26, 3, 32, 61, 90, 119, -107, -78, -49, -20, 9, 38, 67, 96, 125,
+  -101, -72, -43, -14, 15, 44, 73, 102, -124, -95, -66, -37, -8, 21, 50, 79, 108, -118, -89, -60, -31, -2, 27, 56, 85,
+  114, -112, -83, -54, -25, 4, 33, 62, 91, 120, -106, -77, -48, -19, 10, 39, 68, 97, 126, -100, -71, -42, -13, 16, 45,
+  74, 103, -123, -94, -65, -36, -7, 22, 51, 80, 109, -117, -88, -59, -30, -1, 28, 57, 86, 115, -111, -82, -53, -24, 5,
+  34, 63, 92, 121, -105, -76, -47, -18, 11, 40, 69, 98, 127, -99, -70, -41, -12, 17, 46, 75, 104, -122, -93, -64, -35,
+  -6, 23, 52, 81, 110, -116, -87, -58, -29, 0, 29, 58, 87, 116, -110, -81,
+};
+
+/* 5 */
+static const int32_t linear_2_bias[5] TINYET_ALIGNED(4) = {
+  2826, -1721, 617, -1635, -1592,
+};
+
+/* 5 */
+static const int32_t linear_2_multiplier[5] TINYET_ALIGNED(4) = {
+  2003554593, 1126999356, 1252221533, 1377443710, 1502665886,
+};
+
+/* 5 */
+static const int8_t linear_2_shift[5] TINYET_ALIGNED(4) = {
+  -9, -8, -8, -8, -8,
+};
+
+/* ---- kernel parameters ---- */
+
+static const tinyet_conv2d_s8_params conv2d_0_params = {
+  .shape = {
+    .batch = 1,
+    .in_h = 8,
+    .in_w = 6,
+    .in_c = 3,
+    .out_h = 4,
+    .out_w = 3,
+    .out_c = 4,
+    .kernel_h = 3,
+    .kernel_w = 3,
+    .stride_h = 2,
+    .stride_w = 2,
+    .dilation_h = 1,
+    .dilation_w = 1,
+    .pad_top = 1,
+    .pad_left = 1,
+    .groups = 1,
+  },
+  .quant = {
+    .weights = conv2d_0_weights,
+    .bias = conv2d_0_bias,
+    .multiplier = conv2d_0_multiplier,
+    .shift = conv2d_0_shift,
+    .in_zero_point = -7,
+    .out_zero_point = -128,
+    .clamp_low = -128,
+    .clamp_high = 127,
+  },
+};
+
+static const tinyet_conv2d_s8_params conv2d_1_params = {
+  .shape = {
+    .batch = 1,
+    .in_h = 4,
+    .in_w = 3,
+    .in_c = 4,
+    .out_h = 4,
+    .out_w = 3,
+    .out_c = 4,
+    .kernel_h = 3,
+    .kernel_w = 3,
+    .stride_h = 1,
+    .stride_w = 1,
+    .dilation_h = 1,
+    .dilation_w = 1,
+    .pad_top = 1,
+    .pad_left = 1,
+    .groups = 4,
+  },
+  .quant = {
+    .weights = conv2d_1_weights,
+    .bias = conv2d_1_bias,
+    .multiplier = conv2d_1_multiplier,
+    .shift = conv2d_1_shift,
+    .in_zero_point = -128,
+    .out_zero_point = 9,
+    .clamp_low = -128,
+    .clamp_high = 127,
+  },
+};
+
+static const tinyet_linear_s8_params linear_2_params = {
+  .rows = 1,
+  .depth = 48,
+  .out_count = 5,
+  .weights = linear_2_weights,
+  .bias = linear_2_bias,
+  .multiplier = linear_2_multiplier,
+  .shift = linear_2_shift,
+  .out_zero_point = 3,
+  .clamp_low = -128,
+  .clamp_high = 127,
+};
+
+/* ---- memory: one arena of 246 bytes; optimal (the lower bound)
+ *
+ *   offset    bytes   alive     tensor
+ *        0      144   in..0     x: int8[1x8x6x3] scale=0.0500000007 zero_point=-7
+ *        0       48   1..2      depthwise: int8[1x4x3x4] scale=0.0410000011 zero_point=9
+ *        0       48   1..2      flat: int8[1x48] scale=0.0410000011 zero_point=9
+ *       48       16   1         scratch of 1
+ *       48        5   2..out    logits: int8[1x5] scale=0.0900000036 zero_point=3
+ *      144       48   0..1      relu: int8[1x4x3x4] scale=0.0309999995 zero_point=-128
+ *      192       54   0         scratch of 0
+ */
+uint8_t separable_arena[SEPARABLE_ARENA_BYTES] TINYET_ALIGNED(16);
+
+tinyet_status separable_run(void) {
+  uint8_t *const arena = separable_arena;
+
+  /* 0: conv2d 1x8x6x3 -> 1x4x3x4, 1296 MACs
+   * model.py:10: x = F.relu(self.conv(x))
+   */
+  TINYET_LAYER_BEGIN(0u);
+  tinyet_conv2d_s8((const int8_t *)(const void *)(arena + 0), (int8_t *)(void *)(arena + 144), arena + 192, &conv2d_0_params);
+  TINYET_LAYER_END(0u);
+
+  /* 1: conv2d 1x4x3x4 -> 1x4x3x4, 432 MACs
+   * model.py:11: x = self.depthwise(x)
+   */
+  TINYET_LAYER_BEGIN(1u);
+  tinyet_depthwise_s8((const int8_t *)(const void *)(arena + 144), (int8_t *)(void *)(arena + 0), arena + 48, &conv2d_1_params);
+  TINYET_LAYER_END(1u);
+
+  /* 2: linear 1x48 -> 1x5, 240 MACs
+   * model.py:13: return self.linear(x)
+   */
+  TINYET_LAYER_BEGIN(2u);
+  tinyet_linear_s8((const int8_t *)(const void *)(arena + 0), (int8_t *)(void *)(arena + 48), &linear_2_params);
+  TINYET_LAYER_END(2u);
+
+  (void)arena;
+  return TINYET_OK;
+}
+
+void separable_set_input_0(const float *values) {
+  int8_t *const input = separable_input_0();
+  for (uint32_t i = 0; i < SEPARABLE_INPUT_0_COUNT; i++) {
+    input[i] = (int8_t)tinyet_quantize_value(values[i], SEPARABLE_INPUT_0_SCALE, SEPARABLE_INPUT_0_ZERO_POINT, -128, 127);
+  }
+}
+
+void separable_get_output_0(float *values) {
+  const int8_t *const output = separable_output_0();
+  for (uint32_t i = 0; i < SEPARABLE_OUTPUT_0_COUNT; i++) {
+    values[i] = SEPARABLE_OUTPUT_0_SCALE * (float)(output[i] - SEPARABLE_OUTPUT_0_ZERO_POINT);
+  }
+}

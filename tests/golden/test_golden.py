@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is generated, whole and byte for byte: a change of the C shows as a diff that a person reads.
+
+Where a change is meant: `pytest tests/golden --update-golden`, and look at the diff before committing it.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.golden.programs import PROGRAMS, samples
+from tinyet.boards import Target
+from tinyet.deployment import deploy
+from tinyet.emit.model import model_files
+from tinyet.program import Program
+
+EXPECTED = Path(__file__).parent / "expected"
+TARGET = Target("cortex-m4", frozenset({"dsp", "fpu"}))
+WARNINGS = ("-Wall", "-Wextra", "-Wconversion", "-Wsign-conversion", "-Werror")
+# In C++17 designated initializers are an extension that GCC and Clang have: C++20 made them standard.
+LANGUAGES = {
+    "c11": ("gcc", "-xc", "-std=c11", "-pedantic"),
+    "c++17": ("g++", "-xc++", "-std=c++17"),
+    "c++20": ("g++", "-xc++", "-std=c++20", "-pedantic"),
+}
+
+
+def files_of(program: Program) -> dict[str, str]:
+    """The generated files of a program, under a banner without version and hash: these change with the
+    program format, not with the code that is looked at here."""
+    return model_files(deploy(program.graph, TARGET), program.name, [f"{program.name}: golden file"])
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.parametrize("suffix", ["h", "c"])
+def test_generated_model(name: str, suffix: str, update_golden: bool) -> None:
+    text = files_of(PROGRAMS[name]())[f"{name}.{suffix}"]
+    place = EXPECTED / f"{name}.{suffix}"
+    if update_golden:
+        place.write_text(text, encoding="utf-8")
+    assert place.is_file(), f"no {place.name}: pytest tests/golden --update-golden"
+    assert text.splitlines() == place.read_text(encoding="utf-8").splitlines()
+    assert text.encode() == place.read_bytes(), "line ends differ"
+
+
+def test_nothing_else_is_expected() -> None:
+    assert {p.name for p in EXPECTED.iterdir()} == {f"{n}.{s}" for n in PROGRAMS for s in ("c", "h")}
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_compiles_without_a_warning(name: str, language: str, tmp_path: Path) -> None:
+    compiler, *options = LANGUAGES[language]
+    if shutil.which(compiler) is None:
+        pytest.skip(f"{compiler} is not installed")
+    files = files_of(PROGRAMS[name]())
+    for path, text in files.items():
+        (tmp_path / path).write_text(text, encoding="utf-8")
+    sources = sorted(path for path in files if path.endswith(".c"))
+    assert len(sources) > 1, "the model and its kernels"
+    command = [compiler, *options, *WARNINGS, "-O1", "-c", *sources]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_the_programs_say_something(name: str) -> None:
+    """A program that always answers alike, or saturates, would hide what the other tests look for."""
+    program = PROGRAMS[name]()
+    (stack,) = samples(program, 8)
+    first = [program.values([x])[program.outputs[0]] for x in stack]
+    assert len({a.tobytes() for a in first}) == len(first)
+    values = np.concatenate([a.ravel() for a in first])
+    assert len(np.unique(values)) > 8
+    if values.dtype == np.int8:
+        assert float(np.mean((values == -128) | (values == 127))) < 0.5

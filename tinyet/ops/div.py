@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: Apache-2.0
+"""a / b with numpy's broadcasting and a fused clamp. In int8 as LiteRT's DIV, bit for bit.
+
+LiteRT leaves two things undefined. Where b is zero, the output is the largest or smallest by the sign of a, and the zero
+point for 0 / 0. Where a quotient is so small that it is shifted right by more than 31 bits, it is 0.
+In float, IEEE division.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from tinyet.boards import Target
+from tinyet.errors import QuantizationError
+from tinyet.ir import Array, Attrs, DType, Node
+from tinyet.numerics import NO_CLAMP, Int64, Multiplier, clamp_range, high_mul, quantize_multiplier, round_shift
+from tinyet.ops import broadcast
+from tinyet.ops.fixed_point import leading_zeros, one_over_one_plus
+from tinyet.ops.table import every_int8
+from tinyet.opset import Call, Constant, Op, Pointer, Struct, library_call
+
+# The quotient of the numbers 1 … 255 is shifted right by 23 bits or more before this.
+MAX_SHIFT = 23
+
+
+@dataclass(frozen=True)
+class Div(Attrs):
+    """inputs: a, b, which broadcast; either may be a constant. clamp: real bounds of the fused activation."""
+
+    name: ClassVar[str] = "div"
+    clamp: tuple[float, float] = NO_CLAMP
+
+
+def attrs_of(node: Node) -> Div:
+    assert isinstance(node.attrs, Div)
+    return node.attrs
+
+
+def factor(node: Node) -> Multiplier:
+    """a's scale / (b's scale * output scale), in float32 as in LiteRT."""
+    a, b, out = (np.float32(t.type.scale) for t in (node.input(0), node.input(1), node.output))
+    with np.errstate(all="ignore"):
+        return quantize_multiplier(float(a / np.float32(b * out)))
+
+
+def check(node: Node) -> str | None:
+    complaint = broadcast.check_elementwise(node)
+    if complaint is None and node.output.dtype is DType.INT8:
+        try:
+            fits = factor(node).shift <= MAX_SHIFT
+        except QuantizationError:
+            fits = False
+        return None if fits else "the output's scale is too small for the inputs'"
+    return complaint
+
+
+def reciprocals(b: Int64) -> tuple[Int64, Int64]:
+    """1 / |b| for b != 0 as (Q0.31, right shift); anything where b is 0."""
+    size = np.where(b == 0, 1, np.abs(b))
+    headroom = leading_zeros(size)
+    return one_over_one_plus((size << headroom) - 2**31), 31 - headroom
+
+
+def sign_headroom(a: Int64) -> Int64:
+    """By how many bits `a` can be shifted left, as gemmlowp counts: 31 for 0."""
+    positive = np.where(a == 0, 32, leading_zeros(np.maximum(a, 1)))
+    return np.where(a >= 0, positive, leading_zeros(np.maximum(-2 * a - 1, 1))) - 1
+
+
+def divide(a: Int64, b: Int64, scale: Multiplier) -> Int64:
+    """a / b * scale for operands without their zero points, b != 0."""
+    inverse, shift = reciprocals(b)
+    a = np.where(b < 0, -a, a)
+    headroom = sign_headroom(a)
+    quotient = high_mul(high_mul(a << headroom, inverse), scale.multiplier)
+    # Below 2**31 in size, so that 33 bits leave nothing; more would be too many for int64.
+    return round_shift(quotient, np.minimum(shift + headroom - scale.shift, 33))
+
+
+def reference(node: Node, inputs: Sequence[Array | None]) -> tuple[Array, ...]:
+    a, b = broadcast.operands(inputs)
+    clamp = attrs_of(node).clamp
+    if node.output.dtype is DType.FLOAT32:
+        return (broadcast.float_reference(np.divide, a, b, clamp),)
+    x, y = np.broadcast_arrays(broadcast.offset(node, 0, a), broadcast.offset(node, 1, b))
+    low, high = clamp_range(clamp, node.output.type)
+    value = divide(x, y, factor(node)) + node.output.type.zero_point
+    by_zero = np.where(x == 0, node.output.type.zero_point, np.where(x > 0, high, low))
+    return (np.clip(np.where(y == 0, by_zero, value), low, high).astype(np.int8),)
+
+
+def lower_s8(node: Node, target: Target) -> Call:
+    scale = factor(node)
+    low, high = clamp_range(attrs_of(node).clamp, node.output.type)
+    inverse, _ = reciprocals(every_int8().astype(np.int64) - node.input(1).type.zero_point)
+    params = Struct(
+        "tinyet_div_s8_params",
+        {
+            "shape": broadcast.shape_struct(node),
+            "reciprocals": Pointer("reciprocals"),
+            "a_zero_point": node.input(0).type.zero_point,
+            "b_zero_point": node.input(1).type.zero_point,
+            "out_zero_point": node.output.type.zero_point,
+            "multiplier": scale.multiplier,
+            "shift": scale.shift,
+            "clamp_low": low,
+            "clamp_high": high,
+        },
+    )
+    constants = [Constant("reciprocals", inverse.astype(np.int32), "Q0.31, of the raw divisors 0 … 127, -128 … -1")]
+    return library_call("tinyet_div_s8", node, [0, 1], params, constants)
+
+
+def lower_f32(node: Node, target: Target) -> Call:
+    return broadcast.float_call("tinyet_div_f32", node, attrs_of(node).clamp)
+
+
+OP = Op(
+    attrs=Div,
+    summary="a / b, broadcasting, with fused clamp",
+    infer=broadcast.infer,
+    reference=reference,
+    check=check,
+    inplace=(0, 1),
+    kernels=(
+        broadcast.table_kernel(reference),
+        broadcast.kernel("tinyet_div_s8", lower_s8, "tinyet_div_s8.c"),
+        broadcast.kernel("tinyet_div_f32", lower_f32, "tinyet_binary_f32.c"),
+    ),
+)

@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The smaller of a and b with numpy's broadcasting; NaN wherever an operand is NaN."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from tinyet.boards import Target
+from tinyet.ir import Array, Attrs, DType, Node
+from tinyet.ops import broadcast
+from tinyet.opset import Call, Op
+
+
+@dataclass(frozen=True)
+class Minimum(Attrs):
+    """inputs: a, b, which broadcast; either may be a constant. In int8 they share the output's quantization."""
+
+    name: ClassVar[str] = "minimum"
+
+
+def reference(node: Node, inputs: Sequence[Array | None]) -> tuple[Array, ...]:
+    a, b = broadcast.operands(inputs)
+    if node.output.dtype is DType.FLOAT32:
+        return (np.where((a < b) | (a != a), a, b).astype(np.float32),)
+    return (np.minimum(a, b),)
+
+
+def lower_clip(node: Node, target: Target) -> Call:
+    return broadcast.clip_call(node, lambda c: (-128, c))
+
+
+def lower_s8(node: Node, target: Target) -> Call:
+    return broadcast.plain_call("tinyet_minimum_s8", node)
+
+
+def lower_f32(node: Node, target: Target) -> Call:
+    return broadcast.plain_call("tinyet_minimum_f32", node)
+
+
+OP = Op(
+    attrs=Minimum,
+    summary="the smaller of a and b, broadcasting",
+    infer=broadcast.infer,
+    reference=reference,
+    check=broadcast.check_same_scale,
+    inplace=(0, 1),
+    same_scale=True,
+    kernels=(
+        broadcast.clip_kernel(lower_clip),
+        broadcast.kernel("tinyet_minimum_s8", lower_s8, "tinyet_extremum.c"),
+        broadcast.kernel("tinyet_minimum_f32", lower_f32, "tinyet_extremum.c"),
+    ),
+)

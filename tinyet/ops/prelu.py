@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+"""x where x >= 0, else slope * x. In int8 as LiteRT's PRELU, bit for bit."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from tinyet.boards import Target
+from tinyet.errors import QuantizationError, UnsupportedShape
+from tinyet.ir import Array, Attrs, DType, Node, Shape
+from tinyet.numerics import Multiplier, quantize_multiplier, requantize
+from tinyet.ops import broadcast
+from tinyet.opset import Call, Op, Struct, library_call
+
+# x has 8 bits and a sign, x * slope has 16.
+MAX_LEFT_SHIFTS = (22, 14)
+
+
+@dataclass(frozen=True)
+class PRelu(Attrs):
+    """inputs: x; slope, which broadcasts to x's shape."""
+
+    name: ClassVar[str] = "prelu"
+
+
+def infer(node: Node) -> tuple[Shape, ...]:
+    (shape,) = broadcast.infer(node)
+    if shape != node.input(0).shape:
+        raise UnsupportedShape(
+            f"prelu: a slope of shape {node.input(1).shape} does not broadcast to {node.input(0).shape}", node.where
+        )
+    return (shape,)
+
+
+def factors(node: Node) -> tuple[Multiplier, Multiplier]:
+    """For x >= 0 and for x < 0; in float32 as in LiteRT."""
+    x, slope, out = (np.float32(t.type.scale) for t in (node.input(0), node.input(1), node.output))
+    with np.errstate(all="ignore"):
+        ratios = x / out, np.float32(x * slope) / out
+    return quantize_multiplier(float(ratios[0])), quantize_multiplier(float(ratios[1]))
+
+
+def check(node: Node) -> str | None:
+    complaint = broadcast.check_elementwise(node)
+    if complaint is None and node.output.dtype is DType.INT8:
+        try:
+            fits = all(f.shift <= most for f, most in zip(factors(node), MAX_LEFT_SHIFTS, strict=True))
+        except QuantizationError:
+            fits = False
+        return None if fits else "the output's scale is too small for the inputs'"
+    return complaint
+
+
+def reference(node: Node, inputs: Sequence[Array | None]) -> tuple[Array, ...]:
+    x, slope = broadcast.operands(inputs)
+    if node.output.dtype is DType.FLOAT32:
+        with np.errstate(all="ignore"):
+            return (np.where(x >= 0, x, slope * x).astype(np.float32),)
+    value, steepness = broadcast.offset(node, 0, x), broadcast.offset(node, 1, slope)
+    positive, negative = factors(node)
+    out = np.where(
+        value >= 0,
+        requantize(value, positive.multiplier, positive.shift),
+        requantize(value * steepness, negative.multiplier, negative.shift),
+    )
+    return (np.clip(out + node.output.type.zero_point, -128, 127).astype(np.int8),)
+
+
+def lower_s8(node: Node, target: Target) -> Call:
+    positive, negative = factors(node)
+    params = Struct(
+        "tinyet_prelu_s8_params",
+        {
+            "shape": broadcast.shape_struct(node),
+            "x_zero_point": node.input(0).type.zero_point,
+            "slope_zero_point": node.input(1).type.zero_point,
+            "out_zero_point": node.output.type.zero_point,
+            "positive_multiplier": positive.multiplier,
+            "positive_shift": positive.shift,
+            "negative_multiplier": negative.multiplier,
+            "negative_shift": negative.shift,
+        },
+    )
+    return library_call("tinyet_prelu_s8", node, [0, 1], params)
+
+
+def lower_f32(node: Node, target: Target) -> Call:
+    return broadcast.plain_call("tinyet_prelu_f32", node)
+
+
+OP = Op(
+    attrs=PRelu,
+    summary="x where x >= 0, else slope * x",
+    infer=infer,
+    reference=reference,
+    check=check,
+    inplace=(0,),
+    kernels=(
+        broadcast.table_kernel(reference),
+        broadcast.kernel("tinyet_prelu_s8", lower_s8, "tinyet_prelu_s8.c"),
+        broadcast.kernel("tinyet_prelu_f32", lower_f32, "tinyet_prelu_f32.c"),
+    ),
+)
