@@ -102,7 +102,7 @@ def report(
         match = next((row for row in rest if layer.macs and row["macs"] == layer.macs), None)
         if match is not None:
             rest.remove(match)
-        count = layer.instructions or 0
+        count = layer.count or 0
         table.add_row(
             layer.op,
             layer.kernel,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A small int8 program made by hand, without torch, and its float twin: conv + relu, pooling, reshape, linear."""
+"""A small int8 program and its float twin, made by hand: conv + relu, pooling, reshape, linear. No torch."""
 
 from __future__ import annotations
 

@@ -79,8 +79,8 @@ def validated(result: ValidationResult) -> None:
             layer.op,
             _kernel(layer.kernel),
             layer.macs,
-            layer.instructions,
-            "–" if not layer.macs or layer.instructions is None else f"{layer.instructions / layer.macs:.2f}",
+            layer.count,
+            "–" if not layer.macs or layer.count is None else f"{layer.count / layer.macs:.2f}",
             "–" if layer.sqnr_db is None else f"{layer.sqnr_db:.1f}",
         )
         for layer in result.layers
@@ -113,11 +113,9 @@ def validated(result: ValidationResult) -> None:
             f"float model {percent(result.float_accuracy)}",
         ]
         pairs.append(("accuracy", ", ".join(parts)))
-    per_mac = (
-        f", {result.instructions / result.macs:.2f} per MAC" if result.instructions and result.macs else ""
-    )
+    per_mac = f", {result.count / result.macs:.2f} per MAC" if result.count and result.macs else ""
     pairs += [
-        (f"{unit} per inference", f"{number(result.instructions)}{per_mac}"),
+        (f"{unit} per inference", f"{number(result.count)}{per_mac}"),
         ("MACs per inference", number(result.macs)),
         ("arena", _bytes(result.arena_bytes)),
         ("RAM without stack", _bytes(result.ram_bytes)),

@@ -30,8 +30,8 @@ DEFAULT_SQNR_SAMPLES = 32
 class LayerResult:
     """One call of the generated code.
 
-    instructions: executed in an emulator (on hardware: cycles), mean over the samples. sqnr_db: signal to quantization noise
-    of its result against the float model; None where there is no float partner.
+    count: mean over the samples, in the result's `count_unit`. sqnr_db: signal to quantization noise of its value against
+    the float model; None where there is no float partner.
     """
 
     name: str
@@ -39,7 +39,7 @@ class LayerResult:
     kernel: str
     source: str
     macs: int
-    instructions: int | None
+    count: int | None
     sqnr_db: float | None
 
 
@@ -73,8 +73,8 @@ class Mismatch:
 class ValidationResult:
     """What `validate` measured.
 
-    outputs: a list of arrays a sample, as the device gave them. instructions: mean per inference, in `count_unit`
-    ("instructions" in an emulator, "cycles" on hardware, never mixed). ram_bytes: static data, the arena included, without
+    outputs: a list of arrays a sample, as the device gave them. count: mean per inference, in `count_unit`: "instructions" in
+    an emulator, "cycles" on hardware, "nanoseconds" on the host; one is never printed as another. ram_bytes: static data, the arena included, without
     the stack; flash_bytes: code and constants; both of the application, None when it was not built. stack_bytes: the
     highest use seen, None where it cannot be measured.
     """
@@ -87,7 +87,7 @@ class ValidationResult:
     accuracy: float | None
     host_accuracy: float | None
     float_accuracy: float | None
-    instructions: int | None
+    count: int | None
     count_unit: str
     macs: int
     arena_bytes: int
@@ -100,6 +100,16 @@ class ValidationResult:
     @property
     def bit_exact(self) -> bool:
         return self.mismatches == 0
+
+    @property
+    def instructions(self) -> int | None:
+        """Executed instructions per inference; None where something else was counted."""
+        return self.count if self.count_unit == "instructions" else None
+
+    @property
+    def cycles(self) -> int | None:
+        """Clock cycles per inference on hardware; None elsewhere."""
+        return self.count if self.count_unit == "cycles" else None
 
     def to_json(self) -> dict[str, object]:
         """The documented, stable form of `--json` (docs/json.md)."""
@@ -115,14 +125,21 @@ class ValidationResult:
             "host_accuracy": self.host_accuracy,
             "float_accuracy": self.float_accuracy,
             "instructions_per_inference": self.instructions,
-            "count_unit": self.count_unit,
+            "cycles_per_inference": self.cycles,
             "macs": self.macs,
             "arena_bytes": self.arena_bytes,
             "ram_bytes": self.ram_bytes,
             "flash_bytes": self.flash_bytes,
             "stack_bytes": self.stack_bytes,
-            "layers": [_plain(layer) for layer in self.layers],
+            "layers": [self._layer(layer) for layer in self.layers],
         }
+
+    def _layer(self, layer: LayerResult) -> dict[str, object]:
+        fields = _plain(layer)
+        count = fields.pop("count")
+        fields["instructions"] = count if self.count_unit == "instructions" else None
+        fields["cycles"] = count if self.count_unit == "cycles" else None
+        return fields
 
 
 def _plain(record: LayerResult | Mismatch) -> dict[str, object]:
@@ -256,7 +273,7 @@ def validate(
         accuracy=tally.share(tally.right_device),
         host_accuracy=tally.share(tally.right_host),
         float_accuracy=tally.share(tally.right_float) if twin is not None else None,
-        instructions=tally.mean(tally.total),
+        count=tally.mean(tally.total),
         count_unit=device.count_unit,
         macs=deployment.macs,
         arena_bytes=deployment.plan.arena_bytes,

@@ -46,11 +46,12 @@ typedef struct {
   tinyet_conv2d_f32_values values;
 } tinyet_conv2d_f32_params;
 
-/* Any convolution. scratch: 2 * kernel_h * kernel_w * in_c / groups bytes. */
+/* Any convolution. Weights are [groups][pairs of channels][pairs of depth][4], bytes a0 b0 a1 b1, zeros where a channel or
+ * an element is missing; the shift is a form (tinyet_requantize_form). scratch: 8 bytes for each pair of depth. */
 void tinyet_conv2d_s8(const int8_t *input, int8_t *output, void *scratch, const tinyet_conv2d_s8_params *params);
 
-/* 1x1, stride 1, no padding, one group: no patches to gather, no scratch. */
-void tinyet_conv2d_1x1_s8(const int8_t *input, int8_t *output, const tinyet_conv2d_s8_params *params);
+/* 1x1, stride 1, no padding, one group: no patches to gather. Weights, shift and scratch as above. */
+void tinyet_conv2d_1x1_s8(const int8_t *input, int8_t *output, void *scratch, const tinyet_conv2d_s8_params *params);
 
 /* groups == in_c (channel multiplier out_c / in_c). Weights are [kernel_h][kernel_w][out_c], bias is not folded
  * (taps outside the image are left out). scratch: 4 * out_c bytes. */

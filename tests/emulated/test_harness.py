@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from tinyet.boards import Board, all_boards, load_board
-from tinyet.errors import EmulatorError
+from tinyet.errors import EmulatorError, ToolchainError
 from tinyet.toolchain import device, host, protocol, qemu, renode
 from tinyet.toolchain.device import Device, DeviceFault, open_device
 from tinyet.toolchain.gcc import build_firmware
@@ -336,7 +336,7 @@ def test_renode(name: str, tmp_path: Path) -> None:
 
 def test_renode_missing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("TINYET_RENODE", str(tmp_path / "renode"))
-    with pytest.raises(Exception, match="there is no Renode at"):
+    with pytest.raises(ToolchainError, match="there is no Renode at"):
         open_device(load_board("mps2_an386"), tmp_path / "firmware.elf", on="renode")
 
 

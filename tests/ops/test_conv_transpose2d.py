@@ -95,11 +95,8 @@ def test_torch(case: Case) -> None:
     node, a = case.node, conv_transpose2d.attrs_of(case.node)
     assume(a.pad_top == a.pad_bottom and a.pad_left == a.pad_right)
     integer = node.output.dtype is DType.INT8
-    x, w, bias = (
-        case.inputs[0].astype(np.float64),
-        node.input(1).array.astype(np.float64),
-        node.optional_input(2),
-    )
+    x, w = (array.astype(np.float64) for array in (case.inputs[0], node.input(1).array))
+    bias = node.optional_input(2)
     if integer:
         x = x - node.input(0).type.zero_point
     count, kernel_h, kernel_w, depth = w.shape

@@ -25,10 +25,14 @@ def per_tensor(scale: float, zero_point: int = 0) -> QuantParams:
 
 
 class Builder:
-    """Emits nodes with inferred shapes; a node's origin is keyed by the name of its value."""
+    """Emits nodes with inferred shapes; a node's origin is keyed by the name of its value.
 
-    def __init__(self, seed: int = 0) -> None:
+    checked: each node must be one that kernels can compute. An imported graph need not be: its weights are dequantized.
+    """
+
+    def __init__(self, seed: int = 0, *, checked: bool = True) -> None:
         self.rng = np.random.default_rng(seed)
+        self.checked = checked
         self.inputs: list[Tensor] = []
         self.nodes: list[Node] = []
         self._count = 0
@@ -54,20 +58,21 @@ class Builder:
         quant: QuantParams | None = None,
         dtype: DType | None = None,
         name: str | None = None,
-        checked: bool = True,
     ) -> Tensor:
-        """Dtype and quantization are those of the first input unless given; `checked`: the types must be allowed."""
+        """Dtype and quantization are those of the first input unless given."""
         first = next(t for t in inputs if t is not None)
         self._count += 1
         name = name or f"{attrs.name}{self._count}"
         dtype = dtype or first.dtype
         if quant is None and dtype is DType.INT8:
             quant = first.type.quant
-        draft = Node(attrs, inputs, (Tensor(name, TensorType((), dtype, quant)),), (Origin(attrs.name, key=name),))
+        draft = Node(
+            attrs, inputs, (Tensor(name, TensorType((), dtype, quant)),), (Origin(attrs.name, key=name),)
+        )
         (shape,) = ops.infer(draft)
         node = draft.replace(outputs=[Tensor(name, TensorType(shape, dtype, quant))])
         complaint = ops.op_of(node).check(node)
-        assert complaint is None or not checked, complaint
+        assert complaint is None or not self.checked, complaint
         self.nodes.append(node)
         return node.output
 

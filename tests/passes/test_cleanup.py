@@ -66,7 +66,9 @@ def test_a_constant_is_quantized_but_not_dequantized_before_integers_are_formed(
 
 def test_a_constant_that_would_grow_is_left_alone() -> None:
     b = Builder()
-    before = b.graph(b.emit(Expand((10, 100)), b.const(np.ones((1, 100)))), b.emit(Expand((8, 2)), b.const([1, 2])))
+    before = b.graph(
+        b.emit(Expand((10, 100)), b.const(np.ones((1, 100)))), b.emit(Expand((8, 2)), b.const([1, 2]))
+    )
     after = fold_constants.before_lowering(before)
     assert lines(after) == ["expand(1x100) -> 10x100"]
 

@@ -213,7 +213,9 @@ def _grown(draw: st.DrawFn, b: Builder, x: Tensor, pool: list[Tensor]) -> Tensor
     rank = len(x.shape)
     axis = draw(st.integers(0, max(rank - 1, 0)))
     kind = draw(
-        st.sampled_from("permute permute permute relu add constant concat slice reduce reshape conv pad linear".split())
+        st.sampled_from(
+            "permute permute permute relu add constant concat slice reduce reshape conv pad linear".split()
+        )
     )
     is_float = x.dtype is DType.FLOAT32
     if rank < 2 or kind == "relu":
@@ -233,7 +235,9 @@ def _grown(draw: st.DrawFn, b: Builder, x: Tensor, pool: list[Tensor]) -> Tensor
         return b.emit(Slice(axis, start, draw(st.integers(start + 1, x.shape[axis]))), x)
     if kind == "reduce":
         axes = tuple(draw(st.lists(st.integers(0, rank - 1), min_size=1, max_size=rank, unique=True)))
-        return b.emit(draw(st.sampled_from([Sum, Amax] if is_float else [Amax]))(axes, draw(st.booleans())), x)
+        return b.emit(
+            draw(st.sampled_from([Sum, Amax] if is_float else [Amax]))(axes, draw(st.booleans())), x
+        )
     if kind == "reshape":
         cut = draw(st.integers(0, rank - 1))
         merged = math.prod(x.shape[cut : cut + 2])

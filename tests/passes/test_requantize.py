@@ -122,11 +122,11 @@ def test_dequantize_sinks_through_movers() -> None:
 
 
 def test_embedding_table_stays_integer() -> None:
-    b = Builder()
+    b = Builder(checked=False)
     indices = b.const([[1, 2, 8], [0, 0, 3]])
     indices = Tensor("i", TensorType(indices.shape, DType.INT32), indices.array.astype(np.int32))
     table = b.dequantize(b.const(b.rng.integers(-128, 128, (9, 4)), A))
-    before = b.graph(b.emit(Embedding(), indices, table, dtype=DType.FLOAT32, checked=False))
+    before = b.graph(b.emit(Embedding(), indices, table, dtype=DType.FLOAT32))
     after = keep_integers(before)
     assert_same(before, after)
     assert ops_of(after) == ["embedding", "dequantize"]

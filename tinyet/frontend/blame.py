@@ -9,11 +9,14 @@ import linecache
 import re
 import sysconfig
 import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 import torch
+from torch.fx.proxy import TracerBase
 
 _FRAME = re.compile(
     r'File "(?P<file>[^"]+)", line (?P<line>\d+), in (?P<function>\S+)(?:\n +(?P<text>[^\n]+))?'
@@ -105,6 +108,25 @@ def frame_of_stack_trace(text: str | None) -> Frame | None:
         if _is_users(match["file"]):
             return _frame(match["file"], int(match["line"]), match["text"])
     return None
+
+
+def _users_frames(_tracer: object, frames: traceback.StackSummary) -> traceback.StackSummary:
+    """What `users_frames_recorded` puts in place of torch's filter: forward() and the user's functions below it."""
+    start = next((i for i, frame in enumerate(frames) if frame.name == "forward"), len(frames))
+    kept = [frame for frame in frames[start:] if frame.name == "forward" or _is_users(frame.filename)]
+    return traceback.StackSummary.from_list(kept)
+
+
+@contextmanager
+def users_frames_recorded() -> Iterator[None]:
+    """While this lasts, torch.export records the user's helper functions too; by itself it keeps functions that are
+    called forward, and a line in a helper is named by its call only."""
+    before = TracerBase._filter_traceback_frames
+    TracerBase._filter_traceback_frames = _users_frames  # type: ignore[assignment]
+    try:
+        yield
+    finally:
+        TracerBase._filter_traceback_frames = before  # type: ignore[method-assign]
 
 
 def message_of(error: BaseException) -> str:

@@ -13,6 +13,7 @@ from tinyet.boards import Target
 from tinyet.errors import UnsupportedShape
 from tinyet.ir import Array, DType, Node, Shape
 from tinyet.numerics import NO_CLAMP, clamp_range, quantize_multipliers, requantize
+from tinyet.ops.packing import interleave_pairs, requantize_form
 from tinyet.ops.window import Window, expect_rank, pad_image, taps, window_shape
 from tinyet.opset import Call, Constant, Kernel, Op, Pointer, Struct, library_call
 
@@ -221,11 +222,30 @@ def params_s8(node: Node) -> Struct:
     return Struct("tinyet_conv2d_s8_params", {"shape": shape_struct(node), "quant": quant})
 
 
+def pair_constants(node: Node) -> tuple[Constant, ...]:
+    """Of the kernels that multiply pairs: a group's channels two by two, forms instead of shifts."""
+    weights, groups = node.input(1).array, attrs_of(node).groups
+    bias = folded_bias(node)
+    rows = weights.reshape(groups, weights.shape[0] // groups, -1)
+    multiplier, shift = output_factors(node, weights.shape[0])
+    return (
+        Constant(
+            "weights", np.stack([interleave_pairs(group) for group in rows]), "a0 b0 a1 b1 of two channels"
+        ),
+        Constant("bias", bias.astype(np.int32)),
+        Constant("multiplier", multiplier.astype(np.int32)),
+        Constant("shift", requantize_form(weights, bias, shift).astype(np.int8), "as tinyet_requantize_form"),
+    )
+
+
+def pair_call(symbol: str, node: Node) -> Call:
+    """Scratch: two pixels' patches as int16, their depth rounded up to a pair."""
+    depth = node.input(1).array[0].size
+    return library_call(symbol, node, [0], params_s8(node), pair_constants(node), 8 * ((depth + 1) // 2))
+
+
 def lower_s8(node: Node, _target: Target) -> Call:
-    weights = node.input(1).array
-    constants = quant_constants(node, weights, folded_bias(node))
-    scratch = 2 * weights[0].size
-    return library_call("tinyet_conv2d_s8", node, [0], params_s8(node), constants, scratch)
+    return pair_call("tinyet_conv2d_s8", node)
 
 
 def refuse_1x1(node: Node, _target: Target) -> str | None:
@@ -238,8 +258,7 @@ def refuse_1x1(node: Node, _target: Target) -> str | None:
 
 
 def lower_1x1_s8(node: Node, _target: Target) -> Call:
-    constants = quant_constants(node, node.input(1).array, folded_bias(node))
-    return library_call("tinyet_conv2d_1x1_s8", node, [0], params_s8(node), constants)
+    return pair_call("tinyet_conv2d_1x1_s8", node)
 
 
 def refuse_depthwise(node: Node, _target: Target) -> str | None:
@@ -278,6 +297,7 @@ def lower_f32(node: Node, _target: Target) -> Call:
 
 
 HEADERS = ("tinyet_conv2d.h",)
+PAIRS = (*HEADERS, "tinyet_pairs.h")
 
 OP = Op(
     attrs=Conv2d,
@@ -288,7 +308,7 @@ OP = Op(
     macs=macs,
     bias=(2, 1),
     kernels=(
-        Kernel("tinyet_conv2d_1x1_s8", "s8", lower_1x1_s8, HEADERS, ("tinyet_conv2d_s8.c",), refuse_1x1),
+        Kernel("tinyet_conv2d_1x1_s8", "s8", lower_1x1_s8, PAIRS, ("tinyet_conv2d_s8.c",), refuse_1x1),
         Kernel(
             "tinyet_depthwise_s8",
             "s8",
@@ -297,7 +317,7 @@ OP = Op(
             ("tinyet_depthwise_s8.c",),
             refuse_depthwise,
         ),
-        Kernel("tinyet_conv2d_s8", "s8", lower_s8, HEADERS, ("tinyet_conv2d_s8.c",)),
+        Kernel("tinyet_conv2d_s8", "s8", lower_s8, PAIRS, ("tinyet_conv2d_s8.c",)),
         Kernel("tinyet_conv2d_f32", "f32", lower_f32, HEADERS, ("tinyet_conv2d_f32.c",)),
     ),
 )

@@ -1,0 +1,201 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The kernels of a delegate beside the portable ones, layer by layer: instructions of the layers of DS-CNN and ResNet8.
+
+    python benchmarks/kernels.py [ds_cnn|resnet8 ...] [--board mps2_an386]
+
+Weights and inputs are random; every output is compared with the operator's reference. Counts are instructions in QEMU.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import re
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from tinyet import ops
+from tinyet.boards import Board, load_board
+from tinyet.delegates import Delegate
+from tinyet.delegates.cortex_m import CORTEX_M
+from tinyet.deployment import Deployment, deploy
+from tinyet.emit.model import model_files
+from tinyet.emit.project import ModelFacts, TensorFacts, project_files
+from tinyet.ir import Array, Attrs, DType, Graph, Node, QuantParams, Shape, Tensor, TensorType, constant
+from tinyet.ops.add import Add
+from tinyet.ops.avg_pool2d import AvgPool2d
+from tinyet.ops.conv2d import Conv2d
+from tinyet.ops.linear import Linear
+from tinyet.toolchain.device import open_device
+from tinyet.toolchain.gcc import build_firmware
+from tinyet.toolchain.size import measure
+
+RELU = (0.0, math.inf)
+NONE = (-math.inf, math.inf)
+
+
+def activation(name: str, shape: Shape, relu: bool = True) -> Tensor:
+    return Tensor(name, TensorType(shape, DType.INT8, QuantParams.per_tensor(0.05, -128 if relu else -3)))
+
+
+def with_output(attrs: Attrs, inputs: Sequence[Tensor], scale: float, relu: bool) -> Node:
+    type_ = TensorType((), DType.INT8, QuantParams.per_tensor(scale, -128 if relu else 5))
+    node = Node(attrs, tuple(inputs), (Tensor("y", type_),))
+    return node.replace(outputs=[Tensor("y", TensorType(ops.infer(node)[0], DType.INT8, type_.quant))])
+
+
+def weighted(attrs: Attrs, x: Tensor, shape: Shape, relu: bool) -> Node:
+    """A layer with random weights whose outputs fill their range."""
+    rng = np.random.default_rng(math.prod(shape))
+    w = np.clip(rng.normal(0, 40, shape), -127, 127).astype(np.int8)
+    scales = rng.uniform(0.5, 1.0, shape[0]) * 0.01
+    bias = rng.integers(-2000, 2000, shape[0]).astype(np.int32)
+    spread = 40 * 74 * math.sqrt(math.prod(shape[1:])) * 0.05 * 0.0075
+    weights = constant("w", w, QuantParams(tuple(scales), (0,) * shape[0], 0))
+    return with_output(attrs, [x, weights, constant("b", bias)], spread / (100 if relu else 50), relu)
+
+
+def conv(size: tuple[int, int, int], out_c: int, kernel: tuple[int, int], stride: int = 1, *, relu: bool = True) -> Node:
+    """With TensorFlow's "same" padding."""
+    pads = {}
+    for letter, sides, length, k in zip("hw", (("top", "bottom"), ("left", "right")), size, kernel, strict=False):
+        total = max((-(-length // stride) - 1) * stride + k - length, 0)
+        pads |= {f"pad_{sides[0]}": total // 2, f"pad_{sides[1]}": total - total // 2}
+        pads[f"stride_{letter}"] = stride
+    groups = size[2] if out_c == 0 else 1
+    attrs = Conv2d(**pads, groups=groups, clamp=RELU if relu else NONE)
+    shape = (out_c or size[2], *kernel, size[2] // groups)
+    return weighted(attrs, activation("x", (1, *size)), shape, relu)
+
+
+def add(size: tuple[int, int, int]) -> Node:
+    a, b = activation("a", (1, *size)), activation("b", (1, *size), relu=False)
+    return with_output(Add(RELU), [a, b], 0.07, True)
+
+
+def pool(size: tuple[int, int, int]) -> Node:
+    return with_output(AvgPool2d(kernel_h=size[0], kernel_w=size[1]), [activation("x", (1, *size))], 0.05, True)
+
+
+def linear(depth: int, count: int) -> Node:
+    return weighted(Linear(NONE), activation("x", (1, depth)), (count, depth), False)
+
+
+MODELS: dict[str, list[Node]] = {
+    "ds_cnn": [
+        conv((49, 10, 1), 64, (10, 4), 2),
+        *[conv((25, 5, 64), n, k) for _ in range(4) for n, k in ((0, (3, 3)), (64, (1, 1)))],
+        pool((25, 5, 64)),
+        linear(64, 12),
+    ],
+    "resnet8": [
+        conv((32, 32, 3), 16, (3, 3)),
+        conv((32, 32, 16), 16, (3, 3)),
+        conv((32, 32, 16), 16, (3, 3), relu=False),
+        add((32, 32, 16)),
+        conv((32, 32, 16), 32, (3, 3), 2),
+        conv((16, 16, 32), 32, (3, 3), relu=False),
+        conv((32, 32, 16), 32, (1, 1), 2, relu=False),
+        add((16, 16, 32)),
+        conv((16, 16, 32), 64, (3, 3), 2),
+        conv((8, 8, 64), 64, (3, 3), relu=False),
+        conv((16, 16, 32), 64, (1, 1), 2, relu=False),
+        add((8, 8, 64)),
+        pool((8, 8, 64)),
+        linear(64, 10),
+    ],
+}
+
+
+def side_by_side(nodes: Sequence[Node]) -> Graph:
+    """All layers in one graph, each with inputs and outputs of its own."""
+    own = []
+    for i, node in enumerate(nodes):
+        ins = [None if t is None else Tensor(f"{t.name}{i}", t.type, t.data) for t in node.inputs]
+        own.append(node.replace(inputs=ins, outputs=[Tensor(f"y{i}", node.output.type)]))
+    inputs = [t for node in own for t in node.inputs if t is not None and not t.is_constant]
+    return ops.check(Graph("layers", tuple(inputs), tuple(n.output for n in own), tuple(own)), "building the benchmark")
+
+
+@dataclass(frozen=True)
+class Measured:
+    deployment: Deployment
+    counts: tuple[int, ...]
+    stack: int
+    code: dict[str, int]
+    flash: int
+
+
+def run(graph: Graph, arrays: Sequence[Array], board: Board, delegates: Sequence[Delegate]) -> Measured:
+    """Instructions of each layer; raises AssertionError when an output is not the reference's."""
+    deployment = deploy(graph, board.target, delegates)
+    files = model_files(deployment, graph.name, ["layers"])
+    raw = [a.tobytes() for a in arrays]
+
+    def facts(t: Tensor) -> TensorFacts:
+        return TensorFacts(t.name, t.dtype, t.shape, t.type.bytes, deployment.plan.offset(t), None, None)
+
+    arena, steps = deployment.plan.arena_bytes, len(deployment.steps)
+    tensors = tuple(map(facts, graph.inputs)), tuple(map(facts, graph.outputs))
+    described = ModelFacts(graph.name, graph.name.upper(), "0" * 64, arena, steps, *tensors, tuple(raw))
+    description = project_files("platformio", board, described, files)["harness/model_desc.c"]
+    with tempfile.TemporaryDirectory(prefix="tinyet-kernels-") as where:
+        folder = Path(where)
+        for name, text in {**files, "model_desc.c": description}.items():
+            (folder / name).write_text(text, encoding="utf-8")
+        elf = build_firmware(board, sorted(folder.glob("*.c")), [folder], folder / "build")
+        size = measure(elf)
+        code = {s.name.split(".")[0]: s.bytes for s in size.largest("flash", 1000)}
+        with open_device(board, elf, "qemu") as device:
+            result = device.run(raw)
+            stack = device.run(raw, uninterrupted=True).stack_bytes
+    values = dict(zip(graph.inputs, arrays, strict=True))
+    for node, got in zip(graph.nodes, result.outputs, strict=True):
+        want = ops.evaluate(node, [None if t is None else t.array if t.is_constant else values[t] for t in node.inputs])
+        assert want[0].tobytes() == got, f"{node.outputs[0].name} differs from the reference"
+    return Measured(deployment, result.layer_counts, stack, code, size.flash)
+
+
+def report(name: str, board: Board) -> None:
+    graph = side_by_side(MODELS[name])
+    rng = np.random.default_rng(1)
+    arrays: list[Array] = [rng.integers(-128, 128, t.shape).astype(np.int8) for t in graph.inputs]
+    ours, portable = run(graph, arrays, board, [CORTEX_M]), run(graph, arrays, board, [])
+    print(f"{name} on {board.name}: instructions")
+    print(f"{'layer':34} {'kernel':28} {'portable':>10} {'cortex_m':>9} {'ratio':>6} {'per MAC':>8} {'scratch':>7} {'code':>5}")
+    theirs = {step.node: n for step, n in zip(portable.deployment.steps, portable.counts, strict=True)}
+    total = [0, 0]
+    by_index = sorted(zip(ours.deployment.steps, ours.counts, strict=True), key=lambda s: graph.nodes.index(s[0].node))
+    for step, count in by_index:
+        node = step.node
+        sizes = "->".join("x".join(map(str, t.shape[1:])) for t in (node.input(0), node.output))
+        kernel = "x".join(map(str, node.input(1).shape[1:3])) if isinstance(node.attrs, Conv2d) else ""
+        per_mac = f"{count / step.macs:8.3f}" if step.macs else " " * 8
+        before = theirs[node]
+        total = [total[0] + before, total[1] + count]
+        code = ours.code.get(step.call.symbol, 0)
+        symbol = re.sub(r"_[0-9a-f]{8}$", "", step.call.symbol).removeprefix("tinyet_")
+        print(
+            f"{node.op + ' ' + kernel + ' ' + sizes:34} {symbol:28} {before:10} {count:9} {before / count:6.2f} {per_mac} "
+            f"{step.call.scratch_bytes:7} {code:5}"
+        )
+    print(f"{'sum':63} {total[0]:10} {total[1]:9} {total[0] / total[1]:6.2f}")
+    print(f"stack {ours.stack} bytes (portable {portable.stack}); flash {ours.flash} bytes (portable {portable.flash})\n")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("models", nargs="*", default=list(MODELS))
+    parser.add_argument("--board", default="mps2_an386")
+    args = parser.parse_args()
+    board = load_board(args.board)
+    for name in args.models:
+        report(name, board)
+
+
+if __name__ == "__main__":
+    main()

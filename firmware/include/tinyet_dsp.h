@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The DSP instructions of Cortex-M4, M7 and M33 that the specialised int8 kernels are made of, and their requantization.
+ *
+ * Those kernels are always-inline functions, called with literal constants by small wrappers in the generated model: one
+ * wrapper is one kernel for one shape. Their multiply loops need all 14 free registers of the core, so they are inline
+ * assembly; everywhere else (another core, a sanitizer, a build without optimization) plain C computes the same bits.
+ * -DTINYET_DSP_ASM=0 chooses plain C, which is needed where a register is reserved (-fno-omit-frame-pointer). */
+#ifndef TINYET_DSP_H
+#define TINYET_DSP_H
+
+#include <string.h>
+
+#include "tinyet_common.h"
+
+#if !defined(TINYET_DSP_ASM)
+#if defined(__ARM_FEATURE_DSP) && defined(__thumb2__) && defined(__OPTIMIZE__)
+#define TINYET_DSP_ASM 1
+#else
+#define TINYET_DSP_ASM 0
+#endif
+#endif
+
+#define TINYET_DSP_INLINE static inline __attribute__((always_inline))
+/* A wrapper of the generated model. */
+#define TINYET_DSP_FUNCTION static __attribute__((noinline))
+
+/* ---- single instructions; a "pair" is two int16 in one word, the first in the lower half ---- */
+
+#if TINYET_DSP_ASM
+#define TINYET_DSP_UNARY(name, text)                       \
+  TINYET_DSP_INLINE uint32_t tinyet_dsp_##name(uint32_t a) { \
+    uint32_t result;                                       \
+    __asm__(text : "=r"(result) : "r"(a));                 \
+    return result;                                         \
+  }
+#define TINYET_DSP_BINARY(name, text)                                  \
+  TINYET_DSP_INLINE uint32_t tinyet_dsp_##name(uint32_t a, uint32_t b) { \
+    uint32_t result;                                                   \
+    __asm__(text : "=r"(result) : "r"(a), "r"(b));                     \
+    return result;                                                     \
+  }
+#define TINYET_DSP_TERNARY(name, text)                                         \
+  TINYET_DSP_INLINE int32_t tinyet_dsp_##name(int32_t a, int32_t b, int32_t c) { \
+    int32_t result;                                                            \
+    __asm__(text : "=r"(result) : "r"(a), "r"(b), "r"(c));                     \
+    return result;                                                             \
+  }
+TINYET_DSP_TERNARY(smmla, "smmla %0, %1, %2, %3")
+TINYET_DSP_TERNARY(smmlar, "smmlar %0, %1, %2, %3")
+TINYET_DSP_UNARY(even, "sxtb16 %0, %1")
+TINYET_DSP_UNARY(odd, "sxtb16 %0, %1, ror #8")
+TINYET_DSP_BINARY(low_halves, "pkhbt %0, %1, %2, lsl #16")
+TINYET_DSP_BINARY(high_halves, "pkhtb %0, %2, %1, asr #16")
+TINYET_DSP_BINARY(add_even, "sxtab16 %0, %1, %2")
+TINYET_DSP_BINARY(add_odd, "sxtab16 %0, %1, %2, ror #8")
+TINYET_DSP_INLINE int32_t tinyet_dsp_smlad(uint32_t a, uint32_t b, int32_t c) {
+  int32_t result;
+  __asm__("smlad %0, %1, %2, %3" : "=r"(result) : "r"(a), "r"(b), "r"(c));
+  return result;
+}
+TINYET_DSP_INLINE int32_t tinyet_dsp_saturate(int32_t x) {
+  int32_t result;
+  __asm__("ssat %0, #8, %1" : "=r"(result) : "r"(x));
+  return result;
+}
+/* shift: 1 ... 31, a literal */
+TINYET_DSP_INLINE int32_t tinyet_dsp_saturate_shifted(int32_t x, const int32_t shift) {
+  int32_t result;
+  __asm__("ssat %0, #8, %1, asr %2" : "=r"(result) : "r"(x), "i"(shift));
+  return result;
+}
+#undef TINYET_DSP_UNARY
+#undef TINYET_DSP_BINARY
+#undef TINYET_DSP_TERNARY
+#else
+TINYET_DSP_INLINE int32_t tinyet_dsp_half(uint32_t a, int32_t index) { return (int16_t)(uint16_t)(a >> (16 * index)); }
+TINYET_DSP_INLINE int32_t tinyet_dsp_byte(uint32_t a, int32_t index) { return (int8_t)(uint8_t)(a >> (8 * index)); }
+/* The lower halves of a and b. */
+TINYET_DSP_INLINE uint32_t tinyet_dsp_low_halves(uint32_t a, uint32_t b) { return (a & 0xffffu) | (b << 16); }
+/* The upper halves of a and b. */
+TINYET_DSP_INLINE uint32_t tinyet_dsp_high_halves(uint32_t a, uint32_t b) { return (a >> 16) | (b & 0xffff0000u); }
+/* Bytes 0 and 2 of four int8, as a pair. */
+TINYET_DSP_INLINE uint32_t tinyet_dsp_even(uint32_t a) {
+  return tinyet_dsp_low_halves((uint32_t)tinyet_dsp_byte(a, 0), (uint32_t)tinyet_dsp_byte(a, 2));
+}
+/* Bytes 1 and 3. */
+TINYET_DSP_INLINE uint32_t tinyet_dsp_odd(uint32_t a) { return tinyet_dsp_even(a >> 8); }
+/* Pairs are added half by half. */
+TINYET_DSP_INLINE uint32_t tinyet_dsp_add_halves(uint32_t a, uint32_t b) {
+  return tinyet_dsp_low_halves(a + b, (a >> 16) + (b >> 16));
+}
+TINYET_DSP_INLINE uint32_t tinyet_dsp_add_even(uint32_t a, uint32_t b) {
+  return tinyet_dsp_add_halves(a, tinyet_dsp_even(b));
+}
+TINYET_DSP_INLINE uint32_t tinyet_dsp_add_odd(uint32_t a, uint32_t b) {
+  return tinyet_dsp_add_halves(a, tinyet_dsp_odd(b));
+}
+/* c + a0 * b0 + a1 * b1, modulo 2^32 */
+TINYET_DSP_INLINE int32_t tinyet_dsp_smlad(uint32_t a, uint32_t b, int32_t c) {
+  const int32_t first = tinyet_dsp_half(a, 0) * tinyet_dsp_half(b, 0);
+  const int32_t second = tinyet_dsp_half(a, 1) * tinyet_dsp_half(b, 1);
+  return (int32_t)((uint32_t)c + (uint32_t)first + (uint32_t)second);
+}
+/* c + the upper word of a * b, modulo 2^32 */
+TINYET_DSP_INLINE int32_t tinyet_dsp_smmla(int32_t a, int32_t b, int32_t c) {
+  return (int32_t)((uint32_t)c + (uint32_t)(((int64_t)a * b) >> 32));
+}
+/* The same, rounded to nearest, ties upward. */
+TINYET_DSP_INLINE int32_t tinyet_dsp_smmlar(int32_t a, int32_t b, int32_t c) {
+  return (int32_t)((uint32_t)c + (uint32_t)(((int64_t)a * b + INT64_C(0x80000000)) >> 32));
+}
+TINYET_DSP_INLINE int32_t tinyet_dsp_saturate(int32_t x) { return tinyet_clamp(x, -128, 127); }
+TINYET_DSP_INLINE int32_t tinyet_dsp_saturate_shifted(int32_t x, const int32_t shift) {
+  return tinyet_dsp_saturate(x >> shift);
+}
+#endif
+
+/* Four bytes from any address. */
+TINYET_DSP_INLINE uint32_t tinyet_dsp_load(const int8_t *source) {
+  uint32_t word;
+  memcpy(&word, source, sizeof word);
+  return word;
+}
+
+/* An int8 value as a pair of twice itself. */
+TINYET_DSP_INLINE uint32_t tinyet_dsp_both(int32_t value) {
+  return tinyet_dsp_low_halves((uint32_t)value, (uint32_t)value);
+}
+
+/* ---- requantization ----
+ *
+ * The specification rounds twice (tinyet_requantize). For a multiplier m of 2^30 ... 2^31 - 1 and a right shift e >= 1, both
+ * roundings are one floor division:
+ *   out = zero_point + floor((acc * m + 2^30 + 2^(30+e) - [acc < 0] * 2^31) / 2^(31+e))
+ * ONE_SIDED: where the output is clamped from the zero point on (ReLU), the term of negative sums cannot be seen. With one
+ *   exponent E for all channels and acc shifted left by s = 1 + E - e >= 2, the upper word of a product is enough:
+ *   (hi(acc << s, m) + offset) >> E, with offset = 2^(E-1) + 2^(s-2) + (zero_point << E).
+ * TWO_SIDED: hi(acc << 1, m), rounded, is the first rounding; then (that - [acc < 0] + offset) >> e, with
+ *   offset = 2^(e-1) + (zero_point << e).
+ * PLAIN: tinyet_requantize, offset = zero_point, for what the other two cannot take.
+ * The generator has proved that nothing overflows (tinyet/delegates/cortex_m/rounding.py). */
+enum { TINYET_DSP_ONE_SIDED = 0, TINYET_DSP_TWO_SIDED = 1, TINYET_DSP_PLAIN = 2 };
+
+/* How sums become outputs, for all channels of a layer; literals. */
+typedef struct {
+  int32_t form;
+  int32_t exponent; /* E of ONE_SIDED */
+  int32_t low, high;
+} tinyet_dsp_rounding;
+
+TINYET_DSP_INLINE int8_t tinyet_dsp_round(int32_t acc, int32_t multiplier, int32_t offset, int32_t shift,
+                                          const tinyet_dsp_rounding rounding) {
+  int32_t value;
+  if (rounding.form == TINYET_DSP_ONE_SIDED) {
+    const int32_t sum = tinyet_dsp_smmla(tinyet_shift_left(acc, shift), multiplier, offset);
+    value = tinyet_dsp_saturate_shifted(sum, rounding.exponent);
+  } else if (rounding.form == TINYET_DSP_TWO_SIDED) {
+    const int32_t sum = tinyet_dsp_smmlar(tinyet_shift_left(acc, 1), multiplier, offset) + (acc >> 31);
+    value = tinyet_dsp_saturate(sum >> shift);
+  } else {
+    value = tinyet_dsp_saturate(tinyet_requantize(acc, multiplier, shift) + offset);
+  }
+  return (int8_t)tinyet_clamp(value, rounding.low, rounding.high);
+}
+
+#endif

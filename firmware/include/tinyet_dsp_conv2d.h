@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Specialised int8 convolutions of one group for cores with DSP instructions: see tinyet_dsp.h.
+ *
+ * Four output pixels by two output channels at a time: eight sums in registers. The inputs of the four pixels are widened to
+ * int16 once, into scratch, and serve all channels. They lie in scratch as "lanes": a lane is one pair of input channels of
+ * one kernel row, and holds a word for each input column that the four pixels see, so that neighbouring pixels share
+ * columns. A lane has `min(stride, taps)` runs of `run` words, run f being the columns f, f + stride, f + 2 * stride, …;
+ * tap t of pixel j is word t * dilation / stride + j of run t * dilation % stride. Either stride or dilation is 1.
+ *
+ * The weight stream, in words, for each pair of output channels a, b (b has zeros where out_c is odd):
+ *   bias a, b | for each lane, for each tap: bytes {a0, b0, a1, b1}, the weights of the lane's two channels |
+ *   multiplier a, b | offset a, b | shift a, b */
+#ifndef TINYET_DSP_CONV2D_H
+#define TINYET_DSP_CONV2D_H
+
+#include "tinyet_dsp.h"
+
+/* The geometry of the multiply loop; literals. */
+typedef struct {
+  int32_t lanes;  /* in all: kernel rows times pairs of channels */
+  int32_t taps;   /* of a kernel row */
+  int32_t stride; /* of columns */
+  int32_t dilation;
+  int32_t run;
+  int32_t width;  /* words of a lane */
+  int32_t unroll; /* taps of straight code; divides lanes * taps, and is a multiple of taps */
+} tinyet_dsp_lanes;
+
+/* Sums of pixels 0 ... 3 for channels a and b. */
+typedef struct {
+  int32_t a0, a1, a2, a3, b0, b1, b2, b3;
+} tinyet_dsp_sums;
+
+/* The word of tap `tap` of pixel 0, in a lane. */
+TINYET_DSP_INLINE int32_t tinyet_dsp_tap(const tinyet_dsp_lanes g, int32_t tap) {
+  return tap * g.dilation % g.stride * g.run + tap * g.dilation / g.stride;
+}
+
+#if TINYET_DSP_ASM
+/* One tap for all eight sums: two words of weights become two pairs a channel, four words are the pixels. x points where the
+ * last tap of a lane reads pixel 2; that read moves it to the next lane. The geometry is in assembler symbols, since an asm
+ * statement has room for few operands. */
+#define TINYET_DSP_GEOMETRY                                                                  \
+  ".set tinyet_taps, %c[geometry] & 0xff\n"                                                  \
+  ".set tinyet_stride, %c[geometry] >> 8 & 0xff\n"                                           \
+  ".set tinyet_dilation, %c[geometry] >> 16 & 0xff\n"                                        \
+  ".set tinyet_run, %c[run]\n"                                                               \
+  ".set tinyet_tap, tinyet_taps - 1\n"                                                       \
+  ".set tinyet_last, " TINYET_DSP_WORD " + 2\n"                                              \
+  ".set tinyet_tap, 0\n"
+#define TINYET_DSP_WORD \
+  "tinyet_tap * tinyet_dilation %% tinyet_stride * tinyet_run + tinyet_tap * tinyet_dilation / tinyet_stride"
+#define TINYET_DSP_TAP(A0, A1, A2, A3, B0, B1, B2, B3)                               \
+  "ldr %[u], [%[w]], #4\n"                                                           \
+  "ldrd %[y], %[z], [%[x], #(" TINYET_DSP_WORD " - tinyet_last) * 4]\n"              \
+  "sxtb16 %[v], %[u], ror #8\n"                                                      \
+  "sxtb16 %[u], %[u]\n"                                                              \
+  "smlad %[a0], %[u], %[y], %[" A0 "]\n"                                             \
+  "smlad %[b0], %[v], %[y], %[" B0 "]\n"                                             \
+  "smlad %[a1], %[u], %[z], %[" A1 "]\n"                                             \
+  "smlad %[b1], %[v], %[z], %[" B1 "]\n"                                             \
+  ".if tinyet_tap == tinyet_taps - 1\n"                                              \
+  "ldrd %[y], %[z], [%[x]], #%c[width] * 4\n"                                        \
+  ".set tinyet_tap, 0\n"                                                             \
+  ".else\n"                                                                          \
+  "ldrd %[y], %[z], [%[x], #(" TINYET_DSP_WORD " - tinyet_last + 2) * 4]\n"          \
+  ".set tinyet_tap, tinyet_tap + 1\n"                                                \
+  ".endif\n"                                                                         \
+  "smlad %[a2], %[u], %[y], %[" A2 "]\n"                                             \
+  "smlad %[b2], %[v], %[y], %[" B2 "]\n"                                             \
+  "smlad %[a3], %[u], %[z], %[" A3 "]\n"                                             \
+  "smlad %[b3], %[v], %[z], %[" B3 "]\n"
+#define TINYET_DSP_NEXT_TAP TINYET_DSP_TAP("a0", "a1", "a2", "a3", "b0", "b1", "b2", "b3")
+#define TINYET_DSP_LANE_OPERANDS(g)                                                                                     \
+  [geometry] "i"((g).taps | (g).stride << 8 | (g).dilation << 16), [run] "i"((g).run), [width] "i"((g).width), \
+      [unroll] "i"((g).unroll)
+#endif
+
+/* Adds all products to the biases of a and b at *weights, and moves that behind the weights. */
+TINYET_DSP_INLINE tinyet_dsp_sums tinyet_dsp_dot(const int32_t **weights, const uint32_t *pixels, const tinyet_dsp_lanes g) {
+  const int32_t *w = *weights;
+  tinyet_dsp_sums c;
+  c.a3 = *w++;
+  c.b3 = *w++;
+#if TINYET_DSP_ASM
+  const int32_t last = tinyet_dsp_tap(g, g.taps - 1) + 2;
+  const uint32_t *x = pixels + last;
+  uint32_t u, v, y, z;
+  if (g.unroll == g.lanes * g.taps) {
+    __asm__ volatile(
+        TINYET_DSP_GEOMETRY TINYET_DSP_TAP("a3", "a3", "a3", "a3", "b3", "b3", "b3", "b3")
+        ".rept %c[unroll] - 1\n" TINYET_DSP_NEXT_TAP ".endr\n"
+        : [a0] "=&r"(c.a0), [a1] "=&r"(c.a1), [a2] "=&r"(c.a2), [a3] "+r"(c.a3), [b0] "=&r"(c.b0), [b1] "=&r"(c.b1),
+          [b2] "=&r"(c.b2), [b3] "+r"(c.b3), [w] "+r"(w), [x] "+r"(x), [u] "=&r"(u), [v] "=&r"(v), [y] "=&r"(y),
+          [z] "=&r"(z)
+        : TINYET_DSP_LANE_OPERANDS(g)
+        : "memory");
+  } else {
+    c.a0 = c.a1 = c.a2 = c.a3;
+    c.b0 = c.b1 = c.b2 = c.b3;
+    const uint32_t *const end = x + g.lanes * g.width;
+    __asm__ volatile(
+        TINYET_DSP_GEOMETRY
+        "1:\n"
+        ".rept %c[unroll]\n" TINYET_DSP_NEXT_TAP ".endr\n"
+        "ldr %[u], %[end]\n"
+        "cmp %[x], %[u]\n"
+        "bne 1b\n"
+        : [a0] "+r"(c.a0), [a1] "+r"(c.a1), [a2] "+r"(c.a2), [a3] "+r"(c.a3), [b0] "+r"(c.b0), [b1] "+r"(c.b1),
+          [b2] "+r"(c.b2), [b3] "+r"(c.b3), [w] "+r"(w), [x] "+r"(x), [u] "=&r"(u), [v] "=&r"(v), [y] "=&r"(y),
+          [z] "=&r"(z)
+        : [end] "m"(end), TINYET_DSP_LANE_OPERANDS(g)
+        : "memory", "cc");
+  }
+#else
+  c.a0 = c.a1 = c.a2 = c.a3;
+  c.b0 = c.b1 = c.b2 = c.b3;
+  for (int32_t lane = 0; lane < g.lanes; lane++, pixels += g.width) {
+    for (int32_t tap = 0; tap < g.taps; tap++) {
+      const uint32_t *const x = pixels + tinyet_dsp_tap(g, tap);
+      const uint32_t word = (uint32_t)*w++, u = tinyet_dsp_even(word), v = tinyet_dsp_odd(word);
+      c.a0 = tinyet_dsp_smlad(u, x[0], c.a0);
+      c.b0 = tinyet_dsp_smlad(v, x[0], c.b0);
+      c.a1 = tinyet_dsp_smlad(u, x[1], c.a1);
+      c.b1 = tinyet_dsp_smlad(v, x[1], c.b1);
+      c.a2 = tinyet_dsp_smlad(u, x[2], c.a2);
+      c.b2 = tinyet_dsp_smlad(v, x[2], c.b2);
+      c.a3 = tinyet_dsp_smlad(u, x[3], c.a3);
+      c.b3 = tinyet_dsp_smlad(v, x[3], c.b3);
+    }
+  }
+#endif
+  *weights = w;
+  return c;
+}
+
+/* Two channels of four pixels, which lie `step` bytes apart in the output; only channel a where `pair` is 0. */
+TINYET_DSP_INLINE const int32_t *tinyet_dsp_channels(const int32_t *w, const uint32_t *pixels, int8_t *out,
+                                                     const int32_t step, const int pair, const tinyet_dsp_lanes g,
+                                                     const tinyet_dsp_rounding rounding) {
+  const tinyet_dsp_sums c = tinyet_dsp_dot(&w, pixels, g);
+  const int32_t ma = w[0], mb = w[1], oa = w[2], ob = w[3], sa = w[4], sb = w[5];
+  out[0] = tinyet_dsp_round(c.a0, ma, oa, sa, rounding);
+  out[step] = tinyet_dsp_round(c.a1, ma, oa, sa, rounding);
+  out[2 * step] = tinyet_dsp_round(c.a2, ma, oa, sa, rounding);
+  out[3 * step] = tinyet_dsp_round(c.a3, ma, oa, sa, rounding);
+  if (pair) {
+    out[1] = tinyet_dsp_round(c.b0, mb, ob, sb, rounding);
+    out[step + 1] = tinyet_dsp_round(c.b1, mb, ob, sb, rounding);
+    out[2 * step + 1] = tinyet_dsp_round(c.b2, mb, ob, sb, rounding);
+    out[3 * step + 1] = tinyet_dsp_round(c.b3, mb, ob, sb, rounding);
+  }
+  return w + 6;
+}
+
+/* All channels of four pixels. */
+TINYET_DSP_INLINE void tinyet_dsp_four_pixels(const int32_t *w, const uint32_t *pixels, int8_t *out, const int32_t out_c,
+                                              const tinyet_dsp_lanes g, const tinyet_dsp_rounding rounding) {
+  for (const int8_t *const end = out + (out_c & ~1); out != end; out += 2) {
+    w = tinyet_dsp_channels(w, pixels, out, out_c, 1, g, rounding);
+  }
+  if (out_c & 1) {
+    (void)tinyet_dsp_channels(w, pixels, out, out_c, 0, g, rounding);
+  }
+}
+
+/* Words that hold `channels` channels of one pixel: pairs (0, 2), (1, 3), (4, 6), … and what is left in order. */
+TINYET_DSP_INLINE int32_t tinyet_dsp_pairs(int32_t channels) { return channels / 4 * 2 + (channels % 4 + 1) / 2; }
+
+/* One pixel, widened, into every `width`-th word. */
+TINYET_DSP_INLINE void tinyet_dsp_widen(uint32_t *to, const int8_t *from, const int32_t channels, const int32_t width) {
+#pragma GCC unroll 4
+  for (int32_t c = 0; c < (channels & ~3); c += 4) {
+    const uint32_t word = tinyet_dsp_load(from + c);
+    to[0] = tinyet_dsp_even(word);
+    to[width] = tinyet_dsp_odd(word);
+    to += 2 * width;
+  }
+  from += channels & ~3;
+  if ((channels & 3) > 1) {
+    *to = tinyet_dsp_low_halves((uint32_t)(int32_t)from[0], (uint32_t)(int32_t)from[1]);
+    to += width;
+    from += 2;
+  }
+  if (channels & 1) {
+    *to = (uint32_t)(int32_t)from[0]; /* the upper half meets a weight of zero */
+  }
+}
+
+/* `count` times one value into every `width`-th word. */
+TINYET_DSP_INLINE void tinyet_dsp_fill(uint32_t *to, uint32_t value, const int32_t count, const int32_t width) {
+  for (const uint32_t *const end = to + count * width; to != end; to += width) {
+    *to = value;
+  }
+}
+
+/* What a specialised convolution is made for; literals. */
+typedef struct {
+  int32_t batch, in_h, in_w, in_c;
+  int32_t out_h, out_w, out_c;
+  int32_t kernel_h, kernel_w;
+  int32_t stride_h, stride_w, dilation_h, dilation_w;
+  int32_t pad_top, pad_left;
+  int32_t zero_point; /* what padding reads as */
+  int32_t unroll;
+} tinyet_dsp_conv2d;
+
+/* Columns shared by the four pixels: needs out_w >= 4, and stride_w or dilation_w of 1. Where out_w is no multiple of 4, the
+ * last four pixels of a row overlap those before. scratch: 4 * lanes * width bytes. */
+TINYET_DSP_INLINE void tinyet_dsp_conv2d_rows(const int8_t *input, int8_t *output, void *scratch, const int32_t *weights,
+                                              const tinyet_dsp_conv2d s, const tinyet_dsp_rounding rounding) {
+  const int32_t pairs = tinyet_dsp_pairs(s.in_c);
+  const int32_t reach = (s.kernel_w - 1) * s.dilation_w;
+  const int32_t run = reach / s.stride_w + 4;
+  const int32_t runs = s.stride_w < reach + 1 ? s.stride_w : reach + 1;
+  const int32_t width = runs * run;
+  const tinyet_dsp_lanes g = {s.kernel_h * pairs, s.kernel_w, s.stride_w, s.dilation_w, run, width, s.unroll};
+  const uint32_t blank = tinyet_dsp_both(s.zero_point);
+  uint32_t *const pixels = (uint32_t *)scratch;
+  for (int32_t n = 0; n < s.batch; n++) {
+    for (int32_t oy = 0; oy < s.out_h; oy++) {
+      for (int32_t ox = 0; ox < s.out_w; ox += 4) {
+        if (s.out_w % 4 != 0 && ox > s.out_w - 4) {
+          ox = s.out_w - 4;
+        }
+        uint32_t *to = pixels;
+        for (int32_t ky = 0; ky < s.kernel_h; ky++) {
+          const int32_t y = oy * s.stride_h - s.pad_top + ky * s.dilation_h;
+          for (int32_t f = 0; f < runs; f++) {
+            const int32_t used = (reach - f) / s.stride_w + 4;
+            for (int32_t i = 0; i < used; i++) {
+              const int32_t x = ox * s.stride_w - s.pad_left + f + i * s.stride_w;
+              if ((uint32_t)y < (uint32_t)s.in_h && (uint32_t)x < (uint32_t)s.in_w) {
+                tinyet_dsp_widen(to + f * run + i, input + (y * s.in_w + x) * s.in_c, s.in_c, width);
+              } else {
+                tinyet_dsp_fill(to + f * run + i, blank, pairs, width);
+              }
+            }
+          }
+          to += pairs * width;
+        }
+        tinyet_dsp_four_pixels(weights, pixels, output + (oy * s.out_w + ox) * s.out_c, s.out_c, g, rounding);
+      }
+    }
+    input += s.in_h * s.in_w * s.in_c;
+    output += s.out_h * s.out_w * s.out_c;
+  }
+}
+
+/* Any four pixels that follow each other in the output; needs four of them. scratch: 16 bytes for each lane, of which each
+ * kernel tap has its own. */
+TINYET_DSP_INLINE void tinyet_dsp_conv2d_patches(const int8_t *input, int8_t *output, void *scratch,
+                                                 const int32_t *weights, const tinyet_dsp_conv2d s,
+                                                 const tinyet_dsp_rounding rounding) {
+  const int32_t pairs = tinyet_dsp_pairs(s.in_c), count = s.out_h * s.out_w;
+  const tinyet_dsp_lanes g = {s.kernel_h * s.kernel_w * pairs, 1, 1, 1, 4, 4, s.unroll};
+  const uint32_t blank = tinyet_dsp_both(s.zero_point);
+  uint32_t *const pixels = (uint32_t *)scratch;
+  for (int32_t n = 0; n < s.batch; n++) {
+    for (int32_t first = 0; first < count; first += 4) {
+      if (count % 4 != 0 && first > count - 4) {
+        first = count - 4;
+      }
+      for (int32_t j = 0; j < 4; j++) {
+        const int32_t top = (first + j) / s.out_w * s.stride_h - s.pad_top;
+        const int32_t left = (first + j) % s.out_w * s.stride_w - s.pad_left;
+        uint32_t *to = pixels + j;
+        for (int32_t ky = 0; ky < s.kernel_h; ky++) {
+          const int32_t y = top + ky * s.dilation_h;
+          for (int32_t kx = 0; kx < s.kernel_w; kx++) {
+            const int32_t x = left + kx * s.dilation_w;
+            if ((uint32_t)y < (uint32_t)s.in_h && (uint32_t)x < (uint32_t)s.in_w) {
+              tinyet_dsp_widen(to, input + (y * s.in_w + x) * s.in_c, s.in_c, 4);
+            } else {
+              tinyet_dsp_fill(to, blank, pairs, 4);
+            }
+            to += 4 * pairs;
+          }
+        }
+      }
+      tinyet_dsp_four_pixels(weights, pixels, output + first * s.out_c, s.out_c, g, rounding);
+    }
+    input += s.in_h * s.in_w * s.in_c;
+    output += count * s.out_c;
+  }
+}
+
+#endif

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Pairs of 16-bit numbers in a word, for the multiply loops of int8 kernels, and a cheaper form of the rounding rule.
+ *
+ * Cores with the DSP extension do each of these in one instruction; elsewhere the same function is plain C. */
+#ifndef TINYET_PAIRS_H
+#define TINYET_PAIRS_H
+
+#include <string.h>
+
+#include "tinyet_common.h"
+
+#if defined(__ARM_FEATURE_DSP) && __ARM_FEATURE_DSP
+#include <arm_acle.h>
+#define TINYET_HAS_PAIRS 1
+#else
+#define TINYET_HAS_PAIRS 0
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* A word of scratch that holds two int16_t: it may be written as halves and read as a whole. */
+typedef int32_t __attribute__((may_alias)) tinyet_pair;
+
+/* Four bytes from any address, the first in the lowest bits. */
+static inline uint32_t tinyet_load4(const void *from) {
+  uint32_t word;
+  memcpy(&word, from, 4);
+  return word;
+}
+
+#if TINYET_HAS_PAIRS
+
+/* Bytes 0 and 2, or 1 and 3, of the word as a pair. */
+static inline int32_t tinyet_even_bytes(uint32_t word) { return (int32_t)__sxtb16(word); }
+static inline int32_t tinyet_odd_bytes(uint32_t word) {
+  int32_t pair; /* GCC does not fold the rotation into the instruction by itself */
+  __asm__("sxtb16 %0, %1, ror #8" : "=r"(pair) : "r"(word));
+  return pair;
+}
+
+/* (a.low, b.low) and (a.high, b.high) as pairs. */
+static inline int32_t tinyet_both_low(int32_t a, int32_t b) {
+  return (int32_t)(((uint32_t)a & 0xffffu) | ((uint32_t)b << 16));
+}
+static inline int32_t tinyet_both_high(int32_t a, int32_t b) {
+  return (int32_t)(((uint32_t)a >> 16) | ((uint32_t)b & 0xffff0000u));
+}
+
+/* sum + a.low * b.low + a.high * b.high */
+static inline int32_t tinyet_mac_pairs(int32_t a, int32_t b, int32_t sum) { return __smlad(a, b, sum); }
+
+/* sum + a.low * b.low, sum + a.high * b.high */
+static inline int32_t tinyet_mac_low(int32_t a, int32_t b, int32_t sum) { return __smlabb(a, b, sum); }
+static inline int32_t tinyet_mac_high(int32_t a, int32_t b, int32_t sum) { return __smlatt(a, b, sum); }
+
+#endif
+
+/* a * 2 * multiplier / 2^32, ties upward; multiplier >= 0, |a| < 2^30. */
+static inline int32_t tinyet_high_mul_twice(int32_t a, int32_t multiplier) {
+#if defined(__ARM_ARCH_ISA_THUMB) && __ARM_ARCH_ISA_THUMB == 1
+  /* No long multiplication there: four products of halves, instead of a call of the compiler's 64 by 64 bits. */
+  const int32_t twice = a * 2;
+  const int32_t high = twice >> 16;
+  const uint32_t low = (uint32_t)twice & 0xffffu;
+  const uint32_t top = (uint32_t)multiplier >> 16, bottom = (uint32_t)multiplier & 0xffffu;
+  const uint32_t cross = low * top;
+  const int32_t signed_cross = high * (int32_t)bottom;
+  const uint32_t middle = ((low * bottom) >> 16) + (cross & 0xffffu) + ((uint32_t)signed_cross & 0xffffu) + 0x8000u;
+  return high * (int32_t)top + (int32_t)(cross >> 16) + (signed_cross >> 16) + (int32_t)(middle >> 16);
+#elif TINYET_HAS_PAIRS
+  int32_t high; /* GCC makes three instructions of the expression below */
+  __asm__("smmulr %0, %1, %2" : "=r"(high) : "r"(a * 2), "r"(multiplier));
+  return high;
+#else
+  return (int32_t)(((int64_t)(a * 2) * multiplier + (INT64_C(1) << 31)) >> 32);
+#endif
+}
+
+/* tinyet_requantize of a sum whose form Python chose (tinyet/ops/packing.py). form > 0: the sum is below 2^30 and the shift
+ * is -form; else the shift is form + 31. The same number, in a third of the instructions. */
+static inline int32_t tinyet_requantize_form(int32_t sum, int32_t multiplier, int32_t form) {
+  if (form > 0) {
+    const int32_t high = tinyet_high_mul_twice(sum, multiplier);
+    return (high + (1 << (form - 1)) - (int32_t)((uint32_t)high >> 31)) >> form;
+  }
+  return tinyet_requantize(sum, multiplier, form + 31);
+}
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

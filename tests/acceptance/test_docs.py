@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The pages in docs/ that list what is in the code list exactly that."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib.util
+import re
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+import typer
+
+from tests.golden.programs import separable
+from tinyet import cli, load_board
+from tinyet.analyze import analyze
+from tinyet.boards import all_boards
+from tinyet.validate import LayerResult, Mismatch, ValidationResult
+
+ROOT = Path(__file__).resolve().parents[2]
+DOCS = ROOT / "docs"
+
+LAYER = LayerResult("y", "conv2d", "tinyet_conv2d_s8", "model.py:1: y", 12, 34, 40.5)
+MISMATCH = Mismatch(0, 0, "y", "conv2d", "tinyet_conv2d_s8", (0, 1), 3, 4, 1, "model.py:1: y")
+RESULT = ValidationResult(
+    on="qemu",
+    board="mps2_an386",
+    samples=1,
+    mismatches=1,
+    first_mismatch=MISMATCH,
+    accuracy=1.0,
+    host_accuracy=1.0,
+    float_accuracy=1.0,
+    count=34,
+    count_unit="instructions",
+    macs=12,
+    arena_bytes=16,
+    ram_bytes=20,
+    flash_bytes=100,
+    stack_bytes=64,
+    layers=(LAYER,),
+    outputs=[[np.zeros(1, np.int8)]],
+)
+
+
+def sections(page: str, level: int) -> dict[str, str]:
+    """The sections of a page with headings of this level: title → text up to the next one."""
+    parts = re.split(rf"^{'#' * level} (.+)$", (DOCS / page).read_text(encoding="utf-8"), flags=re.MULTILINE)
+    return dict(zip(parts[1::2], parts[2::2], strict=True))
+
+
+def tables(text: str) -> list[list[list[str]]]:
+    """The tables of a text, each a list of rows below the head, each a list of cells."""
+    found = re.findall(r"(?:^\|.*\n)+", text, flags=re.MULTILINE)
+    return [
+        [[cell.strip() for cell in line.strip().strip("|").split("|")] for line in block.splitlines()[2:]]
+        for block in found
+    ]
+
+
+# ---------------------------------------------------------------- operators
+
+
+def script(name: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(name, ROOT / "scripts" / f"{name}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_operators_are_current() -> None:
+    pytest.importorskip("torchao", reason="torchao is not installed: half of the table is torch's operators")
+    wanted = script("operator_table").text()
+    assert (DOCS / "operators.md").read_text(encoding="utf-8") == wanted, "python scripts/operator_table.py"
+
+
+# ---------------------------------------------------------------- command line
+
+
+def documented_options(text: str) -> set[str]:
+    rows = [row for table in tables(text) for row in table if row[0].startswith("`-")]
+    return {word for row in rows for word in re.findall(r"(?<![\w-])--?[a-z][a-z-]*", row[0])}
+
+
+def options_of(command: Any) -> set[str]:
+    """What `--help` lists, but for `--help` itself."""
+    named = [p for p in command.params if p.param_type_name == "option"]
+    return {word for p in named for word in (*p.opts, *p.secondary_opts)} - {"--help"}
+
+
+def test_every_command_and_option_is_documented() -> None:
+    group: Any = typer.main.get_command(cli.app)
+    pages = sections("cli.md", 2)
+    assert list(pages) == ["tinyet", *(f"tinyet {name}" for name in group.commands)]
+    assert documented_options(pages["tinyet"]) == options_of(group)
+    for name, command in group.commands.items():
+        text = pages[f"tinyet {name}"]
+        assert documented_options(text) == options_of(command), name
+        assert ("It has no options." in text) == (not options_of(command)), name
+        assert f"`tinyet {name}" in text, "its usage"
+
+
+def test_required_options_are_called_so() -> None:
+    group: Any = typer.main.get_command(cli.app)
+    for name, command in group.commands.items():
+        text = sections("cli.md", 2)[f"tinyet {name}"]
+        called = {re.findall(r"--[a-z-]+", r[0])[0] for t in tables(text) for r in t if "required" in r[-1]}
+        wanted = {p.opts[-1] for p in command.params if p.param_type_name == "option" and p.required}
+        assert called == wanted, name
+
+
+# ---------------------------------------------------------------- JSON
+
+
+def fields_of(text: str) -> list[list[str]]:
+    """The first cells of each table: names of fields."""
+    return [[row[0].strip("`") for row in table] for table in tables(text)]
+
+
+def test_every_field_of_validate_is_documented() -> None:
+    report = RESULT.to_json()
+    whole, layers, mismatch = fields_of(sections("json.md", 2)["`tinyet validate`"])
+    assert whole == list(report)
+    (layer,) = report["layers"]  # type: ignore[misc]
+    assert layers == list(layer)
+    assert mismatch == list(report["first_mismatch"])  # type: ignore[call-overload]
+
+
+def test_every_field_of_analyze_is_documented() -> None:
+    report = analyze(separable(), load_board("mps2_an386")).to_json()
+    whole, layers = fields_of(sections("json.md", 2)["`tinyet analyze`"])
+    assert whole == list(report)
+    assert layers == list(report["layers"][0])  # type: ignore[index]
+    assert [list(c) for c in report["peak"]] == [["bytes", "text"]] * len(report["peak"])  # type: ignore[arg-type,call-overload]
+
+
+@pytest.mark.parametrize("unit", ["instructions", "cycles", "nanoseconds"])
+def test_null_stands_where_the_page_says_so(unit: str) -> None:
+    """What was counted is under its own name only, whatever it was."""
+    report = dataclasses.replace(RESULT, count_unit=unit).to_json()
+    (layer,) = report["layers"]  # type: ignore[misc]
+    for name in ("instructions", "cycles"):
+        wanted = 34 if unit == name else None
+        assert report[f"{name}_per_inference"] == wanted
+        assert layer[name] == wanted
+    infinite = dataclasses.replace(LAYER, sqnr_db=float("inf"))
+    assert dataclasses.replace(RESULT, layers=(infinite,)).to_json()["layers"][0]["sqnr_db"] is None  # type: ignore[index]
+    assert dataclasses.replace(RESULT, mismatches=0, first_mismatch=None).to_json()["first_mismatch"] is None
+
+
+# ---------------------------------------------------------------- boards
+
+
+def test_every_board_is_in_the_table() -> None:
+    rows = {row[0].strip("`"): row for row in tables(sections("boards.md", 2)["The boards"])[0]}
+    assert list(rows) == [board.name for board in all_boards()]
+    for board in all_boards():
+        _, _, core, features, flash, ram, stack, emulators = rows[board.name]
+        assert core == board.cpu
+        assert features == " ".join(sorted(board.target.features))
+        for cell, memory in ((flash, board.flash), (ram, board.ram)):
+            assert cell == f"{memory.bytes // 1024}K at `0x{memory.origin:08x}`", board.name
+        assert stack == str(board.stack_bytes)
+        assert emulators == ", ".join(board.emulators)

@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What fits and what does not, and what is named as taking the room."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import pytest
+
+from tests import small
+from tinyet.boards import Board, load_board
+from tinyet.deployment import Deployment, deploy
+from tinyet.errors import FitError
+from tinyet.fit import LARGEST, Contributor, Use, check_fit, check_sizes, largest_constants, peak_tensors
+from tinyet.project import generate
+
+_BOARD = load_board("mps2_an386")
+_DEPLOYMENT = deploy(small.graph(), _BOARD.target)
+
+
+def _board(*, ram: int | None = None, flash: int | None = None) -> Board:
+    """The board with less memory."""
+    return dataclasses.replace(
+        _BOARD,
+        ram=dataclasses.replace(_BOARD.ram, bytes=ram or _BOARD.ram.bytes),
+        flash=dataclasses.replace(_BOARD.flash, bytes=flash or _BOARD.flash.bytes),
+    )
+
+
+def _need(deployment: Deployment) -> tuple[int, int]:
+    return deployment.plan.arena_bytes + _BOARD.stack_bytes, deployment.constant_bytes
+
+
+def _refused(board: Board, **limits: int) -> str:
+    with pytest.raises(FitError) as caught:
+        check_fit(_DEPLOYMENT, board, **limits)
+    assert caught.value.hint
+    return caught.value.what
+
+
+def test_exactly_enough_fits_and_one_byte_less_does_not() -> None:
+    ram, flash = _need(_DEPLOYMENT)
+    check_fit(_DEPLOYMENT, _BOARD)
+    check_fit(_DEPLOYMENT, _BOARD, max_ram=ram, max_flash=flash)
+    check_fit(_DEPLOYMENT, _board(ram=ram, flash=flash))
+    assert _refused(_BOARD, max_ram=ram - 1).startswith("RAM:")
+    assert _refused(_BOARD, max_flash=flash - 1).startswith("flash:")
+
+
+def test_the_error_says_whose_limit_it_is() -> None:
+    ram, flash = _need(_DEPLOYMENT)
+    assert f"the limit is {ram - 1}" in _refused(_BOARD, max_ram=ram - 1)
+    assert f"mps2_an386 has {ram - 1}" in _refused(_board(ram=ram - 1))
+    # A limit above what the board has does not help.
+    assert f"mps2_an386 has {ram - 1}" in _refused(_board(ram=ram - 1), max_ram=10 * ram)
+    assert f"mps2_an386 has {flash - 1}" in _refused(_board(flash=flash - 1), max_flash=10 * flash)
+
+
+def test_both_memories_are_told_at_once_with_the_largest_contributors() -> None:
+    text = _refused(_BOARD, max_ram=1, max_flash=1)
+    assert "RAM: arena" in text
+    assert "flash: weights" in text
+    assert "layer 0 (conv2d net.py:11: x = F.relu(self.conv(x)))" in text
+    assert "144 bytes: conv" in text
+    assert "108 bytes: x" in text
+    lines = text.splitlines()
+    weights = [line for line in lines if line.startswith("  - ") and "net.py" in line]
+    assert "linear net.py:14" in weights[0]
+    assert "conv2d net.py:11" in weights[1]
+
+
+def test_the_peak_is_where_most_bytes_are_alive() -> None:
+    step, tensors = peak_tensors(_DEPLOYMENT)
+    assert step == 0
+    sizes = {c.text: c.bytes for c in tensors}
+    assert sizes.pop("x") == 108
+    assert sizes.pop("conv") == 144
+    assert all(text.startswith("scratch of") for text in sizes)
+    assert [c.bytes for c in tensors] == sorted((c.bytes for c in tensors), reverse=True)
+    assert sum(c.bytes for c in tensors) <= _DEPLOYMENT.plan.arena_bytes
+
+
+def test_constants_are_sorted_by_size() -> None:
+    found = largest_constants(deploy(small.graph(hidden=50), _BOARD.target))
+    assert [c.bytes for c in found] == sorted((c.bytes for c in found), reverse=True)
+    assert found[0].bytes >= 36 * 50
+
+
+def test_no_more_than_the_largest_are_named() -> None:
+    symbols = [Contributor(100 - i, f"symbol_{i}") for i in range(20)]
+    with pytest.raises(FitError) as caught:
+        check_sizes((Use("RAM", 10, symbols), 9))
+    assert f"symbol_{LARGEST - 1}" in caught.value.what
+    assert f"symbol_{LARGEST}" not in caught.value.what
+
+
+def test_built_sizes_against_their_limits() -> None:
+    ram, flash = Use("RAM", 100, [Contributor(60, "arena")]), Use("flash", 200, [Contributor(150, "weights")])
+    check_sizes((ram, None), (flash, None))
+    check_sizes((ram, 100), (flash, 200))
+    with pytest.raises(FitError) as caught:
+        check_sizes((ram, 99), (flash, 199))
+    assert "RAM: the application takes 100 bytes, the limit is 99" in caught.value.what
+    assert "flash: the application takes 200 bytes, the limit is 199" in caught.value.what
+    assert "60 bytes: arena" in caught.value.what
+    assert "150 bytes: weights" in caught.value.what
+    with pytest.raises(FitError) as caught:
+        check_sizes((ram, 99), (flash, 200))
+    assert "weights" not in caught.value.what
+
+
+def test_a_model_that_does_not_fit_leaves_no_project(tmp_path: Path) -> None:
+    with pytest.raises(FitError):
+        generate(small.program(), _BOARD, tmp_path / "project", max_ram=100)
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How the sums of a layer become its outputs in the fewest instructions, proved equal to numerics.requantize.
+
+With high_mul(a, m) = floor((a * m + 2**30) / 2**31), round_shift(x, e) = floor((x + 2**(e-1) - [x < 0]) / 2**e) for
+e >= 1, and floor(floor(p / q) / r) = floor(p / (q * r)) for integers, the double rounding of a sum `acc` is one division:
+
+    floor((acc * m + 2**30 + 2**(30 + e) - [acc < 0] * 2**31) / 2**(31 + e))        (m in [2**30, 2**31), e >= 1)
+
+([x < 0] and [acc < 0] differ only for acc = -1 and m = 2**30, where both give 0.) Two forms compute it, see
+firmware/include/tinyet_dsp.h; what each needs so that no step leaves int32 is checked here, channel by channel, with the
+smallest and largest sum that int8 inputs can give.
+"""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+
+import numpy as np
+
+from tinyet.ir import Node
+from tinyet.numerics import Int64, clamp_range, requantize
+from tinyet.ops.conv2d import folded_bias, output_factors
+
+LIMIT = 2**31
+
+
+class Form(enum.Enum):
+    """The value is its name in C."""
+
+    ONE_SIDED = "TINYET_DSP_ONE_SIDED"
+    TWO_SIDED = "TINYET_DSP_TWO_SIDED"
+    PLAIN = "TINYET_DSP_PLAIN"
+
+
+@dataclass(frozen=True)
+class Rounding:
+    """Sums to outputs. Arrays are int64, one element a channel.
+
+    weights: (channels, depth), and `bias`: those of the node, but zero where a channel's output is the same for every
+    input; there the multiplier is zero, too, and the offset alone is the output.
+    """
+
+    form: Form
+    exponent: int
+    low: int
+    high: int
+    weights: Int64
+    bias: Int64
+    multiplier: Int64
+    offset: Int64
+    shift: Int64
+
+    @property
+    def literal(self) -> str:
+        """The tinyet_dsp_rounding as a C initialiser."""
+        return f"{{{self.form.value}, /* exponent */ {self.exponent}, /* clamp */ {self.low}, {self.high}}}"
+
+
+def sum_range(weights: Int64, bias: Int64) -> tuple[Int64, Int64]:
+    """The smallest and the largest sum of each channel for inputs in -128 … 127."""
+    positive, negative = np.maximum(weights, 0).sum(axis=1), np.minimum(weights, 0).sum(axis=1)
+    return bias - 128 * positive + 127 * negative, bias + 127 * positive - 128 * negative
+
+
+def rounding(node: Node, clamp: tuple[float, float]) -> Rounding:
+    """The rounding of a node with weights (input 1), bias (input 2) and per-channel factors.
+
+    The input's zero point is folded into the bias, so that sums are of raw int8 values.
+    """
+    low, high = clamp_range(clamp, node.output.type)
+    weights = node.input(1).array.astype(np.int64)
+    multiplier, shift = output_factors(node, weights.shape[0])
+    return choose(
+        weights.reshape(weights.shape[0], -1),
+        folded_bias(node),
+        multiplier,
+        shift,
+        node.output.type.zero_point,
+        (low, high),
+    )
+
+
+def choose(
+    weights: Int64, bias: Int64, multiplier: Int64, shift: Int64, zero_point: int, clamp: tuple[int, int]
+) -> Rounding:
+    """The cheapest form that is exact for every channel.
+
+    weights: (channels, depth); bias, multiplier and shift (as numerics.requantize takes them): (channels,).
+    """
+    low, high = clamp
+    smallest, largest = sum_range(weights, bias)
+    bound = np.maximum(np.abs(smallest), np.abs(largest))
+    if int(bound.max(initial=0)) < LIMIT:
+        # Requantization is monotonic (but for left shifts, which can wrap), so equal outputs at both ends are one
+        # output everywhere.
+        ends = [np.clip(requantize(s, multiplier, shift) + zero_point, low, high) for s in (smallest, largest)]
+        live, fixed = (ends[0] != ends[1]) | (shift > 0), ends[0]
+    else:
+        live, fixed = np.ones(len(bias), np.bool_), np.zeros(len(bias), np.int64)
+    exponents = -shift
+    fast = bool(np.all(exponents[live] >= 1) and np.all(multiplier[live] >= 2**30))
+    form = Form.PLAIN
+    exponent = 0
+    found = one_sided_exponent(exponents[live], bound[live]) if fast and low >= zero_point else None
+    if found is not None:
+        form, exponent = Form.ONE_SIDED, found
+        shifts = np.where(live, 1 + exponent - exponents, 2)
+        offset = (1 << (exponent - 1)) + (np.int64(1) << (shifts - 2)) + (zero_point << exponent)
+        offset = np.where(live, offset, fixed << exponent)
+    elif fast and two_sided(exponents[live], bound[live]):
+        form = Form.TWO_SIDED
+        shifts = np.where(live, exponents, 1)
+        offset = (np.int64(1) << (shifts - 1)) + (zero_point << shifts)
+        # A channel without weights and bias has the sum 0: no correction for negative sums.
+        offset = np.where(live, offset, fixed << shifts)
+    else:
+        shifts = np.where(live, shift, 0)
+        offset = np.where(live, zero_point, fixed)
+    return Rounding(
+        form,
+        exponent,
+        low,
+        high,
+        np.where(live[:, None], weights, 0),
+        np.where(live, bias, 0),
+        np.where(live, multiplier, 0),
+        np.asarray(offset, np.int64),
+        np.asarray(shifts, np.int64),
+    )
+
+
+def one_sided_exponent(exponents: Int64, bound: Int64) -> int | None:
+    """E for channels of right shifts `exponents` and sums up to `bound`, or None.
+
+    A multiple of 4 where one fits, so that more layers have equal constants and share their code.
+    """
+    least = int(exponents.max(initial=1)) + 1
+    for exponent in (least + -least % 4, least):
+        shift = 1 + exponent - exponents
+        # acc << s must fit 32 bits. Then |hi(acc << s, m)| < 2**30, and so is |offset| <= 2**(E+7) + 2**(E-1) + 2**(s-2).
+        if exponent <= 21 and np.all(shift < 31) and np.all(bound << np.minimum(shift, 31) < LIMIT):
+            return exponent
+    return None
+
+
+def two_sided(exponents: Int64, bound: Int64) -> bool:
+    """Whether acc << 1 fits 32 bits, and the offset beside a product below 2**30, too."""
+    return bool(np.all(bound < LIMIT // 2) and np.all(exponents <= 21))
