@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tinyet.boards import Board
-from tinyet.delegates import Delegate
+from tinyet.delegates import DEFAULT, Delegate
 from tinyet.deployment import Deployment, deploy
 from tinyet.fit import Contributor, largest_constants, peak_tensors
 from tinyet.ir import Tensor
@@ -79,7 +79,7 @@ class Analysis:
         }
 
 
-def analyze(program: Program, board: Board, delegates: Sequence[Delegate] = ()) -> Analysis:
+def analyze(program: Program, board: Board, delegates: Sequence[Delegate] = DEFAULT) -> Analysis:
     """Raises UnsupportedOp when an operator has no kernel for the board."""
     deployment = deploy(program.graph, board.target, delegates)
     return analyze_deployment(program, deployment, board)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from tinyet import passes
 from tinyet.boards import Board, load_board
-from tinyet.delegates import Delegate
+from tinyet.delegates import DEFAULT, Delegate
 from tinyet.deployment import deploy
 from tinyet.emit.literals import identifier
 from tinyet.errors import ModelError, ToolchainError, UsageError, bullet_list
@@ -37,7 +37,7 @@ def compile(  # noqa: A001 - the public name is tinyet.compile
     name: str = "model",
     quantizer: Any = None,
     board: str | Board | None = None,
-    delegates: Sequence[Delegate] = (),
+    delegates: Sequence[Delegate] = DEFAULT,
     channels_last: bool = False,
     float_io: bool = False,
     dump: Dump | None = None,

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from tinyet.boards import Target
-from tinyet.delegates import Delegate
+from tinyet.delegates import DEFAULT, Delegate
 from tinyet.ir import Graph, Node
 from tinyet.memory import MemoryPlan, plan_memory
 from tinyet.ops import op_of
@@ -53,9 +53,10 @@ class Deployment:
         return sum(c.data.nbytes for step in self.steps for c in step.call.constants)
 
 
-def deploy(graph: Graph, target: Target, delegates: Sequence[Delegate] = ()) -> Deployment:
+def deploy(graph: Graph, target: Target, delegates: Sequence[Delegate] = DEFAULT) -> Deployment:
     """Choose kernels, pack constants, order the calls and place every value.
 
+    delegates: who is asked for kernels, in this order; the portable ones always come last.
     Raises UnsupportedOp when a node has no kernel for the target.
     """
     selection = select(graph, target, delegates)

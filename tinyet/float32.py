@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Twins in numpy of the float arithmetic in C (`firmware/include/tinyet_math.h`): same operations, same order, float32.
+"""Twins in numpy of the float arithmetic in C (`firmware/include/tinyet_math.h`): same operations, same
+order, float32.
 
-Every function takes and gives float32 arrays of one shape and rounds after each operation, so that host and device agree
-bit for bit. Comments on the mathematics stand in the C file. Where C returns early, the twin computes all elements, those at
-risk with a harmless argument, and selects.
+Every function takes and gives float32 arrays of one shape and rounds after each operation, so that host and
+device agree bit for bit. Comments on the mathematics stand in the C file. Where C returns early, the twin
+computes all elements, those at risk with a harmless argument, and selects.
 """
 
 from __future__ import annotations
@@ -29,8 +30,8 @@ TWO_OVER_PI = np.array(
 )
 # Highest power first, as they are used; Q30.
 LOG2_TERMS = (
-    (85411679, -155072471, 155113439, -153296465, 170471653, -193634136, 221381424)
-    + (-258183078, 309814461, -387270436, 516360685, -774541003, 1549082005)
+    85411679, -155072471, 155113439, -153296465, 170471653, -193634136, 221381424,
+    -258183078, 309814461, -387270436, 516360685, -774541003, 1549082005
 )  # fmt: skip
 EXP2_TERMS = (23258, 153505, 1442062, 10322424, 59598365, 257941086, 744261126, 1073741824)
 
@@ -142,8 +143,16 @@ def _log_parts(x: Float32) -> tuple[Float32, Int32]:
 def _log_core(f: Float32, e: Float32, rest: Float32) -> Float32:
     p = _polynomial(
         f,
-        (-0.0785989389, 0.128858149, -0.131304517, 0.141807064)
-        + (-0.166243494, 0.200023025, -0.250008166, 0.333333164),
+        (
+            -0.0785989389,
+            0.128858149,
+            -0.131304517,
+            0.141807064,
+            -0.166243494,
+            0.200023025,
+            -0.250008166,
+            0.333333164,
+        ),
     )
     square = _f32(f * f)
     low = _f32((p * (square * f) + (e * _F(-2.12194440e-4) + rest)) - _F(0.5) * square)
@@ -268,8 +277,16 @@ def erf(x: Float32) -> Float32:
     b = _usable(a, ~near & (a <= _F(3.95)), 1)
     p = _polynomial(
         b,
-        (2.12178747e-05, -0.000435884198, 0.00417795964, -0.0251376145)
-        + (0.108308263, 0.633321285, 1.12952769, -0.000177333975),
+        (
+            2.12178747e-05,
+            -0.000435884198,
+            0.00417795964,
+            -0.0251376145,
+            0.108308263,
+            0.633321285,
+            1.12952769,
+            -0.000177333975,
+        ),
     )
     outer = np.where(a > _F(3.95), _F(1), _F(1) - exp(-p))
     return _f32(np.where(near, inner, np.where(x != x, x, np.copysign(outer, x))))

@@ -16,7 +16,7 @@ import numpy as np
 from tinyet import __version__
 from tinyet.boards import Board, board_names, load_board
 from tinyet.data import Data, encode_data, read_data
-from tinyet.delegates import Delegate
+from tinyet.delegates import DEFAULT, Delegate, delegates_named
 from tinyet.deployment import Deployment, deploy
 from tinyet.emit.literals import identifier
 from tinyet.emit.model import model_files
@@ -82,7 +82,9 @@ class Project:
 
     @cached_property
     def deployment(self) -> Deployment:
-        return deploy(self.program.graph, self.board.target)
+        names = self.manifest.get("delegates")
+        chosen = delegates_named([str(n) for n in names]) if isinstance(names, list) else DEFAULT
+        return deploy(self.program.graph, self.board.target, chosen)
 
     @property
     def limits(self) -> dict[str, int | None]:
@@ -220,7 +222,7 @@ def generate(
     *,
     project: Kind = "platformio",
     name: str | None = None,
-    delegates: Sequence[Delegate] = (),
+    delegates: Sequence[Delegate] = DEFAULT,
     max_ram: int | None = None,
     max_flash: int | None = None,
     sample: Sequence[Array] | None = None,
@@ -262,7 +264,7 @@ def generate(
     ]
     texts = project_files(project, target, facts, model_files(deployment, model, banner))
     files: dict[str, str | bytes] = {**texts, f"{model}.tet": program.data}
-    files[MANIFEST] = _with_limits(texts[MANIFEST], max_ram, max_flash)
+    files[MANIFEST] = _with_options(texts[MANIFEST], delegates, max_ram, max_flash)
     if evaluation is not None:
         files[EVALUATION] = encode_data(evaluation, [t.name for t in program.inputs])
     if not isinstance(board, Board) and str(board) not in board_names():
@@ -271,8 +273,10 @@ def generate(
     return Project(Path(out))
 
 
-def _with_limits(manifest: str, max_ram: int | None, max_flash: int | None) -> str:
+def _with_options(manifest: str, delegates: Sequence[Delegate], max_ram: int | None, max_flash: int | None) -> str:
+    """The manifest with what the project must be built and checked with again."""
     values = json.loads(manifest)
+    values["delegates"] = [delegate.name for delegate in delegates]
     values["limits"] = {"max_ram": max_ram, "max_flash": max_flash}
     return json.dumps(values, indent=2) + "\n"
 

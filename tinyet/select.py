@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tinyet.boards import Target
-from tinyet.delegates import PORTABLE, Delegate
+from tinyet.delegates import DEFAULT, PORTABLE, Delegate
 from tinyet.errors import UnsupportedOp, bullet_list
 from tinyet.ir import Graph, Node
 from tinyet.opset import Kernel, signature
@@ -41,7 +41,7 @@ def with_portable(delegates: Sequence[Delegate]) -> tuple[Delegate, ...]:
     return (*(d for d in delegates if d is not PORTABLE), PORTABLE)
 
 
-def select(graph: Graph, target: Target, delegates: Sequence[Delegate] = ()) -> Selection:
+def select(graph: Graph, target: Target, delegates: Sequence[Delegate] = DEFAULT) -> Selection:
     """A kernel for every node, first come first served in the delegates' order.
 
     Raises UnsupportedOp with every node that nobody takes, each with its source line and the reasons.

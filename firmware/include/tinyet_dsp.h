@@ -160,7 +160,11 @@ TINYET_DSP_INLINE int8_t tinyet_dsp_round(int32_t acc, int32_t multiplier, int32
   } else {
     value = tinyet_dsp_saturate(tinyet_requantize(acc, multiplier, shift) + offset);
   }
-  return (int8_t)tinyet_clamp(value, rounding.low, rounding.high);
+  /* The compiler does not know that the value is within int8 already. */
+  if (rounding.low > -128 || rounding.high < 127) {
+    value = tinyet_clamp(value, rounding.low, rounding.high);
+  }
+  return (int8_t)value;
 }
 
 #endif

@@ -83,8 +83,7 @@ TINYET_DSP_INLINE tinyet_dsp_sums tinyet_dsp_dot(const int32_t **weights, const 
   c.a3 = *w++;
   c.b3 = *w++;
 #if TINYET_DSP_ASM
-  const int32_t last = tinyet_dsp_tap(g, g.taps - 1) + 2;
-  const uint32_t *x = pixels + last;
+  uintptr_t x = (uintptr_t)(pixels + tinyet_dsp_tap(g, g.taps - 1) + 2);
   uint32_t u, v, y, z;
   if (g.unroll == g.lanes * g.taps) {
     __asm__ volatile(
@@ -98,7 +97,7 @@ TINYET_DSP_INLINE tinyet_dsp_sums tinyet_dsp_dot(const int32_t **weights, const 
   } else {
     c.a0 = c.a1 = c.a2 = c.a3;
     c.b0 = c.b1 = c.b2 = c.b3;
-    const uint32_t *const end = x + g.lanes * g.width;
+    const uintptr_t end = x + 4u * (uint32_t)(g.lanes * g.width);
     __asm__ volatile(
         TINYET_DSP_GEOMETRY
         "1:\n"

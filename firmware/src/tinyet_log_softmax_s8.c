@@ -15,7 +15,7 @@ static void column(const int8_t *input, int8_t *output, const tinyet_log_softmax
   for (int32_t i = 0; i < span; i += stride) {
     const int32_t below = largest - input[i];
     if (below < count) {
-      sum += (int32_t)(((uint32_t)exponentials[below] + (1u << 11)) >> 12);
+      sum += tinyet_as_addend(exponentials[below]);
     }
   }
   const int32_t log_sum = tinyet_log_of_sum(sum);

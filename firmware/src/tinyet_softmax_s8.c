@@ -14,7 +14,7 @@ static void column(const int8_t *input, int8_t *output, int32_t depth, int32_t s
   for (int32_t i = 0; i < span; i += stride) {
     const int32_t below = largest - input[i];
     if (below < count) {
-      sum += tinyet_round_shift(exponentials[below], 12);
+      sum += tinyet_as_addend(exponentials[below]);
     }
   }
   const int32_t headroom = tinyet_leading_zeros(sum);

@@ -313,7 +313,7 @@ def test_all_unsupported_operators_in_one_error() -> None:
     ("function", "inputs", "message"),
     [
         (lambda a: F.adaptive_max_pool2d(a, (4, 3)), (IMAGE,), "windows of several sizes"),
-        (lambda a: F.avg_pool2d(a, 2, padding=1, ceil_mode=True), (IMAGE,), "ceil_mode"),
+        (lambda a: F.avg_pool2d(a, 3, stride=2, padding=1, ceil_mode=True), (IMAGE,), "ceil_mode"),
         (F.conv2d, (IMAGE, tensor(2, 4, 3, 3)), "weight is computed"),
         (lambda a: torch.div(a, 2, rounding_mode="floor"), (FLAT,), "rounding_mode"),
         (lambda i: i * 2, (torch.tensor([1, 2]),), "int32 values"),

@@ -19,6 +19,7 @@ import numpy as np
 
 from tinyet import assets, ops
 from tinyet.boards import Target
+from tinyet.delegates import Delegate
 from tinyet.deployment import Deployment, deploy
 from tinyet.emit.model import model_files
 from tinyet.ir import Array, DType, Graph, Node, QuantParams, Shape, Tensor, TensorType
@@ -26,6 +27,7 @@ from tinyet.ir import Array, DType, Graph, Node, QuantParams, Shape, Tensor, Ten
 WARNINGS = ("-Wall", "-Wextra", "-Wconversion", "-Wsign-conversion", "-Werror")
 SANITIZERS = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all")
 HOST = Target("host", frozenset())
+HOST_WITH_DSP = Target("host", frozenset({"dsp"}))
 
 MAIN = """
 #include <stdio.h>
@@ -155,17 +157,18 @@ def run_on_host(deployment: Deployment, data: bytes, extra: Sequence[str] = SANI
         return _run([binary], data)
 
 
-def assert_exact(cases: Sequence[Case], on: str = "host") -> Deployment:
+def assert_exact(cases: Sequence[Case], on: str = "host", delegates: Sequence[Delegate] = ()) -> Deployment:
     """Fail unless the generated C gives the reference's outputs for every case: integers bit for bit, floats equal
-    (NaN equals NaN). on: "host", or a board's name for the emulator."""
+    (NaN equals NaN). on: "host", or a board's name for the emulator. With delegates, the host pretends to have DSP
+    instructions."""
     graph = build_graph(cases)
     if on == "host":
-        deployment = deploy(graph, HOST)
+        deployment = deploy(graph, HOST_WITH_DSP, delegates) if delegates else deploy(graph, HOST)
         raw = run_on_host(deployment, b"".join(np.ascontiguousarray(a).tobytes() for c in cases for a in c.inputs))
     else:
         from tests.ops.emulated import run_emulated
 
-        deployment, raw = run_emulated(graph, [a for c in cases for a in c.inputs], on)
+        deployment, raw = run_emulated(graph, [a for c in cases for a in c.inputs], on, delegates)
     position = 0
     for i, (case, node) in enumerate(zip(cases, graph.nodes, strict=True)):
         own = list(dict.fromkeys(t for t in node.inputs if t is not None and not t.is_constant))

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from tinyet.boards import load_board
+from tinyet.delegates import Delegate
 from tinyet.deployment import Deployment, deploy
 from tinyet.emit.model import model_files
 from tinyet.emit.project import ModelFacts, TensorFacts, project_files
@@ -33,11 +34,13 @@ def _facts(tensor: Tensor, deployment: Deployment) -> TensorFacts:
     return TensorFacts(tensor.name, tensor.dtype, tensor.shape, tensor.type.bytes, deployment.plan.offset(tensor), None, None)
 
 
-def run_emulated(graph: Graph, inputs: Sequence[Array], board_name: str) -> tuple[Deployment, bytes]:
+def run_emulated(
+    graph: Graph, inputs: Sequence[Array], board_name: str, delegates: Sequence[Delegate] = ()
+) -> tuple[Deployment, bytes]:
     """The deployment for the board, and the output bytes in order."""
     require_emulator()
     board = load_board(board_name)
-    deployment = deploy(graph, board.target)
+    deployment = deploy(graph, board.target, delegates)
     files = model_files(deployment, graph.name, [graph.name])
     raw = [np.ascontiguousarray(a).tobytes() for a in inputs]
     facts = ModelFacts(

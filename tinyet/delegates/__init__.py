@@ -3,31 +3,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Sequence
 
-from tinyet.boards import Target
-from tinyet.ir import Attrs
-from tinyet.ops import OPS
-from tinyet.opset import Kernel
+from tinyet.delegates.cortex_m import CORTEX_M
+from tinyet.delegates.delegate import Delegate
+from tinyet.delegates.portable import PORTABLE
+from tinyet.errors import UsageError
 
+DELEGATES: tuple[Delegate, ...] = (CORTEX_M, PORTABLE)
+"""All that come with tinyet, in the order in which they are asked when the user gives none."""
 
-def any_target(target: Target) -> str | None:
-    """A delegate that runs everywhere."""
-    return None
-
-
-@dataclass(frozen=True)
-class Delegate:
-    """A named set of kernels.
-
-    kernels: operator → its kernels here, best first.
-    supports: why the delegate cannot be used on a target at all, or None.
-    """
-
-    name: str
-    kernels: Mapping[type[Attrs], tuple[Kernel, ...]]
-    supports: Callable[[Target], str | None] = any_target
+DEFAULT = DELEGATES
 
 
-PORTABLE = Delegate("portable", {op.attrs: op.kernels for op in OPS})
+def delegates_named(names: Sequence[str]) -> tuple[Delegate, ...]:
+    """Delegates by name, in the given order. Raises UsageError for names that do not exist."""
+    known = {delegate.name: delegate for delegate in DELEGATES}
+    unknown = [name for name in names if name not in known]
+    if unknown:
+        raise UsageError(f"no delegate called {', '.join(unknown)}", hint=f"one of {', '.join(known)}")
+    return tuple(known[name] for name in names)
+
+
+__all__ = ["CORTEX_M", "DEFAULT", "DELEGATES", "PORTABLE", "Delegate", "delegates_named"]

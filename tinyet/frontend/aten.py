@@ -21,7 +21,6 @@ TABLE: dict[object, Row] = {
 }
 
 _ADVICE = {
-    "where": "multiply by a float mask, or use torch.minimum, torch.maximum or clamp",
     "conv3d": "use 2-d convolutions over slices of the volume",
     "topk": "return the scores and choose on the caller's side",
     "sort": "return the scores and sort on the caller's side",

@@ -260,7 +260,7 @@ def _extreme_along(make: type[Amax] | type[Amin]) -> Row:
 
     def row(ctx: Context, a: Args) -> Value:
         x = ctx.real(a["self"])
-        used = {user.args[1] for user in ctx.node.users if user.users}
+        used = ctx.results_used()
         values = _reduce(ctx, make, x, a["dim"], a["keepdim"]) if 0 in used else None
         source = x if make is Amax or 1 not in used else _call(ctx, "neg", x)
         return values, _argmax(ctx, source, a["dim"], a["keepdim"]) if 1 in used else None
@@ -276,6 +276,32 @@ def _variance(ctx: Context, x: Tensor, dim: object, correction: float, keep: boo
     if count <= correction:
         raise RefusedError(f"a variance of {count} values with correction {correction}", "use correction=0")
     return _scaled(ctx, _reduce(ctx, Mean, squares, dim, keep), count / (count - correction))
+
+
+def vector_norm(ctx: Context, a: Args) -> Value:
+    """The length of vectors: sqrt(sum(x²)), or sum(|x|) for order 1."""
+    x, order = ctx.real(a["self"]), float(a["ord"])
+    if order == 1:
+        return _reduce(ctx, Sum, _call(ctx, "abs", x), a["dim"], a["keepdim"])
+    if order != 2:
+        raise RefusedError(f"a norm of order {order}", "use order 1 or 2")
+    return _call(ctx, "sqrt", _reduce(ctx, Sum, _call(ctx, "square", x), a["dim"], a["keepdim"]))
+
+
+def where(ctx: Context, a: Args) -> Value:
+    """With a constant condition: x * mask + y * (1 - mask)."""
+    condition = ctx.constant(a["condition"])
+    if condition is None:
+        raise RefusedError("a choice made while running", "multiply by a float mask, or use minimum or maximum")
+    mask = np.asarray(condition.data != 0, np.float32)
+    parts = []
+    for argument, keep in ((a["self"], mask), (a["other"], 1 - mask)):
+        constant = ctx.constant(argument)
+        if constant is not None and not np.isfinite(constant.real()).all():
+            raise RefusedError("fills with infinity", "fill with a large finite number")
+        held = ctx.hold(Constant(f"{ctx.node.name}_mask", keep))
+        parts.append(_broadcast(ctx, Mul(), _operand(ctx, argument), held))
+    return _add(ctx, parts[0], parts[1])
 
 
 def _correction(a: Args) -> float:
@@ -393,6 +419,7 @@ MATH_ROWS: dict[object, Row] = {
     aten.div.Tensor: _binary(Div),
     aten.div.Scalar: _binary(Div),
     aten.div.Tensor_mode: _binary(Div),
+    aten.where.self: where,
     aten.minimum.default: _binary(Minimum),
     aten.maximum.default: _binary(Maximum),
     aten.relu.default: _clamp(0.0, None),
@@ -455,8 +482,10 @@ MATH_ROWS: dict[object, Row] = {
     aten.var.dim: variance,
     aten.std.correction: deviation,
     aten.std.dim: deviation,
+    aten.linalg_vector_norm.default: vector_norm,
     aten.softmax.int: _softmax(Softmax),
     aten._softmax.default: _softmax(Softmax),
+    aten._safe_softmax.default: _softmax(Softmax),
     aten.log_softmax.int: _softmax(LogSoftmax),
     aten._log_softmax.default: _softmax(LogSoftmax),
     aten.layer_norm.default: layer_norm,

@@ -140,7 +140,7 @@ def split(ctx: Context, a: Args) -> Value:
     left out."""
     x = ctx.tensor(a["self"])
     axis = axis_of(a["dim"], len(x.shape))
-    used = {user.args[1] for user in ctx.node.users if user.users}
+    used = ctx.results_used()
     parts: list[Tensor | None] = []
     start = 0
     for index, value in enumerate(ctx.node.meta["val"]):
@@ -154,7 +154,7 @@ def unbind(ctx: Context, a: Args) -> Value:
     x = ctx.tensor(a["self"])
     axis = axis_of(a["dim"], len(x.shape))
     shape = [size for index, size in enumerate(x.shape) if index != axis]
-    used = {user.args[1] for user in ctx.node.users if user.users}
+    used = ctx.results_used()
     return tuple(
         ctx.reshape(_slice(ctx, x, axis, i, i + 1), shape) if i in used else None
         for i in range(x.shape[axis])
@@ -232,7 +232,7 @@ def slice_scatter(ctx: Context, a: Args) -> Value:
 
 def fill(ctx: Context, a: Args) -> Value:
     """A constant of the tensor's shape."""
-    value = ctx.optional_constant(a["value"], "value")
+    value = ctx.optional_constant(a["value"] if "value" in a else a["fill_value"], "value")
     assert value is not None
     return Constant(ctx.node.name, np.full(ctx.shape, value.real(), np.float32))
 
@@ -281,6 +281,21 @@ def _padded(ctx: Context, x: Tensor, amounts: Sequence[int], mode: PadMode, valu
     return ctx.move(Pad(tuple(pads), mode, float(value)), [x], shape)
 
 
+def _wrapped(ctx: Context, x: Tensor, amounts: Sequence[int]) -> Tensor:
+    """Circular padding: the other end's elements on each side. Amounts as for `_padded`."""
+    for index in range(len(amounts) // 2):
+        axis = len(x.shape) - 1 - index
+        before, after = int(amounts[2 * index]), int(amounts[2 * index + 1])
+        if before < 0 or after < 0:
+            raise RefusedError("circular padding by negative amounts", "slice the tensor instead")
+        size = x.shape[axis]
+        parts = [_slice(ctx, x, axis, size - before, size)] if before else []
+        parts.append(x)
+        parts += [_slice(ctx, x, axis, 0, after)] if after else []
+        x = _concat(ctx, parts, axis)
+    return x
+
+
 def _pad(mode: PadMode) -> Row:
     def row(ctx: Context, a: Args) -> Value:
         amounts = a["pad"] if "pad" in a else a["padding"]
@@ -291,8 +306,10 @@ def _pad(mode: PadMode) -> Row:
 
 def pad(ctx: Context, a: Args) -> Value:
     mode = a["mode"]
+    if mode == "circular":
+        return _wrapped(ctx, ctx.tensor(a["self"]), a["pad"])
     if mode not in ("constant", "reflect", "replicate"):
-        raise RefusedError(f"padding in mode {mode!r}", "use constant, reflect or replicate, or torch.cat")
+        raise RefusedError(f"padding in mode {mode!r}", "use constant, reflect, replicate or circular")
     return _padded(ctx, ctx.tensor(a["self"]), a["pad"], mode, a["value"] or 0.0)
 
 
@@ -338,6 +355,7 @@ SHAPE_ROWS: dict[object, Row] = {
     aten.slice_scatter.default: slice_scatter,
     aten.fill.Tensor: fill,
     aten.fill.Scalar: fill,
+    aten.full_like.default: fill,
     aten.pixel_shuffle.default: pixel_shuffle,
     aten.pixel_unshuffle.default: pixel_unshuffle,
     aten.channel_shuffle.default: channel_shuffle,

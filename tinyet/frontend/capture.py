@@ -19,45 +19,27 @@ from torch.export import ExportedProgram
 from torch.export.graph_signature import InputKind, OutputKind
 
 from tinyet.errors import DynamicShape, ModelError, bullet_list
-from tinyet.frontend.blame import directory_of, frame_of_exception, message_of
+from tinyet.frontend.blame import directory_of, frame_of_exception, message_of, users_frames_recorded
 from tinyet.frontend.normalize import normalize
 from tinyet.frontend.origins import origin_of, stamp
 from tinyet.frontend.quiet import quiet
 
 Inputs = tuple[torch.Tensor, ...]
 
-KEPT_WHOLE: tuple[str, ...] = (
-    # matrix products and convolutions: the quantizer and the kernels want weights in PyTorch's own layout
-    *("conv1d", "conv2d", "conv_transpose1d", "conv_transpose2d", "linear", "matmul"),
-    # one table look-up or one fused kernel each; decomposed they are three to eight nodes
-    *(
-        "hardswish",
-        "hardsigmoid",
-        "hardtanh",
-        "silu",
-        "mish",
-        "gelu",
-        "elu",
-        "selu",
-        "celu",
-        "softplus",
-    ),
-    *("leaky_relu", "prelu", "log_sigmoid", "softmax", "log_softmax", "layer_norm", "group_norm"),
-    *("instance_norm", "max_pool1d", "max_pool2d", "avg_pool1d", "avg_pool2d", "adaptive_avg_pool1d"),
-    *("adaptive_avg_pool2d", "adaptive_max_pool1d", "adaptive_max_pool2d", "upsample_nearest1d"),
-    *("upsample_nearest2d", "upsample_bilinear2d", "pixel_shuffle", "pixel_unshuffle", "channel_shuffle"),
-    # shape operators that move bytes in one go
-    *(
-        "pad",
-        "constant_pad_nd",
-        "reflection_pad1d",
-        "reflection_pad2d",
-        "replication_pad1d",
-        "replication_pad2d",
-    ),
-    *("stack", "select_scatter", "slice_scatter", "split", "chunk", "split_with_sizes"),
-    *("unbind", "embedding", "argmax", "argmin", "clamp", "addmm"),
+KEPT_WHOLE: frozenset[str] = frozenset(
+    """
+    conv1d conv2d conv_transpose1d conv_transpose2d linear matmul addmm
+    hardswish hardsigmoid hardtanh silu mish gelu elu selu celu softplus leaky_relu prelu log_sigmoid clamp
+    softmax log_softmax _safe_softmax layer_norm group_norm instance_norm argmax argmin
+    max_pool1d max_pool2d avg_pool1d avg_pool2d adaptive_avg_pool1d adaptive_avg_pool2d
+    adaptive_max_pool1d adaptive_max_pool2d upsample_nearest1d upsample_nearest2d upsample_linear1d upsample_bilinear2d
+    pixel_shuffle pixel_unshuffle channel_shuffle pad constant_pad_nd
+    reflection_pad1d reflection_pad2d replication_pad1d replication_pad2d
+    stack split chunk split_with_sizes unbind embedding index_select select_scatter slice_scatter full_like
+    """.split()
 )
+"""Products and convolutions, because quantizer and kernels want the weights in PyTorch's own layout; what is one table
+look-up or one kernel on the device and three to eight nodes when decomposed; what moves bytes in one go."""
 
 _EXAMPLE_HINT = "let example_inputs() return what forward() takes: a tensor or a tuple of tensors"
 
@@ -230,7 +212,7 @@ def capture(
     try:
         _try_forward(module, inputs)
         try:
-            with quiet(), torch.no_grad():
+            with quiet(), torch.no_grad(), users_frames_recorded():
                 program = torch.export.export(module, copy.deepcopy(inputs))
         except Exception as error:
             raise _capture_error(error) from error

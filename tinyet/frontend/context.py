@@ -162,6 +162,10 @@ class Context:
         """Shape of the result of the fx node at hand, as torch says."""
         return shape_of(self.node)
 
+    def results_used(self) -> set[int]:
+        """Which results of the fx node at hand, an operator with several, somebody reads."""
+        return {int(user.args[1]) for user in self.node.users if user.users}  # type: ignore[arg-type]
+
     def name(self, wanted: str) -> str:
         """`wanted` as a C identifier that no other value has."""
         base = (

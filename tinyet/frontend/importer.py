@@ -103,10 +103,23 @@ def _stand_in(node: fx.Node) -> Value:
     return one(value) or Tensor(node.name, TensorType((1,), DType.FLOAT32))
 
 
+def _used(program: ExportedProgram) -> set[fx.Node]:
+    """The nodes on which an output depends. Export adds a getitem for every result of split and the like."""
+    used: set[fx.Node] = set()
+    stack = [node for node in program.graph.nodes if node.op == "output"]
+    while stack:
+        node = stack.pop()
+        if node not in used:
+            used.add(node)
+            stack += node.all_input_nodes
+    return used
+
+
 def _walk(ctx: Context, program: ExportedProgram, complaints: _Complaints) -> None:
-    """Run the rows over all computing nodes."""
+    """Run the rows over all computing nodes whose results are used."""
+    used = _used(program)
     for node in program.graph.nodes:
-        if node.op != "call_function":
+        if node.op != "call_function" or node not in used:
             continue
         ctx.enter(node)
         row = TABLE.get(node.target)

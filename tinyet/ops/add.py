@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """a + b with numpy's broadcasting and a fused clamp. In int8 as LiteRT's ADD, bit for bit.
 
-The specification: both operands are shifted left by 20 bits, rescaled to twice the larger scale, added, and rescaled to
-the output. The portable kernel computes one affine form instead wherever that is proved to be the same (ops/affine.py).
+The specification: both operands are shifted left by 20 bits, rescaled to twice the larger scale, added, and
+rescaled to the output. The portable kernel computes one affine form instead wherever that is proved to be the
+same (ops/affine.py).
 """
 
 from __future__ import annotations
@@ -18,8 +19,8 @@ from tinyet.boards import Target
 from tinyet.errors import QuantizationError
 from tinyet.ir import Array, Attrs, DType, Node
 from tinyet.numerics import NO_CLAMP, Int64, Multiplier, clamp_range, quantize_multiplier, requantize
-from tinyet.opset import Call, FieldValue, Op, Struct, library_call
 from tinyet.ops import affine, broadcast
+from tinyet.opset import Call, FieldValue, Op, Struct, library_call
 
 LEFT_SHIFT = 20
 
@@ -34,7 +35,8 @@ class Add(Attrs):
 
 @dataclass(frozen=True)
 class Scaling:
-    """Everything that decides the int8 form: scales, zero points (a, b, out), sign of b and the output's bounds."""
+    """Everything that decides the int8 form: scales, zero points (a, b, out), sign of b and the output's
+    bounds."""
 
     scales: tuple[float, float, float]
     zero_points: tuple[int, int, int]
@@ -74,7 +76,8 @@ def scaling(node: Node, clamp: tuple[float, float], sign: int) -> Scaling:
 
 @lru_cache(maxsize=1024)
 def affine_form(s: Scaling) -> affine.Affine | None:
-    """The affine form of raw a and b that equals the specification for all 65,536 pairs, when there is one."""
+    """The affine form of raw a and b that equals the specification for all 65,536 pairs, when there is
+    one."""
     every = np.arange(-128, 128, dtype=np.int8)
     a, b = every[:, None], every[None, :]
     want = s.apply(a, b)
@@ -90,7 +93,8 @@ def attrs_of(node: Node) -> Add:
 def check(node: Node) -> str | None:
     complaint = broadcast.check_elementwise(node)
     if complaint is None and node.output.dtype is DType.INT8:
-        # LiteRT aborts from here on; the sum has 29 bits, so that one left shift is the most that int32 holds.
+        # LiteRT aborts from here on; the sum has 29 bits, so that one left shift is the most that int32
+        # holds.
         try:
             fits = scaling(node, NO_CLAMP, 1).factors[2].shift <= 0
         except QuantizationError:

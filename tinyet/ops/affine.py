@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Cheaper arithmetic for int8 operators of two operands, proved exact ahead of time.
 
-The specification rescales each operand on its own and rounds three times. For given scales the result is nearly always one
-affine form, rounded once: clamp((c + u * a + v * b) >> shift). It is used only where it gives the specified output for
-all 65,536 pairs of inputs.
+The specification rescales each operand on its own and rounds three times. For given scales the result is
+nearly always one affine form, rounded once: clamp((c + u * a + v * b) >> shift). It is used only where it
+gives the specified output for all 65,536 pairs of inputs.
 """
 
 from __future__ import annotations
@@ -22,8 +22,9 @@ INT32_LIMIT = 2**31 - 1
 def candidates(a: float, b: float) -> list[tuple[int, int]]:
     """Integer factors to try for the real ones a and b, the nearest first.
 
-    Scales whose ratios are powers of two give exact ties, which must round away from zero on both sides: factors that are
-    both too large by the same small share do that. Elsewhere one step from the nearest integers is nearly always enough.
+    Scales whose ratios are powers of two give exact ties, which must round away from zero on both sides:
+    factors that are both too large by the same small share do that. Elsewhere one step from the nearest
+    integers is nearly always enough.
     """
     around = sorted(itertools.product(range(-2, 3), repeat=2), key=lambda d: (d[0] ** 2 + d[1] ** 2, d))
     tries = [(round(a) + i, round(b) + j) for i, j in around]
@@ -42,14 +43,17 @@ class Affine:
     shift: int
 
 
-def find(u: Int64, v: Int64, want: Int64, factors: tuple[float, float], clamp: tuple[int, int]) -> Affine | None:
+def find(
+    u: Int64, v: Int64, want: Int64, factors: tuple[float, float], clamp: tuple[int, int]
+) -> Affine | None:
     """The affine form with want == clamp((c + u * a + v * b) >> shift) for every element, or None.
 
-    u, v: int64, broadcasting against want: the operands of every case that can happen. factors: a and b in reals.
+    u, v: int64, broadcasting against want: the operands of every case that can happen. factors: a and b in
+    reals.
     """
     reach = sum(abs(f) * float(np.abs(w).max()) for f, w in zip(factors, (u, v), strict=True))
     # `c` holds the zero points, at most as large as the reach plus the width of the output, and half a step.
-    shift = min(int(math.floor(31 - math.log2(2 * reach + 512))), 30)
+    shift = min(math.floor(31 - math.log2(2 * reach + 512)), 30)
     if shift < 1:
         return None
     low, high = clamp

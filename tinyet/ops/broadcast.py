@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the operators of two broadcasting operands share: shapes, type rules, loops, and folding of constant operands."""
+"""What the operators of two broadcasting operands share: shapes, type rules, loops, and folding of constant
+operands."""
 
 from __future__ import annotations
 
@@ -13,8 +14,8 @@ from tinyet.boards import Target
 from tinyet.errors import UnsupportedShape
 from tinyet.ir import Array, DType, Node, Shape
 from tinyet.numerics import NO_CLAMP, Int64
-from tinyet.opset import Call, Kernel, Struct, library_call
 from tinyet.ops.table import TABLE_HEADERS, TABLE_SOURCES, every_int8, table_call
+from tinyet.opset import Call, Kernel, Struct, library_call
 
 # TINYET_BROADCAST_LOOPS in tinyet_broadcast.h: dimensions outside the innermost.
 MAX_LOOPS = 5
@@ -28,7 +29,9 @@ def infer(node: Node) -> tuple[Shape, ...]:
     try:
         return (tuple(np.broadcast_shapes(*shapes)),)
     except ValueError:
-        raise UnsupportedShape(f"{node.op}: {shapes[0]} and {shapes[1]} do not broadcast", node.where) from None
+        raise UnsupportedShape(
+            f"{node.op}: {shapes[0]} and {shapes[1]} do not broadcast", node.where
+        ) from None
 
 
 def check_elementwise(node: Node) -> str | None:
@@ -69,7 +72,8 @@ def offset(node: Node, index: int, values: Array) -> Int64:
 
 @dataclass(frozen=True)
 class Loops:
-    """Loops outermost first: sizes, and the elements each operand moves on in one step (0 where it repeats)."""
+    """Loops outermost first: sizes, and the elements each operand moves on in one step (0 where it
+    repeats)."""
 
     size: tuple[int, ...]
     a_stride: tuple[int, ...]
@@ -113,7 +117,8 @@ def shape_struct(node: Node) -> Struct:
         return tuple(values) + (0,) * (MAX_LOOPS - len(values))
 
     def jumps(stride: tuple[int, ...]) -> tuple[int, ...]:
-        # When a dimension steps, those inside it are at their ends, `inner` elements on, and go back to their starts.
+        # When a dimension steps, those inside it are at their ends, `inner` elements on, and go back to their
+        # starts.
         inner, result = 0, []
         for size, step in zip(walk.size[-2::-1], stride[-2::-1], strict=True):
             result.append(step - inner)
@@ -183,8 +188,8 @@ def plain_call(symbol: str, node: Node) -> Call:
 
 
 def varying_input(node: Node) -> int | None:
-    """The index of the only input that matters at run time, when the output depends element by element on nothing else:
-    the other is a constant of one element, or both are the same tensor. None otherwise."""
+    """The index of the only input that matters at run time, when the output depends element by element on
+    nothing else: the other is a constant of one element, or both are the same tensor. None otherwise."""
     a, b = node.input(0), node.input(1)
     if a is b:
         return None if a.is_constant else 0
@@ -200,7 +205,9 @@ def table_kernel(reference: Reference) -> Kernel:
     def lower(node: Node, target: Target) -> Call:
         index = varying_input(node)
         assert index is not None
-        inputs = [every_int8() if t is node.input(index) else t.array.reshape(-1) for t in map(node.input, (0, 1))]
+        inputs = [
+            every_int8() if t is node.input(index) else t.array.reshape(-1) for t in map(node.input, (0, 1))
+        ]
         return table_call(node, index, reference(node, inputs)[0])
 
     return Kernel("tinyet_table_s8", "s8", lower, TABLE_HEADERS, TABLE_SOURCES, refuse_fold)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""min(max(x, low), high): ReLU, ReLU6, hardtanh. In int8 as LiteRT's RELU, which may change the scale on the way.
+"""min(max(x, low), high): ReLU, ReLU6, hardtanh. In int8 as LiteRT's RELU, which may change the scale on the
+way.
 
 LiteRT takes the factor input scale / output scale in float32 here (and in float64 for QUANTIZE).
 """
@@ -16,8 +17,8 @@ from tinyet import float32
 from tinyet.boards import Target
 from tinyet.ir import Array, Attrs, DType, Node, Shape
 from tinyet.numerics import NO_CLAMP, Multiplier, clamp_range, quantize_multiplier
-from tinyet.opset import Call, Kernel, Op, Struct, library_call
 from tinyet.ops import requantize, table
+from tinyet.opset import Call, Kernel, Op, Struct, library_call
 
 
 @dataclass(frozen=True)
@@ -48,7 +49,9 @@ def check(node: Node) -> str | None:
 
 def factor(node: Node) -> Multiplier:
     """input scale / output scale, rounded to float32."""
-    return quantize_multiplier(float(np.float32(node.input(0).type.scale) / np.float32(node.output.type.scale)))
+    return quantize_multiplier(
+        float(np.float32(node.input(0).type.scale) / np.float32(node.output.type.scale))
+    )
 
 
 def integer_range(node: Node) -> tuple[int, int]:

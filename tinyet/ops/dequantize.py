@@ -33,13 +33,16 @@ def check(node: Node) -> str | None:
 
 def reference(node: Node, inputs: Sequence[Array | None]) -> tuple[Array, ...]:
     quant = node.input(0).type.quant
-    assert inputs[0] is not None and quant is not None
+    assert inputs[0] is not None
+    assert quant is not None
     return (dequantize(inputs[0], quant),)
 
 
 def lower(node: Node, target: Target) -> Call:
     x = node.input(0).type
-    params = Struct("tinyet_quantize_params", {"scale": x.scale, "zero_point": x.zero_point, "count": x.count})
+    params = Struct(
+        "tinyet_quantize_params", {"scale": x.scale, "zero_point": x.zero_point, "count": x.count}
+    )
     return library_call("tinyet_dequantize_s8_f32", node, [0], params)
 
 
@@ -51,7 +54,11 @@ OP = Op(
     check=check,
     kernels=(
         Kernel(
-            "tinyet_dequantize_s8_f32", "s8_f32", lower, ("tinyet_quantize.h",), ("tinyet_dequantize_s8_f32.c",)
+            "tinyet_dequantize_s8_f32",
+            "s8_f32",
+            lower,
+            ("tinyet_quantize.h",),
+            ("tinyet_dequantize_s8_f32.c",),
         ),
     ),
 )

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """a / b with numpy's broadcasting and a fused clamp. In int8 as LiteRT's DIV, bit for bit.
 
-LiteRT leaves two things undefined. Where b is zero, the output is the largest or smallest by the sign of a, and the zero
-point for 0 / 0. Where a quotient is so small that it is shifted right by more than 31 bits, it is 0.
-In float, IEEE division.
+LiteRT leaves two things undefined. Where b is zero, the output is the largest or smallest by the sign of a,
+and the zero point for 0 / 0. Where a quotient is so small that it is shifted right by more than 31 bits, it
+is 0. In float, IEEE division.
 """
 
 from __future__ import annotations
@@ -17,7 +17,15 @@ import numpy as np
 from tinyet.boards import Target
 from tinyet.errors import QuantizationError
 from tinyet.ir import Array, Attrs, DType, Node
-from tinyet.numerics import NO_CLAMP, Int64, Multiplier, clamp_range, high_mul, quantize_multiplier, round_shift
+from tinyet.numerics import (
+    NO_CLAMP,
+    Int64,
+    Multiplier,
+    clamp_range,
+    high_mul,
+    quantize_multiplier,
+    round_shift,
+)
 from tinyet.ops import broadcast
 from tinyet.ops.fixed_point import leading_zeros, one_over_one_plus
 from tinyet.ops.table import every_int8
@@ -111,7 +119,9 @@ def lower_s8(node: Node, target: Target) -> Call:
             "clamp_high": high,
         },
     )
-    constants = [Constant("reciprocals", inverse.astype(np.int32), "Q0.31, of the raw divisors 0 … 127, -128 … -1")]
+    constants = [
+        Constant("reciprocals", inverse.astype(np.int32), "Q0.31, of the raw divisors 0 … 127, -128 … -1")
+    ]
     return library_call("tinyet_div_s8", node, [0, 1], params, constants)
 
 

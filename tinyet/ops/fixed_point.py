@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Exponentials and reciprocals in 32-bit fixed point, as gemmlowp defines them: what int8 softmax is specified with.
+"""Exponentials and reciprocals in 32-bit fixed point, as gemmlowp defines them: what int8 softmax is
+specified with.
 
 Qm.n is an int32 that stands for itself / 2**n; m + n = 31. Everything is int64 here and within int32.
 """
@@ -11,7 +12,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tinyet.numerics import INT32_MAX, INT32_MIN, Int64, Multiplier, high_mul, quantize_multiplier, round_shift
+from tinyet.numerics import (
+    INT32_MAX,
+    INT32_MIN,
+    Int64,
+    Multiplier,
+    high_mul,
+    quantize_multiplier,
+    round_shift,
+)
 
 # Differences have 5 integer bits (Q5.26), the sum of exponentials has 12 (Q12.19).
 DIFF_INTEGER_BITS = 5
@@ -32,7 +41,15 @@ def exp_on_negative(a: Int64) -> Int64:
     series = round_shift(high_mul(round_shift(x4, 2) + x3, 715827883) + x2, 1)
     result = 1895147668 + high_mul(1895147668, x + series)
     multiple = rest - a
-    factors = (1672461947, 1302514674, 790015084, 290630308, 39332535, 720401, 242)  # exp(-1/4), exp(-1/2) … exp(-16)
+    factors = (
+        1672461947,
+        1302514674,
+        790015084,
+        290630308,
+        39332535,
+        720401,
+        242,
+    )  # exp(-1/4), exp(-1/2) … exp(-16)
     for bit, factor in enumerate(factors, start=24):
         result = np.where((multiple >> bit) & 1, high_mul(result, factor), result)
     return np.asarray(np.where(a == 0, INT32_MAX, result), np.int64)
@@ -44,7 +61,8 @@ def saturating_shift(x: Int64, exponent: int) -> Int64:
 
 
 def one_over_one_plus(x: Int64) -> Int64:
-    """1 / (1 + x) for x in [0, 1): Q0.31 → Q0.31. Newton's method from 48/17 - 32/17 d, three steps in Q2.29."""
+    """1 / (1 + x) for x in [0, 1): Q0.31 → Q0.31. Newton's method from 48/17 - 32/17 d, three steps in
+    Q2.29."""
     half_denominator = (x + INT32_MAX + 1) // 2
     y = 1515870810 + high_mul(half_denominator, -1010580540)
     for _ in range(3):
@@ -63,7 +81,8 @@ class Differences:
         return high_mul(diff << self.factor.shift, self.factor.multiplier)
 
     def exponentials(self) -> Int64:
-        """Q0.31 exponentials of the differences 0, -1 … -255: int64 (256,), zeros where they count as nothing."""
+        """Q0.31 exponentials of the differences 0, -1 … -255: int64 (256,), zeros where they count as
+        nothing."""
         diff = -np.arange(256, dtype=np.int64)
         live = diff >= self.smallest
         return np.asarray(np.where(live, exp_on_negative(self.q5(np.where(live, diff, 0))), 0), np.int64)
@@ -84,7 +103,8 @@ def leading_zeros(x: Int64) -> Int64:
 def log_of_sum(x: Int64) -> Int64:
     """log(x) for x >= 1: Q12.19 → Q5.26, as LiteRT's log_x_for_x_greater_than_or_equal_to_1.
 
-    x = r * 2**e where r is the nearer to 2**-0.25 of two mantissas half a power of two apart; log(r) is a rational function.
+    x = r * 2**e where r is the nearer to 2**-0.25 of two mantissas half a power of two apart; log(r) is a
+    rational function.
     """
     half_root = 1518500250  # sqrt(1/2) in Q0.31
     centre = 1805811301  # 2**-0.25

@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Normalisation of the last dimensions to mean 0 and variance 1, then weight * x + bias.
 
-int8 is defined here, in integers. With n elements x (less the zero point), S their sum and Q the sum of their squares,
+int8 is defined here, in integers. With n elements x (less the zero point), S their sum and Q the sum of their
+squares,
 
     (x_i - mean) / sqrt(variance + epsilon) = (n x_i - S) / sqrt(n Q - S² + E),   E = epsilon n² / scale²
 
-so the zero point and the scale of the input cancel and nothing is rounded before the root. The root is an integer one of a
-number shifted to 64 bits, its reciprocal has 31 bits, the normalised value 20 fraction bits; weight and bias, divided by the
-output's scale, are integers of up to 30 bits. The output is within half a step and 2**-9 of the real value.
+so the zero point and the scale of the input cancel and nothing is rounded before the root. The root is an
+integer one of a number shifted to 64 bits, its reciprocal has 31 bits, the normalised value 20 fraction bits;
+weight and bias, divided by the output's scale, are integers of up to 30 bits. The output is within half a
+step and 2**-9 of the real value.
 
 float: mean, then the mean of squared differences, each summed in order.
 """
@@ -29,7 +31,8 @@ from tinyet.numerics import Float64, Int64, dequantize, requantize
 from tinyet.ops import broadcast
 from tinyet.opset import Call, Constant, Kernel, Op, Pointer, Struct, library_call
 
-# n² times the squares of two int8 differences must fit in 64 bits, and the sum of squares in unsigned 32 bits.
+# n² times the squares of two int8 differences must fit in 64 bits, and the sum of squares in unsigned 32
+# bits.
 MAX_COUNT = 65535
 NORMAL_BITS = 20
 ROUND_NORMAL = 1 << (NORMAL_BITS - 1)
@@ -74,7 +77,9 @@ def check(node: Node) -> str | None:
             continue
         if not tensor.is_constant:
             return "weight and bias must be constants"
-        if tensor.dtype is not DType.FLOAT32 and (tensor.dtype is not DType.INT8 or tensor.type.quant is None):
+        if tensor.dtype is not DType.FLOAT32 and (
+            tensor.dtype is not DType.INT8 or tensor.type.quant is None
+        ):
             return f"{tensor.name} must be float32 or quantized to int8"
         if out.dtype is DType.FLOAT32 and tensor.dtype is not DType.FLOAT32:
             return "a float input needs float weights"
@@ -120,7 +125,9 @@ def integers(node: Node) -> Integers:
     limit = 2.0**29
     epsilon = attrs_of(node).epsilon * count**2 / node.input(0).type.scale ** 2
     return Integers(
-        np.rint(np.clip(weight * 2.0**shift, -limit / math.sqrt(count), limit / math.sqrt(count))).astype(np.int64),
+        np.rint(np.clip(weight * 2.0**shift, -limit / math.sqrt(count), limit / math.sqrt(count))).astype(
+            np.int64
+        ),
         np.rint(np.clip(bias * 2.0**shift, -limit, limit)).astype(np.int64),
         shift,
         int(min(round(epsilon), 2**61)),
@@ -128,7 +135,8 @@ def integers(node: Node) -> Integers:
 
 
 def reciprocal_root(x: int) -> tuple[int, int]:
-    """1 / sqrt(x) for 1 <= x < 2**63 as (multiplier, shift): multiplier * 2**(shift - 31), multiplier < 2**31."""
+    """1 / sqrt(x) for 1 <= x < 2**63 as (multiplier, shift): multiplier * 2**(shift - 31), multiplier <
+    2**31."""
     pairs = (64 - x.bit_length()) // 2
     root = math.isqrt(x << (2 * pairs))  # 2**31 <= root < 2**32
     return min((1 << 62) // root, 2**31 - 1), pairs
@@ -164,7 +172,8 @@ def reference_f32(node: Node, x: float32.Float32) -> float32.Float32:
         variance = np.asarray(float32.sum_in_order(shifted * shifted) * share, np.float32)
         scale = np.float32(1) / float32.sqrt(variance + np.float32(attrs_of(node).epsilon))
         weight, bias = (
-            parameter(node.optional_input(i), count, missing).astype(np.float32) for i, missing in ((1, 1), (2, 0))
+            parameter(node.optional_input(i), count, missing).astype(np.float32)
+            for i, missing in ((1, 1), (2, 0))
         )
         return np.asarray(shifted * scale * weight + bias, np.float32).reshape(x.shape)
 

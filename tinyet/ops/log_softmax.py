@@ -29,8 +29,8 @@ from tinyet.opset import Call, Constant, Kernel, Op, Pointer, Struct, library_ca
 OUT_SCALE, OUT_ZERO_POINT = 1 / 16, 127
 # From Q5.26 to steps of 1/16.
 OUT_SHIFT = 31 - DIFF_INTEGER_BITS - 4
-# The output ends at -255/16: differences below this are at its end whatever the sum, whose logarithm is not negative.
-# It also keeps a difference less the logarithm (at most 8.4) within Q5.26.
+# The output ends at -255/16: differences below this are at its end whatever the sum, whose logarithm is not
+# negative. It also keeps a difference less the logarithm (at most 8.4) within Q5.26.
 FARTHEST = -17 << (31 - DIFF_INTEGER_BITS)
 
 
@@ -106,7 +106,9 @@ def lower_s8(node: Node, target: Target) -> Call:
             "left": table.factor.shift,
         },
     )
-    constants = [Constant("exponentials", exponentials[:used].astype(np.int32), "Q0.31, of 0, -1, -2 … steps")]
+    constants = [
+        Constant("exponentials", exponentials[:used].astype(np.int32), "Q0.31, of 0, -1, -2 … steps")
+    ]
     return library_call("tinyet_log_softmax_s8", node, [0], params, constants)
 
 

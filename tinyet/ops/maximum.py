@@ -17,7 +17,8 @@ from tinyet.opset import Call, Op
 
 @dataclass(frozen=True)
 class Maximum(Attrs):
-    """inputs: a, b, which broadcast; either may be a constant. In int8 they share the output's quantization."""
+    """inputs: a, b, which broadcast; either may be a constant. In int8 they share the output's
+    quantization."""
 
     name: ClassVar[str] = "maximum"
 

@@ -31,7 +31,8 @@ def infer(node: Node) -> tuple[Shape, ...]:
     (shape,) = broadcast.infer(node)
     if shape != node.input(0).shape:
         raise UnsupportedShape(
-            f"prelu: a slope of shape {node.input(1).shape} does not broadcast to {node.input(0).shape}", node.where
+            f"prelu: a slope of shape {node.input(1).shape} does not broadcast to {node.input(0).shape}",
+            node.where,
         )
     return (shape,)
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""float32 → int8, as LiteRT's QUANTIZE: a float32 division, halves away from zero, then the zero point, saturated.
+"""float32 → int8, as LiteRT's QUANTIZE: a float32 division, halves away from zero, then the zero point,
+saturated.
 
 Beyond LiteRT, which leaves both undefined: infinities and large values saturate, NaN becomes the zero point.
 """
@@ -31,7 +32,9 @@ def check(node: Node) -> str | None:
     x, out = node.input(0), node.output
     if (x.dtype, out.dtype) != (DType.FLOAT32, DType.INT8):
         return f"quantizes float32 to int8, not {x.dtype.value} to {out.dtype.value}"
-    return None if out.type.quant and out.type.quant.axis is None else "the output must be quantized per tensor"
+    return (
+        None if out.type.quant and out.type.quant.axis is None else "the output must be quantized per tensor"
+    )
 
 
 def reference(node: Node, inputs: Sequence[Array | None]) -> tuple[Array, ...]:

@@ -13,8 +13,8 @@ from tinyet.boards import Target
 from tinyet.errors import QuantizationError
 from tinyet.ir import Array, Attrs, DType, Node, Shape
 from tinyet.numerics import Multiplier, quantize_multiplier, requantize
-from tinyet.opset import Call, Kernel, Op, Struct, library_call
 from tinyet.ops import table
+from tinyet.opset import Call, Kernel, Op, Struct, library_call
 
 # |q - zero_point| <= 255: with a left shift of 23 bits it would leave int32.
 MAX_LEFT_SHIFT = 22

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""exp(x) / sum(exp(x)) along an axis. In int8 as LiteRT's SOFTMAX, bit for bit: gemmlowp's fixed-point arithmetic.
+"""exp(x) / sum(exp(x)) along an axis. In int8 as LiteRT's SOFTMAX, bit for bit: gemmlowp's fixed-point
+arithmetic.
 
-LiteRT has the last axis only and fixes the output at scale 1/256 and zero point -128; so do we, for any axis. The exponential
-of a difference from the maximum takes at most 256 values, so the kernel looks it up.
+LiteRT has the last axis only and fixes the output at scale 1/256 and zero point -128; so do we, for any axis.
+The exponential of a difference from the maximum takes at most 256 values, so the kernel looks it up.
 """
 
 from __future__ import annotations
@@ -19,9 +20,9 @@ from tinyet.boards import Target
 from tinyet.errors import UnsupportedShape
 from tinyet.ir import Array, Attrs, DType, Node, Shape
 from tinyet.numerics import high_mul, round_shift
-from tinyet.opset import Call, Constant, Kernel, Op, Pointer, Struct, library_call
 from tinyet.ops import broadcast
 from tinyet.ops.fixed_point import SUM_INTEGER_BITS, differences, leading_zeros, one_over_one_plus
+from tinyet.opset import Call, Constant, Kernel, Op, Pointer, Struct, library_call
 
 # Every exponential is at most 1, so that this many cannot overflow the sum.
 MAX_DEPTH = (1 << SUM_INTEGER_BITS) - 1
@@ -72,8 +73,8 @@ def check_fixed(node: Node, axis: int, wanted: tuple[float, int]) -> str | None:
 
 
 def softmax_s8(x: Array, scale: float) -> Array:
-    """int8 (…, depth) → int8, along the last axis. From a sum of 512 on LiteRT shifts by more than 31 bits, which C leaves
-    undefined; here the outputs are then the 0 that the formula gives."""
+    """int8 (…, depth) → int8, along the last axis. From a sum of 512 on LiteRT shifts by more than 31 bits,
+    which C leaves undefined; here the outputs are then the 0 that the formula gives."""
     table = differences(scale)
     exponentials = table.exponentials()
     diff = x.astype(np.int64) - x.max(axis=-1, keepdims=True).astype(np.int64)
@@ -86,7 +87,8 @@ def softmax_s8(x: Array, scale: float) -> Array:
 
 
 def softmax_f32(x: float32.Float32) -> float32.Float32:
-    """float32 (…, depth) along the last axis: exp(x - max), summed in order, times the reciprocal of the sum."""
+    """float32 (…, depth) along the last axis: exp(x - max), summed in order, times the reciprocal of the
+    sum."""
     with np.errstate(all="ignore"):
         exps = float32.exp(x - float32.maximum_in_order(x))
         return np.asarray(exps * (np.float32(1) / float32.sum_in_order(exps)), np.float32)
@@ -121,9 +123,15 @@ def lower_s8(node: Node, target: Target) -> Call:
     used = int(np.count_nonzero(exponentials))
     params = Struct(
         "tinyet_softmax_s8_params",
-        {"shape": axis_struct(node, attrs_of(node).axis), "exponentials": Pointer("exponentials"), "count": used},
+        {
+            "shape": axis_struct(node, attrs_of(node).axis),
+            "exponentials": Pointer("exponentials"),
+            "count": used,
+        },
     )
-    constants = [Constant("exponentials", exponentials[:used].astype(np.int32), "Q0.31, of the maximum less 0, 1, 2 …")]
+    constants = [
+        Constant("exponentials", exponentials[:used].astype(np.int32), "Q0.31, of the maximum less 0, 1, 2 …")
+    ]
     return library_call("tinyet_softmax_s8", node, [0], params, constants)
 
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operators that map an int8 to an int8: a table of 256 bytes computed ahead of time by the operator's own reference."""
+"""Operators that map an int8 to an int8: a table of 256 bytes computed ahead of time by the operator's own
+reference."""
 
 from __future__ import annotations
 
@@ -17,7 +18,8 @@ TABLE_SOURCES = ("tinyet_table_s8.c",)
 
 
 def every_int8() -> npt.NDArray[np.int8]:
-    """All 256 values in the order of a table's entries: 0 … 127, -128 … -1, which is the order of their bytes."""
+    """All 256 values in the order of a table's entries: 0 … 127, -128 … -1, which is the order of their
+    bytes."""
     return np.arange(256).astype(np.uint8).view(np.int8)
 
 

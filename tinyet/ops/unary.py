@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """A function of one number, element by element: sigmoid, exp, gelu, pow …
 
-int8 is a table of 256 bytes made ahead of time. Its rule is that of LiteRT's lookup tables (LOGISTIC, TANH, EXP, LOG, ELU,
-GELU: bit for bit): the input as float32, the function in float64, its value rounded to float32, times 1 / scale in float32,
-halves away from zero. abs, hardswish and leaky_relu are LiteRT's own integer arithmetic, bit for bit, evaluated for the table
-(hardswish as far as LiteRT takes the scales). LiteRT's SQRT and RSQRT are less accurate than a table and can differ by 1.
-Where a function is not defined the table holds the limit, saturated, and the zero point where there is none.
+int8 is a table of 256 bytes made ahead of time. Its rule is that of LiteRT's lookup tables (LOGISTIC, TANH,
+EXP, LOG, ELU, GELU: bit for bit): the input as float32, the function in float64, its value rounded to
+float32, times 1 / scale in float32, halves away from zero. abs, hardswish and leaky_relu are LiteRT's own
+integer arithmetic, bit for bit, evaluated for the table (hardswish as far as LiteRT takes the scales).
+LiteRT's SQRT and RSQRT are less accurate than a table and can differ by 1. Where a function is not defined
+the table holds the limit, saturated, and the zero point where there is none.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ import numpy as np
 from tinyet.boards import Target
 from tinyet.errors import QuantizationError
 from tinyet.ir import Array, Attrs, DType, Node, Shape
-from tinyet.numerics import Int64, high_mul, quantize_multiplier, requantize, round_half_away, round_shift
+from tinyet.numerics import Int64, quantize_multiplier, requantize, round_half_away, round_shift
 from tinyet.ops import broadcast, table
 from tinyet.ops.unary_functions import FUNCTIONS
 from tinyet.opset import Call, Kernel, Op, Struct, library_call
@@ -29,8 +30,8 @@ from tinyet.opset import Call, Kernel, Op, Struct, library_call
 class Unary(Attrs):
     """inputs: x of any shape. function: a key of unary_functions.FUNCTIONS.
 
-    alpha: slope of leaky_relu, factor of elu and celu, exponent of pow, beta of softplus, bound of hardshrink and
-    softshrink, threshold of threshold. beta: threshold of softplus, value of threshold.
+    alpha: slope of leaky_relu, factor of elu and celu, exponent of pow, beta of softplus, bound of hardshrink
+    and softshrink, threshold of threshold. beta: threshold of softplus, value of threshold.
     """
 
     name: ClassVar[str] = "unary"

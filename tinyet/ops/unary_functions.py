@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The functions of Unary, each twice: in float64 for the tables of int8, and as the float32 twin of its C kernel.
+"""The functions of Unary, each twice: in float64 for the tables of int8, and as the float32 twin of its C
+kernel.
 
-alpha and beta are the function's parameters. The exact forms give a limit where a function is not defined: -inf for the
-logarithm of a negative number, 0 for its root, inf for its reciprocal root; a table saturates them.
+alpha and beta are the function's parameters. The exact forms give a limit where a function is not defined:
+-inf for the logarithm of a negative number, 0 for its root, inf for its reciprocal root; a table saturates
+them.
 """
 
 from __future__ import annotations

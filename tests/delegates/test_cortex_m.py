@@ -1,0 +1,229 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The specialised kernels of cortex_m: as plain C under sanitizers, and as machine code on emulated M4, M7 and M33."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, Phase, assume, given, settings
+from hypothesis import strategies as st
+
+from tests.ops import drawing
+from tests.ops.cases import Case, assert_exact
+from tests.ops.emulated import require_emulator
+from tests.ops.test_conv2d import conv2d_nodes
+from tinyet.boards import Target
+from tinyet.delegates import Delegate
+from tinyet.delegates.cortex_m import CORTEX_M, rounding
+from tinyet.delegates.cortex_m.rounding import Form
+from tinyet.ir import Array, DType, QuantParams, Tensor, TensorType, constant
+from tinyet.numerics import requantize
+from tinyet.ops.conv2d import Conv2d
+from tinyet.opset import Kernel
+
+DSP = Target("cortex-m4", frozenset({"dsp"}))
+BOARDS = ("mps2_an386", "mps2_an500", "mps2_an505")
+
+# ---------------------------------------------------------------- drawing
+
+
+def edge_weights(rng: np.random.Generator, shape: tuple[int, ...]) -> Array:
+    """Uniform, or extremes only, or few that are not zero; now and then a channel of zeros."""
+    kind = rng.integers(3)
+    if kind == 0:
+        values = rng.integers(-127, 128, shape)
+    elif kind == 1:
+        values = rng.choice([-128, 127, 0], shape)
+    else:
+        values = np.where(rng.random(shape) < 0.1, rng.integers(-127, 128, shape), 0)
+    values[rng.random(shape[0]) < 0.1] = 0
+    return values.astype(np.int8)
+
+
+def edge_scales(rng: np.random.Generator, count: int, typical: float) -> tuple[float, ...]:
+    """Around `typical`; a part are powers of two (multipliers of 2**30, exact ties) or just below; some spread wide."""
+    powers = 2.0 ** np.round(np.log2(typical * rng.uniform(0.5, 2, count)))
+    plain = typical * rng.uniform(0.4, 1.0, count)
+    wide = typical * 2.0 ** rng.uniform(-12, 4, count)
+    scales = np.select([rng.random(count) < p for p in (0.3, 0.4, 0.05)], [powers, powers * (1 - 2**-24), wide], plain)
+    return tuple(float(s) for s in scales)
+
+
+def weighted(rng: np.random.Generator, shape: tuple[int, ...]) -> tuple[Tensor, Tensor | None, float]:
+    """Weights, bias, and an output scale for an input scale of 1 with which outputs fill their range, more or less."""
+    w = edge_weights(rng, shape)
+    depth = math.prod(shape[1:])
+    spread = 70 * 60 * math.sqrt(depth)
+    per_channel = bool(rng.integers(2))
+    scales = edge_scales(rng, shape[0] if per_channel else 1, 1 / 64)
+    weights = constant("w", w, QuantParams(scales, (0,) * len(scales), 0 if per_channel else None))
+    bias = rng.integers(-int(spread), int(spread), shape[0]).astype(np.int32)
+    bias[rng.random(shape[0]) < 0.05] = rng.choice([-(2**24), 2**24])
+    out = spread / 64 / float(rng.choice([1, 50, 100, 400]))
+    # A power of two now and then, so that rescaled sums hit the exact middle between two outputs.
+    out = 2.0 ** round(math.log2(out)) if rng.random() < 0.5 else out
+    return weights, constant("b", bias) if rng.random() < 0.8 else None, out
+
+
+def quants(rng: np.random.Generator, scale: float) -> QuantParams:
+    return QuantParams.per_tensor(scale, int(rng.choice([-128, 127, 0, int(rng.integers(-128, 128))])))
+
+
+def clamp(rng: np.random.Generator, out_scale: float) -> tuple[float, float]:
+    """None, ReLU, and bounds inside the range."""
+    bounds = ((-math.inf, math.inf), (0.0, math.inf), (0.0, 60 * out_scale), (-20 * out_scale, 30 * out_scale))
+    return bounds[int(rng.integers(4))]
+
+
+def activation(rng: np.random.Generator, shape: tuple[int, ...]) -> Tensor:
+    return Tensor("x", TensorType(shape, DType.INT8, quants(rng, 1.0)))
+
+
+def output_quant(rng: np.random.Generator, scale: float, bounds: tuple[float, float]) -> QuantParams:
+    """Under ReLU the zero point is mostly where a quantizer puts it."""
+    return QuantParams.per_tensor(scale, -128) if bounds[0] == 0 and rng.random() < 0.7 else quants(rng, scale)
+
+
+@st.composite
+def gemm_nodes(draw: st.DrawFn) -> Case:
+    """Convolutions of one group that a GEMM kernel takes: at least four output pixels."""
+    rng = drawing.random(draw)
+    batch, height, width = draw(st.integers(1, 2)), draw(st.integers(1, 9)), draw(st.integers(1, 12))
+    window = draw(drawing.windows(height, width, kernel=5, dilation=draw(st.sampled_from((1, 1, 2)))))
+    kernel = window.pop("kernel_h"), window.pop("kernel_w")
+    channels = draw(st.one_of(st.sampled_from((4, 8, 16)), st.integers(1, 24)))
+    shape = (draw(st.integers(1, 9)), *kernel, channels)
+    weights, bias, scale = weighted(rng, shape)
+    bounds = clamp(rng, scale)
+    x = activation(rng, (batch, height, width, channels))
+    node = drawing.node_of(Conv2d(**window, clamp=bounds), [x, weights, bias], output_quant(rng, scale, bounds))
+    assume(node.output.shape[1] * node.output.shape[2] >= 4)
+    return Case(node, (drawing.int8_data(rng, x.shape),))
+
+
+NODES = {"conv2d": gemm_nodes}
+
+
+# ---------------------------------------------------------------- tests
+
+
+def kernel_cases() -> list[tuple[str, Kernel]]:
+    """(strategy, kernel) for every kernel of the delegate."""
+    return [(op.name, kernel) for op, kernels in CORTEX_M.kernels.items() for kernel in kernels]
+
+
+@pytest.mark.parametrize(("name", "kernel"), kernel_cases(), ids=lambda v: v if isinstance(v, str) else v.symbol)
+def test_host(name: str, kernel: Kernel) -> None:
+    """Plain C in place of the instructions, under ASan and UBSan; every kernel, not only the one that would be chosen."""
+    only = Delegate("only", {op: (kernel,) for op, kernels in CORTEX_M.kernels.items() if kernel in kernels})
+
+    @drawing.compiled
+    @given(drawing.many(NODES[name]()))
+    def run(cases: list[Case]) -> None:
+        taken = [c for c in cases if kernel.why_not(c.node, DSP) is None]
+        assert len(taken) > len(cases) // 8, f"{kernel.symbol} refuses nearly all nodes"
+        assert_exact(taken, delegates=(only,))
+
+    run()
+
+
+def test_host_conv2d_like_portable() -> None:
+    """The nodes that the portable kernels are tested with; what the delegate refuses, they take."""
+
+    @drawing.compiled
+    @given(drawing.many(conv2d_nodes(DType.INT8)))
+    def run(cases: list[Case]) -> None:
+        assert_exact(cases, delegates=(CORTEX_M,))
+
+    run()
+
+
+@pytest.mark.emulated
+@pytest.mark.parametrize("board", BOARDS)
+@pytest.mark.parametrize("name", list(NODES))
+def test_emulated(name: str, board: str) -> None:
+    """The instructions themselves."""
+    require_emulator()
+
+    @settings(
+        max_examples=2, deadline=None, phases=(Phase.generate,), suppress_health_check=list(HealthCheck), database=None
+    )
+    @given(drawing.many(NODES[name]()))
+    def run(cases: list[Case]) -> None:
+        assert_exact(cases, on=board, delegates=(CORTEX_M,))
+
+    run()
+
+
+# ---------------------------------------------------------------- rounding
+
+
+def rounded(r: rounding.Rounding, sums: Array) -> Array:
+    """tinyet_dsp_round in Python: (…, channels) sums → outputs. Fails where a step would leave int32."""
+
+    def fits(x: Array) -> Array:
+        assert np.all(x >= -(2**31)) and np.all(x < 2**31)
+        return x
+
+    acc = sums.astype(np.int64)
+    if r.form is Form.ONE_SIDED:
+        value = fits((fits(acc << r.shift) * r.multiplier >> 32) + r.offset) >> r.exponent
+    elif r.form is Form.TWO_SIDED:
+        value = fits(((fits(acc << 1) * r.multiplier + 2**31) >> 32) + r.offset + (acc >> 31)) >> r.shift
+    else:
+        value = requantize(acc, r.multiplier, r.shift) + r.offset
+    return np.clip(value, r.low, r.high)
+
+
+def boundary_sums(multiplier: int, shift: int, low: int, high: int) -> Array:
+    """All sums of low … high within three of where some output begins, and some more."""
+    outputs = np.arange(-260, 260)
+    middle = [((2 * int(q) + 1) << (30 - shift)) // max(multiplier, 1) for q in outputs]
+    near = (np.array(middle)[:, None] + np.arange(-3, 4)).ravel()
+    sums = np.concatenate([near, np.arange(-40, 40), np.linspace(low, high, 100).astype(np.int64), [low, high]])
+    return sums[(sums >= low) & (sums <= high)]
+
+
+@drawing.quick
+@given(st.integers(0, 2**32 - 1), st.integers(1, 22), st.booleans(), st.integers(-128, 127))
+def test_rounding_is_requantization(seed: int, exponent: int, relu: bool, zero_point: int) -> None:
+    """Each form at every rounding boundary, for multipliers at both ends of their range."""
+    rng = np.random.default_rng(seed)
+    count = 12
+    depth = int(rng.choice([1, 9, 64, 600]))
+    weights = rng.integers(-127, 128, (count, depth)).astype(np.int64)
+    bias = rng.integers(-(2**12), 2**12, count)
+    multiplier = rng.choice([2**30, 2**30 + 1, 2**31 - 1, int(rng.integers(2**30, 2**31))], count)
+    shift = -np.minimum(exponent + rng.integers(0, 4, count), 31)
+    low = zero_point if relu else -128
+    r = rounding.choose(weights, bias, multiplier, shift, zero_point, (low, 127))
+    smallest, largest = rounding.sum_range(weights, bias)
+    for c in range(count):
+        sums = boundary_sums(int(multiplier[c]), int(shift[c]), int(smallest[c]), int(largest[c]))
+        want = np.clip(requantize(sums, multiplier[c], shift[c]) + zero_point, low, 127)
+        live = bool(r.weights[c].any() or r.multiplier[c])
+        one = rounding.Rounding(
+            r.form, r.exponent, low, 127, r.weights, r.bias, r.multiplier[c], r.offset[c], r.shift[c]
+        )
+        np.testing.assert_array_equal(rounded(one, sums if live else np.zeros_like(sums)), want)
+
+
+def test_forms_are_chosen() -> None:
+    """ReLU gets the shortest form, other clamps the second, a factor of one half and more the plain one."""
+    weights, bias = np.full((2, 16), 100, np.int64), np.zeros(2, np.int64)
+    multiplier = np.full(2, 3 * 2**29)
+
+    def form(shift: int, low: int) -> Form:
+        return rounding.choose(weights, bias, multiplier, np.full(2, shift), -128 if low else 0, (-128, 127)).form
+
+    assert form(-10, 1) is Form.ONE_SIDED
+    assert form(-10, 0) is Form.TWO_SIDED
+    assert form(0, 0) is Form.PLAIN
+    assert form(-31, 0) is Form.ONE_SIDED or form(-31, 0) is Form.TWO_SIDED
+
+
+def fixed_outputs(cases: Sequence[Case]) -> list[int]:
+    return [int(np.unique(drawing.reference(c)).size == 1) for c in cases]

@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: Apache-2.0
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.ops import drawing, elementwise
+from tests.ops.cases import Case, assert_exact, tensor
+from tests.oracle import litert
+from tinyet.ir import DType, Node, QuantParams, constant
+from tinyet.ops.add import OP, Add, Scaling, affine_form
+
+torch = pytest.importorskip("torch")
+
+
+def add_nodes(
+    dtypes: tuple[DType, ...] = elementwise.BOTH, constants: bool = True
+) -> st.SearchStrategy[Case]:
+    return elementwise.pair(st.builds(Add, elementwise.clamps), dtypes, constants=constants)
+
+
+@drawing.compiled
+@given(elementwise.lists(add_nodes()))
+def test_host(cases: list[Case]) -> None:
+    assert_exact(cases)
+
+
+@pytest.mark.skipif(not litert.available(), reason="needs ai-edge-litert")
+@drawing.quick
+@given(add_nodes((DType.INT8,), constants=False))
+def test_litert(case: Case) -> None:
+    attrs = case.node.attrs
+    assert isinstance(attrs, Add)
+    want = elementwise.run_litert("ADD", case, activation=elementwise.ACTIVATIONS[attrs.clamp])
+    assert np.array_equal(elementwise.reference(case), want)
+
+
+@drawing.quick
+@given(elementwise.pair(st.just(Add()), (DType.FLOAT32,), constants=False))
+def test_torch(case: Case) -> None:
+    """One IEEE operation: equal."""
+    elementwise.matches_torch(case, torch.add)
+
+
+@drawing.compiled
+@given(elementwise.lists(add_nodes((DType.INT8,))))
+def test_specification_kernel(cases: list[Case]) -> None:
+    """The kernel for scales without an exact affine form, on all scales."""
+    kernel = next(k for k in OP.kernels if k.symbol == "tinyet_add_s8")
+    with drawing.only_kernel(kernel, Add):
+        deployment = assert_exact(cases)
+    assert {s.choice.kernel.symbol for s in deployment.steps} == {"tinyet_add_s8"}
+
+
+def test_affine_form_is_common() -> None:
+    """A kernel that is never chosen would make the others slow in secret: ordinary scales must have the
+    form."""
+    rng = np.random.default_rng(0)
+    found = 0
+    for _ in range(50):
+        scales = tuple(float(np.float32(s)) for s in rng.uniform(0.01, 0.2, 3))
+        zero_points = tuple(int(z) for z in rng.integers(-128, 128, 3))
+        scaling = Scaling(
+            (scales[0], scales[1], scales[2]),
+            (zero_points[0], zero_points[1], zero_points[2]),
+            1,
+            (-128, 127),
+        )
+        found += affine_form(scaling) is not None
+    assert found >= 45
+
+
+def test_too_small_output_scale() -> None:
+    x = tensor("x", (2,), scale=1.0)
+    node = Node(Add(), (x, x), (tensor("y", (2,), scale=1e-7),))
+    assert "too small" in str(OP.check(node))
+
+
+def test_table_of_scalar_constant() -> None:
+    x, c = (
+        tensor("x", (300,), scale=0.1),
+        constant("c", np.full((1, 1), 5, np.int8), QuantParams.per_tensor(0.2, 1)),
+    )
+    node = Node(Add(), (x, c), (tensor("y", (1, 300), scale=0.15),))
+    deployment = assert_exact([Case(node, (np.arange(300).astype(np.int8),))])
+    assert deployment.steps[0].choice.kernel.symbol == "tinyet_table_s8"

@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: Apache-2.0
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.ops import drawing, elementwise
+from tests.ops.cases import Case, assert_exact, tensor
+from tests.oracle import litert
+from tinyet import ops
+from tinyet.errors import UnsupportedShape
+from tinyet.ir import DType, Node
+from tinyet.ops.prelu import PRelu
+
+torch = pytest.importorskip("torch")
+
+
+def prelu_nodes(
+    dtypes: tuple[DType, ...] = elementwise.BOTH, constants: bool = True
+) -> st.SearchStrategy[Case]:
+    return elementwise.pair(st.just(PRelu()), dtypes, constants=constants)
+
+
+@drawing.compiled
+@given(elementwise.lists(prelu_nodes()))
+def test_host(cases: list[Case]) -> None:
+    assert_exact(cases)
+
+
+@pytest.mark.skipif(not litert.available(), reason="needs ai-edge-litert")
+@drawing.quick
+@given(prelu_nodes((DType.INT8,), constants=False))
+def test_litert(case: Case) -> None:
+    x, slope = case.node.inputs
+    assert x is not None
+    assert slope is not None
+    inputs = [elementwise.spec(t, a) for t, a in zip((x, slope), case.inputs, strict=True)]
+    (want,) = litert.run("PRELU", inputs, [elementwise.spec(case.node.output)])
+    assert np.array_equal(elementwise.reference(case), want.reshape(x.shape))
+
+
+@drawing.quick
+@given(prelu_nodes((DType.FLOAT32,), constants=False))
+def test_torch(case: Case) -> None:
+    elementwise.matches_torch(case, lambda x, slope: torch.where(x >= 0, x, slope * x))
+
+
+def test_slope_must_not_widen() -> None:
+    node = Node(PRelu(), (tensor("x", (1, 3)), tensor("s", (2, 3))), (tensor("y", (2, 3)),))
+    with pytest.raises(UnsupportedShape, match="does not broadcast"):
+        ops.infer(node)

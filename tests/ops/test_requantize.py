@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: Apache-2.0
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.ops import drawing, elementwise
+from tests.ops.cases import Case, assert_exact, tensor
+from tests.oracle import litert
+from tinyet.ir import DType, Node
+from tinyet.ops.requantize import OP, Requantize
+
+
+def requantize_nodes() -> st.SearchStrategy[Case]:
+    return elementwise.single(st.just(Requantize()), (DType.INT8,))
+
+
+@drawing.compiled
+@given(elementwise.lists(requantize_nodes()))
+def test_host(cases: list[Case]) -> None:
+    assert_exact(cases)
+
+
+@drawing.compiled
+@given(elementwise.lists(requantize_nodes()))
+def test_arithmetic_kernel(cases: list[Case]) -> None:
+    """The kernel without a table, on tensors of any size."""
+    with drawing.only_kernel(OP.kernels[-1], Requantize):
+        deployment = assert_exact(cases)
+    assert {s.choice.kernel.symbol for s in deployment.steps} == {"tinyet_requantize_s8"}
+
+
+@pytest.mark.skipif(not litert.available(), reason="needs ai-edge-litert")
+@drawing.quick
+@given(requantize_nodes())
+def test_litert(case: Case) -> None:
+    assert np.array_equal(elementwise.reference(case), elementwise.run_litert("QUANTIZE", case))
+
+
+def test_equal_scales_shift_by_the_zero_points() -> None:
+    node = Node(
+        Requantize(), (tensor("x", (256,), scale=0.3, zero_point=5),), (tensor("y", (256,), scale=0.3),)
+    )
+    x = np.arange(-128, 128).astype(np.int8)
+    assert np.array_equal(elementwise.reference(Case(node, (x,))), np.clip(x.astype(int) - 5, -128, 127))
+
+
+def test_ratio_too_large() -> None:
+    node = Node(Requantize(), (tensor("x", (2,), scale=1e4),), (tensor("y", (2,), scale=1e-4),))
+    assert "too small" in str(OP.check(node))
