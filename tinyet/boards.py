@@ -18,7 +18,6 @@ from tinyet import assets
 from tinyet.errors import BoardError, bullet_list
 
 # Features a core always has, and features its maker may leave out.
-# Sources: the technical reference manual of each core, chapter "configuration options".
 _CPUS: Mapping[str, tuple[frozenset[str], frozenset[str]]] = {
     "cortex-m0": (frozenset(), frozenset()),
     "cortex-m0plus": (frozenset(), frozenset()),

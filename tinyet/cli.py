@@ -204,7 +204,10 @@ def compile_(
     channels_last: ChannelsLast = False,
     dump_ir: DumpIr = None,
 ) -> None:
-    """Capture and quantize a model into a .tet file; all other commands take that without torch."""
+    """Compile a model into a .tet file.
+
+    All other commands take that, and need no torch then.
+    """
     if model.endswith(".tet"):
         raise UsageError(
             "a .tet program is compiled already", model, f"tinyet generate {model} --board BOARD"
@@ -228,7 +231,7 @@ def compile_(
 
 @app.command()
 def build(directory: Directory) -> None:
-    """Build application and harness of a project, with PlatformIO or CMake."""
+    """Build the application and the harness of a project."""
     project = open_project(directory)
     with ui.working(f"building {project.name} for {project.board.name}") as tell:
         size = project.build(on_output=tell)
@@ -250,7 +253,11 @@ def validate(
     samples: Annotated[int | None, typer.Option(min=1, help="run no more samples than this")] = None,
     json: JsonFile = None,
 ) -> int:
-    """Run data on the device and compare with the host reference, bit for bit; status 1 if they differ."""
+    """Prove that the device computes what the host does.
+
+    Every sample is compared bit for bit; on a mismatch the first layer that differs is named, and the exit
+    status is 1. Without --data the project's evaluation data is run, or else one fixed pattern.
+    """
     project = open_project(directory)
     given = None if data is None else read_data(data, input_names(project.program))
     with ui.counting(f"running on {on}") as progress:
@@ -351,7 +358,7 @@ def run(arguments: Sequence[str]) -> int:
         ui.show_error(ui.explain_bug(error))
         return 1
     if status == INTERRUPTED:
-        ui.warn("interrupted", ())
+        ui.tell("interrupted")
     return status if isinstance(status, int) else 0
 
 

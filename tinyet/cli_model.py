@@ -18,8 +18,9 @@ from tinyet import ui
 from tinyet.compiler import compile as compile_model
 from tinyet.compiler import float_layers, require_integer
 from tinyet.data import Data, read_data
+from tinyet.emit.literals import identifier
 from tinyet.errors import DataError, ModelError, TinyetError, ToolchainError, UsageError
-from tinyet.ir import Array, Note
+from tinyet.ir import Array, DType, Note
 from tinyet.program import Program, load
 from tinyet.validate import make_samples
 
@@ -53,6 +54,10 @@ def obtain(model: str, options: CaptureOptions) -> Compiled:
     """The program that MODEL names. Raises UsageError when there is no such file, and whatever is wrong with
     the model."""
     _check_path(model)
+    if options.name is not None and options.name != identifier(options.name):
+        raise UsageError(
+            f"{options.name!r} is not a C identifier", "--name", f"for example {identifier(options.name)}"
+        )
     if model.endswith(".tet"):
         return _read(model, options)
     try:
@@ -120,8 +125,8 @@ def _read(path: str, options: CaptureOptions) -> Compiled:
 def warnings_of(program: Program) -> tuple[str, ...]:
     """The compiler's notes, and the layers that compute in float, each in a line with its source."""
     floats = float_layers(program.graph)
-    if floats and len(floats) == len(program.graph.nodes):
-        return (*map(str, program.notes), f"no layer is quantized: all {len(floats)} compute in float32")
+    if floats and not any(t.dtype is DType.INT8 for node in program.graph.nodes for t in node.outputs):
+        return (*map(str, program.notes), "nothing is quantized: every layer computes in float32")
     told = {note.origin for note in program.notes}
     silent = [node for node in floats if not told & set(node.origins)]
     lines = [
@@ -145,18 +150,15 @@ def _call(function: Callable[[], Any], label: str) -> Any:
 
 
 def _dumper(directory: Path) -> Callable[[str, str], None]:
-    """Writes the graph after each pass as `directory`/NN_pass.txt. What is there already when a later pass
+    """Writes the graph after each pass as `directory`/<pass>.txt. What is there already when a later pass
     fails stays: to look at it is what the option is for."""
     try:
         directory.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise UsageError(f"cannot make the directory: {error.strerror}", str(directory)) from error
-    count = 0
 
     def dump(name: str, text: str) -> None:
-        nonlocal count
-        ui.write_file(directory / f"{count:02d}_{name}.txt", text.encode())
-        count += 1
+        ui.write_file(directory / f"{name}.txt", text.encode())
 
     return dump
 

@@ -13,8 +13,14 @@ from tinyet.deployment import deploy
 from tinyet.emit.literals import identifier
 from tinyet.errors import ModelError, ToolchainError, UsageError, bullet_list
 from tinyet.ir import DType, Graph, Node
+from tinyet.ops.concat import Concat
+from tinyet.ops.copy import Copy
 from tinyet.ops.dequantize import Dequantize
+from tinyet.ops.expand import Expand
+from tinyet.ops.permute import Permute
 from tinyet.ops.quantize import Quantize
+from tinyet.ops.reshape import Reshape
+from tinyet.ops.slice import Slice
 from tinyet.program import Program
 
 if TYPE_CHECKING:
@@ -114,11 +120,11 @@ def _capture(
 
 
 def float_layers(graph: Graph) -> list[Node]:
-    """The nodes that compute in float32: what is neither integer nor a conversion at the border of the integers."""
+    """The nodes that compute in float32: not integer, no conversion at the border of the integers, and no mere moving."""
     return [
         node
         for node in graph.nodes
-        if not isinstance(node.attrs, Quantize | Dequantize)
+        if not isinstance(node.attrs, Quantize | Dequantize | Concat | Copy | Expand | Permute | Reshape | Slice)
         and any(t.dtype is DType.FLOAT32 for t in (*node.inputs, *node.outputs) if t is not None and not t.is_constant)
     ]
 

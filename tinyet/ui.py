@@ -47,6 +47,11 @@ def say(text: str = "", style: str = "") -> None:
     _console().print(Text(text, style), soft_wrap=True)
 
 
+def tell(text: str) -> None:
+    """A line on standard error."""
+    _console(stderr=True).print(Text(text), soft_wrap=True)
+
+
 def warn(title: str, lines: Sequence[str]) -> None:
     """A heading and an item a line, on standard error; nothing when there is no line."""
     if not lines:

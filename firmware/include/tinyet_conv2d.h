@@ -53,9 +53,14 @@ void tinyet_conv2d_s8(const int8_t *input, int8_t *output, void *scratch, const 
 /* 1x1, stride 1, no padding, one group: no patches to gather. Weights, shift and scratch as above. */
 void tinyet_conv2d_1x1_s8(const int8_t *input, int8_t *output, void *scratch, const tinyet_conv2d_s8_params *params);
 
+/* groups == in_c == out_c. Weights are [quads of channels][kernel_h][kernel_w][4], zeros where a channel is missing; the
+ * shift is a form. scratch: 8 bytes for each tap. */
+void tinyet_depthwise_s8(const int8_t *input, int8_t *output, void *scratch, const tinyet_conv2d_s8_params *params);
+
 /* groups == in_c (channel multiplier out_c / in_c). Weights are [kernel_h][kernel_w][out_c], bias is not folded
  * (taps outside the image are left out). scratch: 4 * out_c bytes. */
-void tinyet_depthwise_s8(const int8_t *input, int8_t *output, void *scratch, const tinyet_conv2d_s8_params *params);
+void tinyet_depthwise_multiplier_s8(const int8_t *input, int8_t *output, void *scratch,
+                                    const tinyet_conv2d_s8_params *params);
 
 /* Sums in the order bias, kernel row, kernel column, channel; taps outside the image are left out. */
 void tinyet_conv2d_f32(const float *input, float *output, const tinyet_conv2d_f32_params *params);

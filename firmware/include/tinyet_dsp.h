@@ -21,6 +21,8 @@
 #endif
 
 #define TINYET_DSP_INLINE static inline __attribute__((always_inline))
+/* Hides what is known of a loop's counter, so that the loop is not unrolled. */
+#define TINYET_DSP_UNKNOWN(x) __asm__("" : "+r"(x))
 /* A wrapper of the generated model. */
 #define TINYET_DSP_FUNCTION static __attribute__((noinline))
 
@@ -122,6 +124,13 @@ TINYET_DSP_INLINE uint32_t tinyet_dsp_load(const int8_t *source) {
   return word;
 }
 
+/* Two bytes from any address. */
+TINYET_DSP_INLINE uint32_t tinyet_dsp_load_half(const int8_t *source) {
+  uint16_t half;
+  memcpy(&half, source, sizeof half);
+  return half;
+}
+
 /* An int8 value as a pair of twice itself. */
 TINYET_DSP_INLINE uint32_t tinyet_dsp_both(int32_t value) {
   return tinyet_dsp_low_halves((uint32_t)value, (uint32_t)value);
@@ -148,23 +157,33 @@ typedef struct {
   int32_t low, high;
 } tinyet_dsp_rounding;
 
-TINYET_DSP_INLINE int8_t tinyet_dsp_round(int32_t acc, int32_t multiplier, int32_t offset, int32_t shift,
-                                          const tinyet_dsp_rounding rounding) {
+/* The shift to the left that a sum has before its multiplication; kernels may apply it to weights and bias instead. */
+TINYET_DSP_INLINE int32_t tinyet_dsp_before(int32_t shift, const tinyet_dsp_rounding rounding) {
+  return rounding.form == TINYET_DSP_ONE_SIDED ? shift : (rounding.form == TINYET_DSP_TWO_SIDED ? 1 : 0);
+}
+
+/* The output of a sum that is shifted already. */
+TINYET_DSP_INLINE int8_t tinyet_dsp_round_shifted(int32_t sum, int32_t multiplier, int32_t offset, int32_t shift,
+                                                  const tinyet_dsp_rounding rounding) {
   int32_t value;
   if (rounding.form == TINYET_DSP_ONE_SIDED) {
-    const int32_t sum = tinyet_dsp_smmla(tinyet_shift_left(acc, shift), multiplier, offset);
-    value = tinyet_dsp_saturate_shifted(sum, rounding.exponent);
+    value = tinyet_dsp_saturate_shifted(tinyet_dsp_smmla(sum, multiplier, offset), rounding.exponent);
   } else if (rounding.form == TINYET_DSP_TWO_SIDED) {
-    const int32_t sum = tinyet_dsp_smmlar(tinyet_shift_left(acc, 1), multiplier, offset) + (acc >> 31);
-    value = tinyet_dsp_saturate(sum >> shift);
+    value = tinyet_dsp_saturate((tinyet_dsp_smmlar(sum, multiplier, offset) + (sum >> 31)) >> shift);
   } else {
-    value = tinyet_dsp_saturate(tinyet_requantize(acc, multiplier, shift) + offset);
+    value = tinyet_dsp_saturate(tinyet_requantize(sum, multiplier, shift) + offset);
   }
   /* The compiler does not know that the value is within int8 already. */
   if (rounding.low > -128 || rounding.high < 127) {
     value = tinyet_clamp(value, rounding.low, rounding.high);
   }
   return (int8_t)value;
+}
+
+TINYET_DSP_INLINE int8_t tinyet_dsp_round(int32_t acc, int32_t multiplier, int32_t offset, int32_t shift,
+                                          const tinyet_dsp_rounding rounding) {
+  const int32_t sum = tinyet_shift_left(acc, tinyet_dsp_before(shift, rounding));
+  return tinyet_dsp_round_shifted(sum, multiplier, offset, shift, rounding);
 }
 
 #endif

@@ -246,15 +246,29 @@ TINYET_DSP_INLINE void tinyet_dsp_conv2d_rows(const int8_t *input, int8_t *outpu
   }
 }
 
-/* Any four pixels that follow each other in the output; needs four of them. scratch: 16 bytes for each lane, of which each
- * kernel tap has its own. */
+/* A kernel row that lies partly outside the image. */
+TINYET_DSP_INLINE void tinyet_dsp_edge(int8_t *to, const int8_t *image_row, const int32_t left, const tinyet_dsp_conv2d s) {
+  const int32_t right = left + s.kernel_w;
+  const int32_t first = left < 0 ? 0 : left, end = right > s.in_w ? s.in_w : right;
+  memset(to, s.zero_point, (size_t)(s.kernel_w * s.in_c));
+  if (first < end) {
+    memcpy(to + (first - left) * s.in_c, image_row + first * s.in_c, (size_t)((end - first) * s.in_c));
+  }
+}
+
+/* Any four pixels that follow each other in the output; needs four of them. The lanes of a kernel row are pairs of its
+ * kernel_w * in_c neighbouring bytes; where it is dilated, pairs of channels, tap by tap. scratch: 16 bytes a lane, and those
+ * of a kernel row. */
 TINYET_DSP_INLINE void tinyet_dsp_conv2d_patches(const int8_t *input, int8_t *output, void *scratch,
                                                  const int32_t *weights, const tinyet_dsp_conv2d s,
                                                  const tinyet_dsp_rounding rounding) {
-  const int32_t pairs = tinyet_dsp_pairs(s.in_c), count = s.out_h * s.out_w;
-  const tinyet_dsp_lanes g = {s.kernel_h * s.kernel_w * pairs, 1, 1, 1, 4, 4, s.unroll};
+  const int32_t together = s.dilation_w == 1 ? s.kernel_w : 1; /* taps */
+  const int32_t pairs = tinyet_dsp_pairs(together * s.in_c);
+  const int32_t row_pairs = s.kernel_w / together * pairs, count = s.out_h * s.out_w;
+  const tinyet_dsp_lanes g = {s.kernel_h * row_pairs, 1, 1, 1, 4, 4, s.unroll};
   const uint32_t blank = tinyet_dsp_both(s.zero_point);
   uint32_t *const pixels = (uint32_t *)scratch;
+  int8_t *const edge = (int8_t *)(pixels + 4 * g.lanes);
   for (int32_t n = 0; n < s.batch; n++) {
     for (int32_t first = 0; first < count; first += 4) {
       if (count % 4 != 0 && first > count - 4) {
@@ -264,16 +278,30 @@ TINYET_DSP_INLINE void tinyet_dsp_conv2d_patches(const int8_t *input, int8_t *ou
         const int32_t top = (first + j) / s.out_w * s.stride_h - s.pad_top;
         const int32_t left = (first + j) % s.out_w * s.stride_w - s.pad_left;
         uint32_t *to = pixels + j;
-        for (int32_t ky = 0; ky < s.kernel_h; ky++) {
+        for (int32_t ky = 0; ky < s.kernel_h; ky++, to += 4 * row_pairs) {
           const int32_t y = top + ky * s.dilation_h;
+          if ((uint32_t)y >= (uint32_t)s.in_h) {
+            tinyet_dsp_fill(to, blank, row_pairs, 4);
+            continue;
+          }
+          const int8_t *const row = input + y * s.in_w * s.in_c;
+          if (s.dilation_w == 1) {
+            const int8_t *from = edge;
+            if (left < 0 || left + s.kernel_w > s.in_w) {
+              tinyet_dsp_edge(edge, row, left, s);
+            } else {
+              from = row + left * s.in_c;
+            }
+            tinyet_dsp_widen(to, from, s.kernel_w * s.in_c, 4);
+            continue;
+          }
           for (int32_t kx = 0; kx < s.kernel_w; kx++) {
             const int32_t x = left + kx * s.dilation_w;
-            if ((uint32_t)y < (uint32_t)s.in_h && (uint32_t)x < (uint32_t)s.in_w) {
-              tinyet_dsp_widen(to, input + (y * s.in_w + x) * s.in_c, s.in_c, 4);
+            if ((uint32_t)x < (uint32_t)s.in_w) {
+              tinyet_dsp_widen(to + 4 * pairs * kx, row + x * s.in_c, s.in_c, 4);
             } else {
-              tinyet_dsp_fill(to, blank, pairs, 4);
+              tinyet_dsp_fill(to + 4 * pairs * kx, blank, pairs, 4);
             }
-            to += 4 * pairs;
           }
         }
       }

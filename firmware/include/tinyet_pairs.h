@@ -78,14 +78,20 @@ static inline int32_t tinyet_high_mul_twice(int32_t a, int32_t multiplier) {
 #endif
 }
 
-/* tinyet_requantize of a sum whose form Python chose (tinyet/ops/packing.py). form > 0: the sum is below 2^30 and the shift
- * is -form; else the shift is form + 31. The same number, in a third of the instructions. */
-static inline int32_t tinyet_requantize_form(int32_t sum, int32_t multiplier, int32_t form) {
-  if (form > 0) {
+/* The general rule, kept out of the loops. */
+static __attribute__((noinline, unused)) int32_t tinyet_requantize_any(int32_t sum, int32_t multiplier, int32_t shift) {
+  return tinyet_requantize(sum, multiplier, shift);
+}
+
+/* tinyet_requantize plus the zero point, of a sum whose form Python chose (tinyet/ops/packing.py). form >= 0: the sum is
+ * below 2^30 and the shift is -1 - form; else the shift is form + 31. With h the rounded product, rounding h / 2^(form + 1)
+ * with halves away from zero is floor((floor((h - (h < 0)) / 2^form) + 1) / 2), and the zero point can join the 1. */
+static inline int32_t tinyet_requantize_form(int32_t sum, int32_t multiplier, int32_t form, int32_t zero_point) {
+  if (__builtin_expect(form >= 0, 1)) {
     const int32_t high = tinyet_high_mul_twice(sum, multiplier);
-    return (high + (1 << (form - 1)) - (int32_t)((uint32_t)high >> 31)) >> form;
+    return (((high - (int32_t)((uint32_t)high >> 31)) >> form) + (2 * zero_point + 1)) >> 1;
   }
-  return tinyet_requantize(sum, multiplier, form + 31);
+  return tinyet_requantize_any(sum, multiplier, form + 31) + zero_point;
 }
 
 #ifdef __cplusplus

@@ -21,8 +21,7 @@
 #define SR_TX_EMPTY (1u << 7)
 #define CR1_ENABLE_TX_RX ((1u << 13) | (1u << 3) | (1u << 2))
 
-/* The enable bit of each USART, and its alternate function on the pins (STM32F405/407 reference manual RM0090,
- * chapters 7.3.14, 7.3.15, and the datasheet's table of alternate functions). */
+/* The enable bit of each USART, and its alternate function on the pins of the STM32F405/407. */
 #if TINYET_UART_BASE == 0x40011000 /* USART1 */
 #define USART_CLOCK RCC_APB2ENR
 #define USART_CLOCK_BIT 4u

@@ -92,14 +92,14 @@ static void two_pixels(const int16_t *patch, const int8_t *w, int8_t *out_x, int
     w = dot_2x2(w, patch, steps, sums);
     if (d != c) {
       const int32_t multiplier = q->multiplier[d], form = q->shift[d];
-      const int32_t x = tinyet_requantize_form(sums[2], multiplier, form) + zero_point;
-      const int32_t y = tinyet_requantize_form(sums[3], multiplier, form) + zero_point;
+      const int32_t x = tinyet_requantize_form(sums[2], multiplier, form, zero_point);
+      const int32_t y = tinyet_requantize_form(sums[3], multiplier, form, zero_point);
       out_x[d] = (int8_t)tinyet_clamp(x, low, high);
       out_y[d] = (int8_t)tinyet_clamp(y, low, high);
     }
     const int32_t multiplier = q->multiplier[c], form = q->shift[c];
-    const int32_t x = tinyet_requantize_form(sums[0], multiplier, form) + zero_point;
-    const int32_t y = tinyet_requantize_form(sums[1], multiplier, form) + zero_point;
+    const int32_t x = tinyet_requantize_form(sums[0], multiplier, form, zero_point);
+    const int32_t y = tinyet_requantize_form(sums[1], multiplier, form, zero_point);
     out_x[c] = (int8_t)tinyet_clamp(x, low, high);
     out_y[c] = (int8_t)tinyet_clamp(y, low, high);
   }

@@ -16,7 +16,7 @@ static inline int32_t quotient(int32_t x, int32_t y, int32_t inverse, const tiny
   if (x == 0) {
     return p->out_zero_point;
   }
-  const int32_t room = leading_zeros(x > 0 ? x : -2 * x - 1) - 1;
+  const int32_t room = x > 0 ? leading_zeros(x) - 1 : leading_zeros(-2 * x - 1);
   const int32_t value = tinyet_high_mul(tinyet_high_mul(tinyet_shift_left(x, room), inverse), p->multiplier);
   const int32_t right = 31 - leading_zeros(y) + room - p->shift;
   return (right > 31 ? 0 : tinyet_round_shift(value, right)) + p->out_zero_point;

@@ -4,11 +4,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, Phase, assume, given, settings
+from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from tests.ops import drawing
@@ -48,7 +48,9 @@ def edge_scales(rng: np.random.Generator, count: int, typical: float) -> tuple[f
     powers = 2.0 ** np.round(np.log2(typical * rng.uniform(0.5, 2, count)))
     plain = typical * rng.uniform(0.4, 1.0, count)
     wide = typical * 2.0 ** rng.uniform(-12, 4, count)
-    scales = np.select([rng.random(count) < p for p in (0.3, 0.4, 0.05)], [powers, powers * (1 - 2**-24), wide], plain)
+    scales = np.select(
+        [rng.random(count) < p for p in (0.3, 0.4, 0.05)], [powers, powers * (1 - 2**-24), wide], plain
+    )
     return tuple(float(s) for s in scales)
 
 
@@ -74,7 +76,12 @@ def quants(rng: np.random.Generator, scale: float) -> QuantParams:
 
 def clamp(rng: np.random.Generator, out_scale: float) -> tuple[float, float]:
     """None, ReLU, and bounds inside the range."""
-    bounds = ((-math.inf, math.inf), (0.0, math.inf), (0.0, 60 * out_scale), (-20 * out_scale, 30 * out_scale))
+    bounds = (
+        (-math.inf, math.inf),
+        (0.0, math.inf),
+        (0.0, 60 * out_scale),
+        (-20 * out_scale, 30 * out_scale),
+    )
     return bounds[int(rng.integers(4))]
 
 
@@ -84,44 +91,85 @@ def activation(rng: np.random.Generator, shape: tuple[int, ...]) -> Tensor:
 
 def output_quant(rng: np.random.Generator, scale: float, bounds: tuple[float, float]) -> QuantParams:
     """Under ReLU the zero point is mostly where a quantizer puts it."""
-    return QuantParams.per_tensor(scale, -128) if bounds[0] == 0 and rng.random() < 0.7 else quants(rng, scale)
+    return (
+        QuantParams.per_tensor(scale, -128) if bounds[0] == 0 and rng.random() < 0.7 else quants(rng, scale)
+    )
+
+
+@st.composite
+def windows(
+    draw: st.DrawFn, outs: tuple[int, int], kernel: st.SearchStrategy[int], dilation: int
+) -> tuple[dict[str, int], tuple[int, int], tuple[int, int]]:
+    """Attributes of a Window, its kernel, and an input size that gives `outs` output pixels."""
+    found: dict[str, int] = {}
+    sizes, kernels = [], []
+    for letter, sides, out in (("h", ("top", "bottom"), outs[0]), ("w", ("left", "right"), outs[1])):
+        step, stride, taps = draw(st.integers(1, dilation)), draw(st.integers(1, 3)), draw(kernel)
+        seen = (out - 1) * stride + (taps - 1) * step + 1
+        before = draw(st.integers(0, min(3, seen - 1)))
+        after = draw(st.integers(0, min(3, seen - 1 - before)))
+        found |= {f"pad_{sides[0]}": before, f"pad_{sides[1]}": after}
+        found |= {f"stride_{letter}": stride, f"dilation_{letter}": step}
+        sizes.append(seen - before - after + draw(st.integers(0, stride - 1)))
+        kernels.append(taps)
+    return found, (kernels[0], kernels[1]), (sizes[0], sizes[1])
 
 
 @st.composite
 def gemm_nodes(draw: st.DrawFn) -> Case:
-    """Convolutions of one group that a GEMM kernel takes: at least four output pixels."""
+    """Convolutions of one group, most of them with four output pixels a row and more."""
     rng = drawing.random(draw)
-    batch, height, width = draw(st.integers(1, 2)), draw(st.integers(1, 9)), draw(st.integers(1, 12))
-    window = draw(drawing.windows(height, width, kernel=5, dilation=draw(st.sampled_from((1, 1, 2)))))
-    kernel = window.pop("kernel_h"), window.pop("kernel_w")
+    outs = draw(st.integers(1, 5)), draw(st.sampled_from((4, 8, 7, 11, 4, 8, 5, 2)))
+    window, kernel, size = draw(windows(outs, st.integers(1, 4), draw(st.sampled_from((1, 1, 2)))))
     channels = draw(st.one_of(st.sampled_from((4, 8, 16)), st.integers(1, 24)))
-    shape = (draw(st.integers(1, 9)), *kernel, channels)
-    weights, bias, scale = weighted(rng, shape)
+    weights, bias, scale = weighted(rng, (draw(st.integers(1, 9)), *kernel, channels))
     bounds = clamp(rng, scale)
-    x = activation(rng, (batch, height, width, channels))
-    node = drawing.node_of(Conv2d(**window, clamp=bounds), [x, weights, bias], output_quant(rng, scale, bounds))
-    assume(node.output.shape[1] * node.output.shape[2] >= 4)
+    x = activation(rng, (draw(st.integers(1, 2)), *size, channels))
+    node = drawing.node_of(
+        Conv2d(**window, clamp=bounds), [x, weights, bias], output_quant(rng, scale, bounds)
+    )
     return Case(node, (drawing.int8_data(rng, x.shape),))
 
 
-NODES = {"conv2d": gemm_nodes}
+@st.composite
+def depthwise_nodes(draw: st.DrawFn) -> Case:
+    """3x3 with a stride of 1 or 2 along at least one axis; now and then large enough for several strips."""
+    rng = drawing.random(draw)
+    largest = draw(st.sampled_from((5, 9, 9, 30)))
+    outs = draw(st.integers(1, largest)), draw(st.integers(1, largest))
+    window, kernel, size = draw(windows(outs, st.just(3), draw(st.sampled_from((1, 1, 2)))))
+    channels = draw(st.integers(2, 9))
+    weights, bias, scale = weighted(rng, (channels, *kernel, 1))
+    bounds = clamp(rng, scale)
+    x = activation(rng, (draw(st.integers(1, 2)), *size, channels))
+    attrs = Conv2d(**window, groups=channels, clamp=bounds)
+    node = drawing.node_of(attrs, [x, weights, bias], output_quant(rng, scale, bounds))
+    return Case(node, (drawing.int8_data(rng, x.shape),))
+
+
+NODES = {
+    "tinyet_dsp_conv2d_rows": gemm_nodes,
+    "tinyet_dsp_conv2d_patches": gemm_nodes,
+    "tinyet_dsp_depthwise_3x3": depthwise_nodes,
+}
+"""Kernel → strategy."""
+
+STRATEGIES = list(dict.fromkeys(NODES.values()))
 
 
 # ---------------------------------------------------------------- tests
 
 
-def kernel_cases() -> list[tuple[str, Kernel]]:
-    """(strategy, kernel) for every kernel of the delegate."""
-    return [(op.name, kernel) for op, kernels in CORTEX_M.kernels.items() for kernel in kernels]
+KERNELS = [kernel for kernels in CORTEX_M.kernels.values() for kernel in kernels]
 
 
-@pytest.mark.parametrize(("name", "kernel"), kernel_cases(), ids=lambda v: v if isinstance(v, str) else v.symbol)
-def test_host(name: str, kernel: Kernel) -> None:
+@pytest.mark.parametrize("kernel", KERNELS, ids=lambda kernel: kernel.symbol)
+def test_host(kernel: Kernel) -> None:
     """Plain C in place of the instructions, under ASan and UBSan; every kernel, not only the one that would be chosen."""
     only = Delegate("only", {op: (kernel,) for op, kernels in CORTEX_M.kernels.items() if kernel in kernels})
 
     @drawing.compiled
-    @given(drawing.many(NODES[name]()))
+    @given(drawing.many(NODES[kernel.symbol]()))
     def run(cases: list[Case]) -> None:
         taken = [c for c in cases if kernel.why_not(c.node, DSP) is None]
         assert len(taken) > len(cases) // 8, f"{kernel.symbol} refuses nearly all nodes"
@@ -143,15 +191,19 @@ def test_host_conv2d_like_portable() -> None:
 
 @pytest.mark.emulated
 @pytest.mark.parametrize("board", BOARDS)
-@pytest.mark.parametrize("name", list(NODES))
-def test_emulated(name: str, board: str) -> None:
+@pytest.mark.parametrize("nodes", STRATEGIES, ids=lambda nodes: nodes.__name__)
+def test_emulated(nodes: Callable[[], st.SearchStrategy[Case]], board: str) -> None:
     """The instructions themselves."""
     require_emulator()
 
     @settings(
-        max_examples=2, deadline=None, phases=(Phase.generate,), suppress_health_check=list(HealthCheck), database=None
+        max_examples=2,
+        deadline=None,
+        phases=(Phase.generate,),
+        suppress_health_check=list(HealthCheck),
+        database=None,
     )
-    @given(drawing.many(NODES[name]()))
+    @given(drawing.many(nodes()))
     def run(cases: list[Case]) -> None:
         assert_exact(cases, on=board, delegates=(CORTEX_M,))
 
@@ -183,7 +235,9 @@ def boundary_sums(multiplier: int, shift: int, low: int, high: int) -> Array:
     outputs = np.arange(-260, 260)
     middle = [((2 * int(q) + 1) << (30 - shift)) // max(multiplier, 1) for q in outputs]
     near = (np.array(middle)[:, None] + np.arange(-3, 4)).ravel()
-    sums = np.concatenate([near, np.arange(-40, 40), np.linspace(low, high, 100).astype(np.int64), [low, high]])
+    sums = np.concatenate(
+        [near, np.arange(-40, 40), np.linspace(low, high, 100).astype(np.int64), [low, high]]
+    )
     return sums[(sums >= low) & (sums <= high)]
 
 
@@ -217,13 +271,11 @@ def test_forms_are_chosen() -> None:
     multiplier = np.full(2, 3 * 2**29)
 
     def form(shift: int, low: int) -> Form:
-        return rounding.choose(weights, bias, multiplier, np.full(2, shift), -128 if low else 0, (-128, 127)).form
+        return rounding.choose(
+            weights, bias, multiplier, np.full(2, shift), -128 if low else 0, (-128, 127)
+        ).form
 
     assert form(-10, 1) is Form.ONE_SIDED
     assert form(-10, 0) is Form.TWO_SIDED
     assert form(0, 0) is Form.PLAIN
     assert form(-31, 0) is Form.ONE_SIDED or form(-31, 0) is Form.TWO_SIDED
-
-
-def fixed_outputs(cases: Sequence[Case]) -> list[int]:
-    return [int(np.unique(drawing.reference(c)).size == 1) for c in cases]

@@ -43,7 +43,11 @@ def test_operator(name: str, board: str) -> None:
     require_emulator()
 
     @settings(
-        max_examples=2, deadline=None, phases=(Phase.generate,), suppress_health_check=list(HealthCheck), database=None
+        max_examples=2,
+        deadline=None,
+        phases=(Phase.generate,),
+        suppress_health_check=list(HealthCheck),
+        database=None,
     )
     @given(st.lists(strategy_of(name), min_size=12, max_size=24))
     def check(cases: list[Case]) -> None:

@@ -40,6 +40,11 @@ def run(program: ExportedProgram, *inputs: torch.Tensor) -> Any:
         return program.module(check_guards=False)(*inputs)
 
 
+def pieces(data: torch.Tensor, size: int = 1) -> list[torch.Tensor]:
+    """The data in batches of `size`."""
+    return [data[start : start + size] for start in range(0, len(data), size)]
+
+
 def output_params(node: fx.Node) -> tuple[float, int] | None:
     """(scale, zero point) that the node's value is quantized with right behind it; None when it is not."""
     for user in node.users:

@@ -4,13 +4,14 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 
 import pytest
 import torch
 from torch import nn
 from torch.export import ExportedProgram
 
-from tests.frontend.helpers import Lambda, mlperf_models, ops, run
+from tests.frontend.helpers import Lambda, mlperf_models, ops, pieces, run
 from tinyet.errors import QuantizationError
 from tinyet.frontend.capture import capture
 from tinyet.frontend.quantize import calibrate, convert, is_quantized, prepare, quantize, samples
@@ -37,26 +38,26 @@ def test_batches_are_cut_to_the_examples_size() -> None:
 def test_quantized_program_is_close_and_keeps_the_module_untouched() -> None:
     float_model = model()
     before = {name: value.clone() for name, value in float_model.state_dict().items()}
-    program = quantize(capture(float_model, DATA[:1]), DATA.split(10))
+    program = quantize(capture(float_model, DATA[:1]), pieces(DATA, 10))
     assert is_quantized(program)
-    for x in DATA.split(1):
+    for x in pieces(DATA, 1):
         torch.testing.assert_close(run(program, x), float_model(x).detach(), atol=0.05, rtol=0)
     assert all(torch.equal(before[name], value) for name, value in float_model.state_dict().items())
 
 
 def test_result_does_not_depend_on_how_data_is_batched() -> None:
     captured = capture(model(), DATA[:1])
-    one, many = quantize(captured, [DATA]), quantize(captured, list(DATA.split(7)))
+    one, many = quantize(captured, [DATA]), quantize(captured, pieces(DATA, 7))
     assert torch.equal(run(one, DATA[:1]), run(many, DATA[:1]))
 
 
 def test_progress_counts_batches() -> None:
     seen: list[tuple[int, int | None]] = []
     prepared = prepare(capture(model(), DATA[:1]))
-    count = calibrate(prepared, list(DATA.split(10)), lambda done, total: seen.append((done, total)))
+    count = calibrate(prepared, pieces(DATA, 10), lambda done, total: seen.append((done, total)))
     assert (count, seen) == (40, [(1, 4), (2, 4), (3, 4), (4, 4)])
     seen.clear()
-    calibrate(prepared, iter(DATA.split(20)), lambda done, total: seen.append((done, total)))
+    calibrate(prepared, iter(pieces(DATA, 20)), lambda done, total: seen.append((done, total)))
     assert seen == [(1, None), (2, None)]
 
 
@@ -93,7 +94,7 @@ def test_nan_inside_the_model_is_named() -> None:
 
 
 def test_error_of_the_users_loader_is_passed_on() -> None:
-    def loader():  # type: ignore[no-untyped-def]
+    def loader() -> Iterator[torch.Tensor]:
         yield DATA
         raise OSError("disk gone")
 

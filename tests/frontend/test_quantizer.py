@@ -73,7 +73,7 @@ def test_activation_is_not_fused_when_the_sum_is_read_twice() -> None:
     assert names_after(program, "relu") == ["quantize_per_tensor"]
 
     def twice(x: torch.Tensor) -> torch.Tensor:
-        y = layer(x)
+        y: torch.Tensor = layer(x)
         return y + F.relu(y)
 
     program = quantized(Lambda(twice))

@@ -89,7 +89,7 @@ BROKEN = {
         "from torch import nn\ndef model():\n    return nn.ReLU()\n", r"no function example_inputs\(\)", None,
     ),
     "inputs raise": (
-        "from torch import nn\ndef model():\n    return nn.ReLU()\ndef example_inputs():\n    raise OSError('gone')\n",
+        "from torch import nn\nmodel = lambda: nn.ReLU()\n\n\ndef example_inputs(): raise OSError('gone')\n",
         r"example_inputs\(\) raises OSError: gone", 5,
     ),
 }  # fmt: skip

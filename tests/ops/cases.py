@@ -93,7 +93,9 @@ def build_graph(cases: Sequence[Case]) -> Graph:
 
 def expected(node: Node, arrays: Sequence[Array]) -> tuple[Array, ...]:
     """The reference's outputs; `arrays` are the inputs that are not constants."""
-    rest = dict(zip(dict.fromkeys(t for t in node.inputs if t is not None and not t.is_constant), arrays, strict=True))
+    rest = dict(
+        zip(dict.fromkeys(t for t in node.inputs if t is not None and not t.is_constant), arrays, strict=True)
+    )
     values = [None if t is None else t.array if t.is_constant else rest[t] for t in node.inputs]
     return ops.evaluate(node, values)
 
@@ -103,7 +105,19 @@ def _object(source: str, digest: str, flags: tuple[str, ...]) -> Path:
     """A kernel source of firmware/src compiled for the host, kept for the session."""
     include = assets.path("firmware") / "include"
     out = Path(_workspace()) / f"{Path(source).stem}-{digest}.o"
-    _run(["gcc", "-std=c11", *flags, "-I", str(include), "-c", str(assets.path("firmware") / "src" / source), "-o", str(out)])
+    _run(
+        [
+            "gcc",
+            "-std=c11",
+            *flags,
+            "-I",
+            str(include),
+            "-c",
+            str(assets.path("firmware") / "src" / source),
+            "-o",
+            str(out),
+        ]
+    )
     return out
 
 
@@ -119,7 +133,9 @@ _KEEP: list[tempfile.TemporaryDirectory[str]] = []
 
 def _run(command: Sequence[str], data: bytes | None = None) -> bytes:
     done = subprocess.run(command, input=data, capture_output=True, check=False, timeout=300)
-    assert done.returncode == 0, f"{' '.join(command)}\nstatus {done.returncode}\n{done.stderr.decode()[-6000:]}"
+    assert done.returncode == 0, (
+        f"{' '.join(command)}\nstatus {done.returncode}\n{done.stderr.decode()[-6000:]}"
+    )
     return done.stdout
 
 
@@ -164,7 +180,9 @@ def assert_exact(cases: Sequence[Case], on: str = "host", delegates: Sequence[De
     graph = build_graph(cases)
     if on == "host":
         deployment = deploy(graph, HOST_WITH_DSP, delegates) if delegates else deploy(graph, HOST)
-        raw = run_on_host(deployment, b"".join(np.ascontiguousarray(a).tobytes() for c in cases for a in c.inputs))
+        raw = run_on_host(
+            deployment, b"".join(np.ascontiguousarray(a).tobytes() for c in cases for a in c.inputs)
+        )
     else:
         from tests.ops.emulated import run_emulated
 
@@ -182,11 +200,15 @@ def assert_exact(cases: Sequence[Case], on: str = "host", delegates: Sequence[De
             same = (got == want) | ((got != got) & (want != want))
             if not np.all(same):
                 index = tuple(int(v) for v in np.argwhere(~same)[0])
-                kernel = next((s.choice.kernel.symbol for s in deployment.steps if s.node is node), "(elided)")
+                kernel = next(
+                    (s.choice.kernel.symbol for s in deployment.steps if s.node is node), "(elided)"
+                )
                 raise AssertionError(
                     f"{kernel} differs at {index} of {tensor_.name}: C {got[index]}, reference {want[index]}; "
                     f"{int((~same).sum())} of {same.size} differ\n{node.attrs}\n"
-                    + "\n".join(f"  {t.name}: {t.type}" for t in (*node.inputs, *node.outputs) if t is not None)
+                    + "\n".join(
+                        f"  {t.name}: {t.type}" for t in (*node.inputs, *node.outputs) if t is not None
+                    )
                 )
     assert position == len(raw)
     return deployment

@@ -112,11 +112,12 @@ def pair(
     dtypes: tuple[DType, ...] = BOTH,
     same_scale: bool = False,
     constants: bool = True,
+    covering: bool = False,
 ) -> Case:
-    """Two operands that broadcast; one of them may be a constant, or both may be one tensor."""
-    shapes = draw(
-        mutually_broadcastable_shapes(num_shapes=2, min_side=1, max_dims=5, max_side=5)
-    ).input_shapes
+    """Two operands that broadcast; one of them may be a constant, or both may be one tensor. covering: the
+    first one has the output's shape."""
+    found = draw(mutually_broadcastable_shapes(num_shapes=2, min_side=1, max_dims=5, max_side=5))
+    shapes = (found.result_shape if covering else found.input_shapes[0], found.input_shapes[1])
     dtype = draw(st.sampled_from(dtypes))
     shared = draw(quants())
     quant = [shared if same_scale else draw(quants()) for _ in range(3)]
@@ -169,9 +170,9 @@ def reference(case: Case) -> Array:
 def ulp_error(got: npt.NDArray[np.float32], want: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     """Distance from the exact value in units in the last place of float32; infinite where only one is
     finite."""
-    rounded = want.astype(np.float32)
-    unit = np.spacing(np.maximum(np.abs(rounded), np.float32(2**-126))).astype(np.float64)
     with np.errstate(all="ignore"):
+        rounded = want.astype(np.float32)
+        unit = np.spacing(np.maximum(np.abs(rounded), np.float32(2**-126))).astype(np.float64)
         error = np.abs(got.astype(np.float64) - want) / unit
     equal = (got == rounded) | (np.isnan(got) & np.isnan(rounded))
     finite = np.isfinite(got) & np.isfinite(rounded)

@@ -31,7 +31,9 @@ def require_emulator() -> None:
 
 
 def _facts(tensor: Tensor, deployment: Deployment) -> TensorFacts:
-    return TensorFacts(tensor.name, tensor.dtype, tensor.shape, tensor.type.bytes, deployment.plan.offset(tensor), None, None)
+    return TensorFacts(
+        tensor.name, tensor.dtype, tensor.shape, tensor.type.bytes, deployment.plan.offset(tensor), None, None
+    )
 
 
 def run_emulated(

@@ -54,9 +54,8 @@ def test_close_to_real(case: Case) -> None:
     a, b = (broadcast.offset(node, i, case.inputs[i]) * node.input(i).type.scale for i in (0, 1))
     with np.errstate(all="ignore"):
         real = a / b / node.output.type.scale + node.output.type.zero_point
-    low, high = clamp_range(
-        Div().clamp if not isinstance(node.attrs, Div) else node.attrs.clamp, node.output.type
-    )
+    assert isinstance(node.attrs, Div)
+    low, high = clamp_range(node.attrs.clamp, node.output.type)
     error = np.abs(np.clip(real, low, high) - elementwise.reference(case))
     assert np.nanmax(error, initial=0) <= 0.5 + 1e-4
 

@@ -20,7 +20,7 @@ torch = pytest.importorskip("torch")
 def prelu_nodes(
     dtypes: tuple[DType, ...] = elementwise.BOTH, constants: bool = True
 ) -> st.SearchStrategy[Case]:
-    return elementwise.pair(st.just(PRelu()), dtypes, constants=constants)
+    return elementwise.pair(st.just(PRelu()), dtypes, constants=constants, covering=True)
 
 
 @drawing.compiled

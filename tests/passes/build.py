@@ -27,7 +27,8 @@ def per_tensor(scale: float, zero_point: int = 0) -> QuantParams:
 class Builder:
     """Emits nodes with inferred shapes; a node's origin is keyed by the name of its value.
 
-    checked: each node must be one that kernels can compute. An imported graph need not be: its weights are dequantized.
+    checked: each node must be one that kernels can compute. An imported graph need not be: its weights are
+    dequantized.
     """
 
     def __init__(self, seed: int = 0, *, checked: bool = True) -> None:

@@ -73,7 +73,8 @@ def test_producers_write_the_scale_that_is_wanted() -> None:
 
 
 def test_what_was_saturated_still_is() -> None:
-    """The first scale ends at 12.4 and -13.1, the second reaches further: a clamp takes the place of its ends."""
+    """The first scale ends at 12.4 and -13.1, the second reaches further: a clamp takes the place of its
+    ends."""
     b = Builder()
     x, y = b.input(50, 50, quant=COARSE), b.input(50, 50, quant=COARSE)
     before = b.graph(b.emit(Requantize(), b.emit(Add(), x, y, quant=A), quant=per_tensor(0.4, 0)))

@@ -16,7 +16,7 @@ from tinyet.toolchain.gcc import linker_script
 
 NAMES = board_names()
 
-# From the chips' datasheets and the FPGA images' application notes: core, flash bytes, RAM bytes.
+# Core, flash bytes, RAM bytes. Written down apart from the board files, to catch a slip in either.
 SIZES = {
     "microbit": ("cortex-m0", 256 << 10, 16 << 10),
     "mps2_an385": ("cortex-m3", 4 << 20, 4 << 20),

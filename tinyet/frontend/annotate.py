@@ -40,7 +40,9 @@ SAME_AS_INPUT: frozenset[object] = CLAMPS | {
     aten.roll.default, aten.index_select.default, aten.clone.default, aten.constant_pad_nd.default,
     aten.pad.default, aten.reflection_pad1d.default, aten.reflection_pad2d.default,
     aten.replication_pad1d.default, aten.replication_pad2d.default, aten.upsample_nearest1d.vec,
-    aten.upsample_nearest2d.vec, aten.upsample_bilinear2d.vec, aten.pixel_shuffle.default,
+    aten.upsample_nearest2d.vec, aten.upsample_bilinear2d.vec,
+    aten._upsample_nearest_exact1d.vec, aten._upsample_nearest_exact2d.vec, aten.upsample_linear1d.vec,
+    aten.pixel_shuffle.default,
     aten.pixel_unshuffle.default, aten.channel_shuffle.default,
 }  # fmt: skip
 """One data input; the result lies in the input's range and has the input's parameters, as TFLite wants it."""

@@ -149,6 +149,13 @@ def _clamped(ctx: Context, x: Tensor, low: object, high: object) -> Tensor:
     return ctx.emit(Clamp(bounds[0], bounds[1]), [x], x.shape)
 
 
+def clamp_to_tensors(ctx: Context, a: Args) -> Value:
+    x = ctx.real(a["self"])
+    for bound, attrs in ((a["min"], Maximum()), (a["max"], Minimum())):
+        x = x if bound is None else _broadcast(ctx, attrs, x, _operand(ctx, bound))
+    return x
+
+
 def _clamp(low: object, high: object) -> Row:
     """A clamp between two arguments (named by strings) or numbers."""
 
@@ -292,7 +299,9 @@ def where(ctx: Context, a: Args) -> Value:
     """With a constant condition: x * mask + y * (1 - mask)."""
     condition = ctx.constant(a["condition"])
     if condition is None:
-        raise RefusedError("a choice made while running", "multiply by a float mask, or use minimum or maximum")
+        raise RefusedError(
+            "a choice made while running", "multiply by a float mask, or use minimum or maximum"
+        )
     mask = np.asarray(condition.data != 0, np.float32)
     parts = []
     for argument, keep in ((a["self"], mask), (a["other"], 1 - mask)):
@@ -426,6 +435,7 @@ MATH_ROWS: dict[object, Row] = {
     aten.relu6.default: _clamp(0.0, 6.0),
     aten.hardtanh.default: _clamp("min_val", "max_val"),
     aten.clamp.default: _clamp("min", "max"),
+    aten.clamp.Tensor: clamp_to_tensors,
     aten.clamp_min.default: _clamp("min", None),
     aten.clamp_max.default: _clamp(None, "max"),
     aten.sigmoid.default: _unary("sigmoid"),
@@ -438,8 +448,6 @@ MATH_ROWS: dict[object, Row] = {
     aten.celu.default: _unary("celu", "alpha"),
     aten.softplus.default: _unary("softplus", "beta", "threshold"),
     aten.leaky_relu.default: _unary("leaky_relu", "negative_slope"),
-    aten.hardshrink.default: _unary("hardshrink", "lambd"),
-    aten.softshrink.default: _unary("softshrink", "lambd"),
     aten.threshold.default: _unary("threshold", "threshold", "value"),
     aten.gelu.default: gelu,
     aten.elu.default: elu,

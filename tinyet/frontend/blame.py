@@ -111,7 +111,7 @@ def frame_of_stack_trace(text: str | None) -> Frame | None:
 
 
 def _users_frames(_tracer: object, frames: traceback.StackSummary) -> traceback.StackSummary:
-    """What `users_frames_recorded` puts in place of torch's filter: forward() and the user's functions below it."""
+    """Stands in for torch's filter: keeps forward() and the user's functions below it."""
     start = next((i for i, frame in enumerate(frames) if frame.name == "forward"), len(frames))
     kept = [frame for frame in frames[start:] if frame.name == "forward" or _is_users(frame.filename)]
     return traceback.StackSummary.from_list(kept)
@@ -119,8 +119,10 @@ def _users_frames(_tracer: object, frames: traceback.StackSummary) -> traceback.
 
 @contextmanager
 def users_frames_recorded() -> Iterator[None]:
-    """While this lasts, torch.export records the user's helper functions too; by itself it keeps functions that are
-    called forward, and a line in a helper is named by its call only."""
+    """While this lasts, torch.export records the user's helper functions too.
+
+    By itself it keeps functions called forward only: a helper's line is named by its call in forward().
+    """
     before = TracerBase._filter_traceback_frames
     TracerBase._filter_traceback_frames = _users_frames  # type: ignore[assignment]
     try:

@@ -30,16 +30,18 @@ KEPT_WHOLE: frozenset[str] = frozenset(
     """
     conv1d conv2d conv_transpose1d conv_transpose2d linear matmul addmm
     hardswish hardsigmoid hardtanh silu mish gelu elu selu celu softplus leaky_relu prelu log_sigmoid clamp
+    threshold
     softmax log_softmax _safe_softmax layer_norm group_norm instance_norm argmax argmin
     max_pool1d max_pool2d avg_pool1d avg_pool2d adaptive_avg_pool1d adaptive_avg_pool2d
-    adaptive_max_pool1d adaptive_max_pool2d upsample_nearest1d upsample_nearest2d upsample_linear1d upsample_bilinear2d
+    adaptive_max_pool1d adaptive_max_pool2d upsample_nearest1d upsample_nearest2d upsample_linear1d
+    upsample_bilinear2d _upsample_nearest_exact1d _upsample_nearest_exact2d
     pixel_shuffle pixel_unshuffle channel_shuffle pad constant_pad_nd
     reflection_pad1d reflection_pad2d replication_pad1d replication_pad2d
     stack split chunk split_with_sizes unbind embedding index_select select_scatter slice_scatter full_like
-    """.split()
+    """.split()  # noqa: SIM905
 )
-"""Products and convolutions, because quantizer and kernels want the weights in PyTorch's own layout; what is one table
-look-up or one kernel on the device and three to eight nodes when decomposed; what moves bytes in one go."""
+"""Products and convolutions, because quantizer and kernels want the weights in PyTorch's own layout; what is one
+table look-up or one kernel on the device, and three to eight nodes when decomposed; what moves bytes in one go."""
 
 _EXAMPLE_HINT = "let example_inputs() return what forward() takes: a tensor or a tuple of tensors"
 

@@ -12,8 +12,8 @@ import numpy as np
 from tinyet.boards import Target
 from tinyet.errors import UnsupportedShape
 from tinyet.ir import Array, DType, Node, Shape
-from tinyet.numerics import NO_CLAMP, clamp_range, quantize_multipliers, requantize
-from tinyet.ops.packing import interleave_pairs, requantize_form
+from tinyet.numerics import NO_CLAMP, Int64, clamp_range, quantize_multipliers, requantize
+from tinyet.ops.packing import interleave_pairs, interleave_quads, requantize_form
 from tinyet.ops.window import Window, expect_rank, pad_image, taps, window_shape
 from tinyet.opset import Call, Constant, Kernel, Op, Pointer, Struct, library_call
 
@@ -84,7 +84,7 @@ def check_weighted(node: Node) -> str | None:
     return "sums could overflow 32 bits" if int(magnitude.max(initial=0)) >= 2**31 else None
 
 
-def output_factors(node: Node, channels: int) -> tuple[Array, Array]:
+def output_factors(node: Node, channels: int) -> tuple[Int64, Int64]:
     """(multiplier, shift), each int64 (channels,): input scale * weight scale / output scale, in float64."""
     quant = node.input(1).type.quant
     assert quant is not None
@@ -175,14 +175,14 @@ def shape_struct(node: Node) -> Struct:
     )
 
 
-def int_bias(node: Node) -> Array:
+def int_bias(node: Node) -> Int64:
     """The int32 bias (out_c,), zeros where the node has none; int64 here."""
     bias = node.optional_input(2)
     count = node.input(1).shape[0]
     return np.zeros(count, np.int64) if bias is None else bias.array.astype(np.int64)
 
 
-def folded_bias(node: Node) -> Array:
+def folded_bias(node: Node) -> Int64:
     """bias - zero_point * sum(weights): with it, padding that reads as the zero point contributes nothing."""
     weights = node.input(1).array.astype(np.int64)
     sums = weights.reshape(weights.shape[0], -1).sum(axis=1)
@@ -222,20 +222,25 @@ def params_s8(node: Node) -> Struct:
     return Struct("tinyet_conv2d_s8_params", {"shape": shape_struct(node), "quant": quant})
 
 
-def pair_constants(node: Node) -> tuple[Constant, ...]:
-    """Of the kernels that multiply pairs: a group's channels two by two, forms instead of shifts."""
-    weights, groups = node.input(1).array, attrs_of(node).groups
+def form_constants(node: Node, weights: Constant) -> tuple[Constant, ...]:
+    """The four arrays of a kernel that folds the zero point into the bias and has forms instead of shifts."""
     bias = folded_bias(node)
-    rows = weights.reshape(groups, weights.shape[0] // groups, -1)
-    multiplier, shift = output_factors(node, weights.shape[0])
+    multiplier, shift = output_factors(node, len(bias))
+    form = requantize_form(node.input(1).array, bias, shift)
     return (
-        Constant(
-            "weights", np.stack([interleave_pairs(group) for group in rows]), "a0 b0 a1 b1 of two channels"
-        ),
+        weights,
         Constant("bias", bias.astype(np.int32)),
         Constant("multiplier", multiplier.astype(np.int32)),
-        Constant("shift", requantize_form(weights, bias, shift).astype(np.int8), "as tinyet_requantize_form"),
+        Constant("shift", form.astype(np.int8), "as tinyet_requantize_form"),
     )
+
+
+def pair_constants(node: Node) -> tuple[Constant, ...]:
+    """Of the kernels that multiply pairs: a group's channels two by two."""
+    weights, groups = node.input(1).array, attrs_of(node).groups
+    rows = weights.reshape(groups, weights.shape[0] // groups, -1)
+    packed = np.stack([interleave_pairs(group) for group in rows])
+    return form_constants(node, Constant("weights", packed, "a0 b0 a1 b1 of two channels"))
 
 
 def pair_call(symbol: str, node: Node) -> Call:
@@ -262,18 +267,30 @@ def lower_1x1_s8(node: Node, _target: Target) -> Call:
 
 
 def refuse_depthwise(node: Node, _target: Target) -> str | None:
-    groups = attrs_of(node).groups
-    if groups == 1 and node.output.shape[3] > 1:
-        return "one group of several channels: an ordinary convolution, which shares its patches among them"
-    return None if groups == node.input(0).shape[3] else "only one input channel a group"
+    channels = node.input(0).shape[3]
+    if attrs_of(node).groups != channels or node.output.shape[3] != channels:
+        return "only one input channel and one output channel a group"
+    return None
 
 
 def lower_depthwise_s8(node: Node, _target: Target) -> Call:
+    """Weights four channels at a time; scratch: two lists of the taps' offsets."""
+    weights = node.input(1).array
+    taps = weights.shape[1] * weights.shape[2]
+    quads = interleave_quads(weights.reshape(-1, taps).T)
+    constants = form_constants(node, Constant("weights", quads, "four channels a tap"))
+    return library_call("tinyet_depthwise_s8", node, [0], params_s8(node), constants, 8 * taps)
+
+
+def refuse_depthwise_multiplier(node: Node, _target: Target) -> str | None:
+    return None if attrs_of(node).groups == node.input(0).shape[3] else "only one input channel a group"
+
+
+def lower_depthwise_multiplier_s8(node: Node, _target: Target) -> Call:
     weights = np.ascontiguousarray(node.input(1).array[..., 0].transpose(1, 2, 0))
     constants = quant_constants(node, weights, int_bias(node))
-    return library_call(
-        "tinyet_depthwise_s8", node, [0], params_s8(node), constants, 4 * node.output.shape[3]
-    )
+    scratch = 4 * node.output.shape[3]
+    return library_call("tinyet_depthwise_multiplier_s8", node, [0], params_s8(node), constants, scratch)
 
 
 def lower_f32(node: Node, _target: Target) -> Call:
@@ -313,9 +330,17 @@ OP = Op(
             "tinyet_depthwise_s8",
             "s8",
             lower_depthwise_s8,
-            HEADERS,
+            (*PAIRS, "tinyet_window.h"),
             ("tinyet_depthwise_s8.c",),
             refuse_depthwise,
+        ),
+        Kernel(
+            "tinyet_depthwise_multiplier_s8",
+            "s8",
+            lower_depthwise_multiplier_s8,
+            HEADERS,
+            ("tinyet_depthwise_multiplier_s8.c",),
+            refuse_depthwise_multiplier,
         ),
         Kernel("tinyet_conv2d_s8", "s8", lower_s8, PAIRS, ("tinyet_conv2d_s8.c",)),
         Kernel("tinyet_conv2d_f32", "f32", lower_f32, HEADERS, ("tinyet_conv2d_f32.c",)),

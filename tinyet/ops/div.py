@@ -74,9 +74,9 @@ def reciprocals(b: Int64) -> tuple[Int64, Int64]:
 
 
 def sign_headroom(a: Int64) -> Int64:
-    """By how many bits `a` can be shifted left, as gemmlowp counts: 31 for 0."""
-    positive = np.where(a == 0, 32, leading_zeros(np.maximum(a, 1)))
-    return np.where(a >= 0, positive, leading_zeros(np.maximum(-2 * a - 1, 1))) - 1
+    """By how many bits `a` can be shifted left within int32: 31 for 0 and -1."""
+    positive = np.where(a == 0, 31, leading_zeros(np.maximum(a, 1)) - 1)
+    return np.where(a >= 0, positive, leading_zeros(np.maximum(-2 * a - 1, 1)))
 
 
 def divide(a: Int64, b: Int64, scale: Multiplier) -> Int64:

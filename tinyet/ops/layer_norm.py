@@ -8,8 +8,9 @@ squares,
 
 so the zero point and the scale of the input cancel and nothing is rounded before the root. The root is an
 integer one of a number shifted to 64 bits, its reciprocal has 31 bits, the normalised value 20 fraction bits;
-weight and bias, divided by the output's scale, are integers of up to 30 bits. The output is within half a
-step and 2**-9 of the real value.
+weight and bias, divided by the output's scale, are integers of up to 30 bits. With weights around 1 and an
+ordinary output scale the output is within half a step and 2**-9 of the real value; the error grows with the
+largest weight, by 2**-20 of it.
 
 float: mean, then the mean of squared differences, each summed in order.
 """

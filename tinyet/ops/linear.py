@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -18,7 +18,8 @@ from tinyet.boards import Target
 from tinyet.errors import UnsupportedShape
 from tinyet.ir import Array, Attrs, DType, Node, Shape
 from tinyet.numerics import NO_CLAMP, clamp_range, requantize
-from tinyet.ops.conv2d import check_weighted, clamp_float, folded_bias, output_factors, quant_constants
+from tinyet.ops.conv2d import check_weighted, clamp_float, form_constants, output_factors
+from tinyet.ops.packing import interleave_rows
 from tinyet.ops.window import expect_rank
 from tinyet.opset import Call, Constant, Kernel, Op, Pointer, Struct, library_call
 
@@ -100,7 +101,12 @@ def lower_s8(node: Node, _target: Target) -> Call:
             "clamp_high": high,
         },
     )
-    constants = quant_constants(node, node.input(1).array, folded_bias(node))
+    packed = Constant("weights", interleave_rows(node.input(1).array), "four inputs of four outputs in turn")
+    weights, bias, multiplier, shift = form_constants(node, packed)
+    # The last block of four outputs is computed whole.
+    missing = -len(bias.data) % 4
+    bias = replace(bias, data=np.pad(bias.data.astype(np.int32), (0, missing)))
+    constants = (weights, bias, multiplier, shift)
     return library_call("tinyet_linear_s8", node, [0], params, constants)
 
 
@@ -135,7 +141,7 @@ OP = Op(
     macs=macs,
     bias=(2, 1),
     kernels=(
-        Kernel("tinyet_linear_s8", "s8", lower_s8, HEADERS, ("tinyet_linear_s8.c",)),
+        Kernel("tinyet_linear_s8", "s8", lower_s8, (*HEADERS, "tinyet_pairs.h"), ("tinyet_linear_s8.c",)),
         Kernel("tinyet_linear_f32", "f32", lower_f32, HEADERS, ("tinyet_linear_f32.c",)),
     ),
 )

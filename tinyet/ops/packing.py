@@ -10,19 +10,19 @@ from tinyet.numerics import Int64
 
 
 def requantize_form(weights: Array, bias: Int64, shift: Int64) -> Int64:
-    """How tinyet_requantize_form shifts each channel, int64 (channels,): -shift where the cheap form is exact.
+    """How tinyet_requantize_form shifts each channel, int64: -1 - shift where its cheap form is exact.
 
-    It is for right shifts of 1 … 31 and sums below 2**30; elsewhere shift - 31, which is never positive. weights:
-    (channels, …); bias: the whole constant part of the sum.
+    It is for right shifts of 1 … 31 and sums below 2**30; elsewhere shift - 31, which is always negative.
+    weights: (channels, …); bias: the whole constant part of the sum.
     """
     per_channel = np.abs(weights.astype(np.int64)).reshape(weights.shape[0], -1).sum(axis=1)
-    # 255: |x - zero_point|; 128: |x| of a kernel that keeps the zero point in its bias.
-    bound = 255 * per_channel + np.abs(bias)
-    return np.where((shift <= -1) & (bound < 2**30), -shift, shift - 31)
+    # |x| <= 128: the zero point is in the bias.
+    bound = 128 * per_channel + np.abs(bias)
+    return np.where((shift <= -1) & (bound < 2**30), -1 - shift, shift - 31)
 
 
 def interleave_pairs(weights: Array) -> Array:
-    """(channels, depth) → (channels / 2 rounded up, depth / 2 rounded up, 4): bytes a0 b0 a1 b1 of a pair of channels.
+    """(channels, depth) → (channels / 2, depth / 2, 4), both rounded up: bytes a0 b0 a1 b1 of two channels.
 
     What is missing to even numbers is zero.
     """
@@ -31,6 +31,14 @@ def interleave_pairs(weights: Array) -> Array:
     padded[:channels, :depth] = weights
     pairs = padded.reshape(padded.shape[0] // 2, 2, padded.shape[1] // 2, 2)
     return np.ascontiguousarray(pairs.transpose(0, 2, 3, 1)).reshape(*pairs.shape[::2], 4)
+
+
+def interleave_rows(weights: Array) -> Array:
+    """(rows, depth) → (rows / 4, depth / 4, 4, 4), rounded up with zeros: four elements of four rows each."""
+    rows, depth = weights.shape
+    padded = np.zeros((rows + -rows % 4, depth + -depth % 4), np.int8)
+    padded[:rows, :depth] = weights
+    return np.ascontiguousarray(padded.reshape(-1, 4, padded.shape[1] // 4, 4).transpose(0, 2, 1, 3))
 
 
 def interleave_quads(weights: Array) -> Array:

@@ -29,15 +29,18 @@ PIPELINE: tuple[tuple[str, Rewrite | Lowering], ...] = (
     # Exported graphs compute masks, positions and reshaped parameters; later passes want to see constants.
     ("fold_constants", fold_constants.before_lowering),
     ("common_subexpressions", share_common_subexpressions),
-    # Permutes stand between convolutions and what wants to fuse with them; chains of reshapes hide what they do.
+    # Permutes stand between convolutions and what wants to fuse with them; chains of reshapes hide what they
+    # do.
     ("merge_reshapes", merge_reshapes),
     ("layout", optimize_layout),
     # Before clamps: a ReLU behind a batch norm reaches the convolution only when the batch norm is in it.
     ("fold_batch_norm", fold_batch_norm),
     ("fold_pad", fold_pad),
-    # Before integers: LiteRT's int8 operators have the clamp inside, and a value that is only clamped needs no scale.
+    # Before integers: LiteRT's int8 operators have the clamp inside, and a value that is only clamped needs
+    # no scale.
     ("fuse_clamp", fuse_clamp),
-    # Moves Dequantize down and Quantize up, so that the next pass finds integers on both sides of more operators.
+    # Moves Dequantize down and Quantize up, so that the next pass finds integers on both sides of more
+    # operators.
     ("keep_integers", keep_integers),
     ("lower_qdq", lower_qdq),
     # The float forms of weights are dead now; those that float operators still read become constants.
@@ -49,7 +52,8 @@ PIPELINE: tuple[tuple[str, Rewrite | Lowering], ...] = (
     ("fold_requantize", fold_requantize),
     ("fuse_clamp_integer", fuse_clamp),
     ("fold_pad_integer", fold_pad),
-    # Only now are the bytes known that a Permute would move, and Linear weights are constants that can take one up.
+    # Only now are the bytes known that a Permute would move, and Linear weights are constants that can take
+    # one up.
     ("integer_boundary", integer_boundary),
     ("layout_integer", optimize_layout),
     ("merge_reshapes_integer", merge_reshapes),
@@ -65,8 +69,9 @@ def run(
 ) -> tuple[Graph, tuple[Note, ...]]:
     """The graph after all passes, verified after each, and what they have to say to the user.
 
-    float_io: inputs and outputs stay float32 where the model is quantized. dump: receives each pass's numbered name and the
-    graph's text after it. Raises InternalError, naming the pass, when one leaves an invalid graph.
+    float_io: inputs and outputs stay float32 where the model is quantized. dump: receives each pass's
+    numbered name and the graph's text after it. Raises InternalError, naming the pass, when one leaves an
+    invalid graph.
     """
     notes: list[Note] = []
     check(graph, "import")

@@ -10,8 +10,8 @@ Key = tuple[Attrs, tuple[Tensor | None, ...], tuple[TensorType, ...]]
 
 
 def share_common_subexpressions(graph: Graph) -> Graph:
-    """Equal constants become one; then of nodes with equal attributes, inputs and types the first stays, with all
-    origins. A node that computes an output of the graph stays: each output has bytes of its own."""
+    """Equal constants become one; then of nodes with equal attributes, inputs and types the first stays, with
+    all origins. A node that computes an output of the graph stays: each output has bytes of its own."""
     shared: dict[Tensor, Tensor] = {}
     constants: dict[tuple[TensorType, bytes], Tensor] = {}
     for tensor in graph.constants:

@@ -21,8 +21,9 @@ Weighted = Conv2d | ConvTranspose2d | Linear
 def fold_batch_norm(graph: Graph) -> Graph:
     """x * multiplier + offset on the output channels: weights * multiplier, bias * multiplier + offset.
 
-    Computed in float64 and rounded once to float32, so results differ from the unfolded graph by float rounding. Only
-    for constant float weights, a producer read by nothing else, and one without a clamp of its own.
+    Computed in float64 and rounded once to float32, so results differ from the unfolded graph by float
+    rounding. Only for constant float weights, a producer read by nothing else, and one without a clamp of its
+    own.
     """
     names = Names(graph)
     for node in graph.nodes:

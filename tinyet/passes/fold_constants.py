@@ -19,7 +19,7 @@ SMALL_BYTES = 256
 
 @dataclass(frozen=True)
 class FoldConstants:
-    """dequantize: fold Dequantize, too. Not before integer operators have been formed, which want the integers."""
+    """dequantize: fold Dequantize, too. Not before integer operators are formed, which want the integers."""
 
     dequantize: bool
 

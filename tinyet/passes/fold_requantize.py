@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Changes of scale that cancel, or that the operator before them can make on its own.
 
-The folds that merge two roundings into one (a Requantize into the operator before it, two in a row, a Quantize of a
-Dequantize) change results in the last bit. They make them better, and the host reference runs the folded graph.
-What an intermediate scale would have saturated is still cut off there.
+The folds that merge two roundings into one (a Requantize into the operator before it, two in a row, a
+Quantize of a Dequantize) change results in the last bit. They make them better, and the host reference runs
+the folded graph. What an intermediate scale would have saturated is still cut off there.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ from tinyet.passes.fuse_clamp import clamp_of, compose, with_clamp
 from tinyet.passes.rewrite import all_origins, chain_above, replace_nodes, with_quant
 
 FREE_SCALE = (
-    Add, BatchNorm, Clamp, Conv2d, ConvTranspose2d, Div, Linear, MatMul, Mean, Mul, PRelu, Quantize, Requantize, Sub,
-    Sum, Unary,
+    Add, BatchNorm, Clamp, Conv2d, ConvTranspose2d, Div, Linear, MatMul, Mean, Mul, PRelu, Quantize,
+    Requantize, Sub, Sum, Unary,
 )  # fmt: skip
 """Operators that compute an output of any scale."""
 
 
 def fold_requantize(graph: Graph) -> Graph:
-    """Until nothing changes: drop what changes nothing, and let producers write the scale that is asked for."""
+    """Drop what changes nothing, and let producers write the scale that is asked for, as long as any can."""
     while True:
         for node in graph.nodes:
             smaller = _dropped(graph, node) or _into_producer(graph, node)
@@ -75,8 +75,9 @@ def _dropped(graph: Graph, node: Node) -> Graph | None:
 
 
 def _into_producer(graph: Graph, node: Node) -> Graph | None:
-    """A Requantize (or a Clamp that changes the scale) of a value that nothing else reads: its producer writes the new
-    scale, and so do the operators between them, which move or select values in a way that a scale does not alter."""
+    """A Requantize (or a Clamp that changes the scale) of a value that nothing else reads: its producer
+    writes the new scale, and so do the operators between them, which move or select values in a way that a
+    scale does not alter."""
     quant = node.output.type.quant
     if quant is None or quant == node.input(0).type.quant or not isinstance(node.attrs, Requantize | Clamp):
         return None
@@ -108,7 +109,7 @@ def _requantized(chain: Sequence[Node], quant: QuantParams) -> list[Node]:
 
 
 def _saturating_as(producer: Node, type_: TensorType) -> Node | None:
-    """The producer, free to write `type_`, with a clamp where its own type would have saturated; None if it cannot."""
+    """The producer with a clamp where its own type saturates and `type_` would not; None if it has none."""
     if not isinstance(producer.attrs, FREE_SCALE) or producer.output.dtype is not DType.INT8:
         return None
     limits, wanted = real_range(producer.output.type), real_range(type_)

@@ -15,10 +15,11 @@ Bounds = tuple[float, float]
 
 
 def fuse_clamp(graph: Graph) -> Graph:
-    """Each Clamp goes into the operator that computes its input, across operators that only move or select values.
+    """Each Clamp goes into the operator that computes its input, also across MONOTONE operators.
 
-    Exact: in int8 it is done only where the scale stays, and then one range of integers inside another is again a
-    range of integers. An int8 Clamp that keeps the scale and cuts nothing off disappears wherever it stands.
+    Exact: in int8 it is done only where the scale stays, and then one range of integers inside another is
+    again a range of integers. An int8 Clamp that keeps the scale and cuts nothing off disappears wherever it
+    stands.
     """
     for node in graph.nodes:
         if isinstance(node.attrs, Clamp):
@@ -27,7 +28,7 @@ def fuse_clamp(graph: Graph) -> Graph:
 
 
 def _without(graph: Graph, stale: Node, attrs: Clamp) -> Graph:
-    """The graph without this Clamp, or as it is. `stale` may have been replaced meanwhile, its output has not."""
+    """The graph without this Clamp, or as it is. `stale` may have been replaced since, its output not."""
     node = graph.producer(stale.output)
     assert node is not None
     x, out = node.input(0), node.output

@@ -17,8 +17,8 @@ from tinyet.passes.rewrite import Names, replace_nodes
 def keep_integers(graph: Graph) -> Graph:
     """move(Dequantize(x)) becomes Dequantize(move(x)), where all inputs have one quantization: exact.
 
-    Quantize(concat(Dequantize(x), y)) becomes concat(Quantize(Dequantize(x)), Quantize(y)), so that x need not become
-    float for the sake of y: exact, since each element is quantized on its own.
+    Quantize(concat(Dequantize(x), y)) becomes concat(Quantize(Dequantize(x)), Quantize(y)), so that x need
+    not become float for the sake of y: exact, since each element is quantized on its own.
     """
     names = Names(graph)
     while True:
@@ -72,5 +72,5 @@ def _hoist_quantize(graph: Graph, node: Node, names: Names) -> Graph | None:
         integers.append(Tensor(names.fresh(f"{x.name}_integer"), type_))
         new.append(Node(Quantize(), (x,), (integers[-1],), first.origins))
     new.append(node.replace(inputs=integers, outputs=first.outputs))
-    replacements: Mapping[Node, tuple[Node, ...]] = {node: tuple(new), **{c: () for c in consumers}}
+    replacements: Mapping[Node, tuple[Node, ...]] = {node: tuple(new), **dict.fromkeys(consumers, ())}
     return substitute(replace_nodes(graph, replacements), {c.output: first.output for c in consumers[1:]})

@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The order of dimensions of every value, chosen so that as few bytes as possible are moved from one order to another.
+"""The order of dimensions of every value, chosen so that as few bytes as possible change their order.
 
-All Permutes are taken out. What remains is a question for each operator that can work in several orders (frames.py):
-which one? Operators that cannot choose, inputs and outputs of the graph give the orders from which all others follow. Where
-a value is then read in another order than it is written, a Permute goes in: once a value and order, and none where only
-dimensions of size 1 change places or where constant weights can take it up (layout_apply.py).
+All Permutes are taken out. What remains is a question for each operator that can work in several orders
+(frames.py): which one? Operators that cannot choose, inputs and outputs of the graph give the orders from
+which all others follow. Where a value is then read in another order than it is written, a Permute goes in:
+once a value and order, and none where only dimensions of size 1 change places or where constant weights can
+take it up (layout_apply.py).
 
-The search tries, for each order that something fixed asks for, to spread it as far as it goes, and improves the result
-operator by operator; it starts from the graph as it is and takes what is strictly better, so it never makes it worse.
+The search tries, for each order that something fixed asks for, to spread it as far as it goes, and improves
+the result operator by operator; it starts from the graph as it is and takes what is strictly better, so it
+never makes it worse.
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ from tinyet.passes.frames import POINTWISE, Frame, Label, Layout, canonical, fra
 
 Labels = Mapping[Node, Label]
 
-# A tie is decided for the operator that computes a value: conversions behind it, where they may still disappear.
+# A tie is decided for conversions late in the graph, where they may still disappear.
 _BYTE = 1 << 16
 
 
@@ -33,9 +35,9 @@ _BYTE = 1 << 16
 class Use:
     """One read of a value through any number of Permutes.
 
-    node, port: the reader (None: output number `port` of the graph). order: axes of the value as the reader's input has them.
-    permutes: the Permutes on the way. absorbed: a Reshape before Linear layers whose weights take up any order of
-    the input's axes from this one on; None for all others.
+    node, port: the reader (None: output number `port` of the graph). order: axes of the value as the reader's
+    input has them. permutes: the Permutes on the way. absorbed: a Reshape before Linear layers whose weights
+    take up any order of the input's axes from this one on; None for all others.
     """
 
     node: Node | None
@@ -83,9 +85,9 @@ class Problem:
         self.values = self._values()
         self.around: dict[Node, list[Value]] = {node: [] for node in self.frames}
         for value in self.values:
-            for node in dict.fromkeys((value.producer, *(use.node for use in value.uses))):
-                if node in self.frames:
-                    self.around[node].append(value)
+            for end in dict.fromkeys((value.producer, *(use.node for use in value.uses))):
+                if end in self.around:
+                    self.around[end].append(value)
 
     def _values(self) -> list[Value]:
         uses: dict[Tensor, list[Use]] = {t: [] for t in self.graph.inputs}
@@ -130,7 +132,7 @@ class Problem:
         return port.layout(labels[use.node])
 
     def absorbs(self, use: Use, shape: tuple[int, ...], written: Layout) -> bool:
-        """The axes that the weights do not see must be in front and in order, as the reader's input has them."""
+        """Whether the axes that the weights do not see are in front and in order."""
         if use.absorbed is None:
             return False
         sizes = tuple(shape[axis] for axis in use.order)
@@ -159,7 +161,7 @@ class Problem:
 
 
 def linears_behind(graph: Graph, node: Node) -> tuple[tuple[Node, ...], tuple[Node, ...]] | None:
-    """(Linear layers with constant weights, pointwise operators between) if a Reshape feeds nothing but these."""
+    """(Linear layers with constant weights, pointwise operators between) if a Reshape feeds only these."""
     if not isinstance(node.attrs, Reshape) or not node.output.shape:
         return None
     linears: dict[Node, None] = {}

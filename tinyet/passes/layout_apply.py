@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The graph in the chosen layouts: operators relabelled, conversions put in, weights and constants reordered."""
+"""The graph in the chosen layouts: operators relabelled, conversions put in, weights reordered."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ class _Rewriter:
 
     def _absorb(self, node: Node) -> bool:
         """Reshape the bytes as they lie, if the Linear layers behind can read them so."""
-        value, path = self.problem.trace(node.input(0))
+        value, _ = self.problem.trace(node.input(0))
         if value.is_constant:
             return False
         use = next(u for v in self.problem.values if v.tensor is value for u in v.uses if u.node is node)

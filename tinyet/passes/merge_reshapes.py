@@ -11,7 +11,7 @@ from tinyet.passes.rewrite import all_origins
 
 
 def merge_reshapes(graph: Graph) -> Graph:
-    """A Reshape of a Reshape reads the first one's input; one to the shape that is there, and a Copy, disappear.
+    """A Reshape of a Reshape reads the first one's input. Copies and Reshapes to the same shape disappear.
 
     A Copy that makes an output of the graph out of an input or a constant stays.
     """

@@ -3,21 +3,24 @@
 #include "branches.h"
 
 #include "tinyet_concat.h"
+#include "tinyet_fixed_point.h"
 #include "tinyet_linear.h"
 #include "tinyet_move.h"
+#include "tinyet_pairs.h"
 #include "tinyet_softmax.h"
 
-/* ---- weights and tables: 1126 bytes ---- */
+/* ---- weights and tables: 1150 bytes ---- */
 
-/* 6x8 */
-static const int8_t linear_1_weights[48] TINYET_ALIGNED(4) = {
-  -127, -84, -41, 2, 45, 88, -124, -81, -38, 5, 48, 91, -121, -78, -35, 8, 51, 94, -118, -75, -32, 11, 54, 97, -115,
-  -72, -29, 14, 57, 100, -112, -69, -26, 17, 60, 103, -109, -66, -23, 20, 63, 106, -106, -63, -20, 23, 66, 109,
+/* 2x2x4x4 four inputs of four outputs in turn */
+static const int8_t linear_1_weights[64] TINYET_ALIGNED(4) = {
+  -127, -84, -41, 2, -38, 5, 48, 91, 51, 94, -118, -75, -115, -72, -29, 14, 45, 88, -124, -81, -121, -78, -35, 8, -32,
+  11, 54, 97, 57, 100, -112, -69, -26, 17, 60, 103, 63, 106, -106, -63, 0, 0, 0, 0, 0, 0, 0, 0, -109, -66, -23, 20,
+  -20, 23, 66, 109, 0, 0, 0, 0, 0, 0, 0, 0,
 };
 
-/* 6 */
-static const int32_t linear_1_bias[6] TINYET_ALIGNED(4) = {
-  388, -293, -974, 385, -296, -977,
+/* 8 */
+static const int32_t linear_1_bias[8] TINYET_ALIGNED(4) = {
+  388, -293, -974, 385, -296, -977, 0, 0,
 };
 
 /* 6 */
@@ -25,9 +28,9 @@ static const int32_t linear_1_multiplier[6] TINYET_ALIGNED(4) = {
   1099511680, 1236950528, 1374389504, 1511828480, 1649267456, 1786706432,
 };
 
-/* 6 */
+/* 6 as tinyet_requantize_form */
 static const int8_t linear_1_shift[6] TINYET_ALIGNED(4) = {
-  -7, -7, -7, -7, -7, -7,
+  6, 6, 6, 6, 6, 6,
 };
 
 /* 256 Q0.31, of the maximum less 0, 1, 2 \u2026 */

@@ -5,6 +5,7 @@
 #include "tinyet_conv2d.h"
 #include "tinyet_linear.h"
 #include "tinyet_math.h"
+#include "tinyet_pairs.h"
 #include "tinyet_quantize.h"
 #include "tinyet_softmax.h"
 
@@ -22,10 +23,10 @@ static const float conv2d_0_bias[3] TINYET_ALIGNED(4) = {
   0.5f, -0.25f, 0.125f,
 };
 
-/* 4x12 */
+/* 1x3x4x4 four inputs of four outputs in turn */
 static const int8_t linear_2_weights[48] TINYET_ALIGNED(4) = {
-  -127, -96, -65, -34, -3, 28, 59, 90, 121, -103, -72, -41, -10, 21, 52, 83, 114, -110, -79, -48, -17, 14, 45, 76,
-  107, -117, -86, -55, -24, 7, 38, 69, 100, -124, -93, -62, -31, 0, 31, 62, 93, 124, -100, -69, -38, -7, 24, 55,
+  -127, -96, -65, -34, -10, 21, 52, 83, 107, -117, -86, -55, -31, 0, 31, 62, -3, 28, 59, 90, 114, -110, -79, -48, -24,
+  7, 38, 69, 93, 124, -100, -69, 121, -103, -72, -41, -17, 14, 45, 76, 100, -124, -93, -62, -38, -7, 24, 55,
 };
 
 /* 4 */
@@ -38,9 +39,9 @@ static const int32_t linear_2_multiplier[4] TINYET_ALIGNED(4) = {
   1466015573, 1649267371, 1832519339, 2015771307,
 };
 
-/* 4 */
+/* 4 as tinyet_requantize_form */
 static const int8_t linear_2_shift[4] TINYET_ALIGNED(4) = {
-  -7, -7, -7, -7,
+  6, 6, 6, 6,
 };
 
 /* ---- kernel parameters ---- */

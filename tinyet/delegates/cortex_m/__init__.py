@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from tinyet.boards import Target
 from tinyet.delegates.delegate import Delegate
-from tinyet.delegates.cortex_m import conv2d
+from tinyet.delegates.cortex_m import conv2d, depthwise
 from tinyet.ops.conv2d import Conv2d
 
 
@@ -17,4 +17,4 @@ def supports(target: Target) -> str | None:
     return None if "dsp" in target.features else f"{target.cpu} has no DSP instructions"
 
 
-CORTEX_M = Delegate("cortex_m", {Conv2d: conv2d.KERNELS}, supports)
+CORTEX_M = Delegate("cortex_m", {Conv2d: (*depthwise.KERNELS, *conv2d.KERNELS)}, supports)

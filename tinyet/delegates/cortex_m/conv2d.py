@@ -9,8 +9,9 @@ from dataclasses import astuple, dataclass
 import numpy as np
 
 from tinyet.boards import Target
-from tinyet.delegates.cortex_m.packing import gemm_stream, lane_pairs
-from tinyet.delegates.cortex_m.rounding import Rounding, rounding
+from tinyet.delegates.cortex_m.packing import NONE, gemm_stream, lane_pairs
+from tinyet.delegates.cortex_m.rounding import rounding
+from tinyet.delegates.cortex_m.summary import summary
 from tinyet.delegates.cortex_m.wrapper import largest_divisor, specialised_call
 from tinyet.ir import Node
 from tinyet.ops.conv2d import attrs_of
@@ -20,8 +21,7 @@ HEADERS = ("tinyet_dsp.h", "tinyet_dsp_conv2d.h")
 
 # Taps of straight code in the multiply loop, 45 bytes each: all of them when they are this few, else up to so many a turn.
 STRAIGHT_TAPS, LOOP_TAPS = 32, 24
-# Rows whose last block overlaps the one before compute pixels twice: at most this share more.
-MOST_OVERLAP = 1.2
+LARGEST_OFFSET = 1020  # of LDRD, in bytes
 
 
 @dataclass(frozen=True)
@@ -84,70 +84,62 @@ def geometry(node: Node) -> Geometry:
     return Geometry(1, 1, pixels, g.in_c, 1, pixels, g.out_c, 1, 1, 1, 1, 1, 1, 0, 0, 0)
 
 
-def summary(node: Node) -> str:
-    attrs = attrs_of(node)
-    sizes = ["x".join(map(str, s[1:])) for s in (node.input(0).shape, node.output.shape)]
-    kernel = "x".join(map(str, node.input(1).shape[1:3]))
-    return f"{sizes[0]} -> {sizes[1]}, kernel {kernel}, stride {attrs.stride_h}x{attrs.stride_w}"
-
-
-def gemm_call(name: str, node: Node, g: Geometry, r: Rounding, taps_of_lane: int, lane_words: int) -> Call:
-    """The call of a kernel whose lanes are (kernel row, [kernel column,] pair of channels), with `taps_of_lane` taps each."""
-    pairs = lane_pairs(g.in_c)
-    columns = [range(k, k + taps_of_lane) for k in range(0, g.kernel_w, taps_of_lane)]
-    order = [
-        tuple(-1 if c < 0 else (ky * g.kernel_w + kx) * g.in_c + c for c in pair)
+def rows_order(g: Geometry) -> list[tuple[int, int]]:
+    """The two columns of each tap of tinyet_dsp_conv2d_rows, in (kernel_h, kernel_w, in_c); NONE where there is no second."""
+    return [
+        (tap + first, tap + second if second != NONE else NONE)
         for ky in range(g.kernel_h)
-        for group in columns
-        for pair in pairs
-        for kx in group
+        for first, second in lane_pairs(g.in_c)
+        for tap in range(ky * g.kernel_w * g.in_c, (ky + 1) * g.kernel_w * g.in_c, g.in_c)
     ]
+
+
+def patches_order(g: Geometry) -> list[tuple[int, int]]:
+    """The same for tinyet_dsp_conv2d_patches."""
+    together = g.in_c * (g.kernel_w if g.dilation_w == 1 else 1)
+    return [
+        (start + first, start + second if second != NONE else NONE)
+        for start in range(0, g.kernel_h * g.kernel_w * g.in_c, together)
+        for first, second in lane_pairs(together)
+    ]
+
+
+def rows_cost(g: Geometry) -> int:
+    """Instructions, roughly."""
+    columns = min(g.stride_w, g.kernel_w) * 3 + g.kernel_w
+    widening = g.kernel_h * columns * (5 * len(lane_pairs(g.in_c)) // 2 + 9)
+    return g.batch * g.out_h * -(-g.out_w // 4) * (widening + block_cost(g, len(rows_order(g))))
+
+
+def patches_cost(g: Geometry) -> int:
+    taps = len(patches_order(g))
+    return g.batch * -(-g.out_h * g.out_w // 4) * (40 + 4 * (5 * taps // 2 + 14 * g.kernel_h) + block_cost(g, taps))
+
+
+def block_cost(g: Geometry, taps: int) -> int:
+    return -(-g.out_c // 2) * (13 * taps + 48)
+
+
+def gemm_call(
+    name: str, node: Node, g: Geometry, order: list[tuple[int, int]], taps_of_lane: int, scratch_bytes: int
+) -> Call:
+    """The call of a kernel of tinyet_dsp_conv2d.h; `order` as gemm_stream takes it, `taps_of_lane` of them a lane."""
+    r = rounding(node, attrs_of(node).clamp)
     taps = len(order)
     unroll = taps if taps <= STRAIGHT_TAPS else largest_divisor(taps, LOOP_TAPS, taps_of_lane)
-    stream = gemm_stream(r, [(first, second) for first, second in order])
-    constant = Constant("weights", stream.astype(np.int32), "bias, weights and rounding of two channels after another")
+    stream = gemm_stream(r, order).astype(np.int32)
+    constant = Constant("weights", stream, "bias, weights and rounding of two channels after another")
     body = (
         f"const tinyet_dsp_conv2d shape = {g.literal(unroll)};",
         f"const tinyet_dsp_rounding rounding = {r.literal};",
         f"{name}(input, output, scratch, weights, shape, rounding);",
     )
-    lanes = taps // taps_of_lane
-    return specialised_call(name, summary(node), [constant], body, scratch_bytes=4 * lanes * lane_words)
-
-
-def refuse_common(node: Node) -> str | None:
-    if attrs_of(node).groups != 1:
-        return "only one group"
-    return None
-
-
-def refuse_rows(node: Node, target: Target) -> str | None:
-    complaint = refuse_common(node)
-    if complaint is not None:
-        return complaint
-    g = geometry(node)
-    if g.stride_w > 1 and g.dilation_w > 1:
-        return "no stride together with dilation"
-    if g.out_w < 4:
-        return f"rows of {g.out_w} output pixels, needs 4"
-    computed = -(-g.out_w // 4) * 4
-    if computed > MOST_OVERLAP * g.out_w:
-        return f"would compute {computed} pixels for rows of {g.out_w}"
-    if 4 * (g.kernel_w - 1) * g.dilation_w + 16 > 1020 or 4 * g.lane_words > 1020:
-        return f"a kernel of {g.kernel_w} columns reaches too far"
-    return None
-
-
-def lower_rows(node: Node, target: Target) -> Call:
-    g = geometry(node)
-    r = rounding(node, attrs_of(node).clamp)
-    return gemm_call("tinyet_dsp_conv2d_rows", node, g, r, g.kernel_w, g.lane_words)
+    return specialised_call(name, summary(node), [constant], body, scratch_bytes=scratch_bytes)
 
 
 def refuse_patches(node: Node, target: Target) -> str | None:
-    complaint = refuse_common(node)
-    if complaint is not None:
-        return complaint
+    if attrs_of(node).groups != 1:
+        return "only one group"
     g = geometry(node)
     pixels = g.out_h * g.out_w
     return f"{pixels} output pixels, needs 4" if pixels < 4 else None
@@ -155,7 +147,30 @@ def refuse_patches(node: Node, target: Target) -> str | None:
 
 def lower_patches(node: Node, target: Target) -> Call:
     g = geometry(node)
-    return gemm_call("tinyet_dsp_conv2d_patches", node, g, rounding(node, attrs_of(node).clamp), 1, 4)
+    order = patches_order(g)
+    scratch = 16 * len(order) + -(-g.kernel_w * g.in_c // 4) * 4
+    return gemm_call("tinyet_dsp_conv2d_patches", node, g, order, 1, scratch)
+
+
+def refuse_rows(node: Node, target: Target) -> str | None:
+    if attrs_of(node).groups != 1:
+        return "only one group"
+    g = geometry(node)
+    if g.stride_w > 1 and g.dilation_w > 1:
+        return "no stride together with dilation"
+    if g.out_w < 4:
+        return f"rows of {g.out_w} output pixels, needs 4"
+    if 4 * g.lane_words > LARGEST_OFFSET:
+        return f"a kernel of {g.kernel_w} columns reaches too far"
+    costs = rows_cost(g), patches_cost(g)
+    return f"about {costs[0]} instructions, patches need {costs[1]}" if costs[1] < costs[0] else None
+
+
+def lower_rows(node: Node, target: Target) -> Call:
+    g = geometry(node)
+    order = rows_order(g)
+    scratch = 4 * len(order) // g.kernel_w * g.lane_words
+    return gemm_call("tinyet_dsp_conv2d_rows", node, g, order, g.kernel_w, scratch)
 
 
 KERNELS = (

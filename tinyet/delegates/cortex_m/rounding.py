@@ -52,6 +52,12 @@ class Rounding:
     shift: Int64
 
     @property
+    def before(self) -> Int64:
+        """tinyet_dsp_before of each channel."""
+        fixed = {Form.TWO_SIDED: 1, Form.PLAIN: 0}.get(self.form)
+        return self.shift if fixed is None else np.full_like(self.shift, fixed)
+
+    @property
     def literal(self) -> str:
         """The tinyet_dsp_rounding as a C initialiser."""
         return f"{{{self.form.value}, /* exponent */ {self.exponent}, /* clamp */ {self.low}, {self.high}}}"
@@ -63,10 +69,11 @@ def sum_range(weights: Int64, bias: Int64) -> tuple[Int64, Int64]:
     return bias - 128 * positive + 127 * negative, bias + 127 * positive - 128 * negative
 
 
-def rounding(node: Node, clamp: tuple[float, float]) -> Rounding:
+def rounding(node: Node, clamp: tuple[float, float], most_before: int = 30) -> Rounding:
     """The rounding of a node with weights (input 1), bias (input 2) and per-channel factors.
 
     The input's zero point is folded into the bias, so that sums are of raw int8 values.
+    most_before: the largest shift that sums may have before their multiplication.
     """
     low, high = clamp_range(clamp, node.output.type)
     weights = node.input(1).array.astype(np.int64)
@@ -78,11 +85,18 @@ def rounding(node: Node, clamp: tuple[float, float]) -> Rounding:
         shift,
         node.output.type.zero_point,
         (low, high),
+        most_before,
     )
 
 
 def choose(
-    weights: Int64, bias: Int64, multiplier: Int64, shift: Int64, zero_point: int, clamp: tuple[int, int]
+    weights: Int64,
+    bias: Int64,
+    multiplier: Int64,
+    shift: Int64,
+    zero_point: int,
+    clamp: tuple[int, int],
+    most_before: int = 30,
 ) -> Rounding:
     """The cheapest form that is exact for every channel.
 
@@ -102,7 +116,7 @@ def choose(
     fast = bool(np.all(exponents[live] >= 1) and np.all(multiplier[live] >= 2**30))
     form = Form.PLAIN
     exponent = 0
-    found = one_sided_exponent(exponents[live], bound[live]) if fast and low >= zero_point else None
+    found = one_sided_exponent(exponents[live], bound[live], most_before) if fast and low >= zero_point else None
     if found is not None:
         form, exponent = Form.ONE_SIDED, found
         shifts = np.where(live, 1 + exponent - exponents, 2)
@@ -130,7 +144,7 @@ def choose(
     )
 
 
-def one_sided_exponent(exponents: Int64, bound: Int64) -> int | None:
+def one_sided_exponent(exponents: Int64, bound: Int64, most_before: int) -> int | None:
     """E for channels of right shifts `exponents` and sums up to `bound`, or None.
 
     A multiple of 4 where one fits, so that more layers have equal constants and share their code.
@@ -139,7 +153,7 @@ def one_sided_exponent(exponents: Int64, bound: Int64) -> int | None:
     for exponent in (least + -least % 4, least):
         shift = 1 + exponent - exponents
         # acc << s must fit 32 bits. Then |hi(acc << s, m)| < 2**30, and so is |offset| <= 2**(E+7) + 2**(E-1) + 2**(s-2).
-        if exponent <= 21 and np.all(shift < 31) and np.all(bound << np.minimum(shift, 31) < LIMIT):
+        if exponent <= 21 and np.all(shift <= most_before) and np.all(bound << np.minimum(shift, 31) < LIMIT):
             return exponent
     return None
 
