@@ -18,7 +18,9 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from tinyet.ops import OPS  # noqa: E402 - a script finds the package beside it
+from tinyet.boards import all_boards  # noqa: E402 - a script finds the package beside it
+from tinyet.delegates import DELEGATES, PORTABLE  # noqa: E402
+from tinyet.ops import OPS  # noqa: E402
 from tinyet.opset import Kernel, Op  # noqa: E402
 
 PLACE = ROOT / "docs" / "operators.md"
@@ -40,6 +42,13 @@ how each of them rounds.
 - **conversion**: kernels for other types, or whose input and output differ in type.
 - **same scale**: the int8 form moves or selects values, so all its inputs and outputs have one quantization;
   the compiler inserts a `requantize` where they do not.
+"""
+
+_DELEGATES = """\
+## Kernels for some cores
+
+A delegate brings kernels for the cores that it supports. They are asked before the portable ones, and give
+the same bits.
 """
 
 _IMPORTS = """\
@@ -96,10 +105,25 @@ def operator_rows() -> list[tuple[str, ...]]:
     ]
 
 
+def delegate_rows() -> list[tuple[str, ...]]:
+    names = {op.attrs: op.name for op in OPS}
+    rows = []
+    for delegate in DELEGATES:
+        if delegate is PORTABLE:
+            continue
+        cpus = {b.cpu for b in all_boards() if delegate.supports(b.target) is None}
+        on = ", ".join(sorted(cpus, key=lambda cpu: (len(cpu), cpu)))
+        for attrs, kernels in delegate.kernels.items():
+            rows.append((f"`{delegate.name}`", on, f"`{names[attrs]}`", _code(k.symbol for k in kernels)))
+    return rows
+
+
 def import_rows() -> list[tuple[str, ...]]:
     """A row for each ATen operator, its overloads together, sorted by name."""
     from torch._ops import OpOverload
 
+    # Before the table, which has rows for what torchao has registered.
+    import tinyet.frontend.quantizer  # noqa: F401
     from tinyet.frontend import annotate
     from tinyet.frontend.aten import TABLE
 
@@ -136,6 +160,10 @@ def text() -> str:
         *_HEAD.splitlines(),
         "",
         *table(head, operator_rows()),
+        "",
+        *_DELEGATES.splitlines(),
+        "",
+        *table(("delegate", "cores", "operator", "kernels"), delegate_rows()),
         "",
         *_IMPORTS.splitlines(),
         "",

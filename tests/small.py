@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 
 from tinyet import ops
 from tinyet.ir import Array, DType, Graph, Node, Note, Origin, QuantParams, Tensor, TensorType, constant
@@ -36,15 +37,13 @@ def _tensor(name: str, shape: tuple[int, ...], scale: float, zero_point: int, *,
 def _weights(name: str, values: Array, scale: float, *, real: bool) -> Tensor:
     """int8 values with one scale for each output channel, or the real numbers that they stand for."""
     if real:
-        return constant(name, (values * np.float32(scale)).astype(np.float32))
+        return constant(name, values.astype(np.float32) * np.float32(scale))
     count = values.shape[0]
     return constant(name, values, QuantParams((scale,) * count, (0,) * count, 0))
 
 
 def _bias(name: str, values: Array, scale: float, *, real: bool) -> Tensor:
-    return constant(
-        name, (values * np.float32(scale)).astype(np.float32) if real else values.astype(np.int32)
-    )
+    return constant(name, values.astype(np.float32) * np.float32(scale) if real else values.astype(np.int32))
 
 
 def graph(*, real: bool = False, size: int = 6, channels: int = 4, hidden: int = 0) -> Graph:
@@ -93,6 +92,6 @@ def program(*, size: int = 6, channels: int = 4, hidden: int = 0) -> Program:
     )
 
 
-def images(count: int, seed: int = 0) -> Array:
+def images(count: int, seed: int = 0) -> npt.NDArray[np.float32]:
     """Float samples in the range of the program's input."""
     return np.random.default_rng(seed).uniform(-5, 5, (count, 6, 6, 3)).astype(np.float32)

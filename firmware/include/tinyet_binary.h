@@ -31,16 +31,19 @@ typedef struct {
 void tinyet_add_s8(const int8_t *a, const int8_t *b, int8_t *output, const tinyet_add_s8_params *params);
 void tinyet_sub_s8(const int8_t *a, const int8_t *b, int8_t *output, const tinyet_add_s8_params *params);
 
-/* Product less zero points, rescaled in two roundings. left: bits by which the product is shifted before the multiplication,
- * one more than the rescaling asks for; right: bits by which the result is; half, sign: 2^(right - 1) and -1, or 0 and 0. */
+/* Product less zero points, rescaled in two roundings: tinyet_requantize with what depends on the shift taken out of the
+ * loop. Factors below 1/2 need a right shift, larger ones a left shift; each has its own function. */
 typedef struct {
   tinyet_broadcast shape;
-  int32_t a_zero_point, b_zero_point, out_zero_point;
-  int32_t multiplier, left, right, half, sign;
+  int32_t a_zero_point, b_zero_point;
+  int32_t multiplier;
+  int32_t shift;  /* right: of the result; left: of the product, one more than the factor asks for */
+  int32_t offset; /* right: 2^(shift - 1) + 2^shift times the output's zero point; left: the zero point */
   int32_t clamp_low, clamp_high;
 } tinyet_mul_s8_params;
 
-void tinyet_mul_s8(const int8_t *a, const int8_t *b, int8_t *output, const tinyet_mul_s8_params *params);
+void tinyet_mul_right_s8(const int8_t *a, const int8_t *b, int8_t *output, const tinyet_mul_s8_params *params);
+void tinyet_mul_left_s8(const int8_t *a, const int8_t *b, int8_t *output, const tinyet_mul_s8_params *params);
 
 /* By zero: clamp_high, clamp_low, or the zero point for 0 / 0. */
 typedef struct {

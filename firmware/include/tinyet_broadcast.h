@@ -14,9 +14,9 @@ extern "C" {
 #define TINYET_NOINLINE __attribute__((noinline))
 
 typedef struct {
-  int32_t row;            /* elements of the innermost dimension */
-  int32_t a_step, b_step; /* in it: 1, or 0 where one element serves the whole row */
-  int32_t loops;          /* dimensions outside it */
+  int32_t row;                          /* elements of the innermost dimension */
+  int32_t a_step, b_step;               /* in it: 1, or 0 where one element serves the whole row */
+  int32_t loops;                        /* dimensions outside it */
   int32_t size[TINYET_BROADCAST_LOOPS]; /* their sizes, innermost first */
   /* From the start of the row just done to the start of the next one, when dimension k is the one that steps. */
   int32_t a_jump[TINYET_BROADCAST_LOOPS], b_jump[TINYET_BROADCAST_LOOPS];
@@ -35,22 +35,22 @@ static inline int32_t tinyet_broadcast_next(const tinyet_broadcast *shape, int32
 
 /* Calls ROW(a, b, output, params) for each row. ROW is a function of its own, never inlined, because its loop needs all the
  * registers there are; TINYET_BROADCAST_ROW is its usual body. */
-#define TINYET_BROADCAST(ELEMENT, a, b, output, params, ROW)     \
-  do {                                                           \
-    const tinyet_broadcast *const shape_ = &(params)->shape;     \
-    const ELEMENT *a_ = (a), *b_ = (b);                          \
-    ELEMENT *out_ = (output);                                    \
-    int32_t index_[TINYET_BROADCAST_LOOPS] = {0};                \
-    for (;;) {                                                   \
-      ROW(a_, b_, out_, (params));                               \
+#define TINYET_BROADCAST(ELEMENT, a, b, output, params, ROW)        \
+  do {                                                              \
+    const tinyet_broadcast *const shape_ = &(params)->shape;        \
+    const ELEMENT *a_ = (a), *b_ = (b);                             \
+    ELEMENT *out_ = (output);                                       \
+    int32_t index_[TINYET_BROADCAST_LOOPS] = {0};                   \
+    for (;;) {                                                      \
+      ROW(a_, b_, out_, (params));                                  \
       const int32_t moved_ = tinyet_broadcast_next(shape_, index_); \
-      if (moved_ < 0) {                                          \
-        break;                                                   \
-      }                                                          \
-      a_ += shape_->a_jump[moved_];                              \
-      b_ += shape_->b_jump[moved_];                              \
-      out_ += shape_->row;                                       \
-    }                                                            \
+      if (moved_ < 0) {                                             \
+        break;                                                      \
+      }                                                             \
+      a_ += shape_->a_jump[moved_];                                 \
+      b_ += shape_->b_jump[moved_];                                 \
+      out_ += shape_->row;                                          \
+    }                                                               \
   } while (0)
 
 /* output[i] = RESULT for each element of a row, where RESULT is an expression of the operands' elements x and y, read as

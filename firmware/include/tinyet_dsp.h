@@ -28,6 +28,8 @@
 
 /* ---- single instructions; a "pair" is two int16 in one word, the first in the lower half ---- */
 
+TINYET_DSP_INLINE int32_t tinyet_dsp_half(uint32_t a, int32_t index) { return (int16_t)(uint16_t)(a >> (16 * index)); }
+
 #if TINYET_DSP_ASM
 #define TINYET_DSP_UNARY(name, text)                       \
   TINYET_DSP_INLINE uint32_t tinyet_dsp_##name(uint32_t a) { \
@@ -75,7 +77,6 @@ TINYET_DSP_INLINE int32_t tinyet_dsp_saturate_shifted(int32_t x, const int32_t s
 #undef TINYET_DSP_BINARY
 #undef TINYET_DSP_TERNARY
 #else
-TINYET_DSP_INLINE int32_t tinyet_dsp_half(uint32_t a, int32_t index) { return (int16_t)(uint16_t)(a >> (16 * index)); }
 TINYET_DSP_INLINE int32_t tinyet_dsp_byte(uint32_t a, int32_t index) { return (int8_t)(uint8_t)(a >> (8 * index)); }
 /* The lower halves of a and b. */
 TINYET_DSP_INLINE uint32_t tinyet_dsp_low_halves(uint32_t a, uint32_t b) { return (a & 0xffffu) | (b << 16); }

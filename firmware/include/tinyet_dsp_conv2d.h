@@ -95,20 +95,26 @@ TINYET_DSP_INLINE tinyet_dsp_sums tinyet_dsp_dot(const int32_t **weights, const 
         : TINYET_DSP_LANE_OPERANDS(g)
         : "memory");
   } else {
-    c.a0 = c.a1 = c.a2 = c.a3;
-    c.b0 = c.b1 = c.b2 = c.b3;
-    const uintptr_t end = x + 4u * (uint32_t)(g.lanes * g.width);
+    y = (uint32_t)x + 4u * (uint32_t)(g.lanes * g.width); /* the end, which has no register in the loop */
     __asm__ volatile(
         TINYET_DSP_GEOMETRY
+        "push {%[y]}\n"
+        "mov %[a0], %[a3]\n"
+        "mov %[a1], %[a3]\n"
+        "mov %[a2], %[a3]\n"
+        "mov %[b0], %[b3]\n"
+        "mov %[b1], %[b3]\n"
+        "mov %[b2], %[b3]\n"
         "1:\n"
         ".rept %c[unroll]\n" TINYET_DSP_NEXT_TAP ".endr\n"
-        "ldr %[u], %[end]\n"
+        "ldr %[u], [sp]\n"
         "cmp %[x], %[u]\n"
         "bne 1b\n"
-        : [a0] "+r"(c.a0), [a1] "+r"(c.a1), [a2] "+r"(c.a2), [a3] "+r"(c.a3), [b0] "+r"(c.b0), [b1] "+r"(c.b1),
-          [b2] "+r"(c.b2), [b3] "+r"(c.b3), [w] "+r"(w), [x] "+r"(x), [u] "=&r"(u), [v] "=&r"(v), [y] "=&r"(y),
+        "add sp, sp, #4\n"
+        : [a0] "=&r"(c.a0), [a1] "=&r"(c.a1), [a2] "=&r"(c.a2), [a3] "+r"(c.a3), [b0] "=&r"(c.b0), [b1] "=&r"(c.b1),
+          [b2] "=&r"(c.b2), [b3] "+r"(c.b3), [w] "+r"(w), [x] "+r"(x), [u] "=&r"(u), [v] "=&r"(v), [y] "+r"(y),
           [z] "=&r"(z)
-        : [end] "m"(end), TINYET_DSP_LANE_OPERANDS(g)
+        : TINYET_DSP_LANE_OPERANDS(g)
         : "memory", "cc");
   }
 #else

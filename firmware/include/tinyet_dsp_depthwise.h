@@ -36,15 +36,12 @@ TINYET_DSP_INLINE int32_t tinyet_dsp_strip_rows(const tinyet_dsp_depthwise s) {
   return (s.strip - 1) * s.stride_v + 2 * s.dilation_v + 1;
 }
 
+/* One channel as its row loop loads it. The weights are pairs, {w0, w1} and {w1, w2} of each kernel row, shifted. */
 typedef struct {
-  int32_t multiplier, offset;
-} tinyet_dsp_factors;
-
-/* The weights of one channel as pairs, {w0, w1} and {w1, w2} of each kernel row, and the bias; shifted. */
-typedef struct {
-  uint32_t first[3], second[3];
-  int32_t bias, shift;
-  tinyet_dsp_factors factors;
+  uint32_t weights[6];
+  int32_t bias, multiplier, offset;
+  const uint32_t *end, *rows;
+  int32_t shift;
 } tinyet_dsp_depthwise_channel;
 
 TINYET_DSP_INLINE void tinyet_dsp_depthwise_unpack(tinyet_dsp_depthwise_channel *c, const int32_t *w,
@@ -52,133 +49,139 @@ TINYET_DSP_INLINE void tinyet_dsp_depthwise_unpack(tinyet_dsp_depthwise_channel 
   const uint32_t before = (uint32_t)tinyet_dsp_before(w[6], rounding);
   const uint32_t keep = ~(((UINT32_C(1) << before) - 1u) << 16); /* without what leaves the lower half */
   for (int32_t row = 0; row < 3; row++) {
-    c->first[row] = (tinyet_dsp_even((uint32_t)w[row]) << before) & keep;
-    c->second[row] = (tinyet_dsp_odd((uint32_t)w[row]) << before) & keep;
+    c->weights[2 * row] = (tinyet_dsp_even((uint32_t)w[row]) << before) & keep;
+    c->weights[2 * row + 1] = (tinyet_dsp_odd((uint32_t)w[row]) << before) & keep;
   }
   c->bias = w[3];
-  c->factors.multiplier = w[4];
-  c->factors.offset = w[5];
+  c->multiplier = w[4];
+  c->offset = w[5];
   c->shift = w[6];
 }
 
 #if TINYET_DSP_ASM
-/* The sums a, b of two neighbouring outputs; p moves on to the next two. */
-#define TINYET_DSP_ROW_1(x_at, w0, w1, a, b)                          \
-  "ldrd %[x], %[y], [%[p]" x_at "\n"                                  \
-  "smlad %[a], %[x], %[" w0 "], %[" a "]\n"                           \
-  "smlatb %[b], %[x], %[" w0 "], %[" b "]\n"                          \
-  "smlabt %[a], %[y], %[" w1 "], %[a]\n"                              \
-  "smlad %[b], %[y], %[" w1 "], %[b]\n"
-#define TINYET_DSP_ROW_2(x_at, z_at, w0, w1, a, b)                    \
-  "ldrd %[x], %[y], [%[p]" x_at "\n"                                  \
-  "smlad %[a], %[x], %[" w0 "], %[" a "]\n"                           \
-  "ldr %[x], [%[p]" z_at "\n"                                         \
-  "smlad %[b], %[y], %[" w0 "], %[" b "]\n"                           \
-  "smlabt %[a], %[y], %[" w1 "], %[a]\n"                              \
-  "smlabt %[b], %[x], %[" w1 "], %[b]\n"
-#define TINYET_DSP_TWO_OUTPUTS_1                                                      \
-  TINYET_DSP_ROW_1("], #4", "f0", "s0", "bias", "bias")                               \
-  TINYET_DSP_ROW_1(", #%c[row] - 4]", "f1", "s1", "a", "b")                           \
-  TINYET_DSP_ROW_1(", #%c[row] * 2 - 4]", "f2", "s2", "a", "b")
-#define TINYET_DSP_TWO_OUTPUTS_2                                                      \
-  TINYET_DSP_ROW_2("], #8", "]", "f0", "s0", "bias", "bias")                          \
-  TINYET_DSP_ROW_2(", #%c[row] - 8]", ", #%c[row]]", "f1", "s1", "a", "b")            \
-  TINYET_DSP_ROW_2(", #%c[row] * 2 - 8]", ", #%c[row] * 2]", "f2", "s2", "a", "b")
-#define TINYET_DSP_ROW_3(x_at, w0, w1, a)    \
-  "ldrd %[x], %[y], [%[p]" x_at "\n"         \
-  "smlad %[a], %[x], %[" w0 "], %[" a "]\n"  \
-  "smlabt %[a], %[y], %[" w1 "], %[a]\n"
-#define TINYET_DSP_WEIGHTS(c)                                                                                     \
-  [f0] "r"((c)->first[0]), [s0] "r"((c)->second[0]), [f1] "r"((c)->first[1]), [s1] "r"((c)->second[1]),           \
-      [f2] "r"((c)->first[2]), [s2] "r"((c)->second[2]), [bias] "r"((c)->bias)
+/* The row loop has its registers by name, since the compiler does not always find so many:
+ *   r2 ... r6, r8   weights    r9   bias    r10, r11   sums of two neighbouring outputs    r12, lr   inputs
+ * and on the stack multiplier, offset, end of the loop, shift. Kernel row `at` for two outputs, strides 1 and 2: */
+#define TINYET_DSP_ROW_1(at, w0, w1, a, b)   \
+  "ldrd r12, lr, [%[p]" at "\n"              \
+  "smlad r10, r12, " w0 ", " a "\n"          \
+  "smlatb r11, r12, " w0 ", " b "\n"         \
+  "smlabt r10, lr, " w1 ", r10\n"            \
+  "smlad r11, lr, " w1 ", r11\n"
+#define TINYET_DSP_ROW_2(at, next, w0, w1, a, b) \
+  "ldrd r12, lr, [%[p]" at "\n"                  \
+  "smlad r10, r12, " w0 ", " a "\n"              \
+  "ldr r12, [%[p]" next "\n"                     \
+  "smlad r11, lr, " w0 ", " b "\n"               \
+  "smlabt r10, lr, " w1 ", r10\n"                \
+  "smlabt r11, r12, " w1 ", r11\n"
+/* For the last one of an odd number of outputs. */
+#define TINYET_DSP_ROW_LAST(at, w0, w1, a) \
+  "ldrd r12, lr, [%[p]" at "\n"            \
+  "smlad r10, r12, " w0 ", " a "\n"        \
+  "smlabt r10, lr, " w1 ", r10\n"
+#define TINYET_DSP_TWO_OUTPUTS                                                    \
+  ".if %c[stride] == 1\n"                                                         \
+  TINYET_DSP_ROW_1("], #4", "r2", "r3", "r9", "r9")                               \
+  TINYET_DSP_ROW_1(", #%c[row] * 4 - 4]", "r4", "r5", "r10", "r11")               \
+  TINYET_DSP_ROW_1(", #%c[row] * 8 - 4]", "r6", "r8", "r10", "r11")               \
+  ".else\n"                                                                       \
+  TINYET_DSP_ROW_2("], #8", "]", "r2", "r3", "r9", "r9")                          \
+  TINYET_DSP_ROW_2(", #%c[row] * 4 - 8]", ", #%c[row] * 4]", "r4", "r5", "r10", "r11") \
+  TINYET_DSP_ROW_2(", #%c[row] * 8 - 8]", ", #%c[row] * 8]", "r6", "r8", "r10", "r11") \
+  ".endif\n"
+#define TINYET_DSP_FINISH(sum)                    \
+  ".if %c[one_sided]\n"                           \
+  "smmla " sum ", " sum ", r12, lr\n"             \
+  "ssat " sum ", #8, " sum ", asr %[exponent]\n"  \
+  ".else\n"                                       \
+  "ldrd r12, lr, [sp]\n"                          \
+  "smmlar lr, " sum ", r12, lr\n"                 \
+  "ldr r12, [sp, #12]\n"                          \
+  "add " sum ", lr, " sum ", asr #31\n"           \
+  "asr " sum ", " sum ", r12\n"                   \
+  "ssat " sum ", #8, " sum "\n"                   \
+  ".endif\n"                                      \
+  ".if %c[low] > -128\n"                          \
+  "cmp " sum ", %[low]\n"                         \
+  "it lt\n"                                       \
+  "movlt " sum ", %[low]\n"                       \
+  ".endif\n"                                      \
+  ".if %c[high] < 127\n"                          \
+  "cmp " sum ", %[high]\n"                        \
+  "it gt\n"                                       \
+  "movgt " sum ", %[high]\n"                      \
+  ".endif\n"
 #endif
 
 /* One output row of one channel: `rows` is its first input row in the plane, kernel rows lie `row` words apart. */
-TINYET_DSP_INLINE void tinyet_dsp_depthwise_row(const uint32_t *rows, int8_t *out, const tinyet_dsp_depthwise_channel *c,
+TINYET_DSP_INLINE void tinyet_dsp_depthwise_row(const uint32_t *rows, int8_t *out, tinyet_dsp_depthwise_channel *c,
                                                 const int32_t row, const tinyet_dsp_depthwise s,
                                                 const tinyet_dsp_rounding rounding) {
-  const int32_t pairs = s.out_u / 2;
 #if TINYET_DSP_ASM
-  const uint32_t *p = rows;
-  int32_t a, b;
-  uint32_t x, y;
-  if (pairs > 0 && rounding.form == TINYET_DSP_ONE_SIDED && rounding.low == -128 && rounding.high == 127) {
+  if (rounding.form != TINYET_DSP_PLAIN) {
+    const int32_t pairs = s.out_u / 2;
     const int32_t unroll = pairs % 4 == 0 ? 4 : (pairs % 3 == 0 ? 3 : (pairs % 2 == 0 ? 2 : 1));
-    const uint32_t *const end = rows + pairs * s.stride_u;
-    int8_t *o = out;
-#define TINYET_DSP_ROW_LOOP(two_outputs)                                                                            \
-  __asm__ volatile("1:\n"                                                                                           \
-                   ".rept %c[unroll]\n" two_outputs                                                                 \
-                   "ldrd %[x], %[y], %[factors]\n"                                                                  \
-                   "smmla %[a], %[a], %[x], %[y]\n"                                                                 \
-                   "smmla %[b], %[b], %[x], %[y]\n"                                                                 \
-                   "ssat %[a], #8, %[a], asr %[exponent]\n"                                                         \
-                   "ssat %[b], #8, %[b], asr %[exponent]\n"                                                         \
-                   "strb %[b], [%[o], %[step]]\n"                                                                   \
-                   ".if %c[step] < 128\n"                                                                           \
-                   "strb %[a], [%[o]], #2 * %c[step]\n"                                                             \
-                   ".else\n"                                                                                        \
-                   "strb %[a], [%[o]]\n"                                                                            \
-                   "addw %[o], %[o], #2 * %c[step]\n"                                                               \
-                   ".endif\n"                                                                                       \
-                   ".endr\n"                                                                                        \
-                   ".if %c[turns] > 1\n"                                                                            \
-                   "ldr %[x], %[end]\n"                                                                             \
-                   "cmp %[p], %[x]\n"                                                                               \
-                   "bne 1b\n"                                                                                       \
-                   ".endif\n"                                                                                       \
-                   : [p] "+r"(p), [o] "+r"(o), [a] "=&r"(a), [b] "=&r"(b), [x] "=&r"(x), [y] "=&r"(y)               \
-                   : TINYET_DSP_WEIGHTS(c), [end] "m"(end), [factors] "m"((c)->factors), [row] "i"(4 * row),        \
-                     [step] "i"(s.out_step_u), [exponent] "i"(rounding.exponent), [unroll] "i"(unroll),             \
-                     [turns] "i"(pairs / unroll)                                                                    \
-                   : "memory", "cc")
-    if (s.stride_u == 1) {
-      TINYET_DSP_ROW_LOOP(TINYET_DSP_TWO_OUTPUTS_1);
-    } else {
-      TINYET_DSP_ROW_LOOP(TINYET_DSP_TWO_OUTPUTS_2);
-    }
-#undef TINYET_DSP_ROW_LOOP
-    out = o;
-  } else {
-    for (const uint32_t *const end = rows + pairs * s.stride_u; p != end;) {
-#define TINYET_DSP_ROW_STEP(two_outputs)                                                                  \
-  __asm__(two_outputs                                                                                     \
-          : [p] "+r"(p), [a] "=&r"(a), [b] "=&r"(b), [x] "=&r"(x), [y] "=&r"(y)                           \
-          : TINYET_DSP_WEIGHTS(c), [row] "i"(4 * row)                                                     \
-          : "memory")
-      if (s.stride_u == 1) {
-        TINYET_DSP_ROW_STEP(TINYET_DSP_TWO_OUTPUTS_1);
-      } else {
-        TINYET_DSP_ROW_STEP(TINYET_DSP_TWO_OUTPUTS_2);
-      }
-#undef TINYET_DSP_ROW_STEP
-      out[0] = tinyet_dsp_round_shifted(a, c->factors.multiplier, c->factors.offset, c->shift, rounding);
-      out[s.out_step_u] = tinyet_dsp_round_shifted(b, c->factors.multiplier, c->factors.offset, c->shift, rounding);
-      out += 2 * s.out_step_u;
-    }
+    c->rows = rows;
+    c->end = rows + pairs * s.stride_u;
+    const void *p = c;
+    __asm__ volatile(
+        "ldr r12, [%[p], #44]\n"
+        "push {r12}\n"
+        "ldm %[p], {r2, r3, r4, r5, r6, r8, r9, r10, r11, r12, lr}\n"
+        "push {r10, r11, r12}\n"
+        "mov %[p], lr\n"
+        ".if %c[pairs]\n"
+        "1:\n"
+        ".rept %c[unroll]\n" TINYET_DSP_TWO_OUTPUTS
+        ".if %c[one_sided]\n"
+        "ldrd r12, lr, [sp]\n"
+        ".endif\n" TINYET_DSP_FINISH("r10") TINYET_DSP_FINISH("r11")
+        "strb r11, [%[out], %[step]]\n"
+        ".if %c[step] < 128\n"
+        "strb r10, [%[out]], #2 * %c[step]\n"
+        ".else\n"
+        "strb r10, [%[out]]\n"
+        "addw %[out], %[out], #2 * %c[step]\n"
+        ".endif\n"
+        ".endr\n"
+        ".if %c[pairs] > %c[unroll]\n"
+        "ldr r12, [sp, #8]\n"
+        "cmp %[p], r12\n"
+        "bne 1b\n"
+        ".endif\n"
+        ".endif\n"
+        ".if %c[odd]\n"
+        TINYET_DSP_ROW_LAST("]", "r2", "r3", "r9")
+        TINYET_DSP_ROW_LAST(", #%c[row] * 4]", "r4", "r5", "r10")
+        TINYET_DSP_ROW_LAST(", #%c[row] * 8]", "r6", "r8", "r10")
+        ".if %c[one_sided]\n"
+        "ldrd r12, lr, [sp]\n"
+        ".endif\n" TINYET_DSP_FINISH("r10")
+        "strb r10, [%[out]]\n"
+        ".endif\n"
+        "add sp, sp, #16\n"
+        : [p] "+r"(p), [out] "+r"(out)
+        : [row] "i"(row), [stride] "i"(s.stride_u), [step] "i"(s.out_step_u), [pairs] "i"(pairs), [unroll] "i"(unroll),
+          [odd] "i"(s.out_u % 2), [one_sided] "i"(rounding.form == TINYET_DSP_ONE_SIDED),
+          [exponent] "i"(rounding.form == TINYET_DSP_ONE_SIDED ? rounding.exponent : 1), [low] "i"(rounding.low),
+          [high] "i"(rounding.high)
+        : "r2", "r3", "r4", "r5", "r6", "r8", "r9", "r10", "r11", "r12", "lr", "memory", "cc");
+    return;
   }
-  if (s.out_u & 1) {
-    __asm__(TINYET_DSP_ROW_3("]", "f0", "s0", "bias") TINYET_DSP_ROW_3(", #%c[row]]", "f1", "s1", "a")
-                TINYET_DSP_ROW_3(", #%c[row] * 2]", "f2", "s2", "a")
-            : [a] "=&r"(a), [x] "=&r"(x), [y] "=&r"(y)
-            : TINYET_DSP_WEIGHTS(c), [p] "r"(p), [row] "i"(4 * row)
-            : "memory");
-    out[0] = tinyet_dsp_round_shifted(a, c->factors.multiplier, c->factors.offset, c->shift, rounding);
-  }
-#else
-  (void)pairs;
+#endif
   for (int32_t u = 0; u < s.out_u; u++, out += s.out_step_u) {
     uint32_t sum = (uint32_t)c->bias;
     for (int32_t ky = 0; ky < 3; ky++) {
       for (int32_t tap = 0; tap < 3; tap++) {
         const int32_t at = u * s.stride_u + tap;
-        const int32_t weight = tap < 2 ? tinyet_dsp_half(c->first[ky], tap) : tinyet_dsp_half(c->second[ky], 1);
-        sum += (uint32_t)(weight * tinyet_dsp_half(rows[ky * row + at / 2], at % 2));
+        const int32_t weight = tinyet_dsp_half(c->weights[2 * ky + tap / 2], tap == 1);
+        const int32_t last = tinyet_dsp_half(c->weights[2 * ky + 1], 1);
+        sum += (uint32_t)((tap < 2 ? weight : last) * tinyet_dsp_half(rows[ky * row + at / 2], at % 2));
       }
     }
-    *out = tinyet_dsp_round_shifted((int32_t)sum, c->factors.multiplier, c->factors.offset, c->shift, rounding);
+    *out = tinyet_dsp_round_shifted((int32_t)sum, c->multiplier, c->offset, c->shift, rounding);
   }
-#endif
 }
 
 /* Two pixels of two channels into two planes. */

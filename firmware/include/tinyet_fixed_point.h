@@ -14,7 +14,9 @@ extern "C" {
 static inline int32_t tinyet_leading_zeros(int32_t x) { return (int32_t)__builtin_clz((uint32_t)x); }
 
 /* An exponential, Q0.31, as it is summed: Q12.19. Unsigned, because rounding the largest one passes INT32_MAX. */
-static inline int32_t tinyet_as_addend(int32_t exponential) { return (int32_t)(((uint32_t)exponential + (1u << 11)) >> 12); }
+static inline int32_t tinyet_as_addend(int32_t exponential) {
+  return (int32_t)(((uint32_t)exponential + (1u << 11)) >> 12);
+}
 
 /* 1 / (1 + x) for x in [0, 1), both Q0.31: three Newton steps in Q2.29. */
 static inline int32_t tinyet_one_over_one_plus(int32_t x) {

@@ -12,8 +12,9 @@ extern "C" {
 typedef struct {
   const int32_t *weight; /* [count], over the output's scale, times 2^shift */
   const int32_t *bias;   /* [count], likewise */
-  int64_t epsilon;       /* times (count / input scale)^2 */
+  int64_t epsilon;       /* times (count / input scale)^2, with its fraction bits */
   int32_t rows, count;   /* count <= 65535 */
+  int32_t half_fraction; /* the spread of a row and epsilon have twice as many fraction bits */
   int32_t shift;
   int32_t in_zero_point, out_zero_point;
 } tinyet_layer_norm_s8_params;

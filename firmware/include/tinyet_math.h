@@ -31,7 +31,8 @@ static inline float tinyet_absf(float x) { return tinyet_float_from(tinyet_float
 
 /* x with the sign of y. */
 static inline float tinyet_copysignf(float x, float y) {
-  return tinyet_float_from((tinyet_float_bits(x) & UINT32_C(0x7fffffff)) | (tinyet_float_bits(y) & UINT32_C(0x80000000)));
+  return tinyet_float_from((tinyet_float_bits(x) & UINT32_C(0x7fffffff)) |
+                           (tinyet_float_bits(y) & UINT32_C(0x80000000)));
 }
 
 /* IEEE square root: one instruction where there is an FPU; elsewhere exact by integers, a bit at a time. */
@@ -305,8 +306,9 @@ static inline float tinyet_erff(float x) {
 /* 0 where |x|^y is too small, infinity where it is too large, else |x|^y, for finite x != 0 and finite y != 0. In integers:
  * log2 |x| in Q54, times y in Q32, then a power of two. */
 static inline float tinyet_pow_positive(float x, float y) {
-  static const int32_t log_terms[13] = {1549082005,  -774541003, 516360685,  -387270436, 309814461,  -258183078, 221381424,
-                                        -193634136, 170471653,  -153296465, 155113439,  -155072471, 85411679};
+  static const int32_t log_terms[13] = {1549082005, -774541003, 516360685,  -387270436, 309814461,
+                                        -258183078, 221381424,  -193634136, 170471653,  -153296465,
+                                        155113439,  -155072471, 85411679};
   static const uint32_t exp_terms[8] = {1073741824u, 744261126u, 257941086u, 59598365u,
                                         10322424u,   1442062u,   153505u,    23258u};
   int32_t e;

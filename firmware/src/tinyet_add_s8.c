@@ -9,19 +9,22 @@ static inline int32_t rescaled(int32_t value, int32_t multiplier, int32_t shift)
 static inline void add_or_sub(const int8_t *a, const int8_t *b, int8_t *output, const tinyet_add_s8_params *params,
                               int32_t sign) {
   const tinyet_add_s8_params p = *params;
-  TINYET_BROADCAST_ROW(int8_t, int32_t, a, b, output, &params->shape,
-                       tinyet_clamp(tinyet_requantize(rescaled(x - p.a_zero_point, p.a_multiplier, p.a_shift) +
-                                                          sign * rescaled(y - p.b_zero_point, p.b_multiplier, p.b_shift),
-                                                      p.out_multiplier, p.out_shift) +
-                                        p.out_zero_point,
-                                    p.clamp_low, p.clamp_high));
+  TINYET_BROADCAST_ROW(
+      int8_t, int32_t, a, b, output, &params->shape,
+      tinyet_clamp(tinyet_requantize(rescaled(x - p.a_zero_point, p.a_multiplier, p.a_shift) +
+                                         sign * rescaled(y - p.b_zero_point, p.b_multiplier, p.b_shift),
+                                     p.out_multiplier, p.out_shift) +
+                       p.out_zero_point,
+                   p.clamp_low, p.clamp_high));
 }
 
-static TINYET_NOINLINE void add_row(const int8_t *a, const int8_t *b, int8_t *output, const tinyet_add_s8_params *params) {
+static TINYET_NOINLINE void add_row(const int8_t *a, const int8_t *b, int8_t *output,
+                                    const tinyet_add_s8_params *params) {
   add_or_sub(a, b, output, params, 1);
 }
 
-static TINYET_NOINLINE void sub_row(const int8_t *a, const int8_t *b, int8_t *output, const tinyet_add_s8_params *params) {
+static TINYET_NOINLINE void sub_row(const int8_t *a, const int8_t *b, int8_t *output,
+                                    const tinyet_add_s8_params *params) {
   add_or_sub(a, b, output, params, -1);
 }
 

@@ -38,12 +38,13 @@ static __attribute__((noinline)) const int8_t *dot_1x4(const int8_t *x, const in
 #undef ROW
 #else
   for (; blocks != 0; blocks--) {
-    for (int32_t k = 4; k != 0; k--) {
-      const int32_t value = *x++;
-      a += value * w[0], b += value * w[4], c += value * w[8], d += value * w[12];
-      w++;
-    }
-    w += 12;
+    const int32_t x0 = x[0], x1 = x[1], x2 = x[2], x3 = x[3];
+    a += x0 * w[0] + x1 * w[1] + x2 * w[2] + x3 * w[3];
+    b += x0 * w[4] + x1 * w[5] + x2 * w[6] + x3 * w[7];
+    c += x0 * w[8] + x1 * w[9] + x2 * w[10] + x3 * w[11];
+    d += x0 * w[12] + x1 * w[13] + x2 * w[14] + x3 * w[15];
+    x += 4;
+    w += 16;
   }
 #endif
   for (; rest != 0; rest--) {

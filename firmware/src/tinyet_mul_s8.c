@@ -1,21 +1,35 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tinyet_binary.h"
 
-/* tinyet_requantize with everything that depends on the shift alone taken out of the loop: the high word of twice the product
- * is the first rounding; the second one rounds halves away from zero. */
-static inline int32_t rescaled(int32_t product, const tinyet_mul_s8_params *p) {
-  const int64_t wide = (int64_t)tinyet_shift_left(product, p->left) * p->multiplier + INT64_C(0x80000000);
-  const int32_t high = (int32_t)(wide >> 32);
-  return (high + ((high >> 31) & p->sign) + p->half) >> p->right;
+/* The first rounding: the high word of twice the product by the multiplier, halves upward. */
+static inline int32_t high_word(int32_t doubled, int32_t multiplier) {
+  return (int32_t)(((int64_t)doubled * multiplier + INT64_C(0x80000000)) >> 32);
 }
 
-static TINYET_NOINLINE void row(const int8_t *a, const int8_t *b, int8_t *output, const tinyet_mul_s8_params *params) {
-  const tinyet_mul_s8_params p = *params; /* a copy, because a store through int8_t * might change *params */
-  TINYET_BROADCAST_ROW(int8_t, int32_t, a, b, output, &params->shape,
-                       tinyet_clamp(rescaled((x - p.a_zero_point) * (y - p.b_zero_point), &p) + p.out_zero_point,
-                                    p.clamp_low, p.clamp_high));
+/* The second one, halves away from zero; the output's zero point is in the offset. */
+static inline int32_t away(int32_t x, int32_t offset, int32_t shift) { return (x + (x >> 31) + offset) >> shift; }
+
+static TINYET_NOINLINE void right_row(const int8_t *a, const int8_t *b, int8_t *output, const tinyet_mul_s8_params *p) {
+  const int32_t a_zero_point = p->a_zero_point, b_zero_point = p->b_zero_point, multiplier = p->multiplier;
+  const int32_t shift = p->shift, offset = p->offset, low = p->clamp_low, high = p->clamp_high;
+  TINYET_BROADCAST_ROW(
+      int8_t, int32_t, a, b, output, &p->shape,
+      tinyet_clamp(away(high_word((x - a_zero_point) * (y - b_zero_point) * 2, multiplier), offset, shift), low, high));
 }
 
-void tinyet_mul_s8(const int8_t *a, const int8_t *b, int8_t *output, const tinyet_mul_s8_params *params) {
-  TINYET_BROADCAST(int8_t, a, b, output, params, row);
+static TINYET_NOINLINE void left_row(const int8_t *a, const int8_t *b, int8_t *output, const tinyet_mul_s8_params *p) {
+  const int32_t a_zero_point = p->a_zero_point, b_zero_point = p->b_zero_point, multiplier = p->multiplier;
+  const int32_t shift = p->shift, offset = p->offset, low = p->clamp_low, high = p->clamp_high;
+  TINYET_BROADCAST_ROW(
+      int8_t, int32_t, a, b, output, &p->shape,
+      tinyet_clamp(high_word(tinyet_shift_left((x - a_zero_point) * (y - b_zero_point), shift), multiplier) + offset,
+                   low, high));
+}
+
+void tinyet_mul_right_s8(const int8_t *a, const int8_t *b, int8_t *output, const tinyet_mul_s8_params *params) {
+  TINYET_BROADCAST(int8_t, a, b, output, params, right_row);
+}
+
+void tinyet_mul_left_s8(const int8_t *a, const int8_t *b, int8_t *output, const tinyet_mul_s8_params *params) {
+  TINYET_BROADCAST(int8_t, a, b, output, params, left_row);
 }

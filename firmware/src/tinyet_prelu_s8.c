@@ -6,7 +6,8 @@ static inline int32_t sloped(int32_t x, int32_t slope, const tinyet_prelu_s8_par
                 : tinyet_requantize(x * slope, p->negative_multiplier, p->negative_shift);
 }
 
-static TINYET_NOINLINE void row(const int8_t *a, const int8_t *b, int8_t *output, const tinyet_prelu_s8_params *params) {
+static TINYET_NOINLINE void row(const int8_t *a, const int8_t *b, int8_t *output,
+                                const tinyet_prelu_s8_params *params) {
   const tinyet_prelu_s8_params p = *params; /* a copy, because a store through int8_t * might change *params */
   TINYET_BROADCAST_ROW(
       int8_t, int32_t, a, b, output, &params->shape,

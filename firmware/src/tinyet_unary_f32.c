@@ -24,15 +24,15 @@ static inline float ceil_of(float x) {
 /* Halves to even, by the addition's own rounding. */
 static inline float round_of(float x) { return integral(x, (tinyet_absf(x) + 8388608.0f) - 8388608.0f); }
 
-#define DEFINE(NAME, RESULT)                                                                             \
-  void tinyet_##NAME##_f32(const float *input, float *output, const tinyet_unary_f32_params *params) {   \
-    const float alpha = params->alpha, beta = params->beta;                                              \
-    const float *const end = output + params->count;                                                     \
-    (void)alpha, (void)beta;                                                                             \
-    while (output != end) {                                                                              \
-      const float x = *input++;                                                                          \
-      *output++ = RESULT;                                                                                \
-    }                                                                                                    \
+#define DEFINE(NAME, RESULT)                                                                           \
+  void tinyet_##NAME##_f32(const float *input, float *output, const tinyet_unary_f32_params *params) { \
+    const float alpha = params->alpha, beta = params->beta;                                            \
+    const float *const end = output + params->count;                                                   \
+    (void)alpha, (void)beta;                                                                           \
+    while (output != end) {                                                                            \
+      const float x = *input++;                                                                        \
+      *output++ = RESULT;                                                                              \
+    }                                                                                                  \
   }
 
 DEFINE(abs, tinyet_absf(x))
@@ -52,7 +52,7 @@ DEFINE(hardswish, (x * tinyet_clamp_f32(x + 3.0f, 0.0f, 6.0f)) * 0.166666672f)
 DEFINE(leaky_relu, x >= 0.0f ? x : alpha * x)
 DEFINE(log, tinyet_logf(x))
 DEFINE(log1p, tinyet_log1pf(x))
-DEFINE(mish, x * tinyet_tanhf(tinyet_log1pf(tinyet_expf(x))))
+DEFINE(mish, x *tinyet_tanhf(tinyet_log1pf(tinyet_expf(x))))
 DEFINE(neg, -x)
 DEFINE(pow, tinyet_powf(x, alpha))
 DEFINE(reciprocal, 1.0f / x)
@@ -61,11 +61,11 @@ DEFINE(rsqrt, 1.0f / tinyet_sqrtf(x))
 DEFINE(selu, x > 0.0f ? 1.05070102f * x : 1.75809932f * tinyet_expm1f(x))
 DEFINE(sigmoid, tinyet_sigmoidf(x))
 DEFINE(sign, x > 0.0f ? 1.0f : (x < 0.0f ? -1.0f : 0.0f))
-DEFINE(silu, x * tinyet_sigmoidf(x))
+DEFINE(silu, x *tinyet_sigmoidf(x))
 DEFINE(sin, tinyet_sinf(x))
-DEFINE(softplus, x * alpha > beta ? x : tinyet_log1pf(tinyet_expf(x * alpha)) / alpha)
+DEFINE(softplus, x *alpha > beta ? x : tinyet_log1pf(tinyet_expf(x * alpha)) / alpha)
 DEFINE(softshrink, x > alpha ? x - alpha : (x < -alpha ? x + alpha : x * 0.0f))
 DEFINE(sqrt, tinyet_sqrtf(x))
-DEFINE(square, x * x)
+DEFINE(square, x *x)
 DEFINE(tanh, tinyet_tanhf(x))
 DEFINE(threshold, x <= alpha ? beta : x)

@@ -10,9 +10,11 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+import typer
 from rich.cells import cell_len
 
 from tests import small
@@ -20,6 +22,7 @@ from tests.cli.command import listing, part, refused, tinyet
 from tinyet import cli
 from tinyet.boards import board_names
 from tinyet.cli import size_in_bytes
+from tinyet.program import Program
 from tinyet.project import open_project
 from tinyet.toolchain.doctor import Check
 
@@ -43,7 +46,7 @@ def project(here: Path) -> Path:
     return here / "p"
 
 
-def _data(path: Path, count: int = 4, **more: np.ndarray) -> Path:
+def _data(path: Path, count: int = 4, **more: Any) -> Path:
     with path.open("wb") as file:
         np.savez(file, inputs=small.images(count), **more)
     return path
@@ -111,7 +114,7 @@ def test_strict_is_content_with_integers() -> None:
 
 
 def test_strict_refuses_float_layers(here: Path) -> None:
-    small.Program("real", small.graph(real=True)).save(here / "real.tet")
+    Program("real", small.graph(real=True)).save(here / "real.tet")
     error = refused(here, "model error", "generate", "real.tet", "--board", "microbit", "--strict")
     for line in ("conv2d net.py:11", "max_pool2d net.py:12", "linear net.py:14"):
         assert line in error
@@ -238,7 +241,7 @@ def test_sizes(text: str, size: int) -> None:
 
 @pytest.mark.parametrize("text", ["", "0", "-1", "k", "1g", "1.3", "1e3", "0x10", "nan", "1kk"])
 def test_what_is_no_size(text: str) -> None:
-    with pytest.raises(cli.typer.BadParameter):
+    with pytest.raises(typer.BadParameter):
         size_in_bytes(text)
 
 
@@ -320,9 +323,7 @@ def test_a_wrong_bias_on_the_device_is_found(here: Path) -> None:
         ({"inputs": small.images(2), "labels": np.zeros((2, 5), np.int64)}, "one class index a sample"),
     ],
 )
-def test_data_of_a_wrong_shape(
-    here: Path, project: Path, arrays: dict[str, np.ndarray], message: str
-) -> None:
+def test_data_of_a_wrong_shape(here: Path, project: Path, arrays: dict[str, Any], message: str) -> None:
     with (here / "d.npz").open("wb") as file:
         np.savez(file, **arrays)
     error = refused(

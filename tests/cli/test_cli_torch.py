@@ -8,6 +8,7 @@ import json
 import shutil
 import textwrap
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -303,7 +304,7 @@ def test_calibration_that_cannot_be_used(here: Path, batches: str, message: str)
     ],
 )
 def test_a_calibration_file_that_cannot_be_used(
-    here: Path, arrays: dict[str, np.ndarray], title: str, message: str
+    here: Path, arrays: dict[str, Any], title: str, message: str
 ) -> None:
     _write(here)
     with (here / "c.npz").open("wb") as file:

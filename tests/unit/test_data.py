@@ -6,6 +6,7 @@ from __future__ import annotations
 import io
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -18,7 +19,7 @@ _B = np.arange(4, dtype=np.int32).reshape(2, 2)
 _LABELS = np.array([1, 0])
 
 
-def _file(tmp_path: Path, **arrays: np.ndarray) -> Path:
+def _file(tmp_path: Path, **arrays: Any) -> Path:
     path = tmp_path / "data.npz"
     with path.open("wb") as file:
         np.savez(file, **arrays)

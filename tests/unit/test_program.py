@@ -214,7 +214,9 @@ def test_floats_are_quantized_and_integers_are_taken_as_they_are() -> None:
     as_reals = _PROGRAM.run(x)
     assert isinstance(as_reals, np.ndarray)
     assert as_reals.dtype == np.float32
-    np.testing.assert_allclose(as_reals, (as_integers.astype(np.float32) + 5) * 0.2, rtol=1e-6)
+    np.testing.assert_allclose(
+        as_reals.astype(np.float64), (as_integers.astype(np.float64) + 5) * 0.2, rtol=1e-6
+    )
     np.testing.assert_array_equal(_PROGRAM.run(x, as_float=False), as_integers)
     np.testing.assert_array_equal(_PROGRAM.run(x[0]), as_reals)
 

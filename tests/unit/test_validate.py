@@ -155,7 +155,7 @@ def test_sqnr_is_that_of_the_formula() -> None:
         exact = evaluate(_PROGRAM.float_graph, [image[None]])[_PROGRAM.float_graph.outputs[0]]
         got = np.asarray(_PROGRAM.run(image, as_float=True))
         signal += float(np.sum(exact.astype(np.float64) ** 2))
-        noise += float(np.sum((got.astype(np.float64) - exact) ** 2))
+        noise += float(np.sum((got.astype(np.float64) - exact.astype(np.float64)) ** 2))
     assert result.layers[-1].sqnr_db == pytest.approx(10 * np.log10(signal / noise), rel=1e-9)
 
 

@@ -108,12 +108,14 @@ def parameter(tensor: Tensor | None, count: int, missing: float) -> Float64:
 
 @dataclass(frozen=True, eq=False)
 class Integers:
-    """The constants of the int8 form. weight, bias: int64 (n,), in units of 2**-shift output steps."""
+    """The constants of the int8 form. weight, bias: int64 (n,), in units of 2**-shift output steps. epsilon:
+    E with 2 * half_fraction fraction bits, which matter for few elements that hardly differ."""
 
     weight: Int64
     bias: Int64
     shift: int
     epsilon: int
+    half_fraction: int
 
 
 def integers(node: Node) -> Integers:
@@ -124,7 +126,9 @@ def integers(node: Node) -> Integers:
     reach = float(np.abs(weight).max()) * math.sqrt(count) + float(np.abs(bias).max()) + 1
     shift = min(max(29 - math.ceil(math.log2(reach)), 0), 22)
     limit = 2.0**29
-    epsilon = attrs_of(node).epsilon * count**2 / node.input(0).type.scale ** 2
+    # n Q - S² is at most (n * 255 / 2)²; with the fraction bits it stays below 2**61.
+    half_fraction = min((61 - 2 * (count * 128).bit_length()) // 2, 15)
+    epsilon = attrs_of(node).epsilon * count**2 / node.input(0).type.scale ** 2 * 4.0**half_fraction
     return Integers(
         np.rint(np.clip(weight * 2.0**shift, -limit / math.sqrt(count), limit / math.sqrt(count))).astype(
             np.int64
@@ -132,6 +136,7 @@ def integers(node: Node) -> Integers:
         np.rint(np.clip(bias * 2.0**shift, -limit, limit)).astype(np.int64),
         shift,
         int(min(round(epsilon), 2**61)),
+        half_fraction,
     )
 
 
@@ -149,10 +154,13 @@ def normalise(x: Int64, constants: Integers) -> Int64:
     sums, squares = x.sum(axis=1), (x * x).sum(axis=1)
     result = np.empty_like(x)
     for i in range(x.shape[0]):
-        spread = count * int(squares[i]) - int(sums[i]) ** 2 + constants.epsilon
-        multiplier, pairs = reciprocal_root(max(spread, 1))
+        spread = count * int(squares[i]) - int(sums[i]) ** 2
+        spread = (spread << (2 * constants.half_fraction)) + constants.epsilon
+        # Equal elements give 0 whatever the root; one unit keeps its shift within 31 bits.
+        multiplier, pairs = reciprocal_root(max(spread, 1 << (2 * constants.half_fraction)))
         # multiplier * 2**(pairs - 62) is the reciprocal root; twenty bits of the quotient are fraction.
-        normal = requantize(count * x[i] - sums[i], multiplier, pairs - 31 + NORMAL_BITS)
+        shift = pairs + constants.half_fraction - 31 + NORMAL_BITS
+        normal = requantize(count * x[i] - sums[i], multiplier, shift)
         scaled = (normal * constants.weight + ROUND_NORMAL) >> NORMAL_BITS
         result[i] = (scaled + constants.bias + ((1 << constants.shift) >> 1)) >> constants.shift
     return result
@@ -200,6 +208,7 @@ def lower_s8(node: Node, target: Target) -> Call:
             "epsilon": constants.epsilon,
             "rows": node.output.type.count // count,
             "count": count,
+            "half_fraction": constants.half_fraction,
             "shift": constants.shift,
             "in_zero_point": node.input(0).type.zero_point,
             "out_zero_point": node.output.type.zero_point,

@@ -18,6 +18,7 @@ from tinyet.opset import Call, Op, Struct, library_call
 
 # A product has 16 bits and a sign; the kernel shifts it left by one bit more than the factor asks for.
 MAX_LEFT_SHIFT = 13
+MAX_RIGHT_SHIFT = 22
 
 
 @dataclass(frozen=True)
@@ -63,26 +64,25 @@ def reference(node: Node, inputs: Sequence[Array | None]) -> tuple[Array, ...]:
 
 def lower_s8(node: Node, target: Target) -> Call:
     """The two roundings of a requantization, with all that depends on the shift worked out."""
-    scale = factor(node)
-    left, right = max(scale.shift, 0), max(-scale.shift, 0)
+    scale, zero_point = factor(node), node.output.type.zero_point
     low, high = clamp_range(attrs_of(node).clamp, node.output.type)
+    right = scale.shift < 0
+    # The first rounding leaves 16 bits, of which any longer shift leaves nothing either.
+    shift = min(-scale.shift, MAX_RIGHT_SHIFT) if right else scale.shift + 1
     params = Struct(
         "tinyet_mul_s8_params",
         {
             "shape": broadcast.shape_struct(node),
             "a_zero_point": node.input(0).type.zero_point,
             "b_zero_point": node.input(1).type.zero_point,
-            "out_zero_point": node.output.type.zero_point,
             "multiplier": scale.multiplier,
-            "left": left + 1,
-            "right": right,
-            "half": (1 << right) >> 1,
-            "sign": -1 if right else 0,
+            "shift": shift,
+            "offset": (1 << (shift - 1)) + zero_point * (1 << shift) if right else zero_point,
             "clamp_low": low,
             "clamp_high": high,
         },
     )
-    return library_call("tinyet_mul_s8", node, [0, 1], params)
+    return library_call(f"tinyet_mul_{'right' if right else 'left'}_s8", node, [0, 1], params)
 
 
 def lower_f32(node: Node, target: Target) -> Call:

@@ -7,9 +7,12 @@ from collections.abc import Mapping
 
 from tinyet.ir import DType, Graph, Node, Tensor, TensorType, substitute
 from tinyet.ops import op_of
+from tinyet.ops.adaptive_avg_pool2d import AdaptiveAvgPool2d
+from tinyet.ops.avg_pool2d import AvgPool2d
 from tinyet.ops.concat import Concat
 from tinyet.ops.dequantize import Dequantize
 from tinyet.ops.quantize import Quantize
+from tinyet.ops.resize import Resize
 from tinyet.passes.dead_code import eliminate_dead_code
 from tinyet.passes.rewrite import Names, replace_nodes
 
@@ -31,8 +34,17 @@ def keep_integers(graph: Graph) -> Graph:
             return eliminate_dead_code(graph)
 
 
+def _rounds(node: Node) -> bool:
+    """Whether the integer form keeps its input's scale but rounds where the float operator does not."""
+    if isinstance(node.attrs, Resize):
+        return node.attrs.mode != "nearest"
+    return isinstance(node.attrs, AdaptiveAvgPool2d | AvgPool2d)
+
+
 def _sink_dequantize(graph: Graph, node: Node, names: Names) -> Graph | None:
-    if not op_of(node).same_scale or len(node.outputs) != 1 or node.output.dtype is not DType.FLOAT32:
+    if not op_of(node).same_scale or _rounds(node):
+        return None
+    if len(node.outputs) != 1 or node.output.dtype is not DType.FLOAT32:
         return None
     integers: list[Tensor | None] = []
     for tensor in node.inputs:

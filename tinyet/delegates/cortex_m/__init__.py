@@ -8,13 +8,31 @@ and rounding constant known to the compiler, and weights packed in the order in 
 from __future__ import annotations
 
 from tinyet.boards import Target
-from tinyet.delegates.delegate import Delegate
-from tinyet.delegates.cortex_m import conv2d, depthwise
+from tinyet.delegates import Delegate
+from tinyet.delegates.cortex_m import conv2d, depthwise, elementwise, linear, pool
+from tinyet.ops.add import Add
+from tinyet.ops.avg_pool2d import AvgPool2d
 from tinyet.ops.conv2d import Conv2d
+from tinyet.ops.linear import Linear
+from tinyet.ops.mean import Mean
+from tinyet.ops.sub import Sub
+from tinyet.ops.sum import Sum
 
 
 def supports(target: Target) -> str | None:
     return None if "dsp" in target.features else f"{target.cpu} has no DSP instructions"
 
 
-CORTEX_M = Delegate("cortex_m", {Conv2d: (*depthwise.KERNELS, *conv2d.KERNELS)}, supports)
+CORTEX_M = Delegate(
+    "cortex_m",
+    {
+        Conv2d: (*depthwise.KERNELS, *conv2d.KERNELS),
+        Linear: linear.KERNELS,
+        Add: elementwise.ADD_KERNELS,
+        Sub: elementwise.SUB_KERNELS,
+        AvgPool2d: pool.AVERAGE_KERNELS,
+        Mean: pool.MEAN_KERNELS,
+        Sum: pool.SUM_KERNELS,
+    },
+    supports,
+)

@@ -10,7 +10,7 @@ import numpy as np
 
 from tinyet.boards import Target
 from tinyet.delegates.cortex_m.packing import NONE, gemm_stream, lane_pairs
-from tinyet.delegates.cortex_m.rounding import rounding
+from tinyet.delegates.cortex_m.rounding import Rounding, rounding
 from tinyet.delegates.cortex_m.summary import summary
 from tinyet.delegates.cortex_m.wrapper import largest_divisor, specialised_call
 from tinyet.ir import Node
@@ -121,10 +121,15 @@ def block_cost(g: Geometry, taps: int) -> int:
 
 
 def gemm_call(
-    name: str, node: Node, g: Geometry, order: list[tuple[int, int]], taps_of_lane: int, scratch_bytes: int
+    name: str,
+    g: Geometry,
+    r: Rounding,
+    order: list[tuple[int, int]],
+    taps_of_lane: int,
+    scratch_bytes: int,
+    text: str,
 ) -> Call:
     """The call of a kernel of tinyet_dsp_conv2d.h; `order` as gemm_stream takes it, `taps_of_lane` of them a lane."""
-    r = rounding(node, attrs_of(node).clamp)
     taps = len(order)
     unroll = taps if taps <= STRAIGHT_TAPS else largest_divisor(taps, LOOP_TAPS, taps_of_lane)
     stream = gemm_stream(r, order).astype(np.int32)
@@ -134,7 +139,7 @@ def gemm_call(
         f"const tinyet_dsp_rounding rounding = {r.literal};",
         f"{name}(input, output, scratch, weights, shape, rounding);",
     )
-    return specialised_call(name, summary(node), [constant], body, scratch_bytes=scratch_bytes)
+    return specialised_call(name, text, [constant], body, scratch_bytes=scratch_bytes)
 
 
 def refuse_patches(node: Node, target: Target) -> str | None:
@@ -149,7 +154,8 @@ def lower_patches(node: Node, target: Target) -> Call:
     g = geometry(node)
     order = patches_order(g)
     scratch = 16 * len(order) + -(-g.kernel_w * g.in_c // 4) * 4
-    return gemm_call("tinyet_dsp_conv2d_patches", node, g, order, 1, scratch)
+    r = rounding(node, attrs_of(node).clamp)
+    return gemm_call("tinyet_dsp_conv2d_patches", g, r, order, 1, scratch, summary(node))
 
 
 def refuse_rows(node: Node, target: Target) -> str | None:
@@ -166,11 +172,15 @@ def refuse_rows(node: Node, target: Target) -> str | None:
     return f"about {costs[0]} instructions, patches need {costs[1]}" if costs[1] < costs[0] else None
 
 
-def lower_rows(node: Node, target: Target) -> Call:
-    g = geometry(node)
+def rows_call(g: Geometry, r: Rounding, text: str) -> Call:
+    """tinyet_dsp_conv2d_rows for a geometry that it takes; `text` says what it computes."""
     order = rows_order(g)
     scratch = 4 * len(order) // g.kernel_w * g.lane_words
-    return gemm_call("tinyet_dsp_conv2d_rows", node, g, order, g.kernel_w, scratch)
+    return gemm_call("tinyet_dsp_conv2d_rows", g, r, order, g.kernel_w, scratch, text)
+
+
+def lower_rows(node: Node, target: Target) -> Call:
+    return rows_call(geometry(node), rounding(node, attrs_of(node).clamp), summary(node))
 
 
 KERNELS = (

@@ -34,20 +34,29 @@ def join_bytes(parts: Int64) -> Int64:
     return words(low.sum(axis=-1))
 
 
-def even_channels(values: Int64) -> Int64:
-    """With a channel of zeros behind an odd number of them (axis 0)."""
-    pad = [(0, len(values) % 2)] + [(0, 0)] * (values.ndim - 1)
+def padded_channels(values: Int64, multiple: int) -> Int64:
+    """With channels of zeros behind (axis 0), up to a multiple."""
+    pad = [(0, -len(values) % multiple)] + [(0, 0)] * (values.ndim - 1)
     return np.asarray(np.pad(values, pad), np.int64)
 
 
 def gemm_stream(r: Rounding, order: list[tuple[int, int]]) -> Int64:
     """The stream of tinyet_dsp_conv2d.h, (words,): `order` gives the two columns of r.weights of each tap."""
-    columns = np.pad(even_channels(r.weights), ((0, 0), (0, 1)))
-    pairs = columns.reshape(len(columns) // 2, 2, -1)
-    # (channel pairs, taps, column of the tap, channel of the pair): bytes a0, b0, a1, b1.
-    taps = pairs[:, :, np.array(order)].transpose(0, 2, 3, 1)
-    body = join_bytes(taps.reshape(*taps.shape[:2], 4))
+    return group_stream(r, order, 2)
+
+
+def dot_stream(r: Rounding, order: list[tuple[int, int]]) -> Int64:
+    """The stream of tinyet_dsp_linear.h, (words,); the same for four outputs."""
+    return group_stream(r, order, 4)
+
+
+def group_stream(r: Rounding, order: list[tuple[int, int]], group: int) -> Int64:
+    """bias | weights | multiplier | offset | shift, each for `group` channels, an even number."""
+    columns = np.pad(padded_channels(r.weights, group), ((0, 0), (0, 1)))  # NONE is the last one
+    taps = columns.reshape(-1, group // 2, 2, columns.shape[1])[..., np.array(order)]
+    # (groups, taps, pair of channels, column of the tap, channel of the pair): bytes a0, b0, a1, b1.
+    body = join_bytes(taps.transpose(0, 3, 1, 4, 2).reshape(len(taps), -1, 4))
     bias, multiplier, offset, shift = (
-        even_channels(v).reshape(-1, 2) for v in (r.bias, r.multiplier, r.offset, r.shift)
+        padded_channels(v, group).reshape(-1, group) for v in (r.bias, r.multiplier, r.offset, r.shift)
     )
     return words(np.concatenate([bias, body, multiplier, offset, shift], axis=1).ravel())

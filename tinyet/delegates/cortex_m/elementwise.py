@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Addition and subtraction of operands of one shape, in the affine form that is proved exact (tinyet_dsp_elementwise.h)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tinyet.boards import Target
+from tinyet.delegates.cortex_m.wrapper import specialised_call
+from tinyet.ir import Node
+from tinyet.ops import add, broadcast, sub
+from tinyet.opset import Call, Kernel
+
+HEADERS = ("tinyet_dsp.h", "tinyet_dsp_elementwise.h")
+
+
+def kernel(scaling: Callable[[Node], add.Scaling]) -> Kernel:
+    """For the operator whose nodes `scaling` describes."""
+
+    def refuse(node: Node, target: Target) -> str | None:
+        walk = broadcast.node_loops(node)
+        if len(walk.size) > 1 or (walk.a_stride, walk.b_stride) != ((1,), (1,)):
+            return "only operands of one shape"
+        return add.refuse_affine(node, scaling(node), target)
+
+    def lower(node: Node, target: Target) -> Call:
+        s = scaling(node)
+        form = add.affine_form(s)
+        assert form is not None
+        count = node.output.type.count
+        body = (
+            f"tinyet_dsp_affine(input_0, input_1, output, /* count */ {count}, /* factors */ {form.a}, {form.b},",
+            f"    /* offset */ {form.c}, /* shift */ {form.shift}, /* clamp */ {s.clamp[0]}, {s.clamp[1]});",
+        )
+        return specialised_call("tinyet_dsp_affine", f"{node.op} of {count} elements", (), body, (0, 1))
+
+    return Kernel("tinyet_dsp_affine", "s8", lower, HEADERS, (), refuse, "cortex_m")
+
+
+ADD_KERNELS = (kernel(lambda node: add.scaling(node, add.attrs_of(node).clamp, 1)),)
+SUB_KERNELS = (kernel(sub.scaling),)

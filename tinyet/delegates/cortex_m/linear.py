@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Fully connected layers of few rows (tinyet_dsp_linear.h), and of many: a pointwise convolution of their rows."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from tinyet.boards import Target
+from tinyet.delegates.cortex_m.conv2d import Geometry, rows_call
+from tinyet.delegates.cortex_m.packing import dot_stream, lane_pairs
+from tinyet.delegates.cortex_m.rounding import rounding
+from tinyet.delegates.cortex_m.wrapper import largest_divisor, specialised_call
+from tinyet.ir import Node
+from tinyet.ops.linear import attrs_of
+from tinyet.opset import Call, Constant, Kernel
+
+HEADERS = ("tinyet_dsp.h", "tinyet_dsp_conv2d.h", "tinyet_dsp_linear.h")
+
+# Pairs of inputs a turn of the multiply loop, 40 bytes of code each.
+LOOP_PAIRS = 8
+
+
+def row_count(node: Node) -> int:
+    return math.prod(node.output.shape[:-1])
+
+
+def summary(node: Node) -> str:
+    count, depth = node.input(1).shape
+    return f"{row_count(node)} x {depth} -> {count}, fully connected"
+
+
+def refuse_rows(node: Node, target: Target) -> str | None:
+    rows = row_count(node)
+    return f"{rows} rows, needs 4" if rows < 4 else None
+
+
+def lower_rows(node: Node, target: Target) -> Call:
+    """The rows are the pixels of an image one pixel high."""
+    (count, depth), rows = node.input(1).shape, row_count(node)
+    g = Geometry(1, 1, rows, depth, 1, rows, count, 1, 1, 1, 1, 1, 1, 0, 0, 0)
+    return rows_call(g, rounding(node, attrs_of(node).clamp), summary(node))
+
+
+def lower(node: Node, target: Target) -> Call:
+    count, depth = node.input(1).shape
+    r = rounding(node, attrs_of(node).clamp)
+    pairs = lane_pairs(depth)
+    stream = dot_stream(r, pairs).astype(np.int32)
+    body = (
+        f"const tinyet_dsp_rounding rounding = {r.literal};",
+        f"tinyet_dsp_linear(input, output, scratch, weights, /* rows */ {row_count(node)}, /* depth */ {depth}, "
+        f"/* outputs */ {count},",
+        f"    /* unroll */ {largest_divisor(len(pairs), LOOP_PAIRS)}, rounding);",
+    )
+    constant = Constant("weights", stream, "bias, weights and rounding of four outputs after another")
+    return specialised_call("tinyet_dsp_linear", summary(node), [constant], body, scratch_bytes=4 * len(pairs))
+
+
+KERNELS = (
+    Kernel("tinyet_dsp_linear_rows", "s8", lower_rows, HEADERS[:2], (), refuse_rows, "cortex_m"),
+    Kernel("tinyet_dsp_linear", "s8", lower, HEADERS, (), delegate="cortex_m"),
+)

@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Averages and sums over whole images (tinyet_dsp_pool.h): global average pooling, as AvgPool2d, as Mean, and Sum."""
+
+from __future__ import annotations
+
+from dataclasses import astuple
+
+from tinyet.boards import Target
+from tinyet.delegates.cortex_m.wrapper import specialised_call
+from tinyet.ir import Node
+from tinyet.numerics import Multiplier
+from tinyet.ops import avg_pool2d, reduction
+from tinyet.ops.averaging import division
+from tinyet.opset import Call, Kernel
+
+HEADERS = ("tinyet_dsp.h", "tinyet_dsp_pool.h")
+MOST_PIXELS = 255  # sums are int16
+
+
+def refuse_sizes(pixels: int, channels: int) -> str | None:
+    if channels < 4:
+        return f"{channels} channels, needs 4"
+    return f"sums of {pixels} values could leave int16" if pixels > MOST_PIXELS else None
+
+
+def c_division(count: int, divisor: int, zero_point: int) -> str:
+    """The tinyet_division as a C initialiser."""
+    multiplier, shift, start, offset, even, bias, by = astuple(division(count, divisor, zero_point))
+    return f"{{{multiplier}u, {shift}u, {start}, {offset}, {int(even)}u, {bias}, {by}}}"
+
+
+def refuse_average(node: Node, target: Target) -> str | None:
+    a = avg_pool2d.attrs_of(node)
+    _, height, width, channels = node.input(0).shape
+    whole = (a.kernel_h, a.kernel_w, a.dilation_h, a.dilation_w) == (height, width, 1, 1)
+    if not whole or any((a.pad_top, a.pad_bottom, a.pad_left, a.pad_right)):
+        return "only windows that are the whole image"
+    return refuse_sizes(height * width, channels)
+
+
+def lower_average(node: Node, target: Target) -> Call:
+    batch, height, width, channels = node.input(0).shape
+    count = height * width
+    divisor = avg_pool2d.attrs_of(node).fixed_divisor or count
+    body = (
+        f"const tinyet_division division = {c_division(count, divisor, node.input(0).type.zero_point)};",
+        f"tinyet_dsp_average(input, output, /* images */ {batch}, /* pixels */ {count}, /* channels */ {channels}, "
+        "division);",
+    )
+    text = f"averages of {count} pixels, {channels} channels"
+    return specialised_call("tinyet_dsp_average", text, (), body)
+
+
+def refuse_sum(node: Node, target: Target) -> str | None:
+    sizes = reduction.loops(node)
+    if sizes is None or sizes[1] != 1 or sizes[4] == 1:
+        return "only sums over one run of axes before the last ones"
+    return refuse_sizes(sizes[3], sizes[4])
+
+
+def sum_call(node: Node, multiplier: Multiplier) -> Call:
+    sizes = reduction.loops(node)
+    assert sizes is not None
+    outer, _, middle, count, channels = sizes
+    bias = -node.input(0).type.zero_point * count
+    body = (
+        f"tinyet_dsp_sum(input, output, /* images */ {outer * middle}, /* pixels */ {count}, /* channels */ {channels},",
+        f"    /* bias */ {bias}, /* factor */ {multiplier.multiplier}, {multiplier.shift}, "
+        f"/* zero point */ {node.output.type.zero_point});",
+    )
+    return specialised_call("tinyet_dsp_sum", f"{node.op} of {count} pixels, {channels} channels", (), body)
+
+
+def lower_mean(node: Node, target: Target) -> Call:
+    return sum_call(node, reduction.mean_multiplier(node))
+
+
+def lower_sum(node: Node, target: Target) -> Call:
+    return sum_call(node, reduction.sum_multiplier(node))
+
+
+AVERAGE_KERNELS = (Kernel("tinyet_dsp_average", "s8", lower_average, HEADERS, (), refuse_average, "cortex_m"),)
+MEAN_KERNELS = (Kernel("tinyet_dsp_sum", "s8", lower_mean, HEADERS, (), refuse_sum, "cortex_m"),)
+SUM_KERNELS = (Kernel("tinyet_dsp_sum", "s8", lower_sum, HEADERS, (), refuse_sum, "cortex_m"),)
