@@ -20,8 +20,7 @@ import numpy as np
 
 from tinyet import ops
 from tinyet.boards import Board, load_board
-from tinyet.delegates import Delegate
-from tinyet.delegates.cortex_m import CORTEX_M
+from tinyet.delegates import CORTEX_M, PORTABLE, Delegate
 from tinyet.deployment import Deployment, deploy
 from tinyet.emit.model import model_files
 from tinyet.emit.project import ModelFacts, TensorFacts, project_files
@@ -164,7 +163,7 @@ def report(name: str, board: Board) -> None:
     graph = side_by_side(MODELS[name])
     rng = np.random.default_rng(1)
     arrays: list[Array] = [rng.integers(-128, 128, t.shape).astype(np.int8) for t in graph.inputs]
-    ours, portable = run(graph, arrays, board, [CORTEX_M]), run(graph, arrays, board, [])
+    ours, portable = run(graph, arrays, board, [CORTEX_M]), run(graph, arrays, board, [PORTABLE])
     print(f"{name} on {board.name}: instructions")
     print(f"{'layer':34} {'kernel':28} {'portable':>10} {'cortex_m':>9} {'ratio':>6} {'per MAC':>8} {'scratch':>7} {'code':>5}")
     theirs = {step.node: n for step, n in zip(portable.deployment.steps, portable.counts, strict=True)}

@@ -181,39 +181,12 @@ def _left_in_float(source: ModelSource, quantizer: Any) -> frozenset[str]:
 
 def _calibration(source: ModelSource, path: Path | None) -> Iterable[Any] | None:
     """The batches of --calibration, or of the source's own calibration(), or None."""
-    if path is not None:
-        return _batches(path, source)
-    return None if source.calibration is None else _call(source.calibration, "calibration()")
+    if path is None:
+        return None if source.calibration is None else _call(source.calibration, "calibration()")
+    from tinyet.frontend.batches import batches_of
 
-
-def _batches(path: Path, source: ModelSource) -> list[tuple[Any, ...]]:
-    """The samples of a .npz file as the tensors that the model takes. What does not fit its inputs is left
-    for the calibration to complain about, which knows how to say it."""
-    import torch
-
-    example = source.example_inputs
     arrays = read_data(path, list(source.program.graph_signature.user_inputs)).arrays
-    if len(arrays) != len(example):
-        raise DataError(
-            f"the file holds {len(arrays)} arrays, the model takes {len(example)} inputs", str(path)
-        )
-    if any(array.ndim == 0 for array in arrays) or len({len(array) for array in arrays}) > 1:
-        shapes = ", ".join(str(array.shape) for array in arrays)
-        raise DataError(f"the arrays hold different numbers of samples: {shapes}", str(path))
-    tensors = []
-    for array, wanted in zip(arrays, example, strict=True):
-        try:
-            tensor = torch.from_numpy(np.ascontiguousarray(array))
-        except TypeError as error:
-            raise DataError(f"torch has no type for {array.dtype}", str(path)) from error
-        same_kind = tensor.is_floating_point() == wanted.is_floating_point()
-        if same_kind and tensor.dtype is not torch.bool:
-            tensor = tensor.to(wanted.dtype)
-        # Samples come without a batch dimension of their own, or with the model's.
-        batch = 1 if tensor.ndim == wanted.ndim + 1 or not wanted.ndim else max(1, len(wanted))
-        pieces = [tensor[at : at + batch] for at in range(0, len(tensor), batch)]
-        tensors.append([p[0] for p in pieces] if tensor.ndim == wanted.ndim + 1 else pieces)
-    return list(zip(*tensors, strict=True))
+    return batches_of(arrays, source.example_inputs, str(path))
 
 
 # ---------------------------------------------------------------- evaluation

@@ -289,21 +289,19 @@ def test_validate_on_the_host(here: Path, project: Path) -> None:
 
 
 @_CC
-def test_a_wrong_bias_on_the_device_is_found(here: Path) -> None:
+def test_a_wrong_value_on_the_device_is_found(here: Path, project: Path) -> None:
     """The C computes something else than the program: the layer, the place and the user's line are named."""
-    assert tinyet("generate", "small.tet", "--board", "microbit", "-o", "p").status == 0
-    project = here / "p"
     source = project / "lib" / "small" / "src" / "small.c"
-    match = re.search(r"(linear_2_bias\[5\] .*= \{\s+)(-?\d+)", source.read_text())
-    assert match is not None
-    wrong = str(int(match[2]) + 3000)
-    source.write_text(source.read_text().replace(match[0], match[1] + wrong))
+    text = source.read_text()
+    (end,) = re.findall(r"TINYET_LAYER_END\(2u?\);", text)
+    source.write_text(text.replace(end, f"small_arena[SMALL_OUTPUT_0_OFFSET + 3u] ^= 1u; {end}"))
     ended = tinyet("validate", project, "--on", "host", "--json", "v.json")
     assert ended.status == 1
     assert "NO, 0 of 1 samples" in ended.out
     assert ended.err.startswith("mismatch: 1 of 1 samples differ from the host reference\n")
     assert "first layer that differs: 2 head (linear, " in ended.err
-    assert "element [0, 0]: device " in ended.err
+    assert "element [0, 3]: device " in ended.err
+    assert "that differ: 1\n" in ended.err
     assert part(ended.err, "at") == "net.py:14: return self.head(x)"
     assert "Traceback" not in ended.err
     found = json.loads((here / "v.json").read_text())["first_mismatch"]

@@ -74,6 +74,7 @@ UNARY: frozenset[object] = frozenset({
     aten.log_sigmoid.default, aten.exp.default, aten.log.default, aten.sqrt.default, aten.rsqrt.default,
     aten.abs.default, aten.neg.default, aten.sin.default, aten.cos.default, aten.erf.default,
     aten.reciprocal.default, aten.pow.Tensor_Scalar, aten.mean.dim, aten.sum.dim_IntList,
+    aten.layer_norm.default,
 })  # fmt: skip
 """First input and result have parameters of their own; further arguments stay as they are."""
 

@@ -40,8 +40,9 @@ KEPT_WHOLE: frozenset[str] = frozenset(
     stack split chunk split_with_sizes unbind embedding index_select select_scatter slice_scatter full_like
     """.split()  # noqa: SIM905
 )
-"""Products and convolutions, because quantizer and kernels want the weights in PyTorch's own layout; what is one
-table look-up or kernel on the device, and three to eight nodes when decomposed; what moves bytes in one go."""
+"""Products and convolutions, because quantizer and kernels want the weights in PyTorch's own layout; what is
+one table look-up or kernel on the device and three to eight nodes when decomposed; what moves bytes in one
+go."""
 
 _EXAMPLE_HINT = "let example_inputs() return what forward() takes: a tensor or a tuple of tensors"
 

@@ -8,8 +8,8 @@ and rounding constant known to the compiler, and weights packed in the order in 
 from __future__ import annotations
 
 from tinyet.boards import Target
-from tinyet.delegates import Delegate
 from tinyet.delegates.cortex_m import conv2d, depthwise, elementwise, linear, pool
+from tinyet.delegates.delegate import Delegate
 from tinyet.ops.add import Add
 from tinyet.ops.avg_pool2d import AvgPool2d
 from tinyet.ops.conv2d import Conv2d
