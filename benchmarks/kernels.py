@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The kernels of a delegate beside the portable ones, layer by layer: instructions of the layers of DS-CNN and ResNet8.
+"""The kernels of cortex_m beside the portable ones: instructions of each layer of DS-CNN and ResNet8.
 
     python benchmarks/kernels.py [ds_cnn|resnet8 ...] [--board mps2_an386]
 
-Weights and inputs are random; every output is compared with the operator's reference. Counts are instructions in QEMU.
+Weights and inputs are random; every output is compared with the operator's reference. Counts are executed
+instructions in QEMU, not cycles.
 """
 
 from __future__ import annotations
@@ -58,10 +59,14 @@ def weighted(attrs: Attrs, x: Tensor, shape: Shape, relu: bool) -> Node:
     return with_output(attrs, [x, weights, constant("b", bias)], spread / (100 if relu else 50), relu)
 
 
-def conv(size: tuple[int, int, int], out_c: int, kernel: tuple[int, int], stride: int = 1, *, relu: bool = True) -> Node:
+def conv(
+    size: tuple[int, int, int], out_c: int, kernel: tuple[int, int], stride: int = 1, *, relu: bool = True
+) -> Node:
     """With TensorFlow's "same" padding."""
     pads = {}
-    for letter, sides, length, k in zip("hw", (("top", "bottom"), ("left", "right")), size, kernel, strict=False):
+    for letter, sides, length, k in zip(
+        "hw", (("top", "bottom"), ("left", "right")), size, kernel, strict=False
+    ):
         total = max((-(-length // stride) - 1) * stride + k - length, 0)
         pads |= {f"pad_{sides[0]}": total // 2, f"pad_{sides[1]}": total - total // 2}
         pads[f"stride_{letter}"] = stride
@@ -77,7 +82,9 @@ def add(size: tuple[int, int, int]) -> Node:
 
 
 def pool(size: tuple[int, int, int]) -> Node:
-    return with_output(AvgPool2d(kernel_h=size[0], kernel_w=size[1]), [activation("x", (1, *size))], 0.05, True)
+    return with_output(
+        AvgPool2d(kernel_h=size[0], kernel_w=size[1]), [activation("x", (1, *size))], 0.05, True
+    )
 
 
 def linear(depth: int, count: int) -> Node:
@@ -117,7 +124,9 @@ def side_by_side(nodes: Sequence[Node]) -> Graph:
         ins = [None if t is None else Tensor(f"{t.name}{i}", t.type, t.data) for t in node.inputs]
         own.append(node.replace(inputs=ins, outputs=[Tensor(f"y{i}", node.output.type)]))
     inputs = [t for node in own for t in node.inputs if t is not None and not t.is_constant]
-    return ops.check(Graph("layers", tuple(inputs), tuple(n.output for n in own), tuple(own)), "building the benchmark")
+    return ops.check(
+        Graph("layers", tuple(inputs), tuple(n.output for n in own), tuple(own)), "building the benchmark"
+    )
 
 
 @dataclass(frozen=True)
@@ -154,7 +163,9 @@ def run(graph: Graph, arrays: Sequence[Array], board: Board, delegates: Sequence
             stack = device.run(raw, uninterrupted=True).stack_bytes
     values = dict(zip(graph.inputs, arrays, strict=True))
     for node, got in zip(graph.nodes, result.outputs, strict=True):
-        want = ops.evaluate(node, [None if t is None else t.array if t.is_constant else values[t] for t in node.inputs])
+        want = ops.evaluate(
+            node, [None if t is None else t.array if t.is_constant else values[t] for t in node.inputs]
+        )
         assert want[0].tobytes() == got, f"{node.outputs[0].name} differs from the reference"
     return Measured(deployment, result.layer_counts, stack, code, size.flash)
 
@@ -165,29 +176,34 @@ def report(name: str, board: Board) -> None:
     arrays: list[Array] = [rng.integers(-128, 128, t.shape).astype(np.int8) for t in graph.inputs]
     ours, portable = run(graph, arrays, board, [CORTEX_M]), run(graph, arrays, board, [PORTABLE])
     print(f"{name} on {board.name}: instructions")
-    print(f"{'layer':34} {'kernel':28} {'portable':>10} {'cortex_m':>9} {'ratio':>6} {'per MAC':>8} {'scratch':>7} {'code':>5}")
+    print(f"{'layer':34} {'kernel':22} portable cortex_m  ratio per MAC scratch code")
     theirs = {step.node: n for step, n in zip(portable.deployment.steps, portable.counts, strict=True)}
     total = [0, 0]
-    by_index = sorted(zip(ours.deployment.steps, ours.counts, strict=True), key=lambda s: graph.nodes.index(s[0].node))
+    by_index = sorted(
+        zip(ours.deployment.steps, ours.counts, strict=True), key=lambda s: graph.nodes.index(s[0].node)
+    )
     for step, count in by_index:
         node = step.node
         sizes = "->".join("x".join(map(str, t.shape[1:])) for t in (node.input(0), node.output))
         kernel = "x".join(map(str, node.input(1).shape[1:3])) if isinstance(node.attrs, Conv2d) else ""
-        per_mac = f"{count / step.macs:8.3f}" if step.macs else " " * 8
+        per_mac = f"{count / step.macs:7.3f}" if step.macs else " " * 7
         before = theirs[node]
         total = [total[0] + before, total[1] + count]
         code = ours.code.get(step.call.symbol, 0)
         symbol = re.sub(r"_[0-9a-f]{8}$", "", step.call.symbol).removeprefix("tinyet_")
         print(
-            f"{node.op + ' ' + kernel + ' ' + sizes:34} {symbol:28} {before:10} {count:9} {before / count:6.2f} {per_mac} "
-            f"{step.call.scratch_bytes:7} {code:5}"
+            f"{node.op + ' ' + kernel + ' ' + sizes:34} {symbol:22} {before:8} {count:8} "
+            f"{before / count:6.2f} {per_mac} {step.call.scratch_bytes:7} {code:4}"
         )
-    print(f"{'sum':63} {total[0]:10} {total[1]:9} {total[0] / total[1]:6.2f}")
-    print(f"stack {ours.stack} bytes (portable {portable.stack}); flash {ours.flash} bytes (portable {portable.flash})\n")
+    print(f"{'sum':57} {total[0]:8} {total[1]:8} {total[0] / total[1]:6.2f}")
+    print(f"stack {ours.stack} bytes (portable {portable.stack})")
+    print(f"firmware {ours.flash} bytes of flash (portable {portable.flash})\n")
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("models", nargs="*", default=list(MODELS))
     parser.add_argument("--board", default="mps2_an386")
     args = parser.parse_args()

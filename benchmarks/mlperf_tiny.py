@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""DS-CNN (keywords) and ResNet8 (CIFAR-10) of MLPerf Tiny on an emulated board: exactness, accuracy, memory, instructions.
+"""DS-CNN (keywords) and ResNet8 (CIFAR-10) of MLPerf Tiny on an emulated board: exactness, accuracy, memory,
+instructions.
 
     python benchmarks/mlperf_tiny.py [ds_cnn|resnet8 ...] [--board mps2_an386] [--samples N] [--json FILE]
 
@@ -35,7 +36,8 @@ def load_models() -> ModuleType:
     if not place.is_file():
         sys.exit(f"no trained models at {place}: set TINYET_MLPERF_DIR")
     spec = importlib.util.spec_from_file_location("mlperf_models", place)
-    assert spec is not None and spec.loader is not None
+    if spec is None or spec.loader is None:
+        sys.exit(f"{place} cannot be imported")
     module = importlib.util.module_from_spec(spec)
     sys.modules["mlperf_models"] = module
     spec.loader.exec_module(module)
@@ -93,9 +95,21 @@ def report(
     float_accuracy: float,
     baselines: dict[str, dict[str, object]],
 ) -> None:
-    theirs = next((b["layers_tflm_cmsis_nn.O2"] for k, b in [("", baselines)] if "layers_tflm_cmsis_nn.O2" in b), [])
+    theirs = next(
+        (b["layers_tflm_cmsis_nn.O2"] for k, b in [("", baselines)] if "layers_tflm_cmsis_nn.O2" in b), []
+    )
     table = Table(title=f"{name} on {board}: executed instructions per layer")
-    for title in ("layer", "kernel", "output", "MACs", "instructions", "per MAC", "TFLM+CMSIS-NN", "ratio", "SQNR dB"):
+    for title in (
+        "layer",
+        "kernel",
+        "output",
+        "MACs",
+        "instructions",
+        "per MAC",
+        "TFLM+CMSIS-NN",
+        "ratio",
+        "SQNR dB",
+    ):
         table.add_column(title, justify="left" if title in ("layer", "kernel") else "right")
     rest = [row for row in theirs if isinstance(row, dict)]
     for layer in result.layers:
@@ -132,7 +146,9 @@ def report(
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("models", nargs="*", choices=[*DEFAULT_SAMPLES, []], default=[])
     parser.add_argument("--board", default="mps2_an386")
     parser.add_argument("--samples", type=int, default=None)

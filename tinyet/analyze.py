@@ -16,7 +16,8 @@ from tinyet.program import Program
 
 @dataclass(frozen=True)
 class LayerAnalysis:
-    """One call of the generated code. Bytes: `constant_bytes` in flash, `output_bytes` and `scratch_bytes` in the arena."""
+    """One call of the generated code. Bytes: `constant_bytes` in flash, `output_bytes` and `scratch_bytes` in
+    the arena."""
 
     index: int
     name: str
@@ -37,7 +38,8 @@ class LayerAnalysis:
 class Analysis:
     """A program on a board (or on the generic portable target).
 
-    lower_bound: the most bytes that must be alive at once; `optimal` says that no arrangement is smaller than arena_bytes.
+    lower_bound: the most bytes that must be alive at once; `optimal` says that no arrangement is smaller than
+        arena_bytes.
     peak: what is alive at the worst step. notes: layers that stayed float, and why.
     """
 
@@ -74,7 +76,10 @@ class Analysis:
             "peak_layer": self.peak_layer,
             "peak": [vars(c) for c in self.peak],
             "largest_constants": [vars(c) for c in self.largest],
-            "layers": [{**vars(layer), "shape": list(layer.shape), "refusals": list(layer.refusals)} for layer in self.layers],
+            "layers": [
+                {**vars(layer), "shape": list(layer.shape), "refusals": list(layer.refusals)}
+                for layer in self.layers
+            ],
             "notes": list(self.notes),
         }
 

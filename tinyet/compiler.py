@@ -53,8 +53,8 @@ def compile(  # noqa: A001 - the public name is tinyet.compile
 
     model: in eval mode, or an ExportedProgram (quantized already or not).
     example_inputs: a tuple of tensors with the shapes the firmware shall take; not needed for an ExportedProgram.
-    calibration: batches (a tensor, or a tuple of one tensor per input) of typical data; without it the model stays float,
-        unless it is quantized already.
+    calibration: batches (a tensor, or a tuple of one tensor per input) of typical data; without it the model
+        stays float, unless it is quantized already.
     quantizer: a torchao PT2E quantizer; TinyetQuantizer() by default.
     board, delegates: when given, every operator's kernel is looked for now, so that errors come early.
     channels_last: the image inputs are (N, H, W, C) in memory instead of PyTorch's (N, C, H, W).
@@ -62,8 +62,8 @@ def compile(  # noqa: A001 - the public name is tinyet.compile
         quantized.
     dump: receives the graph's text after each pass.
 
-    Raises ModelError (and its subclasses) for a model that cannot be captured or lowered, QuantizationError for calibration
-    data that cannot be used.
+    Raises ModelError (and its subclasses) for a model that cannot be captured or lowered, QuantizationError
+    for calibration data that cannot be used.
     """
     if name != identifier(name):
         raise UsageError(f"the name {name!r} is not a C identifier", hint=f"for example {identifier(name)!r}")
@@ -107,7 +107,9 @@ def _capture(
             progress=progress,
         )
     if example_inputs is None:
-        raise UsageError("a module needs example_inputs", hint="a tuple of tensors with the shapes that the firmware takes")
+        raise UsageError(
+            "a module needs example_inputs", hint="a tuple of tensors with the shapes that the firmware takes"
+        )
     return lower_module(
         model,
         example_inputs,
@@ -120,12 +122,19 @@ def _capture(
 
 
 def float_layers(graph: Graph) -> list[Node]:
-    """The nodes that compute in float32: not integer, no conversion at the border of the integers, and no mere moving."""
+    """The nodes that compute in float32: not integer, no conversion at the border of the integers, and no mere
+    moving."""
     return [
         node
         for node in graph.nodes
-        if not isinstance(node.attrs, Quantize | Dequantize | Concat | Copy | Expand | Permute | Reshape | Slice)
-        and any(t.dtype is DType.FLOAT32 for t in (*node.inputs, *node.outputs) if t is not None and not t.is_constant)
+        if not isinstance(
+            node.attrs, Quantize | Dequantize | Concat | Copy | Expand | Permute | Reshape | Slice
+        )
+        and any(
+            t.dtype is DType.FLOAT32
+            for t in (*node.inputs, *node.outputs)
+            if t is not None and not t.is_constant
+        )
     ]
 
 

@@ -29,8 +29,8 @@ class Data:
 def read_data(path: str | Path, names: Sequence[str] | None = None) -> Data:
     """Read a .npz file.
 
-    names: the model's input names; arrays so called are taken in that order, otherwise arrays are taken in the file's order.
-    Raises DataError when the file cannot be read or holds no array, or lacks the samples of an input.
+    names: the model's input names; arrays so called are taken in that order, otherwise arrays are taken in the
+    file's order. Raises DataError when the file cannot be read or holds no array, or lacks the samples of an input.
     """
     place = str(path)
     try:
@@ -39,7 +39,9 @@ def read_data(path: str | Path, names: Sequence[str] | None = None) -> Data:
     # TypeError: a .npy file is an array, which is no archive. The rest is what damaged archives raise.
     except (OSError, ValueError, TypeError, EOFError, KeyError, NotImplementedError, RuntimeError, zlib.error,
             zipfile.BadZipFile) as error:  # fmt: skip
-        raise DataError(f"cannot read the data: {error}", place, "save it with numpy.savez(path, inputs=…, labels=…)") from error
+        raise DataError(
+            f"cannot read the data: {error}", place, "save it with numpy.savez(path, inputs=…, labels=…)"
+        ) from error
     labels = arrays.pop(LABELS, None)
     if not arrays:
         raise DataError("the file holds no input array", place, "numpy.savez(path, inputs=…, labels=…)")

@@ -60,10 +60,13 @@ def deploy(graph: Graph, target: Target, delegates: Sequence[Delegate] = DEFAULT
     Raises UnsupportedOp when a node has no kernel for the target.
     """
     selection = select(graph, target, delegates)
-    calls: Mapping[Node, Call] = {node: choice.kernel.lower(node, target) for node, choice in selection.items()}
+    calls: Mapping[Node, Call] = {
+        node: choice.kernel.lower(node, target) for node, choice in selection.items()
+    }
     scratch = {node: call.scratch_bytes for node, call in calls.items() if call.scratch_bytes}
     plan = plan_memory(graph, op_of, scratch)
     steps = tuple(
-        Step(index, node, selection[node], calls[node], op_of(node).macs(node)) for index, node in enumerate(plan.calls)
+        Step(index, node, selection[node], calls[node], op_of(node).macs(node))
+        for index, node in enumerate(plan.calls)
     )
     return Deployment(graph, target, plan, steps)

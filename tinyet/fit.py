@@ -67,7 +67,11 @@ def check_fit(
     if arena + stack > limit:
         step, tensors = peak_tensors(deployment)
         where = deployment.steps[step] if 0 <= step < len(deployment.steps) else None
-        at = f"layer {where.index} ({where.node.op} {where.node.where or where.name})" if where else "the boundary"
+        at = (
+            f"layer {where.index} ({where.node.op} {where.node.where or where.name})"
+            if where
+            else "the boundary"
+        )
         problems.append(
             f"RAM: arena {arena} + stack {stack} = {arena + stack} bytes, {whose} {limit}; most is alive at {at}:\n"
             + bullet_list([str(c) for c in tensors[:LARGEST]])
@@ -108,7 +112,10 @@ def check_sizes(*uses: tuple[Use, int | None]) -> None:
         if limit is not None and use.bytes > limit:
             largest = bullet_list([str(c) for c in use.symbols[:LARGEST]])
             problems.append(
-                f"{use.kind}: the application takes {use.bytes} bytes, the limit is {limit}; its largest symbols:\n{largest}"
+                f"{use.kind}: the application takes {use.bytes} bytes, the limit is {limit}; "
+                f"its largest symbols:\n{largest}"
             )
     if problems:
-        raise FitError("\n".join(problems), hint="generate again with a higher limit, or make the largest layers smaller")
+        raise FitError(
+            "\n".join(problems), hint="generate again with a higher limit, or make the largest layers smaller"
+        )

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The graph that every pass reads and writes.
 
-Values are frozen; `Tensor` and `Node` compare by identity, so they can be dictionary keys. A node's operator is the class
-of its `attrs`: `Node(Conv2d(stride_h=2, …), inputs, outputs, origins)`.
+Values are frozen; `Tensor` and `Node` compare by identity, so they can be dictionary keys. A node's operator
+is the class of its `attrs`: `Node(Conv2d(stride_h=2, …), inputs, outputs, origins)`.
 """
 
 from __future__ import annotations
@@ -345,7 +345,9 @@ def verify(graph: Graph, infer: Callable[[Node], Sequence[Shape]], after: str) -
             if tensor.is_constant:
                 data = tensor.array
                 if tuple(data.shape) != tensor.shape or data.dtype != tensor.dtype.numpy:
-                    problems.append(f"constant {tensor.name} is {data.dtype}{data.shape}, typed {tensor.type}")
+                    problems.append(
+                        f"constant {tensor.name} is {data.dtype}{data.shape}, typed {tensor.type}"
+                    )
             elif tensor not in defined:
                 problems.append(f"{label} reads {tensor.name} before it is computed")
         for tensor in node.outputs:
@@ -357,7 +359,9 @@ def verify(graph: Graph, infer: Callable[[Node], Sequence[Shape]], after: str) -
         actual = tuple(t.shape for t in node.outputs)
         if shapes != actual:
             problems.append(f"{label} should give {shapes}, typed {actual}")
-    problems += [f"output {t.name} is never computed" for t in graph.outputs if t not in defined and not t.is_constant]
+    problems += [
+        f"output {t.name} is never computed" for t in graph.outputs if t not in defined and not t.is_constant
+    ]
     if problems:
         raise InternalError(f"invalid graph after {after}:\n" + "\n".join(f"  - {p}" for p in problems))
 

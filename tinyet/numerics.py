@@ -46,14 +46,16 @@ def quantize_multiplier(real: float) -> Multiplier:
     if real == 0:
         return Multiplier(0, 0)
     fraction, shift = math.frexp(real)
-    fixed = int(math.floor(fraction * 2**31 + 0.5))
+    fixed = math.floor(fraction * 2**31 + 0.5)
     if fixed == 2**31:
         fixed //= 2
         shift += 1
     if shift < -31:
         return Multiplier(0, 0)
     if shift > 30:
-        raise QuantizationError(f"a scale ratio of {real} is too large", hint="an output's scale is far too small")
+        raise QuantizationError(
+            f"a scale ratio of {real} is too large", hint="an output's scale is far too small"
+        )
     return Multiplier(fixed, shift)
 
 
@@ -115,7 +117,9 @@ def quantize(values: npt.ArrayLike, type_: TensorType) -> Array:
 def dequantize(values: Array, quant: QuantParams) -> npt.NDArray[np.float32]:
     """scale * (q - zero_point), computed in float32."""
     scale, zero_point = broadcast_params(quant, values.ndim)
-    return np.asarray(scale.astype(np.float32) * (values.astype(np.int64) - zero_point).astype(np.float32), np.float32)
+    return np.asarray(
+        scale.astype(np.float32) * (values.astype(np.int64) - zero_point).astype(np.float32), np.float32
+    )
 
 
 def broadcast_params(quant: QuantParams, ndim: int) -> tuple[Float64, Int64]:
@@ -125,7 +129,9 @@ def broadcast_params(quant: QuantParams, ndim: int) -> tuple[Float64, Int64]:
         shape[quant.axis] = len(quant.scale)
     elif ndim == 0:
         shape = []
-    return np.array(quant.scale, np.float64).reshape(shape), np.array(quant.zero_point, np.int64).reshape(shape)
+    return np.array(quant.scale, np.float64).reshape(shape), np.array(quant.zero_point, np.int64).reshape(
+        shape
+    )
 
 
 def clamp_range(clamp: tuple[float, float], type_: TensorType) -> tuple[int, int]:

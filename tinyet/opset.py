@@ -105,7 +105,6 @@ class Call:
     definitions: tuple[str, ...] = ()
 
 
-
 def library_call(
     symbol: str,
     node: Node,
@@ -181,16 +180,16 @@ class Op:
     attrs:      its attribute class, whose `name` is the operator's name.
     summary:    one line for the operator table.
     infer:      shapes of the outputs from shapes and attributes of the inputs; raises UnsupportedShape.
-    reference:  node and one array per input (None where absent) → one array per output. Integer results are exact; float
-                results are float32, computed in the order of the C kernel.
+    reference:  node and one array per input (None where absent) → one array per output. Integer results are
+                exact; float results are float32, computed in the order of the C kernel.
     kernels:    the portable kernels, best first.
     check:      what is wrong with the dtypes or quantization of this node, or None.
     macs:       multiply-accumulates of one inference.
     inplace:    inputs that an output of the same byte size may overwrite while they are read.
     same_scale: the integer form moves or selects values only: every input and output has the same quantization.
     view:       the bytes do not change at all: the output is its input under another shape.
-    bias:       index of the input that the integer form wants as int32 with scale = scale(input 0) * scale(weight), and of
-                that weight, or None.
+    bias:       index of the input that the integer form wants as int32 with scale = scale(input 0) *
+                scale(weight), and of that weight, or None.
     """
 
     attrs: type[Attrs]

@@ -65,10 +65,10 @@ class Program:
     def run(self, *inputs: Array, as_float: bool | None = None) -> Array | list[Array]:
         """The host reference: one sample in, its outputs out.
 
-        inputs: one array per input, of the input's shape; float32 data for a quantized input is quantized first, integers
-        are taken as they are. as_float: outputs as real numbers (float32) instead of the program's own integers; by
-        default, when every input was given as float. Returns one array, or a list when the model has several outputs.
-        Raises DataError when number, shape or dtype do not fit.
+        inputs: one array per input, of the input's shape; float32 data for a quantized input is quantized
+        first, integers are taken as they are. as_float: outputs as real numbers (float32) instead of the
+        program's own integers; by default, when every input was given as float. Returns one array, or a list
+        when the model has several outputs. Raises DataError when number, shape or dtype do not fit.
         """
         given = [np.asarray(x) for x in inputs]
         prepared = prepare_inputs(self.inputs, given)
@@ -99,9 +99,9 @@ def prepare_inputs(tensors: Sequence[Tensor], arrays: Sequence[Array]) -> list[A
         raise DataError(f"the model has {len(tensors)} input(s) ({names}), {len(arrays)} array(s) were given")
     prepared: list[Array] = []
     problems: list[str] = []
-    for tensor, array in zip(tensors, arrays, strict=True):
-        if array.shape == tensor.shape[1:] and tensor.shape[:1] == (1,):
-            array = array[None]
+    for tensor, given in zip(tensors, arrays, strict=True):
+        alone = given.shape == tensor.shape[1:] and tensor.shape[:1] == (1,)
+        array = given[None] if alone else given
         if array.shape != tensor.shape:
             problems.append(f"input {tensor.name} has shape {tensor.shape}, the array {array.shape}")
             continue

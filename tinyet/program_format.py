@@ -95,7 +95,9 @@ class _Writer:
         )
 
     def graph(self, graph: Graph, origins: Mapping[Origin, int]) -> int:
-        tensors = list(dict.fromkeys((*graph.inputs, *graph.constants, *(t for n in graph.nodes for t in n.outputs))))
+        tensors = list(
+            dict.fromkeys((*graph.inputs, *graph.constants, *(t for n in graph.nodes for t in n.outputs)))
+        )
         index = {tensor: i for i, tensor in enumerate(tensors)}
         nodes = []
         for node in graph.nodes:
@@ -125,7 +127,9 @@ def encode(contents: Contents) -> bytes:
     """The file's bytes; the same contents always give the same bytes."""
     w = _Writer()
     graphs = [g for g in (contents.graph, contents.float_graph) if g is not None]
-    used = [o for g in graphs for n in g.nodes for o in n.origins] + [n.origin for n in contents.notes if n.origin]
+    used = [o for g in graphs for n in g.nodes for o in n.origins] + [
+        n.origin for n in contents.notes if n.origin
+    ]
     origins = {origin: i for i, origin in enumerate(dict.fromkeys(used))}
     origin_tables = [
         w.table([w.text(o.aten), w.text(o.module), w.text(o.file), (o.line,), w.text(o.text), w.text(o.key)])
@@ -241,7 +245,11 @@ def _tensor(r: _Reader) -> Tensor:
     data = None
     if r.has(4):
         raw = r.array(4, "u1").tobytes()
-        data = np.frombuffer(raw, type_.dtype.numpy.newbyteorder("<")).astype(type_.dtype.numpy).reshape(type_.shape)
+        data = (
+            np.frombuffer(raw, type_.dtype.numpy.newbyteorder("<"))
+            .astype(type_.dtype.numpy)
+            .reshape(type_.shape)
+        )
     return Tensor(r.text(0), type_, data)
 
 
@@ -273,10 +281,16 @@ def decode(data: bytes, where: str) -> Contents:
     """
     again = "save the program again with this version of tinyet"
     if len(data) < 8 + DIGEST_BYTES or data[4:8] != IDENTIFIER:
-        raise ProgramError("this is not a tinyet program (or only its beginning)", where, "give a file that Program.save wrote")
+        raise ProgramError(
+            "this is not a tinyet program (or only its beginning)",
+            where,
+            "give a file that Program.save wrote",
+        )
     payload, digest = data[:-DIGEST_BYTES], data[-DIGEST_BYTES:]
     if hashlib.sha256(payload).digest() != digest:
-        raise ProgramError("the file is truncated or damaged: its checksum is wrong", where, "copy it again, or " + again)
+        raise ProgramError(
+            "the file is truncated or damaged: its checksum is wrong", where, "copy it again, or " + again
+        )
     return _guarded(lambda: _decode(payload, where, again), where, again)
 
 
@@ -303,7 +317,8 @@ def _decode(payload: bytes, where: str, again: str) -> Contents:
     version = root.number(0)
     if version > FORMAT_VERSION:
         raise ProgramError(
-            f"the file is of format {version}, written by tinyet {root.text(1)}; this tinyet reads up to {FORMAT_VERSION}",
+            f"the file is of format {version}, written by tinyet {root.text(1)}; "
+            f"this tinyet reads up to {FORMAT_VERSION}",
             where,
             "install a newer tinyet, or " + again,
         )

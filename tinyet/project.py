@@ -53,10 +53,14 @@ class Project:
     @cached_property
     def manifest(self) -> dict[str, object]:
         manifest = read_manifest(self.path)
-        missing = [key for key in ("model", "board", "hash", "kind") if not isinstance(manifest.get(key), str)]
+        missing = [
+            key for key in ("model", "board", "hash", "kind") if not isinstance(manifest.get(key), str)
+        ]
         if missing:
             raise ProjectError(
-                f"the manifest does not say {', '.join(missing)}", str(self.path / MANIFEST), "generate the project again"
+                f"the manifest does not say {', '.join(missing)}",
+                str(self.path / MANIFEST),
+                "generate the project again",
             )
         return manifest
 
@@ -91,7 +95,10 @@ class Project:
         """The limits in bytes that were given to `generate`, by name: max_ram, max_flash."""
         values = self.manifest.get("limits")
         limits = values if isinstance(values, dict) else {}
-        return {key: limits.get(key) if isinstance(limits.get(key), int) else None for key in ("max_ram", "max_flash")}
+        return {
+            key: limits.get(key) if isinstance(limits.get(key), int) else None
+            for key in ("max_ram", "max_flash")
+        }
 
     @cached_property
     def evaluation(self) -> Data | None:
@@ -102,8 +109,8 @@ class Project:
     def build(self, *, on_output: Callable[[str], None] | None = None) -> Size:
         """Build application and harness with the project's build system; returns the application's size.
 
-        Raises ToolchainError when a tool is missing or fails, FitError when the linker finds that the board's memory does
-        not suffice, or a limit given to `generate` is exceeded.
+        Raises ToolchainError when a tool is missing or fails, FitError when the linker finds that the board's
+        memory does not suffice, or a limit given to `generate` is exceeded.
         """
         try:
             if self.manifest["kind"] == "cmake":
@@ -129,7 +136,9 @@ class Project:
         """Raise FitError when it was the linker's complaint that a memory of the board is too small."""
         found = re.findall(r"region .(\w+).? overflowed by (\d+) bytes", error.what)
         if found:
-            lines = [f"{region.lower()}: {count} bytes too many for {self.board.name}" for region, count in found]
+            lines = [
+                f"{region.lower()}: {count} bytes too many for {self.board.name}" for region, count in found
+            ]
             largest = bullet_list([str(c) for c in largest_constants(self.deployment)[:LARGEST]])
             raise FitError(
                 "\n".join(lines) + f"\nthe arena takes {self.deployment.plan.arena_bytes} bytes of RAM; "
@@ -145,7 +154,11 @@ class Project:
         """
         path = self._elf_path(env)
         if not path.is_file():
-            raise ProjectError(f"the project has not been built: no {env} firmware", str(self.path), f"tinyet build {self.path}")
+            raise ProjectError(
+                f"the project has not been built: no {env} firmware",
+                str(self.path),
+                f"tinyet build {self.path}",
+            )
         return path
 
     def _elf_path(self, env: str) -> Path:
@@ -174,8 +187,9 @@ class Project:
     ) -> ValidationResult:
         """Run data on the device and compare with the host reference.
 
-        inputs: one array per model input, samples along the first dimension; none takes the evaluation data stored with the
-        project, or else a fixed pattern. labels: class indices, for accuracy. on: "host", "qemu", "renode" or "serial:PORT".
+        inputs: one array per model input, samples along the first dimension; none takes the evaluation data
+        stored with the project, or else a fixed pattern. labels: class indices, for accuracy. on: "host",
+        "qemu", "renode" or "serial:PORT".
         limit: the most samples to run. timeout: seconds that one run may take.
         """
         samples = self._samples(inputs, labels).first(limit)
@@ -197,13 +211,18 @@ class Project:
     def _samples(self, inputs: Sequence[Array], labels: Array | None) -> Samples:
         tensors = self.program.inputs
         if inputs:
-            return make_samples(tensors, [np.asarray(x) for x in inputs], None if labels is None else np.asarray(labels))
+            return make_samples(
+                tensors, [np.asarray(x) for x in inputs], None if labels is None else np.asarray(labels)
+            )
         if self.evaluation is not None:
             return make_samples(tensors, self.evaluation.arrays, self.evaluation.labels)
         return Samples((tuple(sample_inputs(self.program)),))
 
     def _host_executable(self, where: Path) -> Path:
-        sources = [*sorted((self.path / "lib" / self.name / "src").glob("*.c")), self.path / "harness" / "model_desc.c"]
+        sources = [
+            *sorted((self.path / "lib" / self.name / "src").glob("*.c")),
+            self.path / "harness" / "model_desc.c",
+        ]
         return build_host(sources, [self.path / "lib" / self.name / "src"], where)
 
 
@@ -211,7 +230,11 @@ def open_project(path: str | Path) -> Project:
     """A project that exists. Raises ProjectError when the directory is none."""
     project = Project(Path(path))
     if not (project.path / MANIFEST).is_file():
-        raise ProjectError("this directory is not a tinyet project", str(path), "make one: tinyet generate MODEL --board BOARD")
+        raise ProjectError(
+            "this directory is not a tinyet project",
+            str(path),
+            "make one: tinyet generate MODEL --board BOARD",
+        )
     return project
 
 
@@ -233,21 +256,27 @@ def generate(
     board: a name, the path of a board file (which is copied into the project), or a Board that comes with tinyet.
     out: a directory that is new, empty, or an earlier project (whose src/main.c is kept when it was changed).
     max_ram, max_flash: limits in bytes, the board's own by default. sample: one array per input for the application's
-    demonstration; by default the first of `evaluation`, or a fixed pattern. evaluation: samples that the project keeps, for
-    `validate`.
-    Raises FitError when the model does not fit, UnsupportedOp when an operator has no kernel for the board, ProjectError when
-    the directory cannot be used. Nothing is written unless everything is.
+    demonstration; by default the first of `evaluation`, or a fixed pattern. evaluation: samples that the
+    project keeps, for `validate`.
+    Raises FitError when the model does not fit, UnsupportedOp when an operator has no kernel for the board,
+    ProjectError when the directory cannot be used. Nothing is written unless everything is.
     """
     target = board if isinstance(board, Board) else load_board(board)
     model = name or program.name
     if model != identifier(model):
-        raise UsageError(f"the name {model!r} is not a C identifier", hint=f"for example {identifier(model)!r}")
+        raise UsageError(
+            f"the name {model!r} is not a C identifier", hint=f"for example {identifier(model)!r}"
+        )
     deployment = deploy(program.graph, target.target, delegates)
     check_fit(deployment, target, max_ram=max_ram, max_flash=max_flash)
     if evaluation is not None:
         samples = make_samples(program.inputs, evaluation.arrays, evaluation.labels)
         sample = samples.inputs[0] if sample is None else sample
-    arrays = sample_inputs(program) if sample is None else prepare_inputs(program.inputs, [np.asarray(x) for x in sample])
+    arrays = (
+        sample_inputs(program)
+        if sample is None
+        else prepare_inputs(program.inputs, [np.asarray(x) for x in sample])
+    )
     facts = ModelFacts(
         name=model,
         macro=model.upper(),
@@ -273,7 +302,9 @@ def generate(
     return Project(Path(out))
 
 
-def _with_options(manifest: str, delegates: Sequence[Delegate], max_ram: int | None, max_flash: int | None) -> str:
+def _with_options(
+    manifest: str, delegates: Sequence[Delegate], max_ram: int | None, max_flash: int | None
+) -> str:
     """The manifest with what the project must be built and checked with again."""
     values = json.loads(manifest)
     values["delegates"] = [delegate.name for delegate in delegates]

@@ -20,7 +20,9 @@ def evaluate(graph: Graph, inputs: Sequence[Array]) -> Mapping[Tensor, Array]:
     values: dict[Tensor, Array] = {}
     for tensor, array in zip(graph.inputs, inputs, strict=True):
         if tuple(array.shape) != tensor.shape or array.dtype != tensor.dtype.numpy:
-            raise DataError(f"input {tensor.name} is {tensor.type}, the array is {array.dtype}{list(array.shape)}")
+            raise DataError(
+                f"input {tensor.name} is {tensor.type}, the array is {array.dtype}{list(array.shape)}"
+            )
         values[tensor] = array
     for tensor in graph.constants:
         values[tensor] = tensor.array
@@ -29,7 +31,8 @@ def evaluate(graph: Graph, inputs: Sequence[Array]) -> Mapping[Tensor, Array]:
         for tensor, result in zip(node.outputs, results, strict=True):
             if tuple(result.shape) != tensor.shape or result.dtype != tensor.dtype.numpy:
                 raise InternalError(
-                    f"the reference of {node.op} gave {result.dtype}{list(result.shape)} for {tensor.type}", node.where
+                    f"the reference of {node.op} gave {result.dtype}{list(result.shape)} for {tensor.type}",
+                    node.where,
                 )
             values[tensor] = result
     return values

@@ -17,8 +17,8 @@ from tinyet.reference import evaluate
 def pair_values(graph: Graph, twin: Graph) -> dict[Tensor, Tensor]:
     """Integer value → float value of the same layer, by the names that both had in the exported model.
 
-    A fused node carries the names of all that it computes; the last one names its result. A value without a partner of the
-    same shape is left out.
+    A fused node carries the names of all that it computes; the last one names its result. A value without a
+    partner of the same shape is left out.
     """
     by_key: dict[str, Node] = {}
     for node in twin.nodes:

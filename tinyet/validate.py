@@ -30,8 +30,8 @@ DEFAULT_SQNR_SAMPLES = 32
 class LayerResult:
     """One call of the generated code.
 
-    count: mean over the samples, in the result's `count_unit`. sqnr_db: signal to quantization noise of its value against
-    the float model; None where there is no float partner.
+    count: mean over the samples, in the result's `count_unit`. sqnr_db: signal to quantization noise of its
+    value against the float model; None where there is no float partner.
     """
 
     name: str
@@ -66,17 +66,20 @@ class Mismatch:
         )
 
     def error(self) -> MismatchError:
-        return MismatchError(str(self), self.source or None, "rebuild the project; if it stays, report it with the model")
+        return MismatchError(
+            str(self), self.source or None, "rebuild the project; if it stays, report it with the model"
+        )
 
 
 @dataclass(frozen=True, eq=False)
 class ValidationResult:
     """What `validate` measured.
 
-    outputs: a list of arrays a sample, as the device gave them. count: mean per inference, in `count_unit`: "instructions" in
-    an emulator, "cycles" on hardware, "nanoseconds" on the host; one is never printed as another. ram_bytes: static data, the arena included, without
-    the stack; flash_bytes: code and constants; both of the application, None when it was not built. stack_bytes: the
-    highest use seen, None where it cannot be measured.
+    outputs: a list of arrays a sample, as the device gave them. count: mean per inference, in `count_unit`:
+    "instructions" in an emulator, "cycles" on hardware, "nanoseconds" on the host; one is never printed as
+    another. ram_bytes: static data, the arena included, without the stack; flash_bytes: code and constants;
+    both of the application, None when it was not built. stack_bytes: the highest use seen, None where it
+    cannot be measured.
     """
 
     on: str
@@ -177,14 +180,18 @@ def make_samples(tensors: Sequence[Tensor], arrays: Sequence[Array], labels: Arr
     for tensor, array in zip(tensors, arrays, strict=True):
         each = tensor.shape[1:] if tensor.shape[:1] == (1,) else tensor.shape
         if array.ndim == 0 or array.shape[1:] not in (each, tensor.shape):
-            problems.append(f"data for input {tensor.name} must be (samples, {', '.join(map(str, each))}), is {array.shape}")
+            problems.append(
+                f"data for input {tensor.name} must be (samples, {', '.join(map(str, each))}), is {array.shape}"
+            )
     counts = {len(a) for a in (*arrays, *([] if labels is None else [labels])) if a.ndim}
     if len(counts) > 1:
         problems.append(f"the arrays hold different numbers of samples: {sorted(counts)}")
     if counts == {0}:
         problems.append("the data holds no sample")
     if labels is not None and not _are_classes(labels):
-        problems.append(f"labels must be one class index a sample, are {labels.dtype} of shape {labels.shape}")
+        problems.append(
+            f"labels must be one class index a sample, are {labels.dtype} of shape {labels.shape}"
+        )
     if problems:
         raise DataError("; ".join(problems), hint="one array per input, one row per sample")
     inputs = tuple(tuple(a[i] for a in arrays) for i in range(len(arrays[0])))
@@ -224,7 +231,9 @@ def validate(
     graph = deployment.graph
     info = device.info()
     if info.hash != program.hash:
-        raise DataError("the device holds another program than the project", hint="build (and flash) the project again")
+        raise DataError(
+            "the device holds another program than the project", hint="build (and flash) the project again"
+        )
     twin = Comparison(graph, program.float_graph) if program.float_graph is not None else None
     tally = _Tally(len(deployment.steps))
     outputs: list[list[Array]] = []
@@ -249,7 +258,9 @@ def validate(
         if progress is not None:
             progress(i + 1, len(samples))
     if samples.inputs:
-        raw = [np.ascontiguousarray(a).tobytes() for a in prepare_inputs(graph.inputs, list(samples.inputs[0]))]
+        raw = [
+            np.ascontiguousarray(a).tobytes() for a in prepare_inputs(graph.inputs, list(samples.inputs[0]))
+        ]
         tally.stack = max(tally.stack, device.run(raw, uninterrupted=True).stack_bytes)
     layers = tuple(
         LayerResult(
@@ -305,7 +316,9 @@ class _Tally:
         for i, count in enumerate(layers):
             self.layers[i] += count
 
-    def label(self, label: int, device: Sequence[Array], host: Sequence[Array], exact: Sequence[Array] | None) -> None:
+    def label(
+        self, label: int, device: Sequence[Array], host: Sequence[Array], exact: Sequence[Array] | None
+    ) -> None:
         """The class is the index of the largest element of the first output (of a single integer, that itself)."""
         self.labelled += 1
         self.right_device += predicted(device[0]) == label
@@ -358,4 +371,3 @@ def locate_mismatch(
                     source=str(step.node.origins[-1]) if step.node.origins else "",
                 )
     return None
-

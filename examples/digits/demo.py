@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From training to proof in one run: train, quantize, generate, build, and run the whole held-out set on an emulated board.
+"""From training to proof in one run: train, quantize, generate, build, and run the whole held-out set on an
+emulated board.
 
 python examples/digits/demo.py [--board mps2_an386] [--out build/digits]
 """
@@ -32,7 +33,9 @@ def main() -> int:
     network = digits.model()
     images, labels = digits.evaluation()
     console.print("quantizing to int8 ...")
-    program = tinyet.compile(network, digits.example_inputs(), calibration=digits.calibration(), name="digits")
+    program = tinyet.compile(
+        network, digits.example_inputs(), calibration=digits.calibration(), name="digits"
+    )
     console.print(f"generating C for {board.title} and building it with PlatformIO ...")
     project = tinyet.generate(program, board, options.out, sample=[images[0].numpy()])
     size = project.build()
@@ -46,7 +49,10 @@ def main() -> int:
         ("accuracy, float model", f"{result.float_accuracy:.2%}"),
         ("accuracy, int8 on the host", f"{result.host_accuracy:.2%}"),
         ("accuracy, int8 on the device", f"{result.accuracy:.2%}"),
-        ("device = host, bit for bit", f"{result.bit_exact} ({result.samples} images, {result.mismatches} differ)"),
+        (
+            "device = host, bit for bit",
+            f"{result.bit_exact} ({result.samples} images, {result.mismatches} differ)",
+        ),
         ("instructions per image", f"{result.instructions:,}"),
         ("multiply-accumulates", f"{result.macs:,}"),
         ("arena (all activations)", f"{result.arena_bytes:,} bytes"),

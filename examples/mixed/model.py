@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A graph of two worlds: the head is int8, the convolution stays float on purpose, resize and softmax fall back to float.
+"""A graph of two worlds: the head is int8, the convolution stays float on purpose, resize and softmax fall
+back to float.
 
     interpolate (float) -> conv (float) -> linear + relu (int8) -> softmax (float)
 
     tinyet generate examples/mixed/model.py --board mps2_an386 -o build/mixed
 
-`quantizer()` says who is quantized; conversions appear only where int8 and float meet, and the firmware still answers bit
-for bit what the host reference answers, because tinyet's float kernels round in the same order, too.
+`quantizer()` says who is quantized; conversions appear only where int8 and float meet, and the firmware still
+answers bit for bit what the host reference answers, because tinyet's float kernels round in the same order, too.
 """
 
 import torch

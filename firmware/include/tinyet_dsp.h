@@ -3,8 +3,8 @@
  *
  * Those kernels are always-inline functions, called with literal constants by small wrappers in the generated model: one
  * wrapper is one kernel for one shape. Their multiply loops need all 14 free registers of the core, so they are inline
- * assembly; everywhere else (another core, a sanitizer, a build without optimization) plain C computes the same bits.
- * -DTINYET_DSP_ASM=0 chooses plain C, which is needed where a register is reserved (-fno-omit-frame-pointer). */
+ * assembly; everywhere else (another core, a sanitizer, a build with -O0) plain C computes the same bits. -DTINYET_DSP_ASM=0
+ * chooses plain C, which is needed where a register is reserved (-ffixed-r9). */
 #ifndef TINYET_DSP_H
 #define TINYET_DSP_H
 
@@ -23,8 +23,13 @@
 #define TINYET_DSP_INLINE static inline __attribute__((always_inline))
 /* Hides what is known of a loop's counter, so that the loop is not unrolled. */
 #define TINYET_DSP_UNKNOWN(x) __asm__("" : "+r"(x))
-/* A wrapper of the generated model. */
-#define TINYET_DSP_FUNCTION static __attribute__((noinline))
+/* A wrapper of the generated model. GCC optimizes it whatever the flags say: with -Og alone, its constants would not be
+ * constant enough for assembly. */
+#if TINYET_DSP_ASM && !defined(__clang__)
+#define TINYET_DSP_FUNCTION __attribute__((noinline, optimize("O2", "omit-frame-pointer"))) static
+#else
+#define TINYET_DSP_FUNCTION __attribute__((noinline)) static
+#endif
 
 /* ---- single instructions; a "pair" is two int16 in one word, the first in the lower half ---- */
 

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Many single-operator cases as one generated model: compiled, run, and compared with the reference bit for bit.
 
-Everything between the operator and the machine is the product's own: selection, packing, memory planning and generated C.
+Everything between the operator and the machine is the product's own: selection, packing, memory planning and
+generated C.
 """
 
 from __future__ import annotations

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -158,7 +159,7 @@ def run_litert(name: str, case: Case, **options: litert.Option) -> Array:
     return out.reshape(case.node.output.shape)
 
 
-def reference(case: Case) -> Array:
+def reference(case: Case) -> npt.NDArray[Any]:
     """The first output of the case's reference; warnings are errors here."""
     rest = dict(
         zip(dict.fromkeys(t for t in case.node.inputs if t and not t.is_constant), case.inputs, strict=True)

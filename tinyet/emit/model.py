@@ -133,7 +133,10 @@ def model_files(deployment: Deployment, name: str, banner: Sequence[str]) -> dic
         "inputs": [_io("input", i, t, deployment) for i, t in enumerate(graph.inputs)],
         "outputs": [_io("output", i, t, deployment) for i, t in enumerate(graph.outputs)],
     }
-    files = {f"{name}.h": render("model/model.h.j2", context), f"{name}.c": render("model/model.c.j2", context)}
+    files = {
+        f"{name}.h": render("model/model.h.j2", context),
+        f"{name}.c": render("model/model.c.j2", context),
+    }
     firmware = assets.path("firmware")
     for header in _with_includes(headers):
         files[header] = (firmware / "include" / header).read_text(encoding="utf-8")
@@ -152,9 +155,8 @@ def _with_includes(headers: Sequence[str]) -> list[str]:
         if header in found:
             continue
         found.append(header)
-        for line in (include / header).read_text(encoding="utf-8").splitlines():
-            if line.startswith('#include "tinyet_'):
-                todo.append(line.split('"')[1])
+        lines = (include / header).read_text(encoding="utf-8").splitlines()
+        todo += [line.split('"')[1] for line in lines if line.startswith('#include "tinyet_')]
     return found
 
 
@@ -178,19 +180,31 @@ def _io(kind: str, index: int, tensor: Tensor, deployment: Deployment) -> IoView
     )
 
 
-def _step(step: Step, deployment: Deployment, constants: _Constants, parameters: list[ParamsView]) -> StepView:
+def _step(
+    step: Step, deployment: Deployment, constants: _Constants, parameters: list[ParamsView]
+) -> StepView:
     node, call = step.node, step.call
     prefix = f"{identifier(node.op)}_{step.index}"
     names = {c.name: constants.add(f"{prefix}_{c.name}", c.data, c.align, c.comment) for c in call.constants}
     if call.params is not None:
         text = struct(call.params, names.__getitem__)
         parameters.append(ParamsView(f"{prefix}_params", call.params.ctype, text))
-    spell = partial(_argument, step=step, deployment=deployment, constants=constants, names=names, prefix=prefix)
+    spell = partial(
+        _argument, step=step, deployment=deployment, constants=constants, names=names, prefix=prefix
+    )
     arguments = ", ".join(spell(arg) for arg in call.args)
-    shapes = " + ".join("x".join(map(str, t.shape)) for t in node.inputs if t is not None and not t.is_constant)
+    shapes = " + ".join(
+        "x".join(map(str, t.shape)) for t in node.inputs if t is not None and not t.is_constant
+    )
     results = " + ".join("x".join(map(str, t.shape)) for t in node.outputs)
-    title = comment(f"{node.op} {shapes} -> {results}, {step.macs} MACs" if step.macs else f"{node.op} {shapes} -> {results}")
-    notes = tuple(dict.fromkeys(comment(str(origin)) for origin in node.origins if origin.file or origin.text))
+    title = comment(
+        f"{node.op} {shapes} -> {results}, {step.macs} MACs"
+        if step.macs
+        else f"{node.op} {shapes} -> {results}"
+    )
+    notes = tuple(
+        dict.fromkeys(comment(str(origin)) for origin in node.origins if origin.file or origin.text)
+    )
     return StepView(step.index, title, notes, f"{call.symbol}({arguments});")
 
 
@@ -231,11 +245,18 @@ def _arena_map(deployment: Deployment) -> list[ArenaRow]:
     for tensor in plan.storage:
         life = plan.lifetimes[tensor]
         text = comment(f"{tensor.name}: {tensor.type}")
-        rows.append((plan.offset(tensor), life.first, ArenaRow(plan.offset(tensor), tensor.type.bytes, alive(life.first, life.last), text)))
+        rows.append(
+            (
+                plan.offset(tensor),
+                life.first,
+                ArenaRow(plan.offset(tensor), tensor.type.bytes, alive(life.first, life.last), text),
+            )
+        )
     for step in deployment.steps:
         offset = plan.scratch.get(step.node)
         if offset is not None:
             text = f"scratch of {step.index}"
-            rows.append((offset, step.index, ArenaRow(offset, step.call.scratch_bytes, str(step.index), text)))
+            rows.append(
+                (offset, step.index, ArenaRow(offset, step.call.scratch_bytes, str(step.index), text))
+            )
     return [row for _, _, row in sorted(rows, key=lambda r: (r[0], r[1], r[2].text))]
-

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 
 from tinyet.errors import InternalError
 from tinyet.ir import Array, Attrs, Graph, Node, Shape, verify
-from tinyet.opset import Op
 from tinyet.ops import (
     adaptive_avg_pool2d,
     add,
@@ -47,6 +46,7 @@ from tinyet.ops import (
 )
 from tinyet.ops import slice as slice_
 from tinyet.ops import sum as sum_
+from tinyet.opset import Op
 
 OPS: tuple[Op, ...] = (
     adaptive_avg_pool2d.OP,

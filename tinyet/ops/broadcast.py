@@ -62,6 +62,12 @@ def operands(inputs: Sequence[Array | None]) -> tuple[Array, Array]:
     return a, b
 
 
+def float_operands(inputs: Sequence[Array | None]) -> tuple[float32.Float32, float32.Float32]:
+    """operands, as float32."""
+    a, b = operands(inputs)
+    return a.astype(np.float32), b.astype(np.float32)
+
+
 def offset(node: Node, index: int, values: Array) -> Int64:
     """The int8 values of input `index` less its zero point."""
     return np.asarray(values.astype(np.int64) - node.input(index).type.zero_point, np.int64)

@@ -24,9 +24,10 @@ class Minimum(Attrs):
 
 
 def reference(node: Node, inputs: Sequence[Array | None]) -> tuple[Array, ...]:
-    a, b = broadcast.operands(inputs)
     if node.output.dtype is DType.FLOAT32:
-        return (np.where((a < b) | (a != a), a, b).astype(np.float32),)
+        x, y = broadcast.float_operands(inputs)
+        return (np.where((x < y) | (x != x), x, y),)
+    a, b = broadcast.operands(inputs)
     return (np.minimum(a, b),)
 
 

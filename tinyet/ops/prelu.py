@@ -57,10 +57,11 @@ def check(node: Node) -> str | None:
 
 
 def reference(node: Node, inputs: Sequence[Array | None]) -> tuple[Array, ...]:
-    x, slope = broadcast.operands(inputs)
     if node.output.dtype is DType.FLOAT32:
+        real, steep = broadcast.float_operands(inputs)
         with np.errstate(all="ignore"):
-            return (np.where(x >= 0, x, slope * x).astype(np.float32),)
+            return (np.where(real >= 0, real, steep * real),)
+    x, slope = broadcast.operands(inputs)
     value, steepness = broadcast.offset(node, 0, x), broadcast.offset(node, 1, slope)
     positive, negative = factors(node)
     out = np.where(

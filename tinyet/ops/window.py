@@ -26,7 +26,8 @@ class Window(Attrs):
 
 
 def out_size(size: int, kernel: int, stride: int, dilation: int, before: int, after: int) -> int:
-    """(size + before + after - dilation * (kernel - 1) - 1) // stride + 1; zero or less when the window does not fit."""
+    """(size + before + after - dilation * (kernel - 1) - 1) // stride + 1; zero or less when the window does
+    not fit."""
     return (size + before + after - dilation * (kernel - 1) - 1) // stride + 1
 
 
@@ -46,7 +47,9 @@ def expect_rank(node: Node, index: int, rank: int) -> Shape:
     """The shape of an input, which must have `rank` dimensions."""
     shape = node.input(index).shape
     if len(shape) != rank:
-        raise UnsupportedShape(f"{node.op}: input {index} must have {rank} dimensions, has {len(shape)}", node.where)
+        raise UnsupportedShape(
+            f"{node.op}: input {index} must have {rank} dimensions, has {len(shape)}", node.where
+        )
     return shape
 
 

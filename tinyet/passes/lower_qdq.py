@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Float operators between Dequantize and Quantize become integer operators.
 
-An operator whose inputs all come out of a Dequantize (or are constants that can be made integer) and whose outputs all go
-into one and the same Quantize is computed in integers; what is not, stays float. The pass takes the graph of any quantizer:
-it looks at the values, not at who put them there.
+An operator whose inputs all come out of a Dequantize (or are constants that can be made integer) and whose
+outputs all go into one and the same Quantize is computed in integers; what is not, stays float. The pass takes
+the graph of any quantizer: it looks at the values, not at who put them there.
 """
 
 from __future__ import annotations
@@ -78,8 +78,8 @@ def lower_qdq(graph: Graph) -> tuple[Graph, tuple[Note, ...]]:
 
 
 def hoist_quantize(graph: Graph) -> Graph:
-    """Quantize(move(x)) becomes move(Quantize(x)), so that the Quantize stands right behind the operator (or the graph's
-    input) that x comes from."""
+    """Quantize(move(x)) becomes move(Quantize(x)), so that the Quantize stands right behind the operator (or
+    the graph's input) that x comes from."""
     changed = True
     while changed:
         changed = False
@@ -211,8 +211,8 @@ def _try_integer(state: _Lowering, node: Node) -> str | None:
 def _integer_inputs(state: _Lowering, node: Node, auto_constants: bool) -> list[Tensor | None] | None:
     """The node's inputs in integers; None when one is a float that is no constant.
 
-    auto_constants: float constants are quantized here, by their own range; otherwise they are passed on as they are, for
-    operators that want them in float (the slopes of a PReLU).
+    auto_constants: float constants are quantized here, by their own range; otherwise they are passed on as
+    they are, for operators that want them in float (the slopes of a PReLU).
     """
     op = op_of(node)
     inputs: list[Tensor | None] = []

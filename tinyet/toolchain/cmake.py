@@ -33,8 +33,9 @@ def build(project_dir: Path, board: str, *, on_output: Callable[[str], None] | N
             "the project's CMake toolchain file is missing", str(toolchain), "generate it again"
         )
     directory = project_dir / _DIRECTORY
-    for command in (
+    commands: tuple[list[str | Path], ...] = (
         ["cmake", "-S", project_dir, "-B", directory, "--toolchain", toolchain],
         ["cmake", "--build", directory],
-    ):
+    )
+    for command in commands:
         run(command, cwd=project_dir, timeout=_SECONDS, what=what, on_output=on_output)

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Convolutions of one group as a matrix product of four pixels by two channels in registers (tinyet_dsp_conv2d.h)."""
+"""Convolutions of one group as matrix products, four pixels by two channels a block (tinyet_dsp_conv2d.h)."""
 
 from __future__ import annotations
 
-import math
 from dataclasses import astuple, dataclass
 
 import numpy as np
@@ -19,7 +18,8 @@ from tinyet.opset import Call, Constant, Kernel
 
 HEADERS = ("tinyet_dsp.h", "tinyet_dsp_conv2d.h")
 
-# Taps of straight code in the multiply loop, 45 bytes each: all of them when they are this few, else up to so many a turn.
+# Taps of straight code in the multiply loop, 45 bytes each: all of them when they are this few, else up to so
+# many a turn.
 STRAIGHT_TAPS, LOOP_TAPS = 32, 24
 LARGEST_OFFSET = 1020  # of LDRD, in bytes
 
@@ -62,30 +62,51 @@ class Geometry:
         b, ih, iw, ic, oh, ow, oc, kh, kw, sh, sw, dh, dw, pt, pl, zero = astuple(self)
         return (
             f"{{{b}, /* in */ {ih}, {iw}, {ic}, /* out */ {oh}, {ow}, {oc}, /* kernel */ {kh}, {kw}, "
-            f"/* stride */ {sh}, {sw},\n      /* dilation */ {dh}, {dw}, /* pad */ {pt}, {pl}, /* zero point */ {zero}, "
-            f"/* unroll */ {unroll}}}"
+            f"/* stride */ {sh}, {sw},\n      /* dilation */ {dh}, {dw}, /* pad */ {pt}, {pl}, "
+            f"/* zero point */ {zero}, /* unroll */ {unroll}}}"
         )
 
 
 def geometry(node: Node) -> Geometry:
-    """Of a node; a pointwise one is a single row of all its pixels, without the zero point that it does not need."""
+    """Of a node; a pointwise one is a row of all its pixels, without the zero point that it does not need."""
     a = attrs_of(node)
     kernel = node.input(1).shape[1:3]
     # A dilation or stride that nothing sees is 1.
-    dilation_h, dilation_w = (d if k > 1 else 1 for d, k in zip((a.dilation_h, a.dilation_w), kernel, strict=True))
+    dilation_h, dilation_w = (
+        d if k > 1 else 1 for d, k in zip((a.dilation_h, a.dilation_w), kernel, strict=True)
+    )
     out = node.output.shape[1:3]
     stride_h, stride_w = (s if o > 1 else 1 for s, o in zip((a.stride_h, a.stride_w), out, strict=True))
-    shape = (*node.input(0).shape, *node.output.shape[1:], *kernel)
-    strides = (stride_h, stride_w, dilation_h, dilation_w)
-    g = Geometry(*shape, *strides, a.pad_top, a.pad_left, node.input(0).type.zero_point)
-    if not g.pointwise or a.pad_top or a.pad_left:
-        return g
-    pixels = math.prod(shape[:3])
-    return Geometry(1, 1, pixels, g.in_c, 1, pixels, g.out_c, 1, 1, 1, 1, 1, 1, 0, 0, 0)
+    batch, in_h, in_w, in_c = node.input(0).shape
+    _, out_h, out_w, out_c = node.output.shape
+    g = Geometry(
+        batch=batch,
+        in_h=in_h,
+        in_w=in_w,
+        in_c=in_c,
+        out_h=out_h,
+        out_w=out_w,
+        out_c=out_c,
+        kernel_h=kernel[0],
+        kernel_w=kernel[1],
+        stride_h=stride_h,
+        stride_w=stride_w,
+        dilation_h=dilation_h,
+        dilation_w=dilation_w,
+        pad_top=a.pad_top,
+        pad_left=a.pad_left,
+        zero_point=node.input(0).type.zero_point,
+    )
+    return pixel_row(batch * in_h * in_w, in_c, out_c) if g.pointwise and not (a.pad_top or a.pad_left) else g
+
+
+def pixel_row(pixels: int, in_c: int, out_c: int) -> Geometry:
+    """A pointwise convolution of pixels in a row."""
+    return Geometry(1, 1, pixels, in_c, 1, pixels, out_c, 1, 1, 1, 1, 1, 1, 0, 0, 0)
 
 
 def rows_order(g: Geometry) -> list[tuple[int, int]]:
-    """The two columns of each tap of tinyet_dsp_conv2d_rows, in (kernel_h, kernel_w, in_c); NONE where there is no second."""
+    """Two columns for each tap of tinyet_dsp_conv2d_rows, in (kernel_h, kernel_w, in_c), or NONE."""
     return [
         (tap + first, tap + second if second != NONE else NONE)
         for ky in range(g.kernel_h)
@@ -113,7 +134,8 @@ def rows_cost(g: Geometry) -> int:
 
 def patches_cost(g: Geometry) -> int:
     taps = len(patches_order(g))
-    return g.batch * -(-g.out_h * g.out_w // 4) * (40 + 4 * (5 * taps // 2 + 14 * g.kernel_h) + block_cost(g, taps))
+    widening = 40 + 4 * (5 * taps // 2 + 14 * g.kernel_h)
+    return g.batch * -(-g.out_h * g.out_w // 4) * (widening + block_cost(g, taps))
 
 
 def block_cost(g: Geometry, taps: int) -> int:
@@ -129,7 +151,7 @@ def gemm_call(
     scratch_bytes: int,
     text: str,
 ) -> Call:
-    """The call of a kernel of tinyet_dsp_conv2d.h; `order` as gemm_stream takes it, `taps_of_lane` of them a lane."""
+    """The call of a kernel of tinyet_dsp_conv2d.h; `order` as gemm_stream wants it, `taps_of_lane` a lane."""
     taps = len(order)
     unroll = taps if taps <= STRAIGHT_TAPS else largest_divisor(taps, LOOP_TAPS, taps_of_lane)
     stream = gemm_stream(r, order).astype(np.int32)

@@ -130,7 +130,9 @@ def lower(node: Node, target: Target) -> Call:
         f"const tinyet_dsp_rounding rounding = {r.literal};",
         "tinyet_dsp_depthwise_3x3(input, output, scratch, weights, shape, rounding);",
     )
-    constant = Constant("weights", stream(r, g.transposed).astype(np.int32), "weights, bias and rounding of each channel")
+    constant = Constant(
+        "weights", stream(r, g.transposed).astype(np.int32), "weights, bias and rounding of each channel"
+    )
     name = "tinyet_dsp_depthwise_3x3"
     return specialised_call(name, summary(node), [constant], body, scratch_bytes=g.scratch(g.strip))
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Addition and subtraction of operands of one shape, in the affine form that is proved exact (tinyet_dsp_elementwise.h)."""
+"""a + b and a - b of one shape, in an affine form proved exact (tinyet_dsp_elementwise.h)."""
 
 from __future__ import annotations
 
@@ -29,8 +29,9 @@ def kernel(scaling: Callable[[Node], add.Scaling]) -> Kernel:
         assert form is not None
         count = node.output.type.count
         body = (
-            f"tinyet_dsp_affine(input_0, input_1, output, /* count */ {count}, /* factors */ {form.a}, {form.b},",
-            f"    /* offset */ {form.c}, /* shift */ {form.shift}, /* clamp */ {s.clamp[0]}, {s.clamp[1]});",
+            f"tinyet_dsp_affine(input_0, input_1, output, /* count */ {count},",
+            f"    /* factors */ {form.a}, {form.b}, /* offset */ {form.c}, /* shift */ {form.shift},",
+            f"    /* clamp */ {s.clamp[0]}, {s.clamp[1]});",
         )
         return specialised_call("tinyet_dsp_affine", f"{node.op} of {count} elements", (), body, (0, 1))
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Fully connected layers of few rows (tinyet_dsp_linear.h), and of many: a pointwise convolution of their rows."""
+"""Fully connected layers of few rows (tinyet_dsp_linear.h), and of many, as pixels of a convolution."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import math
 import numpy as np
 
 from tinyet.boards import Target
-from tinyet.delegates.cortex_m.conv2d import Geometry, rows_call
+from tinyet.delegates.cortex_m.conv2d import pixel_row, rows_call
 from tinyet.delegates.cortex_m.packing import dot_stream, lane_pairs
 from tinyet.delegates.cortex_m.rounding import rounding
 from tinyet.delegates.cortex_m.wrapper import largest_divisor, specialised_call
@@ -39,23 +39,24 @@ def refuse_rows(node: Node, target: Target) -> str | None:
 def lower_rows(node: Node, target: Target) -> Call:
     """The rows are the pixels of an image one pixel high."""
     (count, depth), rows = node.input(1).shape, row_count(node)
-    g = Geometry(1, 1, rows, depth, 1, rows, count, 1, 1, 1, 1, 1, 1, 0, 0, 0)
-    return rows_call(g, rounding(node, attrs_of(node).clamp), summary(node))
+    return rows_call(pixel_row(rows, depth, count), rounding(node, attrs_of(node).clamp), summary(node))
 
 
 def lower(node: Node, target: Target) -> Call:
     count, depth = node.input(1).shape
     r = rounding(node, attrs_of(node).clamp)
     pairs = lane_pairs(depth)
+    unroll = largest_divisor(len(pairs), LOOP_PAIRS)
     stream = dot_stream(r, pairs).astype(np.int32)
     body = (
         f"const tinyet_dsp_rounding rounding = {r.literal};",
-        f"tinyet_dsp_linear(input, output, scratch, weights, /* rows */ {row_count(node)}, /* depth */ {depth}, "
-        f"/* outputs */ {count},",
-        f"    /* unroll */ {largest_divisor(len(pairs), LOOP_PAIRS)}, rounding);",
+        f"tinyet_dsp_linear(input, output, scratch, weights, /* rows */ {row_count(node)},",
+        f"    /* depth */ {depth}, /* outputs */ {count}, /* unroll */ {unroll}, rounding);",
     )
     constant = Constant("weights", stream, "bias, weights and rounding of four outputs after another")
-    return specialised_call("tinyet_dsp_linear", summary(node), [constant], body, scratch_bytes=4 * len(pairs))
+    return specialised_call(
+        "tinyet_dsp_linear", summary(node), [constant], body, scratch_bytes=4 * len(pairs)
+    )
 
 
 KERNELS = (

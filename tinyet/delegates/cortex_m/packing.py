@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Weights and channel parameters as the 32-bit streams that the specialised kernels read from front to back."""
+"""Weights and channel parameters as the 32-bit streams that the specialised kernels read front to back."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ NONE = -1
 
 
 def lane_pairs(channels: int) -> list[tuple[int, int]]:
-    """The two channels of each word that tinyet_dsp_widen makes of one pixel; NONE where there is no second one."""
+    """The two channels of each word that tinyet_dsp_widen makes of a pixel; NONE where there is no second."""
     whole = channels & ~3
     pairs = [p for c in range(0, whole, 4) for p in ((c, c + 2), (c + 1, c + 3))]
     if channels - whole > 1:

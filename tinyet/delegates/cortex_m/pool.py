@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Averages and sums over whole images (tinyet_dsp_pool.h): global average pooling, as AvgPool2d, as Mean, and Sum."""
+"""Sums over whole images (tinyet_dsp_pool.h): global average pooling as AvgPool2d or Mean, and Sum."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ def lower_average(node: Node, target: Target) -> Call:
     divisor = avg_pool2d.attrs_of(node).fixed_divisor or count
     body = (
         f"const tinyet_division division = {c_division(count, divisor, node.input(0).type.zero_point)};",
-        f"tinyet_dsp_average(input, output, /* images */ {batch}, /* pixels */ {count}, /* channels */ {channels}, "
-        "division);",
+        f"tinyet_dsp_average(input, output, /* images */ {batch}, /* pixels */ {count},",
+        f"    /* channels */ {channels}, division);",
     )
     text = f"averages of {count} pixels, {channels} channels"
     return specialised_call("tinyet_dsp_average", text, (), body)
@@ -62,11 +62,11 @@ def sum_call(node: Node, multiplier: Multiplier) -> Call:
     sizes = reduction.loops(node)
     assert sizes is not None
     outer, _, middle, count, channels = sizes
-    bias = -node.input(0).type.zero_point * count
+    bias, out = -node.input(0).type.zero_point * count, node.output.type
     body = (
-        f"tinyet_dsp_sum(input, output, /* images */ {outer * middle}, /* pixels */ {count}, /* channels */ {channels},",
-        f"    /* bias */ {bias}, /* factor */ {multiplier.multiplier}, {multiplier.shift}, "
-        f"/* zero point */ {node.output.type.zero_point});",
+        f"tinyet_dsp_sum(input, output, /* images */ {outer * middle}, /* pixels */ {count},",
+        f"    /* channels */ {channels}, /* bias */ {bias},",
+        f"    /* factor */ {multiplier.multiplier}, {multiplier.shift}, /* zero point */ {out.zero_point});",
     )
     return specialised_call("tinyet_dsp_sum", f"{node.op} of {count} pixels, {channels} channels", (), body)
 
@@ -79,6 +79,8 @@ def lower_sum(node: Node, target: Target) -> Call:
     return sum_call(node, reduction.sum_multiplier(node))
 
 
-AVERAGE_KERNELS = (Kernel("tinyet_dsp_average", "s8", lower_average, HEADERS, (), refuse_average, "cortex_m"),)
+AVERAGE_KERNELS = (
+    Kernel("tinyet_dsp_average", "s8", lower_average, HEADERS, (), refuse_average, "cortex_m"),
+)
 MEAN_KERNELS = (Kernel("tinyet_dsp_sum", "s8", lower_mean, HEADERS, (), refuse_sum, "cortex_m"),)
 SUM_KERNELS = (Kernel("tinyet_dsp_sum", "s8", lower_sum, HEADERS, (), refuse_sum, "cortex_m"),)

@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """How the sums of a layer become its outputs in the fewest instructions, proved equal to numerics.requantize.
 
-With high_mul(a, m) = floor((a * m + 2**30) / 2**31), round_shift(x, e) = floor((x + 2**(e-1) - [x < 0]) / 2**e) for
-e >= 1, and floor(floor(p / q) / r) = floor(p / (q * r)) for integers, the double rounding of a sum `acc` is one division:
+With high_mul(a, m) = floor((a * m + 2**30) / 2**31), with
+round_shift(x, e) = floor((x + 2**(e-1) - [x < 0]) / 2**e) for e >= 1, and with
+floor(floor(p / q) / r) = floor(p / (q * r)) for integers, the double rounding of a sum `acc` is one division:
 
-    floor((acc * m + 2**30 + 2**(30 + e) - [acc < 0] * 2**31) / 2**(31 + e))        (m in [2**30, 2**31), e >= 1)
+    floor((acc * m + 2**30 + 2**(30 + e) - [acc < 0] * 2**31) / 2**(31 + e))    (m in [2**30, 2**31), e >= 1)
 
 ([x < 0] and [acc < 0] differ only for acc = -1 and m = 2**30, where both give 0.) Two forms compute it, see
-firmware/include/tinyet_dsp.h; what each needs so that no step leaves int32 is checked here, channel by channel, with the
-smallest and largest sum that int8 inputs can give.
+firmware/include/tinyet_dsp.h; what each needs so that no step leaves int32 is checked here, channel by
+channel, with the smallest and largest sum that int8 inputs can give.
 """
 
 from __future__ import annotations
@@ -37,8 +38,8 @@ class Form(enum.Enum):
 class Rounding:
     """Sums to outputs. Arrays are int64, one element a channel.
 
-    weights: (channels, depth), and `bias`: those of the node, but zero where a channel's output is the same for every
-    input; there the multiplier is zero, too, and the offset alone is the output.
+    weights: (channels, depth), and `bias`: those of the node, but zero where a channel's output is the same
+    for every input; there the multiplier is zero, too, and the offset alone is the output.
     """
 
     form: Form
@@ -106,9 +107,11 @@ def choose(
     smallest, largest = sum_range(weights, bias)
     bound = np.maximum(np.abs(smallest), np.abs(largest))
     if int(bound.max(initial=0)) < LIMIT:
-        # Requantization is monotonic (but for left shifts, which can wrap), so equal outputs at both ends are one
-        # output everywhere.
-        ends = [np.clip(requantize(s, multiplier, shift) + zero_point, low, high) for s in (smallest, largest)]
+        # Requantization is monotonic (but for left shifts, which can wrap), so equal outputs at both ends are
+        # one output everywhere.
+        ends = [
+            np.clip(requantize(s, multiplier, shift) + zero_point, low, high) for s in (smallest, largest)
+        ]
         live, fixed = (ends[0] != ends[1]) | (shift > 0), ends[0]
     else:
         live, fixed = np.ones(len(bias), np.bool_), np.zeros(len(bias), np.int64)
@@ -116,7 +119,9 @@ def choose(
     fast = bool(np.all(exponents[live] >= 1) and np.all(multiplier[live] >= 2**30))
     form = Form.PLAIN
     exponent = 0
-    found = one_sided_exponent(exponents[live], bound[live], most_before) if fast and low >= zero_point else None
+    found = (
+        one_sided_exponent(exponents[live], bound[live], most_before) if fast and low >= zero_point else None
+    )
     if found is not None:
         form, exponent = Form.ONE_SIDED, found
         shifts = np.where(live, 1 + exponent - exponents, 2)
@@ -152,7 +157,8 @@ def one_sided_exponent(exponents: Int64, bound: Int64, most_before: int) -> int 
     least = int(exponents.max(initial=1)) + 1
     for exponent in (least + -least % 4, least):
         shift = 1 + exponent - exponents
-        # acc << s must fit 32 bits. Then |hi(acc << s, m)| < 2**30, and so is |offset| <= 2**(E+7) + 2**(E-1) + 2**(s-2).
+        # acc << s must fit 32 bits. Then |hi(acc << s, m)| < 2**30, and so is the offset, which is at most
+        # 2**(E+7) + 2**(E-1) + 2**(s-2).
         if exponent <= 21 and np.all(shift <= most_before) and np.all(bound << np.minimum(shift, 31) < LIMIT):
             return exponent
     return None

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The text of a specialised function: a small C wrapper that calls an always-inline kernel with literal constants.
+"""The text of a specialised function: a C wrapper that calls an always-inline kernel with literal constants.
 
-Layers with equal constants get equal text, which the generated model holds once; the name is made of the text.
+Layers with equal constants get equal text, which the generated model holds once; the name is made of it.
 """
 
 from __future__ import annotations
@@ -13,7 +13,10 @@ from tinyet.opset import Arg, Call, Constant, ConstantArg, InputArg, OutputArg, 
 
 
 def largest_divisor(count: int, limit: int, multiple: int = 1) -> int:
-    """The largest divisor of `count` up to `limit` that is a multiple of `multiple`, which divides `count`; at least that."""
+    """The largest divisor of `count`, up to `limit`, that is a multiple of `multiple`; at least that.
+
+    `multiple` divides `count`.
+    """
     return max((d for d in range(multiple, limit + 1, multiple) if count % d == 0), default=multiple)
 
 
@@ -27,7 +30,7 @@ def specialised_call(
 ) -> Call:
     """A call of the wrapper `static void <kernel>_<digest>(inputs…, output, [scratch,] constants…)`.
 
-    body: its C statements, which name the parameters: input (or input_0, input_1, …), output, scratch, and the constants.
+    body: C statements on the parameters: input (or input_0, input_1, …), output, scratch, and the constants.
     """
     names = ["input"] if len(inputs) == 1 else [f"input_{i}" for i in range(len(inputs))]
     types = {"int8": "int8_t", "int16": "int16_t", "int32": "int32_t"}
