@@ -94,24 +94,23 @@ class _Writer:
             ]
         )
 
+    def node(self, node: Node, index: Mapping[Tensor, int], origins: Mapping[Origin, int]) -> int:
+        return self.table(
+            [
+                self.text(node.op),
+                self.text(json.dumps(dataclasses.asdict(node.attrs), sort_keys=True)),
+                self.vector([-1 if t is None else index[t] for t in node.inputs]),
+                self.vector([index[t] for t in node.outputs]),
+                self.vector([origins[o] for o in node.origins]),
+            ]
+        )
+
     def graph(self, graph: Graph, origins: Mapping[Origin, int]) -> int:
         tensors = list(
             dict.fromkeys((*graph.inputs, *graph.constants, *(t for n in graph.nodes for t in n.outputs)))
         )
         index = {tensor: i for i, tensor in enumerate(tensors)}
-        nodes = []
-        for node in graph.nodes:
-            nodes.append(
-                self.table(
-                    [
-                        self.text(node.op),
-                        self.text(json.dumps(dataclasses.asdict(node.attrs), sort_keys=True)),
-                        self.vector([-1 if t is None else index[t] for t in node.inputs]),
-                        self.vector([index[t] for t in node.outputs]),
-                        self.vector([origins[o] for o in node.origins]),
-                    ]
-                )
-            )
+        nodes = [self.node(node, index, origins) for node in graph.nodes]
         return self.table(
             [
                 self.text(graph.name),
