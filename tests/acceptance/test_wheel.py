@@ -26,6 +26,7 @@ import pytest
 from tests.golden.programs import mixed, samples, separable
 from tinyet import __version__, assets
 from tinyet.boards import board_names
+from tinyet.data import Data, encode_data
 from tinyet.program import Program
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -114,9 +115,9 @@ def install(tmp_path_factory: pytest.TempPathFactory) -> Install:
 def saved(install: Install, program: Program) -> str:
     """The file of a program in the working directory, and beside it samples with labels."""
     program.save(install.work / f"{program.name}.tet")
-    arrays = samples(program, 5)
-    named = {tensor.name: array for tensor, array in zip(program.inputs, arrays, strict=True)}
-    np.savez(install.work / f"{program.name}.npz", labels=np.arange(5) % 3, **named)
+    data = Data(tuple(samples(program, 5)), np.arange(5) % 3)
+    names = [tensor.name for tensor in program.inputs]
+    (install.work / f"{program.name}.npz").write_bytes(encode_data(data, names))
     return f"{program.name}.tet"
 
 

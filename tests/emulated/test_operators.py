@@ -3,26 +3,17 @@
 
 from __future__ import annotations
 
-import importlib
-from typing import Any
-
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from tests.ops.cases import Case, assert_exact
 from tests.ops.emulated import require_emulator
+from tests.ops.strategies import strategy_of
 from tinyet.ops import OPS
 
 # The smallest board has 32 KB of RAM; inputs and outputs of all cases are alive at the same time.
 ROOM = 9000
-
-
-def strategy_of(name: str) -> st.SearchStrategy[Case]:
-    """`<op>_nodes` of tests/ops/test_<op>.py: whole nodes with their inputs."""
-    module = importlib.import_module(f"tests.ops.test_{name}")
-    strategy: Any = getattr(module, f"{name}_nodes")
-    return strategy()
 
 
 def fitting(cases: list[Case]) -> list[Case]:

@@ -26,6 +26,7 @@ from tinyet.ir import (
     TensorType,
     constant,
 )
+from tinyet.numerics import Int64
 from tinyet.ops.concat import Concat
 from tinyet.ops.conv2d import Conv2d
 from tinyet.ops.dequantize import Dequantize
@@ -39,9 +40,9 @@ from tinyet.program import Program
 RELU = (0.0, float("inf"))
 
 
-def ramp(count: int, step: int, low: int = -127, high: int = 127) -> Array:
+def ramp(count: int, step: int, low: int = -127, high: int = 127) -> Int64:
     """`count` integers that walk through low … high in strides. (A random stream may change with numpy.)"""
-    return np.asarray((np.arange(count, dtype=np.int64) * step) % (high - low + 1) + low)
+    return np.asarray((np.arange(count, dtype=np.int64) * step) % (high - low + 1) + low, np.int64)
 
 
 def weights_s8(name: str, shape: Shape, step: int) -> Tensor:
@@ -155,18 +156,18 @@ def branches() -> Program:
 PROGRAMS: dict[str, Callable[[], Program]] = {"separable": separable, "mixed": mixed, "branches": branches}
 
 
-def scramble(index: Array) -> Array:
+def scramble(index: Int64) -> Int64:
     """Index → -128 … 127 as if by chance: an integer hash (multiply, shift, xor), the same everywhere."""
     mixed = index.astype(np.uint32) * np.uint32(2654435769)
     mixed = (mixed ^ (mixed >> np.uint32(15))) * np.uint32(2246822519)
-    return np.asarray((mixed >> np.uint32(24)).astype(np.int64) - 128)
+    return np.asarray((mixed >> np.uint32(24)).astype(np.int64) - 128, np.int64)
 
 
 def samples(program: Program, count: int) -> list[Array]:
     """For each input `count` different samples that visit its whole range, in the program's own dtype."""
     arrays: list[Array] = []
     for tensor in program.inputs:
-        values = scramble(np.arange(count * tensor.type.count)).reshape(count, *tensor.shape)
+        values = scramble(np.arange(count * tensor.type.count, dtype=np.int64)).reshape(count, *tensor.shape)
         if tensor.dtype is DType.FLOAT32:
             arrays.append((values / 64).astype(np.float32))
         else:

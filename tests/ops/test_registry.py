@@ -3,17 +3,15 @@
 
 from __future__ import annotations
 
-import importlib
 import re
 from dataclasses import fields, is_dataclass
-from pathlib import Path
 
 import pytest
 
+from tests.ops.strategies import module_of, strategy_of
 from tinyet import assets, ops
 from tinyet.opset import Op
 
-TESTS = Path(__file__).parent
 # Conversions exist in one direction only.
 ONE_FORM = {"quantize": {"f32_s8"}, "dequantize": {"s8_f32"}, "requantize": {"s8"}}
 
@@ -40,9 +38,8 @@ def test_complete(op: Op) -> None:
 
 @pytest.mark.parametrize("op", ops.OPS, ids=lambda op: op.name)
 def test_tested(op: Op) -> None:
-    module = importlib.import_module(f"tests.ops.test_{op.name}")
-    assert hasattr(module, f"{op.name}_nodes"), "a strategy that draws whole nodes"
-    assert hasattr(module, "test_host"), "the portable C against the reference"
+    assert strategy_of(op.name) is not None, "a strategy that draws whole nodes"
+    assert hasattr(module_of(op.name), "test_host"), "the portable C against the reference"
 
 
 def test_names_are_unique() -> None:

@@ -11,7 +11,7 @@ from tests.ops.cases import Case, assert_exact, tensor
 from tests.oracle import litert
 from tinyet import ops
 from tinyet.errors import UnsupportedShape
-from tinyet.ir import DType, Node, QuantParams, Tensor, TensorType
+from tinyet.ir import Array, DType, Node, QuantParams, Tensor, TensorType
 from tinyet.ops.softmax import OP, Softmax
 
 torch = pytest.importorskip("torch")
@@ -25,6 +25,7 @@ def softmax_nodes(draw: st.DrawFn, dtypes: tuple[DType, ...] = elementwise.BOTH,
     shape = draw(st.lists(st.integers(1, 12), min_size=1, max_size=4).map(tuple))
     axis = len(shape) - 1 if last else draw(st.integers(0, len(shape) - 1))
     dtype = draw(st.sampled_from(dtypes))
+    data: Array
     if dtype is DType.FLOAT32:
         x = TensorType(shape, dtype)
         data = np.random.default_rng(draw(drawn.seeds)).normal(0, 20, shape).astype(np.float32)

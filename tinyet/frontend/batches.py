@@ -16,7 +16,7 @@ from tinyet.ir import Array
 def batches_of(arrays: Sequence[Array], example: Inputs, where: str) -> list[Inputs]:
     """Stacked samples, one array an input, as batches of the example inputs' size.
 
-    Numbers take the example's type as long as they stay integers or floats. Shapes are left to the calibration,
+    Numbers take the example's type if they stay integers or floats. Shapes are left to the calibration,
     which says what is wrong with them. Raises DataError, with `where`, for arrays that do not go together.
     """
     if len(arrays) != len(example):
