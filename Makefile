@@ -32,7 +32,7 @@ format: setup
 	clang-format -i firmware/*/*.c firmware/*/*.h
 
 docs: setup
-	$(BIN)/python -m tinyet.opdocs docs/operators.md
+	$(BIN)/python scripts/operator_table.py
 
 clean:
 	rm -rf build .pytest_cache .mypy_cache .ruff_cache

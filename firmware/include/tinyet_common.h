@@ -28,11 +28,11 @@ enum {
 void tinyet_trace_begin(uint32_t layer);
 int tinyet_trace_end(uint32_t layer); /* non-zero: stop here */
 #define TINYET_LAYER_BEGIN(layer) tinyet_trace_begin(layer)
-#define TINYET_LAYER_END(layer)        \
-  do {                                 \
+#define TINYET_LAYER_END(layer)         \
+  do {                                  \
     if (tinyet_trace_end(layer) != 0) { \
-      return TINYET_STOPPED;           \
-    }                                  \
+      return TINYET_STOPPED;            \
+    }                                   \
   } while (0)
 #else
 #define TINYET_LAYER_BEGIN(layer) ((void)0)

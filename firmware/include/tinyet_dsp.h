@@ -36,23 +36,23 @@
 TINYET_DSP_INLINE int32_t tinyet_dsp_half(uint32_t a, int32_t index) { return (int16_t)(uint16_t)(a >> (16 * index)); }
 
 #if TINYET_DSP_ASM
-#define TINYET_DSP_UNARY(name, text)                       \
+#define TINYET_DSP_UNARY(name, text)                         \
   TINYET_DSP_INLINE uint32_t tinyet_dsp_##name(uint32_t a) { \
-    uint32_t result;                                       \
-    __asm__(text : "=r"(result) : "r"(a));                 \
-    return result;                                         \
+    uint32_t result;                                         \
+    __asm__(text : "=r"(result) : "r"(a));                   \
+    return result;                                           \
   }
-#define TINYET_DSP_BINARY(name, text)                                  \
+#define TINYET_DSP_BINARY(name, text)                                    \
   TINYET_DSP_INLINE uint32_t tinyet_dsp_##name(uint32_t a, uint32_t b) { \
-    uint32_t result;                                                   \
-    __asm__(text : "=r"(result) : "r"(a), "r"(b));                     \
-    return result;                                                     \
+    uint32_t result;                                                     \
+    __asm__(text : "=r"(result) : "r"(a), "r"(b));                       \
+    return result;                                                       \
   }
-#define TINYET_DSP_TERNARY(name, text)                                         \
+#define TINYET_DSP_TERNARY(name, text)                                           \
   TINYET_DSP_INLINE int32_t tinyet_dsp_##name(int32_t a, int32_t b, int32_t c) { \
-    int32_t result;                                                            \
-    __asm__(text : "=r"(result) : "r"(a), "r"(b), "r"(c));                     \
-    return result;                                                             \
+    int32_t result;                                                              \
+    __asm__(text : "=r"(result) : "r"(a), "r"(b), "r"(c));                       \
+    return result;                                                               \
   }
 TINYET_DSP_TERNARY(smmla, "smmla %0, %1, %2, %3")
 TINYET_DSP_TERNARY(smmlar, "smmlar %0, %1, %2, %3")

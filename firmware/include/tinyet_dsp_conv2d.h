@@ -40,44 +40,45 @@ TINYET_DSP_INLINE int32_t tinyet_dsp_tap(const tinyet_dsp_lanes g, int32_t tap) 
 /* One tap for all eight sums: two words of weights become two pairs a channel, four words are the pixels. x points where the
  * last tap of a lane reads pixel 2; that read moves it to the next lane. The geometry is in assembler symbols, since an asm
  * statement has room for few operands. */
-#define TINYET_DSP_GEOMETRY                                                                  \
-  ".set tinyet_taps, %c[geometry] & 0xff\n"                                                  \
-  ".set tinyet_stride, %c[geometry] >> 8 & 0xff\n"                                           \
-  ".set tinyet_dilation, %c[geometry] >> 16 & 0xff\n"                                        \
-  ".set tinyet_run, %c[run]\n"                                                               \
-  ".set tinyet_tap, tinyet_taps - 1\n"                                                       \
-  ".set tinyet_last, " TINYET_DSP_WORD " + 2\n"                                              \
+#define TINYET_DSP_GEOMETRY                           \
+  ".set tinyet_taps, %c[geometry] & 0xff\n"           \
+  ".set tinyet_stride, %c[geometry] >> 8 & 0xff\n"    \
+  ".set tinyet_dilation, %c[geometry] >> 16 & 0xff\n" \
+  ".set tinyet_run, %c[run]\n"                        \
+  ".set tinyet_tap, tinyet_taps - 1\n"                \
+  ".set tinyet_last, " TINYET_DSP_WORD " + 2\n"       \
   ".set tinyet_tap, 0\n"
 #define TINYET_DSP_WORD \
   "tinyet_tap * tinyet_dilation %% tinyet_stride * tinyet_run + tinyet_tap * tinyet_dilation / tinyet_stride"
-#define TINYET_DSP_TAP(A0, A1, A2, A3, B0, B1, B2, B3)                               \
-  "ldr %[u], [%[w]], #4\n"                                                           \
-  "ldrd %[y], %[z], [%[x], #(" TINYET_DSP_WORD " - tinyet_last) * 4]\n"              \
-  "sxtb16 %[v], %[u], ror #8\n"                                                      \
-  "sxtb16 %[u], %[u]\n"                                                              \
-  "smlad %[a0], %[u], %[y], %[" A0 "]\n"                                             \
-  "smlad %[b0], %[v], %[y], %[" B0 "]\n"                                             \
-  "smlad %[a1], %[u], %[z], %[" A1 "]\n"                                             \
-  "smlad %[b1], %[v], %[z], %[" B1 "]\n"                                             \
-  ".if tinyet_tap == tinyet_taps - 1\n"                                              \
-  "ldrd %[y], %[z], [%[x]], #%c[width] * 4\n"                                        \
-  ".set tinyet_tap, 0\n"                                                             \
-  ".else\n"                                                                          \
-  "ldrd %[y], %[z], [%[x], #(" TINYET_DSP_WORD " - tinyet_last + 2) * 4]\n"          \
-  ".set tinyet_tap, tinyet_tap + 1\n"                                                \
-  ".endif\n"                                                                         \
-  "smlad %[a2], %[u], %[y], %[" A2 "]\n"                                             \
-  "smlad %[b2], %[v], %[y], %[" B2 "]\n"                                             \
-  "smlad %[a3], %[u], %[z], %[" A3 "]\n"                                             \
+#define TINYET_DSP_TAP(A0, A1, A2, A3, B0, B1, B2, B3)                      \
+  "ldr %[u], [%[w]], #4\n"                                                  \
+  "ldrd %[y], %[z], [%[x], #(" TINYET_DSP_WORD " - tinyet_last) * 4]\n"     \
+  "sxtb16 %[v], %[u], ror #8\n"                                             \
+  "sxtb16 %[u], %[u]\n"                                                     \
+  "smlad %[a0], %[u], %[y], %[" A0 "]\n"                                    \
+  "smlad %[b0], %[v], %[y], %[" B0 "]\n"                                    \
+  "smlad %[a1], %[u], %[z], %[" A1 "]\n"                                    \
+  "smlad %[b1], %[v], %[z], %[" B1 "]\n"                                    \
+  ".if tinyet_tap == tinyet_taps - 1\n"                                     \
+  "ldrd %[y], %[z], [%[x]], #%c[width] * 4\n"                               \
+  ".set tinyet_tap, 0\n"                                                    \
+  ".else\n"                                                                 \
+  "ldrd %[y], %[z], [%[x], #(" TINYET_DSP_WORD " - tinyet_last + 2) * 4]\n" \
+  ".set tinyet_tap, tinyet_tap + 1\n"                                       \
+  ".endif\n"                                                                \
+  "smlad %[a2], %[u], %[y], %[" A2 "]\n"                                    \
+  "smlad %[b2], %[v], %[y], %[" B2 "]\n"                                    \
+  "smlad %[a3], %[u], %[z], %[" A3 "]\n"                                    \
   "smlad %[b3], %[v], %[z], %[" B3 "]\n"
 #define TINYET_DSP_NEXT_TAP TINYET_DSP_TAP("a0", "a1", "a2", "a3", "b0", "b1", "b2", "b3")
-#define TINYET_DSP_LANE_OPERANDS(g)                                                                                     \
+#define TINYET_DSP_LANE_OPERANDS(g)                                                                            \
   [geometry] "i"((g).taps | (g).stride << 8 | (g).dilation << 16), [run] "i"((g).run), [width] "i"((g).width), \
       [unroll] "i"((g).unroll)
 #endif
 
 /* Adds all products to the biases of a and b at *weights, and moves that behind the weights. */
-TINYET_DSP_INLINE tinyet_dsp_sums tinyet_dsp_dot(const int32_t **weights, const uint32_t *pixels, const tinyet_dsp_lanes g) {
+TINYET_DSP_INLINE tinyet_dsp_sums tinyet_dsp_dot(const int32_t **weights, const uint32_t *pixels,
+                                                 const tinyet_dsp_lanes g) {
   const int32_t *w = *weights;
   tinyet_dsp_sums c;
   c.a3 = *w++;
@@ -86,36 +87,33 @@ TINYET_DSP_INLINE tinyet_dsp_sums tinyet_dsp_dot(const int32_t **weights, const 
   uintptr_t x = (uintptr_t)(pixels + tinyet_dsp_tap(g, g.taps - 1) + 2);
   uint32_t u, v, y, z;
   if (g.unroll == g.lanes * g.taps) {
-    __asm__ volatile(
-        TINYET_DSP_GEOMETRY TINYET_DSP_TAP("a3", "a3", "a3", "a3", "b3", "b3", "b3", "b3")
-        ".rept %c[unroll] - 1\n" TINYET_DSP_NEXT_TAP ".endr\n"
-        : [a0] "=&r"(c.a0), [a1] "=&r"(c.a1), [a2] "=&r"(c.a2), [a3] "+r"(c.a3), [b0] "=&r"(c.b0), [b1] "=&r"(c.b1),
-          [b2] "=&r"(c.b2), [b3] "+r"(c.b3), [w] "+r"(w), [x] "+r"(x), [u] "=&r"(u), [v] "=&r"(v), [y] "=&r"(y),
-          [z] "=&r"(z)
-        : TINYET_DSP_LANE_OPERANDS(g)
-        : "memory");
+    __asm__ volatile(TINYET_DSP_GEOMETRY TINYET_DSP_TAP("a3", "a3", "a3", "a3", "b3", "b3", "b3",
+                                                        "b3") ".rept %c[unroll] - 1\n" TINYET_DSP_NEXT_TAP ".endr\n"
+                     : [a0] "=&r"(c.a0), [a1] "=&r"(c.a1), [a2] "=&r"(c.a2), [a3] "+r"(c.a3), [b0] "=&r"(c.b0),
+                       [b1] "=&r"(c.b1), [b2] "=&r"(c.b2), [b3] "+r"(c.b3), [w] "+r"(w), [x] "+r"(x), [u] "=&r"(u),
+                       [v] "=&r"(v), [y] "=&r"(y), [z] "=&r"(z)
+                     : TINYET_DSP_LANE_OPERANDS(g)
+                     : "memory");
   } else {
     y = (uint32_t)x + 4u * (uint32_t)(g.lanes * g.width); /* the end, which has no register in the loop */
-    __asm__ volatile(
-        TINYET_DSP_GEOMETRY
-        "push {%[y]}\n"
-        "mov %[a0], %[a3]\n"
-        "mov %[a1], %[a3]\n"
-        "mov %[a2], %[a3]\n"
-        "mov %[b0], %[b3]\n"
-        "mov %[b1], %[b3]\n"
-        "mov %[b2], %[b3]\n"
-        "1:\n"
-        ".rept %c[unroll]\n" TINYET_DSP_NEXT_TAP ".endr\n"
-        "ldr %[u], [sp]\n"
-        "cmp %[x], %[u]\n"
-        "bne 1b\n"
-        "add sp, sp, #4\n"
-        : [a0] "=&r"(c.a0), [a1] "=&r"(c.a1), [a2] "=&r"(c.a2), [a3] "+r"(c.a3), [b0] "=&r"(c.b0), [b1] "=&r"(c.b1),
-          [b2] "=&r"(c.b2), [b3] "+r"(c.b3), [w] "+r"(w), [x] "+r"(x), [u] "=&r"(u), [v] "=&r"(v), [y] "+r"(y),
-          [z] "=&r"(z)
-        : TINYET_DSP_LANE_OPERANDS(g)
-        : "memory", "cc");
+    __asm__ volatile(TINYET_DSP_GEOMETRY "push {%[y]}\n"
+                                         "mov %[a0], %[a3]\n"
+                                         "mov %[a1], %[a3]\n"
+                                         "mov %[a2], %[a3]\n"
+                                         "mov %[b0], %[b3]\n"
+                                         "mov %[b1], %[b3]\n"
+                                         "mov %[b2], %[b3]\n"
+                                         "1:\n"
+                                         ".rept %c[unroll]\n" TINYET_DSP_NEXT_TAP ".endr\n"
+                                         "ldr %[u], [sp]\n"
+                                         "cmp %[x], %[u]\n"
+                                         "bne 1b\n"
+                                         "add sp, sp, #4\n"
+                     : [a0] "=&r"(c.a0), [a1] "=&r"(c.a1), [a2] "=&r"(c.a2), [a3] "+r"(c.a3), [b0] "=&r"(c.b0),
+                       [b1] "=&r"(c.b1), [b2] "=&r"(c.b2), [b3] "+r"(c.b3), [w] "+r"(w), [x] "+r"(x), [u] "=&r"(u),
+                       [v] "=&r"(v), [y] "+r"(y), [z] "=&r"(z)
+                     : TINYET_DSP_LANE_OPERANDS(g)
+                     : "memory", "cc");
   }
 #else
   c.a0 = c.a1 = c.a2 = c.a3;
@@ -159,8 +157,9 @@ TINYET_DSP_INLINE const int32_t *tinyet_dsp_channels(const int32_t *w, const uin
 }
 
 /* All channels of four pixels. */
-TINYET_DSP_INLINE void tinyet_dsp_four_pixels(const int32_t *w, const uint32_t *pixels, int8_t *out, const int32_t out_c,
-                                              const tinyet_dsp_lanes g, const tinyet_dsp_rounding rounding) {
+TINYET_DSP_INLINE void tinyet_dsp_four_pixels(const int32_t *w, const uint32_t *pixels, int8_t *out,
+                                              const int32_t out_c, const tinyet_dsp_lanes g,
+                                              const tinyet_dsp_rounding rounding) {
   for (const int8_t *const end = out + (out_c & ~1); out != end; out += 2) {
     w = tinyet_dsp_channels(w, pixels, out, out_c, 1, g, rounding);
   }
@@ -212,8 +211,9 @@ typedef struct {
 
 /* Columns shared by the four pixels: needs out_w >= 4, and stride_w or dilation_w of 1. Where out_w is no multiple of 4, the
  * last four pixels of a row overlap those before. scratch: 4 * lanes * width bytes. */
-TINYET_DSP_INLINE void tinyet_dsp_conv2d_rows(const int8_t *input, int8_t *output, void *scratch, const int32_t *weights,
-                                              const tinyet_dsp_conv2d s, const tinyet_dsp_rounding rounding) {
+TINYET_DSP_INLINE void tinyet_dsp_conv2d_rows(const int8_t *input, int8_t *output, void *scratch,
+                                              const int32_t *weights, const tinyet_dsp_conv2d s,
+                                              const tinyet_dsp_rounding rounding) {
   const int32_t pairs = tinyet_dsp_pairs(s.in_c);
   const int32_t reach = (s.kernel_w - 1) * s.dilation_w;
   const int32_t run = reach / s.stride_w + 4;
@@ -253,7 +253,8 @@ TINYET_DSP_INLINE void tinyet_dsp_conv2d_rows(const int8_t *input, int8_t *outpu
 }
 
 /* A kernel row that lies partly outside the image. */
-TINYET_DSP_INLINE void tinyet_dsp_edge(int8_t *to, const int8_t *image_row, const int32_t left, const tinyet_dsp_conv2d s) {
+TINYET_DSP_INLINE void tinyet_dsp_edge(int8_t *to, const int8_t *image_row, const int32_t left,
+                                       const tinyet_dsp_conv2d s) {
   const int32_t right = left + s.kernel_w;
   const int32_t first = left < 0 ? 0 : left, end = right > s.in_w ? s.in_w : right;
   memset(to, s.zero_point, (size_t)(s.kernel_w * s.in_c));

@@ -62,11 +62,11 @@ TINYET_DSP_INLINE void tinyet_dsp_depthwise_unpack(tinyet_dsp_depthwise_channel 
 /* The row loop has its registers by name, since the compiler does not always find so many:
  *   r2 ... r6, r8   weights    r9   bias    r10, r11   sums of two neighbouring outputs    r12, lr   inputs
  * and on the stack multiplier, offset, end of the loop, shift. Kernel row `at` for two outputs, strides 1 and 2: */
-#define TINYET_DSP_ROW_1(at, w0, w1, a, b)   \
-  "ldrd r12, lr, [%[p]" at "\n"              \
-  "smlad r10, r12, " w0 ", " a "\n"          \
-  "smlatb r11, r12, " w0 ", " b "\n"         \
-  "smlabt r10, lr, " w1 ", r10\n"            \
+#define TINYET_DSP_ROW_1(at, w0, w1, a, b) \
+  "ldrd r12, lr, [%[p]" at "\n"            \
+  "smlad r10, r12, " w0 ", " a "\n"        \
+  "smlatb r11, r12, " w0 ", " b "\n"       \
+  "smlabt r10, lr, " w1 ", r10\n"          \
   "smlad r11, lr, " w1 ", r11\n"
 #define TINYET_DSP_ROW_2(at, next, w0, w1, a, b) \
   "ldrd r12, lr, [%[p]" at "\n"                  \
@@ -80,37 +80,34 @@ TINYET_DSP_INLINE void tinyet_dsp_depthwise_unpack(tinyet_dsp_depthwise_channel 
   "ldrd r12, lr, [%[p]" at "\n"            \
   "smlad r10, r12, " w0 ", " a "\n"        \
   "smlabt r10, lr, " w1 ", r10\n"
-#define TINYET_DSP_TWO_OUTPUTS                                                    \
-  ".if %c[stride] == 1\n"                                                         \
-  TINYET_DSP_ROW_1("], #4", "r2", "r3", "r9", "r9")                               \
-  TINYET_DSP_ROW_1(", #%c[row] * 4 - 4]", "r4", "r5", "r10", "r11")               \
-  TINYET_DSP_ROW_1(", #%c[row] * 8 - 4]", "r6", "r8", "r10", "r11")               \
-  ".else\n"                                                                       \
-  TINYET_DSP_ROW_2("], #8", "]", "r2", "r3", "r9", "r9")                          \
-  TINYET_DSP_ROW_2(", #%c[row] * 4 - 8]", ", #%c[row] * 4]", "r4", "r5", "r10", "r11") \
-  TINYET_DSP_ROW_2(", #%c[row] * 8 - 8]", ", #%c[row] * 8]", "r6", "r8", "r10", "r11") \
-  ".endif\n"
-#define TINYET_DSP_FINISH(sum)                    \
-  ".if %c[one_sided]\n"                           \
-  "smmla " sum ", " sum ", r12, lr\n"             \
-  "ssat " sum ", #8, " sum ", asr %[exponent]\n"  \
-  ".else\n"                                       \
-  "ldrd r12, lr, [sp]\n"                          \
-  "smmlar lr, " sum ", r12, lr\n"                 \
-  "ldr r12, [sp, #12]\n"                          \
-  "add " sum ", lr, " sum ", asr #31\n"           \
-  "asr " sum ", " sum ", r12\n"                   \
-  "ssat " sum ", #8, " sum "\n"                   \
-  ".endif\n"                                      \
-  ".if %c[low] > -128\n"                          \
-  "cmp " sum ", %[low]\n"                         \
-  "it lt\n"                                       \
-  "movlt " sum ", %[low]\n"                       \
-  ".endif\n"                                      \
-  ".if %c[high] < 127\n"                          \
-  "cmp " sum ", %[high]\n"                        \
-  "it gt\n"                                       \
-  "movgt " sum ", %[high]\n"                      \
+#define TINYET_DSP_TWO_OUTPUTS                                                                     \
+  ".if %c[stride] == 1\n" TINYET_DSP_ROW_1("], #4", "r2", "r3", "r9", "r9")                        \
+      TINYET_DSP_ROW_1(", #%c[row] * 4 - 4]", "r4", "r5", "r10", "r11")                            \
+          TINYET_DSP_ROW_1(", #%c[row] * 8 - 4]", "r6", "r8", "r10",                               \
+                           "r11") ".else\n" TINYET_DSP_ROW_2("], #8", "]", "r2", "r3", "r9", "r9") \
+              TINYET_DSP_ROW_2(", #%c[row] * 4 - 8]", ", #%c[row] * 4]", "r4", "r5", "r10", "r11") \
+                  TINYET_DSP_ROW_2(", #%c[row] * 8 - 8]", ", #%c[row] * 8]", "r6", "r8", "r10", "r11") ".endif\n"
+#define TINYET_DSP_FINISH(sum)                   \
+  ".if %c[one_sided]\n"                          \
+  "smmla " sum ", " sum ", r12, lr\n"            \
+  "ssat " sum ", #8, " sum ", asr %[exponent]\n" \
+  ".else\n"                                      \
+  "ldrd r12, lr, [sp]\n"                         \
+  "smmlar lr, " sum ", r12, lr\n"                \
+  "ldr r12, [sp, #12]\n"                         \
+  "add " sum ", lr, " sum ", asr #31\n"          \
+  "asr " sum ", " sum ", r12\n"                  \
+  "ssat " sum ", #8, " sum "\n"                  \
+  ".endif\n"                                     \
+  ".if %c[low] > -128\n"                         \
+  "cmp " sum ", %[low]\n"                        \
+  "it lt\n"                                      \
+  "movlt " sum ", %[low]\n"                      \
+  ".endif\n"                                     \
+  ".if %c[high] < 127\n"                         \
+  "cmp " sum ", %[high]\n"                       \
+  "it gt\n"                                      \
+  "movgt " sum ", %[high]\n"                     \
   ".endif\n"
 #endif
 
@@ -133,34 +130,31 @@ TINYET_DSP_INLINE void tinyet_dsp_depthwise_row(const uint32_t *rows, int8_t *ou
         "mov %[p], lr\n"
         ".if %c[pairs]\n"
         "1:\n"
-        ".rept %c[unroll]\n" TINYET_DSP_TWO_OUTPUTS
-        ".if %c[one_sided]\n"
-        "ldrd r12, lr, [sp]\n"
-        ".endif\n" TINYET_DSP_FINISH("r10") TINYET_DSP_FINISH("r11")
-        "strb r11, [%[out], %[step]]\n"
-        ".if %c[step] < 128\n"
-        "strb r10, [%[out]], #2 * %c[step]\n"
-        ".else\n"
-        "strb r10, [%[out]]\n"
-        "addw %[out], %[out], #2 * %c[step]\n"
-        ".endif\n"
-        ".endr\n"
-        ".if %c[pairs] > %c[unroll]\n"
-        "ldr r12, [sp, #8]\n"
-        "cmp %[p], r12\n"
-        "bne 1b\n"
-        ".endif\n"
-        ".endif\n"
-        ".if %c[odd]\n"
-        TINYET_DSP_ROW_LAST("]", "r2", "r3", "r9")
-        TINYET_DSP_ROW_LAST(", #%c[row] * 4]", "r4", "r5", "r10")
-        TINYET_DSP_ROW_LAST(", #%c[row] * 8]", "r6", "r8", "r10")
-        ".if %c[one_sided]\n"
+        ".rept %c[unroll]\n" TINYET_DSP_TWO_OUTPUTS ".if %c[one_sided]\n"
         "ldrd r12, lr, [sp]\n"
         ".endif\n" TINYET_DSP_FINISH("r10")
-        "strb r10, [%[out]]\n"
-        ".endif\n"
-        "add sp, sp, #16\n"
+            TINYET_DSP_FINISH("r11") "strb r11, [%[out], %[step]]\n"
+                                     ".if %c[step] < 128\n"
+                                     "strb r10, [%[out]], #2 * %c[step]\n"
+                                     ".else\n"
+                                     "strb r10, [%[out]]\n"
+                                     "addw %[out], %[out], #2 * %c[step]\n"
+                                     ".endif\n"
+                                     ".endr\n"
+                                     ".if %c[pairs] > %c[unroll]\n"
+                                     "ldr r12, [sp, #8]\n"
+                                     "cmp %[p], r12\n"
+                                     "bne 1b\n"
+                                     ".endif\n"
+                                     ".endif\n"
+                                     ".if %c[odd]\n" TINYET_DSP_ROW_LAST("]", "r2", "r3", "r9")
+                                         TINYET_DSP_ROW_LAST(", #%c[row] * 4]", "r4", "r5", "r10") TINYET_DSP_ROW_LAST(
+                                             ", #%c[row] * 8]", "r6", "r8",
+                                             "r10") ".if %c[one_sided]\n"
+                                                    "ldrd r12, lr, [sp]\n"
+                                                    ".endif\n" TINYET_DSP_FINISH("r10") "strb r10, [%[out]]\n"
+                                                                                        ".endif\n"
+                                                                                        "add sp, sp, #16\n"
         : [p] "+r"(p), [out] "+r"(out)
         : [row] "i"(row), [stride] "i"(s.stride_u), [step] "i"(s.out_step_u), [pairs] "i"(pairs), [unroll] "i"(unroll),
           [odd] "i"(s.out_u % 2), [one_sided] "i"(rounding.form == TINYET_DSP_ONE_SIDED),

@@ -21,23 +21,22 @@ TINYET_DSP_INLINE void tinyet_dsp_dot_row(int32_t sums[4], const int32_t **weigh
   int32_t a = sums[0], b = sums[1], c = sums[2], d = sums[3];
   uint32_t x, y, z, t;
   do {
-    __asm__(
-        ".rept %c[unroll]\n"
-        "ldrd %[y], %[z], [%[w]], #8\n"
-        "ldr %[x], [%[in]], #4\n"
-        "sxtb16 %[t], %[y]\n"
-        "sxtb16 %[y], %[y], ror #8\n"
-        "smlad %[a], %[t], %[x], %[a]\n"
-        "sxtb16 %[t], %[z]\n"
-        "smlad %[b], %[y], %[x], %[b]\n"
-        "sxtb16 %[z], %[z], ror #8\n"
-        "smlad %[c], %[t], %[x], %[c]\n"
-        "smlad %[d], %[z], %[x], %[d]\n"
-        ".endr\n"
-        : [a] "+r"(a), [b] "+r"(b), [c] "+r"(c), [d] "+r"(d), [w] "+r"(w), [in] "+r"(inputs), [x] "=&r"(x),
-          [y] "=&r"(y), [z] "=&r"(z), [t] "=&r"(t)
-        : [unroll] "i"(unroll)
-        : "memory");
+    __asm__(".rept %c[unroll]\n"
+            "ldrd %[y], %[z], [%[w]], #8\n"
+            "ldr %[x], [%[in]], #4\n"
+            "sxtb16 %[t], %[y]\n"
+            "sxtb16 %[y], %[y], ror #8\n"
+            "smlad %[a], %[t], %[x], %[a]\n"
+            "sxtb16 %[t], %[z]\n"
+            "smlad %[b], %[y], %[x], %[b]\n"
+            "sxtb16 %[z], %[z], ror #8\n"
+            "smlad %[c], %[t], %[x], %[c]\n"
+            "smlad %[d], %[z], %[x], %[d]\n"
+            ".endr\n"
+            : [a] "+r"(a), [b] "+r"(b), [c] "+r"(c), [d] "+r"(d), [w] "+r"(w), [in] "+r"(inputs), [x] "=&r"(x),
+              [y] "=&r"(y), [z] "=&r"(z), [t] "=&r"(t)
+            : [unroll] "i"(unroll)
+            : "memory");
   } while (inputs != end);
   sums[0] = a;
   sums[1] = b;

@@ -42,10 +42,9 @@ TINYET_DSP_INLINE void tinyet_dsp_four_sums(int32_t sums[4], const int8_t *from,
   }
 
 /* Averages, halves away from zero. */
-TINYET_DSP_INLINE void tinyet_dsp_average(const int8_t *input, int8_t *output, const int32_t images, const int32_t count,
-                                          const int32_t channels, const tinyet_division division) {
-  TINYET_DSP_OVER_PIXELS(input, output, images, count, channels, tinyet_divide(sum + division.start, &division))
-}
+TINYET_DSP_INLINE void tinyet_dsp_average(const int8_t *input, int8_t *output, const int32_t images,
+                                          const int32_t count, const int32_t channels, const tinyet_division division){
+    TINYET_DSP_OVER_PIXELS(input, output, images, count, channels, tinyet_divide(sum + division.start, &division))}
 
 /* Requantized sums. */
 TINYET_DSP_INLINE void tinyet_dsp_sum(const int8_t *input, int8_t *output, const int32_t images, const int32_t count,

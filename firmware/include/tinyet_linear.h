@@ -11,8 +11,9 @@ extern "C" {
 
 typedef struct {
   int32_t rows, depth, out_count;
-  const int8_t *weights;     /* [out_count / 4][depth / 4][4][4], rounded up with zeros: four inputs of each of four outputs */
-  const int32_t *bias;       /* minus the input's zero point times the sum of the output's weights; rounded up to fours */
+  const int8_t
+      *weights; /* [out_count / 4][depth / 4][4][4], rounded up with zeros: four inputs of each of four outputs */
+  const int32_t *bias; /* minus the input's zero point times the sum of the output's weights; rounded up to fours */
   const int32_t *multiplier; /* [out_count] */
   const int8_t *shift;       /* [out_count], forms as tinyet_requantize_form has them */
   int32_t out_zero_point;

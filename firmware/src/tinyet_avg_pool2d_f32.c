@@ -7,8 +7,7 @@ void tinyet_avg_pool2d_f32(const float *input, float *output, const tinyet_avg_p
   const int32_t row_step = s->dilation_h * s->in_w * s->channels, column_step = s->dilation_w * s->channels;
   for (int32_t n = 0; n < s->batch; n++) {
     for (int32_t out_y = 0; out_y < s->out_h; out_y++) {
-      const tinyet_span y =
-          tinyet_span_inside(out_y * s->stride_h - s->pad_top, s->kernel_h, s->dilation_h, s->in_h);
+      const tinyet_span y = tinyet_span_inside(out_y * s->stride_h - s->pad_top, s->kernel_h, s->dilation_h, s->in_h);
       for (int32_t out_x = 0; out_x < s->out_w; out_x++) {
         const tinyet_span x =
             tinyet_span_inside(out_x * s->stride_w - s->pad_left, s->kernel_w, s->dilation_w, s->in_w);

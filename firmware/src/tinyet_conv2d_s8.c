@@ -45,13 +45,13 @@ static inline const int8_t *dot_2x2(const int8_t *w, const int16_t *patch, int32
   int32_t ax = sums[0], ay = sums[1], bx = sums[2], by = sums[3];
 #if TINYET_HAS_PAIRS
   const tinyet_pair *p = (const tinyet_pair *)patch;
-#define STEP(i)                                                                              \
-  do {                                                                                       \
-    const int32_t x = p[2 * (i)], y = p[2 * (i) + 1];                                        \
-    const uint32_t word = tinyet_load4(w + 4 * (i));                                         \
-    const int32_t a = tinyet_even_bytes(word), b = tinyet_odd_bytes(word);                   \
-    ax = tinyet_mac_pairs(a, x, ax), ay = tinyet_mac_pairs(a, y, ay);                        \
-    bx = tinyet_mac_pairs(b, x, bx), by = tinyet_mac_pairs(b, y, by);                        \
+#define STEP(i)                                                            \
+  do {                                                                     \
+    const int32_t x = p[2 * (i)], y = p[2 * (i) + 1];                      \
+    const uint32_t word = tinyet_load4(w + 4 * (i));                       \
+    const int32_t a = tinyet_even_bytes(word), b = tinyet_odd_bytes(word); \
+    ax = tinyet_mac_pairs(a, x, ax), ay = tinyet_mac_pairs(a, y, ay);      \
+    bx = tinyet_mac_pairs(b, x, bx), by = tinyet_mac_pairs(b, y, by);      \
   } while (0)
   for (; steps >= 4; steps -= 4) {
     STEP(0);

@@ -107,7 +107,7 @@ void tinyet_depthwise_s8(const int8_t *input, int8_t *output, void *scratch, con
           for (int32_t i = 0, y = top; i < s->kernel_h; i++, y += s->dilation_h) {
             for (int32_t j = 0, x = left; j < s->kernel_w; j++, x += s->dilation_w) {
               const int32_t there = y >= 0 && y < s->in_h && x >= 0 && x < s->in_w ? 1 : 0;
-              *offset++ = there != 0 ? (y * s->in_w + x) * channels : OUTSIDE;
+              *offset++ = there != 0 ? (y * s->in_w + x) * channels : (int32_t)OUTSIDE;
             }
           }
           pixel(input, output, border_offsets, taps, channels, outside, &params->quant);

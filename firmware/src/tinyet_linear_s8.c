@@ -9,22 +9,22 @@ static __attribute__((noinline)) const int8_t *dot_1x4(const int8_t *x, const in
                                                        int32_t sums[4]) {
   int32_t a = sums[0], b = sums[1], c = sums[2], d = sums[3];
 #if TINYET_HAS_PAIRS
-#define ROW(sum, i)                                                                        \
-  do {                                                                                     \
-    const uint32_t weights = tinyet_load4(w + 4 * (i));                                    \
-    sum = tinyet_mac_pairs(even, tinyet_even_bytes(weights), sum);                         \
-    sum = tinyet_mac_pairs(odd, tinyet_odd_bytes(weights), sum);                           \
+#define ROW(sum, i)                                                \
+  do {                                                             \
+    const uint32_t weights = tinyet_load4(w + 4 * (i));            \
+    sum = tinyet_mac_pairs(even, tinyet_even_bytes(weights), sum); \
+    sum = tinyet_mac_pairs(odd, tinyet_odd_bytes(weights), sum);   \
   } while (0)
-#define BLOCK()                                                                            \
-  do {                                                                                     \
-    const uint32_t values = tinyet_load4(x);                                               \
-    const int32_t even = tinyet_even_bytes(values), odd = tinyet_odd_bytes(values);        \
-    ROW(a, 0);                                                                             \
-    ROW(b, 1);                                                                             \
-    ROW(c, 2);                                                                             \
-    ROW(d, 3);                                                                             \
-    x += 4;                                                                                \
-    w += 16;                                                                               \
+#define BLOCK()                                                                              \
+  do {                                                                                       \
+    const uint32_t values = tinyet_load4(x);                                                 \
+    const int32_t even = tinyet_even_bytes(values), odd = tinyet_odd_bytes(values);          \
+    ROW(a, 0);                                                                               \
+    ROW(b, 1);                                                                               \
+    ROW(c, 2);                                                                               \
+    ROW(d, 3);                                                                               \
+    x += 4;                                                                                  \
+    w += 16;                                                                                 \
     __asm__("" ::: "memory"); /* the next block's loads stay behind it: registers are few */ \
   } while (0)
   if ((blocks & 1) != 0) {

@@ -12,8 +12,7 @@ void tinyet_max_pool2d_f32(const float *input, float *output, const tinyet_max_p
   const int32_t row_step = p->dilation_h * p->in_w * p->channels, column_step = p->dilation_w * p->channels;
   for (int32_t n = 0; n < p->batch; n++) {
     for (int32_t out_y = 0; out_y < p->out_h; out_y++) {
-      const tinyet_span y =
-          tinyet_span_inside(out_y * p->stride_h - p->pad_top, p->kernel_h, p->dilation_h, p->in_h);
+      const tinyet_span y = tinyet_span_inside(out_y * p->stride_h - p->pad_top, p->kernel_h, p->dilation_h, p->in_h);
       for (int32_t out_x = 0; out_x < p->out_w; out_x++) {
         const tinyet_span x =
             tinyet_span_inside(out_x * p->stride_w - p->pad_left, p->kernel_w, p->dilation_w, p->in_w);

@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 from hypothesis import HealthCheck, Phase, assume, given, settings
 from hypothesis import strategies as st
@@ -280,21 +281,22 @@ def test_emulated(nodes: Callable[[], st.SearchStrategy[Case]], board: str) -> N
 # ---------------------------------------------------------------- rounding
 
 
-def rounded(r: rounding.Rounding, sums: Array) -> Array:
+def rounded(r: rounding.Rounding, sums: Array) -> npt.NDArray[np.int64]:
     """tinyet_dsp_round in Python: (…, channels) sums → outputs. Fails where a step would leave int32."""
 
-    def fits(x: Array) -> Array:
+    def fits(x: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         assert np.all((x >= -(2**31)) & (x < 2**31))
         return x
 
     acc = sums.astype(np.int64)
+    shift, multiplier, offset = (np.asarray(v, np.int64) for v in (r.shift, r.multiplier, r.offset))
     if r.form is Form.ONE_SIDED:
-        value = fits((fits(acc << r.shift) * r.multiplier >> 32) + r.offset) >> r.exponent
+        value = fits((fits(acc << shift) * multiplier >> 32) + offset) >> r.exponent
     elif r.form is Form.TWO_SIDED:
-        value = fits(((fits(acc << 1) * r.multiplier + 2**31) >> 32) + r.offset + (acc >> 31)) >> r.shift
+        value = fits(((fits(acc << 1) * multiplier + 2**31) >> 32) + offset + (acc >> 31)) >> shift
     else:
-        value = requantize(acc, r.multiplier, r.shift) + r.offset
-    return np.clip(value, r.low, r.high)
+        value = requantize(acc, multiplier, shift) + offset
+    return np.asarray(np.clip(value, r.low, r.high), np.int64)
 
 
 def boundary_sums(multiplier: int, shift: int, low: int, high: int) -> Array:

@@ -18,7 +18,8 @@ ROOM = 9000
 
 def fitting(cases: list[Case]) -> list[Case]:
     """As many of the cases, from the front, as the smallest board can hold."""
-    chosen, total = [], 0
+    chosen: list[Case] = []
+    total = 0
     for case in cases:
         total += sum(t.type.bytes + 4 for t in (*case.node.inputs, *case.node.outputs) if t is not None)
         if total > ROOM and chosen:

@@ -34,5 +34,7 @@ def strategy_of(name: str) -> st.SearchStrategy[Case]:
     if function == "reduce_nodes":
         op = ops.by_name(name)
         assert op is not None
-        return draw((op.attrs,))
-    return draw()
+        shared: st.SearchStrategy[Case] = draw((op.attrs,))
+        return shared
+    own: st.SearchStrategy[Case] = draw()
+    return own

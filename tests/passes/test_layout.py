@@ -193,8 +193,10 @@ def test_axis_groups(
 # ---------------------------------------------------------------- any little graph
 
 
-KINDS = ("permute", "permute", "permute", "relu", "add", "constant", "concat", "slice", "reduce", "reshape")
-KINDS += ("conv", "pad", "linear")
+KINDS = (
+    *("permute", "permute", "permute", "relu", "add", "constant", "concat", "slice", "reduce", "reshape"),
+    *("conv", "pad", "linear"),
+)
 
 
 @st.composite

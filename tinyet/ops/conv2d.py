@@ -283,7 +283,10 @@ def lower_depthwise_s8(node: Node, _target: Target) -> Call:
 
 
 def refuse_depthwise_multiplier(node: Node, _target: Target) -> str | None:
-    return None if attrs_of(node).groups == node.input(0).shape[3] else "only one input channel a group"
+    groups = attrs_of(node).groups
+    if groups == 1 and node.output.shape[3] > 1:
+        return "one group of several channels: an ordinary convolution, which shares its patches among them"
+    return None if groups == node.input(0).shape[3] else "only one input channel a group"
 
 
 def lower_depthwise_multiplier_s8(node: Node, _target: Target) -> Call:
