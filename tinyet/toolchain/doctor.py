@@ -121,7 +121,7 @@ def _cmsis_nn() -> Check:
         "CMSIS-NN",
         found is not None,
         None if found is None else str(found),
-        "the CMSIS-NN delegate",
+        "a CMSIS-NN delegate (planned)",
         f"git clone --depth 1 https://github.com/ARM-software/CMSIS-NN {target}",
     )
 
