@@ -122,8 +122,6 @@ def import_rows() -> list[tuple[str, ...]]:
     """A row for each ATen operator, its overloads together, sorted by name."""
     from torch._ops import OpOverload
 
-    # Before the table, which has rows for what torchao has registered.
-    import tinyet.frontend.quantizer  # noqa: F401
     from tinyet.frontend import annotate
     from tinyet.frontend.aten import TABLE
 

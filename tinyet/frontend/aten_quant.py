@@ -181,7 +181,9 @@ def dequantize_affine(ctx: Context, a: Args) -> Value:
 
 
 def quant_rows() -> dict[object, Row]:
-    """The rows; the operators exist once torchao (which the quantizer imports) has registered them."""
+    """The rows. torchao registers its operators when it is imported, so that is done first."""
+    with quiet():
+        import torchao.quantization.pt2e.quantize_pt2e  # noqa: F401
     rows: dict[object, Row] = {
         _decomposed.quantize_per_tensor.default: quantize_per_tensor,
         _decomposed.quantize_per_tensor.tensor: quantize_per_tensor,
