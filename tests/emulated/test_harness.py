@@ -155,6 +155,14 @@ def test_stack(opened: Device) -> None:
     assert result.stack_bytes <= interrupted <= result.stack_bytes + 108
 
 
+def test_long_uninterrupted_run(opened: Device) -> None:
+    """The counter passes its 24 bits while its interrupt is held back: reading it must not wait for that interrupt."""
+    result = opened.run(make_inputs(3_000_000), uninterrupted=True)
+    assert not result.stopped
+    assert result.total == 0
+    assert result.outputs == opened.run(make_inputs(3_000_000)).outputs
+
+
 def test_inputs_of_a_wrong_length(opened: Device) -> None:
     with pytest.raises(EmulatorError, match=r"takes inputs of \[10000, 16\] bytes, got \[10000, 15\]"):
         opened.run([bytes(BIG), bytes(SMALL - 1)])
