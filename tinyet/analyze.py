@@ -84,9 +84,11 @@ class Analysis:
         }
 
 
-def analyze(program: Program, board: Board, delegates: Sequence[Delegate] = DEFAULT) -> Analysis:
-    """Raises UnsupportedOp when an operator has no kernel for the board."""
-    deployment = deploy(program.graph, board.target, delegates)
+def analyze(
+    program: Program, board: Board, delegates: Sequence[Delegate] = DEFAULT, *, require: bool = False
+) -> Analysis:
+    """delegates, require: as `deploy` takes them. Raises UnsupportedOp when an operator has no kernel for the board."""
+    deployment = deploy(program.graph, board.target, delegates, require=require)
     return analyze_deployment(program, deployment, board)
 
 
@@ -113,7 +115,7 @@ def analyze_deployment(program: Program, deployment: Deployment, board: Board) -
                 name=s.name,
                 op=s.node.op,
                 kernel=s.choice.kernel.symbol,
-                delegate=s.choice.kernel.delegate,
+                delegate=s.choice.delegate.name,
                 dtype=s.choice.kernel.dtypes,
                 shape=s.node.outputs[0].shape,
                 macs=s.macs,

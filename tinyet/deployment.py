@@ -12,22 +12,27 @@ from dataclasses import dataclass
 
 from tinyet.boards import Target
 from tinyet.delegates import DEFAULT, Delegate
+from tinyet.errors import UnsupportedOp, bullet_list
 from tinyet.ir import Graph, Node
 from tinyet.memory import MemoryPlan, plan_memory
 from tinyet.ops import op_of
-from tinyet.opset import Call
-from tinyet.select import Choice, select
+from tinyet.opset import Call, Event
+from tinyet.select import Choice, Selection, select
 
 
 @dataclass(frozen=True, eq=False)
 class Step:
-    """One call of the generated `run`, which is one layer of every report. `index` counts from 0."""
+    """One call of the generated `run`, which is one layer of every report. `index` counts from 0.
+
+    first_event: number of the call's first event; events count on where the layers' indices end.
+    """
 
     index: int
     node: Node
     choice: Choice
     call: Call
     macs: int
+    first_event: int = 0
 
     @property
     def name(self) -> str:
@@ -37,10 +42,35 @@ class Step:
 
 @dataclass(frozen=True, eq=False)
 class Deployment:
+    """graph: the program's, with a Region node for each part that a region delegate took."""
+
     graph: Graph
     target: Target
     plan: MemoryPlan
     steps: tuple[Step, ...]
+
+    @property
+    def events(self) -> tuple[Event, ...]:
+        """Parts of calls, in the order of their numbers, which start behind those of the layers."""
+        return tuple(event for step in self.steps for event in step.call.events)
+
+    @property
+    def state_bytes(self) -> int:
+        """Bytes of static memory beside the arena."""
+        return sum(step.call.state_bytes for step in self.steps)
+
+    def origin_of(self, number: int) -> str:
+        """What a layer's or an event's number stands for: the operator, and the user's source line."""
+        if number < len(self.steps):
+            step = self.steps[number]
+            return f"layer {number} ({step.node.op}), {step.node.where or step.name}"
+        for step in self.steps:
+            part = number - step.first_event
+            if 0 <= part < len(step.call.events):
+                event = step.call.events[part]
+                where = str(event.origins[-1]) if event.origins else step.name
+                return f"layer {step.index} ({step.node.op}), in it {event.label}, {where}"
+        return f"layer {number}"
 
     @property
     def macs(self) -> int:
@@ -53,20 +83,49 @@ class Deployment:
         return sum(c.data.nbytes for step in self.steps for c in step.call.constants)
 
 
-def deploy(graph: Graph, target: Target, delegates: Sequence[Delegate] = DEFAULT) -> Deployment:
+def deploy(
+    graph: Graph, target: Target, delegates: Sequence[Delegate] = DEFAULT, *, require: bool = False
+) -> Deployment:
     """Choose kernels, pack constants, order the calls and place every value.
 
-    delegates: who is asked for kernels, in this order; the portable ones always come last.
-    Raises UnsupportedOp when a node has no kernel for the target.
+    delegates: who is asked for kernels, in this order; the portable ones come last where they are not named.
+    require: every call must go to one of `delegates`; without it the portable kernels take what these refuse.
+    Raises UnsupportedOp when a node has no kernel for the target, or one of a delegate that was not asked for.
     """
     selection = select(graph, target, delegates)
     calls: Mapping[Node, Call] = {
-        node: choice.kernel.lower(node, target) for node, choice in selection.items()
+        node: choice.kernel.lower(node, target) for node, choice in selection.choices.items()
     }
     scratch = {node: call.scratch_bytes for node, call in calls.items() if call.scratch_bytes}
-    plan = plan_memory(graph, op_of, scratch)
-    steps = tuple(
-        Step(index, node, selection[node], calls[node], op_of(node).macs(node))
-        for index, node in enumerate(plan.calls)
-    )
-    return Deployment(graph, target, plan, steps)
+    plan = plan_memory(selection.graph, op_of, scratch)
+    steps: list[Step] = []
+    events = 0
+    for index, node in enumerate(plan.calls):
+        first = len(plan.calls) + events
+        steps.append(Step(index, node, selection.choices[node], calls[node], op_of(node).macs(node), first))
+        events += len(calls[node].events)
+    _no_fallback(steps, selection, delegates if require else None)
+    return Deployment(selection.graph, target, plan, tuple(steps))
+
+
+def _no_fallback(steps: Sequence[Step], selection: Selection, required: Sequence[Delegate] | None) -> None:
+    """Raise UnsupportedOp, listing them, for calls that went to nobody of `required`, or not to where they are pinned.
+
+    Only now is it known which nodes need no call, because memory planning lets their bytes be.
+    """
+    wrong = []
+    for step in steps:
+        pinned = selection.pinned.get(step.node)
+        allowed = required if pinned is None else (pinned,)
+        if allowed is not None and step.choice.delegate not in allowed:
+            names = ", ".join(d.name for d in allowed)
+            reasons = "; ".join(
+                str(r) for r in step.choice.refusals if r.delegate in {d.name for d in allowed}
+            )
+            where = step.node.where or step.name
+            wrong.append(f"{step.node.op}, {where}: {reasons or f'{names} has no kernel for it'}")
+    if wrong:
+        raise UnsupportedOp(
+            f"{len(wrong)} call(s) would not go to the delegate that was asked for:\n{bullet_list(wrong)}",
+            hint="allow others (--delegate NAME,portable, or leave --require-delegate away), or change these layers",
+        )

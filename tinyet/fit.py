@@ -62,9 +62,10 @@ def check_fit(
     Code is not counted here: it is known only after the build, when `check_sizes` looks again.
     """
     problems, hints = [], []
-    arena, stack = deployment.plan.arena_bytes, board.stack_bytes
+    arena, state, stack = deployment.plan.arena_bytes, deployment.state_bytes, board.stack_bytes
     limit, whose = _tighter(max_ram, board.ram.bytes, board)
-    if arena + stack > limit:
+    total = arena + state + stack
+    if total > limit:
         step, tensors = peak_tensors(deployment)
         where = deployment.steps[step] if 0 <= step < len(deployment.steps) else None
         at = (
@@ -73,8 +74,8 @@ def check_fit(
             else "the boundary"
         )
         problems.append(
-            f"RAM: arena {arena} + stack {stack} = {arena + stack} bytes, {whose} {limit}; most is alive at {at}:\n"
-            + bullet_list([str(c) for c in tensors[:LARGEST]])
+            f"RAM: arena {arena} + {f'state {state} + ' if state else ''}stack {stack} = {total} bytes, "
+            f"{whose} {limit}; most is alive at {at}:\n" + bullet_list([str(c) for c in tensors[:LARGEST]])
         )
         hints.append("RAM: smaller images, fewer channels or earlier strides; or a board with more RAM")
     constants = deployment.constant_bytes

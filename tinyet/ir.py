@@ -24,36 +24,48 @@ Shape = tuple[int, ...]
 
 
 class DType(enum.Enum):
-    """Element type of a tensor; the value is numpy's name."""
+    """Element type of a tensor; the value is numpy's name, but for int4, which numpy holds as int8.
 
+    INT4 (weights, packed two to a byte by the kernels that read them) and INT64 (biases of int16 layers) are for
+    constants only.
+    """
+
+    INT4 = "int4"
     INT8 = "int8"
     INT16 = "int16"
     INT32 = "int32"
+    INT64 = "int64"
     FLOAT32 = "float32"
 
     @property
+    def bits(self) -> int:
+        return 4 if self is DType.INT4 else 8 * int(np.dtype(self.value).itemsize)
+
+    @property
     def bytes(self) -> int:
-        return int(np.dtype(self.value).itemsize)
+        """Of one element; an int4 takes a whole byte when it stands alone."""
+        return (self.bits + 7) // 8
 
     @property
     def numpy(self) -> np.dtype[np.generic]:
-        return np.dtype(self.value)
+        return np.dtype("int8" if self is DType.INT4 else self.value)
 
     @property
     def c(self) -> str:
         """The C type."""
-        return "float" if self is DType.FLOAT32 else f"{self.value}_t"
+        return "float" if self is DType.FLOAT32 else f"{self.numpy.name}_t"
 
     @property
     def suffix(self) -> str:
-        """Short name in kernel symbols: s8, s16, s32, f32."""
-        return {"int8": "s8", "int16": "s16", "int32": "s32", "float32": "f32"}[self.value]
+        """Short name in kernel symbols: s4, s8, s16, s32, s64, f32."""
+        return "f32" if self is DType.FLOAT32 else f"s{self.bits}"
 
     @property
     def range(self) -> tuple[int, int]:
         """Smallest and largest integer; raises for float32."""
-        info = np.iinfo(self.value)
-        return int(info.min), int(info.max)
+        if self is DType.FLOAT32:
+            raise InternalError("float32 has no range of integers")
+        return -(1 << (self.bits - 1)), (1 << (self.bits - 1)) - 1
 
 
 @dataclass(frozen=True)
@@ -109,7 +121,7 @@ class TensorType:
 
     @property
     def bytes(self) -> int:
-        return self.count * self.dtype.bytes
+        return (self.count * self.dtype.bits + 7) // 8
 
     @property
     def scale(self) -> float:
@@ -317,10 +329,18 @@ def substitute(graph: Graph, mapping: Mapping[Tensor, Tensor]) -> Graph:
     return graph.replace(nodes=nodes, outputs=[final(t) for t in graph.outputs])
 
 
-def constant(name: str, data: Array, quant: QuantParams | None = None) -> Tensor:
-    """A constant tensor of the array's own shape and dtype (int8, int16, int32 or float32)."""
+def constant(name: str, data: Array, quant: QuantParams | None = None, dtype: DType | None = None) -> Tensor:
+    """A constant tensor of the array's own shape and dtype; `dtype` says INT4 of an int8 array.
+
+    Raises InternalError when the array does not hold that type.
+    """
     data = np.ascontiguousarray(data)
-    return Tensor(name, TensorType(tuple(data.shape), DType(data.dtype.name), quant), data)
+    kind = DType(data.dtype.name) if dtype is None else dtype
+    if kind.numpy != data.dtype or (
+        kind is DType.INT4 and (data.min(initial=0) < -8 or data.max(initial=0) > 7)
+    ):
+        raise InternalError(f"constant {name}: {data.dtype} values are no {kind.value}")
+    return Tensor(name, TensorType(tuple(data.shape), kind, quant), data)
 
 
 def verify(graph: Graph, infer: Callable[[Node], Sequence[Shape]], after: str) -> None:

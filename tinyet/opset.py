@@ -8,11 +8,11 @@ kernel either refuses a node with a reason or lowers it to a `Call`: one C funct
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Union
 
 from tinyet.boards import Target
-from tinyet.ir import Array, Attrs, Node, Shape
+from tinyet.ir import Array, Attrs, DType, Node, Origin, Shape
 
 # ---------------------------------------------------------------- calls
 
@@ -49,13 +49,23 @@ class ConstantArg:
 
 
 @dataclass(frozen=True)
+class StateArg:
+    """`void *` to the call's state: bytes of its own that survive from one inference to the next."""
+
+
+@dataclass(frozen=True)
+class EventArg:
+    """`uint32_t`: number of the call's first event, for TINYET_EVENT_BEGIN and TINYET_EVENT_END."""
+
+
+@dataclass(frozen=True)
 class LiteralArg:
     """A C expression, printed as it is."""
 
     text: str
 
 
-Arg = InputArg | OutputArg | ScratchArg | ParamsArg | ConstantArg | LiteralArg
+Arg = InputArg | OutputArg | ScratchArg | ParamsArg | ConstantArg | StateArg | EventArg | LiteralArg
 
 
 @dataclass(frozen=True)
@@ -90,11 +100,34 @@ class Struct:
 
 
 @dataclass(frozen=True)
+class Init:
+    """A call made once, before the first inference: `tinyet_status symbol(args)`.
+
+    args: constants, parameters, state and literals of the same call; there are no inputs yet.
+    """
+
+    symbol: str
+    args: tuple[Arg, ...]
+
+
+@dataclass(frozen=True)
+class Event:
+    """A part of a call that can be told apart while it runs: in profiles, and when it fails or faults."""
+
+    label: str
+    origins: tuple[Origin, ...] = ()
+
+
+@dataclass(frozen=True)
 class Call:
     """One C call, complete.
 
     definitions: C text that must precede it (a specialised wrapper around an always-inline kernel); equal texts are
     printed once, so two layers with the same constants share one function.
+    returns_status: the function returns a tinyet_status, which the generated code passes on when it is not TINYET_OK.
+    state_bytes: static memory beside the arena, 8-byte aligned, zero at the start.
+    init: what prepares state before the first inference.
+    events: its parts; the function brackets part k by TINYET_EVENT_BEGIN(first + k) and TINYET_EVENT_END(first + k).
     """
 
     symbol: str
@@ -103,6 +136,10 @@ class Call:
     constants: tuple[Constant, ...] = ()
     scratch_bytes: int = 0
     definitions: tuple[str, ...] = ()
+    returns_status: bool = False
+    state_bytes: int = 0
+    init: Init | None = None
+    events: tuple[Event, ...] = ()
 
 
 def library_call(
@@ -137,10 +174,11 @@ class Kernel:
 
     symbol:   the C function (or family) as reports name it.
     dtypes:   signature it computes, "s8", "f32", …, as `signature(node)` gives it; other nodes are refused.
-    headers, sources: what a project needs, relative to firmware/include and firmware/src.
+    headers, sources: what a project needs, by the names under which the delegate's `files` knows them.
     refuse:   reason why this node cannot be computed for this target, or None. Called after the dtype check.
     lower:    the call, with constants packed and scratch counted, for a node that was not refused.
     delegate: who brought it.
+    texts:    C files that it carries itself: {name: text}; headers and sources may name them.
     """
 
     symbol: str
@@ -150,6 +188,7 @@ class Kernel:
     sources: tuple[str, ...]
     refuse: Callable[[Node, Target], str | None] = accept_all
     delegate: str = "portable"
+    texts: Mapping[str, str] = field(default_factory=dict)
 
     def why_not(self, node: Node, target: Target) -> str | None:
         have = signature(node)
@@ -159,10 +198,14 @@ class Kernel:
 
 
 def signature(node: Node) -> str:
-    """The dtypes of a node as one word: "s8" where first input and output agree, else "f32_s8" (from, to)."""
+    """The dtypes of a node as one word: "s8" where first input and output agree, else "f32_s8" (from, to).
+
+    "w4" behind it says that the weights are int4: such a node needs a kernel of its own.
+    """
     first = next((t.dtype.suffix for t in node.inputs if t is not None), "")
     last = node.outputs[0].dtype.suffix
-    return first if first == last else f"{first}_{last}"
+    narrow = any(t is not None and t.dtype is DType.INT4 for t in node.inputs)
+    return (first if first == last else f"{first}_{last}") + ("w4" if narrow else "")
 
 
 def no_macs(node: Node) -> int:

@@ -11,7 +11,7 @@ import hashlib
 import json
 import struct
 import typing
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import flatbuffers
@@ -46,6 +46,8 @@ class _Writer:
 
     def __init__(self) -> None:
         self.builder = flatbuffers.Builder(1 << 16)
+        # Graphs that are attributes of nodes, each written once; the attribute becomes its index.
+        self.subgraphs: dict[Graph, int] = {}
 
     def text(self, value: str) -> int:
         return int(self.builder.CreateSharedString(value))
@@ -95,10 +97,14 @@ class _Writer:
         )
 
     def node(self, node: Node, index: Mapping[Tensor, int], origins: Mapping[Origin, int]) -> int:
+        values = {f.name: getattr(node.attrs, f.name) for f in dataclasses.fields(node.attrs)}
+        for key, value in values.items():
+            if isinstance(value, Graph):
+                values[key] = self.subgraphs.setdefault(value, len(self.subgraphs))
         return self.table(
             [
                 self.text(node.op),
-                self.text(json.dumps(dataclasses.asdict(node.attrs), sort_keys=True)),
+                self.text(json.dumps(values, sort_keys=True)),
                 self.vector([-1 if t is None else index[t] for t in node.inputs]),
                 self.vector([index[t] for t in node.outputs]),
                 self.vector([origins[o] for o in node.origins]),
@@ -122,11 +128,21 @@ class _Writer:
         )
 
 
+def _all_nodes(graph: Graph) -> Iterator[Node]:
+    """The nodes of a graph and of those in it."""
+    for node in graph.nodes:
+        yield node
+        for item in dataclasses.fields(node.attrs):
+            value = getattr(node.attrs, item.name)
+            if isinstance(value, Graph):
+                yield from _all_nodes(value)
+
+
 def encode(contents: Contents) -> bytes:
     """The file's bytes; the same contents always give the same bytes."""
     w = _Writer()
     graphs = [g for g in (contents.graph, contents.float_graph) if g is not None]
-    used = [o for g in graphs for n in g.nodes for o in n.origins] + [
+    used = [o for g in graphs for n in _all_nodes(g) for o in n.origins] + [
         n.origin for n in contents.notes if n.origin
     ]
     origins = {origin: i for i, origin in enumerate(dict.fromkeys(used))}
@@ -141,15 +157,21 @@ def encode(contents: Contents) -> bytes:
         w.builder.PrependUOffsetTRelativeSlot(0, text, 0)
         w.builder.PrependInt32Slot(1, -1 if note.origin is None else origins[note.origin], -1)
         note_tables.append(int(w.builder.EndObject()))
+    graph = w.graph(contents.graph, origins)
+    twin = None if contents.float_graph is None else w.graph(contents.float_graph, origins)
+    inner: list[int] = []
+    while len(inner) < len(w.subgraphs):  # writing one may find others in it
+        inner.append(w.graph(list(w.subgraphs)[len(inner)], origins))
     root = w.table(
         [
             (FORMAT_VERSION,),
             w.text(contents.tinyet),
             w.text(contents.name),
             w.offsets(origin_tables),
-            w.graph(contents.graph, origins),
-            None if contents.float_graph is None else w.graph(contents.float_graph, origins),
+            graph,
+            twin,
             w.offsets(note_tables),
+            w.offsets(inner) if inner else None,
         ]
     )
     w.builder.Finish(root, file_identifier=IDENTIFIER)
@@ -208,11 +230,14 @@ def _tuples(value: Any) -> Any:
     return tuple(_tuples(v) for v in value) if isinstance(value, list) else value
 
 
-def _attrs(kind: type[Attrs], values: dict[str, Any]) -> Attrs:
+def _attrs(kind: type[Attrs], values: dict[str, Any], subgraphs: Mapping[int, Graph]) -> Attrs:
     """An operator's attributes, each of the type that it is declared with; ValueError for another."""
     hints = typing.get_type_hints(kind)
     fields = {key: _tuples(value) for key, value in values.items()}
     for key, value in fields.items():
+        if hints[key] is Graph:
+            fields[key] = subgraphs[value]
+            continue
         if not _is_a(value, hints[key]):
             raise ValueError(f"{kind.name}.{key} is {value!r}")
     return kind(**fields)
@@ -252,7 +277,7 @@ def _tensor(r: _Reader) -> Tensor:
     return Tensor(r.text(0), type_, data)
 
 
-def _graph(r: _Reader, origins: Sequence[Origin]) -> Graph:
+def _graph(r: _Reader, origins: Sequence[Origin], subgraphs: Mapping[int, Graph]) -> Graph:
     tensors = [_tensor(t) for t in r.children(1)]
 
     def pick(index: int) -> Tensor:
@@ -265,7 +290,7 @@ def _graph(r: _Reader, origins: Sequence[Origin]) -> Graph:
         op = ops.by_name(n.text(0))
         if op is None:
             raise ProgramError(f"it uses an operator that this tinyet does not know: {n.text(0)}")
-        attrs = _attrs(op.attrs, json.loads(n.text(1)))
+        attrs = _attrs(op.attrs, json.loads(n.text(1)), subgraphs)
         inputs = tuple(None if i == -1 else pick(i) for i in n.numbers(2))
         outputs = tuple(pick(i) for i in n.numbers(3))
         nodes.append(Node(attrs, inputs, outputs, tuple(origins[i] for i in n.numbers(4))))
@@ -329,6 +354,10 @@ def _decode(payload: bytes, where: str, again: str) -> Contents:
     graph, twin = root.child(4), root.child(5)
     if graph is None:
         raise ProgramError("the file holds no graph", where, again)
+    subgraphs: dict[int, Graph] = {}
+    # A graph may hold those that were found while it was written, which come behind it.
+    for index, inner in reversed(list(enumerate(root.children(7)))):
+        subgraphs[index] = _graph(inner, origins, subgraphs)
     notes = []
     for note in root.children(6):
         index = note.number(1, -1)
@@ -336,7 +365,7 @@ def _decode(payload: bytes, where: str, again: str) -> Contents:
     return Contents(
         root.text(1),
         root.text(2),
-        _graph(graph, origins),
-        None if twin is None else _graph(twin, origins),
+        _graph(graph, origins, subgraphs),
+        None if twin is None else _graph(twin, origins, subgraphs),
         tuple(notes),
     )

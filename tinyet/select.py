@@ -3,13 +3,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
+from tinyet import ops
 from tinyet.boards import Target
-from tinyet.delegates import DEFAULT, PORTABLE, Delegate
-from tinyet.errors import UnsupportedOp, bullet_list
+from tinyet.delegates import DEFAULT, PORTABLE, Delegate, delegates_named
+from tinyet.delegates.partition import contract, inline
+from tinyet.errors import InternalError, UnsupportedOp, bullet_list
 from tinyet.ir import Graph, Node
+from tinyet.ops.region import Region
 from tinyet.opset import Kernel, signature
 
 
@@ -27,52 +30,183 @@ class Refusal:
 
 @dataclass(frozen=True)
 class Choice:
-    """The kernel of a node, and those that were asked before it."""
+    """The kernel of a node, who brought it, and those that were asked before it."""
 
     kernel: Kernel
+    delegate: Delegate
     refusals: tuple[Refusal, ...]
 
 
-Selection = dict[Node, Choice]
+@dataclass(frozen=True, eq=False)
+class Selection:
+    """graph: as it was given, but for regions. choices: for every node of it.
+
+    pinned: nodes that the user has lowered to one delegate, which nobody else may compute; `deploy` sees to that.
+    """
+
+    graph: Graph
+    choices: Mapping[Node, Choice]
+    pinned: Mapping[Node, Delegate]
 
 
 def with_portable(delegates: Sequence[Delegate]) -> tuple[Delegate, ...]:
-    """The user's order, with the portable kernels last."""
-    return (*(d for d in delegates if d is not PORTABLE), PORTABLE)
+    """The user's order, with the portable kernels last where they are not named."""
+    return tuple(delegates) if PORTABLE in delegates else (*delegates, PORTABLE)
+
+
+@dataclass
+class _State:
+    graph: Graph
+    target: Target
+    choices: dict[Node, Choice] = field(default_factory=dict)
+    refusals: dict[Node, list[Refusal]] = field(default_factory=dict)
+    pinned: dict[Node, Delegate] = field(default_factory=dict)
+    homeless: list[str] = field(default_factory=list)
+
+    def refuse(self, node: Node, delegate: Delegate, kernel: str, reason: str) -> None:
+        self.refusals.setdefault(node, []).append(Refusal(delegate.name, kernel, reason))
+
+    def choose(self, node: Node, delegate: Delegate, kernel: Kernel) -> None:
+        self.choices[node] = Choice(kernel, delegate, tuple(self.refusals.get(node, ())))
+
+    def complain(self, node: Node, delegate: Delegate | None = None) -> None:
+        """Note that nobody takes a node; with a delegate: that it does not."""
+        reasons = [r for r in self.refusals.get(node, []) if delegate is None or r.delegate == delegate.name]
+        text = "; ".join(map(str, reasons)) or (
+            f"{delegate.name} has no kernel" if delegate else "it has no kernel"
+        )
+        self.homeless.append(f"{node.op} ({signature(node)}), {node.where or node.outputs[0].name}: {text}")
 
 
 def select(graph: Graph, target: Target, delegates: Sequence[Delegate] = DEFAULT) -> Selection:
     """A kernel for every node, first come first served in the delegates' order.
 
+    A region delegate claims groups of the nodes that those before it left; each group becomes one node.
     Raises UnsupportedOp with every node that nobody takes, each with its source line and the reasons.
     """
-    selection: Selection = {}
-    homeless: list[str] = []
-    for node in graph.nodes:
-        refusals: list[Refusal] = []
-        chosen: Kernel | None = None
-        for delegate in with_portable(delegates):
-            reason = delegate.supports(target)
-            if reason is not None:
-                refusals.append(Refusal(delegate.name, "", reason))
-                continue
-            for kernel in delegate.kernels.get(type(node.attrs), ()):
-                reason = kernel.why_not(node, target)
-                if reason is None:
-                    chosen = kernel
-                    break
-                refusals.append(Refusal(delegate.name, kernel.symbol, reason))
-            if chosen is not None:
-                break
-        if chosen is None:
-            reasons = "; ".join(map(str, refusals)) or "it has no kernel"
-            homeless.append(f"{node.op} ({signature(node)}), {node.where or node.outputs[0].name}: {reasons}")
-        else:
-            selection[node] = Choice(chosen, tuple(refusals))
-    if homeless:
+    state = _State(graph, target)
+    _lowered_modules(state, delegates)
+    for delegate in with_portable(delegates):
+        _ask(state, delegate)
+    for node in state.graph.nodes:
+        if node not in state.choices:
+            state.complain(node)
+    if state.homeless:
         raise UnsupportedOp(
-            f"no kernel for {len(homeless)} node(s) on {target.cpu}:\n{bullet_list(homeless)}",
+            f"no kernel for {len(state.homeless)} node(s) on {target.cpu}:\n{bullet_list(state.homeless)}",
             hint="leave these layers in float (TinyetQuantizer().set_module_name(name, None)) or write a kernel: "
             "docs/add-an-operator.md",
         )
-    return selection
+    return Selection(state.graph, state.choices, state.pinned)
+
+
+def _ask(state: _State, delegate: Delegate) -> None:
+    """Let a delegate take what it can of the nodes without a kernel."""
+    free = [node for node in state.graph.nodes if node not in state.choices]
+    reason = delegate.supports(state.target)
+    if reason is not None:
+        for node in free:
+            if node not in state.pinned:
+                state.refuse(node, delegate, "", reason)
+        return
+    if delegate.claim is not None:
+        _claim(state, delegate, [node for node in free if node not in state.pinned])
+    for node in state.graph.nodes:
+        # The portable kernels may stand in where memory planning will find that there is nothing to compute.
+        if node not in state.choices and (
+            state.pinned.get(node, delegate) is delegate or delegate is PORTABLE
+        ):
+            _first_kernel(state, node, delegate)
+
+
+def _first_kernel(state: _State, node: Node, delegate: Delegate) -> None:
+    # Operators that the user has registered bring their portable kernels with them.
+    own = ops.op_of(node).kernels if delegate is PORTABLE else delegate.kernels.get(type(node.attrs), ())
+    for kernel in own:
+        reason = kernel.why_not(node, state.target)
+        if reason is None:
+            state.choose(node, delegate, kernel)
+            return
+        state.refuse(node, delegate, kernel.symbol, reason)
+
+
+def _claim(state: _State, delegate: Delegate, free: Sequence[Node]) -> None:
+    assert delegate.claim is not None
+    claims = delegate.claim(state.graph, frozenset(free), state.target)
+    claimed = [node for region in claims.regions for node in region]
+    if len(set(claimed)) != len(claimed) or not set(claimed) <= set(free):
+        raise InternalError(f"delegate {delegate.name} claims a node twice, or one that is not free")
+    for node in free:
+        if node in claims.refusals:
+            state.refuse(node, delegate, "", claims.refusals[node])
+    if not claims.regions:
+        return
+    known = set(state.graph.nodes)
+    reasons = {
+        tuple(region): [r for n in region for r in state.refusals.get(n, ())] for region in claims.regions
+    }
+    state.graph = contract(state.graph, claims.regions, delegate.name)
+    for node in state.graph.nodes:
+        if node not in known and isinstance(node.attrs, Region):
+            state.refusals[node] = list(dict.fromkeys(reasons[node.attrs.graph.nodes]))
+            state.choose(node, delegate, _region_kernel(delegate, node, state.target))
+
+
+def _region_kernel(delegate: Delegate, node: Node, target: Target) -> Kernel:
+    """What a region delegate made of a region, as a kernel."""
+    assert delegate.preprocess is not None
+    assert isinstance(node.attrs, Region)
+    payload = delegate.preprocess(node.attrs.graph, target)
+    return Kernel(
+        payload.call.symbol,
+        signature(node),
+        lambda _node, _target: payload.call,
+        payload.headers,
+        payload.sources,
+        delegate=delegate.name,
+        texts=payload.texts,
+    )
+
+
+def _lowered_modules(state: _State, given: Sequence[Delegate]) -> None:
+    """Regions that are in the program already: modules that the user has lowered to a delegate.
+
+    A region delegate must take all of one; a kernel library gets its nodes, which nobody else may compute.
+    """
+    regions = [node for node in state.graph.nodes if isinstance(node.attrs, Region)]
+    by_name = {delegate.name: delegate for delegate in given}
+    libraries: dict[Node, Delegate] = {}
+    for node in regions:
+        assert isinstance(node.attrs, Region)
+        name = node.attrs.delegate
+        delegate = by_name[name] if name in by_name else delegates_named([name])[0]
+        reason = delegate.supports(state.target)
+        if reason is not None:
+            state.refuse(node, delegate, "", reason)
+            state.complain(node)
+        elif delegate.claim is None:
+            libraries[node] = delegate
+        else:
+            _whole(state, node, delegate, node.attrs.graph)
+    if libraries:
+        state.graph, home = inline(state.graph, libraries.keys())
+        state.pinned.update({node: libraries[region] for node, region in home.items()})
+        for node, delegate in state.pinned.items():
+            _first_kernel(state, node, delegate)
+
+
+def _whole(state: _State, node: Node, delegate: Delegate, part: Graph) -> None:
+    assert delegate.claim is not None
+    claims = delegate.claim(part, frozenset(part.nodes), state.target)
+    if len(claims.regions) == 1 and set(claims.regions[0]) == set(part.nodes):
+        state.choose(node, delegate, _region_kernel(delegate, node, state.target))
+        return
+    for inner in part.nodes:
+        if inner in claims.refusals:
+            state.refuse(inner, delegate, "", claims.refusals[inner])
+            state.complain(inner, delegate)
+    if not claims.refusals:
+        state.refuse(
+            node, delegate, "", f"it takes the module in {len(claims.regions)} parts, not as a whole"
+        )
+        state.complain(node)

@@ -13,11 +13,12 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from tinyet.deployment import Deployment
+from tinyet.deployment import Deployment, Step
 from tinyet.errors import DataError, MismatchError
 from tinyet.ir import Array, Tensor
 from tinyet.program import Program, prepare_inputs
-from tinyet.toolchain.device import Device
+from tinyet.reference import evaluate
+from tinyet.toolchain.device import Device, DeviceFault, ModelFailed, RunResult
 from tinyet.twin import Comparison, float_inputs
 
 Progress = Callable[[int, int], None]
@@ -41,6 +42,16 @@ class LayerResult:
     macs: int
     count: int | None
     sqnr_db: float | None
+    parts: tuple[PartResult, ...] = ()
+
+
+@dataclass(frozen=True)
+class PartResult:
+    """A part of a layer that a delegate tells apart: its count, like the layer's, and what telling it apart costs."""
+
+    name: str
+    source: str
+    count: int | None
 
 
 @dataclass(frozen=True)
@@ -138,14 +149,20 @@ class ValidationResult:
         }
 
     def _layer(self, layer: LayerResult) -> dict[str, object]:
-        fields = _plain(layer)
+        fields = self._counted(layer)
+        fields["parts"] = [self._counted(part) for part in layer.parts]
+        return fields
+
+    def _counted(self, record: LayerResult | PartResult) -> dict[str, object]:
+        """The record's fields with its count under the name of its unit."""
+        fields = _plain(record)
         count = fields.pop("count")
         fields["instructions"] = count if self.count_unit == "instructions" else None
         fields["cycles"] = count if self.count_unit == "cycles" else None
         return fields
 
 
-def _plain(record: LayerResult | Mismatch) -> dict[str, object]:
+def _plain(record: LayerResult | PartResult | Mismatch) -> dict[str, object]:
     """A record as JSON knows it; infinity, which JSON lacks, becomes null."""
     return {
         key: None if isinstance(value, float) and not math.isfinite(value) else value
@@ -235,21 +252,21 @@ def validate(
             "the device holds another program than the project", hint="build (and flash) the project again"
         )
     twin = Comparison(graph, program.float_graph) if program.float_graph is not None else None
-    tally = _Tally(len(deployment.steps))
+    tally = _Tally(len(deployment.steps), len(deployment.events))
     outputs: list[list[Array]] = []
     mismatches, first = 0, None
     for i, arrays in enumerate(samples.inputs):
         prepared = prepare_inputs(graph.inputs, list(arrays))
-        values = program.values(prepared)
+        values = evaluate(graph, prepared)
         raw = [np.ascontiguousarray(a).tobytes() for a in prepared]
-        run = device.run(raw)
+        run = _run(device, raw, deployment)
         got = [_from_bytes(b, t) for b, t in zip(run.outputs, graph.outputs, strict=True)]
         outputs.append(got)
         wanted = [values[t] for t in graph.outputs]
         if any(not _same(a, b).all() for a, b in zip(got, wanted, strict=True)):
             mismatches += 1
             first = first or locate_mismatch(deployment, device, raw, values, i)
-        tally.counts(run.layer_counts, run.total, run.stack_bytes)
+        tally.counts(run.layer_counts, run.event_counts, run.total, run.stack_bytes)
         exact = None
         if twin is not None and (i < sqnr_samples or samples.labels is not None):
             exact = twin.add(values, float_inputs(graph.inputs, arrays))
@@ -271,6 +288,7 @@ def validate(
             step.macs,
             tally.mean(tally.layers[step.index]),
             None if twin is None else twin.sqnr_db(step.node.outputs[0]),
+            _parts(step, tally, len(deployment.steps)),
         )
         for step in deployment.steps
     )
@@ -296,11 +314,34 @@ def validate(
     )
 
 
+def _parts(step: Step, tally: _Tally, layers: int) -> tuple[PartResult, ...]:
+    return tuple(
+        PartResult(
+            event.label,
+            str(event.origins[-1]) if event.origins else "",
+            tally.mean(tally.events[step.first_event - layers + part]),
+        )
+        for part, event in enumerate(step.call.events)
+    )
+
+
+def _run(device: Device, raw: Sequence[bytes], deployment: Deployment) -> RunResult:
+    """One run; a fault or a negative status names the user's source line of the layer it happened in."""
+    try:
+        return device.run(raw)
+    except (DeviceFault, ModelFailed) as error:
+        if error.layer is not None:
+            place = deployment.origin_of(error.layer)
+            error.where = f"{place}\n{error.where}" if error.where else place
+        raise
+
+
 class _Tally:
     """Sums over samples."""
 
-    def __init__(self, layers: int) -> None:
+    def __init__(self, layers: int, events: int) -> None:
         self.layers = [0] * layers
+        self.events = [0] * events
         self.total = 0
         self.runs = 0
         self.stack = 0
@@ -309,12 +350,14 @@ class _Tally:
         self.right_host = 0
         self.right_float = 0
 
-    def counts(self, layers: Sequence[int], total: int, stack: int) -> None:
+    def counts(self, layers: Sequence[int], events: Sequence[int], total: int, stack: int) -> None:
         self.runs += 1
         self.total += total
         self.stack = max(self.stack, stack)
         for i, count in enumerate(layers):
             self.layers[i] += count
+        for i, count in enumerate(events):
+            self.events[i] += count
 
     def label(
         self, label: int, device: Sequence[Array], host: Sequence[Array], exact: Sequence[Array] | None

@@ -19,8 +19,8 @@
  *             u8 length and name; 64 digits of hash
  *   RUN    u32 last layer to run, or NO_LAYER; u32 1 to hold the counter's interrupt back, else 0; the inputs' bytes
  *          one after the other
- *          -> i32 status, u32 stack bytes, u32 layers counted, u64 count of the whole run, u64 count of each layer;
- *             the outputs' bytes, if the status is TINYET_OK
+ *          -> i32 status, u32 layer or event that failed, or NO_LAYER; u32 stack bytes, u32 layers counted, u32 events;
+ *             u64 count of the whole run, of each layer, of each event; the outputs' bytes, if the status is TINYET_OK
  *   READ   u32 offset, u32 bytes -> bytes of the arena
  *   ERROR  -> u32 reason, u32 detail
  *   FAULT  -> u32 words, see tinyet_fault.c
@@ -44,7 +44,7 @@
 #error "build the harness and its model with -DTINYET_TRACE=1"
 #endif
 
-#define PROTOCOL 1u
+#define PROTOCOL 2u
 #define END 0xC0u
 #define ESCAPE 0xDBu
 #define ESCAPED_END 0xDCu
@@ -75,8 +75,11 @@ static volatile uint32_t current_layer = TINYET_NO_LAYER;
 static uint32_t stop_layer = TINYET_NO_LAYER;
 static uint32_t layers_counted;
 static uint64_t layer_began;
+static uint32_t event_layer; /* the layer that the event is in */
+static uint64_t event_began;
 static uint64_t *layer_counts; /* in the free RAM */
 static uint32_t layer_capacity;
+static bool prepared;
 
 /* ---- frames ---- */
 
@@ -268,6 +271,23 @@ __attribute__((noinline)) int tinyet_trace_end(uint32_t layer) {
   return layer == stop_layer;
 }
 
+/* Parts of a layer. Their counts lie behind those of the layers, by their numbers; they are added up, for a part may run
+ * several times in a layer. */
+__attribute__((noinline)) void tinyet_trace_event_begin(uint32_t event) {
+  event_layer = current_layer;
+  current_layer = event;
+  event_began = tinyet_platform_counter();
+}
+
+__attribute__((noinline)) void tinyet_trace_event_end(uint32_t event) {
+  const uint64_t ended = tinyet_platform_counter();
+  const uint32_t place = event + 1u; /* the layers have one entry to spare */
+  if (place < layer_capacity) {
+    layer_counts[place] += count_since(event_began, ended);
+  }
+  current_layer = event_layer;
+}
+
 static tinyet_status run_nothing(void) { return TINYET_OK; }
 
 static tinyet_status run_empty_layers(void) {
@@ -294,12 +314,20 @@ typedef struct {
   tinyet_status status;
   uint32_t stack_bytes;
   uint64_t count;
+  uint32_t failed; /* the layer or event that returned the status, or TINYET_NO_LAYER */
 } measurement;
+
+/* Of the events, as many as there is room for. */
+static uint32_t num_events(void) {
+  const uint32_t first = tinyet_harness_model.num_layers + 1u;
+  const uint32_t room = layer_capacity > first ? layer_capacity - first : 0u;
+  return tinyet_harness_model.num_events < room ? tinyet_harness_model.num_events : room;
+}
 
 /* Calls run with the whole stack below this function's frame painted, and looks afterwards how far down the paint is
  * gone. The frame does not move in between: it has no array, and the arguments go in registers. */
 __attribute__((noinline)) static measurement measure(tinyet_status (*run)(void), uint32_t stop, bool uninterrupted) {
-  measurement result = {TINYET_OK, 0u, 0u};
+  measurement result = {TINYET_OK, 0u, 0u, TINYET_NO_LAYER};
   volatile uint32_t *limit = (volatile uint32_t *)(uintptr_t)tinyet_platform.stack_limit;
 #if defined(__arm__)
   volatile uint32_t *top;
@@ -314,11 +342,15 @@ __attribute__((noinline)) static measurement measure(tinyet_status (*run)(void),
   (void)uninterrupted;
 #endif
   layers_counted = 0u;
+  for (uint32_t event = 0u; event < num_events(); event++) {
+    layer_counts[tinyet_harness_model.num_layers + 1u + event] = 0u;
+  }
   stop_layer = stop;
   tinyet_platform_counter_restart();
   const uint64_t began = tinyet_platform_counter();
   result.status = run();
   const uint64_t ended = tinyet_platform_counter();
+  result.failed = current_layer;
   current_layer = TINYET_NO_LAYER;
   result.count = count_since(began, ended);
 #if defined(__arm__)
@@ -361,6 +393,11 @@ static void serve_info(const header *request) {
   if (layer_capacity <= model->num_layers || layer_capacity <= EMPTY_LAYERS) {
     reply_error(NO_TRACE_MEMORY, layer_capacity);
     return;
+  }
+  if (model->init != NULL && !prepared) {
+    /* Now, so that no run pays for it; should it fail, the run says so again. The host may ask for INFO twice. */
+    prepared = true;
+    (void)model->init();
   }
   const uint64_t nothing = measure(run_nothing, TINYET_NO_LAYER, false).count;
   const uint64_t empty_layers = measure(run_empty_layers, TINYET_NO_LAYER, false).count;
@@ -411,13 +448,19 @@ static void serve_run(const header *request) {
   }
   const measurement result = measure(model->run, stop, uninterrupted != 0u);
   const uint32_t num_outputs = result.status == TINYET_OK ? model->num_outputs : 0u;
-  begin_reply(RUN, 4u + 4u + 4u + 8u + 8u * layers_counted + sum_bytes(model->outputs, num_outputs));
+  const uint32_t events = num_events();
+  begin_reply(RUN, 5u * 4u + 8u + 8u * (layers_counted + events) + sum_bytes(model->outputs, num_outputs));
   put_u32((uint32_t)result.status);
+  put_u32(result.failed);
   put_u32(result.stack_bytes);
   put_u32(layers_counted);
+  put_u32(events);
   put_u64(result.count);
   for (uint32_t i = 0u; i < layers_counted; i++) {
     put_u64(layer_counts[i]);
+  }
+  for (uint32_t i = 0u; i < events; i++) {
+    put_u64(layer_counts[model->num_layers + 1u + i]);
   }
   for (uint32_t i = 0u; i < num_outputs; i++) {
     put_bytes(model->arena + model->outputs[i].offset, model->outputs[i].bytes);
@@ -451,7 +494,8 @@ static void serve_read(const header *request) {
 static void place_layer_counts(void) {
   const uint32_t num_layers = tinyet_harness_model.num_layers;
   const size_t available = (size_t)(tinyet_platform.free_end - tinyet_platform.free_begin) / 8u;
-  const uint32_t wanted = (num_layers < EMPTY_LAYERS ? EMPTY_LAYERS : num_layers) + 1u;
+  const uint32_t counts = num_layers + tinyet_harness_model.num_events;
+  const uint32_t wanted = (counts < EMPTY_LAYERS ? EMPTY_LAYERS : counts) + 1u;
   const uintptr_t end = (uintptr_t)tinyet_platform.free_end & ~(uintptr_t)7u;
   layer_capacity = available < wanted ? (uint32_t)available : wanted;
   layer_counts = (uint64_t *)(end - 8u * (uintptr_t)layer_capacity);

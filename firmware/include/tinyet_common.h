@@ -22,11 +22,14 @@ enum {
   TINYET_DELEGATE_ERROR = -1 /* a delegate's own code failed */
 };
 
-/* Generated code brackets each call with these. They cost nothing unless TINYET_TRACE is 1; then the harness counts,
+/* Generated code brackets each call with these, and a delegate's payload the parts that it can tell apart (their
+ * numbers go on where those of the layers end). They cost nothing unless TINYET_TRACE is 1; then the harness counts,
  * remembers which layer runs (for its fault report) and may stop the run after a layer to read a tensor. */
 #if defined(TINYET_TRACE) && TINYET_TRACE
 void tinyet_trace_begin(uint32_t layer);
 int tinyet_trace_end(uint32_t layer); /* non-zero: stop here */
+void tinyet_trace_event_begin(uint32_t event);
+void tinyet_trace_event_end(uint32_t event);
 #define TINYET_LAYER_BEGIN(layer) tinyet_trace_begin(layer)
 #define TINYET_LAYER_END(layer)         \
   do {                                  \
@@ -34,10 +37,23 @@ int tinyet_trace_end(uint32_t layer); /* non-zero: stop here */
       return TINYET_STOPPED;            \
     }                                   \
   } while (0)
+#define TINYET_EVENT_BEGIN(event) tinyet_trace_event_begin(event)
+#define TINYET_EVENT_END(event) tinyet_trace_event_end(event)
 #else
 #define TINYET_LAYER_BEGIN(layer) ((void)0)
 #define TINYET_LAYER_END(layer) ((void)0)
+#define TINYET_EVENT_BEGIN(event) ((void)(event))
+#define TINYET_EVENT_END(event) ((void)(event))
 #endif
+
+/* Hands a status on that is not TINYET_OK. The layer, or the event, that has begun stays the one that failed. */
+#define TINYET_TRY(call)                            \
+  do {                                              \
+    const tinyet_status tinyet_try_status = (call); \
+    if (tinyet_try_status != TINYET_OK) {           \
+      return tinyet_try_status;                     \
+    }                                               \
+  } while (0)
 
 #if defined(__cplusplus)
 #define TINYET_RESTRICT __restrict
@@ -73,6 +89,12 @@ static inline int32_t tinyet_requantize(int32_t acc, int32_t multiplier, int32_t
   const int32_t left = shift > 0 ? shift : 0;
   const int32_t right = shift > 0 ? 0 : -shift;
   return tinyet_round_shift(tinyet_high_mul(tinyet_shift_left(acc, left), multiplier), right);
+}
+
+/* acc * multiplier / 2^shift, rounded once, ties upward: the rule for sums of more than 32 bits (int16 layers), as LiteRT
+ * and CMSIS-NN have it. |acc| < 2^47; multiplier of 15 bits; shift in 8 ... 46. The result must fit in 32 bits. */
+static inline int32_t tinyet_requantize_s64(int64_t acc, int32_t multiplier, int32_t shift) {
+  return (int32_t)((acc * multiplier + (INT64_C(1) << (shift - 1))) >> shift);
 }
 
 static inline int32_t tinyet_clamp(int32_t x, int32_t low, int32_t high) {

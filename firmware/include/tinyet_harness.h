@@ -33,6 +33,8 @@ typedef struct {
   uint32_t num_outputs;
   const tinyet_io *outputs;
   tinyet_status (*run)(void);
+  uint32_t num_events;         /* parts of layers, between TINYET_EVENT_BEGIN and TINYET_EVENT_END */
+  tinyet_status (*init)(void); /* NULL where there is nothing to prepare */
 } tinyet_model;
 
 extern const tinyet_model tinyet_harness_model;

@@ -16,8 +16,14 @@ enum {
   UNALIGNED = 3,
   NO_MEMORY = 4,
   ENDLESS_RECURSION = 5,
-  NEGATIVE_STATUS = 6
+  NEGATIVE_STATUS = 6,
+  STATUS_IN_EVENT = 7,
+  FAULT_IN_EVENT = 8,
+  PROFILED = 9,
+  NOT_READY = 10
 };
+
+#define EVENT 3u /* the first number behind the layers */
 
 TINYET_ALIGNED(16) static uint8_t arena[BIG + SMALL + 16u];
 
@@ -77,18 +83,45 @@ __attribute__((noinline)) static void run_into(uint32_t fault) {
   }
 }
 
+static uint32_t times_ready = 0u;
+
+static tinyet_status init(void) {
+  times_ready++;
+  return TINYET_OK;
+}
+
+static tinyet_status spin_in_event(uint32_t spins, uint32_t fault) {
+  TINYET_EVENT_BEGIN(EVENT);
+  if (fault == STATUS_IN_EVENT) {
+    return -8;
+  }
+  if (fault == FAULT_IN_EVENT) {
+    run_into(UNDEFINED);
+  }
+  spin(spins);
+  TINYET_EVENT_END(EVENT);
+  return TINYET_OK;
+}
+
 static tinyet_status run(void) {
   uint32_t spins;
   memcpy(&spins, arena, sizeof spins);
   const uint32_t fault = arena[4];
+  if (fault == NOT_READY && times_ready != 0u) {
+    return TINYET_OK - (tinyet_status)times_ready;
+  }
   TINYET_LAYER_BEGIN(0u);
   invert();
   TINYET_LAYER_END(0u);
   TINYET_LAYER_BEGIN(1u);
-  if (fault != FINE) {
-    run_into(fault);
+  if (fault == STATUS_IN_EVENT || fault == FAULT_IN_EVENT || fault == PROFILED) {
+    TINYET_TRY(spin_in_event(spins, fault));
+  } else {
+    if (fault != FINE) {
+      run_into(fault);
+    }
+    spin(spins);
   }
-  spin(spins);
   TINYET_LAYER_END(1u);
   TINYET_LAYER_BEGIN(2u);
   sum();
@@ -111,4 +144,6 @@ const tinyet_model tinyet_harness_model = {
     2u,
     outputs,
     run,
+    1u,
+    init,
 };

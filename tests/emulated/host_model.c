@@ -33,4 +33,6 @@ const tinyet_model tinyet_harness_model = {
     1u,
     io,
     run,
+    0u,
+    NULL,
 };

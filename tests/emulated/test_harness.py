@@ -17,7 +17,7 @@ import pytest
 from tinyet.boards import Board, all_boards, load_board
 from tinyet.errors import EmulatorError, ToolchainError
 from tinyet.toolchain import device, host, protocol, qemu, renode
-from tinyet.toolchain.device import Device, DeviceFault, open_device
+from tinyet.toolchain.device import Device, DeviceFault, ModelFailed, open_device
 from tinyet.toolchain.gcc import build_firmware
 from tinyet.toolchain.links import Link
 
@@ -28,6 +28,8 @@ BOARDS = {board.name: board for board in all_boards()}
 BIG, SMALL, STACK_BUFFER = 10_000, 16, 512
 
 UNDEFINED, NULL_CALL, UNALIGNED, NO_MEMORY, ENDLESS_RECURSION, NEGATIVE_STATUS = range(1, 7)
+STATUS_IN_EVENT, FAULT_IN_EVENT, PROFILED, NOT_READY = range(7, 11)
+EVENT = 3  # the first number behind the layers
 
 pytestmark = [
     pytest.mark.emulated,
@@ -278,8 +280,39 @@ def test_stack_overflow_is_a_fault(board: Board, elf: Path) -> None:
 
 
 def test_negative_status(opened: Device) -> None:
-    with pytest.raises(EmulatorError, match="status -7"):
+    with pytest.raises(ModelFailed, match="status -7 outside the layers") as caught:
         opened.run(make_inputs(10, NEGATIVE_STATUS))
+    assert (caught.value.status, caught.value.layer) == (-7, None)
+
+
+def test_a_status_inside_an_event_names_it(opened: Device) -> None:
+    with pytest.raises(ModelFailed) as caught:
+        opened.run(make_inputs(10, STATUS_IN_EVENT))
+    assert (caught.value.status, caught.value.layer) == (-8, EVENT)
+    # and the next run starts afresh
+    assert opened.run(make_inputs(10)).outputs == expected_outputs(make_inputs(10))
+
+
+def test_a_fault_inside_an_event_names_it(board: Board, elf: Path) -> None:
+    with open_device(board, elf) as opened, pytest.raises(DeviceFault) as caught:
+        opened.run(make_inputs(10, FAULT_IN_EVENT))
+    assert caught.value.layer == EVENT
+
+
+def test_events_are_counted(opened: Device) -> None:
+    few, many = (opened.run(make_inputs(turns, PROFILED)) for turns in (1, 100_001))
+    assert len(many.event_counts) == 1
+    assert many.event_counts[0] - few.event_counts[0] == pytest.approx(300_000, abs=2)
+    assert many.layer_counts[1] - few.layer_counts[1] == pytest.approx(300_000, abs=2)
+    assert len(many.layer_counts) == 3
+    assert opened.run(make_inputs(5)).event_counts == (0,), "counts do not pile up from run to run"
+
+
+def test_what_is_to_be_prepared_is_prepared_once(board: Board, elf: Path) -> None:
+    with open_device(board, elf) as fresh:
+        for _ in range(2):
+            with pytest.raises(ModelFailed, match="status -1 "):
+                fresh.run(make_inputs(10, NOT_READY))
 
 
 def test_a_run_has_a_deadline(tmp_path: Path) -> None:

@@ -101,7 +101,7 @@ def test_info() -> None:
 @pytest.mark.parametrize(
     ("payload", "message"),
     [
-        (info_payload(version=2), "version 2 of the harness protocol"),
+        (info_payload(version=1), "version 1 of the harness protocol"),
         (info_payload(kind=9), "unknown kind of counter, 9"),
         (info_payload()[:-1], "too short"),
         (info_payload() + b"x", "expected"),
@@ -119,15 +119,17 @@ def test_run_request() -> None:
 
 
 def test_run_reply() -> None:
-    payload = struct.pack("<iIIQQQ", 0, 512, 2, 1 << 48 | 500, 100, 300) + b"result"
+    payload = struct.pack("<i4I4Q", 0, protocol.NO_LAYER, 512, 2, 1, 1 << 48 | 500, 100, 300, 40) + b"result"
     run = protocol.unpack_run(payload, 6)
-    assert run == RawRun(0, 512, RawCount(500, 1), (RawCount(100, 0), RawCount(300, 0)), b"result")
+    layers, events = (RawCount(100, 0), RawCount(300, 0)), (RawCount(40, 0),)
+    assert run == RawRun(0, None, 512, RawCount(500, 1), layers, events, b"result")
     with pytest.raises(EmulatorError, match="too short"):
         protocol.unpack_run(payload, 7)
     with pytest.raises(EmulatorError, match="expected"):
         protocol.unpack_run(payload, 5)
     # No outputs with a status that is not 0.
-    assert protocol.unpack_run(struct.pack("<iIIQ", -1, 0, 0, 0), 6).status == -1
+    failed = protocol.unpack_run(struct.pack("<i4IQ", -1, 3, 0, 0, 0, 0), 6)
+    assert (failed.status, failed.failed) == (-1, 3)
 
 
 def test_counts_in_instructions() -> None:
@@ -148,8 +150,8 @@ def test_counts_in_instructions() -> None:
         }
     )
     run = RawRun(
-        0, 0, reading(empty_run + 2 * a_layer + 3_000_100, 3),
-        (reading(inside + 100), reading(inside + 2_999_990, 3)), b"",
+        0, None, 0, reading(empty_run + 2 * a_layer + 3_000_100, 3),
+        (reading(inside + 100), reading(inside + 2_999_990, 3)), (), b"",
     )  # fmt: skip
     counts = protocol.net_counts(info, run, ticks)
     assert counts == protocol.Counts(3_000_100, (100, 2_999_990))
@@ -157,7 +159,7 @@ def test_counts_in_instructions() -> None:
 
 def test_counts_in_cycles() -> None:
     info = protocol.unpack_info(info_payload())
-    run = RawRun(0, 0, RawCount(10 + 2 * 10 + 400, 1), (RawCount(105, 0), RawCount(3, 0)), b"")
+    run = RawRun(0, None, 0, RawCount(10 + 2 * 10 + 400, 1), (RawCount(105, 0), RawCount(3, 0)), (), b"")
     # 10 for the run, (90 - 10) / 8 for each layer, 5 inside each; never below 0.
     assert protocol.net_counts(info, run, None) == protocol.Counts(400, (100, 0))
 

@@ -277,7 +277,7 @@ _KEYS = {
     *("host_accuracy", "float_accuracy", "instructions_per_inference", "cycles_per_inference", "macs"),
     *("arena_bytes", "ram_bytes", "flash_bytes", "stack_bytes", "layers"),
 }
-_LAYER_KEYS = {"name", "op", "kernel", "source", "macs", "instructions", "cycles", "sqnr_db"}
+_LAYER_KEYS = {"name", "op", "kernel", "source", "macs", "instructions", "cycles", "sqnr_db", "parts"}
 
 
 def test_json_has_the_documented_keys() -> None:

@@ -1,14 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a delegate is."""
+"""What a delegate is: a library of kernels, or somebody who takes whole regions of the graph, or both.
+
+A kernel library is asked node by node and refuses with a reason. A region delegate is asked once: it *claims* groups of
+nodes, each of which becomes one node, and *preprocesses* each into a payload: C that is opaque to everybody else.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
 
+from tinyet import assets
 from tinyet.boards import Target
-from tinyet.ir import Attrs
-from tinyet.opset import Kernel
+from tinyet.errors import InternalError, UsageError
+from tinyet.ir import Attrs, Graph, Node
+from tinyet.opset import Call, Kernel
+
+Files = Callable[[Sequence[str], Sequence[str]], Mapping[str, str]]
+"""(headers, sources) → {path: text}: those files and whatever they need, as they go beside the generated code."""
 
 
 def any_target(_target: Target) -> str | None:
@@ -16,14 +26,92 @@ def any_target(_target: Target) -> str | None:
     return None
 
 
-@dataclass(frozen=True)
-class Delegate:
-    """A named set of kernels.
+def files_of(*directories: Path) -> Files:
+    """Files looked up by name in the given directories, in tinyet's own firmware after these.
 
-    kernels: operator → its kernels here, best first.
-    supports: why the delegate cannot be used on a target at all, or None.
+    What they include is found and taken along; raises UsageError for a file that is nowhere.
+    """
+    firmware = assets.path("firmware")
+    places = (*directories, firmware / "include", firmware / "src")
+
+    def files(headers: Sequence[str], sources: Sequence[str]) -> Mapping[str, str]:
+        found: dict[str, str] = {}
+        todo = [*headers, *sources]
+        while todo:
+            name = todo.pop(0)
+            if name in found:
+                continue
+            path = next((place / name for place in places if (place / name).is_file()), None)
+            if path is None:
+                raise UsageError(
+                    f"a kernel needs the file {name}, which is in none of {', '.join(map(str, places))}"
+                )
+            found[name] = path.read_text(encoding="utf-8")
+            todo += [n for n in included(found[name]) if any((place / n).is_file() for place in places)]
+        return found
+
+    return files
+
+
+def included(text: str) -> list[str]:
+    """The files that a C text includes in quotes."""
+    return [line.split('"')[1] for line in text.splitlines() if line.startswith('#include "')]
+
+
+def own_files(headers: Sequence[str], sources: Sequence[str]) -> Mapping[str, str]:
+    """The files of tinyet's own kernels."""
+    return files_of()(headers, sources)
+
+
+@dataclass(frozen=True)
+class Claims:
+    """What a region delegate takes.
+
+    regions: groups of nodes; each becomes one call. No path may leave a group and come back to it (`regions_of` in
+    partition.py makes such groups). refusals: why it did not take a node, for every other one.
+    """
+
+    regions: tuple[tuple[Node, ...], ...]
+    refusals: Mapping[Node, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Payload:
+    """What a region became: one call, whose InputArg and OutputArg count the region graph's inputs and outputs.
+
+    headers, sources: files by the names that the delegate's `files` knows. texts: further C files, {name: text}.
+    """
+
+    call: Call
+    headers: tuple[str, ...] = ()
+    sources: tuple[str, ...] = ()
+    texts: Mapping[str, str] = field(default_factory=dict)
+
+
+Claim = Callable[[Graph, Collection[Node], Target], Claims]
+"""(graph, nodes that are still free, target) → what the delegate takes of them."""
+
+Preprocess = Callable[[Graph, Target], Payload]
+"""The nodes of one region as a graph, its constants included → its payload."""
+
+
+@dataclass(frozen=True, eq=False)
+class Delegate:
+    """A backend by name.
+
+    kernels:    operator → its kernels here, best first.
+    supports:   why the delegate cannot be used on a target at all, or None.
+    files:      the C files of its kernels and payloads.
+    claim, preprocess: of a region delegate; both or none.
     """
 
     name: str
-    kernels: Mapping[type[Attrs], tuple[Kernel, ...]]
+    kernels: Mapping[type[Attrs], tuple[Kernel, ...]] = field(default_factory=dict)
     supports: Callable[[Target], str | None] = any_target
+    files: Files = own_files
+    claim: Claim | None = None
+    preprocess: Preprocess | None = None
+
+    def __post_init__(self) -> None:
+        if (self.claim is None) != (self.preprocess is None):
+            raise InternalError(f"delegate {self.name} has only one of claim and preprocess")

@@ -3,19 +3,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
 import numpy as np
 
-from tinyet import assets
+from tinyet.delegates import Delegate
+from tinyet.delegates.delegate import included, own_files
 from tinyet.deployment import Deployment, Step
 from tinyet.emit.literals import CTYPES, array, comment, identifier, real, struct
 from tinyet.emit.render import render
-from tinyet.errors import InternalError
+from tinyet.errors import InternalError, UsageError
 from tinyet.ir import Array, DType, Tensor
-from tinyet.opset import Arg, ConstantArg, InputArg, LiteralArg, OutputArg, ParamsArg, ScratchArg
+from tinyet.ops.region import Region
+from tinyet.opset import (
+    Arg,
+    ConstantArg,
+    EventArg,
+    InputArg,
+    LiteralArg,
+    OutputArg,
+    ParamsArg,
+    ScratchArg,
+    StateArg,
+)
 
 ABI_VERSION = 1
 
@@ -57,10 +69,21 @@ class ParamsView:
 
 @dataclass(frozen=True)
 class StepView:
+    """checked: the call returns a status."""
+
     index: int
     title: str
     notes: tuple[str, ...]
     call: str
+    checked: bool
+
+
+@dataclass(frozen=True)
+class StateView:
+    """Static memory of one call: its name in C and its size."""
+
+    name: str
+    bytes: int
 
 
 @dataclass(frozen=True)
@@ -108,12 +131,13 @@ def model_files(deployment: Deployment, name: str, banner: Sequence[str]) -> dic
     constants = _Constants()
     parameters: list[ParamsView] = []
     definitions: list[str] = []
-    steps = []
+    steps, inits = [], []
     for step in deployment.steps:
-        steps.append(_step(step, deployment, constants, parameters))
+        view, init = _step(step, deployment, constants, parameters)
+        steps.append(view)
+        inits += [init] if init else []
         definitions += [d for d in step.call.definitions if d not in definitions]
-    headers = list(dict.fromkeys(h for s in deployment.steps for h in s.choice.kernel.headers))
-    sources = list(dict.fromkeys(f for s in deployment.steps for f in s.choice.kernel.sources))
+    headers = {h for s in deployment.steps for h in s.choice.kernel.headers}
     bound = "the lower bound" if plan.arena_bytes == plan.lower_bound else f"lower bound {plan.lower_bound}"
     note = f"optimal ({bound})" if plan.optimal else f"not proved optimal ({bound})"
     context = {
@@ -130,6 +154,13 @@ def model_files(deployment: Deployment, name: str, banner: Sequence[str]) -> dic
         "definitions": definitions,
         "parameters": parameters,
         "steps": steps,
+        "num_events": len(deployment.events),
+        "states": [
+            StateView(f"{_prefix(s)}_state", s.call.state_bytes)
+            for s in deployment.steps
+            if s.call.state_bytes
+        ],
+        "inits": inits,
         "inputs": [_io("input", i, t, deployment) for i, t in enumerate(graph.inputs)],
         "outputs": [_io("output", i, t, deployment) for i, t in enumerate(graph.outputs)],
     }
@@ -137,27 +168,34 @@ def model_files(deployment: Deployment, name: str, banner: Sequence[str]) -> dic
         f"{name}.h": render("model/model.h.j2", context),
         f"{name}.c": render("model/model.c.j2", context),
     }
-    firmware = assets.path("firmware")
-    for header in _with_includes(headers):
-        files[header] = (firmware / "include" / header).read_text(encoding="utf-8")
-    for source in sources:
-        files[source] = (firmware / "src" / source).read_text(encoding="utf-8")
+    return files | _kernel_files(deployment)
+
+
+def _kernel_files(deployment: Deployment) -> dict[str, str]:
+    """The C files of all kernels, each delegate's by its own `files`, and tinyet's headers that they include.
+
+    Raises UsageError when two bring different files of one name.
+    """
+    carried: dict[str, str] = {}
+    wanted: dict[Delegate, tuple[list[str], list[str]]] = {}
+    for step in deployment.steps:
+        kernel, delegate = step.choice.kernel, step.choice.delegate
+        _merge(carried, kernel.texts, kernel.symbol)
+        headers, sources = wanted.setdefault(delegate, ([], []))
+        headers += [h for h in kernel.headers if h not in kernel.texts and h not in headers]
+        sources += [f for f in kernel.sources if f not in kernel.texts and f not in sources]
+    files = dict(carried)
+    for delegate, (headers, sources) in wanted.items():
+        _merge(files, delegate.files(headers, sources), delegate.name)
+    common = {name for text in files.values() for name in included(text) if name.startswith("tinyet_")}
+    _merge(files, own_files(sorted({"tinyet_common.h", *common} - files.keys()), []), "tinyet")
     return files
 
 
-def _with_includes(headers: Sequence[str]) -> list[str]:
-    """The headers and every tinyet header that they include, directly or not."""
-    include = assets.path("firmware") / "include"
-    found: list[str] = []
-    todo = ["tinyet_common.h", *headers]
-    while todo:
-        header = todo.pop(0)
-        if header in found:
-            continue
-        found.append(header)
-        lines = (include / header).read_text(encoding="utf-8").splitlines()
-        todo += [line.split('"')[1] for line in lines if line.startswith('#include "tinyet_')]
-    return found
+def _merge(files: dict[str, str], more: Mapping[str, str], who: str) -> None:
+    for name, text in more.items():
+        if files.setdefault(name, text) != text:
+            raise UsageError(f"{who} brings a file {name} that another kernel brings with other contents")
 
 
 def _io(kind: str, index: int, tensor: Tensor, deployment: Deployment) -> IoView:
@@ -180,11 +218,17 @@ def _io(kind: str, index: int, tensor: Tensor, deployment: Deployment) -> IoView
     )
 
 
+def _prefix(step: Step) -> str:
+    """What the C names of a call's constants begin with."""
+    return f"{identifier(step.node.op)}_{step.index}"
+
+
 def _step(
     step: Step, deployment: Deployment, constants: _Constants, parameters: list[ParamsView]
-) -> StepView:
+) -> tuple[StepView, str]:
+    """The call as the template prints it, and the call that prepares it, or nothing."""
     node, call = step.node, step.call
-    prefix = f"{identifier(node.op)}_{step.index}"
+    prefix = _prefix(step)
     names = {c.name: constants.add(f"{prefix}_{c.name}", c.data, c.align, c.comment) for c in call.constants}
     if call.params is not None:
         text = struct(call.params, names.__getitem__)
@@ -197,15 +241,15 @@ def _step(
         "x".join(map(str, t.shape)) for t in node.inputs if t is not None and not t.is_constant
     )
     results = " + ".join("x".join(map(str, t.shape)) for t in node.outputs)
+    op = f"{node.op} ({node.attrs})" if isinstance(node.attrs, Region) else node.op
     title = comment(
-        f"{node.op} {shapes} -> {results}, {step.macs} MACs"
-        if step.macs
-        else f"{node.op} {shapes} -> {results}"
+        f"{op} {shapes} -> {results}, {step.macs} MACs" if step.macs else f"{op} {shapes} -> {results}"
     )
     notes = tuple(
         dict.fromkeys(comment(str(origin)) for origin in node.origins if origin.file or origin.text)
     )
-    return StepView(step.index, title, notes, f"{call.symbol}({arguments});")
+    init = f"{call.init.symbol}({', '.join(spell(arg) for arg in call.init.args)})" if call.init else ""
+    return StepView(step.index, title, notes, f"{call.symbol}({arguments})", call.returns_status), init
 
 
 def _argument(
@@ -228,6 +272,10 @@ def _argument(
             return f"&{prefix}_params"
         case ConstantArg(name):
             return names[name]
+        case StateArg():
+            return f"{prefix}_state"
+        case EventArg():
+            return f"{step.first_event}u"
         case LiteralArg(text):
             return text
 

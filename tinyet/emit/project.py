@@ -81,7 +81,8 @@ class ModelFacts:
 
     name:    a C identifier: prefix of the functions; `macro` is the prefix of the macros.
     hash:    64 hexadecimal digits, of the program.
-    layers:  number of calls in `<name>_run`.
+    layers:  number of calls in `<name>_run`; events: of parts of calls that a trace tells apart.
+    has_init: whether there is a `<name>_init`.
     samples: one for each input, as its bytes lie in the arena; the application runs on them.
     """
 
@@ -93,6 +94,8 @@ class ModelFacts:
     inputs: tuple[TensorFacts, ...]
     outputs: tuple[TensorFacts, ...]
     samples: tuple[bytes, ...]
+    events: int = 0
+    has_init: bool = False
 
     def __post_init__(self) -> None:
         if not re.fullmatch(r"[A-Za-z_]\w*", self.name, re.ASCII):

@@ -24,6 +24,8 @@ CountUnit = Literal["instructions", "cycles", "nanoseconds"]
 _HELLO_SECONDS = 0.1
 _HELLO_TRIES_SECONDS = 20.0
 _INFO_BYTES = 400
+# A layer's count and, generously, those of its parts: for deadlines only.
+_COUNT_BYTES = 32
 _DEFAULT_TIMEOUT = 120.0
 
 
@@ -40,6 +42,8 @@ class RunResult:
                   The registers that an interrupt of the counter saves, up to 108 bytes, can be in it,
                   unless the run was uninterrupted.
     stopped:      the run ended after the layer that was asked for.
+    event_counts: of each part of a layer that a delegate tells apart, in the order of their numbers; what telling
+                  them apart costs is in them.
     """
 
     outputs: tuple[bytes, ...]
@@ -47,6 +51,20 @@ class RunResult:
     total: int
     stack_bytes: int
     stopped: bool
+    event_counts: tuple[int, ...] = ()
+
+
+class ModelFailed(EmulatorError):  # noqa: N818 - as the device says it
+    """The model returned a negative status. `layer` is the number of the layer, or of a part of one, that did."""
+
+    def __init__(self, status: int, layer: int | None) -> None:
+        self.status = status
+        self.layer = layer
+        inside = "outside the layers" if layer is None else f"in layer {layer}"
+        super().__init__(
+            what=f"the model returned status {status} {inside}",
+            hint="negative statuses are listed in tinyet_common.h; a delegate may have its own",
+        )
 
 
 class DeviceFault(EmulatorError):  # noqa: N818 - a fault is what the core calls it
@@ -135,7 +153,8 @@ class Device:
         inputs:     bytes of each input, in the model's order.
         stop_after: index of the last layer to run; the arena can then be read. None runs all.
         uninterrupted: measure the stack exactly, and count nothing: the counter's interrupt is held back.
-        Raises EmulatorError: a wrong number of bytes, no answer in time, a negative status; DeviceFault.
+        Raises EmulatorError: a wrong number of bytes, no answer in time; ModelFailed, for a negative status;
+        DeviceFault.
         """
         info = self._info
         wanted = [slot.bytes for slot in info.inputs]
@@ -151,15 +170,12 @@ class Device:
         reply = self._ask(
             Command.RUN,
             protocol.pack_run(inputs, stop_after, uninterrupted=uninterrupted),
-            reply_bytes=output_bytes + 8 * info.num_layers,
+            reply_bytes=output_bytes + _COUNT_BYTES * info.num_layers,
             work_seconds=self._timeout,
         )
         raw = protocol.unpack_run(reply, output_bytes)
         if raw.status < 0:
-            raise EmulatorError(
-                what=f"the model returned status {raw.status} after {len(raw.layers)} layers",
-                hint="negative statuses are listed in tinyet_common.h",
-            )
+            raise ModelFailed(raw.status, raw.failed)
         counts = protocol.Counts(0, ())
         if not uninterrupted:
             counts = protocol.net_counts(info, raw, self._ticks_per_instruction)
@@ -168,7 +184,9 @@ class Device:
         for slot in info.outputs if raw.status == 0 else ():
             outputs.append(raw.outputs[at : at + slot.bytes])
             at += slot.bytes
-        return RunResult(tuple(outputs), counts.layers, counts.total, raw.stack_bytes, raw.status != 0)
+        return RunResult(
+            tuple(outputs), counts.layers, counts.total, raw.stack_bytes, raw.status != 0, counts.events
+        )
 
     def read(self, offset: int, n: int) -> bytes:
         """Return `n` bytes of the arena from `offset`, as the last run has left them."""
