@@ -14,6 +14,13 @@ if TYPE_CHECKING:
     from tinyet.boards import load_board as load_board
     from tinyet.compiler import compile as compile  # noqa: A004
     from tinyet.errors import TinyetError as TinyetError
+    from tinyet.frontend.config import QuantConfig as QuantConfig
+    from tinyet.frontend.config import dynamic_config as dynamic_config
+    from tinyet.frontend.config import int4_config as int4_config
+    from tinyet.frontend.config import int8_config as int8_config
+    from tinyet.frontend.config import int16_config as int16_config
+    from tinyet.frontend.quantizer import TinyetQuantizer as TinyetQuantizer
+    from tinyet.lower import lower as lower
     from tinyet.program import Program as Program
     from tinyet.program import load as load
     from tinyet.project import Project as Project
@@ -29,12 +36,18 @@ _PUBLIC = {
     "Program": "tinyet.program",
     "Project": "tinyet.project",
     "TinyetError": "tinyet.errors",
-    "TinyetQuantizer": "tinyet.frontend.quantizer",  # the only one that needs torch
+    "QuantConfig": "tinyet.frontend.config",  # this and the other names of the front end need torch
+    "TinyetQuantizer": "tinyet.frontend.quantizer",
+    "dynamic_config": "tinyet.frontend.config",
+    "int16_config": "tinyet.frontend.config",
+    "int4_config": "tinyet.frontend.config",
+    "int8_config": "tinyet.frontend.config",
     "ValidationResult": "tinyet.validate",
     "compile": "tinyet.compiler",
     "generate": "tinyet.project",
     "load": "tinyet.program",
     "load_board": "tinyet.boards",
+    "lower": "tinyet.lower",
     "open_project": "tinyet.project",
 }
 
@@ -42,14 +55,20 @@ __all__ = [
     "Board",
     "Program",
     "Project",
+    "QuantConfig",
     "TinyetError",
     "TinyetQuantizer",
     "ValidationResult",
     "__version__",
     "compile",
+    "dynamic_config",
     "generate",
+    "int4_config",
+    "int8_config",
+    "int16_config",
     "load",
     "load_board",
+    "lower",
     "open_project",
 ]
 

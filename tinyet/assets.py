@@ -15,6 +15,9 @@ from tinyet.errors import InternalError
 
 Kind = Literal["templates", "firmware", "boards", "renode"]
 
+CMSIS_NN_VERSION = "7.0.0"
+"""The release of Arm's CMSIS-NN that the delegate cmsis_nn is made for."""
+
 _PACKAGE = Path(__file__).resolve().parent
 
 
@@ -45,11 +48,19 @@ def cache_dir() -> Path:
     return (Path(base) if base else Path.home() / ".cache") / "tinyet"
 
 
-def cmsis_nn_dir() -> Path | None:
-    """Return the directory of the CMSIS-NN sources, or None when they are not on this machine.
+def cmsis_nn_is_given() -> bool:
+    """Return whether the user says where CMSIS-NN is: `$TINYET_CMSIS_NN`."""
+    return bool(os.environ.get("TINYET_CMSIS_NN"))
 
-    `$TINYET_CMSIS_NN` when set, else `cmsis-nn` in the cache directory.
-    """
+
+def cmsis_nn_place() -> Path:
+    """Return where the sources of CMSIS-NN belong: `$TINYET_CMSIS_NN` when set, else a directory of its version in
+    the cache. It may not exist."""
     override = os.environ.get("TINYET_CMSIS_NN")
-    directory = Path(override).expanduser() if override else cache_dir() / "cmsis-nn"
+    return Path(override).expanduser() if override else cache_dir() / "cmsis-nn" / CMSIS_NN_VERSION
+
+
+def cmsis_nn_dir() -> Path | None:
+    """Return the directory of the CMSIS-NN sources, or None when they are not on this machine."""
+    directory = cmsis_nn_place()
     return directory if (directory / "Include" / "arm_nnfunctions.h").is_file() else None

@@ -21,7 +21,9 @@ from tinyet import __version__, cli_report, ui
 from tinyet.analyze import analyze as analyze_program
 from tinyet.boards import Board, all_boards, load_board
 from tinyet.cli_model import CaptureOptions, input_names, obtain
+from tinyet.cli_quantize import quantize
 from tinyet.data import read_data
+from tinyet.delegates import DEFAULT, Delegate, delegate_names, delegates_named
 from tinyet.emit.project import Kind
 from tinyet.errors import TinyetError, UsageError
 from tinyet.project import generate as generate_project
@@ -67,6 +69,17 @@ def size_in_bytes(text: str | int) -> int:
     return int(size)
 
 
+def delegates_of(names: str | None, require: bool) -> tuple[Delegate, ...]:
+    """The delegates of `--delegate a,b`; the usual ones for None."""
+    if names is None:
+        if require:
+            raise UsageError(
+                "--require-delegate needs --delegate", hint="--delegate cmsis_nn --require-delegate"
+            )
+        return DEFAULT
+    return delegates_named([name.strip() for name in names.split(",") if name.strip()])
+
+
 def place_to_run(text: str) -> str:
     """One of the places that `validate` can run on."""
     if text in ("host", "qemu", "renode") or (text.startswith("serial:") and text != "serial:"):
@@ -95,6 +108,20 @@ ChannelsLast = Annotated[
 ]
 DumpIr = Annotated[
     Path | None, typer.Option("--dump-ir", metavar="DIR", help="write the graph as text after each pass")
+]
+DelegateNames = Annotated[
+    str | None,
+    typer.Option(
+        "--delegate",
+        metavar="NAMES",
+        help="who is asked for kernels, in this order, as in cmsis_nn,portable (see `tinyet delegates`)",
+    ),
+]
+RequireDelegate = Annotated[
+    bool,
+    typer.Option(
+        "--require-delegate", help="fail when a layer would go to a delegate that --delegate does not name"
+    ),
 ]
 Size = Annotated[Any, typer.Option(parser=size_in_bytes, metavar="BYTES")]
 JsonFile = Annotated[
@@ -139,6 +166,8 @@ def generate(
     max_flash: Annotated[
         Any, typer.Option(parser=size_in_bytes, metavar="BYTES", help="limit for code and weights, as in 1M")
     ] = None,
+    delegate: DelegateNames = None,
+    require_delegate: RequireDelegate = False,
     strict: Strict = False,
     float_io: FloatIo = False,
     channels_last: ChannelsLast = False,
@@ -151,9 +180,10 @@ def generate(
     kind = _kind(project)
     # What is quickly found to be wrong is told before the minutes that calibration may take.
     target = load_board(board)
+    delegates = delegates_of(delegate, require_delegate)
     if out is not None:
         _check_out(out)
-    options = CaptureOptions(calibration, name, board, strict, float_io, channels_last, dump_ir)
+    options = CaptureOptions(calibration, name, board, strict, float_io, channels_last, dump_ir, delegates)
     compiled = obtain(model, options)
     directory = out or Path("build") / (name or compiled.program.name)
     made = generate_project(
@@ -162,6 +192,8 @@ def generate(
         directory,
         project=kind,
         name=name,
+        delegates=delegates,
+        require_delegate=require_delegate,
         max_ram=max_ram,
         max_flash=max_flash,
         evaluation=compiled.evaluation,
@@ -224,6 +256,9 @@ def compile_(
     cli_report.warnings(compiled.warnings)
     ui.say(f"{out}: program {compiled.program.name}, {out.stat().st_size} bytes")
     ui.say(f"next: tinyet generate {out} --board BOARD")
+
+
+app.command()(quantize)
 
 
 # ---------------------------------------------------------------- from the project to the proof
@@ -289,22 +324,27 @@ def analyze(
         typer.Option("--board", help=f"by default the project's own, or {DEFAULT_BOARD} for a model"),
     ] = None,
     calibration: Calibration = None,
+    delegate: DelegateNames = None,
+    require_delegate: RequireDelegate = False,
     json: JsonFile = None,
 ) -> None:
     """Show what each layer costs on a board, before anything is built."""
     chosen = None if board is None else load_board(board)
+    delegates = delegates_of(delegate, require_delegate)
     warnings: tuple[str, ...] = ()
     if Path(model).is_dir():
         if calibration is not None:
             raise UsageError("--calibration: a project is compiled already", model)
         project = open_project(model)
         program, default = project.program, project.board
+        if delegate is None:
+            delegates, require_delegate = project.delegates, project.require_delegate
     else:
         default = load_board(DEFAULT_BOARD)
         compiled = obtain(model, CaptureOptions(calibration=calibration))
         program, warnings = compiled.program, compiled.warnings
     target: Board = chosen or default
-    analysis = analyze_program(program, target)
+    analysis = analyze_program(program, target, delegates, require=require_delegate)
     if json is not None:
         ui.write_json(json, analysis.to_json())
     if json != "-":
@@ -319,6 +359,12 @@ def analyze(
 def boards() -> None:
     """List the boards that come with tinyet."""
     cli_report.boards(all_boards())
+
+
+@app.command("delegates")
+def delegates_() -> None:
+    """List who can be asked for kernels: tinyet's own delegates and those of installed packages."""
+    cli_report.delegates(delegates_named(delegate_names()))
 
 
 @app.command()

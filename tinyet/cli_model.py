@@ -18,6 +18,7 @@ from tinyet import ui
 from tinyet.compiler import compile as compile_model
 from tinyet.compiler import float_layers, require_integer
 from tinyet.data import Data, read_data
+from tinyet.delegates import DEFAULT, Delegate
 from tinyet.emit.literals import identifier
 from tinyet.errors import DataError, ModelError, TinyetError, ToolchainError, UsageError
 from tinyet.ir import Array, DType, Note
@@ -39,6 +40,7 @@ class CaptureOptions:
     float_io: bool = False
     channels_last: bool = False
     dump_ir: Path | None = None
+    delegates: tuple[Delegate, ...] = DEFAULT
 
 
 @dataclass(frozen=True)
@@ -53,7 +55,7 @@ class Compiled:
 def obtain(model: str, options: CaptureOptions) -> Compiled:
     """The program that MODEL names. Raises UsageError when there is no such file, and whatever is wrong with
     the model."""
-    _check_path(model)
+    check_path(model)
     if options.name is not None and options.name != identifier(options.name):
         raise UsageError(
             f"{options.name!r} is not a C identifier", "--name", f"for example {identifier(options.name)}"
@@ -69,8 +71,8 @@ def obtain(model: str, options: CaptureOptions) -> Compiled:
             "pip install 'tinyet[torch]', or capture it elsewhere with `tinyet compile` and bring the .tet",
         ) from error
     source = load_source(model)
-    quantizer = None if source.quantizer is None else _call(source.quantizer, "quantizer()")
-    batches = _calibration(source, options.calibration)
+    quantizer = None if source.quantizer is None else call_users(source.quantizer, "quantizer()")
+    batches = calibration_of(source, options.calibration)
     with ui.counting("calibrating") as progress:
         program = compile_model(
             source.program,
@@ -78,6 +80,7 @@ def obtain(model: str, options: CaptureOptions) -> Compiled:
             name=options.name or source.name,
             quantizer=quantizer,
             board=options.board,
+            delegates=options.delegates,
             channels_last=options.channels_last,
             float_io=options.float_io,
             dump=None if options.dump_ir is None else _dumper(options.dump_ir),
@@ -85,11 +88,11 @@ def obtain(model: str, options: CaptureOptions) -> Compiled:
         )
     if options.strict:
         require_integer(program, asked_keys=_left_in_float(source, quantizer))
-    evaluation, remarks = _evaluation(source, program, options.channels_last)
+    evaluation, remarks = evaluation_of(source, program, options.channels_last)
     return Compiled(program, evaluation, (*warnings_of(program), *remarks))
 
 
-def _check_path(model: str) -> None:
+def check_path(model: str) -> None:
     """Raise UsageError unless MODEL names a file of a kind that is known, before anything slow begins."""
     match = re.fullmatch(r"(.+\.py):([A-Za-z_]\w*)", model)
     path = Path(match[1] if match else model)
@@ -136,7 +139,7 @@ def warnings_of(program: Program) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*map(str, program.notes), *lines)))
 
 
-def _call(function: Callable[[], Any], label: str) -> Any:
+def call_users(function: Callable[[], Any], label: str) -> Any:
     """The result of one of the user's functions; its exceptions become a ModelError at the user's line."""
     from tinyet.frontend.blame import frame_of_exception, message_of
 
@@ -179,10 +182,10 @@ def _left_in_float(source: ModelSource, quantizer: Any) -> frozenset[str]:
     )
 
 
-def _calibration(source: ModelSource, path: Path | None) -> Iterable[Any] | None:
+def calibration_of(source: ModelSource, path: Path | None) -> Iterable[Any] | None:
     """The batches of --calibration, or of the source's own calibration(), or None."""
     if path is None:
-        return None if source.calibration is None else _call(source.calibration, "calibration()")
+        return None if source.calibration is None else call_users(source.calibration, "calibration()")
     from tinyet.frontend.batches import batches_of
 
     arrays = read_data(path, list(source.program.graph_signature.user_inputs)).arrays
@@ -192,7 +195,9 @@ def _calibration(source: ModelSource, path: Path | None) -> Iterable[Any] | None
 # ---------------------------------------------------------------- evaluation
 
 
-def _evaluation(source: ModelSource, program: Program, channels_last: bool) -> tuple[Data | None, list[str]]:
+def evaluation_of(
+    source: ModelSource, program: Program, channels_last: bool
+) -> tuple[Data | None, list[str]]:
     """The samples of the source's evaluation() in the program's shapes, and remarks about them.
 
     evaluation() gives (inputs, expected), stacked, or an iterable of such pairs. What is expected counts as a
@@ -208,7 +213,7 @@ def _evaluation(source: ModelSource, program: Program, channels_last: bool) -> t
         batches: Iterable[Any] = [given] if _is_single_pair(given) else given
         return list(batches)
 
-    pairs = _call(collect, "evaluation()")
+    pairs = call_users(collect, "evaluation()")
     if not pairs or not all(isinstance(pair, (tuple, list)) and len(pair) == 2 for pair in pairs):
         raise DataError("evaluation() must give inputs and what is expected", where, "return inputs, labels")
     columns: list[list[Array]] = [[] for _ in source.example_inputs]

@@ -3,12 +3,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Sequence
 
 from tinyet import ui
 from tinyet.analyze import Analysis
 from tinyet.boards import Board
-from tinyet.delegates import PORTABLE
+from tinyet.delegates import PORTABLE, Delegate
 from tinyet.errors import MismatchError
 from tinyet.fit import LARGEST, Contributor
 from tinyet.project import Project
@@ -173,6 +174,7 @@ def analyzed(analysis: Analysis, board: Board) -> None:
     ]
     columns = [("#", "number"), ("op", "name"), ("kernel", "cut"), ("output", "name"), ("MACs", "number")]
     ui.table([*columns, ("flash", "number"), ("arena", "number"), ("source", "cut")], rows)
+    took = Counter(layer.delegate for layer in analysis.layers)
     gap = analysis.arena_bytes - analysis.lower_bound
     bound = (
         "optimal"
@@ -188,6 +190,7 @@ def analyzed(analysis: Analysis, board: Board) -> None:
                 f"{_bytes(analysis.constant_bytes)} of {number(board.flash.bytes)} of flash",
             ),
             ("arena", f"{_bytes(analysis.arena_bytes)} of {number(board.ram.bytes)} of RAM; {bound}"),
+            ("layers by delegate", ", ".join(f"{name} {count}" for name, count in took.items())),
         ],
     )
     _contributors("largest in flash", analysis.largest)
@@ -213,6 +216,18 @@ def _contributors(title: str, contributors: Sequence[Contributor]) -> None:
 
 
 # ---------------------------------------------------------------- the surroundings
+
+
+def delegates(found: Sequence[Delegate]) -> None:
+    rows = [
+        (
+            delegate.name,
+            "regions" if delegate.claim else "layers",
+            " ".join(sorted(kind.name for kind in delegate.kernels)) or "what it claims",
+        )
+        for delegate in found
+    ]
+    ui.table([("delegate", "name"), ("takes", "name"), ("operators", "text")], rows)
 
 
 def boards(found: Sequence[Board]) -> None:

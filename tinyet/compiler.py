@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from torch.export import ExportedProgram
 
     from tinyet.frontend.compile import FrontendResult
+    from tinyet.frontend.sensitivity import Cost
 
 Dump = Callable[[str, str], None]
 """Receives (pass name, graph text) after each pass."""
@@ -46,6 +47,9 @@ def compile(  # noqa: A001 - the public name is tinyet.compile
     delegates: Sequence[Delegate] = DEFAULT,
     channels_last: bool = False,
     float_io: bool = False,
+    equalize: bool = False,
+    correct_bias: bool = False,
+    prune: bool = True,
     dump: Dump | None = None,
     progress: Progress | None = None,
 ) -> Program:
@@ -60,6 +64,9 @@ def compile(  # noqa: A001 - the public name is tinyet.compile
     channels_last: the image inputs are (N, H, W, C) in memory instead of PyTorch's (N, C, H, W).
     float_io: inputs and outputs of the firmware are float32; otherwise they are the model's own integers where it is
         quantized.
+    equalize, correct_bias: lose less by quantizing, at no cost on the device: see docs/quantization.md. Both want to
+        see the calibration data several times, so it is kept in memory.
+    prune: channels that are constant or that nobody reads are removed, which changes no output: see docs/pruning.md.
     dump: receives the graph's text after each pass.
 
     Raises ModelError (and its subclasses) for a model that cannot be captured or lowered, QuantizationError
@@ -67,11 +74,14 @@ def compile(  # noqa: A001 - the public name is tinyet.compile
     """
     if name != identifier(name):
         raise UsageError(f"the name {name!r} is not a C identifier", hint=f"for example {identifier(name)!r}")
-    lowered = _capture(model, example_inputs, calibration, name, quantizer, channels_last, progress)
-    graph, notes = passes.run(lowered.graph, float_io=float_io, dump=dump)
+    options = {"equalize": equalize, "correct_bias": correct_bias}
+    lowered = _capture(model, example_inputs, calibration, name, quantizer, channels_last, progress, options)
+    graph, notes = passes.run(lowered.graph, float_io=float_io, prune=prune, dump=dump)
     twin = None
     if lowered.float_graph is not None and lowered.float_graph is not lowered.graph:
-        twin, _ = passes.run(lowered.float_graph, float_io=float_io)
+        # A module in it that was lowered before is quantized all the same; the twin takes floats none the less.
+        # It keeps its channels: which of them are constant is not the same before and after quantizing.
+        twin, _ = passes.run(lowered.float_graph, float_io=True, prune=False)
     program = Program(name, graph, twin, notes)
     if board is not None:
         deploy(graph, (load_board(board) if isinstance(board, str) else board).target, delegates)
@@ -86,6 +96,7 @@ def _capture(
     quantizer: Any,
     channels_last: bool,
     progress: Progress | None,
+    options: dict[str, bool],
 ) -> FrontendResult:
     """The imported graphs; the only step that needs torch."""
     try:
@@ -105,6 +116,7 @@ def _capture(
             quantizer=quantizer,
             channels_last=channels_last,
             progress=progress,
+            **options,
         )
     if example_inputs is None:
         raise UsageError(
@@ -118,7 +130,31 @@ def _capture(
         quantizer=quantizer,
         channels_last=channels_last,
         progress=progress,
+        **options,
     )
+
+
+def cost_on(
+    board: str | Board,
+    delegates: Sequence[Delegate] = DEFAULT,
+    *,
+    channels_last: bool = False,
+    float_io: bool = False,
+) -> Callable[[ExportedProgram], Cost]:
+    """What `frontend.sensitivity` asks for: a function that compiles a quantized program for the board and says how
+    many bytes it takes. Raises ModelError for a program that cannot be compiled."""
+    from tinyet.frontend.compile import lower_program
+    from tinyet.frontend.sensitivity import Cost
+
+    target = (load_board(board) if isinstance(board, str) else board).target
+
+    def cost(program: ExportedProgram) -> Cost:
+        lowered = lower_program(program, name="model", channels_last=channels_last)
+        graph, _ = passes.run(lowered.graph, float_io=float_io)
+        deployment = deploy(graph, target, delegates)
+        return Cost(deployment.constant_bytes, deployment.plan.arena_bytes)
+
+    return cost
 
 
 def float_layers(graph: Graph) -> list[Node]:

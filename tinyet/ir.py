@@ -391,9 +391,17 @@ def attrs_text(attrs: Attrs) -> str:
     parts = []
     for item in dataclasses.fields(attrs):
         value = getattr(attrs, item.name)
-        if item.default is dataclasses.MISSING or value != item.default:
+        if isinstance(value, Graph):
+            parts.append(f"{item.name}={value.name}")
+        elif item.default is dataclasses.MISSING or value != item.default:
             parts.append(f"{item.name}={value}")
     return ", ".join(parts)
+
+
+def subgraphs(attrs: Attrs) -> tuple[Graph, ...]:
+    """The graphs among an operator's attributes."""
+    values = (getattr(attrs, item.name) for item in dataclasses.fields(attrs))
+    return tuple(value for value in values if isinstance(value, Graph))
 
 
 def to_text(graph: Graph) -> str:
@@ -408,5 +416,7 @@ def to_text(graph: Graph) -> str:
         lines.append(f"  {outs} = {node.op}({ins})" + (f" {{{attributes}}}" if attributes else ""))
         lines += [f"      : {t.type}" for t in node.outputs]
         lines += [f"      # {origin}" for origin in node.origins]
+        for inner in subgraphs(node.attrs):
+            lines += ["      " + line for line in to_text(inner).splitlines()]
     lines += [f"  return {', '.join('%' + t.name for t in graph.outputs)}"]
     return "\n".join(lines) + "\n"

@@ -99,6 +99,30 @@ def requantize(acc: npt.ArrayLike, multiplier: npt.ArrayLike, shift: npt.ArrayLi
     return round_shift(high_mul(shifted, multiplier), right)
 
 
+MAX_SHIFT_64 = 7
+"""The longest left shift of requantize_64: LiteRT's precondition."""
+
+SUM_BITS_64 = 47
+"""requantize_64 takes sums of magnitude below 2**47, so that the product with 15 bits fits in 64."""
+
+
+def short_multiplier(multiplier: npt.ArrayLike) -> Int64:
+    """A 31-bit multiplier as a 15-bit one: nearest, halves upward, saturated to 32767."""
+    wide = np.asarray(multiplier, np.int64)
+    return np.asarray(np.minimum((wide + (1 << 15)) >> 16, 0x7FFF), np.int64)
+
+
+def requantize_64(acc: npt.ArrayLike, multiplier: npt.ArrayLike, shift: npt.ArrayLike) -> Int64:
+    """acc * multiplier * 2**(shift - 31) of a sum with more than 32 bits: the multiplier is shortened to 15 bits, and
+    the product rounded once, halves upward. LiteRT's MultiplyByQuantizedMultiplier(int64_t, …).
+
+    acc: below 2**SUM_BITS_64 in magnitude; multiplier, shift: as requantize has them, shift at most MAX_SHIFT_64.
+    """
+    total = 15 - np.asarray(shift, np.int64)
+    product = np.asarray(acc, np.int64) * short_multiplier(multiplier)
+    return np.asarray((product + (np.int64(1) << (total - 1))) >> total, np.int64)
+
+
 def quantize(values: npt.ArrayLike, type_: TensorType) -> Array:
     """float32 → the integers of `type_`: zero_point + round(x / scale), halves away from zero, in float32, saturated.
 
@@ -156,9 +180,12 @@ NO_CLAMP = (-math.inf, math.inf)
 
 
 def bias_type(count: int, input_type: TensorType, weight: QuantParams) -> TensorType:
-    """The type of an int32 bias: scale = input scale * weight scale, zero point 0, per channel where weights are."""
+    """The type of an integer bias: scale = input scale * weight scale, zero point 0, per channel where weights are.
+
+    int32, but int64 beside int16 activations, whose sums need more than 32 bits.
+    """
     if weight.axis is None:
         quant = QuantParams((input_type.scale * weight.scale[0],), (0,))
     else:
         quant = QuantParams(tuple(input_type.scale * s for s in weight.scale), (0,) * count, 0)
-    return TensorType((count,), DType.INT32, quant)
+    return TensorType((count,), DType.INT64 if input_type.dtype is DType.INT16 else DType.INT32, quant)

@@ -21,7 +21,7 @@ from flatbuffers.table import Table
 
 from tinyet import ops
 from tinyet.errors import ProgramError, TinyetError
-from tinyet.ir import Array, Attrs, DType, Graph, Node, Note, Origin, QuantParams, Tensor, TensorType
+from tinyet.ir import Array, Attrs, DType, Graph, Node, Note, Origin, QuantParams, Tensor, TensorType, subgraphs
 
 FORMAT_VERSION = 1
 IDENTIFIER = b"TNYT"
@@ -47,7 +47,7 @@ class _Writer:
     def __init__(self) -> None:
         self.builder = flatbuffers.Builder(1 << 16)
         # Graphs that are attributes of nodes, each written once; the attribute becomes its index.
-        self.subgraphs: dict[Graph, int] = {}
+        self.inner: dict[Graph, int] = {}
 
     def text(self, value: str) -> int:
         return int(self.builder.CreateSharedString(value))
@@ -100,7 +100,7 @@ class _Writer:
         values = {f.name: getattr(node.attrs, f.name) for f in dataclasses.fields(node.attrs)}
         for key, value in values.items():
             if isinstance(value, Graph):
-                values[key] = self.subgraphs.setdefault(value, len(self.subgraphs))
+                values[key] = self.inner.setdefault(value, len(self.inner))
         return self.table(
             [
                 self.text(node.op),
@@ -132,10 +132,8 @@ def _all_nodes(graph: Graph) -> Iterator[Node]:
     """The nodes of a graph and of those in it."""
     for node in graph.nodes:
         yield node
-        for item in dataclasses.fields(node.attrs):
-            value = getattr(node.attrs, item.name)
-            if isinstance(value, Graph):
-                yield from _all_nodes(value)
+        for inner in subgraphs(node.attrs):
+            yield from _all_nodes(inner)
 
 
 def encode(contents: Contents) -> bytes:
@@ -159,9 +157,9 @@ def encode(contents: Contents) -> bytes:
         note_tables.append(int(w.builder.EndObject()))
     graph = w.graph(contents.graph, origins)
     twin = None if contents.float_graph is None else w.graph(contents.float_graph, origins)
-    inner: list[int] = []
-    while len(inner) < len(w.subgraphs):  # writing one may find others in it
-        inner.append(w.graph(list(w.subgraphs)[len(inner)], origins))
+    written: list[int] = []
+    while len(written) < len(w.inner):  # writing one may find others in it
+        written.append(w.graph(list(w.inner)[len(written)], origins))
     root = w.table(
         [
             (FORMAT_VERSION,),
@@ -171,7 +169,7 @@ def encode(contents: Contents) -> bytes:
             graph,
             twin,
             w.offsets(note_tables),
-            w.offsets(inner) if inner else None,
+            w.offsets(written) if written else None,
         ]
     )
     w.builder.Finish(root, file_identifier=IDENTIFIER)
@@ -230,13 +228,13 @@ def _tuples(value: Any) -> Any:
     return tuple(_tuples(v) for v in value) if isinstance(value, list) else value
 
 
-def _attrs(kind: type[Attrs], values: dict[str, Any], subgraphs: Mapping[int, Graph]) -> Attrs:
+def _attrs(kind: type[Attrs], values: dict[str, Any], inner: Mapping[int, Graph]) -> Attrs:
     """An operator's attributes, each of the type that it is declared with; ValueError for another."""
     hints = typing.get_type_hints(kind)
     fields = {key: _tuples(value) for key, value in values.items()}
     for key, value in fields.items():
         if hints[key] is Graph:
-            fields[key] = subgraphs[value]
+            fields[key] = inner[value]
             continue
         if not _is_a(value, hints[key]):
             raise ValueError(f"{kind.name}.{key} is {value!r}")
@@ -277,7 +275,7 @@ def _tensor(r: _Reader) -> Tensor:
     return Tensor(r.text(0), type_, data)
 
 
-def _graph(r: _Reader, origins: Sequence[Origin], subgraphs: Mapping[int, Graph]) -> Graph:
+def _graph(r: _Reader, origins: Sequence[Origin], inner: Mapping[int, Graph]) -> Graph:
     tensors = [_tensor(t) for t in r.children(1)]
 
     def pick(index: int) -> Tensor:
@@ -290,7 +288,7 @@ def _graph(r: _Reader, origins: Sequence[Origin], subgraphs: Mapping[int, Graph]
         op = ops.by_name(n.text(0))
         if op is None:
             raise ProgramError(f"it uses an operator that this tinyet does not know: {n.text(0)}")
-        attrs = _attrs(op.attrs, json.loads(n.text(1)), subgraphs)
+        attrs = _attrs(op.attrs, json.loads(n.text(1)), inner)
         inputs = tuple(None if i == -1 else pick(i) for i in n.numbers(2))
         outputs = tuple(pick(i) for i in n.numbers(3))
         nodes.append(Node(attrs, inputs, outputs, tuple(origins[i] for i in n.numbers(4))))
@@ -354,10 +352,10 @@ def _decode(payload: bytes, where: str, again: str) -> Contents:
     graph, twin = root.child(4), root.child(5)
     if graph is None:
         raise ProgramError("the file holds no graph", where, again)
-    subgraphs: dict[int, Graph] = {}
+    inner: dict[int, Graph] = {}
     # A graph may hold those that were found while it was written, which come behind it.
-    for index, inner in reversed(list(enumerate(root.children(7)))):
-        subgraphs[index] = _graph(inner, origins, subgraphs)
+    for index, reader in reversed(list(enumerate(root.children(7)))):
+        inner[index] = _graph(reader, origins, inner)
     notes = []
     for note in root.children(6):
         index = note.number(1, -1)
@@ -365,7 +363,7 @@ def _decode(payload: bytes, where: str, again: str) -> Contents:
     return Contents(
         root.text(1),
         root.text(2),
-        _graph(graph, origins, subgraphs),
-        None if twin is None else _graph(twin, origins, subgraphs),
+        _graph(graph, origins, inner),
+        None if twin is None else _graph(twin, origins, inner),
         tuple(notes),
     )

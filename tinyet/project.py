@@ -23,7 +23,7 @@ from tinyet.emit.model import model_files
 from tinyet.emit.project import Kind, ModelFacts, TensorFacts, project_files
 from tinyet.errors import FitError, ProjectError, ToolchainError, UsageError, bullet_list
 from tinyet.fit import LARGEST, Contributor, Use, check_fit, check_sizes, largest_constants
-from tinyet.ir import Array, Tensor
+from tinyet.ir import Array, DType, Tensor
 from tinyet.program import Program, load, prepare_inputs
 from tinyet.toolchain import cmake, platformio
 from tinyet.toolchain.device import open_device
@@ -84,12 +84,20 @@ class Project:
             )
         return program
 
+    @property
+    def delegates(self) -> tuple[Delegate, ...]:
+        """Who was asked for kernels, in this order. Raises UsageError when one of them is not here."""
+        names = self.manifest.get("delegates")
+        return delegates_named([str(n) for n in names]) if isinstance(names, list) else DEFAULT
+
+    @property
+    def require_delegate(self) -> bool:
+        """Whether nobody else may compute anything."""
+        return self.manifest.get("require_delegate") is True
+
     @cached_property
     def deployment(self) -> Deployment:
-        names = self.manifest.get("delegates")
-        chosen = delegates_named([str(n) for n in names]) if isinstance(names, list) else DEFAULT
-        require = self.manifest.get("require_delegate") is True
-        return deploy(self.program.graph, self.board.target, chosen, require=require)
+        return deploy(self.program.graph, self.board.target, self.delegates, require=self.require_delegate)
 
     @property
     def limits(self) -> dict[str, int | None]:
@@ -343,5 +351,9 @@ def sample_inputs(program: Program) -> list[Array]:
             # Indices: zero is the one that always exists.
             arrays.append(np.zeros(tensor.shape, tensor.dtype.numpy))
         else:
-            arrays.append(ramp.astype(tensor.dtype.numpy).reshape(tensor.shape))
+            low, high = tensor.dtype.range
+            # Of int16, too: any odd step visits all of a power of two.
+            step = 37 if tensor.dtype is DType.INT8 else 37 * 256 + 1
+            values = (np.arange(tensor.type.count, dtype=np.int64) * step) % (high - low + 1) + low
+            arrays.append(values.astype(tensor.dtype.numpy).reshape(tensor.shape))
     return arrays

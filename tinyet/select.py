@@ -62,12 +62,21 @@ class _State:
     refusals: dict[Node, list[Refusal]] = field(default_factory=dict)
     pinned: dict[Node, Delegate] = field(default_factory=dict)
     homeless: list[str] = field(default_factory=list)
+    names: dict[str, Graph] = field(default_factory=dict)
 
     def refuse(self, node: Node, delegate: Delegate, kernel: str, reason: str) -> None:
         self.refusals.setdefault(node, []).append(Refusal(delegate.name, kernel, reason))
 
     def choose(self, node: Node, delegate: Delegate, kernel: Kernel) -> None:
         self.choices[node] = Choice(kernel, delegate, tuple(self.refusals.get(node, ())))
+
+    def under_own_name(self, part: Graph) -> Graph:
+        """The graph of a region under a name that no other region has, for delegates that name functions by it."""
+        name, count = part.name, 0
+        while self.names.setdefault(name, part) is not part:
+            count += 1
+            name = f"{part.name}_{count}"
+        return Graph(name, part.inputs, part.outputs, part.nodes)
 
     def complain(self, node: Node, delegate: Delegate | None = None) -> None:
         """Note that nobody takes a node; with a delegate: that it does not."""
@@ -149,14 +158,14 @@ def _claim(state: _State, delegate: Delegate, free: Sequence[Node]) -> None:
     for node in state.graph.nodes:
         if node not in known and isinstance(node.attrs, Region):
             state.refusals[node] = list(dict.fromkeys(reasons[node.attrs.graph.nodes]))
-            state.choose(node, delegate, _region_kernel(delegate, node, state.target))
+            state.choose(node, delegate, _region_kernel(state, delegate, node))
 
 
-def _region_kernel(delegate: Delegate, node: Node, target: Target) -> Kernel:
+def _region_kernel(state: _State, delegate: Delegate, node: Node) -> Kernel:
     """What a region delegate made of a region, as a kernel."""
     assert delegate.preprocess is not None
     assert isinstance(node.attrs, Region)
-    payload = delegate.preprocess(node.attrs.graph, target)
+    payload = delegate.preprocess(state.under_own_name(node.attrs.graph), state.target)
     return Kernel(
         payload.call.symbol,
         signature(node),
@@ -199,7 +208,7 @@ def _whole(state: _State, node: Node, delegate: Delegate, part: Graph) -> None:
     assert delegate.claim is not None
     claims = delegate.claim(part, frozenset(part.nodes), state.target)
     if len(claims.regions) == 1 and set(claims.regions[0]) == set(part.nodes):
-        state.choose(node, delegate, _region_kernel(delegate, node, state.target))
+        state.choose(node, delegate, _region_kernel(state, delegate, node))
         return
     for inner in part.nodes:
         if inner in claims.refusals:

@@ -25,6 +25,8 @@ typedef struct {
 
 void tinyet_adaptive_avg_pool2d_s8(const int8_t *input, int8_t *output,
                                    const tinyet_adaptive_avg_pool2d_s8_params *params);
+void tinyet_adaptive_avg_pool2d_s16(const int16_t *input, int16_t *output,
+                                    const tinyet_adaptive_avg_pool2d_s8_params *params);
 
 /* Sums in the order of the pixels, rows first, then divides. */
 void tinyet_adaptive_avg_pool2d_f32(const float *input, float *output, const tinyet_adaptive_avg_pool2d_shape *params);

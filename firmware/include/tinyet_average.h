@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The average of a window of int8 values, halves away from zero, without a division where Python proved a reciprocal
+/* The average of a window of int8 or int16 values, halves away from zero, without a division where Python proved a reciprocal
  * exact for every sum that can occur (tinyet/ops/averaging.py). */
 #ifndef TINYET_AVERAGE_H
 #define TINYET_AVERAGE_H
@@ -29,10 +29,15 @@ static inline tinyet_division tinyet_division_at(const int32_t *table, int32_t r
   return d;
 }
 
-static inline int8_t tinyet_divide(int32_t sum, const tinyet_division *d) {
+/* Without saturation. */
+static inline int32_t tinyet_divide_wide(int32_t sum, const tinyet_division *d) {
   const uint32_t u = (uint32_t)(sum + d->offset) - (((uint32_t)sum >> 31) & d->even);
   const uint32_t quotient = d->multiplier != 0u ? (u * d->multiplier) >> d->shift : u / (uint32_t)d->divisor;
-  return (int8_t)tinyet_clamp((int32_t)quotient - d->bias, INT8_MIN, INT8_MAX);
+  return (int32_t)quotient - d->bias;
+}
+
+static inline int8_t tinyet_divide(int32_t sum, const tinyet_division *d) {
+  return (int8_t)tinyet_clamp(tinyet_divide_wide(sum, d), INT8_MIN, INT8_MAX);
 }
 
 /* One output pixel: averages over rows x columns taps, `row_step` and `column_step` bytes apart, for each channel. Four
@@ -69,6 +74,25 @@ static inline void tinyet_average_pixel(const int8_t *corner, int8_t *output, in
       row += row_step;
     }
     output[c] = tinyet_divide(sum, division);
+  }
+}
+
+/* The same for int16; steps in elements. */
+static inline void tinyet_average_pixel_s16(const int16_t *corner, int16_t *output, int32_t channels, int32_t rows,
+                                            int32_t columns, int32_t row_step, int32_t column_step,
+                                            const tinyet_division *division) {
+  for (int32_t c = 0; c < channels; c++) {
+    int32_t sum = division->start;
+    const int16_t *row = corner + c;
+    for (int32_t i = rows; i != 0; i--) {
+      const int16_t *x = row;
+      for (int32_t j = columns; j != 0; j--) {
+        sum += *x;
+        x += column_step;
+      }
+      row += row_step;
+    }
+    output[c] = (int16_t)tinyet_clamp(tinyet_divide_wide(sum, division), INT16_MIN, INT16_MAX);
   }
 }
 

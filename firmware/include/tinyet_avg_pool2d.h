@@ -31,6 +31,7 @@ typedef struct {
 } tinyet_avg_pool2d_f32_params;
 
 void tinyet_avg_pool2d_s8(const int8_t *input, int8_t *output, const tinyet_avg_pool2d_s8_params *params);
+void tinyet_avg_pool2d_s16(const int16_t *input, int16_t *output, const tinyet_avg_pool2d_s8_params *params);
 
 /* Sums in the order of the taps, rows first, then divides. */
 void tinyet_avg_pool2d_f32(const float *input, float *output, const tinyet_avg_pool2d_f32_params *params);

@@ -31,6 +31,18 @@ typedef struct {
 void tinyet_add_s8(const int8_t *a, const int8_t *b, int8_t *output, const tinyet_add_s8_params *params);
 void tinyet_sub_s8(const int8_t *a, const int8_t *b, int8_t *output, const tinyet_add_s8_params *params);
 
+/* The same for int16, which has no zero points: operands times 2^15. */
+typedef struct {
+  tinyet_broadcast shape;
+  int32_t a_multiplier, a_shift;
+  int32_t b_multiplier, b_shift;
+  int32_t out_multiplier, out_shift;
+  int32_t clamp_low, clamp_high;
+} tinyet_add_s16_params;
+
+void tinyet_add_s16(const int16_t *a, const int16_t *b, int16_t *output, const tinyet_add_s16_params *params);
+void tinyet_sub_s16(const int16_t *a, const int16_t *b, int16_t *output, const tinyet_add_s16_params *params);
+
 /* Product less zero points, rescaled in two roundings: tinyet_requantize with what depends on the shift taken out of the
  * loop. Factors below 1/2 need a right shift, larger ones a left shift; each has its own function. */
 typedef struct {
@@ -44,6 +56,15 @@ typedef struct {
 
 void tinyet_mul_right_s8(const int8_t *a, const int8_t *b, int8_t *output, const tinyet_mul_s8_params *params);
 void tinyet_mul_left_s8(const int8_t *a, const int8_t *b, int8_t *output, const tinyet_mul_s8_params *params);
+
+typedef struct {
+  tinyet_broadcast shape;
+  int32_t multiplier;
+  int32_t shift; /* to the right */
+  int32_t clamp_low, clamp_high;
+} tinyet_mul_s16_params;
+
+void tinyet_mul_s16(const int16_t *a, const int16_t *b, int16_t *output, const tinyet_mul_s16_params *params);
 
 /* By zero: clamp_high, clamp_low, or the zero point for 0 / 0. */
 typedef struct {
@@ -67,6 +88,13 @@ void tinyet_prelu_s8(const int8_t *x, const int8_t *slope, int8_t *output, const
 
 typedef struct {
   tinyet_broadcast shape;
+  int32_t positive_multiplier, positive_shift, negative_multiplier, negative_shift;
+} tinyet_prelu_s16_params;
+
+void tinyet_prelu_s16(const int16_t *x, const int16_t *slope, int16_t *output, const tinyet_prelu_s16_params *params);
+
+typedef struct {
+  tinyet_broadcast shape;
 } tinyet_pair_params;
 
 void tinyet_prelu_f32(const float *x, const float *slope, float *output, const tinyet_pair_params *params);
@@ -74,6 +102,8 @@ void tinyet_prelu_f32(const float *x, const float *slope, float *output, const t
 /* All three of one scale and zero point. In float, NaN where an operand is NaN. */
 void tinyet_minimum_s8(const int8_t *a, const int8_t *b, int8_t *output, const tinyet_pair_params *params);
 void tinyet_maximum_s8(const int8_t *a, const int8_t *b, int8_t *output, const tinyet_pair_params *params);
+void tinyet_minimum_s16(const int16_t *a, const int16_t *b, int16_t *output, const tinyet_pair_params *params);
+void tinyet_maximum_s16(const int16_t *a, const int16_t *b, int16_t *output, const tinyet_pair_params *params);
 void tinyet_minimum_f32(const float *a, const float *b, float *output, const tinyet_pair_params *params);
 void tinyet_maximum_f32(const float *a, const float *b, float *output, const tinyet_pair_params *params);
 

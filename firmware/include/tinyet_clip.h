@@ -12,7 +12,7 @@ extern "C" {
 typedef struct {
   int32_t low, high;
   int32_t count;
-} tinyet_clip_s8_params;
+} tinyet_clip_params;
 
 typedef struct {
   float low, high; /* may be infinite */
@@ -20,7 +20,8 @@ typedef struct {
 } tinyet_clip_f32_params;
 
 /* For equal scales and zero points. */
-void tinyet_clip_s8(const int8_t *input, int8_t *output, const tinyet_clip_s8_params *params);
+void tinyet_clip_s8(const int8_t *input, int8_t *output, const tinyet_clip_params *params);
+void tinyet_clip_s16(const int16_t *input, int16_t *output, const tinyet_clip_params *params);
 
 /* NaN stays NaN. */
 void tinyet_clip_f32(const float *input, float *output, const tinyet_clip_f32_params *params);

@@ -30,6 +30,16 @@ typedef struct {
   int32_t clamp_low, clamp_high;
 } tinyet_conv2d_s8_quant;
 
+/* int16 activations have no zero points; sums have 64 bits. */
+typedef struct {
+  const int8_t *weights;
+  const int64_t *bias;       /* [out_c] */
+  const int16_t *multiplier; /* [out_c], as tinyet_requantize_s64 takes it, and so is the shift */
+  const int8_t *shift;       /* [out_c] */
+  int32_t block;             /* as many pairs of products as fit in a sum of 32 bits, whatever the input */
+  int32_t clamp_low, clamp_high;
+} tinyet_conv2d_s16_quant;
+
 typedef struct {
   const float *weights;
   const float *bias; /* [out_c] */
@@ -40,6 +50,11 @@ typedef struct {
   tinyet_conv2d_shape shape;
   tinyet_conv2d_s8_quant quant;
 } tinyet_conv2d_s8_params;
+
+typedef struct {
+  tinyet_conv2d_shape shape;
+  tinyet_conv2d_s16_quant quant;
+} tinyet_conv2d_s16_params;
 
 typedef struct {
   tinyet_conv2d_shape shape;
@@ -57,10 +72,23 @@ void tinyet_conv2d_1x1_s8(const int8_t *input, int8_t *output, void *scratch, co
  * shift is a form. scratch: 8 bytes for each tap. */
 void tinyet_depthwise_s8(const int8_t *input, int8_t *output, void *scratch, const tinyet_conv2d_s8_params *params);
 
+/* The same with int4 weights, two words of the layouts above in one (tinyet_nibbles.h): of two neighbours in depth, or two
+ * taps. scratch of the first two: 16 bytes for each four of depth. */
+void tinyet_conv2d_s8_w4(const int8_t *input, int8_t *output, void *scratch, const tinyet_conv2d_s8_params *params);
+void tinyet_conv2d_1x1_s8_w4(const int8_t *input, int8_t *output, void *scratch, const tinyet_conv2d_s8_params *params);
+void tinyet_depthwise_s8_w4(const int8_t *input, int8_t *output, void *scratch, const tinyet_conv2d_s8_params *params);
+
 /* groups == in_c (channel multiplier out_c / in_c). Weights are [kernel_h][kernel_w][out_c], bias is not folded
  * (taps outside the image are left out). scratch: 4 * out_c bytes. */
 void tinyet_depthwise_multiplier_s8(const int8_t *input, int8_t *output, void *scratch,
                                     const tinyet_conv2d_s8_params *params);
+
+/* Any convolution; weights and scratch as tinyet_conv2d_s8. */
+void tinyet_conv2d_s16(const int16_t *input, int16_t *output, void *scratch, const tinyet_conv2d_s16_params *params);
+
+/* groups == in_c (channel multiplier out_c / in_c). Weights are [kernel_h][kernel_w][out_c]; all products of a channel fit
+ * in a sum of 32 bits. scratch: 4 * out_c bytes. */
+void tinyet_depthwise_s16(const int16_t *input, int16_t *output, void *scratch, const tinyet_conv2d_s16_params *params);
 
 /* Sums in the order bias, kernel row, kernel column, channel; taps outside the image are left out. */
 void tinyet_conv2d_f32(const float *input, float *output, const tinyet_conv2d_f32_params *params);

@@ -32,6 +32,11 @@ typedef struct {
 
 typedef struct {
   tinyet_conv_transpose2d_shape shape;
+  tinyet_conv2d_s16_quant quant;
+} tinyet_conv_transpose2d_s16_params;
+
+typedef struct {
+  tinyet_conv_transpose2d_shape shape;
   tinyet_conv2d_f32_values values;
 } tinyet_conv_transpose2d_f32_params;
 
@@ -65,6 +70,9 @@ static inline int32_t tinyet_conv_transpose2d_taps(const tinyet_conv_transpose2d
 /* scratch: a tinyet_conv_transpose2d_tap for each tap that can reach one output pixel. */
 void tinyet_conv_transpose2d_s8(const int8_t *input, int8_t *output, void *scratch,
                                 const tinyet_conv_transpose2d_s8_params *params);
+
+void tinyet_conv_transpose2d_s16(const int16_t *input, int16_t *output, void *scratch,
+                                 const tinyet_conv_transpose2d_s16_params *params);
 
 /* Sums in the order bias, kernel row, kernel column, channel. */
 void tinyet_conv_transpose2d_f32(const float *input, float *output, void *scratch,

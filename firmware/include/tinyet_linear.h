@@ -20,6 +20,17 @@ typedef struct {
   int32_t clamp_low, clamp_high;
 } tinyet_linear_s8_params;
 
+/* int16 activations have no zero points; sums have 64 bits. */
+typedef struct {
+  int32_t rows, depth, out_count;
+  const int8_t *weights;     /* [out_count / 4][depth / 2][8], rounded up with zeros: bytes a0 b0 a1 b1 c0 d0 c1 d1 */
+  const int64_t *bias;       /* [out_count], rounded up to fours */
+  const int16_t *multiplier; /* [out_count], as tinyet_requantize_s64 takes it, and so is the shift */
+  const int8_t *shift;       /* [out_count] */
+  int32_t block;             /* as many pairs of products as fit in a sum of 32 bits, whatever the input */
+  int32_t clamp_low, clamp_high;
+} tinyet_linear_s16_params;
+
 typedef struct {
   int32_t rows, depth, out_count;
   const float *weights; /* [out_count][depth] */
@@ -28,6 +39,11 @@ typedef struct {
 } tinyet_linear_f32_params;
 
 void tinyet_linear_s8(const int8_t *input, int8_t *output, const tinyet_linear_s8_params *params);
+
+/* int4 weights: the words of blocks 2 i and 2 i + 1 of depth in one (tinyet_nibbles.h). */
+void tinyet_linear_s8_w4(const int8_t *input, int8_t *output, const tinyet_linear_s8_params *params);
+
+void tinyet_linear_s16(const int16_t *input, int16_t *output, const tinyet_linear_s16_params *params);
 
 /* Sums in the order bias, then k = 0 ... depth - 1. */
 void tinyet_linear_f32(const float *input, float *output, const tinyet_linear_f32_params *params);

@@ -21,6 +21,7 @@ typedef struct {
 
 /* A window wholly in the padding gives -128. */
 void tinyet_max_pool2d_s8(const int8_t *input, int8_t *output, const tinyet_max_pool2d_params *params);
+void tinyet_max_pool2d_s16(const int16_t *input, int16_t *output, const tinyet_max_pool2d_params *params);
 
 /* A window wholly in the padding gives minus infinity, one that holds a NaN gives NaN. */
 void tinyet_max_pool2d_f32(const float *input, float *output, const tinyet_max_pool2d_params *params);

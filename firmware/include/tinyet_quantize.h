@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Between float and int8: real = scale * (q - zero_point). */
+/* Between float and int8 or int16: real = scale * (q - zero_point). */
 #ifndef TINYET_QUANTIZE_H
 #define TINYET_QUANTIZE_H
 
@@ -18,6 +18,9 @@ typedef struct {
 /* Nearest, halves away from zero, saturating; NaN gives the zero point. */
 void tinyet_quantize_f32_s8(const float *input, int8_t *output, const tinyet_quantize_params *params);
 
+void tinyet_quantize_f32_s16(const float *input, int16_t *output, const tinyet_quantize_params *params);
+
+void tinyet_dequantize_s16_f32(const int16_t *input, float *output, const tinyet_quantize_params *params);
 void tinyet_dequantize_s8_f32(const int8_t *input, float *output, const tinyet_quantize_params *params);
 
 typedef struct {
@@ -25,10 +28,13 @@ typedef struct {
   int32_t multiplier, shift; /* input scale / output scale, as tinyet_requantize takes it */
   int32_t clamp_low, clamp_high;
   int32_t count;
-} tinyet_requantize_s8_params;
+} tinyet_requantize_params;
 
-/* int8 to int8 of another scale or zero point. The output may be the input. */
-void tinyet_requantize_s8(const int8_t *input, int8_t *output, const tinyet_requantize_s8_params *params);
+/* Integers to integers of another scale, zero point or size. Where both have one size, the output may be the input. */
+void tinyet_requantize_s8(const int8_t *input, int8_t *output, const tinyet_requantize_params *params);
+void tinyet_requantize_s16(const int16_t *input, int16_t *output, const tinyet_requantize_params *params);
+void tinyet_requantize_s8_s16(const int8_t *input, int16_t *output, const tinyet_requantize_params *params);
+void tinyet_requantize_s16_s8(const int16_t *input, int8_t *output, const tinyet_requantize_params *params);
 
 #ifdef __cplusplus
 }

@@ -24,6 +24,12 @@ typedef struct {
 
 typedef struct {
   tinyet_reduce_shape shape;
+  int32_t multiplier; /* for a mean, 1 / count is in here */
+  int32_t shift;
+} tinyet_sum_s16_params;
+
+typedef struct {
+  tinyet_reduce_shape shape;
   float divisor; /* 1, or the count for a mean */
 } tinyet_sum_f32_params;
 
@@ -33,11 +39,15 @@ typedef struct {
 
 void tinyet_sum_s8(const int8_t *input, int8_t *output, const tinyet_sum_s8_params *params);
 
+void tinyet_sum_s16(const int16_t *input, int16_t *output, const tinyet_sum_s16_params *params);
+
 /* Sums start at 0 and take the reduced elements in row-major order. */
 void tinyet_sum_f32(const float *input, float *output, const tinyet_sum_f32_params *params);
 
 void tinyet_amax_s8(const int8_t *input, int8_t *output, const tinyet_reduce_params *params);
 void tinyet_amin_s8(const int8_t *input, int8_t *output, const tinyet_reduce_params *params);
+void tinyet_amax_s16(const int16_t *input, int16_t *output, const tinyet_reduce_params *params);
+void tinyet_amin_s16(const int16_t *input, int16_t *output, const tinyet_reduce_params *params);
 
 /* A NaN among the elements makes the result NaN. Of equal elements (0 and -0) the first is the result. */
 void tinyet_amax_f32(const float *input, float *output, const tinyet_reduce_params *params);

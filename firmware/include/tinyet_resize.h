@@ -26,7 +26,7 @@ typedef struct {
   const int16_t *row_weights;    /* [out_h], of the row below, in 1/1024 */
   const int32_t *columns;        /* [out_w][2], elements from the row's start: left and right */
   const int16_t *column_weights; /* [out_w], of the pixel on the right */
-} tinyet_resize_bilinear_s8_params;
+} tinyet_resize_bilinear_integer_params;
 
 typedef struct {
   int32_t batch;
@@ -41,7 +41,10 @@ typedef struct {
 /* Elements of any size. */
 void tinyet_resize_nearest(const void *input, void *output, const tinyet_resize_nearest_params *params);
 
-void tinyet_resize_bilinear_s8(const int8_t *input, int8_t *output, const tinyet_resize_bilinear_s8_params *params);
+void tinyet_resize_bilinear_s8(const int8_t *input, int8_t *output,
+                               const tinyet_resize_bilinear_integer_params *params);
+void tinyet_resize_bilinear_s16(const int16_t *input, int16_t *output,
+                                const tinyet_resize_bilinear_integer_params *params);
 
 /* First along the row, then between the rows: a * (1 - weight) + b * weight. */
 void tinyet_resize_bilinear_f32(const float *input, float *output, const tinyet_resize_bilinear_f32_params *params);

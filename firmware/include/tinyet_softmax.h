@@ -22,6 +22,16 @@ typedef struct {
 /* Output scale 1/256, zero point -128. depth <= 4095. */
 void tinyet_softmax_s8(const int8_t *input, int8_t *output, const tinyet_softmax_s8_params *params);
 
+typedef struct {
+  tinyet_softmax_shape shape;
+  const int16_t *exponentials; /* [513], as tinyet_look_up_s16 has tables: exp over -10 ... 0 */
+  const int16_t *reciprocals;  /* [513], 1 / (1 + x) over 0 ... 1 */
+  int32_t multiplier, shift;   /* from input steps to those of the exponentials */
+} tinyet_softmax_s16_params;
+
+/* Output scale 2^-15. depth <= 65535. */
+void tinyet_softmax_s16(const int16_t *input, int16_t *output, const tinyet_softmax_s16_params *params);
+
 /* exp(x - max) / sum, summed in order. */
 void tinyet_softmax_f32(const float *input, float *output, const tinyet_softmax_shape *shape);
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any function of one int8: sigmoid, a requantization, an addition of a constant ... */
+/* Functions of one integer, by table. Of an int8 any: sigmoid, a requantization, an addition of a constant ...; of an int16
+ * those that straight pieces follow well. The output may be the input. */
 #ifndef TINYET_TABLE_H
 #define TINYET_TABLE_H
 
@@ -14,8 +15,44 @@ typedef struct {
   int32_t count;
 } tinyet_table_s8_params;
 
-/* The output may be the input. */
 void tinyet_table_s8(const int8_t *input, int8_t *output, const tinyet_table_s8_params *params);
+
+typedef struct {
+  const int16_t *table; /* [513], for the inputs -32768, -32640 ... 32768 */
+  int32_t count;
+} tinyet_table_s16_params;
+
+/* The value of the upper nine bits, and a straight line from there by the lower seven. */
+static inline int32_t tinyet_look_up_s16(const int16_t *table, int32_t x) {
+  const int16_t *const piece = table + 256 + (x >> 7);
+  const int32_t base = piece[0];
+  return base + (((piece[1] - base) * (x & 0x7f) + 64) >> 7);
+}
+
+void tinyet_table_s16(const int16_t *input, int16_t *output, const tinyet_table_s16_params *params);
+
+typedef struct {
+  const uint16_t *table; /* [256], sigmoid(i / 24) in Q0.16 */
+  int32_t factor, shift; /* from the input to units of 1 / 12288: multiplied, then shifted to the right with rounding */
+  int32_t count;
+} tinyet_sigmoid_s16_params;
+
+/* Output scale 2^-15. */
+void tinyet_sigmoid_s16(const int16_t *input, int16_t *output, const tinyet_sigmoid_s16_params *params);
+void tinyet_tanh_s16(const int16_t *input, int16_t *output, const tinyet_sigmoid_s16_params *params);
+
+/* A straight line on each side of zero: leaky ReLU, the absolute value, the negative. */
+typedef struct {
+  int32_t multiplier, shift; /* as tinyet_requantize takes them */
+  int32_t before, after;     /* 1 or -1: signs by which its argument and its result are multiplied */
+} tinyet_slope_s16;
+
+typedef struct {
+  tinyet_slope_s16 above, below; /* for x >= 0 and x < 0 */
+  int32_t count;
+} tinyet_slopes_s16_params;
+
+void tinyet_slopes_s16(const int16_t *input, int16_t *output, const tinyet_slopes_s16_params *params);
 
 #ifdef __cplusplus
 }

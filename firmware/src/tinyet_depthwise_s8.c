@@ -1,12 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "tinyet_conv2d.h"
+#include "tinyet_depthwise.h"
 #include "tinyet_pairs.h"
-#include "tinyet_window.h"
 
-/* Four channels of one output pixel at a time stay in registers while the taps are walked; where a tap reads is a list of
- * offsets, made once for all pixels whose window lies inside the image, and for each other pixel. */
-
-enum { OUTSIDE = -1 };
+/* Four channels of one output pixel at a time stay in registers while the taps are walked. */
 
 typedef struct {
   int32_t sum[4];
@@ -30,8 +26,6 @@ static inline void add_tap(quad *q, const int8_t *x, const int8_t *w) {
 #endif
 }
 
-/* All channels of one pixel. corner: what the offsets count from. outside: four channels of what a tap outside the image
- * reads, or NULL when all are inside. */
 static inline void pixel(const int8_t *corner, int8_t *output, const int32_t *offsets, int32_t taps, int32_t channels,
                          const int8_t *outside, const tinyet_conv2d_s8_quant *q) {
   /* Copies: a store of an output could change *q, as far as the compiler knows. */
@@ -48,7 +42,7 @@ static inline void pixel(const int8_t *corner, int8_t *output, const int32_t *of
     const int32_t *offset = offsets;
     if (outside != NULL) {
       for (; offset != end; offset++) {
-        add_tap(&s, *offset == OUTSIDE ? outside : corner + *offset, w);
+        add_tap(&s, *offset == TINYET_OUTSIDE ? outside : corner + *offset, w);
         w += 4;
       }
     } else {
@@ -73,7 +67,7 @@ static inline void pixel(const int8_t *corner, int8_t *output, const int32_t *of
     int32_t sum = bias[c];
     const int8_t *lane_w = w + lane;
     for (const int32_t *offset = offsets; offset != end; offset++) {
-      sum += (*offset == OUTSIDE ? *outside : corner[*offset + lane]) * *lane_w;
+      sum += (*offset == TINYET_OUTSIDE ? *outside : corner[*offset + lane]) * *lane_w;
       lane_w += 4;
     }
     FINISH(sum, c);
@@ -82,39 +76,5 @@ static inline void pixel(const int8_t *corner, int8_t *output, const int32_t *of
 }
 
 void tinyet_depthwise_s8(const int8_t *input, int8_t *output, void *scratch, const tinyet_conv2d_s8_params *params) {
-  const tinyet_conv2d_shape *const s = &params->shape;
-  const int32_t taps = s->kernel_h * s->kernel_w, channels = s->in_c;
-  const int8_t padding = (int8_t)params->quant.in_zero_point;
-  const int8_t outside[4] = {padding, padding, padding, padding};
-  int32_t *const inside_offsets = (int32_t *)scratch, *const border_offsets = inside_offsets + taps;
-  for (int32_t i = 0, t = 0; i < s->kernel_h; i++) {
-    for (int32_t j = 0; j < s->kernel_w; j++) {
-      inside_offsets[t++] = (i * s->dilation_h * s->in_w + j * s->dilation_w) * channels;
-    }
-  }
-  for (int32_t n = 0; n < s->batch; n++) {
-    for (int32_t out_y = 0; out_y < s->out_h; out_y++) {
-      const int32_t top = out_y * s->stride_h - s->pad_top;
-      const int32_t rows = tinyet_span_inside(top, s->kernel_h, s->dilation_h, s->in_h).count;
-      for (int32_t out_x = 0; out_x < s->out_w; out_x++) {
-        const int32_t left = out_x * s->stride_w - s->pad_left;
-        const int32_t columns = tinyet_span_inside(left, s->kernel_w, s->dilation_w, s->in_w).count;
-        if (rows == s->kernel_h && columns == s->kernel_w) {
-          pixel(input + (top * s->in_w + left) * channels, output, inside_offsets, taps, channels, NULL,
-                &params->quant);
-        } else {
-          int32_t *offset = border_offsets;
-          for (int32_t i = 0, y = top; i < s->kernel_h; i++, y += s->dilation_h) {
-            for (int32_t j = 0, x = left; j < s->kernel_w; j++, x += s->dilation_w) {
-              const int32_t there = y >= 0 && y < s->in_h && x >= 0 && x < s->in_w ? 1 : 0;
-              *offset++ = there != 0 ? (y * s->in_w + x) * channels : (int32_t)OUTSIDE;
-            }
-          }
-          pixel(input, output, border_offsets, taps, channels, outside, &params->quant);
-        }
-        output += channels;
-      }
-    }
-    input += s->in_h * s->in_w * channels;
-  }
+  tinyet_depthwise_walk(input, output, scratch, params, pixel);
 }

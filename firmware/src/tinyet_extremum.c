@@ -12,5 +12,7 @@
 
 DEFINE(minimum_s8, int8_t, int32_t, x < y ? x : y)
 DEFINE(maximum_s8, int8_t, int32_t, x > y ? x : y)
+DEFINE(minimum_s16, int16_t, int32_t, x < y ? x : y)
+DEFINE(maximum_s16, int16_t, int32_t, x > y ? x : y)
 DEFINE(minimum_f32, float, float, x < y || x != x ? x : y)
 DEFINE(maximum_f32, float, float, x > y || x != x ? x : y)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tinyet_quantize.h"
 
-void tinyet_requantize_s8(const int8_t *input, int8_t *output, const tinyet_requantize_s8_params *params) {
+void tinyet_requantize_s8(const int8_t *input, int8_t *output, const tinyet_requantize_params *params) {
   const int32_t in_zero_point = params->in_zero_point, out_zero_point = params->out_zero_point;
   const int32_t multiplier = params->multiplier, shift = params->shift;
   const int32_t low = params->clamp_low, high = params->clamp_high;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tinyet_resize.h"
 
-void tinyet_resize_bilinear_s8(const int8_t *input, int8_t *output, const tinyet_resize_bilinear_s8_params *params) {
-  const tinyet_resize_bilinear_s8_params *const p = params;
+void tinyet_resize_bilinear_s8(const int8_t *input, int8_t *output,
+                               const tinyet_resize_bilinear_integer_params *params) {
+  const tinyet_resize_bilinear_integer_params *const p = params;
   for (int32_t n = 0; n < p->batch; n++) {
     for (int32_t y = 0; y < p->out_h; y++) {
       const int8_t *const above = input + p->rows[2 * y], *const below = input + p->rows[2 * y + 1];

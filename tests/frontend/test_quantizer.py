@@ -16,7 +16,8 @@ from tests.frontend.helpers import Lambda, find, input_params, ops, output_param
 from tinyet.errors import QuantizationError
 from tinyet.frontend.capture import capture
 from tinyet.frontend.quantize import quantize
-from tinyet.frontend.quantizer import TinyetQuantizer, int8_config
+from tinyet.frontend.config import int8_config
+from tinyet.frontend.quantizer import TinyetQuantizer
 
 GENERATOR = torch.Generator().manual_seed(3)
 IMAGES = torch.randn(24, 3, 8, 8, generator=GENERATOR)

@@ -12,13 +12,13 @@ import hashlib
 import os
 import subprocess
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
-from tinyet import assets, ops
+from tinyet import ops
 from tinyet.boards import Target
 from tinyet.delegates import Delegate
 from tinyet.deployment import Deployment, deploy
@@ -101,25 +101,32 @@ def expected(node: Node, arrays: Sequence[Array]) -> tuple[Array, ...]:
     return ops.evaluate(node, values)
 
 
-@functools.cache
-def _object(source: str, digest: str, flags: tuple[str, ...]) -> Path:
-    """A kernel source of firmware/src compiled for the host, kept for the session."""
-    include = assets.path("firmware") / "include"
-    out = Path(_workspace()) / f"{Path(source).stem}-{digest}.o"
-    _run(
-        [
-            "gcc",
-            "-std=c11",
-            *flags,
-            "-I",
-            str(include),
-            "-c",
-            str(assets.path("firmware") / "src" / source),
-            "-o",
-            str(out),
-        ]
-    )
-    return out
+# Other people's libraries, below a folder of their own, may shift negative numbers and let sums wrap.
+THIRD_PARTY = ("-fno-sanitize=shift,signed-integer-overflow",)
+
+_OBJECTS: dict[str, Path] = {}
+
+
+def compiled_object(command: Sequence[str], source: str, files: Mapping[str, str], folder: Path) -> Path:
+    """A source of `files`, which stand in `folder`, compiled and kept for the session.
+
+    command: the compiler and its flags; `folder` is on its include path.
+    """
+    # Any header may be included.
+    headers = "".join(text for name, text in sorted(files.items()) if name.endswith(".h") and "cases" not in name)
+    digest = hashlib.sha256("\0".join((*command, source, files[source], headers)).encode()).hexdigest()
+    if digest not in _OBJECTS:
+        out = Path(_workspace()) / f"{Path(source).stem}-{digest[:16]}.o"
+        _run([*command, "-I", str(folder), "-c", str(folder / source), "-o", str(out)])
+        _OBJECTS[digest] = out
+    return _OBJECTS[digest]
+
+
+def write_files(folder: Path, files: Mapping[str, str]) -> None:
+    """Write texts by their relative paths."""
+    for name, text in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text, encoding="utf-8")
 
 
 @functools.cache
@@ -140,15 +147,9 @@ def _run(command: Sequence[str], data: bytes | None = None) -> bytes:
     return done.stdout
 
 
-def _digest(directory: Path) -> str:
-    """Of all headers, since any may be included."""
-    return hashlib.sha256(b"".join(p.read_bytes() for p in sorted(directory.glob("*.h")))).hexdigest()[:12]
-
-
 def run_on_host(deployment: Deployment, data: bytes, extra: Sequence[str] = SANITIZERS) -> bytes:
     """The generated model under ASan and UBSan: input bytes in order → output bytes in order."""
     flags = ("-O1", "-g", "-ffp-contract=off", *WARNINGS, *extra)
-    include = assets.path("firmware") / "include"
     files = model_files(deployment, "cases", ["cases"])
     graph, plan = deployment.graph, deployment.plan
     spans = {
@@ -157,17 +158,14 @@ def run_on_host(deployment: Deployment, data: bytes, extra: Sequence[str] = SANI
     }
     with tempfile.TemporaryDirectory(prefix="tinyet-case-") as where:
         folder = Path(where)
-        for name in ("cases.c", "cases.h"):
-            (folder / name).write_text(files[name], encoding="utf-8")
-        (folder / "main.c").write_text(MAIN % spans, encoding="utf-8")
+        write_files(folder, {**files, "main.c": MAIN % spans})
         objects = []
         for name in files:
             if name.endswith(".c") and name != "cases.c":
-                content = assets.path("firmware") / "src" / name
-                digest = hashlib.sha256(content.read_bytes()).hexdigest()[:12] + _digest(include)
-                objects.append(str(_object(name, digest, flags)))
+                more = THIRD_PARTY if "/" in name else ()
+                objects.append(str(compiled_object(["gcc", "-std=c11", *flags, *more], name, files, folder)))
         binary = str(folder / "cases")
-        common = [*flags, "-I", str(include), "-I", where]
+        common = [*flags, "-I", where]
         _run(["gcc", "-std=c11", *common, "-o", binary, f"{where}/cases.c", f"{where}/main.c", *objects])
         if os.environ.get("TINYET_CHECK_CXX", "1") == "1":
             _run(["g++", "-x", "c++", "-std=c++17", *common, "-fsyntax-only", f"{where}/cases.c"])

@@ -40,8 +40,14 @@ def random(draw: st.DrawFn) -> np.random.Generator:
 
 def int8_data(rng: np.random.Generator, shape: Shape) -> Array:
     """Uniform int8 with both edges frequent."""
-    values, edge = rng.integers(-128, 128, shape), rng.random(shape)
-    return np.asarray(np.where(edge < 0.05, -128, np.where(edge > 0.95, 127, values)), np.int8)
+    return integer_data(rng, shape, DType.INT8)
+
+
+def integer_data(rng: np.random.Generator, shape: Shape, dtype: DType) -> Array:
+    """Uniform integers with both edges frequent."""
+    low, high = dtype.range
+    values, edge = rng.integers(low, high + 1, shape), rng.random(shape)
+    return np.asarray(np.where(edge < 0.05, low, np.where(edge > 0.95, high, values)), dtype.numpy)
 
 
 def float_data(rng: np.random.Generator, shape: Shape) -> npt.NDArray[np.float32]:
@@ -49,7 +55,7 @@ def float_data(rng: np.random.Generator, shape: Shape) -> npt.NDArray[np.float32
 
 
 def data(rng: np.random.Generator, shape: Shape, dtype: DType) -> Array:
-    return int8_data(rng, shape) if dtype is DType.INT8 else float_data(rng, shape)
+    return float_data(rng, shape) if dtype is DType.FLOAT32 else integer_data(rng, shape, dtype)
 
 
 zero_points = st.one_of(st.sampled_from((-128, 0, 127)), st.integers(-128, 127))
@@ -57,20 +63,36 @@ scales = st.floats(1e-3, 0.5)
 
 
 @st.composite
-def quants(draw: st.DrawFn) -> QuantParams:
+def quants(draw: st.DrawFn, dtype: DType = DType.INT8) -> QuantParams | None:
+    """One scale a tensor: any zero point in int8, 0 and a finer scale in int16; None in float32."""
+    if dtype is DType.FLOAT32:
+        return None
+    if dtype is DType.INT16:
+        return QuantParams.per_tensor(draw(st.floats(1e-5, 1e-2)), 0)
     return QuantParams.per_tensor(draw(scales), draw(zero_points))
 
 
 @st.composite
+def quants_of_sums(draw: st.DrawFn, x: Tensor, weights: Tensor) -> QuantParams | None:
+    """The quantization of a layer's output: any, but in int16 (whose layers refuse scales that are far too small) one
+    that the sums fill about."""
+    if x.dtype is not DType.INT16:
+        return draw(quants(x.dtype))
+    assert weights.type.quant is not None
+    deviation = 70 * 20000 * math.sqrt(weights.array[0].size) * max(weights.type.quant.scale) * x.type.scale
+    return QuantParams.per_tensor(deviation * draw(st.floats(0.2, 4)) / 32768, 0)
+
+
+@st.composite
 def activations(draw: st.DrawFn, name: str, shape: Shape, dtype: DType) -> Tensor:
-    return Tensor(name, TensorType(shape, dtype, draw(quants()) if dtype is DType.INT8 else None))
+    return Tensor(name, TensorType(shape, dtype, draw(quants(dtype))))
 
 
 @st.composite
 def weights(draw: st.DrawFn, shape: Shape, dtype: DType) -> Tensor:
-    """Constant weights, quantized along axis 0 or per tensor."""
+    """Constant weights of a layer with `dtype` activations: int8 for integers, along axis 0 or per tensor."""
     rng = random(draw)
-    if dtype is not DType.INT8:
+    if dtype is DType.FLOAT32:
         return constant("weights", float_data(rng, shape))
     count = shape[0] if draw(st.booleans()) else 1
     quant = QuantParams(tuple(rng.uniform(1e-3, 0.05, count)), (0,) * count, 0 if count == shape[0] else None)
@@ -82,9 +104,17 @@ def biases(draw: st.DrawFn, count: int, dtype: DType) -> Tensor | None:
     rng = random(draw)
     if draw(st.booleans()):
         return None
-    if dtype is not DType.INT8:
+    if dtype is DType.FLOAT32:
         return constant("bias", float_data(rng, (count,)))
+    if dtype is DType.INT16:
+        return constant("bias", rng.integers(-(2**32), 2**32, count).astype(np.int64))
     return constant("bias", rng.integers(-20000, 20000, count).astype(np.int32))
+
+
+def bias_values(node: Node) -> Array:
+    """The bias of a layer as LiteRT wants it: zeros where the node has none; int64 beside int16 activations."""
+    bias, dtype = node.optional_input(2), np.int64 if node.output.dtype is DType.INT16 else np.int32
+    return np.zeros(node.output.shape[-1], dtype) if bias is None else bias.array
 
 
 images = st.tuples(st.integers(1, 2), st.integers(1, 9), st.integers(1, 9))

@@ -11,7 +11,7 @@ from tinyet import ops
 from tinyet.ir import Array, Attrs, DType, Node, QuantParams, Shape, Tensor, TensorType
 
 MOVABLE = (DType.INT8, DType.FLOAT32, DType.INT32, DType.INT16)
-REDUCIBLE = (DType.INT8, DType.FLOAT32)
+REDUCIBLE = (DType.INT8, DType.INT16, DType.FLOAT32)
 
 
 def shapes(min_rank: int = 1, max_rank: int = 4, max_size: int = 5) -> st.SearchStrategy[Shape]:
@@ -19,10 +19,10 @@ def shapes(min_rank: int = 1, max_rank: int = 4, max_size: int = 5) -> st.Search
 
 
 @st.composite
-def quants(draw: st.DrawFn) -> QuantParams:
-    """Per tensor; scales over several powers of ten, any zero point."""
+def quants(draw: st.DrawFn, dtype: DType = DType.INT8) -> QuantParams:
+    """Per tensor; scales over several powers of ten, any zero point but in int16."""
     scale = draw(st.floats(1e-3, 1e1))
-    return QuantParams.per_tensor(scale, draw(st.integers(-128, 127)))
+    return QuantParams.per_tensor(scale, 0 if dtype is DType.INT16 else draw(st.integers(-128, 127)))
 
 
 def values(type_: TensorType, seed: int) -> Array:
@@ -46,7 +46,7 @@ seeds = st.integers(0, 2**32 - 1)
 @st.composite
 def types(draw: st.DrawFn, shape: Shape, dtypes: tuple[DType, ...]) -> TensorType:
     dtype = draw(st.sampled_from(dtypes))
-    return TensorType(shape, dtype, draw(quants()) if dtype is DType.INT8 else None)
+    return TensorType(shape, dtype, draw(quants(dtype)) if dtype in (DType.INT8, DType.INT16) else None)
 
 
 def case_of(attrs: Attrs, inputs: list[TensorType], out: TensorType, seed: int) -> Case:

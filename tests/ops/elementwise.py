@@ -22,6 +22,8 @@ from tinyet.errors import UnsupportedShape
 from tinyet.ir import Array, Attrs, DType, Node, QuantParams, Shape, Tensor, TensorType, constant
 
 BOTH = (DType.INT8, DType.FLOAT32)
+INTEGERS = (DType.INT8, DType.INT16)
+ALL = (DType.INT8, DType.INT16, DType.FLOAT32)
 ACTIVATIONS = {
     (-math.inf, math.inf): "NONE",
     (0.0, math.inf): "RELU",
@@ -59,7 +61,10 @@ zero_points = st.one_of(st.sampled_from((-128, 0, 127)), st.integers(-128, 127))
 
 
 @st.composite
-def quants(draw: st.DrawFn) -> QuantParams:
+def quants(draw: st.DrawFn, dtype: DType = DType.INT8) -> QuantParams:
+    """int16 has zero point 0, and finer scales."""
+    if dtype is DType.INT16:
+        return QuantParams.per_tensor(draw(scales(1e-5, 1e-2)), 0)
     return QuantParams.per_tensor(draw(scales()), draw(zero_points))
 
 
@@ -99,10 +104,10 @@ def single(
     input's."""
     shape = draw(st.lists(st.integers(1, 9), min_size=1, max_size=4).map(tuple))
     x = TensorType(shape, draw(st.sampled_from(dtypes)), None)
-    if x.dtype is DType.INT8:
-        x = TensorType(shape, DType.INT8, draw(quants()))
-    wanted = x.quant if keep_quant else quant or draw(quants())
-    out = TensorType((), x.dtype, wanted if x.dtype is DType.INT8 else None)
+    if x.dtype is not DType.FLOAT32:
+        x = TensorType(shape, x.dtype, draw(quants(x.dtype)))
+    wanted = x.quant if keep_quant else quant or draw(quants(x.dtype))
+    out = TensorType((), x.dtype, None if x.dtype is DType.FLOAT32 else wanted)
     return Case(finished(draw(attrs), [Tensor("x", x)], out), (values(x, draw(drawn.seeds)),))
 
 
@@ -120,10 +125,10 @@ def pair(
     found = draw(mutually_broadcastable_shapes(num_shapes=2, min_side=1, max_dims=5, max_side=5))
     shapes = (found.result_shape if covering else found.input_shapes[0], found.input_shapes[1])
     dtype = draw(st.sampled_from(dtypes))
-    shared = draw(quants())
-    quant = [shared if same_scale else draw(quants()) for _ in range(3)]
+    shared = draw(quants(dtype))
+    quant = [shared if same_scale else draw(quants(dtype)) for _ in range(3)]
     types = [
-        TensorType(tuple(s), dtype, q if dtype is DType.INT8 else None)
+        TensorType(tuple(s), dtype, None if dtype is DType.FLOAT32 else q)
         for s, q in zip(shapes, quant, strict=False)
     ]
     seed = draw(drawn.seeds)
@@ -135,7 +140,7 @@ def pair(
         tensors[index] = constant("c", arrays.pop(index), types[index].quant)
     elif role == "same":
         tensors, arrays = [tensors[0]] * 2, arrays[:1]
-    out = TensorType((), dtype, quant[2] if dtype is DType.INT8 else None)
+    out = TensorType((), dtype, None if dtype is DType.FLOAT32 else quant[2])
     return Case(finished(draw(attrs), tensors, out), tuple(arrays))
 
 

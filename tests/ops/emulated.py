@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.ops.cases import compiled_object, write_files
 from tinyet.boards import load_board
 from tinyet.delegates import Delegate
 from tinyet.deployment import Deployment, deploy
@@ -58,9 +59,12 @@ def run_emulated(
     description = project_files("platformio", board, facts, files)["harness/model_desc.c"]
     with tempfile.TemporaryDirectory(prefix="tinyet-emulated-") as where:
         folder = Path(where)
-        for name, text in {**files, "model_desc.c": description}.items():
-            (folder / name).write_text(text, encoding="utf-8")
-        sources = sorted(folder.glob("*.c"))
+        write_files(folder, {**files, "model_desc.c": description})
+        # What lies in folders is other people's libraries: many files, always the same ones.
+        compiler = ["arm-none-eabi-gcc", *board.machine_flags, "-std=c11", "-O2", "-ffunction-sections"]
+        library = [name for name in sorted(files) if name.endswith(".c") and "/" in name]
+        objects = [compiled_object(compiler, name, files, folder) for name in library]
+        sources = [*sorted(folder.glob("*.c")), *objects]
         elf = build_firmware(board, sources, [folder], folder / "build")
         with open_device(board, elf, "qemu") as device:
             return deployment, b"".join(device.run(raw).outputs)

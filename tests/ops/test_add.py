@@ -15,9 +15,7 @@ from tinyet.ops.add import OP, Add, Scaling, affine_form
 torch = pytest.importorskip("torch")
 
 
-def add_nodes(
-    dtypes: tuple[DType, ...] = elementwise.BOTH, constants: bool = True
-) -> st.SearchStrategy[Case]:
+def add_nodes(dtypes: tuple[DType, ...] = elementwise.ALL, constants: bool = True) -> st.SearchStrategy[Case]:
     return elementwise.pair(st.builds(Add, elementwise.clamps), dtypes, constants=constants)
 
 
@@ -29,7 +27,7 @@ def test_host(cases: list[Case]) -> None:
 
 @pytest.mark.skipif(not litert.available(), reason="needs ai-edge-litert")
 @drawing.quick
-@given(add_nodes((DType.INT8,), constants=False))
+@given(add_nodes(elementwise.INTEGERS, constants=False))
 def test_litert(case: Case) -> None:
     attrs = case.node.attrs
     assert isinstance(attrs, Add)

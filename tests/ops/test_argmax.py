@@ -51,7 +51,7 @@ def test_litert(case: Case) -> None:
     assert isinstance(attrs, ArgMax)
     shape = (*x.shape[: attrs.axis], *x.shape[attrs.axis + 1 :])
     specs = [
-        litert.TensorSpec(x.shape, np.int8, x.type.scale, x.type.zero_point, data=case.inputs[0]),
+        litert.TensorSpec(x.shape, x.dtype.numpy, x.type.scale, x.type.zero_point, data=case.inputs[0]),
         litert.TensorSpec((1,), np.int32, data=[attrs.axis]),
     ]
     (want,) = litert.run("ARG_MAX", specs, [litert.TensorSpec(shape, np.int32)], output_type="int32")

@@ -17,7 +17,7 @@ BOUNDS = {(0.0, np.inf): "RELU", (0.0, 6.0): "RELU6"}
 attributes = st.sampled_from([*elementwise.ACTIVATIONS, (-0.3, 0.7)]).map(lambda bounds: Clamp(*bounds))
 
 
-def clamp_nodes(dtypes: tuple[DType, ...] = elementwise.BOTH) -> st.SearchStrategy[Case]:
+def clamp_nodes(dtypes: tuple[DType, ...] = elementwise.ALL) -> st.SearchStrategy[Case]:
     """With the input's scale at the output, as in most graphs, and with another."""
     return st.one_of(
         elementwise.single(attributes, dtypes, keep_quant=True), elementwise.single(attributes, dtypes)
@@ -42,7 +42,7 @@ def test_arithmetic_kernel(cases: list[Case]) -> None:
 
 @pytest.mark.skipif(not litert.available(), reason="needs ai-edge-litert")
 @drawing.quick
-@given(elementwise.single(st.sampled_from(list(BOUNDS)).map(lambda b: Clamp(*b)), (DType.INT8,)))
+@given(elementwise.single(st.sampled_from(list(BOUNDS)).map(lambda b: Clamp(*b)), elementwise.INTEGERS))
 def test_litert(case: Case) -> None:
     attrs = case.node.attrs
     assert isinstance(attrs, Clamp)

@@ -38,14 +38,17 @@ def test_same_tensor_twice() -> None:
 
 @pytest.mark.skipif(not litert.available(), reason="needs ai-edge-litert")
 @settings(max_examples=60, deadline=None)
-@given(concat_nodes((DType.INT8,)))
+@given(concat_nodes((DType.INT8, DType.INT16)))
 def test_litert(case: Case) -> None:
     assert isinstance(case.node.attrs, Concat)
     out = case.node.output
     quant = out.type.scale, out.type.zero_point
-    specs = [litert.TensorSpec(a.shape, np.int8, *quant, data=a) for a in case.inputs]
+    specs = [litert.TensorSpec(a.shape, a.dtype, *quant, data=a) for a in case.inputs]
     (want,) = litert.run(
-        "CONCATENATION", specs, [litert.TensorSpec(out.shape, np.int8, *quant)], axis=case.node.attrs.axis
+        "CONCATENATION",
+        specs,
+        [litert.TensorSpec(out.shape, out.dtype.numpy, *quant)],
+        axis=case.node.attrs.axis,
     )
     assert np.array_equal(expected(case.node, case.inputs)[0], want)
 

@@ -16,7 +16,8 @@ from tinyet.ops.dequantize import OP, Dequantize
 @st.composite
 def dequantize_nodes(draw: st.DrawFn) -> Case:
     shape = draw(st.lists(st.integers(1, 9), min_size=1, max_size=3).map(tuple))
-    x = TensorType(shape, DType.INT8, draw(elementwise.quants()))
+    dtype = draw(st.sampled_from((DType.INT8, DType.INT16)))
+    x = TensorType(shape, dtype, draw(elementwise.quants(dtype)))
     out = Tensor("y", TensorType(shape, DType.FLOAT32))
     return Case(Node(Dequantize(), (Tensor("x", x),), (out,)), (drawn.values(x, draw(drawn.seeds)),))
 
@@ -36,4 +37,4 @@ def test_litert(case: Case) -> None:
 
 def test_types() -> None:
     node = Node(Dequantize(), (tensor("x", (2,), DType.FLOAT32),), (tensor("y", (2,), DType.FLOAT32),))
-    assert "dequantizes int8 to float32" in str(OP.check(node))
+    assert "dequantizes int8 or int16 to float32" in str(OP.check(node))

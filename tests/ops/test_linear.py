@@ -17,13 +17,14 @@ from tinyet.ops.linear import Linear
 
 @st.composite
 def linear_nodes(draw: st.DrawFn, dtype: DType | None = None, clamps: tuple[int, ...] = (0, 1, 2, 3)) -> Case:
-    kind = dtype or draw(st.sampled_from((DType.INT8, DType.INT8, DType.FLOAT32)))
+    kind = dtype or draw(st.sampled_from((DType.INT8, DType.INT16, DType.FLOAT32)))
     lead = tuple(draw(st.lists(st.integers(1, 3), max_size=2)))
     depth, count = draw(st.integers(1, 40)), draw(st.integers(1, 13))
     x = draw(drawing.activations("x", (*lead, depth), kind))
-    inputs = [x, draw(drawing.weights((count, depth), kind)), draw(drawing.biases(count, kind))]
+    w = draw(drawing.weights((count, depth), kind))
+    inputs = [x, w, draw(drawing.biases(count, kind))]
     attrs = Linear(clamp=drawing.CLAMPS[draw(st.sampled_from(clamps))])
-    node = drawing.node_of(attrs, inputs, draw(drawing.quants()) if kind is DType.INT8 else None)
+    node = drawing.node_of(attrs, inputs, draw(drawing.quants_of_sums(x, w)))
     return Case(node, (drawing.data(drawing.random(draw), x.shape, kind),))
 
 
@@ -35,22 +36,24 @@ def test_host(cases: list[Case]) -> None:
 
 @pytest.mark.skipif(not litert.available(), reason="needs ai-edge-litert")
 @drawing.quick
-@given(linear_nodes(DType.INT8, (0, 1, 2)))
+@given(st.sampled_from((DType.INT8, DType.INT16)).flatmap(lambda d: linear_nodes(d, (0, 1, 2))))
 def test_litert(case: Case) -> None:
     """Through CONV_2D, which rounds as TFLM's FULLY_CONNECTED does (LiteRT's own rounds once)."""
     node = case.node
-    x, w, bias, out = node.input(0).type, node.input(1), node.optional_input(2), node.output.type
+    x, w, out = node.input(0).type, node.input(1), node.output.type
     assert w.type.quant is not None
     rows = case.inputs[0].reshape(1, 1, -1, x.shape[-1])
-    values = np.zeros(out.shape[-1], np.int32) if bias is None else bias.array
+    values, element = drawing.bias_values(node), x.dtype.numpy
     inputs = [
-        litert.TensorSpec(rows.shape, np.int8, x.scale, x.zero_point, data=rows),
+        litert.TensorSpec(rows.shape, element, x.scale, x.zero_point, data=rows),
         litert.TensorSpec((w.shape[0], 1, 1, w.shape[1]), np.int8, w.type.quant.scale, 0, data=w.array),
-        litert.TensorSpec(values.shape, np.int32, [x.scale * s for s in w.type.quant.scale], 0, data=values),
+        litert.TensorSpec(
+            values.shape, values.dtype, [x.scale * s for s in w.type.quant.scale], 0, data=values
+        ),
     ]
     shape = (1, 1, rows.shape[2], out.shape[-1])
     name = ("NONE", "RELU", "RELU6")[drawing.CLAMPS.index(node.attrs.clamp)]  # type: ignore[attr-defined]
-    output = litert.TensorSpec(shape, np.int8, out.scale, out.zero_point)
+    output = litert.TensorSpec(shape, element, out.scale, out.zero_point)
     (want,) = litert.run("CONV_2D", inputs, [output], padding="VALID", activation=name)
     np.testing.assert_array_equal(drawing.reference(case), want.reshape(out.shape))
 

@@ -16,7 +16,7 @@ torch = pytest.importorskip("torch")
 
 
 def minimum_nodes(
-    dtypes: tuple[DType, ...] = elementwise.BOTH, constants: bool = True
+    dtypes: tuple[DType, ...] = elementwise.ALL, constants: bool = True
 ) -> st.SearchStrategy[Case]:
     return elementwise.pair(st.just(Minimum()), dtypes, same_scale=True, constants=constants)
 
@@ -29,7 +29,7 @@ def test_host(cases: list[Case]) -> None:
 
 @pytest.mark.skipif(not litert.available(), reason="needs ai-edge-litert")
 @drawing.quick
-@given(minimum_nodes((DType.INT8,), constants=False))
+@given(minimum_nodes(elementwise.INTEGERS, constants=False))
 def test_litert(case: Case) -> None:
     assert np.array_equal(elementwise.reference(case), elementwise.run_litert("MINIMUM", case))
 

@@ -17,9 +17,7 @@ from tinyet.ops.mul import Mul
 torch = pytest.importorskip("torch")
 
 
-def mul_nodes(
-    dtypes: tuple[DType, ...] = elementwise.BOTH, constants: bool = True
-) -> st.SearchStrategy[Case]:
+def mul_nodes(dtypes: tuple[DType, ...] = elementwise.ALL, constants: bool = True) -> st.SearchStrategy[Case]:
     return elementwise.pair(st.builds(Mul, elementwise.clamps), dtypes, constants=constants)
 
 
@@ -31,7 +29,7 @@ def test_host(cases: list[Case]) -> None:
 
 @pytest.mark.skipif(not litert.available(), reason="needs ai-edge-litert")
 @drawing.quick
-@given(mul_nodes((DType.INT8,), constants=False))
+@given(mul_nodes(elementwise.INTEGERS, constants=False))
 def test_litert(case: Case) -> None:
     attrs = case.node.attrs
     assert isinstance(attrs, Mul)

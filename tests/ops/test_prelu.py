@@ -18,7 +18,7 @@ torch = pytest.importorskip("torch")
 
 
 def prelu_nodes(
-    dtypes: tuple[DType, ...] = elementwise.BOTH, constants: bool = True
+    dtypes: tuple[DType, ...] = elementwise.ALL, constants: bool = True
 ) -> st.SearchStrategy[Case]:
     return elementwise.pair(st.just(PRelu()), dtypes, constants=constants, covering=True)
 

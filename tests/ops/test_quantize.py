@@ -16,16 +16,19 @@ from tinyet.ops.quantize import OP, Quantize
 @st.composite
 def quantize_nodes(draw: st.DrawFn, special: bool = True) -> Case:
     shape = draw(st.lists(st.integers(1, 9), min_size=1, max_size=3).map(tuple))
-    quant = draw(elementwise.quants())
+    dtype = draw(st.sampled_from((DType.INT8, DType.INT16)))
+    quant = draw(elementwise.quants(dtype))
     seed = draw(st.integers(0, 2**32 - 1))
     if special:
         data = elementwise.floats(shape, seed)
     else:
         # Halves of a step, where rounding decides, and values around them.
         rng = np.random.default_rng(seed)
-        steps = rng.integers(-300, 300, shape) / 2 + rng.choice([0, 0, 1e-7, -1e-7, 0.2], shape)
+        steps = rng.integers(2 * dtype.range[0] - 50, 2 * dtype.range[1] + 50, shape) / 2 + rng.choice(
+            [0, 0, 1e-7, -1e-7, 0.2], shape
+        )
         data = (steps * quant.one_scale).astype(np.float32)
-    x, y = Tensor("x", TensorType(shape, DType.FLOAT32)), Tensor("y", TensorType(shape, DType.INT8, quant))
+    x, y = Tensor("x", TensorType(shape, DType.FLOAT32)), Tensor("y", TensorType(shape, dtype, quant))
     return Case(Node(Quantize(), (x,), (y,)), (data,))
 
 

@@ -42,7 +42,8 @@ def reduce_nodes(
         ratio = draw(st.floats(0.2, 5.0))
         if kind is Sum:
             ratio *= math.prod(shape[axis] for axis in axes)
-        out = TensorType((), x.dtype, QuantParams.per_tensor(x.scale * ratio, draw(st.integers(-128, 127))))
+        zero_point = 0 if x.dtype is DType.INT16 else draw(st.integers(-128, 127))
+        out = TensorType((), x.dtype, QuantParams.per_tensor(x.scale * ratio, zero_point))
     case = drawn.case_of(kind(axes, draw(st.booleans())), [x], out, draw(drawn.seeds))
     assume(reduction.loops(case.node) is not None)
     return case
@@ -77,13 +78,14 @@ def test_nan_on_host() -> None:
 
 @pytest.mark.skipif(not litert.available(), reason="needs ai-edge-litert")
 @settings(max_examples=150, deadline=None)
-@given(reduce_nodes((Mean, Amax, Amin), (DType.INT8,)))
+@given(reduce_nodes((Mean, Amax, Amin), (DType.INT8, DType.INT16)))
 def test_litert(case: Case) -> None:
     x, out, attrs = case.node.input(0), case.node.output, case.node.attrs
     assert isinstance(attrs, reduction.Reduce)
     axes = litert.TensorSpec((len(attrs.axes),), np.int32, data=attrs.axes)
-    specs = [litert.TensorSpec(x.shape, np.int8, x.type.scale, x.type.zero_point, data=case.inputs[0]), axes]
-    want_spec = litert.TensorSpec(out.shape, np.int8, out.type.scale, out.type.zero_point)
+    element = x.dtype.numpy
+    specs = [litert.TensorSpec(x.shape, element, x.type.scale, x.type.zero_point, data=case.inputs[0]), axes]
+    want_spec = litert.TensorSpec(out.shape, element, out.type.scale, out.type.zero_point)
     name = {Mean: "MEAN", Amax: "REDUCE_MAX", Amin: "REDUCE_MIN"}[type(attrs)]
     (want,) = litert.run(name, specs, [want_spec], keep_dims=attrs.keepdims)
     assert np.array_equal(expected(case.node, case.inputs)[0], want)

@@ -3,18 +3,25 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from tests.ops import drawing, elementwise
 from tests.ops.cases import Case, assert_exact, tensor
 from tests.oracle import litert
-from tinyet.ir import DType, Node
+from tinyet.ir import DType, Node, Tensor, TensorType
 from tinyet.ops.requantize import OP, Requantize
 
 
-def requantize_nodes() -> st.SearchStrategy[Case]:
-    return elementwise.single(st.just(Requantize()), (DType.INT8,))
+@st.composite
+def requantize_nodes(draw: st.DrawFn, kinds: tuple[DType, ...] = (DType.INT8, DType.INT16)) -> Case:
+    """From and to any of the types."""
+    case = draw(elementwise.single(st.just(Requantize()), kinds))
+    dtype = draw(st.sampled_from(kinds))
+    out = TensorType(case.node.output.shape, dtype, draw(elementwise.quants(dtype)))
+    node = case.node.replace(outputs=[Tensor("y", out)])
+    assume(OP.check(node) is None)
+    return Case(node, case.inputs)
 
 
 @drawing.compiled
@@ -24,10 +31,10 @@ def test_host(cases: list[Case]) -> None:
 
 
 @drawing.compiled
-@given(elementwise.lists(requantize_nodes()))
+@given(elementwise.lists(requantize_nodes((DType.INT8,))))
 def test_arithmetic_kernel(cases: list[Case]) -> None:
     """The kernel without a table, on tensors of any size."""
-    with drawing.only_kernel(OP.kernels[-1], Requantize):
+    with drawing.only_kernel(OP.kernels[1], Requantize):
         deployment = assert_exact(cases)
     assert {s.choice.kernel.symbol for s in deployment.steps} == {"tinyet_requantize_s8"}
 

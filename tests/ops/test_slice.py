@@ -35,16 +35,16 @@ def test_host(cases: list[Case]) -> None:
 
 @pytest.mark.skipif(not litert.available(), reason="needs ai-edge-litert")
 @settings(max_examples=60, deadline=None)
-@given(slice_nodes((DType.INT8,)))
+@given(slice_nodes((DType.INT8, DType.INT16)))
 def test_litert(case: Case) -> None:
     x, out, attrs = case.node.input(0), case.node.output, case.node.attrs
     assert isinstance(attrs, Slice)
     begin, end, step = np.zeros(len(x.shape), int), np.array(x.shape), np.ones(len(x.shape), int)
     begin[attrs.axis], end[attrs.axis], step[attrs.axis] = attrs.start, attrs.stop, attrs.step
     quant = x.type.scale, x.type.zero_point
-    specs = [litert.TensorSpec(x.shape, np.int8, *quant, data=case.inputs[0])]
+    specs = [litert.TensorSpec(x.shape, x.dtype.numpy, *quant, data=case.inputs[0])]
     specs += [litert.TensorSpec((len(v),), np.int32, data=v) for v in (begin, end, step)]
-    (want,) = litert.run("STRIDED_SLICE", specs, [litert.TensorSpec(out.shape, np.int8, *quant)])
+    (want,) = litert.run("STRIDED_SLICE", specs, [litert.TensorSpec(out.shape, out.dtype.numpy, *quant)])
     assert np.array_equal(expected(case.node, case.inputs)[0], want)
 
 

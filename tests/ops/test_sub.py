@@ -15,9 +15,7 @@ from tinyet.ops.sub import OP, Sub
 torch = pytest.importorskip("torch")
 
 
-def sub_nodes(
-    dtypes: tuple[DType, ...] = elementwise.BOTH, constants: bool = True
-) -> st.SearchStrategy[Case]:
+def sub_nodes(dtypes: tuple[DType, ...] = elementwise.ALL, constants: bool = True) -> st.SearchStrategy[Case]:
     return elementwise.pair(st.builds(Sub, elementwise.clamps), dtypes, constants=constants)
 
 
@@ -29,7 +27,7 @@ def test_host(cases: list[Case]) -> None:
 
 @pytest.mark.skipif(not litert.available(), reason="needs ai-edge-litert")
 @drawing.quick
-@given(sub_nodes((DType.INT8,), constants=False))
+@given(sub_nodes(elementwise.INTEGERS, constants=False))
 def test_litert(case: Case) -> None:
     attrs = case.node.attrs
     assert isinstance(attrs, Sub)

@@ -104,6 +104,8 @@ class _Op:
 
 _CONV: Final = (("padding", 0, "int8"), ("stride_w", 1, "int32"), ("stride_h", 2, "int32"))
 _ACTIVATION_0: Final = (("activation", 0, "int8"),)
+# Left out, it stands for true: sums of int16 with scales that are powers of two are then another operator.
+_SUM: Final = (*_ACTIVATION_0, ("pot_scale_int16", 1, "bool"))
 _POOL: Final = (*_CONV, ("filter_w", 3, "int32"), ("filter_h", 4, "int32"), ("activation", 5, "int8"))
 _RESIZE_NEAREST: Final = (("align_corners", 0, "bool"), ("half_pixel_centers", 1, "bool"))
 _RESIZE_BILINEAR: Final = (("align_corners", 2, "bool"), ("half_pixel_centers", 3, "bool"))
@@ -112,7 +114,7 @@ _ALL_FED: Final = (-1,)
 
 _OPS: Final[dict[str, _Op]] = {
     "ABS": _Op(101, 78),
-    "ADD": _Op(0, 11, _ACTIVATION_0, (0, 1)),
+    "ADD": _Op(0, 11, _SUM, (0, 1)),
     "ARG_MAX": _Op(56, 40, (("output_type", 0, "int8"),)),
     "ARG_MIN": _Op(79, 57, (("output_type", 0, "int8"),)),
     "AVERAGE_POOL_2D": _Op(1, 5, _POOL),
@@ -176,7 +178,7 @@ _OPS: Final[dict[str, _Op]] = {
             ("shrink_axis_mask", 4, "int32"),
         ),
     ),
-    "SUB": _Op(41, 28, _ACTIVATION_0, (0, 1)),
+    "SUB": _Op(41, 28, _SUM, (0, 1)),
     "SUM": _Op(74, 27, _REDUCE),
     "TANH": _Op(28),
     "TRANSPOSE": _Op(39, 26),

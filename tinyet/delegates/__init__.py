@@ -1,28 +1,94 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Delegates: who brings kernels for which operators. The portable set is itself one, and always the last resort."""
+"""Delegates: who brings kernels for which operators. The portable set is itself one, and always the last resort.
+
+Others come from packages that declare an entry point of the group `tinyet.delegates`, or by `register_delegate`.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from importlib.metadata import entry_points
 
 from tinyet.delegates.cortex_m import CORTEX_M
-from tinyet.delegates.delegate import Delegate
+from tinyet.delegates.delegate import Claims, Delegate, Payload, files_of
+from tinyet.delegates.partition import regions_of
 from tinyet.delegates.portable import PORTABLE
 from tinyet.errors import UsageError
 
 DELEGATES: tuple[Delegate, ...] = (CORTEX_M, PORTABLE)
-"""All that come with tinyet, in the order in which they are asked when the user gives none."""
+"""All that come with tinyet."""
 
-DEFAULT = DELEGATES
+DEFAULT: tuple[Delegate, ...] = (CORTEX_M, PORTABLE)
+"""Who is asked when the user names nobody, in this order."""
+
+ENTRY_POINTS = "tinyet.delegates"
+
+_REGISTERED: dict[str, Delegate] = {}
+
+
+def register_delegate(delegate: Delegate) -> None:
+    """Make a delegate known by its name in this process. Raises UsageError when another one has the name."""
+    if (
+        any(d.name == delegate.name for d in DELEGATES)
+        or _REGISTERED.get(delegate.name, delegate) is not delegate
+    ):
+        raise UsageError(f"there is a delegate {delegate.name} already", hint="give yours another name")
+    _REGISTERED[delegate.name] = delegate
+
+
+def delegate_names() -> tuple[str, ...]:
+    """All names that `delegates_named` knows: tinyet's own, registered ones, those of installed packages."""
+    own = [delegate.name for delegate in DELEGATES]
+    installed = sorted(point.name for point in entry_points(group=ENTRY_POINTS))
+    return tuple(dict.fromkeys((*own, *_REGISTERED, *installed)))
 
 
 def delegates_named(names: Sequence[str]) -> tuple[Delegate, ...]:
-    """Delegates by name, in the given order. Raises UsageError for names that do not exist."""
-    known = {delegate.name: delegate for delegate in DELEGATES}
-    unknown = [name for name in names if name not in known]
+    """Delegates by name, in the given order.
+
+    Raises UsageError for names that do not exist, or whose package cannot be loaded.
+    """
+    known = {delegate.name: delegate for delegate in DELEGATES} | _REGISTERED
+    unknown = [name for name in dict.fromkeys(names) if name not in known]
+    for name in list(unknown):
+        for point in entry_points(group=ENTRY_POINTS, name=name):
+            known[name] = _load(point.name, point.value, point.load)
+            unknown.remove(name)
+            break
     if unknown:
-        raise UsageError(f"no delegate called {', '.join(unknown)}", hint=f"one of {', '.join(known)}")
+        raise UsageError(
+            f"no delegate called {', '.join(unknown)}",
+            hint=f"one of {', '.join(delegate_names())}; others come with the packages that bring them",
+        )
     return tuple(known[name] for name in names)
 
 
-__all__ = ["CORTEX_M", "DEFAULT", "DELEGATES", "PORTABLE", "Delegate", "delegates_named"]
+def _load(name: str, place: str, load: object) -> Delegate:
+    """The delegate behind an entry point."""
+    assert callable(load)
+    try:
+        delegate = load()
+    # Whatever a stranger's module does when it is imported, the user shall read who did it.
+    except Exception as error:
+        raise UsageError(
+            f"delegate {name} cannot be loaded: {error}", place, "repair or remove its package"
+        ) from error
+    if not isinstance(delegate, Delegate) or delegate.name != name:
+        raise UsageError(f"entry point {name} is no delegate of that name, but {delegate!r}", place)
+    return delegate
+
+
+__all__ = [
+    "CORTEX_M",
+    "DEFAULT",
+    "DELEGATES",
+    "PORTABLE",
+    "Claims",
+    "Delegate",
+    "Payload",
+    "delegate_names",
+    "delegates_named",
+    "files_of",
+    "regions_of",
+    "register_delegate",
+]

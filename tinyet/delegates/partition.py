@@ -7,8 +7,8 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 from tinyet.delegates.delegate import Claims
 from tinyet.errors import InternalError
-from tinyet.ir import Graph, Node, Origin, Tensor
-from tinyet.ops.region import Region
+from tinyet.ir import Graph, Node, Tensor
+from tinyet.ops.region import Region, without_key
 
 
 def regions_of(
@@ -91,7 +91,7 @@ def region_node(graph: Graph, group: Sequence[Node], delegate: str) -> Node:
         t
         for node in group
         for t in node.outputs
-        if t in graph.outputs or any(reader not in inside for reader in graph.consumers(t))
+        if t in graph.outputs or not graph.consumers(t) or not inside.issuperset(graph.consumers(t))
     ]
     part = Graph(given[0].name, tuple(read), tuple(given), tuple(group))
     origins = tuple(dict.fromkeys(o for node in group for o in node.origins))
@@ -126,16 +126,11 @@ def inline(graph: Graph, regions: Collection[Node]) -> tuple[Graph, dict[Node, N
             copy = inner_node.replace(
                 inputs=[None if t is None else values.get(t, t) for t in inner_node.inputs],
                 outputs=[values[t] for t in inner_node.outputs],
-                origins=[_without_key(o) for o in inner_node.origins],
+                origins=[without_key(o) for o in inner_node.origins],
             )
             nodes.append(copy)
             home[copy] = node
     return graph.replace(nodes=nodes), home
-
-
-def _without_key(origin: Origin) -> Origin:
-    """A key is the name of a value of another export than the one around: it must not find a float twin there."""
-    return Origin(origin.aten, origin.module, origin.file, origin.line, origin.text)
 
 
 def _fresh(wanted: str, names: set[str]) -> str:

@@ -19,6 +19,9 @@ WEIGHTED: dict[object, int] = {
 }
 """Operators with a weight as second argument and a bias as third → the weight's output channel axis."""
 
+DYNAMIC: frozenset[object] = frozenset({aten.conv1d.default, aten.conv2d.default, aten.linear.default})
+"""What can quantize its input at run time."""
+
 BINARY: frozenset[object] = frozenset({
     aten.add.Tensor, aten.sub.Tensor, aten.mul.Tensor, aten.div.Tensor,
     aten.matmul.default, aten.bmm.default, aten.mm.default,
@@ -67,6 +70,14 @@ FIXED: dict[object, tuple[float, int]] = {
     aten.log_softmax.int: (16 / 256, 127),
 }
 """Result with a range known in advance → its scale and zero point (those of TFLite's int8 specification)."""
+
+FIXED_INT16: dict[object, tuple[float, int]] = {
+    aten.softmax.int: (1 / 32768, 0),
+    aten.sigmoid.default: (1 / 32768, 0),
+    aten.hardsigmoid.default: (1 / 32768, 0),
+    aten.tanh.default: (1 / 32768, 0),
+}
+"""The same for int16, from TFLite's 16x8 kernels."""
 
 UNARY: frozenset[object] = frozenset({
     aten.hardswish.default, aten.silu.default, aten.mish.default, aten.gelu.default, aten.elu.default,

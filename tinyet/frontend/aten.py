@@ -11,6 +11,7 @@ from tinyet.frontend.aten_quant import quant_rows
 from tinyet.frontend.aten_shape import SHAPE_ROWS, getitem
 from tinyet.frontend.aten_window import WINDOW_ROWS
 from tinyet.frontend.context import Row
+from tinyet.frontend.lowered import LOWERED_ROWS
 
 TABLE: dict[object, Row] = {
     operator.getitem: getitem,
@@ -18,6 +19,7 @@ TABLE: dict[object, Row] = {
     **MATH_ROWS,
     **SHAPE_ROWS,
     **quant_rows(),
+    **LOWERED_ROWS,
 }
 
 _ADVICE = {

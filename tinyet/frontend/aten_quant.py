@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Rows of quantize and dequantize operators, of any quantizer that works with torch's PT2E flow.
 
-What becomes of them: activations Quantize and Dequantize nodes of int8; constants int8 data that stand for
-their real values; int32 constants (biases of some quantizers) float32 values. uint8 becomes int8 by
+What becomes of them: activations Quantize and Dequantize nodes of int8 or int16; constants int8 data that stand for
+their real values; int32 and int16 constants (biases of some quantizers) float32 values. uint8 becomes int8 by
 subtracting 128 from numbers and zero point alike. A range narrower than the dtype's (uint8 in 0..127, say)
 clamps the real value first, so that the saturation is the quantizer's own.
 """
@@ -28,7 +28,7 @@ with quiet():
     from torch.ao.quantization.fx._decomposed import quantized_decomposed_lib
 
 _decomposed = getattr(torch.ops, quantized_decomposed_lib.ns)
-_SHIFTS = {torch.int8: 0, torch.uint8: 128}
+_SHIFTS = {torch.int8: 0, torch.uint8: 128, torch.int16: 0}
 
 
 def _numbers(ctx: Context, argument: object, what: str) -> npt.NDArray[np.float64]:
@@ -52,20 +52,23 @@ def _params(
 
 def _check_dtype(dtype: object) -> torch.dtype:
     if dtype not in _SHIFTS:
-        raise RefusedError(f"quantizes to {dtype}", "use int8 (or uint8) activations and int8 weights")
+        raise RefusedError(f"quantizes to {dtype}", "use int8, uint8 or int16 activations and int8 weights")
     assert isinstance(dtype, torch.dtype)
     return dtype
 
 
-def _quantized_constant(constant: Constant, quant: QuantParams, low: int, high: int, shift: int) -> Constant:
+def _quantized_constant(
+    constant: Constant, quant: QuantParams, low: int, high: int, dtype: torch.dtype
+) -> Constant:
     """The nearest numbers, ties to even, as torch's quantize computes them."""
-    shape = [1] * constant.data.ndim
+    shape, shift = [1] * constant.data.ndim, _SHIFTS[dtype]
     if quant.axis is not None:
         shape[quant.axis] = -1
     scale = np.asarray(quant.scale, np.float32).reshape(shape)
     zero = np.asarray(quant.zero_point, np.float32).reshape(shape)
     numbers = np.round(constant.real().astype(np.float32) * (np.float32(1) / scale)) + zero
-    return Constant(constant.name, np.clip(numbers, low - shift, high - shift).astype(np.int8))
+    numbers = np.clip(numbers, low - shift, high - shift)
+    return Constant(constant.name, numbers.astype(np.int16 if dtype is torch.int16 else np.int8))
 
 
 def _quantize(
@@ -73,21 +76,37 @@ def _quantize(
 ) -> Value:
     constant, shift = ctx.constant(source), _SHIFTS[dtype]
     if constant is not None:
-        return _quantized_constant(constant, quant, low, high, shift)
+        return _quantized_constant(constant, quant, low, high, dtype)
     if quant.axis is not None:
         raise RefusedError("quantizes an activation per channel", "quantize activations per tensor")
     x = ctx.real(source)
+    integer = DType.INT16 if dtype is torch.int16 else DType.INT8
     bounds = (low - shift, high - shift)
-    if bounds != (-128, 127):
+    if bounds != integer.range:
         real = [
             limit if number == edge else (number - quant.one_zero_point) * quant.one_scale
-            for number, edge, limit in zip(bounds, (-128, 127), (-math.inf, math.inf), strict=True)
+            for number, edge, limit in zip(bounds, integer.range, (-math.inf, math.inf), strict=True)
         ]
         x = ctx.emit(Clamp(real[0], real[1]), [x], x.shape)
-    return ctx.emit(Quantize(), [x], x.shape, DType.INT8, quant)
+    return ctx.emit(Quantize(), [x], x.shape, integer, quant)
 
 
-def _dequantize(ctx: Context, source: object, quant: QuantParams, dtype: torch.dtype) -> Value:
+def _fits_int4(constant: Constant, dtype: torch.dtype, low: int, high: int) -> bool:
+    """Whether int8 numbers were quantized to four bits, so that they can be held in as many."""
+    data = constant.data
+    return (
+        dtype is torch.int8
+        and low >= -8
+        and high <= 7
+        and data.min(initial=0) >= -8
+        and data.max(initial=0) <= 7
+    )
+
+
+def _dequantize(
+    ctx: Context, source: object, quant: QuantParams, low: int, high: int, dtype: torch.dtype
+) -> Value:
+    """low, high: the range to which the numbers were quantized."""
     constant = ctx.constant(source)
     if constant is not None:
         data = constant.data
@@ -95,10 +114,12 @@ def _dequantize(ctx: Context, source: object, quant: QuantParams, dtype: torch.d
             data = (data.astype(np.int16) - 128).astype(np.int8)
         if data.dtype != np.int8:
             raise RefusedError(f"holds {data.dtype.name} numbers as {dtype}", "quantize constants to int8")
-        return Constant(constant.name, data, quant)
+        return Constant(
+            constant.name, data, quant, DType.INT4 if _fits_int4(constant, dtype, low, high) else None
+        )
     x = ctx.tensor(source)
-    if x.dtype is not DType.INT8:
-        raise RefusedError(f"dequantizes {x.dtype.value} values", "use int8 activations")
+    if x.dtype not in (DType.INT8, DType.INT16):
+        raise RefusedError(f"dequantizes {x.dtype.value} values", "use int8 or int16 activations")
     if x.type.quant != quant:
         raise RefusedError(
             "dequantizes with other parameters than the value was quantized with", "keep the pairs together"
@@ -139,7 +160,8 @@ def dequantize_per_tensor(ctx: Context, a: Args) -> Value:
     if bias is not None:
         return bias
     dtype = _check_dtype(a["dtype"])
-    return _dequantize(ctx, a["input"], _params(ctx, a["scale"], a["zero_point"], None, dtype), dtype)
+    quant = _params(ctx, a["scale"], a["zero_point"], None, dtype)
+    return _dequantize(ctx, a["input"], quant, int(a["quant_min"]), int(a["quant_max"]), dtype)
 
 
 def dequantize_per_channel(ctx: Context, a: Args) -> Value:
@@ -148,7 +170,8 @@ def dequantize_per_channel(ctx: Context, a: Args) -> Value:
     if bias is not None:
         return bias
     dtype = _check_dtype(a["dtype"])
-    return _dequantize(ctx, a["input"], _params(ctx, a["scales"], a["zero_points"], axis, dtype), dtype)
+    quant = _params(ctx, a["scales"], a["zero_points"], axis, dtype)
+    return _dequantize(ctx, a["input"], quant, int(a["quant_min"]), int(a["quant_max"]), dtype)
 
 
 def _block_axis(block: Sequence[int], shape: Sequence[int]) -> int | None:
@@ -162,12 +185,18 @@ def _block_axis(block: Sequence[int], shape: Sequence[int]) -> int | None:
     return single[0]
 
 
+def _affine_range(a: Args, dtype: torch.dtype) -> tuple[int, int]:
+    """quant_min and quant_max, which may be left away there: the dtype's own then."""
+    info = torch.iinfo(dtype)
+    low = info.min if a["quant_min"] is None else int(a["quant_min"])
+    high = info.max if a["quant_max"] is None else int(a["quant_max"])
+    return low, high
+
+
 def quantize_affine(ctx: Context, a: Args) -> Value:
     dtype = _check_dtype(a["output_dtype"])
     quant = _params(ctx, a["scale"], a["zero_point"], _block_axis(a["block_size"], ctx.shape), dtype)
-    low, high = (-128, 127) if dtype is torch.int8 else (0, 255)
-    low = low if a["quant_min"] is None else int(a["quant_min"])
-    high = high if a["quant_max"] is None else int(a["quant_max"])
+    low, high = _affine_range(a, dtype)
     return _quantize(ctx, a["input"], quant, low, high, dtype)
 
 
@@ -177,7 +206,9 @@ def dequantize_affine(ctx: Context, a: Args) -> Value:
     if bias is not None:
         return bias
     dtype = _check_dtype(a["input_dtype"])
-    return _dequantize(ctx, a["input"], _params(ctx, a["scale"], a["zero_point"], axis, dtype), dtype)
+    quant = _params(ctx, a["scale"], a["zero_point"], axis, dtype)
+    low, high = _affine_range(a, dtype)
+    return _dequantize(ctx, a["input"], quant, low, high, dtype)
 
 
 def quant_rows() -> dict[object, Row]:

@@ -7,6 +7,7 @@ Each is wrapped in permutes, which the layout pass cancels. A sequence (N, C, L)
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import numpy as np
 import torch
@@ -121,7 +122,7 @@ def transposed_weight(weight: Constant, groups: int) -> Constant:
     quant = weight.quant
     if quant is not None and quant.axis == 1:
         quant = QuantParams(quant.scale * groups, quant.zero_point * groups, 0)
-    return Constant(weight.name, data, quant)
+    return replace(weight, data=data, quant=quant)
 
 
 def _transposed_convolution(spatial: int) -> Row:

@@ -22,6 +22,7 @@ from tinyet.errors import DynamicShape, ModelError, bullet_list
 from tinyet.frontend.blame import directory_of, frame_of_exception, message_of, users_frames_recorded
 from tinyet.frontend.normalize import normalize
 from tinyet.frontend.origins import origin_of, stamp
+from tinyet.frontend.prune import with_plain_weights
 from tinyet.frontend.quiet import quiet
 
 Inputs = tuple[torch.Tensor, ...]
@@ -203,6 +204,8 @@ def capture(
 ) -> ExportedProgram:
     """The module in eval mode as a normalised ExportedProgram; the module itself is left as it was.
 
+    Pruning masks and parametrizations become plain weights.
+
     root: directory to which debug handles' file names are made relative; that of the module's class by
     default.
 
@@ -216,7 +219,7 @@ def capture(
         _try_forward(module, inputs)
         try:
             with quiet(), torch.no_grad(), users_frames_recorded():
-                program = torch.export.export(module, copy.deepcopy(inputs))
+                program = torch.export.export(with_plain_weights(module), copy.deepcopy(inputs))
         except Exception as error:
             raise _capture_error(error) from error
         return lower(program, root or directory_of(type(module)))

@@ -11,9 +11,10 @@ import torch
 from torch import nn
 from torch.export import ExportedProgram
 
+from tinyet.errors import QuantizationError
 from tinyet.frontend.capture import capture
 from tinyet.frontend.importer import import_program
-from tinyet.frontend.quantize import Progress, is_quantized, quantize
+from tinyet.frontend.quantize import Progress, is_quantized, needs_calibration, quantize_fully
 from tinyet.frontend.quiet import quiet
 from tinyet.ir import Graph
 
@@ -42,20 +43,34 @@ def lower_program(
     calibration: Iterable[Any] | None = None,
     quantizer: Quantizer | None = None,
     channels_last: bool = False,
+    equalize: bool = False,
+    correct_bias: bool = False,
     progress: Progress | None = None,
 ) -> FrontendResult:
     """A captured program, quantized when there is calibration data, as graphs.
 
-    calibration: batches of inputs (see `quantize.samples`); None leaves the program as it is.
-    progress: called after each batch.
+    calibration: batches of inputs (see `quantize.samples`); None leaves the program as it is, unless the
+    quantizer needs none. equalize, correct_bias: see `quantize.quantize`. progress: called after each batch.
     """
+    if calibration is None and (equalize or correct_bias):
+        raise QuantizationError(
+            "there is no calibration data to equalize layers or correct biases with",
+            hint="give calibration data, or leave these options away",
+        )
+    if calibration is None and not needs_calibration(quantizer) and not is_quantized(program):
+        calibration = ()
     if calibration is None:
         graph = import_program(program, name=name, channels_last=channels_last)
         return FrontendResult(graph, None if is_quantized(program) else graph)
     # first, so that an operator that cannot be lowered is told before minutes of calibration
     float_graph = import_program(program, name=name, channels_last=channels_last)
-    quantized = quantize(program, calibration, quantizer, progress)
-    return FrontendResult(import_program(quantized, name=name, channels_last=channels_last), float_graph)
+    quantized = quantize_fully(
+        program, calibration, quantizer, progress, equalize=equalize, correct_bias=correct_bias
+    )
+    if quantized.float_program is not program:
+        float_graph = import_program(quantized.float_program, name=name, channels_last=channels_last)
+    graph = import_program(quantized.program, name=name, channels_last=channels_last)
+    return FrontendResult(graph, float_graph)
 
 
 def lower_module(
@@ -66,10 +81,12 @@ def lower_module(
     calibration: Iterable[Any] | None = None,
     quantizer: Quantizer | None = None,
     channels_last: bool = False,
+    equalize: bool = False,
+    correct_bias: bool = False,
     progress: Progress | None = None,
 ) -> FrontendResult:
     """trace, then `lower_program`."""
     return lower_program(
         trace(model, example_inputs), name=name, calibration=calibration, quantizer=quantizer,
-        channels_last=channels_last, progress=progress,
+        channels_last=channels_last, equalize=equalize, correct_bias=correct_bias, progress=progress,
     )  # fmt: skip

@@ -46,12 +46,14 @@ class RefusedError(Exception):
 class Constant:
     """A constant that is not in the graph yet, so that its reader can choose its layout.
 
-    With `quant`, data holds int8 numbers that stand for dequantized float32 values.
+    With `quant`, data holds integers that stand for dequantized float32 values. dtype: the IR's type where
+    numpy's does not say it: INT4.
     """
 
     name: str
     data: Array
     quant: QuantParams | None = None
+    dtype: DType | None = None
 
     @property
     def shape(self) -> Shape:
@@ -62,23 +64,23 @@ class Constant:
         quant = self.quant
         if quant is not None and quant.axis is not None:
             quant = replace(quant, axis=list(order).index(quant.axis))
-        return Constant(self.name, np.ascontiguousarray(self.data.transpose(order)), quant)
+        return replace(self, data=np.ascontiguousarray(self.data.transpose(order)), quant=quant)
 
     def insert_axis(self, axis: int) -> Constant:
         """A new dimension of size 1 in front of dimension `axis`."""
         quant = self.quant
         if quant is not None and quant.axis is not None and quant.axis >= axis:
             quant = replace(quant, axis=quant.axis + 1)
-        return Constant(self.name, np.expand_dims(self.data, axis), quant)
+        return replace(self, data=np.expand_dims(self.data, axis), quant=quant)
 
     def reshape(self, shape: Sequence[int]) -> Constant | None:
         """The same values under another shape; None when that would tear the quantization axis apart."""
         if self.quant is not None and self.quant.axis is not None:
             return None
-        return Constant(self.name, self.data.reshape(shape), self.quant)
+        return replace(self, data=self.data.reshape(shape))
 
     def named(self, name: str) -> Constant:
-        return Constant(name, self.data, self.quant)
+        return replace(self, name=name)
 
     def real(self) -> Array:
         """The float32 values."""
@@ -115,13 +117,13 @@ def bind(node: fx.Node) -> dict[str, Any]:
 
 
 def dtype_of(value: torch.Tensor) -> DType:
-    """The IR's type for a torch tensor: float32, or int32 for every integer. RefusedError for others."""
+    """The IR's type for a torch tensor: float32, int8, int16, or int32 for wider integers; else RefusedError."""
     if value.dtype is torch.float32:
         return DType.FLOAT32
     if value.dtype in (torch.int64, torch.int32):
         return DType.INT32
-    if value.dtype is torch.int8:
-        return DType.INT8
+    if value.dtype in (torch.int8, torch.int16):
+        return DType.INT8 if value.dtype is torch.int8 else DType.INT16
     kind = str(value.dtype).removeprefix("torch.")
     hint = "use a float mask and multiply" if value.dtype is torch.bool else "convert it to float32"
     raise RefusedError(f"computes {kind} values", hint)
@@ -242,7 +244,7 @@ class Context:
             data = data.astype(np.int32 if data.dtype.kind == "i" else np.float32)
         if data.dtype.name not in {d.value for d in DType}:
             raise RefusedError(f"reads a constant of type {data.dtype.name}", "use float32 constants")
-        kind = TensorType(tuple(data.shape), DType(data.dtype.name), constant.quant)
+        kind = TensorType(tuple(data.shape), constant.dtype or DType(data.dtype.name), constant.quant)
         held = Tensor(self.name(constant.name), kind, data)
         if constant.quant is not None:
             held = self.emit(Dequantize(), [held], held.shape, name=f"{held.name}_real")
@@ -266,6 +268,20 @@ class Context:
         out = Tensor(self.name(name or self.node.name), TensorType(tuple(shape), dtype, quant))
         self.nodes.append(Node(attrs, tuple(inputs), (out,), self._origins))
         return out
+
+    def append(
+        self,
+        attrs: Attrs,
+        inputs: Sequence[Tensor | None],
+        outputs: Sequence[Tensor],
+        inside: Sequence[Origin] = (),
+    ) -> None:
+        """Append a node with outputs that the row has made itself, under names from `name`.
+
+        inside: origins of what is in it; the fx node at hand is named after them when it has a place in a file.
+        """
+        here = [o for o in self._origins if o.file or not inside]
+        self.nodes.append(Node(attrs, tuple(inputs), tuple(outputs), (*inside, *here)))
 
     def move(
         self, attrs: Attrs, inputs: Sequence[Tensor], shape: Sequence[int], name: str | None = None

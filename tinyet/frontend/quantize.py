@@ -2,7 +2,7 @@
 """Quantizes a captured program with torchao's PT2E flow: prepare (insert observers), calibrate, convert.
 
 Training with quantization in the loop takes the same road with `prepare(…, training=True)`, the user's own
-training instead of `calibrate`, and `convert`.
+training instead of `calibrate`, and `convert`; `training` does so for batches larger than the firmware's.
 """
 
 from __future__ import annotations
@@ -16,12 +16,16 @@ from torch import fx
 from torch.export import ExportedProgram
 
 from tinyet.errors import QuantizationError
+from tinyet.frontend.bias_correction import correct_bias as correct_biases
 from tinyet.frontend.blame import frame_of_exception, message_of
 from tinyet.frontend.capture import Inputs, example_inputs_of, re_export
-from tinyet.frontend.normalize import drop_unused
+from tinyet.frontend.equalize import Equalized
+from tinyet.frontend.equalize import equalize as equalize_layers
+from tinyet.frontend.normalize import drop_unused, get_constant
 from tinyet.frontend.origins import origin_of, stamp
 from tinyet.frontend.quantizer import TinyetQuantizer
 from tinyet.frontend.quiet import quiet
+from tinyet.frontend.threads import one_thread
 
 with quiet():
     from torchao.quantization.pt2e.quantize_pt2e import convert_pt2e, prepare_pt2e, prepare_qat_pt2e
@@ -53,15 +57,30 @@ def prepare(
 ) -> Prepared:
     """Insert observers (or fake quantizers, to train with) where the quantizer wants them.
 
-    program: of `capture`. Raises QuantizationError when it is quantized already, or a setting names no
-    module.
+    program: of `capture`. quantizer: TinyetQuantizer() by default; another one must itself put fake quantizers
+    into its specs to be trained with. Raises QuantizationError when the program is quantized already, or a
+    setting names no module.
     """
     if is_quantized(program):
         raise QuantizationError("the program is quantized already", hint="leave the calibration away")
+    chosen = quantizer or TinyetQuantizer()
+    if training and isinstance(chosen, TinyetQuantizer):
+        chosen = chosen.for_training()
     with quiet():
         module = program.module(check_guards=False)
         step = prepare_qat_pt2e if training else prepare_pt2e
-        return Prepared(step(module, quantizer or TinyetQuantizer()), example_inputs_of(program))
+        prepared = step(module, chosen)
+    if training:
+        _allow_any_strides(prepared)
+    return Prepared(prepared, example_inputs_of(program))
+
+
+def _allow_any_strides(module: fx.GraphModule) -> None:
+    """view → reshape: a fake quantizer passes on strides that the export did not foresee."""
+    for node in module.graph.nodes:
+        if node.op == "call_function" and node.target is torch.ops.aten.view.default:
+            node.target = torch.ops.aten.reshape.default
+    module.recompile()
 
 
 def samples(batches: Iterable[Any], example: Inputs) -> Iterator[tuple[int, Inputs]]:
@@ -168,7 +187,7 @@ class _FindNotFinite(fx.Interpreter):
 
 def _observe(module: fx.GraphModule, inputs: Inputs, batch: int) -> None:
     """Run the observers on one sample; their own errors about values that are not finite become ours."""
-    with torch.no_grad():
+    with torch.no_grad(), one_thread():
         try:
             module(*inputs)
         except (RuntimeError, ValueError):
@@ -182,6 +201,7 @@ def convert(prepared: Prepared) -> ExportedProgram:
     Raises QuantizationError, with the values at fault, when something that was observed is not finite.
     """
     _check_observers(prepared.module)
+    _observe_weights(prepared.module)
     with quiet():
         module = convert_pt2e(prepared.module)
     drop_unused(module)
@@ -189,11 +209,22 @@ def convert(prepared: Prepared) -> ExportedProgram:
     return re_export(module, prepared.example_inputs)
 
 
-def _check_observers(module: fx.GraphModule) -> None:
-    observers = dict(module.named_modules())
+def _observe_weights(module: fx.GraphModule) -> None:
+    """Show the observers of weights what these are now: training changed them after they were last seen."""
+    observers = dict(module.named_modules(remove_duplicate=False))
+    with torch.no_grad():
+        for node in module.graph.nodes:
+            weight = get_constant(module, node.args[0]) if node.op == "call_module" else None
+            if weight is not None:
+                observers[str(node.target)](weight)
+
+
+def _check_observers(graph_module: fx.GraphModule) -> None:
+    observers = dict(graph_module.named_modules())
     bad = []
-    for node in module.graph.nodes:
-        observer = observers.get(str(node.target)) if node.op == "call_module" else None
+    for node in graph_module.graph.nodes:
+        module = observers.get(str(node.target)) if node.op == "call_module" else None
+        observer = getattr(module, "activation_post_process", module)  # of a fake quantizer
         low, high = getattr(observer, "min_val", None), getattr(observer, "max_val", None)
         if isinstance(low, torch.Tensor) and isinstance(high, torch.Tensor) and low.numel():
             seen = node.args[0]
@@ -208,13 +239,61 @@ def _check_observers(module: fx.GraphModule) -> None:
         )
 
 
+@dataclass(frozen=True)
+class Quantized:
+    """program: quantized. float_program: the float model of which it is an image; equalized, where that was
+    asked for. equalized: the pairs of layers that were."""
+
+    program: ExportedProgram
+    float_program: ExportedProgram
+    equalized: tuple[Equalized, ...] = ()
+
+
+def quantize_fully(
+    program: ExportedProgram,
+    batches: Iterable[Any],
+    quantizer: Quantizer | None = None,
+    progress: Progress | None = None,
+    *,
+    equalize: bool = False,
+    correct_bias: bool = False,
+) -> Quantized:
+    """equalize, prepare, calibrate, convert, correct biases. Batches are kept in memory where both steps around
+    the calibration, or one of them, want to see them again."""
+    pairs: tuple[Equalized, ...] = ()
+    if equalize or correct_bias:
+        batches = list(batches)
+    example = example_inputs_of(program)
+    if equalize:
+        program, pairs = equalize_layers(program, [inputs for _, inputs in samples(batches, example)])
+    prepared = prepare(program, quantizer)
+    if needs_calibration(quantizer):
+        calibrate(prepared, batches, progress)
+    quantized = convert(prepared)
+    if correct_bias:
+        quantized = correct_biases(program, quantized, [inputs for _, inputs in samples(batches, example)])
+    return Quantized(quantized, program, pairs)
+
+
+def needs_calibration(quantizer: Quantizer | None) -> bool:
+    """Whether the quantizer observes anything: a TinyetQuantizer that quantizes all at run time does not."""
+    return not isinstance(quantizer, TinyetQuantizer) or quantizer.needs_calibration
+
+
 def quantize(
     program: ExportedProgram,
     batches: Iterable[Any],
     quantizer: Quantizer | None = None,
     progress: Progress | None = None,
+    *,
+    equalize: bool = False,
+    correct_bias: bool = False,
 ) -> ExportedProgram:
-    """prepare, calibrate, convert. See there for what each raises."""
-    prepared = prepare(program, quantizer)
-    calibrate(prepared, batches, progress)
-    return convert(prepared)
+    """prepare, calibrate, convert. See there for what each raises.
+
+    equalize: first balance the channels between layers (`equalize`). correct_bias: at last, let biases take back
+    what quantization shifts on average (`bias_correction`).
+    """
+    return quantize_fully(
+        program, batches, quantizer, progress, equalize=equalize, correct_bias=correct_bias
+    ).program

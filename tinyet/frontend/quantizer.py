@@ -1,32 +1,30 @@
 # SPDX-License-Identifier: Apache-2.0
-"""TinyetQuantizer: says which values of a captured graph become int8, and which share their parameters.
+"""TinyetQuantizer: says which values of a captured graph become integers, and which share their parameters.
 
-It only annotates; torchao observes, calibrates and converts. The scheme is TFLite's int8 specification:
-weights per output channel, symmetric, -127..127; activations per tensor, affine, -128..127; biases stay
-float here and become int32 when the graph is imported.
+It only annotates; torchao observes, calibrates and converts. How (int8, int16 activations, int4 weights, at run
+time) is said by a `QuantConfig` for each layer; biases stay float here and become integers when the graph is
+imported.
+
+Between layers of different types: a value has the type of the layer that computes it, and a reader of another
+type quantizes it once more for itself. Parameters are shared between values of one type only.
 """
 
 from __future__ import annotations
 
 import operator
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable
+from dataclasses import replace
 
 import torch
 from torch import fx
 
 from tinyet.errors import QuantizationError
 from tinyet.frontend import annotate as rules
+from tinyet.frontend.config import QuantConfig, int8_config
 from tinyet.frontend.origins import module_stack
 from tinyet.frontend.quiet import quiet
 
 with quiet():
-    from torchao.quantization.pt2e.observer import (
-        HistogramObserver,
-        MinMaxObserver,
-        MovingAverageMinMaxObserver,
-        PerChannelMinMaxObserver,
-    )
     from torchao.quantization.pt2e.quantizer.quantizer import (
         FixedQParamsQuantizationSpec,
         QuantizationAnnotation,
@@ -38,58 +36,6 @@ with quiet():
 
 _KEY = "quantization_annotation"
 aten = torch.ops.aten
-
-
-class WeightPerChannelObserver(PerChannelMinMaxObserver):  # type: ignore[misc]
-    """Smallest and largest weight of each channel. A channel of zeros (training leaves such) takes the
-    largest scale of the others instead of a tiny one, by which its bias would not fit into 32 bits."""
-
-    def calculate_qparams(self) -> tuple[torch.Tensor, torch.Tensor]:
-        scale, zero_point = super().calculate_qparams()
-        dead = (self.min_val == 0) & (self.max_val == 0)
-        if bool(dead.any()):
-            usual = scale[~dead].max() if bool((~dead).any()) else torch.ones((), dtype=scale.dtype)
-            scale = torch.where(dead, usual, scale)
-        return scale, zero_point
-
-
-OBSERVERS: dict[str, Any] = {
-    "histogram": HistogramObserver,
-    "minmax": MinMaxObserver,
-    "moving_average": MovingAverageMinMaxObserver,
-}
-
-
-@dataclass(frozen=True)
-class QuantConfig:
-    """How activations and weights are quantized; `fixed` false observes softmax and its like as any other
-    op."""
-
-    activation: QuantizationSpec
-    weight: QuantizationSpec
-    fixed: bool = True
-
-
-def int8_config(observer: str = "histogram") -> QuantConfig:
-    """int8 weights per channel and int8 activations per tensor.
-
-    observer: "histogram" (least squared error), "minmax" (never clips what was calibrated) or
-    "moving_average".
-    """
-    if observer not in OBSERVERS:
-        raise QuantizationError(f"there is no observer {observer!r}", hint=f"one of {', '.join(OBSERVERS)}")
-    return QuantConfig(
-        activation=QuantizationSpec(torch.int8, OBSERVERS[observer], -128, 127, torch.per_tensor_affine),
-        weight=QuantizationSpec(
-            torch.int8, WeightPerChannelObserver, -127, 127, torch.per_channel_symmetric, 0
-        ),
-    )
-
-
-def _with_axis(spec: QuantizationSpec, axis: int) -> QuantizationSpec:
-    return QuantizationSpec(
-        spec.dtype, spec.observer_or_fake_quant_ctr, spec.quant_min, spec.quant_max, spec.qscheme, axis
-    )
 
 
 class TinyetQuantizer(Quantizer):  # type: ignore[misc]
@@ -128,6 +74,31 @@ class TinyetQuantizer(Quantizer):  # type: ignore[misc]
         "softmax"."""
         self._ops[str(op)] = config
         return self
+
+    @property
+    def needs_calibration(self) -> bool:
+        """Whether any setting observes activations; where all quantize at run time none does."""
+        settings = [self._global, *self._names.values(), *self._types.values(), *self._ops.values()]
+        return any(config is not None and not config.dynamic for config in settings)
+
+    def copy(self) -> TinyetQuantizer:
+        """Another quantizer with the same settings."""
+        return self._mapped(lambda config: config)
+
+    def for_training(self) -> TinyetQuantizer:
+        """A copy that puts fake quantizers where this one puts observers. Raises QuantizationError for settings
+        that quantize at run time."""
+        return self._mapped(lambda config: None if config is None else config.for_training())
+
+    def _mapped(self, change: Callable[[QuantConfig | None], QuantConfig | None]) -> TinyetQuantizer:
+        other = TinyetQuantizer().set_global(change(self._global))
+        for mine, its in (
+            (self._names, other._names),
+            (self._types, other._types),
+            (self._ops, other._ops),
+        ):
+            its.update({name: change(config) for name, config in mine.items()})
+        return other
 
     def config_of(self, node: fx.Node) -> QuantConfig | None:
         """The setting that holds for the node."""
@@ -173,7 +144,10 @@ class TinyetQuantizer(Quantizer):  # type: ignore[misc]
 
     def _annotate_node(self, node: fx.Node, config: QuantConfig) -> None:
         target = node.target
-        if target in rules.WEIGHTED:
+        if config.dynamic:
+            if target in rules.DYNAMIC:
+                self._annotate_dynamic(node, config)
+        elif target in rules.WEIGHTED:
             self._annotate_weighted(node, config)
         elif target in rules.BINARY and rules.is_float(node):
             inputs = rules.float_inputs(node)
@@ -186,11 +160,7 @@ class TinyetQuantizer(Quantizer):  # type: ignore[misc]
         elif target in rules.ALL_SAME and rules.is_float(node):
             self._annotate_all_same(node, config)
         elif target in rules.FIXED:
-            scale, zero_point = rules.FIXED[target]
-            spec = FixedQParamsQuantizationSpec(
-                torch.int8, scale, zero_point, -128, 127, torch.per_tensor_affine
-            )
-            self._annotate_unary(node, config, spec if config.fixed else config.activation)
+            self._annotate_unary(node, config, _fixed_spec(target, config) or config.activation)
         elif target in rules.UNARY:
             self._annotate_unary(node, config, config.activation)
         elif target in rules.INPUT_ONLY:
@@ -199,9 +169,11 @@ class TinyetQuantizer(Quantizer):  # type: ignore[misc]
             self._annotate_embedding(node, config)
 
     def _edge(self, source: fx.Node, config: QuantConfig) -> QuantizationSpecBase:
-        """The spec of reading `source`: its own parameters when it has some, so that nothing is quantized
-        twice."""
-        return SharedQuantizationSpec(source) if _output_spec(source) is not None else config.activation
+        """The spec of reading `source`: its own parameters when it has some of the reader's type, so that
+        nothing is quantized twice."""
+        root = _root(source)
+        shared = root is not None and root.dtype == config.activation.dtype
+        return SharedQuantizationSpec(source) if shared else config.activation
 
     def _finish(
         self, node: fx.Node, inputs: dict[fx.Node, QuantizationSpecBase], config: QuantConfig
@@ -228,12 +200,19 @@ class TinyetQuantizer(Quantizer):  # type: ignore[misc]
             return
         inputs = {source: self._edge(source, config)}
         if weight.op == "get_attr":
-            inputs[weight] = _with_axis(config.weight, _channel_axis(node, weight))
+            inputs[weight] = _weight_spec(node, weight, config)
         elif node.target is aten.linear.default:
             inputs[weight] = self._edge(weight, config)  # a product of two activations
         else:
             return
         self._finish(node, inputs, config)
+
+    def _annotate_dynamic(self, node: fx.Node, config: QuantConfig) -> None:
+        """The input is quantized when the layer runs; what comes out is float."""
+        source, weight = node.args[0], node.args[1]
+        if rules.is_float(source) and isinstance(weight, fx.Node) and weight.op == "get_attr":
+            assert isinstance(source, fx.Node)
+            _set(node, {source: config.activation, weight: _weight_spec(node, weight, config)}, None)
 
     def _annotate_mover(self, node: fx.Node, config: QuantConfig) -> None:
         source = node.args[0]
@@ -289,6 +268,26 @@ class TinyetQuantizer(Quantizer):  # type: ignore[misc]
             if not any(_KEY in reader.meta for part in parts for reader in part.users):
                 for part in {node, *parts}:
                     part.meta.pop(_KEY, None)
+
+
+def _fixed_spec(target: object, config: QuantConfig) -> FixedQParamsQuantizationSpec | None:
+    """The parameters of a result whose range is known in advance; None where it is to be observed."""
+    spec = config.activation
+    table = rules.FIXED if spec.dtype is torch.int8 else rules.FIXED_INT16
+    if not config.fixed or target not in table:
+        return None
+    scale, zero_point = table[target]
+    return FixedQParamsQuantizationSpec(
+        spec.dtype, scale, zero_point, spec.quant_min, spec.quant_max, torch.per_tensor_affine
+    )
+
+
+def _weight_spec(node: fx.Node, weight: fx.Node, config: QuantConfig) -> QuantizationSpec:
+    """Per output channel. Transposed convolutions have no kernel for fewer than eight bits, and take int8."""
+    axis = _channel_axis(node, weight)
+    if rules.WEIGHTED[node.target] == 1:
+        return replace(config.weight, ch_axis=axis, quant_min=-127, quant_max=127)
+    return replace(config.weight, ch_axis=axis)
 
 
 def _channel_axis(node: fx.Node, weight: fx.Node) -> int:

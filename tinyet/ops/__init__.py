@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tinyet.errors import InternalError
+from tinyet.errors import InternalError, UsageError
 from tinyet.ir import Array, Attrs, Graph, Node, Shape, verify
 from tinyet.ops import (
     adaptive_avg_pool2d,
@@ -37,6 +37,7 @@ from tinyet.ops import (
     permute,
     prelu,
     quantize,
+    region,
     requantize,
     reshape,
     resize,
@@ -88,8 +89,9 @@ OPS: tuple[Op, ...] = (
     unary.OP,
 )
 
-_BY_ATTRS: dict[type[Attrs], Op] = {op.attrs: op for op in OPS}
-_BY_NAME: dict[str, Op] = {op.name: op for op in OPS}
+# A region is no operator of its own: it holds others, and a delegate brings its kernel.
+_BY_ATTRS: dict[type[Attrs], Op] = {op.attrs: op for op in (*OPS, region.OP)}
+_BY_NAME: dict[str, Op] = {op.name: op for op in (*OPS, region.OP)}
 
 
 def op_of(node: Node) -> Op:
@@ -102,6 +104,15 @@ def op_of(node: Node) -> Op:
 
 def by_name(name: str) -> Op | None:
     return _BY_NAME.get(name)
+
+
+def register(op: Op) -> None:
+    """Add an operator that tinyet does not come with. Raises UsageError when its name or attributes are taken."""
+    taken = _BY_NAME.get(op.name) or _BY_ATTRS.get(op.attrs)
+    if taken is not None:
+        raise UsageError(f"there is an operator {taken.name} already", hint="give the operator another name")
+    _BY_ATTRS[op.attrs] = op
+    _BY_NAME[op.name] = op
 
 
 def infer(node: Node) -> tuple[Shape, ...]:

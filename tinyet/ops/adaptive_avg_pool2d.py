@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Average pooling to a given size, NHWC: window i is floor(i * in / out) … ceil((i + 1) * in / out).
 
-These are PyTorch's windows. int8 rounds as AvgPool2d: the average of the raw values, halves away from zero.
+These are PyTorch's windows. Integers round as AvgPool2d: the average of the raw values, halves away from zero.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from tinyet.boards import Target
 from tinyet.errors import UnsupportedShape
 from tinyet.ir import Array, Attrs, DType, Node, Shape
 from tinyet.numerics import Int64
-from tinyet.ops.averaging import average, division_table
+from tinyet.ops.averaging import average, division_table, fits
 from tinyet.ops.window import expect_rank
 from tinyet.opset import Call, Constant, Kernel, Op, Pointer, Struct, library_call
 
@@ -62,13 +62,21 @@ def macs(node: Node) -> int:
     return batch * channels * int(rows[:, 1].sum()) * int(columns[:, 1].sum())
 
 
+def check(node: Node) -> str | None:
+    if node.input(0).dtype is DType.FLOAT32:
+        return None
+    rows, columns = node_spans(node)
+    count = int(rows[:, 1].max() * columns[:, 1].max())
+    return None if fits(node.input(0).dtype, count, count) else "sums could overflow 32 bits"
+
+
 def reference(node: Node, inputs: Sequence[Array | None]) -> tuple[Array, ...]:
     x = inputs[0]
     assert x is not None
     rows, columns = node_spans(node)
     counts = (rows[:, 1:] * columns[:, 1])[:, :, None]
     integer = node.input(0).dtype is not DType.FLOAT32
-    # float32 sums one after the other, as the C kernel does; integers below 2**24 are exact in either type.
+    # float32 sums one after the other, as the C kernel does; integers are exact.
     values = x.astype(np.int64) if integer else x.astype(np.float32)
     total = np.zeros(node.output.shape, values.dtype)
     with np.errstate(over="ignore", invalid="ignore"):
@@ -79,7 +87,7 @@ def reference(node: Node, inputs: Sequence[Array | None]) -> tuple[Array, ...]:
                         total[:, out_y, out_x] += values[:, y, column]
         if not integer:
             return (total.astype(np.float32) / counts.astype(np.float32),)
-    return (average(total.astype(np.int64), counts).astype(np.int8),)
+    return (average(total.astype(np.int64), counts).astype(node.output.dtype.numpy),)
 
 
 # ---------------------------------------------------------------- portable kernels
@@ -107,17 +115,18 @@ def common(node: Node) -> tuple[dict[str, int | Pointer], tuple[Constant, ...]]:
     return fields, tables
 
 
-def lower_s8(node: Node, _target: Target) -> Call:
+def lower_integer(node: Node, _target: Target) -> Call:
+    x, symbol = node.input(0).type, f"tinyet_adaptive_avg_pool2d_{node.input(0).dtype.suffix}"
     fields, tables = common(node)
     rows, columns = node_spans(node)
     counts = sorted({int(count) for count in (rows[:, 1:] * columns[:, 1]).ravel()})
-    first, divisions = division_table(counts, None, node.input(0).type.zero_point)
+    first, divisions = division_table(counts, None, x.zero_point, x.dtype)
     struct = Struct("tinyet_adaptive_avg_pool2d_shape", fields)
     params = Struct(
         "tinyet_adaptive_avg_pool2d_s8_params",
         {"shape": struct, "divisions": Pointer(divisions.name), "first_count": first},
     )
-    return library_call("tinyet_adaptive_avg_pool2d_s8", node, [0], params, (*tables, divisions))
+    return library_call(symbol, node, [0], params, (*tables, divisions))
 
 
 def lower_f32(node: Node, _target: Target) -> Call:
@@ -128,20 +137,22 @@ def lower_f32(node: Node, _target: Target) -> Call:
 
 HEADERS = ("tinyet_adaptive_avg_pool2d.h",)
 
+
+def integer_kernel(dtypes: str) -> Kernel:
+    symbol = f"tinyet_adaptive_avg_pool2d_{dtypes}"
+    return Kernel(symbol, dtypes, lower_integer, (*HEADERS, "tinyet_average.h"), (f"{symbol}.c",))
+
+
 OP = Op(
     attrs=AdaptiveAvgPool2d,
     summary="average pooling to a given size, windows as even as they can be",
     infer=infer,
     reference=reference,
+    check=check,
     same_scale=True,
     kernels=(
-        Kernel(
-            "tinyet_adaptive_avg_pool2d_s8",
-            "s8",
-            lower_s8,
-            (*HEADERS, "tinyet_average.h"),
-            ("tinyet_adaptive_avg_pool2d_s8.c",),
-        ),
+        integer_kernel("s8"),
+        integer_kernel("s16"),
         Kernel(
             "tinyet_adaptive_avg_pool2d_f32", "f32", lower_f32, HEADERS, ("tinyet_adaptive_avg_pool2d_f32.c",)
         ),

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""a + b with numpy's broadcasting and a fused clamp. In int8 as LiteRT's ADD, bit for bit.
+"""a + b with numpy's broadcasting and a fused clamp. In int8 and int16 as LiteRT's ADD, bit for bit.
 
-The specification: both operands are shifted left by 20 bits, rescaled to twice the larger scale, added, and
-rescaled to the output. The portable kernel computes one affine form instead wherever that is proved to be the
+The specification: both operands are shifted left by 20 bits (int16: 15), rescaled to twice the larger scale, added, and
+rescaled to the output. The portable int8 kernel computes one affine form instead wherever that is proved to be the
 same (ops/affine.py).
 """
 
@@ -22,7 +22,7 @@ from tinyet.numerics import NO_CLAMP, Int64, Multiplier, clamp_range, quantize_m
 from tinyet.ops import affine, broadcast
 from tinyet.opset import Call, FieldValue, Op, Struct, library_call
 
-LEFT_SHIFT = 20
+LEFT_SHIFTS = {DType.INT8: 20, DType.INT16: 15}
 
 
 @dataclass(frozen=True)
@@ -35,13 +35,14 @@ class Add(Attrs):
 
 @dataclass(frozen=True)
 class Scaling:
-    """Everything that decides the int8 form: scales, zero points (a, b, out), sign of b and the output's
+    """Everything that decides the integer form: scales, zero points (a, b, out), sign of b and the output's
     bounds."""
 
     scales: tuple[float, float, float]
     zero_points: tuple[int, int, int]
     sign: int
     clamp: tuple[int, int]
+    left_shift: int = LEFT_SHIFTS[DType.INT8]
 
     @property
     def factors(self) -> tuple[Multiplier, Multiplier, Multiplier]:
@@ -51,14 +52,14 @@ class Scaling:
         return (
             quantize_multiplier(a / twice),
             quantize_multiplier(b / twice),
-            quantize_multiplier(twice / (2**LEFT_SHIFT * out)),
+            quantize_multiplier(twice / (2**self.left_shift * out)),
         )
 
     def apply(self, a: Array, b: Array) -> Int64:
-        """int8 a and b, broadcasting → the specified output, int64."""
+        """Raw a and b, broadcasting → the specified output, int64."""
         parts = []
         for x, zero_point, factor in zip((a, b), self.zero_points[:2], self.factors[:2], strict=True):
-            shifted = (x.astype(np.int64) - zero_point) << LEFT_SHIFT
+            shifted = (x.astype(np.int64) - zero_point) << self.left_shift
             parts.append(requantize(shifted, factor.multiplier, factor.shift))
         total = requantize(parts[0] + self.sign * parts[1], self.factors[2].multiplier, self.factors[2].shift)
         return np.asarray(np.clip(total + self.zero_points[2], *self.clamp), np.int64)
@@ -71,6 +72,7 @@ def scaling(node: Node, clamp: tuple[float, float], sign: int) -> Scaling:
         (types[0].zero_point, types[1].zero_point, types[2].zero_point),
         sign,
         clamp_range(clamp, types[2]),
+        LEFT_SHIFTS[types[2].dtype],
     )
 
 
@@ -92,9 +94,9 @@ def attrs_of(node: Node) -> Add:
 
 def check(node: Node) -> str | None:
     complaint = broadcast.check_elementwise(node)
-    if complaint is None and node.output.dtype is DType.INT8:
-        # LiteRT aborts from here on; the sum has 29 bits, so that one left shift is the most that int32
-        # holds.
+    if complaint is None and node.output.dtype is not DType.FLOAT32:
+        # LiteRT aborts from here on; the sum has 29 bits (int16: 31), so that one left shift is the most that
+        # int32 holds.
         try:
             fits = scaling(node, NO_CLAMP, 1).factors[2].shift <= 0
         except QuantizationError:
@@ -108,7 +110,7 @@ def reference(node: Node, inputs: Sequence[Array | None]) -> tuple[Array, ...]:
     clamp = attrs_of(node).clamp
     if node.output.dtype is DType.FLOAT32:
         return (broadcast.float_reference(np.add, a, b, clamp),)
-    return (scaling(node, clamp, 1).apply(a, b).astype(np.int8),)
+    return (scaling(node, clamp, 1).apply(a, b).astype(node.output.dtype.numpy),)
 
 
 # ---------------------------------------------------------------- portable kernels, of subtraction too
@@ -148,6 +150,15 @@ def lower_exact(node: Node, s: Scaling, symbol: str) -> Call:
     return library_call(symbol, node, [0, 1], Struct("tinyet_add_s8_params", fields))
 
 
+def lower_symmetric(node: Node, s: Scaling, symbol: str) -> Call:
+    fields: dict[str, FieldValue] = {"shape": broadcast.shape_struct(node)}
+    for name, factor in zip(("a", "b", "out"), s.factors, strict=True):
+        fields[f"{name}_multiplier"] = factor.multiplier
+        fields[f"{name}_shift"] = factor.shift
+    fields |= {"clamp_low": s.clamp[0], "clamp_high": s.clamp[1]}
+    return library_call(symbol, node, [0, 1], Struct("tinyet_add_s16_params", fields))
+
+
 def lower_affine_s8(node: Node, target: Target) -> Call:
     return lower_affine(node, scaling(node, attrs_of(node).clamp, 1))
 
@@ -158,6 +169,10 @@ def refuse_affine_s8(node: Node, target: Target) -> str | None:
 
 def lower_s8(node: Node, target: Target) -> Call:
     return lower_exact(node, scaling(node, attrs_of(node).clamp, 1), "tinyet_add_s8")
+
+
+def lower_s16(node: Node, target: Target) -> Call:
+    return lower_symmetric(node, scaling(node, attrs_of(node).clamp, 1), "tinyet_add_s16")
 
 
 def lower_f32(node: Node, target: Target) -> Call:
@@ -175,6 +190,7 @@ OP = Op(
         broadcast.table_kernel(reference),
         broadcast.kernel("tinyet_affine_s8", lower_affine_s8, "tinyet_affine_s8.c", refuse_affine_s8),
         broadcast.kernel("tinyet_add_s8", lower_s8, "tinyet_add_s8.c"),
+        broadcast.kernel("tinyet_add_s16", lower_s16, "tinyet_add_s16.c"),
         broadcast.kernel("tinyet_add_f32", lower_f32, "tinyet_binary_f32.c"),
     ),
 )

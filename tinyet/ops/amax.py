@@ -34,7 +34,7 @@ def reference(node: Node, inputs: Sequence[Array | None]) -> tuple[Array, ...]:
 
 
 def kernels_of(name: str) -> tuple[Kernel, ...]:
-    """`tinyet_<name>_s8` and `_f32`, one C file each."""
+    """`tinyet_<name>_s8`, `_s16` and `_f32`, one C file each."""
 
     def kernel(dtypes: str) -> Kernel:
         symbol = f"tinyet_{name}_{dtypes}"
@@ -45,7 +45,7 @@ def kernels_of(name: str) -> tuple[Kernel, ...]:
 
         return Kernel(symbol, dtypes, lower, ("tinyet_reduce.h",), (f"{symbol}.c",), reduction.refuse)
 
-    return kernel("s8"), kernel("f32")
+    return kernel("s8"), kernel("s16"), kernel("f32")
 
 
 OP = Op(

@@ -18,7 +18,7 @@ from tinyet.opset import Call, Kernel, Op, Struct, library_call
 
 @dataclass(frozen=True)
 class ArgMax(Attrs):
-    """inputs: x int8 or float32; output: int32 indices along `axis`, which stays only with `keepdims`."""
+    """inputs: x int8, int16 or float32; output: int32 indices along `axis`, which stays only with `keepdims`."""
 
     name: ClassVar[str] = "argmax"
     axis: int
@@ -38,7 +38,7 @@ def infer(node: Node) -> tuple[Shape, ...]:
 
 
 def check(node: Node) -> str | None:
-    if node.input(0).dtype not in (DType.INT8, DType.FLOAT32):
+    if node.input(0).dtype not in (DType.INT8, DType.INT16, DType.FLOAT32):
         return f"argmax has no {node.input(0).dtype.value} form"
     return None if node.output.dtype is DType.INT32 else "indices must be int32"
 
@@ -70,5 +70,5 @@ OP = Op(
     infer=infer,
     reference=reference,
     check=check,
-    kernels=(kernel("s8"), kernel("f32")),
+    kernels=(kernel("s8"), kernel("s16"), kernel("f32")),
 )

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Integer division of a window's sum, without dividing: what average and adaptive average pooling share.
 
-The int8 rule (LiteRT): the average of the raw int8 values, halves away from zero; the zero point is not
+The rule (LiteRT): the average of the raw int8 or int16 values, halves away from zero; the zero point is not
 subtracted.
 """
 
@@ -13,6 +13,7 @@ from dataclasses import astuple, dataclass, fields
 import numpy as np
 
 from tinyet.errors import InternalError
+from tinyet.ir import DType
 from tinyet.numerics import Int64
 from tinyet.opset import Constant
 
@@ -52,14 +53,20 @@ def exact_reciprocal(divisor: int, largest: int) -> tuple[int, int] | None:
     return None
 
 
-def division(count: int, divisor: int, zero_point: int) -> Division:
+def fits(dtype: DType, count: int, divisor: int) -> bool:
+    """Whether windows of `count` taps can be summed, and divided by `divisor`, in 32 bits whatever the zero point."""
+    return 2 * -dtype.range[0] * (count + abs(divisor - count)) + divisor < 2**31
+
+
+def division(count: int, divisor: int, zero_point: int, dtype: DType = DType.INT8) -> Division:
     """The division for windows with `count` taps in the image, summed and divided by `divisor`.
 
     Taps missing to the divisor's number read as the zero point: padding that counts, or a divisor of the
     user's. Raises InternalError for windows of more than 2**22 taps or so.
     """
     start = (divisor - count) * zero_point
-    low, high = start - 128 * count, start + 127 * count
+    lowest, highest = dtype.range
+    low, high = start + lowest * count, start + highest * count
     bias = max(0, -(low // divisor))
     offset = bias * divisor + divisor // 2
     if high + offset >= 2**31 or low < -(2**31):
@@ -68,7 +75,9 @@ def division(count: int, divisor: int, zero_point: int) -> Division:
     return Division(multiplier, shift, start, offset, divisor % 2 == 0, bias, divisor)
 
 
-def division_table(counts: Sequence[int], divisor: int | None, zero_point: int) -> tuple[int, Constant]:
+def division_table(
+    counts: Sequence[int], divisor: int | None, zero_point: int, dtype: DType = DType.INT8
+) -> tuple[int, Constant]:
     """(smallest count, table): one row of int32 (the fields of Division) for each count from the smallest on.
 
     counts: numbers of taps in the image that occur. divisor: the same for all windows, or None for the count.
@@ -76,7 +85,9 @@ def division_table(counts: Sequence[int], divisor: int | None, zero_point: int) 
     first = min(counts)
     rows = np.zeros((max(counts) - first + 1, len(fields(Division))), np.int32)
     for count in set(counts):
-        rows[count - first] = astuple(division(count, count if divisor is None else divisor, zero_point))
+        rows[count - first] = astuple(
+            division(count, count if divisor is None else divisor, zero_point, dtype)
+        )
     return first, Constant("divisions", rows, ", ".join(f.name for f in fields(Division)))
 
 

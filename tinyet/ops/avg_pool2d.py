@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Two-dimensional average pooling, NHWC.
 
-int8: LiteRT's AVERAGE_POOL_2D, the average of the raw values in the image, halves away from zero.
+int8, int16: LiteRT's AVERAGE_POOL_2D, the average of the raw values in the image, halves away from zero.
 Padding that counts reads as the zero point, and so does what a divisor of the user's has beyond the window;
 the result saturates.
 """
@@ -18,7 +18,8 @@ from tinyet.boards import Target
 from tinyet.errors import UnsupportedShape
 from tinyet.ir import Array, DType, Node, Shape
 from tinyet.numerics import Int64
-from tinyet.ops.averaging import average, division_table
+from tinyet.ops.averaging import average, division_table, fits
+from tinyet.ops.integers import saturated
 from tinyet.ops.window import Window, pad_image, taps, window_shape
 from tinyet.opset import Call, Kernel, Op, Pointer, Struct, library_call
 
@@ -76,6 +77,14 @@ def infer(node: Node) -> tuple[Shape, ...]:
     return ((node.input(0).shape[0], *size, node.input(0).shape[3]),)
 
 
+def check(node: Node) -> str | None:
+    if node.input(0).dtype is DType.FLOAT32:
+        return None
+    count = int(window_counts(node).max())
+    divisor = attrs_of(node).fixed_divisor or count
+    return None if fits(node.input(0).dtype, count, divisor) else "sums could overflow 32 bits"
+
+
 def reference(node: Node, inputs: Sequence[Array | None]) -> tuple[Array, ...]:
     attrs, x = attrs_of(node), inputs[0]
     assert x is not None
@@ -92,7 +101,7 @@ def reference(node: Node, inputs: Sequence[Array | None]) -> tuple[Array, ...]:
     total = np.zeros(node.output.shape, np.int64) + (divisor - counts) * node.input(0).type.zero_point
     for view in taps(padded, attrs, attrs.kernel_h, attrs.kernel_w, out_h, out_w):
         total += view.astype(np.int64)
-    return (np.clip(average(total, divisor), -128, 127).astype(np.int8),)
+    return (saturated(average(total, divisor), node.output.dtype),)
 
 
 # ---------------------------------------------------------------- portable kernels
@@ -123,14 +132,15 @@ def shape_struct(node: Node) -> Struct:
     )
 
 
-def lower_s8(node: Node, _target: Target) -> Call:
+def lower_integer(node: Node, _target: Target) -> Call:
+    x, symbol = node.input(0).type, f"tinyet_avg_pool2d_{node.input(0).dtype.suffix}"
     counts = sorted({int(count) for count in window_counts(node).ravel()})
-    first, table = division_table(counts, attrs_of(node).fixed_divisor, node.input(0).type.zero_point)
+    first, table = division_table(counts, attrs_of(node).fixed_divisor, x.zero_point, x.dtype)
     params = Struct(
         "tinyet_avg_pool2d_s8_params",
         {"shape": shape_struct(node), "divisions": Pointer(table.name), "first_count": first},
     )
-    return library_call("tinyet_avg_pool2d_s8", node, [0], params, [table])
+    return library_call(symbol, node, [0], params, [table])
 
 
 def lower_f32(node: Node, _target: Target) -> Call:
@@ -143,20 +153,22 @@ def lower_f32(node: Node, _target: Target) -> Call:
 
 HEADERS = ("tinyet_avg_pool2d.h", "tinyet_window.h")
 
+
+def integer_kernel(dtypes: str) -> Kernel:
+    symbol = f"tinyet_avg_pool2d_{dtypes}"
+    return Kernel(symbol, dtypes, lower_integer, (*HEADERS, "tinyet_average.h"), (f"{symbol}.c",))
+
+
 OP = Op(
     attrs=AvgPool2d,
     summary="average pooling: stride, a padding for each side, counted or not, or a divisor",
     infer=infer,
     reference=reference,
+    check=check,
     same_scale=True,
     kernels=(
-        Kernel(
-            "tinyet_avg_pool2d_s8",
-            "s8",
-            lower_s8,
-            (*HEADERS, "tinyet_average.h"),
-            ("tinyet_avg_pool2d_s8.c",),
-        ),
+        integer_kernel("s8"),
+        integer_kernel("s16"),
         Kernel("tinyet_avg_pool2d_f32", "f32", lower_f32, HEADERS, ("tinyet_avg_pool2d_f32.c",)),
     ),
 )

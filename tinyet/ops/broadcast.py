@@ -14,6 +14,7 @@ from tinyet.boards import Target
 from tinyet.errors import UnsupportedShape
 from tinyet.ir import Array, DType, Node, Shape
 from tinyet.numerics import NO_CLAMP, Int64
+from tinyet.ops.integers import check_activations
 from tinyet.ops.table import TABLE_HEADERS, TABLE_SOURCES, every_int8, table_call
 from tinyet.opset import Call, Kernel, Struct, library_call
 
@@ -35,19 +36,18 @@ def infer(node: Node) -> tuple[Shape, ...]:
 
 
 def check_elementwise(node: Node) -> str | None:
-    """The type rule: everything float32, or everything int8 with one scale a tensor."""
+    """The type rule: everything float32, or everything int8 or everything int16 with one scale a tensor."""
     tensors = [*(t for t in node.inputs if t is not None), *node.outputs]
     dtypes = {t.dtype for t in tensors}
     if dtypes == {DType.FLOAT32}:
         return None
-    if dtypes != {DType.INT8}:
+    if dtypes not in ({DType.INT8}, {DType.INT16}):
         return "no form for " + ", ".join(t.dtype.value for t in tensors)
-    bad = [t.name for t in tensors if t.type.quant is None or t.type.quant.axis is not None]
-    return f"{bad[0]} must be quantized per tensor" if bad else None
+    return check_activations(*tensors)
 
 
 def check_same_scale(node: Node) -> str | None:
-    """check_elementwise, and one quantization for all int8 tensors."""
+    """check_elementwise, and one quantization for all integer tensors."""
     complaint = check_elementwise(node)
     if complaint is None and len({t.type.quant for t in (*node.inputs, *node.outputs) if t is not None}) > 1:
         return "inputs and output must share one quantization"
@@ -69,7 +69,7 @@ def float_operands(inputs: Sequence[Array | None]) -> tuple[float32.Float32, flo
 
 
 def offset(node: Node, index: int, values: Array) -> Int64:
-    """The int8 values of input `index` less its zero point."""
+    """The integer values of input `index` less its zero point."""
     return np.asarray(values.astype(np.int64) - node.input(index).type.zero_point, np.int64)
 
 
@@ -228,10 +228,16 @@ def clip_call(node: Node, bounds: Callable[[int], tuple[int, int]]) -> Call:
     index = varying_input(node)
     assert index is not None
     other = node.input(1 - index)
-    low, high = bounds(int(other.array.reshape(-1)[0])) if other.is_constant else (-128, 127)
-    params = Struct("tinyet_clip_s8_params", {"low": low, "high": high, "count": node.output.type.count})
-    return library_call("tinyet_clip_s8", node, [index], params)
+    low, high = bounds(int(other.array.reshape(-1)[0])) if other.is_constant else node.output.dtype.range
+    params = Struct("tinyet_clip_params", {"low": low, "high": high, "count": node.output.type.count})
+    return library_call(f"tinyet_clip_{node.output.dtype.suffix}", node, [index], params)
 
 
-def clip_kernel(lower: Callable[[Node, Target], Call]) -> Kernel:
-    return Kernel("tinyet_clip_s8", "s8", lower, ("tinyet_clip.h",), ("tinyet_clip_s8.c",), refuse_fold)
+def clip_kernels(lower: Callable[[Node, Target], Call]) -> tuple[Kernel, ...]:
+    """One for each integer type."""
+
+    def kernel(dtypes: str) -> Kernel:
+        symbol = f"tinyet_clip_{dtypes}"
+        return Kernel(symbol, dtypes, lower, ("tinyet_clip.h",), (f"{symbol}.c",), refuse_fold)
+
+    return kernel("s8"), kernel("s16")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""min(max(x, low), high): ReLU, ReLU6, hardtanh. In int8 as LiteRT's RELU, which may change the scale on the
+"""min(max(x, low), high): ReLU, ReLU6, hardtanh. In integers as LiteRT's RELU, which may change the scale on the
 way.
 
 LiteRT takes the factor input scale / output scale in float32 here (and in float64 for QUANTIZE).
@@ -63,18 +63,22 @@ def reference(node: Node, inputs: Sequence[Array | None]) -> tuple[Array, ...]:
     assert x is not None
     if node.output.dtype is DType.FLOAT32:
         return (float32.clamp(x.astype(np.float32), attrs_of(node).low, attrs_of(node).high),)
-    zero_points = node.input(0).type.zero_point, node.output.type.zero_point
-    return (requantize.rescale(x, zero_points, factor(node), integer_range(node)),)
+    return (requantize.rescale(node, x, factor(node), integer_range(node)),)
 
 
-def refuse_s8(node: Node, target: Target) -> str | None:
+def refuse_clip(node: Node, target: Target) -> str | None:
     return None if node.input(0).type.quant == node.output.type.quant else "only where the scale stays"
 
 
-def lower_s8(node: Node, target: Target) -> Call:
+def lower_clip(node: Node, target: Target) -> Call:
     low, high = integer_range(node)
-    params = Struct("tinyet_clip_s8_params", {"low": low, "high": high, "count": node.output.type.count})
-    return library_call("tinyet_clip_s8", node, [0], params)
+    params = Struct("tinyet_clip_params", {"low": low, "high": high, "count": node.output.type.count})
+    return library_call(f"tinyet_clip_{node.output.dtype.suffix}", node, [0], params)
+
+
+def clip_kernel(dtypes: str) -> Kernel:
+    symbol = f"tinyet_clip_{dtypes}"
+    return Kernel(symbol, dtypes, lower_clip, ("tinyet_clip.h",), (f"{symbol}.c",), refuse_clip)
 
 
 def lower_rescale(node: Node, target: Target) -> Call:
@@ -97,9 +101,10 @@ OP = Op(
     check=check,
     inplace=(0,),
     kernels=(
-        Kernel("tinyet_clip_s8", "s8", lower_s8, ("tinyet_clip.h",), ("tinyet_clip_s8.c",), refuse_s8),
+        clip_kernel("s8"),
+        clip_kernel("s16"),
         table.table_kernel(reference, requantize.refuse_table),
-        Kernel("tinyet_requantize_s8", "s8", lower_rescale, requantize.HEADERS, requantize.SOURCES),
+        *requantize.kernels_of(lower_rescale),
         Kernel("tinyet_clip_f32", "f32", lower_f32, ("tinyet_clip.h",), ("tinyet_clip_f32.c",)),
     ),
 )

@@ -12,8 +12,8 @@ import numpy as np
 
 from tinyet.boards import Target
 from tinyet.errors import UnsupportedShape
-from tinyet.ir import Array, Attrs, DType, Node, Shape
-from tinyet.ops.movement import check_moved
+from tinyet.ir import Array, Attrs, Node, Shape
+from tinyet.ops.movement import MOVABLE, check_moved
 from tinyet.opset import Arg, Call, InputArg, Kernel, Op, OutputArg
 
 
@@ -74,5 +74,7 @@ OP = Op(
     reference=reference,
     check=check_moved,
     same_scale=True,
-    kernels=tuple(Kernel("tinyet_concat", dtype.suffix, lower, ("tinyet_concat.h",), ()) for dtype in DType),
+    kernels=tuple(
+        Kernel("tinyet_concat", dtype.suffix, lower, ("tinyet_concat.h",), ()) for dtype in MOVABLE
+    ),
 )

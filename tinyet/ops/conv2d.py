@@ -13,6 +13,7 @@ from tinyet.boards import Target
 from tinyet.errors import UnsupportedShape
 from tinyet.ir import Array, DType, Node, Shape
 from tinyet.numerics import NO_CLAMP, Int64, clamp_range, quantize_multipliers, requantize
+from tinyet.ops import nibbles, weighted_s16
 from tinyet.ops.packing import interleave_pairs, interleave_quads, requantize_form
 from tinyet.ops.window import Window, expect_rank, pad_image, taps, window_shape
 from tinyet.opset import Call, Constant, Kernel, Op, Pointer, Struct, library_call
@@ -59,6 +60,10 @@ def check(node: Node) -> str | None:
     return check_weighted(node)
 
 
+WEIGHTED_FORMS = tuple((x, w, x) for x in (DType.INT8, DType.INT16) for w in (DType.INT8, DType.INT4))
+"""Integer types of x, weights and output. int4 weights are int8 ones of a smaller range."""
+
+
 def check_weighted(node: Node) -> str | None:
     """The type rule of every operator with constant weights (input 1) and bias (input 2)."""
     x, weights, bias, out = node.input(0), node.input(1), node.optional_input(2), node.output
@@ -68,13 +73,16 @@ def check_weighted(node: Node) -> str | None:
         if weights.dtype is not DType.FLOAT32 or out.dtype is not DType.FLOAT32:
             return "a float input needs float weights and a float output"
         return None if bias is None or bias.dtype is DType.FLOAT32 else "a float input needs a float bias"
-    if {x.dtype, weights.dtype, out.dtype} != {DType.INT8}:
+    dtypes = x.dtype, weights.dtype, out.dtype
+    if dtypes not in WEIGHTED_FORMS:
         return f"no {x.dtype.value} by {weights.dtype.value} to {out.dtype.value} form"
     quant = weights.type.quant
     if quant is None or any(quant.zero_point):
         return "weights must be quantized symmetrically (zero point 0)"
     if quant.axis not in (None, 0):
         return f"weights are quantized along axis {quant.axis}, not along the output channels"
+    if x.dtype is DType.INT16:
+        return weighted_s16.check(node)
     if bias is not None and bias.dtype is not DType.INT32:
         return "the bias must be int32"
     # |x - zero_point| <= 255 and |weight| <= 128: the sum must not leave int32.
@@ -90,6 +98,14 @@ def output_factors(node: Node, channels: int) -> tuple[Int64, Int64]:
     assert quant is not None
     scales = np.broadcast_to(np.array(quant.scale, np.float64), (channels,))
     return quantize_multipliers(node.input(0).type.scale * scales / node.output.type.scale)
+
+
+def rescaled(node: Node, sums: Int64, clamp: tuple[float, float]) -> Array:
+    """The integer output of exact sums (…, channels), bias and all."""
+    if node.output.dtype is DType.INT16:
+        return weighted_s16.rescaled(node, sums, clamp)
+    out = requantize(sums, *output_factors(node, sums.shape[-1])) + node.output.type.zero_point
+    return np.clip(out, *clamp_range(clamp, node.output.type)).astype(np.int8)
 
 
 def reference(node: Node, inputs: Sequence[Array | None]) -> tuple[Array, ...]:
@@ -132,9 +148,7 @@ def reference(node: Node, inputs: Sequence[Array | None]) -> tuple[Array, ...]:
     if not integer:
         return (clamp_float(total, attrs.clamp),)
     sums = total.astype(np.int64) + (bias.astype(np.int64) if bias is not None else 0)
-    low, high = clamp_range(attrs.clamp, node.output.type)
-    out = requantize(sums, *output_factors(node, out_c)) + node.output.type.zero_point
-    return (np.clip(out, low, high).astype(np.int8),)
+    return (rescaled(node, sums, attrs.clamp),)
 
 
 def clamp_float(values: Array, clamp: tuple[float, float]) -> Array:
@@ -235,18 +249,18 @@ def form_constants(node: Node, weights: Constant) -> tuple[Constant, ...]:
     )
 
 
-def pair_constants(node: Node) -> tuple[Constant, ...]:
+def pair_weights(node: Node) -> Constant:
     """Of the kernels that multiply pairs: a group's channels two by two."""
     weights, groups = node.input(1).array, attrs_of(node).groups
     rows = weights.reshape(groups, weights.shape[0] // groups, -1)
     packed = np.stack([interleave_pairs(group) for group in rows])
-    return form_constants(node, Constant("weights", packed, "a0 b0 a1 b1 of two channels"))
+    return Constant("weights", packed, "a0 b0 a1 b1 of two channels")
 
 
 def pair_call(symbol: str, node: Node) -> Call:
     """Scratch: two pixels' patches as int16, their depth rounded up to a pair."""
-    depth = node.input(1).array[0].size
-    return library_call(symbol, node, [0], params_s8(node), pair_constants(node), 8 * ((depth + 1) // 2))
+    depth, constants = node.input(1).array[0].size, form_constants(node, pair_weights(node))
+    return library_call(symbol, node, [0], params_s8(node), constants, 8 * ((depth + 1) // 2))
 
 
 def lower_s8(node: Node, _target: Target) -> Call:
@@ -273,13 +287,22 @@ def refuse_depthwise(node: Node, _target: Target) -> str | None:
     return None
 
 
-def lower_depthwise_s8(node: Node, _target: Target) -> Call:
-    """Weights four channels at a time; scratch: two lists of the taps' offsets."""
+def quad_weights(node: Node) -> Constant:
+    """Of the depthwise kernels: four channels at a time."""
     weights = node.input(1).array
-    taps = weights.shape[1] * weights.shape[2]
-    quads = interleave_quads(weights.reshape(-1, taps).T)
-    constants = form_constants(node, Constant("weights", quads, "four channels a tap"))
-    return library_call("tinyet_depthwise_s8", node, [0], params_s8(node), constants, 8 * taps)
+    quads = interleave_quads(weights.reshape(weights.shape[0], -1).T)
+    return Constant("weights", quads, "four channels a tap")
+
+
+def depthwise_call(symbol: str, node: Node, weights: Constant) -> Call:
+    """Scratch: two lists of the taps' offsets."""
+    _, kernel_h, kernel_w, _ = node.input(1).shape
+    constants = form_constants(node, weights)
+    return library_call(symbol, node, [0], params_s8(node), constants, 8 * kernel_h * kernel_w)
+
+
+def lower_depthwise_s8(node: Node, _target: Target) -> Call:
+    return depthwise_call("tinyet_depthwise_s8", node, quad_weights(node))
 
 
 def refuse_depthwise_multiplier(node: Node, _target: Target) -> str | None:
@@ -294,6 +317,58 @@ def lower_depthwise_multiplier_s8(node: Node, _target: Target) -> Call:
     constants = quant_constants(node, weights, int_bias(node))
     scratch = 4 * node.output.shape[3]
     return library_call("tinyet_depthwise_multiplier_s8", node, [0], params_s8(node), constants, scratch)
+
+
+def pair_call_w4(symbol: str, node: Node) -> Call:
+    """Scratch: two pixels' patches as int16, their depth rounded up to a block of four."""
+    weights = nibbles.narrowed(pair_weights(node), 2)
+    scratch = 16 * weights.data.shape[2]
+    return library_call(symbol, node, [0], params_s8(node), form_constants(node, weights), scratch)
+
+
+def lower_s8_w4(node: Node, _target: Target) -> Call:
+    return pair_call_w4("tinyet_conv2d_s8_w4", node)
+
+
+def lower_1x1_s8_w4(node: Node, _target: Target) -> Call:
+    return pair_call_w4("tinyet_conv2d_1x1_s8_w4", node)
+
+
+def lower_depthwise_s8_w4(node: Node, _target: Target) -> Call:
+    return depthwise_call("tinyet_depthwise_s8_w4", node, nibbles.narrowed(quad_weights(node), 1))
+
+
+def refuse_1x1_w4(node: Node, target: Target) -> str | None:
+    return nibbles.refuse_long_sums(node, target) or refuse_1x1(node, target)
+
+
+def refuse_depthwise_w4(node: Node, target: Target) -> str | None:
+    return nibbles.refuse_long_sums(node, target) or refuse_depthwise(node, target)
+
+
+def params_s16(node: Node) -> Struct:
+    quant = Struct("tinyet_conv2d_s16_quant", weighted_s16.fields(node, attrs_of(node).clamp))
+    return Struct("tinyet_conv2d_s16_params", {"shape": shape_struct(node), "quant": quant})
+
+
+def lower_s16(node: Node, _target: Target) -> Call:
+    """Weights and scratch as in int8."""
+    constants = weighted_s16.constants(node, pair_weights(node))
+    depth = node.input(1).array[0].size
+    return library_call("tinyet_conv2d_s16", node, [0], params_s16(node), constants, 8 * ((depth + 1) // 2))
+
+
+def refuse_depthwise_s16(node: Node, target: Target) -> str | None:
+    if not weighted_s16.fits_32(node.input(1).array):
+        return "only sums of 32 bits"
+    return refuse_depthwise_multiplier(node, target)
+
+
+def lower_depthwise_s16(node: Node, _target: Target) -> Call:
+    weights = np.ascontiguousarray(node.input(1).array[..., 0].transpose(1, 2, 0))
+    constants = weighted_s16.constants(node, Constant("weights", weights))
+    scratch = 4 * node.output.shape[3]
+    return library_call("tinyet_depthwise_s16", node, [0], params_s16(node), constants, scratch)
 
 
 def lower_f32(node: Node, _target: Target) -> Call:
@@ -318,6 +393,11 @@ def lower_f32(node: Node, _target: Target) -> Call:
 
 HEADERS = ("tinyet_conv2d.h",)
 PAIRS = (*HEADERS, "tinyet_pairs.h")
+DOT = (*PAIRS, "tinyet_dot.h")
+PATCHES = (*DOT, "tinyet_patches.h")
+DEPTHWISE = (*PAIRS, "tinyet_depthwise.h", "tinyet_window.h")
+NIBBLES = ("tinyet_nibbles.h",)
+CONV_W4 = ("tinyet_conv2d_s8_w4.c",)
 
 OP = Op(
     attrs=Conv2d,
@@ -328,12 +408,12 @@ OP = Op(
     macs=macs,
     bias=(2, 1),
     kernels=(
-        Kernel("tinyet_conv2d_1x1_s8", "s8", lower_1x1_s8, PAIRS, ("tinyet_conv2d_s8.c",), refuse_1x1),
+        Kernel("tinyet_conv2d_1x1_s8", "s8", lower_1x1_s8, PATCHES, ("tinyet_conv2d_s8.c",), refuse_1x1),
         Kernel(
             "tinyet_depthwise_s8",
             "s8",
             lower_depthwise_s8,
-            (*PAIRS, "tinyet_window.h"),
+            DEPTHWISE,
             ("tinyet_depthwise_s8.c",),
             refuse_depthwise,
         ),
@@ -345,7 +425,40 @@ OP = Op(
             ("tinyet_depthwise_multiplier_s8.c",),
             refuse_depthwise_multiplier,
         ),
-        Kernel("tinyet_conv2d_s8", "s8", lower_s8, PAIRS, ("tinyet_conv2d_s8.c",)),
+        Kernel("tinyet_conv2d_s8", "s8", lower_s8, PATCHES, ("tinyet_conv2d_s8.c",)),
+        Kernel(
+            "tinyet_conv2d_1x1_s8_w4",
+            "s8w4",
+            lower_1x1_s8_w4,
+            (*PATCHES, *NIBBLES),
+            CONV_W4,
+            refuse_1x1_w4,
+        ),
+        Kernel(
+            "tinyet_depthwise_s8_w4",
+            "s8w4",
+            lower_depthwise_s8_w4,
+            (*DEPTHWISE, *NIBBLES),
+            ("tinyet_depthwise_s8_w4.c",),
+            refuse_depthwise_w4,
+        ),
+        Kernel(
+            "tinyet_conv2d_s8_w4",
+            "s8w4",
+            lower_s8_w4,
+            (*PATCHES, *NIBBLES),
+            CONV_W4,
+            nibbles.refuse_long_sums,
+        ),
+        Kernel(
+            "tinyet_depthwise_s16",
+            "s16",
+            lower_depthwise_s16,
+            HEADERS,
+            ("tinyet_depthwise_s16.c",),
+            refuse_depthwise_s16,
+        ),
+        Kernel("tinyet_conv2d_s16", "s16", lower_s16, DOT, ("tinyet_conv2d_s16.c",)),
         Kernel("tinyet_conv2d_f32", "f32", lower_f32, HEADERS, ("tinyet_conv2d_f32.c",)),
     ),
 )

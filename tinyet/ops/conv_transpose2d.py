@@ -18,14 +18,15 @@ import numpy.typing as npt
 from tinyet.boards import Target
 from tinyet.errors import UnsupportedShape
 from tinyet.ir import Array, DType, Node, Shape
-from tinyet.numerics import NO_CLAMP, Int64, clamp_range, requantize
+from tinyet.numerics import NO_CLAMP, Int64
+from tinyet.ops import weighted_s16
 from tinyet.ops.conv2d import (
     check_weighted,
     clamp_float,
     int_bias,
-    output_factors,
     quant_constants,
     quant_struct,
+    rescaled,
 )
 from tinyet.ops.window import Window, expect_rank
 from tinyet.opset import Call, Constant, Kernel, Op, Pointer, Struct, library_call
@@ -137,8 +138,7 @@ def reference(node: Node, inputs: Sequence[Array | None]) -> tuple[Array, ...]:
                         acc[..., outs] = np.where(there, acc[..., outs] + value * factor, acc[..., outs])
     if not integer:
         return (clamp_float(acc, a.clamp),)
-    out = requantize(acc.astype(np.int64), *output_factors(node, out_c)) + node.output.type.zero_point
-    return (np.clip(out, *clamp_range(a.clamp, node.output.type)).astype(np.int8),)
+    return (rescaled(node, acc.astype(np.int64), a.clamp),)
 
 
 # ---------------------------------------------------------------- portable kernels
@@ -204,6 +204,14 @@ def lower_s8(node: Node, _target: Target) -> Call:
     return library_call("tinyet_conv_transpose2d_s8", node, [0], params, constants, scratch)
 
 
+def lower_s16(node: Node, _target: Target) -> Call:
+    shape, tables, scratch = shape_and_tables(node)
+    quant = Struct("tinyet_conv2d_s16_quant", weighted_s16.fields(node, attrs_of(node).clamp))
+    params = Struct("tinyet_conv_transpose2d_s16_params", {"shape": shape, "quant": quant})
+    constants = (*weighted_s16.constants(node, Constant("weights", node.input(1).array)), *tables)
+    return library_call("tinyet_conv_transpose2d_s16", node, [0], params, constants, scratch)
+
+
 def lower_f32(node: Node, _target: Target) -> Call:
     shape, tables, scratch = shape_and_tables(node)
     bias, weights = node.optional_input(2), node.input(1).array
@@ -233,6 +241,7 @@ OP = Op(
     bias=(2, 1),
     kernels=(
         Kernel("tinyet_conv_transpose2d_s8", "s8", lower_s8, HEADERS, ("tinyet_conv_transpose2d_s8.c",)),
+        Kernel("tinyet_conv_transpose2d_s16", "s16", lower_s16, HEADERS, ("tinyet_conv_transpose2d_s16.c",)),
         Kernel("tinyet_conv_transpose2d_f32", "f32", lower_f32, HEADERS, ("tinyet_conv_transpose2d_f32.c",)),
     ),
 )

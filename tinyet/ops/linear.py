@@ -17,9 +17,10 @@ import numpy as np
 from tinyet.boards import Target
 from tinyet.errors import UnsupportedShape
 from tinyet.ir import Array, Attrs, DType, Node, Shape
-from tinyet.numerics import NO_CLAMP, clamp_range, requantize
-from tinyet.ops.conv2d import check_weighted, clamp_float, form_constants, output_factors
-from tinyet.ops.packing import interleave_rows
+from tinyet.numerics import NO_CLAMP, clamp_range
+from tinyet.ops import nibbles, weighted_s16
+from tinyet.ops.conv2d import check_weighted, clamp_float, form_constants, rescaled
+from tinyet.ops.packing import interleave_pairs, interleave_rows
 from tinyet.ops.window import expect_rank
 from tinyet.opset import Call, Constant, Kernel, Op, Pointer, Struct, library_call
 
@@ -74,8 +75,7 @@ def reference(node: Node, inputs: Sequence[Array | None]) -> tuple[Array, ...]:
     # float64 holds every integer below 2**53, so the matrix product is exact and fast.
     product = (rows.astype(np.float64) - node.input(0).type.zero_point) @ weights.T.astype(np.float64)
     acc = product.astype(np.int64) + (bias.astype(np.int64) if bias is not None else 0)
-    out = requantize(acc, *output_factors(node, out_count)) + node.output.type.zero_point
-    return (np.clip(out, *clamp_range(clamp, node.output.type)).astype(np.int8).reshape(node.output.shape),)
+    return (rescaled(node, acc, clamp).reshape(node.output.shape),)
 
 
 # ---------------------------------------------------------------- portable kernels
@@ -86,7 +86,7 @@ def size_fields(node: Node) -> dict[str, int]:
     return {"rows": math.prod(node.output.shape[:-1]), "depth": depth, "out_count": out_count}
 
 
-def lower_s8(node: Node, _target: Target) -> Call:
+def call_s8(symbol: str, node: Node, packed: Constant) -> Call:
     low, high = clamp_range(attrs_of(node).clamp, node.output.type)
     params = Struct(
         "tinyet_linear_s8_params",
@@ -101,13 +101,35 @@ def lower_s8(node: Node, _target: Target) -> Call:
             "clamp_high": high,
         },
     )
-    packed = Constant("weights", interleave_rows(node.input(1).array), "four inputs of four outputs in turn")
     weights, bias, multiplier, shift = form_constants(node, packed)
     # The last block of four outputs is computed whole.
     missing = -len(bias.data) % 4
     bias = replace(bias, data=np.pad(bias.data.astype(np.int32), (0, missing)))
-    constants = (weights, bias, multiplier, shift)
-    return library_call("tinyet_linear_s8", node, [0], params, constants)
+    return library_call(symbol, node, [0], params, (weights, bias, multiplier, shift))
+
+
+def row_weights(node: Node) -> Constant:
+    return Constant("weights", interleave_rows(node.input(1).array), "four inputs of four outputs in turn")
+
+
+def lower_s8(node: Node, _target: Target) -> Call:
+    return call_s8("tinyet_linear_s8", node, row_weights(node))
+
+
+def lower_s8_w4(node: Node, _target: Target) -> Call:
+    return call_s8("tinyet_linear_s8_w4", node, nibbles.narrowed(row_weights(node), 1))
+
+
+def lower_s16(node: Node, _target: Target) -> Call:
+    """Weights: for each four outputs, a pair of depth of the first two, then of the other two."""
+    weights = node.input(1).array
+    pairs = interleave_pairs(np.pad(weights, ((0, -len(weights) % 4), (0, 0))))
+    packed = np.ascontiguousarray(pairs.reshape(-1, 2, *pairs.shape[1:]).transpose(0, 2, 1, 3))
+    constant = Constant("weights", packed, "a0 b0 a1 b1 c0 d0 c1 d1 of four outputs")
+    fields = {**size_fields(node), **weighted_s16.fields(node, attrs_of(node).clamp)}
+    params = Struct("tinyet_linear_s16_params", fields)
+    constants = weighted_s16.constants(node, constant, round_to=4)
+    return library_call("tinyet_linear_s16", node, [0], params, constants)
 
 
 def lower_f32(node: Node, _target: Target) -> Call:
@@ -142,6 +164,15 @@ OP = Op(
     bias=(2, 1),
     kernels=(
         Kernel("tinyet_linear_s8", "s8", lower_s8, (*HEADERS, "tinyet_pairs.h"), ("tinyet_linear_s8.c",)),
+        Kernel(
+            "tinyet_linear_s8_w4",
+            "s8w4",
+            lower_s8_w4,
+            (*HEADERS, "tinyet_pairs.h", "tinyet_nibbles.h"),
+            ("tinyet_linear_s8_w4.c",),
+            nibbles.refuse_long_sums,
+        ),
+        Kernel("tinyet_linear_s16", "s16", lower_s16, (*HEADERS, "tinyet_pairs.h"), ("tinyet_linear_s16.c",)),
         Kernel("tinyet_linear_f32", "f32", lower_f32, HEADERS, ("tinyet_linear_f32.c",)),
     ),
 )

@@ -43,7 +43,7 @@ def reference(node: Node, inputs: Sequence[Array | None]) -> tuple[Array, ...]:
     assert x is not None
     out_h, out_w = node.output.shape[1:3]
     lowest = -np.inf if node.input(0).dtype is DType.FLOAT32 else node.input(0).dtype.range[0]
-    # float32 holds every int8, and its comparisons are the kernel's.
+    # float32 holds every int8 and int16, and its comparisons are the kernel's.
     x = x.astype(np.float32)
     pads = ((0, 0), (attrs.pad_top, attrs.pad_bottom), (attrs.pad_left, attrs.pad_right), (0, 0))
     padded = np.pad(x, pads, constant_values=lowest)
@@ -84,6 +84,10 @@ def lower_s8(node: Node, _target: Target) -> Call:
     return lower("tinyet_max_pool2d_s8", node)
 
 
+def lower_s16(node: Node, _target: Target) -> Call:
+    return lower("tinyet_max_pool2d_s16", node)
+
+
 def lower_f32(node: Node, _target: Target) -> Call:
     return lower("tinyet_max_pool2d_f32", node)
 
@@ -98,6 +102,7 @@ OP = Op(
     same_scale=True,
     kernels=(
         Kernel("tinyet_max_pool2d_s8", "s8", lower_s8, HEADERS, ("tinyet_max_pool2d_s8.c",)),
+        Kernel("tinyet_max_pool2d_s16", "s16", lower_s16, HEADERS, ("tinyet_max_pool2d_s16.c",)),
         Kernel("tinyet_max_pool2d_f32", "f32", lower_f32, HEADERS, ("tinyet_max_pool2d_f32.c",)),
     ),
 )

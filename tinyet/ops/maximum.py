@@ -17,7 +17,7 @@ from tinyet.opset import Call, Op
 
 @dataclass(frozen=True)
 class Maximum(Attrs):
-    """inputs: a, b, which broadcast; either may be a constant. In int8 they share the output's
+    """inputs: a, b, which broadcast; either may be a constant. As integers they share the output's
     quantization."""
 
     name: ClassVar[str] = "maximum"
@@ -32,11 +32,15 @@ def reference(node: Node, inputs: Sequence[Array | None]) -> tuple[Array, ...]:
 
 
 def lower_clip(node: Node, target: Target) -> Call:
-    return broadcast.clip_call(node, lambda c: (c, 127))
+    return broadcast.clip_call(node, lambda c: (c, node.output.dtype.range[1]))
 
 
 def lower_s8(node: Node, target: Target) -> Call:
     return broadcast.plain_call("tinyet_maximum_s8", node)
+
+
+def lower_s16(node: Node, target: Target) -> Call:
+    return broadcast.plain_call("tinyet_maximum_s16", node)
 
 
 def lower_f32(node: Node, target: Target) -> Call:
@@ -52,8 +56,9 @@ OP = Op(
     inplace=(0, 1),
     same_scale=True,
     kernels=(
-        broadcast.clip_kernel(lower_clip),
+        *broadcast.clip_kernels(lower_clip),
         broadcast.kernel("tinyet_maximum_s8", lower_s8, "tinyet_extremum.c"),
+        broadcast.kernel("tinyet_maximum_s16", lower_s16, "tinyet_extremum.c"),
         broadcast.kernel("tinyet_maximum_f32", lower_f32, "tinyet_extremum.c"),
     ),
 )

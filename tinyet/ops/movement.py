@@ -15,6 +15,9 @@ from tinyet.boards import Target
 from tinyet.ir import DType, Node, Shape
 from tinyet.opset import Call, Kernel, Struct, library_call
 
+MOVABLE = (DType.INT8, DType.INT16, DType.INT32, DType.FLOAT32)
+"""What a tensor can be at run time."""
+
 MAX_LOOPS = 6
 """Loops of the C kernel (TINYET_MOVE_LOOPS); more than this after merging is refused."""
 
@@ -94,7 +97,7 @@ def move_kernels(plan_of: Callable[[Node], Move]) -> tuple[Kernel, ...]:
 
         return Kernel(symbol, dtype.suffix, lower, ("tinyet_move.h",), (f"{symbol}.c",), refuse)
 
-    return tuple(kernel(dtype) for dtype in DType)
+    return tuple(kernel(dtype) for dtype in MOVABLE)
 
 
 def lower_copy(node: Node, _target: Target) -> Call:
@@ -105,7 +108,7 @@ def lower_copy(node: Node, _target: Target) -> Call:
 def copy_kernels() -> tuple[Kernel, ...]:
     """memmove, for every dtype."""
     files = ("tinyet_copy.h",), ("tinyet_copy.c",)
-    return tuple(Kernel("tinyet_copy", dtype.suffix, lower_copy, *files) for dtype in DType)
+    return tuple(Kernel("tinyet_copy", dtype.suffix, lower_copy, *files) for dtype in MOVABLE)
 
 
 def check_moved(node: Node) -> str | None:

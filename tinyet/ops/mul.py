@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""a * b with numpy's broadcasting and a fused clamp. In int8 as LiteRT's MUL, bit for bit."""
+"""a * b with numpy's broadcasting and a fused clamp. In int8 and int16 as LiteRT's MUL, bit for bit."""
 
 from __future__ import annotations
 
@@ -14,10 +14,12 @@ from tinyet.errors import QuantizationError
 from tinyet.ir import Array, Attrs, DType, Node
 from tinyet.numerics import NO_CLAMP, Multiplier, clamp_range, quantize_multiplier, requantize
 from tinyet.ops import broadcast
+from tinyet.ops.integers import saturated
 from tinyet.opset import Call, Op, Struct, library_call
 
-# A product has 16 bits and a sign; the kernel shifts it left by one bit more than the factor asks for.
-MAX_LEFT_SHIFT = 13
+# An int8 product has 16 bits and a sign; the kernel shifts it left by one bit more than the factor asks for.
+# An int16 product has 30 and a sign.
+MAX_LEFT_SHIFTS = {DType.INT8: 13, DType.INT16: 0}
 MAX_RIGHT_SHIFT = 22
 
 
@@ -43,9 +45,9 @@ def factor(node: Node) -> Multiplier:
 
 def check(node: Node) -> str | None:
     complaint = broadcast.check_elementwise(node)
-    if complaint is None and node.output.dtype is DType.INT8:
+    if complaint is None and node.output.dtype is not DType.FLOAT32:
         try:
-            fits = factor(node).shift <= MAX_LEFT_SHIFT
+            fits = factor(node).shift <= MAX_LEFT_SHIFTS[node.output.dtype]
         except QuantizationError:
             fits = False
         return None if fits else "the output's scale is too small for the inputs'"
@@ -59,7 +61,7 @@ def reference(node: Node, inputs: Sequence[Array | None]) -> tuple[Array, ...]:
         return (broadcast.float_reference(np.multiply, a, b, clamp),)
     product = broadcast.offset(node, 0, a) * broadcast.offset(node, 1, b)
     value = requantize(product, factor(node).multiplier, factor(node).shift) + node.output.type.zero_point
-    return (np.clip(value, *clamp_range(clamp, node.output.type)).astype(np.int8),)
+    return (saturated(value, node.output.dtype, clamp_range(clamp, node.output.type)),)
 
 
 def lower_s8(node: Node, target: Target) -> Call:
@@ -85,6 +87,21 @@ def lower_s8(node: Node, target: Target) -> Call:
     return library_call(f"tinyet_mul_{'right' if right else 'left'}_s8", node, [0, 1], params)
 
 
+def lower_s16(node: Node, target: Target) -> Call:
+    low, high = clamp_range(attrs_of(node).clamp, node.output.type)
+    params = Struct(
+        "tinyet_mul_s16_params",
+        {
+            "shape": broadcast.shape_struct(node),
+            "multiplier": factor(node).multiplier,
+            "shift": -factor(node).shift,
+            "clamp_low": low,
+            "clamp_high": high,
+        },
+    )
+    return library_call("tinyet_mul_s16", node, [0, 1], params)
+
+
 def lower_f32(node: Node, target: Target) -> Call:
     return broadcast.float_call("tinyet_mul_f32", node, attrs_of(node).clamp)
 
@@ -99,6 +116,7 @@ OP = Op(
     kernels=(
         broadcast.table_kernel(reference),
         broadcast.kernel("tinyet_mul_s8", lower_s8, "tinyet_mul_s8.c"),
+        broadcast.kernel("tinyet_mul_s16", lower_s16, "tinyet_mul_s16.c"),
         broadcast.kernel("tinyet_mul_f32", lower_f32, "tinyet_binary_f32.c"),
     ),
 )

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Padding of any dimensions: with a constant, by reflection (the edge not repeated) or by repeating the edge.
 
-A negative pad crops (constant mode). int8: the constant becomes round(value / scale) + zero point, saturated.
+A negative pad crops (constant mode). Integers: the constant becomes round(value / scale) + zero point, saturated.
 """
 
 from __future__ import annotations
@@ -144,5 +144,5 @@ OP = Op(
     infer=infer,
     reference=reference,
     same_scale=True,
-    kernels=(kernel("s8"), kernel("f32")),
+    kernels=(kernel("s8"), kernel("s16"), kernel("f32")),
 )

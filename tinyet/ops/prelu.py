@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""x where x >= 0, else slope * x. In int8 as LiteRT's PRELU, bit for bit."""
+"""x where x >= 0, else slope * x. In int8 as LiteRT's PRELU, bit for bit; in int16,
+which LiteRT lacks, by the same rule."""
 
 from __future__ import annotations
 
@@ -14,10 +15,11 @@ from tinyet.errors import QuantizationError, UnsupportedShape
 from tinyet.ir import Array, Attrs, DType, Node, Shape
 from tinyet.numerics import Multiplier, quantize_multiplier, requantize
 from tinyet.ops import broadcast
-from tinyet.opset import Call, Op, Struct, library_call
+from tinyet.ops.integers import saturated
+from tinyet.opset import Call, FieldValue, Op, Struct, library_call
 
-# x has 8 bits and a sign, x * slope has 16.
-MAX_LEFT_SHIFTS = (22, 14)
+# x has 8 bits and a sign, x * slope has 16; of int16 they have 15 and 30.
+MAX_LEFT_SHIFTS = {DType.INT8: (22, 14), DType.INT16: (15, 0)}
 
 
 @dataclass(frozen=True)
@@ -47,9 +49,10 @@ def factors(node: Node) -> tuple[Multiplier, Multiplier]:
 
 def check(node: Node) -> str | None:
     complaint = broadcast.check_elementwise(node)
-    if complaint is None and node.output.dtype is DType.INT8:
+    if complaint is None and node.output.dtype is not DType.FLOAT32:
         try:
-            fits = all(f.shift <= most for f, most in zip(factors(node), MAX_LEFT_SHIFTS, strict=True))
+            limits = MAX_LEFT_SHIFTS[node.output.dtype]
+            fits = all(f.shift <= most for f, most in zip(factors(node), limits, strict=True))
         except QuantizationError:
             fits = False
         return None if fits else "the output's scale is too small for the inputs'"
@@ -69,11 +72,20 @@ def reference(node: Node, inputs: Sequence[Array | None]) -> tuple[Array, ...]:
         requantize(value, positive.multiplier, positive.shift),
         requantize(value * steepness, negative.multiplier, negative.shift),
     )
-    return (np.clip(out + node.output.type.zero_point, -128, 127).astype(np.int8),)
+    return (saturated(out + node.output.type.zero_point, node.output.dtype),)
+
+
+def factor_fields(node: Node) -> dict[str, FieldValue]:
+    positive, negative = factors(node)
+    return {
+        "positive_multiplier": positive.multiplier,
+        "positive_shift": positive.shift,
+        "negative_multiplier": negative.multiplier,
+        "negative_shift": negative.shift,
+    }
 
 
 def lower_s8(node: Node, target: Target) -> Call:
-    positive, negative = factors(node)
     params = Struct(
         "tinyet_prelu_s8_params",
         {
@@ -81,13 +93,15 @@ def lower_s8(node: Node, target: Target) -> Call:
             "x_zero_point": node.input(0).type.zero_point,
             "slope_zero_point": node.input(1).type.zero_point,
             "out_zero_point": node.output.type.zero_point,
-            "positive_multiplier": positive.multiplier,
-            "positive_shift": positive.shift,
-            "negative_multiplier": negative.multiplier,
-            "negative_shift": negative.shift,
+            **factor_fields(node),
         },
     )
     return library_call("tinyet_prelu_s8", node, [0, 1], params)
+
+
+def lower_s16(node: Node, target: Target) -> Call:
+    params = Struct("tinyet_prelu_s16_params", {"shape": broadcast.shape_struct(node), **factor_fields(node)})
+    return library_call("tinyet_prelu_s16", node, [0, 1], params)
 
 
 def lower_f32(node: Node, target: Target) -> Call:
@@ -104,6 +118,7 @@ OP = Op(
     kernels=(
         broadcast.table_kernel(reference),
         broadcast.kernel("tinyet_prelu_s8", lower_s8, "tinyet_prelu_s8.c"),
+        broadcast.kernel("tinyet_prelu_s16", lower_s16, "tinyet_prelu_s16.c"),
         broadcast.kernel("tinyet_prelu_f32", lower_f32, "tinyet_prelu_f32.c"),
     ),
 )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""float32 → int8, as LiteRT's QUANTIZE: a float32 division, halves away from zero, then the zero point,
+"""float32 → int8 or int16, as LiteRT's QUANTIZE: a float32 division, halves away from zero, then the zero point,
 saturated.
 
 Beyond LiteRT, which leaves both undefined: infinities and large values saturate, NaN becomes the zero point.
@@ -14,12 +14,13 @@ from typing import ClassVar
 from tinyet.boards import Target
 from tinyet.ir import Array, Attrs, DType, Node, Shape
 from tinyet.numerics import quantize
+from tinyet.ops.integers import INTEGERS, check_activations
 from tinyet.opset import Call, Kernel, Op, Struct, library_call
 
 
 @dataclass(frozen=True)
 class Quantize(Attrs):
-    """inputs: x, float32 of any shape. The output is int8 with one scale a tensor."""
+    """inputs: x, float32 of any shape. The output is int8 or int16 with one scale a tensor."""
 
     name: ClassVar[str] = "quantize"
 
@@ -30,11 +31,9 @@ def infer(node: Node) -> tuple[Shape, ...]:
 
 def check(node: Node) -> str | None:
     x, out = node.input(0), node.output
-    if (x.dtype, out.dtype) != (DType.FLOAT32, DType.INT8):
-        return f"quantizes float32 to int8, not {x.dtype.value} to {out.dtype.value}"
-    return (
-        None if out.type.quant and out.type.quant.axis is None else "the output must be quantized per tensor"
-    )
+    if x.dtype is not DType.FLOAT32 or out.dtype not in INTEGERS:
+        return f"quantizes float32 to int8 or int16, not {x.dtype.value} to {out.dtype.value}"
+    return check_activations(out)
 
 
 def reference(node: Node, inputs: Sequence[Array | None]) -> tuple[Array, ...]:
@@ -47,18 +46,19 @@ def lower(node: Node, target: Target) -> Call:
     params = Struct(
         "tinyet_quantize_params", {"scale": out.scale, "zero_point": out.zero_point, "count": out.count}
     )
-    return library_call("tinyet_quantize_f32_s8", node, [0], params)
+    return library_call(f"tinyet_quantize_f32_{out.dtype.suffix}", node, [0], params)
+
+
+def kernel(dtype: DType) -> Kernel:
+    symbol = f"tinyet_quantize_f32_{dtype.suffix}"
+    return Kernel(symbol, f"f32_{dtype.suffix}", lower, ("tinyet_quantize.h",), (f"{symbol}.c",))
 
 
 OP = Op(
     attrs=Quantize,
-    summary="float32 to int8",
+    summary="float32 to int8 or int16",
     infer=infer,
     reference=reference,
     check=check,
-    kernels=(
-        Kernel(
-            "tinyet_quantize_f32_s8", "f32_s8", lower, ("tinyet_quantize.h",), ("tinyet_quantize_f32_s8.c",)
-        ),
-    ),
+    kernels=tuple(kernel(dtype) for dtype in INTEGERS),
 )

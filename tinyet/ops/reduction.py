@@ -13,6 +13,7 @@ from tinyet.boards import Target
 from tinyet.errors import UnsupportedShape
 from tinyet.ir import Array, Attrs, DType, Node, Shape
 from tinyet.numerics import Multiplier, quantize_multiplier
+from tinyet.ops.integers import INTEGERS, check_activations
 from tinyet.opset import Struct
 
 
@@ -40,11 +41,11 @@ def infer(node: Node) -> tuple[Shape, ...]:
 
 
 def check(node: Node) -> str | None:
-    """int8 to int8 of any quantization, or float32 to float32."""
+    """int8 to int8 or int16 to int16 of any quantization, or float32 to float32."""
     x, out = node.input(0), node.output
-    if x.dtype is not out.dtype or x.dtype not in (DType.INT8, DType.FLOAT32):
+    if x.dtype is not out.dtype or x.dtype not in (DType.FLOAT32, *INTEGERS):
         return f"no {x.dtype.value} to {out.dtype.value} form"
-    return None
+    return None if x.dtype is DType.FLOAT32 else check_activations(x, out)
 
 
 def check_selecting(node: Node) -> str | None:
@@ -132,7 +133,8 @@ def mean_multiplier(node: Node) -> Multiplier:
 
 
 def sums_fit(node: Node) -> str | None:
-    """|x - zero point| <= 255, and the sum must not leave int32."""
-    if node.input(0).dtype is DType.INT8 and 255 * count(node) >= 2**31:
+    """|x - zero point| <= 255 (int16: 2**15), and the sum must not leave int32."""
+    largest = {DType.INT8: 255, DType.INT16: 1 << 15}.get(node.input(0).dtype, 0)
+    if largest * count(node) >= 2**31:
         return "sums could overflow 32 bits"
     return check(node)

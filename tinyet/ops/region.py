@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from tinyet.ir import Array, Attrs, Graph, Node, Shape
+from tinyet.ir import Array, Attrs, Graph, Node, Origin, Shape
 from tinyet.opset import Op
 
 
@@ -21,6 +21,11 @@ class Region(Attrs):
 
     def __str__(self) -> str:
         return f"delegate={self.delegate}, nodes={'+'.join(n.op for n in self.graph.nodes)}"
+
+
+def without_key(origin: Origin) -> Origin:
+    """The origin of a node in a graph that was exported apart: its key would find a float twin in another export."""
+    return Origin(origin.aten, origin.module, origin.file, origin.line, origin.text)
 
 
 def attrs_of(node: Node) -> Region:

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""int8 → int8 of another scale or zero point, as LiteRT's QUANTIZE between integers."""
+"""Integers of another scale, zero point or size (int8, int16), as LiteRT's QUANTIZE between integers."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -14,15 +14,16 @@ from tinyet.errors import QuantizationError
 from tinyet.ir import Array, Attrs, DType, Node, Shape
 from tinyet.numerics import Multiplier, quantize_multiplier, requantize
 from tinyet.ops import table
-from tinyet.opset import Call, Kernel, Op, Struct, library_call
+from tinyet.ops.integers import check_activations, saturated
+from tinyet.opset import Call, Kernel, Op, Struct, library_call, signature
 
-# |q - zero_point| <= 255: with a left shift of 23 bits it would leave int32.
-MAX_LEFT_SHIFT = 22
+# |q - zero_point| is at most 255 in int8, 2**15 in int16: with one left shift more it would leave int32.
+MAX_LEFT_SHIFTS = {DType.INT8: 22, DType.INT16: 15}
 
 
 @dataclass(frozen=True)
 class Requantize(Attrs):
-    """inputs: x, int8 of any shape. Input and output have one scale a tensor each."""
+    """inputs: x, int8 or int16 of any shape; the output is either, too. Each has one scale for the whole tensor."""
 
     name: ClassVar[str] = "requantize"
 
@@ -37,39 +38,36 @@ def factor(node: Node) -> Multiplier:
 
 
 def check(node: Node) -> str | None:
-    for tensor in (node.input(0), node.output):
-        if tensor.dtype is not DType.INT8:
-            return f"{tensor.name} must be int8, is {tensor.dtype.value}"
-        if tensor.type.quant is None or tensor.type.quant.axis is not None:
-            return f"{tensor.name} must be quantized per tensor"
+    complaint = check_activations(node.input(0), node.output)
+    if complaint is not None:
+        return complaint
     try:
-        fits = factor(node).shift <= MAX_LEFT_SHIFT
+        fits = factor(node).shift <= MAX_LEFT_SHIFTS[node.input(0).dtype]
     except QuantizationError:
         fits = False
     return None if fits else "the output's scale is too small for the input's"
 
 
-def rescale(
-    x: Array, zero_points: tuple[int, int], multiplier: Multiplier, clamp: tuple[int, int] = (-128, 127)
-) -> Array:
-    """int8 → int8: from zero point `zero_points[0]` to `zero_points[1]` by a factor, clamped."""
-    scaled = requantize(x.astype(np.int64) - zero_points[0], multiplier.multiplier, multiplier.shift)
-    return np.clip(scaled + zero_points[1], *clamp).astype(np.int8)
+def rescale(node: Node, x: Array, multiplier: Multiplier, clamp: tuple[int, int]) -> Array:
+    """x from the input's zero point to the output's by a factor, clamped, in the output's type."""
+    values = x.astype(np.int64) - node.input(0).type.zero_point
+    scaled = requantize(values, multiplier.multiplier, multiplier.shift) + node.output.type.zero_point
+    return saturated(scaled, node.output.dtype, clamp)
 
 
 def reference(node: Node, inputs: Sequence[Array | None]) -> tuple[Array, ...]:
     assert inputs[0] is not None
-    return (rescale(inputs[0], (node.input(0).type.zero_point, node.output.type.zero_point), factor(node)),)
+    return (rescale(node, inputs[0], factor(node), node.output.dtype.range),)
 
 
 def lower(node: Node, target: Target) -> Call:
-    return rescale_call(node, factor(node), (-128, 127))
+    return rescale_call(node, factor(node), node.output.dtype.range)
 
 
 def rescale_call(node: Node, multiplier: Multiplier, clamp: tuple[int, int]) -> Call:
     """The C call of `rescale` on the node's input 0."""
     params = Struct(
-        "tinyet_requantize_s8_params",
+        "tinyet_requantize_params",
         {
             "in_zero_point": node.input(0).type.zero_point,
             "out_zero_point": node.output.type.zero_point,
@@ -80,7 +78,7 @@ def rescale_call(node: Node, multiplier: Multiplier, clamp: tuple[int, int]) -> 
             "count": node.output.type.count,
         },
     )
-    return library_call("tinyet_requantize_s8", node, [0], params)
+    return library_call(f"tinyet_requantize_{signature(node)}", node, [0], params)
 
 
 def refuse_table(node: Node, target: Target) -> str | None:
@@ -89,17 +87,26 @@ def refuse_table(node: Node, target: Target) -> str | None:
 
 
 HEADERS = ("tinyet_quantize.h",)
-SOURCES = ("tinyet_requantize_s8.c",)
+
+
+def kernels_of(lower: Callable[[Node, Target], Call]) -> tuple[Kernel, ...]:
+    """One for each pair of integer types; `lower` makes a rescale_call."""
+    sources = {"s8": "s8", "s16": "s16", "s8_s16": "s16", "s16_s8": "s16"}
+    return tuple(
+        Kernel(f"tinyet_requantize_{dtypes}", dtypes, lower, HEADERS, (f"tinyet_requantize_{file}.c",))
+        for dtypes, file in sources.items()
+    )
+
 
 OP = Op(
     attrs=Requantize,
-    summary="int8 to int8 of another scale or zero point",
+    summary="int8 or int16 of another scale, zero point or size",
     infer=infer,
     reference=reference,
     check=check,
     inplace=(0,),
     kernels=(
         table.table_kernel(reference, refuse_table),
-        Kernel("tinyet_requantize_s8", "s8", lower, HEADERS, SOURCES),
+        *kernels_of(lower),
     ),
 )

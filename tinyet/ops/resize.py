@@ -8,7 +8,7 @@ bits, halves away from zero. float bilinear is PyTorch's, with positions in floa
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -147,7 +147,7 @@ def reference(node: Node, inputs: Sequence[Array | None]) -> tuple[Array, ...]:
     right_, down_ = columns.weight.astype(np.int64)[:, None], rows.weight.astype(np.int64)[:, None, None]
     wide = integer[:, :, columns.lower] * (1024 - right_) + integer[:, :, columns.upper] * right_
     total = wide[:, rows.lower] * (1024 - down_) + wide[:, rows.upper] * down_
-    return (round_shift(total, 20).astype(np.int8),)
+    return (round_shift(total, 20).astype(node.output.dtype.numpy),)
 
 
 # ---------------------------------------------------------------- portable kernels
@@ -211,11 +211,13 @@ def lower_bilinear(node: Node, symbol: str, dtype: type[np.generic]) -> Call:
         constants.append(Constant(f"{name}s", pairs.astype(np.int32), "offsets of the two samples"))
         constants.append(Constant(f"{name}_weights", found.weight.astype(dtype), "of the second sample"))
     pointers = {c.name: Pointer(c.name) for c in constants}
-    return library_call(symbol, node, [0], Struct(f"{symbol}_params", {**sizes, **pointers}), constants)
+    form = "f32" if dtype is np.float32 else "integer"
+    params = Struct(f"tinyet_resize_bilinear_{form}_params", {**sizes, **pointers})
+    return library_call(symbol, node, [0], params, constants)
 
 
-def lower_s8(node: Node, _target: Target) -> Call:
-    return lower_bilinear(node, "tinyet_resize_bilinear_s8", np.int16)
+def lower_integer(node: Node, _target: Target) -> Call:
+    return lower_bilinear(node, f"tinyet_resize_bilinear_{node.output.dtype.suffix}", np.int16)
 
 
 def lower_f32(node: Node, _target: Target) -> Call:
@@ -230,6 +232,11 @@ def nearest_kernel(dtypes: str) -> Kernel:
     return Kernel("tinyet_resize_nearest", dtypes, lower_nearest, HEADERS, sources, refuse_nearest)
 
 
+def bilinear_kernel(dtypes: str, lower: Callable[[Node, Target], Call]) -> Kernel:
+    symbol = f"tinyet_resize_bilinear_{dtypes}"
+    return Kernel(symbol, dtypes, lower, HEADERS, (f"{symbol}.c",), refuse_bilinear)
+
+
 OP = Op(
     attrs=Resize,
     summary="resizing of an image: nearest, bilinear; aligned corners, half pixels",
@@ -238,22 +245,10 @@ OP = Op(
     same_scale=True,
     kernels=(
         nearest_kernel("s8"),
+        nearest_kernel("s16"),
         nearest_kernel("f32"),
-        Kernel(
-            "tinyet_resize_bilinear_s8",
-            "s8",
-            lower_s8,
-            HEADERS,
-            ("tinyet_resize_bilinear_s8.c",),
-            refuse_bilinear,
-        ),
-        Kernel(
-            "tinyet_resize_bilinear_f32",
-            "f32",
-            lower_f32,
-            HEADERS,
-            ("tinyet_resize_bilinear_f32.c",),
-            refuse_bilinear,
-        ),
+        bilinear_kernel("s8", lower_integer),
+        bilinear_kernel("s16", lower_integer),
+        bilinear_kernel("f32", lower_f32),
     ),
 )

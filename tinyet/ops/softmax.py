@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""exp(x) / sum(exp(x)) along an axis. In int8 as LiteRT's SOFTMAX, bit for bit: gemmlowp's fixed-point
-arithmetic.
+"""exp(x) / sum(exp(x)) along an axis. In int8 and int16 as LiteRT's SOFTMAX, bit for bit: in int8 gemmlowp's
+fixed-point arithmetic, in int16 two tables with interpolation.
 
-LiteRT has the last axis only and fixes the output at scale 1/256 and zero point -128; so do we, for any axis.
-The exponential of a difference from the maximum takes at most 256 values, so the kernel looks it up.
+LiteRT has the last axis only and fixes the output: int8 at scale 1/256 and zero point -128, int16 at scale
+1/32768; so do we, for any axis. In int8 the exponential of a difference from the maximum takes at most 256
+values, so the kernel looks it up.
 """
 
 from __future__ import annotations
@@ -11,22 +12,26 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import ClassVar
 
 import numpy as np
 
 from tinyet import float32
 from tinyet.boards import Target
-from tinyet.errors import UnsupportedShape
+from tinyet.errors import QuantizationError, UnsupportedShape
 from tinyet.ir import Array, Attrs, DType, Node, Shape
-from tinyet.numerics import high_mul, round_shift
-from tinyet.ops import broadcast
+from tinyet.numerics import Int64, Multiplier, high_mul, quantize_multiplier, requantize, round_shift
+from tinyet.ops import broadcast, table_s16
 from tinyet.ops.fixed_point import SUM_INTEGER_BITS, differences, leading_zeros, one_over_one_plus
 from tinyet.opset import Call, Constant, Kernel, Op, Pointer, Struct, library_call
 
 # Every exponential is at most 1, so that this many cannot overflow the sum.
 MAX_DEPTH = (1 << SUM_INTEGER_BITS) - 1
 OUT_SCALE, OUT_ZERO_POINT = 1 / 256, -128
+MAX_DEPTH_S16 = (1 << 16) - 1
+LEAST_S16 = 10.0
+"""int16: exponentials below exp(-10) count as that."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +60,54 @@ def infer_axis(node: Node, axis: int) -> tuple[Shape, ...]:
 
 
 def check(node: Node) -> str | None:
+    if node.output.dtype is DType.INT16:
+        return check_s16(node)
     return check_fixed(node, attrs_of(node).axis, (OUT_SCALE, OUT_ZERO_POINT))
+
+
+def check_s16(node: Node) -> str | None:
+    complaint = broadcast.check_elementwise(node)
+    if complaint is not None:
+        return complaint
+    if node.output.type.scale != 2.0**-15:
+        return "the output's scale must be 1/32768"
+    try:
+        fits = factor_s16(node.input(0).type.scale).shift <= 15
+    except QuantizationError:
+        fits = False
+    if not fits:
+        return f"an input scale of {node.input(0).type.scale} is too large"
+    depth = node.input(0).shape[attrs_of(node).axis]
+    return f"{depth} elements along the axis, at most {MAX_DEPTH_S16}" if depth > MAX_DEPTH_S16 else None
+
+
+def factor_s16(scale: float) -> Multiplier:
+    """From input steps to 65535 steps over LEAST_S16; float64."""
+    return quantize_multiplier(scale / (LEAST_S16 / 65535.0))
+
+
+@lru_cache(maxsize=1)
+def tables_s16() -> tuple[Int64, Int64]:
+    """exp over -10 … 0 and 1 / (1 + x) over 0 … 1, in Q0.15; LiteRT computes these in float64."""
+    out = (2.0 / 65535, 0)
+    exponentials = table_s16.populate(np.exp, (LEAST_S16 / 65535, 32767), out, np.float64)
+    return exponentials, table_s16.populate(lambda x: 1 / (1 + x), (1.0 / 65535, -32768), out, np.float64)
+
+
+def softmax_s16(x: Array, scale: float) -> Array:
+    """int16 (…, depth) → int16, along the last axis."""
+    exponentials, reciprocals = tables_s16()
+    factor = factor_s16(scale)
+    diff = x.astype(np.int64) - x.max(axis=-1, keepdims=True).astype(np.int64)
+    steps = requantize(diff, factor.multiplier, factor.shift) + 32767
+    exps = table_s16.look_up(exponentials, np.clip(steps, -32768, 32767))
+    total = exps.sum(axis=-1, keepdims=True)
+    headroom = leading_zeros(total)
+    fraction = (((total << (headroom - 1)) + (1 << 13)) >> 14) - (1 << 16) - (1 << 15)
+    reciprocal = table_s16.look_up(reciprocals, np.clip(fraction, -32768, 32767))
+    shift = 31 - headroom
+    out = (exps * reciprocal + (np.int64(1) << (shift - 1))) >> shift
+    return np.clip(out, 0, 32767).astype(np.int16)
 
 
 def check_fixed(node: Node, axis: int, wanted: tuple[float, int]) -> str | None:
@@ -101,7 +153,8 @@ def reference(node: Node, inputs: Sequence[Array | None]) -> tuple[Array, ...]:
     if node.output.dtype is DType.FLOAT32:
         out: Array = softmax_f32(x.astype(np.float32))
     else:
-        out = softmax_s8(x, node.input(0).type.scale)
+        integer = softmax_s16 if node.output.dtype is DType.INT16 else softmax_s8
+        out = integer(x, node.input(0).type.scale)
     return (np.ascontiguousarray(np.moveaxis(out, -1, axis)),)
 
 
@@ -135,11 +188,32 @@ def lower_s8(node: Node, target: Target) -> Call:
     return library_call("tinyet_softmax_s8", node, [0], params, constants)
 
 
+def lower_s16(node: Node, target: Target) -> Call:
+    factor = factor_s16(node.input(0).type.scale)
+    params = Struct(
+        "tinyet_softmax_s16_params",
+        {
+            "shape": axis_struct(node, attrs_of(node).axis),
+            "exponentials": Pointer("exponentials"),
+            "reciprocals": Pointer("reciprocals"),
+            "multiplier": factor.multiplier,
+            "shift": factor.shift,
+        },
+    )
+    exponentials, reciprocals = tables_s16()
+    constants = [
+        Constant("exponentials", exponentials.astype(np.int16), "Q0.15, over -10 ... 0"),
+        Constant("reciprocals", reciprocals.astype(np.int16), "Q0.15, 1 / (1 + x) over 0 ... 1"),
+    ]
+    return library_call("tinyet_softmax_s16", node, [0], params, constants)
+
+
 def lower_f32(node: Node, target: Target) -> Call:
     return library_call("tinyet_softmax_f32", node, [0], axis_struct(node, attrs_of(node).axis))
 
 
 FIXED_HEADERS = ("tinyet_softmax.h", "tinyet_fixed_point.h")
+TABLE_HEADERS = ("tinyet_softmax.h", "tinyet_table.h")
 FLOAT_HEADERS = ("tinyet_softmax.h", "tinyet_math.h")
 
 OP = Op(
@@ -151,6 +225,7 @@ OP = Op(
     inplace=(0,),
     kernels=(
         Kernel("tinyet_softmax_s8", "s8", lower_s8, FIXED_HEADERS, ("tinyet_softmax_s8.c",)),
+        Kernel("tinyet_softmax_s16", "s16", lower_s16, TABLE_HEADERS, ("tinyet_softmax_s16.c",)),
         Kernel("tinyet_softmax_f32", "f32", lower_f32, FLOAT_HEADERS, ("tinyet_softmax_f32.c",)),
     ),
 )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""a - b with numpy's broadcasting and a fused clamp. In int8 as LiteRT's SUB, bit for bit; see add.py."""
+"""a - b with numpy's broadcasting and a fused clamp. In int8 and int16 as LiteRT's SUB, bit for bit; see add.py."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def reference(node: Node, inputs: Sequence[Array | None]) -> tuple[Array, ...]:
     a, b = broadcast.operands(inputs)
     if node.output.dtype is DType.FLOAT32:
         return (broadcast.float_reference(np.subtract, a, b, attrs_of(node).clamp),)
-    return (scaling(node).apply(a, b).astype(np.int8),)
+    return (scaling(node).apply(a, b).astype(node.output.dtype.numpy),)
 
 
 def refuse_affine(node: Node, target: Target) -> str | None:
@@ -50,6 +50,10 @@ def lower_affine(node: Node, target: Target) -> Call:
 
 def lower_s8(node: Node, target: Target) -> Call:
     return add.lower_exact(node, scaling(node), "tinyet_sub_s8")
+
+
+def lower_s16(node: Node, target: Target) -> Call:
+    return add.lower_symmetric(node, scaling(node), "tinyet_sub_s16")
 
 
 def lower_f32(node: Node, target: Target) -> Call:
@@ -67,6 +71,7 @@ OP = Op(
         broadcast.table_kernel(reference),
         broadcast.kernel("tinyet_affine_s8", lower_affine, "tinyet_affine_s8.c", refuse_affine),
         broadcast.kernel("tinyet_sub_s8", lower_s8, "tinyet_add_s8.c"),
+        broadcast.kernel("tinyet_sub_s16", lower_s16, "tinyet_add_s16.c"),
         broadcast.kernel("tinyet_sub_f32", lower_f32, "tinyet_binary_f32.c"),
     ),
 )

@@ -17,6 +17,7 @@ from tinyet.boards import Target
 from tinyet.ir import Array, DType, Node
 from tinyet.numerics import Multiplier, requantize
 from tinyet.ops import reduction
+from tinyet.ops.integers import saturated
 from tinyet.opset import Call, FieldValue, Kernel, Op, Struct, library_call
 
 
@@ -28,7 +29,7 @@ class Sum(reduction.Reduce):
 
 
 def add_up(node: Node, x: Array, multiplier: Multiplier | None, divisor: float) -> Array:
-    """The output of Sum and Mean: requantized by `multiplier` (int8) or divided (float32)."""
+    """The output of Sum and Mean: requantized by `multiplier` (integers) or divided (float32)."""
     if node.input(0).dtype is DType.FLOAT32:
         total = np.zeros(node.output.shape, np.float32)
         for part in reduction.slices(node, x):
@@ -38,13 +39,13 @@ def add_up(node: Node, x: Array, multiplier: Multiplier | None, divisor: float) 
     offset = node.input(0).type.zero_point * reduction.count(node)
     sums = x.astype(np.int64).sum(axis=reduction.attrs_of(node).axes).reshape(node.output.shape) - offset
     out = requantize(sums, multiplier.multiplier, multiplier.shift) + node.output.type.zero_point
-    return np.clip(out, -128, 127).astype(np.int8)
+    return saturated(out, node.output.dtype)
 
 
 def reference(node: Node, inputs: Sequence[Array | None]) -> tuple[Array, ...]:
     x = inputs[0]
     assert x is not None
-    multiplier = reduction.sum_multiplier(node) if node.input(0).dtype is DType.INT8 else None
+    multiplier = None if node.input(0).dtype is DType.FLOAT32 else reduction.sum_multiplier(node)
     return (add_up(node, x, multiplier, 1.0),)
 
 
@@ -59,6 +60,15 @@ def call_s8(node: Node, multiplier: Multiplier) -> Call:
     return library_call("tinyet_sum_s8", node, [0], Struct("tinyet_sum_s8_params", fields))
 
 
+def call_s16(node: Node, multiplier: Multiplier) -> Call:
+    fields: dict[str, FieldValue] = {
+        "shape": reduction.shape_struct(node),
+        "multiplier": multiplier.multiplier,
+        "shift": multiplier.shift,
+    }
+    return library_call("tinyet_sum_s16", node, [0], Struct("tinyet_sum_s16_params", fields))
+
+
 def call_f32(node: Node, divisor: float) -> Call:
     fields: dict[str, FieldValue] = {"shape": reduction.shape_struct(node), "divisor": divisor}
     return library_call("tinyet_sum_f32", node, [0], Struct("tinyet_sum_f32_params", fields))
@@ -66,6 +76,10 @@ def call_f32(node: Node, divisor: float) -> Call:
 
 def lower_s8(node: Node, _target: Target) -> Call:
     return call_s8(node, reduction.sum_multiplier(node))
+
+
+def lower_s16(node: Node, _target: Target) -> Call:
+    return call_s16(node, reduction.sum_multiplier(node))
 
 
 def lower_f32(node: Node, _target: Target) -> Call:
@@ -82,6 +96,7 @@ OP = Op(
     check=reduction.sums_fit,
     kernels=(
         Kernel("tinyet_sum_s8", "s8", lower_s8, HEADERS, ("tinyet_sum_s8.c",), reduction.refuse),
+        Kernel("tinyet_sum_s16", "s16", lower_s16, HEADERS, ("tinyet_sum_s16.c",), reduction.refuse),
         Kernel("tinyet_sum_f32", "f32", lower_f32, HEADERS, ("tinyet_sum_f32.c",), reduction.refuse),
     ),
 )

@@ -5,8 +5,10 @@ int8 is a table of 256 bytes made ahead of time. Its rule is that of LiteRT's lo
 EXP, LOG, ELU, GELU: bit for bit): the input as float32, the function in float64, its value rounded to
 float32, times 1 / scale in float32, halves away from zero. abs, hardswish and leaky_relu are LiteRT's own
 integer arithmetic, bit for bit, evaluated for the table (hardswish as far as LiteRT takes the scales).
-LiteRT's SQRT and RSQRT are less accurate than a table and can differ by 1. Where a function is not defined
+In int8, LiteRT's SQRT and RSQRT are less accurate than a table and can differ by 1. Where a function is not defined
 the table holds the limit, saturated, and the zero point where there is none.
+
+int16 is in unary_s16.py.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ from tinyet.boards import Target
 from tinyet.errors import QuantizationError
 from tinyet.ir import Array, Attrs, DType, Node, Shape
 from tinyet.numerics import Int64, quantize_multiplier, requantize, round_half_away, round_shift
-from tinyet.ops import broadcast, table
+from tinyet.ops import broadcast, table, table_s16, unary_s16
 from tinyet.ops.unary_functions import FUNCTIONS
 from tinyet.opset import Call, Kernel, Op, Struct, library_call
 
@@ -55,7 +57,18 @@ def check(node: Node) -> str | None:
         return f"no function is called {attrs.function}"
     if attrs.function in ("celu", "softplus") and attrs.alpha == 0:
         return f"{attrs.function} divides by its parameter, which is 0"
-    return broadcast.check_elementwise(node)
+    complaint = broadcast.check_elementwise(node)
+    if complaint is None and node.output.dtype is DType.INT16:
+        return unary_s16.check(quantization_s16(node))
+    return complaint
+
+
+def quantization_s16(node: Node) -> unary_s16.Form:
+    """What decides the int16 form."""
+    attrs = attrs_of(node)
+    return unary_s16.Form(
+        attrs.function, attrs.alpha, attrs.beta, node.input(0).type.scale, node.output.type.scale
+    )
 
 
 # ---------------------------------------------------------------- int8
@@ -161,9 +174,23 @@ def reference(node: Node, inputs: Sequence[Array | None]) -> tuple[Array, ...]:
     assert x is not None
     if node.output.dtype is DType.INT8:
         return (reference_s8(node, x),)
+    if node.output.dtype is DType.INT16:
+        return (unary_s16.reference(quantization_s16(node), x),)
     with np.errstate(all="ignore"):
         alpha, beta = np.float32(attrs.alpha), np.float32(attrs.beta)
         return (np.asarray(FUNCTIONS[attrs.function].single(x.astype(np.float32), alpha, beta), np.float32),)
+
+
+def lower_s16(node: Node, target: Target) -> Call:
+    return unary_s16.lower(node, quantization_s16(node))
+
+
+def refuse_kind(kind: str) -> Callable[[Node, Target], str | None]:
+    def refuse(node: Node, target: Target) -> str | None:
+        own = unary_s16.kind(quantization_s16(node))
+        return None if own == kind else f"{attrs_of(node).function} is computed by {own}"
+
+    return refuse
 
 
 def lower_f32(node: Node, target: Target) -> Call:
@@ -183,6 +210,10 @@ OP = Op(
     inplace=(0,),
     kernels=(
         table.table_kernel(reference),
+        *(
+            Kernel(f"tinyet_{kind}_s16", "s16", lower_s16, table_s16.HEADERS, (source,), refuse_kind(kind))
+            for kind, source in unary_s16.KINDS.items()
+        ),
         Kernel(
             "tinyet_unary_f32",
             "f32",

@@ -19,6 +19,8 @@ from tinyet.passes.keep_integers import keep_integers
 from tinyet.passes.layout_apply import optimize_layout
 from tinyet.passes.lower_qdq import lower_qdq
 from tinyet.passes.merge_reshapes import merge_reshapes
+from tinyet.passes.prune_channels import prune_channels
+from tinyet.passes.widen_int4 import widen_int4
 
 Rewrite = Callable[[Graph], Graph]
 Lowering = Callable[[Graph], tuple[Graph, tuple[Note, ...]]]
@@ -39,6 +41,8 @@ PIPELINE: tuple[tuple[str, Rewrite | Lowering], ...] = (
     # Before integers: LiteRT's int8 operators have the clamp inside, and a value that is only clamped needs
     # no scale.
     ("fuse_clamp", fuse_clamp),
+    # Operators that know int8 weights but not int4 ones must see int8 when integer operators are formed.
+    ("widen_int4", widen_int4),
     # Moves Dequantize down and Quantize up, so that the next pass finds integers on both sides of more
     # operators.
     ("keep_integers", keep_integers),
@@ -46,12 +50,16 @@ PIPELINE: tuple[tuple[str, Rewrite | Lowering], ...] = (
     # The float forms of weights are dead now; those that float operators still read become constants.
     ("dead_code_integer", eliminate_dead_code),
     ("fold_constants_integer", fold_constants.after_lowering),
+    # Now the activations are known: operators that take int4 weights do not take them beside any activation.
+    ("widen_int4_integer", widen_int4),
     # Requantize nodes of one value to one scale must be one before its producer can write that scale.
     ("common_subexpressions_integer", share_common_subexpressions),
     # What stood between Quantize and Dequantize until now: the same folds once more, on integers.
     ("fold_requantize", fold_requantize),
     ("fuse_clamp_integer", fuse_clamp),
     ("fold_pad_integer", fold_pad),
+    # The integers are final, and what a layout costs depends on how many channels there are.
+    ("prune_channels", prune_channels),
     # Only now are the bytes known that a Permute would move, and Linear weights are constants that can take
     # one up.
     ("integer_boundary", integer_boundary),
@@ -65,20 +73,24 @@ PIPELINE: tuple[tuple[str, Rewrite | Lowering], ...] = (
 
 
 def run(
-    graph: Graph, *, float_io: bool = False, dump: Callable[[str, str], None] | None = None
+    graph: Graph,
+    *,
+    float_io: bool = False,
+    prune: bool = True,
+    dump: Callable[[str, str], None] | None = None,
 ) -> tuple[Graph, tuple[Note, ...]]:
     """The graph after all passes, verified after each, and what they have to say to the user.
 
-    float_io: inputs and outputs stay float32 where the model is quantized. dump: receives each pass's
-    numbered name and the graph's text after it. Raises InternalError, naming the pass, when one leaves an
-    invalid graph.
+    float_io: inputs and outputs stay float32 where the model is quantized. prune: remove channels that are constant
+    or that nobody reads. dump: receives each pass's numbered name and the graph's text after it. Raises
+    InternalError, naming the pass, when one leaves an invalid graph.
     """
     notes: list[Note] = []
     check(graph, "import")
     if dump is not None:
         dump("00_import", to_text(graph))
     for number, (name, step) in enumerate(PIPELINE, 1):
-        if step is integer_boundary and float_io:
+        if (step is integer_boundary and float_io) or (step is prune_channels and not prune):
             continue
         result = step(graph)
         if isinstance(result, tuple):

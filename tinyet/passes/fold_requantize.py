@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tinyet.ir import DType, Graph, Node, QuantParams, Tensor, TensorType, substitute
+from tinyet.ir import Graph, Node, QuantParams, Tensor, TensorType, substitute
 from tinyet.numerics import NO_CLAMP
 from tinyet.ops import op_of
 from tinyet.ops.add import Add
@@ -110,7 +110,7 @@ def _requantized(chain: Sequence[Node], quant: QuantParams) -> list[Node]:
 
 def _saturating_as(producer: Node, type_: TensorType) -> Node | None:
     """The producer with a clamp where its own type saturates and `type_` would not; None if it has none."""
-    if not isinstance(producer.attrs, FREE_SCALE) or producer.output.dtype is not DType.INT8:
+    if not isinstance(producer.attrs, FREE_SCALE) or producer.output.dtype is not type_.dtype:
         return None
     limits, wanted = real_range(producer.output.type), real_range(type_)
     if limits[0] <= wanted[0] and limits[1] >= wanted[1]:

@@ -8,17 +8,19 @@ the graph of any quantizer: it looks at the values, not at who put them there.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from tinyet.errors import QuantizationError
 from tinyet.ir import DType, Graph, Node, Note, QuantParams, Tensor, TensorType, constant, substitute
-from tinyet.numerics import bias_type, broadcast_params, quantize, round_half_away
+from tinyet.numerics import SUM_BITS_64, bias_type, broadcast_params, quantize, round_half_away
 from tinyet.ops import op_of
 from tinyet.ops.copy import Copy
 from tinyet.ops.dequantize import Dequantize
 from tinyet.ops.expand import Expand
+from tinyet.ops.integers import INTEGERS
 from tinyet.ops.max_pool2d import MaxPool2d
 from tinyet.ops.permute import Permute
 from tinyet.ops.quantize import Quantize
@@ -182,24 +184,19 @@ def _try_integer(state: _Lowering, node: Node) -> str | None:
         # The float value disappears, and the integer one takes over its name, by which people know the layer.
         outputs.append(Tensor(tensor.name, common[0].output.type))
         quantizers.append(common)
-    op = op_of(node)
     refusals = []
-    for auto_constants in (False, True):
+    for form in _forms(state, node, outputs):
         try:
-            inputs = _integer_inputs(state, node, auto_constants)
+            built = _build(state, node, outputs, form)
         except QuantizationError as error:
             refusals.append(error.what)
             continue
-        if inputs is None:
+        if built is None:
             refusals.append("not every input is quantized")
             continue
-        extra: list[Node] = []
-        if op.same_scale:
-            inputs = [_rescaled(state, t, outputs[0], node, extra) for t in inputs]
-        candidate = node.replace(inputs=inputs, outputs=outputs)
-        refusal = op.check(candidate)
+        refusal = op_of(built.node).check(built.node)
         if refusal is None:
-            state.nodes += [*extra, candidate]
+            state.nodes += [*built.before, built.node, *built.behind]
             for tensor, common in zip(outputs, quantizers, strict=True):
                 state.replaced.update({q.output: tensor for q in common})
                 state.absorbed.update(common)
@@ -208,30 +205,113 @@ def _try_integer(state: _Lowering, node: Node) -> str | None:
     return refusals[0]
 
 
-def _integer_inputs(state: _Lowering, node: Node, auto_constants: bool) -> list[Tensor | None] | None:
-    """The node's inputs in integers; None when one is a float that is no constant.
+@dataclass(frozen=True)
+class _Form:
+    """One way in which an operator may compute with integers.
 
-    auto_constants: float constants are quantized here, by their own range; otherwise they are passed on as
-    they are, for operators that want them in float (the slopes of a PReLU).
+    constants: float constants are quantized here, by their own range; otherwise they are passed on as they are,
+    for operators that want them in float. dtype: the type of such constants. wide: everything in int16, for an
+    operator whose values are partly int8: those are widened, which is exact, and int8 outputs narrowed behind it,
+    from a scale that holds their range, or from `unit_scale`, which some operators fix.
     """
+
+    constants: bool
+    dtype: DType
+    wide: bool = False
+    unit_scale: bool = False
+
+
+@dataclass
+class _Built:
+    """An integer operator, and the Requantize nodes around it."""
+
+    node: Node
+    before: list[Node]
+    behind: list[Node]
+
+
+def _forms(state: _Lowering, node: Node, outputs: Sequence[Tensor]) -> list[_Form]:
+    """The forms to try, in order."""
     op = op_of(node)
+    weight = op.bias[1] if op.bias is not None else None
+    read = [state.integer[t] for i, t in enumerate(node.inputs) if t in state.integer and i != weight]
+    dtypes = {t.dtype for t in (*read, *outputs)} & set(INTEGERS)
+    dtype = DType.INT16 if DType.INT16 in dtypes else DType.INT8
+    forms = [_Form(constants, dtype) for constants in (False, True)]
+    if len(dtypes) > 1 and not op.same_scale:
+        wide = [_Form(constants, dtype, True, unit) for unit in (False, True) for constants in (False, True)]
+        # What takes both types as they are (a Clamp) needs no more; for the others, the wide form has the reason.
+        forms = wide if op.check(_mixed(state, node, outputs)) is not None else forms
+    return forms
+
+
+def _mixed(state: _Lowering, node: Node, outputs: Sequence[Tensor]) -> Node:
+    """The node with its values in the types that they have."""
+    return node.replace(
+        inputs=[None if t is None else state.integer.get(t, t) for t in node.inputs], outputs=outputs
+    )
+
+
+def _build(state: _Lowering, node: Node, outputs: Sequence[Tensor], form: _Form) -> _Built | None:
+    """The node in that form; None when an input is a float that is no constant."""
+    before: list[Node] = []
+    inputs = _integer_inputs(state, node, form, before)
+    if inputs is None:
+        return None
+    if op_of(node).same_scale:
+        inputs = [_rescaled(state, t, outputs[0], node, before) for t in inputs]
+    own, behind = list(outputs), []
+    for index, tensor in enumerate(outputs):
+        if form.wide and tensor.dtype is DType.INT8:
+            lowest, highest = tensor.type.dtype.range
+            reach = max(highest - tensor.type.zero_point, tensor.type.zero_point - lowest) * tensor.type.scale
+            quant = QuantParams.per_tensor(2.0**-15 if form.unit_scale else reach / 32767, 0)
+            wide = TensorType(tensor.shape, DType.INT16, quant)
+            own[index] = Tensor(state.fresh(f"{tensor.name}_wide"), wide)
+            behind.append(Node(Requantize(), (own[index],), (tensor,), node.origins))
+    return _Built(node.replace(inputs=inputs, outputs=own), before, behind)
+
+
+def _integer_inputs(
+    state: _Lowering, node: Node, form: _Form, before: list[Node]
+) -> list[Tensor | None] | None:
+    """The node's inputs in integers; None when one is a float that is no constant. What computes them, if
+    anything must, is appended to `before`."""
+    op = op_of(node)
+    bias, weight = op.bias if op.bias is not None else (None, None)
     inputs: list[Tensor | None] = []
     for index, tensor in enumerate(node.inputs):
         if tensor is None or tensor.dtype is not DType.FLOAT32:
             inputs.append(tensor)
-        elif op.bias is not None and index == op.bias[0] and tensor.is_constant:
-            weight = state.integer.get(node.input(op.bias[1]))
-            first = state.integer.get(node.input(0))
-            if weight is None or weight.type.quant is None or first is None or first.is_constant:
+        elif index == bias and tensor.is_constant:
+            weights = state.integer.get(node.input(weight or 0))
+            first = inputs[0]
+            if weights is None or weights.type.quant is None or first is None or first.dtype not in INTEGERS:
                 return None
-            inputs.append(_integer_bias(state, tensor, first.type, weight.type.quant))
+            inputs.append(_integer_bias(state, tensor, first.type, weights.type.quant))
         elif tensor in state.integer:
-            inputs.append(state.integer[tensor])
+            integer = state.integer[tensor]
+            inputs.append(
+                _widened(state, integer, node, before) if form.wide and index != weight else integer
+            )
         elif tensor.is_constant:
-            inputs.append(_auto_constant(state, tensor) if auto_constants else tensor)
+            inputs.append(_auto_constant(state, tensor, form.dtype) if form.constants else tensor)
         else:
             return None
     return inputs
+
+
+def _widened(state: _Lowering, tensor: Tensor, node: Node, before: list[Node]) -> Tensor:
+    """An int8 value as int16 of the same scale, less its zero point: exact."""
+    if tensor.dtype is not DType.INT8 or tensor.type.quant is None or tensor.type.quant.axis is not None:
+        return tensor
+    quant = QuantParams.per_tensor(tensor.type.scale, 0)
+    if tensor.is_constant:
+        numbers = tensor.array.astype(np.int16) - np.int16(tensor.type.zero_point)
+        return constant(state.fresh(f"{tensor.name}_wide"), numbers, quant)
+    wide = Tensor(state.fresh(f"{tensor.name}_wide"), TensorType(tensor.shape, DType.INT16, quant))
+    before.append(Node(Requantize(), (tensor,), (wide,), node.origins))
+    return wide
 
 
 def _integer_bias(state: _Lowering, bias: Tensor, x: TensorType, weight: QuantParams) -> Tensor:
@@ -243,26 +323,30 @@ def _integer_bias(state: _Lowering, bias: Tensor, x: TensorType, weight: QuantPa
     values = round_half_away(
         bias.array.astype(np.float64) / np.broadcast_to(exact, scales.shape if len(exact) > 1 else 1)
     )
-    if not np.all(np.isfinite(values)) or np.abs(values).max(initial=0) >= 2**31:
-        raise QuantizationError(f"bias {bias.name} does not fit into 32 bits at the scale of its sums")
-    return constant(state.fresh(f"{bias.name}_q"), values.astype(np.int32), type_.quant)
+    bits = 32 if type_.dtype is DType.INT32 else SUM_BITS_64
+    if not np.all(np.isfinite(values)) or np.abs(values).max(initial=0) >= 2.0 ** (bits - 1):
+        raise QuantizationError(f"bias {bias.name} does not fit into {bits} bits at the scale of its sums")
+    return constant(state.fresh(f"{bias.name}_q"), values.astype(type_.dtype.numpy), type_.quant)
 
 
-def _auto_constant(state: _Lowering, tensor: Tensor) -> Tensor:
-    """A small float constant as int8, over its own range (which always holds 0)."""
+def _auto_constant(state: _Lowering, tensor: Tensor, dtype: DType) -> Tensor:
+    """A small float constant as integers over its own range: int8 (which always holds 0), or symmetric int16."""
     data = tensor.array.astype(np.float64)
     if data.size > MAX_AUTO_CONSTANT:
         raise QuantizationError(f"constant {tensor.name} is not quantized and has {data.size} elements")
     low, high = min(float(data.min()), 0.0), max(float(data.max()), 0.0)
     if not (np.isfinite(low) and np.isfinite(high)):
         raise QuantizationError(f"constant {tensor.name} is not finite")
-    scale = (high - low) / 255 if high > low else 1.0
-    if low == high or low == 0.0 or high == 0.0:
-        # One sign only: put zero at an end, so that the extreme value is represented exactly.
-        zero_point = -128 if low == 0.0 else 127
+    if dtype is DType.INT16:
+        scale, zero_point = (max(high, -low) / 32767 if high > low else 1.0), 0
     else:
-        zero_point = int(np.clip(round_half_away(-128 - low / scale), -128, 127))
-    type_ = TensorType(tensor.shape, DType.INT8, QuantParams.per_tensor(scale, zero_point))
+        scale = (high - low) / 255 if high > low else 1.0
+        if low == high or low == 0.0 or high == 0.0:
+            # One sign only: put zero at an end, so that the extreme value is represented exactly.
+            zero_point = -128 if low == 0.0 else 127
+        else:
+            zero_point = int(np.clip(round_half_away(-128 - low / scale), -128, 127))
+    type_ = TensorType(tensor.shape, dtype, QuantParams.per_tensor(scale, zero_point))
     return constant(state.fresh(f"{tensor.name}_q"), quantize(tensor.array, type_), type_.quant)
 
 
@@ -270,7 +354,9 @@ def _rescaled(
     state: _Lowering, tensor: Tensor | None, out: Tensor, node: Node, extra: list[Node]
 ) -> Tensor | None:
     """An activation with the output's quantization: itself, or behind a Requantize."""
-    if tensor is None or tensor.dtype is not out.dtype or tensor.type.quant == out.type.quant:
+    if tensor is None or tensor.dtype not in INTEGERS or out.dtype not in INTEGERS:
+        return tensor
+    if (tensor.dtype, tensor.type.quant) == (out.dtype, out.type.quant):
         return tensor
     type_ = TensorType(tensor.shape, out.dtype, out.type.quant)
     rescaled = Tensor(state.fresh(f"{tensor.name}_rescaled"), type_)

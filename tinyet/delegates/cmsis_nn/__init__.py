@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Arm's CMSIS-NN, on every Cortex-M: plain C, DSP or MVE (Helium) code, as the compiler's target has it.
+
+Each layer becomes a small C function that fills the library's structs with literals and calls one of its functions.
+"""
+
+from __future__ import annotations
+
+from tinyet.delegates.cmsis_nn import (
+    conv2d,
+    conv_transpose2d,
+    depthwise,
+    elementwise,
+    linear,
+    matmul,
+    movement,
+    pool,
+    softmax,
+)
+from tinyet.delegates.cmsis_nn.files import files
+from tinyet.delegates.cmsis_nn.wrapper import NAME
+from tinyet.delegates.delegate import Delegate
+from tinyet.ops.add import Add
+from tinyet.ops.avg_pool2d import AvgPool2d
+from tinyet.ops.concat import Concat
+from tinyet.ops.conv2d import Conv2d
+from tinyet.ops.conv_transpose2d import ConvTranspose2d
+from tinyet.ops.linear import Linear
+from tinyet.ops.matmul import MatMul
+from tinyet.ops.max_pool2d import MaxPool2d
+from tinyet.ops.maximum import Maximum
+from tinyet.ops.minimum import Minimum
+from tinyet.ops.mul import Mul
+from tinyet.ops.pad import Pad
+from tinyet.ops.permute import Permute
+from tinyet.ops.softmax import Softmax
+
+CMSIS_NN = Delegate(
+    NAME,
+    {
+        Conv2d: (*depthwise.KERNELS, *conv2d.KERNELS),
+        ConvTranspose2d: conv_transpose2d.KERNELS,
+        Linear: linear.KERNELS,
+        MatMul: matmul.KERNELS,
+        Add: elementwise.ADD_KERNELS,
+        Mul: elementwise.MUL_KERNELS,
+        Minimum: elementwise.MINIMUM_KERNELS,
+        Maximum: elementwise.MAXIMUM_KERNELS,
+        AvgPool2d: pool.AVERAGE_KERNELS,
+        MaxPool2d: pool.MAXIMUM_KERNELS,
+        Softmax: softmax.KERNELS,
+        Pad: movement.PAD_KERNELS,
+        Permute: movement.TRANSPOSE_KERNELS,
+        Concat: movement.CONCAT_KERNELS,
+    },
+    files=files,
+)

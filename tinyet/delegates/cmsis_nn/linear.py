@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Fully connected layers. Several rows are the pixels of a 1x1 convolution, which shares its loads among them."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from tinyet.boards import Target
+from tinyet.delegates.cmsis_nn.buffer_sizes import Code, code_of
+from tinyet.delegates.cmsis_nn.weighted import quant_local, refuse_weighted, weighted_constants
+from tinyet.delegates.cmsis_nn.wrapper import Local, checked, delegated_call, dims, kernel, pair
+from tinyet.ir import Node
+from tinyet.numerics import clamp_range
+from tinyet.ops.conv2d import folded_bias, output_factors
+from tinyet.ops.linear import attrs_of
+from tinyet.opset import Call, Constant
+
+
+def rows_of(node: Node) -> int:
+    return math.prod(node.input(0).shape[:-1])
+
+
+def refuse_rows(node: Node, _target: Target) -> str | None:
+    return "only several rows" if rows_of(node) < 2 else refuse_weighted(node)
+
+
+def refuse_per_tensor(node: Node, _target: Target) -> str | None:
+    quant = node.input(1).type.quant
+    assert quant is not None
+    return "only one scale for all weights" if len(set(quant.scale)) > 1 else refuse_weighted(node)
+
+
+def refuse_any(node: Node, _target: Target) -> str | None:
+    return refuse_weighted(node)
+
+
+def structs(node: Node) -> list[Local]:
+    out_count, depth = node.input(1).shape
+    low, high = clamp_range(attrs_of(node).clamp, node.output.type)
+    fields = (
+        ("input offset", str(-node.input(0).type.zero_point)),
+        ("filter offset", "0"),
+        ("output offset", str(node.output.type.zero_point)),
+        ("clamp", pair(low, high)),
+    )
+    return [
+        Local("cmsis_nn_fc_params", "params", fields),
+        dims("input_dims", rows_of(node), 1, 1, depth),
+        dims("filter_dims", depth, 1, 1, out_count),
+        dims("bias_dims", 1, 1, 1, out_count),
+        dims("output_dims", rows_of(node), 1, 1, out_count),
+    ]
+
+
+def text(node: Node) -> str:
+    out_count, depth = node.input(1).shape
+    return f"{node.op} {rows_of(node)}x{depth} -> {rows_of(node)}x{out_count}"
+
+
+def fully_connected(function: str, node: Node, target: Target, *, per_channel: bool) -> Call:
+    """The code for MVE takes from its context what the input's offset and the bias come to, in place of the bias."""
+    mve = code_of(target) is Code.MVE
+    weights, bias, *factors = weighted_constants(node, node.input(1).array, code_of(target))
+    if mve:
+        sums = np.pad(folded_bias(node), (0, -len(folded_bias(node)) % 4)).astype(np.int32)
+        bias = Constant("sums", sums, "bias + input offset * sum of the weights")
+    multiplier, shift = (int(v[0]) for v in output_factors(node, node.input(1).shape[0]))
+    fields = (("multiplier", str(multiplier)), ("shift", str(shift)))
+    quant = quant_local() if per_channel else Local("cmsis_nn_per_tensor_quant_params", "quant", fields)
+    fields = (("", f"(void *)sums, {4 * node.input(1).shape[0]}" if mve else "NULL, 0"),)
+    arguments = [
+        "&context",
+        "&params",
+        "&quant",
+        "&input_dims",
+        "input",
+        "&filter_dims",
+        "weights",
+        "&bias_dims",
+    ]
+    arguments += ["NULL" if mve else "bias", "&output_dims", "output"]
+    context = Local("cmsis_nn_context", "context", fields)
+    return delegated_call(
+        function,
+        text(node),
+        [context, quant, *structs(node), checked(function, arguments)],
+        constants=[weights, bias, *(factors if per_channel else ())],
+    )
+
+
+def lower_per_tensor(node: Node, target: Target) -> Call:
+    return fully_connected("arm_fully_connected_s8", node, target, per_channel=False)
+
+
+def lower_per_channel(node: Node, target: Target) -> Call:
+    return fully_connected("arm_fully_connected_per_channel_s8", node, target, per_channel=True)
+
+
+KERNELS = (
+    kernel("arm_fully_connected_s8", "s8", lower_per_tensor, refuse_per_tensor),
+    kernel("arm_fully_connected_per_channel_s8", "s8", lower_per_channel, refuse_any),
+)

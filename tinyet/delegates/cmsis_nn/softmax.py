@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Softmax along the last axis."""
+
+from __future__ import annotations
+
+import math
+
+from tinyet.boards import Target
+from tinyet.delegates.cmsis_nn.wrapper import delegated_call, kernel
+from tinyet.ir import Node
+from tinyet.ops.fixed_point import differences
+from tinyet.ops.softmax import attrs_of
+from tinyet.opset import Call
+
+MOST_VALUES = 511
+"""From a sum of 512 on the library shifts by more bits than there are."""
+
+
+def refuse(node: Node, _target: Target) -> str | None:
+    axis, shape = attrs_of(node).axis, node.input(0).shape
+    if math.prod(shape[axis + 1 :]) != 1:
+        return "only the last axis"
+    if shape[axis] > MOST_VALUES:
+        return (
+            f"{shape[axis]} values, more than {MOST_VALUES} could add up to more than the library's sum holds"
+        )
+    if differences(node.input(0).type.scale).factor.shift > 30:
+        return f"an input scale of {node.input(0).type.scale} is too large"
+    return None
+
+
+def lower(node: Node, _target: Target) -> Call:
+    shape, table = node.input(0).shape, differences(node.input(0).type.scale)
+    depth = shape[attrs_of(node).axis]
+    rows = math.prod(shape) // depth
+    factor = table.factor
+    call = (
+        f"arm_softmax_s8(input, /* rows, of */ {rows}, {depth}, "
+        f"/* multiplier, shift */ {factor.multiplier}, {factor.shift}, /* smallest difference */ {table.smallest}, output);"
+    )
+    return delegated_call("arm_softmax_s8", f"{node.op} {rows}x{depth}", [call, "return TINYET_OK;"])
+
+
+KERNELS = (kernel("arm_softmax_s8", "s8", lower, refuse),)

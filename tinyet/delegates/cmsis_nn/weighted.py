@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the layers with constant weights share: the library's structs, their constants, and what it cannot take."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tinyet.delegates.cmsis_nn.buffer_sizes import Code
+from tinyet.delegates.cmsis_nn.wrapper import Local, dims, pair
+from tinyet.ir import Array, Node
+from tinyet.numerics import clamp_range
+from tinyet.ops.conv2d import int_bias, output_factors
+from tinyet.ops.window import Window
+from tinyet.opset import Constant
+
+MOST_PIXELS = 32767
+"""Sizes and positions are int16 in some of the library's loops."""
+
+MOST_SUM = 2**30
+"""What a sum times its power of two must stay below: see build_options.h in files.py."""
+
+SUM_REASON = "sums, rescaled to the output, could leave 31 bits"
+
+MVE_WEIGHTS_BYTES = 16
+"""The matrix products for MVE load the next sixteen weights before they know that there are none."""
+
+
+def refuse_sizes(node: Node) -> str | None:
+    """Of images and weights."""
+    for shape in (node.input(0).shape, node.input(1).shape, node.output.shape):
+        if max(shape) > MOST_PIXELS:
+            return f"a dimension of {max(shape)}, the library counts to {MOST_PIXELS}"
+    return None
+
+
+def refuse_sums(node: Node) -> str | None:
+    """Sums as far as they can go; the library shifts them left before it multiplies them."""
+    weights = np.abs(node.input(1).array.astype(np.int64))
+    bound = 255 * weights.reshape(weights.shape[0], -1).sum(axis=1) + np.abs(int_bias(node))
+    _, shift = output_factors(node, weights.shape[0])
+    return SUM_REASON if np.any(bound << np.maximum(shift, 0) >= MOST_SUM) else None
+
+
+def refuse_weighted(node: Node) -> str | None:
+    return refuse_sizes(node) or refuse_sums(node)
+
+
+def weighted_constants(
+    node: Node, weights: Array, code: Code, bias_name: str = "bias"
+) -> tuple[Constant, ...]:
+    """weights, bias, multiplier and shift of each output channel; always with a bias, for not all code does without.
+
+    The code for MVE reads whole vectors: there the arrays are longer by what it reads and does not use.
+    """
+    multiplier, shift = output_factors(node, node.input(1).shape[0])
+    per_channel = ((bias_name, int_bias(node)), ("multiplier", multiplier), ("shift", shift))
+    flat = weights.reshape(-1)
+    if code is Code.MVE:
+        flat = np.pad(flat, (0, MVE_WEIGHTS_BYTES))
+        per_channel = tuple((name, np.pad(values, (0, -len(values) % 4))) for name, values in per_channel)
+    shape = "x".join(map(str, weights.shape))
+    return (
+        Constant("weights", flat, shape),
+        *(Constant(name, values.astype(np.int32)) for name, values in per_channel),
+    )
+
+
+def convolution_locals(
+    node: Node,
+    attrs: Window,
+    clamp: tuple[float, float],
+    input_hw: tuple[int, int],
+    pad: tuple[int, int],
+    stride: tuple[int, int],
+    *,
+    multiplier: int | None = None,
+) -> list[Local]:
+    """The structs `params`, `quant`, `input_dims`, `filter_dims`, `bias_dims` and `output_dims`.
+
+    input_hw, pad, stride: of the rows, then of the columns; pad: above and on the left. multiplier: output channels a
+    group of a depthwise convolution, None for an ordinary one.
+    """
+    batch, _, _, in_c = node.input(0).shape
+    _, out_h, out_w, out_c = node.output.shape
+    _, kernel_h, kernel_w, group_c = node.input(1).shape
+    low, high = clamp_range(clamp, node.output.type)
+    # A kernel of one tap has no dilation; the short functions want to see a 1.
+    dilation = (attrs.dilation_h if kernel_h > 1 else 1, attrs.dilation_w if kernel_w > 1 else 1)
+    fields = [
+        ("input offset", str(-node.input(0).type.zero_point)),
+        ("output offset", str(node.output.type.zero_point)),
+        *([("multiplier", str(multiplier))] if multiplier is not None else []),
+        ("stride w, h", pair(stride[1], stride[0])),
+        ("padding", pair(pad[1], pad[0])),
+        ("dilation", pair(dilation[1], dilation[0])),
+        ("clamp", pair(low, high)),
+    ]
+    depthwise = multiplier is not None
+    filters = (1, kernel_h, kernel_w, out_c) if depthwise else (out_c, kernel_h, kernel_w, group_c)
+    return [
+        Local("cmsis_nn_dw_conv_params" if depthwise else "cmsis_nn_conv_params", "params", tuple(fields)),
+        quant_local(),
+        dims("input_dims", batch, *input_hw, in_c),
+        dims("filter_dims", *filters),
+        dims("bias_dims", 1, 1, 1, out_c),
+        dims("output_dims", batch, out_h, out_w, out_c),
+    ]
+
+
+def quant_local() -> Local:
+    """The library's struct is not const, its contents are only read."""
+    fields = (("", "(int32_t *)multiplier"), ("", "(int32_t *)shift"))
+    return Local("cmsis_nn_per_channel_quant_params", "quant", fields)
+
+
+CONVOLUTION_ARGUMENTS = (
+    "&context",
+    "&params",
+    "&quant",
+    "&input_dims",
+    "input",
+    "&filter_dims",
+    "weights",
+    "&bias_dims",
+    "bias",
+    "&output_dims",
+    "output",
+)
+
+
+def summary(node: Node, attrs: Window) -> str:
+    """One line about a node, for the comment above its function."""
+    sizes = ["x".join(map(str, s[1:])) for s in (node.input(0).shape, node.output.shape)]
+    kernel = "x".join(map(str, node.input(1).shape[1:3]))
+    return f"{node.op} {sizes[0]} -> {sizes[1]}, kernel {kernel}, stride {attrs.stride_h}x{attrs.stride_w}"

@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the integer forms of operators share: which types activations have, and their type rule.
+
+int8 is affine, with any zero point. int16 is symmetric: its zero point is 0, as LiteRT and CMSIS-NN demand.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tinyet.ir import Array, DType, Tensor
+from tinyet.numerics import Int64
+
+INTEGERS = (DType.INT8, DType.INT16)
+"""Types of quantized activations."""
+
+
+def check_activations(*tensors: Tensor) -> str | None:
+    """What is wrong with the types of quantized activations; each may have an integer type of its own."""
+    for tensor in tensors:
+        if tensor.dtype not in INTEGERS:
+            return f"{tensor.name} must be int8 or int16, is {tensor.dtype.value}"
+        quant = tensor.type.quant
+        if quant is None or quant.axis is not None:
+            return f"{tensor.name} must be quantized per tensor"
+        if tensor.dtype is DType.INT16 and quant.one_zero_point != 0:
+            return f"{tensor.name} is int16, so its zero point must be 0"
+    return None
+
+
+def every_value(dtype: DType) -> Array:
+    """All values of an integer type, in ascending order."""
+    low, high = dtype.range
+    return np.arange(low, high + 1).astype(dtype.numpy)
+
+
+def saturated(values: Int64, dtype: DType, clamp: tuple[int, int] | None = None) -> Array:
+    """The values within the bounds, or the type's own range, as that type."""
+    low, high = clamp or dtype.range
+    return np.clip(values, low, high).astype(dtype.numpy)
