@@ -150,6 +150,7 @@ class ValidationResult:
 
     def _layer(self, layer: LayerResult) -> dict[str, object]:
         fields = self._counted(layer)
+        del fields["parts"]
         fields["parts"] = [self._counted(part) for part in layer.parts]
         return fields
 
