@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Delegates on the command line: who is asked, who took what, and what is refused."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests import small
+from tests.cli.command import listing, tinyet
+from tinyet.delegates import delegate_names
+from tinyet.project import open_project
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    small.program().save(tmp_path / "small.tet")
+    return tmp_path
+
+
+def analysis(*arguments: str) -> list[str]:
+    ended = tinyet("analyze", "small.tet", "--json", "-", *arguments)
+    assert ended.status == 0, ended.err
+    return [layer["delegate"] for layer in json.loads(ended.out)["layers"]]
+
+
+def test_the_order_decides() -> None:
+    assert "cortex_m" in analysis()
+    assert set(analysis("--delegate", "portable")) == {"portable"}
+    assert set(analysis("--delegate", "portable,cortex_m")) == {"portable"}
+    assert analysis("--delegate", " cortex_m , portable") == analysis("--delegate", "cortex_m")
+
+
+def test_the_screen_says_who_took_what() -> None:
+    ended = tinyet("analyze", "small.tet", "--delegate", "portable")
+    assert "layers by delegate" in ended.out
+    assert "portable 3" in ended.out
+    ended = tinyet("analyze", "small.tet", "--board", "mps2_an385")
+    assert "cortex_m: cortex-m3 has no DSP instructions" in ended.out
+
+
+def test_require_fails_on_any_fallback(here: Path) -> None:
+    ended = tinyet(
+        "generate", "small.tet", "--board", "mps2_an385", "--delegate", "cortex_m", "--require-delegate"
+    )
+    assert ended.status == 1
+    assert "3 call(s) would not go to the delegate that was asked for" in ended.err
+    assert "cortex-m3 has no DSP instructions" in ended.err
+    assert listing(here) == ["small.tet"]
+    ended = tinyet(
+        "generate",
+        "small.tet",
+        "--board",
+        "mps2_an385",
+        "--delegate",
+        "cortex_m,portable",
+        "--require-delegate",
+    )
+    assert ended.status == 0, ended.err
+
+
+def test_the_project_keeps_what_it_was_made_with() -> None:
+    arguments = ("--board", "mps2_an386", "--delegate", "portable", "--require-delegate", "-o", "p")
+    assert tinyet("generate", "small.tet", *arguments).status == 0
+    project = open_project("p")
+    assert [d.name for d in project.delegates] == ["portable"]
+    assert project.require_delegate
+    ended = tinyet("analyze", "p", "--json", "-")
+    assert {layer["delegate"] for layer in json.loads(ended.out)["layers"]} == {"portable"}
+    ended = tinyet("analyze", "p", "--delegate", "cortex_m", "--json", "-")
+    assert "cortex_m" in {layer["delegate"] for layer in json.loads(ended.out)["layers"]}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--delegate", "gpu"), "no delegate called gpu"),
+        (("--require-delegate",), "--require-delegate needs --delegate"),
+    ],
+)
+def test_mistakes(here: Path, arguments: tuple[str, ...], message: str) -> None:
+    for command in (("generate", "small.tet", "--board", "mps2_an386"), ("analyze", "small.tet")):
+        ended = tinyet(*command, *arguments)
+        assert ended.status == 2
+        assert message in ended.err
+    assert listing(here) == ["small.tet"]
+
+
+def test_all_are_listed() -> None:
+    ended = tinyet("delegates")
+    assert ended.status == 0
+    for name in delegate_names():
+        assert f" {name} " in ended.out
