@@ -15,6 +15,7 @@ import json
 import os
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType
 
@@ -24,6 +25,7 @@ from rich.table import Table
 
 import tinyet
 from tinyet.boards import load_board
+from tinyet.delegates import DEFAULT, Delegate
 from tinyet.validate import ValidationResult
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -66,13 +68,22 @@ def data_of(models: ModuleType, name: str) -> tuple[torch.Tensor, torch.Tensor, 
     return calibration, x[order], labels[order], torch.ones(len(x), dtype=torch.bool)
 
 
-def run(models: ModuleType, name: str, board_name: str, count: int, console: Console) -> ValidationResult:
+def run(
+    models: ModuleType,
+    name: str,
+    board_name: str,
+    count: int,
+    console: Console,
+    delegates: Sequence[Delegate] = DEFAULT,
+) -> ValidationResult:
     network = getattr(models, name)()
     calibration, x, labels, counted = data_of(models, name)
     program = tinyet.compile(network, (x[:1],), calibration=calibration.split(10), name=name)
     x, labels, counted = x[:count], labels[:count], counted[:count]
     with tempfile.TemporaryDirectory(prefix="tinyet-bench-") as where:
-        project = tinyet.generate(program, board_name, Path(where) / name, sample=[x[0].numpy()])
+        project = tinyet.generate(
+            program, board_name, Path(where) / name, sample=[x[0].numpy()], delegates=delegates
+        )
         project.build()
         result = project.validate(x.numpy(), labels=labels.numpy(), on="qemu")
     with torch.no_grad():

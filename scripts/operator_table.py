@@ -37,10 +37,11 @@ reference and its portable kernels. Where it has several kernels of one kind, th
 node takes it. [add-an-operator.md](add-an-operator.md) shows how to add one; [numerics.md](numerics.md) says
 how each of them rounds.
 
-- **int8**, **float32**: the kernels, C functions in `firmware/src/`. "view" means that the result can be the
+- **int8**, **int16**, **float32**: the kernels, C functions in `firmware/src/`, by the type of their activations
+  (int16 ones have int8 weights). "view" means that the result can be the
   input's own bytes, and then nothing is called.
 - **conversion**: kernels for other types, or whose input and output differ in type.
-- **same scale**: the int8 form moves or selects values, so all its inputs and outputs have one quantization;
+- **same scale**: the integer forms move or select values, so all inputs and outputs have one quantization;
   the compiler inserts a `requantize` where they do not.
 """
 
@@ -87,7 +88,7 @@ def _conversions(op: Op) -> str:
     def spelled(kernel: Kernel) -> str:
         return f"`{kernel.symbol}` ({kernel.dtypes.replace('_', ' → ')})"
 
-    return ", ".join(spelled(k) for k in op.kernels if k.dtypes not in ("s8", "f32"))
+    return ", ".join(spelled(k) for k in op.kernels if k.dtypes not in ("s8", "s16", "f32"))
 
 
 def operator_rows() -> list[tuple[str, ...]]:
@@ -97,6 +98,7 @@ def operator_rows() -> list[tuple[str, ...]]:
             op.summary,
             _attributes(op),
             _kernels(op, "s8"),
+            _kernels(op, "s16"),
             _kernels(op, "f32"),
             _conversions(op),
             "yes" if op.same_scale else "",
@@ -153,7 +155,7 @@ def import_rows() -> list[tuple[str, ...]]:
 
 def text() -> str:
     """The whole page."""
-    head = ("operator", "what it computes", "attributes", "int8", "float32", "conversion", "same scale")
+    head = ("operator", "what it computes", "attributes", "int8", "int16", "float32", "conversion", "same scale")
     lines = [
         *_HEAD.splitlines(),
         "",

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from tinyet.boards import Board as Board
     from tinyet.boards import load_board as load_board
     from tinyet.compiler import compile as compile  # noqa: A004
+    from tinyet.custom import Form as Form
+    from tinyet.custom import custom_op as custom_op
     from tinyet.errors import TinyetError as TinyetError
     from tinyet.frontend.config import QuantConfig as QuantConfig
     from tinyet.frontend.config import dynamic_config as dynamic_config
@@ -33,6 +35,7 @@ __version__ = "0.1.0"
 # Public name -> the module that defines it.
 _PUBLIC = {
     "Board": "tinyet.boards",
+    "Form": "tinyet.custom",
     "Program": "tinyet.program",
     "Project": "tinyet.project",
     "TinyetError": "tinyet.errors",
@@ -44,6 +47,7 @@ _PUBLIC = {
     "int8_config": "tinyet.frontend.config",
     "ValidationResult": "tinyet.validate",
     "compile": "tinyet.compiler",
+    "custom_op": "tinyet.custom",
     "generate": "tinyet.project",
     "load": "tinyet.program",
     "load_board": "tinyet.boards",
@@ -53,6 +57,7 @@ _PUBLIC = {
 
 __all__ = [
     "Board",
+    "Form",
     "Program",
     "Project",
     "QuantConfig",
@@ -61,6 +66,7 @@ __all__ = [
     "ValidationResult",
     "__version__",
     "compile",
+    "custom_op",
     "dynamic_config",
     "generate",
     "int4_config",

@@ -22,6 +22,7 @@ from tinyet.analyze import analyze as analyze_program
 from tinyet.boards import Board, all_boards, load_board
 from tinyet.cli_model import CaptureOptions, input_names, obtain
 from tinyet.cli_quantize import quantize
+from tinyet.custom import load_plugin
 from tinyet.data import read_data
 from tinyet.delegates import DEFAULT, Delegate, delegate_names, delegates_named
 from tinyet.emit.project import Kind
@@ -143,8 +144,14 @@ def _global_options(
     version: Annotated[  # noqa: ARG001 - the callback does the work
         bool, typer.Option("--version", callback=_show_version, is_eager=True, help="show the version")
     ] = False,
+    plugin: Annotated[
+        list[Path] | None,
+        typer.Option("--plugin", metavar="FILE.py", help="load operators or delegates of your own first"),
+    ] = None,
 ) -> None:
     context.ensure_object(Settings).debug = debug
+    for file in plugin or ():
+        load_plugin(file)
 
 
 # ---------------------------------------------------------------- from the model to the project

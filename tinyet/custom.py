@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType, ModuleType
+from typing import ClassVar, Literal
 
 import numpy as np
 
@@ -22,19 +23,32 @@ from tinyet import ops
 from tinyet.boards import Target
 from tinyet.errors import ModelError, UnsupportedShape, UsageError
 from tinyet.ir import Array, Attrs, DType, Node, QuantParams, Shape, Tensor
-from tinyet.opset import Arg, Call, Constant, ConstantArg, InputArg, Kernel, LiteralArg, Op, OutputArg, ScratchArg
+from tinyet.opset import (
+    Arg,
+    Call,
+    Constant,
+    ConstantArg,
+    InputArg,
+    Kernel,
+    LiteralArg,
+    Op,
+    OutputArg,
+    ScratchArg,
+)
 
 Scalar = int | float | bool | str | None
 Params = tuple[tuple[str, Scalar | tuple[Scalar, ...]], ...]
 Argument = int | float | bool | Array
 
-OWN, SAME = "own", "same"
+OutputQuant = Literal["own", "same"] | tuple[float, int]
+"""How an int8 result is quantized: by its own observed range, as the first input, or with a fixed (scale, zero point)."""
 
 
 @dataclass(frozen=True)
 class CustomAttrs(Attrs):
-    """What the call in PyTorch had beside tensors: numbers, and lists of them, by name. Each operator has a subclass."""
+    """What the call in PyTorch had beside tensors, by name: numbers, and lists of them. Each operator has a subclass."""
 
+    pointwise: ClassVar[bool] = False
     params: Params = ()
 
 
@@ -127,15 +141,11 @@ class Form:
 
 @dataclass(frozen=True, eq=False)
 class CustomOp:
-    """A registered operator.
-
-    torch_name: "namespace::name". output: how an int8 result is quantized: "own" (observed), "same" (as the first
-    input), or a fixed (scale, zero point); None when there is no int8 form.
-    """
+    """A registered operator. torch_name: "namespace::name". output: None when there is no int8 form."""
 
     torch_name: str
     op: Op
-    output: str | tuple[float, int] | None
+    output: OutputQuant | None
 
 
 _REGISTERED: dict[str, CustomOp] = {}
@@ -154,9 +164,10 @@ def custom_op(
     float32: Form,
     int8: Form | None = None,
     name: str | None = None,
-    output: str | tuple[float, int] = OWN,
+    output: OutputQuant = "own",
     macs: Callable[[CallSite], int] = no_macs,
     inplace: tuple[int, ...] = (),
+    pointwise: bool = False,
     summary: str = "",
 ) -> CustomOp:
     """Make an operator of torch.library known to tinyet.
@@ -165,7 +176,9 @@ def custom_op(
     infer: the result's shape from the inputs' shapes and parameters. int8: without it the operator stays in float32
     in a quantized model. output: quantization of the int8 result, "own", "same" (as the first input) or
     (scale, zero point). name: in reports, .tet files and C; by default the name in torch. inplace: inputs whose memory
-    the result may take, since the kernel reads an element before it writes the same one, and never later.
+    the result may take, since the kernel reads an element before it writes the same one, and never later. pointwise:
+    each element of the result depends on the same element of the first input, and on nothing else that has a shape;
+    then the operator works on images as they lie in memory (NHWC), without being moved to PyTorch's order.
 
     Raises UsageError for a name that is taken, C text without the function, a file that cannot be read.
     """
@@ -175,10 +188,12 @@ def custom_op(
         raise UsageError(f"{title!r} cannot be the name of an operator", hint="small letters, digits and _")
     if torch_name in _REGISTERED:
         raise UsageError(f"{torch_name} is registered already", hint="register each operator once")
-    if output not in (OWN, SAME) and not isinstance(output, tuple):
-        raise UsageError(f"output={output!r}", hint="own, same, or (scale, zero_point)")
     forms = {DType.FLOAT32: float32} | ({DType.INT8: int8} if int8 is not None else {})
-    attrs = type(title.title().replace("_", ""), (CustomAttrs,), {"name": title, "__doc__": summary})
+    attrs = type(
+        title.title().replace("_", ""),
+        (CustomAttrs,),
+        {"name": title, "pointwise": pointwise},
+    )
 
     def infer_node(node: Node) -> tuple[Shape, ...]:
         return (tuple(int(size) for size in infer(_site(node, output=False))),)
@@ -269,8 +284,12 @@ def _kernel(name: str, form: Form, dtype: DType) -> Kernel:
         try:
             text = text.read_text(encoding="utf-8")
         except OSError as error:
-            raise UsageError(f"the kernel of {name} cannot be read: {error.strerror}", str(form.source)) from error
-    found = re.search(rf"^(void|tinyet_status)\s+{re.escape(form.function)}\s*\(([^)]*)\)\s*\{{", text, re.MULTILINE)
+            raise UsageError(
+                f"the kernel of {name} cannot be read: {error.strerror}", str(form.source)
+            ) from error
+    found = re.search(
+        rf"^(void|tinyet_status)\s+{re.escape(form.function)}\s*\(([^)]*)\)\s*\{{", text, re.MULTILINE
+    )
     if found is None:
         raise UsageError(
             f"the C text of operator {name} does not define {form.function}",
@@ -336,9 +355,7 @@ def _call(node: Node, form: Form, *, returns_status: bool) -> Call:
             args.append(ConstantArg(name))
         else:
             args.append(LiteralArg(_literal(node, name, value)))
-    return Call(
-        form.function, tuple(args), None, tuple(constants), scratch, returns_status=returns_status
-    )
+    return Call(form.function, tuple(args), None, tuple(constants), scratch, returns_status=returns_status)
 
 
 def _literal(node: Node, name: str, value: object) -> str:
@@ -352,7 +369,9 @@ def _literal(node: Node, name: str, value: object) -> str:
         text = f"{float(np.float32(value)):.9g}"
         return f"{text}f" if "." in text or "e" in text else f"{text}.0f"
     raise UnsupportedShape(
-        f"operator {node.op} passes {name}={value!r} to its kernel", node.where, "give an int32_t, a float or an array"
+        f"operator {node.op} passes {name}={value!r} to its kernel",
+        node.where,
+        "give an int32_t, a float or an array",
     )
 
 
@@ -371,7 +390,9 @@ def load_plugin(path: str | Path) -> ModuleType:
         return known
     spec = importlib.util.spec_from_file_location(name, file)
     if spec is None or spec.loader is None or not file.is_file():
-        raise UsageError(f"{path} is no Python file", hint="--plugin FILE.py, a file that calls tinyet.custom_op")
+        raise UsageError(
+            f"{path} is no Python file", hint="--plugin FILE.py, a file that calls tinyet.custom_op"
+        )
     module = importlib.util.module_from_spec(spec)
     # Under its own name, so that a model's `import` of the same file finds it and does not register all again.
     sys.modules[name] = module

@@ -287,7 +287,10 @@ def _graph(r: _Reader, origins: Sequence[Origin], inner: Mapping[int, Graph]) ->
     for n in r.children(4):
         op = ops.by_name(n.text(0))
         if op is None:
-            raise ProgramError(f"it uses an operator that this tinyet does not know: {n.text(0)}")
+            raise ProgramError(
+                f"it uses the operator {n.text(0)}, which tinyet does not know",
+                hint="load the Python file that registers it first: tinyet --plugin FILE.py …, or import it",
+            )
         attrs = _attrs(op.attrs, json.loads(n.text(1)), inner)
         inputs = tuple(None if i == -1 else pick(i) for i in n.numbers(2))
         outputs = tuple(pick(i) for i in n.numbers(3))

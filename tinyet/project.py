@@ -13,8 +13,9 @@ from pathlib import Path
 
 import numpy as np
 
-from tinyet import __version__
+from tinyet import __version__, ops
 from tinyet.boards import Board, board_names, load_board
+from tinyet.custom import CustomAttrs
 from tinyet.data import Data, encode_data, read_data
 from tinyet.delegates import DEFAULT, Delegate, delegates_named
 from tinyet.deployment import Deployment, deploy
@@ -244,6 +245,14 @@ def open_project(path: str | Path) -> Project:
             str(path),
             "make one: tinyet generate MODEL --board BOARD",
         )
+    operators = project.manifest.get("operators")
+    unknown = [n for n in operators if ops.by_name(str(n)) is None] if isinstance(operators, list) else []
+    if unknown:
+        raise ProjectError(
+            f"this program uses the operator {', '.join(map(str, unknown))}, which tinyet does not know",
+            str(path),
+            "load the Python file that registers it first: tinyet --plugin FILE.py …, or import it",
+        )
     return project
 
 
@@ -307,7 +316,8 @@ def generate(
     ]
     texts = project_files(project, target, facts, model_files(deployment, model, banner))
     files: dict[str, str | bytes] = {**texts, f"{model}.tet": program.data}
-    files[MANIFEST] = _with_options(texts[MANIFEST], delegates, require_delegate, max_ram, max_flash)
+    manifest = _with_options(texts[MANIFEST], delegates, require_delegate, max_ram, max_flash)
+    files[MANIFEST] = _with_operators(manifest, program)
     if evaluation is not None:
         files[EVALUATION] = encode_data(evaluation, [t.name for t in program.inputs])
     if not isinstance(board, Board) and str(board) not in board_names():
@@ -325,6 +335,12 @@ def _with_options(
     values["require_delegate"] = require
     values["limits"] = {"max_ram": max_ram, "max_flash": max_flash}
     return json.dumps(values, indent=2) + "\n"
+
+
+def _with_operators(manifest: str, program: Program) -> str:
+    """The manifest with the names of the operators that a file of the user's registers, if there are any."""
+    names = sorted({n.op for n in program.graph.nodes if isinstance(n.attrs, CustomAttrs)})
+    return json.dumps({**json.loads(manifest), "operators": names}, indent=2) + "\n" if names else manifest
 
 
 def _facts(tensor: Tensor, deployment: Deployment) -> TensorFacts:

@@ -18,6 +18,15 @@ typedef struct {
   int32_t clamp_low, clamp_high;
 } tinyet_matmul_s8_params;
 
+/* int16 has no zero points; sums have 64 bits. */
+typedef struct {
+  int32_t count;
+  int32_t rows, depth, columns;
+  const int32_t *batches;
+  int32_t multiplier, shift; /* as tinyet_requantize_s64 takes them */
+  int32_t clamp_low, clamp_high;
+} tinyet_matmul_s16_params;
+
 typedef struct {
   int32_t count;
   int32_t rows, depth, columns;
@@ -26,6 +35,8 @@ typedef struct {
 } tinyet_matmul_f32_params;
 
 void tinyet_matmul_s8(const int8_t *a, const int8_t *b, int8_t *output, const tinyet_matmul_s8_params *params);
+
+void tinyet_matmul_s16(const int16_t *a, const int16_t *b, int16_t *output, const tinyet_matmul_s16_params *params);
 
 /* Sums from zero, in the order of depth. */
 void tinyet_matmul_f32(const float *a, const float *b, float *output, const tinyet_matmul_f32_params *params);

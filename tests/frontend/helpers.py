@@ -16,6 +16,8 @@ import torch
 from torch import fx, nn
 from torch.export import ExportedProgram
 
+torch.set_num_threads(1)  # networks this small only wait for more
+
 QUANTIZE = "quantize_per_tensor"
 
 

@@ -48,9 +48,7 @@ def conv(inputs: int = 3, outputs: int = 4) -> nn.Conv2d:
         return nn.Conv2d(inputs, outputs, 3, padding=1)
 
 
-def quantized(
-    model: nn.Module, quantizer: TinyetQuantizer, data: torch.Tensor = IMAGES
-) -> ExportedProgram:
+def quantized(model: nn.Module, quantizer: TinyetQuantizer, data: torch.Tensor = IMAGES) -> ExportedProgram:
     return quantize(capture(model, data[:1]), [data], quantizer)
 
 

@@ -14,8 +14,8 @@ from torch.export import ExportedProgram
 from tests.frontend.helpers import Lambda, mlperf_models, ops, pieces, run
 from tinyet.errors import QuantizationError
 from tinyet.frontend.capture import capture
-from tinyet.frontend.quantize import calibrate, convert, is_quantized, prepare, quantize, samples
 from tinyet.frontend.config import int8_config
+from tinyet.frontend.quantize import calibrate, convert, is_quantized, prepare, quantize, samples
 from tinyet.frontend.quantizer import TinyetQuantizer
 
 DATA = torch.randn(40, 3, 6, generator=torch.Generator().manual_seed(4))

@@ -15,8 +15,8 @@ from torch.export import ExportedProgram
 from tests.frontend.helpers import Lambda, find, input_params, ops, output_params, run
 from tinyet.errors import QuantizationError
 from tinyet.frontend.capture import capture
-from tinyet.frontend.quantize import quantize
 from tinyet.frontend.config import int8_config
+from tinyet.frontend.quantize import quantize
 from tinyet.frontend.quantizer import TinyetQuantizer
 
 GENERATOR = torch.Generator().manual_seed(3)

@@ -113,7 +113,9 @@ def compiled_object(command: Sequence[str], source: str, files: Mapping[str, str
     command: the compiler and its flags; `folder` is on its include path.
     """
     # Any header may be included.
-    headers = "".join(text for name, text in sorted(files.items()) if name.endswith(".h") and "cases" not in name)
+    headers = "".join(
+        text for name, text in sorted(files.items()) if name.endswith(".h") and "cases" not in name
+    )
     digest = hashlib.sha256("\0".join((*command, source, files[source], headers)).encode()).hexdigest()
     if digest not in _OBJECTS:
         out = Path(_workspace()) / f"{Path(source).stem}-{digest[:16]}.o"

@@ -15,11 +15,11 @@ from tinyet.ir import Array, DType, Node, QuantParams, Tensor, TensorType
 from tinyet.ops.softmax import OP, Softmax
 
 torch = pytest.importorskip("torch")
-OUT = QuantParams.per_tensor(1 / 256, -128)
+OUT = {DType.INT8: QuantParams.per_tensor(1 / 256, -128), DType.INT16: QuantParams.per_tensor(2.0**-15, 0)}
 
 
 @st.composite
-def softmax_nodes(draw: st.DrawFn, dtypes: tuple[DType, ...] = elementwise.BOTH, last: bool = False) -> Case:
+def softmax_nodes(draw: st.DrawFn, dtypes: tuple[DType, ...] = elementwise.ALL, last: bool = False) -> Case:
     """Scales from where everything counts to where only the maximum does; rows of equal values among the
     data."""
     shape = draw(st.lists(st.integers(1, 12), min_size=1, max_size=4).map(tuple))
@@ -31,9 +31,11 @@ def softmax_nodes(draw: st.DrawFn, dtypes: tuple[DType, ...] = elementwise.BOTH,
         data = np.random.default_rng(draw(drawn.seeds)).normal(0, 20, shape).astype(np.float32)
         out = TensorType(shape, dtype)
     else:
-        quant = QuantParams.per_tensor(draw(elementwise.scales(1e-4, 8.0)), draw(elementwise.zero_points))
-        x, out = TensorType(shape, dtype, quant), TensorType(shape, dtype, OUT)
-        data = drawn.values(x, draw(drawn.seeds)).astype(np.int8) >> draw(st.sampled_from((0, 4, 7)))
+        wide = dtype is DType.INT16
+        scale = draw(elementwise.scales(1e-6, 1.0) if wide else elementwise.scales(1e-4, 8.0))
+        quant = QuantParams.per_tensor(scale, 0 if wide else draw(elementwise.zero_points))
+        x, out = TensorType(shape, dtype, quant), TensorType(shape, dtype, OUT[dtype])
+        data = drawn.values(x, draw(drawn.seeds)) >> draw(st.sampled_from((0, 4, 7)))  # type: ignore[operator]
     return Case(Node(Softmax(axis), (Tensor("x", x),), (Tensor("y", out),)), (data,))
 
 
@@ -45,7 +47,7 @@ def test_host(cases: list[Case]) -> None:
 
 @pytest.mark.skipif(not litert.available(), reason="needs ai-edge-litert")
 @drawing.quick
-@given(softmax_nodes((DType.INT8,), last=True))
+@given(softmax_nodes(elementwise.INTEGERS, last=True))
 def test_litert(case: Case) -> None:
     assert np.array_equal(elementwise.reference(case), elementwise.run_litert("SOFTMAX", case))
 

@@ -101,12 +101,17 @@ def test_cache_and_cmsis_nn_directories(monkeypatch: pytest.MonkeyPatch, tmp_pat
     monkeypatch.delenv("TINYET_CMSIS_NN", raising=False)
     assert assets.cache_dir() == tmp_path / "tinyet"
     assert assets.cmsis_nn_dir() is None
-    for place in (tmp_path / "tinyet" / "cmsis-nn", tmp_path / "elsewhere"):
+    in_cache = tmp_path / "tinyet" / "cmsis-nn" / assets.CMSIS_NN_VERSION
+    for place in (in_cache, tmp_path / "elsewhere"):
         (place / "Include").mkdir(parents=True)
         (place / "Include" / "arm_nnfunctions.h").touch()
-    assert assets.cmsis_nn_dir() == tmp_path / "tinyet" / "cmsis-nn"
+    assert assets.cmsis_nn_dir() == assets.cmsis_nn_place() == in_cache
+    assert not assets.cmsis_nn_is_given()
     monkeypatch.setenv("TINYET_CMSIS_NN", str(tmp_path / "elsewhere"))
-    assert assets.cmsis_nn_dir() == tmp_path / "elsewhere"
+    assert assets.cmsis_nn_dir() == assets.cmsis_nn_place() == tmp_path / "elsewhere"
+    assert assets.cmsis_nn_is_given()
+    monkeypatch.setenv("TINYET_CMSIS_NN", str(tmp_path / "nowhere"))
+    assert assets.cmsis_nn_dir() is None
 
 
 def test_public_names_are_loaded_on_first_use() -> None:

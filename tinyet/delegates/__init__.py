@@ -9,13 +9,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from importlib.metadata import entry_points
 
+from tinyet.delegates.cmsis_nn import CMSIS_NN
 from tinyet.delegates.cortex_m import CORTEX_M
 from tinyet.delegates.delegate import Claims, Delegate, Payload, files_of
 from tinyet.delegates.partition import regions_of
 from tinyet.delegates.portable import PORTABLE
 from tinyet.errors import UsageError
 
-DELEGATES: tuple[Delegate, ...] = (CORTEX_M, PORTABLE)
+DELEGATES: tuple[Delegate, ...] = (CORTEX_M, CMSIS_NN, PORTABLE)
 """All that come with tinyet."""
 
 DEFAULT: tuple[Delegate, ...] = (CORTEX_M, PORTABLE)
@@ -79,6 +80,7 @@ def _load(name: str, place: str, load: object) -> Delegate:
 
 
 __all__ = [
+    "CMSIS_NN",
     "CORTEX_M",
     "DEFAULT",
     "DELEGATES",

@@ -10,7 +10,8 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from tinyet.frontend.context import Args, Constant, Context, RefusedError, Row, Value, axis_of
+from tinyet.frontend.aten_dynamic import source_of, weighted
+from tinyet.frontend.context import Args, Constant, Context, Dynamic, RefusedError, Row, Value, axis_of
 from tinyet.ir import Attrs, DType, Tensor
 from tinyet.ops.add import Add
 from tinyet.ops.amax import Amax
@@ -40,19 +41,19 @@ Floats = npt.NDArray[np.float64]
 # ---------------------------------------------------------------- products
 
 
-def _linear(ctx: Context, x: Tensor, weight: Constant, bias: object) -> Tensor:
+def _linear(ctx: Context, source: tuple[Tensor, Dynamic | None], weight: Constant, bias: object) -> Tensor:
     """x (…, K) by weight (N, K)."""
     held = ctx.optional_constant(bias, "bias")
     bias_tensor = None if held is None else ctx.hold(Constant(ctx.parameter_name("bias"), held.real()))
-    weight_tensor = ctx.hold(weight.named(ctx.parameter_name("weight")))
-    return ctx.emit(Linear(), [x, weight_tensor, bias_tensor], (*x.shape[:-1], weight.shape[0]))
+    named = weight.named(ctx.parameter_name("weight"))
+    return weighted(ctx, Linear(), source, named, bias_tensor, (*source[0].shape[:-1], weight.shape[0]))
 
 
 def linear(ctx: Context, a: Args) -> Value:
-    x, weight = ctx.real(a["input"]), ctx.constant(a["weight"])
+    weight = ctx.constant(a["weight"])
     if weight is not None:
-        return _linear(ctx, x, weight, a["bias"])
-    w = ctx.real(a["weight"])
+        return _linear(ctx, source_of(ctx, a["input"]), weight, a["bias"])
+    x, w = ctx.real(a["input"]), ctx.real(a["weight"])
     product = ctx.emit(MatMul(), [x, ctx.permute(w, (1, 0))], (*x.shape[:-1], w.shape[0]))
     return product if a["bias"] is None else _add(ctx, product, ctx.real(a["bias"]))
 
@@ -70,7 +71,7 @@ def matmul(ctx: Context, a: Args) -> Value:
     left, right = a["self"], a["other"] if "other" in a else a["mat2"]
     x, weight = ctx.real(left), ctx.constant(right)
     if weight is not None and _suits_linear(weight) and len(x.shape) >= 1:
-        return _linear(ctx, x, weight.permute((1, 0)), None)
+        return _linear(ctx, (x, None), weight.permute((1, 0)), None)
     return _matmul(ctx, x, ctx.real(right))
 
 
@@ -91,7 +92,7 @@ def addmm(ctx: Context, a: Args) -> Value:
     left, right = (a["mat1"], a["mat2"]) if "mat1" in a else (a["batch1"], a["batch2"])
     x, weight, bias = ctx.real(left), ctx.constant(right), ctx.constant(a["self"])
     if plain and weight is not None and _suits_linear(weight) and bias is not None and len(bias.shape) == 1:
-        return _linear(ctx, x, weight.permute((1, 0)), a["self"])
+        return _linear(ctx, (x, None), weight.permute((1, 0)), a["self"])
     product = _scaled(ctx, _matmul(ctx, x, ctx.real(right)), a["alpha"])
     return _add(ctx, product, _scaled(ctx, ctx.real(a["self"]), a["beta"]))
 

@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from tinyet.frontend import aten_dynamic
 from tinyet.frontend.context import Args, Constant, Context, RefusedError, Row, Value
 from tinyet.frontend.quiet import quiet
 from tinyet.ir import DType, QuantParams
@@ -128,6 +129,9 @@ def _dequantize(
 
 
 def quantize_per_tensor(ctx: Context, a: Args) -> Value:
+    dynamic = aten_dynamic.quantize(ctx, a)
+    if dynamic is not None:
+        return dynamic
     dtype = _check_dtype(a["dtype"])
     quant = _params(ctx, a["scale"], a["zero_point"], None, dtype)
     return _quantize(ctx, a["input"], quant, int(a["quant_min"]), int(a["quant_max"]), dtype)
@@ -156,6 +160,9 @@ def _real_bias(
 
 
 def dequantize_per_tensor(ctx: Context, a: Args) -> Value:
+    dynamic = aten_dynamic.dequantize(ctx, a)
+    if dynamic is not None:
+        return dynamic
     bias = _real_bias(ctx, a["input"], a["scale"], a["zero_point"], None)
     if bias is not None:
         return bias
@@ -216,6 +223,8 @@ def quant_rows() -> dict[object, Row]:
     with quiet():
         import torchao.quantization.pt2e.quantize_pt2e  # noqa: F401
     rows: dict[object, Row] = {
+        _decomposed.choose_qparams.tensor: aten_dynamic.choose_qparams,
+        _decomposed.choose_qparams_symmetric.tensor: aten_dynamic.choose_qparams_symmetric,
         _decomposed.quantize_per_tensor.default: quantize_per_tensor,
         _decomposed.quantize_per_tensor.tensor: quantize_per_tensor,
         _decomposed.quantize_per_tensor.tensor2: quantize_per_tensor,

@@ -10,7 +10,7 @@ from typing import Literal
 import numpy as np
 import torch
 
-from tinyet.frontend.context import Args, Constant, Context, RefusedError, Row, Value, axis_of
+from tinyet.frontend.context import Args, Constant, Context, Dynamic, RefusedError, Row, Value, axis_of
 from tinyet.ir import DType, Tensor
 from tinyet.ops.concat import Concat
 from tinyet.ops.embedding import Embedding
@@ -30,7 +30,7 @@ def getitem(ctx: Context, a: Args) -> Value:
     value = values[a["index"]]
     if value is None:
         raise RefusedError(f"result {a['index']} of {a['self'].target} is used", "use the first result only")
-    assert isinstance(value, (Tensor, Constant))
+    assert isinstance(value, (Tensor, Constant, Dynamic))
     return value
 
 

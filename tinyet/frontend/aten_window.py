@@ -12,6 +12,7 @@ from dataclasses import replace
 import numpy as np
 import torch
 
+from tinyet.frontend.aten_dynamic import source_of, weighted
 from tinyet.frontend.context import Args, Constant, Context, RefusedError, Row, Value, pair
 from tinyet.ir import QuantParams, Tensor
 from tinyet.ops.adaptive_avg_pool2d import AdaptiveAvgPool2d
@@ -97,7 +98,8 @@ def _convolution(spatial: int) -> Row:
         if spatial == 1:
             weight = weight.insert_axis(2)
         weight = weight.permute((0, 2, 3, 1))
-        x, restore = to_image(ctx, ctx.real(a["input"]), spatial)
+        value, dynamic = source_of(ctx, a["input"])
+        x, restore = to_image(ctx, value, spatial)
         stride_h, stride_w = _hw(a["stride"], spatial, 1)
         pad_h, pad_w = _hw(a["padding"], spatial, 0)
         dilation_h, dilation_w = _hw(a["dilation"], spatial, 1)
@@ -108,8 +110,8 @@ def _convolution(spatial: int) -> Row:
         out_c, kernel_h, kernel_w, _ = weight.shape
         out_h = out_size(x.shape[1], kernel_h, stride_h, dilation_h, pad_h, pad_h)
         out_w = out_size(x.shape[2], kernel_w, stride_w, dilation_w, pad_w, pad_w)
-        inputs = [x, ctx.hold(weight), _bias(ctx, a["bias"])]
-        return restore(ctx.emit(attrs, inputs, (x.shape[0], out_h, out_w, out_c)))
+        shape = (x.shape[0], out_h, out_w, out_c)
+        return restore(weighted(ctx, attrs, (x, dynamic), weight, _bias(ctx, a["bias"]), shape))
 
     return row
 

@@ -94,7 +94,20 @@ class Constant:
         return np.asarray((self.data.astype(np.int64) - zero) * scale, np.float32)
 
 
-Value = Tensor | Constant | tuple[Any, ...]
+@dataclass(frozen=True, eq=False)
+class Dynamic:
+    """A value that the device quantizes by its own range.
+
+    x: the float value. eps: the smallest scale. stage: what of it this is: "parameters" (scale or zero point),
+    "integers" or "real" (what the integers stand for).
+    """
+
+    x: Tensor
+    eps: float
+    stage: str
+
+
+Value = Tensor | Constant | Dynamic | tuple[Any, ...]
 Args = Mapping[str, Any]
 Row = Callable[["Context", Args], Value]
 
@@ -211,6 +224,11 @@ class Context:
             value = self.values[argument]
             if isinstance(value, Tensor):
                 return value
+            if isinstance(value, Dynamic):
+                raise RefusedError(
+                    "reads a value that is quantized at run time",
+                    "only linear layers and convolutions can: quantize this one statically, or leave it in float",
+                )
         raise RefusedError(f"cannot read {argument}", "use one tensor here")
 
     def real(self, argument: object) -> Tensor:

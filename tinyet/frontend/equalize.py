@@ -210,8 +210,9 @@ def equalize(
         _rescale(module, pair.first, 1, 1 / factors, 0)
         if _argument(pair.first, 2, None) is not None:
             _rescale(module, pair.first, 2, 1 / factors, 0)
-        columns = factors.repeat_interleave(pair.repeat)
-        _rescale(module, pair.second, 1, columns, 0 if pair.depthwise else 1)
+        # A depthwise convolution may have several filters a channel.
+        times = weight.shape[0] // len(factors) if pair.depthwise else pair.repeat
+        _rescale(module, pair.second, 1, factors.repeat_interleave(times), 0 if pair.depthwise else 1)
         done.append(Equalized(pair.first.name, pair.second.name, tuple(factors.tolist())))
     if not done:
         return program, ()

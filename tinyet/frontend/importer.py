@@ -20,6 +20,7 @@ from torch.export.graph_signature import InputKind, OutputKind
 
 from tinyet.errors import ModelError, UnsupportedOp, UnsupportedShape, bullet_list
 from tinyet.frontend.aten import TABLE, advice
+from tinyet.frontend.aten_custom import custom_row
 from tinyet.frontend.capture import lower
 from tinyet.frontend.context import Constant, Context, RefusedError, Value, bind, dtype_of, shape_of
 from tinyet.frontend.origins import is_stamped, op_name, origin_of
@@ -122,7 +123,7 @@ def _walk(ctx: Context, program: ExportedProgram, complaints: _Complaints) -> No
         if node.op != "call_function" or node not in used:
             continue
         ctx.enter(node)
-        row = TABLE.get(node.target)
+        row = TABLE.get(node.target) or custom_row(node.target)
         ctx.values[node] = _stand_in(node)
         if row is None:
             name = op_name(node)
@@ -136,7 +137,9 @@ def _walk(ctx: Context, program: ExportedProgram, complaints: _Complaints) -> No
             complaints.add(node, error.what, error.hint or "", shape=True)
 
 
-def _outputs(ctx: Context, program: ExportedProgram, channels_last: bool) -> list[Tensor]:
+def _outputs(
+    ctx: Context, program: ExportedProgram, channels_last: bool, complaints: _Complaints
+) -> list[Tensor]:
     by_name = {node.name: node for node in program.graph.nodes}
     outputs: list[Tensor] = []
     for spec in program.graph_signature.output_specs:
@@ -148,7 +151,11 @@ def _outputs(ctx: Context, program: ExportedProgram, channels_last: bool) -> lis
                 f"output {len(outputs)} of the model is not a tensor", hint="return tensors only"
             )
         ctx.enter(node)
-        tensor = ctx.tensor(node)
+        try:
+            tensor = ctx.tensor(node)
+        except RefusedError as refused:
+            complaints.add(node, f"as an output, {refused.reason}", refused.hint, shape=refused.shape)
+            continue
         if channels_last and len(tensor.shape) == 4:
             tensor = ctx.permute(tensor, (0, 2, 3, 1))
         # an output has a place of its own in memory, even when the model hands an input or a constant through
@@ -186,5 +193,6 @@ def import_program(
                 inputs.append(outer)
     _walk(ctx, program, complaints)
     complaints.raise_any()
-    outputs = _outputs(ctx, program, channels_last)
+    outputs = _outputs(ctx, program, channels_last, complaints)
+    complaints.raise_any()
     return Graph(name, tuple(inputs), tuple(outputs), tuple(ctx.nodes))

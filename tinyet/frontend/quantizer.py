@@ -18,6 +18,7 @@ from dataclasses import replace
 import torch
 from torch import fx
 
+from tinyet.custom import CustomOp, registered
 from tinyet.errors import QuantizationError
 from tinyet.frontend import annotate as rules
 from tinyet.frontend.config import QuantConfig, int8_config
@@ -144,7 +145,10 @@ class TinyetQuantizer(Quantizer):  # type: ignore[misc]
 
     def _annotate_node(self, node: fx.Node, config: QuantConfig) -> None:
         target = node.target
-        if config.dynamic:
+        custom = registered(target)
+        if custom is not None:
+            self._annotate_custom(node, custom, config)
+        elif config.dynamic:
             if target in rules.DYNAMIC:
                 self._annotate_dynamic(node, config)
         elif target in rules.WEIGHTED:
@@ -252,6 +256,21 @@ class TinyetQuantizer(Quantizer):  # type: ignore[misc]
         source = node.args[0]
         if isinstance(source, fx.Node) and rules.is_float(source):
             _set(node, {source: self._edge(source, config)}, output)
+
+    def _annotate_custom(self, node: fx.Node, custom: CustomOp, config: QuantConfig) -> None:
+        """An operator of the user's: its computed inputs are quantized, its constants stay float."""
+        inputs = [source for source in rules.float_inputs(node) if source.op != "get_attr"]
+        if custom.output is None or not inputs or config.dynamic or config.activation.dtype is not torch.int8:
+            return
+        output: QuantizationSpecBase = config.activation
+        if custom.output == "same":
+            output = SharedQuantizationSpec((inputs[0], node))
+        elif isinstance(custom.output, tuple):
+            scale, zero_point = custom.output
+            output = FixedQParamsQuantizationSpec(
+                torch.int8, scale, zero_point, -128, 127, torch.per_tensor_affine
+            )
+        _set(node, {source: self._edge(source, config) for source in inputs}, output)
 
     def _annotate_embedding(self, node: fx.Node, config: QuantConfig) -> None:
         table = node.args[0]

@@ -20,7 +20,7 @@ from torch.export import ExportedProgram
 from tinyet.errors import QuantizationError, TinyetError
 from tinyet.frontend.annotate import WEIGHTED
 from tinyet.frontend.capture import Inputs, example_inputs_of
-from tinyet.frontend.config import QuantConfig, int16_config
+from tinyet.frontend.config import QuantConfig, int8_config, int16_config
 from tinyet.frontend.origins import module_stack, origin_of
 from tinyet.frontend.quantize import quantize, samples
 from tinyet.frontend.quantizer import TinyetQuantizer
@@ -35,8 +35,14 @@ Progress = Callable[[int, int | None], None]
 DEFAULT_SAMPLES = 32
 
 
-def default_exceptions() -> dict[str, QuantConfig | None]:
-    return {"int16": int16_config(), "float": None}
+def exceptions_for(config: QuantConfig | None) -> dict[str, QuantConfig | None]:
+    """What a layer with this configuration may have instead: more bits."""
+    more: dict[str, QuantConfig | None] = {"int16": int16_config(), "float": None}
+    if config is not None and config.weight.quant_max < 127:
+        return {"int8": int8_config(), **more}
+    if config is not None and config.activation.dtype is torch.int16:
+        return {"float": None}
+    return more
 
 
 @dataclass(frozen=True)
@@ -281,17 +287,20 @@ def measure(
     """Per layer: SQNR in the quantized model and alone; per exception: what it brings and costs.
 
     program: of `capture` (equalize it first, if that is wanted). batches: calibration data; at most
-    `DEFAULT_SAMPLES` of them are measured with. exceptions: to try, int16 and float by default. worst: try them for
-    so many of the layers that hurt most, for all by default. progress: (variants done, in all).
+    `DEFAULT_SAMPLES` of them are measured with. exceptions: to try; `exceptions_for` the layer by default. worst: try
+    them for so many of the layers that hurt most, for all by default. progress: (variants done, in all).
     """
     model = _Model(program, list(batches), _own(quantizer), correct_bias)
-    kinds = default_exceptions() if exceptions is None else dict(exceptions)
     base = model.quantized(model.quantizer)
     base_cost = None if cost is None else cost(base)
     base_db = model.output_db(base)
     layers = _layers(model, base)
     tried = len(layers) if worst is None else min(worst, len(layers))
-    total, done = len(layers) + tried * len(kinds), 0
+    settings = _settings(model)
+    kinds = {
+        path: exceptions_for(settings[path]) if exceptions is None else dict(exceptions) for path in layers
+    }
+    total, done = len(layers) + tried * max(map(len, kinds.values()), default=0), 0
 
     def advance() -> None:
         nonlocal done
@@ -299,7 +308,6 @@ def measure(
         if progress is not None:
             progress(done, total)
 
-    settings = _settings(model)
     measured = []
     for path, layer in layers.items():
         alone = TinyetQuantizer().set_global(None).set_module_name(path, settings[path])
@@ -308,7 +316,7 @@ def measure(
         advance()
     found = []
     for layer in sorted(measured, key=lambda entry: _number(entry.alone_db))[:tried]:
-        for kind, config in kinds.items():
+        for kind, config in kinds[layer.module].items():
             found.append(_try(model, layer.module, kind, config, base_db, base_cost, cost))
             advance()
     found.sort(key=lambda entry: (bool(entry.refused), -entry.gain_db, entry.bytes))
@@ -417,13 +425,14 @@ def search(
     Raises QuantizationError, with the best that was reached, when all exceptions together are not enough.
     """
     model = _Model(program, list(batches), _own(quantizer), correct_bias)
-    kinds = default_exceptions() if exceptions is None else dict(exceptions)
+    settings = _settings(model)
     steps: list[Step] = []
 
     def attempt(chosen: Mapping[str, str]) -> tuple[float, TinyetQuantizer, ExportedProgram]:
         trial = model.quantizer.copy()
         for path, kind in chosen.items():
-            trial.set_module_name(path, kinds[kind])
+            known = exceptions_for(settings[path]) if exceptions is None else exceptions
+            trial.set_module_name(path, known[kind])
         quantized = model.quantized(trial)
         accuracy = evaluate(quantized)
         steps.append(Step(tuple(chosen.items()), accuracy))
@@ -434,7 +443,7 @@ def search(
     chosen: dict[str, str] = {}
     if base < target:
         sensitivity = sensitivity or measure(
-            program, model.batches, model.quantizer, exceptions=kinds, cost=cost,
+            program, model.batches, model.quantizer, exceptions=exceptions, cost=cost,
             correct_bias=correct_bias, progress=progress,
         )  # fmt: skip
         ranked = sorted(

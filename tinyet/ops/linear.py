@@ -153,6 +153,7 @@ def lower_f32(node: Node, _target: Target) -> Call:
 
 
 HEADERS = ("tinyet_linear.h",)
+ROWS = (*HEADERS, "tinyet_pairs.h", "tinyet_rows.h")
 
 OP = Op(
     attrs=Linear,
@@ -163,7 +164,7 @@ OP = Op(
     macs=macs,
     bias=(2, 1),
     kernels=(
-        Kernel("tinyet_linear_s8", "s8", lower_s8, (*HEADERS, "tinyet_pairs.h"), ("tinyet_linear_s8.c",)),
+        Kernel("tinyet_linear_s8", "s8", lower_s8, ROWS, ("tinyet_linear_s8.c",)),
         Kernel(
             "tinyet_linear_s8_w4",
             "s8w4",

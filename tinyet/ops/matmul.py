@@ -2,7 +2,8 @@
 """Product of two matrices, or of batches of them whose leading dimensions broadcast, with a fused clamp.
 
 int8: LiteRT's BATCH_MATMUL: sum of (a - zero_point(a)) * (b - zero_point(b)), requantized once with
-scale(a) * scale(b) / scale(out), whose product is rounded to float32 first.
+scale(a) * scale(b) / scale(out), whose product is rounded to float32 first. int16: the same with sums of 64
+bits and their rounding (numerics.requantize_64).
 """
 
 from __future__ import annotations
@@ -17,8 +18,19 @@ import numpy as np
 from tinyet.boards import Target
 from tinyet.errors import UnsupportedShape
 from tinyet.ir import Array, Attrs, DType, Node, Shape
-from tinyet.numerics import NO_CLAMP, Int64, Multiplier, clamp_range, quantize_multiplier, requantize
+from tinyet.numerics import (
+    NO_CLAMP,
+    Int64,
+    Multiplier,
+    clamp_range,
+    quantize_multiplier,
+    requantize,
+    requantize_64,
+    short_multiplier,
+)
+from tinyet.ops import weighted_s16
 from tinyet.ops.conv2d import clamp_float
+from tinyet.ops.integers import check_activations, saturated
 from tinyet.opset import Call, Constant, Kernel, Op, Pointer, Struct, library_call
 
 
@@ -50,18 +62,24 @@ def check(node: Node) -> str | None:
     types = {node.input(0).dtype, node.input(1).dtype, node.output.dtype}
     if types == {DType.FLOAT32}:
         return None
-    if types != {DType.INT8}:
+    if types not in ({DType.INT8}, {DType.INT16}):
         return f"no form with {', '.join(sorted(t.value for t in types))}"
-    for tensor in (node.input(0), node.input(1), node.output):
-        if tensor.type.quant is None or tensor.type.quant.axis is not None:
-            return "all tensors must be quantized per tensor"
+    complaint = check_activations(node.input(0), node.input(1), node.output)
+    if complaint is not None:
+        return complaint
+    if types == {DType.INT16}:
+        return weighted_s16.rescaling(real_factor(node), weighted_s16.LARGEST**2 * node.input(0).shape[-1])
     return "sums could overflow 32 bits" if 255 * 256 * node.input(0).shape[-1] >= 2**31 else None
 
 
-def factor(node: Node) -> Multiplier:
+def real_factor(node: Node) -> float:
     """scale(a) * scale(b) in float32, / scale(out) in float64."""
     product = np.float32(node.input(0).type.scale) * np.float32(node.input(1).type.scale)
-    return quantize_multiplier(float(product) / node.output.type.scale)
+    return float(product) / node.output.type.scale
+
+
+def factor(node: Node) -> Multiplier:
+    return quantize_multiplier(real_factor(node))
 
 
 def macs(node: Node) -> int:
@@ -84,8 +102,9 @@ def reference(node: Node, inputs: Sequence[Array | None]) -> tuple[Array, ...]:
     wide = (x.astype(np.float64) - t.type.zero_point for x, t in ((a, node.input(0)), (b, node.input(1))))
     acc = np.matmul(*wide).astype(np.int64)
     scale, out = factor(node), node.output.type
-    result = requantize(acc, scale.multiplier, scale.shift) + out.zero_point
-    return (np.clip(result, *clamp_range(clamp, out)).astype(np.int8),)
+    rule = requantize_64 if out.dtype is DType.INT16 else requantize
+    result = rule(acc, scale.multiplier, scale.shift) + out.zero_point
+    return (saturated(result, out.dtype, clamp_range(clamp, out)),)
 
 
 # ---------------------------------------------------------------- portable kernels
@@ -137,6 +156,23 @@ def lower_s8(node: Node, _target: Target) -> Call:
     return library_call("tinyet_matmul_s8", node, [0, 1], params, [table])
 
 
+def lower_s16(node: Node, _target: Target) -> Call:
+    fields, table = common(node)
+    scale = factor(node)
+    low, high = clamp_range(attrs_of(node).clamp, node.output.type)
+    params = Struct(
+        "tinyet_matmul_s16_params",
+        {
+            **fields,
+            "multiplier": int(short_multiplier(scale.multiplier)),
+            "shift": 15 - scale.shift,
+            "clamp_low": low,
+            "clamp_high": high,
+        },
+    )
+    return library_call("tinyet_matmul_s16", node, [0, 1], params, [table])
+
+
 def lower_f32(node: Node, _target: Target) -> Call:
     fields, table = common(node)
     low, high = attrs_of(node).clamp
@@ -155,6 +191,7 @@ OP = Op(
     macs=macs,
     kernels=(
         Kernel("tinyet_matmul_s8", "s8", lower_s8, HEADERS, ("tinyet_matmul_s8.c",)),
+        Kernel("tinyet_matmul_s16", "s16", lower_s16, HEADERS, ("tinyet_matmul_s16.c",)),
         Kernel("tinyet_matmul_f32", "f32", lower_f32, HEADERS, ("tinyet_matmul_f32.c",)),
     ),
 )

@@ -28,7 +28,7 @@ def populate(
     what it leaves undefined its zero point.
 
     A value is shifted by half of what the straight line misses in the middle of its piece; not where the piece
-    leaves the output's range, for there the shift (which LiteRT makes) can turn saturation into anything.
+    goes beyond twice the output's range, for there the shift (which LiteRT makes) can turn saturation into anything.
     """
     lowest, highest = (kind(x[0]) * kind(q - x[1]) for q in (-32768, 32767))
     out_lowest, out_highest = (kind(out[0]) * kind(q - out[1]) for q in (-32768, 32767))
@@ -49,7 +49,7 @@ def populate(
     here, middle = rounded(scaled(start)), rounded(scaled(start + step / kind(2)))
     following = scaled(lowest + (index + kind(1)) * step)
     line = rounded((following + here) / kind(2))
-    inside = np.all([(v >= -32768) & (v <= 32767) for v in (here, middle, rounded(following))], axis=0)
+    inside = np.all([np.abs(v) <= 65536 for v in (here, middle, following)], axis=0)
     corrected = here - np.where(inside, rounded((line - middle) / kind(2)), kind(0))
     values = np.append(corrected, rounded(scaled(np.asarray([highest], kind))))
     return np.clip(values.astype(np.float64), -32768, 32767).astype(np.int64)
@@ -148,7 +148,9 @@ def sigmoid_call(node: Node, scaling: tuple[int, int], tanh: bool) -> Call:
             "count": node.output.type.count,
         },
     )
-    table = Constant("table", sigmoid_table().astype(np.uint16), "sigmoid(i / 24), Q0.16, raised for interpolation")
+    table = Constant(
+        "table", sigmoid_table().astype(np.uint16), "sigmoid(i / 24), Q0.16, raised for interpolation"
+    )
     return library_call(f"tinyet_{'tanh' if tanh else 'sigmoid'}_s16", node, [0], params, [table])
 
 

@@ -11,6 +11,7 @@ from tinyet.ir import Graph, Node, Tensor
 from tinyet.ops import op_of
 from tinyet.ops.avg_pool2d import AvgPool2d
 from tinyet.ops.conv2d import Conv2d
+from tinyet.ops.dynamic_conv2d import DynamicConv2d
 from tinyet.ops.max_pool2d import MaxPool2d
 from tinyet.ops.pad import Pad, fill_value
 from tinyet.ops.window import Window
@@ -62,7 +63,8 @@ def _accepts(pad: Node, node: Node) -> Window | None:
     assert isinstance(pad.attrs, Pad)
     fill = fill_value(pad).item()
     zero = pad.input(0).type.zero_point if pad.input(0).type.quant is not None else 0
-    if isinstance(attrs, Conv2d):
+    if isinstance(attrs, Conv2d | DynamicConv2d):
+        # The range by which a dynamic one quantizes holds 0 anyway.
         return attrs if fill == zero else None
     if isinstance(attrs, AvgPool2d) and fill == zero:
         if attrs.fixed_divisor is not None:

@@ -13,6 +13,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from tinyet.custom import CustomAttrs
 from tinyet.ir import Attrs, DType, Node, Shape, Tensor, TensorType
 from tinyet.ops.add import Add
 from tinyet.ops.amax import Amax
@@ -24,6 +25,7 @@ from tinyet.ops.concat import Concat
 from tinyet.ops.copy import Copy
 from tinyet.ops.dequantize import Dequantize
 from tinyet.ops.div import Div
+from tinyet.ops.dynamic_linear import DynamicLinear
 from tinyet.ops.expand import Expand
 from tinyet.ops.layer_norm import LayerNorm
 from tinyet.ops.linear import Linear
@@ -119,7 +121,8 @@ class Frame:
 
 def frame_of(node: Node) -> Frame | None:
     """The frame of an operator that does not depend on the order of its dimensions; None for all others."""
-    make = _FRAMES.get(type(node.attrs))
+    custom = isinstance(node.attrs, CustomAttrs) and node.attrs.pointwise
+    make = _custom_pointwise if custom else _FRAMES.get(type(node.attrs))
     if make is None or len(node.outputs) != 1:
         return None
     frame = make(node)
@@ -152,6 +155,10 @@ def _aligned(node: Node, laid_out: int | None, relabel: Callable[[Label], Attrs 
 
 def _pointwise(node: Node) -> Frame:
     return _aligned(node, None, lambda label: node.attrs)  # noqa: ARG005
+
+
+def _custom_pointwise(node: Node) -> Frame:
+    return _aligned(node, 1, lambda label: node.attrs)  # noqa: ARG005
 
 
 def _batch_norm(node: Node) -> Frame:
@@ -289,7 +296,7 @@ _FRAMES: Mapping[type[Attrs], Callable[[Node], Frame | None]] = {
     BatchNorm: _batch_norm,
     Expand: _expand,
     LayerNorm: _trailing(_layer_norm_axes),
-    Linear: _trailing(lambda _node: 1),
+    **dict.fromkeys((DynamicLinear, Linear), _trailing(lambda _node: 1)),
     Pad: _pad,
     Reshape: _reshape,
 }

@@ -20,6 +20,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from tinyet.ir import Graph, Node, Tensor
+from tinyet.ops.dynamic_linear import DynamicLinear
 from tinyet.ops.linear import Linear
 from tinyet.ops.permute import Permute
 from tinyet.ops.reshape import Reshape
@@ -175,7 +176,7 @@ def linears_behind(graph: Graph, node: Node) -> tuple[tuple[Node, ...], tuple[No
             if isinstance(consumer.attrs, POINTWISE):
                 between.append(consumer)
                 reached.append(consumer.output)
-            elif isinstance(consumer.attrs, Linear) and consumer.input(1).is_constant:
+            elif isinstance(consumer.attrs, Linear | DynamicLinear) and consumer.input(1).is_constant:
                 linears[consumer] = None
             else:
                 return None

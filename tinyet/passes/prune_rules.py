@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
+from tinyet.custom import CustomAttrs
 from tinyet.ir import Array, Attrs, DType, Node, QuantParams, Tensor, TensorType
 from tinyet.numerics import bias_type
 from tinyet.ops.adaptive_avg_pool2d import AdaptiveAvgPool2d
@@ -157,13 +158,21 @@ Narrow = Callable[[Node, Cut], tuple[Attrs, Sequence["Tensor | None"]]]
 
 def flow_of(node: Node, axes: Axes) -> Flow | None:
     """None for an operator that needs its inputs whole, or whose channels are not followed."""
-    rule = _RULES.get(type(node.attrs))
+    rule = _rule(node)
     return None if rule is None or len(node.outputs) != 1 else rule[0](node, axes)
+
+
+def _rule(node: Node) -> tuple[Rule, Narrow] | None:
+    if isinstance(node.attrs, CustomAttrs) and node.attrs.pointwise:
+        return _same, _unchanged
+    return _RULES.get(type(node.attrs))
 
 
 def narrow(node: Node, cut: Cut) -> Node:
     """The node for tensors without the channels that go; it has a flow."""
-    attrs, inputs = _RULES[type(node.attrs)][1](node, cut)
+    rule = _rule(node)
+    assert rule is not None
+    attrs, inputs = rule[1](node, cut)
     return node.replace(attrs=attrs, inputs=inputs, outputs=[cut.value(t) for t in node.outputs])
 
 

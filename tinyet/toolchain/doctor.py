@@ -115,14 +115,14 @@ def _renode() -> Check:
 
 
 def _cmsis_nn() -> Check:
-    found = assets.cmsis_nn_dir()
-    target = assets.cache_dir() / "cmsis-nn"
+    version, place = assets.CMSIS_NN_VERSION, assets.cmsis_nn_place()
+    found = assets.cmsis_nn_dir() is not None
     return Check(
         "CMSIS-NN",
-        found is not None,
-        None if found is None else str(found),
-        "a CMSIS-NN delegate (planned)",
-        f"git clone --depth 1 https://github.com/ARM-software/CMSIS-NN {target}",
+        found,
+        str(place) if found else None,
+        "the delegate cmsis_nn, which otherwise downloads it when it is first used",
+        f"git clone --depth 1 --branch v{version} https://github.com/ARM-software/CMSIS-NN {place}",
     )
 
 

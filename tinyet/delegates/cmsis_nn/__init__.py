@@ -17,7 +17,7 @@ from tinyet.delegates.cmsis_nn import (
     pool,
     softmax,
 )
-from tinyet.delegates.cmsis_nn.files import files
+from tinyet.delegates.cmsis_nn.library import files
 from tinyet.delegates.cmsis_nn.wrapper import NAME
 from tinyet.delegates.delegate import Delegate
 from tinyet.ops.add import Add

@@ -84,6 +84,6 @@ def batch_matmul_s8(code: Code, columns: int) -> int:
 def transpose_conv_s8(
     out_c: int, in_w: int, kernel_h: int, kernel_w: int, stride_h: int, stride_w: int
 ) -> int:
-    """Rows of sums. Where a stride is wider than the kernel, the library's function confuses the strides and may say less
-    than the code writes."""
+    """Rows of sums. Where a stride is wider than the kernel, the library's own function takes the one stride for the
+    other and may say less than the code writes."""
     return 4 * out_c * ((in_w - 1) * stride_w + max(kernel_w, stride_w)) * max(kernel_h, stride_h)

@@ -61,9 +61,9 @@ def lower_mul(node: Node, _target: Target) -> Call:
 
 
 def extreme_dims(node: Node) -> tuple[Local, Local, Local] | None:
-    """Dimensions of a, b and the output: of one shape, or as many rows of one operand as of the output, and of the other
-    one row for all of them, or one value for each. None for other ways of broadcasting, some of which the library gets wrong.
-    """
+    """Dimensions of a, b and the output: of one shape, or as many rows of one operand as of the output, and of the
+    other one row for all of them, or one value for each. None for other ways of broadcasting, some of which the library
+    gets wrong."""
     walk = node_loops(node)
     if len(walk.size) > 2:
         return None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Products of matrices. The library wants the second one transposed: that is done ahead of time, or in scratch memory."""
+"""Products of matrices. The library wants the second one transposed: it is done ahead of time, or in scratch memory."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def strip(shape: Shape) -> Shape:
 
 
 def two(shape: Shape) -> tuple[int, int]:
-    outer, inner = ((1, 1) + strip(shape))[-2:]
+    outer, inner = (1, 1, *strip(shape))[-2:]
     return outer, inner
 
 

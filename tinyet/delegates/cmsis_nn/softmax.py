@@ -12,6 +12,9 @@ from tinyet.ops.fixed_point import differences
 from tinyet.ops.softmax import attrs_of
 from tinyet.opset import Call
 
+LARGEST_SCALE = 16.0
+"""From here on a difference of one is more than the library's fixed-point numbers hold."""
+
 MOST_VALUES = 511
 """From a sum of 512 on the library shifts by more bits than there are."""
 
@@ -24,9 +27,8 @@ def refuse(node: Node, _target: Target) -> str | None:
         return (
             f"{shape[axis]} values, more than {MOST_VALUES} could add up to more than the library's sum holds"
         )
-    if differences(node.input(0).type.scale).factor.shift > 30:
-        return f"an input scale of {node.input(0).type.scale} is too large"
-    return None
+    scale = node.input(0).type.scale
+    return f"an input scale of {scale}, only below {LARGEST_SCALE}" if scale >= LARGEST_SCALE else None
 
 
 def lower(node: Node, _target: Target) -> Call:
@@ -34,10 +36,14 @@ def lower(node: Node, _target: Target) -> Call:
     depth = shape[attrs_of(node).axis]
     rows = math.prod(shape) // depth
     factor = table.factor
-    call = (
-        f"arm_softmax_s8(input, /* rows, of */ {rows}, {depth}, "
-        f"/* multiplier, shift */ {factor.multiplier}, {factor.shift}, /* smallest difference */ {table.smallest}, output);"
-    )
+    arguments = [
+        "input",
+        f"/* rows, of */ {rows}, {depth}",
+        f"/* multiplier, shift */ {factor.multiplier}, {factor.shift}",
+        f"/* smallest difference */ {table.smallest}",
+        "output",
+    ]
+    call = f"arm_softmax_s8({', '.join(arguments)});"
     return delegated_call("arm_softmax_s8", f"{node.op} {rows}x{depth}", [call, "return TINYET_OK;"])
 
 

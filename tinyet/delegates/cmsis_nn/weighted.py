@@ -17,7 +17,7 @@ MOST_PIXELS = 32767
 """Sizes and positions are int16 in some of the library's loops."""
 
 MOST_SUM = 2**30
-"""What a sum times its power of two must stay below: see build_options.h in files.py."""
+"""What a sum times its power of two must stay below: see build_options.h in library.py."""
 
 SUM_REASON = "sums, rescaled to the output, could leave 31 bits"
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from tinyet.boards import Target
-from tinyet.delegates.cmsis_nn.files import HEADER
+from tinyet.delegates.cmsis_nn.library import HEADER
 from tinyet.ir import Node
 from tinyet.opset import Arg, Call, Constant, ConstantArg, InputArg, Kernel, OutputArg, ScratchArg
 
@@ -24,7 +24,10 @@ _WIDTH = 118
 
 @dataclass(frozen=True)
 class Local:
-    """A local `const <ctype> <name> = {…};` of the function; fields: (what it is, its C text), in the struct's order."""
+    """A local `const <ctype> <name> = {…};` of the function.
+
+    fields: (what it is, its C text), in the order of the struct.
+    """
 
     ctype: str
     name: str

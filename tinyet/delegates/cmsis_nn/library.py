@@ -42,8 +42,8 @@ _HEADER_TEXT = """\
 
 _BUILD_HEADER_TEXT = """\
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How the files of CMSIS-NN @VERSION@ are compiled, whatever the flags of the project: each of them includes this first.
- * That line is all that tinyet changed in them. */
+/* How the files of CMSIS-NN @VERSION@ are compiled, whatever the flags of the project: each of them includes this
+ * first. That line is all that tinyet changed in them. */
 #ifndef CMSIS_NN_BUILD_OPTIONS_H
 #define CMSIS_NN_BUILD_OPTIONS_H
 
@@ -67,9 +67,9 @@ _BUILD_HEADER_TEXT = """\
 #if defined(__ARM_FEATURE_DSP) && !defined(__ARM_FEATURE_MVE) && defined(__GNUC__)
 #include "arm_nnsupportfunctions.h"
 
-/* arm_nn_requantize in fewer instructions: the same result for a multiplier of 2^30 and more (or of zero, with a shift of
- * zero) and a value that, shifted left by a positive shift, is in [-2^30, 2^30). tinyet gives the library no other. The
- * double rounding then comes to (2 v m + 2^31) / 2^32 + half - (1 if v < 0), all divided by 2^right and rounded down. */
+/* arm_nn_requantize in fewer instructions: the same result for a multiplier of 2^30 and more (or of zero, with a shift
+ * of zero) and a value that, shifted left by a positive shift, is in [-2^30, 2^30). tinyet gives the library no other.
+ * The double rounding then comes to (2 v m + 2^31) / 2^32 + half - (1 if v < 0), divided by 2^right, rounded down. */
 __attribute__((always_inline)) static inline int32_t tinyet_arm_requantize(int32_t value, int32_t multiplier,
                                                                            int32_t shift) {
   const int32_t left = __usat(shift, 5);
@@ -90,9 +90,9 @@ __attribute__((always_inline)) static inline int32_t tinyet_arm_requantize(int32
 _README_TEXT = """\
 # CMSIS-NN @VERSION@
 
-The files of Arm's neural network kernels (https://github.com/ARM-software/CMSIS-NN, tag v@VERSION@) that this model needs,
-under the Apache License 2.0: see LICENSE. They lie in one folder, with a line added at the top of each source file that
-includes `build_options.h`; otherwise they are as Arm released them.
+The files of Arm's neural network kernels (https://github.com/ARM-software/CMSIS-NN, tag v@VERSION@) that this model
+needs, under the Apache License 2.0: see LICENSE. They lie in one folder, and each source file has a line added at its
+top that includes `build_options.h`; otherwise they are as Arm released them.
 """
 
 

@@ -1,0 +1,209 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What each way to quantize costs and keeps: DS-CNN (keywords) and ResNet8 (CIFAR-10) of MLPerf Tiny.
+
+    python benchmarks/quantization.py [ds_cnn|resnet8|digits ...] [--samples N] [--exact N] [--search] [--json FILE]
+
+Accuracy and mean squared error (of the class probabilities, against the float model) are those of the quantized torch
+program over all samples; flash (weights and tables, as the kernels of the board want them) and arena are those of
+the compiled program. The first samples also run in the generated C on this machine, with sanitizers, and must equal
+the host reference bit for bit; how many of them the torch program and the reference class alike is counted, too.
+--search lets `frontend.sensitivity` choose the hybrid's exceptions (minutes). `digits` is the hard case of
+examples/digits/qat.py: weights of -1, 0 and 1, after training and in training.
+
+Needs the trained models (see mlperf_tiny.py).
+"""
+
+import argparse
+import json
+import sys
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+
+import torch
+from rich.console import Console
+from rich.table import Table
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "examples" / "digits"))
+
+from mlperf_tiny import data_of, load_models
+from torch.export import ExportedProgram
+
+import tinyet
+from tinyet import TinyetQuantizer, dynamic_config, int4_config, int8_config, int16_config
+from tinyet.compiler import cost_on
+from tinyet.frontend.capture import capture
+from tinyet.frontend.quantize import quantize_fully
+from tinyet.frontend.sensitivity import accuracy_of, search
+
+BOARD = "mps2_an386"
+CALIBRATION = 100
+DROP = 0.01
+
+
+@dataclass(frozen=True)
+class Variant:
+    """A way to quantize. equalize, correct: the steps around it."""
+
+    name: str
+    quantizer: Callable[[], TinyetQuantizer]
+    equalize: bool = False
+    correct: bool = False
+
+
+# The first and the last layer of either network, which are small and hurt most.
+ENDS = ("conv", "classifier")
+
+
+def _ends(inner: Callable[[], tinyet.QuantConfig]) -> TinyetQuantizer:
+    quantizer = TinyetQuantizer(inner())
+    for name in ENDS:
+        quantizer.set_module_name(name, int8_config())
+    return quantizer
+
+
+VARIANTS = (
+    Variant("int8", TinyetQuantizer),
+    Variant("int8, minmax", lambda: TinyetQuantizer(int8_config("minmax"))),
+    Variant("int8, mse", lambda: TinyetQuantizer(int8_config("mse"))),
+    Variant("int8, percentile", lambda: TinyetQuantizer(int8_config("percentile"))),
+    Variant("int8, equalized", TinyetQuantizer, equalize=True),
+    Variant("int8, biases corrected", TinyetQuantizer, correct=True),
+    Variant("int8, both", TinyetQuantizer, equalize=True, correct=True),
+    Variant("16x8", lambda: TinyetQuantizer(int16_config())),
+    Variant("int4 weights", lambda: TinyetQuantizer(int4_config())),
+    Variant("int4, equalized", lambda: TinyetQuantizer(int4_config()), equalize=True),
+    Variant("int4, biases corrected", lambda: TinyetQuantizer(int4_config()), correct=True),
+    Variant("int4, both", lambda: TinyetQuantizer(int4_config()), equalize=True, correct=True),
+    Variant("hybrid: int4, ends int8, corrected", lambda: _ends(int4_config), correct=True),
+    Variant("dynamic", lambda: TinyetQuantizer(dynamic_config())),
+)
+
+
+@dataclass(frozen=True)
+class Row:
+    """Figures of one variant; None where there are none (or nothing was compared)."""
+
+    name: str
+    accuracy: float
+    mse: float | None = None
+    flash_bytes: int | None = None
+    arena_bytes: int | None = None
+    exact: int | None = None
+    alike: int | None = None
+
+
+def answers(program: ExportedProgram, x: torch.Tensor) -> torch.Tensor:
+    """(samples, classes), one sample at a time."""
+    network = program.module(check_guards=False)
+    with torch.no_grad():
+        return torch.cat([network(sample[None]) for sample in x])
+
+
+def exact_on_host(
+    program: ExportedProgram, x: torch.Tensor, found: torch.Tensor, count: int
+) -> tuple[int, int]:
+    """Of the first `count` samples: equal in the generated C and in the host reference; classed by the reference as by
+    the torch program."""
+    compiled = tinyet.compile(program, name="net")
+    with tempfile.TemporaryDirectory(prefix="tinyet-bench-") as where:
+        project = tinyet.generate(compiled, BOARD, Path(where) / "net", sample=[x[0].numpy()])
+        result = project.validate(x[:count].numpy(), on="host")
+    same = sum(int(o[0].argmax()) == int(f.argmax()) for o, f in zip(result.outputs, found, strict=False))
+    return result.samples - result.mismatches, same
+
+
+def rows_of(models: ModuleType, name: str, options: argparse.Namespace, console: Console) -> list[Row]:
+    network = getattr(models, name)()
+    calibration, x, labels, counted = data_of(models, name)
+    calibration = calibration[:: max(1, len(calibration) // CALIBRATION)]
+    x, labels = x[counted][: options.samples], labels[counted][: options.samples]
+    captured = capture(network, x[:1])
+    wanted = answers(captured, x)
+    cost = cost_on(BOARD)
+
+    def row(title: str, program: ExportedProgram) -> Row:
+        found = wanted if program is captured else answers(program, x)
+        spent = cost(program)
+        exact, alike = exact_on_host(program, x, found, options.exact) if options.exact else (None, None)
+        accuracy = float((found.argmax(1) == labels).float().mean())
+        mse = float(((found - wanted) ** 2).mean())
+        result = Row(title, accuracy, mse, spent.flash_bytes, spent.arena_bytes, exact, alike)
+        console.print(f"[dim]{name}: {result}[/dim]")
+        return result
+
+    rows = [row("float", captured)]
+    for variant in VARIANTS:
+        if options.only and options.only not in variant.name:
+            continue
+        quantized = quantize_fully(
+            captured,
+            [calibration],
+            variant.quantizer(),
+            equalize=variant.equalize,
+            correct_bias=variant.correct,
+        )
+        rows.append(row(variant.name, quantized.program))
+    if options.search:
+        evaluate = accuracy_of([(sample[None],) for sample in x], labels.tolist())
+        found = search(
+            captured, [calibration], evaluate, rows[0].accuracy - DROP, TinyetQuantizer(int4_config()),
+            cost=cost, correct_bias=True,
+        )  # fmt: skip
+        chosen = " ".join(f"{path}={kind}" for path, kind in found.exceptions.items())
+        rows.append(row(f"hybrid found: int4, corrected, {chosen or 'no exception'}", found.program))
+    return rows
+
+
+def hard_case() -> list[Row]:
+    import qat
+
+    result = qat.compare(qat.HARD)
+    return [
+        Row("float", result.exact),
+        Row("ternary weights, PTQ", result.ptq),
+        Row("ternary weights, QAT", result.qat),
+    ]
+
+
+def show(console: Console, name: str, rows: list[Row]) -> None:
+    table = Table(title=f"{name}, bytes on {BOARD}")
+    for title in ("quantization", "accuracy", "MSE", "flash", "arena", "bit-exact", "same class"):
+        table.add_column(title, justify="left" if title == "quantization" else "right")
+    for row in rows:
+        figures = (row.flash_bytes, row.arena_bytes, row.exact, row.alike)
+        texts = ["" if value is None else f"{value:,}" for value in figures]
+        table.add_row(row.name, f"{row.accuracy:.2%}", "" if row.mse is None else f"{row.mse:.1e}", *texts)
+    console.print(table)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    names = ["ds_cnn", "resnet8", "digits"]
+    parser.add_argument("models", nargs="*", choices=[*names, []], default=[])
+    parser.add_argument("--samples", type=int, default=1000)
+    parser.add_argument("--exact", type=int, default=5, help="samples that run in C, too")
+    parser.add_argument("--only", default="", help="variants whose name holds this")
+    parser.add_argument("--search", action="store_true")
+    parser.add_argument("--json", type=Path, default=None)
+    options = parser.parse_args()
+    torch.set_num_threads(1)
+    console = Console(width=130)
+    results = {}
+    for name in options.models or names:
+        rows = hard_case() if name == "digits" else rows_of(load_models(), name, options, console)
+        show(console, name, rows)
+        results[name] = [vars(row) for row in rows]
+    if options.json is not None:
+        options.json.write_text(json.dumps(results, indent=2) + "\n", encoding="utf-8")
+    exact = [row["exact"] for rows in results.values() for row in rows if row["exact"] is not None]
+    return 0 if all(count == options.exact for count in exact) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

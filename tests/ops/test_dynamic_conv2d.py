@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.ops import drawing
+from tests.ops.cases import Case, assert_exact, tensor
+from tests.ops.test_conv2d import conv2d_nodes
+from tests.ops.test_dynamic_linear import KINDS, inputs
+from tinyet import ops
+from tinyet.errors import UnsupportedShape
+from tinyet.ir import DType, Node, QuantParams, constant
+from tinyet.ops import conv2d, dynamic
+from tinyet.ops.dynamic_conv2d import DynamicConv2d, static
+
+
+@st.composite
+def dynamic_conv2d_nodes(draw: st.DrawFn, kinds: tuple[str, ...] = KINDS) -> Case:
+    """Shapes and weights of int8 convolutions."""
+    node = draw(conv2d_nodes(DType.INT8)).node
+    x, w = tensor("x", node.input(0).shape, DType.FLOAT32), node.input(1)
+    bias = draw(drawing.biases(w.shape[0], DType.FLOAT32))
+    node = drawing.node_of(DynamicConv2d(**dataclasses.asdict(node.attrs)), [x, w, bias])
+    return Case(node, (inputs(drawing.random(draw), x.shape, draw(st.sampled_from(kinds))),))
+
+
+@drawing.compiled
+@given(drawing.many(dynamic_conv2d_nodes()))
+def test_host(cases: list[Case]) -> None:
+    assert_exact(cases)
+
+
+@drawing.quick
+@given(dynamic_conv2d_nodes(("plain", "positive", "negative", "tiny", "symmetric", "zeros")))
+def test_float_convolution_of_the_quantized_values(case: Case) -> None:
+    """The exact convolution of the numbers' real values, in float64, rounded: within a few float32 roundings."""
+    torch = pytest.importorskip("torch")
+    node, x = case.node, case.inputs[0]
+    a, w, bias = static(node).attrs, node.input(1), node.optional_input(2)
+    assert isinstance(a, conv2d.Conv2d)
+    scale, zero_point = dynamic.choose_params(x, dynamic.DEFAULT_EPS)
+    numbers = dynamic.quantized(x, scale, zero_point).astype(np.float64) - zero_point
+    pads = ((0, 0), (a.pad_top, a.pad_bottom), (a.pad_left, a.pad_right), (0, 0))
+    image = torch.from_numpy(np.pad(numbers, pads) * float(scale)).permute(0, 3, 1, 2)
+    scales = dynamic.weight_scales(node).astype(np.float64).reshape(-1, 1, 1, 1)
+    kernel = torch.from_numpy(w.array.astype(np.float64) * scales).permute(0, 3, 1, 2)
+    stride, dilation = (a.stride_h, a.stride_w), (a.dilation_h, a.dilation_w)
+    run = torch.nn.functional.conv2d
+    sums = run(image, kernel, None, stride, 0, dilation, a.groups).permute(0, 2, 3, 1).numpy()
+    wanted = np.clip(sums + (0 if bias is None else bias.array), *a.clamp)
+    np.testing.assert_allclose(drawing.reference(case), wanted, rtol=1e-6, atol=1e-5)
+
+
+def test_shapes_and_macs_are_those_of_conv2d() -> None:
+    x = tensor("x", (1, 5, 5, 4), DType.FLOAT32)
+    w = constant("w", np.ones((6, 3, 2, 2), np.int8), QuantParams.per_tensor(0.1, 0))
+    node = Node(DynamicConv2d(groups=2), (x, w), (tensor("y", (1, 3, 4, 6), DType.FLOAT32),))
+    assert ops.infer(node) == ((1, 3, 4, 6),)
+    assert ops.op_of(node).macs(node) == 3 * 4 * 6 * 3 * 2 * 2
+    with pytest.raises(UnsupportedShape, match="4 channels in and 6 out do not divide"):
+        ops.infer(node.replace(attrs=DynamicConv2d(groups=1)))

@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The rounding of 64-bit sums, against integers of any size, in Python and in C."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tinyet import assets
+from tinyet.ir import DType, QuantParams, TensorType
+from tinyet.numerics import (
+    MAX_SHIFT_64,
+    SUM_BITS_64,
+    bias_type,
+    quantize_multiplier,
+    requantize_64,
+    short_multiplier,
+)
+
+LARGEST = 2**SUM_BITS_64 - 1
+sums = st.one_of(
+    st.integers(-LARGEST, LARGEST),
+    st.integers(-70000, 70000),
+    st.sampled_from((0, 1, -1, LARGEST, -LARGEST, 2**31, -(2**31))),
+)
+multipliers = st.one_of(
+    st.integers(2**30, 2**31 - 1), st.sampled_from((0, 2**30, 2**31 - 1, 0x7FFF0000, 0x7FFEFFFF, 0x7FFF8000))
+)
+shifts = st.integers(-31, MAX_SHIFT_64)
+
+
+def oracle(acc: int, multiplier: int, shift: int) -> int:
+    """By Python's integers: floor((acc * m + half) / 2**n) of the shortened multiplier m."""
+    short = min((multiplier + 2**15) // 2**16, 2**15 - 1)
+    return (2 * acc * short + 2 ** (15 - shift)) // 2 ** (16 - shift)
+
+
+@settings(max_examples=500, deadline=None)
+@given(sums, multipliers, shifts)
+def test_requantize_64(acc: int, multiplier: int, shift: int) -> None:
+    assert int(requantize_64(acc, multiplier, shift)) == oracle(acc, multiplier, shift)
+
+
+@settings(max_examples=200, deadline=None)
+@given(sums, st.floats(2.0**-32, 2.0**MAX_SHIFT_64, exclude_max=True))
+def test_it_multiplies(acc: int, factor: float) -> None:
+    """Half a unit, and 2**-15 of the result for the shortened factor."""
+    fixed = quantize_multiplier(factor)
+    got = int(requantize_64(acc, fixed.multiplier, fixed.shift))
+    assert abs(got - acc * factor) <= 0.5 + 2.0**-15 * abs(acc * factor)
+
+
+def test_short_multipliers() -> None:
+    wide = np.array([0, 2**30, 2**30 + 2**15, 2**31 - 2**16, 2**31 - 2**15, 2**31 - 1])
+    assert short_multiplier(wide).tolist() == [0, 2**14, 2**14 + 1, 32767, 32767, 32767]
+
+
+PROGRAM = """
+#include <stdio.h>
+#include "tinyet_common.h"
+int main(void) {
+  long long acc;
+  int multiplier, shift;
+  while (scanf("%lld %d %d", &acc, &multiplier, &shift) == 3) {
+    printf("%d\\n", tinyet_requantize_s64(acc, multiplier, shift));
+  }
+  return 0;
+}
+"""
+
+
+@pytest.mark.skipif(shutil.which("gcc") is None, reason="needs gcc")
+def test_c_twin(tmp_path: Path) -> None:
+    (tmp_path / "main.c").write_text(PROGRAM, encoding="utf-8")
+    include = str(assets.path("firmware") / "include")
+    sanitizers = ["-fsanitize=undefined", "-fno-sanitize-recover=all"]
+    binary = str(tmp_path / "main")
+    subprocess.run(
+        ["gcc", "-std=c11", "-I", include, *sanitizers, "-o", binary, str(tmp_path / "main.c")], check=True
+    )
+    rng, lines, wanted = np.random.default_rng(0), [], []
+    for _ in range(5000):
+        shift = int(rng.integers(-31, MAX_SHIFT_64 + 1))
+        multiplier = int(rng.choice([rng.integers(2**30, 2**31), 2**31 - 1, 2**30]))
+        # Results are within 32 bits.
+        limit = min(LARGEST, 2 ** (30 - shift))
+        acc = int(rng.choice([rng.integers(-limit, limit), limit, -limit, rng.integers(-3, 4)]))
+        lines.append(f"{acc} {int(short_multiplier(multiplier))} {15 - shift}")
+        wanted.append(oracle(acc, multiplier, shift))
+    done = subprocess.run([binary], input="\n".join(lines), capture_output=True, text=True, check=True)
+    assert [int(line) for line in done.stdout.split()] == wanted
+
+
+def test_biases_are_as_wide_as_the_sums() -> None:
+    weights = QuantParams((0.1, 0.2), (0, 0), 0)
+    for dtype, wanted in ((DType.INT8, DType.INT32), (DType.INT16, DType.INT64)):
+        type_ = bias_type(2, TensorType((4,), dtype, QuantParams.per_tensor(0.5, 0)), weights)
+        assert type_.dtype is wanted
+        assert type_.quant is not None
+        assert type_.quant.scale == pytest.approx((0.05, 0.1), rel=1e-6)

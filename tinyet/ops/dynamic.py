@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What layers that quantize their input at run time share: float32 in and out, int8 products between.
+
+Every step is float32, in the order of firmware/src/tinyet_dynamic_quantize.c:
+
+    low = min(0, x...), high = max(0, x...)          NaN counts as nothing
+    scale = max((high - low) / 255, eps)
+    zero point = -128 - nearest(low / scale)         halves to even; clamped to -128 ... 127
+    q = nearest(x / scale) + zero point              halves away from zero; clamped; NaN is the zero point
+    sum = Σ (q - zero point) * weight                exact, in int32
+    y = clamp(float(sum) * (scale * scale(weights[channel])) + bias[channel])
+
+Scale and zero point are those of torch's `choose_qparams` (per tensor, affine), bit for bit where that is defined: for
+finite values whose range does not overflow float32. The integers are the Quantize operator's, so a value near a half
+can be one step from torch's, which multiplies by the reciprocal and rounds halves to even.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tinyet.ir import Array, DType, Node
+from tinyet.numerics import Int64, round_half_away
+from tinyet.ops.conv2d import clamp_float
+from tinyet.opset import Constant, FieldValue, Pointer, Struct
+
+LOW, HIGH = -128, 127
+DEFAULT_EPS = float(np.finfo(np.float32).eps)
+"""The smallest scale: what torchao's observers have by default."""
+
+Floats = npt.NDArray[np.float32]
+
+
+def check(node: Node, eps: float) -> str | None:
+    """The type rule; inputs: x float32, weights int8, bias float32 or None."""
+    x, weights, bias, out = node.input(0), node.input(1), node.optional_input(2), node.output
+    if not weights.is_constant or (bias is not None and not bias.is_constant):
+        return "weights and bias must be constants"
+    if (x.dtype, out.dtype) != (DType.FLOAT32, DType.FLOAT32):
+        return "it quantizes float32 while it runs, and gives float32"
+    if weights.dtype not in (DType.INT8, DType.INT4):
+        return f"weights must be int8, not {weights.dtype.value}"
+    if bias is not None and bias.dtype is not DType.FLOAT32:
+        return "the bias must be float32"
+    quant = weights.type.quant
+    if quant is None or any(quant.zero_point) or quant.axis not in (None, 0):
+        return "weights must be quantized symmetrically, per tensor or per output channel"
+    if not (math.isfinite(eps) and np.float32(eps) >= np.finfo(np.float32).tiny):
+        return f"the smallest scale must be a positive number, not {eps}"
+    # |q - zero point| <= 255: the sum must not leave int32.
+    return (
+        "sums could overflow 32 bits"
+        if 255 * int(magnitudes(weights.array).max(initial=0)) >= 2**31
+        else None
+    )
+
+
+def magnitudes(weights: Array) -> Int64:
+    """The sum of absolute weights of each output channel (the first axis)."""
+    rows = np.abs(weights.astype(np.int64)).reshape(weights.shape[0], -1)
+    return np.asarray(rows.sum(axis=1), np.int64)
+
+
+def choose_params(x: Array, eps: float) -> tuple[np.float32, int]:
+    """(scale, zero point) of a whole tensor."""
+    values = x.astype(np.float32).ravel()
+    low = np.fmin.reduce(values, initial=np.float32(0))
+    high = np.fmax.reduce(values, initial=np.float32(0))
+    with np.errstate(over="ignore", invalid="ignore"):
+        scale = np.maximum((high - low) / np.float32(255), np.float32(eps))
+        ratio = low / scale
+    nearest = 0 if np.isnan(ratio) else int(np.rint(ratio))
+    return np.float32(scale), min(max(LOW - nearest, LOW), HIGH)
+
+
+def quantized(x: Array, scale: np.float32, zero_point: int) -> Array:
+    """The int8 numbers of float32 values."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        scaled = (x.astype(np.float32) / scale).astype(np.float32)
+    rounded = np.clip(round_half_away(np.nan_to_num(scaled, nan=0.0)), -(2.0**31), 2.0**31)
+    return np.asarray(np.clip(rounded + zero_point, LOW, HIGH), np.int8)
+
+
+def weight_scales(node: Node) -> Floats:
+    """(channels,)"""
+    quant, channels = node.input(1).type.quant, node.input(1).shape[0]
+    assert quant is not None
+    return np.broadcast_to(np.asarray(quant.scale, np.float32), (channels,)).copy()
+
+
+def float_bias(node: Node) -> Floats:
+    """(channels,), zeros where the node has none."""
+    bias, channels = node.optional_input(2), node.input(1).shape[0]
+    return np.zeros(channels, np.float32) if bias is None else bias.array.astype(np.float32)
+
+
+def finished(
+    node: Node, sums: npt.NDArray[Any], scale: np.float32, clamp: tuple[float, float]
+) -> npt.NDArray[np.float32]:
+    """float32 outputs of exact sums (…, channels)."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        factors = scale * weight_scales(node)
+        values = sums.astype(np.float32) * factors + float_bias(node)
+    return np.asarray(clamp_float(values, clamp), np.float32)
+
+
+# ---------------------------------------------------------------- kernels
+
+
+def constants(node: Node, weights: Constant, round_to: int = 1) -> tuple[Constant, ...]:
+    """The four arrays of a kernel; the sums of weights are filled up with zeros to a multiple of `round_to`."""
+    numbers = node.input(1).array.astype(np.int64)
+    sums = numbers.reshape(numbers.shape[0], -1).sum(axis=1)
+    return (
+        weights,
+        Constant("weight_sums", np.pad(sums, (0, -len(sums) % round_to)).astype(np.int32)),
+        Constant("weight_scales", weight_scales(node)),
+        Constant("bias", float_bias(node)),
+    )
+
+
+def layer_struct(eps: float, clamp: tuple[float, float]) -> Struct:
+    fields: dict[str, FieldValue] = {
+        **{name: Pointer(name) for name in ("weights", "weight_sums", "weight_scales", "bias")},
+        "smallest_scale": eps,
+        "clamp_low": clamp[0],
+        "clamp_high": clamp[1],
+    }
+    return Struct("tinyet_dynamic_layer", fields)
