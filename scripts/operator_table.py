@@ -84,11 +84,16 @@ def _kernels(op: Op, dtypes: str) -> str:
     return f"view, or {symbols}" if op.view and symbols else symbols
 
 
+def _int8(op: Op) -> str:
+    narrow = _kernels(op, "s8w4")
+    return _kernels(op, "s8") + (f"; int4 weights: {narrow}" if narrow else "")
+
+
 def _conversions(op: Op) -> str:
     def spelled(kernel: Kernel) -> str:
         return f"`{kernel.symbol}` ({kernel.dtypes.replace('_', ' → ')})"
 
-    return ", ".join(spelled(k) for k in op.kernels if k.dtypes not in ("s8", "s16", "f32"))
+    return ", ".join(spelled(k) for k in op.kernels if k.dtypes not in ("s8", "s8w4", "s16", "f32"))
 
 
 def operator_rows() -> list[tuple[str, ...]]:
@@ -97,7 +102,7 @@ def operator_rows() -> list[tuple[str, ...]]:
             f"[`{op.name}`](../tinyet/ops/{op.attrs.__module__.rpartition('.')[2]}.py)",
             op.summary,
             _attributes(op),
-            _kernels(op, "s8"),
+            _int8(op),
             _kernels(op, "s16"),
             _kernels(op, "f32"),
             _conversions(op),

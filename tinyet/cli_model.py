@@ -128,7 +128,9 @@ def _read(path: str, options: CaptureOptions) -> Compiled:
 def warnings_of(program: Program) -> tuple[str, ...]:
     """The compiler's notes, and the layers that compute in float, each in a line with its source."""
     floats = float_layers(program.graph)
-    if floats and not any(t.dtype is DType.INT8 for node in program.graph.nodes for t in node.outputs):
+    # Weights of layers that quantize their input at run time are the only integers of some models.
+    tensors = (*program.graph.constants, *(t for node in program.graph.nodes for t in node.outputs))
+    if floats and not any(t.dtype in (DType.INT8, DType.INT16) for t in tensors):
         return (*map(str, program.notes), "nothing is quantized: every layer computes in float32")
     told = {note.origin for note in program.notes}
     silent = [node for node in floats if not told & set(node.origins)]

@@ -74,18 +74,12 @@ def built(project: Project, size: Size) -> None:
 def validated(result: ValidationResult) -> None:
     # Instructions of an emulator are no cycles, and neither is a time.
     unit = result.count_unit
-    rows = [
-        (
-            layer.name,
-            layer.op,
-            _kernel(layer.kernel),
-            layer.macs,
-            layer.count,
-            "–" if not layer.macs or layer.count is None else f"{layer.count / layer.macs:.2f}",
-            "–" if layer.sqnr_db is None else f"{layer.sqnr_db:.1f}",
-        )
-        for layer in result.layers
-    ]
+    rows: list[tuple[str | int | None, ...]] = []
+    for layer in result.layers:
+        per_mac = "–" if not layer.macs or layer.count is None else f"{layer.count / layer.macs:.2f}"
+        sqnr = "–" if layer.sqnr_db is None else f"{layer.sqnr_db:.1f}"
+        rows.append((layer.name, layer.op, _kernel(layer.kernel), layer.macs, layer.count, per_mac, sqnr))
+        rows += [("", "", f"· {part.name}", "", part.count, "", "") for part in layer.parts]
     short = {"instructions": "instr", "nanoseconds": "ns"}.get(unit, unit)
     ui.table(
         [

@@ -16,6 +16,8 @@ from tinyet.ir import DType, Graph, Node
 from tinyet.ops.concat import Concat
 from tinyet.ops.copy import Copy
 from tinyet.ops.dequantize import Dequantize
+from tinyet.ops.dynamic_conv2d import DynamicConv2d
+from tinyet.ops.dynamic_linear import DynamicLinear
 from tinyet.ops.expand import Expand
 from tinyet.ops.permute import Permute
 from tinyet.ops.quantize import Quantize
@@ -158,14 +160,15 @@ def cost_on(
 
 
 def float_layers(graph: Graph) -> list[Node]:
-    """The nodes that compute in float32: not integer, no conversion at the border of the integers, and no mere
-    moving."""
+    """The nodes that compute in float32: not integer (a layer that quantizes its input at run time is), no conversion
+    at the border of the integers, and no mere moving."""
     return [
         node
         for node in graph.nodes
         if not isinstance(
             node.attrs, Quantize | Dequantize | Concat | Copy | Expand | Permute | Reshape | Slice
         )
+        and not isinstance(node.attrs, DynamicConv2d | DynamicLinear)
         and any(
             t.dtype is DType.FLOAT32
             for t in (*node.inputs, *node.outputs)

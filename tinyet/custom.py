@@ -22,7 +22,7 @@ import numpy as np
 from tinyet import ops
 from tinyet.boards import Target
 from tinyet.errors import ModelError, UnsupportedShape, UsageError
-from tinyet.ir import Array, Attrs, DType, Node, QuantParams, Shape, Tensor
+from tinyet.ir import Array, Attrs, DType, Node, QuantParams, Shape, Tensor, TensorType
 from tinyet.opset import (
     Arg,
     Call,
@@ -41,12 +41,12 @@ Params = tuple[tuple[str, Scalar | tuple[Scalar, ...]], ...]
 Argument = int | float | bool | Array
 
 OutputQuant = Literal["own", "same"] | tuple[float, int]
-"""How an int8 result is quantized: by its own observed range, as the first input, or with a fixed (scale, zero point)."""
+"""How an int8 result is quantized: by its own observed range, as the first input, or with a (scale, zero point)."""
 
 
 @dataclass(frozen=True)
 class CustomAttrs(Attrs):
-    """What the call in PyTorch had beside tensors, by name: numbers, and lists of them. Each operator has a subclass."""
+    """What the call in PyTorch had beside tensors, by name: numbers, and lists of them. One subclass an operator."""
 
     pointwise: ClassVar[bool] = False
     params: Params = ()
@@ -65,21 +65,24 @@ class Value:
     data: Array | None = None
 
     @property
+    def type(self) -> TensorType:
+        """As tinyet.numerics wants it."""
+        return TensorType(self.shape, self.dtype, self.quant)
+
+    @property
     def count(self) -> int:
         """Number of elements."""
-        return int(np.prod(self.shape, dtype=np.int64))
+        return self.type.count
 
     @property
     def scale(self) -> float:
         """Real size of one step of an int8 value."""
-        assert self.quant is not None
-        return self.quant.one_scale
+        return self.type.scale
 
     @property
     def zero_point(self) -> int:
         """The integer that stands for 0."""
-        assert self.quant is not None
-        return self.quant.one_zero_point
+        return self.type.zero_point
 
 
 @dataclass(frozen=True, eq=False)

@@ -92,9 +92,14 @@ static inline int32_t tinyet_requantize(int32_t acc, int32_t multiplier, int32_t
 }
 
 /* acc * multiplier / 2^shift, rounded once, ties upward: the rule for sums of more than 32 bits (int16 layers), as LiteRT
- * and CMSIS-NN have it. |acc| < 2^47; multiplier of 15 bits; shift in 8 ... 46. The result must fit in 32 bits. */
+ * and CMSIS-NN have it. |acc| < 2^47; multiplier of 15 bits; shift in 8 ... 46; the result below 2^30. Shifting in words
+ * takes half as long as a shift of 64 bits, and halving last rounds as adding a half first does. */
 static inline int32_t tinyet_requantize_s64(int64_t acc, int32_t multiplier, int32_t shift) {
-  return (int32_t)((acc * multiplier + (INT64_C(1) << (shift - 1))) >> shift);
+  const int64_t product = acc * (int64_t)(uint32_t)multiplier;
+  const int32_t high = (int32_t)(product >> 32), bits = shift - 1;
+  const int32_t twice =
+      bits < 32 ? (int32_t)(((uint32_t)product >> bits) | ((uint32_t)high << (32 - bits))) : high >> (bits - 32);
+  return (twice + 1) >> 1;
 }
 
 static inline int32_t tinyet_clamp(int32_t x, int32_t low, int32_t high) {

@@ -86,9 +86,14 @@ void tinyet_depthwise_multiplier_s8(const int8_t *input, int8_t *output, void *s
 /* Any convolution; weights and scratch as tinyet_conv2d_s8. */
 void tinyet_conv2d_s16(const int16_t *input, int16_t *output, void *scratch, const tinyet_conv2d_s16_params *params);
 
-/* groups == in_c (channel multiplier out_c / in_c). Weights are [kernel_h][kernel_w][out_c]; all products of a channel fit
- * in a sum of 32 bits. scratch: 4 * out_c bytes. */
+/* groups == in_c == out_c; all products of a channel fit in a sum of 32 bits. Weights as tinyet_depthwise_s8. scratch: 16
+ * bytes for each tap. */
 void tinyet_depthwise_s16(const int16_t *input, int16_t *output, void *scratch, const tinyet_conv2d_s16_params *params);
+
+/* groups == in_c (channel multiplier out_c / in_c); all products of a channel fit in a sum of 32 bits. Weights are
+ * [kernel_h][kernel_w][out_c]. scratch: 4 * out_c bytes. */
+void tinyet_depthwise_multiplier_s16(const int16_t *input, int16_t *output, void *scratch,
+                                     const tinyet_conv2d_s16_params *params);
 
 /* Sums in the order bias, kernel row, kernel column, channel; taps outside the image are left out. */
 void tinyet_conv2d_f32(const float *input, float *output, const tinyet_conv2d_f32_params *params);

@@ -32,7 +32,7 @@ typedef struct {
 
 typedef struct {
   tinyet_conv2d_shape shape;
-  tinyet_dynamic_layer layer; /* weights as tinyet_conv2d_s8 */
+  tinyet_dynamic_layer layer; /* weights as the int8 kernel has them */
 } tinyet_dynamic_conv2d_params;
 
 /* Quantizes all values by their own range, which always holds 0. */
@@ -48,9 +48,15 @@ static inline float tinyet_dynamic_output(int32_t sum, float factor, float bias,
 void tinyet_dynamic_linear_f32(const float *input, float *output, void *scratch,
                                const tinyet_dynamic_linear_params *params);
 
-/* scratch: 4 * out_c bytes, 8 for each pair of depth, and one for each input. */
+/* Any convolution. weights as tinyet_conv2d_s8. scratch: 4 * out_c bytes, 8 for each pair of depth, and one for each
+ * input. */
 void tinyet_dynamic_conv2d_f32(const float *input, float *output, void *scratch,
                                const tinyet_dynamic_conv2d_params *params);
+
+/* groups == in_c == out_c. weights as tinyet_depthwise_s8; weight_sums rounded up to fours. scratch: 4 * out_c bytes, 8 for
+ * each tap, and one for each input. */
+void tinyet_dynamic_depthwise_f32(const float *input, float *output, void *scratch,
+                                  const tinyet_dynamic_conv2d_params *params);
 
 #ifdef __cplusplus
 }

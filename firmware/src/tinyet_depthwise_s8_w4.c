@@ -5,12 +5,8 @@
 /* As tinyet_depthwise_s8.c, but two taps at a time: the four bytes of a word hold the weights of four channels, those of one
  * tap in the low halves and those of the next one in the high halves. */
 
-typedef struct {
-  int32_t sum[4];
-} quad;
-
 /* Two taps of four channels. */
-static inline void add_taps(quad *q, const int8_t *x, const int8_t *y, const int8_t *w) {
+static inline void add_taps(tinyet_quad *q, const int8_t *x, const int8_t *y, const int8_t *w) {
 #if TINYET_HAS_PAIRS
   const uint32_t word = tinyet_load4(w), xs = tinyet_load4(x), ys = tinyet_load4(y);
   const uint32_t x_weights = tinyet_low_nibbles(word), y_weights = tinyet_high_nibbles(word);
@@ -34,8 +30,10 @@ static inline const int8_t *place(const int8_t *corner, int32_t offset, const in
   return outside != NULL && offset == TINYET_OUTSIDE ? outside : corner + offset;
 }
 
-static inline void pixel(const int8_t *corner, int8_t *output, const int32_t *offsets, int32_t taps, int32_t channels,
-                         const int8_t *outside, const tinyet_conv2d_s8_quant *q) {
+static inline void pixel(const int8_t *corner, void *outputs, int32_t at, const int32_t *offsets, int32_t taps,
+                         int32_t channels, const int8_t *outside, const void *layer) {
+  const tinyet_conv2d_s8_quant *const q = (const tinyet_conv2d_s8_quant *)layer;
+  int8_t *const output = (int8_t *)outputs + at;
   /* Copies: a store of an output could change *q, as far as the compiler knows. */
   const int32_t zero_point = q->out_zero_point, low = q->clamp_low, high = q->clamp_high;
   const int32_t *const bias = q->bias, *const multiplier = q->multiplier;
@@ -47,7 +45,7 @@ static inline void pixel(const int8_t *corner, int8_t *output, const int32_t *of
   output[i] = (int8_t)tinyet_clamp( \
       tinyet_requantize_form(bias[i] + tinyet_nibble_sum(sum), multiplier[i], form[i], zero_point), low, high)
   for (; c + 4 <= channels; c += 4) {
-    quad s = {{0, 0, 0, 0}};
+    tinyet_quad s = {{0, 0, 0, 0}};
     const int32_t *offset = offsets;
     for (; offset < last; offset += 2) {
       add_taps(&s, place(corner, offset[0], outside), place(corner, offset[1], outside), w);
@@ -81,5 +79,6 @@ static inline void pixel(const int8_t *corner, int8_t *output, const int32_t *of
 }
 
 void tinyet_depthwise_s8_w4(const int8_t *input, int8_t *output, void *scratch, const tinyet_conv2d_s8_params *params) {
-  tinyet_depthwise_walk(input, output, scratch, params, pixel);
+  const tinyet_conv2d_s8_quant *const q = &params->quant;
+  tinyet_depthwise_walk(input, output, scratch, &params->shape, (int8_t)q->in_zero_point, q, pixel);
 }

@@ -215,7 +215,8 @@ class Parent(nn.Module):
         x = torch.relu(self.first(x))
         z = self.part(x, y)
         z = self.part(z, x)
-        return self.last(z)
+        scores: torch.Tensor = self.last(z)
+        return scores
 
 
 @pytest.mark.parametrize("on", PLACES)

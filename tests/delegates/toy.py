@@ -72,6 +72,12 @@ def claim(graph: Graph, free: Collection[Node], _target: Target) -> Claims:
     return regions_of(graph, free, refuse)
 
 
+def literal(bound: float) -> str:
+    if abs(bound) == float("inf"):
+        return "-TINYET_INFINITY" if bound < 0 else "TINYET_INFINITY"
+    return f"{bound!r}f"
+
+
 def preprocess(region: Graph, _target: Target) -> Payload:
     """A loop an operator, each an event; values inside live in scratch memory."""
     count = region.outputs[0].type.count
@@ -84,10 +90,8 @@ def preprocess(region: Graph, _target: Target) -> Payload:
     for k, node in enumerate(region.nodes):
         a, b, out = (names[t] for t in (node.input(0), node.input(1), node.output))
         sign = "+" if isinstance(node.attrs, Add) else "*"
-        low, high = (
-            repr(v) + "f" if abs(v) != float("inf") else f"{'-' if v < 0 else ''}TINYET_INFINITY"
-            for v in node.attrs.clamp
-        )  # type: ignore[attr-defined]
+        assert isinstance(node.attrs, Add | Mul)
+        low, high = (literal(bound) for bound in node.attrs.clamp)
         body.append(
             f"  TINYET_EVENT_BEGIN(event + {k}u);\n  TINYET_TRY(add_mul_check(state, 7u, {a}, {count}u));\n"
             f"  for (uint32_t i = 0u; i < {count}u; i++) {{\n"

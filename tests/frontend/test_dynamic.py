@@ -17,6 +17,8 @@ from torch.export import ExportedProgram
 import tinyet
 from tests.frontend.helpers import find, pieces, run
 from tests.ops.emulated import require_emulator
+from tinyet.cli_model import warnings_of
+from tinyet.compiler import float_layers
 from tinyet.errors import UnsupportedOp, UnsupportedShape
 from tinyet.frontend.capture import capture
 from tinyet.frontend.config import QuantConfig, int8_config
@@ -145,6 +147,7 @@ def test_bit_exact(program: Program, on: str, tmp_path: Path) -> None:
     assert result.bit_exact
     assert {layer.kernel for layer in result.layers} >= {
         "tinyet_dynamic_conv2d_f32",
+        "tinyet_dynamic_depthwise_f32",
         "tinyet_dynamic_linear_f32",
     }
 
@@ -159,7 +162,7 @@ def test_error_against_the_float_model(tmp_path: Path) -> None:
     layers = [layer for layer in result.layers if layer.kernel.startswith("tinyet_dynamic")]
     ratios = [layer.sqnr_db for layer in layers if layer.sqnr_db is not None]
     assert len(layers) == 7
-    assert len(ratios) >= 6  # a convolution of a sequence may lie in another layout than its float partner
+    assert len(ratios) >= 6  # the reshapes around a conv1d are taken for its partner
     assert min(ratios) > 30
 
 
@@ -263,3 +266,10 @@ def test_unsigned_numbers_are_the_same() -> None:
     ]
     assert ops_of(graphs[0]) == ops_of(graphs[1]) == ["dynamic_linear"]
     assert graphs[0].nodes[0].attrs == graphs[1].nodes[0].attrs
+
+
+def test_reports(program: Program) -> None:
+    """Dynamic layers are no float layers: only the sigmoid behind them is."""
+    assert [node.op for node in float_layers(program.graph)] == ["unary"]
+    (warning,) = warnings_of(program)
+    assert "unary computes in float32" in warning

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -83,10 +82,11 @@ def pruned_resnet() -> ResNet:
     model = trained_resnet()
     streams: list[list[tuple[nn.Module, nn.Module]]] = []
     first, second, third = (model.stages[i] for i in range(3))
-    assert isinstance(first, Block) and isinstance(second, Block) and isinstance(third, Block)
+    assert isinstance(first, Block)
+    assert isinstance(second, Block)
+    assert isinstance(third, Block)
     streams.append([(model.stem[0], model.stem[1]), (first.conv2, first.bn2)])
-    for block in (first, second, third):
-        streams.append([(block.conv1, block.bn1)])
+    streams += [[(block.conv1, block.bn1)] for block in (first, second, third)]
     for block in (second, third):
         assert isinstance(block.project, nn.Sequential)
         streams.append([(block.conv2, block.bn2), (block.project[0], block.project[1])])
@@ -107,7 +107,7 @@ def pruned_resnet() -> ResNet:
 
 
 @pytest.fixture
-def masked() -> Iterator[nn.Sequential]:
+def masked() -> nn.Sequential:
     with torch.random.fork_rng():
         torch.manual_seed(2)
         model = nn.Sequential(nn.Conv2d(3, 8, 3), nn.ReLU(), nn.Flatten(), nn.Linear(800, 4)).eval()
@@ -115,7 +115,7 @@ def masked() -> Iterator[nn.Sequential]:
     prune.l1_unstructured(model[0], "weight", 0.2)
     prune.l1_unstructured(model[0], "bias", 0.5)
     parametrizations.weight_norm(model[3])
-    yield model
+    return model
 
 
 def test_masks_and_parametrizations_are_not_in_the_graph(masked: nn.Sequential) -> None:
@@ -168,7 +168,8 @@ def test_resnet(integer: bool, resnet: Program) -> None:
     for _ in range(4):
         x = rng.normal(0, 2, (1, 3, 16, 16)).astype(np.float32)
         one, other = small.run(x), whole.run(x)
-        assert isinstance(one, np.ndarray) and isinstance(other, np.ndarray)
+        assert isinstance(one, np.ndarray)
+        assert isinstance(other, np.ndarray)
         assert one.tobytes() == other.tobytes()
     shapes = [n.output.shape[-1] for n in small.graph.nodes if n.op == "conv2d"]
     assert sorted(shapes) == [4, 4, 4, 8, 8, 8, 16, 16, 16]

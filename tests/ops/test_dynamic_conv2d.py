@@ -9,30 +9,41 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.ops import drawing
-from tests.ops.cases import Case, assert_exact, tensor
+from tests.ops.cases import HOST, Case, assert_exact, tensor
+from tests.ops.test_conv2d import KINDS as KINDS_OF_CONVOLUTION
 from tests.ops.test_conv2d import conv2d_nodes
 from tests.ops.test_dynamic_linear import KINDS, inputs
 from tinyet import ops
 from tinyet.errors import UnsupportedShape
 from tinyet.ir import DType, Node, QuantParams, constant
-from tinyet.ops import conv2d, dynamic
+from tinyet.ops import conv2d, dynamic, dynamic_conv2d
 from tinyet.ops.dynamic_conv2d import DynamicConv2d, static
 
 
 @st.composite
-def dynamic_conv2d_nodes(draw: st.DrawFn, kinds: tuple[str, ...] = KINDS) -> Case:
+def dynamic_conv2d_nodes(draw: st.DrawFn, kinds: tuple[str, ...] = KINDS, kind: str | None = None) -> Case:
     """Shapes and weights of int8 convolutions."""
-    node = draw(conv2d_nodes(DType.INT8)).node
+    node = draw(conv2d_nodes(DType.INT8, kind)).node
     x, w = tensor("x", node.input(0).shape, DType.FLOAT32), node.input(1)
     bias = draw(drawing.biases(w.shape[0], DType.FLOAT32))
     node = drawing.node_of(DynamicConv2d(**dataclasses.asdict(node.attrs)), [x, w, bias])
     return Case(node, (inputs(drawing.random(draw), x.shape, draw(st.sampled_from(kinds))),))
 
 
-@drawing.compiled
-@given(drawing.many(dynamic_conv2d_nodes()))
-def test_host(cases: list[Case]) -> None:
-    assert_exact(cases)
+@pytest.mark.parametrize("kind", KINDS_OF_CONVOLUTION)
+def test_host(kind: str) -> None:
+    """Every kernel that takes a node, not only the one that would be chosen."""
+
+    @drawing.compiled
+    @given(drawing.many(dynamic_conv2d_nodes(kind=kind)))
+    def run(cases: list[Case]) -> None:
+        for kernel in dynamic_conv2d.OP.kernels:
+            taken = [c for c in cases if kernel.why_not(c.node, HOST) is None]
+            if taken:
+                with drawing.only_kernel(kernel, DynamicConv2d):
+                    assert_exact(taken)
+
+    run()
 
 
 @drawing.quick

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from tests.passes.build import Builder, assert_same, lines, per_tensor
+from tinyet.custom import Form, custom_op
 from tinyet.ir import Array, Graph, QuantParams, Tensor
 from tinyet.numerics import bias_type
 from tinyet.ops.add import Add
@@ -93,6 +94,7 @@ def pruned(before: Graph) -> Graph:
     return after
 
 
+PLUS_ONE = "void plus_one(void) {\n}\nvoid at_least_5(void) {\n}\n"
 IMAGE, ZERO = per_tensor(0.1, 4), per_tensor(0.2, -10)
 
 
@@ -346,6 +348,20 @@ def test_across_quantize_and_dequantize() -> None:
     y = b.dequantize(b.layer(b.input(1, 4, 4, 3, quant=IMAGE), 4, dead=(1, 2), bias=0))
     after = pruned(b.graph(b.layer(b.quantize(y, ZERO), 3)))
     assert [n.output.shape[3] for n in after.nodes] == [2, 2, 2, 3]
+
+
+def test_registered_operators_that_are_pointwise() -> None:
+    custom = custom_op(
+        "tests::plus_one",
+        infer=lambda site: site.x.shape,
+        float32=Form(lambda _site, inputs: np.asarray(inputs[0]) + np.float32(1), "plus_one", PLUS_ONE),
+        int8=Form(lambda _site, inputs: np.maximum(np.asarray(inputs[0]), 5), "at_least_5", PLUS_ONE),
+        pointwise=True,
+    )
+    b = Sparse()
+    y = b.layer(b.input(1, 4, 4, 3, quant=IMAGE), 4, dead=(1, 2), bias=0)
+    after = pruned(b.graph(b.layer(b.emit(custom.op.attrs(), y), 2)))
+    assert [n.output.shape[3] for n in after.nodes] == [2, 2, 2]
 
 
 def test_what_is_not_followed_keeps_its_inputs() -> None:

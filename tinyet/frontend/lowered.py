@@ -73,7 +73,7 @@ class LoweredModule(nn.Module):
         return f"delegate={self.delegate!r}, nodes={[node.op for node in self.graph.nodes]}"
 
     def __setstate__(self, state: dict[str, object]) -> None:
-        super().__setstate__(state)
+        super().__setstate__(state)  # type: ignore[no-untyped-call]  # torch's own has no annotations
         _GRAPHS.setdefault(self.key, self.graph)
 
 

@@ -365,6 +365,11 @@ def _try(
 # ---------------------------------------------------------------- search
 
 
+def _rank(entry: Exception_) -> tuple[bool, bool, float]:
+    """Order of trying: what brings something, what costs nothing, most dB a byte."""
+    return entry.gain_db <= 0, entry.bytes > 0, -entry.gain_db / max(entry.bytes, 1)
+
+
 @dataclass(frozen=True)
 class Step:
     """One set of exceptions that was tried, and the accuracy it gave."""
@@ -415,10 +420,10 @@ def search(
     """The cheapest set of exceptions that was found to reach `target`.
 
     Greedy, and each step is verified on the evaluation data: first none; then the exceptions one after the other,
-    those that bring most dB at the model's output for a byte first (one that costs nothing before all others; a
-    second one for a layer replaces the first), until the accuracy is reached; then each of them is left away
-    again, the most expensive first, and stays away where the accuracy holds without it. The set is not proved
-    to be the cheapest of all: that would need every subset.
+    those that bring most dB at the model's output for a byte first (one that costs nothing before all others, those
+    that bring nothing alone last; a second one for a layer replaces the first where it brings more), until the
+    accuracy is reached; then each of them is left away again, the most expensive first, and stays away where the
+    accuracy holds without it. The set is not proved to be the cheapest of all: that would need every subset.
 
     sensitivity: of `measure` for the same arguments, so that it is not measured twice.
 
@@ -446,12 +451,13 @@ def search(
             program, model.batches, model.quantizer, exceptions=exceptions, cost=cost,
             correct_bias=correct_bias, progress=progress,
         )  # fmt: skip
-        ranked = sorted(
-            (e for e in sensitivity.exceptions if not e.refused and e.gain_db > 0),
-            key=lambda e: (e.bytes > 0, -e.gain_db / max(e.bytes, 1)),
-        )
+        ranked = sorted((e for e in sensitivity.exceptions if not e.refused), key=_rank)
         expense = {(e.module, e.kind): e.bytes for e in ranked}
+        gains = {(e.module, e.kind): e.gain_db for e in ranked}
         for entry in ranked:
+            before = gains.get((entry.module, chosen.get(entry.module, "")))
+            if before is not None and entry.gain_db <= before:
+                continue
             chosen[entry.module] = entry.kind
             best = attempt(chosen)
             if best[0] >= target:
@@ -466,10 +472,10 @@ def search(
             )
         for path, kind in sorted(chosen.items(), key=lambda item: -expense[item]):
             fewer = {p: k for p, k in chosen.items() if p != path}
-            if not fewer:
-                break  # none at all was tried first
+            if not fewer or expense[path, kind] < 0:
+                continue  # none at all was tried first; and what saves bytes may stay
             trial = attempt(fewer)
-            if trial[0] >= target and expense[path, kind] >= 0:
+            if trial[0] >= target:
                 chosen, best = fewer, trial
     accuracy, trial_quantizer, quantized = best
     return Found(

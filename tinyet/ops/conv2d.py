@@ -358,17 +358,32 @@ def lower_s16(node: Node, _target: Target) -> Call:
     return library_call("tinyet_conv2d_s16", node, [0], params_s16(node), constants, 8 * ((depth + 1) // 2))
 
 
+def refuse_long_sums_s16(node: Node) -> str | None:
+    return None if weighted_s16.fits_32(node.input(1).array) else "only sums of 32 bits"
+
+
 def refuse_depthwise_s16(node: Node, target: Target) -> str | None:
-    if not weighted_s16.fits_32(node.input(1).array):
-        return "only sums of 32 bits"
-    return refuse_depthwise_multiplier(node, target)
+    return refuse_depthwise(node, target) or refuse_long_sums_s16(node)
 
 
 def lower_depthwise_s16(node: Node, _target: Target) -> Call:
+    """Weights four channels at a time; scratch: two lists of taps."""
+    weights = node.input(1).array
+    taps = weights.shape[1] * weights.shape[2]
+    quads = Constant("weights", interleave_quads(weights.reshape(-1, taps).T), "four channels a tap")
+    constants = weighted_s16.constants(node, quads)
+    return library_call("tinyet_depthwise_s16", node, [0], params_s16(node), constants, 16 * taps)
+
+
+def refuse_depthwise_multiplier_s16(node: Node, target: Target) -> str | None:
+    return refuse_depthwise_multiplier(node, target) or refuse_long_sums_s16(node)
+
+
+def lower_depthwise_multiplier_s16(node: Node, _target: Target) -> Call:
     weights = np.ascontiguousarray(node.input(1).array[..., 0].transpose(1, 2, 0))
     constants = weighted_s16.constants(node, Constant("weights", weights))
     scratch = 4 * node.output.shape[3]
-    return library_call("tinyet_depthwise_s16", node, [0], params_s16(node), constants, scratch)
+    return library_call("tinyet_depthwise_multiplier_s16", node, [0], params_s16(node), constants, scratch)
 
 
 def lower_f32(node: Node, _target: Target) -> Call:
@@ -454,9 +469,17 @@ OP = Op(
             "tinyet_depthwise_s16",
             "s16",
             lower_depthwise_s16,
-            HEADERS,
+            (*PAIRS, "tinyet_window.h"),
             ("tinyet_depthwise_s16.c",),
             refuse_depthwise_s16,
+        ),
+        Kernel(
+            "tinyet_depthwise_multiplier_s16",
+            "s16",
+            lower_depthwise_multiplier_s16,
+            HEADERS,
+            ("tinyet_depthwise_multiplier_s16.c",),
+            refuse_depthwise_multiplier_s16,
         ),
         Kernel("tinyet_conv2d_s16", "s16", lower_s16, DOT, ("tinyet_conv2d_s16.c",)),
         Kernel("tinyet_conv2d_f32", "f32", lower_f32, HEADERS, ("tinyet_conv2d_f32.c",)),

@@ -69,19 +69,40 @@ def reference(node: Node, inputs: Sequence[Array | None]) -> tuple[Array, ...]:
         for g in range(attrs.groups):
             rows = slice(g * outs, (g + 1) * outs)
             # float64 holds every integer below 2**53, so the matrix product is exact and fast.
-            sums[..., rows] += view[..., g * group_c : (g + 1) * group_c] @ w[rows].T
+            sums[..., rows] += view[..., g * group_c : (g + 1) * group_c].astype(np.float64) @ w[rows].T
     return (dynamic.finished(node, sums, scale, attrs.clamp),)
 
 
-def lower(node: Node, _target: Target) -> Call:
-    """Scratch: a float for each output channel, two pixels' patches in int16, and x in int8."""
-    attrs, like = attrs_of(node), static(node)
+def params(node: Node) -> Struct:
+    attrs = attrs_of(node)
     layer = dynamic.layer_struct(attrs.eps, attrs.clamp)
-    params = Struct("tinyet_dynamic_conv2d_params", {"shape": conv2d.shape_struct(like), "layer": layer})
-    constants = dynamic.constants(node, conv2d.pair_weights(like))
-    depth = node.input(1).array[0].size
-    scratch = 4 * node.output.shape[3] + 8 * ((depth + 1) // 2) + node.input(0).type.count
-    return library_call("tinyet_dynamic_conv2d_f32", node, [0], params, constants, scratch)
+    return Struct(
+        "tinyet_dynamic_conv2d_params", {"shape": conv2d.shape_struct(static(node)), "layer": layer}
+    )
+
+
+def scratch_bytes(node: Node, own: int) -> int:
+    """A float for each output channel, what the kernel needs for itself, and x in int8."""
+    return 4 * node.output.shape[3] + own + node.input(0).type.count
+
+
+def lower(node: Node, _target: Target) -> Call:
+    """Of its own: two pixels' patches in int16."""
+    constants = dynamic.constants(node, conv2d.pair_weights(static(node)))
+    scratch = scratch_bytes(node, 8 * ((node.input(1).array[0].size + 1) // 2))
+    return library_call("tinyet_dynamic_conv2d_f32", node, [0], params(node), constants, scratch)
+
+
+def refuse_depthwise(node: Node, target: Target) -> str | None:
+    return conv2d.refuse_depthwise(static(node), target)
+
+
+def lower_depthwise(node: Node, _target: Target) -> Call:
+    """Of its own: two lists of the taps' offsets."""
+    constants = dynamic.constants(node, conv2d.quad_weights(node), round_to=4)
+    _, kernel_h, kernel_w, _ = node.input(1).shape
+    scratch = scratch_bytes(node, 8 * kernel_h * kernel_w)
+    return library_call("tinyet_dynamic_depthwise_f32", node, [0], params(node), constants, scratch)
 
 
 OP = Op(
@@ -92,6 +113,14 @@ OP = Op(
     check=check,
     macs=macs,
     kernels=(
+        Kernel(
+            "tinyet_dynamic_depthwise_f32",
+            "f32",
+            lower_depthwise,
+            (*conv2d.DEPTHWISE, "tinyet_dynamic.h"),
+            ("tinyet_dynamic_depthwise_f32.c", "tinyet_dynamic_quantize.c"),
+            refuse_depthwise,
+        ),
         Kernel(
             "tinyet_dynamic_conv2d_f32",
             "f32",

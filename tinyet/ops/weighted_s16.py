@@ -32,7 +32,7 @@ def rescaling(factor: float, bound: int) -> str | None:
         _, shift = quantize_multipliers(factor)
     except QuantizationError:
         shift = np.array(MAX_SHIFT_64 + 1)
-    if int(shift) > MAX_SHIFT_64 or bound * factor >= 2**31 - 1:
+    if int(shift) > MAX_SHIFT_64 or bound * factor >= 2**29:
         return "the output's scale is too small for the sums"
     return "sums could overflow 47 bits" if bound >= 2**SUM_BITS_64 else None
 

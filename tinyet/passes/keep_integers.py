@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from tinyet.ir import DType, Graph, Node, Tensor, TensorType, substitute
 from tinyet.ops import op_of
@@ -14,7 +14,7 @@ from tinyet.ops.dequantize import Dequantize
 from tinyet.ops.quantize import Quantize
 from tinyet.ops.resize import Resize
 from tinyet.passes.dead_code import eliminate_dead_code
-from tinyet.passes.rewrite import Names, replace_nodes
+from tinyet.passes.rewrite import MONOTONE, Names, common_quantize, replace_nodes
 
 
 def keep_integers(graph: Graph) -> Graph:
@@ -22,16 +22,31 @@ def keep_integers(graph: Graph) -> Graph:
 
     Quantize(concat(Dequantize(x), y)) becomes concat(Quantize(Dequantize(x)), Quantize(y)), so that x need
     not become float for the sake of y: exact, since each element is quantized on its own.
+
+    Quantize(move(x)) becomes move(Quantize(x)), so that the Quantize stands right behind the operator (or the graph's
+    input) that x comes from.
     """
     names = Names(graph)
     while True:
-        for node in graph.nodes:
-            changed = _sink_dequantize(graph, node, names) or _hoist_quantize(graph, node, names)
-            if changed is not None:
-                graph = changed
-                break
-        else:
+        changed = _first(graph, names, _sink_dequantize, _hoist_over_concat) or _first(
+            graph, names, _hoist_over_mover
+        )
+        if changed is None:
             return eliminate_dead_code(graph)
+        graph = changed
+
+
+Step = Callable[[Graph, Node, Names], Graph | None]
+
+
+def _first(graph: Graph, names: Names, *steps: Step) -> Graph | None:
+    """The graph after the first step that changes it at the first node where one does; None when none does."""
+    for node in graph.nodes:
+        for step in steps:
+            changed = step(graph, node, names)
+            if changed is not None:
+                return changed
+    return None
 
 
 def _rounds(node: Node) -> bool:
@@ -66,13 +81,11 @@ def _sink_dequantize(graph: Graph, node: Node, names: Names) -> Graph | None:
     return replace_nodes(graph, {node: (mover, Node(Dequantize(), (moved,), node.outputs, node.origins))})
 
 
-def _hoist_quantize(graph: Graph, node: Node, names: Names) -> Graph | None:
-    consumers = graph.consumers(node.outputs[0])
-    if not isinstance(node.attrs, Concat) or node.output in graph.outputs or not consumers:
+def _hoist_over_concat(graph: Graph, node: Node, names: Names) -> Graph | None:
+    consumers = common_quantize(graph, node.outputs[0])
+    if not isinstance(node.attrs, Concat) or consumers is None:
         return None
     first = consumers[0]
-    if any(not isinstance(c.attrs, Quantize) or c.output.type != first.output.type for c in consumers):
-        return None
     producers = [graph.producer(t) for t in node.inputs if t is not None]
     if not any(p is not None and isinstance(p.attrs, Dequantize) for p in producers):
         return None
@@ -86,3 +99,30 @@ def _hoist_quantize(graph: Graph, node: Node, names: Names) -> Graph | None:
     new.append(node.replace(inputs=integers, outputs=first.outputs))
     replacements: Mapping[Node, tuple[Node, ...]] = {node: tuple(new), **dict.fromkeys(consumers, ())}
     return substitute(replace_nodes(graph, replacements), {c.output: first.output for c in consumers[1:]})
+
+
+def _hoist_over_mover(graph: Graph, node: Node, names: Names) -> Graph | None:
+    if not isinstance(node.attrs, MONOTONE) or node.output.dtype is not DType.FLOAT32:
+        return None
+    x, quantizers = node.input(0), common_quantize(graph, node.output)
+    producer = graph.producer(x)
+    if (
+        quantizers is None
+        or x.is_constant
+        or (producer is not None and isinstance(producer.attrs, Dequantize))
+    ):
+        return None
+    # Only where the value goes nowhere else: otherwise quantizing earlier would not free the float copy.
+    if graph.consumers(x) != (node,) or x in graph.outputs:
+        return None
+    first = quantizers[0]
+    type_ = first.output.type
+    quantized = Tensor(names.fresh(f"{x.name}_q"), TensorType(x.shape, type_.dtype, type_.quant))
+    # The integers take over the name, by which people know the value.
+    moved = Tensor(node.output.name, type_)
+    new = (
+        Node(first.attrs, (x,), (quantized,), first.origins),
+        node.replace(inputs=(quantized, *node.inputs[1:]), outputs=(moved,)),
+    )
+    replacements: Mapping[Node, tuple[Node, ...]] = {node: new, **dict.fromkeys(quantizers, ())}
+    return substitute(replace_nodes(graph, replacements), {q.output: moved for q in quantizers})

@@ -4,6 +4,8 @@
 An operator whose inputs all come out of a Dequantize (or are constants that can be made integer) and whose
 outputs all go into one and the same Quantize is computed in integers; what is not, stays float. The pass takes
 the graph of any quantizer: it looks at the values, not at who put them there.
+
+Operators that only move values are the business of keep_integers, which runs before.
 """
 
 from __future__ import annotations
@@ -17,19 +19,12 @@ from tinyet.errors import QuantizationError
 from tinyet.ir import DType, Graph, Node, Note, QuantParams, Tensor, TensorType, constant, substitute
 from tinyet.numerics import SUM_BITS_64, bias_type, broadcast_params, quantize, round_half_away
 from tinyet.ops import op_of
-from tinyet.ops.copy import Copy
 from tinyet.ops.dequantize import Dequantize
-from tinyet.ops.expand import Expand
 from tinyet.ops.integers import INTEGERS
-from tinyet.ops.max_pool2d import MaxPool2d
-from tinyet.ops.permute import Permute
 from tinyet.ops.quantize import Quantize
 from tinyet.ops.requantize import Requantize
-from tinyet.ops.reshape import Reshape
-from tinyet.ops.slice import Slice
+from tinyet.passes.rewrite import common_quantize
 
-# Operators that only move or select values: quantizing before or after them gives the same integers.
-MOVERS = (Reshape, Permute, Slice, Expand, Copy, MaxPool2d)
 MAX_AUTO_CONSTANT = (
     1 << 16
 )  # elements; a larger float constant is a weight that somebody chose not to quantize
@@ -60,7 +55,6 @@ class _Lowering:
 
 def lower_qdq(graph: Graph) -> tuple[Graph, tuple[Note, ...]]:
     """The graph with integer operators, and a note for each operator that had integer inputs and still stays float."""
-    graph = hoist_quantize(graph)
     state = _Lowering(graph)
     state.names = {t.name for n in graph.nodes for t in (*n.inputs, *n.outputs) if t is not None}
     state.names |= {t.name for t in graph.inputs}
@@ -71,62 +65,10 @@ def lower_qdq(graph: Graph) -> tuple[Graph, tuple[Note, ...]]:
             state.nodes.append(node)
         elif isinstance(node.attrs, Quantize):
             _lower_quantize(state, node)
-        elif isinstance(node.attrs, MOVERS) and node.input(0) in state.integer:
-            _lower_mover(state, node)
         else:
             _lower_compute(state, node)
     lowered = graph.replace(nodes=state.nodes)
     return substitute(lowered, state.replaced), tuple(state.notes)
-
-
-def hoist_quantize(graph: Graph) -> Graph:
-    """Quantize(move(x)) becomes move(Quantize(x)), so that the Quantize stands right behind the operator (or
-    the graph's input) that x comes from."""
-    changed = True
-    while changed:
-        changed = False
-        for node in graph.nodes:
-            if not isinstance(node.attrs, MOVERS) or node.output.dtype is not DType.FLOAT32:
-                continue
-            common = _common_quantize(graph, node.output)
-            producer = graph.producer(node.input(0))
-            if common is None or node.input(0).is_constant:
-                continue
-            if producer is not None and isinstance(producer.attrs, Dequantize):
-                continue
-            # Only where the value goes nowhere else: otherwise quantizing earlier would not free the float copy.
-            if graph.consumers(node.input(0)) != (node,) or node.input(0) in graph.outputs:
-                continue
-            graph = _swap(graph, node, common)
-            changed = True
-            break
-    return graph
-
-
-def _swap(graph: Graph, mover: Node, quantizers: tuple[Node, ...]) -> Graph:
-    first = quantizers[0]
-    x = mover.input(0)
-    type_ = first.output.type
-    quantized = Tensor(f"{x.name}_q", TensorType(x.shape, type_.dtype, type_.quant))
-    moved = Tensor(mover.output.name, type_)
-    nodes: list[Node] = []
-    for node in graph.nodes:
-        if node is mover:
-            nodes.append(Node(first.attrs, (x,), (quantized,), first.origins))
-            nodes.append(mover.replace(inputs=(quantized, *mover.inputs[1:]), outputs=(moved,)))
-        elif node not in quantizers:
-            nodes.append(node)
-    return substitute(graph.replace(nodes=nodes), {q.output: moved for q in quantizers})
-
-
-def _common_quantize(graph: Graph, tensor: Tensor) -> tuple[Node, ...] | None:
-    """The consumers of a tensor when all of them are Quantize nodes of one and the same type, else None."""
-    consumers = graph.consumers(tensor)
-    if not consumers or tensor in graph.outputs:
-        return None
-    if any(not isinstance(n.attrs, Quantize) or n.output.type != consumers[0].output.type for n in consumers):
-        return None
-    return consumers
 
 
 def _lower_quantize(state: _Lowering, node: Node) -> None:
@@ -140,19 +82,6 @@ def _lower_quantize(state: _Lowering, node: Node) -> None:
         state.replaced[node.output] = source
     else:
         state.nodes.append(Node(Requantize(), (source,), (node.output,), node.origins))
-
-
-def _lower_mover(state: _Lowering, node: Node) -> None:
-    source = state.integer[node.input(0)]
-    if source.is_constant:
-        state.nodes.append(node)
-        return
-    out = Tensor(node.output.name, TensorType(node.output.shape, source.dtype, source.type.quant))
-    real = Tensor(state.fresh(f"{node.output.name}_real"), node.output.type)
-    state.nodes.append(node.replace(inputs=(source, *node.inputs[1:]), outputs=(out,)))
-    state.nodes.append(Node(Dequantize(), (out,), (real,), node.origins))
-    state.replaced[node.output] = real
-    state.integer[node.output] = out
 
 
 def _lower_compute(state: _Lowering, node: Node) -> None:
@@ -178,7 +107,7 @@ def _try_integer(state: _Lowering, node: Node) -> str | None:
             outputs.append(tensor)
             quantizers.append(())
             continue
-        common = _common_quantize(state.graph, tensor)
+        common = common_quantize(state.graph, tensor)
         if common is None:
             return "its output is not quantized (or is used as float, too)"
         # The float value disappears, and the integer one takes over its name, by which people know the layer.

@@ -12,6 +12,7 @@ from tinyet.ops.copy import Copy
 from tinyet.ops.expand import Expand
 from tinyet.ops.max_pool2d import MaxPool2d
 from tinyet.ops.permute import Permute
+from tinyet.ops.quantize import Quantize
 from tinyet.ops.reshape import Reshape
 from tinyet.ops.slice import Slice
 
@@ -50,6 +51,16 @@ def only_consumer(graph: Graph, tensor: Tensor) -> Node | None:
     """The one node that reads the tensor; None when there are several or it leaves the graph."""
     consumers = graph.consumers(tensor)
     return consumers[0] if len(consumers) == 1 and tensor not in graph.outputs else None
+
+
+def common_quantize(graph: Graph, tensor: Tensor) -> tuple[Node, ...] | None:
+    """The consumers of a tensor when all of them are Quantize nodes of one and the same type, else None."""
+    consumers = graph.consumers(tensor)
+    if not consumers or tensor in graph.outputs:
+        return None
+    if any(not isinstance(n.attrs, Quantize) or n.output.type != consumers[0].output.type for n in consumers):
+        return None
+    return consumers
 
 
 def chain_above(graph: Graph, node: Node) -> tuple[Node, ...] | None:

@@ -60,6 +60,12 @@ def directory() -> Path:
     found = assets.cmsis_nn_dir()
     if found is None:
         found = assets.cmsis_nn_place()
+        if assets.cmsis_nn_is_given():
+            raise ToolchainError(
+                "TINYET_CMSIS_NN names a directory without CMSIS-NN",
+                str(found),
+                f"check out the tag v{VERSION} of https://github.com/ARM-software/CMSIS-NN there, or unset it",
+            )
         _download(found)
     return _verified(found)
 
