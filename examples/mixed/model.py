@@ -14,8 +14,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from tinyet import TinyetQuantizer
-from tinyet.frontend.quantizer import int8_config
+from tinyet import TinyetQuantizer, int8_config
 
 
 class Mixed(nn.Module):

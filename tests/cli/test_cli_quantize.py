@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,8 @@ from tinyet.ir import DType
 from tinyet.program import load
 
 pytestmark = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="torch is not installed")
+
+ROOT = Path(__file__).resolve().parents[2]
 
 _MODEL = """\
 import torch
@@ -108,6 +111,23 @@ def test_report(here: Path) -> None:
     assert record["auto"] is None
     assert record["program"] is None
     assert record["flash_bytes"] > 0
+
+
+def test_every_field_is_documented() -> None:
+    """docs/json.md, section `tinyet quantize`: the whole, layers, exceptions, auto."""
+    ended = tinyet(
+        "quantize", "net.py", "--report", "--worst", "1", "--auto", "--accuracy", "0", "--json", "-"
+    )
+    assert ended.status == 0, ended.err
+    record = json.loads(ended.out)
+    page = (ROOT / "docs" / "json.md").read_text(encoding="utf-8")
+    text = page.split("## `tinyet quantize`")[1].split("\n## ")[0]
+    found = [
+        re.findall(r"^\| `(\w+)` \|", table, flags=re.MULTILINE)
+        for table in re.findall(r"(?:^\|.*\n)+", text, re.M)
+    ]
+    wanted = [record, record["layers"][0], record["exceptions"][0], record["auto"]]
+    assert found == [list(part) for part in wanted]
 
 
 def test_auto_applies_exceptions_and_writes_the_program(here: Path) -> None:

@@ -22,6 +22,9 @@ from tests.delegates.test_cortex_m import (
 )
 from tests.ops import drawing
 from tests.ops.cases import Case
+from tests.ops.strategies import strategy_of
+from tests.ops.test_conv2d import conv2d_nodes
+from tests.ops.test_linear import linear_nodes as per_channel_linear_nodes
 from tinyet.delegates import CMSIS_NN, Delegate
 from tinyet.ir import Array, DType, QuantParams, Tensor, TensorType
 from tinyet.ops.add import Add
@@ -271,6 +274,16 @@ def matmul_nodes(draw: st.DrawFn) -> Case:
     return Case(node, tuple(np.asarray(x) for x in arrays))
 
 
+def is_depthwise(case: Case) -> bool:
+    attrs = case.node.attrs
+    return isinstance(attrs, Conv2d) and attrs.groups == case.node.input(0).shape[3] > 1
+
+
+def int16(op: str) -> Callable[[], st.SearchStrategy[Case]]:
+    """The nodes of the operator's own tests that are int16."""
+    return lambda: strategy_of(op).filter(lambda case: case.node.output.dtype is DType.INT16)
+
+
 NODES: dict[str, Callable[[], st.SearchStrategy[Case]]] = {
     "arm_convolve_s8": lambda: st.one_of(gemm_nodes(), grouped_nodes(), transpose_conv_nodes()),
     "arm_convolve_1x1_s8_fast": pointwise_nodes,
@@ -293,5 +306,12 @@ NODES: dict[str, Callable[[], st.SearchStrategy[Case]]] = {
     "arm_pad_s8": pad_nodes,
     "arm_transpose_s8": permute_nodes,
     "arm_concatenation_s8_x": concat_nodes,
+    "arm_convolve_s16": lambda: st.one_of(conv2d_nodes(DType.INT16), per_channel_linear_nodes(DType.INT16)),
+    "arm_depthwise_conv_s16": lambda: conv2d_nodes(DType.INT16).filter(is_depthwise),
+    "arm_fully_connected_s16": lambda: per_channel_linear_nodes(DType.INT16),
+    "arm_elementwise_add_s16": int16("add"),
+    "arm_elementwise_mul_s16": int16("mul"),
+    "arm_avgpool_s16": int16("avg_pool2d"),
+    "arm_max_pool_s16": int16("max_pool2d"),
 }
 """Function → nodes, many of which it takes."""

@@ -18,6 +18,8 @@ from tinyet.ops.batch_norm import BatchNorm
 from tinyet.ops.concat import Concat
 from tinyet.ops.conv2d import Conv2d
 from tinyet.ops.conv_transpose2d import ConvTranspose2d
+from tinyet.ops.dynamic_conv2d import DynamicConv2d
+from tinyet.ops.dynamic_linear import DynamicLinear
 from tinyet.ops.linear import Linear
 from tinyet.ops.matmul import MatMul
 from tinyet.ops.max_pool2d import MaxPool2d
@@ -341,6 +343,18 @@ def test_floats_lose_what_is_zero_and_nothing_else() -> None:
     y = b.emit(Conv2d(clamp=RELU), b.input(1, 4, 4, 3), weights, b.const([-1, 2, 3, 4]))
     after = pruned(b.graph(b.layer(y, 3, 3, unread=(3,), **PADDED)))
     assert after.nodes[0].input(2).array.tolist() == [2, 3]
+
+
+def test_layers_that_quantize_their_input_at_run_time() -> None:
+    """Its range must stay: channel 1 is the constant 2, channel 3 is read by nobody, only channel 0 can go."""
+    b = Sparse()
+    weights = b.weights(4, 1, 1, 3, quant=True, dead=(0, 1))
+    y = b.emit(DynamicConv2d(clamp=RELU), b.input(1, 4, 4, 3), weights, b.const([-1, 2, 3, 4]))
+    y = b.emit(DynamicConv2d(**PADDED), y, b.weights(5, 3, 3, 4, quant=True, unread=(3,)), None)
+    y = b.emit(DynamicConv2d(groups=5), y, b.weights(5, 1, 1, 1, quant=True, dead=(2,)), None)
+    flat = b.reshape(y, 1, 80)
+    after = pruned(b.graph(b.emit(DynamicLinear(), flat, b.weights(2, 80, quant=True), None)))
+    assert [n.output.shape[-1] for n in after.nodes] == [3, 5, 5, 80, 2]
 
 
 def test_across_quantize_and_dequantize() -> None:

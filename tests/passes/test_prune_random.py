@@ -189,7 +189,9 @@ def test_bit_for_bit(seed: int, steps: int, integer: bool) -> None:
             x: Array = rng.integers(-128, 128, before.inputs[0].shape).astype(np.int8)
         else:
             x = rng.normal(0, 3, before.inputs[0].shape).astype(np.float32)
-        for tensor, want, got in zip(before.outputs, run_graph(before, [x]), run_graph(after, [x]), strict=True):
+        for tensor, want, got in zip(
+            before.outputs, run_graph(before, [x]), run_graph(after, [x]), strict=True
+        ):
             # Of models that overflow float32, nothing is said.
             assume(tensor.dtype is not DType.FLOAT32 or bool(np.isfinite(want).all()))
             # Bytes, so that zeros of either sign count.

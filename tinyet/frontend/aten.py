@@ -30,6 +30,7 @@ _ADVICE = {
     "bernoulli": "remove random operators, or make the noise an input",
     "rand": "make the noise an input",
     "randn": "make the noise an input",
+    "choose_qparams_symmetric": "quantize with torch.per_tensor_affine at run time",
     "cumsum": "multiply by a constant triangular matrix",
     "flip": "reorder the weights that read it instead",
     "gather": "use constant indices (slices), or torch.nn.Embedding for a table",

@@ -37,12 +37,6 @@ def choose_qparams(ctx: Context, a: Args) -> Value:
     return (parameters, parameters)
 
 
-def choose_qparams_symmetric(_ctx: Context, _a: Args) -> Value:
-    raise RefusedError(
-        "quantizes symmetrically at run time", "use torch.per_tensor_affine for activations quantized there"
-    )
-
-
 def _of(ctx: Context, argument: object) -> Dynamic | None:
     value = ctx.values.get(argument) if isinstance(argument, fx.Node) else None
     return value if isinstance(value, Dynamic) else None

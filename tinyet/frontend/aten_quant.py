@@ -224,7 +224,6 @@ def quant_rows() -> dict[object, Row]:
         import torchao.quantization.pt2e.quantize_pt2e  # noqa: F401
     rows: dict[object, Row] = {
         _decomposed.choose_qparams.tensor: aten_dynamic.choose_qparams,
-        _decomposed.choose_qparams_symmetric.tensor: aten_dynamic.choose_qparams_symmetric,
         _decomposed.quantize_per_tensor.default: quantize_per_tensor,
         _decomposed.quantize_per_tensor.tensor: quantize_per_tensor,
         _decomposed.quantize_per_tensor.tensor2: quantize_per_tensor,

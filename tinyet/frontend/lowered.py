@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A compiled module inside a larger `nn.Module`.
 
-It runs eagerly through the host reference, exports as one node, `tinyet::lowered`, and becomes one Region when the module
-around it is compiled. The graph travels beside torch: the node holds its content's hash.
+It runs eagerly through the host reference, exports as one node, `tinyet::lowered`, and becomes one Region when the
+module around it is compiled. The graph travels beside torch: the node holds its content's hash.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ def lowered(inputs: list[torch.Tensor], key: str, delegate: str) -> list[torch.T
 
 
 @lowered.register_fake
-def _(inputs: list[torch.Tensor], key: str, delegate: str) -> list[torch.Tensor]:
+def _(inputs: list[torch.Tensor], key: str, delegate: str) -> list[torch.Tensor]:  # noqa: ARG001 - the op's signature
     graph = graph_of(key)
     _check(graph, inputs)
     return [torch.empty(t.shape, dtype=_torch_dtype(t)) for t in graph.outputs]
@@ -126,7 +126,7 @@ def _to_torch(array: Array, tensor: Tensor) -> torch.Tensor:
 
 
 def _lowered_row(ctx: Context, a: Args) -> Value:
-    """One Region, behind a Quantize for each input that it takes quantized, before a Dequantize for each such output."""
+    """One Region, with a Quantize before each input that it takes quantized and a Dequantize behind such outputs."""
     graph = graph_of(a["key"])
     inputs: list[Tensor] = []
     for argument, wanted in zip(a["inputs"], graph.inputs, strict=True):

@@ -24,6 +24,7 @@ from tinyet.ir import Array, Attrs, DType, Node, Shape
 from tinyet.numerics import Int64, Multiplier, high_mul, quantize_multiplier, requantize, round_shift
 from tinyet.ops import broadcast, table_s16
 from tinyet.ops.fixed_point import SUM_INTEGER_BITS, differences, leading_zeros, one_over_one_plus
+from tinyet.ops.integers import saturated
 from tinyet.opset import Call, Constant, Kernel, Op, Pointer, Struct, library_call
 
 # Every exponential is at most 1, so that this many cannot overflow the sum.
@@ -107,7 +108,7 @@ def softmax_s16(x: Array, scale: float) -> Array:
     reciprocal = table_s16.look_up(reciprocals, np.clip(fraction, -32768, 32767))
     shift = 31 - headroom
     out = (exps * reciprocal + (np.int64(1) << (shift - 1))) >> shift
-    return np.clip(out, 0, 32767).astype(np.int16)
+    return saturated(out, DType.INT16, (0, 32767))
 
 
 def check_fixed(node: Node, axis: int, wanted: tuple[float, int]) -> str | None:

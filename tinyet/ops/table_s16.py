@@ -39,10 +39,10 @@ def populate(
         with np.errstate(all="ignore"):
             real = np.nan_to_num(function(at), nan=0.0, posinf=float(out_highest), neginf=float(out_lowest))
             # Far beyond the output's range all is the same, and can be added without overflow.
-            return np.clip(real.astype(kind) * inverse, kind(-(2.0**40)), kind(2.0**40))
+            return np.asarray(np.clip(real.astype(kind) * inverse, kind(-(2.0**40)), kind(2.0**40)), kind)
 
     def rounded(values: Float) -> Float:
-        return round_half_away(values).astype(kind)
+        return np.asarray(round_half_away(values), kind)
 
     index = np.arange(PIECES).astype(kind)
     start = lowest + index * step

@@ -27,7 +27,7 @@ from tinyet.ops.conv2d import Conv2d
 from tinyet.ops.conv_transpose2d import ConvTranspose2d, reach
 from tinyet.ops.mul import Mul
 from tinyet.ops.window import pad_image, taps
-from tinyet.passes.prune_rules import WEIGHTED, Cut, Flow, Index, Unions, flow_of, groups_of, narrow
+from tinyet.passes.prune_rules import DYNAMIC, WEIGHTED, Cut, Flow, Index, Unions, flow_of, groups_of, narrow
 
 Mask = npt.NDArray[np.bool_]
 
@@ -102,6 +102,8 @@ def _candidates(node: Node, flow: Flow, known: Mapping[Tensor, Known]) -> Mask:
         used = read_inputs(node)
         if node.input(0) in known and (flow.sums or flow.links):
             unknown = ~known[node.input(0)].mask
+            if isinstance(node.attrs, DYNAMIC):
+                unknown |= known[node.input(0)].values != 0
             ins, outs = used.shape[1], used.shape[0] // groups_of(node)
             for group in range(groups_of(node)):
                 used[group * outs : (group + 1) * outs] &= unknown[group * ins : (group + 1) * ins]
@@ -234,14 +236,17 @@ def _shares(node: Node, known: Known | None) -> tuple[Array, Mask]:
     """(share of each input channel in each output's sum, int64 (outputs, inputs); which inputs must stay).
 
     A share is the same at every position, or the channel must stay: padding makes it differ where a window reads a
-    value other than the zero point.
+    value other than the zero point. Where the input is quantized at run time, its range always includes 0, so that a
+    channel of zeros is not missed; any other is.
     """
     weights = node.input(1).array
     flat = weights.reshape(len(weights), -1, weights.shape[-1])
     used = (flat != 0).any(axis=(0, 1))
     shares = np.zeros((len(weights), len(used)), np.int64)
     if known is None:
-        return shares, used
+        return shares, np.ones_like(used) if isinstance(node.attrs, DYNAMIC) else used
+    if isinstance(node.attrs, DYNAMIC):
+        return shares, np.asarray(~(known.mask & (known.values == 0)))
     if node.input(0).dtype is DType.FLOAT32:
         finite = np.isfinite(flat).all(axis=(0, 1))
         return shares, np.asarray(used & ~(known.mask & (known.values == 0) & finite))

@@ -29,6 +29,8 @@ from tinyet.ops.concat import Concat
 from tinyet.ops.conv2d import Conv2d
 from tinyet.ops.conv_transpose2d import ConvTranspose2d
 from tinyet.ops.div import Div
+from tinyet.ops.dynamic_conv2d import DynamicConv2d
+from tinyet.ops.dynamic_linear import DynamicLinear
 from tinyet.ops.expand import Expand
 from tinyet.ops.linear import Linear
 from tinyet.ops.max_pool2d import MaxPool2d
@@ -53,7 +55,10 @@ Index = npt.NDArray[np.intp]
 Axes = Mapping[Tensor, int]
 """The channel axis of each value that has one; the others cannot lose anything."""
 
-WEIGHTED = Conv2d | ConvTranspose2d | Linear
+DYNAMIC = DynamicConv2d | DynamicLinear
+"""Layers whose input is quantized by its range at run time: only a channel that is 0 may go from it."""
+
+WEIGHTED = Conv2d | ConvTranspose2d | Linear | DYNAMIC
 
 
 @dataclass(frozen=True, eq=False)
@@ -418,19 +423,20 @@ def _concat(node: Node, axes: Axes) -> Flow | None:
 
 def groups_of(node: Node) -> int:
     attrs = node.attrs
-    return attrs.groups if isinstance(attrs, Conv2d | ConvTranspose2d) else 1
+    return attrs.groups if isinstance(attrs, Conv2d | ConvTranspose2d | DynamicConv2d) else 1
 
 
 def _weighted(node: Node, axes: Axes) -> Flow | None:
     """Groups go as a whole: their inputs with their outputs. One group alone is a sum."""
     x, weights, out = node.input(0), node.input(1), node.output
-    real = DType.FLOAT32
-    if not weights.is_constant or x.dtype is not out.dtype or (x.dtype is real) != (weights.dtype is real):
+    alike = (x.dtype is DType.FLOAT32) == (weights.dtype is DType.FLOAT32)
+    dynamic = isinstance(node.attrs, DYNAMIC)
+    if not weights.is_constant or x.dtype is not out.dtype or alike is dynamic:
         return None
     channels, groups, last = out.shape[-1], groups_of(node), len(x.shape) - 1
     if groups == 1:
         return Flow(last, sums=axes.get(x) == last)
-    if axes.get(x) != last:
+    if axes.get(x) != last or dynamic:
         return None
     ins, outs = weights.shape[-1], channels // groups
     source = np.concatenate([_all(x.shape[last]), np.repeat(_all(groups) * ins, outs)])
@@ -453,7 +459,9 @@ _RULES: Mapping[type[Attrs], tuple[Rule, Narrow]] = {
     **dict.fromkeys((MaxPool2d, AvgPool2d, AdaptiveAvgPool2d, Resize), (_image, _unchanged)),
     **dict.fromkeys((Mean, Sum, Amax, Amin), (_reduce, _unchanged)),
     **dict.fromkeys((Add, Sub, Mul, Div, Minimum, Maximum, PRelu), (_elementwise, _narrow_elementwise)),
-    **dict.fromkeys((Conv2d, ConvTranspose2d, Linear), (_weighted, _narrow_weighted)),
+    **dict.fromkeys(
+        (Conv2d, ConvTranspose2d, Linear, DynamicConv2d, DynamicLinear), (_weighted, _narrow_weighted)
+    ),
     BatchNorm: (_batch_norm, _narrow_batch_norm),
     Concat: (_concat, _unchanged),
     Expand: (_expand, _narrow_shape),

@@ -39,6 +39,11 @@ def convolve_s8(code: Code, depth: int) -> int:
     return 4 * round_up(depth, 16) if code is Code.MVE else 4 * round_up(depth, 4)
 
 
+def convolve_s16(code: Code, depth: int) -> int:
+    """Patches as in convolve_s8, always int16; those for MVE end with whole vectors."""
+    return 8 * round_up(depth, 8) if code is Code.MVE else 4 * depth
+
+
 def convolve_1_x_n_s8(
     code: Code, channels: int, in_w: int, out_w: int, kernel_w: int, stride_w: int, pad_left: int
 ) -> int:
@@ -72,7 +77,8 @@ def depthwise_s8_opt(code: Code, channels: int, taps: int) -> int:
     return {Code.SCALAR: 0, Code.DSP: 2 * channels * taps, Code.MVE: 4 * MVE_CHANNELS * taps}[code]
 
 
-def avgpool_s8(code: Code, channels: int) -> int:
+def avgpool(code: Code, channels: int) -> int:
+    """arm_avgpool_s8 and arm_avgpool_s16."""
     return 4 * channels if code is Code.DSP else 0
 
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from tinyet.boards import Target
+from tinyet.delegates.cmsis_nn.buffer_sizes import Code, code_of
 from tinyet.delegates.cmsis_nn.wrapper import Local, checked, delegated_call, dims, kernel
 from tinyet.ir import Node
 from tinyet.numerics import Multiplier, clamp_range
@@ -27,7 +28,7 @@ def summary(node: Node) -> str:
     return f"{node.op} {'x'.join(map(str, node.output.shape))}"
 
 
-def lower_add(node: Node, _target: Target) -> Call:
+def adding(function: str, ctype: str, node: Node) -> Call:
     s = add.scaling(node, add.attrs_of(node).clamp, 1)
     a, b, out = s.factors
     arguments = [
@@ -41,11 +42,11 @@ def lower_add(node: Node, _target: Target) -> Call:
         f"/* clamp */ {s.clamp[0]}, {s.clamp[1]}",
         f"/* values */ {node.output.type.count}",
     ]
-    name = "arm_elementwise_add_s8"
-    return delegated_call(name, summary(node), [checked(name, arguments)], inputs=(0, 1))
+    statements = [checked(function, arguments)]
+    return delegated_call(function, summary(node), statements, inputs=(0, 1), ctype=ctype)
 
 
-def lower_mul(node: Node, _target: Target) -> Call:
+def multiplying(function: str, ctype: str, node: Node) -> Call:
     low, high = clamp_range(mul.attrs_of(node).clamp, node.output.type)
     arguments = [
         "input_0",
@@ -56,8 +57,31 @@ def lower_mul(node: Node, _target: Target) -> Call:
         f"/* clamp */ {low}, {high}",
         f"/* values */ {node.output.type.count}",
     ]
-    name = "arm_elementwise_mul_s8"
-    return delegated_call(name, summary(node), [checked(name, arguments)], inputs=(0, 1))
+    statements = [checked(function, arguments)]
+    return delegated_call(function, summary(node), statements, inputs=(0, 1), ctype=ctype)
+
+
+def lower_add_s8(node: Node, _target: Target) -> Call:
+    return adding("arm_elementwise_add_s8", "int8_t", node)
+
+
+def lower_add_s16(node: Node, _target: Target) -> Call:
+    return adding("arm_elementwise_add_s16", "int16_t", node)
+
+
+def lower_mul_s8(node: Node, _target: Target) -> Call:
+    return multiplying("arm_elementwise_mul_s8", "int8_t", node)
+
+
+def refuse_mul_s16(node: Node, target: Target) -> str | None:
+    """The product of -32768 and itself is 2**30: see MOST_SUM."""
+    if code_of(target) is Code.DSP:
+        return "the largest product is one more than the rescaling for DSP takes"
+    return "only factors of one and less" if mul.factor(node).shift > 0 else refuse_broadcast(node, target)
+
+
+def lower_mul_s16(node: Node, _target: Target) -> Call:
+    return multiplying("arm_elementwise_mul_s16", "int16_t", node)
 
 
 def extreme_dims(node: Node) -> tuple[Local, Local, Local] | None:
@@ -102,7 +126,13 @@ def lower_maximum(node: Node, _target: Target) -> Call:
     return lower_extreme(node, "arm_maximum_s8")
 
 
-ADD_KERNELS = (kernel("arm_elementwise_add_s8", "s8", lower_add, refuse_broadcast),)
-MUL_KERNELS = (kernel("arm_elementwise_mul_s8", "s8", lower_mul, refuse_broadcast),)
+ADD_KERNELS = (
+    kernel("arm_elementwise_add_s8", "s8", lower_add_s8, refuse_broadcast),
+    kernel("arm_elementwise_add_s16", "s16", lower_add_s16, refuse_broadcast),
+)
+MUL_KERNELS = (
+    kernel("arm_elementwise_mul_s8", "s8", lower_mul_s8, refuse_broadcast),
+    kernel("arm_elementwise_mul_s16", "s16", lower_mul_s16, refuse_mul_s16),
+)
 MINIMUM_KERNELS = (kernel("arm_minimum_s8", "s8", lower_minimum, refuse_extreme),)
 MAXIMUM_KERNELS = (kernel("arm_maximum_s8", "s8", lower_maximum, refuse_extreme),)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Fully connected layers. Several rows are the pixels of a 1x1 convolution, which shares its loads among them."""
+"""Fully connected layers of int8."""
 
 from __future__ import annotations
 
@@ -20,10 +20,6 @@ from tinyet.opset import Call, Constant
 
 def rows_of(node: Node) -> int:
     return math.prod(node.input(0).shape[:-1])
-
-
-def refuse_rows(node: Node, _target: Target) -> str | None:
-    return "only several rows" if rows_of(node) < 2 else refuse_weighted(node)
 
 
 def refuse_per_tensor(node: Node, _target: Target) -> str | None:

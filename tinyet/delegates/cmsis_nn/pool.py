@@ -52,18 +52,27 @@ def text(node: Node, a: Pool) -> str:
     return f"{node.op} {sizes[0]} -> {sizes[1]}, window {a.kernel_h}x{a.kernel_w}"
 
 
-def pooling(function: str, node: Node, a: Pool, scratch: int) -> Call:
+def pooling(function: str, ctype: str, node: Node, a: Pool, scratch: int) -> Call:
     return delegated_call(
         function,
         text(node, a),
         [context(scratch), *structs(node, a), checked(function, ARGUMENTS)],
         scratch_bytes=scratch,
+        ctype=ctype,
     )
 
 
-def lower_average(node: Node, target: Target) -> Call:
-    scratch = buffer_sizes.avgpool_s8(code_of(target), node.input(0).shape[3])
-    return pooling("arm_avgpool_s8", node, avg_pool2d.attrs_of(node), scratch)
+def averaging(function: str, ctype: str, node: Node, target: Target) -> Call:
+    scratch = buffer_sizes.avgpool(code_of(target), node.input(0).shape[3])
+    return pooling(function, ctype, node, avg_pool2d.attrs_of(node), scratch)
+
+
+def lower_average_s8(node: Node, target: Target) -> Call:
+    return averaging("arm_avgpool_s8", "int8_t", node, target)
+
+
+def lower_average_s16(node: Node, target: Target) -> Call:
+    return averaging("arm_avgpool_s16", "int16_t", node, target)
 
 
 def refuse_maximum(node: Node, _target: Target) -> str | None:
@@ -72,14 +81,23 @@ def refuse_maximum(node: Node, _target: Target) -> str | None:
     _, out_h, out_w, _ = node.output.shape
     rows = avg_pool2d.tap_counts(out_h, in_h, a.kernel_h, a.stride_h, 1, a.pad_top)
     columns = avg_pool2d.tap_counts(out_w, in_w, a.kernel_w, a.stride_w, 1, a.pad_left)
-    return refuse_dilated(a) or (
-        None if rows.all() and columns.all() else "a window lies wholly in the padding"
-    )
+    empty = not (rows.all() and columns.all())
+    return refuse_dilated(a) or ("a window lies wholly in the padding" if empty else None)
 
 
-def lower_maximum(node: Node, _target: Target) -> Call:
-    return pooling("arm_max_pool_s8", node, max_pool2d.attrs_of(node), 0)
+def lower_maximum_s8(node: Node, _target: Target) -> Call:
+    return pooling("arm_max_pool_s8", "int8_t", node, max_pool2d.attrs_of(node), 0)
 
 
-AVERAGE_KERNELS = (kernel("arm_avgpool_s8", "s8", lower_average, refuse_average),)
-MAXIMUM_KERNELS = (kernel("arm_max_pool_s8", "s8", lower_maximum, refuse_maximum),)
+def lower_maximum_s16(node: Node, _target: Target) -> Call:
+    return pooling("arm_max_pool_s16", "int16_t", node, max_pool2d.attrs_of(node), 0)
+
+
+AVERAGE_KERNELS = (
+    kernel("arm_avgpool_s8", "s8", lower_average_s8, refuse_average),
+    kernel("arm_avgpool_s16", "s16", lower_average_s16, refuse_average),
+)
+MAXIMUM_KERNELS = (
+    kernel("arm_max_pool_s8", "s8", lower_maximum_s8, refuse_maximum),
+    kernel("arm_max_pool_s16", "s16", lower_maximum_s16, refuse_maximum),
+)

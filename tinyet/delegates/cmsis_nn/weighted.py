@@ -8,7 +8,7 @@ import numpy as np
 from tinyet.delegates.cmsis_nn.buffer_sizes import Code
 from tinyet.delegates.cmsis_nn.wrapper import Local, dims, pair
 from tinyet.ir import Array, Node
-from tinyet.numerics import clamp_range
+from tinyet.numerics import Int64, clamp_range
 from tinyet.ops.conv2d import int_bias, output_factors
 from tinyet.ops.window import Window
 from tinyet.opset import Constant
@@ -52,17 +52,12 @@ def weighted_constants(
 
     The code for MVE reads whole vectors: there the arrays are longer by what it reads and does not use.
     """
-    multiplier, shift = output_factors(node, node.input(1).shape[0])
-    per_channel = ((bias_name, int_bias(node)), ("multiplier", multiplier), ("shift", shift))
-    flat = weights.reshape(-1)
+    bias, flat = int_bias(node), weights.reshape(-1)
     if code is Code.MVE:
-        flat = np.pad(flat, (0, MVE_WEIGHTS_BYTES))
-        per_channel = tuple((name, np.pad(values, (0, -len(values) % 4))) for name, values in per_channel)
+        flat, bias = np.pad(flat, (0, MVE_WEIGHTS_BYTES)), np.pad(bias, (0, -len(bias) % 4))
     shape = "x".join(map(str, weights.shape))
-    return (
-        Constant("weights", flat, shape),
-        *(Constant(name, values.astype(np.int32)) for name, values in per_channel),
-    )
+    factors = factor_constants(*output_factors(node, node.input(1).shape[0]), code)
+    return Constant("weights", flat, shape), Constant("bias", bias.astype(np.int32)), *factors
 
 
 def convolution_locals(
@@ -105,6 +100,13 @@ def convolution_locals(
         dims("bias_dims", 1, 1, 1, out_c),
         dims("output_dims", batch, out_h, out_w, out_c),
     ]
+
+
+def factor_constants(multiplier: Int64, shift: Int64, code: Code) -> tuple[Constant, ...]:
+    """multiplier and shift of each channel, as long as the code for MVE reads them."""
+    missing = -len(multiplier) % 4 if code is Code.MVE else 0
+    named = (("multiplier", multiplier), ("shift", shift))
+    return tuple(Constant(name, np.pad(values, (0, missing)).astype(np.int32)) for name, values in named)
 
 
 def quant_local() -> Local:

@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Convolutions and fully connected layers of int16 activations and int8 weights."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tinyet.boards import Target
+from tinyet.delegates.cmsis_nn import buffer_sizes
+from tinyet.delegates.cmsis_nn.buffer_sizes import Code, code_of
+from tinyet.delegates.cmsis_nn.linear import rows_of, structs, text
+from tinyet.delegates.cmsis_nn.weighted import (
+    CONVOLUTION_ARGUMENTS,
+    MVE_WEIGHTS_BYTES,
+    convolution_locals,
+    factor_constants,
+    quant_local,
+    refuse_sizes,
+    summary,
+)
+from tinyet.delegates.cmsis_nn.wrapper import Local, checked, context, delegated_call, dims, kernel, pair
+from tinyet.ir import Array, Node
+from tinyet.numerics import clamp_range, quantize_multipliers
+from tinyet.ops import conv2d, linear
+from tinyet.ops.conv2d import int_bias
+from tinyet.ops.weighted_s16 import factors, fits_32
+from tinyet.opset import Call, Constant
+
+
+def constants(node: Node, weights: Array, code: Code) -> tuple[Constant, ...]:
+    """weights, bias (int64), multiplier and shift."""
+    flat = np.pad(weights.reshape(-1), (0, MVE_WEIGHTS_BYTES if code is Code.MVE else 0))
+    return (
+        Constant("weights", flat, "x".join(map(str, weights.shape))),
+        Constant("bias", int_bias(node), align=8),
+        *factor_constants(*quantize_multipliers(factors(node)), code),
+    )
+
+
+def refuse_sums(node: Node) -> str | None:
+    """The library adds up in 32 bits, some of it for all of a kernel."""
+    return refuse_sizes(node) or (None if fits_32(node.input(1).array) else "sums could leave 32 bits")
+
+
+BIAS = Local("cmsis_nn_bias_data", "bias_data", (("", "bias"), ("of 32 bits", "false")))
+
+
+def convolution_arguments() -> list[str]:
+    return ["&bias_data" if a == "bias" else a for a in CONVOLUTION_ARGUMENTS]
+
+
+# ---------------------------------------------------------------- convolution
+
+
+def refuse_conv2d(node: Node, _target: Target) -> str | None:
+    return "only one group" if conv2d.attrs_of(node).groups != 1 else refuse_sums(node)
+
+
+def image_locals(node: Node, multiplier: int | None = None) -> list[Local]:
+    a, (_, in_h, in_w, _) = conv2d.attrs_of(node), node.input(0).shape
+    pads, strides = (a.pad_top, a.pad_left), (a.stride_h, a.stride_w)
+    return convolution_locals(node, a, a.clamp, (in_h, in_w), pads, strides, multiplier=multiplier)
+
+
+def lower_conv2d(node: Node, target: Target) -> Call:
+    scratch = buffer_sizes.convolve_s16(code_of(target), node.input(1).array[0].size)
+    ending = checked("arm_convolve_s16", convolution_arguments())
+    return delegated_call(
+        "arm_convolve_s16",
+        summary(node, conv2d.attrs_of(node)),
+        [context(scratch), *image_locals(node), BIAS, ending],
+        constants=constants(node, node.input(1).array, code_of(target)),
+        scratch_bytes=scratch,
+        ctype="int16_t",
+    )
+
+
+def refuse_depthwise(node: Node, _target: Target) -> str | None:
+    groups = conv2d.attrs_of(node).groups
+    if groups != node.input(0).shape[3] or groups == 1:
+        return "only one input channel a group, several groups"
+    return refuse_sizes(node)
+
+
+def lower_depthwise(node: Node, target: Target) -> Call:
+    a = conv2d.attrs_of(node)
+    weights = np.ascontiguousarray(node.input(1).array[..., 0].transpose(1, 2, 0))
+    ending = checked("arm_depthwise_conv_s16", CONVOLUTION_ARGUMENTS)
+    return delegated_call(
+        "arm_depthwise_conv_s16",
+        f"depthwise {summary(node, a)}",
+        [context(0), *image_locals(node, node.output.shape[3] // a.groups), ending],
+        constants=constants(node, weights, code_of(target)),
+        ctype="int16_t",
+    )
+
+
+# ---------------------------------------------------------------- fully connected
+
+
+def refuse_per_tensor(node: Node, _target: Target) -> str | None:
+    return "only one scale for all weights" if len(set(factors(node))) > 1 else refuse_sums(node)
+
+
+def refuse_per_channel(node: Node, _target: Target) -> str | None:
+    return refuse_sums(node)
+
+
+def lower_per_tensor(node: Node, target: Target) -> Call:
+    weights, bias, _, _ = constants(node, node.input(1).array, code_of(target))
+    multiplier, shift = (int(v[0]) for v in quantize_multipliers(factors(node)))
+    fields = (("multiplier", str(multiplier)), ("shift", str(shift)))
+    quant = Local("cmsis_nn_per_tensor_quant_params", "quant", fields)
+    ending = checked("arm_fully_connected_s16", CONVOLUTION_ARGUMENTS)
+    return delegated_call(
+        "arm_fully_connected_s16",
+        text(node),
+        [context(0), quant, *structs(node), ending],
+        constants=[weights, bias],
+        ctype="int16_t",
+    )
+
+
+def lower_per_channel(node: Node, target: Target) -> Call:
+    """As a 1x1 convolution of one row of pixels."""
+    out_count, depth = node.input(1).shape
+    low, high = clamp_range(linear.attrs_of(node).clamp, node.output.type)
+    scratch = buffer_sizes.convolve_s16(code_of(target), depth)
+    fields = (
+        ("offsets", "0, 0"),
+        ("stride w, h", pair(1, 1)),
+        ("padding", pair(0, 0)),
+        ("dilation", pair(1, 1)),
+        ("clamp", pair(low, high)),
+    )
+    statements = [
+        context(scratch),
+        Local("cmsis_nn_conv_params", "params", fields),
+        quant_local(),
+        dims("input_dims", 1, 1, rows_of(node), depth),
+        dims("filter_dims", out_count, 1, 1, depth),
+        dims("bias_dims", 1, 1, 1, out_count),
+        dims("output_dims", 1, 1, rows_of(node), out_count),
+        BIAS,
+        checked("arm_convolve_s16", convolution_arguments()),
+    ]
+    return delegated_call(
+        "arm_convolve_s16",
+        text(node),
+        statements,
+        constants=constants(node, node.input(1).array, code_of(target)),
+        scratch_bytes=scratch,
+        ctype="int16_t",
+    )
+
+
+CONV2D_KERNELS = (
+    kernel("arm_depthwise_conv_s16", "s16", lower_depthwise, refuse_depthwise),
+    kernel("arm_convolve_s16", "s16", lower_conv2d, refuse_conv2d),
+)
+LINEAR_KERNELS = (
+    kernel("arm_fully_connected_s16", "s16", lower_per_tensor, refuse_per_tensor),
+    kernel("arm_convolve_s16", "s16", lower_per_channel, refuse_per_channel),
+)
