@@ -21,8 +21,6 @@ from tinyet.program import Program
 from tinyet.validate import predicted
 
 if TYPE_CHECKING:
-    from torch.export import ExportedProgram
-
     from tinyet.frontend.quantizer import TinyetQuantizer
     from tinyet.frontend.sensitivity import Exception_, Found, Sensitivity
     from tinyet.frontend.source import ModelSource
@@ -34,10 +32,11 @@ MOST_EXCEPTIONS = 12
 
 @dataclass(frozen=True)
 class _Task:
-    """A captured model with all that says how it is to be quantized."""
+    """A captured model with all that says how it is to be quantized. program: its ExportedProgram, equalized where that
+    was asked for."""
 
     source: ModelSource
-    program: ExportedProgram
+    program: Any
     batches: list[Any]
     quantizer: TinyetQuantizer
     board: str

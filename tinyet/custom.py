@@ -387,17 +387,20 @@ def load_plugin(path: str | Path) -> ModuleType:
     Raises UsageError when it cannot be read or raises.
     """
     file = Path(path).resolve()
-    name = file.stem
-    known = sys.modules.get(name)
-    if known is not None and getattr(known, "__file__", None) == str(file):
-        return known
+    # Under its own name, so that a model's `import` of the same file finds it and does not register all again;
+    # under another where a module of that name is loaded already.
+    for name in (file.stem, f"tinyet_plugin_{file.stem}"):
+        known = sys.modules.get(name)
+        if known is None:
+            break
+        if getattr(known, "__file__", None) == str(file):
+            return known
     spec = importlib.util.spec_from_file_location(name, file)
     if spec is None or spec.loader is None or not file.is_file():
         raise UsageError(
             f"{path} is no Python file", hint="--plugin FILE.py, a file that calls tinyet.custom_op"
         )
     module = importlib.util.module_from_spec(spec)
-    # Under its own name, so that a model's `import` of the same file finds it and does not register all again.
     sys.modules[name] = module
     try:
         spec.loader.exec_module(module)

@@ -19,12 +19,24 @@ typedef struct {
   int32_t clamp_low, clamp_high;
 } tinyet_batch_norm_s8_params;
 
+/* int16 has no zero points; sums have 64 bits. */
+typedef struct {
+  int32_t outer, channels, inner;
+  const int16_t *weights;
+  const int64_t *bias;
+  const int16_t *multiplier; /* as tinyet_requantize_s64 takes it, and so is the shift */
+  const int8_t *shift;
+  int32_t clamp_low, clamp_high;
+} tinyet_batch_norm_s16_params;
+
 typedef struct {
   int32_t outer, channels, inner;
   float clamp_low, clamp_high;
 } tinyet_batch_norm_f32_params;
 
 void tinyet_batch_norm_s8(const int8_t *input, int8_t *output, const tinyet_batch_norm_s8_params *params);
+
+void tinyet_batch_norm_s16(const int16_t *input, int16_t *output, const tinyet_batch_norm_s16_params *params);
 
 void tinyet_batch_norm_f32(const float *input, const float *multiplier, const float *offset, float *output,
                            const tinyet_batch_norm_f32_params *params);

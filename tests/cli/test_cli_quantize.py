@@ -124,7 +124,7 @@ def test_every_field_is_documented() -> None:
     text = page.split("## `tinyet quantize`")[1].split("\n## ")[0]
     found = [
         re.findall(r"^\| `(\w+)` \|", table, flags=re.MULTILINE)
-        for table in re.findall(r"(?:^\|.*\n)+", text, re.M)
+        for table in re.findall(r"(?:^\|.*\n)+", text, re.MULTILINE)
     ]
     wanted = [record, record["layers"][0], record["exceptions"][0], record["auto"]]
     assert found == [list(part) for part in wanted]

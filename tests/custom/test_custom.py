@@ -171,6 +171,11 @@ def test_a_plugin_is_run_once(tmp_path: Path) -> None:
     (tmp_path / "once.py").write_text("import itertools\ncount = itertools.count()\nnext(count)\n")
     module = load_plugin(tmp_path / "once.py")
     assert load_plugin(tmp_path / "once.py") is module
+    assert sys.modules["once"] is module
+    # A file whose name is that of a module does not replace it.
+    (tmp_path / "itertools.py").write_text("value = 1\n")
+    assert load_plugin(tmp_path / "itertools.py").value == 1
+    assert load_plugin(tmp_path / "itertools.py") is not sys.modules["itertools"]
 
 
 def test_a_plugin_that_fails(tmp_path: Path) -> None:

@@ -22,9 +22,11 @@ from tests.delegates.test_cortex_m import (
 )
 from tests.ops import drawing
 from tests.ops.cases import Case
-from tests.ops.strategies import strategy_of
+from tests.ops.test_avg_pool2d import avg_pool2d_nodes
 from tests.ops.test_conv2d import conv2d_nodes
+from tests.ops.test_int4 import int4
 from tests.ops.test_linear import linear_nodes as per_channel_linear_nodes
+from tests.ops.test_max_pool2d import max_pool2d_nodes
 from tinyet.delegates import CMSIS_NN, Delegate
 from tinyet.ir import Array, DType, QuantParams, Tensor, TensorType
 from tinyet.ops.add import Add
@@ -138,27 +140,31 @@ def transpose_conv_nodes(draw: st.DrawFn) -> Case:
     return Case(node, (drawing.int8_data(rng, x.shape),))
 
 
+def pair_quant(rng: np.random.Generator, dtype: DType, scale: float) -> QuantParams:
+    return quants(rng, scale) if dtype is DType.INT8 else QuantParams.per_tensor(scale, 0)
+
+
 @st.composite
-def sum_nodes(draw: st.DrawFn) -> Case:
+def sum_nodes(draw: st.DrawFn, dtype: DType = DType.INT8) -> Case:
     rng = drawing.random(draw)
     shape = tuple(draw(st.lists(st.integers(1, 7), min_size=1, max_size=3)))
     scale = float(2.0 ** rng.uniform(-4, 4))
-    a, b = (Tensor(n, TensorType(shape, DType.INT8, quants(rng, scale * rng.uniform(0.2, 1)))) for n in "ab")
-    bounds = clamp(rng, scale)
-    node = drawing.node_of(Add(clamp=bounds), [a, b], output_quant(rng, scale, bounds))
-    return Case(node, (drawing.int8_data(rng, shape), drawing.int8_data(rng, shape)))
+    a, b = (
+        Tensor(n, TensorType(shape, dtype, pair_quant(rng, dtype, scale * rng.uniform(0.2, 1)))) for n in "ab"
+    )
+    node = drawing.node_of(Add(clamp=clamp(rng, scale)), [a, b], pair_quant(rng, dtype, scale))
+    return Case(node, (drawing.data(rng, shape, dtype), drawing.data(rng, shape, dtype)))
 
 
 @st.composite
-def product_nodes(draw: st.DrawFn) -> Case:
-    """Also with an output scale so small that products are shifted to the left."""
+def product_nodes(draw: st.DrawFn, dtype: DType = DType.INT8) -> Case:
+    """In int8 also with an output scale so small that products are shifted to the left."""
     rng = drawing.random(draw)
     shape = tuple(draw(st.lists(st.integers(1, 7), min_size=1, max_size=3)))
-    a, b = (Tensor(n, TensorType(shape, DType.INT8, quants(rng, rng.uniform(0.2, 1)))) for n in "ab")
-    scale = float(rng.choice([1.0, 20.0, 100.0, 0.01]))
-    bounds = clamp(rng, scale)
-    node = drawing.node_of(Mul(clamp=bounds), [a, b], output_quant(rng, scale, bounds))
-    return Case(node, (drawing.int8_data(rng, shape), drawing.int8_data(rng, shape)))
+    a, b = (Tensor(n, TensorType(shape, dtype, pair_quant(rng, dtype, rng.uniform(0.2, 1)))) for n in "ab")
+    scale = float(rng.choice([1.0, 20.0, 100.0, 0.01 if dtype is DType.INT8 else 1e4]))
+    node = drawing.node_of(Mul(clamp=clamp(rng, scale)), [a, b], pair_quant(rng, dtype, scale))
+    return Case(node, (drawing.data(rng, shape, dtype), drawing.data(rng, shape, dtype)))
 
 
 def extreme_nodes(attrs: type[Minimum] | type[Maximum]) -> Callable[[], st.SearchStrategy[Case]]:
@@ -274,16 +280,6 @@ def matmul_nodes(draw: st.DrawFn) -> Case:
     return Case(node, tuple(np.asarray(x) for x in arrays))
 
 
-def is_depthwise(case: Case) -> bool:
-    attrs = case.node.attrs
-    return isinstance(attrs, Conv2d) and attrs.groups == case.node.input(0).shape[3] > 1
-
-
-def int16(op: str) -> Callable[[], st.SearchStrategy[Case]]:
-    """The nodes of the operator's own tests that are int16."""
-    return lambda: strategy_of(op).filter(lambda case: case.node.output.dtype is DType.INT16)
-
-
 NODES: dict[str, Callable[[], st.SearchStrategy[Case]]] = {
     "arm_convolve_s8": lambda: st.one_of(gemm_nodes(), grouped_nodes(), transpose_conv_nodes()),
     "arm_convolve_1x1_s8_fast": pointwise_nodes,
@@ -307,11 +303,13 @@ NODES: dict[str, Callable[[], st.SearchStrategy[Case]]] = {
     "arm_transpose_s8": permute_nodes,
     "arm_concatenation_s8_x": concat_nodes,
     "arm_convolve_s16": lambda: st.one_of(conv2d_nodes(DType.INT16), per_channel_linear_nodes(DType.INT16)),
-    "arm_depthwise_conv_s16": lambda: conv2d_nodes(DType.INT16).filter(is_depthwise),
+    "arm_depthwise_conv_s16": lambda: conv2d_nodes(DType.INT16, "depthwise"),
     "arm_fully_connected_s16": lambda: per_channel_linear_nodes(DType.INT16),
-    "arm_elementwise_add_s16": int16("add"),
-    "arm_elementwise_mul_s16": int16("mul"),
-    "arm_avgpool_s16": int16("avg_pool2d"),
-    "arm_max_pool_s16": int16("max_pool2d"),
+    "arm_convolve_s4": lambda: st.one_of(gemm_nodes(), pointwise_nodes()).map(int4),
+    "arm_fully_connected_s4": lambda: linear_nodes().map(int4),
+    "arm_elementwise_add_s16": lambda: sum_nodes(DType.INT16),
+    "arm_elementwise_mul_s16": lambda: product_nodes(DType.INT16),
+    "arm_avgpool_s16": lambda: avg_pool2d_nodes(DType.INT16, dilation=1),
+    "arm_max_pool_s16": lambda: max_pool2d_nodes(DType.INT16, dilation=1),
 }
 """Function → nodes, many of which it takes."""

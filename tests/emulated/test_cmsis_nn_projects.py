@@ -49,6 +49,7 @@ def test_cmake(tmp_path: Path) -> None:
     result = project.validate(small.images(3), on="qemu")
     assert result.bit_exact
     assert [layer.kernel for layer in result.layers] == KERNELS
+    assert project.validate(small.images(2), on="host").bit_exact
     for command in (["-S", project.path, "-B", tmp_path / "b"], ["--build", tmp_path / "b"]):
         run(["cmake", *command], timeout=300, what="building for this machine")
 

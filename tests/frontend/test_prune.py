@@ -18,8 +18,9 @@ from tests.frontend.helpers import mlperf_models, run
 from tests.frontend.helpers import ops as ops_in
 from tinyet.frontend.capture import capture
 from tinyet.frontend.prune import with_plain_weights
-from tinyet.passes.prune_channels import macs_of, weight_bytes
-from tinyet.program import Program
+from tinyet.passes.prune_channels import macs_of, prune_channels, weight_bytes
+from tinyet.program import Program, prepare_inputs
+from tinyet.reference import run_graph
 
 IMAGE = torch.randn(1, 3, 12, 12, generator=torch.Generator().manual_seed(3))
 
@@ -183,6 +184,25 @@ def test_resnet(integer: bool, resnet: Program) -> None:
         for note in notes
     )
     assert not any("pruned" in str(note) for note in whole.notes)
+
+
+@pytest.mark.parametrize("config", ["int16_config", "int4_config", "dynamic_config"])
+def test_other_types(config: str) -> None:
+    """The pass by itself, on a graph that was compiled without it."""
+    batches = list(torch.randn(8, 3, 16, 16, generator=torch.Generator().manual_seed(7)).split(1))
+    whole = tinyet.compile(
+        pruned_resnet(),
+        (batches[0],),
+        calibration=None if config == "dynamic_config" else batches,
+        quantizer=tinyet.TinyetQuantizer(getattr(tinyet, config)()),
+        name="resnet",
+        prune=False,
+    )
+    small, _ = prune_channels(whole.graph)
+    assert macs_of(small.nodes) < 0.3 * macs_of(whole.graph.nodes)
+    inputs = prepare_inputs(whole.inputs, [batches[1].numpy()])
+    (one,), (other,) = (run_graph(graph, inputs) for graph in (small, whole.graph))
+    assert one.tobytes() == other.tobytes()
 
 
 @pytest.mark.emulated

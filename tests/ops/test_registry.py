@@ -14,12 +14,13 @@ from tinyet.opset import Op
 
 # Conversions exist in one direction only; dynamic layers are float outside.
 ONE_FORM = {
-    "quantize": {"f32_s8"},
-    "dequantize": {"s8_f32"},
-    "requantize": {"s8"},
+    "quantize": {"f32_s8", "f32_s16"},
+    "dequantize": {"s8_f32", "s16_f32"},
+    "requantize": {"s8", "s16", "s8_s16", "s16_s8"},
     "dynamic_conv2d": {"f32"},
     "dynamic_linear": {"f32"},
 }
+NO_INT16 = {"div", "layer_norm", "log_softmax"}
 
 
 @pytest.mark.parametrize("op", ops.OPS, ids=lambda op: op.name)
@@ -40,6 +41,9 @@ def test_complete(op: Op) -> None:
         assert {k.dtypes for k in op.kernels} >= ONE_FORM[op.name]
     elif op.name != "embedding":
         assert {"s8", "f32"} <= forms, "an int8 and a float32 form"
+        assert ("s16" in forms) is (op.name not in NO_INT16), (
+            "an int16 form, or a place in the list of those without"
+        )
 
 
 @pytest.mark.parametrize("op", ops.OPS, ids=lambda op: op.name)

@@ -71,16 +71,23 @@ def test_many_equal() -> None:
     node = Node(
         Softmax(1),
         (tensor("x", (1, 4095), scale=0.1),),
-        (Tensor("y", TensorType((1, 4095), DType.INT8, OUT)),),
+        (Tensor("y", TensorType((1, 4095), DType.INT8, OUT[DType.INT8])),),
     )
     case = Case(node, (x,))
     assert set(elementwise.reference(case).ravel().tolist()) == {-128}
-    assert_exact([case])
+    # In int16 the sum has room for more: each of 5000 is 6.55 steps.
+    shape, wide = (1, 5000), DType.INT16
+    out = Tensor("y", TensorType(shape, wide, OUT[wide]))
+    many = Case(Node(Softmax(1), (tensor("x", shape, wide, 1e-3),), (out,)), (np.full(shape, 900, np.int16),))
+    assert set(elementwise.reference(many).ravel().tolist()) == {7}
+    assert_exact([case, many])
 
 
 def test_refusals() -> None:
     node = Node(
-        Softmax(0), (tensor("x", (4096,), scale=0.1),), (Tensor("y", TensorType((4096,), DType.INT8, OUT)),)
+        Softmax(0),
+        (tensor("x", (4096,), scale=0.1),),
+        (Tensor("y", TensorType((4096,), DType.INT8, OUT[DType.INT8])),),
     )
     assert "at most 4095" in str(OP.check(node))
     node = Node(Softmax(0), (tensor("x", (4,), scale=0.1),), (tensor("y", (4,), scale=0.1),))

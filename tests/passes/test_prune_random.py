@@ -78,7 +78,7 @@ class Random(Builder):
         bias = Tensor(f"c{self._count}", kind, biases.astype(np.int32))
         return weights, self.pick(None, bias)
 
-    def conv(self, x: Tensor, *_: Any, **__: Any) -> Tensor:  # type: ignore[override]
+    def conv(self, x: Tensor, *_: Any, **__: Any) -> Tensor:
         kernel, pads = int(self.rng.integers(1, 4)), self.rng.integers(0, 2, 4).tolist()
         channels = x.shape[3]
         groups = int(self.pick(1, 1, channels, *(g for g in (2, 3) if channels % g == 0)))

@@ -472,8 +472,9 @@ def search(
             )
         for path, kind in sorted(chosen.items(), key=lambda item: -expense[item]):
             fewer = {p: k for p, k in chosen.items() if p != path}
-            if not fewer or expense[path, kind] < 0:
-                continue  # none at all was tried first; and what saves bytes may stay
+            tried = any(set(step.exceptions) == set(fewer.items()) for step in steps)
+            if tried or expense[path, kind] < 0:
+                continue  # it was not enough on the way up; and what saves bytes may stay
             trial = attempt(fewer)
             if trial[0] >= target:
                 chosen, best = fewer, trial

@@ -20,6 +20,7 @@ from tinyet.errors import QuantizationError
 from tinyet.ir import Array, Attrs, DType, Node
 from tinyet.numerics import NO_CLAMP, Int64, Multiplier, clamp_range, quantize_multiplier, requantize
 from tinyet.ops import affine, broadcast
+from tinyet.ops.integers import INTEGERS
 from tinyet.opset import Call, FieldValue, Op, Struct, library_call
 
 LEFT_SHIFTS = {DType.INT8: 20, DType.INT16: 15}
@@ -93,7 +94,7 @@ def attrs_of(node: Node) -> Add:
 
 
 def check(node: Node) -> str | None:
-    complaint = broadcast.check_elementwise(node)
+    complaint = broadcast.check_elementwise(node, INTEGERS)
     if complaint is None and node.output.dtype is not DType.FLOAT32:
         # LiteRT aborts from here on; the sum has 29 bits (int16: 31), so that one left shift is the most that
         # int32 holds.

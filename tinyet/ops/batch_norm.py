@@ -4,6 +4,7 @@
 int8: a depthwise 1x1 convolution whose weights are -127, 127 or 0: sum = weight * (x - zero_point) + bias,
 requantized per channel with scale |multiplier| / 127 (in float64). Where the offset is so large beside the
 multiplier that the bias would leave 23 bits, the channel's scale grows and its weight shrinks accordingly.
+int16: the same with weights of 16 bits (up to 32767), biases of 31 and sums of 64 (numerics.requantize_64).
 """
 
 from __future__ import annotations
@@ -18,12 +19,23 @@ import numpy as np
 from tinyet.boards import Target
 from tinyet.errors import UnsupportedShape
 from tinyet.ir import Array, Attrs, DType, Node, Shape
-from tinyet.numerics import NO_CLAMP, Int64, clamp_range, quantize_multipliers, requantize, round_half_away
+from tinyet.numerics import (
+    NO_CLAMP,
+    Int64,
+    clamp_range,
+    quantize_multipliers,
+    requantize,
+    requantize_64,
+    round_half_away,
+    short_multiplier,
+)
+from tinyet.ops import weighted_s16
 from tinyet.ops.conv2d import clamp_float
+from tinyet.ops.integers import check_activations, saturated
 from tinyet.opset import Call, Constant, Kernel, Op, Pointer, Struct, library_call
 
-BIAS_LIMIT = 2**22
-"""Largest magnitude of a bias: with 8 bits of left shift the sum still fits 32 bits."""
+BIAS_LIMITS = {DType.INT8: 2**22, DType.INT16: 2**30}
+"""Largest magnitude of a bias: in int8, with 8 bits of left shift the sum still fits 32 bits."""
 
 LARGEST_FACTOR = 2.0**8
 
@@ -76,7 +88,13 @@ def check(node: Node) -> str | None:
         return f"no {node.input(0).dtype.value} to {node.output.dtype.value} form"
     if node.input(0).dtype is DType.FLOAT32:
         return None
+    complaint = check_activations(node.input(0), node.output)
+    if complaint is not None:
+        return complaint
     factors = channel_scales(node) / node.output.type.scale
+    if node.output.dtype is DType.INT16:
+        bound = weighted_s16.LARGEST * 32767 + int(np.abs(channels(node).bias).max(initial=0))
+        return weighted_s16.rescaling(float(factors.max(initial=0)), bound)
     return "the output's scale is far too small" if factors.max(initial=0) >= LARGEST_FACTOR else None
 
 
@@ -84,7 +102,8 @@ def channel_scales(node: Node) -> np.ndarray[tuple[int, ...], np.dtype[np.float6
     """The real value of one unit of each channel's sum: float64 (C,)."""
     factor = np.abs(node.input(1).array.astype(np.float64)) * node.input(0).type.scale
     offset = np.abs(node.input(2).array.astype(np.float64))
-    unit = np.maximum(factor / 127, offset / BIAS_LIMIT)
+    dtype = node.output.dtype
+    unit = np.maximum(factor / dtype.range[1], offset / BIAS_LIMITS[dtype])
     return np.where(unit > 0, unit, node.output.type.scale)
 
 
@@ -109,8 +128,9 @@ def reference(node: Node, inputs: Sequence[Array | None]) -> tuple[Array, ...]:
     sums = (x.astype(np.int64) - node.input(0).type.zero_point) * c.weight.reshape(across) + c.bias.reshape(
         across
     )
-    result = requantize(sums, c.multiplier.reshape(across), c.shift.reshape(across)) + out.zero_point
-    return (np.clip(result, *clamp_range(attrs.clamp, out)).astype(np.int8),)
+    rule = requantize_64 if out.dtype is DType.INT16 else requantize
+    result = rule(sums, c.multiplier.reshape(across), c.shift.reshape(across)) + out.zero_point
+    return (saturated(result, out.dtype, clamp_range(attrs.clamp, out)),)
 
 
 # ---------------------------------------------------------------- portable kernels
@@ -143,6 +163,27 @@ def lower_s8(node: Node, _target: Target) -> Call:
     return library_call("tinyet_batch_norm_s8", node, [0], params, constants)
 
 
+def lower_s16(node: Node, _target: Target) -> Call:
+    c = channels(node)
+    low, high = clamp_range(attrs_of(node).clamp, node.output.type)
+    constants = (
+        Constant("weights", c.weight.astype(np.int16)),
+        Constant("bias", c.bias, align=8),
+        Constant("multiplier", short_multiplier(c.multiplier).astype(np.int16)),
+        Constant("shift", (15 - c.shift).astype(np.int8)),
+    )
+    params = Struct(
+        "tinyet_batch_norm_s16_params",
+        {
+            **size_fields(node),
+            **{constant.name: Pointer(constant.name) for constant in constants},
+            "clamp_low": low,
+            "clamp_high": high,
+        },
+    )
+    return library_call("tinyet_batch_norm_s16", node, [0], params, constants)
+
+
 def lower_f32(node: Node, _target: Target) -> Call:
     low, high = attrs_of(node).clamp
     params = Struct(
@@ -162,6 +203,7 @@ OP = Op(
     inplace=(0,),
     kernels=(
         Kernel("tinyet_batch_norm_s8", "s8", lower_s8, HEADERS, ("tinyet_batch_norm_s8.c",)),
+        Kernel("tinyet_batch_norm_s16", "s16", lower_s16, HEADERS, ("tinyet_batch_norm_s16.c",)),
         Kernel("tinyet_batch_norm_f32", "f32", lower_f32, HEADERS, ("tinyet_batch_norm_f32.c",)),
     ),
 )

@@ -14,7 +14,7 @@ from tinyet.boards import Target
 from tinyet.errors import UnsupportedShape
 from tinyet.ir import Array, DType, Node, Shape
 from tinyet.numerics import NO_CLAMP, Int64
-from tinyet.ops.integers import check_activations
+from tinyet.ops.integers import INTEGERS, check_activations
 from tinyet.ops.table import TABLE_HEADERS, TABLE_SOURCES, every_int8, table_call
 from tinyet.opset import Call, Kernel, Struct, library_call
 
@@ -35,20 +35,20 @@ def infer(node: Node) -> tuple[Shape, ...]:
         ) from None
 
 
-def check_elementwise(node: Node) -> str | None:
-    """The type rule: everything float32, or everything int8 or everything int16 with one scale a tensor."""
+def check_elementwise(node: Node, integers: Sequence[DType] = (DType.INT8,)) -> str | None:
+    """The type rule: everything float32, or everything one of `integers` with one scale a tensor."""
     tensors = [*(t for t in node.inputs if t is not None), *node.outputs]
     dtypes = {t.dtype for t in tensors}
     if dtypes == {DType.FLOAT32}:
         return None
-    if dtypes not in ({DType.INT8}, {DType.INT16}):
+    if dtypes not in [{dtype} for dtype in integers]:
         return "no form for " + ", ".join(t.dtype.value for t in tensors)
     return check_activations(*tensors)
 
 
 def check_same_scale(node: Node) -> str | None:
     """check_elementwise, and one quantization for all integer tensors."""
-    complaint = check_elementwise(node)
+    complaint = check_elementwise(node, INTEGERS)
     if complaint is None and len({t.type.quant for t in (*node.inputs, *node.outputs) if t is not None}) > 1:
         return "inputs and output must share one quantization"
     return complaint

@@ -68,6 +68,6 @@ OP = Op(
     same_scale=True,
     kernels=tuple(
         Kernel("tinyet_embedding", dtypes, lower, ("tinyet_embedding.h",), ("tinyet_embedding.c",))
-        for dtypes in ("s32_s8", "s32_f32")
+        for dtypes in ("s32_s8", "s32_s16", "s32_f32")
     ),
 )

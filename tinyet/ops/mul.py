@@ -14,7 +14,7 @@ from tinyet.errors import QuantizationError
 from tinyet.ir import Array, Attrs, DType, Node
 from tinyet.numerics import NO_CLAMP, Multiplier, clamp_range, quantize_multiplier, requantize
 from tinyet.ops import broadcast
-from tinyet.ops.integers import saturated
+from tinyet.ops.integers import INTEGERS, saturated
 from tinyet.opset import Call, Op, Struct, library_call
 
 # An int8 product has 16 bits and a sign; the kernel shifts it left by one bit more than the factor asks for.
@@ -44,7 +44,7 @@ def factor(node: Node) -> Multiplier:
 
 
 def check(node: Node) -> str | None:
-    complaint = broadcast.check_elementwise(node)
+    complaint = broadcast.check_elementwise(node, INTEGERS)
     if complaint is None and node.output.dtype is not DType.FLOAT32:
         try:
             fits = factor(node).shift <= MAX_LEFT_SHIFTS[node.output.dtype]

@@ -15,7 +15,7 @@ from tinyet.errors import QuantizationError, UnsupportedShape
 from tinyet.ir import Array, Attrs, DType, Node, Shape
 from tinyet.numerics import Multiplier, quantize_multiplier, requantize
 from tinyet.ops import broadcast
-from tinyet.ops.integers import saturated
+from tinyet.ops.integers import INTEGERS, saturated
 from tinyet.opset import Call, FieldValue, Op, Struct, library_call
 
 # x has 8 bits and a sign, x * slope has 16; of int16 they have 15 and 30.
@@ -48,7 +48,7 @@ def factors(node: Node) -> tuple[Multiplier, Multiplier]:
 
 
 def check(node: Node) -> str | None:
-    complaint = broadcast.check_elementwise(node)
+    complaint = broadcast.check_elementwise(node, INTEGERS)
     if complaint is None and node.output.dtype is not DType.FLOAT32:
         try:
             limits = MAX_LEFT_SHIFTS[node.output.dtype]

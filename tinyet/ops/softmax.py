@@ -67,7 +67,7 @@ def check(node: Node) -> str | None:
 
 
 def check_s16(node: Node) -> str | None:
-    complaint = broadcast.check_elementwise(node)
+    complaint = broadcast.check_elementwise(node, (DType.INT16,))
     if complaint is not None:
         return complaint
     if node.output.type.scale != 2.0**-15:

@@ -24,6 +24,7 @@ from tinyet.errors import QuantizationError
 from tinyet.ir import Array, Attrs, DType, Node, Shape
 from tinyet.numerics import Int64, quantize_multiplier, requantize, round_half_away, round_shift
 from tinyet.ops import broadcast, table, table_s16, unary_s16
+from tinyet.ops.integers import INTEGERS
 from tinyet.ops.unary_functions import FUNCTIONS
 from tinyet.opset import Call, Kernel, Op, Struct, library_call
 
@@ -57,7 +58,7 @@ def check(node: Node) -> str | None:
         return f"no function is called {attrs.function}"
     if attrs.function in ("celu", "softplus") and attrs.alpha == 0:
         return f"{attrs.function} divides by its parameter, which is 0"
-    complaint = broadcast.check_elementwise(node)
+    complaint = broadcast.check_elementwise(node, INTEGERS)
     if complaint is None and node.output.dtype is DType.INT16:
         return unary_s16.check(quantization_s16(node))
     return complaint

@@ -11,6 +11,7 @@ from tinyet.delegates.cmsis_nn import (
     conv_transpose2d,
     depthwise,
     elementwise,
+    int4,
     int16,
     linear,
     matmul,
@@ -39,9 +40,9 @@ from tinyet.ops.softmax import Softmax
 CMSIS_NN = Delegate(
     NAME,
     {
-        Conv2d: (*depthwise.KERNELS, *conv2d.KERNELS, *int16.CONV2D_KERNELS),
+        Conv2d: (*depthwise.KERNELS, *conv2d.KERNELS, *int16.CONV2D_KERNELS, *int4.CONV2D_KERNELS),
         ConvTranspose2d: conv_transpose2d.KERNELS,
-        Linear: (*linear.KERNELS, *int16.LINEAR_KERNELS),
+        Linear: (*linear.KERNELS, *int16.LINEAR_KERNELS, *int4.LINEAR_KERNELS),
         MatMul: matmul.KERNELS,
         Add: elementwise.ADD_KERNELS,
         Mul: elementwise.MUL_KERNELS,

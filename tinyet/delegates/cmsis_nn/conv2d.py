@@ -77,7 +77,9 @@ def scratch_bytes(function: str, node: Node, code: Code) -> int:
         return buffer_sizes.convolve_s8(code, kernel_h * kernel_w * group_c)
     if function == "arm_convolve_1_x_n_s8":
         a, in_w, out_w = attrs_of(node), node.input(0).shape[2], node.output.shape[2]
-        return buffer_sizes.convolve_1_x_n_s8(code, group_c, in_w, out_w, kernel_w, a.stride_w, a.pad_left)
+        size = buffer_sizes.convolve_1_x_n_s8(code, group_c, in_w, out_w, kernel_w, a.stride_w, a.pad_left)
+        # As plain C, on the host, it is a convolution like any other.
+        return max(size, buffer_sizes.convolve_s8(Code.SCALAR, kernel_w * group_c))
     return 0
 
 

@@ -102,7 +102,7 @@ def lower_rows(node: Node, target: Target) -> Call:
     out_c, kernel_h, kernel_w, _ = node.input(1).shape
     scratch = buffer_sizes.transpose_conv_s8(out_c, in_w, kernel_h, kernel_w, a.stride_h, a.stride_w)
     arguments = ["&context", "NULL", *CONVOLUTION_ARGUMENTS[1:]]
-    statements = [
+    statements: list[Local | str] = [
         context(scratch),
         row_params(node, a),
         quant_local(),

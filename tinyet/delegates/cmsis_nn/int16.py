@@ -133,7 +133,7 @@ def lower_per_channel(node: Node, target: Target) -> Call:
         ("dilation", pair(1, 1)),
         ("clamp", pair(low, high)),
     )
-    statements = [
+    statements: list[Local | str] = [
         context(scratch),
         Local("cmsis_nn_conv_params", "params", fields),
         quant_local(),

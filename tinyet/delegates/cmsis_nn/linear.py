@@ -9,7 +9,12 @@ import numpy as np
 
 from tinyet.boards import Target
 from tinyet.delegates.cmsis_nn.buffer_sizes import Code, code_of
-from tinyet.delegates.cmsis_nn.weighted import quant_local, refuse_weighted, weighted_constants
+from tinyet.delegates.cmsis_nn.weighted import (
+    CONVOLUTION_ARGUMENTS,
+    quant_local,
+    refuse_weighted,
+    weighted_constants,
+)
 from tinyet.delegates.cmsis_nn.wrapper import Local, checked, delegated_call, dims, kernel, pair
 from tinyet.ir import Node
 from tinyet.numerics import clamp_range
@@ -56,33 +61,26 @@ def text(node: Node) -> str:
 
 
 def fully_connected(function: str, node: Node, target: Target, *, per_channel: bool) -> Call:
-    """The code for MVE takes from its context what the input's offset and the bias come to, in place of the bias."""
-    mve = code_of(target) is Code.MVE
-    weights, bias, *factors = weighted_constants(node, node.input(1).array, code_of(target))
-    if mve:
-        sums = np.pad(folded_bias(node), (0, -len(folded_bias(node)) % 4)).astype(np.int32)
-        bias = Constant("sums", sums, "bias + input offset * sum of the weights")
+    """The code for MVE takes from its context what the input's offset and the bias come to; the bias is there for the
+    host, where the project is plain C."""
+    constants = list(weighted_constants(node, node.input(1).array, code_of(target)))
+    if not per_channel:
+        del constants[2:]
+    size = "NULL, 0"
+    if code_of(target) is Code.MVE:
+        sums = folded_bias(node)
+        padded = np.pad(sums, (0, -len(sums) % 4)).astype(np.int32)
+        constants.append(Constant("sums", padded, "bias + input offset * sum of the weights"))
+        size = f"(void *)sums, {4 * len(sums)}"
     multiplier, shift = (int(v[0]) for v in output_factors(node, node.input(1).shape[0]))
     fields = (("multiplier", str(multiplier)), ("shift", str(shift)))
     quant = quant_local() if per_channel else Local("cmsis_nn_per_tensor_quant_params", "quant", fields)
-    fields = (("", f"(void *)sums, {4 * node.input(1).shape[0]}" if mve else "NULL, 0"),)
-    arguments = [
-        "&context",
-        "&params",
-        "&quant",
-        "&input_dims",
-        "input",
-        "&filter_dims",
-        "weights",
-        "&bias_dims",
-    ]
-    arguments += ["NULL" if mve else "bias", "&output_dims", "output"]
-    context = Local("cmsis_nn_context", "context", fields)
+    context = Local("cmsis_nn_context", "context", (("", size),))
     return delegated_call(
         function,
         text(node),
-        [context, quant, *structs(node), checked(function, arguments)],
-        constants=[weights, bias, *(factors if per_channel else ())],
+        [context, quant, *structs(node), checked(function, CONVOLUTION_ARGUMENTS)],
+        constants=constants,
     )
 
 

@@ -72,7 +72,8 @@ def lower(node: Node, target: Target) -> Call:
     sums = buffer_sizes.batch_matmul_s8(code, columns)
     statements: list[Local | str] = []
     constants: list[Constant] = []
-    scratch, inputs, a, b = sums, (0, 1), "input_0", "input_1"
+    inputs: tuple[int, ...] = (0, 1)
+    scratch, a, b = sums, "input_0", "input_1"
     if node.input(1).is_constant:
         transposed = np.ascontiguousarray(np.swapaxes(node.input(1).array, -1, -2))
         constants.append(Constant("transposed", transposed, "the second matrix, transposed"))

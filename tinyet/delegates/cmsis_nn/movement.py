@@ -38,7 +38,7 @@ def lower_pad(node: Node, _target: Target) -> Call:
     axes = pad_axes(node)
     axes = [pad.Axis(1)] * (4 - len(axes)) + axes
     fill = int(pad.fill_value(node)[0])
-    statements = [
+    statements: list[Local | str] = [
         dims("input_dims", *(axis.size for axis in axes)),
         dims("before", *(axis.before for axis in axes)),
         dims("after", *(axis.after for axis in axes)),
