@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import pytest
@@ -138,7 +139,7 @@ def image(shape: tuple[int, ...], dtype: DType = DType.INT8, scale: float = 0.1)
 
 
 def convolution(
-    x: Tensor, weights: tuple[int, ...], value: int = 1, out_scale: float = 1.0, **attrs: int
+    x: Tensor, weights: tuple[int, ...], value: int = 1, out_scale: float = 1.0, **attrs: Any
 ) -> Node:
     w = constant("w", np.full(weights, value, np.int8), QuantParams((0.1,), (0,)))
     return drawing.node_of(Conv2d(**attrs), [x, w, None], QuantParams.per_tensor(out_scale, 0))

@@ -50,7 +50,11 @@ def test_cmake(tmp_path: Path) -> None:
     assert result.bit_exact
     assert [layer.kernel for layer in result.layers] == KERNELS
     assert project.validate(small.images(2), on="host").bit_exact
-    for command in (["-S", project.path, "-B", tmp_path / "b"], ["--build", tmp_path / "b"]):
+    commands: list[list[str | Path]] = [
+        ["-S", project.path, "-B", tmp_path / "b"],
+        ["--build", tmp_path / "b"],
+    ]
+    for command in commands:
         run(["cmake", *command], timeout=300, what="building for this machine")
 
 
