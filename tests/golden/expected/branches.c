@@ -7,6 +7,7 @@
 #include "tinyet_linear.h"
 #include "tinyet_move.h"
 #include "tinyet_pairs.h"
+#include "tinyet_rows.h"
 #include "tinyet_softmax.h"
 
 /* ---- weights and tables: 1150 bytes ---- */

@@ -7,6 +7,7 @@
 #include "tinyet_math.h"
 #include "tinyet_pairs.h"
 #include "tinyet_quantize.h"
+#include "tinyet_rows.h"
 #include "tinyet_softmax.h"
 
 /* ---- weights and tables: 192 bytes ---- */

@@ -3,8 +3,12 @@
 #include "separable.h"
 
 #include "tinyet_conv2d.h"
+#include "tinyet_depthwise.h"
+#include "tinyet_dot.h"
 #include "tinyet_linear.h"
 #include "tinyet_pairs.h"
+#include "tinyet_patches.h"
+#include "tinyet_rows.h"
 #include "tinyet_window.h"
 
 /* ---- weights and tables: 661 bytes ---- */
