@@ -160,7 +160,16 @@ def import_rows() -> list[tuple[str, ...]]:
 
 def text() -> str:
     """The whole page."""
-    head = ("operator", "what it computes", "attributes", "int8", "int16", "float32", "conversion", "same scale")
+    head = (
+        "operator",
+        "what it computes",
+        "attributes",
+        "int8",
+        "int16",
+        "float32",
+        "conversion",
+        "same scale",
+    )
     lines = [
         *_HEAD.splitlines(),
         "",

@@ -21,7 +21,19 @@ from flatbuffers.table import Table
 
 from tinyet import ops
 from tinyet.errors import ProgramError, TinyetError
-from tinyet.ir import Array, Attrs, DType, Graph, Node, Note, Origin, QuantParams, Tensor, TensorType, subgraphs
+from tinyet.ir import (
+    Array,
+    Attrs,
+    DType,
+    Graph,
+    Node,
+    Note,
+    Origin,
+    QuantParams,
+    Tensor,
+    TensorType,
+    subgraphs,
+)
 
 FORMAT_VERSION = 1
 IDENTIFIER = b"TNYT"

@@ -6,7 +6,7 @@
 /* Sums live in scratch, a row of out_c: the loops over taps are outside, the loop over channels inside, so that input and
  * weights are both read front to back and the bounds of the image are tested once a tap, not once a product. */
 void tinyet_depthwise_multiplier_s16(const int16_t *input, int16_t *output, void *scratch,
-                          const tinyet_conv2d_s16_params *params) {
+                                     const tinyet_conv2d_s16_params *params) {
   const tinyet_conv2d_shape *const s = &params->shape;
   const tinyet_conv2d_s16_quant *const q = &params->quant;
   const int32_t times = s->out_c / s->in_c;

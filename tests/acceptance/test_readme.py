@@ -47,7 +47,13 @@ def cases(program: str) -> list[Any]:
 def test_a_tinyet_command_exists(words: tuple[str, ...]) -> None:
     group: Any = typer.main.get_command(cli.app)
     rest = list(words[1:])
-    command = group if rest[0].startswith("-") else group.commands[rest.pop(0)]
+    at = next((i for i, word in enumerate(rest) if word in group.commands), None)
+    # What stands before the command are tinyet's own options.
+    own = {word: p for p in group.params for word in (*p.opts, *p.secondary_opts)}
+    for word in rest[: at or 0]:
+        assert word in own or not word.startswith("-"), f"{' '.join(words)}: no option {word}"
+    command = group if at is None else group.commands[rest[at]]
+    rest = rest if at is None else rest[at + 1 :]
     options = {word: p for p in command.params for word in (*p.opts, *p.secondary_opts)}
     arguments: list[str] = []
     given: set[str] = set()

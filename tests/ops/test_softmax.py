@@ -92,5 +92,14 @@ def test_refusals() -> None:
     assert "at most 4095" in str(OP.check(node))
     node = Node(Softmax(0), (tensor("x", (4,), scale=0.1),), (tensor("y", (4,), scale=0.1),))
     assert "scale must be" in str(OP.check(node))
+    steep = Node(
+        Softmax(0), (tensor("x", (4,), scale=16.0),), (tensor("y", (4,), scale=1 / 256, zero_point=-128),)
+    )
+    assert "too large" in str(OP.check(steep))
+    nearly = Node(Softmax(0), (tensor("x", (4,), scale=15.9),), steep.outputs)
+    assert OP.check(nearly) is None
+    np.testing.assert_array_equal(
+        ops.evaluate(nearly, [np.array([3, -4, 2, 3], np.int8)])[0], np.array([0, -128, -128, 0], np.int8)
+    )
     with pytest.raises(UnsupportedShape, match="no axis 1"):
         ops.infer(Node(Softmax(1), (tensor("x", (4,), scale=0.1),), (tensor("y", (4,), scale=0.1),)))

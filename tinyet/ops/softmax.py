@@ -29,6 +29,8 @@ from tinyet.opset import Call, Constant, Kernel, Op, Pointer, Struct, library_ca
 
 # Every exponential is at most 1, so that this many cannot overflow the sum.
 MAX_DEPTH = (1 << SUM_INTEGER_BITS) - 1
+# From here on the specification shifts a difference by 31 bits, which leaves nothing of it.
+MAX_INPUT_SCALE = 16.0
 OUT_SCALE, OUT_ZERO_POINT = 1 / 256, -128
 MAX_DEPTH_S16 = (1 << 16) - 1
 LEAST_S16 = 10.0
@@ -121,6 +123,8 @@ def check_fixed(node: Node, axis: int, wanted: tuple[float, int]) -> str | None:
         return f"the output's scale must be {wanted[0]}, its zero point {wanted[1]}"
     if node.input(0).type.scale <= 2.0**-26:
         return f"an input scale of {node.input(0).type.scale} is too small"
+    if node.input(0).type.scale >= MAX_INPUT_SCALE:
+        return f"an input scale of {node.input(0).type.scale} is too large: a step is already all or nothing"
     depth = node.input(0).shape[axis]
     return f"{depth} elements along the axis, at most {MAX_DEPTH}" if depth > MAX_DEPTH else None
 
