@@ -34,8 +34,8 @@ def lower(
 ) -> LoweredModule:
     """Compile a module now, for one delegate that must take all of it.
 
-    The result is an `nn.Module` that computes, in torch, exactly what the firmware will. A module around it exports it as
-    one node and compiles it in: quantized with this module's own parameters, whatever the parent's are. Used twice,
+    The result is an `nn.Module` that computes, in torch, exactly what the firmware will. A module around it exports it
+    as one node and compiles it in: quantized with this module's own parameters, whatever the parent's are. Used twice,
     it keeps its weights once. `tinyet.compile(lowered, example_inputs)` makes a program of it alone.
 
     delegate: a name, or a Delegate (which `register_delegate` must know when a project is opened again).

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A delegate that turns chains of elementwise int8 operators into one loop: no value between them touches memory.
 
-It shows all that a region delegate has: `claim` says which nodes it takes and why not the others, `preprocess` makes C of
-each group, with an `init` that runs once and an `execute` that runs in each inference. docs/write-a-delegate.md
+It shows all that a region delegate has: `claim` says which nodes it takes and why not the others, `preprocess` makes C
+of each group, with an `init` that runs once and an `execute` that runs in each inference. docs/write-a-delegate.md
 walks through it.
 """
 
@@ -124,14 +124,15 @@ def expression(node: Node, tables: list[Node]) -> str:
     low, high = s.clamp
     form = affine_form(s)
     if form is not None:  # one multiplication an operand, proved equal for every pair of values
-        return f"tinyet_clamp(({value(a)} * {form.a} + {value(b)} * {form.b} + {form.c}) >> {form.shift}, {low}, {high})"
-    left, right, total = s.factors
+        total = f"{value(a)} * {form.a} + {value(b)} * {form.b} + {form.c}"
+        return f"tinyet_clamp(({total}) >> {form.shift}, {low}, {high})"
+    left, right, both = s.factors
     parts = [
         f"fused_operand({value(t)} - {t.type.zero_point}, {f.multiplier}, {f.shift})"
         for t, f in ((a, left), (b, right))
     ]
     joined = f" {'+' if s.sign > 0 else '-'} ".join(parts)
-    return f"fused_finish({joined}, {total.multiplier}, {total.shift}, {out.type.zero_point}, {low}, {high})"
+    return f"fused_finish({joined}, {both.multiplier}, {both.shift}, {out.type.zero_point}, {low}, {high})"
 
 
 def is_function(node: Node) -> bool:

@@ -74,7 +74,7 @@ def weights(site: CallSite) -> Array:
 
 def peak_s8(site: CallSite, inputs: Sequence[Array | None]) -> Array:
     x = np.asarray(inputs[0], np.int64) - site.x.zero_point
-    best = (x.reshape(x.shape[0], -1, frame_of(site)) * weights(site)).max(axis=2)
+    best = (x.reshape(x.shape[0], -1, frame_of(site)) * weights(site).astype(np.int64)).max(axis=2)
     factor = quantize_multiplier(site.x.scale / 64 / site.out.scale)
     out = requantize(best, factor.multiplier, factor.shift) + site.out.zero_point
     return np.clip(out, -128, 127).astype(np.int8)

@@ -80,7 +80,7 @@ def test_it_is_quantized_where_it_has_an_int8_form(programs: dict[bool, Program]
 def test_it_computes_what_torch_computes(integer: bool, programs: dict[bool, Program]) -> None:
     model = Peaks().eval()
     for x in batches(4, 2):
-        got = programs[integer].run(x.numpy())
+        got = np.asarray(programs[integer].run(x.numpy()), np.float32)
         np.testing.assert_allclose(got, model(x).detach().numpy(), atol=0.05 if integer else 1e-6)
 
 
@@ -261,7 +261,7 @@ def test_names_that_are_taken() -> None:
         custom_op(
             operator,
             infer=lambda site: site.x.shape,
-            float32=Form(lambda _site, inputs: inputs[0], "f", "void f() {}"),
+            float32=Form(lambda _site, inputs: np.asarray(inputs[0]), "f", "void f() {}"),
         )
     with pytest.raises(UsageError, match="there is an operator conv2d already"):
         custom_op(

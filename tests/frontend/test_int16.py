@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -55,7 +56,7 @@ class Network(nn.Module):
         return torch.softmax(self.dense(z.mean((2, 3))), 1)
 
 
-def compiled(config: QuantConfig, **options: bool) -> Program:
+def compiled(config: QuantConfig, **options: Any) -> Program:
     model = Network().eval()
     with torch.random.fork_rng():
         torch.manual_seed(6)

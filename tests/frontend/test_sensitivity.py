@@ -57,7 +57,7 @@ def network() -> Net:
         parameter.data[0] *= 0.05
     model.bad.weight.data[:, 0] *= 20
     with torch.no_grad():
-        model.head.bias -= model(IMAGES).mean(0)  # so that all classes occur
+        model.head.bias.sub_(model(IMAGES).mean(0))  # so that all classes occur
     return model
 
 

@@ -21,10 +21,17 @@ from tinyet.frontend.capture import capture
 from tinyet.frontend.config import dynamic_config, int4_config, int8_config, int16_config
 from tinyet.frontend.quantize import calibrate, convert, prepare, quantize
 from tinyet.frontend.quantizer import TinyetQuantizer
-from tinyet.frontend.training import prepare_training
+from tinyet.frontend.training import Training, prepare_training
 
 ROOT = Path(__file__).resolve().parents[2]
 IMAGES = torch.randn(32, 3, 8, 8, generator=torch.Generator().manual_seed(8))
+
+
+def scores_of(session: Training, x: torch.Tensor) -> torch.Tensor:
+    """The one output of a network in training."""
+    scores = session(x)
+    assert isinstance(scores, torch.Tensor)
+    return scores
 
 
 def network() -> nn.Module:
@@ -65,21 +72,21 @@ def test_converted_program_computes_what_was_trained() -> None:
     for _ in range(10):
         for x, y in zip(pieces(IMAGES, 8), pieces(labels, 8), strict=True):
             optimizer.zero_grad()
-            loss = F.cross_entropy(session(x), y)
+            loss = F.cross_entropy(scores_of(session, x), y)
             loss.backward()
             optimizer.step()
             losses.append(float(loss.detach()))
     assert losses[-1] < 0.7 * losses[0]
     session.freeze_ranges()
     with torch.no_grad():
-        trained = torch.cat([session(batch) for batch in pieces(IMAGES, 8)])
+        trained = torch.cat([scores_of(session, batch) for batch in pieces(IMAGES, 8)])
     program = session.convert()
     answers = torch.cat([run(program, x) for x in pieces(IMAGES)])
     torch.testing.assert_close(answers, trained, atol=1e-4, rtol=1e-4)
     assert all(torch.equal(before[name], value) for name, value in model.state_dict().items())
     # and training can go on
     session.freeze_ranges(False)
-    F.cross_entropy(session(IMAGES[:8]), labels[:8]).backward()
+    F.cross_entropy(scores_of(session, IMAGES[:8]), labels[:8]).backward()
 
 
 def test_prepare_and_convert_alone_train_at_the_firmwares_own_size() -> None:

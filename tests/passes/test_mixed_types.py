@@ -60,7 +60,9 @@ def lowered(graph: Graph, tolerance: float) -> Graph:
     for _ in range(3):
         arrays = [rng.uniform(-4, 4, t.shape).astype(np.float32) for t in graph.inputs]
         for want, got in zip(run_graph(graph, arrays), run_graph(after, arrays), strict=True):
-            np.testing.assert_allclose(got, want, rtol=0, atol=tolerance)
+            np.testing.assert_allclose(
+                np.asarray(got, float), np.asarray(want, float), rtol=0, atol=tolerance
+            )
     return after
 
 

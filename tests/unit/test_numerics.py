@@ -38,7 +38,7 @@ shifts = st.integers(-31, MAX_SHIFT_64)
 def oracle(acc: int, multiplier: int, shift: int) -> int:
     """By Python's integers: floor((acc * m + half) / 2**n) of the shortened multiplier m."""
     short = min((multiplier + 2**15) // 2**16, 2**15 - 1)
-    return (2 * acc * short + 2 ** (15 - shift)) // 2 ** (16 - shift)
+    return int((2 * acc * short + 2 ** (15 - shift)) // 2 ** (16 - shift))
 
 
 @settings(max_examples=500, deadline=None)
@@ -87,7 +87,7 @@ def test_c_twin(tmp_path: Path) -> None:
     rng, lines, wanted = np.random.default_rng(0), [], []
     for _ in range(5000):
         shift = int(rng.integers(-31, MAX_SHIFT_64 + 1))
-        multiplier = int(rng.choice([rng.integers(2**30, 2**31), 2**31 - 1, 2**30]))
+        multiplier = int(rng.choice(np.array([rng.integers(2**30, 2**31), 2**31 - 1, 2**30])))
         # Results are below 2**30.
         limit = min(LARGEST, 2 ** (29 - shift))
         acc = int(rng.choice([rng.integers(-limit, limit), limit, -limit, rng.integers(-3, 4)]))

@@ -27,7 +27,7 @@ def with_plain_weights(module: nn.Module) -> nn.Module:
         plain = copy.deepcopy(module, _computed(module))
         for child in plain.modules():
             for name in _masks(child):
-                remove(child, name)  # type: ignore[no-untyped-call]
+                remove(child, name)
             if parametrize.is_parametrized(child):
                 _settle(child)
     return plain
