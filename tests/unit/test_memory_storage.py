@@ -15,9 +15,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tinyet.errors import InternalError
-from tinyet.ir import Array, Attrs, DType, Graph, Node, Shape, Tensor, TensorType, constant
+from tinyet.ir import Array, Attrs, DType, Graph, Node, QuantParams, Shape, Tensor, TensorType, constant
 from tinyet.memory import MemoryPlan, Storage, check_plan, plan_memory
+from tinyet.memory.moves import moves
 from tinyet.ops import op_of as product_op
+from tinyet.ops.amax import Amax
+from tinyet.ops.amin import Amin
 from tinyet.ops.concat import Concat
 from tinyet.ops.copy import Copy
 from tinyet.ops.reshape import Reshape
@@ -436,6 +439,17 @@ def test_what_looks_like_a_move_on_most_values_is_computed() -> None:
     x = b.input(2)
     (y,) = b.node(Clamp(), [x], (2,))
     assert plan_of(b.graph(y)).calls == (b.nodes[0],)
+
+
+@pytest.mark.parametrize("kind", [Amin, Amax])
+@pytest.mark.parametrize("dtype", [DType.INT8, DType.INT16, DType.FLOAT32])
+def test_an_extremum_is_never_taken_for_a_slice(kind: type[Amin] | type[Amax], dtype: DType) -> None:
+    """However few elements there are, the extremum of random values may stand at one place each time."""
+    quant = None if dtype is DType.FLOAT32 else QuantParams.per_tensor(0.5, 0)
+    for count in range(2, 40):
+        x, y = Tensor("x", TensorType((count,), dtype, quant)), Tensor("y", TensorType((), dtype, quant))
+        node = Node(kind((0,), False), (x,), (y,))
+        assert moves(node, product_op(node)) is None, count
 
 
 def test_wide_elements_are_aligned_to_their_size() -> None:

@@ -55,15 +55,18 @@ _Trial = tuple[dict[int, bytes], list[bytes]]
 
 
 def _trials(node: Node, op: Op) -> list[_Trial]:
-    """Inputs and outputs of the reference, as bytes. Random values tell the elements apart; all-smallest
+    """Inputs and outputs of the reference, as bytes. Random values tell the elements apart; the same in reverse order
+    of size expose a minimum or a maximum, which may well stand at the same place in each random trial; all-smallest
     and all-largest ones expose a clamp, which moves only what lies within it."""
     dtype = node.outputs[0].dtype
     random = np.random.default_rng(0)
-    fills: list[float | int | None] = [None, None, None]
-    fills += [-3.0e38, 3.0e38] if dtype is DType.FLOAT32 else list(dtype.range)
+    drawn = [[None if t is None else _values(t, None, random) for t in node.inputs] for _ in range(3)]
+    reverse = np.negative if dtype is DType.FLOAT32 else np.invert
+    reversed_ = [None if a is None else np.asarray(reverse(a)) for a in drawn[0]]
+    ends = (-3.0e38, 3.0e38) if dtype is DType.FLOAT32 else dtype.range
+    filled = [[None if t is None else _values(t, end, random) for t in node.inputs] for end in ends]
     trials = []
-    for fill in fills:
-        arrays = [None if t is None else _values(t, fill, random) for t in node.inputs]
+    for arrays in (*drawn, reversed_, *filled):
         outputs = op.reference(node, arrays)
         given = {i: a.tobytes() for i, a in enumerate(arrays) if a is not None}
         trials.append((given, [np.ascontiguousarray(a).tobytes() for a in outputs]))
