@@ -1,29 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "tinyet_reduce.h"
+#include "tinyet_reduce_extremum.h"
 
-void tinyet_amax_f32(const float *input, float *output, const tinyet_reduce_params *params) {
-  const tinyet_reduce_shape *const s = &params->shape;
-  const int32_t inner = s->inner, rows = s->reduced_inner;
-  const int32_t block = rows * inner, plane = s->middle * block;
-  for (int32_t o = 0; o < s->outer; o++) {
-    for (int32_t m = 0; m < s->middle; m++) {
-      for (int32_t c = 0; c < inner; c++) {
-        const float *slab = input + m * block + c;
-        float best = *slab;
-        for (int32_t i = 0; i < s->reduced_outer; i++) {
-          const float *x = slab;
-          for (int32_t left = rows; left > 0; left--) {
-            const float value = *x;
-            if (value > best || value != value) {
-              best = value;
-            }
-            x += inner;
-          }
-          slab += plane;
-        }
-        *output++ = best;
-      }
-    }
-    input += s->reduced_outer * plane;
-  }
-}
+TINYET_DEFINE_REDUCE_EXTREMUM(tinyet_amax_f32, float, value > best || value != value)
