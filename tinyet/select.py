@@ -121,10 +121,11 @@ def _ask(state: _State, delegate: Delegate) -> None:
     if delegate.claim is not None:
         _claim(state, delegate, [node for node in free if node not in state.pinned])
     for node in state.graph.nodes:
-        # The portable kernels may stand in where memory planning will find that there is nothing to compute.
-        if node not in state.choices and (
-            state.pinned.get(node, delegate) is delegate or delegate is PORTABLE
-        ):
+        pinned = state.pinned.get(node)
+        # A pinned node has been offered to its delegate. The portable kernels may stand in where memory planning will
+        # find that there is nothing to compute.
+        may_ask = pinned is None or (delegate is PORTABLE and pinned is not PORTABLE)
+        if node not in state.choices and may_ask:
             _first_kernel(state, node, delegate)
 
 
