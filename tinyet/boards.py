@@ -15,35 +15,24 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tinyet import assets
+from tinyet.cpus import CPUS, FPUS, Target, Toolchain
 from tinyet.errors import BoardError, bullet_list
 
-# Features a core always has, and features its maker may leave out.
-_CPUS: Mapping[str, tuple[frozenset[str], frozenset[str]]] = {
-    "cortex-m0": (frozenset(), frozenset()),
-    "cortex-m0plus": (frozenset(), frozenset()),
-    "cortex-m3": (frozenset(), frozenset()),
-    "cortex-m4": (frozenset({"dsp"}), frozenset({"fpu"})),
-    "cortex-m7": (frozenset({"dsp"}), frozenset({"fpu", "fpu64"})),
-    "cortex-m33": (frozenset(), frozenset({"dsp", "fpu"})),
-    "cortex-m55": (frozenset({"dsp"}), frozenset({"fpu", "fpu64", "mve"})),
-}
-
-# (cpu, has double precision) -> GCC's name of the FPU.
-_FPUS: Mapping[tuple[str, bool], str] = {
-    ("cortex-m4", False): "fpv4-sp-d16",
-    ("cortex-m7", False): "fpv5-sp-d16",
-    ("cortex-m7", True): "fpv5-d16",
-    ("cortex-m33", False): "fpv5-sp-d16",
-    ("cortex-m55", True): "auto",
-}
-
-_UART_DRIVERS = ("cmsdk", "stm32f4", "nrf51")
-_COUNTER_DRIVERS = ("systick", "nrf51")
+# The drivers of bare-metal boards, by family: firmware/platform/tinyet_uart_<name>.c, tinyet_counter_<name>.c.
+_UART_DRIVERS: Mapping[str, tuple[str, ...]] = {"arm": ("cmsdk", "stm32f4", "nrf51")}
+_COUNTER_DRIVERS: Mapping[str, tuple[str, ...]] = {"arm": ("systick", "nrf51")}
+_FRAMEWORKS = ("arduino", "zephyr")
+_DEFAULT_BAUD = 115_200
 # Drivers whose pins are chosen by software, and how the board file writes a pin.
 _PIN_FORMS: Mapping[str, tuple[re.Pattern[str], str]] = {
     "stm32f4": (re.compile(r"P([A-I])(\d{1,2})"), "PA2"),
     "nrf51": (re.compile(r"P(0)\.(\d{1,2})"), "P0.24"),
 }
+
+# How the tools write a name, and an example of it.
+_PLATFORMIO_NAME = (re.compile(r"[A-Za-z0-9_@:/.+#-]+"), "nucleo_f446re")
+_FQBN = (re.compile(r"[\w.-]+:[\w.-]+:[\w.-]+(:[\w.,=-]+)?"), "arduino:mbed_nano:nano33ble")
+_ZEPHYR_NAME = (re.compile(r"[\w.-]+(@[\w.]+)?(/[\w.-]*)*"), "nrf5340dk/nrf5340/cpuapp")
 
 
 @dataclass(frozen=True)
@@ -59,15 +48,6 @@ class Memory:
     def end(self) -> int:
         """The first address behind it."""
         return self.origin + self.bytes
-
-
-@dataclass(frozen=True)
-class Target:
-    """What code generation looks at: the core, and the optional features among dsp, fpu, fpu64, mve it
-    has."""
-
-    cpu: str
-    features: frozenset[str]
 
 
 @dataclass(frozen=True)
@@ -111,19 +91,51 @@ class Renode:
 
 @dataclass(frozen=True)
 class PlatformIo:
-    """The same hardware's name in PlatformIO's registry, for uploading with its tools."""
+    """The hardware's name in PlatformIO's registry. `framework` (arduino, zephyr) is what firmware for it is built
+    on there; empty for a board that only tinyet's own startup code is used for."""
 
     platform: str
     board: str
+    framework: str
+
+
+@dataclass(frozen=True)
+class Arduino:
+    """The board's fully qualified name for the Arduino tools: package:architecture:board."""
+
+    fqbn: str
+
+    @property
+    def architecture(self) -> str:
+        return self.fqbn.split(":")[1]
+
+    @property
+    def core(self) -> str:
+        """What the Boards Manager installs: package:architecture."""
+        return ":".join(self.fqbn.split(":")[:2])
+
+
+@dataclass(frozen=True)
+class Zephyr:
+    """The board's name for `west build -b`, and what an application needs on it beyond the board's own defaults.
+
+    conf: lines of Kconfig, overlay: devicetree source; empty where nothing is needed.
+    """
+
+    board: str
+    conf: str
+    overlay: str
 
 
 @dataclass(frozen=True)
 class Board:
-    """A board. `clock_hz` is what the core runs at with tinyet's startup code, on the real thing.
+    """A board. `clock_hz` is what the core runs at: on a bare-metal board with tinyet's startup code, otherwise as its
+    framework sets it.
 
-    `flash` holds code and constants, `ram` everything else; `vectors` is the memory the core boots from
-    where that is not the flash; `extra_memories` are further RAMs that sections named `.tinyet.<memory>`
-    go to.
+    `flash` holds code and constants, as much of it as an application can have; `ram` everything else;
+    `vectors` is the memory the core boots from where that is not the flash; `extra_memories` are further RAMs
+    that sections named `.tinyet.<memory>` go to. `uart` and `counter` are there for bare-metal boards, those
+    that tinyet has startup code for; the others are reached through a framework.
     """
 
     name: str
@@ -137,15 +149,43 @@ class Board:
     vectors: Memory | None
     extra_memories: tuple[Memory, ...]
     stack_bytes: int
-    uart: Uart
-    counter: str
+    uart: Uart | None
+    counter: str | None
     qemu: Qemu | None
     renode: Renode | None
     platformio: PlatformIo | None
+    arduino: Arduino | None
+    zephyr: Zephyr | None
 
     @property
     def cpu(self) -> str:
         return self.target.cpu
+
+    @property
+    def isa(self) -> str:
+        return self.target.isa
+
+    @property
+    def bare_metal(self) -> bool:
+        """Whether tinyet has startup code, a UART and a counter for the board."""
+        return self.uart is not None
+
+    @property
+    def baud(self) -> int:
+        """Bits per second of the harness's serial port."""
+        return _DEFAULT_BAUD if self.uart is None else self.uart.baud
+
+    @property
+    def toolchain(self) -> Toolchain:
+        """The compiler of the board's family. Raises BoardError where only the framework's own build has one."""
+        found = self.target.toolchain
+        if found is None:
+            raise BoardError(
+                what=f"there is no compiler of its own for {self.cpu}",
+                where=self.name,
+                hint="build a project of the kind arduino, zephyr or platformio: they bring one",
+            )
+        return found
 
     @property
     def emulators(self) -> tuple[str, ...]:
@@ -155,20 +195,13 @@ class Board:
     @property
     def machine_flags(self) -> tuple[str, ...]:
         """GCC's flags for the core, for compiling and for linking."""
-        features = self.target.features
-        cpu = self.cpu
-        if cpu == "cortex-m33" and "dsp" not in features:
-            cpu += "+nodsp"
-        if cpu == "cortex-m55" and "mve" not in features:
-            cpu += "+nomve"
-        if "fpu" not in features:
-            return ("-mthumb", f"-mcpu={cpu}", "-mfloat-abi=soft")
-        fpu = _FPUS[self.cpu, "fpu64" in features]
-        return ("-mthumb", f"-mcpu={cpu}", "-mfloat-abi=hard", f"-mfpu={fpu}")
+        return self.target.machine_flags
 
     @property
     def defines(self) -> tuple[tuple[str, str], ...]:
         """Macros that the files of `support_sources` are compiled with."""
+        if self.uart is None:
+            return ()
         pairs = [
             ("TINYET_CLOCK_HZ", f"{self.clock_hz}u"),
             ("TINYET_UART_BASE", f"0x{self.uart.base:08X}"),
@@ -183,9 +216,12 @@ class Board:
 
     @property
     def support_sources(self) -> tuple[str, ...]:
-        """The C files every firmware for this board includes, relative to the `firmware` directory."""
+        """The C files every bare-metal firmware for this board includes, relative to the `firmware` directory."""
+        if self.uart is None:
+            return ()
+        startup = "" if self.target.family == "arm" else f"_{self.target.family}"
         return (
-            "platform/tinyet_startup.c",
+            f"platform/tinyet_startup{startup}.c",
             "platform/tinyet_stream.c",
             "platform/tinyet_syscalls.c",
             f"platform/tinyet_counter_{self.counter}.c",
@@ -195,6 +231,8 @@ class Board:
     @property
     def support_headers(self) -> tuple[str, ...]:
         """The headers of `support_sources`, relative to the `firmware` directory."""
+        if self.uart is None:
+            return ()
         return ("include/tinyet_platform.h", "platform/tinyet_board.h")
 
 
@@ -323,13 +361,24 @@ def _read_board(path: Path) -> Board:
         vectors=memories.pop("vectors", None),
         extra_memories=tuple(memories.values()),
         stack_bytes=root.integer("stack_bytes", 256, 1 << 24),
-        uart=_read_uart(root.table("uart")),
-        counter=_read_counter(root.table("counter")),
+        uart=_read_uart(root.optional("uart"), target),
+        counter=_read_counter(root.optional("counter"), target),
         qemu=_read_qemu(root.optional("qemu")),
         renode=_read_renode(root.optional("renode")),
         platformio=_read_platformio(root.optional("platformio")),
+        arduino=_read_arduino(root.optional("arduino")),
+        zephyr=_read_zephyr(root.optional("zephyr")),
     )
     root.done()
+    for name, has, other in (("uart", board.uart, board.counter), ("counter", board.counter, board.uart)):
+        if has is None and other is not None:
+            problems.append(f"{name} is missing: a bare-metal board has uart and counter")
+    if board.uart is None:
+        problems += [
+            f"{name} needs uart and counter: only bare-metal firmware is emulated" for name in board.emulators
+        ]
+        if not (board.platformio and board.platformio.framework) and not board.arduino and not board.zephyr:
+            problems.append("one of uart, platformio with a framework, arduino or zephyr must be there")
     if board.stack_bytes % 8:
         problems.append(
             "stack_bytes must be a multiple of 8, as the procedure call standard wants of the stack"
@@ -348,20 +397,23 @@ def _read_board(path: Path) -> Board:
 
 
 def _read_target(root: _Table) -> Target:
-    cpu = root.choice("cpu", tuple(_CPUS))
+    cpu = root.choice("cpu", tuple(CPUS))
     features = frozenset(root.strings("features"))
-    if cpu in _CPUS:
-        always, optional = _CPUS[cpu]
+    mcu = root.string("mcu", default="")
+    if cpu in CPUS:
+        always, optional = CPUS[cpu].always, CPUS[cpu].optional
+        if CPUS[cpu].has_mcu != bool(mcu):
+            root.complain("mcu", "is missing: GCC wants it" if not mcu else f"is not known for {cpu}")
         for feature in sorted(always - features):
             root.complain("features", f"must contain {feature!r}: every {cpu} has it")
         for feature in sorted(features - always - optional):
             root.complain("features", f"contains {feature!r}, which no {cpu} has")
         if features <= always | optional and "fpu" in features:
-            if (cpu, "fpu64" in features) not in _FPUS:
+            if CPUS[cpu].family == "arm" and (cpu, "fpu64" in features) not in FPUS:
                 root.complain("features", f"must contain 'fpu64' with 'fpu': the {cpu} has both or none")
         elif "fpu64" in features:
             root.complain("features", "contains 'fpu64' without 'fpu'")
-    return Target(cpu, features)
+    return Target(cpu, features, mcu)
 
 
 def _read_memories(root: _Table) -> dict[str, Memory]:
@@ -389,10 +441,12 @@ def _read_memories(root: _Table) -> dict[str, Memory]:
     return memories
 
 
-def _read_uart(table: _Table) -> Uart:
-    driver = table.choice("driver", _UART_DRIVERS)
+def _read_uart(table: _Table | None, target: Target) -> Uart | None:
+    if table is None:
+        return None
+    driver = table.choice("driver", _drivers(_UART_DRIVERS, target))
     base = table.integer("base", 0, 0xFFFFFFFF)
-    baud = table.integer("baud", 1200, 10_000_000, default=115_200)
+    baud = table.integer("baud", 1200, 10_000_000, default=_DEFAULT_BAUD)
     pins: list[int | None] = [None, None]
     if driver in _PIN_FORMS:
         pins = [_read_pin(table, key, *_PIN_FORMS[driver]) for key in ("tx", "rx")]
@@ -414,8 +468,14 @@ def _read_pin(table: _Table, key: str, form: re.Pattern[str], example: str) -> i
     return (0 if port == "0" else ord(port) - ord("A")) * pins_a_port + int(pin)
 
 
-def _read_counter(table: _Table) -> str:
-    driver = table.choice("driver", _COUNTER_DRIVERS)
+def _drivers(drivers: Mapping[str, tuple[str, ...]], target: Target) -> tuple[str, ...]:
+    return drivers.get(target.family, ()) if target.cpu in CPUS else sum(drivers.values(), ())
+
+
+def _read_counter(table: _Table | None, target: Target) -> str | None:
+    if table is None:
+        return None
+    driver = table.choice("driver", _drivers(_COUNTER_DRIVERS, target))
     table.done()
     return driver
 
@@ -447,6 +507,37 @@ def _read_renode(table: _Table | None) -> Renode | None:
 def _read_platformio(table: _Table | None) -> PlatformIo | None:
     if table is None:
         return None
-    names = PlatformIo(table.string("platform"), table.string("board"))
+    names = PlatformIo(
+        _name(table, "platform", _PLATFORMIO_NAME),
+        _name(table, "board", _PLATFORMIO_NAME),
+        table.choice("framework", _FRAMEWORKS) if "framework" in table.remaining() else "",
+    )
     table.done()
     return names
+
+
+def _read_arduino(table: _Table | None) -> Arduino | None:
+    if table is None:
+        return None
+    arduino = Arduino(_name(table, "fqbn", _FQBN))
+    table.done()
+    return arduino
+
+
+def _read_zephyr(table: _Table | None) -> Zephyr | None:
+    if table is None:
+        return None
+    zephyr = Zephyr(
+        _name(table, "board", _ZEPHYR_NAME),
+        table.string("conf", default=""),
+        table.string("overlay", default=""),
+    )
+    table.done()
+    return zephyr
+
+
+def _name(table: _Table, key: str, form: tuple[re.Pattern[str], str]) -> str:
+    text = table.string(key)
+    if text and not form[0].fullmatch(text):
+        table.complain(key, f"is {text!r}; it is written as in {form[1]!r}")
+    return text

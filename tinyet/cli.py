@@ -25,7 +25,7 @@ from tinyet.cli_quantize import quantize
 from tinyet.custom import load_plugin
 from tinyet.data import read_data
 from tinyet.delegates import DEFAULT, Delegate, delegate_names, delegates_named
-from tinyet.emit.project import Kind
+from tinyet.emit.project import KINDS, check_kind
 from tinyet.errors import TinyetError, UsageError
 from tinyet.project import generate as generate_project
 from tinyet.project import open_project
@@ -161,7 +161,12 @@ def _global_options(
 def generate(
     model: Model,
     board: BoardOption,
-    project: Annotated[str, typer.Option(help="platformio or cmake")] = "platformio",
+    project: Annotated[
+        str, typer.Option(help=", ".join(kind for kind in KINDS if kind != "model"))
+    ] = "platformio",
+    model_only: Annotated[
+        bool, typer.Option("--model-only", help="write just the C of model and kernels, no project")
+    ] = False,
     calibration: Calibration = None,
     name: Name = None,
     out: Annotated[
@@ -184,9 +189,9 @@ def generate(
     ] = None,
 ) -> None:
     """Write a C project for a board from a model."""
-    kind = _kind(project)
     # What is quickly found to be wrong is told before the minutes that calibration may take.
     target = load_board(board)
+    kind = check_kind("model" if model_only else project, target)
     delegates = delegates_of(delegate, require_delegate)
     if out is not None:
         _check_out(out)
@@ -209,14 +214,6 @@ def generate(
         compiled.program.save(save)
     cli_report.warnings(compiled.warnings)
     cli_report.generated(made)
-
-
-def _kind(text: str) -> Kind:
-    if text == "platformio":
-        return "platformio"
-    if text == "cmake":
-        return "cmake"
-    raise UsageError(f"there is no project kind {text!r}", "--project", "one of platformio, cmake")
 
 
 def _check_out(directory: Path) -> None:

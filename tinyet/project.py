@@ -21,12 +21,12 @@ from tinyet.delegates import DEFAULT, Delegate, delegates_named
 from tinyet.deployment import Deployment, deploy
 from tinyet.emit.literals import identifier
 from tinyet.emit.model import model_files
-from tinyet.emit.project import Kind, ModelFacts, TensorFacts, project_files
+from tinyet.emit.project import Kind, ModelFacts, TensorFacts, check_kind, project_files
 from tinyet.errors import FitError, ProjectError, ToolchainError, UsageError, bullet_list
 from tinyet.fit import LARGEST, Contributor, Use, check_fit, check_sizes, largest_constants
 from tinyet.ir import Array, DType, Tensor
 from tinyet.program import Program, load, prepare_inputs
-from tinyet.toolchain import cmake, platformio
+from tinyet.toolchain import cmake, gcc, platformio
 from tinyet.toolchain.device import open_device
 from tinyet.toolchain.host import build_host
 from tinyet.toolchain.size import Size, measure
@@ -42,6 +42,8 @@ from tinyet.validate import (
 )
 
 HARNESS = "harness"
+# Kinds of projects that build a harness for emulators themselves.
+_BARE_METAL = ("platformio", "cmake")
 EVALUATION = "evaluation.npz"
 
 
@@ -123,11 +125,18 @@ class Project:
         memory does not suffice, or a limit given to `generate` is exceeded.
         """
         try:
-            if self.manifest["kind"] == "cmake":
-                cmake.build(self.path, self.board.name, on_output=on_output)
-            else:
-                for env in (self.board.name, HARNESS):
-                    platformio.build(self.path, env, on_output=on_output)
+            match self.manifest["kind"]:
+                case "cmake":
+                    cmake.build(self.path, self.board, on_output=on_output)
+                case "platformio":
+                    for env in (self.board.name, HARNESS):
+                        platformio.build(self.path, env, on_output=on_output)
+                case kind:
+                    raise ProjectError(
+                        f"a {kind} project has no build of its own",
+                        str(self.path),
+                        "add its C files to your own build",
+                    )
         except ToolchainError as error:
             self._explain_overflow(error)
             raise
@@ -172,9 +181,11 @@ class Project:
         return path
 
     def _elf_path(self, env: str) -> Path:
-        if self.manifest["kind"] == "cmake":
-            return cmake.elf_path(self.path, f"{self.name}_{'harness' if env == HARNESS else 'app'}")
-        return self.path / ".pio" / "build" / env / "firmware.elf"
+        match self.manifest["kind"]:
+            case "cmake":
+                return cmake.elf_path(self.path, f"{self.name}_{'harness' if env == HARNESS else 'app'}")
+            case _:
+                return self.path / ".pio" / "build" / env / "firmware.elf"
 
     @property
     def sizes(self) -> Sizes:
@@ -204,7 +215,7 @@ class Project:
         """
         samples = self._samples(inputs, labels).first(limit)
         with tempfile.TemporaryDirectory(prefix="tinyet-") as scratch:
-            elf = self._host_executable(Path(scratch)) if on == "host" else self.elf(HARNESS)
+            elf = self._host_executable(Path(scratch)) if on == "host" else self._harness(Path(scratch))
             with open_device(self.board, elf, on, timeout=timeout) as device:
                 return validate(
                     self.program,
@@ -228,12 +239,30 @@ class Project:
             return make_samples(tensors, self.evaluation.arrays, self.evaluation.labels)
         return Samples((tuple(sample_inputs(self.program)),))
 
+    @property
+    def _model_dir(self) -> Path:
+        """Where the model's C files are. Raises ProjectError when the project has no harness to run them with."""
+        if not self.manifest.get("desc"):
+            raise ProjectError(
+                f"a {self.manifest['kind']} project holds the C files only, nothing to run them with",
+                str(self.path),
+                "generate a project of another kind to validate: --project platformio",
+            )
+        return self.path / str(self.manifest["model_dir"])
+
+    @property
+    def _harness_sources(self) -> list[Path]:
+        return [*sorted(self._model_dir.rglob("*.c")), self.path / str(self.manifest["desc"])]
+
     def _host_executable(self, where: Path) -> Path:
-        sources = [
-            *sorted((self.path / "lib" / self.name / "src").rglob("*.c")),
-            self.path / "harness" / "model_desc.c",
-        ]
-        return build_host(sources, [self.path / "lib" / self.name / "src"], where)
+        return build_host(self._harness_sources, [self._model_dir], where)
+
+    def _harness(self, where: Path) -> Path:
+        """The harness for the board: as the project has built it, or, when its build is one of a framework that no
+        emulator runs, the same C files compiled for the bare board."""
+        if self.manifest["kind"] in _BARE_METAL or not self.board.bare_metal:
+            return self.elf(HARNESS)
+        return gcc.build_firmware(self.board, self._harness_sources, [self._model_dir], where)
 
 
 def open_project(path: str | Path) -> Project:
@@ -272,6 +301,7 @@ def generate(
 ) -> Project:
     """Write a project for a board.
 
+    project: the kind: platformio, cmake, or model for the C files alone.
     board: a name, the path of a board file (which is copied into the project), or a Board that comes with tinyet.
     out: a directory that is new, empty, or an earlier project (whose src/main.c is kept when it was changed).
     delegates: who is asked for kernels, in this order. require_delegate: nobody else may compute anything; without
@@ -283,6 +313,7 @@ def generate(
     ProjectError when the directory cannot be used. Nothing is written unless everything is.
     """
     target = board if isinstance(board, Board) else load_board(board)
+    check_kind(project, target)
     model = name or program.name
     if model != identifier(model):
         raise UsageError(
@@ -315,10 +346,12 @@ def generate(
         f"program {program.hash}",
     ]
     texts = project_files(project, target, facts, model_files(deployment, model, banner))
-    files: dict[str, str | bytes] = {**texts, f"{model}.tet": program.data}
+    files: dict[str, str | bytes] = {**texts}
+    if project != "model":
+        files[f"{model}.tet"] = program.data
     manifest = _with_options(texts[MANIFEST], delegates, require_delegate, max_ram, max_flash)
     files[MANIFEST] = _with_operators(manifest, program)
-    if evaluation is not None:
+    if evaluation is not None and project != "model":
         files[EVALUATION] = encode_data(evaluation, [t.name for t in program.inputs])
     if not isinstance(board, Board) and str(board) not in board_names():
         files[f"{target.name}.toml"] = Path(board).read_bytes()

@@ -12,7 +12,7 @@ import pytest
 from tinyet import assets
 from tinyet.boards import Board, all_boards, board_names, load_board
 from tinyet.errors import BoardError
-from tinyet.toolchain.gcc import linker_script
+from tinyet.templating import linker_script
 
 NAMES = board_names()
 

@@ -13,7 +13,6 @@ from tinyet.delegates import Delegate
 from tinyet.delegates.delegate import included, own_files
 from tinyet.deployment import Deployment, Step
 from tinyet.emit.literals import CTYPES, array, comment, identifier, real, struct
-from tinyet.emit.render import render
 from tinyet.errors import InternalError, UsageError
 from tinyet.ir import Array, DType, Tensor
 from tinyet.ops.region import Region
@@ -28,6 +27,7 @@ from tinyet.opset import (
     ScratchArg,
     StateArg,
 )
+from tinyet.templating import render
 
 ABI_VERSION = 1
 

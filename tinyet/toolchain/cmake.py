@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+from tinyet.boards import Board
 from tinyet.errors import ToolchainError
 from tinyet.toolchain.process import find_tool, run
 
@@ -18,7 +19,7 @@ def elf_path(project_dir: Path, program: str) -> Path:
     return project_dir / _DIRECTORY / f"{program}.elf"
 
 
-def build(project_dir: Path, board: str, *, on_output: Callable[[str], None] | None = None) -> None:
+def build(project_dir: Path, board: Board, *, on_output: Callable[[str], None] | None = None) -> None:
     """Build the application and the harness for the board.
 
     on_output: called with each line that the build prints, as it appears.
@@ -26,8 +27,8 @@ def build(project_dir: Path, board: str, *, on_output: Callable[[str], None] | N
     """
     project_dir = project_dir.absolute()
     what = f"building {project_dir.name} with CMake"
-    find_tool("arm-none-eabi-gcc", what=what)
-    toolchain = project_dir / "cmake" / f"{board}.cmake"
+    find_tool(board.toolchain.compiler, what=what)
+    toolchain = project_dir / "cmake" / f"{board.name}.cmake"
     if not toolchain.is_file():
         raise ToolchainError(
             "the project's CMake toolchain file is missing", str(toolchain), "generate it again"

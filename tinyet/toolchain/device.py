@@ -323,11 +323,11 @@ def open_device(board: Board, elf: Path, on: str = "qemu", *, timeout: float = _
         )
     if on.startswith("serial:"):
         return Device(
-            serial_port.open_port(on.removeprefix("serial:"), board.uart.baud),
+            serial_port.open_port(on.removeprefix("serial:"), board.baud),
             elf=elf,
             ticks_per_instruction=None,
             # 8 data bits, a start and a stop bit
-            bytes_per_second=board.uart.baud / 10,
+            bytes_per_second=board.baud / 10,
             timeout=timeout,
         )
     raise EmulatorError(

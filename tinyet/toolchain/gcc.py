@@ -1,32 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Builds a firmware with arm-none-eabi-gcc alone: one command, no project, no build system."""
+"""Builds a bare-metal firmware with the compiler alone: one command, no project, no build system."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
 
-import jinja2
-
 from tinyet import assets
 from tinyet.boards import Board
+from tinyet.templating import linker_script
 from tinyet.toolchain import process
 
 HARNESS_SOURCES = ("harness/main.c", "harness/tinyet_harness.c", "harness/tinyet_fault.c")
 HARNESS_DEFINES = (("TINYET_TRACE", "1"),)
 
 _COMPILE_SECONDS = 300.0
-
-
-def linker_script(board: Board) -> str:
-    """The text of the board's linker script."""
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(assets.path("templates")),
-        undefined=jinja2.StrictUndefined,
-        keep_trailing_newline=True,
-        autoescape=False,
-    )
-    return environment.get_template("support/linker.ld.j2").render(board=board)
 
 
 def build_firmware(
@@ -55,7 +43,7 @@ def build_firmware(
     all_defines = (*board.defines, *(HARNESS_DEFINES if harness else ()), *defines)
     process.run(
         [
-            "arm-none-eabi-gcc",
+            board.toolchain.compiler,
             *board.machine_flags,
             *("-std=c11", "-g", "-ffunction-sections", "-fdata-sections", "-ffp-contract=off"),
             *flags,
@@ -63,7 +51,8 @@ def build_firmware(
             *(f"-I{path}" for path in (firmware / "include", firmware / "platform", *include_dirs)),
             *(firmware / source for source in own),
             *sources,
-            *("--specs=nano.specs", "-nostartfiles", "-Wl,--gc-sections", "-Wl,--fatal-warnings"),
+            *board.toolchain.link_flags,
+            *("-nostartfiles", "-Wl,--gc-sections", "-Wl,--fatal-warnings"),
             f"-T{script}",
             *("-o", elf),
         ],

@@ -21,7 +21,6 @@ from tinyet.toolchain.links import Child, PipeLink
 BYTES_PER_SECOND = 5000.0
 
 _ICOUNT_SHIFT = 9
-_TOOL = "qemu-system-arm"
 
 
 def _machine(board: Board) -> Qemu:
@@ -42,7 +41,7 @@ def ticks_per_instruction(board: Board) -> float:
 def start(board: Board, elf: Path) -> PipeLink:
     """Start QEMU with the firmware and return the link to its UART. Raises EmulatorError, ToolchainError."""
     machine = _machine(board)
-    tool = process.find_tool(_TOOL, what=f"running {board.name} in QEMU")
+    tool = process.find_tool(str(board.toolchain.qemu), what=f"running {board.name} in QEMU")
     return PipeLink(
         Child(
             [

@@ -9,6 +9,7 @@ from functools import cache
 import jinja2
 
 from tinyet import assets
+from tinyet.boards import Board
 
 
 @cache
@@ -26,3 +27,14 @@ def environment() -> jinja2.Environment:
 def render(template: str, context: Mapping[str, object]) -> str:
     """One template, by its path below templates/, with exactly these names."""
     return environment().get_template(template).render(context)
+
+
+def linker_script(board: Board) -> str:
+    """The text of a bare-metal board's linker script."""
+    # This template says itself where lines end.
+    return (
+        environment()
+        .overlay(trim_blocks=False, lstrip_blocks=False)
+        .get_template("support/linker.ld.j2")
+        .render(board=board)
+    )

@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Processor cores: their families, instruction sets and optional features, and how GCC is called for them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+Family = Literal["arm", "avr", "riscv", "xtensa"]
+
+_NONE: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True)
+class Cpu:
+    """A core.
+
+    isa:      its instruction set, as its architecture's manual writes it.
+    always:   features that each of them has; optional: features that its maker may leave out.
+    has_mcu:  GCC must also be told the chip (`mcu` in the board file).
+    """
+
+    family: Family
+    isa: str
+    always: frozenset[str] = _NONE
+    optional: frozenset[str] = _NONE
+    has_mcu: bool = False
+
+
+# The features: dsp (packed 16-bit arithmetic of Cortex-M), fpu (single precision), fpu64 (double precision),
+# mve (Helium), progmem (constants are in an address space of their own, reached by instructions of their own).
+CPUS: Mapping[str, Cpu] = {
+    "cortex-m0": Cpu("arm", "Armv6-M"),
+    "cortex-m0plus": Cpu("arm", "Armv6-M"),
+    "cortex-m3": Cpu("arm", "Armv7-M"),
+    "cortex-m4": Cpu("arm", "Armv7E-M", frozenset({"dsp"}), frozenset({"fpu"})),
+    "cortex-m7": Cpu("arm", "Armv7E-M", frozenset({"dsp"}), frozenset({"fpu", "fpu64"})),
+    "cortex-m33": Cpu("arm", "Armv8-M", _NONE, frozenset({"dsp", "fpu"})),
+    "cortex-m55": Cpu("arm", "Armv8.1-M", frozenset({"dsp"}), frozenset({"fpu", "fpu64", "mve"})),
+    "avr5": Cpu("avr", "AVRe+", frozenset({"progmem"}), has_mcu=True),
+    "rv32imc": Cpu("riscv", "RV32IMC"),
+    "rv32imac": Cpu("riscv", "RV32IMAC"),
+    "xtensa-lx6": Cpu("xtensa", "Xtensa LX6", frozenset({"fpu"})),
+    "xtensa-lx7": Cpu("xtensa", "Xtensa LX7", frozenset({"fpu"})),
+}
+
+# (cpu, has double precision) -> GCC's name of the FPU.
+FPUS: Mapping[tuple[str, bool], str] = {
+    ("cortex-m4", False): "fpv4-sp-d16",
+    ("cortex-m7", False): "fpv5-sp-d16",
+    ("cortex-m7", True): "fpv5-d16",
+    ("cortex-m33", False): "fpv5-sp-d16",
+    ("cortex-m55", True): "auto",
+}
+
+
+@dataclass(frozen=True)
+class Toolchain:
+    """How a firmware without an operating system is compiled for a family.
+
+    prefix:     of the tools' names, as in arm-none-eabi-gcc.
+    link_flags: that choose the C library.
+    qemu:       the emulator's program, or None.
+    """
+
+    prefix: str
+    link_flags: tuple[str, ...]
+    qemu: str | None
+
+    @property
+    def compiler(self) -> str:
+        return f"{self.prefix}gcc"
+
+
+# Espressif's compiler for Xtensa comes with its own build systems only, so it has no entry.
+TOOLCHAINS: Mapping[Family, Toolchain] = {
+    "arm": Toolchain("arm-none-eabi-", ("--specs=nano.specs",), "qemu-system-arm"),
+    "avr": Toolchain("avr-", (), None),
+    "riscv": Toolchain("riscv64-unknown-elf-", ("--specs=picolibc.specs",), "qemu-system-riscv32"),
+}
+
+
+@dataclass(frozen=True)
+class Target:
+    """What code generation looks at: the core, the optional features it has, and the chip where GCC wants it."""
+
+    cpu: str
+    features: frozenset[str]
+    mcu: str = ""
+
+    @property
+    def family(self) -> Family:
+        return CPUS[self.cpu].family
+
+    @property
+    def isa(self) -> str:
+        return CPUS[self.cpu].isa
+
+    @property
+    def toolchain(self) -> Toolchain | None:
+        return TOOLCHAINS.get(self.family)
+
+    @property
+    def machine_flags(self) -> tuple[str, ...]:
+        """GCC's flags for the core, for compiling and for linking."""
+        match self.family:
+            case "arm":
+                return self._arm_flags
+            case "avr":
+                return (f"-mmcu={self.mcu}",)
+            case "riscv":
+                # 32-bit code from a compiler whose own default is 64 bits; jumps and data lie within 2 GB of another.
+                return (f"-march={self.cpu}", "-mabi=ilp32", "-mcmodel=medany")
+            case "xtensa":
+                return ("-mlongcalls",)
+
+    @property
+    def _arm_flags(self) -> tuple[str, ...]:
+        cpu = self.cpu
+        if cpu == "cortex-m33" and "dsp" not in self.features:
+            cpu += "+nodsp"
+        if cpu == "cortex-m55" and "mve" not in self.features:
+            cpu += "+nomve"
+        if "fpu" not in self.features:
+            return ("-mthumb", f"-mcpu={cpu}", "-mfloat-abi=soft")
+        fpu = FPUS[self.cpu, "fpu64" in self.features]
+        return ("-mthumb", f"-mcpu={cpu}", "-mfloat-abi=hard", f"-mfpu={fpu}")

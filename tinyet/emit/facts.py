@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a generated project says about its model."""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+
+from tinyet.errors import InternalError
+from tinyet.ir import DType
+
+
+@dataclass(frozen=True)
+class TensorFacts:
+    """One input or output of the model, as it lies in the arena.
+
+    shape:      in elements, as the user's PyTorch code sees it or as the layout says; for documentation.
+    offset:     bytes from the start of the arena.
+    scale:      real = scale * (value - zero_point); None, with zero_point None, when it is not quantized.
+    """
+
+    name: str
+    dtype: DType
+    shape: tuple[int, ...]
+    bytes: int
+    offset: int
+    scale: float | None
+    zero_point: int | None
+
+    def __post_init__(self) -> None:
+        if self.bytes != math.prod(self.shape) * self.dtype.bytes:
+            raise InternalError(f"tensor {self.name!r}: {self.bytes} bytes do not hold {list(self.shape)}")
+        if (self.scale is None) != (self.zero_point is None):
+            raise InternalError(f"tensor {self.name!r} has only one of scale and zero point")
+
+    @property
+    def is_float(self) -> bool:
+        return self.dtype is DType.FLOAT32
+
+    @property
+    def is_quantized(self) -> bool:
+        return self.scale is not None
+
+    @property
+    def description(self) -> str:
+        """The tensor in one line, for a README."""
+        text = f"`{self.name}` {self.dtype.value} {list(self.shape)}"
+        return f"{text}, scale {self.scale:.9g}, zero point {self.zero_point}" if self.is_quantized else text
+
+
+@dataclass(frozen=True)
+class ModelFacts:
+    """What a project says about its model.
+
+    name:    a C identifier: prefix of the functions; `macro` is the prefix of the macros.
+    hash:    64 hexadecimal digits, of the program.
+    layers:  number of calls in `<name>_run`; events: of parts of calls that a trace tells apart.
+    has_init: whether there is a `<name>_init`.
+    samples: one for each input, as its bytes lie in the arena; the application runs on them.
+    """
+
+    name: str
+    macro: str
+    hash: str
+    arena_bytes: int
+    layers: int
+    inputs: tuple[TensorFacts, ...]
+    outputs: tuple[TensorFacts, ...]
+    samples: tuple[bytes, ...]
+    events: int = 0
+    has_init: bool = False
+
+    def __post_init__(self) -> None:
+        if not re.fullmatch(r"[A-Za-z_]\w*", self.name, re.ASCII):
+            raise InternalError(f"the model's name {self.name!r} is not a C identifier")
+        if not re.fullmatch(r"[0-9a-f]{64}", self.hash):
+            raise InternalError(f"the program's hash {self.hash!r} is not 64 hexadecimal digits")
+        if [len(sample) for sample in self.samples] != [tensor.bytes for tensor in self.inputs]:
+            raise InternalError("the samples do not have the sizes of the inputs")
+        if not self.inputs or not self.outputs:
+            raise InternalError("a model without inputs or without outputs")

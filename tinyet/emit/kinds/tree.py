@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What every kind of project gives, and the parts that several kinds have in common."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from tinyet import __version__, assets
+from tinyet.boards import Board
+from tinyet.emit.facts import ModelFacts
+from tinyet.errors import InternalError
+from tinyet.templating import linker_script, render
+
+HARNESS_SOURCES = ("harness/main.c", "harness/tinyet_fault.c", "harness/tinyet_harness.c")
+
+# Width of the sample's lines: 16 bytes each.
+_BYTES_A_LINE = 16
+
+
+@dataclass(frozen=True)
+class Tree:
+    """A project's files, without its manifest.
+
+    files:     relative POSIX path -> text.
+    model_dir: where `<name>.c` and all that it includes are.
+    desc:      the file that describes the model to the harness (model_desc.c), or "" where there is none.
+    yours:     the files that belong to the user once they have been changed.
+    """
+
+    files: Mapping[str, str]
+    model_dir: str
+    desc: str
+    yours: tuple[str, ...]
+
+
+def context_of(board: Board, facts: ModelFacts, model_sources: Mapping[str, str]) -> dict[str, object]:
+    """The names that the templates may use."""
+    return {
+        "version": __version__,
+        # PlatformIO, CMake and Arduino want three numbers, no more; the program's hash tells models apart.
+        "library_version": ".".join(re.findall(r"\d+", __version__)[:3]),
+        "board": board,
+        "facts": facts,
+        "machine_flags": board.machine_flags,
+        "board_defines": board.defines,
+        "board_sources": [basename(path) for path in board.support_sources],
+        "model_sources": sorted(path for path in model_sources if path.endswith(".c")),
+        "model_headers": sorted(path for path in model_sources if path.endswith(".h")),
+        "input_lines": [tensor.description for tensor in facts.inputs],
+        "output_lines": [tensor.description for tensor in facts.outputs],
+        "sample_lines": [byte_lines(sample) for sample in facts.samples],
+        "prints_reals": any(tensor.is_float or tensor.is_quantized for tensor in facts.outputs),
+        "qemu": "" if board.qemu is None else qemu_command(board),
+    }
+
+
+def model_files(directory: str, model_sources: Mapping[str, str]) -> dict[str, str]:
+    """The model's C files in a directory of the project."""
+    return {f"{directory}/{path}": text for path, text in model_sources.items()}
+
+
+def support_files(directory: str, board: Board) -> dict[str, str]:
+    """Startup code, drivers and linker script of a bare-metal board."""
+    files = {
+        f"{directory}/{basename(path)}": firmware(path)
+        for path in (*board.support_sources, *board.support_headers)
+    }
+    return files | {f"{directory}/linker.ld": linker_script(board)}
+
+
+def harness_files(directory: str, context: Mapping[str, object]) -> dict[str, str]:
+    """The firmware that serves the model to a host, and what it knows of the model (model_desc.c)."""
+    files = {
+        f"{directory}/{basename(path)}": firmware(path)
+        for path in ("include/tinyet_harness.h", *HARNESS_SOURCES)
+    }
+    return files | {f"{directory}/model_desc.c": render("project/common/model_desc.c.j2", context)}
+
+
+def qemu_command(board: Board) -> str:
+    """The command that runs a firmware with the UART on the terminal, still without `-kernel FILE`."""
+    qemu, tool = board.qemu, board.toolchain.qemu
+    if qemu is None or tool is None:
+        raise InternalError(f"QEMU has no machine for the board {board.name}")
+    serial = [*["-serial", "null"] * qemu.serial, "-serial", "stdio"]
+    return shlex.join([tool, "-M", qemu.machine, *qemu.args, "-display", "none", "-monitor", "none", *serial])
+
+
+def byte_lines(data: bytes) -> list[str]:
+    """Bytes as the lines of a C array."""
+    return [
+        ", ".join(f"0x{byte:02x}" for byte in data[at : at + _BYTES_A_LINE]) + ","
+        for at in range(0, len(data), _BYTES_A_LINE)
+    ]
+
+
+def firmware(path: str) -> str:
+    """A file of the `firmware` directory."""
+    return (assets.path("firmware") / path).read_text(encoding="utf-8")
+
+
+def template_text(path: str) -> str:
+    """A file of templates/project that goes into a project as it is."""
+    return (assets.path("templates") / "project" / path).read_text(encoding="utf-8")
+
+
+def basename(path: str) -> str:
+    """The part behind the last slash."""
+    return path.rpartition("/")[2]
