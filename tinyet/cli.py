@@ -29,17 +29,13 @@ from tinyet.emit.project import KINDS, check_kind
 from tinyet.errors import TinyetError, UsageError
 from tinyet.project import generate as generate_project
 from tinyet.project import open_project
-from tinyet.toolchain.doctor import checks
+from tinyet.toolchain.doctor import NEEDED, checks
 from tinyet.toolchain.tree import read_manifest
 
 DEFAULT_BOARD = "mps2_an386"
 INTERRUPTED = 130
 
 _FACTORS = {"": 1, "k": 1 << 10, "m": 1 << 20}
-
-# What `doctor` insists on: the road from a model to a validated firmware, without PlatformIO's registry.
-# The other tools serve one option each: --on host, --on renode, a delegate.
-BASIC = ("torch", "torchao", "platformio", "scons", "arm-none-eabi-gcc", "newlib", "qemu-system-arm")
 
 app = typer.Typer(
     add_completion=False,
@@ -372,15 +368,22 @@ def delegates_() -> None:
 
 
 @app.command()
-def doctor() -> int:
+def doctor(
+    project: Annotated[
+        str, typer.Option(help="the kind of project to insist on: " + ", ".join(NEEDED))
+    ] = "platformio",
+) -> int:
     """Show which tools are here, and how to install the others.
 
-    Exit status 1 when one is missing that the usual road needs, offline: capturing a model, building with
-    PlatformIO, running in QEMU.
+    Exit status 1 when one is missing that projects of this kind need, without a network: capturing a model, building
+    it and, where an emulator runs such firmware, running it.
     """
+    if project not in NEEDED:
+        raise UsageError(f"there is no project kind {project!r}", "--project", f"one of {', '.join(NEEDED)}")
+    needed = NEEDED[project]
     found = checks()
-    cli_report.doctor(found, BASIC)
-    return 1 if any(not check.ok and check.name in BASIC for check in found) else 0
+    cli_report.doctor(found, needed)
+    return 1 if any(not check.ok and check.name in needed for check in found) else 0
 
 
 # ---------------------------------------------------------------- running

@@ -24,7 +24,7 @@ from tinyet.boards import board_names
 from tinyet.cli import size_in_bytes
 from tinyet.program import Program
 from tinyet.project import open_project
-from tinyet.toolchain.doctor import Check
+from tinyet.toolchain.doctor import NEEDED, Check
 
 _CC = pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler for this machine (cc)")
 _PROGRAM = small.program()
@@ -409,16 +409,18 @@ def test_boards() -> None:
         assert name in ended.out
 
 
-def _doctor(monkeypatch: pytest.MonkeyPatch, **missing: str) -> tuple[int, str]:
-    names = (*cli.BASIC, "renode", "host cc")
+_ALL = ("renode", "host cc", *dict.fromkeys(name for names in NEEDED.values() for name in names))
+
+
+def _doctor(monkeypatch: pytest.MonkeyPatch, *options: str, **missing: str) -> tuple[int, str]:
     found = [
         Check(
             name, name not in missing, None if name in missing else "1.0", "something", missing.get(name, "x")
         )
-        for name in names
+        for name in _ALL
     ]
     monkeypatch.setattr(cli, "checks", lambda: found)
-    ended = tinyet("doctor")
+    ended = tinyet("doctor", *options)
     _fits(ended.out)
     return ended.status, ended.out
 
@@ -436,12 +438,20 @@ def test_doctor_without_something_optional(monkeypatch: pytest.MonkeyPatch) -> N
     assert "not here" in out
 
 
-@pytest.mark.parametrize("name", cli.BASIC)
-def test_doctor_without_something_needed(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
-    status, out = _doctor(monkeypatch, **{name: "apt-get install it"})
+@pytest.mark.parametrize(("kind", "name"), [(kind, name) for kind in NEEDED for name in NEEDED[kind]])
+def test_doctor_without_something_needed(monkeypatch: pytest.MonkeyPatch, kind: str, name: str) -> None:
+    status, out = _doctor(monkeypatch, "--project", kind, **{name: "apt-get install it"})
     assert status == 1
     assert "MISSING" in out
     assert "apt-get install it" in out
+
+
+def test_doctor_of_one_kind_does_not_insist_on_the_tools_of_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert _doctor(monkeypatch, "--project", "arduino", west="get west")[0] == 0
+    assert _doctor(monkeypatch, "--project", "zephyr", west="get west")[0] == 1
+    refused_kind = tinyet("doctor", "--project", "onions")
+    assert refused_kind.status == 2
+    assert "platformio, cmake, arduino, zephyr" in refused_kind.err
 
 
 def test_help_and_version() -> None:

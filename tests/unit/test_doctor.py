@@ -14,9 +14,23 @@ import pytest
 from tinyet import assets
 from tinyet.errors import ToolchainError
 from tinyet.toolchain import process
-from tinyet.toolchain.doctor import Check, checks
+from tinyet.toolchain.doctor import NEEDED, Check, checks
 
-_TOOLS = {"arm-none-eabi-gcc", "newlib", "host cc", "qemu-system-arm", "renode", "CMSIS-NN"}
+_TOOLS = {
+    *(
+        "arm-none-eabi-gcc",
+        "newlib",
+        "host cc",
+        "qemu-system-arm",
+        "renode",
+        "CMSIS-NN",
+        "cmake",
+        "ninja",
+        "dtc",
+    ),
+    *("riscv64-unknown-elf-gcc", "picolibc", "qemu-system-riscv32", "avr-gcc", "simavr", "arduino-cli"),
+    *("Zephyr", "Zephyr SDK"),
+}
 
 
 @pytest.fixture
@@ -26,7 +40,8 @@ def bin_dir(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     place.mkdir()
     monkeypatch.setenv("PATH", str(place))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    for name in ("CC", "TINYET_RENODE", "TINYET_CMSIS_NN"):
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    for name in ("CC", "TINYET_RENODE", "TINYET_CMSIS_NN", "ZEPHYR_BASE", "ZEPHYR_SDK_INSTALL_DIR"):
         monkeypatch.delenv(name, raising=False)
     return place
 
@@ -67,12 +82,49 @@ def test_versions_are_read_from_what_the_tools_print(bin_dir: Path) -> None:
     _add_tool(bin_dir, "cc", 'echo "some compiler"')
     found = _by_name()
     assert found["qemu-system-arm"] == Check(
-        "qemu-system-arm", True, "7.2.22", "running firmware in QEMU", found["qemu-system-arm"].install
+        "qemu-system-arm",
+        True,
+        "7.2.22",
+        "running firmware for Cortex-M in QEMU",
+        found["qemu-system-arm"].install,
     )
     assert found["arm-none-eabi-gcc"].version == "12.2.1"
     assert found["newlib"].ok
     assert (found["renode"].ok, found["renode"].version) == (False, None)
     assert (found["host cc"].ok, found["host cc"].version) == (True, "unknown")
+
+
+def test_everything_that_a_kind_needs_is_looked_for(bin_dir: Path) -> None:
+    assert bin_dir.is_dir()
+    assert {name for names in NEEDED.values() for name in names} <= _by_name().keys()
+
+
+def test_zephyr_is_found_as_it_has_noted_itself(bin_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    home = bin_dir.parent / "home"
+    tree, sdk = bin_dir.parent / "zephyr", bin_dir.parent / "zephyr-sdk"
+    for package, place in (
+        ("Zephyr", tree / "share" / "zephyr-package" / "cmake"),
+        ("Zephyr-sdk", sdk / "cmake"),
+    ):
+        place.mkdir(parents=True)
+        registry = home / ".cmake" / "packages" / package
+        registry.mkdir(parents=True)
+        (registry / "0123456789abcdef").write_text(str(place))
+    (tree / "VERSION").write_text("VERSION_MAJOR = 4\nVERSION_MINOR = 1\nPATCHLEVEL = 0\nVERSION_TWEAK = 0\n")
+    (sdk / "sdk_version").write_text("0.17.0\n")
+    found = _by_name()
+    assert (found["Zephyr"].version, found["Zephyr SDK"].version) == ("4.1.0", "0.17.0")
+    monkeypatch.setenv("ZEPHYR_BASE", str(bin_dir))
+    assert not _by_name()["Zephyr"].ok
+
+
+def test_arduino_cli_has_a_command_for_its_version(bin_dir: Path) -> None:
+    _add_tool(
+        bin_dir,
+        "arduino-cli",
+        '[ "$1" = version ] && echo "arduino-cli  Version: 1.2.0 Commit: abc Date: 2025-02-24T15:28:15Z"',
+    )
+    assert _by_name()["arduino-cli"].version == "1.2.0"
 
 
 def test_newlib_without_its_small_variant(bin_dir: Path) -> None:

@@ -3,12 +3,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.metadata
 import os
 import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -39,31 +41,57 @@ class Check:
     install: str
 
 
+_ARDUINO_CLI_URL = "https://raw.githubusercontent.com/arduino/arduino-cli/master/install.sh"
+_ZEPHYR_URL = "https://github.com/zephyrproject-rtos/zephyr"
+
 # name on PyPI -> what needs it, what installs it
-_PYTHON_PACKAGES = (
+_TORCH = (
     ("torch", "capturing a PyTorch model", 'pip install "tinyet[torch]"'),
     ("torchao", "quantizing a PyTorch model", 'pip install "tinyet[torch]"'),
+)
+_PLATFORMIO = (
     ("platformio", "building PlatformIO projects", 'pip install "tinyet[build]"'),
     ("scons", "building PlatformIO projects without PlatformIO's registry", 'pip install "tinyet[build]"'),
-    ("pyserial", "running on a real board", "pip install pyserial"),
 )
+_WEST = ("west", "building Zephyr projects", "pip install west")
+_PYSERIAL = ("pyserial", "running on a real board", "pip install pyserial")
 
-# executable -> what needs it
-_TOOLS = (
-    ("arm-none-eabi-gcc", "building firmware without PlatformIO's own toolchain; CMake projects for a board"),
-    ("qemu-system-arm", "running firmware in QEMU"),
-)
+_ARM = ("arm-none-eabi-gcc", "firmware for Cortex-M in CMake projects, and without PlatformIO's own compiler")
+
+_CAPTURE = ("torch", "torchao")
+
+# What each kind of project insists on: the road from a model to a firmware that has been built and, where an emulator
+# runs it, validated. Everything else serves one option or one sort of board.
+NEEDED: Mapping[str, tuple[str, ...]] = {
+    "platformio": (*_CAPTURE, "platformio", "scons", "arm-none-eabi-gcc", "newlib", "qemu-system-arm"),
+    "cmake": (*_CAPTURE, "cmake", "arm-none-eabi-gcc", "newlib", "qemu-system-arm"),
+    "arduino": (*_CAPTURE, "arduino-cli"),
+    "zephyr": (*_CAPTURE, "west", "cmake", "ninja", "dtc", "Zephyr", "Zephyr SDK"),
+}
 
 
 def checks() -> list[Check]:
-    """Look for everything that tinyet can use, in the order of the pipeline. Never raises."""
+    """Look for everything that tinyet can use: for capture, for each kind of project, to run. Never raises."""
     return [
-        *(_package(*row) for row in _PYTHON_PACKAGES),
-        _tool(*_TOOLS[0]),
-        _newlib(),
+        *(_package(*row) for row in (*_TORCH, *_PLATFORMIO)),
+        _tool(*_ARM),
+        _library("newlib", "arm-none-eabi-gcc", "libc_nano.a", "linking firmware for Cortex-M"),
+        _tool("riscv64-unknown-elf-gcc", "firmware for RISC-V"),
+        _library("picolibc", "riscv64-unknown-elf-gcc", "picolibc.specs", "linking firmware for RISC-V"),
+        _tool("cmake", "building CMake and Zephyr projects"),
+        _arduino_cli(),
+        _package(*_WEST),
+        _tool("ninja", "building Zephyr projects"),
+        _tool("dtc", "building Zephyr projects"),
+        _zephyr(),
+        _zephyr_sdk(),
         _host_compiler(),
-        _tool(*_TOOLS[1]),
+        _tool("qemu-system-arm", "running firmware for Cortex-M in QEMU"),
+        _tool("qemu-system-riscv32", "running firmware for RISC-V in QEMU"),
         _renode(),
+        _tool("avr-gcc", "compiling for AVR without the Arduino tools"),
+        _simavr(),
+        _package(*_PYSERIAL),
         _cmsis_nn(),
     ]
 
@@ -82,14 +110,74 @@ def _tool(name: str, needed_for: str) -> Check:
     return Check(name, version is not None, version, needed_for, install_command(name))
 
 
-def _newlib() -> Check:
-    """The C library of the Arm compiler: its small variant is what firmware links with."""
-    answer = _output("arm-none-eabi-gcc", "-print-file-name=libc_nano.a")
+def _library(name: str, compiler: str, file: str, needed_for: str) -> Check:
+    """A C library of a cross compiler, by a file of it that firmware is linked with."""
+    answer = _output(compiler, f"-print-file-name={file}")
     # GCC repeats the bare name when it has no such file.
     found = answer is not None and Path(answer.strip()).is_absolute()
-    return Check(
-        "newlib", found, "libc_nano.a" if found else None, "linking firmware", install_command("newlib")
+    return Check(name, found, file if found else None, needed_for, install_command(name))
+
+
+def _arduino_cli() -> Check:
+    version = _version("arduino-cli", "version")
+    if shutil.which("brew"):
+        install = "brew install arduino-cli"
+    elif sys.platform == "win32":
+        install = "winget install ArduinoSA.CLI"
+    else:
+        install = f"mkdir -p ~/.local/bin && curl -fsSL {_ARDUINO_CLI_URL} | BINDIR=~/.local/bin sh"
+    return Check("arduino-cli", version is not None, version, "`tinyet build` of Arduino projects", install)
+
+
+def _exported(package: str) -> Iterator[Path]:
+    """The directories that have put themselves into CMake's user registry under a name."""
+    registry = Path("~/.cmake/packages").expanduser() / package
+    for entry in sorted(registry.glob("*")):
+        with contextlib.suppress(OSError, UnicodeDecodeError):
+            yield Path(entry.read_text(encoding="utf-8").strip())
+
+
+def _zephyr() -> Check:
+    """Zephyr's source: `$ZEPHYR_BASE`, or what `west zephyr-export` has noted."""
+    base = os.environ.get("ZEPHYR_BASE")
+    places = (
+        [Path(base)] if base else [place.parents[2] for place in _exported("Zephyr") if len(place.parts) > 3]
     )
+    version = None
+    for place in places:
+        with contextlib.suppress(OSError, UnicodeDecodeError):
+            text = (place / "VERSION").read_text(encoding="utf-8")
+            numbers = re.findall(r"(?:MAJOR|MINOR|PATCHLEVEL)\s*=\s*(\d+)", text)
+            version = version or ".".join(numbers) or None
+    install = (
+        f"west init -m {_ZEPHYR_URL} ~/zephyrproject && cd ~/zephyrproject && west update && west zephyr-export"
+        " && west packages pip --install"
+    )
+    return Check("Zephyr", version is not None, version, "building Zephyr projects", install)
+
+
+def _zephyr_sdk() -> Check:
+    """The SDK: `$ZEPHYR_SDK_INSTALL_DIR`, or what its set-up has noted."""
+    base = os.environ.get("ZEPHYR_SDK_INSTALL_DIR")
+    places = [Path(base)] if base else [place.parent for place in _exported("Zephyr-sdk")]
+    version = None
+    for place in places:
+        with contextlib.suppress(OSError, UnicodeDecodeError):
+            version = version or (place / "sdk_version").read_text(encoding="utf-8").strip() or None
+    return Check(
+        "Zephyr SDK",
+        version is not None,
+        version,
+        "building Zephyr projects",
+        "cd ~/zephyrproject/zephyr && west sdk install",
+    )
+
+
+def _simavr() -> Check:
+    # It does not tell its version, and says what it can do with a status of failure.
+    found = shutil.which("simavr") is not None
+    version = "unknown" if found else None
+    return Check("simavr", found, version, "running firmware for AVR", install_command("simavr"))
 
 
 def _host_compiler() -> Check:
@@ -126,9 +214,9 @@ def _cmsis_nn() -> Check:
     )
 
 
-def _version(name: str) -> str | None:
+def _version(name: str, option: str = "--version") -> str | None:
     """Return the first number with dots in what `name --version` prints, or None when it does not work."""
-    answer = _output(name, "--version")
+    answer = _output(name, option)
     if answer is None:
         return None
     # What stands in parentheses is the packager's own number.

@@ -54,6 +54,48 @@ _PACKAGES: Mapping[str, Mapping[str, str]] = {
     "cmake": {
         "apt-get": "cmake", "dnf": "cmake", "pacman": "cmake", "brew": "cmake", "winget": "Kitware.CMake",
     },
+    "riscv64-unknown-elf-gcc": {
+        "apt-get": "gcc-riscv64-unknown-elf picolibc-riscv64-unknown-elf",
+        "dnf": "gcc-riscv64-linux-gnu",
+        "pacman": "riscv64-elf-gcc riscv64-elf-newlib",
+        "brew": "riscv64-elf-gcc",
+        "winget": "xpack-dev-tools.riscv-none-elf-gcc",
+    },
+    "qemu-system-riscv32": {
+        "apt-get": "qemu-system-misc",
+        "dnf": "qemu-system-riscv",
+        "pacman": "qemu-system-riscv",
+        "brew": "qemu",
+        "winget": "SoftwareFreedomConservancy.QEMU",
+    },
+    "avr-gcc": {
+        "apt-get": "gcc-avr avr-libc",
+        "dnf": "avr-gcc avr-libc",
+        "pacman": "avr-gcc avr-libc",
+        "brew": "avr-gcc",
+        "winget": "ZakKemble.avr-gcc",
+    },
+    "simavr": {
+        "apt-get": "simavr libsimavr-dev",
+        "dnf": "simavr simavr-devel",
+        "pacman": "simavr",
+        "brew": "simavr",
+        "winget": "simavr",
+    },
+    "ninja": {
+        "apt-get": "ninja-build",
+        "dnf": "ninja-build",
+        "pacman": "ninja",
+        "brew": "ninja",
+        "winget": "Ninja-build.Ninja",
+    },
+    "dtc": {
+        "apt-get": "device-tree-compiler",
+        "dnf": "dtc",
+        "pacman": "dtc",
+        "brew": "dtc",
+        "winget": "oss-winget.dtc",
+    },
     "git": {"apt-get": "git", "dnf": "git", "pacman": "git", "brew": "git", "winget": "Git.Git"},
 }  # fmt: skip
 
@@ -72,6 +114,11 @@ _ALIASES: Mapping[str, str] = {
         f"arm-none-eabi-{tool}": "arm-none-eabi-gcc"
         for tool in ("ar", "as", "g++", "gcc-ar", "ld", "nm", "objcopy", "objdump", "size", "addr2line")
     },
+    **{
+        f"riscv64-unknown-elf-{tool}": "riscv64-unknown-elf-gcc"
+        for tool in ("ar", "g++", "nm", "objcopy", "objdump", "size", "addr2line")
+    },
+    "picolibc": "riscv64-unknown-elf-gcc",
     "gcc": "cc",
     "clang": "cc",
 }
