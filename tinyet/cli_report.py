@@ -42,6 +42,14 @@ def warnings(lines: Sequence[str]) -> None:
 
 
 def generated(project: Project) -> None:
+    facts = project.manifest
+    if facts["kind"] == "model":
+        ui.say(
+            f"{project.path}: {project.name} for {project.board.name}, {facts['layers']} layers, "
+            f"arena {_bytes(int(str(facts['arena_bytes'])))}"
+        )
+        ui.say(f'next: compile the .c files with your own, and include "{project.name}.h"')
+        return
     plan = project.deployment.plan
     ui.say(
         f"{project.path}: {project.name} for {project.board.name}, {len(project.deployment.steps)} layers, "

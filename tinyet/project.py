@@ -57,7 +57,9 @@ class Project:
     def manifest(self) -> dict[str, object]:
         manifest = read_manifest(self.path)
         missing = [
-            key for key in ("model", "board", "hash", "kind") if not isinstance(manifest.get(key), str)
+            key
+            for key in ("model", "board", "hash", "kind", "model_dir", "desc")
+            if not isinstance(manifest.get(key), str)
         ]
         if missing:
             raise ProjectError(
@@ -230,6 +232,7 @@ class Project:
                 )
 
     def _samples(self, inputs: Sequence[Array], labels: Array | None) -> Samples:
+        self._check_harness()
         tensors = self.program.inputs
         if inputs:
             return make_samples(
@@ -239,15 +242,17 @@ class Project:
             return make_samples(tensors, self.evaluation.arrays, self.evaluation.labels)
         return Samples((tuple(sample_inputs(self.program)),))
 
-    @property
-    def _model_dir(self) -> Path:
-        """Where the model's C files are. Raises ProjectError when the project has no harness to run them with."""
+    def _check_harness(self) -> None:
+        """Raise ProjectError when the project has nothing to run the model with."""
         if not self.manifest.get("desc"):
             raise ProjectError(
                 f"a {self.manifest['kind']} project holds the C files only, nothing to run them with",
                 str(self.path),
                 "generate a project of another kind to validate: --project platformio",
             )
+
+    @property
+    def _model_dir(self) -> Path:
         return self.path / str(self.manifest["model_dir"])
 
     @property

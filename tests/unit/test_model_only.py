@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Just the C: what `--model-only` writes compiles alone, is written again over itself only, and has no harness."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests import small
+from tests.cli.command import tinyet
+from tinyet.errors import ProjectError
+from tinyet.project import generate, open_project, sample_inputs
+
+_MAIN = """\
+#include <stdio.h>
+#include <string.h>
+#include "small.h"
+
+int main(void) {
+  if (fread(small_input_0(), 1, SMALL_INPUT_0_BYTES, stdin) != SMALL_INPUT_0_BYTES || small_run() != TINYET_OK) {
+    return 1;
+  }
+  return fwrite(small_output_0(), 1, SMALL_OUTPUT_0_BYTES, stdout) == SMALL_OUTPUT_0_BYTES ? 0 : 1;
+}
+"""
+
+
+def _names(directory: Path) -> set[str]:
+    return {path.relative_to(directory).as_posix() for path in directory.rglob("*") if path.is_file()}
+
+
+def test_only_c_and_the_manifest(tmp_path: Path) -> None:
+    generate(small.program(), "mps2_an385", tmp_path / "c", project="model", name="small")
+    names = _names(tmp_path / "c")
+    assert {"small.c", "small.h", "tinyet_common.h", "tinyet_conv2d_s8.c", "tinyet.json"} <= names
+    assert {Path(name).suffix for name in names} == {".c", ".h", ".json"}
+
+
+@pytest.mark.skipif(shutil.which("gcc") is None, reason="gcc is not installed")
+def test_compiles_alone_and_answers_as_the_reference(tmp_path: Path) -> None:
+    program = small.program()
+    generate(program, "mps2_an385", tmp_path / "c", project="model", name="small")
+    (tmp_path / "main.c").write_text(_MAIN)
+    sources = [tmp_path / "main.c", *(tmp_path / "c").glob("*.c")]
+    subprocess.run(
+        [
+            *("gcc", "-std=c11", "-O1", "-Wall", "-Wextra", "-Werror", f"-I{tmp_path / 'c'}"),
+            *(*sources, "-o", tmp_path / "run"),
+        ],
+        check=True,
+    )
+    sample = sample_inputs(program)
+    done = subprocess.run([tmp_path / "run"], input=sample[0].tobytes(), capture_output=True, check=True)
+    assert done.stdout == np.ascontiguousarray(program.run(*sample)[0]).tobytes()
+
+
+def test_a_users_file_stays_and_a_changed_one_is_not_overwritten(tmp_path: Path) -> None:
+    directory = tmp_path / "c"
+    generate(small.program(), "mps2_an385", directory, project="model", name="small")
+    (directory / "mine.c").write_text("int mine;\n")
+    generate(small.program(channels=6), "mps2_an385", directory, project="model", name="small")
+    assert (directory / "mine.c").read_text() == "int mine;\n"
+    (directory / "small.c").write_text("/* mine */\n")
+    with pytest.raises(ProjectError, match=r"small\.c \(changed since tinyet wrote it\)"):
+        generate(small.program(), "mps2_an385", directory, project="model", name="small")
+    assert (directory / "small.c").read_text() == "/* mine */\n"
+
+
+def test_there_is_nothing_to_build_or_validate(tmp_path: Path) -> None:
+    generate(small.program(), "mps2_an385", tmp_path / "c", project="model", name="small")
+    project = open_project(tmp_path / "c")
+    with pytest.raises(ProjectError, match="add its C files to your own build"):
+        project.build()
+    with pytest.raises(ProjectError, match="holds the C files only"):
+        project.validate(on="host")
+
+
+def test_on_the_command_line(tmp_path: Path) -> None:
+    saved = tmp_path / "small.tet"
+    small.program().save(saved)
+    ended = tinyet("generate", str(saved), "--board", "mps2_an385", "--model-only", "-o", str(tmp_path / "c"))
+    assert ended.status == 0
+    assert 'include "small.h"' in ended.out
+    assert (tmp_path / "c" / "small.c").is_file()
