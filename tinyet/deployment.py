@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from tinyet.cpus import Target
 from tinyet.delegates import DEFAULT, Delegate
 from tinyet.errors import UnsupportedOp, bullet_list
-from tinyet.ir import Graph, Node
+from tinyet.ir import Graph, Node, Tensor
 from tinyet.memory import MemoryPlan, plan_memory
 from tinyet.ops import op_of
-from tinyet.opset import Call, Event
+from tinyet.opset import Call, Event, FieldValue, InputArg, Pointer, Struct
 from tinyet.select import Choice, Selection, select
 
 
@@ -81,6 +81,37 @@ class Deployment:
     def constant_bytes(self) -> int:
         """Bytes of packed weights and tables, before equal arrays are shared."""
         return sum(c.data.nbytes for step in self.steps for c in step.call.constants)
+
+    @property
+    def operands(self) -> tuple[Tensor, ...]:
+        """Constants that kernels take as they take activations, by the same pointers."""
+        found: dict[Tensor, None] = {}
+        for step in self.steps:
+            indices = [arg.index for arg in step.call.args if isinstance(arg, InputArg)]
+            found |= {step.node.input(i): None for i in indices if step.node.input(i).is_constant}
+        return tuple(found)
+
+    @property
+    def parameter_bytes(self) -> int:
+        """Bytes of the kernels' parameter structs, before equal ones are shared; 64-bit fields that hold small
+        numbers count as 32 bits."""
+        pointer = 2 if self.target.family == "avr" else 4
+        return sum(_struct_bytes(step.call.params, pointer) for step in self.steps if step.call.params)
+
+
+def _struct_bytes(value: FieldValue, pointer: int) -> int:
+    """Bytes of a field; every number in a parameter struct has 32 bits, or 64 where it needs them."""
+    match value:
+        case Struct():
+            return sum(_struct_bytes(item, pointer) for item in value.fields.values())
+        case Pointer():
+            return pointer
+        case tuple():
+            return sum(_struct_bytes(item, pointer) for item in value)
+        case float():
+            return 4
+        case _:
+            return 4 if -(2**31) <= value < 2**32 else 8
 
 
 def deploy(

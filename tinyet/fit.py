@@ -11,6 +11,8 @@ from tinyet.deployment import Deployment
 from tinyet.errors import FitError, bullet_list
 
 LARGEST = 5
+PROGMEM_REACH = 65536
+"""AVR's instruction for constants in program memory has addresses of 16 bits."""
 
 
 @dataclass(frozen=True)
@@ -54,17 +56,29 @@ def largest_constants(deployment: Deployment) -> list[Contributor]:
     return sorted(found, key=lambda c: -c.bytes)
 
 
+def operands(deployment: Deployment) -> list[Contributor]:
+    """Constants that are operands of kernels, largest first."""
+    found = [Contributor(t.array.nbytes, f"constant {t.name}") for t in deployment.operands]
+    return sorted(found, key=lambda c: (-c.bytes, c.text))
+
+
 def check_fit(
     deployment: Deployment, board: Board, *, max_ram: int | None = None, max_flash: int | None = None
 ) -> None:
-    """Raise FitError when arena and stack exceed the RAM, or weights the flash, of the board or of the given limits.
+    """Raise FitError when arena and stack exceed the RAM, or constants the flash, of the board or of the given limits.
 
-    Code is not counted here: it is known only after the build, when `check_sizes` looks again.
+    Where constants have an address space of their own (`progmem`), those that kernels take as they take activations
+    are copied to RAM at the start, so they count twice; and parameters stay in flash. Code is not counted here: it is
+    known only after the build, when `check_sizes` looks again.
     """
+    progmem = "progmem" in board.target.features
+    kept = operands(deployment)
+    kept_bytes = sum(c.bytes for c in kept)
     problems, hints = [], []
     arena, state, stack = deployment.plan.arena_bytes, deployment.state_bytes, board.stack_bytes
     limit, whose = _tighter(max_ram, board.ram.bytes, board)
-    total = arena + state + stack
+    copied = kept_bytes if progmem else 0
+    total = arena + state + copied + stack
     if total > limit:
         step, tensors = peak_tensors(deployment)
         where = deployment.steps[step] if 0 <= step < len(deployment.steps) else None
@@ -73,19 +87,36 @@ def check_fit(
             if where
             else "the boundary"
         )
+        terms = [
+            ("arena", arena),
+            ("state", state),
+            ("constants that are operands", copied),
+            ("stack", stack),
+        ]
+        text = " + ".join(f"{name} {size}" for name, size in terms if size or name in ("arena", "stack"))
+        largest = tensors[:LARGEST] + (kept[:LARGEST] if progmem else [])
         problems.append(
-            f"RAM: arena {arena} + {f'state {state} + ' if state else ''}stack {stack} = {total} bytes, "
-            f"{whose} {limit}; most is alive at {at}:\n" + bullet_list([str(c) for c in tensors[:LARGEST]])
+            f"RAM: {text} = {total} bytes, {whose} {limit}; most is alive at {at}:\n"
+            + bullet_list([str(c) for c in largest])
         )
         hints.append("RAM: smaller images, fewer channels or earlier strides; or a board with more RAM")
-    constants = deployment.constant_bytes
+    parameters = deployment.parameter_bytes if progmem else 0
+    constants = deployment.constant_bytes + kept_bytes + parameters
     flash, whose = _tighter(max_flash, board.flash.bytes, board)
     if constants > flash:
+        what = "weights and parameters" if parameters else "weights"
+        largest = sorted(largest_constants(deployment) + kept, key=lambda c: -c.bytes)
         problems.append(
-            f"flash: weights alone take {constants} bytes, {whose} {flash}; the largest:\n"
-            + bullet_list([str(c) for c in largest_constants(deployment)[:LARGEST]])
+            f"flash: {what} alone take {constants} bytes, {whose} {flash}; the largest:\n"
+            + bullet_list([str(c) for c in largest[:LARGEST]])
         )
         hints.append("flash: fewer channels, int8 instead of float layers; or a board with more flash")
+    elif progmem and constants - kept_bytes > PROGMEM_REACH:
+        problems.append(
+            f"flash: weights and parameters take {constants - kept_bytes} bytes, "
+            f"constants can lie in the first {PROGMEM_REACH} only"
+        )
+        hints.append("flash: fewer channels, int8 instead of float layers; or a board that is no AVR")
     if problems:
         raise FitError("\n".join(problems), hint="\n".join(hints))
 

@@ -19,7 +19,11 @@ from tinyet.ir import Array, Attrs, DType, Node, Origin, Shape
 
 @dataclass(frozen=True)
 class InputArg:
-    """Pointer to input `index` of the node: into the arena, or to a const array when it is a constant."""
+    """Pointer to input `index` of the node: into the arena, or to a const array when it is a constant.
+
+    The kernel need not know which, so such an array is in RAM on AVR. The pointers of `ConstantArg` and `Pointer` have
+    TINYET_ROM in their C type.
+    """
 
     index: int
 
@@ -38,7 +42,8 @@ class ScratchArg:
 
 @dataclass(frozen=True)
 class ParamsArg:
-    """Pointer to the call's parameter struct."""
+    """Pointer to the call's parameter struct. It is valid during the call: where constants have an address space of
+    their own, the struct is copied for each."""
 
 
 @dataclass(frozen=True)

@@ -74,7 +74,7 @@ def snake_s8(site: CallSite, inputs: Sequence[Array | None]) -> Array:
 
 
 INT8_C = """
-void snake_s8(const int8_t *x, int8_t *out, int32_t count, const int8_t *table) {
+void snake_s8(const int8_t *x, int8_t *out, int32_t count, const TINYET_ROM int8_t *table) {
   for (int32_t i = 0; i < count; i++) {
     out[i] = table[(uint8_t)x[i]];
   }

@@ -13,13 +13,14 @@ typedef struct {
   int32_t batch;
   int32_t in_h, in_w, channels;
   int32_t out_h, out_w;
-  const int32_t *rows;    /* [out_h][2]: first row and number of rows */
-  const int32_t *columns; /* [out_w][2]: first column and number of columns */
+  const TINYET_ROM int32_t *rows;    /* [out_h][2]: first row and number of rows */
+  const TINYET_ROM int32_t *columns; /* [out_w][2]: first column and number of columns */
 } tinyet_adaptive_avg_pool2d_shape;
 
 typedef struct {
   tinyet_adaptive_avg_pool2d_shape shape;
-  const int32_t *divisions; /* rows of tinyet_division for windows of first_count, first_count + 1, ... pixels */
+  /* rows of tinyet_division for windows of first_count, first_count + 1, ... pixels */
+  const TINYET_ROM int32_t *divisions;
   int32_t first_count;
 } tinyet_adaptive_avg_pool2d_s8_params;
 

@@ -23,8 +23,8 @@ typedef struct {
 
 enum { TINYET_DIVISION_FIELDS = 7 };
 
-static inline tinyet_division tinyet_division_at(const int32_t *table, int32_t row) {
-  const int32_t *const r = table + row * TINYET_DIVISION_FIELDS;
+static inline tinyet_division tinyet_division_at(const TINYET_ROM int32_t *table, int32_t row) {
+  const TINYET_ROM int32_t *const r = table + row * TINYET_DIVISION_FIELDS;
   const tinyet_division d = {(uint32_t)r[0], (uint32_t)r[1], r[2], r[3], (uint32_t)r[4], r[5], r[6]};
   return d;
 }

@@ -21,7 +21,8 @@ typedef struct {
 
 typedef struct {
   tinyet_avg_pool2d_shape shape;
-  const int32_t *divisions; /* rows of tinyet_division for windows with first_count, first_count + 1, ... taps inside */
+  /* rows of tinyet_division for windows with first_count, first_count + 1, ... taps inside */
+  const TINYET_ROM int32_t *divisions;
   int32_t first_count;
 } tinyet_avg_pool2d_s8_params;
 

@@ -11,10 +11,10 @@ extern "C" {
 
 typedef struct {
   int32_t outer, channels, inner;
-  const int8_t *weights;
-  const int32_t *bias; /* minus the input's zero point times the weight */
-  const int32_t *multiplier;
-  const int8_t *shift;
+  const TINYET_ROM int8_t *weights;
+  const TINYET_ROM int32_t *bias; /* minus the input's zero point times the weight */
+  const TINYET_ROM int32_t *multiplier;
+  const TINYET_ROM int8_t *shift;
   int32_t out_zero_point;
   int32_t clamp_low, clamp_high;
 } tinyet_batch_norm_s8_params;
@@ -22,10 +22,10 @@ typedef struct {
 /* int16 has no zero points; sums have 64 bits. */
 typedef struct {
   int32_t outer, channels, inner;
-  const int16_t *weights;
-  const int64_t *bias;
-  const int16_t *multiplier; /* as tinyet_requantize_s64 takes it, and so is the shift */
-  const int8_t *shift;
+  const TINYET_ROM int16_t *weights;
+  const TINYET_ROM int64_t *bias;
+  const TINYET_ROM int16_t *multiplier; /* as tinyet_requantize_s64 takes it, and so is the shift */
+  const TINYET_ROM int8_t *shift;
   int32_t clamp_low, clamp_high;
 } tinyet_batch_norm_s16_params;
 

@@ -69,7 +69,7 @@ void tinyet_mul_s16(const int16_t *a, const int16_t *b, int16_t *output, const t
 /* By zero: clamp_high, clamp_low, or the zero point for 0 / 0. */
 typedef struct {
   tinyet_broadcast shape;
-  const int32_t *reciprocals; /* [256], Q0.31, of the raw divisors 0 ... 127, -128 ... -1 */
+  const TINYET_ROM int32_t *reciprocals; /* [256], Q0.31, of the raw divisors 0 ... 127, -128 ... -1 */
   int32_t a_zero_point, b_zero_point, out_zero_point;
   int32_t multiplier, shift; /* as tinyet_requantize takes them */
   int32_t clamp_low, clamp_high;

@@ -56,25 +56,25 @@ static inline int32_t tinyet_broadcast_next(const tinyet_broadcast *shape, int32
 /* output[i] = RESULT for each element of a row, where RESULT is an expression of the operands' elements x and y, read as
  * VALUE. Element i is read before it is written and not again, so the output may be an operand of its own size. What
  * RESULT reads besides x and y should be local variables: a store through int8_t * may change anything else. */
-#define TINYET_BROADCAST_ROW(ELEMENT, VALUE, a, b, output, shape, RESULT) \
-  do {                                                                    \
-    const ELEMENT *a_ = (a), *b_ = (b);                                   \
-    ELEMENT *out_ = (output);                                             \
-    const ELEMENT *const end_ = out_ + (shape)->row;                      \
-    const ptrdiff_t a_step_ = (shape)->a_step, b_step_ = (shape)->b_step; \
-    if (a_step_ == 1 && b_step_ == 1) {                                   \
-      while (out_ != end_) {                                              \
-        const VALUE x = *a_++, y = *b_++;                                 \
-        *out_++ = (ELEMENT)(RESULT);                                      \
-      }                                                                   \
-    } else {                                                              \
-      while (out_ != end_) {                                              \
-        const VALUE x = *a_, y = *b_;                                     \
-        *out_++ = (ELEMENT)(RESULT);                                      \
-        a_ += a_step_;                                                    \
-        b_ += b_step_;                                                    \
-      }                                                                   \
-    }                                                                     \
+#define TINYET_BROADCAST_ROW(ELEMENT, VALUE, a, b, output, shape, RESULT)                       \
+  do {                                                                                          \
+    const ELEMENT *a_ = (a), *b_ = (b);                                                         \
+    ELEMENT *out_ = (output);                                                                   \
+    const ELEMENT *const end_ = out_ + (shape)->row;                                            \
+    const ptrdiff_t a_step_ = (ptrdiff_t)(shape)->a_step, b_step_ = (ptrdiff_t)(shape)->b_step; \
+    if (a_step_ == 1 && b_step_ == 1) {                                                         \
+      while (out_ != end_) {                                                                    \
+        const VALUE x = *a_++, y = *b_++;                                                       \
+        *out_++ = (ELEMENT)(RESULT);                                                            \
+      }                                                                                         \
+    } else {                                                                                    \
+      while (out_ != end_) {                                                                    \
+        const VALUE x = *a_, y = *b_;                                                           \
+        *out_++ = (ELEMENT)(RESULT);                                                            \
+        a_ += a_step_;                                                                          \
+        b_ += b_step_;                                                                          \
+      }                                                                                         \
+    }                                                                                           \
   } while (0)
 
 #ifdef __cplusplus

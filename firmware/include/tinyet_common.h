@@ -6,6 +6,17 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
+
+/* An Arduino core compiles libraries with flags of its own: for size, and, where the FPU has an instruction for it, with a
+ * product and a sum rounded once. The kernels' results are those of two roundings, and they are written for -O2. It holds for
+ * the C files that include this, up to their ends; a sketch, which is C++, keeps its core's flags. */
+#if defined(ARDUINO) && defined(__GNUC__) && !defined(__clang__) && !defined(__cplusplus) && !defined(__AVR__)
+#if defined(__arm__)
+#pragma GCC optimize("O2")
+#endif
+#pragma GCC optimize("fp-contract=off")
+#endif
 
 /* Changes when generated code and runtime must change together; generated code checks it when it is compiled. */
 #define TINYET_ABI_VERSION 1
@@ -61,9 +72,47 @@ void tinyet_trace_event_end(uint32_t event);
 #define TINYET_RESTRICT restrict
 #endif
 
+/* Stands in the type of every constant that only kernels read: weights, tables. On AVR it keeps them in program memory, an
+ * address space of its own; pointers into it are of another type there than pointers to RAM. It is nothing elsewhere, and in
+ * C++, which has no such types. */
+#if defined(__FLASH) && !defined(__cplusplus)
+#define TINYET_ROM __flash
+#elif defined(__AVR__) && !defined(__cplusplus)
+#error "compile with -std=gnu11: strict C has no address space for constants, and they would fill the RAM"
+#else
+#define TINYET_ROM
+#endif
+
 #define TINYET_INFINITY (__builtin_inff())
 #define TINYET_NAN (__builtin_nanf(""))
+
+#if defined(__AVR__) /* an 8-bit core reads from any address, and has no bytes to spare */
+#define TINYET_ALIGNED(bytes)
+#else
 #define TINYET_ALIGNED(bytes) __attribute__((aligned(bytes)))
+#endif
+
+/* memcpy from a constant that has TINYET_ROM in its type. */
+static inline void tinyet_copy_rom(void *to, const TINYET_ROM void *from, size_t bytes) {
+#if defined(__FLASH) && !defined(__cplusplus)
+  uint8_t *out = (uint8_t *)to;
+  const TINYET_ROM uint8_t *in = (const TINYET_ROM uint8_t *)from;
+  for (; bytes != 0u; bytes--) {
+    *out++ = *in++;
+  }
+#else
+  memcpy(to, from, bytes);
+#endif
+}
+
+/* Zero bits above the highest one, of 32; x is not 0. */
+static inline int32_t tinyet_leading_zeros(uint32_t x) {
+#if __SIZEOF_INT__ >= 4
+  return (int32_t)__builtin_clz(x);
+#else
+  return (int32_t)__builtin_clzl(x);
+#endif
+}
 
 /* Most negative result of a left shift is well defined on unsigned numbers only. */
 static inline int32_t tinyet_shift_left(int32_t x, int32_t bits) { return (int32_t)((uint32_t)x << (uint32_t)bits); }

@@ -21,28 +21,28 @@ typedef struct {
 } tinyet_conv2d_shape;
 
 typedef struct {
-  const int8_t *weights;
-  const int32_t *bias;       /* [out_c], minus in_zero_point times the sum of the channel's weights */
-  const int32_t *multiplier; /* [out_c] */
-  const int8_t *shift;       /* [out_c] */
-  int32_t in_zero_point;     /* what padding reads as */
+  const TINYET_ROM int8_t *weights;
+  const TINYET_ROM int32_t *bias;       /* [out_c], minus in_zero_point times the sum of the channel's weights */
+  const TINYET_ROM int32_t *multiplier; /* [out_c] */
+  const TINYET_ROM int8_t *shift;       /* [out_c] */
+  int32_t in_zero_point;                /* what padding reads as */
   int32_t out_zero_point;
   int32_t clamp_low, clamp_high;
 } tinyet_conv2d_s8_quant;
 
 /* int16 activations have no zero points; sums have 64 bits. */
 typedef struct {
-  const int8_t *weights;
-  const int64_t *bias;       /* [out_c] */
-  const int16_t *multiplier; /* [out_c], as tinyet_requantize_s64 takes it, and so is the shift */
-  const int8_t *shift;       /* [out_c] */
-  int32_t block;             /* as many pairs of products as fit in a sum of 32 bits, whatever the input */
+  const TINYET_ROM int8_t *weights;
+  const TINYET_ROM int64_t *bias;       /* [out_c] */
+  const TINYET_ROM int16_t *multiplier; /* [out_c], as tinyet_requantize_s64 takes it, and so is the shift */
+  const TINYET_ROM int8_t *shift;       /* [out_c] */
+  int32_t block;                        /* as many pairs of products as fit in a sum of 32 bits, whatever the input */
   int32_t clamp_low, clamp_high;
 } tinyet_conv2d_s16_quant;
 
 typedef struct {
-  const float *weights;
-  const float *bias; /* [out_c] */
+  const TINYET_ROM float *weights;
+  const TINYET_ROM float *bias; /* [out_c] */
   float clamp_low, clamp_high;
 } tinyet_conv2d_f32_values;
 

@@ -21,8 +21,8 @@ typedef struct {
   int32_t tap_step_h, tap_step_w;
   int32_t in_step_h, in_step_w;
   int32_t groups;
-  const int32_t *row_phases;    /* [stride_h][2] */
-  const int32_t *column_phases; /* [stride_w][2] */
+  const TINYET_ROM int32_t *row_phases;    /* [stride_h][2] */
+  const TINYET_ROM int32_t *column_phases; /* [stride_w][2] */
 } tinyet_conv_transpose2d_shape;
 
 typedef struct {
@@ -47,8 +47,9 @@ typedef struct {
 
 /* The taps of one output pixel, in the order of the kernel; gives their number. row and column: the phase's table entry
  * and the quotient q of the output coordinate. */
-static inline int32_t tinyet_conv_transpose2d_taps(const tinyet_conv_transpose2d_shape *s, const int32_t *row,
-                                                   int32_t row_q, const int32_t *column, int32_t column_q,
+static inline int32_t tinyet_conv_transpose2d_taps(const tinyet_conv_transpose2d_shape *s,
+                                                   const TINYET_ROM int32_t *row, int32_t row_q,
+                                                   const TINYET_ROM int32_t *column, int32_t column_q,
                                                    tinyet_conv_transpose2d_tap *taps) {
   const int32_t depth = s->in_c / s->groups;
   int32_t count = 0;

@@ -19,7 +19,7 @@ typedef struct {
 } tinyet_quad;
 
 /* One tap of four channels. */
-static inline void tinyet_add_tap(tinyet_quad *q, const int8_t *x, const int8_t *w) {
+static inline void tinyet_add_tap(tinyet_quad *q, const int8_t *x, const TINYET_ROM int8_t *w) {
 #if TINYET_HAS_PAIRS
   const uint32_t values = tinyet_load4(x), weights = tinyet_load4(w);
   const int32_t x_even = tinyet_even_bytes(values), w_even = tinyet_even_bytes(weights);

@@ -15,7 +15,8 @@ extern "C" {
 static inline int32_t tinyet_half_of(int32_t k) { return (k >> 1) * 4 + (k & 1); }
 
 /* Adds `steps` pairs of products to the sums a by x, a by y, b by x, b by y; gives the weights behind them. */
-static inline const int8_t *tinyet_dot_2x2(const int8_t *w, const int16_t *patch, int32_t steps, int32_t sums[4]) {
+static inline const TINYET_ROM int8_t *tinyet_dot_2x2(const TINYET_ROM int8_t *w, const int16_t *patch, int32_t steps,
+                                                      int32_t sums[4]) {
   int32_t ax = sums[0], ay = sums[1], bx = sums[2], by = sums[3];
 #if TINYET_HAS_PAIRS
   const tinyet_pair *p = (const tinyet_pair *)patch;

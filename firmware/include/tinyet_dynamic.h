@@ -17,10 +17,10 @@ typedef struct {
 } tinyet_dynamic_quant;
 
 typedef struct {
-  const int8_t *weights;      /* as the int8 kernels have them */
-  const int32_t *weight_sums; /* [out_c] */
-  const float *weight_scales; /* [out_c] */
-  const float *bias;          /* [out_c] */
+  const TINYET_ROM int8_t *weights;      /* as the int8 kernels have them */
+  const TINYET_ROM int32_t *weight_sums; /* [out_c] */
+  const TINYET_ROM float *weight_scales; /* [out_c] */
+  const TINYET_ROM float *bias;          /* [out_c] */
   float smallest_scale;
   float clamp_low, clamp_high;
 } tinyet_dynamic_layer;

@@ -10,9 +10,6 @@
 extern "C" {
 #endif
 
-/* Of a number above zero. */
-static inline int32_t tinyet_leading_zeros(int32_t x) { return (int32_t)__builtin_clz((uint32_t)x); }
-
 /* An exponential, Q0.31, as it is summed: Q12.19. Unsigned, because rounding the largest one passes INT32_MAX. */
 static inline int32_t tinyet_as_addend(int32_t exponential) {
   return (int32_t)(((uint32_t)exponential + (1u << 11)) >> 12);
@@ -33,14 +30,14 @@ static inline int32_t tinyet_one_over_one_plus(int32_t x) {
  * a rational function gives log(r). */
 static inline int32_t tinyet_log_of_sum(int32_t x) {
   const int32_t half_root = 1518500250, centre = 1805811301; /* 2^-0.5 and 2^-0.25 in Q0.31 */
-  const int32_t headroom = tinyet_leading_zeros(x);
+  const int32_t headroom = tinyet_leading_zeros((uint32_t)x);
   const int32_t a = tinyet_high_mul(x * (INT32_C(1) << (headroom - 1)), half_root);
   const int32_t mantissa_a = a >= (INT32_C(1) << 30) ? INT32_MAX : 2 * a;
-  const int32_t power_a = (12 - headroom) * (INT32_C(1) << 25) + (1 << 23); /* Q6.25 */
-  const int32_t headroom_b = tinyet_leading_zeros(tinyet_high_mul(x, half_root)) - 1;
+  const int32_t power_a = (12 - headroom) * (INT32_C(1) << 25) + (INT32_C(1) << 23); /* Q6.25 */
+  const int32_t headroom_b = tinyet_leading_zeros((uint32_t)tinyet_high_mul(x, half_root)) - 1;
   const int64_t b = (int64_t)x << headroom_b;
   const int32_t mantissa_b = b > INT32_MAX ? INT32_MAX : (int32_t)b;
-  const int32_t power_b = (12 - headroom_b) * (INT32_C(1) << 25) - (1 << 23);
+  const int32_t power_b = (12 - headroom_b) * (INT32_C(1) << 25) - (INT32_C(1) << 23);
   const int32_t r = mantissa_a < mantissa_b ? mantissa_a : mantissa_b;
   const int32_t power = power_a > power_b ? power_a : power_b;
   const int32_t p = (int32_t)(((int64_t)r + centre + 1) >> 1);

@@ -11,11 +11,12 @@ extern "C" {
 
 typedef struct {
   int32_t rows, depth, out_count;
-  const int8_t
-      *weights; /* [out_count / 4][depth / 4][4][4], rounded up with zeros: four inputs of each of four outputs */
-  const int32_t *bias; /* minus the input's zero point times the sum of the output's weights; rounded up to fours */
-  const int32_t *multiplier; /* [out_count] */
-  const int8_t *shift;       /* [out_count], forms as tinyet_requantize_form has them */
+  /* [out_count / 4][depth / 4][4][4], rounded up with zeros: four inputs of each of four outputs */
+  const TINYET_ROM int8_t *weights;
+  /* minus the input's zero point times the sum of the output's weights; rounded up to fours */
+  const TINYET_ROM int32_t *bias;
+  const TINYET_ROM int32_t *multiplier; /* [out_count] */
+  const TINYET_ROM int8_t *shift;       /* [out_count], forms as tinyet_requantize_form has them */
   int32_t out_zero_point;
   int32_t clamp_low, clamp_high;
 } tinyet_linear_s8_params;
@@ -23,18 +24,19 @@ typedef struct {
 /* int16 activations have no zero points; sums have 64 bits. */
 typedef struct {
   int32_t rows, depth, out_count;
-  const int8_t *weights;     /* [out_count / 4][depth / 2][8], rounded up with zeros: bytes a0 b0 a1 b1 c0 d0 c1 d1 */
-  const int64_t *bias;       /* [out_count], rounded up to fours */
-  const int16_t *multiplier; /* [out_count], as tinyet_requantize_s64 takes it, and so is the shift */
-  const int8_t *shift;       /* [out_count] */
-  int32_t block;             /* as many pairs of products as fit in a sum of 32 bits, whatever the input */
+  /* [out_count / 4][depth / 2][8], rounded up with zeros: bytes a0 b0 a1 b1 c0 d0 c1 d1 */
+  const TINYET_ROM int8_t *weights;
+  const TINYET_ROM int64_t *bias;       /* [out_count], rounded up to fours */
+  const TINYET_ROM int16_t *multiplier; /* [out_count], as tinyet_requantize_s64 takes it, and so is the shift */
+  const TINYET_ROM int8_t *shift;       /* [out_count] */
+  int32_t block;                        /* as many pairs of products as fit in a sum of 32 bits, whatever the input */
   int32_t clamp_low, clamp_high;
 } tinyet_linear_s16_params;
 
 typedef struct {
   int32_t rows, depth, out_count;
-  const float *weights; /* [out_count][depth] */
-  const float *bias;    /* [out_count] */
+  const TINYET_ROM float *weights; /* [out_count][depth] */
+  const TINYET_ROM float *bias;    /* [out_count] */
   float clamp_low, clamp_high;
 } tinyet_linear_f32_params;
 

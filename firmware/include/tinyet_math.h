@@ -188,9 +188,9 @@ static inline float tinyet_log1pf(float x) {
 /* |x| = q pi/2 + r with r in about [-pi/4, pi/4], for finite x; gives r and stores q mod 4. Beyond pi/4 the product with 2/pi
  * is formed in integers, from the bits of 2/pi that matter, so that no argument is too large. */
 static inline float tinyet_quadrant(float x, uint32_t *quadrant) {
-  static const uint32_t two_over_pi[8] = {UINT32_C(0),          UINT32_C(0xa2f9836e), UINT32_C(0x4e441529),
-                                          UINT32_C(0xfc2757d1), UINT32_C(0xf534ddc0), UINT32_C(0xdb629599),
-                                          UINT32_C(0x3c439041), UINT32_C(0xfe5163ab)};
+  static const TINYET_ROM uint32_t two_over_pi[8] = {UINT32_C(0),          UINT32_C(0xa2f9836e), UINT32_C(0x4e441529),
+                                                     UINT32_C(0xfc2757d1), UINT32_C(0xf534ddc0), UINT32_C(0xdb629599),
+                                                     UINT32_C(0x3c439041), UINT32_C(0xfe5163ab)};
   const uint32_t bits = tinyet_float_bits(x) & UINT32_C(0x7fffffff);
   *quadrant = 0;
   if (bits <= UINT32_C(0x3f490fda)) { /* up to pi/4 */
@@ -306,17 +306,17 @@ static inline float tinyet_erff(float x) {
 /* 0 where |x|^y is too small, infinity where it is too large, else |x|^y, for finite x != 0 and finite y != 0. In integers:
  * log2 |x| in Q54, times y in Q32, then a power of two. */
 static inline float tinyet_pow_positive(float x, float y) {
-  static const int32_t log_terms[13] = {1549082005, -774541003, 516360685,  -387270436, 309814461,
-                                        -258183078, 221381424,  -193634136, 170471653,  -153296465,
-                                        155113439,  -155072471, 85411679};
-  static const uint32_t exp_terms[8] = {1073741824u, 744261126u, 257941086u, 59598365u,
-                                        10322424u,   1442062u,   153505u,    23258u};
+  static const TINYET_ROM int32_t log_terms[13] = {1549082005, -774541003, 516360685,  -387270436, 309814461,
+                                                   -258183078, 221381424,  -193634136, 170471653,  -153296465,
+                                                   155113439,  -155072471, 85411679};
+  static const TINYET_ROM uint32_t exp_terms[8] = {1073741824u, 744261126u, 257941086u, 59598365u,
+                                                   10322424u,   1442062u,   153505u,    23258u};
   int32_t e;
   const float m = tinyet_log_parts(tinyet_absf(x), &e);
   const int64_t f = (int32_t)((m - 1.0f) * 16777216.0f); /* Q24, exact */
   int64_t p = log_terms[12];
   for (int32_t i = 11; i >= 0; i--) {
-    p = log_terms[i] + ((p * f + (1 << 23)) >> 24);
+    p = log_terms[i] + ((p * f + (INT32_C(1) << 23)) >> 24);
   }
   const int64_t log = f * p + e * (INT64_C(1) << 54);
   if (log == 0) {

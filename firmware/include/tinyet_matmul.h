@@ -12,7 +12,7 @@ extern "C" {
 typedef struct {
   int32_t count; /* products */
   int32_t rows, depth, columns;
-  const int32_t *batches; /* [count][2]: where the two matrices begin in a and in b, in elements */
+  const TINYET_ROM int32_t *batches; /* [count][2]: where the two matrices begin in a and in b, in elements */
   int32_t a_zero_point, b_zero_point, out_zero_point;
   int32_t multiplier, shift;
   int32_t clamp_low, clamp_high;
@@ -22,7 +22,7 @@ typedef struct {
 typedef struct {
   int32_t count;
   int32_t rows, depth, columns;
-  const int32_t *batches;
+  const TINYET_ROM int32_t *batches;
   int32_t multiplier, shift; /* as tinyet_requantize_s64 takes them */
   int32_t clamp_low, clamp_high;
 } tinyet_matmul_s16_params;
@@ -30,7 +30,7 @@ typedef struct {
 typedef struct {
   int32_t count;
   int32_t rows, depth, columns;
-  const int32_t *batches;
+  const TINYET_ROM int32_t *batches;
   float clamp_low, clamp_high;
 } tinyet_matmul_f32_params;
 

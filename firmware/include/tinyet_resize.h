@@ -14,28 +14,28 @@ typedef struct {
   int32_t image_bytes;
   int32_t out_h, out_w;
   int32_t pixel_bytes;
-  const int32_t *rows;    /* [out_h], bytes from the image's start */
-  const int32_t *columns; /* [out_w], bytes from the row's start */
+  const TINYET_ROM int32_t *rows;    /* [out_h], bytes from the image's start */
+  const TINYET_ROM int32_t *columns; /* [out_w], bytes from the row's start */
 } tinyet_resize_nearest_params;
 
 typedef struct {
   int32_t batch;
   int32_t in_h, in_w, channels;
   int32_t out_h, out_w;
-  const int32_t *rows;           /* [out_h][2], elements from the image's start: the row above and the row below */
-  const int16_t *row_weights;    /* [out_h], of the row below, in 1/1024 */
-  const int32_t *columns;        /* [out_w][2], elements from the row's start: left and right */
-  const int16_t *column_weights; /* [out_w], of the pixel on the right */
+  const TINYET_ROM int32_t *rows; /* [out_h][2], elements from the image's start: the row above and the row below */
+  const TINYET_ROM int16_t *row_weights;    /* [out_h], of the row below, in 1/1024 */
+  const TINYET_ROM int32_t *columns;        /* [out_w][2], elements from the row's start: left and right */
+  const TINYET_ROM int16_t *column_weights; /* [out_w], of the pixel on the right */
 } tinyet_resize_bilinear_integer_params;
 
 typedef struct {
   int32_t batch;
   int32_t in_h, in_w, channels;
   int32_t out_h, out_w;
-  const int32_t *rows;
-  const float *row_weights;
-  const int32_t *columns;
-  const float *column_weights;
+  const TINYET_ROM int32_t *rows;
+  const TINYET_ROM float *row_weights;
+  const TINYET_ROM int32_t *columns;
+  const TINYET_ROM float *column_weights;
 } tinyet_resize_bilinear_f32_params;
 
 /* Elements of any size. */

@@ -12,8 +12,8 @@ extern "C" {
 /* Four outputs at once: one load of the input feeds four multiply-accumulates. Weights are interleaved, four bytes of each
  * output in turn, so that they are read front to back; `blocks` of four inputs, then `rest` of them one by one. Not
  * inlined, because the loop needs nearly all registers. */
-static __attribute__((noinline, unused)) const int8_t *tinyet_dot_1x4(const int8_t *x, const int8_t *w, int32_t blocks,
-                                                                      int32_t rest, int32_t sums[4]) {
+static __attribute__((noinline, unused)) const TINYET_ROM int8_t *
+tinyet_dot_1x4(const int8_t *x, const TINYET_ROM int8_t *w, int32_t blocks, int32_t rest, int32_t sums[4]) {
   int32_t a = sums[0], b = sums[1], c = sums[2], d = sums[3];
 #if TINYET_HAS_PAIRS
 #define ROW(sum, i)                                                \

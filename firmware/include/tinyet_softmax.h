@@ -15,7 +15,7 @@ typedef struct {
 
 typedef struct {
   tinyet_softmax_shape shape;
-  const int32_t *exponentials; /* [count], Q0.31: of 0, -1, -2 ... input steps; beyond them it is zero */
+  const TINYET_ROM int32_t *exponentials; /* [count], Q0.31: of 0, -1, -2 ... input steps; beyond them it is zero */
   int32_t count;
 } tinyet_softmax_s8_params;
 
@@ -24,9 +24,9 @@ void tinyet_softmax_s8(const int8_t *input, int8_t *output, const tinyet_softmax
 
 typedef struct {
   tinyet_softmax_shape shape;
-  const int16_t *exponentials; /* [513], as tinyet_look_up_s16 has tables: exp over -10 ... 0 */
-  const int16_t *reciprocals;  /* [513], 1 / (1 + x) over 0 ... 1 */
-  int32_t multiplier, shift;   /* from input steps to those of the exponentials */
+  const TINYET_ROM int16_t *exponentials; /* [513], as tinyet_look_up_s16 has tables: exp over -10 ... 0 */
+  const TINYET_ROM int16_t *reciprocals;  /* [513], 1 / (1 + x) over 0 ... 1 */
+  int32_t multiplier, shift;              /* from input steps to those of the exponentials */
 } tinyet_softmax_s16_params;
 
 /* Output scale 2^-15. depth <= 65535. */
@@ -37,7 +37,7 @@ void tinyet_softmax_f32(const float *input, float *output, const tinyet_softmax_
 
 typedef struct {
   tinyet_softmax_shape shape;
-  const int32_t *exponentials; /* as above */
+  const TINYET_ROM int32_t *exponentials; /* as above */
   int32_t count;
   int32_t near;             /* differences from the maximum below this many steps can give more than the least output */
   int32_t multiplier, left; /* from steps to Q5.26 */

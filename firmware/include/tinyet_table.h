@@ -11,20 +11,20 @@ extern "C" {
 #endif
 
 typedef struct {
-  const int8_t *table; /* [256], for the inputs 0 ... 127, -128 ... -1 */
+  const TINYET_ROM int8_t *table; /* [256], for the inputs 0 ... 127, -128 ... -1 */
   int32_t count;
 } tinyet_table_s8_params;
 
 void tinyet_table_s8(const int8_t *input, int8_t *output, const tinyet_table_s8_params *params);
 
 typedef struct {
-  const int16_t *table; /* [513], for the inputs -32768, -32640 ... 32768 */
+  const TINYET_ROM int16_t *table; /* [513], for the inputs -32768, -32640 ... 32768 */
   int32_t count;
 } tinyet_table_s16_params;
 
 /* The value of the upper nine bits, and a straight line from there by the lower seven. */
-static inline int32_t tinyet_look_up_s16(const int16_t *table, int32_t x) {
-  const int16_t *const piece = table + 256 + (x >> 7);
+static inline int32_t tinyet_look_up_s16(const TINYET_ROM int16_t *table, int32_t x) {
+  const TINYET_ROM int16_t *const piece = table + 256 + (x >> 7);
   const int32_t base = piece[0];
   return base + (((piece[1] - base) * (x & 0x7f) + 64) >> 7);
 }
@@ -32,7 +32,7 @@ static inline int32_t tinyet_look_up_s16(const int16_t *table, int32_t x) {
 void tinyet_table_s16(const int16_t *input, int16_t *output, const tinyet_table_s16_params *params);
 
 typedef struct {
-  const uint16_t *table; /* [256], sigmoid(i / 24) in Q0.16 */
+  const TINYET_ROM uint16_t *table; /* [256], sigmoid(i / 24) in Q0.16 */
   int32_t factor, shift; /* from the input to units of 1 / 12288: multiplied, then shifted to the right with rounding */
   int32_t count;
 } tinyet_sigmoid_s16_params;

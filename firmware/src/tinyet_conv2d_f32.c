@@ -8,7 +8,7 @@ void tinyet_conv2d_f32(const float *input, float *output, const tinyet_conv2d_f3
   for (int32_t n = 0; n < s->batch; n++) {
     for (int32_t out_y = 0; out_y < s->out_h; out_y++) {
       for (int32_t out_x = 0; out_x < s->out_w; out_x++) {
-        const float *w = v->weights;
+        const TINYET_ROM float *w = v->weights;
         const int32_t top = out_y * s->stride_h - s->pad_top, left = out_x * s->stride_w - s->pad_left;
         for (int32_t c = 0; c < s->out_c; c++) {
           const float *const group = input + (c / out_count) * in_count;

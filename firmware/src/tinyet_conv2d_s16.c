@@ -34,7 +34,7 @@ static inline int16_t finish(int64_t sum, int32_t channel, const tinyet_conv2d_s
 }
 
 /* Channels first ... first + count - 1 of two pixels; both outputs may be the same. */
-static void two_pixels(const int16_t *patch, const int8_t *w, int16_t *out_x, int16_t *out_y, int32_t steps,
+static void two_pixels(const int16_t *patch, const TINYET_ROM int8_t *w, int16_t *out_x, int16_t *out_y, int32_t steps,
                        int32_t first, int32_t count, const tinyet_conv2d_s16_quant *q) {
   const int32_t end = first + count;
   for (int32_t c = first; c < end; c += 2) {

@@ -5,7 +5,7 @@
 /* Both kernels here copy two pixels' patches to scratch. Once there they serve all channels. */
 
 /* Channels first ... first + count - 1 of two pixels; both outputs may be the same. */
-static void two_pixels(const int16_t *patch, const int8_t *w, int8_t *out_x, int8_t *out_y, int32_t steps,
+static void two_pixels(const int16_t *patch, const TINYET_ROM int8_t *w, int8_t *out_x, int8_t *out_y, int32_t steps,
                        int32_t first, int32_t count, const tinyet_conv2d_s8_quant *q) {
   const int32_t zero_point = q->out_zero_point, low = q->clamp_low, high = q->clamp_high;
   const int32_t end = first + count;

@@ -24,7 +24,8 @@
   } while (0)
 
 /* `blocks` of four elements for two pixels and two channels: sums of a by x, a by y, b by x, b by y. */
-static inline const int8_t *dot_2x2(const int8_t *w, const int16_t *patch, int32_t blocks, int32_t sums[4]) {
+static inline const TINYET_ROM int8_t *dot_2x2(const TINYET_ROM int8_t *w, const int16_t *patch, int32_t blocks,
+                                               int32_t sums[4]) {
   int32_t ax = 0, ay = 0, bx = 0, by = 0;
   const tinyet_pair *p = (const tinyet_pair *)patch;
   for (; blocks >= 2; blocks -= 2) {
@@ -48,7 +49,7 @@ static inline const int8_t *dot_2x2(const int8_t *w, const int16_t *patch, int32
 #else
 
 /* One channel: where registers are few, its two sums are all that stay in them. */
-static inline void dot_2x1(const int8_t *w, const int16_t *patch, int32_t blocks, int32_t sums[2]) {
+static inline void dot_2x1(const TINYET_ROM int8_t *w, const int16_t *patch, int32_t blocks, int32_t sums[2]) {
   int32_t x = 0, y = 0;
   for (; blocks > 0; blocks--) {
     int32_t first = tinyet_low_nibble(w[0]), second = tinyet_high_nibble(w[0]);
@@ -63,7 +64,8 @@ static inline void dot_2x1(const int8_t *w, const int16_t *patch, int32_t blocks
   sums[0] = x, sums[1] = y;
 }
 
-static inline const int8_t *dot_2x2(const int8_t *w, const int16_t *patch, int32_t blocks, int32_t sums[4]) {
+static inline const TINYET_ROM int8_t *dot_2x2(const TINYET_ROM int8_t *w, const int16_t *patch, int32_t blocks,
+                                               int32_t sums[4]) {
   dot_2x1(w, patch, blocks, sums);
   dot_2x1(w + 1, patch, blocks, sums + 2);
   return w + 4 * blocks;
@@ -83,7 +85,7 @@ static inline void finish(int32_t c, int32_t sum_x, int32_t sum_y, int8_t *out_x
 }
 
 /* Channels first ... first + count - 1 of two pixels; both outputs may be the same. */
-static void two_pixels(const int16_t *patch, const int8_t *w, int8_t *out_x, int8_t *out_y, int32_t blocks,
+static void two_pixels(const int16_t *patch, const TINYET_ROM int8_t *w, int8_t *out_x, int8_t *out_y, int32_t blocks,
                        int32_t first, int32_t count, const tinyet_conv2d_s8_quant *q) {
   const int32_t end = first + count;
   for (int32_t c = first; c < end; c += 2) {

@@ -13,13 +13,14 @@ void tinyet_conv_transpose2d_f32(const float *input, float *output, void *scratc
       for (int32_t out_x = 0, column = 0, column_q = 0; out_x < s->out_w; out_x++) {
         const int32_t count = tinyet_conv_transpose2d_taps(s, s->row_phases + 2 * row, row_q,
                                                            s->column_phases + 2 * column, column_q, taps);
-        const float *weights = v->weights;
+        const TINYET_ROM float *weights = v->weights;
         int32_t c = 0;
         for (int32_t g = 0; g < s->groups; g++) {
           for (int32_t o = 0; o < out_count; o++) {
             float sum = v->bias[c];
             for (int32_t t = 0; t < count; t++) {
-              const float *const x = input + g * in_count + taps[t].input, *const w = weights + taps[t].weight;
+              const float *const x = input + g * in_count + taps[t].input;
+              const TINYET_ROM float *const w = weights + taps[t].weight;
               for (int32_t k = 0; k < in_count; k++) {
                 sum += x[k] * w[k];
               }

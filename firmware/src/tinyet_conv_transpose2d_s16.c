@@ -3,8 +3,9 @@
 
 /* The products of `count` elements by four channels' weights, `filter` apart, added to 64-bit sums in blocks that fit in
  * 32 bits. */
-static void dot_1x4(const int16_t *x, const int8_t *w, int32_t filter, int32_t count, int32_t block, int64_t total[4]) {
-  const int8_t *w0 = w, *w1 = w0 + filter, *w2 = w1 + filter, *w3 = w2 + filter;
+static void dot_1x4(const int16_t *x, const TINYET_ROM int8_t *w, int32_t filter, int32_t count, int32_t block,
+                    int64_t total[4]) {
+  const TINYET_ROM int8_t *w0 = w, *w1 = w0 + filter, *w2 = w1 + filter, *w3 = w2 + filter;
   while (count > 0) {
     const int32_t now = count < block ? count : block;
     int32_t s0 = 0, s1 = 0, s2 = 0, s3 = 0;
@@ -28,14 +29,14 @@ static void pixel(const int16_t *input, int16_t *output, const tinyet_conv_trans
     int64_t total[4] = {0, 0, 0, 0};
     for (int32_t t = 0; t < count; t++) {
       const int16_t *const x = input + taps[t].input;
-      const int8_t *const w = q->weights + c * filter + taps[t].weight;
+      const TINYET_ROM int8_t *const w = q->weights + c * filter + taps[t].weight;
       if (channels == 4) {
         dot_1x4(x, w, filter, depth, 2 * q->block, total);
       } else {
         for (int32_t i = 0; i < channels; i++) {
           int64_t sum = 0;
           for (int32_t k = 0; k < depth; k++) {
-            sum += x[k] * w[i * filter + k];
+            sum += (int32_t)x[k] * w[i * filter + k];
           }
           total[i] += sum;
         }

@@ -15,8 +15,8 @@ static void pixel(const int8_t *input, int8_t *output, const tinyet_conv_transpo
     int32_t s0 = q->bias[c], s1 = q->bias[c + 1], s2 = q->bias[c + 2], s3 = q->bias[c + 3];
     for (int32_t t = 0; t < count; t++) {
       const int8_t *x = input + taps[t].input;
-      const int8_t *w0 = q->weights + c * filter + taps[t].weight;
-      const int8_t *w1 = w0 + filter, *w2 = w1 + filter, *w3 = w2 + filter;
+      const TINYET_ROM int8_t *w0 = q->weights + c * filter + taps[t].weight;
+      const TINYET_ROM int8_t *w1 = w0 + filter, *w2 = w1 + filter, *w3 = w2 + filter;
       for (int32_t k = depth; k != 0; k--) {
         const int32_t value = *x++ + offset;
         s0 += value * *w0++;
@@ -34,7 +34,7 @@ static void pixel(const int8_t *input, int8_t *output, const tinyet_conv_transpo
     int32_t sum = q->bias[c];
     for (int32_t t = 0; t < count; t++) {
       const int8_t *x = input + taps[t].input;
-      const int8_t *w = q->weights + c * filter + taps[t].weight;
+      const TINYET_ROM int8_t *w = q->weights + c * filter + taps[t].weight;
       for (int32_t k = depth; k != 0; k--) {
         sum += (*x++ + offset) * *w++;
       }

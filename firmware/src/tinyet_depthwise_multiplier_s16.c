@@ -26,12 +26,12 @@ void tinyet_depthwise_multiplier_s16(const int16_t *input, int16_t *output, void
               continue;
             }
             const int16_t *TINYET_RESTRICT pixel = input + (y * s->in_w + x) * s->in_c;
-            const int8_t *TINYET_RESTRICT w = q->weights + (i * s->kernel_w + j) * s->out_c;
+            const TINYET_ROM int8_t *TINYET_RESTRICT w = q->weights + (i * s->kernel_w + j) * s->out_c;
             int32_t *TINYET_RESTRICT sum = sums;
             int32_t *const end = sums + s->out_c;
             if (times == 1) {
               while (sum != end) {
-                *sum++ += *pixel++ * *w++;
+                *sum++ += (int32_t)*pixel++ * *w++;
               }
             } else {
               while (sum != end) {

@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <string.h>
-
 #include "tinyet_conv2d.h"
 
 /* Sums live in scratch, a row of out_c: the loops over taps are outside, the loop over channels inside, so that input and
@@ -15,7 +13,7 @@ void tinyet_depthwise_multiplier_s8(const int8_t *input, int8_t *output, void *s
   for (int32_t n = 0; n < s->batch; n++) {
     for (int32_t out_y = 0; out_y < s->out_h; out_y++) {
       for (int32_t out_x = 0; out_x < s->out_w; out_x++) {
-        memcpy(sums, q->bias, sizeof(int32_t) * (size_t)s->out_c);
+        tinyet_copy_rom(sums, q->bias, sizeof(int32_t) * (size_t)s->out_c);
         for (int32_t i = 0; i < s->kernel_h; i++) {
           const int32_t y = out_y * s->stride_h - s->pad_top + i * s->dilation_h;
           if (y < 0 || y >= s->in_h) {
@@ -27,7 +25,7 @@ void tinyet_depthwise_multiplier_s8(const int8_t *input, int8_t *output, void *s
               continue;
             }
             const int8_t *TINYET_RESTRICT pixel = input + (y * s->in_w + x) * s->in_c;
-            const int8_t *TINYET_RESTRICT w = q->weights + (i * s->kernel_w + j) * s->out_c;
+            const TINYET_ROM int8_t *TINYET_RESTRICT w = q->weights + (i * s->kernel_w + j) * s->out_c;
             int32_t *TINYET_RESTRICT sum = sums;
             int32_t *const end = sums + s->out_c;
             while (sum != end) {

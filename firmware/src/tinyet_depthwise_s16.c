@@ -15,7 +15,7 @@ typedef struct {
 } quad;
 
 /* One tap of four channels. */
-static inline void add_tap(quad *q, const int16_t *x, const int8_t *w) {
+static inline void add_tap(quad *q, const int16_t *x, const TINYET_ROM int8_t *w) {
 #if TINYET_HAS_PAIRS
   const uint32_t weights = tinyet_load4(w);
   const int32_t first = (int32_t)tinyet_load4(x), second = (int32_t)tinyet_load4(x + 2);
@@ -25,10 +25,10 @@ static inline void add_tap(quad *q, const int16_t *x, const int8_t *w) {
   q->sum[2] = __smlabt(second, even, q->sum[2]);
   q->sum[3] = __smlatt(second, odd, q->sum[3]);
 #else
-  q->sum[0] += x[0] * w[0];
-  q->sum[1] += x[1] * w[1];
-  q->sum[2] += x[2] * w[2];
-  q->sum[3] += x[3] * w[3];
+  q->sum[0] += (int32_t)x[0] * w[0];
+  q->sum[1] += (int32_t)x[1] * w[1];
+  q->sum[2] += (int32_t)x[2] * w[2];
+  q->sum[3] += (int32_t)x[3] * w[3];
 #endif
 }
 
@@ -41,7 +41,7 @@ static inline int16_t finish(int32_t sum, int32_t channel, const tinyet_conv2d_s
 static void pixel(const int16_t *corner, int16_t *output, const tap *taps, int32_t count, int32_t filter,
                   int32_t channels, const tinyet_conv2d_s16_quant *q) {
   const tap *const end = taps + count;
-  const int8_t *weights = q->weights;
+  const TINYET_ROM int8_t *weights = q->weights;
   int32_t c = 0;
   for (; c + 4 <= channels; c += 4) {
     quad s = {{0, 0, 0, 0}};
@@ -58,7 +58,7 @@ static void pixel(const int16_t *corner, int16_t *output, const tap *taps, int32
   for (; c < channels; c++) {
     int32_t sum = 0;
     for (const tap *t = taps; t != end; t++) {
-      sum += corner[t->input] * weights[t->weight];
+      sum += (int32_t)corner[t->input] * weights[t->weight];
     }
     output[c] = finish(sum, c, q);
     corner++;

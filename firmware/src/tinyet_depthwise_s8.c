@@ -9,9 +9,9 @@ static inline void pixel(const int8_t *corner, void *outputs, int32_t at, const 
   int8_t *const output = (int8_t *)outputs + at;
   /* Copies: a store of an output could change *q, as far as the compiler knows. */
   const int32_t zero_point = q->out_zero_point, low = q->clamp_low, high = q->clamp_high;
-  const int32_t *const bias = q->bias, *const multiplier = q->multiplier;
-  const int8_t *const form = q->shift;
-  const int8_t *w = q->weights;
+  const TINYET_ROM int32_t *const bias = q->bias, *const multiplier = q->multiplier;
+  const TINYET_ROM int8_t *const form = q->shift;
+  const TINYET_ROM int8_t *w = q->weights;
   const int32_t *const end = offsets + taps;
   int32_t c = 0;
 #define FINISH(sum, i) \
@@ -44,7 +44,7 @@ static inline void pixel(const int8_t *corner, void *outputs, int32_t at, const 
   }
   for (int32_t lane = 0; c < channels; c++, lane++) {
     int32_t sum = bias[c];
-    const int8_t *lane_w = w + lane;
+    const TINYET_ROM int8_t *lane_w = w + lane;
     for (const int32_t *offset = offsets; offset != end; offset++) {
       sum += (*offset == TINYET_OUTSIDE ? *outside : corner[*offset + lane]) * *lane_w;
       lane_w += 4;

@@ -6,7 +6,7 @@
  * tap in the low halves and those of the next one in the high halves. */
 
 /* Two taps of four channels. */
-static inline void add_taps(tinyet_quad *q, const int8_t *x, const int8_t *y, const int8_t *w) {
+static inline void add_taps(tinyet_quad *q, const int8_t *x, const int8_t *y, const TINYET_ROM int8_t *w) {
 #if TINYET_HAS_PAIRS
   const uint32_t word = tinyet_load4(w), xs = tinyet_load4(x), ys = tinyet_load4(y);
   const uint32_t x_weights = tinyet_low_nibbles(word), y_weights = tinyet_high_nibbles(word);
@@ -36,9 +36,9 @@ static inline void pixel(const int8_t *corner, void *outputs, int32_t at, const 
   int8_t *const output = (int8_t *)outputs + at;
   /* Copies: a store of an output could change *q, as far as the compiler knows. */
   const int32_t zero_point = q->out_zero_point, low = q->clamp_low, high = q->clamp_high;
-  const int32_t *const bias = q->bias, *const multiplier = q->multiplier;
-  const int8_t *const form = q->shift;
-  const int8_t *w = q->weights;
+  const TINYET_ROM int32_t *const bias = q->bias, *const multiplier = q->multiplier;
+  const TINYET_ROM int8_t *const form = q->shift;
+  const TINYET_ROM int8_t *w = q->weights;
   const int32_t *const last = offsets + taps - 1;
   int32_t c = 0;
 #define FINISH(sum, i)              \
@@ -64,7 +64,7 @@ static inline void pixel(const int8_t *corner, void *outputs, int32_t at, const 
   }
   for (int32_t lane = 0; c < channels; c++, lane++) {
     int32_t sum = 0;
-    const int8_t *byte = w + lane;
+    const TINYET_ROM int8_t *byte = w + lane;
     for (const int32_t *offset = offsets; offset <= last; offset += 2) {
       sum += *(*offset == TINYET_OUTSIDE ? outside : corner + *offset + lane) * tinyet_low_nibble(*byte);
       if (offset != last) {

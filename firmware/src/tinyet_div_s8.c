@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tinyet_binary.h"
 
-/* Leading zeros of a number above zero. */
-static inline int32_t leading_zeros(int32_t x) { return (int32_t)__builtin_clz((uint32_t)x); }
-
 /* x, y: the operands less their zero points; inverse: 1 / |y| in Q0.31, without its power of two. */
 static inline int32_t quotient(int32_t x, int32_t y, int32_t inverse, const tinyet_div_s8_params *p) {
   if (y == 0) {
@@ -16,9 +13,9 @@ static inline int32_t quotient(int32_t x, int32_t y, int32_t inverse, const tiny
   if (x == 0) {
     return p->out_zero_point;
   }
-  const int32_t room = x > 0 ? leading_zeros(x) - 1 : leading_zeros(-2 * x - 1);
+  const int32_t room = x > 0 ? tinyet_leading_zeros((uint32_t)x) - 1 : tinyet_leading_zeros((uint32_t)(-2 * x - 1));
   const int32_t value = tinyet_high_mul(tinyet_high_mul(tinyet_shift_left(x, room), inverse), p->multiplier);
-  const int32_t right = 31 - leading_zeros(y) + room - p->shift;
+  const int32_t right = 31 - tinyet_leading_zeros((uint32_t)y) + room - p->shift;
   return (right > 31 ? 0 : tinyet_round_shift(value, right)) + p->out_zero_point;
 }
 

@@ -3,8 +3,9 @@
 #include "tinyet_patches.h"
 
 /* Channels first ... first + count - 1 of two pixels; both outputs may be the same. */
-static void two_pixels(const int16_t *patch, const int8_t *w, float *out_x, float *out_y, int32_t steps, int32_t first,
-                       int32_t count, const float *factors, int32_t zero_point, const tinyet_dynamic_layer *layer) {
+static void two_pixels(const int16_t *patch, const TINYET_ROM int8_t *w, float *out_x, float *out_y, int32_t steps,
+                       int32_t first, int32_t count, const float *factors, int32_t zero_point,
+                       const tinyet_dynamic_layer *layer) {
   const int32_t end = first + count;
   for (int32_t c = first; c < end; c += 2) {
     const int32_t d = c + 1 < end ? c + 1 : c; /* an odd last channel has zeros for a partner */

@@ -12,8 +12,8 @@ static inline void pixel(const int8_t *corner, void *outputs, int32_t at, const 
                          int32_t channels, const int8_t *outside, const void *context) {
   const quantized_layer *const q = (const quantized_layer *)context;
   const tinyet_dynamic_layer *const layer = q->layer;
-  const int32_t *const weight_sums = layer->weight_sums;
-  const int8_t *w = layer->weights;
+  const TINYET_ROM int32_t *const weight_sums = layer->weight_sums;
+  const TINYET_ROM int8_t *w = layer->weights;
   const int32_t *const end = offsets + taps;
   float *const output = (float *)outputs + at;
   for (int32_t c = 0; c < channels; c += 4) {

@@ -15,7 +15,7 @@ void tinyet_dynamic_linear_f32(const float *input, float *output, void *scratch,
   }
   const int8_t *x = values;
   for (int32_t row = 0; row < params->rows; row++) {
-    const int8_t *w = layer->weights;
+    const TINYET_ROM int8_t *w = layer->weights;
     for (int32_t n = 0; n < count; n += 4) {
       int32_t sums[4];
       for (int32_t i = 0; i < 4; i++) {

@@ -16,7 +16,7 @@ static uint32_t integer_root(uint64_t x) {
 }
 
 void tinyet_layer_norm_s8(const int8_t *input, int8_t *output, const tinyet_layer_norm_s8_params *params) {
-  const int32_t *const weight = params->weight, *const bias = params->bias;
+  const TINYET_ROM int32_t *const weight = params->weight, *const bias = params->bias;
   const int32_t count = params->count, shift = params->shift, half = (INT32_C(1) << shift) >> 1;
   const int32_t in_zero_point = params->in_zero_point, out_zero_point = params->out_zero_point;
   const uint64_t epsilon = (uint64_t)params->epsilon, unit = UINT64_C(1) << (2 * params->half_fraction);
@@ -40,7 +40,7 @@ void tinyet_layer_norm_s8(const int8_t *input, int8_t *output, const tinyet_laye
     for (int32_t i = 0; i < count; i++) {
       const int32_t difference = count * (input[i] - in_zero_point) - sum;
       const int32_t normal = tinyet_requantize(difference, multiplier, normal_shift);
-      const int32_t scaled = (int32_t)(((int64_t)normal * weight[i] + (1 << 19)) >> 20);
+      const int32_t scaled = (int32_t)(((int64_t)normal * weight[i] + (INT32_C(1) << 19)) >> 20);
       output[i] = (int8_t)tinyet_clamp(((scaled + bias[i] + half) >> shift) + out_zero_point, INT8_MIN, INT8_MAX);
     }
     input += count;

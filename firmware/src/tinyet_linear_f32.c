@@ -6,10 +6,10 @@ void tinyet_linear_f32(const float *input, float *output, const tinyet_linear_f3
   const int32_t depth = params->depth, count = params->out_count;
   const float low = params->clamp_low, high = params->clamp_high;
   for (int32_t row = 0; row < params->rows; row++) {
-    const float *w = params->weights;
+    const TINYET_ROM float *w = params->weights;
     int32_t n = 0;
     for (; n + 4 <= count; n += 4) {
-      const float *w1 = w + depth, *w2 = w1 + depth, *w3 = w2 + depth;
+      const TINYET_ROM float *w1 = w + depth, *w2 = w1 + depth, *w3 = w2 + depth;
       float a = params->bias[n], b = params->bias[n + 1], c = params->bias[n + 2], d = params->bias[n + 3];
       for (int32_t k = 0; k < depth; k++) {
         const float value = input[k];

@@ -4,8 +4,8 @@
 
 /* Four outputs at once: one load of a pair of inputs feeds eight products. Adds `steps` pairs; gives the weights behind
  * them. Not inlined, because the loop needs nearly all registers. */
-static __attribute__((noinline)) const int8_t *dot_1x4(const int16_t *x, const int8_t *w, int32_t steps,
-                                                       int32_t sums[4]) {
+static __attribute__((noinline)) const TINYET_ROM int8_t *dot_1x4(const int16_t *x, const TINYET_ROM int8_t *w,
+                                                                  int32_t steps, int32_t sums[4]) {
   int32_t a = 0, b = 0, c = 0, d = 0;
 #if TINYET_HAS_PAIRS
   for (; steps > 0; steps--) {
@@ -37,9 +37,9 @@ void tinyet_linear_s16(const int16_t *input, int16_t *output, const tinyet_linea
   const int32_t depth = params->depth, count = params->out_count, block = params->block;
   const int32_t low = params->clamp_low, high = params->clamp_high;
   for (int32_t row = 0; row < params->rows; row++) {
-    const int8_t *w = params->weights;
+    const TINYET_ROM int8_t *w = params->weights;
     for (int32_t n = 0; n < count; n += 4) {
-      const int64_t *const bias = params->bias + n;
+      const TINYET_ROM int64_t *const bias = params->bias + n;
       int64_t total[4] = {bias[0], bias[1], bias[2], bias[3]};
       const int16_t *x = input;
       for (int32_t left = depth / 2; left > 0; left -= block) {

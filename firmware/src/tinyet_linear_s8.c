@@ -6,9 +6,9 @@ void tinyet_linear_s8(const int8_t *input, int8_t *output, const tinyet_linear_s
   const int32_t depth = params->depth, count = params->out_count, blocks = depth / 4, rest = depth & 3;
   const int32_t zero_point = params->out_zero_point, low = params->clamp_low, high = params->clamp_high;
   for (int32_t row = 0; row < params->rows; row++) {
-    const int8_t *w = params->weights;
+    const TINYET_ROM int8_t *w = params->weights;
     for (int32_t n = 0; n < count; n += 4) {
-      const int32_t *const bias = params->bias + n;
+      const TINYET_ROM int32_t *const bias = params->bias + n;
       int32_t sums[4] = {bias[0], bias[1], bias[2], bias[3]};
       w = tinyet_dot_1x4(input, w, blocks, rest, sums);
       w += rest != 0 ? 16 - rest : 0;

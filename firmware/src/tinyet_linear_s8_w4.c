@@ -4,8 +4,8 @@
 
 /* Eight inputs by four outputs: one load of the inputs feeds four outputs. Byte i of an output's word holds the weights of
  * inputs i and i + 4. Not inlined, because the loop needs nearly all registers. */
-static __attribute__((noinline)) const int8_t *dot_1x4(const int8_t *x, const int8_t *w, int32_t blocks,
-                                                       int32_t sums[4]) {
+static __attribute__((noinline)) const TINYET_ROM int8_t *dot_1x4(const int8_t *x, const TINYET_ROM int8_t *w,
+                                                                  int32_t blocks, int32_t sums[4]) {
   int32_t a = sums[0], b = sums[1], c = sums[2], d = sums[3];
 #if TINYET_HAS_PAIRS
 #define ROW(sum, i)                                                                      \
@@ -56,7 +56,7 @@ void tinyet_linear_s8_w4(const int8_t *input, int8_t *output, const tinyet_linea
   const int32_t zero_point = params->out_zero_point, low = params->clamp_low, high = params->clamp_high;
   int8_t tail[8] = {0}; /* the last inputs of a row, when they are no whole block */
   for (int32_t row = 0; row < params->rows; row++) {
-    const int8_t *w = params->weights;
+    const TINYET_ROM int8_t *w = params->weights;
     memcpy(tail, input + 8 * blocks, (size_t)rest);
     for (int32_t n = 0; n < count; n += 4) {
       int32_t sums[4] = {0, 0, 0, 0};

@@ -5,7 +5,7 @@
 /* One column: elements `stride` apart. */
 static void column(const int8_t *input, int8_t *output, const tinyet_log_softmax_s8_params *p) {
   const int32_t stride = p->shape.inner, span = p->shape.depth * stride;
-  const int32_t *const exponentials = p->exponentials;
+  const TINYET_ROM int32_t *const exponentials = p->exponentials;
   const int32_t count = p->count, near = p->near, multiplier = p->multiplier, left = p->left;
   int32_t largest = INT8_MIN;
   for (int32_t i = 0; i < span; i += stride) {

@@ -16,7 +16,7 @@ void tinyet_resize_bilinear_s16(const int16_t *input, int16_t *output,
         for (int32_t i = p->channels; i != 0; i--) {
           const int64_t sum = (int64_t)*a++ * wa + (int64_t)*b++ * wb + (int64_t)*c++ * wc + (int64_t)*d++ * wd;
           /* Halves away from zero: a negative sum is lowered by the least there is. */
-          *output++ = (int16_t)((sum + (sum >> 63) + (1 << 19)) >> 20);
+          *output++ = (int16_t)((sum + (sum >> 63) + (INT32_C(1) << 19)) >> 20);
         }
       }
     }

@@ -17,13 +17,14 @@ static void column(const int16_t *input, int16_t *output, int32_t depth, int32_t
     output[i] = (int16_t)value;
     sum += value;
   }
-  const int32_t headroom = __builtin_clz((uint32_t)sum);
+  const int32_t headroom = tinyet_leading_zeros((uint32_t)sum);
   /* The sum as 1 + x with 16 fraction bits of x, which the table takes less 32768. */
-  const int32_t fraction = (int32_t)((((uint32_t)sum << (headroom - 1)) + (1u << 13)) >> 14) - (1 << 16) - (1 << 15);
+  const int32_t fraction =
+      (int32_t)((((uint32_t)sum << (headroom - 1)) + (1u << 13)) >> 14) - (INT32_C(1) << 16) - (INT32_C(1) << 15);
   const int32_t reciprocal = tinyet_look_up_s16(p->reciprocals, tinyet_clamp(fraction, INT16_MIN, INT16_MAX));
   const int32_t shift = 31 - headroom;
   for (int32_t i = 0; i < span; i += stride) {
-    const int32_t value = (output[i] * reciprocal + (1 << (shift - 1))) >> shift;
+    const int32_t value = (output[i] * reciprocal + (INT32_C(1) << (shift - 1))) >> shift;
     output[i] = (int16_t)tinyet_clamp(value, 0, INT16_MAX);
   }
 }

@@ -3,8 +3,8 @@
 #include "tinyet_softmax.h"
 
 /* One column: `depth` elements `stride` apart. */
-static void column(const int8_t *input, int8_t *output, int32_t depth, int32_t stride, const int32_t *exponentials,
-                   int32_t count) {
+static void column(const int8_t *input, int8_t *output, int32_t depth, int32_t stride,
+                   const TINYET_ROM int32_t *exponentials, int32_t count) {
   const int32_t span = depth * stride;
   int32_t largest = INT8_MIN;
   for (int32_t i = 0; i < span; i += stride) {
@@ -17,7 +17,7 @@ static void column(const int8_t *input, int8_t *output, int32_t depth, int32_t s
       sum += tinyet_as_addend(exponentials[below]);
     }
   }
-  const int32_t headroom = tinyet_leading_zeros(sum);
+  const int32_t headroom = tinyet_leading_zeros((uint32_t)sum);
   const int32_t reciprocal = tinyet_one_over_one_plus((int32_t)(((uint32_t)sum << headroom) - UINT32_C(0x80000000)));
   /* 31 fraction bits of the exponential become 8, the sum's scale is undone; 32 bits and more leave nothing. */
   const int32_t shift = 12 - headroom + 31 - 8;

@@ -2,7 +2,7 @@
 #include "tinyet_table.h"
 
 void tinyet_table_s8(const int8_t *input, int8_t *output, const tinyet_table_s8_params *params) {
-  const int8_t *const table = params->table;
+  const TINYET_ROM int8_t *const table = params->table;
   const int8_t *const end = output + params->count;
   const int8_t *const end4 = output + (params->count & ~(int32_t)3);
   /* Four loads before four stores, because the compiler must assume that a store changes the table or the input. */

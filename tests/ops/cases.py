@@ -12,7 +12,7 @@ import hashlib
 import os
 import subprocess
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -174,16 +174,24 @@ def run_on_host(deployment: Deployment, data: bytes, extra: Sequence[str] = SANI
         return _run([binary], data)
 
 
-def assert_exact(cases: Sequence[Case], on: str = "host", delegates: Sequence[Delegate] = ()) -> Deployment:
+Runner = Callable[[Graph, Sequence[Array]], tuple[Deployment, bytes]]
+"""Runs a graph on inputs: the deployment, and the output bytes in order."""
+
+
+def assert_exact(
+    cases: Sequence[Case], on: str | Runner = "host", delegates: Sequence[Delegate] = ()
+) -> Deployment:
     """Fail unless the generated C gives the reference's outputs for every case: integers bit for bit, floats equal
-    (NaN equals NaN). on: "host", or a board's name for the emulator. With delegates, the host pretends to have DSP
-    instructions."""
+    (NaN equals NaN). on: "host", a board's name for the emulator, or what else runs it. With delegates, the host
+    pretends to have DSP instructions."""
     graph = build_graph(cases)
     if on == "host":
         deployment = deploy(graph, HOST_WITH_DSP, delegates) if delegates else deploy(graph, HOST)
         raw = run_on_host(
             deployment, b"".join(np.ascontiguousarray(a).tobytes() for c in cases for a in c.inputs)
         )
+    elif callable(on):
+        deployment, raw = on(graph, [a for c in cases for a in c.inputs])
     else:
         from tests.ops.emulated import run_emulated
 

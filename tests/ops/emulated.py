@@ -24,9 +24,10 @@ from tinyet.toolchain.gcc import build_firmware
 HASH = "0" * 64
 
 
-def require_emulator() -> None:
-    """Skip, saying what is missing, where the cross compiler or QEMU is absent."""
-    for tool in ("arm-none-eabi-gcc", "qemu-system-arm"):
+def require_emulator(board_name: str = "mps2_an386") -> None:
+    """Skip, saying what is missing, where the board's cross compiler or its QEMU is absent."""
+    toolchain = load_board(board_name).toolchain
+    for tool in (toolchain.compiler, str(toolchain.qemu)):
         if shutil.which(tool) is None:
             pytest.skip(f"{tool} is not installed")
 
@@ -41,7 +42,7 @@ def run_emulated(
     graph: Graph, inputs: Sequence[Array], board_name: str, delegates: Sequence[Delegate] = ()
 ) -> tuple[Deployment, bytes]:
     """The deployment for the board, and the output bytes in order."""
-    require_emulator()
+    require_emulator(board_name)
     board = load_board(board_name)
     deployment = deploy(graph, board.target, delegates)
     files = model_files(deployment, graph.name, [graph.name])
@@ -61,7 +62,8 @@ def run_emulated(
         folder = Path(where)
         write_files(folder, {**files, "model_desc.c": description})
         # What lies in folders is other people's libraries: many files, always the same ones.
-        compiler = ["arm-none-eabi-gcc", *board.machine_flags, "-std=c11", "-O2", "-ffunction-sections"]
+        chosen = (board.toolchain.compiler, *board.machine_flags, *board.toolchain.library_flags)
+        compiler = [*chosen, "-std=c11", "-O2", "-ffunction-sections"]
         library = [name for name in sorted(files) if name.endswith(".c") and "/" in name]
         objects = [compiled_object(compiler, name, files, folder) for name in library]
         sources = [*sorted(folder.glob("*.c")), *objects]

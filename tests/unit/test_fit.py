@@ -6,6 +6,7 @@ from __future__ import annotations
 import dataclasses
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from tests import small
@@ -13,6 +14,8 @@ from tinyet.boards import Board, load_board
 from tinyet.deployment import Deployment, deploy
 from tinyet.errors import FitError
 from tinyet.fit import LARGEST, Contributor, Use, check_fit, check_sizes, largest_constants, peak_tensors
+from tinyet.ir import DType, Graph, Node, Tensor, TensorType, constant
+from tinyet.ops.add import Add
 from tinyet.project import generate
 
 _BOARD = load_board("mps2_an386")
@@ -85,6 +88,49 @@ def test_constants_are_sorted_by_size() -> None:
     found = largest_constants(deploy(small.graph(hidden=50), _BOARD.target))
     assert [c.bytes for c in found] == sorted((c.bytes for c in found), reverse=True)
     assert found[0].bytes >= 36 * 50
+
+
+_UNO = load_board("arduino_uno")
+
+
+def _with_a_constant(count: int) -> Graph:
+    """x + constant in float32, where the kernel takes the constant as it takes x."""
+    x, y = Tensor("x", TensorType((count,), DType.FLOAT32)), Tensor("y", TensorType((count,), DType.FLOAT32))
+    node = Node(Add(), (x, constant("offsets", np.arange(count, dtype=np.float32))), (y,))
+    return Graph("sum", (x,), (y,), (node,))
+
+
+def test_progmem_constants_that_are_operands_lie_in_ram_and_in_flash() -> None:
+    deployment = deploy(_with_a_constant(50), _UNO.target)
+    assert [t.name for t in deployment.operands] == ["offsets"]
+    # The broadcast's 4 + 3 * 5 integers and the clamp's bounds.
+    assert deployment.parameter_bytes == 4 * (4 + 15 + 2)
+    ram = deployment.plan.arena_bytes + 200 + _UNO.stack_bytes
+    flash = 200 + deployment.parameter_bytes
+    check_fit(deployment, _UNO, max_ram=ram, max_flash=flash)
+    with pytest.raises(FitError) as caught:
+        check_fit(deployment, _UNO, max_ram=ram - 1, max_flash=flash - 1)
+    assert f"constants that are operands 200 + stack {_UNO.stack_bytes} = {ram} bytes" in caught.value.what
+    assert f"weights and parameters alone take {flash} bytes, the limit is {flash - 1}" in caught.value.what
+    assert caught.value.what.count("200 bytes: constant offsets") == 2
+
+
+def test_elsewhere_they_lie_in_flash_only() -> None:
+    deployment = deploy(_with_a_constant(50), _BOARD.target)
+    check_fit(deployment, _BOARD, max_ram=deployment.plan.arena_bytes + _BOARD.stack_bytes, max_flash=200)
+    with pytest.raises(FitError, match="weights alone take 200 bytes"):
+        check_fit(deployment, _BOARD, max_flash=199)
+
+
+def test_progmem_what_an_instruction_for_constants_reaches() -> None:
+    large = dataclasses.replace(
+        _UNO,
+        flash=dataclasses.replace(_UNO.flash, bytes=1 << 20),
+        ram=dataclasses.replace(_UNO.ram, bytes=1 << 16),
+    )
+    check_fit(deploy(small.graph(hidden=1200), _UNO.target), large)
+    with pytest.raises(FitError, match="constants can lie in the first 65536 only"):
+        check_fit(deploy(small.graph(hidden=1300), _UNO.target), large)
 
 
 def test_no_more_than_the_largest_are_named() -> None:

@@ -52,7 +52,10 @@ class IoView:
 
 @dataclass(frozen=True)
 class ConstantView:
+    """rom: only kernels that know it for a constant read it."""
+
     name: str
+    rom: bool
     ctype: str
     count: int
     align: int
@@ -68,14 +71,19 @@ class ParamsView:
 
 
 @dataclass(frozen=True)
-class StepView:
-    """checked: the call returns a status."""
+class CallView:
+    """copied: the parameters that the call wants in RAM, where they are kept elsewhere."""
 
+    statement: str
+    copied: ParamsView | None
+
+
+@dataclass(frozen=True)
+class StepView:
     index: int
     title: str
     notes: tuple[str, ...]
-    call: str
-    checked: bool
+    call: CallView
 
 
 @dataclass(frozen=True)
@@ -96,15 +104,18 @@ class ArenaRow:
 
 @dataclass
 class _Constants:
-    """Const arrays by content: equal arrays are printed once."""
+    """Const arrays by content: equal arrays of one address space are printed once."""
 
     views: list[ConstantView] = field(default_factory=list)
-    by_content: dict[tuple[bytes, str], str] = field(default_factory=dict)
+    by_content: dict[tuple[bytes, str, bool], str] = field(default_factory=dict)
     bytes: int = 0
 
-    def add(self, name: str, data: Array, align: int, text: str) -> str:
-        """The C name under which the array can be had."""
-        key = (np.ascontiguousarray(data).tobytes(), data.dtype.name)
+    def add(self, name: str, data: Array, align: int, text: str, *, rom: bool) -> str:
+        """The C name under which the array can be had.
+
+        rom: its pointers have TINYET_ROM in their type; a constant that a kernel takes as it takes activations has not.
+        """
+        key = (np.ascontiguousarray(data).tobytes(), data.dtype.name, rom)
         known = self.by_content.get(key)
         if known is not None:
             return known
@@ -115,7 +126,7 @@ class _Constants:
         label = comment(f"{shape} {text}" if text else shape)
         # C has no empty arrays; one zero stands for them.
         lines = tuple(array(data)) or ("0",)
-        self.views.append(ConstantView(name, ctype, max(data.size, 1), align, label, lines))
+        self.views.append(ConstantView(name, rom, ctype, max(data.size, 1), align, label, lines))
         self.by_content[key] = name
         self.bytes += data.nbytes
         return name
@@ -131,11 +142,12 @@ def model_files(deployment: Deployment, name: str, banner: Sequence[str]) -> dic
     constants = _Constants()
     parameters: list[ParamsView] = []
     definitions: list[str] = []
-    steps, inits = [], []
+    steps: list[StepView] = []
+    inits: list[CallView] = []
     for step in deployment.steps:
         view, init = _step(step, deployment, constants, parameters)
         steps.append(view)
-        inits += [init] if init else []
+        inits += [] if init is None else [init]
         definitions += [d for d in step.call.definitions if d not in definitions]
     headers = {h for s in deployment.steps for h in s.choice.kernel.headers}
     bound = "the lower bound" if plan.arena_bytes == plan.lower_bound else f"lower bound {plan.lower_bound}"
@@ -153,6 +165,7 @@ def model_files(deployment: Deployment, name: str, banner: Sequence[str]) -> dic
         "constant_bytes": constants.bytes,
         "definitions": definitions,
         "parameters": parameters,
+        "parameters_in_rom": _parameters_in_rom(deployment),
         "steps": steps,
         "num_events": len(deployment.events),
         "states": [
@@ -223,20 +236,45 @@ def _prefix(step: Step) -> str:
     return f"{identifier(step.node.op)}_{step.index}"
 
 
+def _parameters_in_rom(deployment: Deployment) -> bool:
+    """Whether the kernels' parameters are kept out of RAM and copied there for each call."""
+    return "progmem" in deployment.target.features
+
+
 def _step(
     step: Step, deployment: Deployment, constants: _Constants, parameters: list[ParamsView]
-) -> tuple[StepView, str]:
-    """The call as the template prints it, and the call that prepares it, or nothing."""
+) -> tuple[StepView, CallView | None]:
+    """The call as the template prints it, and the call that prepares it, or None."""
     node, call = step.node, step.call
     prefix = _prefix(step)
-    names = {c.name: constants.add(f"{prefix}_{c.name}", c.data, c.align, c.comment) for c in call.constants}
+    names = {
+        c.name: constants.add(f"{prefix}_{c.name}", c.data, c.align, c.comment, rom=True)
+        for c in call.constants
+    }
+    copied: ParamsView | None = None
     if call.params is not None:
-        text = struct(call.params, names.__getitem__)
-        parameters.append(ParamsView(f"{prefix}_params", call.params.ctype, text))
+        own = ParamsView(f"{prefix}_params", call.params.ctype, struct(call.params, names.__getitem__))
+        if _parameters_in_rom(deployment):
+            # Equal ones are printed once; GCC would merge them, and warn of what it leaves of the second.
+            same = (p for p in parameters if (p.ctype, p.text) == (own.ctype, own.text))
+            copied = next(same, own)
+        if copied is None or copied is own:
+            parameters.append(own)
     spell = partial(
-        _argument, step=step, deployment=deployment, constants=constants, names=names, prefix=prefix
+        _argument,
+        step=step,
+        deployment=deployment,
+        constants=constants,
+        names=names,
+        prefix=prefix,
+        params="params" if copied else f"{prefix}_params",
     )
-    arguments = ", ".join(spell(arg) for arg in call.args)
+
+    def written(symbol: str, args: Sequence[Arg], checked: bool) -> CallView:
+        wanted = copied if any(isinstance(arg, ParamsArg) for arg in args) else None
+        text = f"{symbol}({', '.join(spell(arg) for arg in args)})"
+        return CallView(f"TINYET_TRY({text});" if checked else f"{text};", wanted)
+
     shapes = " + ".join(
         "x".join(map(str, t.shape)) for t in node.inputs if t is not None and not t.is_constant
     )
@@ -248,12 +286,19 @@ def _step(
     notes = tuple(
         dict.fromkeys(comment(str(origin)) for origin in node.origins if origin.file or origin.text)
     )
-    init = f"{call.init.symbol}({', '.join(spell(arg) for arg in call.init.args)})" if call.init else ""
-    return StepView(step.index, title, notes, f"{call.symbol}({arguments})", call.returns_status), init
+    view = StepView(step.index, title, notes, written(call.symbol, call.args, call.returns_status))
+    return view, None if call.init is None else written(call.init.symbol, call.init.args, True)
 
 
 def _argument(
-    arg: Arg, *, step: Step, deployment: Deployment, constants: _Constants, names: dict[str, str], prefix: str
+    arg: Arg,
+    *,
+    step: Step,
+    deployment: Deployment,
+    constants: _Constants,
+    names: dict[str, str],
+    prefix: str,
+    params: str,
 ) -> str:
     """One argument of a call as C."""
     node, plan = step.node, deployment.plan
@@ -261,7 +306,7 @@ def _argument(
         case InputArg(index):
             tensor = node.input(index)
             if tensor.is_constant:
-                return constants.add(f"{prefix}_input_{index}", tensor.array, 4, tensor.name)
+                return constants.add(f"{prefix}_input_{index}", tensor.array, 4, tensor.name, rom=False)
             return f"(const {tensor.dtype.c} *)(const void *)(arena + {plan.offset(tensor)})"
         case OutputArg(index):
             tensor = node.outputs[index]
@@ -269,7 +314,7 @@ def _argument(
         case ScratchArg():
             return f"arena + {plan.scratch[node]}"
         case ParamsArg():
-            return f"&{prefix}_params"
+            return f"&{params}"
         case ConstantArg(name):
             return names[name]
         case StateArg():

@@ -1,0 +1,261 @@
+# SPDX-License-Identifier: Apache-2.0
+"""AVR, where int has 16 bits and constants lie in program memory: every portable kernel, whole models on the
+ATmega328P, and what its float arithmetic is. All bit for bit, in simavr."""
+
+from __future__ import annotations
+
+import functools
+import shutil
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+
+from tests.emulated.avr import FLAGS, HZ, run_on_avr, target
+from tests.emulated.simavr import build_runner, execute
+from tests.golden.programs import PROGRAMS, Builder, samples, weights_f32
+from tests.ops.cases import Case, assert_exact, expected, tensor
+from tests.ops.strategies import strategy_of
+from tests.ops.test_int4 import int4
+from tests.ops.test_unary import every_function
+from tinyet import assets
+from tinyet.boards import load_board
+from tinyet.delegates import Delegate
+from tinyet.deployment import Deployment
+from tinyet.ir import Array, DType, Graph, Node, Tensor, TensorType
+from tinyet.ops import OPS
+from tinyet.ops.add import Add
+from tinyet.ops.linear import Linear
+from tinyet.ops.unary import Unary
+from tinyet.opset import Kernel, Op
+
+pytestmark = pytest.mark.emulated
+
+UNO = "atmega328p"
+# Of the chips that simavr knows the one with most RAM: 16 KB, and 128 KB of flash. One firmware holds many cases.
+LARGE = "atmega1284p"
+AT_ONCE = 14
+"""Kernels in one firmware."""
+EACH = 3
+"""Cases of each kernel."""
+CASE_BYTES = 400
+"""Room for the tensors of a case, constants included."""
+SAYS_SOMETHING = 8
+"""Different output values from which on a case is no trivial one: hypothesis draws many of these."""
+# Kernels that the strategies of these operators do not lead to, or only with more elements. They are run as kernels of
+# another operator, or in test_every_function.
+ELSEWHERE = {
+    ("clamp", "tinyet_table_s8"),
+    ("clamp", "tinyet_requantize_s8_s16"),
+    ("clamp", "tinyet_requantize_s16_s8"),
+    ("requantize", "tinyet_table_s8"),
+    ("unary", "tinyet_sigmoid_s16"),
+    ("unary", "tinyet_tanh_s16"),
+}
+
+Work = tuple[Op, Kernel]
+
+
+def rounds() -> list[list[Work]]:
+    """All kernels of all operators in firmwares that hold, of any operator, one."""
+    found: list[list[Work]] = []
+    for k in range(max(len(op.kernels) for op in OPS)):
+        works = [(op, op.kernels[k]) for op in OPS if k < len(op.kernels)]
+        works = [(op, kernel) for op, kernel in works if (op.name, kernel.symbol) not in ELSEWHERE]
+        found += [works[i : i + AT_ONCE] for i in range(0, len(works), AT_ONCE)]
+    return found
+
+
+def values_of(case: Case) -> int:
+    """How many different values the reference gives."""
+    return len(np.unique(expected(case.node, case.inputs)[0]))
+
+
+def size_of(case: Case) -> int:
+    return sum(t.type.bytes for t in (*case.node.inputs, *case.node.outputs) if t is not None)
+
+
+def holds_subnormals(case: Case) -> bool:
+    """Whether a float output is subnormal: as the result of a division it may be off there."""
+    floats = [a for a in expected(case.node, case.inputs) if a.dtype == np.float32]
+    return any(bool(np.any((a != 0) & (np.abs(a) < np.finfo(np.float32).tiny))) for a in floats)
+
+
+def draw(name: str, count: int) -> list[Case]:
+    """Small cases of an operator, with int4 weights, too, where it has kernels for these."""
+    cases: list[Case] = []
+
+    @settings(
+        max_examples=count,
+        deadline=None,
+        phases=(Phase.generate,),
+        suppress_health_check=list(HealthCheck),
+        database=None,
+    )
+    @given(strategy_of(name))
+    def collect(case: Case) -> None:
+        if size_of(case) <= CASE_BYTES and not holds_subnormals(case):
+            cases.append(case)
+
+    collect()
+    if name in ("conv2d", "linear"):
+        cases += [int4(case) for case in cases if case.node.input(0).dtype is DType.INT8]
+    return cases
+
+
+@functools.cache
+def cases_of(name: str) -> dict[tuple[str, str], list[Case]]:
+    """For each kernel of an operator, by symbol and types, those of the cases that it takes with most output values."""
+    op = next(op for op in OPS if op.name == name)
+    kernels = [k for k in op.kernels if (name, k.symbol) not in ELSEWHERE]
+    cases: list[Case] = []
+    found: dict[tuple[str, str], list[Case]] = {}
+    for attempt in range(12):
+        cases = sorted(cases + draw(name, 32), key=values_of, reverse=True)
+        for kernel in kernels:
+            taken = [case for case in cases if kernel.why_not(case.node, target(LARGE)) is None]
+            found[kernel.symbol, kernel.dtypes] = taken[:EACH]
+        telling = all(len(own) == EACH and values_of(own[-1]) >= SAYS_SOMETHING for own in found.values())
+        if telling or (attempt >= 2 and all(found.values())):
+            break
+    return found
+
+
+def run_large(delegate: Delegate, graph: Graph, inputs: Sequence[Array]) -> tuple[Deployment, bytes]:
+    run = run_on_avr(graph, inputs, LARGE, (delegate,))
+    return run.deployment, run.outputs
+
+
+def check(cases: Sequence[Case], works: Sequence[Work]) -> None:
+    """Run cases with these kernels, whatever others would be chosen before them."""
+    only = Delegate("only", {op.attrs: (kernel,) for op, kernel in works})
+    deployment = assert_exact(cases, on=functools.partial(run_large, only))
+    assert {step.choice.delegate.name for step in deployment.steps} == {"only"}
+
+
+@pytest.mark.parametrize("index", range(len(rounds())))
+def test_every_kernel(index: int) -> None:
+    build_runner()
+    works = rounds()[index]
+    cases = []
+    for op, kernel in works:
+        own = cases_of(op.name)[kernel.symbol, kernel.dtypes]
+        assert own, f"{op.name}: no case for {kernel.symbol}, {kernel.dtypes}"
+        cases += own
+    check(cases, works)
+
+
+def test_every_function() -> None:
+    """All functions of floats of all sizes, and those of int16 that have kernels of their own."""
+    build_runner()
+    unary = next(op for op in OPS if op.attrs is Unary)
+    by_symbol = {kernel.symbol: kernel for kernel in unary.kernels}
+    cases = []
+    for case in every_function(DType.FLOAT32, 1):
+        x, y = tensor("x", (24,), DType.FLOAT32), tensor("y", (24,), DType.FLOAT32)
+        cases.append(Case(Node(case.node.attrs, (x,), (y,)), (case.inputs[0][:24],)))
+    check(cases, [(unary, by_symbol["tinyet_unary_f32"])])
+    data = (np.arange(-32768, 32768, 257)).astype(np.int16)
+    for function in ("sigmoid", "tanh"):
+        x, y = tensor("x", data.shape, DType.INT16, 3e-4), tensor("y", data.shape, DType.INT16, 2.0**-15)
+        case = Case(Node(Unary(function), (x,), (y,)), (data,))
+        check([case], [(unary, by_symbol[f"tinyet_{function}_s16"])])
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_models_on_the_uno(name: str) -> None:
+    """Weights and parameters stay in flash, and what the run takes is what the board says it has."""
+    build_runner()
+    program, board = PROGRAMS[name](), load_board("arduino_uno")
+    assert board.target == target(UNO)
+    for k in range(2):
+        inputs = [stack[k] for stack in samples(program, 2)]
+        run = run_on_avr(program.graph, inputs, UNO)
+        values = program.values(inputs)
+        assert run.outputs == b"".join(values[t].tobytes() for t in program.outputs)
+        assert run.data == 0, "no constant in RAM"
+        assert run.stack <= board.stack_bytes
+        assert run.text <= board.flash.bytes
+
+
+def test_operands_lie_in_ram() -> None:
+    """A constant that a kernel takes as it takes activations, beside an equal one that only kernels read."""
+    build_runner()
+    b = Builder("operands")
+    x = Tensor("x", TensorType((1, 4), DType.FLOAT32))
+    offsets = weights_f32("offsets", (6,), 17)
+    y = b.add(Linear(), x, weights_f32("weights", (6, 4), 41), offsets, out="y", source="y = self.linear(x)")
+    z = b.add(Add(), y, offsets, out="z", source="return y + self.linear.bias")
+    program = b.finish((x,), z)
+    inputs = [stack[0] for stack in samples(program, 1)]
+    run = run_on_avr(program.graph, inputs, UNO)
+    assert run.outputs == program.values(inputs)[z].tobytes()
+    assert [t.name for t in run.deployment.operands] == ["offsets"]
+    assert run.data == offsets.type.bytes
+
+
+@pytest.mark.parametrize("level", ["-O1", "-O2", "-Os"])
+def test_kernels_are_clean(level: str) -> None:
+    """No warning of -Wconversion either: what int's 16 bits would cut off is cast or wide enough."""
+    if shutil.which("avr-gcc") is None:
+        pytest.skip("avr-gcc is not installed")
+    firmware = assets.path("firmware")
+    sources = [str(path) for path in sorted((firmware / "src").glob("*.c"))]
+    flags = [flag for flag in FLAGS if not flag.startswith("-O")]
+    command = ["avr-gcc", f"-mmcu={UNO}", *flags, level, "-fsyntax-only", "-I", str(firmware / "include")]
+    done = subprocess.run([*command, *sources], capture_output=True, text=True, check=False, timeout=300)
+    assert done.returncode == 0, done.stderr[-4000:]
+
+
+def numbers(rng: np.random.Generator, exponents: tuple[int, int], count: int) -> npt.NDArray[np.float32]:
+    """Floats of either sign; one in eight has all or none of its lower bits."""
+    mantissa = rng.integers(0, 1 << 23, count)
+    edge = rng.integers(0, 8, count)
+    mantissa = np.where(edge == 0, mantissa & 0x700000, np.where(edge == 1, mantissa | 0x0FFFFF, mantissa))
+    sign = rng.integers(0, 2, count)
+    bits = (sign << 31) | (rng.integers(*exponents, count) << 23) | mantissa
+    return bits.astype(np.uint32).view(np.float32)
+
+
+SPECIAL = (0, 0x80000000, 1, 0x80000001, 0x007FFFFF, 0x00800000, 0x7F7FFFFF, 0x7F800000, 0xFF800000, 0x7FC00000,
+           0x3F800000, 0xBF800000, 0x3F000000, 0x4B800000)  # fmt: skip
+
+
+def test_float_arithmetic(tmp_path: Path) -> None:
+    """docs/numerics.md: IEEE 754 to the bit, subnormals, infinities and NaN included, but for quotients that are
+    subnormal, which may be one unit too small."""
+    build_runner()
+    elf = tmp_path / "float.elf"
+    source = Path(__file__).with_name("avr_float.c")
+    command = ["avr-gcc", f"-mmcu={UNO}", *FLAGS, str(source), "-lm", "-o", str(elf)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+    assert done.returncode == 0, done.stderr
+    rng, count = np.random.default_rng(0), 1500
+    special = np.array(SPECIAL, np.uint32).view(np.float32)
+    ranges = [((0, 255), (0, 255)), ((110, 145), (110, 145)), ((0, 30), (0, 30)), ((1, 100), (110, 254))]
+    pairs = [np.stack([numbers(rng, a, count), numbers(rng, b, count)]) for a, b in ranges]
+    pairs.append(np.array(np.meshgrid(special, special)).reshape(2, -1))
+    a, b = np.concatenate(pairs, 1)
+    data = np.uint32(a.size).tobytes() + np.ascontiguousarray(np.stack([a, b], 1)).tobytes()
+    raw = np.frombuffer(execute(elf, UNO, HZ, 60.0, data).output, np.uint32).reshape(-1, 7)
+    got = raw[:, :5].view(np.float32)
+    with np.errstate(all="ignore"):
+        wanted = np.stack([a + b, a - b, a * b, a / b, b.view(np.int32).astype(np.float32)], 1)
+        whole = np.where((a > -(2.0**31)) & (a < 2.0**31), a, 0).astype(np.int32)
+    order = (a < b) | (a <= b) << 1 | (a > b) << 2 | (a >= b) << 3 | (a == b) << 4 | (a != b) << 5
+    same = (raw[:, :5] == wanted.view(np.uint32)) | (np.isnan(got) & np.isnan(wanted))
+    tiny = (np.abs(wanted) < np.finfo(np.float32).tiny) & (wanted != 0)
+    for k, name in enumerate(("+", "-", "*", "/", "(float)")):
+        allowed = tiny[:, k] & (name == "/")
+        wrong = ~same[:, k] & ~allowed
+        assert not wrong.any(), f"{name}: {a[wrong][:4]} {b[wrong][:4]} {got[wrong, k][:4]}"
+    quotients = tiny[:, 3]
+    assert quotients.sum() > 100
+    short = wanted[quotients, 3].view(np.uint32).astype(np.int64) - raw[quotients, 3]
+    assert set(short.tolist()) <= {0, 1}
+    np.testing.assert_array_equal(raw[:, 5].view(np.int32), whole)
+    np.testing.assert_array_equal(raw[:, 6], order)
