@@ -59,13 +59,13 @@ FPUS: Mapping[tuple[str, bool], str] = {
 class Toolchain:
     """How a firmware without an operating system is compiled for a family.
 
-    prefix:     of the tools' names, as in arm-none-eabi-gcc.
-    link_flags: that choose the C library.
-    qemu:       the emulator's program, or None.
+    prefix:        of the tools' names, as in arm-none-eabi-gcc.
+    library_flags: that choose the C library, for compiling (where its headers are) and for linking.
+    qemu:          the emulator's program, or None.
     """
 
     prefix: str
-    link_flags: tuple[str, ...]
+    library_flags: tuple[str, ...]
     qemu: str | None
 
     @property

@@ -31,10 +31,11 @@ def render(template: str, context: Mapping[str, object]) -> str:
 
 def linker_script(board: Board) -> str:
     """The text of a bare-metal board's linker script."""
-    # This template says itself where lines end.
+    template = "linker_riscv.ld.j2" if board.target.family == "riscv" else "linker.ld.j2"
+    # These templates say themselves where lines end.
     return (
         environment()
         .overlay(trim_blocks=False, lstrip_blocks=False)
-        .get_template("support/linker.ld.j2")
+        .get_template(f"support/{template}")
         .render(board=board)
     )

@@ -11,7 +11,7 @@
 
 enum {
   FAULT_LAYER,       /* the layer that ran, or TINYET_NO_LAYER */
-  FAULT_STACK_STATE, /* STACK_... */
+  FAULT_STACK_STATE, /* STACK_...; other cores than Arm's have a number of theirs in bits 8 ... 15 */
   FAULT_SP,          /* where the core has put, or tried to put, the registers */
   FAULT_EXC_RETURN,
   FAULT_CFSR,

@@ -23,7 +23,7 @@
  *             u64 count of the whole run, of each layer, of each event; the outputs' bytes, if the status is TINYET_OK
  *   READ   u32 offset, u32 bytes -> bytes of the arena
  *   ERROR  -> u32 reason, u32 detail
- *   FAULT  -> u32 words, see tinyet_fault.c
+ *   FAULT  -> u32 words, see tinyet_fault.c and tinyet_fault_riscv.c
  *
  * The counter's interrupt leaves its frame on the stack, wherever the model was: the stack bytes are the model's own only
  * when it is held back, and then the counts are good only up to the counter's first wrap.
@@ -52,6 +52,17 @@
 #define HASH_DIGITS 64u
 #define EMPTY_LAYERS 8u
 #define STACK_PATTERN 0xA55A3CC3u
+
+#if defined(__arm__)
+#define READ_STACK_POINTER "mov %0, sp"
+#define HOLD_INTERRUPTS __asm volatile("cpsid i" ::: "memory")
+#define ALLOW_INTERRUPTS __asm volatile("cpsie i" ::: "memory")
+#elif defined(__riscv)
+/* There is no interrupt to hold back: the counter needs none. */
+#define READ_STACK_POINTER "mv %0, sp"
+#define HOLD_INTERRUPTS ((void)0)
+#define ALLOW_INTERRUPTS ((void)0)
+#endif
 
 enum { INFO = 1, RUN = 2, READ = 3, ERROR = 0x7E, FAULT = 0x7F };
 
@@ -329,14 +340,17 @@ static uint32_t num_events(void) {
 __attribute__((noinline)) static measurement measure(tinyet_status (*run)(void), uint32_t stop, bool uninterrupted) {
   measurement result = {TINYET_OK, 0u, 0u, TINYET_NO_LAYER};
   volatile uint32_t *limit = (volatile uint32_t *)(uintptr_t)tinyet_platform.stack_limit;
-#if defined(__arm__)
+#if defined(READ_STACK_POINTER)
   volatile uint32_t *top;
-  __asm volatile("mov %0, sp" : "=r"(top));
+  __asm volatile(READ_STACK_POINTER : "=r"(top));
+  if (limit == NULL) {
+    top = NULL; /* its end is not known: nothing is painted, and 0 bytes are found */
+  }
   for (volatile uint32_t *word = limit; word < top; word++) {
     *word = STACK_PATTERN;
   }
-  if (uninterrupted) {
-    __asm volatile("cpsid i" ::: "memory");
+  if (uninterrupted && limit != NULL) {
+    HOLD_INTERRUPTS; /* for the stack's sake only: a framework may need them to serve the stream */
   }
 #else
   (void)uninterrupted;
@@ -353,8 +367,8 @@ __attribute__((noinline)) static measurement measure(tinyet_status (*run)(void),
   result.failed = current_layer;
   current_layer = TINYET_NO_LAYER;
   result.count = count_since(began, ended);
-#if defined(__arm__)
-  __asm volatile("cpsie i" ::: "memory");
+#if defined(READ_STACK_POINTER)
+  ALLOW_INTERRUPTS;
   while (limit < top && *limit == STACK_PATTERN) {
     limit++;
   }

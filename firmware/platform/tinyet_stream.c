@@ -18,7 +18,11 @@ void tinyet_platform_write(const void *bytes, size_t n) {
 }
 
 void tinyet_platform_abort(void) {
+#if defined(__riscv)
+  __asm volatile(".option arch, +zicsr\n\tcsrci mstatus, 8" ::: "memory"); /* MIE */
+#else
   __asm volatile("cpsid i" ::: "memory");
+#endif
   for (;;) {
     __asm volatile("wfi");
   }

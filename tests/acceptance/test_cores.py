@@ -31,6 +31,7 @@ BOARDS = {
     "cortex-m7": "mps2_an500",
     "cortex-m33": "mps2_an505",
     "cortex-m55": "mps3_an547",
+    "rv32imac": "riscv32_virt",
 }
 ARENA_KEYWORDS = 17 * 1024
 ARENA_IMAGES = 50 * 1024
@@ -88,7 +89,7 @@ def test_the_arena_of_ds_cnn(keywords: tuple[Program, Array], cpu: str) -> None:
 def test_ds_cnn_gives_the_same_bytes(
     keywords: tuple[Program, Array], wanted: list[bytes], cpu: str, tmp_path: Path
 ) -> None:
-    require_emulator()
+    require_emulator(BOARDS[cpu])
     program, x = keywords
     board = load_board(BOARDS[cpu])
     assert board.cpu == cpu

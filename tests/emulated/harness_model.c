@@ -27,13 +27,31 @@ enum {
 
 TINYET_ALIGNED(16) static uint8_t arena[BIG + SMALL + 16u];
 
+#if defined(__riscv)
+#define UNDEFINED_INSTRUCTION "unimp"
+/* An atomic access must be aligned everywhere; others may be slow and no more. */
+#define UNALIGNED_ACCESS "la a0, arena + 1\n\tamoadd.w zero, zero, (a0)"
+#define UNALIGNED_CHANGES "a0", "memory"
+#else
+#define UNDEFINED_INSTRUCTION "udf #0"
+#define UNALIGNED_ACCESS "ldr r0, =0x20000101\n\tldmia r0!, {r1, r2}"
+#define UNALIGNED_CHANGES "r0", "r1", "r2"
+#endif
+
 /* 3 * n instructions, and the return. */
 __attribute__((noinline, naked)) static void spin(uint32_t n __attribute__((unused))) {
+#if defined(__riscv)
+  __asm volatile("1: addi a0, a0, -1\n\t"
+                 "nop\n\t"
+                 "bnez a0, 1b\n\t"
+                 "ret");
+#else
   __asm volatile(".syntax unified\n"
                  "1: subs r0, r0, #1\n\t"
                  "cmp r0, #0\n\t"
                  "bne 1b\n\t"
                  "bx lr");
+#endif
 }
 
 __attribute__((noinline)) static void invert(void) {
@@ -62,14 +80,14 @@ __attribute__((noinline)) static void run_into(uint32_t fault) {
   volatile uintptr_t address = 0u;
   switch (fault) {
   case UNDEFINED:
-    __asm volatile("udf #0"); /* line: UNDEFINED */
+    __asm volatile(UNDEFINED_INSTRUCTION); /* line: UNDEFINED */
     break;
   case NULL_CALL:
     ((void (*)(void))address)(); /* line: NULL_CALL */
     __asm volatile("nop");       /* a call, then, and no jump */
     break;
   case UNALIGNED:
-    __asm volatile("ldr r0, =0x20000101\n\tldmia r0!, {r1, r2}" ::: "r0", "r1", "r2"); /* line: UNALIGNED */
+    __asm volatile(UNALIGNED_ACCESS ::: UNALIGNED_CHANGES); /* line: UNALIGNED */
     break;
   case NO_MEMORY:
     address = 0x2F000000u;

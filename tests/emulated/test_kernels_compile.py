@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every kernel source is clean C11 and C++17, for cores with and without the DSP extension and for this machine."""
+"""Every kernel source is clean C11 and C++17: for Arm cores with and without DSP instructions, RISC-V, this machine."""
 
 from __future__ import annotations
 
@@ -17,9 +17,13 @@ LANGUAGES = {"gcc": ("-x", "c", "-std=c11"), "g++": ("-x", "c++", "-std=c++17")}
 
 @pytest.mark.emulated
 @pytest.mark.parametrize("compiler", list(LANGUAGES))
-@pytest.mark.parametrize("board", ["host", "nrf51_dk", "mps2_an386", "mps3_an547"])
+@pytest.mark.parametrize("board", ["host", "nrf51_dk", "mps2_an386", "mps3_an547", "riscv32_virt"])
 def test_clean(board: str, compiler: str) -> None:
-    prefix, machine = ("", ()) if board == "host" else ("arm-none-eabi-", load_board(board).machine_flags)
+    prefix = ""
+    machine: tuple[str, ...] = ()
+    if board != "host":
+        toolchain = load_board(board).toolchain
+        prefix, machine = toolchain.prefix, (*load_board(board).machine_flags, *toolchain.library_flags)
     if shutil.which(prefix + compiler) is None:
         pytest.skip(f"{prefix}{compiler} is not installed")
     firmware = assets.path("firmware")

@@ -185,6 +185,40 @@ def test_fault_outside_the_layers_on_a_core_without_status() -> None:
     assert fault.cause.startswith("hard fault")
 
 
+def riscv_fault(mcause: int, mtval: int, *, overflow: bool = False) -> protocol.Fault:
+    registers = (mcause, 0x80001000, mtval, 0x1800, 0x80000F00, 0x80400FF0, *range(11))
+    words = (2, 1 << 8 | overflow, *registers)
+    return protocol.unpack_fault(struct.pack(f"<{len(words)}I", *words))
+
+
+def test_fault_of_a_riscv_core() -> None:
+    fault = riscv_fault(5, 0x2F000000)
+    assert (fault.layer, fault.pc, fault.stack_overflow) == (2, 0x80001000, False)
+    assert (fault.registers["lr"], fault.registers["sp"], fault.registers["a7"]) == (
+        0x80000F00,
+        0x80400FF0,
+        10,
+    )
+    assert fault.cause == "access fault on a load: there is no memory at this address, address 0x2f000000"
+    # mtval of an undefined instruction is the instruction, or 0
+    assert riscv_fault(2, 0xC0001073).cause == "undefined instruction"
+    assert riscv_fault(23, 0).cause == "trap with cause 23"
+    assert riscv_fault(1 << 31 | 7, 0).cause == "interrupt 7, which nothing handles"
+
+
+def test_stack_overflow_of_a_riscv_core() -> None:
+    """The registers are good even so: the handler stores them elsewhere."""
+    fault = riscv_fault(7, 0x803FFFF8, overflow=True)
+    assert fault.stack_overflow
+    assert fault.pc == 0x80001000
+    assert fault.cause.startswith("stack overflow (access fault on a store")
+
+
+def test_fault_frame_of_another_length() -> None:
+    with pytest.raises(EmulatorError, match="FAULT frame"):
+        protocol.unpack_fault(struct.pack("<16I", 0, 1 << 8, *range(14)))
+
+
 @pytest.mark.parametrize("cfsr", [0, 1 << 12, 1 << 20])
 def test_fault_of_the_stack(cfsr: int) -> None:
     """The core could not store its registers: what lies there is not to be shown."""

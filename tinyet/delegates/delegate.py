@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tinyet import assets
-from tinyet.cpus import Target
+from tinyet.cpus import CPUS, Target
 from tinyet.errors import InternalError, UsageError
 from tinyet.ir import Attrs, Graph, Node
 from tinyet.opset import Call, Kernel
@@ -24,6 +24,11 @@ Files = Callable[[Sequence[str], Sequence[str]], Mapping[str, str]]
 def any_target(_target: Target) -> str | None:
     """A delegate that runs everywhere."""
     return None
+
+
+def arm_target(target: Target) -> str | None:
+    """A delegate for Arm cores; also compiled as plain C for this machine, which is no core of the table."""
+    return f"{target.cpu} is not an Arm core" if target.cpu in CPUS and target.family != "arm" else None
 
 
 def files_of(*directories: Path) -> Files:

@@ -11,7 +11,6 @@ from tinyet.boards import Board
 from tinyet.templating import linker_script
 from tinyet.toolchain import process
 
-HARNESS_SOURCES = ("harness/main.c", "harness/tinyet_harness.c", "harness/tinyet_fault.c")
 HARNESS_DEFINES = (("TINYET_TRACE", "1"),)
 
 _COMPILE_SECONDS = 300.0
@@ -39,7 +38,7 @@ def build_firmware(
     script = out_dir / "linker.ld"
     script.write_text(linker_script(board), encoding="utf-8", newline="\n")
     elf = out_dir / "firmware.elf"
-    own = board.support_sources + (HARNESS_SOURCES if harness else ())
+    own = board.support_sources + (board.harness_sources if harness else ())
     all_defines = (*board.defines, *(HARNESS_DEFINES if harness else ()), *defines)
     process.run(
         [
@@ -51,7 +50,7 @@ def build_firmware(
             *(f"-I{path}" for path in (firmware / "include", firmware / "platform", *include_dirs)),
             *(firmware / source for source in own),
             *sources,
-            *board.toolchain.link_flags,
+            *board.toolchain.library_flags,
             *("-nostartfiles", "-Wl,--gc-sections", "-Wl,--fatal-warnings"),
             f"-T{script}",
             *("-o", elf),

@@ -288,7 +288,11 @@ def unpack_error(payload: bytes) -> tuple[int, int]:
 
 # ---- faults ----
 
-_REGISTERS = ("r0", "r1", "r2", "r3", "r12", "lr", "pc", "xpsr")
+_ARM_STATUS = ("sp", "exc_return", "cfsr", "hfsr", "mmfar", "bfar")
+_ARM_STACKED = ("r0", "r1", "r2", "r3", "r12", "lr", "pc", "xpsr")
+# tinyet_fault_riscv.c; its pc is mepc, its lr is ra.
+_RISCV = ("mcause", "pc", "mtval", "mstatus", "lr", "sp", "gp", "tp", "s0", *(f"a{i}" for i in range(8)))
+_FAMILY_RISCV = 1
 
 # Bit of CFSR -> meaning (Armv7-M and Armv8-M Architecture Reference Manuals, "CFSR").
 _CFSR_BITS = {
@@ -314,11 +318,29 @@ _CFSR_BITS = {
 _CFSR_MMFAR_VALID = 1 << 7
 _CFSR_BFAR_VALID = 1 << 15
 
+# mcause -> meaning, and whether mtval is the address (The RISC-V Instruction Set Manual, volume II, "mcause").
+_MCAUSES = {
+    0: ("jump to an address that is not aligned", True),
+    1: ("access fault on an instruction fetch: jump to where there is no code", True),
+    2: ("undefined instruction", False),
+    3: ("breakpoint", False),
+    4: ("unaligned access (load)", True),
+    5: ("access fault on a load: there is no memory at this address", True),
+    6: ("unaligned access (store or atomic)", True),
+    7: ("access fault on a store: there is no memory at this address, or it is read-only", True),
+    11: ("environment call", False),
+}
+_MCAUSE_INTERRUPT = 1 << 31
+
 
 @dataclass(frozen=True)
 class Fault:
-    """A FAULT frame. `registers` holds r0 … r3, r12, lr, pc, xpsr as stacked by the core, empty after a stack
-    overflow, and sp, cfsr, hfsr, mmfar, bfar, exc_return; what the core has no register for is 0."""
+    """A FAULT frame.
+
+    registers: of an Arm core r0 … r3, r12, lr, pc, xpsr as stacked by the core, absent after a stack overflow, and sp,
+        cfsr, hfsr, mmfar, bfar, exc_return; what the core has no register for is 0. Of a RISC-V core mcause, mtval,
+        mstatus, pc (mepc), lr (ra), sp, gp, tp, s0, a0 … a7.
+    """
 
     layer: int | None
     stack_overflow: bool
@@ -331,6 +353,8 @@ class Fault:
     @property
     def cause(self) -> str:
         """What the fault status registers say, in words."""
+        if "mcause" in self.registers:
+            return self._riscv_cause
         cfsr = self.registers["cfsr"]
         causes = [text for bit, text in _CFSR_BITS.items() if cfsr >> bit & 1]
         if self.stack_overflow and not any("stack overflow" in text for text in causes):
@@ -344,17 +368,33 @@ class Fault:
             causes.append(f"address {self.registers['mmfar']:#010x}")
         return ", ".join(causes)
 
+    @property
+    def _riscv_cause(self) -> str:
+        mcause, mtval = self.registers["mcause"], self.registers["mtval"]
+        if mcause & _MCAUSE_INTERRUPT:
+            return f"interrupt {mcause & ~_MCAUSE_INTERRUPT}, which nothing handles"
+        text, has_address = _MCAUSES.get(mcause, (f"trap with cause {mcause}", False))
+        found = f"{text}, address {mtval:#010x}" if has_address else text
+        return f"stack overflow ({found})" if self.stack_overflow else found
+
 
 def unpack_fault(payload: bytes) -> Fault:
+    """The state's low byte says whether the stack has overflown, the next one whose registers follow."""
     reader = _Reader(payload, "FAULT frame")
-    layer, stack_state = reader.numbers(4, 2)
-    registers = dict(
-        zip(("sp", "exc_return", "cfsr", "hfsr", "mmfar", "bfar"), reader.numbers(4, 6), strict=True)
-    )
-    stacked = dict(zip(_REGISTERS, reader.numbers(4, len(_REGISTERS)), strict=True))
+    layer, state = reader.numbers(4, 2)
+    family, stack_state = state >> 8, state & 0xFF
+
+    def take(names: Sequence[str]) -> dict[str, int]:
+        return dict(zip(names, reader.numbers(4, len(names)), strict=True))
+
+    if family == _FAMILY_RISCV:
+        registers = take(_RISCV)
+    else:
+        registers = take(_ARM_STATUS)
+        stacked = take(_ARM_STACKED)
+        if not stack_state:
+            registers |= stacked
     reader.done()
-    if not stack_state:
-        registers |= stacked
     return Fault(None if layer == NO_LAYER else layer, bool(stack_state), registers)
 
 

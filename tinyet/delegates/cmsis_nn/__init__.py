@@ -21,7 +21,7 @@ from tinyet.delegates.cmsis_nn import (
 )
 from tinyet.delegates.cmsis_nn.library import files
 from tinyet.delegates.cmsis_nn.wrapper import NAME
-from tinyet.delegates.delegate import Delegate
+from tinyet.delegates.delegate import Delegate, arm_target
 from tinyet.ops.add import Add
 from tinyet.ops.avg_pool2d import AvgPool2d
 from tinyet.ops.concat import Concat
@@ -55,5 +55,6 @@ CMSIS_NN = Delegate(
         Permute: movement.TRANSPOSE_KERNELS,
         Concat: movement.CONCAT_KERNELS,
     },
-    files=files,
+    arm_target,
+    files,
 )

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from tinyet.cpus import Target
 from tinyet.delegates.cortex_m import conv2d, depthwise, elementwise, linear, pool
-from tinyet.delegates.delegate import Delegate
+from tinyet.delegates.delegate import Delegate, arm_target
 from tinyet.ops.add import Add
 from tinyet.ops.avg_pool2d import AvgPool2d
 from tinyet.ops.conv2d import Conv2d
@@ -20,7 +20,9 @@ from tinyet.ops.sum import Sum
 
 
 def supports(target: Target) -> str | None:
-    return None if "dsp" in target.features else f"{target.cpu} has no DSP instructions"
+    """Why a target cannot have these kernels, or None."""
+    has_dsp = "dsp" in target.features
+    return arm_target(target) or (None if has_dsp else f"{target.cpu} has no DSP instructions")
 
 
 CORTEX_M = Delegate(

@@ -1,0 +1,242 @@
+# SPDX-License-Identifier: Apache-2.0
+"""RISC-V without an FPU: every operator on the emulated core, bit for bit, in int8, int16 and float32; a network
+through both kinds of project; the C library. The harness is tested in test_harness.py, as on the other boards."""
+
+from __future__ import annotations
+
+import functools
+import shutil
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+
+import tinyet
+from tests import small
+from tests.ops.cases import Case, assert_exact
+from tests.ops.emulated import require_emulator
+from tests.ops.strategies import strategy_of
+from tests.ops.test_conv2d import conv2d_nodes
+from tests.ops.test_conv_transpose2d import conv_transpose2d_nodes
+from tests.ops.test_linear import linear_nodes
+from tests.ops.test_matmul import matmul_nodes
+from tinyet.boards import load_board
+from tinyet.delegates import CMSIS_NN, CORTEX_M
+from tinyet.emit.project import Kind
+from tinyet.errors import UnsupportedOp
+from tinyet.ir import DType
+from tinyet.ops import OPS
+from tinyet.toolchain import qemu
+from tinyet.toolchain.gcc import build_firmware
+
+BOARD = "riscv32_virt"
+
+pytestmark = pytest.mark.emulated
+
+
+@pytest.fixture(autouse=True)
+def _emulator() -> None:
+    require_emulator(BOARD)
+
+
+def drawn(strategy: st.SearchStrategy[Case]) -> list[Case]:
+    """Some of a strategy's cases; hypothesis begins with the simplest."""
+    found: list[Case] = []
+
+    @settings(
+        max_examples=2,
+        deadline=None,
+        phases=(Phase.generate,),
+        suppress_health_check=list(HealthCheck),
+        database=None,
+    )
+    @given(st.lists(strategy, min_size=4, max_size=4))
+    def collect(cases: list[Case]) -> None:
+        found.extend(cases[-3:])
+
+    collect()
+    return found
+
+
+@functools.cache
+def drawn_of(op: str) -> list[Case]:
+    """Some cases of an operator, of any types."""
+    return drawn(strategy_of(op))
+
+
+def has(case: Case, dtype: DType) -> bool:
+    return any(t is not None and t.dtype is dtype for t in (*case.node.inputs, *case.node.outputs))
+
+
+@pytest.mark.parametrize("dtype", [DType.INT8, DType.INT16, DType.FLOAT32])
+def test_operators(dtype: DType) -> None:
+    """float32 here is libgcc's arithmetic in integers."""
+    layers = (
+        conv2d_nodes(dtype, "1x1"),
+        conv2d_nodes(dtype, "depthwise"),
+        conv2d_nodes(dtype, "any"),
+        conv_transpose2d_nodes(dtype),
+        linear_nodes(dtype),
+        matmul_nodes(dtype),
+    )
+    cases = [case for strategy in layers for case in drawn(strategy)[-2:]]
+    for op in OPS:
+        cases += [case for case in drawn_of(op.name) if has(case, dtype)][-2:]
+    kinds = {type(case.node.attrs) for case in cases}
+    assert len(kinds) > 15
+    assert_exact(cases, on=BOARD)
+
+
+_ARITHMETIC = r"""
+#include <stdio.h>
+#include <string.h>
+#include <stdint.h>
+
+static uint32_t state = 1u, hash = 0u;
+
+static uint32_t next(void) {
+  state ^= state << 13;
+  state ^= state >> 17;
+  state ^= state << 5;
+  return state;
+}
+
+static float number(uint32_t bits) {
+  float value;
+  memcpy(&value, &bits, sizeof value);
+  return value;
+}
+
+static void add(float value) {
+  uint32_t bits;
+  memcpy(&bits, &value, sizeof bits);
+  hash = hash * 31u + (value != value ? 0x7FC00000u : bits);
+}
+
+int main(void) {
+  static const uint32_t clear[] = {0xFFFFFFFFu, 0x83FFFFFFu, 0xBFFFFFFFu}, set[] = {0u, 0u, 0x20000000u};
+  for (uint32_t i = 0u; i < PAIRS; i++) {
+    const uint32_t x = next(), y = next();
+    const float a = number((x & clear[i % 3u]) | set[i % 3u]), b = number((y & clear[i % 3u]) | set[i % 3u]);
+    add(a + b);
+    add(a - b);
+    add(a * b);
+    add(a / b);
+    add((float)(int32_t)x);
+    hash = hash * 31u + (uint32_t)(a < b) + 2u * (uint32_t)(a <= b) + 4u * (uint32_t)(a == b);
+  }
+  printf("%08lx\n", (unsigned long)hash);
+  return 0;
+}
+"""
+PAIRS = 6000
+
+
+def test_float_arithmetic_without_an_fpu(tmp_path: Path) -> None:
+    """libgcc against IEEE 754 as this machine has it: numbers of all sizes, subnormal ones, and products that become
+    subnormal. Each kind of NaN counts as the same."""
+    mask = 0xFFFFFFFF
+    state, words = 1, []
+    for _ in range(2 * PAIRS):
+        state ^= (state << 13) & mask
+        state ^= state >> 17
+        state ^= (state << 5) & mask
+        words.append(state)
+    x, y = np.array(words, np.uint32).reshape(PAIRS, 2).T
+    kind = np.arange(PAIRS) % 3
+    clear = np.array([0xFFFFFFFF, 0x83FFFFFF, 0xBFFFFFFF], np.uint32)[kind]
+    set_ = np.array([0, 0, 0x20000000], np.uint32)[kind]
+    a, b = (((bits & clear) | set_).view(np.float32) for bits in (x, y))
+    with np.errstate(all="ignore"):
+        results = [a + b, a - b, a * b, a / b, x.view(np.int32).astype(np.float32)]
+    subnormal = [np.count_nonzero((r != 0) & (np.abs(r) < 2.0**-126)) for r in results]
+    assert min(subnormal[:4]) > 10
+    order = (a < b) + 2 * (a <= b) + 4 * (a == b)
+    columns = [np.where(np.isnan(r), np.uint32(0x7FC00000), r.view(np.uint32)) for r in results]
+    wanted = 0
+    for row in np.stack([*columns, order.astype(np.uint32)], axis=1).reshape(-1).tolist():
+        wanted = (wanted * 31 + row) & mask
+    assert _printed(_ARITHMETIC.replace("PAIRS", f"{PAIRS}u"), tmp_path) == f"{wanted:08x}"
+
+
+def _printed(source: str, directory: Path) -> str:
+    """The first line that a program prints on the board."""
+    (directory / "main.c").write_text(source)
+    board = load_board(BOARD)
+    elf = build_firmware(board, [directory / "main.c"], [], directory / "b", harness=False)
+    link = qemu.start(board, elf)
+    try:
+        text = b""
+        deadline = time.monotonic() + 30
+        while b"\n" not in text:
+            text += link.read(deadline)
+    finally:
+        link.close()
+    return text.decode().splitlines()[0]
+
+
+def test_a_network_through_both_kinds_of_project(tmp_path: Path) -> None:
+    program = small.program()
+    counts = set()
+    kinds: tuple[Kind, ...] = ("cmake", "platformio")
+    for kind in kinds:
+        if kind == "cmake" and shutil.which("cmake") is None:
+            pytest.skip("cmake is not installed")
+        project = tinyet.generate(program, BOARD, tmp_path / kind, project=kind)
+        size = project.build()
+        result = project.validate(small.images(3), on="qemu", sqnr_samples=0)
+        assert result.samples == 3
+        assert result.bit_exact, result.first_mismatch
+        assert result.count_unit == "instructions"
+        assert result.arena_bytes == project.deployment.plan.arena_bytes
+        assert result.stack_bytes is not None
+        assert 0 < result.stack_bytes < size.stack == load_board(BOARD).stack_bytes
+        assert result.instructions is not None
+        counts.add(result.instructions)
+    # The compiler has the same options in both.
+    assert len(counts) == 1
+
+
+_USES_THE_LIBRARY = r"""
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+_Thread_local int begun = 5;
+_Thread_local int cleared;
+static const char *word = "word";
+static int constructed;
+__attribute__((constructor)) static void construct(void) { constructed = begun; }
+
+int main(void) {
+  char *heap = malloc(1000);
+  strcpy(heap, word);
+  char *more = realloc(heap, 100000);
+  errno = 0;
+  (void)strtol("99999999999999", NULL, 10);
+  const int refused = errno == ERANGE;
+  printf("%s %d %d %d %d %.3f\n", more, begun, cleared, constructed, refused, (double)sqrtf(2.0f));
+  free(more);
+  return 0;
+}
+"""
+
+
+def test_the_c_library(tmp_path: Path) -> None:
+    """What the startup code owes to picolibc: initialized and cleared variables, those of threads, a heap, a stream."""
+    assert _printed(_USES_THE_LIBRARY, tmp_path) == "word 5 0 5 1 1.414"
+
+
+def test_kernels_for_arm_are_refused(tmp_path: Path) -> None:
+    """A delegate says why, and the portable kernels take over, unless it was required."""
+    program = small.program()
+    for delegate in (CORTEX_M, CMSIS_NN):
+        project = tinyet.generate(program, BOARD, tmp_path / delegate.name, delegates=[delegate])
+        assert {step.choice.kernel.delegate for step in project.deployment.steps} == {"portable"}
+        with pytest.raises(UnsupportedOp, match="rv32imac is not an Arm core"):
+            tinyet.generate(program, BOARD, tmp_path / "none", delegates=[delegate], require_delegate=True)
