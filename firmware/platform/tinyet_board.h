@@ -6,7 +6,7 @@
  *   TINYET_CLOCK_HZ      what the core runs at after reset, and with it the buses of the UART
  *   TINYET_UART_BASE     address of the UART's registers
  *   TINYET_UART_BAUD     bits per second; 8 data bits, no parity, 1 stop bit, no flow control
- *   TINYET_UART_TX_PIN   port * 16 + pin (STM32) or pin (nRF51); only for UARTs that share pins
+ *   TINYET_UART_TX_PIN   port * 16 + pin (STM32), port * 32 + pin (nRF); only for UARTs that share pins
  *   TINYET_UART_RX_PIN   likewise
  */
 #ifndef TINYET_BOARD_H

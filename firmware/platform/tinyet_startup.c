@@ -49,6 +49,10 @@ __attribute__((section(".vectors"), used)) static const vector vectors[16] = {
 
 /* Runs before the FPU is on and before .data and .bss are there. */
 __attribute__((used, noreturn)) void Reset_Handler(void) {
+#if !defined(__ARM_ARCH_6M__)
+  /* VTOR: behind a bootloader the core may still take its exceptions through the bootloader's table. */
+  *(volatile uint32_t *)0xE000ED08u = (uint32_t)(uintptr_t)vectors;
+#endif
 #if defined(__ARM_ARCH_8M_MAIN__) || defined(__ARM_ARCH_8_1M_MAIN__)
   /* From here on a push below the stack is a fault and not an overwrite. */
   __asm volatile("msr msplim, %0" : : "r"(__stack_limit));

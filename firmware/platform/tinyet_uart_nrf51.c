@@ -1,12 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* nRF51 UART: six bytes of receive buffer, one of transmit. */
+/*
+ * UART of nRF51, and of nRF52, which still has it at the address of the UARTE: six bytes of receive buffer, one of transmit.
+ * The UARTE has no register to poll for a byte, its DMA hands over whole buffers.
+ */
 #include "tinyet_board.h"
 
 #define CLOCK_HFCLKSTART TINYET_REGISTER(0x40000000u)
 #define CLOCK_HFCLKSTARTED TINYET_REGISTER(0x40000100u)
-#define GPIO_OUTSET TINYET_REGISTER(0x50000508u)
-#define GPIO_DIRSET TINYET_REGISTER(0x50000518u)
-#define GPIO_PIN_CNF(pin) TINYET_REGISTER(0x50000700u + 4u * (pin))
+/* The larger chips have a second port. */
+#define GPIO_BASE(pin) (0x50000000u + 0x300u * ((pin) / 32u))
+#define GPIO_OUTSET(pin) TINYET_REGISTER(GPIO_BASE(pin) + 0x508u)
+#define GPIO_DIRSET(pin) TINYET_REGISTER(GPIO_BASE(pin) + 0x518u)
+#define GPIO_PIN_CNF(pin) TINYET_REGISTER(GPIO_BASE(pin) + 0x700u + 4u * ((pin) % 32u))
 #define PIN_CNF_INPUT 0u /* input, buffer connected, no pull */
 
 #define UART_STARTRX TINYET_REGISTER(TINYET_UART_BASE + 0x000u)
@@ -26,8 +31,8 @@ void tinyet_uart_init(void) {
   CLOCK_HFCLKSTART = 1u; /* the crystal: the internal oscillator may be too far off for a UART */
   while (CLOCK_HFCLKSTARTED == 0u) {
   }
-  GPIO_OUTSET = 1u << TINYET_UART_TX_PIN; /* idle level before the pin drives */
-  GPIO_DIRSET = 1u << TINYET_UART_TX_PIN;
+  GPIO_OUTSET(TINYET_UART_TX_PIN) = 1u << TINYET_UART_TX_PIN % 32u; /* idle level before the pin drives */
+  GPIO_DIRSET(TINYET_UART_TX_PIN) = 1u << TINYET_UART_TX_PIN % 32u;
   GPIO_PIN_CNF(TINYET_UART_RX_PIN) = PIN_CNF_INPUT;
   UART_PSELTXD = TINYET_UART_TX_PIN;
   UART_PSELRXD = TINYET_UART_RX_PIN;

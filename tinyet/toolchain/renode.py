@@ -15,15 +15,20 @@ from pathlib import Path
 
 from tinyet import assets
 from tinyet.boards import Board, Renode
-from tinyet.errors import EmulatorError, ToolchainError
+from tinyet.errors import EmulatorError, MissingTool, ToolchainError
 from tinyet.toolchain.links import Child, SocketLink
 
 BYTES_PER_SECOND = 1000.0
 
 _VARIABLE = "TINYET_RENODE"
-# The script prints it as its last command: Renode drops the rest of a script when a command of it fails,
+# The UART's socket; included behind the board's own script.
+_HARNESS_SCRIPT = "harness.resc"
+# It prints this as its last command: Renode drops the rest when a command fails,
 # and ends with status 0 either way.
 _MARKER = "tinyet: the machine is running"
+# With a script that fails, Renode waits for the next command: this one tells that the script is over either way.
+_END_MARKER = "tinyet: the script is over"
+_END_COMMAND = b"python \"print('tinyet: the script ' + 'is over')\"\n"
 _START_SECONDS = 60.0
 _POLL_SECONDS = 0.05
 
@@ -64,12 +69,14 @@ def start(board: Board, elf: Path) -> SocketLink:
     """Start Renode with the firmware; return the link to its UART. Raises EmulatorError, ToolchainError."""
     _machine(board)
     renode = find_renode()
-    if renode is None or not renode.exists():
-        raise ToolchainError(
-            what="Renode is not installed" if renode is None else f"there is no Renode at {renode}",
+    if renode is None:
+        raise MissingTool(
+            what=f"Renode is not installed; running {board.name} in it needs it",
             where=f"${_VARIABLE}, PATH, renode-run",
             hint=f"install it from https://renode.io, or set {_VARIABLE} to its executable",
         )
+    if not renode.exists():
+        raise ToolchainError(what=f"there is no Renode at {renode}", where=f"${_VARIABLE}")
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = int(probe.getsockname()[1])
@@ -77,9 +84,9 @@ def start(board: Board, elf: Path) -> SocketLink:
     words = [
         *(str(renode), "--console", "--disable-gui", "--plain", "--hide-log"),
         *("-e", f"$elf=@{_escape(elf.resolve())}"),
-        *("-e", f"$repl=@{_escape(scripts / f'{board.name}.repl')}"),
         *("-e", f"$port={port}"),
         *("-e", f"include @{_escape(scripts / f'{board.name}.resc')}"),
+        *("-e", f"include @{_escape(scripts / _HARNESS_SCRIPT)}"),
     ]
     child = Child(words, pipes=False)
     try:
@@ -96,9 +103,12 @@ def _escape(path: Path) -> str:
 
 def _connect(child: Child, port: int) -> socket.socket:
     """Wait for the script's end, then for its UART's socket."""
+    assert child.process.stdin is not None
+    child.process.stdin.write(_END_COMMAND)
+    child.process.stdin.flush()
     deadline = time.monotonic() + _START_SECONDS
-    while _MARKER not in child.output():
-        if child.process.poll() is not None or time.monotonic() > deadline:
+    while _MARKER not in (output := child.output()):
+        if _END_MARKER in output or child.process.poll() is not None or time.monotonic() > deadline:
             child.end()
             raise EmulatorError(
                 what=f"Renode did not start the machine\n{child.last_words()}",
