@@ -1,0 +1,339 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Generated Arduino libraries: what the IDE and the Library Manager ask of them, by the rules of arduino-lint.
+
+The numbers in comments are arduino-lint's own names for its rules. Rules on what is not generated are left out:
+submodules, an index of libraries, tags, spelling, whether addresses answer.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import re
+import stat
+import subprocess
+import sys
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+
+from tests import small, tiny_model
+from tinyet import assets
+from tinyet.boards import Arduino, Board, all_boards, load_board
+from tinyet.emit.kinds.arduino import library_name
+from tinyet.emit.project import project_files
+from tinyet.errors import ProjectError, ToolchainError, UsageError
+from tinyet.project import HARNESS, Project, generate
+from tinyet.toolchain.process import run
+
+_FOLDERS = ("src", "examples", "extras")
+_CATEGORIES = (
+    "Display", "Communication", "Signal Input/Output", "Sensors", "Device Control", "Timing", "Data Storage",
+    "Data Processing", "Other",
+)  # fmt: skip
+_ALIASES = ("atmelavr", "atmelmegaavr", "atmelsam", "espressif32", "espressif8266", "intel_arc32", "nordicnrf52",
+            "raspberrypi")  # fmt: skip
+_SEMVER = re.compile(r"(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)")
+_NAME = re.compile(r"([a-zA-Z][a-zA-Z0-9 _.\-]*|[0-9][a-zA-Z0-9 _.\-]*[a-zA-Z][a-zA-Z0-9 _.\-]*)")
+_PATH_NAME = re.compile(r"[a-zA-Z0-9_][a-zA-Z0-9_.-]*")
+
+
+def _board(fqbn: str = "arduino:mbed_nano:nano33ble") -> Board:
+    return dataclasses.replace(load_board("mps2_an386"), arduino=Arduino(fqbn))
+
+
+def _files(model: str = "tiny") -> dict[str, str]:
+    facts = dataclasses.replace(tiny_model.FACTS, name=model, macro=model.upper())
+    sources = {
+        path.replace("tiny.", f"{model}."): text.replace("tiny_", f"{model}_").replace("TINY_", f"{model.upper()}_")
+        for path, text in tiny_model.sources().items()
+    } if model != "tiny" else tiny_model.sources()  # fmt: skip
+    return project_files("arduino", _board(), facts, sources)
+
+
+def _properties(files: Mapping[str, str]) -> dict[str, str]:
+    # LP005: each line is a comment, empty, or key=value.
+    lines = [line for line in files["library.properties"].splitlines() if line and not line.startswith("#")]
+    pairs = [line.split("=", 1) for line in lines]
+    assert all(len(pair) == 2 for pair in pairs)
+    keys = [key for key, _ in pairs]
+    assert len(set(keys)) == len(keys)
+    return dict(pairs)
+
+
+MODELS = ["tiny", "keyword_spotting", "mnist_model", "arduino_thing", "_3d", "math", "x" * 80]
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_library_properties(model: str) -> None:
+    files = _files(model)
+    assert "library.properties" in files  # LP001 to LP003
+    assert "src/library.properties" not in files  # LP004
+    values = _properties(files)
+    known = {"name", "version", "author", "maintainer", "sentence", "paragraph", "category", "url"}
+    assert set(values) == known | {
+        "architectures",
+        "includes",
+        "dot_a_linkage",
+    }  # LP006, LP007 ...; no depends
+    name = values["name"]
+    assert 1 <= len(name) <= 63  # LP008, LP009
+    assert _NAME.fullmatch(name)  # LP011
+    assert "arduino" not in name.lower()  # LP012, LP014
+    assert " " not in name  # LP015
+    assert "library" not in name.lower()  # LP016
+    assert _SEMVER.fullmatch(values["version"])  # LP020, LP021
+    assert values["author"]  # LP024
+    assert values["maintainer"]  # LP026
+    assert "arduino" not in values["maintainer"].lower()  # LP027, LP057
+    assert values["sentence"]  # LP032
+    assert not values["paragraph"].startswith(values["sentence"])  # LP036
+    assert values["category"] in _CATEGORIES  # LP038, LP039
+    assert urlsplit(values["url"]).scheme == "https"  # LP041, LP056
+    assert urlsplit(values["url"]).netloc
+    architectures = values["architectures"].split(",")
+    assert all(architectures)  # LP044
+    assert not set(architectures) & set(_ALIASES)  # LP045
+    assert all(a == a.lower() for a in architectures)  # LP046
+    assert values["dot_a_linkage"] == "true"  # LP049, LP050
+    assert values["includes"] == f"{name}.h"  # LP051, LP052, LS008
+    assert f"src/{name}.h" in files
+
+
+def test_a_short_name_has_the_recommended_length() -> None:
+    assert len(library_name("keywords")) <= 16  # LP010
+
+
+@pytest.mark.parametrize(
+    ("model", "name"),
+    [
+        ("tiny", "TinyModel"),
+        ("keyword_spotting", "KeywordSpottingModel"),
+        ("kws12", "Kws12Model"),
+        ("mnist_model", "MnistModel"),
+        ("math", "MathModel"),
+        ("arduino_thing", "ThingModel"),
+        ("_3d", "3dModel"),
+        ("_", "Model"),
+    ],
+)
+def test_names(model: str, name: str) -> None:
+    assert library_name(model) == name
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_structure(model: str) -> None:
+    files = _files(model)
+    name = _properties(files)["name"]
+    folders = {path.split("/")[0] for path in files if "/" in path}
+    assert folders <= set(_FOLDERS)  # LS009, LS011, LS012, LD005, LD006
+    assert any(
+        path.startswith("src/") and path.count("/") == 1 and path.endswith(".h") for path in files
+    )  # LS001
+    assert not any("/utility/" in path for path in files)  # LS010
+    assert ".development" not in files  # LS006
+    assert not any(path.endswith(".exe") for path in files)  # LS007
+    assert {"README.md", "LICENSE", "keywords.txt"} <= set(files)  # LD001, LD002
+    assert "Apache License" in files["LICENSE"]
+    sketches = {path for path in files if path.endswith((".ino", ".pde"))}
+    assert sketches == {f"examples/Run{name}/Run{name}.ino", "examples/Harness/Harness.ino"}  # LD003, LD004
+    for path in sketches:
+        folder, file = path.split("/")[1:]
+        assert file == f"{folder}.ino"  # SS: a sketch's folder has its name
+        assert _PATH_NAME.fullmatch(file)
+        assert len(folder) <= 63
+    for path, text in files.items():
+        assert all(_PATH_NAME.fullmatch(part) for part in path.removeprefix(".").split("/")), path
+        assert not re.search(
+            r"^\s*#\s*include\s*[<\"](?!Arduino\.h)arduino\.h", text, re.MULTILINE | re.IGNORECASE
+        )  # LC001
+        assert not re.search(r"\{\{|\{%", text), path
+        assert text.endswith("\n"), path
+    # On file systems that take upper and lower case for the same, too.
+    assert len({path.lower() for path in files}) == len(files)
+
+
+def test_the_sketch_folders_hold_what_they_include() -> None:
+    files = _files()
+    for path, text in files.items():
+        folder = path.rpartition("/")[0]
+        for included in re.findall(r'^#include "(.+)"', text, re.MULTILINE):
+            assert f"{folder}/{included}" in files, (path, included)
+        for included in re.findall(r"^#include <([^>]*(?:Model|tiny)[^>]*)>", text, re.MULTILINE):
+            assert f"src/{included}" in files, (path, included)
+
+
+def test_keywords() -> None:
+    files = _files()
+    found: dict[str, set[str]] = {}
+    for line in files["keywords.txt"].splitlines():
+        if line and not line.startswith("#"):
+            assert re.fullmatch(r"\w+\t(KEYWORD2|LITERAL1)", line), line
+            word, kind = line.split("\t")
+            found.setdefault(kind, set()).add(word)
+    assert {"tiny_run", "tiny_input_0", "tiny_set_input_0", "tiny_output_1"} <= found["KEYWORD2"]
+    assert "tiny_get_output_1" not in found["KEYWORD2"]
+    header = files["src/tiny/tiny.h"]
+    for word in found["LITERAL1"] - {"TINYET_OK"}:
+        assert re.search(rf"#define {word} ", header), word
+
+
+def test_every_board_with_a_name_in_arduino_gives_a_library() -> None:
+    boards = [board for board in all_boards() if board.arduino]
+    for board in boards:
+        files = project_files("arduino", board, tiny_model.FACTS, tiny_model.sources())
+        assert board.arduino is not None
+        assert board.arduino.fqbn in files["README.md"]
+        assert f"Serial.begin({board.baud})" in files["examples/RunTinyModel/RunTinyModel.ino"]
+
+
+def test_a_board_without_a_name_in_arduino_is_refused() -> None:
+    with pytest.raises(UsageError, match=r"mps2_an386.*\[arduino\]"):
+        project_files("arduino", load_board("mps2_an386"), tiny_model.FACTS, tiny_model.sources())
+
+
+@pytest.mark.parametrize(("board", "architectures"), [("mps2_an386", "mbed_nano"), ("mps2_an385", "*")])
+def test_the_architectures_are_those_that_the_kernels_are_for(
+    tmp_path: Path, board: str, architectures: str
+) -> None:
+    """The board's own for the kernels of its processor, all for the portable ones."""
+    path = tmp_path / "own.toml"
+    path.write_text(_toml(board) + '[arduino]\nfqbn = "arduino:mbed_nano:nano33ble"\n', encoding="utf-8")
+    project = generate(small.program(), path, tmp_path / "p", project="arduino")
+    properties = (project.path / "library.properties").read_text(encoding="utf-8")
+    assert f"\narchitectures={architectures}\n" in properties
+
+
+def _toml(board: str) -> str:
+    return (assets.path("boards") / f"{board}.toml").read_text(encoding="utf-8") + "\n"
+
+
+def _generate(tmp_path: Path, **options: object) -> Project:
+    path = tmp_path / "own.toml"
+    path.write_text(_toml("mps2_an386") + '[arduino]\nfqbn = "vendor:arch:board"\n', encoding="utf-8")
+    return generate(small.program(), path, tmp_path / "p", project="arduino", **options)  # type: ignore[arg-type]
+
+
+def test_generating_again_gives_the_same_and_keeps_the_users_sketch(tmp_path: Path) -> None:
+    def snapshot() -> dict[str, bytes]:
+        return {
+            path.relative_to(tmp_path / "p").as_posix(): path.read_bytes()
+            for path in (tmp_path / "p").rglob("*")
+            if path.is_file()
+        }
+
+    _generate(tmp_path)
+    first = snapshot()
+    _generate(tmp_path)
+    assert snapshot() == first
+    sketch = tmp_path / "p" / "examples/RunSmallModel/RunSmallModel.ino"
+    properties = tmp_path / "p" / "library.properties"
+    mine = {
+        sketch: sketch.read_text().replace("return false;", "return true;"),
+        properties: properties.read_text().replace("The tinyet authors", "Me"),
+    }
+    for path, text in mine.items():
+        path.write_text(text)
+    (sketch.parent / "sensor.h").write_text("// mine\n")
+    _generate(tmp_path)
+    assert {path: path.read_text() for path in mine} == mine
+    assert (sketch.parent / "sensor.h").read_text() == "// mine\n"
+    (tmp_path / "p" / "examples/Harness/Harness.ino").write_text("// changed\n")
+    with pytest.raises(ProjectError, match=r"Harness\.ino"):
+        _generate(tmp_path)
+
+
+def test_the_manifest_says_where_the_model_is(tmp_path: Path) -> None:
+    project = _generate(tmp_path)
+    manifest = json.loads((project.path / "tinyet.json").read_text())
+    assert manifest["kind"] == "arduino"
+    assert manifest["model_dir"] == "src"
+    assert manifest["desc"] == "examples/Harness/model_desc.c"
+    assert manifest["yours"] == ["examples/RunSmallModel/RunSmallModel.ino", "library.properties"]
+
+
+def test_a_zip_file_of_the_folder_is_one_library(tmp_path: Path) -> None:
+    """The IDE wants one folder in the archive, with library.properties in it; as the README says, it is made so."""
+    project = _generate(tmp_path)
+    readme = (project.path / "README.md").read_text(encoding="utf-8")
+    assert "python -m zipfile -c SmallModel.zip path/to/this/folder" in readme
+    run(
+        [sys.executable, "-m", "zipfile", "-c", "SmallModel.zip", "p"],
+        cwd=tmp_path,
+        timeout=60,
+        what="zipping",
+    )
+    with zipfile.ZipFile(tmp_path / "SmallModel.zip") as archive:
+        names = archive.namelist()
+    assert {name.split("/")[0] for name in names} == {"p"}
+    assert {"p/library.properties", "p/src/SmallModel.h", "p/examples/Harness/Harness.ino"} <= set(names)
+
+
+# ---- the build ----
+
+_CLI = """#!/bin/sh
+printf '%s\\n' "$@" >> "$LOG"
+while [ $# -gt 0 ]; do
+  case "$1" in
+    --build-path) build="$2"; shift;;
+  esac
+  last="$1"
+  shift
+done
+mkdir -p "$build"
+cp "$ELF" "$build/$(basename "$last").ino.elf"
+"""
+
+
+def test_without_arduino_cli_the_error_says_what_installs_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project = _generate(tmp_path)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(ToolchainError, match="arduino-cli is not installed") as caught:
+        project.build()
+    assert caught.value.hint is not None
+    assert "arduino-cli core install vendor:arch" in caught.value.hint
+    assert "IDE" in caught.value.hint
+    with pytest.raises(ProjectError, match="has not been built"):
+        project.elf(HARNESS)
+
+
+def test_the_build_runs_arduino_cli_for_both_sketches(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With a program in its place that writes down what it is asked for."""
+    if os.name == "nt":
+        pytest.skip("the program in arduino-cli's place is a shell script")
+    elf = tmp_path / "some.elf"
+    compiler = ["arm-none-eabi-gcc", "-nostdlib", "-mcpu=cortex-m4", "-mthumb", "-Wl,-e0"]
+    source = tmp_path / "some.c"
+    source.write_text("int data[3] = {1, 2, 3};\nint f(void) { return data[0]; }\n")
+    try:
+        subprocess.run([*compiler, str(source), "-o", str(elf)], check=True, timeout=60)
+    except FileNotFoundError:
+        pytest.skip("arm-none-eabi-gcc is not installed")
+    place = tmp_path / "bin"
+    place.mkdir()
+    program = place / "arduino-cli"
+    program.write_text(_CLI)
+    program.chmod(program.stat().st_mode | stat.S_IEXEC)
+    monkeypatch.setenv("PATH", f"{place}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.setenv("LOG", str(tmp_path / "log"))
+    monkeypatch.setenv("ELF", str(elf))
+    project = _generate(tmp_path)
+    assert project.build().ram == 12
+    words = (tmp_path / "log").read_text().splitlines()
+    root = project.path.absolute()
+    for sketch in ("RunSmallModel", "Harness"):
+        expected = ["compile", "--fqbn", "vendor:arch:board", "--library", str(root)]
+        expected += ["--build-path", f"{root}/build/{sketch}", f"{root}/examples/{sketch}"]
+        assert words[:8] == expected
+        words = words[8:]
+    assert words == []
+    assert project.elf(HARNESS) == project.path / "build/Harness/Harness.ino.elf"
+    assert project.sizes.ram == 12
