@@ -1,44 +1,104 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A CMake project: a static library, and for this machine and bare-metal boards two programs.
+"""A CMake project: a static library to install or to add to another build, and two programs.
 
 src/                 the application: one run on an embedded sample
 lib/<name>/src/      the model and the kernels it uses
-harness/             the firmware that serves the model to a host
-platform/support/    startup code, UART and linker script of the board
+harness/             the program that serves the model to a host
+platform/support/    what the programs run on: this machine, and startup code and drivers of a bare-metal board
+cmake/<board>.cmake  the toolchain file, for cores whose compiler stands by itself
+
+The library is for every board. The programs are for this machine and for bare-metal boards: what a program on another
+board starts from is its framework's matter.
 """
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Mapping
 
 from tinyet.boards import Board
 from tinyet.emit.facts import ModelFacts
-from tinyet.emit.kinds.tree import Tree, context_of, firmware, harness_files, model_files, support_files
+from tinyet.emit.kinds.tree import (
+    Tree,
+    basename,
+    context_of,
+    firmware,
+    harness_files,
+    model_files,
+    support_files,
+    template_text,
+)
 from tinyet.templating import render
 
 
-def refusal(board: Board) -> str | None:
-    """Why there can be no project of this kind for a board, or None."""
-    return None if board.bare_metal else "it has no UART and counter, which a bare-metal firmware needs"
+def refusal(_board: Board) -> str | None:
+    """Why there can be no project of this kind for a board, or None: the library is for every board."""
+    return None
 
 
 def tree(board: Board, facts: ModelFacts, model_sources: Mapping[str, str]) -> Tree:
     """The project's files."""
-    context = context_of(board, facts, model_sources)
+    toolchain = board.target.toolchain
+    context = context_of(board, facts, model_sources) | {
+        "toolchain": toolchain,
+        "public_headers": _public_headers(f"{facts.name}.h", model_sources),
+        "fault_sources": [path for path in board.harness_sources if "fault" in path],
+        "licences": sorted(path for path in model_sources if basename(path) == "LICENSE"),
+        "build_dir": f"build-{board.target.family}",
+    }
     model_dir = f"lib/{facts.name}/src"
     files = (
         model_files(model_dir, model_sources)
         | harness_files("harness", context)
-        | support_files("platform/support", board)
         | {
-            ".gitignore": "/build*/\n",
+            ".gitignore": "/build*/\n/CMakeUserPresets.json\n",
+            "LICENSE": template_text("common/LICENSE"),
             "README.md": render("project/cmake/README.md.j2", context),
             "CMakeLists.txt": render("project/cmake/CMakeLists.txt.j2", context),
-            f"cmake/{board.name}.cmake": render("project/cmake/toolchain.cmake.j2", context),
+            "CMakePresets.json": _presets(board),
             "platform/support/tinyet_platform.h": firmware("include/tinyet_platform.h"),
             "platform/support/tinyet_posix.c": firmware("platform/tinyet_posix.c"),
             "src/main.c": render("project/common/main.c.j2", context),
             f"src/{facts.name}_sample.h": render("project/common/sample.h.j2", context),
         }
     )
+    if board.bare_metal:
+        files |= support_files("platform/support", board)
+    if toolchain is not None:
+        flags = {"target_flags": " ".join((*board.machine_flags, *toolchain.library_flags))}
+        files[f"cmake/{board.name}.cmake"] = render("project/cmake/toolchain.cmake.j2", context | flags)
     return Tree(files, model_dir, "harness/model_desc.c", ("src/main.c",))
+
+
+def _public_headers(header: str, model_sources: Mapping[str, str]) -> list[str]:
+    """A header and those of the model's files that it includes, sorted."""
+    found: set[str] = set()
+    rest = [header]
+    while rest:
+        name = rest.pop()
+        if name in model_sources and name not in found:
+            found.add(name)
+            rest += re.findall(r'^\s*#\s*include "([^"]+)"', model_sources[name], re.MULTILINE)
+    return sorted(found)
+
+
+def _presets(board: Board) -> str:
+    """What `cmake --preset` knows: this machine as `host`, and the board where there is a toolchain file for it."""
+    presets = [{"name": "host", "displayName": "This machine", "binaryDir": "${sourceDir}/build"}]
+    if board.target.toolchain is not None:
+        presets.append(
+            {
+                "name": board.name,
+                "displayName": board.title,
+                "binaryDir": f"${{sourceDir}}/build-{board.target.family}",
+                "toolchainFile": f"${{sourceDir}}/cmake/{board.name}.cmake",
+            }
+        )
+    values = {
+        "version": 3,
+        "cmakeMinimumRequired": {"major": 3, "minor": 21},
+        "configurePresets": presets,
+        "buildPresets": [{"name": preset["name"], "configurePreset": preset["name"]} for preset in presets],
+    }
+    return json.dumps(values, indent=2) + "\n"
