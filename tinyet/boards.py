@@ -19,14 +19,23 @@ from tinyet.cpus import CPUS, FPUS, Target, Toolchain
 from tinyet.errors import BoardError, bullet_list
 
 # The drivers of bare-metal boards, by family: firmware/platform/tinyet_uart_<name>.c, tinyet_counter_<name>.c.
-_UART_DRIVERS: Mapping[str, tuple[str, ...]] = {"arm": ("cmsdk", "stm32f4", "nrf51")}
-_COUNTER_DRIVERS: Mapping[str, tuple[str, ...]] = {"arm": ("systick", "nrf51")}
+_UART_DRIVERS: Mapping[str, tuple[str, ...]] = {
+    "arm": ("cmsdk", "stm32f4", "stm32f7", "nrf51"),
+    "riscv": ("ns16550",),
+}
+_COUNTER_DRIVERS: Mapping[str, tuple[str, ...]] = {"arm": ("systick", "nrf51"), "riscv": ("riscv",)}
 _FRAMEWORKS = ("arduino", "zephyr")
 _DEFAULT_BAUD = 115_200
 # Drivers whose pins are chosen by software, and how the board file writes a pin.
 _PIN_FORMS: Mapping[str, tuple[re.Pattern[str], str]] = {
     "stm32f4": (re.compile(r"P([A-I])(\d{1,2})"), "PA2"),
-    "nrf51": (re.compile(r"P(0)\.(\d{1,2})"), "P0.24"),
+    "stm32f7": (re.compile(r"P([A-K])(\d{1,2})"), "PA9"),
+    "nrf51": (re.compile(r"P([01])\.(\d{1,2})"), "P0.24"),
+}
+# What drivers share.
+_UART_HEADERS: Mapping[str, tuple[str, ...]] = {
+    "stm32f4": ("platform/tinyet_stm32_usart.h",),
+    "stm32f7": ("platform/tinyet_stm32_usart.h",),
 }
 
 # How the tools write a name, and an example of it.
@@ -220,12 +229,24 @@ class Board:
         if self.uart is None:
             return ()
         startup = "" if self.target.family == "arm" else f"_{self.target.family}"
+        library = "_picolibc" if self.target.family == "riscv" else ""
         return (
             f"platform/tinyet_startup{startup}.c",
             "platform/tinyet_stream.c",
-            "platform/tinyet_syscalls.c",
+            f"platform/tinyet_syscalls{library}.c",
             f"platform/tinyet_counter_{self.counter}.c",
             f"platform/tinyet_uart_{self.uart.driver}.c",
+        )
+
+    @property
+    def harness_sources(self) -> tuple[str, ...]:
+        """The C files of the harness, relative to the `firmware` directory. On a bare-metal board one of them reports
+        faults of the core."""
+        fault = {"arm": ("harness/tinyet_fault.c",), "riscv": ("harness/tinyet_fault_riscv.c",)}
+        return (
+            "harness/main.c",
+            "harness/tinyet_harness.c",
+            *(fault.get(self.target.family, ()) if self.bare_metal else ()),
         )
 
     @property
@@ -233,7 +254,8 @@ class Board:
         """The headers of `support_sources`, relative to the `firmware` directory."""
         if self.uart is None:
             return ()
-        return ("include/tinyet_platform.h", "platform/tinyet_board.h")
+        shared = _UART_HEADERS.get(self.uart.driver, ())
+        return ("include/tinyet_platform.h", "platform/tinyet_board.h", *shared)
 
 
 def board_names() -> tuple[str, ...]:
@@ -348,7 +370,7 @@ def _read_board(path: Path) -> Board:
     problems: list[str] = []
     root = _Table(values, "", problems)
     target = _read_target(root)
-    memories = _read_memories(root)
+    memories = _read_memories(root, target)
     board = Board(
         name=path.stem,
         title=root.string("title"),
@@ -416,7 +438,9 @@ def _read_target(root: _Table) -> Target:
     return Target(cpu, features, mcu)
 
 
-def _read_memories(root: _Table) -> dict[str, Memory]:
+def _read_memories(root: _Table, target: Target) -> dict[str, Memory]:
+    # Where constants have an address space of their own, every address is in the flash and in the RAM.
+    apart = ("vectors", "flash") if "progmem" in target.features else ("vectors",)
     table = root.table("memory")
     memories: dict[str, Memory] = {}
     for name in ("flash", "ram", *(key for key in table.remaining() if key not in ("flash", "ram"))):
@@ -434,7 +458,7 @@ def _read_memories(root: _Table) -> dict[str, Memory]:
             if (
                 memory.origin < other.end
                 and other.origin < memory.end
-                and "vectors" not in (name, other.name)
+                and not {name, other.name} & set(apart)
             ):
                 table.complain(name, f"overlaps memory.{other.name}")
         memories[name] = memory
@@ -462,10 +486,10 @@ def _read_pin(table: _Table, key: str, form: re.Pattern[str], example: str) -> i
             table.complain(key, f"is {text!r}; a pin is written as in {example!r}")
         return 0
     port, pin = match.groups()
-    pins_a_port = 32 if port == "0" else 16
+    pins_a_port = 32 if port.isdigit() else 16
     if int(pin) >= pins_a_port:
         table.complain(key, f"is {text!r}, and a port has {pins_a_port} pins")
-    return (0 if port == "0" else ord(port) - ord("A")) * pins_a_port + int(pin)
+    return (int(port) if port.isdigit() else ord(port) - ord("A")) * pins_a_port + int(pin)
 
 
 def _drivers(drivers: Mapping[str, tuple[str, ...]], target: Target) -> tuple[str, ...]:

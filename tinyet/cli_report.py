@@ -10,6 +10,7 @@ from tinyet import ui
 from tinyet.analyze import Analysis
 from tinyet.boards import Board
 from tinyet.delegates import PORTABLE, Delegate
+from tinyet.emit.kinds import KINDS, kinds_for
 from tinyet.errors import MismatchError
 from tinyet.fit import LARGEST, Contributor
 from tinyet.project import Project
@@ -233,15 +234,15 @@ def delegates(found: Sequence[Delegate]) -> None:
 
 
 def boards(found: Sequence[Board]) -> None:
+    everywhere = [kind for kind in KINDS if all(kind in kinds_for(board) for board in found)]
     rows = [
         (
             board.name,
             board.title,
-            board.cpu,
             board.isa,
-            " ".join(sorted(board.target.features)) or "–",
             _kib(board.flash.bytes),
             _kib(board.ram.bytes),
+            " ".join(kind for kind in kinds_for(board) if kind not in everywhere) or "–",
             " ".join(board.emulators) or "–",
         )
         for board in found
@@ -250,15 +251,16 @@ def boards(found: Sequence[Board]) -> None:
         [
             ("board", "name"),
             ("what it is", "text"),
-            ("core", "name"),
-            ("ISA", "text"),
-            ("features", "text"),
+            ("ISA", "name"),
             ("flash", "number"),
             ("RAM", "number"),
+            ("projects", "text"),
             ("emulators", "text"),
         ],
         rows,
     )
+    if everywhere:
+        ui.say(f"projects for every board: {', '.join(everywhere)}")
 
 
 def doctor(found: Sequence[Check], basic: Collection[str]) -> None:

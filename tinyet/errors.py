@@ -103,6 +103,10 @@ class ToolchainError(TinyetError):
     title = "toolchain error"
 
 
+class MissingTool(ToolchainError):
+    """An external tool is not on this machine."""
+
+
 class EmulatorError(TinyetError):
     """The emulated (or real) device did not answer, or answered nonsense."""
 

@@ -26,7 +26,7 @@ from tinyet.errors import FitError, ProjectError, ToolchainError, UsageError, bu
 from tinyet.fit import LARGEST, Contributor, Use, check_fit, check_sizes, largest_constants
 from tinyet.ir import Array, DType, Tensor
 from tinyet.program import Program, load, prepare_inputs
-from tinyet.toolchain import cmake, gcc, platformio
+from tinyet.toolchain import arduino, cmake, gcc, platformio, zephyr
 from tinyet.toolchain.device import open_device
 from tinyet.toolchain.host import build_host
 from tinyet.toolchain.size import Size, measure
@@ -133,6 +133,10 @@ class Project:
                 case "platformio":
                     for env in (self.board.name, HARNESS):
                         platformio.build(self.path, env, on_output=on_output)
+                case "arduino":
+                    arduino.build(self.path, self.board, on_output=on_output)
+                case "zephyr":
+                    zephyr.build(self.path, self.board, on_output=on_output)
                 case kind:
                     raise ProjectError(
                         f"a {kind} project has no build of its own",
@@ -185,7 +189,12 @@ class Project:
     def _elf_path(self, env: str) -> Path:
         match self.manifest["kind"]:
             case "cmake":
-                return cmake.elf_path(self.path, f"{self.name}_{'harness' if env == HARNESS else 'app'}")
+                program = f"{self.name}_{'harness' if env == HARNESS else 'app'}"
+                return cmake.elf_path(self.path, self.board, program)
+            case "arduino":
+                return arduino.elf_path(self.path, harness=env == HARNESS)
+            case "zephyr":
+                return zephyr.elf_path(self.path, harness=env == HARNESS)
             case _:
                 return self.path / ".pio" / "build" / env / "firmware.elf"
 
@@ -215,9 +224,9 @@ class Project:
         "qemu", "renode" or "serial:PORT".
         limit: the most samples to run. timeout: seconds that one run may take.
         """
-        samples = self._samples(inputs, labels).first(limit)
+        samples = self.samples(inputs, labels).first(limit)
         with tempfile.TemporaryDirectory(prefix="tinyet-") as scratch:
-            elf = self._host_executable(Path(scratch)) if on == "host" else self._harness(Path(scratch))
+            elf = self.firmware(on, Path(scratch))
             with open_device(self.board, elf, on, timeout=timeout) as device:
                 return validate(
                     self.program,
@@ -231,8 +240,22 @@ class Project:
                     progress=progress,
                 )
 
-    def _samples(self, inputs: Sequence[Array], labels: Array | None) -> Samples:
+    def firmware(self, on: str, where: Path, *, compile_anew: bool = False) -> Path:
+        """The harness as it runs in a place: an executable for "host", an elf for the others.
+
+        where: a directory for what has to be compiled for it. compile_anew: from the project's C files with the
+        compiler alone, whatever the project's own build has made. Raises ProjectError when the project has not been
+        built, ToolchainError.
+        """
         self._check_harness()
+        if on == "host":
+            return build_host(self._harness_sources, [self._model_dir], where)
+        if compile_anew and self.board.bare_metal:
+            return gcc.build_firmware(self.board, self._harness_sources, [self._model_dir], where)
+        return self._harness(where, on)
+
+    def samples(self, inputs: Sequence[Array], labels: Array | None = None) -> Samples:
+        """Data as `validate` takes it, one sample after the other; for no inputs, what the project has stored."""
         tensors = self.program.inputs
         if inputs:
             return make_samples(
@@ -259,12 +282,26 @@ class Project:
     def _harness_sources(self) -> list[Path]:
         return [*sorted(self._model_dir.rglob("*.c")), self.path / str(self.manifest["desc"])]
 
-    def _host_executable(self, where: Path) -> Path:
-        return build_host(self._harness_sources, [self._model_dir], where)
+    @property
+    def _framework_harness(self) -> str | None:
+        """The environment of the harness that a framework builds for the real board; None where there is none."""
+        board = self.board
+        match self.manifest["kind"]:
+            case "arduino" | "zephyr":
+                return HARNESS
+            case "platformio" if board.platformio is not None and board.platformio.framework:
+                if not board.bare_metal:
+                    return HARNESS
+                return "arduino_harness" if board.platformio.framework == "arduino" else None
+            case _:
+                return None
 
-    def _harness(self, where: Path) -> Path:
+    def _harness(self, where: Path, on: str) -> Path:
         """The harness for the board: as the project has built it, or, when its build is one of a framework that no
         emulator runs, the same C files compiled for the bare board."""
+        if on.startswith("serial:") and (env := self._framework_harness) is not None:
+            # The board has it already, maybe from an IDE; there may be no file of it here.
+            return self._elf_path(env)
         if self.manifest["kind"] in _BARE_METAL or not self.board.bare_metal:
             return self.elf(HARNESS)
         return gcc.build_firmware(self.board, self._harness_sources, [self._model_dir], where)
@@ -306,7 +343,7 @@ def generate(
 ) -> Project:
     """Write a project for a board.
 
-    project: the kind: platformio, cmake, or model for the C files alone.
+    project: the kind: platformio, cmake, arduino, ... (`KINDS`), or model for the C files alone.
     board: a name, the path of a board file (which is copied into the project), or a Board that comes with tinyet.
     out: a directory that is new, empty, or an earlier project (whose src/main.c is kept when it was changed).
     delegates: who is asked for kernels, in this order. require_delegate: nobody else may compute anything; without
@@ -345,6 +382,7 @@ def generate(
         samples=tuple(np.ascontiguousarray(a).tobytes() for a in arrays),
         events=len(deployment.events),
         has_init=any(step.call.init for step in deployment.steps),
+        expected=_expected(program, arrays) if project == "zephyr" else (),
     )
     banner = [
         f"{model}: generated by tinyet {__version__} for {target.cpu}; do not edit, generate it again.",
@@ -392,6 +430,12 @@ def _facts(tensor: Tensor, deployment: Deployment) -> TensorFacts:
         scale=None if quant is None else quant.one_scale,
         zero_point=None if quant is None else quant.one_zero_point,
     )
+
+
+def _expected(program: Program, inputs: Sequence[Array]) -> tuple[bytes, ...]:
+    """The reference's outputs, as their bytes lie in the arena."""
+    values = program.values(inputs)
+    return tuple(np.ascontiguousarray(values[tensor]).tobytes() for tensor in program.outputs)
 
 
 def sample_inputs(program: Program) -> list[Array]:

@@ -11,6 +11,7 @@ import shlex
 import shutil
 import socket
 import subprocess
+import sys
 import threading
 import time
 from pathlib import Path
@@ -18,7 +19,7 @@ from pathlib import Path
 import pytest
 
 from tests import tiny_model
-from tinyet.boards import board_names, load_board
+from tinyet.boards import all_boards, load_board
 from tinyet.emit.project import project_files
 from tinyet.errors import ProjectError, ToolchainError
 from tinyet.toolchain import platformio, size
@@ -48,8 +49,13 @@ def _project(directory: Path, board: str) -> Path:
     return directory
 
 
-@pytest.mark.parametrize("board", board_names())
-def test_builds_for_every_board_to_the_same_bytes_in_two_places(board: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("board", [board.name for board in all_boards() if board.bare_metal])
+def test_builds_for_every_bare_metal_board_to_the_same_bytes_in_two_places(
+    board: str, tmp_path: Path
+) -> None:
+    compiler = load_board(board).toolchain.compiler
+    if shutil.which(compiler) is None:
+        pytest.skip(f"{compiler} is not installed")
     here = _project(tmp_path / "here", board)
     there = _project(tmp_path / "some" / "longer path", board)
     for env in (board, "harness"):
@@ -67,6 +73,33 @@ def test_builds_for_every_board_to_the_same_bytes_in_two_places(board: str, tmp_
         assert symbols["tiny_run"].section.in_flash
         assert cost.stack == load_board(board).stack_bytes
         assert ("tinyet_trace_begin" in symbols) == (env == "harness")
+
+
+@pytest.mark.parametrize("env", ["arduino", "arduino_harness"])
+def test_what_is_for_arduino_beside_bare_metal_compiles(env: str, tmp_path: Path) -> None:
+    """With the sources and the -I of the environment, against an Arduino.h of the tests' own."""
+    project = _project(tmp_path / "p", "stm32f4_discovery")
+    done = subprocess.run(
+        [sys.executable, "-m", "platformio", "project", "config", "-d", project, "--json-output"],
+        env=platformio.environment(tmp_path / "core"),
+        capture_output=True,
+        check=True,
+    )
+    section = dict(dict(json.loads(done.stdout))[f"env:{env}"])
+    names = re.findall(r"\+<\.\./(.+?)>", " ".join(section["build_src_filter"]))
+    places = [project / name for name in names]
+    found = [file for place in places for file in (place.glob("*.c*") if place.is_dir() else [place])]
+    assert len(found) == (1 if env == "arduino" else 4)
+    flags = [word for word in " ".join(section["build_flags"]).split() if word[:2] in ("-I", "-D")]
+    library = [project / "lib" / "tiny" / "src", project / "src", Path(__file__).parents[1] / "arduino_api"]
+    for source in found:
+        command = ["arm-none-eabi-g++" if source.suffix == ".cpp" else "arm-none-eabi-gcc", *flags]
+        command += [*load_board("stm32f4_discovery").machine_flags, "-Wall", "-Wextra", "-Werror"]
+        command += [*(f"-I{path}" for path in library), "-c", str(source)]
+        compiled = subprocess.run(
+            [*command, "-o", str(tmp_path / "x.o")], cwd=project, capture_output=True, text=True, check=False
+        )
+        assert compiled.returncode == 0, compiled.stderr
 
 
 def test_size_agrees_with_binutils(tmp_path: Path) -> None:
@@ -205,7 +238,7 @@ def test_a_slow_network_is_not_waited_for(
     monkeypatch.setenv("PATH", str(tmp_path))
     began = time.monotonic()
     with pytest.raises(ToolchainError, match="arm-none-eabi-gcc"):
-        platformio.prepare(tmp_path / "core")
+        platformio.prepare(tmp_path / "core", "arm-none-eabi-gcc")
     assert time.monotonic() - began < 6
     hold.set()
     assert unreachable
@@ -219,7 +252,7 @@ def test_scons_of_another_version_does_not_count(
         importlib.metadata, "version", lambda name: "4.0.1" if name == "scons" else real(name)
     )
     with pytest.raises(ToolchainError, match=r"SCons 4\.\d+\.\d+") as caught:
-        platformio.prepare(tmp_path / "core")
+        platformio.prepare(tmp_path / "core", "arm-none-eabi-gcc")
     assert unreachable
     assert caught.value.hint == 'pip install "tinyet[build]"'
 
@@ -227,13 +260,13 @@ def test_scons_of_another_version_does_not_count(
     package = tmp_path / "core" / "packages" / "tool-scons"
     package.mkdir(parents=True)
     (package / "package.json").write_text('{"name": "tool-scons", "version": "4.41101.3"}')
-    platformio.prepare(tmp_path / "core")
+    platformio.prepare(tmp_path / "core", "arm-none-eabi-gcc")
 
 
 def test_a_core_directory_shared_with_a_python_that_has_scons(
     tmp_path: Path, unreachable: list[object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    platformio.prepare(tmp_path / "core")
+    platformio.prepare(tmp_path / "core", "arm-none-eabi-gcc")
     real = importlib.metadata.version
 
     def version(name: str) -> str:
@@ -243,14 +276,14 @@ def test_a_core_directory_shared_with_a_python_that_has_scons(
 
     monkeypatch.setattr(importlib.metadata, "version", version)
     with pytest.raises(ToolchainError, match="is not installed in this Python"):
-        platformio.prepare(tmp_path / "core")
+        platformio.prepare(tmp_path / "core", "arm-none-eabi-gcc")
     assert not unreachable
 
 
 def test_a_missing_platformio_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda _name: None)
     with pytest.raises(ToolchainError, match="PlatformIO is not installed") as caught:
-        platformio.prepare(tmp_path)
+        platformio.prepare(tmp_path, "arm-none-eabi-gcc")
     assert caught.value.hint == 'pip install "tinyet[build]"'
 
 

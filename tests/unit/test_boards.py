@@ -18,14 +18,120 @@ NAMES = board_names()
 
 # Core, flash bytes, RAM bytes. Written down apart from the board files, to catch a slip in either.
 SIZES = {
+    "arduino_uno": ("avr5", 32 * 1024 - 512, 2 << 10),
+    "esp32": ("xtensa-lx6", 5 << 18, 0x2C200 - 0xDB5C),
+    "esp32c3": ("rv32imc", 5 << 18, 320 << 10),
+    "esp32s3": ("xtensa-lx7", 5 << 18, 320 << 10),
     "microbit": ("cortex-m0", 256 << 10, 16 << 10),
+    "microbit_v2": ("cortex-m4", 512 << 10, 128 << 10),
     "mps2_an385": ("cortex-m3", 4 << 20, 4 << 20),
     "mps2_an386": ("cortex-m4", 4 << 20, 4 << 20),
     "mps2_an500": ("cortex-m7", 4 << 20, 4 << 20),
     "mps2_an505": ("cortex-m33", 4 << 20, 4 << 20),
     "mps3_an547": ("cortex-m55", 2 << 20, 4 << 20),
+    "nano_33_ble": ("cortex-m4", (1024 - 64 - 32) << 10, 256 << 10),
     "netduinoplus2": ("cortex-m4", 1 << 20, 128 << 10),
     "nrf51_dk": ("cortex-m0", 256 << 10, 32 << 10),
+    "nrf52840_dk": ("cortex-m4", 1 << 20, 256 << 10),
+    "nrf5340_dk": ("cortex-m33", 1 << 20, (512 - 64) << 10),
+    "nucleo_f401re": ("cortex-m4", 512 << 10, 96 << 10),
+    "nucleo_f446re": ("cortex-m4", 512 << 10, 128 << 10),
+    "nucleo_h743zi": ("cortex-m7", 2 << 20, 512 << 10),
+    "nucleo_l476rg": ("cortex-m4", 1 << 20, 96 << 10),
+    "nucleo_u575zi_q": ("cortex-m33", 2 << 20, 768 << 10),
+    "pico": ("cortex-m0plus", (2048 - 4) << 10, 256 << 10),
+    "pico2": ("cortex-m33", (4096 - 8) << 10, 512 << 10),
+    "portenta_h7": ("cortex-m7", 768 << 10, 523_624),
+    "riscv32_virt": ("rv32imac", 4 << 20, 4 << 20),
+    "stm32f4_discovery": ("cortex-m4", 1 << 20, 128 << 10),
+    "stm32f746g_disco": ("cortex-m7", 1 << 20, 256 << 10),
+    "teensy41": ("cortex-m7", (8192 - 256) << 10, 512 << 10),
+    "uno_r4_minima": ("cortex-m4", (256 - 16) << 10, 32 << 10),
+    "uno_r4_wifi": ("cortex-m4", (256 - 16) << 10, 32 << 10),
+    "xiao_nrf52840": ("cortex-m4", 788 << 10, (256 - 24) << 10),
+}
+
+# Names of the hardware in PlatformIO's registry (platform, board, framework), for Arduino and for Zephyr.
+NAMES_ELSEWHERE = {
+    "arduino_uno": ("atmelavr uno arduino", "arduino:avr:uno", ""),
+    "esp32": ("espressif32 esp32dev arduino", "esp32:esp32:esp32", "esp32_devkitc/esp32/procpu"),
+    "esp32c3": ("espressif32 esp32-c3-devkitm-1 arduino", "esp32:esp32:esp32c3", "esp32c3_devkitm"),
+    "esp32s3": (
+        "espressif32 esp32-s3-devkitc-1 arduino",
+        "esp32:esp32:esp32s3",
+        "esp32s3_devkitc/esp32s3/procpu",
+    ),
+    "microbit": ("nordicnrf51 bbcmicrobit ", "", "bbc_microbit"),
+    "microbit_v2": (
+        "nordicnrf52 bbcmicrobit_v2 arduino",
+        "sandeepmistry:nRF5:BBCmicrobitV2",
+        "bbc_microbit_v2",
+    ),
+    "mps2_an385": ("", "", "mps2/an385"),
+    "mps2_an386": ("", "", "mps2/an386"),
+    "mps2_an500": ("", "", "mps2/an500"),
+    "mps2_an505": ("", "", ""),
+    "mps3_an547": ("", "", ""),
+    "nano_33_ble": ("nordicnrf52 nano33ble arduino", "arduino:mbed_nano:nano33ble", "arduino_nano_33_ble"),
+    "netduinoplus2": ("ststm32 netduino2plus ", "", ""),
+    "nrf51_dk": ("nordicnrf51 nrf51_dk ", "", "nrf51dk/nrf51822"),
+    "nrf52840_dk": ("", "", "nrf52840dk/nrf52840"),
+    "nrf5340_dk": ("", "", "nrf5340dk/nrf5340/cpuapp"),
+    "nucleo_f401re": (
+        "ststm32 nucleo_f401re arduino",
+        "STMicroelectronics:stm32:Nucleo_64:pnum=NUCLEO_F401RE",
+        "nucleo_f401re",
+    ),
+    "nucleo_f446re": (
+        "ststm32 nucleo_f446re arduino",
+        "STMicroelectronics:stm32:Nucleo_64:pnum=NUCLEO_F446RE",
+        "nucleo_f446re",
+    ),
+    "nucleo_h743zi": (
+        "ststm32 nucleo_h743zi arduino",
+        "STMicroelectronics:stm32:Nucleo_144:pnum=NUCLEO_H743ZI",
+        "nucleo_h743zi",
+    ),
+    "nucleo_l476rg": (
+        "ststm32 nucleo_l476rg arduino",
+        "STMicroelectronics:stm32:Nucleo_64:pnum=NUCLEO_L476RG",
+        "nucleo_l476rg",
+    ),
+    "nucleo_u575zi_q": (
+        "ststm32 nucleo_u575zi_q zephyr",
+        "STMicroelectronics:stm32:Nucleo_144:pnum=NUCLEO_U575ZI_Q",
+        "nucleo_u575zi_q",
+    ),
+    "pico": ("raspberrypi pico arduino", "rp2040:rp2040:rpipico", "rpi_pico"),
+    "pico2": ("", "rp2040:rp2040:rpipico2", "rpi_pico2/rp2350a/m33"),
+    "portenta_h7": (
+        "ststm32 portenta_h7_m7 arduino",
+        "arduino:mbed_portenta:envie_m7",
+        "arduino_portenta_h7/stm32h747xx/m7",
+    ),
+    "riscv32_virt": ("", "", ""),
+    "stm32f4_discovery": (
+        "ststm32 disco_f407vg arduino",
+        "STMicroelectronics:stm32:Disco:pnum=DISCO_F407VG",
+        "stm32f4_disco",
+    ),
+    "stm32f746g_disco": (
+        "ststm32 disco_f746ng arduino",
+        "STMicroelectronics:stm32:Disco:pnum=DISCO_F746NG",
+        "stm32f746g_disco",
+    ),
+    "teensy41": ("teensy teensy41 arduino", "teensy:avr:teensy41", "teensy41"),
+    "uno_r4_minima": (
+        "renesas-ra uno_r4_minima arduino",
+        "arduino:renesas_uno:minima",
+        "arduino_uno_r4@minima",
+    ),
+    "uno_r4_wifi": (
+        "renesas-ra uno_r4_wifi arduino",
+        "arduino:renesas_uno:unor4wifi",
+        "arduino_uno_r4@wifi",
+    ),
+    "xiao_nrf52840": ("", "Seeeduino:nrf52:xiaonRF52840", "xiao_ble"),
 }
 
 OWN = """
@@ -63,7 +169,7 @@ def test_the_boards_are_those_of_the_table() -> None:
 def test_facts(name: str) -> None:
     board = load_board(name)
     assert (board.cpu, board.flash.bytes, board.ram.bytes) == SIZES[name]
-    assert board.emulators
+    assert board.emulators or not board.bare_metal
     for source in board.support_sources + board.support_headers:
         assert (assets.path("firmware") / source).is_file()
     if board.renode:
@@ -71,14 +177,98 @@ def test_facts(name: str) -> None:
         platform = (assets.path("renode") / f"{name}.repl").read_text()
         assert f"PerformanceInMips {board.renode.mips}\n" in script
         assert f"systickFrequency: {board.renode.counter_hz}\n" in platform
-        memories = {
-            (int(origin, 16), int(size, 16))
-            for origin, size in re.findall(
-                r"MappedMemory @ sysbus (0x[0-9a-fA-F]+)\n    size: (0x[0-9a-fA-F]+)", platform
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_names_elsewhere(name: str) -> None:
+    board = load_board(name)
+    pio = board.platformio
+    assert NAMES_ELSEWHERE[name] == (
+        f"{pio.platform} {pio.board} {pio.framework}" if pio else "",
+        board.arduino.fqbn if board.arduino else "",
+        board.zephyr.board if board.zephyr else "",
+    )
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_file_names_its_sources(name: str) -> None:
+    """What is known from elsewhere can be looked up there; what a file keeps back for a bootloader, it says."""
+    text = (assets.path("boards") / f"{name}.toml").read_text(encoding="utf-8")
+    board = load_board(name)
+    if board.bare_metal and board.arduino is None:
+        return  # known from the maker's own pages, under `url`
+    _, _, sources = text.partition("\n# From: ")
+    for wanted, where in (
+        (board.platformio and board.platformio.framework, "platformio/platform-"),
+        (board.zephyr, "zephyrproject-rtos/zephyr"),
+    ):
+        assert not wanted or where in sources, where
+    assert board.url.startswith("https://")
+    power_of_two = board.flash.bytes & (board.flash.bytes - 1) == 0
+    assert power_of_two or re.search(r"keeps?|kept|table", text.partition("\ntitle")[0])
+
+
+def test_the_ids_have_the_form_of_their_tools(tmp_path: Path) -> None:
+    """Wrong ones are refused, each with an example of a right one."""
+    text = (
+        OWN
+        + """
+        [platformio]
+        platform = "ststm32 "
+        board = ""
+        framework = "mbed"
+        [arduino]
+        fqbn = "arduino:avr"
+        [zephyr]
+        board = "nrf52840dk nrf52840"
+        conf = 3
+    """
+    )
+    with pytest.raises(BoardError) as caught:
+        load_board(write(tmp_path, text))
+    for part in (
+        "platformio.platform is 'ststm32 '; it is written as in 'nucleo_f446re'",
+        "platformio.board must be a non-empty string",
+        "platformio.framework is 'mbed', which is none of arduino, zephyr",
+        "arduino.fqbn is 'arduino:avr'; it is written as in 'arduino:mbed_nano:nano33ble'",
+        "zephyr.board is 'nrf52840dk nrf52840'; it is written as in 'nrf5340dk/nrf5340/cpuapp'",
+        "zephyr.conf must be",
+    ):
+        assert part in str(caught.value)
+    assert "mistakes in the board file: 6" in str(caught.value)
+
+
+def test_a_board_that_only_a_framework_reaches(tmp_path: Path) -> None:
+    bare = OWN.partition("[uart]")[0]
+    board = load_board(write(tmp_path, bare + '[zephyr]\nboard = "native_sim"\noverlay = "/ {};"\n'))
+    assert not board.bare_metal
+    assert (board.support_sources, board.support_headers, board.defines, board.emulators) == ((), (), (), ())
+    assert board.baud == 115_200
+    assert board.zephyr is not None
+    assert (board.zephyr.conf, board.zephyr.overlay) == ("", "/ {};")
+    with pytest.raises(BoardError, match="one of uart, platformio with a framework, arduino or zephyr"):
+        load_board(write(tmp_path, bare))
+    with pytest.raises(BoardError, match="qemu needs uart and counter"):
+        load_board(
+            write(tmp_path, bare + '[arduino]\nfqbn = "a:b:c"\n[qemu]\nmachine = "x"\ncounter_hz = 1\n')
+        )
+
+
+def test_an_address_space_for_constants_alone(tmp_path: Path) -> None:
+    """On AVR an address is in the flash and in the RAM; elsewhere that is a mistake."""
+    uno = load_board("arduino_uno")
+    assert (uno.flash.origin, uno.ram.origin) == (0, 0x100)
+    assert uno.machine_flags == ("-mmcu=atmega328p",)
+    assert uno.arduino is not None
+    assert (uno.arduino.core, uno.arduino.architecture) == ("arduino:avr", "avr")
+    text = (assets.path("boards") / "arduino_uno.toml").read_text(encoding="utf-8")
+    with pytest.raises(BoardError, match=r"memory\.ram overlaps memory\.flash"):
+        load_board(
+            write(
+                tmp_path,
+                text.replace("avr5", "cortex-m0").replace('["progmem"]', "[]").replace("mcu =", "# mcu ="),
             )
-        }
-        declared = (board.flash, board.ram, *board.extra_memories)
-        assert memories == {(memory.origin, memory.bytes) for memory in declared}
+        )
 
 
 def test_machine_flags() -> None:

@@ -58,6 +58,7 @@ class ModelFacts:
     layers:  number of calls in `<name>_run`; events: of parts of calls that a trace tells apart.
     has_init: whether there is a `<name>_init`.
     samples: one for each input, as its bytes lie in the arena; the application runs on them.
+    expected: what the reference makes of them, likewise for each output; empty where it was not asked.
     """
 
     name: str
@@ -70,6 +71,7 @@ class ModelFacts:
     samples: tuple[bytes, ...]
     events: int = 0
     has_init: bool = False
+    expected: tuple[bytes, ...] = ()
 
     def __post_init__(self) -> None:
         if not re.fullmatch(r"[A-Za-z_]\w*", self.name, re.ASCII):
@@ -78,5 +80,7 @@ class ModelFacts:
             raise InternalError(f"the program's hash {self.hash!r} is not 64 hexadecimal digits")
         if [len(sample) for sample in self.samples] != [tensor.bytes for tensor in self.inputs]:
             raise InternalError("the samples do not have the sizes of the inputs")
+        if self.expected and [len(data) for data in self.expected] != [t.bytes for t in self.outputs]:
+            raise InternalError("what is expected does not have the sizes of the outputs")
         if not self.inputs or not self.outputs:
             raise InternalError("a model without inputs or without outputs")

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from tinyet import __version__
 from tinyet.boards import Board, all_boards
 from tinyet.emit.facts import ModelFacts, TensorFacts
-from tinyet.emit.kinds import KINDS, Kind, maker
+from tinyet.emit.kinds import KINDS, Kind, kinds_for, maker
 from tinyet.errors import UsageError
 
 __all__ = ["KINDS", "Kind", "ModelFacts", "TensorFacts", "check_kind", "project_files"]
@@ -25,12 +25,11 @@ def check_kind(kind: str, board: Board) -> Kind:
             reason = maker(known).refusal(board)
             if reason is None:
                 return known
-            others = [k for k in KINDS if maker(k).refusal(board) is None]
-            boards = [other.name for other in all_boards() if maker(known).refusal(other) is None]
+            boards = [other.name for other in all_boards() if known in kinds_for(other)]
             raise UsageError(
                 what=f"there can be no {kind} project for the board {board.name}: {reason}",
                 where="--project",
-                hint=f"kinds for {board.name}: {', '.join(others)}\nboards for {kind}: {', '.join(boards)}",
+                hint=f"kinds for {board.name}: {', '.join(kinds_for(board))}\nboards for {kind}: {', '.join(boards)}",
             )
     raise UsageError(
         what=f"there is no project kind {kind!r}", where="--project", hint=f"one of {', '.join(KINDS)}"

@@ -23,6 +23,8 @@ CountUnit = Literal["instructions", "cycles", "nanoseconds"]
 # patience, until this much time is over.
 _HELLO_SECONDS = 0.1
 _HELLO_TRIES_SECONDS = 20.0
+# A request that a bad line has damaged is sent so many times in all: no request changes what a later one gives.
+_TRIES = 3
 _INFO_BYTES = 400
 # A layer's count and, generously, those of its parts: for deadlines only.
 _COUNT_BYTES = 32
@@ -92,6 +94,8 @@ class DeviceFault(EmulatorError):  # noqa: N818 - a fault is what the core calls
 class Device:
     """Talks to the harness over a link. A context manager; leaving it closes the link.
 
+    elf:     where the source lines of faults are looked up, with the tools of the compiler whose names begin with
+             `prefix`.
     ticks_per_instruction: of an emulator that gives every instruction the same time; None on real hardware.
     timeout: seconds that a run may take. Sending and receiving have time of their own, by the number of
              bytes.
@@ -102,12 +106,14 @@ class Device:
         link: Link,
         *,
         elf: Path | None,
+        prefix: str = "",
         ticks_per_instruction: float | None,
         bytes_per_second: float,
         timeout: float = _DEFAULT_TIMEOUT,
     ) -> None:
         self._link = link
         self._elf = elf
+        self._prefix = prefix
         self._ticks_per_instruction = ticks_per_instruction
         self._bytes_per_second = bytes_per_second
         self._timeout = timeout
@@ -207,13 +213,23 @@ class Device:
         while True:
             try:
                 return protocol.unpack_info(self._ask(Command.INFO, b"", _INFO_BYTES, work_seconds=patience))
-            except _NoAnswerError:
+            except (_NoAnswerError, _DamagedError):
+                # A board that starts in the midst of a request sees half a frame.
                 if time.monotonic() > give_up:
                     raise
                 patience *= 2
 
     def _ask(self, command: Command, payload: bytes, reply_bytes: int, work_seconds: float = 5.0) -> bytes:
-        """Send a request and return the payload of its reply."""
+        """Send a request, again when it arrives damaged, and return the payload of its reply."""
+        for tries_left in reversed(range(_TRIES)):
+            try:
+                return self._ask_once(command, payload, reply_bytes, work_seconds)
+            except _DamagedError:
+                if tries_left == 0:
+                    raise
+        raise AssertionError("unreachable")
+
+    def _ask_once(self, command: Command, payload: bytes, reply_bytes: int, work_seconds: float) -> bytes:
         # 0 is the tag of a reply to a frame whose own tag was lost.
         self._tag = self._tag % 255 + 1
         data = protocol.encode(Frame(command, self._tag, payload))
@@ -249,12 +265,16 @@ class Device:
             raise EmulatorError(what=f"the device answered {command.name} with command {frame.command}")
         reason, detail = protocol.unpack_error(frame.payload)
         texts = {
-            Reason.BAD_FRAME: "the request arrived damaged",
             Reason.UNKNOWN_COMMAND: f"the harness does not know command {detail}",
             Reason.BAD_LENGTH: f"the request must have {detail} bytes",
             Reason.OUT_OF_ARENA: f"the arena has {detail} bytes only",
             Reason.NO_TRACE_MEMORY: f"the free RAM holds the counts of {detail} layers only (8 bytes each)",
         }
+        if reason == Reason.BAD_FRAME:
+            raise _DamagedError(
+                what=f"the device refused {command.name}: the request arrived damaged",
+                hint="is the cable long, or the baud rate another?",
+            )
         known = next((text for code, text in texts.items() if code == reason), f"reason {reason}")
         raise EmulatorError(what=f"the device refused {command.name}: {known}")
 
@@ -262,10 +282,10 @@ class Device:
         fault = protocol.unpack_fault(payload)
         location = None
         if self._elf is not None and fault.pc is not None:
-            location = locate(self._elf, fault.pc)
+            location = locate(self._elf, fault.pc, self._prefix)
             if location is None:
                 # The jump itself went wrong; the place it came from is in the link register.
-                caller = locate(self._elf, (fault.registers["lr"] & ~1) - 1)
+                caller = locate(self._elf, (fault.registers["lr"] & ~1) - 1, self._prefix)
                 location = caller and f"called from {caller}"
         return DeviceFault(fault, location)
 
@@ -274,11 +294,18 @@ class _NoAnswerError(EmulatorError):
     """A deadline passed without a reply."""
 
 
-def locate(elf: Path, address: int) -> str | None:
-    """Return "file.c:line function" of a code address, or None when the elf does not tell."""
+class _DamagedError(EmulatorError):
+    """The request's CRC was wrong, or it was cut short."""
+
+
+def locate(elf: Path, address: int, prefix: str) -> str | None:
+    """Return "file.c:line function" of a code address, or None when the elf does not tell.
+
+    prefix: of the names of the compiler's tools, as in arm-none-eabi-addr2line.
+    """
     try:
         output = process.run(
-            ["arm-none-eabi-addr2line", "-f", "-C", "-e", elf, f"{address:#x}"],
+            [f"{prefix}addr2line", "-f", "-C", "-e", elf, f"{address:#x}"],
             timeout=60.0,
             what="finding the source line of a fault",
         ).stdout
@@ -301,6 +328,7 @@ def open_device(board: Board, elf: Path, on: str = "qemu", *, timeout: float = _
         return Device(
             qemu.start(board, elf),
             elf=elf,
+            prefix=board.toolchain.prefix,
             ticks_per_instruction=qemu.ticks_per_instruction(board),
             bytes_per_second=qemu.BYTES_PER_SECOND,
             timeout=timeout,
@@ -309,6 +337,7 @@ def open_device(board: Board, elf: Path, on: str = "qemu", *, timeout: float = _
         return Device(
             renode.start(board, elf),
             elf=elf,
+            prefix=board.toolchain.prefix,
             ticks_per_instruction=renode.ticks_per_instruction(board),
             bytes_per_second=renode.BYTES_PER_SECOND,
             timeout=timeout,
@@ -325,6 +354,7 @@ def open_device(board: Board, elf: Path, on: str = "qemu", *, timeout: float = _
         return Device(
             serial_port.open_port(on.removeprefix("serial:"), board.baud),
             elf=elf,
+            prefix="" if board.target.toolchain is None else board.target.toolchain.prefix,
             ticks_per_instruction=None,
             # 8 data bits, a start and a stop bit
             bytes_per_second=board.baud / 10,

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tinyet import assets
+from tinyet.toolchain import arduino
 from tinyet.toolchain.process import install_command
 
 # A tool that does not tell its version within this many seconds does not work.
@@ -41,7 +42,6 @@ class Check:
     install: str
 
 
-_ARDUINO_CLI_URL = "https://raw.githubusercontent.com/arduino/arduino-cli/master/install.sh"
 _ZEPHYR_URL = "https://github.com/zephyrproject-rtos/zephyr"
 
 # name on PyPI -> what needs it, what installs it
@@ -120,13 +120,13 @@ def _library(name: str, compiler: str, file: str, needed_for: str) -> Check:
 
 def _arduino_cli() -> Check:
     version = _version("arduino-cli", "version")
-    if shutil.which("brew"):
-        install = "brew install arduino-cli"
-    elif sys.platform == "win32":
-        install = "winget install ArduinoSA.CLI"
-    else:
-        install = f"mkdir -p ~/.local/bin && curl -fsSL {_ARDUINO_CLI_URL} | BINDIR=~/.local/bin sh"
-    return Check("arduino-cli", version is not None, version, "`tinyet build` of Arduino projects", install)
+    return Check(
+        "arduino-cli",
+        version is not None,
+        version,
+        "`tinyet build` of Arduino projects",
+        arduino.install_command(),
+    )
 
 
 def _exported(package: str) -> Iterator[Path]:

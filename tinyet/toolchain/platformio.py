@@ -3,13 +3,15 @@
 
 PlatformIO needs two packages from its registry: SCons and a compiler. Either is done without when the
 machine has it already: SCons from PyPI (registered as PlatformIO's `tool-scons` by three small files in the
-core directory), and `arm-none-eabi-gcc` on PATH (the generated platform then leaves the toolchain package
-out). What is missing is found out before `pio` starts, because offline it would wait a minute for the
-registry and then say nothing useful.
+core directory), and the board's compiler on PATH (the generated platform then leaves the toolchain package
+out). Only for Arm has the registry a compiler that fits. An environment with a framework (Arduino, Zephyr) needs
+the registry's platform for the board besides, which brings compiler and framework. What is missing is found out
+before `pio` starts, because offline it would wait a minute for the registry and then say nothing useful.
 """
 
 from __future__ import annotations
 
+import configparser
 import contextlib
 import importlib.metadata
 import importlib.util
@@ -21,12 +23,12 @@ import socket
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from tinyet import assets
 from tinyet.errors import ProjectError, ToolchainError, bullet_list
-from tinyet.toolchain.process import install_command, run
+from tinyet.toolchain.process import find_tool, install_command, run
 
 if sys.platform == "win32":
     import msvcrt
@@ -37,8 +39,9 @@ _REGISTRY = ("api.registry.platformio.org", 443)
 _REGISTRY_TIMEOUT = 3.0  # seconds
 
 _BUILD_TIMEOUT = 600.0  # seconds; a first build may download a toolchain of 150 MB
-_COMPILER = "arm-none-eabi-gcc"
-_COMPILER_PACKAGE = "toolchain-gccarmnoneeabi"
+_FIRST_BUILD_TIMEOUT = 3600.0  # seconds; that of a framework downloads platform, toolchain and framework
+# Compilers that the registry has, too.
+_COMPILER_PACKAGES = {"arm-none-eabi-gcc": "toolchain-gccarmnoneeabi"}
 _SCONS_PACKAGE = "tool-scons"
 _INSTALL = 'pip install "tinyet[build]"'
 
@@ -63,7 +66,8 @@ def core_dir() -> Path:
 
 
 def build(project_dir: Path, env: str, *, on_output: Callable[[str], None] | None = None) -> Path:
-    """Build one environment of a generated project (`harness`, or the board's name) and return its ELF file.
+    """Build one environment of a generated project and return its ELF file: `harness`, the board's name for the
+    application, or another that its platformio.ini has.
 
     on_output: called with each line that the build prints, as it appears.
 
@@ -79,12 +83,16 @@ def build(project_dir: Path, env: str, *, on_output: Callable[[str], None] | Non
             hint="generate the project first: tinyet generate MODEL.tet --project platformio",
         )
     core = core_dir()
-    prepare(core)
+    platform = _registry_platform(project_dir, env)
+    here = platform is None or _have_platform(
+        platform, (core / "platforms", project_dir / "platform" / "link")
+    )
+    prepare(core, _compiler(project_dir) if platform is None else None, platform=None if here else platform)
     with _lock(project_dir):
         run(
             [sys.executable, "-m", "platformio", "run", "-d", project_dir, "-e", env],
             cwd=project_dir,
-            timeout=_BUILD_TIMEOUT,
+            timeout=_BUILD_TIMEOUT if here else _FIRST_BUILD_TIMEOUT,
             env=environment(core),
             what=f"building {project_dir.name} [env:{env}] with PlatformIO",
             on_output=on_output,
@@ -112,9 +120,38 @@ def environment(core: Path) -> dict[str, str]:
     }
 
 
-def prepare(core: Path) -> None:
+def _compiler(project_dir: Path) -> str | None:
+    """The compiler that the project's own platform uses; None where it has none, and PlatformIO brings one."""
+    for path in sorted((project_dir / "platform" / "boards").glob("*.json")):
+        prefix = json.loads(path.read_text(encoding="utf-8"))["build"]["toolchain"]
+        return f"{prefix}gcc"
+    return None
+
+
+def _registry_platform(project_dir: Path, env: str) -> str | None:
+    """The platform of PlatformIO's registry that an environment needs; None where it is the project's own."""
+    ini = configparser.ConfigParser(interpolation=None, strict=False)
+    ini.read_string((project_dir / "platformio.ini").read_text(encoding="utf-8"))
+    section = f"env:{env}"
+    if ini.has_option(section, "extends"):
+        section = ini[section]["extends"]
+    platform = ini.get(
+        section, "platform", fallback=ini.get("env", "platform", fallback="symlink://platform")
+    )
+    return None if platform.startswith("symlink:") else platform
+
+
+def _have_platform(platform: str, directories: Sequence[Path]) -> bool:
+    """Return whether a platform was downloaded before; a name may stand with owner and version."""
+    name = re.split(r"[@ ]", platform.rpartition("/")[2])[0]
+    return any(any(directory.glob(f"{name}*/platform.json")) for directory in directories)
+
+
+def prepare(core: Path, compiler: str | None = None, *, platform: str | None = None) -> None:
     """See to it that a build can start: PlatformIO, SCons and a compiler, each here or within reach.
 
+    compiler: that the project needs on PATH or as a package of PlatformIO's; None: the project's platform brings it.
+    platform: what must still be downloaded from the registry.
     Raises ToolchainError that lists everything that is missing, without starting PlatformIO.
     """
     if importlib.util.find_spec("platformio") is None:
@@ -127,8 +164,14 @@ def prepare(core: Path) -> None:
     missing: dict[str, str] = {}
     if not _have_scons(packages):
         missing[f"SCons {_wanted_scons()[0]}"] = _INSTALL
-    if shutil.which(_COMPILER) is None and not any(packages.glob(f"{_COMPILER_PACKAGE}*/package.json")):
-        missing[_COMPILER] = install_command(_COMPILER)
+    if compiler is not None and compiler not in _COMPILER_PACKAGES:
+        find_tool(compiler, what="building this project")
+    elif compiler is not None and not _have_compiler(compiler, packages):
+        missing[compiler] = install_command(compiler)
+    if platform is not None:
+        missing[f"PlatformIO's platform {platform}, with its compiler and framework"] = (
+            "connect to the network: PlatformIO downloads the platform at the first build"
+        )
     if missing and not _registry_answers():
         raise ToolchainError(
             what="building needs tools that are not installed, and PlatformIO's registry cannot be reached:\n"
@@ -136,6 +179,12 @@ def prepare(core: Path) -> None:
             where=f"https://{_REGISTRY[0]}",
             hint="\n".join(missing.values()),
         )
+
+
+def _have_compiler(compiler: str, packages: Path) -> bool:
+    """Return whether a compiler that the registry has is on PATH, or was downloaded before."""
+    package = _COMPILER_PACKAGES[compiler]
+    return shutil.which(compiler) is not None or any(packages.glob(f"{package}*/package.json"))
 
 
 def _wanted_scons() -> tuple[str, str]:

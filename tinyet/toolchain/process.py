@@ -18,7 +18,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import IO
 
-from tinyet.errors import ToolchainError
+from tinyet.errors import MissingTool, ToolchainError
 
 # How much of a failed tool's output an error repeats.
 _TAIL_LINES = 25
@@ -138,12 +138,12 @@ def find_tool(name: str, *, what: str, env: Mapping[str, str] | None = None) -> 
 
     name: a bare name looked up on PATH (of `env` when given), or a path.
     what: the task that needs it, as in "compiling the kernels".
-    Raises ToolchainError with the install command when it is not there.
+    Raises MissingTool with the install command when it is not there.
     """
     search = None if env is None else env.get("PATH", os.defpath)
     found = shutil.which(name, path=search)
     if found is None:
-        raise ToolchainError(
+        raise MissingTool(
             what=f"{name} is not installed; {what} needs it", where="PATH", hint=install_command(name)
         )
     return Path(found)

@@ -9,10 +9,10 @@ from typing import Literal, get_args
 
 from tinyet.boards import Board
 from tinyet.emit.facts import ModelFacts
-from tinyet.emit.kinds import cmake, model_only, platformio
+from tinyet.emit.kinds import arduino, cmake, model_only, platformio, zephyr
 from tinyet.emit.kinds.tree import Tree
 
-Kind = Literal["platformio", "cmake", "model"]
+Kind = Literal["platformio", "cmake", "arduino", "zephyr", "model"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 
 
@@ -27,6 +27,8 @@ class KindOf:
 _MAKERS: Mapping[Kind, KindOf] = {
     "platformio": KindOf(platformio.refusal, platformio.tree),
     "cmake": KindOf(cmake.refusal, cmake.tree),
+    "zephyr": KindOf(zephyr.refusal, zephyr.tree),
+    "arduino": KindOf(arduino.refusal, arduino.tree),
     "model": KindOf(model_only.refusal, model_only.tree),
 }
 
@@ -34,3 +36,8 @@ _MAKERS: Mapping[Kind, KindOf] = {
 def maker(kind: Kind) -> KindOf:
     """What makes projects of a kind."""
     return _MAKERS[kind]
+
+
+def kinds_for(board: Board) -> tuple[Kind, ...]:
+    """The kinds of projects that a board can have."""
+    return tuple(kind for kind in KINDS if _MAKERS[kind].refusal(board) is None)

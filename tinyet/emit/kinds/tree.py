@@ -14,8 +14,6 @@ from tinyet.emit.facts import ModelFacts
 from tinyet.errors import InternalError
 from tinyet.templating import linker_script, render
 
-HARNESS_SOURCES = ("harness/main.c", "harness/tinyet_fault.c", "harness/tinyet_harness.c")
-
 # Width of the sample's lines: 16 bytes each.
 _BYTES_A_LINE = 16
 
@@ -73,9 +71,11 @@ def support_files(directory: str, board: Board) -> dict[str, str]:
 
 def harness_files(directory: str, context: Mapping[str, object]) -> dict[str, str]:
     """The firmware that serves the model to a host, and what it knows of the model (model_desc.c)."""
+    board = context["board"]
+    assert isinstance(board, Board)
     files = {
         f"{directory}/{basename(path)}": firmware(path)
-        for path in ("include/tinyet_harness.h", *HARNESS_SOURCES)
+        for path in ("include/tinyet_harness.h", *board.harness_sources)
     }
     return files | {f"{directory}/model_desc.c": render("project/common/model_desc.c.j2", context)}
 

@@ -3,6 +3,7 @@
 
 import shutil
 
+from platformio.exception import UserSideException
 from platformio.public import PlatformBase
 
 
@@ -12,6 +13,10 @@ class TinyetPlatform(PlatformBase):
 
     def configure_default_packages(self, variables, targets):
         # The compiler on PATH is used when there is one; PlatformIO's is downloaded only when there is none.
-        if shutil.which("arm-none-eabi-gcc") is None:
-            self.packages["toolchain-gccarmnoneeabi"]["optional"] = False
+        compiler = self.board_config(variables["board"]).get("build.toolchain") + "gcc"
+        if shutil.which(compiler) is None:
+            if not self.packages:
+                raise UserSideException(f"{compiler} is not on PATH, and PlatformIO has none: install it")
+            for package in self.packages.values():
+                package["optional"] = False
         return super().configure_default_packages(variables, targets)

@@ -13,6 +13,8 @@ project = Path(env.subst("$PROJECT_DIR")).resolve()
 platform = Path(env.PioPlatform().get_dir()).resolve()
 support = "$PROJECT_DIR/platform/support"
 machine = board.get("build.machine_flags")
+library = board.get("build.library_flags")
+prefix = board.get("build.toolchain")
 
 if platform != project / "platform":
     sys.exit(
@@ -20,14 +22,14 @@ if platform != project / "platform":
     )
 
 env.Replace(
-    AR="arm-none-eabi-gcc-ar",
-    AS="arm-none-eabi-gcc",
-    CC="arm-none-eabi-gcc",
-    CXX="arm-none-eabi-g++",
-    GDB="gdb-multiarch" if shutil.which("gdb-multiarch") else "arm-none-eabi-gdb",
-    OBJCOPY="arm-none-eabi-objcopy",
-    RANLIB="arm-none-eabi-gcc-ranlib",
-    SIZETOOL="arm-none-eabi-size",
+    AR=f"{prefix}gcc-ar",
+    AS=f"{prefix}gcc",
+    CC=f"{prefix}gcc",
+    CXX=f"{prefix}g++",
+    GDB="gdb-multiarch" if shutil.which("gdb-multiarch") else f"{prefix}gdb",
+    OBJCOPY=f"{prefix}objcopy",
+    RANLIB=f"{prefix}gcc-ranlib",
+    SIZETOOL=f"{prefix}size",
     # D: no dates and no owners in archives.
     ARFLAGS=["rcD"],
     RANLIBFLAGS=["-D"],
@@ -43,6 +45,7 @@ env.Append(
     ASFLAGS=[*machine, "-x", "assembler-with-cpp"],
     CCFLAGS=[
         *machine,
+        *library,
         "-g",
         "-ffunction-sections",
         "-fdata-sections",
@@ -55,7 +58,7 @@ env.Append(
     CPPDEFINES=[tuple(define) for define in board.get("build.defines")],
     LINKFLAGS=[
         *machine,
-        "--specs=nano.specs",
+        *library,
         "-nostartfiles",
         "-Wl,--gc-sections",
         '-Wl,-Map="$BUILD_DIR/firmware.map"',

@@ -1,0 +1,561 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A pytest plugin: your own tests of your model on an emulated board, or on a real one. In the top conftest.py:
+
+    pytest_plugins = "tinyet.pytest"
+
+and in a test:
+
+    @pytest.mark.tinyet(model="model.py", board="mps2_an386")
+    def test_on_the_board(tinyet_device):
+        result = tinyet_device.run(sample)
+        assert result.label == 2 and result.bit_exact
+        tinyet_device.check(instructions=50_000, stack_bytes=512)
+
+docs/hardware-in-the-loop.md has the rest.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tinyet.boards import Board, load_board
+from tinyet.cli_model import CaptureOptions, obtain
+from tinyet.data import Data
+from tinyet.delegates import DEFAULT, delegates_named
+from tinyet.deployment import Deployment
+from tinyet.emit.kinds import KINDS, maker
+from tinyet.errors import DataError, MissingTool, TinyetError, UsageError, bullet_list
+from tinyet.ir import Array
+from tinyet.numerics import dequantize
+from tinyet.program import Program, prepare_inputs
+from tinyet.project import Project, generate, open_project
+from tinyet.toolchain.device import Device, open_device
+from tinyet.toolchain.gcc import build_firmware
+from tinyet.toolchain.size import measure
+from tinyet.validate import Sizes, ValidationResult, predicted, validate
+
+_OPTIONS = ("model", "project", "board", "on", "delegates", "timeout")
+_TIMEOUT_SECONDS = 60.0
+_RECORD = "tinyet"
+# What `check` knows, and where it cannot be measured.
+_LIMITS = ("instructions", "cycles", "stack_bytes", "arena_bytes", "ram_bytes", "flash_bytes")
+
+
+class TinyetWarning(UserWarning):
+    """What the compiler remarks about a model, and a limit of `check` that cannot be measured where the test runs."""
+
+
+# ---------------------------------------------------------------- results
+
+
+@dataclass(frozen=True, eq=False)
+class DeviceResult:
+    """One inference on the device.
+
+    outputs:   real values, one float32 array an output (whole numbers stay as they are), in the output's shape.
+    raw:       the same as the device has stored them.
+    expected:  what the host reference gives, to compare with `raw`.
+    count:     the inference's cost in `count_unit`: "instructions" in an emulator, "cycles" on hardware,
+               "nanoseconds" on the host.
+    stack_bytes: the deepest use of the stack; None where it cannot be measured.
+    """
+
+    outputs: tuple[Array, ...]
+    raw: tuple[Array, ...]
+    expected: tuple[Array, ...]
+    count: int
+    count_unit: str
+    stack_bytes: int | None
+
+    @property
+    def output(self) -> Array:
+        """The first output, real values."""
+        return self.outputs[0]
+
+    @property
+    def label(self) -> int:
+        """The class that a classifier's first output names."""
+        return predicted(self.raw[0])
+
+    @property
+    def bit_exact(self) -> bool:
+        """Whether the device computed exactly what the host reference computes; NaN equals NaN."""
+        pairs = zip(self.raw, self.expected, strict=True)
+        return all(np.array_equal(a, b, equal_nan=a.dtype.kind == "f") for a, b in pairs)
+
+    @property
+    def instructions(self) -> int | None:
+        """Executed instructions; None where something else was counted."""
+        return self.count if self.count_unit == "instructions" else None
+
+    @property
+    def cycles(self) -> int | None:
+        """Cycles of the core's clock on hardware; None elsewhere."""
+        return self.count if self.count_unit == "cycles" else None
+
+
+# ---------------------------------------------------------------- what the tests of a session share
+
+
+@dataclass
+class _Harness:
+    """A project's harness in one place: compiled once, started when it is needed; one runs at a time."""
+
+    project: Project
+    on: str
+    where: Path
+    compile_anew: bool
+    timeout: float
+    siblings: Mapping[object, _Harness]
+    _device: Device | None = None
+
+    @cached_property
+    def _elf(self) -> Path:
+        if self.on.startswith("serial:") and self.compile_anew:
+            # What is on the board was built elsewhere: no elf of here could tell where it faults.
+            return self.where / "none.elf"
+        compile_anew = self.compile_anew and self.project.board.bare_metal
+        if self.on != "host" and not self.on.startswith("serial:") and not compile_anew:
+            self.project.build()
+        return self.project.firmware(self.on, self.where / "harness", compile_anew=compile_anew)
+
+    @property
+    def device(self) -> Device:
+        if self._device is None:
+            # An emulator that waits for a request takes as much of this machine as one that computes.
+            for other in self.siblings.values():
+                other.close()
+            self._device = open_device(self.project.board, self._elf, self.on, timeout=self.timeout)
+            if self._device.info().hash != self.project.program.hash:
+                self.close()
+                raise DataError(
+                    "the device holds another program than the test wants",
+                    f"{self.on}, {self.project.path}",
+                    "flash the harness of this project",
+                )
+        return self._device
+
+    @cached_property
+    def sizes(self) -> Sizes:
+        """Of the application, with the compiler of the board; of one that is built elsewhere, nothing."""
+        elsewhere = self.on == "host" or self.on.startswith("serial:")
+        if not self.compile_anew or elsewhere or not self.project.board.bare_metal:
+            return self.project.sizes
+        model = self.project.path / str(self.project.manifest["model_dir"])
+        application = self.project.path / "src"
+        sources = [*sorted(model.rglob("*.c")), application / "main.c"]
+        out = self.where / "application"
+        size = measure(build_firmware(self.project.board, sources, [model, application], out, harness=False))
+        return Sizes(size.ram, size.flash)
+
+    def close(self) -> None:
+        if self._device is not None:
+            self._device.close()
+            self._device = None
+
+
+class TinyetDevices:
+    """Opens devices; what they are made of is kept until the session ends. The fixture `tinyet_devices`.
+
+    on, board: of the command line; they win over a test's own.
+    """
+
+    def __init__(self, root: Path, scratch: Path, on: str | None, board: str | None) -> None:
+        self._root = root
+        self._scratch = scratch
+        self._on = on
+        self._board = board
+        self._sources: dict[str, tuple[Program, Data | None]] = {}
+        self._harnesses: dict[object, _Harness] = {}
+
+    def open(
+        self,
+        *,
+        model: str | Path | Program | None = None,
+        project: str | Path | None = None,
+        board: str | Path | None = None,
+        on: str | None = None,
+        delegates: Sequence[str] = (),
+        timeout: float = _TIMEOUT_SECONDS,
+    ) -> TinyetDevice:
+        """A model on a board.
+
+        model: what `tinyet generate` takes (a .py with model(), a .pt2, a .tet) or a Program. project: a directory
+        that `tinyet generate` has written; its own build makes the firmware. Paths are relative to pytest's root
+        directory.
+        board: a name or a board file; a project has its own. on: "qemu", "renode", "host" or "serial:PORT"; the first
+        emulator that has the board by default.
+        delegates: names, as for --delegate. timeout: seconds that an inference may take.
+        """
+        if (model is None) == (project is None):
+            raise UsageError("say either model or project", hint='model="model.py", board="mps2_an386"')
+        own = None if project is None else open_project(self._root / project)
+        wanted = self._board or board
+        if wanted is not None:
+            is_file = isinstance(wanted, Path) or wanted.endswith(".toml")
+            wanted = self._root / wanted if is_file else wanted
+            target = load_board(wanted)
+        elif own is not None:
+            target = own.board
+        else:
+            raise UsageError("the board is missing", hint='board="mps2_an386", or --tinyet-board')
+        place = self._on or on or _first_emulator(target)
+        as_it_is = own is not None and own.board.name == target.name and not delegates
+        what = model.hash if isinstance(model, Program) else str(model or project)
+        key = (what, project is None, target.name, place, tuple(delegates), timeout)
+        if key not in self._harnesses:
+            where = self._scratch / f"{len(self._harnesses)}_{target.name}"
+            if own is None or not as_it_is:
+                own = self._generate(model, own, wanted or target, target, delegates, where / "project")
+            self._harnesses[key] = _Harness(own, place, where, not as_it_is, timeout, self._harnesses)
+        return TinyetDevice(self._harnesses[key])
+
+    def _generate(
+        self,
+        model: str | Path | Program | None,
+        own: Project | None,
+        name: str | Path | Board,
+        board: Board,
+        delegates: Sequence[str],
+        out: Path,
+    ) -> Project:
+        """A project of a kind that the board can have; `name` is what `board` was read from."""
+        if own is not None:
+            program, evaluation = own.program, own.evaluation
+        else:
+            assert model is not None
+            program, evaluation = self._source(model)
+        kind = next(k for k in KINDS if k != "model" and maker(k).refusal(board) is None)
+        chosen = delegates_named(list(delegates)) if delegates else own.delegates if own else DEFAULT
+        return generate(program, name, out, project=kind, delegates=chosen, evaluation=evaluation)
+
+    def _source(self, model: str | Path | Program) -> tuple[Program, Data | None]:
+        """A program, compiled once for all boards, and the samples that come with it."""
+        if isinstance(model, Program):
+            return model, None
+        path = str(self._root / model)
+        if path not in self._sources:
+            compiled = obtain(path, CaptureOptions())
+            for line in compiled.warnings:
+                warnings.warn(TinyetWarning(line), stacklevel=2)
+            self._sources[path] = compiled.program, compiled.evaluation
+        return self._sources[path]
+
+    def close(self) -> None:
+        for harness in self._harnesses.values():
+            harness.close()
+
+
+def _first_emulator(board: Board) -> str:
+    if not board.emulators:
+        raise UsageError(
+            f"no emulator has the board {board.name}",
+            hint='say on="host" or on="serial:PORT", in the marker or as --tinyet-on',
+        )
+    return board.emulators[0]
+
+
+# ---------------------------------------------------------------- what a test gets
+
+
+@dataclass
+class TinyetDevice:
+    """A model on a board, for one test. The fixture `tinyet_device`, or `tinyet_devices.open(…)`.
+
+    The device is started by the first `run` or `validate`, and shared with the other tests of the same model on the
+    same board; an inference leaves nothing behind that the next would see.
+    """
+
+    _harness: _Harness
+    inferences: int = 0
+    _greatest: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def project(self) -> Project:
+        """The project that is run."""
+        return self._harness.project
+
+    @property
+    def program(self) -> Program:
+        """The model; `program.run(x)` is the host reference."""
+        return self.project.program
+
+    @property
+    def deployment(self) -> Deployment:
+        """The model's layers, kernels and memory on this board."""
+        return self.project.deployment
+
+    @property
+    def board(self) -> Board:
+        return self.project.board
+
+    @property
+    def on(self) -> str:
+        """ "qemu", "renode", "host" or "serial:PORT"."""
+        return self._harness.on
+
+    @property
+    def evaluation(self) -> tuple[tuple[Array, ...], Array | None] | None:
+        """The samples that came with the model, one stacked array per input, and their labels; or None."""
+        data = self.project.evaluation
+        return None if data is None else (data.arrays, data.labels)
+
+    @property
+    def arena_bytes(self) -> int:
+        return self.deployment.plan.arena_bytes
+
+    @property
+    def sizes(self) -> Sizes:
+        """RAM (without stack) and flash of the application, in bytes; None where it is not built."""
+        return self._harness.sizes
+
+    def run(self, *inputs: Array) -> DeviceResult:
+        """One inference. inputs: one array per input, in the model's shapes; float data is quantized first.
+
+        Raises DataError for inputs that do not fit, EmulatorError when the device fails.
+        """
+        graph = self.deployment.graph
+        prepared = prepare_inputs(graph.inputs, [np.asarray(x) for x in inputs])
+        data = [np.ascontiguousarray(a).tobytes() for a in prepared]
+        with self._closing_on_error():
+            counted = self._harness.device.run(data)
+            # The counter's interrupt would be in the stack.
+            calm = self._harness.device.run(data, uninterrupted=True)
+        raw = tuple(
+            np.frombuffer(b, t.dtype.numpy).reshape(t.shape)
+            for b, t in zip(counted.outputs, graph.outputs, strict=True)
+        )
+        values = self.program.values(prepared)
+        result = DeviceResult(
+            outputs=tuple(
+                a if t.type.quant is None else dequantize(a, t.type.quant)
+                for a, t in zip(raw, graph.outputs, strict=True)
+            ),
+            raw=raw,
+            expected=tuple(values[t] for t in self.program.outputs),
+            count=counted.total,
+            count_unit=self._harness.device.count_unit,
+            stack_bytes=calm.stack_bytes or None,
+        )
+        self._note(1, result)
+        return result
+
+    def validate(
+        self, *inputs: Array, labels: Array | None = None, limit: int | None = None
+    ) -> ValidationResult:
+        """Many inferences, each compared with the host reference bit for bit.
+
+        inputs: one stacked array per input; one array more than the model has inputs is the labels. None takes the
+        samples that came with the model. limit: the most samples to run.
+        """
+        if labels is None and len(inputs) == len(self.program.inputs) + 1:
+            *inputs_only, labels = inputs
+            inputs = tuple(inputs_only)
+        samples = self.project.samples(inputs, labels).first(limit)
+        with self._closing_on_error():
+            result = validate(
+                self.program,
+                self.deployment,
+                self._harness.device,
+                samples,
+                on=self.on,
+                board=self.board.name,
+                sizes=self._harness.sizes,
+            )
+        self._note(result.samples, result)
+        return result
+
+    def check(self, **limits: int) -> None:
+        """Fail unless all that this test has run stays within limits; lists everything that does not.
+
+        limits: instructions or cycles (of an inference, the mean where samples were validated), stack_bytes,
+        arena_bytes, ram_bytes (static, without the stack), flash_bytes. A limit that cannot be measured where the test
+        runs, such as instructions on the host, is a TinyetWarning.
+        """
+        unknown = [name for name in limits if name not in _LIMITS]
+        if unknown:
+            raise UsageError(f"no limit is called {', '.join(unknown)}", hint=f"one of {', '.join(_LIMITS)}")
+        if self.inferences == 0 and set(limits) & {"instructions", "cycles", "stack_bytes"}:
+            raise UsageError("nothing has been run that could be measured", hint="call run or validate first")
+        measured = self._measured()
+        over = [
+            f"{name}: {measured[name]:,}, {measured[name] - limit:,} more than {limit:,}"
+            for name, limit in limits.items()
+            if name in measured and measured[name] > limit
+        ]
+        for name in limits:
+            if name not in measured:
+                message = f"{name} cannot be measured on {self.on} ({self.board.name})"
+                warnings.warn(TinyetWarning(message), stacklevel=2)
+        if over:
+            pytest.fail(f"over the limit on {self.board.name}:\n{bullet_list(over)}", pytrace=False)
+
+    def _measured(self) -> Mapping[str, int]:
+        sizes = {"ram_bytes": self.sizes.ram, "flash_bytes": self.sizes.flash}
+        known = {name: size for name, size in sizes.items() if size is not None}
+        return {"arena_bytes": self.arena_bytes, **known, **self._greatest}
+
+    def _note(self, inferences: int, result: DeviceResult | ValidationResult) -> None:
+        self.inferences += inferences
+        values = {
+            "instructions": result.instructions,
+            "cycles": result.cycles,
+            "stack_bytes": result.stack_bytes,
+        }
+        for name, value in values.items():
+            if value is not None:
+                self._greatest[name] = max(value, self._greatest.get(name, 0))
+
+    @contextmanager
+    def _closing_on_error(self) -> Iterator[None]:
+        """A device that has failed is not used again: who needs one next starts another."""
+        try:
+            yield
+        except BaseException:
+            self._harness.close()
+            raise
+
+    def _record(self) -> dict[str, object]:
+        """The line of the terminal summary."""
+        return {
+            "board": self.board.name,
+            "on": self.on,
+            "inferences": self.inferences,
+            "arena_bytes": self.arena_bytes,
+            **self._greatest,
+        }
+
+
+# ---------------------------------------------------------------- pytest
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    group = parser.getgroup("tinyet", "models on boards")
+    group.addoption("--tinyet-on", metavar="PLACE", help="qemu, renode, host or serial:PORT, for all tests")
+    group.addoption("--tinyet-board", metavar="BOARD", help="a board's name or file, for all tests")
+    group.addoption(
+        "--tinyet-require",
+        action="store_true",
+        help="fail tests whose emulator or compiler is not installed, instead of skipping them",
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line(
+        "markers",
+        "tinyet(model, project, board, on, delegates, timeout): the model and the board of tinyet_device",
+    )
+
+
+@pytest.fixture(scope="session")
+def tinyet_devices(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[TinyetDevices]:
+    """Opens devices; for tests that choose the model or the board themselves."""
+    config = request.config
+    devices = TinyetDevices(
+        config.rootpath,
+        tmp_path_factory.mktemp("tinyet"),
+        # The plugin may be loaded by a test file, too late for its options.
+        config.getoption("tinyet_on", None),
+        config.getoption("tinyet_board", None),
+    )
+    yield devices
+    devices.close()
+
+
+@pytest.fixture
+def tinyet_device(request: pytest.FixtureRequest, tinyet_devices: TinyetDevices) -> Iterator[TinyetDevice]:
+    """The device that the test's marker `tinyet` asks for."""
+    device = tinyet_devices.open(**_marked(request.node))
+    yield device
+    if device.inferences:
+        request.node.user_properties.append((_RECORD, device._record()))
+
+
+def _marked(item: pytest.Item) -> dict[str, Any]:
+    """The arguments of all markers of a test; the nearer one wins."""
+    chosen: dict[str, Any] = {}
+    markers = list(item.iter_markers("tinyet"))
+    for marker in reversed(markers):
+        wrong = [repr(a) for a in marker.args] + [k for k in marker.kwargs if k not in _OPTIONS]
+        if wrong:
+            raise UsageError(
+                f"the marker tinyet does not take {', '.join(wrong)}", hint=f"it takes {', '.join(_OPTIONS)}"
+            )
+        # A test that names a model does not want the module's project, and the other way round.
+        for one, other in (("model", "project"), ("project", "model")):
+            if one in marker.kwargs and other not in marker.kwargs:
+                chosen.pop(other, None)
+        chosen |= marker.kwargs
+    if not markers:
+        raise UsageError(
+            "tinyet_device needs a marker that says which model, and which board",
+            hint='@pytest.mark.tinyet(model="model.py", board="mps2_an386")',
+        )
+    return chosen
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """What tinyet says in place of a traceback; a skip where a tool is missing."""
+    error = call.excinfo.value if call.excinfo is not None else None
+    if isinstance(error, TinyetError) and "tinyet_devices" in getattr(item, "fixturenames", ()):
+        assert call.excinfo is not None
+        instead: BaseException
+        if isinstance(error, MissingTool) and not item.config.getoption("tinyet_require", False):
+            instead = pytest.skip.Exception(error.what, _use_item_location=True)
+        else:
+            lines = [e.lineno + 1 for e in call.excinfo.traceback if e.path == item.path]
+            place = [f"  in: {item.nodeid.partition('::')[0]}:{line}" for line in lines[-1:]]
+            instead = pytest.fail.Exception("\n".join([str(error), *place]), pytrace=False)
+        call.excinfo = pytest.ExceptionInfo.from_exception(instead.with_traceback(error.__traceback__))
+    return (yield)
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """What was measured: a line a test."""
+    rows: list[tuple[str, ...]] = []
+    for reports in terminalreporter.stats.values():
+        for report in reports:
+            if getattr(report, "when", None) == "teardown":
+                rows += [
+                    _row(report.nodeid, value) for name, value in report.user_properties if name == _RECORD
+                ]
+    if not rows:
+        return
+    head = ("test", "board", "on", "inferences", "count", "arena", "stack")
+    widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
+    terminalreporter.section("tinyet: the greatest of each test, bytes")
+    for row in (head, *sorted(rows)):
+        cells = [
+            cell.ljust(width) if i < 3 else cell.rjust(width)
+            for i, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ]
+        terminalreporter.write_line("  ".join(cells).rstrip())
+
+
+def _row(test: str, record: Mapping[str, Any]) -> tuple[str, ...]:
+    unit = next((u for u in ("instructions", "cycles") if u in record), None)
+    count = "-" if unit is None else f"{record[unit]:,} {unit}"
+    stack = f"{record['stack_bytes']:,}" if "stack_bytes" in record else "-"
+    return (
+        test,
+        record["board"],
+        record["on"],
+        str(record["inferences"]),
+        count,
+        f"{record['arena_bytes']:,}",
+        stack,
+    )
