@@ -44,6 +44,7 @@ FLOORS = {
     "project": 10,
     "ui": 10,
     "cli": 11,
+    "pytest": 12,
 }
 # The runtime half of the toolchain knows nothing of graphs: it builds and runs what others have written.
 TOOLCHAIN_MAY_IMPORT = {"errors", "assets", "boards", "cpus", "templating", "toolchain"}
