@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 # make demo: train, deploy and prove a small network on an emulated Cortex-M4. make test: everything that is checked.
-# Both set up what they need: Debian packages (with sudo when not root) and a virtual environment in .venv.
+# make gallery: four small products, from the raw signal to the proved firmware. make boards: every board, every kind of
+# project, built where the tools are. All set up what they need: Debian packages (with sudo when not root) and a virtual environment in .venv.
 
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 BOARD ?= mps2_an386
 
-.PHONY: setup demo test lint format clean docs
+.PHONY: setup demo gallery boards test lint format clean docs
 
 setup: $(VENV)/.ready
 
@@ -17,6 +18,14 @@ $(VENV)/.ready: pyproject.toml scripts/setup.sh
 
 demo: setup
 	$(BIN)/python examples/digits/demo.py --board $(BOARD)
+
+gallery: setup
+	for name in keyword_spotting gesture anomaly image; do \
+	  $(BIN)/python examples/$$name/demo.py --board $(BOARD) || exit 1; \
+	done
+
+boards: setup
+	$(BIN)/python scripts/build_boards.py
 
 lint: setup
 	$(BIN)/ruff check .
@@ -33,6 +42,7 @@ format: setup
 
 docs: setup
 	$(BIN)/python scripts/operator_table.py
+	$(BIN)/python scripts/board_table.py
 
 clean:
 	rm -rf build .pytest_cache .mypy_cache .ruff_cache

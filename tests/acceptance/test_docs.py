@@ -6,6 +6,7 @@ from __future__ import annotations
 import dataclasses
 import importlib.util
 import re
+import tomllib
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -18,6 +19,8 @@ from tests.golden.programs import separable
 from tinyet import cli, load_board
 from tinyet.analyze import analyze
 from tinyet.boards import all_boards
+from tinyet.cpus import CPUS
+from tinyet.emit.kinds import KINDS, kinds_for
 from tinyet.validate import LayerResult, Mismatch, ValidationResult
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -158,13 +161,54 @@ def test_null_stands_where_the_page_says_so(unit: str) -> None:
 
 
 def test_every_board_is_in_the_table() -> None:
+    page = (DOCS / "boards.md").read_text(encoding="utf-8")
+    assert page == script("board_table").text(), "python scripts/board_table.py"
     rows = {row[0].strip("`"): row for row in tables(sections("boards.md", 2)["The boards"])[0]}
     assert list(rows) == [board.name for board in all_boards()]
     for board in all_boards():
-        _, _, core, features, flash, ram, stack, emulators = rows[board.name]
-        assert core == board.cpu
-        assert features == " ".join(sorted(board.target.features))
+        _, title, core, isa, flash, ram, kinds, emulators = rows[board.name]
+        assert (title, isa) == (board.title, board.isa)
+        assert re.findall(r"[\w-]+", core) == [board.cpu, *sorted(board.target.features)]
         for cell, memory in ((flash, board.flash), (ram, board.ram)):
-            assert cell == f"{memory.bytes // 1024}K at `0x{memory.origin:08x}`", board.name
-        assert stack == str(board.stack_bytes)
+            number, unit = re.fullmatch(r"(\d+)(K?)", cell).groups()  # type: ignore[union-attr]
+            assert int(number) * (1024 if unit else 1) == memory.bytes, board.name
+        assert [*kinds.split(", "), "cmake", "model"] == sorted(
+            kinds_for(board), key=lambda kind: (kind in ("cmake", "model"), KINDS.index(kind))
+        )
         assert emulators == ", ".join(board.emulators)
+
+
+def test_the_board_to_add_is_one(tmp_path: Path) -> None:
+    """The page's first board has every kind of project; with the second block it has emulators as well."""
+    first, second = re.findall(
+        r"```toml\n(.*?)```", (DOCS / "add-a-board.md").read_text(encoding="utf-8"), re.DOTALL
+    )
+    place = tmp_path / "feather_m4.toml"
+    place.write_text(first, encoding="utf-8")
+    board = load_board(place)
+    assert kinds_for(board) == KINDS
+    assert board.flash.end == 512 << 10
+    assert not board.bare_metal
+    place.write_text(first + second, encoding="utf-8")
+    assert load_board(place).emulators == ("qemu",)
+
+
+def test_every_key_of_a_board_file_is_documented() -> None:
+    """Those of the page are the keys that the files have, and no key that has never been used is left out."""
+    rows = tables(sections("add-a-board.md", 2)["Every key"])[0]
+    documented = {key for row in rows for key in re.findall(r"`([\w.]+)`", row[0])}
+    used = {
+        key for path in (ROOT / "boards").glob("*.toml") for key in _keys(tomllib.loads(path.read_text()), "")
+    }
+    wanted = {re.sub(r"^memory\.(?!flash|ram\b)\w+", "memory.NAME", key) for key in used} | {"uart.baud"}
+    assert documented == wanted
+    cpus = next(row[1] for row in rows if row[0] == "`cpu`")
+    assert re.findall(r"`([\w-]+)`", cpus) == list(CPUS)
+
+
+def _keys(table: dict[str, Any], prefix: str) -> set[str]:
+    """The keys of a TOML table and of the tables in it, with dots."""
+    found: set[str] = set()
+    for key, value in table.items():
+        found |= _keys(value, f"{prefix}{key}.") if isinstance(value, dict) else {f"{prefix}{key}"}
+    return found

@@ -45,16 +45,14 @@ def test_compiles_alone_and_answers_as_the_reference(tmp_path: Path) -> None:
     program = small.program()
     generate(program, "mps2_an385", tmp_path / "c", project="model", name="small")
     (tmp_path / "main.c").write_text(_MAIN)
+    run = tmp_path / "run"
     sources = [tmp_path / "main.c", *(tmp_path / "c").glob("*.c")]
     subprocess.run(
-        [
-            *("gcc", "-std=c11", "-O1", "-Wall", "-Wextra", "-Werror", f"-I{tmp_path / 'c'}"),
-            *(*sources, "-o", tmp_path / "run"),
-        ],
+        ["gcc", "-std=c11", "-O1", "-Wall", "-Wextra", "-Werror", f"-I{tmp_path / 'c'}", *sources, "-o", run],
         check=True,
     )
     sample = sample_inputs(program)
-    done = subprocess.run([tmp_path / "run"], input=sample[0].tobytes(), capture_output=True, check=True)
+    done = subprocess.run([run], input=sample[0].tobytes(), capture_output=True, check=True)
     assert done.stdout == np.ascontiguousarray(program.run(*sample)[0]).tobytes()
 
 
