@@ -356,9 +356,16 @@ def analyze(
 
 
 @app.command()
-def boards() -> None:
-    """List the boards that come with tinyet."""
-    cli_report.boards(all_boards())
+def boards(
+    board: Annotated[
+        str | None, typer.Argument(metavar="[BOARD]", help="tell all of this one: a name, or a .toml file")
+    ] = None,
+) -> None:
+    """List the boards that come with tinyet, or tell all that is known of one."""
+    if board is None:
+        cli_report.boards(all_boards())
+    else:
+        cli_report.board(load_board(board))
 
 
 @app.command("delegates")

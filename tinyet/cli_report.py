@@ -263,6 +263,36 @@ def boards(found: Sequence[Board]) -> None:
         ui.say(f"projects for every board: {', '.join(everywhere)}")
 
 
+def board(one: Board) -> None:
+    """All that a board file says, and what follows from it."""
+    memories = [one.flash, one.ram, *([one.vectors] if one.vectors else []), *one.extra_memories]
+    pairs = [
+        (
+            "core",
+            " ".join([one.cpu, *sorted(one.target.features), *([one.target.mcu] if one.target.mcu else [])]),
+        ),
+        ("ISA", one.isa),
+        ("clock", f"{one.clock_hz / 1e6:g} MHz"),
+        *((m.name, f"{_bytes(m.bytes)} at {m.origin:#010x}, {m.access}") for m in memories),
+        ("stack", f"{_bytes(one.stack_bytes)} of the RAM"),
+    ]
+    if one.uart is not None:
+        pairs.append(("UART", f"{one.uart.driver} at {one.uart.base:#010x}, {one.uart.baud} baud"))
+    if one.platformio is not None:
+        framework = f", framework {one.platformio.framework}" if one.platformio.framework else ""
+        pairs.append(("PlatformIO", f"{one.platformio.platform}: {one.platformio.board}{framework}"))
+    if one.arduino is not None:
+        pairs.append(("Arduino", one.arduino.fqbn))
+    if one.zephyr is not None:
+        pairs.append(("Zephyr", one.zephyr.board))
+    pairs += [
+        ("projects", " ".join(kinds_for(one))),
+        ("emulators", " ".join(one.emulators) or "–"),
+        ("more", one.url or "–"),
+    ]
+    ui.facts(one.title, pairs)
+
+
 def doctor(found: Sequence[Check], basic: Collection[str]) -> None:
     rows = [
         (

@@ -20,7 +20,7 @@ from rich.cells import cell_len
 from tests import small
 from tests.cli.command import listing, part, refused, tinyet
 from tinyet import cli
-from tinyet.boards import board_names
+from tinyet.boards import board_names, load_board
 from tinyet.cli import size_in_bytes
 from tinyet.program import Program
 from tinyet.project import open_project
@@ -407,6 +407,27 @@ def test_boards() -> None:
     _fits(ended.out)
     for name in board_names():
         assert name in ended.out
+
+
+@pytest.mark.parametrize("name", board_names())
+def test_one_board(name: str) -> None:
+    board = load_board(name)
+    ended = tinyet("boards", name)
+    assert ended.status == 0
+    _fits(ended.out)
+    told = [board.title, board.cpu, board.isa, f"{board.clock_hz / 1e6:g} MHz", f"{board.flash.origin:#010x}"]
+    told += [board.arduino.fqbn] if board.arduino else []
+    told += [board.zephyr.board] if board.zephyr else []
+    told += [board.platformio.platform, board.platformio.board] if board.platformio else []
+    told += [f"{board.uart.base:#010x}"] if board.uart else []
+    for fact in (*told, *board.emulators):
+        assert fact in ended.out
+
+
+def test_one_board_that_is_not_there() -> None:
+    ended = tinyet("boards", "nano_33_bel")
+    assert ended.status == 1
+    assert "did you mean nano_33_ble?" in ended.err
 
 
 _ALL = ("renode", "host cc", *dict.fromkeys(name for names in NEEDED.values() for name in names))

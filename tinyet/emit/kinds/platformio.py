@@ -54,6 +54,7 @@ def tree(board: Board, facts: ModelFacts, model_sources: Mapping[str, str]) -> T
     model_dir = f"lib/{facts.name}/src"
     context = context_of(board, facts, model_sources) | {
         "arduino": with_arduino,
+        "sample_in_progmem": "progmem" in board.target.features,
         "library_flags": _library_flags(board),
     }
     files = model_files(model_dir, model_sources) | {

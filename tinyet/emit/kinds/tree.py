@@ -50,6 +50,8 @@ def context_of(board: Board, facts: ModelFacts, model_sources: Mapping[str, str]
         "input_lines": [tensor.description for tensor in facts.inputs],
         "output_lines": [tensor.description for tensor in facts.outputs],
         "sample_lines": [byte_lines(sample) for sample in facts.samples],
+        # Programs on this machine read the same sample; where only AVR reads it, it stays out of the RAM.
+        "sample_in_progmem": False,
         "prints_reals": any(tensor.is_float or tensor.is_quantized for tensor in facts.outputs),
         "qemu": "" if board.qemu is None else qemu_command(board),
     }
