@@ -56,9 +56,11 @@ def tree(board: Board, facts: ModelFacts, model_sources: Mapping[str, str]) -> T
         "arduino": with_arduino,
         "sample_in_progmem": "progmem" in board.target.features,
         "library_flags": _library_flags(board),
+        "licences": sorted(path for path in model_sources if basename(path) == "LICENSE"),
     }
     files = model_files(model_dir, model_sources) | {
         ".gitignore": "/.pio/\n" + ("/platform/link/*/\n" if board.bare_metal and with_arduino else ""),
+        "LICENSE": template_text("common/LICENSE"),
         "README.md": render("project/platformio/README.md.j2", context),
         "platformio.ini": render("project/platformio/platformio.ini.j2", context),
         f"lib/{facts.name}/library.json": render("project/platformio/library.json.j2", context),

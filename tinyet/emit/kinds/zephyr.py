@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from tinyet.boards import Board
 from tinyet.emit.facts import ModelFacts
 from tinyet.emit.kinds.console import printed_outputs
-from tinyet.emit.kinds.tree import Tree, basename, context_of, firmware, model_files
+from tinyet.emit.kinds.tree import Tree, basename, context_of, firmware, model_files, template_text
 from tinyet.errors import InternalError
 from tinyet.templating import render
 
@@ -79,6 +79,7 @@ def tree(board: Board, facts: ModelFacts, model_sources: Mapping[str, str]) -> T
         | {
             f"harness/{basename(_FAULT)}": firmware(_FAULT),
             ".gitignore": "/build*/\n/twister-out*/\n",
+            "LICENSE": template_text("common/LICENSE"),
             "README.md": render("project/zephyr/README.md.j2", context),
             "CMakeLists.txt": render("project/zephyr/CMakeLists.txt.j2", context),
             "Kconfig": render("project/zephyr/Kconfig.j2", context),
