@@ -256,6 +256,7 @@ class Project:
 
     def samples(self, inputs: Sequence[Array], labels: Array | None = None) -> Samples:
         """Data as `validate` takes it, one sample after the other; for no inputs, what the project has stored."""
+        self._check_harness()
         tensors = self.program.inputs
         if inputs:
             return make_samples(

@@ -22,6 +22,8 @@ from tinyet.program import Program
 
 KINDS: tuple[Kind, ...] = get_args(Kind)
 ROOT = Path(__file__).resolve().parents[2]
+# It can have projects of every kind.
+BOARD = "stm32f4_discovery"
 
 # In a process of its own: another working directory, another hash seed, another locale and time zone.
 _AGAIN = """
@@ -41,7 +43,7 @@ def test_two_directories_two_processes_one_tree(name: str, kind: Kind, tmp_path:
     saved = tmp_path / "x.tet"
     PROGRAMS[name]().save(saved)
     first = tmp_path / "first"
-    generate(load(saved), "mps2_an386", first, project=kind)
+    generate(load(saved), BOARD, first, project=kind)
     second = tmp_path / "somewhere" / "else" / "deeper"
     second.parent.mkdir(parents=True)
     environment = os.environ | {
@@ -50,7 +52,7 @@ def test_two_directories_two_processes_one_tree(name: str, kind: Kind, tmp_path:
         "TZ": "Pacific/Chatham",
         "PYTHONPATH": str(ROOT),
     }
-    command = [sys.executable, "-c", _AGAIN, str(saved), "mps2_an386", second.name, kind]
+    command = [sys.executable, "-c", _AGAIN, str(saved), BOARD, second.name, kind]
     subprocess.run(command, check=True, cwd=second.parent, env=environment, timeout=120)
     one, two = tree(first), tree(second)
     assert set(one) == set(two)
@@ -60,7 +62,7 @@ def test_two_directories_two_processes_one_tree(name: str, kind: Kind, tmp_path:
 @pytest.mark.parametrize("kind", KINDS)
 def test_nothing_tells_where_or_when(kind: Kind, tmp_path: Path) -> None:
     directory = tmp_path / "project"
-    generate(PROGRAMS["separable"](), "netduinoplus2", directory, project=kind)
+    generate(PROGRAMS["separable"](), BOARD, directory, project=kind)
     places = {str(tmp_path), str(Path.home()), str(ROOT), tempfile.gettempdir(), str(assets.path("firmware"))}
     secrets = [place.encode() for place in places if len(place) > 1]
     if len(getpass.getuser()) > 4:
