@@ -13,6 +13,8 @@ import pytest
 
 from tests.small import images, program
 from tinyet import generate
+from tinyet.ir import Array
+from tinyet.pytest import DeviceResult
 
 pytest_plugins = "pytester"
 
@@ -342,3 +344,18 @@ def test_next(tinyet_device):
     )
     result.assert_outcomes(passed=1, failed=1)
     result.stdout.fnmatch_lines(["*device error: the device ended while it answered RUN*"])
+
+
+@pytest.mark.parametrize(
+    ("device", "host", "exact"),
+    [
+        (np.array([1, 2], np.int8), np.array([1, 2], np.int8), True),
+        (np.array([1, 2], np.int8), np.array([1, 3], np.int8), False),
+        (np.array([1.0, np.nan], np.float32), np.array([1.0, np.nan], np.float32), True),
+        (np.array([1.0, np.nan], np.float32), np.array([np.nan, 1.0], np.float32), False),
+    ],
+)
+def test_one_wrong_element_is_not_bit_exact(device: Array, host: Array, exact: bool) -> None:
+    same = np.zeros(3, np.int8)
+    result = DeviceResult((device, same), (device, same), (host, same), 1, "instructions", None)
+    assert result.bit_exact is exact
