@@ -21,8 +21,11 @@ import numpy as np
 
 from tinyet import ops
 from tinyet.boards import Board, load_board
+from tinyet.build.gcc import build_firmware
+from tinyet.build.size import measure
 from tinyet.delegates import CORTEX_M, PORTABLE, Delegate
 from tinyet.deployment import Deployment, deploy
+from tinyet.device.device import open_device
 from tinyet.emit.model import model_files
 from tinyet.emit.project import ModelFacts, TensorFacts, project_files
 from tinyet.ir import Array, Attrs, DType, Graph, Node, QuantParams, Shape, Tensor, TensorType, constant
@@ -30,9 +33,6 @@ from tinyet.ops.add import Add
 from tinyet.ops.avg_pool2d import AvgPool2d
 from tinyet.ops.conv2d import Conv2d
 from tinyet.ops.linear import Linear
-from tinyet.toolchain.device import open_device
-from tinyet.toolchain.gcc import build_firmware
-from tinyet.toolchain.size import measure
 
 RELU = (0.0, math.inf)
 NONE = (-math.inf, math.inf)

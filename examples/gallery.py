@@ -19,12 +19,12 @@ from torch import nn
 
 import tinyet
 from tinyet.boards import Board, load_board
+from tinyet.build.size import Size
+from tinyet.device import qemu
+from tinyet.device.links import LinkClosed
 from tinyet.errors import EmulatorError
 from tinyet.ir import Array, Tensor
 from tinyet.numerics import dequantize
-from tinyet.toolchain import qemu
-from tinyet.toolchain.links import LinkClosed
-from tinyet.toolchain.size import Size
 
 torch.set_num_threads(1)  # networks this small are slower on more, and the same sums come out everywhere
 

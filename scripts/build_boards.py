@@ -21,8 +21,8 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from tests.golden.programs import separable  # noqa: E402 - a script finds the packages beside it
-from tinyet import ui  # noqa: E402
 from tinyet.boards import board_names, load_board  # noqa: E402
+from tinyet.cli import ui  # noqa: E402
 from tinyet.emit.kinds import KINDS, Kind, kinds_for  # noqa: E402
 from tinyet.errors import TinyetError  # noqa: E402
 from tinyet.project import generate  # noqa: E402

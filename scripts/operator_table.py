@@ -129,8 +129,8 @@ def import_rows() -> list[tuple[str, ...]]:
     """A row for each ATen operator, its overloads together, sorted by name."""
     from torch._ops import OpOverload
 
-    from tinyet.frontend import annotate
-    from tinyet.frontend.aten import TABLE
+    from tinyet.importers.torch.aten import TABLE
+    from tinyet.quantization import annotate
 
     rules: list[tuple[Iterable[object], str]] = [
         (annotate.WEIGHTED, "int8; weights with a scale for each output channel"),

@@ -9,6 +9,9 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from tinyet.moved import install as _install_moved_names
+from tinyet.version import __version__
+
 if TYPE_CHECKING:
     from tinyet.boards import Board as Board
     from tinyet.boards import load_board as load_board
@@ -16,21 +19,19 @@ if TYPE_CHECKING:
     from tinyet.custom import Form as Form
     from tinyet.custom import custom_op as custom_op
     from tinyet.errors import TinyetError as TinyetError
-    from tinyet.frontend.config import QuantConfig as QuantConfig
-    from tinyet.frontend.config import dynamic_config as dynamic_config
-    from tinyet.frontend.config import int4_config as int4_config
-    from tinyet.frontend.config import int8_config as int8_config
-    from tinyet.frontend.config import int16_config as int16_config
-    from tinyet.frontend.quantizer import TinyetQuantizer as TinyetQuantizer
     from tinyet.lower import lower as lower
     from tinyet.program import Program as Program
     from tinyet.program import load as load
     from tinyet.project import Project as Project
     from tinyet.project import generate as generate
     from tinyet.project import open_project as open_project
+    from tinyet.quantization.config import QuantConfig as QuantConfig
+    from tinyet.quantization.config import dynamic_config as dynamic_config
+    from tinyet.quantization.config import int4_config as int4_config
+    from tinyet.quantization.config import int8_config as int8_config
+    from tinyet.quantization.config import int16_config as int16_config
+    from tinyet.quantization.quantizer import TinyetQuantizer as TinyetQuantizer
     from tinyet.validate import ValidationResult as ValidationResult
-
-__version__ = "0.1.0"
 
 # Public name -> the module that defines it.
 _PUBLIC = {
@@ -39,12 +40,12 @@ _PUBLIC = {
     "Program": "tinyet.program",
     "Project": "tinyet.project",
     "TinyetError": "tinyet.errors",
-    "QuantConfig": "tinyet.frontend.config",  # this and the other names of the front end need torch
-    "TinyetQuantizer": "tinyet.frontend.quantizer",
-    "dynamic_config": "tinyet.frontend.config",
-    "int16_config": "tinyet.frontend.config",
-    "int4_config": "tinyet.frontend.config",
-    "int8_config": "tinyet.frontend.config",
+    "QuantConfig": "tinyet.quantization.config",  # this and the other names of the front end need torch
+    "TinyetQuantizer": "tinyet.quantization.quantizer",
+    "dynamic_config": "tinyet.quantization.config",
+    "int16_config": "tinyet.quantization.config",
+    "int4_config": "tinyet.quantization.config",
+    "int8_config": "tinyet.quantization.config",
     "ValidationResult": "tinyet.validate",
     "compile": "tinyet.compiler",
     "custom_op": "tinyet.custom",
@@ -77,6 +78,8 @@ __all__ = [
     "lower",
     "open_project",
 ]
+
+_install_moved_names()
 
 
 def __getattr__(name: str) -> Any:

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tinyet.boards import Board
+from tinyet.budget.fit import Contributor, largest_constants, peak_tensors
 from tinyet.delegates import DEFAULT, Delegate
 from tinyet.deployment import Deployment, deploy
-from tinyet.fit import Contributor, largest_constants, peak_tensors
 from tinyet.ir import Tensor
 from tinyet.program import Program
 

@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     import torch
     from torch.export import ExportedProgram
 
-    from tinyet.frontend.compile import FrontendResult
-    from tinyet.frontend.sensitivity import Cost
+    from tinyet.quantization.lowering import FrontendResult
+    from tinyet.quantization.sensitivity import Cost
 
 Dump = Callable[[str, str], None]
 """Receives (pass name, graph text) after each pass."""
@@ -104,8 +104,8 @@ def _capture(
     try:
         import torch
 
-        from tinyet.frontend.capture import lower
-        from tinyet.frontend.compile import lower_module, lower_program
+        from tinyet.importers.torch.capture import lower
+        from tinyet.quantization.lowering import lower_module, lower_program
     except ImportError as error:
         raise ToolchainError(
             f"capturing a model needs torch and torchao ({error})", hint="pip install 'tinyet[torch]'"
@@ -145,8 +145,8 @@ def cost_on(
 ) -> Callable[[ExportedProgram], Cost]:
     """What `frontend.sensitivity` asks for: a function that compiles a quantized program for the board and says how
     many bytes it takes. Raises ModelError for a program that cannot be compiled."""
-    from tinyet.frontend.compile import lower_program
-    from tinyet.frontend.sensitivity import Cost
+    from tinyet.quantization.lowering import lower_program
+    from tinyet.quantization.sensitivity import Cost
 
     target = (load_board(board) if isinstance(board, str) else board).target
 

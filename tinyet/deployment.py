@@ -12,12 +12,12 @@ from dataclasses import dataclass
 
 from tinyet.cpus import Target
 from tinyet.delegates import DEFAULT, Delegate
+from tinyet.delegates.select import Choice, Selection, select
 from tinyet.errors import UnsupportedOp, bullet_list
 from tinyet.ir import Graph, Node, Tensor
 from tinyet.memory import MemoryPlan, plan_memory
 from tinyet.ops import op_of
 from tinyet.opset import Call, Event, FieldValue, InputArg, Pointer, Struct
-from tinyet.select import Choice, Selection, select
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,7 +17,7 @@ from tinyet.ops.region import Region
 if TYPE_CHECKING:
     import torch
 
-    from tinyet.frontend.lowered import LoweredModule
+    from tinyet.importers.torch.lowered import LoweredModule
 
 
 def lower(
@@ -53,7 +53,7 @@ def lower(
         channels_last=channels_last,
         progress=progress,
     )
-    from tinyet.frontend.lowered import LoweredModule
+    from tinyet.importers.torch.lowered import LoweredModule
 
     if board is not None:
         target = (load_board(board) if isinstance(board, str) else board).target

@@ -11,12 +11,13 @@ from pathlib import Path
 
 import numpy as np
 
-from tinyet import __version__
-from tinyet.errors import DataError, ProgramError
-from tinyet.ir import Array, DType, Graph, Note, Tensor
-from tinyet.numerics import dequantize, quantize
-from tinyet.program_format import Contents, decode, encode
-from tinyet.reference import evaluate
+from tinyet.data import prepare_inputs
+from tinyet.errors import ProgramError
+from tinyet.ir import Array, Graph, Note, Tensor
+from tinyet.numerics import dequantize
+from tinyet.reference import evaluate, run_graph
+from tinyet.tet.format import Contents, decode, encode
+from tinyet.version import __version__
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,50 +83,15 @@ class Program:
         """Every value of the graph for inputs already in the program's own dtypes."""
         return evaluate(self.graph, inputs)
 
+    def outputs_for(self, inputs: Sequence[Array]) -> list[Array]:
+        """The outputs for inputs already in the program's own dtypes, in the outputs' own."""
+        return run_graph(self.graph, inputs)
+
 
 def _finish(tensor: Tensor, value: Array, as_float: bool) -> Array:
     if as_float and tensor.type.quant is not None:
         return dequantize(value, tensor.type.quant)
     return value
-
-
-def prepare_inputs(tensors: Sequence[Tensor], arrays: Sequence[Array]) -> list[Array]:
-    """One sample in the program's own dtypes: float data is quantized, a missing batch dimension of 1 added.
-
-    Raises DataError that lists all that is wrong.
-    """
-    if len(arrays) != len(tensors):
-        names = ", ".join(t.name for t in tensors)
-        raise DataError(f"the model has {len(tensors)} input(s) ({names}), {len(arrays)} array(s) were given")
-    prepared: list[Array] = []
-    problems: list[str] = []
-    for tensor, given in zip(tensors, arrays, strict=True):
-        alone = given.shape == tensor.shape[1:] and tensor.shape[:1] == (1,)
-        array = given[None] if alone else given
-        if array.shape != tensor.shape:
-            problems.append(f"input {tensor.name} has shape {tensor.shape}, the array {array.shape}")
-            continue
-        if array.dtype.kind == "f":
-            if not np.all(np.isfinite(array)):
-                problems.append(f"the array for input {tensor.name} holds NaN or infinity")
-                continue
-            if tensor.type.quant is not None:
-                prepared.append(quantize(array.astype(np.float32), tensor.type))
-                continue
-            if tensor.dtype is DType.FLOAT32:
-                prepared.append(array.astype(np.float32))
-                continue
-        if array.dtype.kind in "iub" and tensor.dtype is not DType.FLOAT32:
-            low, high = tensor.dtype.range
-            if array.size and (int(array.min()) < low or int(array.max()) > high):
-                problems.append(f"values for input {tensor.name} leave {tensor.dtype.value}")
-                continue
-            prepared.append(array.astype(tensor.dtype.numpy))
-            continue
-        problems.append(f"input {tensor.name} is {tensor.dtype.value}, the array {array.dtype}")
-    if problems:
-        raise DataError("; ".join(problems), hint="give one sample as float32, or in the input's own dtype")
-    return prepared
 
 
 def load(path: str | Path) -> Program:

@@ -28,19 +28,19 @@ import numpy as np
 import pytest
 
 from tinyet.boards import Board, load_board
-from tinyet.cli_model import CaptureOptions, obtain
-from tinyet.data import Data
+from tinyet.build.gcc import build_firmware
+from tinyet.build.size import measure
+from tinyet.cli.model import CaptureOptions, obtain
+from tinyet.data import Data, prepare_inputs
 from tinyet.delegates import DEFAULT, delegates_named
 from tinyet.deployment import Deployment
+from tinyet.device.device import Device, open_device
 from tinyet.emit.kinds import KINDS, maker
 from tinyet.errors import DataError, MissingTool, TinyetError, UsageError, bullet_list
 from tinyet.ir import Array
 from tinyet.numerics import dequantize
-from tinyet.program import Program, prepare_inputs
+from tinyet.program import Program
 from tinyet.project import Project, generate, open_project
-from tinyet.toolchain.device import Device, open_device
-from tinyet.toolchain.gcc import build_firmware
-from tinyet.toolchain.size import measure
 from tinyet.validate import Sizes, ValidationResult, predicted, validate
 
 _OPTIONS = ("model", "project", "board", "on", "delegates", "timeout")

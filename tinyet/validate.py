@@ -13,13 +13,14 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from tinyet.data import Samples, prepare_inputs
 from tinyet.deployment import Deployment, Step
+from tinyet.device.device import Device, DeviceFault, ModelFailed, RunResult
 from tinyet.errors import DataError, MismatchError
 from tinyet.ir import Array, Tensor
-from tinyet.program import Program, prepare_inputs
+from tinyet.program import Program
 from tinyet.reference import evaluate
-from tinyet.toolchain.device import Device, DeviceFault, ModelFailed, RunResult
-from tinyet.twin import Comparison, float_inputs
+from tinyet.reference.twin import Comparison, float_inputs
 
 Progress = Callable[[int, int], None]
 
@@ -169,57 +170,6 @@ def _plain(record: LayerResult | PartResult | Mismatch) -> dict[str, object]:
         key: None if isinstance(value, float) and not math.isfinite(value) else value
         for key, value in vars(record).items()
     }
-
-
-@dataclass(frozen=True, eq=False)
-class Samples:
-    """Data to validate with: per sample one array per input, and its label if there are labels."""
-
-    inputs: tuple[tuple[Array, ...], ...]
-    labels: tuple[int, ...] | None = None
-
-    def __len__(self) -> int:
-        return len(self.inputs)
-
-    def first(self, count: int | None) -> Samples:
-        """The first `count` of them; all for None."""
-        return Samples(self.inputs[:count], None if self.labels is None else self.labels[:count])
-
-
-def make_samples(tensors: Sequence[Tensor], arrays: Sequence[Array], labels: Array | None = None) -> Samples:
-    """Samples from one stacked array per input, the first dimension running over samples.
-
-    Raises DataError for a wrong number of arrays, different numbers of samples, or samples of a wrong shape.
-    """
-    if len(arrays) != len(tensors):
-        names = ", ".join(t.name for t in tensors)
-        raise DataError(f"the model has {len(tensors)} input(s) ({names}), the data {len(arrays)}")
-    problems = []
-    for tensor, array in zip(tensors, arrays, strict=True):
-        each = tensor.shape[1:] if tensor.shape[:1] == (1,) else tensor.shape
-        if array.ndim == 0 or array.shape[1:] not in (each, tensor.shape):
-            problems.append(
-                f"data for input {tensor.name} must be (samples, {', '.join(map(str, each))}), is {array.shape}"
-            )
-    counts = {len(a) for a in (*arrays, *([] if labels is None else [labels])) if a.ndim}
-    if len(counts) > 1:
-        problems.append(f"the arrays hold different numbers of samples: {sorted(counts)}")
-    if counts == {0}:
-        problems.append("the data holds no sample")
-    if labels is not None and not _are_classes(labels):
-        problems.append(
-            f"labels must be one class index a sample, are {labels.dtype} of shape {labels.shape}"
-        )
-    if problems:
-        raise DataError("; ".join(problems), hint="one array per input, one row per sample")
-    inputs = tuple(tuple(a[i] for a in arrays) for i in range(len(arrays[0])))
-    return Samples(inputs, None if labels is None else tuple(int(v) for v in np.asarray(labels).ravel()))
-
-
-def _are_classes(labels: Array) -> bool:
-    """Whether there is one whole number a sample."""
-    one_each = labels.ndim >= 1 and labels.size == len(labels)
-    return one_each and labels.dtype.kind in "iub"
 
 
 @dataclass(frozen=True)

@@ -12,10 +12,9 @@ import numpy as np
 import torch
 
 import tinyet
-from tinyet import float32
 from tinyet.custom import Argument, CallSite
 from tinyet.ir import Array
-from tinyet.numerics import dequantize, quantize
+from tinyet.numerics import dequantize, float32, quantize
 
 # ---------------------------------------------------------------- in PyTorch
 

@@ -22,9 +22,9 @@ sys.path.insert(0, str(Path(__file__).parent))
 import model as digits
 
 from tinyet import QuantConfig, TinyetQuantizer, int4_config
-from tinyet.frontend.capture import capture
-from tinyet.frontend.quantize import quantize
-from tinyet.frontend.training import prepare_training
+from tinyet.importers.torch.capture import capture
+from tinyet.quantization.quantize import quantize
+from tinyet.quantization.training import prepare_training
 
 torch.set_num_threads(1)  # a network this small is slower on more
 

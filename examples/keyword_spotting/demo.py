@@ -20,7 +20,7 @@ import model as keywords
 import words
 
 import tinyet
-from tinyet.toolchain import qemu
+from tinyet.device import qemu
 
 NAME = "keyword_spotting"
 # Seed of the recordings that the firmware holds: one of each class, by voices that nothing else here has heard.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The harness's protocol, over any stream of bytes. The other side is tinyet/toolchain/protocol.py.
+ * The harness's protocol, over any stream of bytes. The other side is tinyet/device/protocol.py.
  *
  * A frame is END body END, where in the body each END byte is sent as ESCAPE ESCAPED_END and each ESCAPE byte as
  * ESCAPE ESCAPED_ESCAPE, so that an END on the line is always the edge of a frame and whoever has lost the thread

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Two operands that broadcast against each other as in numpy. Dimensions which neither operand repeats differently are
- * merged ahead of time, so that most models walk one or two loops; tinyet/ops/broadcast.py fills the struct. */
+ * merged ahead of time, so that most models walk one or two loops; tinyet/ops/shared/broadcast.py fills the struct. */
 #ifndef TINYET_BROADCAST_H
 #define TINYET_BROADCAST_H
 

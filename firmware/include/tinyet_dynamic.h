@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Layers that quantize their float input while they run: int8 products, float out. tinyet/ops/dynamic.py is the definition,
+/* Layers that quantize their float input while they run: int8 products, float out. tinyet/ops/shared/dynamic.py is the definition,
  * step by step. */
 #ifndef TINYET_DYNAMIC_H
 #define TINYET_DYNAMIC_H

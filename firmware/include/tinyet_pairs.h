@@ -83,7 +83,7 @@ static __attribute__((noinline, unused)) int32_t tinyet_requantize_any(int32_t s
   return tinyet_requantize(sum, multiplier, shift);
 }
 
-/* tinyet_requantize plus the zero point, of a sum whose form Python chose (tinyet/ops/packing.py). form >= 0: the sum is
+/* tinyet_requantize plus the zero point, of a sum whose form Python chose (tinyet/ops/shared/packing.py). form >= 0: the sum is
  * below 2^30 and the shift is -1 - form; else the shift is form + 31. With h the rounded product, rounding h / 2^(form + 1)
  * with halves away from zero is floor((floor((h - (h < 0)) / 2^form) + 1) / 2), and the zero point can join the 1. */
 static inline int32_t tinyet_requantize_form(int32_t sum, int32_t multiplier, int32_t form, int32_t zero_point) {

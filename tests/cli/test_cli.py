@@ -19,14 +19,14 @@ from rich.cells import cell_len
 
 from tests import small
 from tests.cli.command import listing, part, refused, tinyet
-from tinyet import cli
 from tinyet.boards import board_names, load_board
-from tinyet.cli import size_in_bytes
+from tinyet.build.doctor import NEEDED, Check
+from tinyet.cli.options import size_in_bytes
 from tinyet.program import Program
 from tinyet.project import open_project
-from tinyet.toolchain.doctor import NEEDED, Check
 
 _CC = pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler for this machine (cc)")
+ROOT = Path(__file__).resolve().parents[2]
 _PROGRAM = small.program()
 
 
@@ -100,7 +100,7 @@ def test_generating_again_keeps_the_users_main(project: Path) -> None:
 
 
 def test_an_own_board_travels_with_the_project(here: Path) -> None:
-    source = Path(cli.__file__).parent.parent / "boards" / "microbit.toml"
+    source = ROOT / "boards" / "microbit.toml"
     text = source.read_text().replace("bytes = 0x4000", "bytes = 0x3000")
     (here / "mine.toml").write_text(text)
     assert tinyet("generate", "small.tet", "--board", "mine.toml", "-o", "p").status == 0
@@ -440,7 +440,7 @@ def _doctor(monkeypatch: pytest.MonkeyPatch, *options: str, **missing: str) -> t
         )
         for name in _ALL
     ]
-    monkeypatch.setattr(cli, "checks", lambda: found)
+    monkeypatch.setattr("tinyet.cli.doctor.checks", lambda: found)
     ended = tinyet("doctor", *options)
     _fits(ended.out)
     return ended.status, ended.out
@@ -495,7 +495,7 @@ def _broken(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:
     def obtain(*_: object) -> None:
         raise error
 
-    monkeypatch.setattr(cli, "obtain", obtain)
+    monkeypatch.setattr("tinyet.cli.analyze.obtain", obtain)
 
 
 def test_a_bug_is_one_block_and_says_how_to_see_more(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -555,7 +555,7 @@ assert not loaded, loaded
 
 
 def _without_torch(here: Path, *lines: str) -> None:
-    root = Path(cli.__file__).parent.parent
+    root = ROOT
     subprocess.run(
         [sys.executable, "-c", _WITHOUT_TORCH, *lines],
         cwd=here,
@@ -601,7 +601,9 @@ def test_without_torch_a_model_file_is_refused_with_what_to_install(
     here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (here / "m.py").write_text("")
-    for name in [name for name in sys.modules if name.startswith("tinyet.frontend")]:
+    for name in [
+        name for name in sys.modules if name.startswith(("tinyet.importers.torch", "tinyet.quantization"))
+    ]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "torch", None)
     monkeypatch.setitem(sys.modules, "torch.export", None)

@@ -25,7 +25,7 @@ from tinyet.boards import load_board
 from tinyet.custom import CallSite, Form, custom_op, load_plugin, registered
 from tinyet.errors import ModelError, ProgramError, ToolchainError, UnsupportedOp, UsageError
 from tinyet.program import Program
-from tinyet.program_format import decode
+from tinyet.tet.format import decode
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "custom_op"
 ARM = pytest.mark.skipif(

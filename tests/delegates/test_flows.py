@@ -21,11 +21,11 @@ from tinyet import delegates
 from tinyet.analyze import analyze
 from tinyet.boards import load_board
 from tinyet.delegates import CORTEX_M, PORTABLE, Delegate, register_delegate
+from tinyet.device.device import DeviceFault, ModelFailed
 from tinyet.errors import DataError, ModelError, UnsupportedOp
-from tinyet.frontend import lowered as lowered_module
+from tinyet.importers.torch import lowered as lowered_module
 from tinyet.ops.region import Region
 from tinyet.project import Project
-from tinyet.toolchain.device import DeviceFault, ModelFailed
 
 BOARD = "mps2_an386"
 EXAMPLE = Path(__file__).parents[2] / "examples" / "fused_elementwise"

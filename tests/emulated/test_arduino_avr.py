@@ -18,14 +18,15 @@ import pytest
 from tests import small
 from tests.emulated import arduino, simavr
 from tinyet.boards import Board, load_board
+from tinyet.build.size import measure
+from tinyet.data import make_samples
+from tinyet.device.device import Device
+from tinyet.device.links import Child, PipeLink
 from tinyet.errors import FitError
 from tinyet.ir import Array
 from tinyet.program import Program
 from tinyet.project import Project, generate
-from tinyet.toolchain.device import Device
-from tinyet.toolchain.links import Child, PipeLink
-from tinyet.toolchain.size import measure
-from tinyet.validate import make_samples, validate
+from tinyet.validate import validate
 
 HARDWARE = Path("/usr/share/arduino/hardware/arduino/avr")
 # Seconds of the simulated clock.

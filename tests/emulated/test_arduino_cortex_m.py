@@ -17,14 +17,15 @@ import pytest
 from tests import small
 from tests.emulated import arduino
 from tinyet import assets
+from tinyet.assets.templating import linker_script
 from tinyet.boards import Board, load_board
+from tinyet.data import make_samples
 from tinyet.delegates import CMSIS_NN
+from tinyet.device import qemu
+from tinyet.device.device import open_device
 from tinyet.program import Program
 from tinyet.project import Project, generate
-from tinyet.templating import linker_script
-from tinyet.toolchain import qemu
-from tinyet.toolchain.device import open_device
-from tinyet.validate import make_samples, validate
+from tinyet.validate import validate
 
 API = Path(__file__).parents[1] / "arduino_api"
 FUSED = re.compile(r"\tvfn?m[as]\.f32\s")

@@ -17,11 +17,12 @@ import pytest
 import tinyet
 from tests import small, tiny_model
 from tinyet.boards import Board, all_boards, load_board
+from tinyet.build import cmake, size
+from tinyet.build.process import run
+from tinyet.build.tree import write_project
+from tinyet.device import qemu
 from tinyet.emit.project import project_files
 from tinyet.errors import ToolchainError
-from tinyet.toolchain import cmake, qemu, size
-from tinyet.toolchain.process import run
-from tinyet.toolchain.tree import write_project
 
 pytestmark = [
     pytest.mark.emulated,

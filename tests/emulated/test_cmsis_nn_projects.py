@@ -10,10 +10,10 @@ import pytest
 
 from tests import small
 from tinyet import assets
+from tinyet.build.process import run
 from tinyet.delegates import CMSIS_NN
 from tinyet.errors import ToolchainError
 from tinyet.project import generate
-from tinyet.toolchain.process import run
 
 pytestmark = [
     pytest.mark.emulated,

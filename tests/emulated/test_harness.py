@@ -15,11 +15,11 @@ from pathlib import Path
 import pytest
 
 from tinyet.boards import Board, all_boards, load_board
+from tinyet.build.gcc import build_firmware
+from tinyet.device import device, host, protocol, qemu, renode
+from tinyet.device.device import Device, DeviceFault, ModelFailed, open_device
+from tinyet.device.links import Link
 from tinyet.errors import EmulatorError, ToolchainError
-from tinyet.toolchain import device, host, protocol, qemu, renode
-from tinyet.toolchain.device import Device, DeviceFault, ModelFailed, open_device
-from tinyet.toolchain.gcc import build_firmware
-from tinyet.toolchain.links import Link
 
 MODEL = Path(__file__).with_name("harness_model.c")
 HOST_MODEL = Path(__file__).with_name("host_model.c")

@@ -20,10 +20,10 @@ import pytest
 
 from tests import tiny_model
 from tinyet.boards import all_boards, load_board
+from tinyet.build import platformio, size
+from tinyet.build.tree import write_project
 from tinyet.emit.project import project_files
 from tinyet.errors import ProjectError, ToolchainError
-from tinyet.toolchain import platformio, size
-from tinyet.toolchain.tree import write_project
 
 pytestmark = [
     pytest.mark.emulated,

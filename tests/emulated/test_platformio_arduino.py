@@ -18,11 +18,12 @@ import pytest
 from tests.emulated import arduino, simavr
 from tests.emulated.test_arduino_avr import HARDWARE, MODELS, SECONDS, core_of, samples_of
 from tinyet.boards import Board, load_board
+from tinyet.build.size import measure
+from tinyet.data import make_samples
+from tinyet.device.device import Device
+from tinyet.device.links import Child, PipeLink
 from tinyet.project import Project, generate
-from tinyet.toolchain.device import Device
-from tinyet.toolchain.links import Child, PipeLink
-from tinyet.toolchain.size import measure
-from tinyet.validate import make_samples, validate
+from tinyet.validate import validate
 
 pytestmark = [
     pytest.mark.emulated,

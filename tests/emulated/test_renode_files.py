@@ -19,11 +19,11 @@ import pytest
 from tests.small import program
 from tinyet import assets, generate
 from tinyet.boards import Board, all_boards
+from tinyet.build.gcc import build_firmware
+from tinyet.device import renode
+from tinyet.device.device import DeviceFault, open_device
+from tinyet.device.links import LinkClosed
 from tinyet.errors import EmulatorError
-from tinyet.toolchain import renode
-from tinyet.toolchain.device import DeviceFault, open_device
-from tinyet.toolchain.gcc import build_firmware
-from tinyet.toolchain.links import LinkClosed
 
 RENODE = assets.path("renode")
 BOARDS = {board.name: board for board in all_boards() if board.renode}

@@ -24,13 +24,13 @@ from tests.ops.test_conv_transpose2d import conv_transpose2d_nodes
 from tests.ops.test_linear import linear_nodes
 from tests.ops.test_matmul import matmul_nodes
 from tinyet.boards import load_board
+from tinyet.build.gcc import build_firmware
 from tinyet.delegates import CMSIS_NN, CORTEX_M
+from tinyet.device import qemu
 from tinyet.emit.project import Kind
 from tinyet.errors import UnsupportedOp
 from tinyet.ir import DType
 from tinyet.ops import OPS
-from tinyet.toolchain import qemu
-from tinyet.toolchain.gcc import build_firmware
 
 BOARD = "riscv32_virt"
 

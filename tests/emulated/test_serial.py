@@ -15,9 +15,9 @@ from pathlib import Path
 import pytest
 
 from tinyet.boards import load_board
+from tinyet.device import device, host
+from tinyet.device.device import Device, open_device
 from tinyet.errors import EmulatorError
-from tinyet.toolchain import device, host
-from tinyet.toolchain.device import Device, open_device
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "openpty"), reason="this system has no pseudo-terminals")
 

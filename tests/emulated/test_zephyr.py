@@ -20,17 +20,18 @@ from tests import small, tiny_model
 from tests.golden import programs
 from tinyet import assets
 from tinyet.boards import load_board
+from tinyet.build.tree import write_project
+from tinyet.data import make_samples, pattern_inputs
 from tinyet.delegates import CMSIS_NN
+from tinyet.device.device import DeviceFault, open_device
+from tinyet.device.protocol import CounterKind
 from tinyet.emit.kinds import console
 from tinyet.emit.kinds.zephyr import platformio_files
 from tinyet.emit.project import project_files
 from tinyet.errors import ToolchainError
 from tinyet.program import Program
-from tinyet.project import HARNESS, Project, generate, sample_inputs
-from tinyet.toolchain.device import DeviceFault, open_device
-from tinyet.toolchain.protocol import CounterKind
-from tinyet.toolchain.tree import write_project
-from tinyet.validate import ValidationResult, make_samples, validate
+from tinyet.project import HARNESS, Project, generate
+from tinyet.validate import ValidationResult, validate
 
 for _module in ("kconfiglib", "devicetree", "pykwalify", "yaml"):
     pytest.importorskip(_module, reason=f"{_module} is not installed")
@@ -116,7 +117,7 @@ def test_the_application_prints_what_the_reference_computes(name: str, tmp_path:
     program = PROGRAMS[name]()
     project = _project(tmp_path, program)
     lines = _console(zephyr_standin.build(project.path, tmp_path / "b"))
-    values = program.values(sample_inputs(program))
+    values = program.values(pattern_inputs(program.inputs))
     for index, tensor in enumerate(program.outputs):
         (line,) = [line for line in lines if line.startswith(f"output {index}: ")]
         words = line.partition(": ")[2].removesuffix(" ...").split()
@@ -192,9 +193,9 @@ def test_the_counter_is_the_best_that_a_board_has(
     with open_device(project.board, elf, "qemu") as device:
         info = device.info()
         assert (info.counter_kind, info.counter_hz) == (kind, hz)
-        raw = [x.tobytes() for x in sample_inputs(project.program)]
+        raw = [x.tobytes() for x in pattern_inputs(project.program.inputs)]
         (output,) = device.run(raw).outputs
-    wanted = project.program.values(sample_inputs(project.program))[project.program.outputs[0]]
+    wanted = project.program.values(pattern_inputs(project.program.inputs))[project.program.outputs[0]]
     assert output == wanted.tobytes()
     config = (tmp_path / "b" / "zephyr" / ".config").read_text()
     assert ("CONFIG_TINYET_HARNESS_COUNTER_DWT=y" in config) == ("QEMU_TARGET" in options)

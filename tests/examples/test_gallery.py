@@ -20,7 +20,7 @@ import pytest
 import tinyet
 from tests.examples.loading import EXAMPLES, load
 from tests.ops.emulated import require_emulator
-from tinyet.cli_model import CaptureOptions, obtain
+from tinyet.cli.model import CaptureOptions, obtain
 from tinyet.errors import EmulatorError
 from tinyet.ir import Array
 from tinyet.numerics import quantize

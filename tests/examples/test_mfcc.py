@@ -18,10 +18,11 @@ from tests.examples.loading import EXAMPLES, load
 from tests.ops.emulated import require_emulator
 from tinyet import assets
 from tinyet.boards import load_board
+from tinyet.build import process
+from tinyet.build.gcc import build_firmware
+from tinyet.device import qemu
+from tinyet.device.links import Child, Link, PipeLink
 from tinyet.errors import ToolchainError
-from tinyet.toolchain import process, qemu
-from tinyet.toolchain.gcc import build_firmware
-from tinyet.toolchain.links import Child, Link, PipeLink
 
 Samples = npt.NDArray[np.int16]
 

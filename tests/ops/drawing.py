@@ -21,7 +21,7 @@ from tinyet.delegates import Delegate
 from tinyet.deployment import deploy
 from tinyet.errors import UnsupportedShape
 from tinyet.ir import Array, Attrs, DType, Node, QuantParams, Shape, Tensor, TensorType, constant
-from tinyet.ops.window import Window
+from tinyet.ops.shared.window import Window
 from tinyet.opset import Kernel
 
 CLAMPS = ((-math.inf, math.inf), (0.0, math.inf), (0.0, 6.0), (-1.0, 1.0))

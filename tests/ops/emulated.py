@@ -13,13 +13,13 @@ import pytest
 
 from tests.ops.cases import compiled_object, write_files
 from tinyet.boards import load_board
+from tinyet.build.gcc import build_firmware
 from tinyet.delegates import Delegate
 from tinyet.deployment import Deployment, deploy
+from tinyet.device.device import open_device
 from tinyet.emit.model import model_files
 from tinyet.emit.project import ModelFacts, TensorFacts, project_files
 from tinyet.ir import Array, Graph, Tensor
-from tinyet.toolchain.device import open_device
-from tinyet.toolchain.gcc import build_firmware
 
 HASH = "0" * 64
 

@@ -12,8 +12,8 @@ from tests.oracle import litert
 from tinyet import ops
 from tinyet.errors import UnsupportedShape
 from tinyet.ir import DType, Node
-from tinyet.ops.averaging import division, exact_reciprocal
 from tinyet.ops.avg_pool2d import AvgPool2d
+from tinyet.ops.shared.averaging import division, exact_reciprocal
 
 
 @st.composite

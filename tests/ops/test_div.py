@@ -11,8 +11,8 @@ from tests.ops.cases import Case, assert_exact, tensor
 from tests.oracle import litert
 from tinyet.ir import DType, Node
 from tinyet.numerics import clamp_range
-from tinyet.ops import broadcast
 from tinyet.ops.div import Div, factor, reciprocals, sign_headroom
+from tinyet.ops.shared import broadcast
 
 torch = pytest.importorskip("torch")
 

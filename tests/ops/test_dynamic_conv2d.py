@@ -16,8 +16,9 @@ from tests.ops.test_dynamic_linear import KINDS, inputs
 from tinyet import ops
 from tinyet.errors import UnsupportedShape
 from tinyet.ir import DType, Node, QuantParams, constant
-from tinyet.ops import conv2d, dynamic, dynamic_conv2d
+from tinyet.ops import conv2d, dynamic_conv2d
 from tinyet.ops.dynamic_conv2d import DynamicConv2d, static
+from tinyet.ops.shared import dynamic
 
 
 @st.composite

@@ -18,8 +18,8 @@ from tests.ops.strategies import strategy_of
 from tinyet import ops
 from tinyet.errors import UnsupportedShape
 from tinyet.ir import Array, DType, Node, QuantParams, constant
-from tinyet.ops import dynamic
 from tinyet.ops.dynamic_linear import DynamicLinear
+from tinyet.ops.shared import dynamic
 
 SPECIAL = np.array([0.0, -0.0, 1e30, -1e30, math.inf, -math.inf, math.nan, 1e-40], np.float32)
 

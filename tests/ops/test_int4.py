@@ -23,7 +23,7 @@ from tinyet.ops import conv2d, linear
 from tinyet.ops.conv2d import Conv2d
 from tinyet.ops.conv_transpose2d import ConvTranspose2d
 from tinyet.ops.linear import Linear
-from tinyet.ops.nibbles import pack_nibbles
+from tinyet.ops.shared.nibbles import pack_nibbles
 from tinyet.opset import Kernel, signature
 
 

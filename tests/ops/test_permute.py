@@ -15,8 +15,8 @@ from tinyet import ops
 from tinyet.cpus import Target
 from tinyet.errors import UnsupportedShape
 from tinyet.ir import DType, Node, TensorType
-from tinyet.ops.movement import Loop, Move, strides
 from tinyet.ops.permute import OP, Permute, moves_nothing, plan_of
+from tinyet.ops.shared.movement import Loop, Move, strides
 
 torch = pytest.importorskip("torch")
 

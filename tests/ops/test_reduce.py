@@ -17,10 +17,10 @@ from tinyet import ops
 from tinyet.cpus import Target
 from tinyet.errors import UnsupportedShape
 from tinyet.ir import DType, Node, QuantParams, TensorType
-from tinyet.ops import reduction
 from tinyet.ops.amax import Amax
 from tinyet.ops.amin import Amin
 from tinyet.ops.mean import OP, Mean
+from tinyet.ops.shared import reduction
 from tinyet.ops.sum import Sum
 
 torch = pytest.importorskip("torch")

@@ -12,7 +12,7 @@ from tests.oracle import litert
 from tinyet import ops
 from tinyet.errors import UnsupportedShape
 from tinyet.ir import DType, Node
-from tinyet.ops.movement import Loop, Move
+from tinyet.ops.shared.movement import Loop, Move
 from tinyet.ops.slice import Slice, plan_of
 
 

@@ -11,12 +11,11 @@ from hypothesis import strategies as st
 from tests.ops import drawing, elementwise
 from tests.ops.cases import Case, assert_exact, tensor
 from tests.oracle import litert
-from tinyet import float32
 from tinyet.ir import DType, Node, QuantParams
-from tinyet.numerics import quantize_multiplier
+from tinyet.numerics import float32, quantize_multiplier
+from tinyet.ops.shared.unary_functions import FUNCTIONS
+from tinyet.ops.shared.unary_s16 import JUMPING
 from tinyet.ops.unary import OP, Unary
-from tinyet.ops.unary_functions import FUNCTIONS
-from tinyet.ops.unary_s16 import JUMPING
 
 torch = pytest.importorskip("torch")
 

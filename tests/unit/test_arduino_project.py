@@ -24,11 +24,11 @@ import pytest
 from tests import small, tiny_model
 from tinyet import assets
 from tinyet.boards import Arduino, Board, all_boards, load_board
+from tinyet.build.process import run
 from tinyet.emit.kinds.arduino import library_name
 from tinyet.emit.project import project_files
 from tinyet.errors import ProjectError, ToolchainError, UsageError
 from tinyet.project import HARNESS, Project, generate
-from tinyet.toolchain.process import run
 
 _FOLDERS = ("src", "examples", "extras")
 _CATEGORIES = (

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from tinyet import assets
+from tinyet.assets.templating import linker_script
 from tinyet.boards import Board, all_boards, board_names, load_board
 from tinyet.errors import BoardError
-from tinyet.templating import linker_script
 
 NAMES = board_names()
 

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from tinyet import assets
+from tinyet.build import process
+from tinyet.build.doctor import NEEDED, Check, checks
 from tinyet.errors import ToolchainError
-from tinyet.toolchain import process
-from tinyet.toolchain.doctor import NEEDED, Check, checks
 
 _TOOLS = {
     *(

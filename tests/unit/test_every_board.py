@@ -17,12 +17,12 @@ import pytest
 from tests.golden.programs import RELU, Builder, bias_s32, input_s8, separable, weights_s8
 from tinyet import assets
 from tinyet.boards import board_names, load_board
+from tinyet.build import platformio
 from tinyet.emit.kinds import KINDS, Kind, kinds_for
 from tinyet.errors import FitError, ProjectError, ToolchainError, UsageError
 from tinyet.ops.linear import Linear
 from tinyet.program import Program
 from tinyet.project import Project, generate
-from tinyet.toolchain import platformio
 
 BOARDS = {name: load_board(name) for name in board_names()}
 REGISTRY = {name: board for name, board in BOARDS.items() if board.platformio and board.platformio.framework}

@@ -11,9 +11,17 @@ import pytest
 
 from tests import small
 from tinyet.boards import Board, load_board
+from tinyet.budget.fit import (
+    LARGEST,
+    Contributor,
+    Use,
+    check_fit,
+    check_sizes,
+    largest_constants,
+    peak_tensors,
+)
 from tinyet.deployment import Deployment, deploy
 from tinyet.errors import FitError
-from tinyet.fit import LARGEST, Contributor, Use, check_fit, check_sizes, largest_constants, peak_tensors
 from tinyet.ir import DType, Graph, Node, Tensor, TensorType, constant
 from tinyet.ops.add import Add
 from tinyet.project import generate

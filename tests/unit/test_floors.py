@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A module imports only from floors below its own; siblings on a floor do not import each other."""
+"""A room imports from floors below its own only; rooms on one floor do not import each other.
+
+A room is a folder of tinyet/ (or a module that stands alone at the top); `importers` has a room for each format.
+"""
 
 from __future__ import annotations
 
@@ -7,116 +10,186 @@ import ast
 from pathlib import Path
 
 import tinyet
+from tinyet.moved import MOVED
 
 PACKAGE = Path(tinyet.__file__).parent
 
-# Floor of each module or package of tinyet/. A package's own modules may import each other.
+# Floor of each room, from the ground up. A room's own modules may import each other.
 FLOORS = {
     "errors": 0,
+    "version": 0,
+    "moved": 0,
     "assets": 0.5,
-    "cpus": 0.7,
+    "boards": 0.7,
     "ir": 1,
-    "boards": 1,
-    "templating": 1.5,
     "numerics": 1.5,
-    "float32": 1.5,
     "opset": 2,
     "ops": 3,
     "custom": 3.5,
-    "frontend": 4,
+    "importers.torch": 4,
     "passes": 4,
     "delegates": 4,
     "memory": 4,
-    "select": 5,
-    "reference": 5,
+    "reference": 4,
+    "data": 4,
+    "quantization": 5,
+    "tet": 5,
     "deployment": 6,
-    "program_format": 6,
-    "program": 6.5,
-    "twin": 6.5,
+    "program": 6,
+    "budget": 7,
     "emit": 7,
-    "fit": 7,
-    "toolchain": 8,
+    "build": 8,
+    "device": 8.5,
     "compiler": 8,
-    "data": 8,
+    "lower": 9,
     "validate": 9,
     "analyze": 9,
-    "lower": 9,
     "project": 10,
-    "ui": 10,
     "cli": 11,
     "pytest": 12,
 }
-# The runtime half of the toolchain knows nothing of graphs: it builds and runs what others have written.
-TOOLCHAIN_MAY_IMPORT = {"errors", "assets", "boards", "cpus", "templating", "toolchain"}
+# What builds and runs firmware knows nothing of graphs: it works on what others have written.
+BUILD_MAY_IMPORT = {"errors", "assets", "boards", "build", "device"}
+# The only rooms that need torch.
+TORCH = ("importers.torch", "quantization")
+MOST_LINES = 600
+# Files that stand alone at the top: foundations, the two pipelines, and what people import by these names.
+AT_THE_TOP = {
+    "__init__",
+    "errors",
+    "version",
+    "moved",
+    "compiler",
+    "lower",
+    "program",
+    "deployment",
+    "project",
+    "validate",
+    "analyze",
+    "pytest",
+}
 
 
-def module_name(path: Path) -> str:
-    """`ops` for tinyet/ops/conv2d.py, `ir` for tinyet/ir.py."""
-    return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
+def room_of(dotted: str) -> str:
+    """`ops` for ops.shared.window, `importers.torch` for importers.torch.capture, `program` for program."""
+    parts = dotted.split(".")
+    return ".".join(parts[:2]) if parts[0] == "importers" and len(parts) > 1 else parts[0]
+
+
+def room_of_file(path: Path) -> str:
+    return room_of(".".join(path.relative_to(PACKAGE).with_suffix("").parts))
 
 
 def imports(path: Path) -> set[str]:
-    """First-level modules of tinyet that a file imports anywhere, type checking included."""
+    """Rooms of tinyet that a file imports anywhere, type checking included."""
     found: set[str] = set()
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
-            found |= {a.name.split(".")[1] for a in node.names if a.name.startswith("tinyet.")}
+            found |= {room_of(a.name.partition(".")[2]) for a in node.names if a.name.startswith("tinyet.")}
         elif isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == "tinyet":
-            parts = node.module.split(".")
-            found |= {parts[1]} if len(parts) > 1 else {a.name for a in node.names if a.name in FLOORS}
+            inside = node.module.partition(".")[2]
+            for name in node.names:
+                dotted = f"{inside}.{name.name}" if inside else name.name
+                if inside or dotted in FLOORS:
+                    found.add(room_of(dotted))
     return found
 
 
 def sources() -> list[Path]:
-    return sorted(p for p in PACKAGE.rglob("*.py") if "_assets" not in p.parts)
+    """All of tinyet's Python but the list of public names, which is on every floor."""
+    found = sorted(p for p in PACKAGE.rglob("*.py") if "_assets" not in p.parts)
+    return [p for p in found if p != PACKAGE / "__init__.py"]
 
 
-def floor_of(name: str) -> float:
-    return FLOORS[name] if not name.startswith("cli") else FLOORS["cli"]
-
-
-def test_every_module_has_a_floor() -> None:
-    names = {module_name(p) for p in sources()} - {"__init__", "__main__"}
-    assert {n for n in names if n not in FLOORS and not n.startswith("cli")} == set()
+def test_every_room_has_a_floor() -> None:
+    empty = {PACKAGE / "importers" / "__init__.py"}
+    assert {room_of_file(p) for p in sources() if p not in empty} == set(FLOORS)
 
 
 def test_imports_point_down() -> None:
-    wrong = []
-    for path in sources():
-        name = module_name(path)
-        if name in ("__init__", "__main__"):
-            continue
-        for imported in imports(path):
-            if imported == name or (name.startswith("cli") and imported.startswith("cli")):
-                continue
-            if floor_of(imported) >= floor_of(name):
-                wrong.append(f"{path.relative_to(PACKAGE)} imports {imported}")
-    assert wrong == []
-
-
-def test_toolchain_stands_alone() -> None:
     wrong = [
-        f"{path.relative_to(PACKAGE)} imports {name}"
+        f"{path.relative_to(PACKAGE)} imports {imported}"
         for path in sources()
-        if module_name(path) == "toolchain"
-        for name in imports(path) - TOOLCHAIN_MAY_IMPORT
+        for imported in sorted(imports(path) - {room_of_file(path)})
+        if FLOORS[imported] >= FLOORS[room_of_file(path)]
     ]
     assert wrong == []
 
 
-def test_only_the_frontend_imports_torch() -> None:
+def test_what_builds_and_runs_stands_alone() -> None:
+    wrong = [
+        f"{path.relative_to(PACKAGE)} imports {name}"
+        for path in sources()
+        if room_of_file(path) in ("build", "device")
+        for name in imports(path) - BUILD_MAY_IMPORT
+    ]
+    assert wrong == []
+
+
+def test_what_operators_share_knows_no_operator() -> None:
+    wrong = []
+    for path in (PACKAGE / "ops" / "shared").glob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ImportFrom) and node.module is not None:
+                parts = node.module.split(".")
+                if parts[:2] == ["tinyet", "ops"] and parts[2:3] != ["shared"]:
+                    wrong.append(f"{path.name} imports from {node.module}")
+    assert wrong == []
+
+
+def test_no_importer_knows_another() -> None:
+    wrong = [
+        f"{path.relative_to(PACKAGE)} imports {name}"
+        for path in sources()
+        if room_of_file(path).startswith("importers")
+        for name in imports(path) - {room_of_file(path)}
+        if name.startswith("importers") or name == "quantization"
+    ]
+    assert wrong == []
+
+
+def test_torch_is_imported_in_its_rooms_only() -> None:
+    """Elsewhere for type checking only, or where a function asks whether it is there."""
     wrong = []
     for path in sources():
-        if module_name(path) in ("frontend", "compiler", "lower"):
+        if room_of_file(path) in TORCH or path == PACKAGE / "compiler.py":
             continue
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        typing_only = {
+            id(inner)
+            for node in ast.walk(tree)
+            if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+            for inner in ast.walk(node)
+        }
+        for node in ast.walk(tree):
             names = [a.name for a in node.names] if isinstance(node, ast.Import) else []
             names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
-            if any(n.split(".")[0] in ("torch", "torchao") for n in names):
+            if id(node) not in typing_only and any(n.split(".")[0] in ("torch", "torchao") for n in names):
                 wrong.append(str(path.relative_to(PACKAGE)))
     assert wrong == []
 
 
+def test_the_top_is_what_a_stranger_reads_first() -> None:
+    assert {p.stem for p in PACKAGE.glob("*.py")} == AT_THE_TOP
+
+
+def test_every_room_says_what_it_is() -> None:
+    """In its first docstring; its first line is one sentence."""
+    silent = []
+    for path in PACKAGE.rglob("__init__.py"):
+        if "_assets" in path.parts:
+            continue
+        text = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
+        if not text.split("\n\n")[0].rstrip().endswith("."):
+            silent.append(str(path.relative_to(PACKAGE)))
+    assert silent == []
+
+
+def test_old_names_are_gone_from_the_tree() -> None:
+    present = {name for name in MOVED if PACKAGE.joinpath(*name.split(".")[1:]).with_suffix(".py").exists()}
+    assert present == set()
+
+
 def test_no_file_is_too_long() -> None:
-    long = {str(p.relative_to(PACKAGE)): n for p in sources() if (n := len(p.read_text().splitlines())) > 600}
-    assert long == {}
+    lines = {str(p.relative_to(PACKAGE)): len(p.read_text().splitlines()) for p in sources()}
+    assert {name: count for name, count in lines.items() if count > MOST_LINES} == {}

@@ -12,8 +12,9 @@ import pytest
 
 from tests import small
 from tests.cli.command import tinyet
+from tinyet.data import pattern_inputs
 from tinyet.errors import ProjectError
-from tinyet.project import generate, open_project, sample_inputs
+from tinyet.project import generate, open_project
 
 _MAIN = """\
 #include <stdio.h>
@@ -51,7 +52,7 @@ def test_compiles_alone_and_answers_as_the_reference(tmp_path: Path) -> None:
         ["gcc", "-std=c11", "-O1", "-Wall", "-Wextra", "-Werror", f"-I{tmp_path / 'c'}", *sources, "-o", run],
         check=True,
     )
-    sample = sample_inputs(program)
+    sample = pattern_inputs(program.inputs)
     done = subprocess.run([run], input=sample[0].tobytes(), capture_output=True, check=True)
     assert done.stdout == np.ascontiguousarray(program.run(*sample)[0]).tobytes()
 

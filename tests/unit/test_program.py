@@ -17,7 +17,7 @@ from tests import small
 from tinyet.errors import DataError, ProgramError
 from tinyet.ir import to_text
 from tinyet.program import Program, load
-from tinyet.program_format import DIGEST_BYTES, FORMAT_VERSION, Contents, decode
+from tinyet.tet.format import DIGEST_BYTES, FORMAT_VERSION, Contents, decode
 
 _PROGRAM = small.program()
 _DATA = _PROGRAM.data

@@ -14,11 +14,11 @@ import pytest
 
 from tests import tiny_model
 from tinyet.boards import all_boards, load_board
+from tinyet.build import tree
+from tinyet.build.tree import write_project
 from tinyet.emit.project import Kind, ModelFacts, TensorFacts, project_files
 from tinyet.errors import InternalError, ProjectError, UsageError
 from tinyet.ir import DType
-from tinyet.toolchain import tree
-from tinyet.toolchain.tree import write_project
 
 _KINDS: tuple[Kind, ...] = ("platformio", "cmake")
 

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tinyet.device import protocol
+from tinyet.device.protocol import Decoder, Frame, RawCount, RawRun, encode
 from tinyet.errors import EmulatorError
-from tinyet.toolchain import protocol
-from tinyet.toolchain.protocol import Decoder, Frame, RawCount, RawRun, encode
 
 frames = st.builds(
     Frame,

@@ -14,13 +14,14 @@ import pytest
 
 from tests import small
 from tinyet.cpus import Target
+from tinyet.data import Samples, make_samples
 from tinyet.deployment import Deployment, deploy
+from tinyet.device.device import Device, RunResult
 from tinyet.errors import DataError
 from tinyet.ir import Array, Graph, Tensor
 from tinyet.program import Program
 from tinyet.reference import evaluate
-from tinyet.toolchain.device import Device, RunResult
-from tinyet.validate import Samples, Sizes, ValidationResult, make_samples, predicted, validate
+from tinyet.validate import Sizes, ValidationResult, predicted, validate
 
 _PROGRAM = small.program()
 _DEPLOYMENT = deploy(_PROGRAM.graph, Target("cortex-m4", frozenset({"dsp"})))

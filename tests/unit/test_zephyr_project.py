@@ -14,12 +14,12 @@ import pytest
 
 from tests import small, tiny_model
 from tinyet.boards import Board, PlatformIo, Zephyr, board_names, load_board
+from tinyet.build import zephyr as west_build
 from tinyet.emit.kinds import console, zephyr
 from tinyet.emit.project import project_files
 from tinyet.errors import InternalError, ToolchainError, UsageError
 from tinyet.ir import DType
 from tinyet.project import generate
-from tinyet.toolchain import zephyr as west_build
 
 yaml = pytest.importorskip("yaml", reason="PyYAML is not installed")
 

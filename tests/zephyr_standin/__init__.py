@@ -12,8 +12,8 @@ from pathlib import Path
 
 from tinyet import assets
 from tinyet.boards import load_board
+from tinyet.build.process import run
 from tinyet.emit.kinds.tree import support_files
-from tinyet.toolchain.process import run
 
 STANDIN = Path(__file__).resolve().parent
 # The machine below the stand-in.

@@ -5,10 +5,14 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
+from tinyet.deployment import Deployment
 from tinyet.errors import InternalError
-from tinyet.ir import DType
+from tinyet.ir import Array, DType, Tensor
 
 
 @dataclass(frozen=True)
@@ -84,3 +88,39 @@ class ModelFacts:
             raise InternalError("what is expected does not have the sizes of the outputs")
         if not self.inputs or not self.outputs:
             raise InternalError("a model without inputs or without outputs")
+
+
+def facts_of(
+    deployment: Deployment, name: str, program_hash: str, inputs: Sequence[Array], expected: Sequence[Array]
+) -> ModelFacts:
+    """The facts of a deployed model.
+
+    name: a C identifier. inputs: one sample, an array an input in its own dtype; expected: what the reference makes of
+    it, an array an output, or none.
+    """
+    return ModelFacts(
+        name=name,
+        macro=name.upper(),
+        hash=program_hash,
+        arena_bytes=deployment.plan.arena_bytes,
+        layers=len(deployment.steps),
+        inputs=tuple(_tensor_facts(t, deployment) for t in deployment.graph.inputs),
+        outputs=tuple(_tensor_facts(t, deployment) for t in deployment.graph.outputs),
+        samples=tuple(np.ascontiguousarray(a).tobytes() for a in inputs),
+        events=len(deployment.events),
+        has_init=any(step.call.init for step in deployment.steps),
+        expected=tuple(np.ascontiguousarray(a).tobytes() for a in expected),
+    )
+
+
+def _tensor_facts(tensor: Tensor, deployment: Deployment) -> TensorFacts:
+    quant = tensor.type.quant
+    return TensorFacts(
+        name=tensor.name,
+        dtype=tensor.dtype,
+        shape=tensor.shape,
+        bytes=tensor.type.bytes,
+        offset=deployment.plan.offset(tensor),
+        scale=None if quant is None else quant.one_scale,
+        zero_point=None if quant is None else quant.one_zero_point,
+    )

@@ -9,6 +9,7 @@ from functools import partial
 
 import numpy as np
 
+from tinyet.assets.templating import render
 from tinyet.delegates import Delegate
 from tinyet.delegates.delegate import included, own_files
 from tinyet.deployment import Deployment, Step
@@ -27,7 +28,6 @@ from tinyet.opset import (
     ScratchArg,
     StateArg,
 )
-from tinyet.templating import render
 
 ABI_VERSION = 1
 

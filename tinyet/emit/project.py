@@ -8,14 +8,33 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import dataclass
 
-from tinyet import __version__
 from tinyet.boards import Board, all_boards
 from tinyet.emit.facts import ModelFacts, TensorFacts
 from tinyet.emit.kinds import KINDS, Kind, kinds_for, maker
 from tinyet.errors import UsageError
+from tinyet.version import __version__
 
-__all__ = ["KINDS", "Kind", "ModelFacts", "TensorFacts", "check_kind", "project_files"]
+__all__ = ["KINDS", "Kind", "ModelFacts", "Options", "TensorFacts", "check_kind", "project_files"]
+
+
+@dataclass(frozen=True)
+class Options:
+    """What a project must be built and checked with again, as it was given to `generate`.
+
+    delegates: names, in the order in which they are asked. max_ram, max_flash: limits in bytes, or None. operators:
+    names of those that a file of the user's registers.
+    """
+
+    delegates: tuple[str, ...] = ()
+    require_delegate: bool = False
+    max_ram: int | None = None
+    max_flash: int | None = None
+    operators: tuple[str, ...] = ()
+
+
+NO_OPTIONS = Options()
 
 
 def check_kind(kind: str, board: Board) -> Kind:
@@ -37,7 +56,11 @@ def check_kind(kind: str, board: Board) -> Kind:
 
 
 def project_files(
-    kind: Kind, board: Board, facts: ModelFacts, model_sources: Mapping[str, str]
+    kind: Kind,
+    board: Board,
+    facts: ModelFacts,
+    model_sources: Mapping[str, str],
+    options: Options = NO_OPTIONS,
 ) -> dict[str, str]:
     """Return a whole project: relative POSIX path -> text, sorted by path.
 
@@ -45,7 +68,7 @@ def project_files(
     Raises UsageError for an unknown kind, or a board that cannot have it.
     """
     tree = maker(check_kind(kind, board)).tree(board, facts, model_sources)
-    manifest = {
+    manifest: dict[str, object] = {
         "tinyet": __version__,
         "kind": kind,
         "model": facts.name,
@@ -56,5 +79,10 @@ def project_files(
         "model_dir": tree.model_dir,
         "desc": tree.desc,
         "yours": list(tree.yours),
+        "delegates": list(options.delegates),
+        "require_delegate": options.require_delegate,
+        "limits": {"max_ram": options.max_ram, "max_flash": options.max_flash},
     }
+    if options.operators:
+        manifest["operators"] = list(options.operators)
     return dict(sorted({**tree.files, "tinyet.json": json.dumps(manifest, indent=2) + "\n"}.items()))

@@ -16,8 +16,8 @@ from tinyet.cpus import Target
 from tinyet.errors import UnsupportedShape
 from tinyet.ir import Array, Attrs, DType, Node, Shape
 from tinyet.numerics import Int64
-from tinyet.ops.averaging import average, division_table, fits
-from tinyet.ops.window import expect_rank
+from tinyet.ops.shared.averaging import average, division_table, fits
+from tinyet.ops.shared.window import expect_rank
 from tinyet.opset import Call, Constant, Kernel, Op, Pointer, Struct, library_call
 
 

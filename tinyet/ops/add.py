@@ -19,8 +19,8 @@ from tinyet.cpus import Target
 from tinyet.errors import QuantizationError
 from tinyet.ir import Array, Attrs, DType, Node
 from tinyet.numerics import NO_CLAMP, Int64, Multiplier, clamp_range, quantize_multiplier, requantize
-from tinyet.ops import affine, broadcast
-from tinyet.ops.integers import INTEGERS
+from tinyet.ops.shared import affine, broadcast
+from tinyet.ops.shared.integers import INTEGERS
 from tinyet.opset import Call, FieldValue, Op, Struct, library_call
 
 LEFT_SHIFTS = {DType.INT8: 20, DType.INT16: 15}

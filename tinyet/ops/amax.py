@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from tinyet.cpus import Target
 from tinyet.ir import Array, Node
-from tinyet.ops import reduction
+from tinyet.ops.shared import reduction
 from tinyet.opset import Call, Kernel, Op, Struct, library_call
 
 

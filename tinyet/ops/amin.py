@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from tinyet.ir import Array, Node
-from tinyet.ops import reduction
 from tinyet.ops.amax import kernels_of
+from tinyet.ops.shared import reduction
 from tinyet.opset import Op
 
 

@@ -18,9 +18,9 @@ from tinyet.cpus import Target
 from tinyet.errors import UnsupportedShape
 from tinyet.ir import Array, DType, Node, Shape
 from tinyet.numerics import Int64
-from tinyet.ops.averaging import average, division_table, fits
-from tinyet.ops.integers import saturated
-from tinyet.ops.window import Window, pad_image, taps, window_shape
+from tinyet.ops.shared.averaging import average, division_table, fits
+from tinyet.ops.shared.integers import saturated
+from tinyet.ops.shared.window import Window, pad_image, taps, window_shape
 from tinyet.opset import Call, Kernel, Op, Pointer, Struct, library_call
 
 

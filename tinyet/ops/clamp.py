@@ -13,11 +13,11 @@ from typing import ClassVar
 
 import numpy as np
 
-from tinyet import float32
 from tinyet.cpus import Target
 from tinyet.ir import Array, Attrs, DType, Node, Shape
-from tinyet.numerics import NO_CLAMP, Multiplier, clamp_range, quantize_multiplier
-from tinyet.ops import requantize, table
+from tinyet.numerics import NO_CLAMP, Multiplier, clamp_range, float32, quantize_multiplier
+from tinyet.ops import requantize
+from tinyet.ops.shared import table
 from tinyet.opset import Call, Kernel, Op, Struct, library_call
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from tinyet.cpus import Target
 from tinyet.errors import UnsupportedShape
 from tinyet.ir import Array, Attrs, Node, Shape
-from tinyet.ops.movement import MOVABLE, check_moved
+from tinyet.ops.shared.movement import MOVABLE, check_moved
 from tinyet.opset import Arg, Call, InputArg, Kernel, Op, OutputArg
 
 

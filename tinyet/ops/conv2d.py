@@ -13,9 +13,9 @@ from tinyet.cpus import Target
 from tinyet.errors import UnsupportedShape
 from tinyet.ir import Array, DType, Node, Shape
 from tinyet.numerics import NO_CLAMP, Int64, clamp_range, quantize_multipliers, requantize
-from tinyet.ops import nibbles, weighted_s16
-from tinyet.ops.packing import interleave_pairs, interleave_quads, requantize_form
-from tinyet.ops.window import Window, expect_rank, pad_image, taps, window_shape
+from tinyet.ops.shared import nibbles, weighted_s16
+from tinyet.ops.shared.packing import interleave_pairs, interleave_quads, requantize_form
+from tinyet.ops.shared.window import Window, expect_rank, pad_image, taps, window_shape
 from tinyet.opset import Call, Constant, Kernel, Op, Pointer, Struct, library_call
 
 

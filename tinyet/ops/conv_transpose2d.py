@@ -19,7 +19,6 @@ from tinyet.cpus import Target
 from tinyet.errors import UnsupportedShape
 from tinyet.ir import Array, DType, Node, Shape
 from tinyet.numerics import NO_CLAMP, Int64
-from tinyet.ops import weighted_s16
 from tinyet.ops.conv2d import (
     check_weighted,
     clamp_float,
@@ -28,7 +27,8 @@ from tinyet.ops.conv2d import (
     quant_struct,
     rescaled,
 )
-from tinyet.ops.window import Window, expect_rank
+from tinyet.ops.shared import weighted_s16
+from tinyet.ops.shared.window import Window, expect_rank
 from tinyet.opset import Call, Constant, Kernel, Op, Pointer, Struct, library_call
 
 Mask = npt.NDArray[np.bool_]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from tinyet.ir import Array, Attrs, Node, Shape
-from tinyet.ops.movement import check_moved, copy_kernels
+from tinyet.ops.shared.movement import check_moved, copy_kernels
 from tinyet.opset import Op
 
 

@@ -26,9 +26,9 @@ from tinyet.numerics import (
     quantize_multiplier,
     round_shift,
 )
-from tinyet.ops import broadcast
-from tinyet.ops.fixed_point import leading_zeros, one_over_one_plus
-from tinyet.ops.table import every_int8
+from tinyet.ops.shared import broadcast
+from tinyet.ops.shared.fixed_point import leading_zeros, one_over_one_plus
+from tinyet.ops.shared.table import every_int8
 from tinyet.opset import Call, Constant, Op, Pointer, Struct, library_call
 
 # The quotient of the numbers 1 … 255 is shifted right by 23 bits or more before this.

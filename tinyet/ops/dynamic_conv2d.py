@@ -12,9 +12,10 @@ import numpy as np
 from tinyet.cpus import Target
 from tinyet.ir import Array, Node, Shape
 from tinyet.numerics import NO_CLAMP
-from tinyet.ops import conv2d, dynamic
+from tinyet.ops import conv2d
 from tinyet.ops.conv2d import Conv2d
-from tinyet.ops.window import Window, pad_image, taps
+from tinyet.ops.shared import dynamic
+from tinyet.ops.shared.window import Window, pad_image, taps
 from tinyet.opset import Call, Kernel, Op, Struct, library_call
 
 

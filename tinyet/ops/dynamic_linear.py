@@ -12,8 +12,9 @@ import numpy as np
 from tinyet.cpus import Target
 from tinyet.ir import Array, Attrs, Node, Shape
 from tinyet.numerics import NO_CLAMP
-from tinyet.ops import dynamic, linear
+from tinyet.ops import linear
 from tinyet.ops.linear import Linear
+from tinyet.ops.shared import dynamic
 from tinyet.opset import Call, Kernel, Op, Struct, library_call
 
 

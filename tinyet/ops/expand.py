@@ -11,7 +11,7 @@ import numpy as np
 
 from tinyet.errors import UnsupportedShape
 from tinyet.ir import Array, Attrs, Node, Shape
-from tinyet.ops.movement import Move, check_moved, move_kernels, plan, strides
+from tinyet.ops.shared.movement import Move, check_moved, move_kernels, plan, strides
 from tinyet.opset import Op
 
 

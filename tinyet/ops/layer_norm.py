@@ -24,12 +24,11 @@ from typing import ClassVar
 
 import numpy as np
 
-from tinyet import float32
 from tinyet.cpus import Target
 from tinyet.errors import UnsupportedShape
 from tinyet.ir import Array, Attrs, DType, Node, Shape, Tensor
-from tinyet.numerics import Float64, Int64, dequantize, requantize
-from tinyet.ops import broadcast
+from tinyet.numerics import Float64, Int64, dequantize, float32, requantize
+from tinyet.ops.shared import broadcast
 from tinyet.opset import Call, Constant, Kernel, Op, Pointer, Struct, library_call
 
 # n² times the squares of two int8 differences must fit in 64 bits, and the sum of squares in unsigned 32

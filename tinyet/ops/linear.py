@@ -18,10 +18,10 @@ from tinyet.cpus import Target
 from tinyet.errors import UnsupportedShape
 from tinyet.ir import Array, Attrs, DType, Node, Shape
 from tinyet.numerics import NO_CLAMP, clamp_range
-from tinyet.ops import nibbles, weighted_s16
 from tinyet.ops.conv2d import check_weighted, clamp_float, form_constants, rescaled
-from tinyet.ops.packing import interleave_pairs, interleave_rows
-from tinyet.ops.window import expect_rank
+from tinyet.ops.shared import nibbles, weighted_s16
+from tinyet.ops.shared.packing import interleave_pairs, interleave_rows
+from tinyet.ops.shared.window import expect_rank
 from tinyet.opset import Call, Constant, Kernel, Op, Pointer, Struct, library_call
 
 

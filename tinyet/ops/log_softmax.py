@@ -12,12 +12,11 @@ from typing import ClassVar
 
 import numpy as np
 
-from tinyet import float32
 from tinyet.cpus import Target
 from tinyet.ir import Array, Attrs, DType, Node, Shape
-from tinyet.numerics import round_shift
+from tinyet.numerics import float32, round_shift
 from tinyet.ops import softmax
-from tinyet.ops.fixed_point import (
+from tinyet.ops.shared.fixed_point import (
     DIFF_INTEGER_BITS,
     SUM_INTEGER_BITS,
     Differences,

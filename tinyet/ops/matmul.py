@@ -28,9 +28,9 @@ from tinyet.numerics import (
     requantize_64,
     short_multiplier,
 )
-from tinyet.ops import weighted_s16
 from tinyet.ops.conv2d import clamp_float
-from tinyet.ops.integers import check_activations, saturated
+from tinyet.ops.shared import weighted_s16
+from tinyet.ops.shared.integers import check_activations, saturated
 from tinyet.opset import Call, Constant, Kernel, Op, Pointer, Struct, library_call
 
 

@@ -13,7 +13,7 @@ from typing import ClassVar
 
 from tinyet.cpus import Target
 from tinyet.ir import Array, DType, Node
-from tinyet.ops import reduction
+from tinyet.ops.shared import reduction
 from tinyet.ops.sum import HEADERS, add_up, call_f32, call_s8, call_s16
 from tinyet.opset import Call, Kernel, Op
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from tinyet.cpus import Target
 from tinyet.ir import Array, Attrs, DType, Node
-from tinyet.ops import broadcast
+from tinyet.ops.shared import broadcast
 from tinyet.opset import Call, Op
 
 

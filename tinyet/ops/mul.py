@@ -13,8 +13,8 @@ from tinyet.cpus import Target
 from tinyet.errors import QuantizationError
 from tinyet.ir import Array, Attrs, DType, Node
 from tinyet.numerics import NO_CLAMP, Multiplier, clamp_range, quantize_multiplier, requantize
-from tinyet.ops import broadcast
-from tinyet.ops.integers import INTEGERS, saturated
+from tinyet.ops.shared import broadcast
+from tinyet.ops.shared.integers import INTEGERS, saturated
 from tinyet.opset import Call, Op, Struct, library_call
 
 # An int8 product has 16 bits and a sign; the kernel shifts it left by one bit more than the factor asks for.

@@ -14,8 +14,8 @@ from tinyet.cpus import Target
 from tinyet.errors import QuantizationError, UnsupportedShape
 from tinyet.ir import Array, Attrs, DType, Node, Shape
 from tinyet.numerics import Multiplier, quantize_multiplier, requantize
-from tinyet.ops import broadcast
-from tinyet.ops.integers import INTEGERS, saturated
+from tinyet.ops.shared import broadcast
+from tinyet.ops.shared.integers import INTEGERS, saturated
 from tinyet.opset import Call, FieldValue, Op, Struct, library_call
 
 # x has 8 bits and a sign, x * slope has 16; of int16 they have 15 and 30.

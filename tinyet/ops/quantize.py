@@ -14,7 +14,7 @@ from typing import ClassVar
 from tinyet.cpus import Target
 from tinyet.ir import Array, Attrs, DType, Node, Shape
 from tinyet.numerics import quantize
-from tinyet.ops.integers import INTEGERS, check_activations
+from tinyet.ops.shared.integers import INTEGERS, check_activations
 from tinyet.opset import Call, Kernel, Op, Struct, library_call
 
 

@@ -13,8 +13,8 @@ from tinyet.cpus import Target
 from tinyet.errors import QuantizationError
 from tinyet.ir import Array, Attrs, DType, Node, Shape
 from tinyet.numerics import Multiplier, quantize_multiplier, requantize
-from tinyet.ops import table
-from tinyet.ops.integers import check_activations, saturated
+from tinyet.ops.shared import table
+from tinyet.ops.shared.integers import check_activations, saturated
 from tinyet.opset import Call, Kernel, Op, Struct, library_call, signature
 
 # |q - zero_point| is at most 255 in int8, 2**15 in int16: with one left shift more it would leave int32.

@@ -10,7 +10,7 @@ from typing import ClassVar
 
 from tinyet.errors import UnsupportedShape
 from tinyet.ir import Array, Attrs, Node, Shape
-from tinyet.ops.movement import check_moved, copy_kernels
+from tinyet.ops.shared.movement import check_moved, copy_kernels
 from tinyet.opset import Op
 
 

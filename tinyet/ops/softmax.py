@@ -17,14 +17,13 @@ from typing import ClassVar
 
 import numpy as np
 
-from tinyet import float32
 from tinyet.cpus import Target
 from tinyet.errors import QuantizationError, UnsupportedShape
 from tinyet.ir import Array, Attrs, DType, Node, Shape
-from tinyet.numerics import Int64, Multiplier, high_mul, quantize_multiplier, requantize, round_shift
-from tinyet.ops import broadcast, table_s16
-from tinyet.ops.fixed_point import SUM_INTEGER_BITS, differences, leading_zeros, one_over_one_plus
-from tinyet.ops.integers import saturated
+from tinyet.numerics import Int64, Multiplier, float32, high_mul, quantize_multiplier, requantize, round_shift
+from tinyet.ops.shared import broadcast, table_s16
+from tinyet.ops.shared.fixed_point import SUM_INTEGER_BITS, differences, leading_zeros, one_over_one_plus
+from tinyet.ops.shared.integers import saturated
 from tinyet.opset import Call, Constant, Kernel, Op, Pointer, Struct, library_call
 
 # Every exponential is at most 1, so that this many cannot overflow the sum.

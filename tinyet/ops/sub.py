@@ -12,7 +12,8 @@ import numpy as np
 from tinyet.cpus import Target
 from tinyet.ir import Array, Attrs, DType, Node
 from tinyet.numerics import NO_CLAMP
-from tinyet.ops import add, broadcast
+from tinyet.ops import add
+from tinyet.ops.shared import broadcast
 from tinyet.opset import Call, Op
 
 

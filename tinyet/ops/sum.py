@@ -16,8 +16,8 @@ import numpy as np
 from tinyet.cpus import Target
 from tinyet.ir import Array, DType, Node
 from tinyet.numerics import Multiplier, requantize
-from tinyet.ops import reduction
-from tinyet.ops.integers import saturated
+from tinyet.ops.shared import reduction
+from tinyet.ops.shared.integers import saturated
 from tinyet.opset import Call, FieldValue, Kernel, Op, Struct, library_call
 
 

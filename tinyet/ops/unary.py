@@ -23,9 +23,9 @@ from tinyet.cpus import Target
 from tinyet.errors import QuantizationError
 from tinyet.ir import Array, Attrs, DType, Node, Shape
 from tinyet.numerics import Int64, quantize_multiplier, requantize, round_half_away, round_shift
-from tinyet.ops import broadcast, table, table_s16, unary_s16
-from tinyet.ops.integers import INTEGERS
-from tinyet.ops.unary_functions import FUNCTIONS
+from tinyet.ops.shared import broadcast, table, table_s16, unary_s16
+from tinyet.ops.shared.integers import INTEGERS
+from tinyet.ops.shared.unary_functions import FUNCTIONS
 from tinyet.opset import Call, Kernel, Op, Struct, library_call
 
 

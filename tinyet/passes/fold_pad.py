@@ -14,7 +14,7 @@ from tinyet.ops.conv2d import Conv2d
 from tinyet.ops.dynamic_conv2d import DynamicConv2d
 from tinyet.ops.max_pool2d import MaxPool2d
 from tinyet.ops.pad import Pad, fill_value
-from tinyet.ops.window import Window
+from tinyet.ops.shared.window import Window
 from tinyet.passes.dead_code import eliminate_dead_code
 from tinyet.passes.rewrite import all_origins, replace_nodes
 

@@ -37,9 +37,9 @@ from tinyet.ops.mul import Mul
 from tinyet.ops.pad import Pad
 from tinyet.ops.prelu import PRelu
 from tinyet.ops.quantize import Quantize
-from tinyet.ops.reduction import Reduce, loops
 from tinyet.ops.requantize import Requantize
 from tinyet.ops.reshape import Reshape
+from tinyet.ops.shared.reduction import Reduce, loops
 from tinyet.ops.slice import Slice
 from tinyet.ops.softmax import Softmax
 from tinyet.ops.sub import Sub

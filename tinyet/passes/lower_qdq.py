@@ -20,9 +20,9 @@ from tinyet.ir import DType, Graph, Node, Note, QuantParams, Tensor, TensorType,
 from tinyet.numerics import SUM_BITS_64, bias_type, broadcast_params, quantize, round_half_away
 from tinyet.ops import op_of
 from tinyet.ops.dequantize import Dequantize
-from tinyet.ops.integers import INTEGERS
 from tinyet.ops.quantize import Quantize
 from tinyet.ops.requantize import Requantize
+from tinyet.ops.shared.integers import INTEGERS
 from tinyet.passes.rewrite import common_quantize
 
 MAX_AUTO_CONSTANT = (

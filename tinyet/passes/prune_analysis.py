@@ -26,7 +26,7 @@ from tinyet.ops.batch_norm import BatchNorm, channels
 from tinyet.ops.conv2d import Conv2d
 from tinyet.ops.conv_transpose2d import ConvTranspose2d, reach
 from tinyet.ops.mul import Mul
-from tinyet.ops.window import pad_image, taps
+from tinyet.ops.shared.window import pad_image, taps
 from tinyet.passes.prune_rules import DYNAMIC, WEIGHTED, Cut, Flow, Index, Unions, flow_of, groups_of, narrow
 
 Mask = npt.NDArray[np.bool_]

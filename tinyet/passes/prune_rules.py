@@ -41,9 +41,9 @@ from tinyet.ops.mul import Mul
 from tinyet.ops.pad import Pad
 from tinyet.ops.permute import Permute
 from tinyet.ops.prelu import PRelu
-from tinyet.ops.reduction import Reduce
 from tinyet.ops.reshape import Reshape
 from tinyet.ops.resize import Resize
+from tinyet.ops.shared.reduction import Reduce
 from tinyet.ops.slice import Slice
 from tinyet.ops.sub import Sub
 from tinyet.ops.sum import Sum

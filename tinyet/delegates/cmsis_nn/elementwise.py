@@ -9,7 +9,7 @@ from tinyet.delegates.cmsis_nn.wrapper import Local, checked, delegated_call, di
 from tinyet.ir import Node
 from tinyet.numerics import Multiplier, clamp_range
 from tinyet.ops import add, mul
-from tinyet.ops.broadcast import node_loops
+from tinyet.ops.shared.broadcast import node_loops
 from tinyet.opset import Call
 
 

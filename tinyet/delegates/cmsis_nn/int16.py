@@ -23,7 +23,7 @@ from tinyet.ir import Array, Node
 from tinyet.numerics import clamp_range, quantize_multipliers
 from tinyet.ops import conv2d, linear
 from tinyet.ops.conv2d import int_bias
-from tinyet.ops.weighted_s16 import factors, fits_32
+from tinyet.ops.shared.weighted_s16 import factors, fits_32
 from tinyet.opset import Call, Constant
 
 

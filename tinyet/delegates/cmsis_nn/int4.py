@@ -18,7 +18,7 @@ from tinyet.delegates.cmsis_nn.wrapper import Local, checked, context, delegated
 from tinyet.ir import Array, Node
 from tinyet.ops import conv2d
 from tinyet.ops.conv2d import output_factors
-from tinyet.ops.nibbles import pack_nibbles
+from tinyet.ops.shared.nibbles import pack_nibbles
 from tinyet.opset import Call
 
 

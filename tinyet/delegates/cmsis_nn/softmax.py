@@ -8,7 +8,7 @@ import math
 from tinyet.cpus import Target
 from tinyet.delegates.cmsis_nn.wrapper import delegated_call, kernel
 from tinyet.ir import Node
-from tinyet.ops.fixed_point import differences
+from tinyet.ops.shared.fixed_point import differences
 from tinyet.ops.softmax import attrs_of
 from tinyet.opset import Call
 

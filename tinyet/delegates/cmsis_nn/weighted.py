@@ -10,7 +10,7 @@ from tinyet.delegates.cmsis_nn.wrapper import Local, dims, pair
 from tinyet.ir import Array, Node
 from tinyet.numerics import Int64, clamp_range
 from tinyet.ops.conv2d import int_bias, output_factors
-from tinyet.ops.window import Window
+from tinyet.ops.shared.window import Window
 from tinyet.opset import Constant
 
 MOST_PIXELS = 32767

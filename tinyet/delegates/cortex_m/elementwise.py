@@ -8,7 +8,8 @@ from collections.abc import Callable
 from tinyet.cpus import Target
 from tinyet.delegates.cortex_m.wrapper import specialised_call
 from tinyet.ir import Node
-from tinyet.ops import add, broadcast, sub
+from tinyet.ops import add, sub
+from tinyet.ops.shared import broadcast
 from tinyet.opset import Call, Kernel
 
 HEADERS = ("tinyet_dsp.h", "tinyet_dsp_elementwise.h")

@@ -9,8 +9,9 @@ from tinyet.cpus import Target
 from tinyet.delegates.cortex_m.wrapper import specialised_call
 from tinyet.ir import Node
 from tinyet.numerics import Multiplier
-from tinyet.ops import avg_pool2d, reduction
-from tinyet.ops.averaging import division
+from tinyet.ops import avg_pool2d
+from tinyet.ops.shared import reduction
+from tinyet.ops.shared.averaging import division
 from tinyet.opset import Call, Kernel
 
 HEADERS = ("tinyet_dsp.h", "tinyet_dsp_pool.h")

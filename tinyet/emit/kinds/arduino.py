@@ -16,13 +16,13 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
+from tinyet.assets.templating import render
 from tinyet.boards import Board
 from tinyet.delegates import PORTABLE
 from tinyet.delegates.delegate import own_files
 from tinyet.emit.facts import ModelFacts
 from tinyet.emit.kinds.tree import Tree, basename, context_of, firmware, model_files, template_text
 from tinyet.errors import InternalError
-from tinyet.templating import render
 
 # The Arduino tools accept names of at most this length.
 _LONGEST_NAME = 63

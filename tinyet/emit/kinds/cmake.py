@@ -17,6 +17,7 @@ import json
 import re
 from collections.abc import Mapping
 
+from tinyet.assets.templating import render
 from tinyet.boards import Board
 from tinyet.emit.facts import ModelFacts
 from tinyet.emit.kinds.tree import (
@@ -29,7 +30,6 @@ from tinyet.emit.kinds.tree import (
     support_files,
     template_text,
 )
-from tinyet.templating import render
 
 
 def refusal(_board: Board) -> str | None:

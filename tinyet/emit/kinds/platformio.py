@@ -18,6 +18,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 
+from tinyet.assets.templating import render
 from tinyet.boards import Board
 from tinyet.emit.facts import ModelFacts
 from tinyet.emit.kinds import zephyr
@@ -32,7 +33,6 @@ from tinyet.emit.kinds.tree import (
     support_files,
     template_text,
 )
-from tinyet.templating import render
 
 # What a harness on Arduino's core has beside model_desc.c and tinyet_harness.c.
 _ARDUINO_PLATFORM = ("platform/tinyet_arduino.cpp", "platform/tinyet_arduino.h")

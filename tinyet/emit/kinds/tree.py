@@ -8,11 +8,12 @@ import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from tinyet import __version__, assets
+from tinyet import assets
+from tinyet.assets.templating import linker_script, render
 from tinyet.boards import Board
 from tinyet.emit.facts import ModelFacts
 from tinyet.errors import InternalError
-from tinyet.templating import linker_script, render
+from tinyet.version import __version__
 
 # Width of the sample's lines: 16 bytes each.
 _BYTES_A_LINE = 16

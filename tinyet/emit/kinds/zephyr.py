@@ -13,12 +13,12 @@ import json
 import re
 from collections.abc import Mapping
 
+from tinyet.assets.templating import render
 from tinyet.boards import Board
 from tinyet.emit.facts import ModelFacts
 from tinyet.emit.kinds.console import printed_outputs
 from tinyet.emit.kinds.tree import Tree, basename, context_of, firmware, model_files, template_text
 from tinyet.errors import InternalError
-from tinyet.templating import render
 
 # The release that generated projects are pinned to, as a tag of its repository.
 ZEPHYR_VERSION = "v4.4.0"

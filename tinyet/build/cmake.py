@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Builds generated CMake projects for their board, as their own README says."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from tinyet.boards import Board
+from tinyet.build.process import find_tool, run
+from tinyet.errors import ToolchainError
+
+_SECONDS = 600.0
+
+
+def build_dir(project_dir: Path, board: Board) -> Path:
+    """Where the project is built for its board: a directory for each family of cores."""
+    return project_dir / f"build-{board.target.family}"
+
+
+def elf_path(project_dir: Path, board: Board, program: str) -> Path:
+    """Where the firmware of a program of the project (`<model>_app`, `<model>_harness`) is when built."""
+    return build_dir(project_dir, board) / f"{program}.elf"
+
+
+def build(project_dir: Path, board: Board, *, on_output: Callable[[str], None] | None = None) -> None:
+    """Build the application and the harness for the board.
+
+    on_output: called with each line that the build prints, as it appears.
+    Raises ToolchainError when the project has no programs for its board, when cmake or the compiler is missing, or when
+    the build fails.
+    """
+    project_dir = project_dir.absolute()
+    what = f"building {project_dir.name} with CMake"
+    if not board.bare_metal:
+        raise ToolchainError(
+            f"a CMake project for {board.name} is a library: tinyet has no startup code to build a program from",
+            str(project_dir),
+            "add it to your own build, as its README.md says; to run it here: tinyet validate --on host",
+        )
+    find_tool(board.toolchain.compiler, what=what)
+    toolchain = project_dir / "cmake" / f"{board.name}.cmake"
+    if not toolchain.is_file():
+        raise ToolchainError(
+            "the project's CMake toolchain file is missing", str(toolchain), "generate it again"
+        )
+    directory = build_dir(project_dir, board)
+    commands: tuple[list[str | Path], ...] = (
+        ["cmake", "-S", project_dir, "-B", directory, "--toolchain", toolchain],
+        ["cmake", "--build", directory],
+    )
+    for command in commands:
+        run(command, cwd=project_dir, timeout=_SECONDS, what=what, on_output=on_output)

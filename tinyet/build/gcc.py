@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Builds a bare-metal firmware with the compiler alone: one command, no project, no build system."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from tinyet import assets
+from tinyet.assets.templating import linker_script
+from tinyet.boards import Board
+from tinyet.build import process
+
+HARNESS_DEFINES = (("TINYET_TRACE", "1"),)
+
+_COMPILE_SECONDS = 300.0
+
+
+def build_firmware(
+    board: Board,
+    sources: Sequence[Path],
+    include_dirs: Sequence[Path],
+    out_dir: Path,
+    defines: Sequence[tuple[str, str]] = (),
+    *,
+    harness: bool = True,
+    flags: Sequence[str] = ("-O2",),
+) -> Path:
+    """Compile and link `sources` with the board's support files; return the path of `out_dir`/firmware.elf.
+
+    sources: the model, its kernels, and model_desc.c; without the harness, a file with main() instead.
+    harness: add the harness, and turn its trace on in all sources.
+    flags:   after the default ones, so that they win.
+    Raises ToolchainError with the compiler's messages.
+    """
+    firmware = assets.path("firmware")
+    out_dir.mkdir(parents=True, exist_ok=True)
+    script = out_dir / "linker.ld"
+    script.write_text(linker_script(board), encoding="utf-8", newline="\n")
+    elf = out_dir / "firmware.elf"
+    own = board.support_sources + (board.harness_sources if harness else ())
+    all_defines = (*board.defines, *(HARNESS_DEFINES if harness else ()), *defines)
+    process.run(
+        [
+            board.toolchain.compiler,
+            *board.machine_flags,
+            *("-std=c11", "-g", "-ffunction-sections", "-fdata-sections", "-ffp-contract=off"),
+            *flags,
+            *(f"-D{name}={value}" for name, value in all_defines),
+            *(f"-I{path}" for path in (firmware / "include", firmware / "platform", *include_dirs)),
+            *(firmware / source for source in own),
+            *sources,
+            *board.toolchain.library_flags,
+            *("-nostartfiles", "-Wl,--gc-sections", "-Wl,--fatal-warnings"),
+            f"-T{script}",
+            *("-o", elf),
+        ],
+        timeout=_COMPILE_SECONDS,
+        what=f"building the firmware for {board.name}",
+    )
+    return elf

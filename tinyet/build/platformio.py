@@ -1,0 +1,299 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Builds generated projects with PlatformIO, from its registry or wholly offline.
+
+PlatformIO needs two packages from its registry: SCons and a compiler. Either is done without when the
+machine has it already: SCons from PyPI (registered as PlatformIO's `tool-scons` by three small files in the
+core directory), and the board's compiler on PATH (the generated platform then leaves the toolchain package
+out). Only for Arm has the registry a compiler that fits. An environment with a framework (Arduino, Zephyr) needs
+the registry's platform for the board besides, which brings compiler and framework. What is missing is found out
+before `pio` starts, because offline it would wait a minute for the registry and then say nothing useful.
+"""
+
+from __future__ import annotations
+
+import configparser
+import contextlib
+import importlib.metadata
+import importlib.util
+import json
+import os
+import re
+import shutil
+import socket
+import sys
+import tempfile
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+from tinyet import assets
+from tinyet.build.process import find_tool, install_command, run
+from tinyet.errors import ProjectError, ToolchainError, bullet_list
+
+if sys.platform == "win32":
+    import msvcrt
+else:
+    import fcntl
+
+_REGISTRY = ("api.registry.platformio.org", 443)
+_REGISTRY_TIMEOUT = 3.0  # seconds
+
+_BUILD_TIMEOUT = 600.0  # seconds; a first build may download a toolchain of 150 MB
+_FIRST_BUILD_TIMEOUT = 3600.0  # seconds; that of a framework downloads platform, toolchain and framework
+# Compilers that the registry has, too.
+_COMPILER_PACKAGES = {"arm-none-eabi-gcc": "toolchain-gccarmnoneeabi"}
+_SCONS_PACKAGE = "tool-scons"
+_INSTALL = 'pip install "tinyet[build]"'
+
+# What stands in PlatformIO's package directory instead of SCons: it runs the SCons of the running Python.
+_SCONS_STARTER = """\
+import sys
+
+from SCons.Script import main
+
+if __name__ == "__main__":
+    sys.exit(main())
+"""
+
+
+def core_dir() -> Path:
+    """Return PlatformIO's private core directory: packages, and nothing of the user's own PlatformIO.
+
+    `$TINYET_PLATFORMIO_DIR` when set, else `platformio` in tinyet's cache directory. It may not exist yet.
+    """
+    override = os.environ.get("TINYET_PLATFORMIO_DIR")
+    return Path(override).expanduser().absolute() if override else assets.cache_dir() / "platformio"
+
+
+def build(project_dir: Path, env: str, *, on_output: Callable[[str], None] | None = None) -> Path:
+    """Build one environment of a generated project and return its ELF file: `harness`, the board's name for the
+    application, or another that its platformio.ini has.
+
+    on_output: called with each line that the build prints, as it appears.
+
+    Builds may run side by side, in one project or in several. Raises ProjectError when the directory is not
+    a PlatformIO project, ToolchainError when something is missing (at once, with what installs it) or when
+    the build fails.
+    """
+    project_dir = project_dir.absolute()
+    if not (project_dir / "platformio.ini").is_file():
+        raise ProjectError(
+            what="there is no platformio.ini here",
+            where=str(project_dir),
+            hint="generate the project first: tinyet generate MODEL.tet --project platformio",
+        )
+    core = core_dir()
+    platform = _registry_platform(project_dir, env)
+    here = platform is None or _have_platform(
+        platform, (core / "platforms", project_dir / "platform" / "link")
+    )
+    prepare(core, _compiler(project_dir) if platform is None else None, platform=None if here else platform)
+    with _lock(project_dir):
+        run(
+            [sys.executable, "-m", "platformio", "run", "-d", project_dir, "-e", env],
+            cwd=project_dir,
+            timeout=_BUILD_TIMEOUT if here else _FIRST_BUILD_TIMEOUT,
+            env=environment(core),
+            what=f"building {project_dir.name} [env:{env}] with PlatformIO",
+            on_output=on_output,
+        )
+    elf = project_dir / ".pio" / "build" / env / "firmware.elf"
+    if not elf.is_file():
+        raise ToolchainError(
+            what="PlatformIO reported success and wrote no firmware",
+            where=str(elf),
+            hint="set no build_dir in platformio.ini or user.ini",
+        )
+    return elf
+
+
+def environment(core: Path) -> dict[str, str]:
+    """Return the environment for `pio`: private core directory, no telemetry, no look for upgrades."""
+    # Directories set for another project would send the output elsewhere.
+    kept = {k: v for k, v in os.environ.items() if not re.fullmatch(r"PLATFORMIO_\w+_DIR", k)}
+    return kept | {
+        "PLATFORMIO_CORE_DIR": str(core),
+        "PLATFORMIO_SETTING_ENABLE_TELEMETRY": "no",
+        "PLATFORMIO_DISABLE_UPGRADE_CHECK": "true",
+        "PLATFORMIO_NO_ANSI": "true",
+        "PYTHONUNBUFFERED": "1",
+    }
+
+
+def _compiler(project_dir: Path) -> str | None:
+    """The compiler that the project's own platform uses; None where it has none, and PlatformIO brings one."""
+    for path in sorted((project_dir / "platform" / "boards").glob("*.json")):
+        prefix = json.loads(path.read_text(encoding="utf-8"))["build"]["toolchain"]
+        return f"{prefix}gcc"
+    return None
+
+
+def _registry_platform(project_dir: Path, env: str) -> str | None:
+    """The platform of PlatformIO's registry that an environment needs; None where it is the project's own."""
+    ini = configparser.ConfigParser(interpolation=None, strict=False)
+    ini.read_string((project_dir / "platformio.ini").read_text(encoding="utf-8"))
+    section = f"env:{env}"
+    if ini.has_option(section, "extends"):
+        section = ini[section]["extends"]
+    platform = ini.get(
+        section, "platform", fallback=ini.get("env", "platform", fallback="symlink://platform")
+    )
+    return None if platform.startswith("symlink:") else platform
+
+
+def _have_platform(platform: str, directories: Sequence[Path]) -> bool:
+    """Return whether a platform was downloaded before; a name may stand with owner and version."""
+    name = re.split(r"[@ ]", platform.rpartition("/")[2])[0]
+    return any(any(directory.glob(f"{name}*/platform.json")) for directory in directories)
+
+
+def prepare(core: Path, compiler: str | None = None, *, platform: str | None = None) -> None:
+    """See to it that a build can start: PlatformIO, SCons and a compiler, each here or within reach.
+
+    compiler: that the project needs on PATH or as a package of PlatformIO's; None: the project's platform brings it.
+    platform: what must still be downloaded from the registry.
+    Raises ToolchainError that lists everything that is missing, without starting PlatformIO.
+    """
+    if importlib.util.find_spec("platformio") is None:
+        raise ToolchainError(
+            what="PlatformIO is not installed; building a project needs it",
+            where=sys.executable,
+            hint=_INSTALL,
+        )
+    packages = core / "packages"
+    missing: dict[str, str] = {}
+    if not _have_scons(packages):
+        missing[f"SCons {_wanted_scons()[0]}"] = _INSTALL
+    if compiler is not None and compiler not in _COMPILER_PACKAGES:
+        find_tool(compiler, what="building this project")
+    elif compiler is not None and not _have_compiler(compiler, packages):
+        missing[compiler] = install_command(compiler)
+    if platform is not None:
+        missing[f"PlatformIO's platform {platform}, with its compiler and framework"] = (
+            "connect to the network: PlatformIO downloads the platform at the first build"
+        )
+    if missing and not _registry_answers():
+        raise ToolchainError(
+            what="building needs tools that are not installed, and PlatformIO's registry cannot be reached:\n"
+            + bullet_list(list(missing)),
+            where=f"https://{_REGISTRY[0]}",
+            hint="\n".join(missing.values()),
+        )
+
+
+def _have_compiler(compiler: str, packages: Path) -> bool:
+    """Return whether a compiler that the registry has is on PATH, or was downloaded before."""
+    package = _COMPILER_PACKAGES[compiler]
+    return shutil.which(compiler) is not None or any(packages.glob(f"{package}*/package.json"))
+
+
+def _wanted_scons() -> tuple[str, str]:
+    """Return the SCons version that the installed PlatformIO wants: SCons's own number and the registry's.
+
+    The registry writes 4.11.1 as 4.41101 (major 4, then major, minor and patch, two digits each).
+    """
+    from platformio.dependencies import get_core_dependencies
+
+    requirement = str(get_core_dependencies()[_SCONS_PACKAGE])
+    match = re.fullmatch(r"~(\d+)\.(\d)(\d\d)(\d\d)\.\d+", requirement)
+    if match is None:
+        raise ToolchainError(
+            what=f"this PlatformIO asks for SCons {requirement!r}, which tinyet cannot read",
+            where=importlib.metadata.version("platformio"),
+            hint=_INSTALL,
+        )
+    _, major, minor, patch = match.groups()
+    return f"{major}.{int(minor)}.{int(patch)}", requirement.lstrip("~")
+
+
+def _have_scons(packages: Path) -> bool:
+    """Return whether PlatformIO will find SCons, registering PyPI's when that is the right version."""
+    scons, number = _wanted_scons()
+    try:
+        importable = importlib.metadata.version("scons") == scons
+    except importlib.metadata.PackageNotFoundError:
+        importable = False
+    registered = packages / f"{_SCONS_PACKAGE}@pypi-{number}"
+    if importable:
+        _register_scons(registered, number)
+        return True
+    if registered.is_dir():
+        # Another Python that has SCons uses this directory too, and PlatformIO would start that package here.
+        raise ToolchainError(
+            what=f"SCons {scons} is not installed in this Python; building a project needs it",
+            where=sys.executable,
+            hint=_INSTALL,
+        )
+    return any(_is_version(manifest, number) for manifest in packages.glob(f"{_SCONS_PACKAGE}*/package.json"))
+
+
+def _is_version(manifest: Path, number: str) -> bool:
+    """Return whether a package has the version `number`, whatever the last part of it."""
+    try:
+        version = str(json.loads(manifest.read_text(encoding="utf-8"))["version"])
+    except (OSError, ValueError, KeyError):
+        return False
+    return version.rpartition(".")[0] == number.rpartition(".")[0]
+
+
+def _register_scons(place: Path, number: str) -> None:
+    """Write the three files that make PlatformIO take PyPI's SCons for its own package."""
+    if place.is_dir():
+        return
+    spec = {"owner": "platformio", "id": None, "name": _SCONS_PACKAGE, "requirements": None, "uri": None}
+    identity = {"name": _SCONS_PACKAGE, "version": number}
+    files = {
+        "package.json": json.dumps(identity | {"system": "*"}),
+        # Without an owner PlatformIO would not accept the package as its own.
+        ".piopm": json.dumps(identity | {"type": "tool", "spec": spec}),
+        "scons.py": _SCONS_STARTER,
+    }
+    place.parent.mkdir(parents=True, exist_ok=True)
+    # Beside the package directory, not in it: PlatformIO reads whatever is in there.
+    staging = Path(tempfile.mkdtemp(prefix=f"{_SCONS_PACKAGE}-", dir=place.parent.parent))
+    try:
+        for name, text in files.items():
+            (staging / name).write_text(text, encoding="utf-8")
+        # A rename, so that a build starting at the same moment sees all three files or none.
+        with contextlib.suppress(OSError):  # another build was first, and wrote the same
+            staging.rename(place)
+    finally:
+        shutil.rmtree(staging, ignore_errors=True)
+
+
+def _registry_answers() -> bool:
+    """Return whether PlatformIO's registry can be reached, through the user's proxy when one is set."""
+    if any(os.environ.get(name) for name in ("HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy")):
+        # Only PlatformIO knows how to go through it.
+        return True
+    answered = threading.Event()
+
+    def probe() -> None:
+        with contextlib.suppress(OSError):
+            socket.create_connection(_REGISTRY, timeout=_REGISTRY_TIMEOUT).close()
+            answered.set()
+
+    # In a thread of its own, because looking up the name may take longer than the timeout of the connection.
+    thread = threading.Thread(target=probe, daemon=True)
+    thread.start()
+    thread.join(_REGISTRY_TIMEOUT)
+    return answered.is_set()
+
+
+@contextlib.contextmanager
+def _lock(project_dir: Path) -> Iterator[None]:
+    """Let one build at a time into a project; SCons's own database does not stand two."""
+    directory = project_dir / ".pio"
+    directory.mkdir(exist_ok=True)
+    with (directory / "tinyet.lock").open("a+") as handle:
+        # The system releases the lock when the process ends, however it ends.
+        if sys.platform == "win32":
+            handle.seek(0)
+            while True:
+                # Tries for ten seconds, then raises.
+                with contextlib.suppress(OSError):
+                    msvcrt.locking(handle.fileno(), msvcrt.LK_LOCK, 1)
+                    break
+        else:
+            fcntl.flock(handle, fcntl.LOCK_EX)
+        yield

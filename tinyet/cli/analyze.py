@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`tinyet analyze`: what each layer costs on a board, before anything is built."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from tinyet.analyze import Analysis
+from tinyet.analyze import analyze as analyze_program
+from tinyet.boards import Board, load_board
+from tinyet.budget.fit import LARGEST, Contributor
+from tinyet.cli import ui
+from tinyet.cli.model import CaptureOptions, obtain
+from tinyet.cli.options import Calibration, DelegateNames, JsonFile, RequireDelegate, delegates_of
+from tinyet.delegates import PORTABLE
+from tinyet.errors import UsageError
+from tinyet.project import open_project
+
+DEFAULT_BOARD = "mps2_an386"
+
+
+def analyze(
+    model: Annotated[
+        str,
+        typer.Argument(metavar="MODEL|DIR", help="a model as for `generate`, a .tet program, or a project"),
+    ],
+    board: Annotated[
+        str | None,
+        typer.Option("--board", help=f"by default the project's own, or {DEFAULT_BOARD} for a model"),
+    ] = None,
+    calibration: Calibration = None,
+    delegate: DelegateNames = None,
+    require_delegate: RequireDelegate = False,
+    json: JsonFile = None,
+) -> None:
+    """Show what each layer costs on a board, before anything is built."""
+    chosen = None if board is None else load_board(board)
+    delegates = delegates_of(delegate, require_delegate)
+    warnings: tuple[str, ...] = ()
+    if Path(model).is_dir():
+        if calibration is not None:
+            raise UsageError("--calibration: a project is compiled already", model)
+        project = open_project(model)
+        program, default = project.program, project.board
+        if delegate is None:
+            delegates, require_delegate = project.delegates, project.require_delegate
+    else:
+        default = load_board(DEFAULT_BOARD)
+        compiled = obtain(model, CaptureOptions(calibration=calibration))
+        program, warnings = compiled.program, compiled.warnings
+    target: Board = chosen or default
+    analysis = analyze_program(program, target, delegates, require=require_delegate)
+    if json is not None:
+        ui.write_json(json, analysis.to_json())
+    if json != "-":
+        ui.notes(warnings)
+        _show(analysis, target)
+
+
+def _show(analysis: Analysis, board: Board) -> None:
+    ui.facts(
+        f"{analysis.name} on {analysis.board} ({analysis.cpu})",
+        [
+            *(("input", text) for text in analysis.inputs),
+            *(("output", text) for text in analysis.outputs),
+        ],
+    )
+    rows = [
+        (
+            layer.index,
+            layer.op,
+            ui.kernel(layer.kernel),
+            "x".join(map(str, layer.shape)),
+            layer.macs or "–",
+            layer.constant_bytes or "–",
+            layer.output_bytes + layer.scratch_bytes,
+            layer.source or layer.name,
+        )
+        for layer in analysis.layers
+    ]
+    columns = [("#", "number"), ("op", "name"), ("kernel", "cut"), ("output", "name"), ("MACs", "number")]
+    ui.table([*columns, ("flash", "number"), ("arena", "number"), ("source", "cut")], rows)
+    took = Counter(layer.delegate for layer in analysis.layers)
+    gap = analysis.arena_bytes - analysis.lower_bound
+    bound = (
+        "optimal"
+        if analysis.optimal
+        else f"{ui.size(gap)} above the lower bound {ui.number(analysis.lower_bound)}"
+    )
+    ui.facts(
+        "",
+        [
+            ("MACs per inference", ui.number(analysis.macs)),
+            (
+                "weights and tables",
+                f"{ui.size(analysis.constant_bytes)} of {ui.number(board.flash.bytes)} of flash",
+            ),
+            ("arena", f"{ui.size(analysis.arena_bytes)} of {ui.number(board.ram.bytes)} of RAM; {bound}"),
+            ("layers by delegate", ", ".join(f"{name} {count}" for name, count in took.items())),
+        ],
+    )
+    _contributors("largest in flash", analysis.largest)
+    at = f"layer {analysis.peak_layer}" if 0 <= analysis.peak_layer < len(analysis.layers) else "the boundary"
+    _contributors(f"alive at the peak of the arena, {at}", analysis.peak)
+    # Among the portable kernels a refusal is how the right one is found; a delegate's is news.
+    refused = [
+        f"layer {layer.index} {layer.op}: {reason}"
+        for layer in analysis.layers
+        for reason in layer.refusals
+        if not reason.startswith(f"{PORTABLE.name}/")
+    ]
+    if refused:
+        ui.say("refused by a delegate:")
+        for line in refused:
+            ui.say(f"  - {line}")
+
+
+def _contributors(title: str, contributors: Sequence[Contributor]) -> None:
+    rows = [(entry.bytes, entry.text) for entry in contributors[:LARGEST]]
+    if rows:
+        ui.table([("bytes", "number"), (title, "text")], rows)

@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`tinyet compile`: a model as a .tet file, from which everything else works without torch."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from tinyet.boards import load_board
+from tinyet.cli import ui
+from tinyet.cli.model import CaptureOptions, obtain
+from tinyet.cli.options import Calibration, ChannelsLast, DumpIr, FloatIo, Model, Name, Strict
+from tinyet.errors import UsageError
+
+
+def compile_(
+    model: Model,
+    out: Annotated[Path, typer.Option("-o", "--out", metavar="TET", help="the .tet file to write")],
+    calibration: Calibration = None,
+    name: Name = None,
+    board: Annotated[
+        str | None, typer.Option("--board", help="make sure that every layer has a kernel for this board")
+    ] = None,
+    strict: Strict = False,
+    float_io: FloatIo = False,
+    channels_last: ChannelsLast = False,
+    dump_ir: DumpIr = None,
+) -> None:
+    """Compile a model into a .tet file.
+
+    All other commands take that, and need no torch then.
+    """
+    if model.endswith(".tet"):
+        raise UsageError(
+            "a .tet program is compiled already", model, f"tinyet generate {model} --board BOARD"
+        )
+    if out.suffix != ".tet":
+        raise UsageError(f"{out} does not end in .tet", "-o", f"-o {out.with_suffix('.tet')}")
+    if not out.parent.is_dir():
+        raise UsageError(f"there is no directory {out.parent}", "-o")
+    if board is not None:
+        load_board(board)
+    options = CaptureOptions(calibration, name, board, strict, float_io, channels_last, dump_ir)
+    compiled = obtain(model, options)
+    compiled.program.save(out)
+    ui.notes(compiled.warnings)
+    ui.say(f"{out}: program {compiled.program.name}, {out.stat().st_size} bytes")
+    ui.say(f"next: tinyet generate {out} --board BOARD")

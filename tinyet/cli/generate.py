@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`tinyet generate`: a C project for a board from a model."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from tinyet.boards import load_board
+from tinyet.build.tree import read_manifest
+from tinyet.cli import ui
+from tinyet.cli.model import CaptureOptions, obtain
+from tinyet.cli.options import (
+    BoardOption,
+    Calibration,
+    ChannelsLast,
+    DelegateNames,
+    DumpIr,
+    FloatIo,
+    Model,
+    Name,
+    RequireDelegate,
+    Strict,
+    delegates_of,
+    size_in_bytes,
+)
+from tinyet.emit.project import KINDS, check_kind
+from tinyet.errors import UsageError
+from tinyet.project import Project
+from tinyet.project import generate as generate_project
+
+
+def generate(
+    model: Model,
+    board: BoardOption,
+    project: Annotated[
+        str, typer.Option(help=", ".join(kind for kind in KINDS if kind != "model"))
+    ] = "platformio",
+    model_only: Annotated[
+        bool, typer.Option("--model-only", help="write just the C of model and kernels, no project")
+    ] = False,
+    calibration: Calibration = None,
+    name: Name = None,
+    out: Annotated[
+        Path | None, typer.Option("-o", "--out", metavar="DIR", help="by default build/NAME")
+    ] = None,
+    max_ram: Annotated[
+        Any, typer.Option(parser=size_in_bytes, metavar="BYTES", help="limit for data and stack, as in 64K")
+    ] = None,
+    max_flash: Annotated[
+        Any, typer.Option(parser=size_in_bytes, metavar="BYTES", help="limit for code and weights, as in 1M")
+    ] = None,
+    delegate: DelegateNames = None,
+    require_delegate: RequireDelegate = False,
+    strict: Strict = False,
+    float_io: FloatIo = False,
+    channels_last: ChannelsLast = False,
+    dump_ir: DumpIr = None,
+    save: Annotated[
+        Path | None, typer.Option("--save", metavar="TET", help="save the compiled program, too")
+    ] = None,
+) -> None:
+    """Write a C project for a board from a model."""
+    # What is quickly found to be wrong is told before the minutes that calibration may take.
+    target = load_board(board)
+    kind = check_kind("model" if model_only else project, target)
+    delegates = delegates_of(delegate, require_delegate)
+    if out is not None:
+        _check_out(out)
+    options = CaptureOptions(calibration, name, board, strict, float_io, channels_last, dump_ir, delegates)
+    compiled = obtain(model, options)
+    directory = out or Path("build") / (name or compiled.program.name)
+    made = generate_project(
+        compiled.program,
+        target if board == target.name else board,
+        directory,
+        project=kind,
+        name=name,
+        delegates=delegates,
+        require_delegate=require_delegate,
+        max_ram=max_ram,
+        max_flash=max_flash,
+        evaluation=compiled.evaluation,
+    )
+    if save is not None:
+        compiled.program.save(save)
+    ui.notes(compiled.warnings)
+    _show(made)
+
+
+def _check_out(directory: Path) -> None:
+    """Raise ProjectError for a place that `generate` would refuse."""
+    if directory.is_dir() and any(directory.iterdir()):
+        read_manifest(directory)
+    elif directory.exists() and not directory.is_dir():
+        raise UsageError(
+            "there is a file where the project should be", str(directory), "name another directory"
+        )
+
+
+def _show(project: Project) -> None:
+    facts = project.manifest
+    if facts["kind"] == "model":
+        ui.say(
+            f"{project.path}: {project.name} for {project.board.name}, {facts['layers']} layers, "
+            f"arena {ui.size(int(str(facts['arena_bytes'])))}"
+        )
+        ui.say(f'next: compile the .c files with your own, and include "{project.name}.h"')
+        return
+    plan = project.deployment.plan
+    ui.say(
+        f"{project.path}: {project.name} for {project.board.name}, {len(project.deployment.steps)} layers, "
+        f"arena {ui.size(plan.arena_bytes)}{' (optimal)' if plan.optimal else ''}, "
+        f"weights {ui.size(project.deployment.constant_bytes)}"
+    )
+    ui.say(f"next: tinyet build {project.path}")

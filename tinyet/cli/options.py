@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Arguments and options that several commands share, and how their text is read."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from tinyet.delegates import DEFAULT, Delegate, delegates_named
+from tinyet.errors import UsageError
+
+_FACTORS = {"": 1, "k": 1 << 10, "m": 1 << 20}
+
+
+def size_in_bytes(text: str | int) -> int:
+    """`65536`, `64k`, `64K`, `64KiB`, `1.5M`: bytes, K = 1024, M = 1024 K."""
+    if isinstance(text, int):
+        return text
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*(?:([km])(?:i?b)?)?", text.strip().lower())
+    size = float(match[1]) * _FACTORS[match[2] or ""] if match else 0.0
+    if size < 1 or size != int(size):
+        raise typer.BadParameter(f"{text!r} is not a size; write 65536, 64K or 1.5M")
+    return int(size)
+
+
+def delegates_of(names: str | None, require: bool) -> tuple[Delegate, ...]:
+    """The delegates of `--delegate a,b`; the usual ones for None."""
+    if names is None:
+        if require:
+            raise UsageError(
+                "--require-delegate needs --delegate", hint="--delegate cmsis_nn --require-delegate"
+            )
+        return DEFAULT
+    return delegates_named([name.strip() for name in names.split(",") if name.strip()])
+
+
+def place_to_run(text: str) -> str:
+    """One of the places that `validate` can run on."""
+    if text in ("host", "qemu", "renode") or (text.startswith("serial:") and text != "serial:"):
+        return text
+    raise typer.BadParameter(f"{text!r} is none of host, qemu, renode, serial:PORT")
+
+
+Model = Annotated[
+    str, typer.Argument(metavar="MODEL", help="file.py, file.py:factory, a saved .pt2, or a .tet program")
+]
+
+
+Directory = Annotated[Path, typer.Argument(metavar="DIR", help="a project that `tinyet generate` made")]
+
+
+BoardOption = Annotated[
+    str, typer.Option("--board", help="a name (see `tinyet boards`), or your own board's .toml file")
+]
+
+
+Calibration = Annotated[
+    Path | None,
+    typer.Option("--calibration", metavar="NPZ", help="typical inputs, instead of the model's calibration()"),
+]
+
+
+Name = Annotated[
+    str | None, typer.Option("--name", help="prefix of the C functions; by default the file's name")
+]
+
+
+Strict = Annotated[bool, typer.Option("--strict", help="fail when a layer computes in float unasked")]
+
+
+FloatIo = Annotated[bool, typer.Option("--float-io", help="float32 inputs and outputs around the integers")]
+
+
+ChannelsLast = Annotated[
+    bool, typer.Option("--channels-last", help="images are (N, H, W, C) at the boundary, not (N, C, H, W)")
+]
+
+
+DumpIr = Annotated[
+    Path | None, typer.Option("--dump-ir", metavar="DIR", help="write the graph as text after each pass")
+]
+
+
+DelegateNames = Annotated[
+    str | None,
+    typer.Option(
+        "--delegate",
+        metavar="NAMES",
+        help="who is asked for kernels, in this order, as in cmsis_nn,portable (see `tinyet delegates`)",
+    ),
+]
+
+
+RequireDelegate = Annotated[
+    bool,
+    typer.Option(
+        "--require-delegate", help="fail when a layer would go to a delegate that --delegate does not name"
+    ),
+]
+
+
+JsonFile = Annotated[
+    str | None,
+    typer.Option("--json", metavar="FILE", help="write the report as JSON, too; - prints only that"),
+]

@@ -1,0 +1,219 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the command line shows: results on standard output; errors, notes and progress on standard error.
+
+Progress is for a person at a terminal only. rich leaves colours out where there is no terminal or NO_COLOR
+is set.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import traceback
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from rich.box import SIMPLE_HEAD
+from rich.cells import cell_len
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+from rich.text import Text
+
+from tinyet.errors import InternalError, TinyetError, UsageError
+
+# Of tables that go into a file or a pipe; a terminal has its own.
+WIDTH = 100
+# A column that is cut keeps this much.
+_LEAST_WIDTH = 12
+
+Cell = str | int | float | None
+MOST_NOTES = 12
+
+
+def _console(*, stderr: bool = False) -> Console:
+    """A console for what the stream is now (tests and pipes replace it). Text is data, never markup."""
+    console = Console(stderr=stderr, markup=False, highlight=False, emoji=False)
+    if not console.is_terminal and "COLUMNS" not in os.environ:
+        console.width = WIDTH
+    return console
+
+
+# ---------------------------------------------------------------- text
+
+
+def say(text: str = "", style: str = "") -> None:
+    """A line of the result. It is not wrapped: what is copied from it stays whole."""
+    _console().print(Text(text, style), soft_wrap=True)
+
+
+def tell(text: str) -> None:
+    """A line on standard error."""
+    _console(stderr=True).print(Text(text), soft_wrap=True)
+
+
+def warn(title: str, lines: Sequence[str]) -> None:
+    """A heading and an item a line, on standard error; nothing when there is no line."""
+    if not lines:
+        return
+    console = _console(stderr=True)
+    console.print(Text(title, "yellow"), soft_wrap=True)
+    for line in lines:
+        console.print(Text("  - " + line.replace("\n", "\n    ")), soft_wrap=True)
+
+
+def notes(lines: Sequence[str]) -> None:
+    """What a person should know of a compiled model, shortened when it is much."""
+    shown = [*lines[:MOST_NOTES]]
+    if len(lines) > MOST_NOTES:
+        shown.append(f"… and {len(lines) - MOST_NOTES} more: `tinyet analyze` lists every layer")
+    warn("note:" if len(lines) == 1 else "notes:", shown)
+
+
+def show_error(error: TinyetError) -> None:
+    """The one block that an error is: what, at, do."""
+    title, rest = str(error).split(":", 1)
+    _console(stderr=True).print(Text.assemble((title, "bold red"), ":", rest), soft_wrap=True)
+
+
+def explain_bug(error: BaseException) -> TinyetError:
+    """An exception that nobody foresaw, as the block of a bug in tinyet."""
+    frames = traceback.extract_tb(error.__traceback__)
+    where = f"{Path(frames[-1].filename).name}:{frames[-1].lineno} in {frames[-1].name}" if frames else None
+    return InternalError(
+        f"{type(error).__name__}: {str(error).strip() or '(no message)'}",
+        where,
+        "this is a bug in tinyet: please report it with the model and the traceback that\n"
+        "`tinyet --debug …` shows",
+    )
+
+
+# ---------------------------------------------------------------- numbers
+
+
+def number(value: float | None, digits: int = 0) -> str:
+    """A number with thousands apart by spaces; a dash for none."""
+    return "–" if value is None else f"{value:,.{digits}f}".replace(",", " ")
+
+
+def percent(value: float | None) -> str:
+    return "–" if value is None else f"{100 * value:.2f} %"
+
+
+def size(value: int | None) -> str:
+    return "–" if value is None else f"{number(value)} bytes"
+
+
+def kernel(symbol: str) -> str:
+    """A kernel's C function as tables name it."""
+    return symbol.removeprefix("tinyet_")
+
+
+# ---------------------------------------------------------------- tables
+
+
+def table(columns: Sequence[tuple[str, str]], rows: Sequence[Sequence[Cell]]) -> None:
+    """Print a table.
+
+    columns: (heading, kind); kind is "name" (never cut), "number" (likewise, to the right), "cut" (its end is
+    cut off when there is no room) or "text" (wrapped when there is none).
+    """
+    texts = [[cell if isinstance(cell, str) else number(cell) for cell in row] for row in rows]
+    widths = [max(map(cell_len, cells)) for cells in zip([name for name, _ in columns], *texts, strict=True)]
+    cut = [index for index, (_, kind) in enumerate(columns) if kind == "cut"]
+    if cut:
+        # rich itself would shorten numbers, too. Between two columns are three spaces, and one at each edge.
+        spare = _console().width - sum(widths) - 3 * (len(columns) - 1) - 2
+        while spare < 0 and max(widths[index] for index in cut) > _LEAST_WIDTH:
+            widths[max(cut, key=lambda index: widths[index])] -= 1
+            spare += 1
+    grid = Table(box=SIMPLE_HEAD, pad_edge=False)
+    for (heading, kind), width in zip(columns, widths, strict=True):
+        grid.add_column(
+            heading,
+            justify="right" if kind == "number" else "left",
+            no_wrap=kind != "text",
+            overflow="ellipsis" if kind == "cut" else "fold",
+            width=width if kind == "cut" else None,
+        )
+    for row in texts:
+        grid.add_row(*map(Text, row))
+    _show(grid)
+
+
+def _show(grid: Table) -> None:
+    """Print a table; where no terminal needs its background, without the spaces that fill up its lines."""
+    console = _console()
+    if console.is_terminal:
+        console.print(grid)
+        return
+    with console.capture() as captured:
+        console.print(grid)
+    for line in captured.get().splitlines():
+        say(line.rstrip())
+
+
+def facts(title: str, pairs: Sequence[tuple[str, str]]) -> None:
+    """Print a block of names and what they are."""
+    grid = Table(box=None, show_header=False, title=title or None, title_justify="left", title_style="bold")
+    grid.add_column(style="dim", no_wrap=True)
+    grid.add_column(overflow="fold")
+    for name, value in pairs:
+        grid.add_row(Text(name), Text(value))
+    _show(grid)
+
+
+# ---------------------------------------------------------------- progress
+
+Advance = Callable[[int, int | None], None]
+
+
+@contextmanager
+def counting(label: str) -> Iterator[Advance]:
+    """A bar while something is counted: the function takes how many are done, and of how many, if known."""
+    console = _console(stderr=True)
+    if not console.is_terminal:
+        yield lambda _done, _total: None
+        return
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=console, transient=True) as progress:
+        task = progress.add_task(label, total=None)
+        yield lambda done, total: progress.update(task, completed=done, total=total)
+
+
+@contextmanager
+def working(label: str) -> Iterator[Callable[[str], None]]:
+    """A spinner while something works; the function takes the last line that it has said."""
+    console = _console(stderr=True)
+    if not console.is_terminal:
+        yield lambda _line: None
+        return
+    with console.status(Text(label)) as status:
+        room = max(10, console.width - len(label) - 6)
+        yield lambda line: status.update(Text(f"{label}  {line.strip()[:room]}"))
+
+
+# ---------------------------------------------------------------- files
+
+
+def write_file(path: Path, data: bytes) -> None:
+    """Write a file whole or not at all. Raises UsageError: the path was the user's wish."""
+    temporary = path.with_name(path.name + ".part")
+    try:
+        temporary.write_bytes(data)
+        temporary.replace(path)
+    except OSError as error:
+        temporary.unlink(missing_ok=True)
+        raise UsageError(
+            f"cannot write the file: {error.strerror}", str(path), "name a file in a directory that exists"
+        ) from error
+
+
+def write_json(path: str, record: Mapping[str, object]) -> None:
+    """Write a report; to standard output when the path is `-`."""
+    text = json.dumps(record, indent=2, allow_nan=False, ensure_ascii=False)
+    if path == "-":
+        say(text)
+    else:
+        write_file(Path(path), (text + "\n").encode())

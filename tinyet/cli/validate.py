@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`tinyet validate`: the proof that the device computes what the host does."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from tinyet.cli import ui
+from tinyet.cli.model import input_names
+from tinyet.cli.options import Directory, JsonFile, place_to_run
+from tinyet.data import read_data
+from tinyet.errors import MismatchError
+from tinyet.project import open_project
+from tinyet.validate import ValidationResult
+
+
+def validate(
+    directory: Directory,
+    on: Annotated[
+        str, typer.Option(parser=place_to_run, metavar="PLACE", help="host, qemu, renode or serial:PORT")
+    ] = "qemu",
+    data: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="NPZ", help="one array per input, and labels; by default the project's evaluation"
+        ),
+    ] = None,
+    samples: Annotated[int | None, typer.Option(min=1, help="run no more samples than this")] = None,
+    json: JsonFile = None,
+) -> int:
+    """Prove that the device computes what the host does.
+
+    Every sample is compared bit for bit; on a mismatch the first layer that differs is named, and the exit
+    status is 1. Without --data the project's evaluation data is run, or else one fixed pattern.
+    """
+    project = open_project(directory)
+    given = None if data is None else read_data(data, input_names(project.program))
+    with ui.counting(f"running on {on}") as progress:
+        result = project.validate(
+            *(() if given is None else given.arrays),
+            labels=None if given is None else given.labels,
+            on=on,
+            limit=samples,
+            progress=progress,
+        )
+    if json is not None:
+        ui.write_json(json, result.to_json())
+    if json != "-":
+        _show(result)
+    if result.bit_exact:
+        return 0
+    ui.show_error(_mismatch_error(result))
+    return 1
+
+
+def _show(result: ValidationResult) -> None:
+    # Instructions of an emulator are no cycles, and neither is a time.
+    unit = result.count_unit
+    rows: list[tuple[str | int | None, ...]] = []
+    for layer in result.layers:
+        per_mac = "–" if not layer.macs or layer.count is None else f"{layer.count / layer.macs:.2f}"
+        sqnr = "–" if layer.sqnr_db is None else f"{layer.sqnr_db:.1f}"
+        rows.append((layer.name, layer.op, ui.kernel(layer.kernel), layer.macs, layer.count, per_mac, sqnr))
+        rows += [("", "", f"· {part.name}", "", part.count, "", "") for part in layer.parts]
+    short = {"instructions": "instr", "nanoseconds": "ns"}.get(unit, unit)
+    ui.table(
+        [
+            ("layer", "cut"),
+            ("op", "name"),
+            ("kernel", "cut"),
+            ("MACs", "number"),
+            (unit if unit == "instructions" else short, "number"),
+            (f"{short}/MAC", "number"),
+            ("SQNR dB", "number"),
+        ],
+        rows,
+    )
+    right = result.samples - result.mismatches
+    pairs = [
+        (
+            "device = host reference",
+            f"{'yes' if result.bit_exact else 'NO'}, {right} of {result.samples} samples",
+        ),
+        ("run on", "host" if result.on == "host" else f"{result.on}, {result.board}"),
+    ]
+    if result.accuracy is not None:
+        parts = [
+            f"device {ui.percent(result.accuracy)}",
+            f"host reference {ui.percent(result.host_accuracy)}",
+            f"float model {ui.percent(result.float_accuracy)}",
+        ]
+        pairs.append(("accuracy", ", ".join(parts)))
+    per_mac = f", {result.count / result.macs:.2f} per MAC" if result.count and result.macs else ""
+    pairs += [
+        (f"{unit} per inference", f"{ui.number(result.count)}{per_mac}"),
+        ("MACs per inference", ui.number(result.macs)),
+        ("arena", ui.size(result.arena_bytes)),
+        ("RAM without stack", ui.size(result.ram_bytes)),
+        ("flash", ui.size(result.flash_bytes)),
+        ("stack, highest use", ui.size(result.stack_bytes)),
+    ]
+    ui.facts("", pairs)
+
+
+def _mismatch_error(result: ValidationResult) -> MismatchError:
+    """The error of a result that is not bit-exact: the first layer that differs, where it could be found."""
+    count = f"{result.mismatches} of {result.samples} samples differ from the host reference"
+    first = result.first_mismatch
+    if first is None:
+        return MismatchError(
+            f"{count}, but each layer looked at alone agrees",
+            None,
+            "run it again; if it stays, report it with the model",
+        )
+    index = ", ".join(map(str, first.index))
+    return MismatchError(
+        f"{count}\n"
+        f"first layer that differs: {first.layer} {first.name} ({first.op}, {ui.kernel(first.kernel)}), "
+        f"in sample {first.sample}\n"
+        f"  element [{index}]: device {first.device}, host reference {first.host}\n"
+        f"  elements of this layer that differ: {first.count}",
+        first.source or None,
+        first.error().hint,
+    )

@@ -1,0 +1,19 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Data for a model: .npz files, and samples in the form that its inputs want."""
+
+from __future__ import annotations
+
+from tinyet.data.npz import LABELS, Data, encode_data, read_data
+from tinyet.data.samples import Samples, demonstration, make_samples, pattern_inputs, prepare_inputs
+
+__all__ = [
+    "LABELS",
+    "Data",
+    "Samples",
+    "demonstration",
+    "encode_data",
+    "make_samples",
+    "pattern_inputs",
+    "prepare_inputs",
+    "read_data",
+]

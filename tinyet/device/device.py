@@ -1,0 +1,366 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A device that runs the harness: an emulated board, a real one, or a process on this machine."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Literal, Self
+
+from tinyet.boards import Board
+from tinyet.build import process
+from tinyet.device import host, protocol, qemu, renode, serial_port
+from tinyet.device.links import Link, LinkClosed
+from tinyet.device.protocol import Command, Frame, Info, Reason
+from tinyet.errors import EmulatorError, ToolchainError
+
+CountUnit = Literal["instructions", "cycles", "nanoseconds"]
+
+# A board that is still starting loses what it is sent: INFO is asked again, each time with twice the
+# patience, until this much time is over.
+_HELLO_SECONDS = 0.1
+_HELLO_TRIES_SECONDS = 20.0
+# A request that a bad line has damaged is sent so many times in all: no request changes what a later one gives.
+_TRIES = 3
+_INFO_BYTES = 400
+# A layer's count and, generously, those of its parts: for deadlines only.
+_COUNT_BYTES = 32
+_DEFAULT_TIMEOUT = 120.0
+
+
+@dataclass(frozen=True)
+class RunResult:
+    """One run of the model.
+
+    outputs:      bytes of each output; empty when the run was stopped early.
+    layer_counts: of each layer that ran, in the device's `count_unit`, without the cost of counting. Empty
+                  for an uninterrupted run.
+    total:        of the whole run, likewise: the layers and what lies between them. 0 for an uninterrupted
+                  run.
+    stack_bytes:  the deepest the stack went below the harness's own frames; 0 where it cannot be measured.
+                  The registers that an interrupt of the counter saves, up to 108 bytes, can be in it,
+                  unless the run was uninterrupted.
+    stopped:      the run ended after the layer that was asked for.
+    event_counts: of each part of a layer that a delegate tells apart, in the order of their numbers; what telling
+                  them apart costs is in them.
+    """
+
+    outputs: tuple[bytes, ...]
+    layer_counts: tuple[int, ...]
+    total: int
+    stack_bytes: int
+    stopped: bool
+    event_counts: tuple[int, ...] = ()
+
+
+class ModelFailed(EmulatorError):  # noqa: N818 - as the device says it
+    """The model returned a negative status. `layer` is the number of the layer, or of a part of one, that did."""
+
+    def __init__(self, status: int, layer: int | None) -> None:
+        self.status = status
+        self.layer = layer
+        inside = "outside the layers" if layer is None else f"in layer {layer}"
+        super().__init__(
+            what=f"the model returned status {status} {inside}",
+            hint="negative statuses are listed in tinyet_common.h; a delegate may have its own",
+        )
+
+
+class DeviceFault(EmulatorError):  # noqa: N818 - a fault is what the core calls it
+    """The core has faulted. `location` is "file.c:line function" when the elf tells."""
+
+    title = "device fault"
+
+    def __init__(self, fault: protocol.Fault, location: str | None) -> None:
+        self.registers = fault.registers
+        self.layer = fault.layer
+        self.pc = fault.pc
+        self.stack_overflow = fault.stack_overflow
+        self.location = location
+        inside = "outside the layers" if fault.layer is None else f"in layer {fault.layer}"
+        shown = " ".join(
+            f"{name}={value:08x}" for name, value in fault.registers.items() if value or name in ("pc", "lr")
+        )
+        super().__init__(
+            what=f"the device faulted {inside}: {fault.cause}\n{shown}",
+            where=location or (None if fault.pc is None else f"pc {fault.pc:#010x}"),
+            hint="raise stack_bytes in the board file" if fault.stack_overflow else None,
+        )
+
+
+class Device:
+    """Talks to the harness over a link. A context manager; leaving it closes the link.
+
+    elf:     where the source lines of faults are looked up, with the tools of the compiler whose names begin with
+             `prefix`.
+    ticks_per_instruction: of an emulator that gives every instruction the same time; None on real hardware.
+    timeout: seconds that a run may take. Sending and receiving have time of their own, by the number of
+             bytes.
+    """
+
+    def __init__(
+        self,
+        link: Link,
+        *,
+        elf: Path | None,
+        prefix: str = "",
+        ticks_per_instruction: float | None,
+        bytes_per_second: float,
+        timeout: float = _DEFAULT_TIMEOUT,
+    ) -> None:
+        self._link = link
+        self._elf = elf
+        self._prefix = prefix
+        self._ticks_per_instruction = ticks_per_instruction
+        self._bytes_per_second = bytes_per_second
+        self._timeout = timeout
+        self._decoder = protocol.Decoder()
+        self._tag = 0
+        try:
+            self._info = self._greet()
+        except BaseException:
+            link.close()
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the connection, and the emulator behind it."""
+        self._link.close()
+
+    @property
+    def count_unit(self) -> CountUnit:
+        """What the counts of `run` are. Instructions of an emulator are no cycles."""
+        if self._info.counter_kind is protocol.CounterKind.NANOSECONDS:
+            return "nanoseconds"
+        return "cycles" if self._ticks_per_instruction is None else "instructions"
+
+    def info(self) -> Info:
+        """What the harness says of its model."""
+        return self._info
+
+    def run(
+        self, inputs: Sequence[bytes], stop_after: int | None = None, *, uninterrupted: bool = False
+    ) -> RunResult:
+        """Run the model once.
+
+        inputs:     bytes of each input, in the model's order.
+        stop_after: index of the last layer to run; the arena can then be read. None runs all.
+        uninterrupted: measure the stack exactly, and count nothing: the counter's interrupt is held back.
+        Raises EmulatorError: a wrong number of bytes, no answer in time; ModelFailed, for a negative status;
+        DeviceFault.
+        """
+        info = self._info
+        wanted = [slot.bytes for slot in info.inputs]
+        given = [len(data) for data in inputs]
+        if wanted != given:
+            raise EmulatorError(
+                what=f"the model takes inputs of {wanted} bytes, got {given}",
+                hint="quantize the inputs with the scales in the model's header, without padding",
+            )
+        if stop_after is not None and not 0 <= stop_after < info.num_layers:
+            raise EmulatorError(what=f"there is no layer {stop_after}: the model has {info.num_layers}")
+        output_bytes = sum(slot.bytes for slot in info.outputs)
+        reply = self._ask(
+            Command.RUN,
+            protocol.pack_run(inputs, stop_after, uninterrupted=uninterrupted),
+            reply_bytes=output_bytes + _COUNT_BYTES * info.num_layers,
+            work_seconds=self._timeout,
+        )
+        raw = protocol.unpack_run(reply, output_bytes)
+        if raw.status < 0:
+            raise ModelFailed(raw.status, raw.failed)
+        counts = protocol.Counts(0, ())
+        if not uninterrupted:
+            counts = protocol.net_counts(info, raw, self._ticks_per_instruction)
+        outputs: list[bytes] = []
+        at = 0
+        for slot in info.outputs if raw.status == 0 else ():
+            outputs.append(raw.outputs[at : at + slot.bytes])
+            at += slot.bytes
+        return RunResult(
+            tuple(outputs), counts.layers, counts.total, raw.stack_bytes, raw.status != 0, counts.events
+        )
+
+    def read(self, offset: int, n: int) -> bytes:
+        """Return `n` bytes of the arena from `offset`, as the last run has left them."""
+        if n < 0 or offset < 0 or offset + n > self._info.arena_bytes:
+            raise EmulatorError(
+                what=f"bytes {offset} to {offset + n} are not in the arena of {self._info.arena_bytes} bytes"
+            )
+        reply = self._ask(Command.READ, protocol.pack_read(offset, n), reply_bytes=n)
+        if len(reply) != n:
+            raise EmulatorError(
+                what=f"the device sent {len(reply)} bytes of its arena where {n} were asked for"
+            )
+        return reply
+
+    def _greet(self) -> Info:
+        give_up = time.monotonic() + _HELLO_TRIES_SECONDS
+        patience = _HELLO_SECONDS
+        while True:
+            try:
+                return protocol.unpack_info(self._ask(Command.INFO, b"", _INFO_BYTES, work_seconds=patience))
+            except (_NoAnswerError, _DamagedError):
+                # A board that starts in the midst of a request sees half a frame.
+                if time.monotonic() > give_up:
+                    raise
+                patience *= 2
+
+    def _ask(self, command: Command, payload: bytes, reply_bytes: int, work_seconds: float = 5.0) -> bytes:
+        """Send a request, again when it arrives damaged, and return the payload of its reply."""
+        for tries_left in reversed(range(_TRIES)):
+            try:
+                return self._ask_once(command, payload, reply_bytes, work_seconds)
+            except _DamagedError:
+                if tries_left == 0:
+                    raise
+        raise AssertionError("unreachable")
+
+    def _ask_once(self, command: Command, payload: bytes, reply_bytes: int, work_seconds: float) -> bytes:
+        # 0 is the tag of a reply to a frame whose own tag was lost.
+        self._tag = self._tag % 255 + 1
+        data = protocol.encode(Frame(command, self._tag, payload))
+        # Escaping can double what is sent.
+        transfer = (len(data) + 2.0 * reply_bytes) / self._bytes_per_second
+        deadline = time.monotonic() + transfer + work_seconds
+        try:
+            self._link.write(data, deadline)
+            while True:
+                for frame in self._decoder.feed(self._link.read(deadline)):
+                    # A fault answers whatever was going on; other replies with another tag are late ones.
+                    if frame.command == Command.FAULT:
+                        raise self._fault(frame.payload)
+                    if frame.tag == self._tag:
+                        return self._check(command, frame)
+        except LinkClosed as closed:
+            self._link.close()
+            words = self._link.last_words()
+            raise EmulatorError(
+                what=f"the device ended while it answered {command.name}" + (f"\n{words}" if words else ""),
+                hint="the lines above are the end of its own output" if words else None,
+            ) from closed
+        except TimeoutError as expired:
+            raise _NoAnswerError(
+                what=f"the device did not answer {command.name} within {transfer + work_seconds:.1f} s",
+                hint="is the firmware the harness, and the port the right one?",
+            ) from expired
+
+    def _check(self, command: Command, frame: Frame) -> bytes:
+        if frame.command == command:
+            return frame.payload
+        if frame.command != Command.ERROR:
+            raise EmulatorError(what=f"the device answered {command.name} with command {frame.command}")
+        reason, detail = protocol.unpack_error(frame.payload)
+        texts = {
+            Reason.UNKNOWN_COMMAND: f"the harness does not know command {detail}",
+            Reason.BAD_LENGTH: f"the request must have {detail} bytes",
+            Reason.OUT_OF_ARENA: f"the arena has {detail} bytes only",
+            Reason.NO_TRACE_MEMORY: f"the free RAM holds the counts of {detail} layers only (8 bytes each)",
+        }
+        if reason == Reason.BAD_FRAME:
+            raise _DamagedError(
+                what=f"the device refused {command.name}: the request arrived damaged",
+                hint="is the cable long, or the baud rate another?",
+            )
+        known = next((text for code, text in texts.items() if code == reason), f"reason {reason}")
+        raise EmulatorError(what=f"the device refused {command.name}: {known}")
+
+    def _fault(self, payload: bytes) -> DeviceFault:
+        fault = protocol.unpack_fault(payload)
+        location = None
+        if self._elf is not None and fault.pc is not None:
+            location = locate(self._elf, fault.pc, self._prefix)
+            if location is None:
+                # The jump itself went wrong; the place it came from is in the link register.
+                caller = locate(self._elf, (fault.registers["lr"] & ~1) - 1, self._prefix)
+                location = caller and f"called from {caller}"
+        return DeviceFault(fault, location)
+
+
+class _NoAnswerError(EmulatorError):
+    """A deadline passed without a reply."""
+
+
+class _DamagedError(EmulatorError):
+    """The request's CRC was wrong, or it was cut short."""
+
+
+def locate(elf: Path, address: int, prefix: str) -> str | None:
+    """Return "file.c:line function" of a code address, or None when the elf does not tell.
+
+    prefix: of the names of the compiler's tools, as in arm-none-eabi-addr2line.
+    """
+    try:
+        output = process.run(
+            [f"{prefix}addr2line", "-f", "-C", "-e", elf, f"{address:#x}"],
+            timeout=60.0,
+            what="finding the source line of a fault",
+        ).stdout
+    except ToolchainError:
+        return None
+    function, _, place = output.strip().partition("\n")
+    place = re.sub(r" \(discriminator \d+\)$", "", place)
+    # A table of vectors has a line too, but no function.
+    return None if "??" in (function, place[:2]) or place.endswith(":?") else f"{place} {function}"
+
+
+def open_device(board: Board, elf: Path, on: str = "qemu", *, timeout: float = _DEFAULT_TIMEOUT) -> Device:
+    """Start the harness and say hello to it.
+
+    on: "qemu", "renode", "serial:PORT" (the board is already flashed; `elf` only explains faults), or "host"
+        (`elf` is an executable that host.build_host has made).
+    Raises EmulatorError or ToolchainError.
+    """
+    if on == "qemu":
+        return Device(
+            qemu.start(board, elf),
+            elf=elf,
+            prefix=board.toolchain.prefix,
+            ticks_per_instruction=qemu.ticks_per_instruction(board),
+            bytes_per_second=qemu.BYTES_PER_SECOND,
+            timeout=timeout,
+        )
+    if on == "renode":
+        return Device(
+            renode.start(board, elf),
+            elf=elf,
+            prefix=board.toolchain.prefix,
+            ticks_per_instruction=renode.ticks_per_instruction(board),
+            bytes_per_second=renode.BYTES_PER_SECOND,
+            timeout=timeout,
+        )
+    if on == "host":
+        return Device(
+            host.start(elf),
+            elf=None,
+            ticks_per_instruction=None,
+            bytes_per_second=host.BYTES_PER_SECOND,
+            timeout=timeout,
+        )
+    if on.startswith("serial:"):
+        return Device(
+            serial_port.open_port(on.removeprefix("serial:"), board.baud),
+            elf=elf,
+            prefix="" if board.target.toolchain is None else board.target.toolchain.prefix,
+            ticks_per_instruction=None,
+            # 8 data bits, a start and a stop bit
+            bytes_per_second=board.baud / 10,
+            timeout=timeout,
+        )
+    raise EmulatorError(
+        what=f"there is no way to run on {on!r}", hint="one of: qemu, renode, host, serial:PORT"
+    )

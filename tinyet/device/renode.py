@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs a board in Renode, on platform descriptions of our own, with time that is a count of instructions.
+
+Renode executes `PerformanceInMips` instructions in a microsecond of its virtual time. The platforms give
+the counter a frequency that makes a tick one instruction.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import time
+from pathlib import Path
+
+from tinyet import assets
+from tinyet.boards import Board, Renode
+from tinyet.device.links import Child, SocketLink
+from tinyet.errors import EmulatorError, MissingTool, ToolchainError
+
+BYTES_PER_SECOND = 1000.0
+
+_VARIABLE = "TINYET_RENODE"
+# The UART's socket; included behind the board's own script.
+_HARNESS_SCRIPT = "harness.resc"
+# It prints this as its last command: Renode drops the rest when a command fails,
+# and ends with status 0 either way.
+_MARKER = "tinyet: the machine is running"
+# With a script that fails, Renode waits for the next command: this one tells that the script is over either way.
+_END_MARKER = "tinyet: the script is over"
+_END_COMMAND = b"python \"print('tinyet: the script ' + 'is over')\"\n"
+_START_SECONDS = 60.0
+_POLL_SECONDS = 0.05
+
+
+def find_renode() -> Path | None:
+    """Return Renode's executable: `$TINYET_RENODE`, `renode` on PATH, or what renode-run has downloaded."""
+    override = os.environ.get(_VARIABLE)
+    if override:
+        return Path(override).expanduser()
+    found = shutil.which("renode")
+    if found is not None:
+        return Path(found)
+    try:
+        from renode_run.get import get_default_renode_path
+    except ImportError:
+        return None
+    # It would download hundreds of megabytes by itself otherwise.
+    downloaded = get_default_renode_path(try_to_download=False)
+    return Path(downloaded) if downloaded else None
+
+
+def _machine(board: Board) -> Renode:
+    if board.renode is None:
+        raise EmulatorError(
+            what=f"tinyet has no Renode platform for the board {board.name}",
+            hint="run on: " + (", ".join(board.emulators) or "serial:PORT"),
+        )
+    return board.renode
+
+
+def ticks_per_instruction(board: Board) -> float:
+    """Ticks of the board's counter an instruction."""
+    machine = _machine(board)
+    return machine.counter_hz / (machine.mips * 1e6)
+
+
+def start(board: Board, elf: Path) -> SocketLink:
+    """Start Renode with the firmware; return the link to its UART. Raises EmulatorError, ToolchainError."""
+    _machine(board)
+    renode = find_renode()
+    if renode is None:
+        raise MissingTool(
+            what=f"Renode is not installed; running {board.name} in it needs it",
+            where=f"${_VARIABLE}, PATH, renode-run",
+            hint=f"install it from https://renode.io, or set {_VARIABLE} to its executable",
+        )
+    if not renode.exists():
+        raise ToolchainError(what=f"there is no Renode at {renode}", where=f"${_VARIABLE}")
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = int(probe.getsockname()[1])
+    scripts = assets.path("renode")
+    words = [
+        *(str(renode), "--console", "--disable-gui", "--plain", "--hide-log"),
+        *("-e", f"$elf=@{_escape(elf.resolve())}"),
+        *("-e", f"$port={port}"),
+        *("-e", f"include @{_escape(scripts / f'{board.name}.resc')}"),
+        *("-e", f"include @{_escape(scripts / _HARNESS_SCRIPT)}"),
+    ]
+    child = Child(words, pipes=False)
+    try:
+        return SocketLink(_connect(child, port), child)
+    except BaseException:
+        child.end()
+        raise
+
+
+def _escape(path: Path) -> str:
+    """A path as Renode's monitor reads it."""
+    return str(path).replace("\\", "/").replace(" ", "\\ ")
+
+
+def _connect(child: Child, port: int) -> socket.socket:
+    """Wait for the script's end, then for its UART's socket."""
+    assert child.process.stdin is not None
+    child.process.stdin.write(_END_COMMAND)
+    child.process.stdin.flush()
+    deadline = time.monotonic() + _START_SECONDS
+    while _MARKER not in (output := child.output()):
+        if _END_MARKER in output or child.process.poll() is not None or time.monotonic() > deadline:
+            child.end()
+            raise EmulatorError(
+                what=f"Renode did not start the machine\n{child.last_words()}",
+                where=" ".join(map(str, child.process.args if isinstance(child.process.args, list) else [])),
+                hint="the lines above are the end of Renode's own output",
+            )
+        time.sleep(_POLL_SECONDS)
+    return socket.create_connection(("127.0.0.1", port), timeout=max(1.0, deadline - time.monotonic()))

@@ -1,0 +1,228 @@
+# SPDX-License-Identifier: Apache-2.0
+"""nn.Module and example inputs → a functional ExportedProgram of core ATen operators, with static shapes.
+
+Operators that torch would take apart into many but that are one kernel on the device stay whole
+(`KEPT_WHOLE`). Batch norms are folded or become depthwise convolutions, constants are folded, no-ops are
+dropped (`normalize.py`).
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import fx, nn
+from torch.export import ExportedProgram
+from torch.export.graph_signature import InputKind, OutputKind
+
+from tinyet.errors import DynamicShape, ModelError, bullet_list
+from tinyet.importers.torch.blame import directory_of, frame_of_exception, message_of, users_frames_recorded
+from tinyet.importers.torch.normalize import normalize
+from tinyet.importers.torch.origins import origin_of, stamp
+from tinyet.importers.torch.prune import with_plain_weights
+from tinyet.importers.torch.quiet import quiet
+
+Inputs = tuple[torch.Tensor, ...]
+
+KEPT_WHOLE: frozenset[str] = frozenset(
+    """
+    conv1d conv2d conv_transpose1d conv_transpose2d linear matmul addmm
+    hardswish hardsigmoid hardtanh silu mish gelu elu selu celu softplus leaky_relu prelu log_sigmoid clamp
+    threshold
+    softmax log_softmax _safe_softmax layer_norm group_norm instance_norm argmax argmin
+    max_pool1d max_pool2d avg_pool1d avg_pool2d adaptive_avg_pool1d adaptive_avg_pool2d
+    adaptive_max_pool1d adaptive_max_pool2d upsample_nearest1d upsample_nearest2d upsample_linear1d
+    upsample_bilinear2d _upsample_nearest_exact1d _upsample_nearest_exact2d
+    pixel_shuffle pixel_unshuffle channel_shuffle pad constant_pad_nd
+    reflection_pad1d reflection_pad2d replication_pad1d replication_pad2d
+    stack split chunk split_with_sizes unbind embedding index_select select_scatter slice_scatter full_like
+    """.split()  # noqa: SIM905
+)
+"""Products and convolutions, because quantizer and kernels want the weights in PyTorch's own layout; what is
+one table look-up or kernel on the device and three to eight nodes when decomposed; what moves bytes in one
+go."""
+
+_EXAMPLE_HINT = "let example_inputs() return what forward() takes: a tensor or a tuple of tensors"
+
+
+def decomposition_table() -> dict[Any, Any]:
+    """torch's table of core ATen decompositions without the operators of `KEPT_WHOLE`."""
+    kept = {f"aten::{name}" for name in KEPT_WHOLE}
+    table: Any = torch.export.default_decompositions()
+    for op in list(table):
+        schema = getattr(op, "_schema", None)
+        if schema is not None and schema.name in kept:
+            table.pop(op)
+    decompositions: dict[Any, Any] = table
+    return decompositions
+
+
+def check_inputs(inputs: object) -> Inputs:
+    """A tuple of float32 or integer tensors; raises ModelError with what was given instead."""
+    if isinstance(inputs, torch.Tensor):
+        inputs = (inputs,)
+    if not isinstance(inputs, (tuple, list)) or not inputs:
+        raise ModelError(f"example inputs are a {type(inputs).__name__}", hint=_EXAMPLE_HINT)
+    for index, value in enumerate(inputs):
+        if not isinstance(value, torch.Tensor):
+            raise ModelError(
+                f"example input {index} is a {type(value).__name__}, not a tensor", hint=_EXAMPLE_HINT
+            )
+        if value.is_floating_point() and value.dtype is not torch.float32:
+            raise ModelError(
+                f"example input {index} is {value.dtype}, not float32", hint="convert it with .float()"
+            )
+        if value.device.type != "cpu":
+            raise ModelError(
+                f"example input {index} is on {value.device}", hint="move model and inputs with .cpu()"
+            )
+    return tuple(inputs)
+
+
+def _try_forward(module: nn.Module, inputs: Inputs) -> None:
+    """Run the model once as it is, so that its own mistakes are not taken for limits of the capture."""
+    try:
+        with torch.no_grad():
+            module(*(value.clone() for value in inputs))
+    except Exception as error:
+        frame = frame_of_exception(error)
+        shapes = ", ".join(str(tuple(value.shape)) for value in inputs)
+        raise ModelError(
+            f"the model raises {message_of(error)}",
+            str(frame) if frame else None,
+            f"the example inputs have shapes {shapes}: make forward() run with them",
+        ) from error
+
+
+def _capture_error(error: Exception) -> ModelError:
+    """What torch.export refused, in terms of the user's own line."""
+    frame = frame_of_exception(error)
+    where = str(frame) if frame else None
+    text = str(error)
+    if type(error).__name__ == "GuardOnDataDependentSymNode" or "data-dependent" in text:
+        return ModelError(
+            "what is computed depends on the values of a tensor",
+            where,
+            "firmware runs a fixed list of operators: replace if, while, assert and .item() on tensors with "
+            "torch.where, clamp or masks, or take the decision outside the model",
+        )
+    if "dynamic" in text.lower() and "shape" in text.lower() and "constraint" in text.lower():
+        return DynamicShape(
+            "a dimension that was declared dynamic is not", where, "export with static shapes"
+        )
+    return ModelError(
+        f"torch.export cannot capture the model: {message_of(error)}",
+        where,
+        "write this line with torch operators on tensors only (no numpy, no attributes assigned in "
+        "forward())",
+    )
+
+
+def _check_static(program: ExportedProgram) -> None:
+    """Every value has a shape of plain integers, and nothing of the model's state is written."""
+    dynamic = []
+    for node in program.graph.nodes:
+        value = node.meta.get("val")
+        values = value if isinstance(value, (tuple, list)) else (value,)
+        for tensor in values:
+            if isinstance(tensor, torch.Tensor) and not all(isinstance(size, int) for size in tensor.shape):
+                shape = ", ".join(str(size) for size in tensor.shape)
+                kind = "input" if node.op == "placeholder" else "value"
+                dynamic.append(f"{kind} {node.name} ({shape}) {origin_of(node)}")
+                break
+    if dynamic:
+        raise DynamicShape(
+            "shapes that are not known when compiling:\n" + bullet_list(dynamic[:8]),
+            hint="export without dynamic_shapes, and avoid operators whose result size depends on values "
+            "(nonzero, masked_select, unique, x[mask])",
+        )
+    written = [
+        spec for spec in program.graph_signature.output_specs if spec.kind is OutputKind.BUFFER_MUTATION
+    ]
+    if written:
+        producers = {node.name: node for node in program.graph.nodes}
+        lines = []
+        for spec in written:
+            node = producers.get(spec.arg.name)
+            lines.append(f"{spec.target} {origin_of(node) if node is not None else ''}".rstrip())
+        raise ModelError(
+            "forward() writes to buffers of the model, which would have to live on between runs:\n"
+            + bullet_list(lines),
+            hint="make the state an input and an output of forward(); a batch norm in training mode "
+            "counts too: call model.eval()",
+        )
+    unknown = [s.arg.name for s in program.graph_signature.input_specs if s.kind is InputKind.CUSTOM_OBJ]
+    if unknown:
+        raise ModelError(
+            f"the model holds script objects: {', '.join(unknown)}", hint="use tensors and modules only"
+        )
+
+
+def example_inputs_of(program: ExportedProgram) -> Inputs:
+    """The example inputs that the program was exported with, or zeros of their shapes when it was saved
+    without."""
+    if program.example_inputs is not None:
+        args, kwargs = program.example_inputs
+        return check_inputs(tuple(args) + tuple(kwargs.values()))
+    names = set(program.graph_signature.user_inputs)
+    nodes = [node for node in program.graph.nodes if node.op == "placeholder" and node.name in names]
+    return tuple(torch.zeros(tuple(node.meta["val"].shape), dtype=node.meta["val"].dtype) for node in nodes)
+
+
+def re_export(module: fx.GraphModule, inputs: Inputs) -> ExportedProgram:
+    """Export a graph module whose nodes are stamped with their origins."""
+    with quiet(), torch.no_grad():
+        return torch.export.export(module, inputs)
+
+
+def lower(program: ExportedProgram, root: Path | None = None) -> ExportedProgram:
+    """Decompose, functionalise, check and normalise a program that torch.export made.
+
+    root: directory to which the debug handles' file names are made relative.
+    """
+    _check_static(program)
+    try:
+        with quiet():
+            core = program.run_decompositions(decomposition_table())
+    except Exception as error:
+        raise _capture_error(error) from error
+    _check_static(core)
+    inputs = example_inputs_of(program)
+    with quiet():
+        module = core.module(check_guards=False)
+    stamp(module.graph, root)
+    normalize(module)
+    stamp(module.graph, root)
+    return re_export(module, inputs)
+
+
+def capture(
+    module: nn.Module, example_inputs: torch.Tensor | Sequence[torch.Tensor], root: Path | None = None
+) -> ExportedProgram:
+    """The module in eval mode as a normalised ExportedProgram; the module itself is left as it was.
+
+    Pruning masks and parametrizations become plain weights.
+
+    root: directory to which debug handles' file names are made relative; that of the module's class by
+    default.
+
+    Raises ModelError (DynamicShape among them) with the user's own file and line: the model raises, a
+    decision depends on tensor values, a shape is not static, or forward() changes the model's state.
+    """
+    inputs = check_inputs(example_inputs)
+    training = {child for child in module.modules() if child.training}
+    module.eval()
+    try:
+        _try_forward(module, inputs)
+        try:
+            with quiet(), torch.no_grad(), users_frames_recorded():
+                program = torch.export.export(with_plain_weights(module), copy.deepcopy(inputs))
+        except Exception as error:
+            raise _capture_error(error) from error
+        return lower(program, root or directory_of(type(module)))
+    finally:
+        for child in training:
+            child.training = True

@@ -1,0 +1,332 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the rows of the ATen table work with: values by fx node, constants whose layout can still change,
+emission."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import torch
+from torch import fx
+
+from tinyet.importers.torch.origins import origin_of
+from tinyet.ir import Array, Attrs, DType, Node, Origin, QuantParams, Shape, Tensor, TensorType
+from tinyet.ops.dequantize import Dequantize
+from tinyet.ops.permute import Permute
+from tinyet.ops.reshape import Reshape
+
+_C_WORDS = frozenset(
+    """
+    auto bool break case char class const continue default delete do double else enum extern false float for
+    friend goto if inline int long namespace new operator private public register restrict return short signed
+    sizeof static struct switch template this throw true try typedef union unsigned using virtual void
+    volatile while
+    """.split()  # noqa: SIM905
+)
+
+
+class RefusedError(Exception):
+    """A row's complaint about its node; the importer collects all of them.
+
+    shape: the operator is known, but not with these shapes or attributes.
+    """
+
+    def __init__(self, reason: str, hint: str = "", *, shape: bool = True) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.hint = hint
+        self.shape = shape
+
+
+@dataclass(frozen=True, eq=False)
+class Constant:
+    """A constant that is not in the graph yet, so that its reader can choose its layout.
+
+    With `quant`, data holds integers that stand for dequantized float32 values. dtype: the IR's type where
+    numpy's does not say it: INT4.
+    """
+
+    name: str
+    data: Array
+    quant: QuantParams | None = None
+    dtype: DType | None = None
+
+    @property
+    def shape(self) -> Shape:
+        return tuple(self.data.shape)
+
+    def permute(self, order: Sequence[int]) -> Constant:
+        """Dimensions in another order; the quantization axis moves along."""
+        quant = self.quant
+        if quant is not None and quant.axis is not None:
+            quant = replace(quant, axis=list(order).index(quant.axis))
+        return replace(self, data=np.ascontiguousarray(self.data.transpose(order)), quant=quant)
+
+    def insert_axis(self, axis: int) -> Constant:
+        """A new dimension of size 1 in front of dimension `axis`."""
+        quant = self.quant
+        if quant is not None and quant.axis is not None and quant.axis >= axis:
+            quant = replace(quant, axis=quant.axis + 1)
+        return replace(self, data=np.expand_dims(self.data, axis), quant=quant)
+
+    def reshape(self, shape: Sequence[int]) -> Constant | None:
+        """The same values under another shape; None when that would tear the quantization axis apart."""
+        if self.quant is not None and self.quant.axis is not None:
+            return None
+        return replace(self, data=self.data.reshape(shape))
+
+    def named(self, name: str) -> Constant:
+        return replace(self, name=name)
+
+    def real(self) -> Array:
+        """The float32 values."""
+        if self.quant is None:
+            return self.data
+        shape = [1] * self.data.ndim
+        if self.quant.axis is not None:
+            shape[self.quant.axis] = -1
+        zero = np.array(self.quant.zero_point, np.int64).reshape(shape)
+        scale = np.array(self.quant.scale, np.float64).reshape(shape)
+        return np.asarray((self.data.astype(np.int64) - zero) * scale, np.float32)
+
+
+@dataclass(frozen=True, eq=False)
+class Dynamic:
+    """A value that the device quantizes by its own range.
+
+    x: the float value. eps: the smallest scale. stage: what of it this is: "parameters" (scale or zero point),
+    "integers" or "real" (what the integers stand for).
+    """
+
+    x: Tensor
+    eps: float
+    stage: str
+
+
+Value = Tensor | Constant | Dynamic | tuple[Any, ...]
+Args = Mapping[str, Any]
+Row = Callable[["Context", Args], Value]
+
+
+def bind(node: fx.Node) -> dict[str, Any]:
+    """The call's arguments by the names of the operator's schema, defaults filled in; getitem: self and
+    index."""
+    if node.target is operator.getitem:
+        return {"self": node.args[0], "index": node.args[1]}
+    schema = node.target._schema  # type: ignore[union-attr]
+    bound: dict[str, Any] = {}
+    for position, argument in enumerate(schema.arguments):
+        if argument.name in node.kwargs:
+            bound[argument.name] = node.kwargs[argument.name]
+        elif not argument.kwarg_only and position < len(node.args):
+            bound[argument.name] = node.args[position]
+        else:
+            bound[argument.name] = argument.default_value if argument.has_default_value() else None
+    return bound
+
+
+def dtype_of(value: torch.Tensor) -> DType:
+    """The IR's type for a torch tensor: float32, int8, int16, or int32 for wider integers; else RefusedError."""
+    if value.dtype is torch.float32:
+        return DType.FLOAT32
+    if value.dtype in (torch.int64, torch.int32):
+        return DType.INT32
+    if value.dtype in (torch.int8, torch.int16):
+        return DType.INT8 if value.dtype is torch.int8 else DType.INT16
+    kind = str(value.dtype).removeprefix("torch.")
+    hint = "use a float mask and multiply" if value.dtype is torch.bool else "convert it to float32"
+    raise RefusedError(f"computes {kind} values", hint)
+
+
+def shape_of(node: fx.Node) -> Shape:
+    """The static shape of the node's (first) value."""
+    value = node.meta["val"]
+    value = value[0] if isinstance(value, (tuple, list)) else value
+    return tuple(int(size) for size in value.shape)
+
+
+@dataclass(eq=False)
+class Context:
+    """Collects the graph while the fx nodes are walked in order."""
+
+    nodes: list[Node] = field(default_factory=list)
+    values: dict[fx.Node, Value] = field(default_factory=dict)
+    _names: set[str] = field(default_factory=set)
+    _held: dict[Constant, Tensor] = field(default_factory=dict)
+    _origins: tuple[Origin, ...] = ()
+    _node: fx.Node | None = None
+
+    # ------------------------------------------------------------ the node at hand
+
+    def enter(self, node: fx.Node) -> None:
+        """From here on, what is emitted comes from this fx node."""
+        self._node = node
+        self._origins = (origin_of(node),)
+
+    @property
+    def node(self) -> fx.Node:
+        assert self._node is not None
+        return self._node
+
+    @property
+    def shape(self) -> Shape:
+        """Shape of the result of the fx node at hand, as torch says."""
+        return shape_of(self.node)
+
+    def results_used(self) -> set[int]:
+        """Which results of the fx node at hand, an operator with several, somebody reads."""
+        return {int(user.args[1]) for user in self.node.users if user.users}  # type: ignore[arg-type]
+
+    def name(self, wanted: str) -> str:
+        """`wanted` as a C identifier that no other value has."""
+        base = (
+            "".join(c if c.isascii() and (c.isalnum() or c == "_") else "_" for c in wanted).strip("_")
+            or "value"
+        )
+        if base[0].isdigit():
+            base = f"value_{base}"
+        if base in _C_WORDS:
+            base += "_"
+        unique, count = base, 0
+        while unique in self._names:
+            count += 1
+            unique = f"{base}_{count}"
+        self._names.add(unique)
+        return unique
+
+    def parameter_name(self, role: str) -> str:
+        """What a weight of the module at hand is called: `blocks.0.conv` and "weight" →
+        blocks_0_conv_weight."""
+        return f"{self._origins[0].module or self.node.name}_{role}"
+
+    # ------------------------------------------------------------ reading arguments
+
+    def constant(self, argument: object) -> Constant | None:
+        """The argument as a constant; None when it is computed. Numbers and lists of them are constants
+        too."""
+        if isinstance(argument, fx.Node):
+            value = self.values[argument]
+            return value if isinstance(value, Constant) else None
+        if isinstance(argument, (bool, int, float)):
+            return Constant(f"{self.node.name}_scalar", np.asarray(argument, np.float32))
+        return None
+
+    def tensor(self, argument: object) -> Tensor:
+        """The argument as a value of the graph."""
+        constant = self.constant(argument)
+        if constant is not None:
+            return self.hold(constant)
+        if isinstance(argument, fx.Node):
+            value = self.values[argument]
+            if isinstance(value, Tensor):
+                return value
+            if isinstance(value, Dynamic):
+                raise RefusedError(
+                    "reads a value that is quantized at run time",
+                    "only linear layers and convolutions can: quantize this one statically, or leave it in float",
+                )
+        raise RefusedError(f"cannot read {argument}", "use one tensor here")
+
+    def real(self, argument: object) -> Tensor:
+        """The argument as a float32 value; raises RefusedError for integers, which only indices may be."""
+        tensor = self.tensor(argument)
+        if tensor.dtype is not DType.FLOAT32:
+            raise RefusedError(
+                f"computes with {tensor.dtype.value} values",
+                "convert to float first: integers may only be indices",
+            )
+        return tensor
+
+    def optional_constant(self, argument: object, role: str) -> Constant | None:
+        """A constant argument or None; raises RefusedError when it is computed."""
+        if argument is None:
+            return None
+        constant = self.constant(argument)
+        if constant is None:
+            raise RefusedError(
+                f"the {role} is computed, not a constant", f"make the {role} a parameter or buffer"
+            )
+        return constant
+
+    def hold(self, constant: Constant) -> Tensor:
+        """The constant as a value of the graph (behind a Dequantize, when it is quantized). The same one
+        each time."""
+        if constant in self._held:
+            return self._held[constant]
+        data = np.ascontiguousarray(constant.data).reshape(constant.data.shape)
+        if data.dtype in (np.dtype(np.int64), np.dtype(np.float64)):
+            data = data.astype(np.int32 if data.dtype.kind == "i" else np.float32)
+        if data.dtype.name not in {d.value for d in DType}:
+            raise RefusedError(f"reads a constant of type {data.dtype.name}", "use float32 constants")
+        kind = TensorType(tuple(data.shape), constant.dtype or DType(data.dtype.name), constant.quant)
+        held = Tensor(self.name(constant.name), kind, data)
+        if constant.quant is not None:
+            held = self.emit(Dequantize(), [held], held.shape, name=f"{held.name}_real")
+        self._held[constant] = held
+        return held
+
+    # ------------------------------------------------------------ emitting
+
+    def emit(
+        self,
+        attrs: Attrs,
+        inputs: Sequence[Tensor | None],
+        shape: Sequence[int],
+        dtype: DType = DType.FLOAT32,
+        quant: QuantParams | None = None,
+        name: str | None = None,
+    ) -> Tensor:
+        """Append a node with one output, called as the fx node at hand if that name is free."""
+        if any(size < 1 for size in shape):
+            raise RefusedError(f"makes an empty tensor of shape {tuple(shape)}", "leave it out")
+        out = Tensor(self.name(name or self.node.name), TensorType(tuple(shape), dtype, quant))
+        self.nodes.append(Node(attrs, tuple(inputs), (out,), self._origins))
+        return out
+
+    def append(
+        self,
+        attrs: Attrs,
+        inputs: Sequence[Tensor | None],
+        outputs: Sequence[Tensor],
+        inside: Sequence[Origin] = (),
+    ) -> None:
+        """Append a node with outputs that the row has made itself, under names from `name`.
+
+        inside: origins of what is in it; the fx node at hand is named after them when it has a place in a file.
+        """
+        here = [o for o in self._origins if o.file or not inside]
+        self.nodes.append(Node(attrs, tuple(inputs), tuple(outputs), (*inside, *here)))
+
+    def move(
+        self, attrs: Attrs, inputs: Sequence[Tensor], shape: Sequence[int], name: str | None = None
+    ) -> Tensor:
+        """emit for an operator that keeps dtype and quantization of its inputs."""
+        first = inputs[0].type
+        return self.emit(attrs, inputs, shape, first.dtype, first.quant, name)
+
+    def permute(self, x: Tensor, order: Sequence[int], name: str | None = None) -> Tensor:
+        """Dimension i of the result is dimension order[i]; nothing is emitted for the identity."""
+        if list(order) == list(range(len(x.shape))):
+            return x
+        return self.move(Permute(tuple(order)), [x], [x.shape[axis] for axis in order], name)
+
+    def reshape(self, x: Tensor, shape: Sequence[int], name: str | None = None) -> Tensor:
+        """The same elements under another shape; nothing is emitted when it is the same."""
+        return x if tuple(shape) == x.shape else self.move(Reshape(tuple(shape)), [x], shape, name)
+
+
+def axis_of(axis: int, rank: int) -> int:
+    """A possibly negative axis as 0 … rank - 1."""
+    return axis + rank if axis < 0 else axis
+
+
+def pair(value: object) -> tuple[int, int]:
+    """An int, or a list of one or two ints, as (h, w)."""
+    if isinstance(value, int):
+        return value, value
+    items = [int(v) for v in value]  # type: ignore[attr-defined]
+    return (items[0], items[0]) if len(items) == 1 else (items[0], items[1])

@@ -1,0 +1,198 @@
+# SPDX-License-Identifier: Apache-2.0
+"""ExportedProgram → Graph. The program may be float or hold quantize and dequantize operators of any
+quantizer.
+
+The graph says what the program says, node by node: float arithmetic between explicit Quantize and Dequantize
+nodes, images permuted to NHWC and back around each operator on images. Passes make integer operators of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import fx
+from torch.export import ExportedProgram
+from torch.export.graph_signature import InputKind, OutputKind
+
+from tinyet.errors import ModelError, UnsupportedOp, UnsupportedShape, bullet_list
+from tinyet.importers.torch.aten import TABLE, advice
+from tinyet.importers.torch.aten_custom import custom_row
+from tinyet.importers.torch.capture import lower
+from tinyet.importers.torch.context import Constant, Context, RefusedError, Value, bind, dtype_of, shape_of
+from tinyet.importers.torch.origins import is_stamped, op_name, origin_of
+from tinyet.ir import Array, DType, Graph, Tensor, TensorType
+from tinyet.ops.copy import Copy
+
+
+class _Complaints:
+    """Everything that is wrong with the program, in its order."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        self.only_shapes = True
+
+    def add(self, node: fx.Node, reason: str, hint: str, *, shape: bool) -> None:
+        origin = origin_of(node)
+        inside = f" in {origin.module}" if origin.module else ""
+        line = f"{origin.aten or op_name(node)}{inside}: {reason}\n    at: {origin}"
+        self.lines.append(line + (f"\n    do: {hint}" if hint else ""))
+        self.only_shapes = self.only_shapes and shape
+
+    def raise_any(self) -> None:
+        if self.lines:
+            kind = UnsupportedShape if self.only_shapes else UnsupportedOp
+            count = len(self.lines)
+            what = "one operator" if count == 1 else f"{count} operators"
+            raise kind(f"{what} of the model cannot be lowered:\n{bullet_list(self.lines)}")
+
+
+def _array(value: torch.Tensor) -> Array:
+    """A constant's numbers; bfloat16 and half become float32, since numpy knows no bfloat16."""
+    value = value.detach().cpu()
+    if value.dtype in (torch.bfloat16, torch.float16, torch.float64):
+        value = value.float()
+    return np.ascontiguousarray(value.numpy()).reshape(tuple(value.shape))
+
+
+def _constants(program: ExportedProgram) -> Mapping[str, torch.Tensor]:
+    """The value of every placeholder that is a parameter, buffer or lifted constant, by placeholder name."""
+    found: dict[str, Any] = {}
+    for spec in program.graph_signature.input_specs:
+        if spec.kind in (InputKind.PARAMETER, InputKind.BUFFER, InputKind.CONSTANT_TENSOR):
+            target = str(spec.target)
+            found[spec.arg.name] = program.state_dict.get(target, program.constants.get(target))
+    return found
+
+
+def _targets(program: ExportedProgram) -> Mapping[str, str]:
+    """Placeholder name → the name that the parameter has in the user's module."""
+    return {spec.arg.name: str(spec.target) for spec in program.graph_signature.input_specs if spec.target}
+
+
+def _input(ctx: Context, node: fx.Node, channels_last: bool) -> tuple[Tensor, Tensor]:
+    """The graph's input for a placeholder, and the value in torch's order that stands for it inside."""
+    try:
+        dtype = dtype_of(node.meta["val"])
+    except RefusedError as refused:
+        raise ModelError(
+            f"input {node.name} {refused.reason}", hint="take float32 or integer inputs"
+        ) from refused
+    shape = shape_of(node)
+    if channels_last and len(shape) == 4:
+        outer = Tensor(ctx.name(node.name), TensorType((shape[0], shape[2], shape[3], shape[1]), dtype))
+        return outer, ctx.permute(outer, (0, 3, 1, 2))
+    tensor = Tensor(ctx.name(node.name), TensorType(shape, dtype))
+    return tensor, tensor
+
+
+def _stand_in(node: fx.Node) -> Value:
+    """A value of the right shape for a node that was refused, so that the rest can be looked at as well."""
+
+    def one(value: object) -> Tensor | None:
+        if not isinstance(value, torch.Tensor):
+            return None
+        dtype = DType.FLOAT32 if value.is_floating_point() else DType.INT32
+        return Tensor(node.name, TensorType(tuple(int(s) for s in value.shape), dtype))
+
+    value = node.meta.get("val")
+    if isinstance(value, (tuple, list)):
+        return tuple(one(part) for part in value)
+    return one(value) or Tensor(node.name, TensorType((1,), DType.FLOAT32))
+
+
+def _used(program: ExportedProgram) -> set[fx.Node]:
+    """The nodes on which an output depends. Export adds a getitem for every result of split and the like."""
+    used: set[fx.Node] = set()
+    stack = [node for node in program.graph.nodes if node.op == "output"]
+    while stack:
+        node = stack.pop()
+        if node not in used:
+            used.add(node)
+            stack += node.all_input_nodes
+    return used
+
+
+def _walk(ctx: Context, program: ExportedProgram, complaints: _Complaints) -> None:
+    """Run the rows over all computing nodes whose results are used."""
+    used = _used(program)
+    for node in program.graph.nodes:
+        if node.op != "call_function" or node not in used:
+            continue
+        ctx.enter(node)
+        row = TABLE.get(node.target) or custom_row(node.target)
+        ctx.values[node] = _stand_in(node)
+        if row is None:
+            name = op_name(node)
+            complaints.add(node, "is not supported", advice(name), shape=False)
+            continue
+        try:
+            ctx.values[node] = row(ctx, bind(node))
+        except RefusedError as refused:
+            complaints.add(node, refused.reason, refused.hint, shape=refused.shape)
+        except UnsupportedShape as error:
+            complaints.add(node, error.what, error.hint or "", shape=True)
+
+
+def _outputs(
+    ctx: Context, program: ExportedProgram, channels_last: bool, complaints: _Complaints
+) -> list[Tensor]:
+    by_name = {node.name: node for node in program.graph.nodes}
+    outputs: list[Tensor] = []
+    for spec in program.graph_signature.output_specs:
+        if spec.kind is not OutputKind.USER_OUTPUT:
+            continue
+        node = by_name.get(spec.arg.name)
+        if node is None:
+            raise ModelError(
+                f"output {len(outputs)} of the model is not a tensor", hint="return tensors only"
+            )
+        ctx.enter(node)
+        try:
+            tensor = ctx.tensor(node)
+        except RefusedError as refused:
+            complaints.add(node, f"as an output, {refused.reason}", refused.hint, shape=refused.shape)
+            continue
+        if channels_last and len(tensor.shape) == 4:
+            tensor = ctx.permute(tensor, (0, 2, 3, 1))
+        # an output has a place of its own in memory, even when the model hands an input or a constant through
+        passed_on = tensor in outputs or all(tensor not in made.outputs for made in ctx.nodes)
+        outputs.append(ctx.move(Copy(), [tensor], tensor.shape, f"{node.name}_out") if passed_on else tensor)
+    return outputs
+
+
+def import_program(
+    program: ExportedProgram, *, name: str, channels_last: bool = False, root: Path | None = None
+) -> Graph:
+    """The program as a Graph called `name`.
+
+    channels_last: inputs and outputs with four dimensions are NHWC at the boundary, not torch's NCHW.
+    root: directory to which file names in debug handles are made relative, for programs that `capture` has
+    not made.
+
+    Raises UnsupportedOp (UnsupportedShape, when every operator is known but some arguments are not) with all
+    complaints at once, and what `capture.lower` raises.
+    """
+    calls = [node for node in program.graph.nodes if node.op == "call_function"]
+    if not all(is_stamped(node) for node in calls):
+        program = lower(program, root)
+    ctx, complaints = Context(), _Complaints()
+    constants, targets = _constants(program), _targets(program)
+    inputs: list[Tensor] = []
+    for node in program.graph.nodes:
+        if node.op == "placeholder":
+            ctx.enter(node)
+            if node.name in constants:
+                title = targets.get(node.name, node.name)
+                ctx.values[node] = Constant(title, _array(constants[node.name]))
+            else:
+                outer, ctx.values[node] = _input(ctx, node, channels_last)
+                inputs.append(outer)
+    _walk(ctx, program, complaints)
+    complaints.raise_any()
+    outputs = _outputs(ctx, program, channels_last, complaints)
+    complaints.raise_any()
+    return Graph(name, tuple(inputs), tuple(outputs), tuple(ctx.nodes))

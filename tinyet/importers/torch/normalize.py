@@ -1,0 +1,312 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Simplifies a captured graph before it is quantized: fewer kinds of nodes, same values.
+
+Batch norms disappear here. One behind a convolution or a linear layer that nothing else reads is folded into
+the weights; any other becomes a depthwise convolution of one tap, which is what it computes, and which
+quantizes with one scale a channel. (torchao folds too, but also where the convolution has other readers or
+shares its weights, which changes results, and spends a minute on each batch norm that it cannot fold.)
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch import fx, nn
+
+from tinyet.importers.torch.origins import origin_of, stamp_node
+
+aten = torch.ops.aten
+
+_CONVOLUTIONS: dict[object, bool] = {
+    aten.conv1d.default: False,
+    aten.conv2d.default: False,
+    aten.conv_transpose1d.default: True,
+    aten.conv_transpose2d.input: True,
+}
+"""Convolutions that can take in a batch norm → whether they are transposed (input channels come first
+then)."""
+
+_BATCH_NORM = aten._native_batch_norm_legit_no_training.default
+_IDENTITIES = {
+    aten.clone.default, aten.alias.default, aten.detach.default, aten.lift_fresh_copy.default,
+    aten.contiguous.default, aten._to_copy.default, aten.expand.default, aten.view.default,
+    aten.permute.default, aten.slice.Tensor, aten.squeeze.dims, aten.constant_pad_nd.default,
+    aten.dropout.default, aten.copy.default,
+}  # fmt: skip
+_CHECKS = {
+    "aten::_assert_tensor_metadata",
+    "aten::_assert_async",
+    "aten::_assert_scalar",
+    "aten::sym_constrain_range",
+}
+_LARGEST_FOLDED = 1 << 24
+"""Elements; a constant expression of more is left as it is rather than written out."""
+
+
+def _schema_name(node: fx.Node) -> str:
+    schema = getattr(node.target, "_schema", None)
+    return str(schema.name) if schema is not None else ""
+
+
+def get_constant(module: fx.GraphModule, node: object) -> torch.Tensor | None:
+    """The value of a get_attr node; None for anything else."""
+    if not isinstance(node, fx.Node) or node.op != "get_attr":
+        return None
+    value: Any = module
+    for part in str(node.target).split("."):
+        value = getattr(value, part)
+    return value if isinstance(value, torch.Tensor) else None
+
+
+def add_constant(module: fx.GraphModule, before: fx.Node, name: str, value: torch.Tensor) -> fx.Node:
+    """A new get_attr node of a new buffer (or parameter, if `value` is one) called `name` or name_1, …."""
+    base = "".join(c if c.isalnum() else "_" for c in name)
+    unique, count = base, 0
+    while hasattr(module, unique):
+        count += 1
+        unique = f"{base}_{count}"
+    if isinstance(value, nn.Parameter):
+        module.register_parameter(unique, value)
+    else:
+        module.register_buffer(unique, value.detach().contiguous())
+    with module.graph.inserting_before(before):
+        node = module.graph.get_attr(unique)
+    mode = before.meta["val"].fake_mode if hasattr(before.meta.get("val"), "fake_mode") else None
+    node.meta["val"] = (
+        mode.from_tensor(value.detach(), static_shapes=True) if mode is not None else value.detach()
+    )
+    return node
+
+
+def _call(
+    graph: fx.Graph, before: fx.Node, target: Callable[..., Any], args: tuple[Any, ...], like: fx.Node
+) -> fx.Node:
+    """A call in front of `before` that carries the origin and module of `like`; its value is computed from
+    args."""
+    with graph.inserting_before(before):
+        node = graph.call_function(target, args)
+    for key in ("stack_trace", "nn_module_stack"):
+        if key in like.meta:
+            node.meta[key] = like.meta[key]
+    stamp_node(node, origin_of(like))
+    values = fx.node.map_arg(args, lambda n: n.meta["val"])
+    node.meta["val"] = target(*values)
+    return node
+
+
+def _drop_input_writes(module: fx.GraphModule) -> None:
+    """In-place changes of an input are visible to the caller in Python; the firmware's caller never looks."""
+    for node in list(module.graph.nodes):
+        if (
+            node.op == "call_function"
+            and node.target is aten.copy_.default
+            and node.args[0].op == "placeholder"
+        ):
+            for user in list(node.users):
+                user.replace_input_with(node, node.args[1])
+            module.graph.erase_node(node)
+
+
+def _drop_identities(module: fx.GraphModule) -> None:
+    for node in list(module.graph.nodes):
+        if node.op != "call_function":
+            continue
+        if _schema_name(node) in _CHECKS:
+            if not node.users:
+                module.graph.erase_node(node)
+            continue
+        if node.target not in _IDENTITIES:
+            continue
+        source = node.args[1] if node.target is aten.copy.default else node.args[0]
+        if _same_value(node, source):
+            node.replace_all_uses_with(source)
+            module.graph.erase_node(node)
+
+
+def _same_value(node: fx.Node, source: fx.Node) -> bool:
+    """Whether a node of `_IDENTITIES` passes its source on unchanged."""
+    before, after = source.meta.get("val"), node.meta.get("val")
+    second: Any = node.args[1] if len(node.args) > 1 else None
+    if not isinstance(before, torch.Tensor) or not isinstance(after, torch.Tensor):
+        return False
+    if before.shape != after.shape or before.dtype != after.dtype:
+        return False
+    if before.stride() != after.stride():
+        return False  # a view behind it may rely on the order of its bytes
+    if node.target is aten.permute.default:
+        return all(d % before.ndim == i for i, d in enumerate(second))
+    if node.target is aten.dropout.default:
+        return not node.args[2]
+    if node.target is aten.slice.Tensor:
+        return before.numel() > 0
+    if node.target is aten.constant_pad_nd.default:
+        return not any(second)  # pads of -1 and +1 give the same shape, but not the same value
+    return True
+
+
+def _fold_constants(module: fx.GraphModule) -> None:
+    """Compute calls that read constants only (masks, position codes, weight normalisation) once, here.
+
+    Quantize and dequantize stay: they say how a constant is held. Random operators stay, to be refused by
+    name.
+    """
+    for node in list(module.graph.nodes):
+        if node.op != "call_function" or torch.Tag.nondeterministic_seeded in getattr(
+            node.target, "tags", ()
+        ):
+            continue
+        if not _schema_name(node).startswith("aten::"):
+            continue
+        value = node.meta.get("val")
+        if not isinstance(value, torch.Tensor) or value.numel() > _LARGEST_FOLDED:
+            continue
+        constants = {source: get_constant(module, source) for source in node.all_input_nodes}
+        if any(constant is None for constant in constants.values()):
+            continue
+        args = fx.node.map_arg(node.args, constants.__getitem__)
+        kwargs = fx.node.map_arg(node.kwargs, constants.__getitem__)
+        with torch.no_grad():
+            result = node.target(*args, **kwargs)
+        node.replace_all_uses_with(add_constant(module, node, node.name, result.clone()))
+        module.graph.erase_node(node)
+
+
+def _explicit_padding(module: fx.GraphModule) -> None:
+    """conv(padding="same" | "valid") → conv with numbers; uneven "same" padding gets a pad in front."""
+    overloads = {aten.conv1d.padding: aten.conv1d.default, aten.conv2d.padding: aten.conv2d.default}
+    for node in list(module.graph.nodes):
+        if node.op != "call_function" or node.target not in overloads:
+            continue
+        given: list[Any] = list(node.args)
+        x, weight, bias, stride, mode, dilation, groups = (
+            given + [None, [1], "valid", [1], 1][len(given) - 2 :]
+        )
+        kernel = list(weight.meta["val"].shape[2:])
+        dilation = list(dilation) * (len(kernel) if len(dilation) == 1 else 1)
+        total = [d * (k - 1) if mode == "same" else 0 for k, d in zip(kernel, dilation, strict=True)]
+        padding = [t // 2 for t in total]
+        if any(t % 2 for t in total):
+            amounts = [amount for t in reversed(total) for amount in (t // 2, t - t // 2)]
+            x = _call(module.graph, node, aten.constant_pad_nd.default, (x, amounts, 0.0), node)
+            padding = [0] * len(total)
+        args = (x, weight, bias, stride, padding, dilation, groups)
+        new = _call(module.graph, node, overloads[node.target], args, node)
+        node.replace_all_uses_with(new)
+        module.graph.erase_node(node)
+
+
+def _fold_into(module: fx.GraphModule, producer: fx.Node, factor: torch.Tensor, offset: torch.Tensor) -> bool:
+    """Scale the output channels of a convolution or linear layer by `factor` and add `offset`; False if it
+    cannot."""
+    transposed = _CONVOLUTIONS.get(producer.target)
+    if transposed is None and not (producer.target is aten.linear.default and producer.meta["val"].ndim == 2):
+        return False
+    if len(producer.users) != 1:
+        return False
+    args: list[Any] = list(producer.args) + [None] * (3 - len(producer.args))
+    weight, bias = get_constant(module, args[1]), get_constant(module, args[2])
+    if weight is None or (bias is None and args[2] is not None):
+        return False
+    if transposed:
+        groups = args[6] if len(args) > 6 else 1
+        # weight (in, out / groups, …): input channel i belongs to group i * groups // in
+        factors = factor.reshape(groups, 1, -1).expand(groups, weight.shape[0] // groups, -1)
+        scaled = weight * factors.reshape(*weight.shape[:2], *[1] * (weight.ndim - 2))
+    else:
+        scaled = weight * factor.reshape(-1, *[1] * (weight.ndim - 1))
+    shifted = offset if bias is None else bias * factor + offset
+    name = str(args[1].target)
+    trained = isinstance(weight, nn.Parameter)
+    stem = name.removesuffix("weight").rstrip("._") or "folded"
+    for index, suffix, value in ((1, "weight", scaled), (2, "bias", shifted)):
+        data = value.detach().clone()
+        held = nn.Parameter(data, requires_grad=weight.requires_grad) if trained else data
+        args[index] = add_constant(module, producer, f"{stem}_folded_{suffix}", held)
+    producer.args = tuple(args)
+    return True
+
+
+def _as_depthwise(
+    module: fx.GraphModule, norm: fx.Node, factor: torch.Tensor, offset: torch.Tensor
+) -> fx.Node | None:
+    """factor[c] * x[:, c] + offset[c] as a depthwise convolution with one tap; None for ranks without one."""
+    source = norm.args[0]
+    assert isinstance(source, fx.Node)
+    shape = list(source.meta["val"].shape)
+    spatial = {2: 1, 3: 1, 4: 2}.get(len(shape))
+    if spatial is None:
+        return None
+    stem = origin_of(norm).module or norm.name
+    weight = add_constant(module, norm, f"{stem}_factor", factor.reshape(-1, *[1] * (spatial + 1)).clone())
+    bias = add_constant(module, norm, f"{stem}_offset", offset.clone())
+    convolution = aten.conv1d.default if spatial == 1 else aten.conv2d.default
+    ones, zeros = [1] * spatial, [0] * spatial
+    graph = module.graph
+    x = source if len(shape) > 2 else _call(graph, norm, aten.view.default, (source, [*shape, 1]), norm)
+    y = _call(graph, norm, convolution, (x, weight, bias, ones, zeros, ones, shape[1]), norm)
+    return y if len(shape) > 2 else _call(graph, norm, aten.view.default, (y, shape), norm)
+
+
+def _replace_batch_norms(module: fx.GraphModule) -> None:
+    for norm in list(module.graph.nodes):
+        if norm.op != "call_function" or norm.target is not _BATCH_NORM:
+            continue
+        readers = list(norm.users)
+        if not all(r.target is operator.getitem and r.args[1] == 0 for r in readers):
+            continue
+        source, *parameters = norm.args[:5]
+        gamma, beta, mean, variance = (get_constant(module, p) for p in parameters)
+        if mean is None or variance is None:
+            continue
+        with torch.no_grad():
+            # in float64, so that the folded weights are the nearest float32 to the exact ones
+            factor = (torch.ones_like(mean) if gamma is None else gamma).double() / torch.sqrt(
+                variance.double() + norm.args[6]
+            )
+            offset = (torch.zeros_like(mean) if beta is None else beta).double() - mean.double() * factor
+            factor32, offset32 = factor.float(), offset.float()
+            if _fold_into(module, source, factor32, offset32):
+                result: fx.Node | None = source
+            else:
+                result = _as_depthwise(module, norm, factor32, offset32)
+        if result is None:
+            continue
+        for reader in readers:
+            reader.replace_all_uses_with(result)
+            module.graph.erase_node(reader)
+        module.graph.erase_node(norm)
+
+
+def normalize(module: fx.GraphModule) -> None:
+    """Run all simplifications on the graph module, in place. Node `val` metadata must be there (it is after
+    export)."""
+    passes: Sequence[Callable[[fx.GraphModule], None]] = (
+        _drop_input_writes,  # first: keeps the rest functional
+        _explicit_padding,  # before the folds, which know one overload only
+        _drop_identities,  # a clone between a convolution and its batch norm would hide them from each other
+        _fold_constants,  # parametrised weights become plain before batch norms are folded into them
+        _replace_batch_norms,
+    )
+    for step in passes:
+        step(module)
+        module.graph.eliminate_dead_code()
+    drop_unused(module)
+
+
+def drop_unused(module: fx.GraphModule) -> None:
+    """Delete constants that no node reads, recompile, and check the graph."""
+    graph = module.graph
+    for node in list(graph.nodes):
+        if node.op == "get_attr" and not node.users:
+            graph.erase_node(node)
+    used = {str(node.target) for node in graph.nodes if node.op == "get_attr"}
+    named = [*module.named_parameters(remove_duplicate=False), *module.named_buffers(remove_duplicate=False)]
+    for name, _ in named:
+        if name not in used:
+            owner_path, _, leaf = name.rpartition(".")
+            delattr(module.get_submodule(owner_path), leaf)
+    graph.lint()
+    module.recompile()

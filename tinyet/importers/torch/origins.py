@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Debug handles: which line of the user's Python, in which module, asked for a node of an exported graph.
+
+`stamp` writes the handle into `meta["custom"]`, the one entry that torch carries unchanged through
+transformations and through exporting again; `origin_of` reads it. Nodes that others inserted (quantize,
+dequantize) have no handle of their own and take that of the nearest producer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+from torch import fx
+
+from tinyet.importers.torch.blame import frame_of_stack_trace, portable_path
+from tinyet.ir import Origin
+
+_KEY = "tinyet"
+
+
+def op_name(node: fx.Node) -> str:
+    """`aten.conv2d.default` for an ATen call; the function's name for others."""
+    target = node.target
+    return (
+        str(target)
+        if not callable(target) or "." in str(target)
+        else getattr(target, "__name__", str(target))
+    )
+
+
+def module_stack(node: fx.Node) -> list[tuple[str, str]]:
+    """(path, qualified class name) from the outermost module to the one that called the operator."""
+    stack = node.meta.get("nn_module_stack") or {}
+    result = []
+    for path, kind in stack.values():
+        name = kind if isinstance(kind, str) else f"{kind.__module__}.{kind.__qualname__}"
+        result.append((str(path), name))
+    return result
+
+
+def _derive(node: fx.Node, root: Path | None = None) -> Origin:
+    frame = frame_of_stack_trace(node.meta.get("stack_trace"))
+    stack = module_stack(node)
+    return Origin(
+        aten=op_name(node),
+        module=stack[-1][0] if stack else "",
+        file=portable_path(frame.file, root) if frame else "",
+        line=frame.line if frame else 0,
+        text=frame.text if frame else "",
+        key=node.name,
+    )
+
+
+def _stamped(node: fx.Node) -> Origin | None:
+    fields: dict[str, Any] | None = (node.meta.get("custom") or {}).get(_KEY)
+    return Origin(**fields) if fields else None
+
+
+def stamp_node(node: fx.Node, origin: Origin) -> None:
+    """Write `origin` as the node's handle."""
+    fields = {name: getattr(origin, name) for name in ("aten", "module", "file", "line", "text", "key")}
+    node.meta["custom"] = {**(node.meta.get("custom") or {}), _KEY: fields}
+
+
+def stamp(graph: fx.Graph, root: Path | None = None) -> None:
+    """Give every computing node that has none its handle; its name in this graph becomes the handle's key.
+
+    root: directory to which file names are made relative.
+    """
+    for node in graph.nodes:
+        if node.op == "call_function" and _stamped(node) is None:
+            stamp_node(node, _derive(node, root))
+
+
+def _nearest(node: fx.Node, step: Callable[[fx.Node], Iterable[fx.Node]]) -> Origin | None:
+    """The handle of the nearest node, breadth first along `step`, that knows its source line."""
+    seen: set[fx.Node] = set()
+    queue = list(step(node))
+    while queue:
+        other = queue.pop(0)
+        if other in seen:
+            continue
+        seen.add(other)
+        found = _stamped(other) or _derive(other)
+        if found.file:
+            return found
+        queue += step(other)
+    return None
+
+
+def origin_of(node: fx.Node) -> Origin:
+    """The node's handle; when no source line is known, the line of the nearest producer that has one, or
+    else (the input's quantize node) of the nearest reader."""
+    own = _stamped(node) or _derive(node)
+    if own.file:
+        return own
+    found = _nearest(node, lambda n: n.all_input_nodes) or _nearest(node, lambda n: n.users)
+    if found is None:
+        return own
+    return Origin(own.aten, own.module or found.module, found.file, found.line, found.text, own.key)
+
+
+def is_stamped(node: fx.Node) -> bool:
+    """Whether the node has its handle."""
+    return _stamped(node) is not None

@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: Apache-2.0
+"""MODEL on the command line: `file.py`, `file.py:factory` or a saved `.pt2` program.
+
+A Python file defines
+
+    model() → nn.Module, or any other function named as `file.py:factory`;
+    example_inputs() → a tensor or a tuple of tensors (batch first, usually of batch 1);
+    calibration() → an iterable of inputs like the example inputs, typical of real data;
+    evaluation() → optional: (inputs, expected), stacked along the first dimension, or an iterable of those;
+    quantizer() → optional: a torchao PT2E quantizer.
+
+A factory may return `(module, example_inputs)`; then example_inputs() is not needed.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import sys
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import torch.export
+from torch import nn
+from torch.export import ExportedProgram
+
+from tinyet.errors import ModelError
+from tinyet.importers.torch.blame import frame_of_exception, message_of, shown_path
+from tinyet.importers.torch.capture import Inputs, capture, check_inputs, example_inputs_of, lower
+from tinyet.importers.torch.quiet import quiet
+
+Batches = Callable[[], Iterable[Any]]
+
+
+@dataclass(frozen=True)
+class ModelSource:
+    """What a MODEL argument names. The functions are None when the source has none.
+
+    name: a C identifier made of the file's or the factory's name.
+    module: the nn.Module, None for a saved program.
+    program: captured, normalised (see `capture.capture`).
+    """
+
+    name: str
+    path: Path
+    module: nn.Module | None
+    program: ExportedProgram
+    example_inputs: Inputs
+    calibration: Batches | None = None
+    evaluation: Batches | None = None
+    quantizer: Callable[[], Any] | None = None
+
+
+def identifier(text: str) -> str:
+    """`text` as a C identifier in lower case: other characters become one underscore."""
+    name = re.sub(r"\W+", "_", text, flags=re.ASCII).strip("_").lower()
+    if not name:
+        return "model"
+    return f"model_{name}" if name[0].isdigit() else name
+
+
+def _call(function: Callable[[], Any], label: str) -> Any:
+    try:
+        return function()
+    except Exception as error:
+        frame = frame_of_exception(error)
+        raise ModelError(f"{label} raises {message_of(error)}", str(frame) if frame else None) from error
+
+
+def _import(path: Path) -> ModuleType:
+    """Execute the file as a module of its own; its directory is importable meanwhile, as with `python
+    file.py`."""
+    name = f"tinyet_model_{identifier(path.stem)}"
+    spec = importlib.util.spec_from_file_location(name, path)
+    if spec is None or spec.loader is None:
+        raise ModelError(f"{path} is not a Python file", hint="name a .py or a .pt2 file")
+    module = importlib.util.module_from_spec(spec)
+    directory = str(path.parent.resolve())
+    sys.modules[name] = module
+    sys.path.insert(0, directory)
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        del sys.modules[name]
+        frame = frame_of_exception(error)
+        raise ModelError(
+            f"{path.name} raises {message_of(error)} when it is imported", str(frame) if frame else str(path)
+        ) from error
+    finally:
+        sys.path.remove(directory)
+    return module
+
+
+def _load_python(path: Path, factory: str | None) -> ModelSource:
+    namespace = _import(path)
+    wanted = factory or "model"
+    function = getattr(namespace, wanted, None)
+    shown = shown_path(str(path))
+    if isinstance(function, nn.Module):
+        raise ModelError(f"{wanted} is a module, not a function", shown, f"define `def {wanted}(): return …`")
+    if not callable(function):
+        defined = sorted(
+            n
+            for n, v in vars(namespace).items()
+            if callable(v) and not n.startswith("_") and getattr(v, "__module__", "") == namespace.__name__
+        )
+        raise ModelError(
+            f"there is no function {wanted}() in {path.name}",
+            shown,
+            f"define it, or name another one as {path.name}:FUNCTION ({', '.join(defined)})",
+        )
+    made = _call(function, f"{wanted}()")
+    inputs: Any = None
+    if isinstance(made, tuple) and len(made) == 2:
+        made, inputs = made
+    if not isinstance(made, nn.Module):
+        raise ModelError(f"{wanted}() returns a {type(made).__name__}, not an nn.Module", shown)
+    if inputs is None:
+        example = getattr(namespace, "example_inputs", None)
+        if not callable(example):
+            raise ModelError(
+                f"there is no function example_inputs() in {path.name}",
+                shown,
+                "define it: it returns a tensor (or a tuple of tensors) of the shape that the device sees",
+            )
+        inputs = _call(example, "example_inputs()")
+    checked = check_inputs(inputs)
+    optional = {n: getattr(namespace, n, None) for n in ("calibration", "evaluation", "quantizer")}
+    return ModelSource(
+        identifier(factory or path.stem),
+        path,
+        made,
+        capture(made, checked, path.parent.resolve()),
+        checked,
+        **{n: f for n, f in optional.items() if callable(f)},
+    )
+
+
+def _load_program(path: Path) -> ModelSource:
+    try:
+        with quiet():
+            # registers the operators that quantized programs are saved with
+            importlib.import_module("torch.ao.quantization.fx._decomposed")
+            program = torch.export.load(path)
+    except Exception as error:
+        raise ModelError(
+            f"{path.name} is not a program saved by torch.export.save: {message_of(error)}", str(path)
+        ) from error
+    lowered = lower(program)
+    return ModelSource(identifier(path.stem), path, None, lowered, example_inputs_of(lowered))
+
+
+def load_source(model: str) -> ModelSource:
+    """Load and capture MODEL: `file.py`, `file.py:factory` or `program.pt2`. Raises ModelError."""
+    name, factory = model, None
+    if match := re.fullmatch(r"(.+\.py):([A-Za-z_]\w*)", model):
+        name, factory = match[1], match[2]
+    path = Path(name)
+    if not path.is_file():
+        raise ModelError(f"there is no file {name}", hint="name a .py file, file.py:factory or a .pt2 file")
+    return _load_program(path) if path.suffix == ".pt2" else _load_python(path, factory)

@@ -1,0 +1,29 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The graph that every pass reads and writes: types, values, nodes, and the check that it is well formed."""
+
+from __future__ import annotations
+
+from tinyet.ir.graph import Attrs, Graph, Node, Note, Origin, Tensor, constant, substitute
+from tinyet.ir.text import attrs_text, subgraphs, to_text
+from tinyet.ir.types import Array, DType, QuantParams, Shape, TensorType
+from tinyet.ir.verify import verify
+
+__all__ = [
+    "Array",
+    "Attrs",
+    "DType",
+    "Graph",
+    "Node",
+    "Note",
+    "Origin",
+    "QuantParams",
+    "Shape",
+    "Tensor",
+    "TensorType",
+    "attrs_text",
+    "constant",
+    "subgraphs",
+    "substitute",
+    "to_text",
+    "verify",
+]

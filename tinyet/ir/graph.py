@@ -1,0 +1,215 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tensors, nodes and the graph of them.
+
+Values are frozen; `Tensor` and `Node` compare by identity, so they can be dictionary keys. A node's operator
+is the class of its `attrs`: `Node(Conv2d(stride_h=2, …), inputs, outputs, origins)`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+import numpy as np
+
+from tinyet.errors import InternalError
+from tinyet.ir.types import Array, DType, QuantParams, Shape, TensorType
+
+
+@dataclass(frozen=True, eq=False)
+class Tensor:
+    """A value in the graph; a constant when `data` is there (its shape and dtype agree with `type`)."""
+
+    name: str
+    type: TensorType
+    data: Array | None = None
+
+    @property
+    def is_constant(self) -> bool:
+        return self.data is not None
+
+    @property
+    def shape(self) -> Shape:
+        return self.type.shape
+
+    @property
+    def dtype(self) -> DType:
+        return self.type.dtype
+
+    @property
+    def array(self) -> Array:
+        """The constant's value; raises InternalError when there is none."""
+        if self.data is None:
+            raise InternalError(f"tensor {self.name} is not a constant")
+        return self.data
+
+
+@dataclass(frozen=True)
+class Origin:
+    """The debug handle: which line of the user's Python asked for this computation.
+
+    `key` is the name that the value had in the exported graph; it ties an integer node to its float twin.
+    """
+
+    aten: str = ""
+    module: str = ""
+    file: str = ""
+    line: int = 0
+    text: str = ""
+    key: str = ""
+
+    @property
+    def location(self) -> str:
+        """`file:line`, with the file as the user wrote it, or what is known instead."""
+        return f"{self.file}:{self.line}" if self.file else (self.module or self.aten or "(no source)")
+
+    def __str__(self) -> str:
+        return f"{self.location}: {self.text}" if self.text else self.location
+
+
+@dataclass(frozen=True)
+class Note:
+    """Something that a person should know about one place of the model: what, and the source line."""
+
+    text: str
+    origin: Origin | None = None
+
+    def __str__(self) -> str:
+        return f"{self.origin}: {self.text}" if self.origin else self.text
+
+
+@dataclass(frozen=True)
+class Attrs:
+    """Base of every operator's attributes. The class *is* the operator; `name` is what people read."""
+
+    name: ClassVar[str] = ""
+
+
+@dataclass(frozen=True, eq=False)
+class Node:
+    attrs: Attrs
+    inputs: tuple[Tensor | None, ...]
+    outputs: tuple[Tensor, ...]
+    origins: tuple[Origin, ...] = ()
+
+    @property
+    def op(self) -> str:
+        return self.attrs.name
+
+    def input(self, index: int) -> Tensor:
+        """The input that must be there."""
+        tensor = self.inputs[index] if index < len(self.inputs) else None
+        if tensor is None:
+            raise InternalError(f"{self.op} has no input {index}", self.where)
+        return tensor
+
+    def optional_input(self, index: int) -> Tensor | None:
+        return self.inputs[index] if index < len(self.inputs) else None
+
+    @property
+    def output(self) -> Tensor:
+        if len(self.outputs) != 1:
+            raise InternalError(f"{self.op} has {len(self.outputs)} outputs, not one", self.where)
+        return self.outputs[0]
+
+    @property
+    def where(self) -> str | None:
+        return str(self.origins[-1]) if self.origins else None
+
+    def replace(
+        self,
+        *,
+        attrs: Attrs | None = None,
+        inputs: Sequence[Tensor | None] | None = None,
+        outputs: Sequence[Tensor] | None = None,
+        origins: Sequence[Origin] | None = None,
+    ) -> Node:
+        return Node(
+            self.attrs if attrs is None else attrs,
+            self.inputs if inputs is None else tuple(inputs),
+            self.outputs if outputs is None else tuple(outputs),
+            self.origins if origins is None else tuple(origins),
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Graph:
+    """Nodes in an order in which every value is computed before it is read."""
+
+    name: str
+    inputs: tuple[Tensor, ...]
+    outputs: tuple[Tensor, ...]
+    nodes: tuple[Node, ...]
+    _producer: Mapping[Tensor, Node] = field(init=False, repr=False)
+    _consumers: Mapping[Tensor, tuple[Node, ...]] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        producer: dict[Tensor, Node] = {}
+        consumers: dict[Tensor, list[Node]] = {}
+        for node in self.nodes:
+            for tensor in node.outputs:
+                producer[tensor] = node
+            for used in dict.fromkeys(t for t in node.inputs if t is not None):
+                consumers.setdefault(used, []).append(node)
+        object.__setattr__(self, "_producer", producer)
+        object.__setattr__(self, "_consumers", {t: tuple(n) for t, n in consumers.items()})
+
+    def producer(self, tensor: Tensor) -> Node | None:
+        return self._producer.get(tensor)
+
+    def consumers(self, tensor: Tensor) -> tuple[Node, ...]:
+        return self._consumers.get(tensor, ())
+
+    @property
+    def constants(self) -> tuple[Tensor, ...]:
+        """Every constant that a node or an output reads, in order of first use."""
+        used = (t for node in self.nodes for t in node.inputs if t is not None)
+        return tuple(dict.fromkeys(t for t in (*used, *self.outputs) if t.is_constant))
+
+    def replace(
+        self,
+        *,
+        inputs: Sequence[Tensor] | None = None,
+        outputs: Sequence[Tensor] | None = None,
+        nodes: Iterable[Node] | None = None,
+    ) -> Graph:
+        return Graph(
+            self.name,
+            self.inputs if inputs is None else tuple(inputs),
+            self.outputs if outputs is None else tuple(outputs),
+            self.nodes if nodes is None else tuple(nodes),
+        )
+
+
+def substitute(graph: Graph, mapping: Mapping[Tensor, Tensor]) -> Graph:
+    """Every read of a key becomes a read of its value (followed to the end of chains); outputs too."""
+    if not mapping:
+        return graph
+
+    def final(tensor: Tensor) -> Tensor:
+        while tensor in mapping:
+            tensor = mapping[tensor]
+        return tensor
+
+    nodes = [
+        node.replace(inputs=[None if t is None else final(t) for t in node.inputs])
+        if any(t in mapping for t in node.inputs if t is not None)
+        else node
+        for node in graph.nodes
+    ]
+    return graph.replace(nodes=nodes, outputs=[final(t) for t in graph.outputs])
+
+
+def constant(name: str, data: Array, quant: QuantParams | None = None, dtype: DType | None = None) -> Tensor:
+    """A constant tensor of the array's own shape and dtype; `dtype` says INT4 of an int8 array.
+
+    Raises InternalError when the array does not hold that type.
+    """
+    data = np.ascontiguousarray(data)
+    kind = DType(data.dtype.name) if dtype is None else dtype
+    if kind.numpy != data.dtype or (
+        kind is DType.INT4 and (data.min(initial=0) < -8 or data.max(initial=0) > 7)
+    ):
+        raise InternalError(f"constant {name}: {data.dtype} values are no {kind.value}")
+    return Tensor(name, TensorType(tuple(data.shape), kind, quant), data)

@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How numbers round: integers by one rule, float functions by one order of operations."""
+
+from __future__ import annotations
+
+from tinyet.numerics.rounding import (
+    INT32_MAX,
+    INT32_MIN,
+    MAX_SHIFT_64,
+    NO_CLAMP,
+    SUM_BITS_64,
+    Float64,
+    Int64,
+    Multiplier,
+    bias_type,
+    broadcast_params,
+    clamp_range,
+    dequantize,
+    high_mul,
+    quantize,
+    quantize_multiplier,
+    quantize_multipliers,
+    requantize,
+    requantize_64,
+    round_half_away,
+    round_shift,
+    short_multiplier,
+    wrap_int32,
+    zero_or_round,
+)
+
+__all__ = [
+    "INT32_MAX",
+    "INT32_MIN",
+    "MAX_SHIFT_64",
+    "NO_CLAMP",
+    "SUM_BITS_64",
+    "Float64",
+    "Int64",
+    "Multiplier",
+    "bias_type",
+    "broadcast_params",
+    "clamp_range",
+    "dequantize",
+    "high_mul",
+    "quantize",
+    "quantize_multiplier",
+    "quantize_multipliers",
+    "requantize",
+    "requantize_64",
+    "round_half_away",
+    "round_shift",
+    "short_multiplier",
+    "wrap_int32",
+    "zero_or_round",
+]

@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the operators that reduce over axes share: shapes, the loops of the C kernels, and their order."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from tinyet.cpus import Target
+from tinyet.errors import UnsupportedShape
+from tinyet.ir import Array, Attrs, DType, Node, Shape
+from tinyet.numerics import Multiplier, quantize_multiplier
+from tinyet.ops.shared.integers import INTEGERS, check_activations
+from tinyet.opset import Struct
+
+
+@dataclass(frozen=True)
+class Reduce(Attrs):
+    """inputs: x; `axes` (distinct) disappear from the shape, or stay with size 1 when `keepdims`."""
+
+    axes: tuple[int, ...]
+    keepdims: bool = False
+
+
+def attrs_of(node: Node) -> Reduce:
+    assert isinstance(node.attrs, Reduce)
+    return node.attrs
+
+
+def infer(node: Node) -> tuple[Shape, ...]:
+    attrs, shape = attrs_of(node), node.input(0).shape
+    if len(set(attrs.axes)) != len(attrs.axes) or any(not 0 <= axis < len(shape) for axis in attrs.axes):
+        raise UnsupportedShape(f"{node.op}: axes {attrs.axes} of {len(shape)} dimensions", node.where)
+    sizes = [1 if axis in attrs.axes else size for axis, size in enumerate(shape)]
+    if attrs.keepdims:
+        return (tuple(sizes),)
+    return (tuple(size for axis, size in enumerate(sizes) if axis not in attrs.axes),)
+
+
+def check(node: Node) -> str | None:
+    """int8 to int8 or int16 to int16 of any quantization, or float32 to float32."""
+    x, out = node.input(0), node.output
+    if x.dtype is not out.dtype or x.dtype not in (DType.FLOAT32, *INTEGERS):
+        return f"no {x.dtype.value} to {out.dtype.value} form"
+    return None if x.dtype is DType.FLOAT32 else check_activations(x, out)
+
+
+def check_selecting(node: Node) -> str | None:
+    """As `check`, for an operator that picks one of the values: one quantization."""
+    if node.input(0).type.quant != node.output.type.quant:
+        return f"{node.op} selects values, so input and output must be quantized alike"
+    return check(node)
+
+
+def count(node: Node) -> int:
+    """Elements that become one."""
+    return math.prod(node.input(0).shape[axis] for axis in attrs_of(node).axes)
+
+
+def groups(node: Node) -> tuple[tuple[int, bool], ...]:
+    """(size, reduced) of each run of neighbouring axes treated alike, outermost first; size 1 left out."""
+    found: list[tuple[int, bool]] = []
+    for axis, size in enumerate(node.input(0).shape):
+        reduced = axis in attrs_of(node).axes
+        if size == 1:
+            continue
+        before = found.pop()[0] if found and found[-1][1] is reduced else 1
+        found.append((before * size, reduced))
+    return tuple(found)
+
+
+def loops(node: Node) -> tuple[int, int, int, int, int] | None:
+    """Sizes of (kept, reduced, kept, reduced, kept), outermost first; None when axes are more scattered."""
+    # Right-aligned, so that what is contiguous in memory is the last loop.
+    sizes, position = [1, 1, 1, 1, 1], 4
+    for size, reduced in reversed(groups(node)):
+        while (position % 2 == 1) is not reduced:
+            position -= 1
+        if position < 0:
+            return None
+        sizes[position] = size
+        position -= 1
+    return sizes[0], sizes[1], sizes[2], sizes[3], sizes[4]
+
+
+def refuse(node: Node, _target: Target) -> str | None:
+    return "reduces three runs of axes with kept axes between them" if loops(node) is None else None
+
+
+def shape_struct(node: Node) -> Struct:
+    sizes = loops(node)
+    assert sizes is not None
+    names = ("outer", "reduced_outer", "middle", "reduced_inner", "inner")
+    return Struct("tinyet_reduce_shape", dict(zip(names, sizes, strict=True)))
+
+
+def slices(node: Node, x: Array) -> Iterator[Array]:
+    """Every element of the reduced axes in row-major order, as arrays of the output's shape."""
+    axes = sorted(attrs_of(node).axes)
+    moved = np.moveaxis(x, axes, range(len(axes)))
+    for part in moved.reshape(-1, *moved.shape[len(axes) :]):
+        yield part.reshape(node.output.shape)
+
+
+def fold(node: Node, x: Array, better: Callable[[Array, Array], Array]) -> Array:
+    """The best element: `better(candidate, best so far)` says where the candidate replaces it."""
+    parts = slices(node, x)
+    best = next(parts).copy()
+    for part in parts:
+        best = np.where(better(part, best), part, best)
+    return np.asarray(best, x.dtype).reshape(node.output.shape)
+
+
+# ---------------------------------------------------------------- sums
+
+
+def sum_multiplier(node: Node) -> Multiplier:
+    """scale(input) / scale(output), in float64."""
+    return quantize_multiplier(node.input(0).type.scale / node.output.type.scale)
+
+
+def mean_multiplier(node: Node) -> Multiplier:
+    """The same divided by the number of elements as LiteRT does it: the integer multiplier, truncated.
+
+    multiplier << floor(log2 count) keeps the quotient's precision; the shift is kept at -31 or more.
+    """
+    whole, elements = sum_multiplier(node), count(node)
+    extra = min(elements.bit_length() - 1, 32, 31 + whole.shift)
+    return Multiplier((whole.multiplier << extra) // elements, whole.shift - extra)
+
+
+def sums_fit(node: Node) -> str | None:
+    """|x - zero point| <= 255 (int16: 2**15), and the sum must not leave int32."""
+    largest = {DType.INT8: 255, DType.INT16: 1 << 15}.get(node.input(0).dtype, 0)
+    if largest * count(node) >= 2**31:
+        return "sums could overflow 32 bits"
+    return check(node)

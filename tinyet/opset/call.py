@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One C call with every constant decided: its arguments, parameters, packed constants and scratch."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Union
+
+from tinyet.ir import Array, Node, Origin
+
+
+@dataclass(frozen=True)
+class InputArg:
+    """Pointer to input `index` of the node: into the arena, or to a const array when it is a constant.
+
+    The kernel need not know which, so such an array is in RAM on AVR. The pointers of `ConstantArg` and `Pointer` have
+    TINYET_ROM in their C type.
+    """
+
+    index: int
+
+
+@dataclass(frozen=True)
+class OutputArg:
+    """Pointer to output `index` of the node."""
+
+    index: int
+
+
+@dataclass(frozen=True)
+class ScratchArg:
+    """`void *` to the call's scratch bytes in the arena."""
+
+
+@dataclass(frozen=True)
+class ParamsArg:
+    """Pointer to the call's parameter struct. It is valid during the call: where constants have an address space of
+    their own, the struct is copied for each."""
+
+
+@dataclass(frozen=True)
+class ConstantArg:
+    """Pointer to one of the call's own constants, by name."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class StateArg:
+    """`void *` to the call's state: bytes of its own that survive from one inference to the next."""
+
+
+@dataclass(frozen=True)
+class EventArg:
+    """`uint32_t`: number of the call's first event, for TINYET_EVENT_BEGIN and TINYET_EVENT_END."""
+
+
+@dataclass(frozen=True)
+class LiteralArg:
+    """A C expression, printed as it is."""
+
+    text: str
+
+
+Arg = InputArg | OutputArg | ScratchArg | ParamsArg | ConstantArg | StateArg | EventArg | LiteralArg
+
+
+@dataclass(frozen=True)
+class Constant:
+    """A const array in the layout the kernel wants; its numpy dtype decides the C element type.
+
+    `name` is its role ("weights"); the emitter makes it unique. `align` is in bytes.
+    """
+
+    name: str
+    data: Array
+    comment: str = ""
+    align: int = 4
+
+
+@dataclass(frozen=True)
+class Pointer:
+    """A struct field that points at one of the call's constants."""
+
+    constant: str
+
+
+FieldValue = Union[int, float, bool, Pointer, tuple[int, ...], tuple[float, ...], "Struct"]
+
+
+@dataclass(frozen=True)
+class Struct:
+    """A `static const` parameter struct; fields in the order of the C declaration. A field may be a struct itself."""
+
+    ctype: str
+    fields: Mapping[str, FieldValue]
+
+
+@dataclass(frozen=True)
+class Init:
+    """A call made once, before the first inference: `tinyet_status symbol(args)`.
+
+    args: constants, parameters, state and literals of the same call; there are no inputs yet.
+    """
+
+    symbol: str
+    args: tuple[Arg, ...]
+
+
+@dataclass(frozen=True)
+class Event:
+    """A part of a call that can be told apart while it runs: in profiles, and when it fails or faults."""
+
+    label: str
+    origins: tuple[Origin, ...] = ()
+
+
+@dataclass(frozen=True)
+class Call:
+    """One C call, complete.
+
+    definitions: C text that must precede it (a specialised wrapper around an always-inline kernel); equal texts are
+    printed once, so two layers with the same constants share one function.
+    returns_status: the function returns a tinyet_status, which the generated code passes on when it is not TINYET_OK.
+    state_bytes: static memory beside the arena, 8-byte aligned, zero at the start.
+    init: what prepares state before the first inference.
+    events: its parts; the function brackets part k by TINYET_EVENT_BEGIN(first + k) and TINYET_EVENT_END(first + k).
+    """
+
+    symbol: str
+    args: tuple[Arg, ...]
+    params: Struct | None = None
+    constants: tuple[Constant, ...] = ()
+    scratch_bytes: int = 0
+    definitions: tuple[str, ...] = ()
+    returns_status: bool = False
+    state_bytes: int = 0
+    init: Init | None = None
+    events: tuple[Event, ...] = ()
+
+
+def library_call(
+    symbol: str,
+    node: Node,
+    inputs: Sequence[int],
+    params: Struct | None,
+    constants: Sequence[Constant] = (),
+    scratch_bytes: int = 0,
+) -> Call:
+    """The usual shape of a library kernel: `f(inputs…, outputs…, [scratch,] [params])`."""
+    args: list[Arg] = [InputArg(i) for i in inputs]
+    args += [OutputArg(i) for i in range(len(node.outputs))]
+    if scratch_bytes:
+        args.append(ScratchArg())
+    if params is not None:
+        args.append(ParamsArg())
+    return Call(symbol, tuple(args), params, tuple(constants), scratch_bytes)

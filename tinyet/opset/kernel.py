@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One way to compute an operator on a device. It refuses a node with a reason, or lowers it to a `Call`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from tinyet.cpus import Target
+from tinyet.ir import DType, Node
+from tinyet.opset.call import Call
+
+
+def accept_all(node: Node, target: Target) -> str | None:
+    """A kernel that refuses nothing."""
+    return None
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """One implementation of an operator.
+
+    symbol:   the C function (or family) as reports name it.
+    dtypes:   signature it computes, "s8", "f32", …, as `signature(node)` gives it; other nodes are refused.
+    headers, sources: what a project needs, by the names under which the delegate's `files` knows them.
+    refuse:   reason why this node cannot be computed for this target, or None. Called after the dtype check.
+    lower:    the call, with constants packed and scratch counted, for a node that was not refused.
+    delegate: who brought it.
+    texts:    C files that it carries itself: {name: text}; headers and sources may name them.
+    """
+
+    symbol: str
+    dtypes: str
+    lower: Callable[[Node, Target], Call]
+    headers: tuple[str, ...]
+    sources: tuple[str, ...]
+    refuse: Callable[[Node, Target], str | None] = accept_all
+    delegate: str = "portable"
+    texts: Mapping[str, str] = field(default_factory=dict)
+
+    def why_not(self, node: Node, target: Target) -> str | None:
+        have = signature(node)
+        if have != self.dtypes:
+            return f"computes {self.dtypes}, the node is {have}"
+        return self.refuse(node, target)
+
+
+def signature(node: Node) -> str:
+    """The dtypes of a node as one word: "s8" where first input and output agree, else "f32_s8" (from, to).
+
+    "w4" behind it says that the weights are int4: such a node needs a kernel of its own.
+    """
+    first = next((t.dtype.suffix for t in node.inputs if t is not None), "")
+    last = node.outputs[0].dtype.suffix
+    narrow = any(t is not None and t.dtype is DType.INT4 for t in node.inputs)
+    return (first if first == last else f"{first}_{last}") + ("w4" if narrow else "")

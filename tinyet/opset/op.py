@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The meaning of an operator: shapes, a bit-exact numpy reference, a cost."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from tinyet.ir import Array, Attrs, Node, Shape
+from tinyet.opset.kernel import Kernel
+
+
+def no_macs(node: Node) -> int:
+    return 0
+
+
+def no_complaint(node: Node) -> str | None:
+    return None
+
+
+@dataclass(frozen=True)
+class Op:
+    """The meaning of an operator.
+
+    attrs:      its attribute class, whose `name` is the operator's name.
+    summary:    one line for the operator table.
+    infer:      shapes of the outputs from shapes and attributes of the inputs; raises UnsupportedShape.
+    reference:  node and one array per input (None where absent) → one array per output. Integer results are
+                exact; float results are float32, computed in the order of the C kernel.
+    kernels:    the portable kernels, best first.
+    check:      what is wrong with the dtypes or quantization of this node, or None.
+    macs:       multiply-accumulates of one inference.
+    inplace:    inputs that an output of the same byte size may overwrite while they are read.
+    same_scale: the integer form moves or selects values only: every input and output has the same quantization.
+    view:       the bytes do not change at all: the output is its input under another shape.
+    bias:       index of the input that the integer form wants as int32 with scale = scale(input 0) *
+                scale(weight), and of that weight, or None.
+    """
+
+    attrs: type[Attrs]
+    summary: str
+    infer: Callable[[Node], tuple[Shape, ...]]
+    reference: Callable[[Node, Sequence[Array | None]], tuple[Array, ...]]
+    kernels: tuple[Kernel, ...]
+    check: Callable[[Node], str | None] = no_complaint
+    macs: Callable[[Node], int] = no_macs
+    inplace: tuple[int, ...] = ()
+    same_scale: bool = False
+    view: bool = False
+    bias: tuple[int, int] | None = None
+
+    @property
+    def name(self) -> str:
+        return self.attrs.name

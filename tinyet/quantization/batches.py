@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Arrays from a file as calibration batches."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+
+from tinyet.errors import DataError
+from tinyet.importers.torch.capture import Inputs
+from tinyet.ir import Array
+
+
+def batches_of(arrays: Sequence[Array], example: Inputs, where: str) -> list[Inputs]:
+    """Stacked samples, one array an input, as batches of the example inputs' size.
+
+    Numbers take the example's type if they stay integers or floats. Shapes are left to the calibration,
+    which says what is wrong with them. Raises DataError, with `where`, for arrays that do not go together.
+    """
+    if len(arrays) != len(example):
+        raise DataError(f"the file holds {len(arrays)} arrays, the model takes {len(example)} inputs", where)
+    if any(array.ndim == 0 for array in arrays) or len({len(array) for array in arrays}) > 1:
+        shapes = ", ".join(str(array.shape) for array in arrays)
+        raise DataError(f"the arrays hold different numbers of samples: {shapes}", where)
+    columns: list[list[torch.Tensor]] = []
+    for array, wanted in zip(arrays, example, strict=True):
+        try:
+            tensor = torch.from_numpy(np.ascontiguousarray(array))
+        except TypeError as error:
+            raise DataError(f"torch has no type for {array.dtype}", where) from error
+        # uint8 pixels for a float model are not converted: whether 255 means 1.0 is for the user to say.
+        if tensor.is_floating_point() == wanted.is_floating_point():
+            tensor = tensor.to(wanted.dtype)
+        # A sample comes with the batch dimension of the model's input, or without.
+        if tensor.ndim == wanted.ndim + 1:
+            columns.append(list(tensor))
+            continue
+        batch = max(1, len(wanted)) if wanted.ndim else 1
+        columns.append([tensor[at : at + batch] for at in range(0, len(tensor), batch)])
+    return list(zip(*columns, strict=True))

@@ -1,0 +1,206 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Observers: which range of the values that calibration shows a quantized type is spread over.
+
+Activations (per tensor), by name:
+
+    histogram             torchao's search for the range with the least squared error, coarse but quick
+    minmax                all that was seen; nothing is clipped
+    moving_average        an exponential average of each sample's smallest and largest value
+    mse                   a grid search over clipping ranges by the squared error on a histogram
+    percentile[:P]        the range that holds P percent of the values (99.99 by default)
+
+Weights (per channel): `minmax`, or `mse`, which pays with few bits. In training the same observers are asked
+at every step, so a weight's range follows the weight.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from tinyet.errors import QuantizationError
+from tinyet.importers.torch.quiet import quiet
+
+with quiet():
+    from torchao.quantization.pt2e.fake_quantize import FakeQuantize, FusedMovingAvgObsFakeQuantize
+    from torchao.quantization.pt2e.observer import (
+        HistogramObserver,
+        MinMaxObserver,
+        MovingAverageMinMaxObserver,
+        PerChannelMinMaxObserver,
+    )
+
+DEFAULT_PERCENTAGE = 99.99
+_FINE = 100
+"""Steps of the grid over which a clipping range is searched, in both directions."""
+
+
+class MseObserver(HistogramObserver):  # type: ignore[misc]
+    """The clipping range whose quantization has the least squared error on the histogram of what was seen.
+
+    Three line searches: over a common factor for both ends, then over each end alone.
+    """
+
+    def calculate_qparams(self) -> tuple[torch.Tensor, torch.Tensor]:
+        low, high = self.min_val.clamp(max=0.0), self.max_val.clamp(min=0.0)
+        if not bool(torch.isfinite(low) & torch.isfinite(high)) or bool(low == high):
+            return self._calculate_qparams(self.min_val, self.max_val)  # type: ignore[no-any-return]
+        width = (self.max_val - self.min_val) / self.bins
+        centres = self.min_val + width * (torch.arange(self.bins) + 0.5)
+        used = self.histogram > 0
+        values, counts = centres[used], self.histogram[used].double()
+        factors = torch.linspace(1.0, 1.0 / _FINE, _FINE)
+
+        def best(lows: torch.Tensor, highs: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+            errors = [self._error(a, b, values, counts) for a, b in zip(lows, highs, strict=True)]
+            at = min(range(len(errors)), key=errors.__getitem__)
+            return lows[at], highs[at]
+
+        low, high = best(low * factors, high * factors)
+        if self.qscheme == torch.per_tensor_affine:
+            low, high = best(low.expand(_FINE), high * factors)
+            low, high = best(low * factors, high.expand(_FINE))
+        return self._calculate_qparams(low, high)  # type: ignore[no-any-return]
+
+    def _error(
+        self, low: torch.Tensor, high: torch.Tensor, values: torch.Tensor, counts: torch.Tensor
+    ) -> float:
+        """Sum of squared errors when the range low...high is quantized. values, counts: (n,)."""
+        scale, zero_point = self._calculate_qparams(low, high)
+        q = torch.clamp(torch.round(values / scale) + zero_point, self.quant_min, self.quant_max)
+        return float(((((q - zero_point) * scale - values).double() ** 2) * counts).sum())
+
+
+class PercentileObserver(HistogramObserver):  # type: ignore[misc]
+    """The range that holds `percentage` percent of the values, the rest cut off in equal parts on both sides;
+    a side whose smallest (largest) value is 0, as behind ReLU, is not cut, and the other takes all."""
+
+    def __init__(self, percentage: float = DEFAULT_PERCENTAGE, **arguments: Any) -> None:
+        super().__init__(**arguments)
+        self.percentage = percentage
+
+    def calculate_qparams(self) -> tuple[torch.Tensor, torch.Tensor]:
+        if not bool(torch.isfinite(self.min_val) & torch.isfinite(self.max_val)):
+            return self._calculate_qparams(self.min_val, self.max_val)  # type: ignore[no-any-return]
+        outside = (1 - self.percentage / 100) * float(self.histogram.sum())
+        both = bool(self.min_val < 0) and bool(self.max_val > 0)
+        width = (self.max_val - self.min_val) / self.bins
+        seen = torch.cumsum(self.histogram.double(), 0)
+        share = outside / 2 if both else outside
+        # Whole bins whose values together are no more than the share.
+        below = int((seen <= share).sum()) if bool(self.min_val < 0) else 0
+        above = (
+            int((seen[-1] - seen.roll(1).index_fill(0, torch.tensor([0]), 0.0) <= share).sum())
+            if bool(self.max_val > 0)
+            else 0
+        )
+        low, high = self.min_val + width * below, self.max_val - width * above
+        return self._calculate_qparams(low, high)  # type: ignore[no-any-return]
+
+
+class WeightPerChannelObserver(PerChannelMinMaxObserver):  # type: ignore[misc]
+    """Smallest and largest weight of each channel, as the weight is now (training changes it).
+
+    A channel of zeros (training leaves such) takes the largest scale of the others instead of a tiny one, by
+    which its bias would not fit into 32 bits.
+    """
+
+    def forward(self, x_orig: torch.Tensor) -> torch.Tensor:
+        self.reset_min_max_vals()
+        return super().forward(x_orig)  # type: ignore[no-any-return]
+
+    def calculate_qparams(self) -> tuple[torch.Tensor, torch.Tensor]:
+        scale, zero_point = super().calculate_qparams()
+        dead = (self.min_val == 0) & (self.max_val == 0)
+        if bool(dead.any()):
+            usual = scale[~dead].max() if bool((~dead).any()) else torch.ones((), dtype=scale.dtype)
+            scale = torch.where(dead, usual, scale)
+        return scale, zero_point
+
+
+class WeightPerChannelMseObserver(WeightPerChannelObserver):
+    """For each channel the symmetric clipping range with the least squared error on its weights."""
+
+    def __init__(self, **arguments: Any) -> None:
+        super().__init__(**arguments)
+        self._seen: torch.Tensor | None = None
+
+    def forward(self, x_orig: torch.Tensor) -> torch.Tensor:
+        # Calibration shows the same weight for every sample.
+        if self._seen is None or not torch.equal(self._seen, x_orig):
+            super().forward(x_orig)
+            self._seen = x_orig.detach().clone()
+            limit = self._best(self._seen.transpose(0, self.ch_axis).flatten(1))
+            self.min_val.copy_(-limit)
+            self.max_val.copy_(limit)
+        return x_orig
+
+    def _best(self, rows: torch.Tensor) -> torch.Tensor:
+        """(channels, n) weights → (channels,) limits."""
+        largest = rows.abs().amax(1)
+        steps = (self.quant_max - self.quant_min) / 2
+        best, least = largest.clone(), torch.full_like(largest, torch.inf)
+        for factor in torch.linspace(1.0, 0.3, 71):
+            scale = (largest * factor / steps).clamp(min=float(self.eps)).unsqueeze(1)
+            q = torch.clamp(torch.round(rows / scale), self.quant_min, self.quant_max)
+            error = ((q * scale - rows) ** 2).sum(1)
+            better = error < least
+            best = torch.where(better, largest * factor, best)
+            least = torch.where(better, error, least)
+        return best
+
+
+class WeightPerChannelFakeQuantize(FakeQuantize):  # type: ignore[misc]
+    """torchao hands the channel axis on by the class's name, so there is one with PerChannel in it."""
+
+
+ACTIVATION_OBSERVERS: dict[str, Any] = {
+    "histogram": HistogramObserver,
+    "minmax": MinMaxObserver,
+    "moving_average": MovingAverageMinMaxObserver,
+    "mse": MseObserver,
+    "percentile": PercentileObserver,
+}
+WEIGHT_OBSERVERS: dict[str, Any] = {
+    "minmax": WeightPerChannelObserver,
+    "mse": WeightPerChannelMseObserver,
+}
+
+
+def activation_observer(name: str) -> Any:
+    """The observer class that a name means, `percentile:99.9` with its percentage. Raises QuantizationError."""
+    kind, colon, number = name.partition(":")
+    if kind not in ACTIVATION_OBSERVERS or (colon and kind != "percentile"):
+        raise QuantizationError(
+            f"there is no observer {name!r}",
+            hint=f"one of {', '.join(ACTIVATION_OBSERVERS)}; percentile takes a number, as in percentile:99.9",
+        )
+    if not colon:
+        return ACTIVATION_OBSERVERS[kind]
+    try:
+        percentage = float(number)
+    except ValueError:
+        percentage = 0.0
+    if not 50 < percentage <= 100:
+        raise QuantizationError(f"{number!r} is no percentage", hint="a number above 50, up to 100")
+    return PercentileObserver.with_args(percentage=percentage)
+
+
+def weight_observer(name: str) -> Any:
+    """The observer class for weights that a name means. Raises QuantizationError."""
+    if name not in WEIGHT_OBSERVERS:
+        raise QuantizationError(
+            f"there is no weight observer {name!r}", hint=f"one of {', '.join(WEIGHT_OBSERVERS)}"
+        )
+    return WEIGHT_OBSERVERS[name]
+
+
+def activation_fake_quantize() -> Any:
+    """What trains in an activation observer's place: a moving average of the range."""
+    return FusedMovingAvgObsFakeQuantize.with_args(observer=MovingAverageMinMaxObserver)
+
+
+def weight_fake_quantize(observer: Any) -> Any:
+    """What trains in a weight observer's place: the same observer, asked at every step."""
+    return WeightPerChannelFakeQuantize.with_args(observer=observer)

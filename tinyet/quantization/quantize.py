@@ -1,0 +1,299 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Quantizes a captured program with torchao's PT2E flow: prepare (insert observers), calibrate, convert.
+
+Training with quantization in the loop takes the same road with `prepare(…, training=True)`, the user's own
+training instead of `calibrate`, and `convert`; `training` does so for batches larger than the firmware's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sized
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import fx
+from torch.export import ExportedProgram
+
+from tinyet.errors import QuantizationError
+from tinyet.importers.torch.blame import frame_of_exception, message_of
+from tinyet.importers.torch.capture import Inputs, example_inputs_of, re_export
+from tinyet.importers.torch.normalize import drop_unused, get_constant
+from tinyet.importers.torch.origins import origin_of, stamp
+from tinyet.importers.torch.quiet import quiet
+from tinyet.quantization.bias_correction import correct_bias as correct_biases
+from tinyet.quantization.equalize import Equalized
+from tinyet.quantization.equalize import equalize as equalize_layers
+from tinyet.quantization.quantizer import TinyetQuantizer
+from tinyet.quantization.threads import one_thread
+
+with quiet():
+    from torchao.quantization.pt2e.quantize_pt2e import convert_pt2e, prepare_pt2e, prepare_qat_pt2e
+    from torchao.quantization.pt2e.quantizer.quantizer import Quantizer
+
+Progress = Callable[[int, int | None], None]
+"""Called after each calibration batch with the number done and, when the batches can be counted, the number
+in all."""
+
+_FEW_SAMPLES = 32
+"""With fewer samples than this, ranges are known to be clipped visibly."""
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A graph with observers in it. `module` runs on inputs like `example_inputs`."""
+
+    module: fx.GraphModule
+    example_inputs: Inputs
+
+
+def is_quantized(program: ExportedProgram) -> bool:
+    """Whether the program holds quantize or dequantize operators already."""
+    return any("quantize_" in str(node.target) for node in program.graph.nodes if node.op == "call_function")
+
+
+def prepare(
+    program: ExportedProgram, quantizer: Quantizer | None = None, *, training: bool = False
+) -> Prepared:
+    """Insert observers (or fake quantizers, to train with) where the quantizer wants them.
+
+    program: of `capture`. quantizer: TinyetQuantizer() by default; another one must itself put fake quantizers
+    into its specs to be trained with. Raises QuantizationError when the program is quantized already, or a
+    setting names no module.
+    """
+    if is_quantized(program):
+        raise QuantizationError("the program is quantized already", hint="leave the calibration away")
+    chosen = quantizer or TinyetQuantizer()
+    if training and isinstance(chosen, TinyetQuantizer):
+        chosen = chosen.for_training()
+    with quiet():
+        module = program.module(check_guards=False)
+        step = prepare_qat_pt2e if training else prepare_pt2e
+        prepared = step(module, chosen)
+    if training:
+        _allow_any_strides(prepared)
+    return Prepared(prepared, example_inputs_of(program))
+
+
+def _allow_any_strides(module: fx.GraphModule) -> None:
+    """view → reshape: a fake quantizer passes on strides that the export did not foresee."""
+    for node in module.graph.nodes:
+        if node.op == "call_function" and node.target is torch.ops.aten.view.default:
+            node.target = torch.ops.aten.reshape.default
+    module.recompile()
+
+
+def samples(batches: Iterable[Any], example: Inputs) -> Iterator[tuple[int, Inputs]]:
+    """The calibration batches as inputs of the program's own shapes, each with the index of its batch.
+
+    A batch is a tensor, or a tuple or list of one tensor an input. Batches of another batch size than the
+    example's are cut into pieces of its size. Raises QuantizationError naming the batch: number of inputs,
+    shape, dtype, values that are not finite.
+    """
+    for index, batch in enumerate(batches):
+        values = (batch,) if isinstance(batch, torch.Tensor) else batch
+        if not isinstance(values, (tuple, list)) or not all(isinstance(v, torch.Tensor) for v in values):
+            raise QuantizationError(
+                f"calibration batch {index} is a {type(batch).__name__}",
+                hint="yield a tensor or a tuple of tensors",
+            )
+        if len(values) != len(example):
+            raise QuantizationError(
+                f"calibration batch {index} has {len(values)} tensors, the model takes {len(example)}",
+                hint="yield the inputs only, without labels",
+            )
+        for number, (value, wanted) in enumerate(zip(values, example, strict=True)):
+            _check_value(value, wanted, f"calibration batch {index}, input {number}")
+        sizes = {v.shape[0] // max(w.shape[0], 1) for v, w in zip(values, example, strict=True) if w.ndim}
+        if len(sizes) > 1:
+            raise QuantizationError(f"the inputs of calibration batch {index} have different batch sizes")
+        for piece in range(sizes.pop() if sizes else 1):
+            yield (
+                index,
+                tuple(
+                    v[piece * w.shape[0] : (piece + 1) * w.shape[0]] if w.ndim else v
+                    for v, w in zip(values, example, strict=True)
+                ),
+            )
+
+
+def _check_value(value: torch.Tensor, wanted: torch.Tensor, label: str) -> None:
+    same_rank = value.ndim == wanted.ndim
+    whole = not wanted.ndim or (same_rank and wanted.shape[0] > 0 and value.shape[0] % wanted.shape[0] == 0)
+    if not same_rank or value.shape[1:] != wanted.shape[1:] or not whole:
+        raise QuantizationError(
+            f"{label} has shape {tuple(value.shape)}, the model takes {tuple(wanted.shape)}",
+            hint="only the first dimension, the batch, may be another multiple of the example's",
+        )
+    if value.dtype != wanted.dtype:
+        raise QuantizationError(
+            f"{label} is {value.dtype}, the model takes {wanted.dtype}",
+            hint="convert it as for the model itself",
+        )
+    if value.is_floating_point() and not torch.isfinite(value).all():
+        bad = int((~torch.isfinite(value)).sum())
+        raise QuantizationError(f"{label} holds {bad} values that are NaN or infinite", hint="clean the data")
+
+
+def calibrate(prepared: Prepared, batches: Iterable[Any], progress: Progress | None = None) -> int:
+    """Run the batches through the observers; gives the number of samples (of the example's batch size) seen.
+
+    Raises QuantizationError for data that does not fit, and when there is none.
+    """
+    total = len(batches) if isinstance(batches, Sized) else None
+    last, count = -1, 0
+    try:
+        for index, inputs in samples(batches, prepared.example_inputs):
+            if progress is not None and index > last >= 0:
+                progress(index, total)
+            _observe(prepared.module, inputs, index)
+            last, count = index, count + 1
+    except QuantizationError:
+        raise
+    except Exception as error:
+        frame = frame_of_exception(error)
+        raise QuantizationError(
+            f"calibration batch {last + 1} raises {message_of(error)}", str(frame) if frame else None
+        ) from error
+    if count == 0:
+        raise QuantizationError(
+            "there are no calibration batches",
+            hint=f"give at least {_FEW_SAMPLES} samples like those of the field",
+        )
+    if progress is not None:
+        progress(last + 1, total)
+    return count
+
+
+class _FindNotFinite(fx.Interpreter):
+    """Runs a prepared graph up to the first value that is NaN or infinite; raises QuantizationError there."""
+
+    def __init__(self, module: fx.GraphModule, batch: int) -> None:
+        super().__init__(module)
+        self.batch = batch
+
+    def run_node(self, n: fx.Node) -> Any:
+        result = super().run_node(n)
+        computed = n.op == "call_function" and isinstance(result, torch.Tensor) and result.is_floating_point()
+        if computed and not torch.isfinite(result).all():
+            origin = origin_of(n)
+            raise QuantizationError(
+                f"{origin.aten} gives NaN or infinity on calibration batch {self.batch}",
+                str(origin),
+                "look at what the float model computes on that batch",
+            )
+        return result
+
+
+def _observe(module: fx.GraphModule, inputs: Inputs, batch: int) -> None:
+    """Run the observers on one sample; their own errors about values that are not finite become ours."""
+    with torch.no_grad(), one_thread():
+        try:
+            module(*inputs)
+        except (RuntimeError, ValueError):
+            _FindNotFinite(module, batch).run(*inputs)
+            raise
+
+
+def convert(prepared: Prepared) -> ExportedProgram:
+    """Replace observers by quantize and dequantize, hold weights as int8, and export again.
+
+    Raises QuantizationError, with the values at fault, when something that was observed is not finite.
+    """
+    _check_observers(prepared.module)
+    _observe_weights(prepared.module)
+    with quiet():
+        module = convert_pt2e(prepared.module)
+    drop_unused(module)
+    stamp(module.graph)
+    return re_export(module, prepared.example_inputs)
+
+
+def _observe_weights(module: fx.GraphModule) -> None:
+    """Show the observers of weights what these are now: training changed them after they were last seen."""
+    observers = dict(module.named_modules(remove_duplicate=False))
+    with torch.no_grad():
+        for node in module.graph.nodes:
+            weight = get_constant(module, node.args[0]) if node.op == "call_module" else None
+            if weight is not None:
+                observers[str(node.target)](weight)
+
+
+def _check_observers(graph_module: fx.GraphModule) -> None:
+    observers = dict(graph_module.named_modules())
+    bad = []
+    for node in graph_module.graph.nodes:
+        module = observers.get(str(node.target)) if node.op == "call_module" else None
+        observer = getattr(module, "activation_post_process", module)  # of a fake quantizer
+        low, high = getattr(observer, "min_val", None), getattr(observer, "max_val", None)
+        if isinstance(low, torch.Tensor) and isinstance(high, torch.Tensor) and low.numel():
+            seen = node.args[0]
+            if low.numel() == 1 and bool(low > high):
+                bad.append(f"{seen} never got a value")
+            elif not bool(torch.isfinite(low).all() and torch.isfinite(high).all()):
+                bad.append(f"{seen} becomes NaN or infinite")
+    if bad:
+        raise QuantizationError(
+            "while calibrating, " + "; ".join(dict.fromkeys(bad)),
+            hint="look at the model's float output on that data",
+        )
+
+
+@dataclass(frozen=True)
+class Quantized:
+    """program: quantized. float_program: the float model of which it is an image; equalized, where that was
+    asked for. equalized: the pairs of layers that were."""
+
+    program: ExportedProgram
+    float_program: ExportedProgram
+    equalized: tuple[Equalized, ...] = ()
+
+
+def quantize_fully(
+    program: ExportedProgram,
+    batches: Iterable[Any],
+    quantizer: Quantizer | None = None,
+    progress: Progress | None = None,
+    *,
+    equalize: bool = False,
+    correct_bias: bool = False,
+) -> Quantized:
+    """equalize, prepare, calibrate, convert, correct biases. Batches are kept in memory where both steps around
+    the calibration, or one of them, want to see them again."""
+    pairs: tuple[Equalized, ...] = ()
+    if equalize or correct_bias:
+        batches = list(batches)
+    example = example_inputs_of(program)
+    if equalize:
+        program, pairs = equalize_layers(program, [inputs for _, inputs in samples(batches, example)])
+    prepared = prepare(program, quantizer)
+    if needs_calibration(quantizer):
+        calibrate(prepared, batches, progress)
+    quantized = convert(prepared)
+    if correct_bias:
+        quantized = correct_biases(program, quantized, [inputs for _, inputs in samples(batches, example)])
+    return Quantized(quantized, program, pairs)
+
+
+def needs_calibration(quantizer: Quantizer | None) -> bool:
+    """Whether the quantizer observes anything: a TinyetQuantizer that quantizes all at run time does not."""
+    return not isinstance(quantizer, TinyetQuantizer) or quantizer.needs_calibration
+
+
+def quantize(
+    program: ExportedProgram,
+    batches: Iterable[Any],
+    quantizer: Quantizer | None = None,
+    progress: Progress | None = None,
+    *,
+    equalize: bool = False,
+    correct_bias: bool = False,
+) -> ExportedProgram:
+    """prepare, calibrate, convert. See there for what each raises.
+
+    equalize: first balance the channels between layers (`equalize`). correct_bias: at last, let biases take back
+    what quantization shifts on average (`bias_correction`).
+    """
+    return quantize_fully(
+        program, batches, quantizer, progress, equalize=equalize, correct_bias=correct_bias
+    ).program

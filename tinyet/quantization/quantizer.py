@@ -1,0 +1,356 @@
+# SPDX-License-Identifier: Apache-2.0
+"""TinyetQuantizer: says which values of a captured graph become integers, and which share their parameters.
+
+It only annotates; torchao observes, calibrates and converts. How (int8, int16 activations, int4 weights, at run
+time) is said by a `QuantConfig` for each layer; biases stay float here and become integers when the graph is
+imported.
+
+Between layers of different types: a value has the type of the layer that computes it, and a reader of another
+type quantizes it once more for itself. Parameters are shared between values of one type only.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from dataclasses import replace
+
+import torch
+from torch import fx
+
+from tinyet.custom import CustomOp, registered
+from tinyet.errors import QuantizationError
+from tinyet.importers.torch.origins import module_stack
+from tinyet.importers.torch.quiet import quiet
+from tinyet.quantization import annotate as rules
+from tinyet.quantization.config import QuantConfig, int8_config
+
+with quiet():
+    from torchao.quantization.pt2e.quantizer.quantizer import (
+        FixedQParamsQuantizationSpec,
+        QuantizationAnnotation,
+        QuantizationSpec,
+        QuantizationSpecBase,
+        Quantizer,
+        SharedQuantizationSpec,
+    )
+
+_KEY = "quantization_annotation"
+aten = torch.ops.aten
+
+
+class TinyetQuantizer(Quantizer):  # type: ignore[misc]
+    """Annotates for tinyet's integer kernels. Every `set_` method returns the quantizer; None means: leave
+    in float.
+
+    The most telling setting wins: the longest module name that holds the node, then the operator, then the
+    type of the innermost module that has a setting, then the global one.
+    """
+
+    def __init__(self, config: QuantConfig | None = None) -> None:
+        super().__init__()
+        self._global: QuantConfig | None = config or int8_config()
+        self._names: dict[str, QuantConfig | None] = {}
+        self._types: dict[str, QuantConfig | None] = {}
+        self._ops: dict[str, QuantConfig | None] = {}
+
+    def set_global(self, config: QuantConfig | None) -> TinyetQuantizer:
+        """For everything that no other setting names."""
+        self._global = config
+        return self
+
+    def set_module_name(self, name: str, config: QuantConfig | None) -> TinyetQuantizer:
+        """For the submodule with this path (`blocks.0.conv`) and all inside it. An unknown path is an error
+        later."""
+        self._names[name] = config
+        return self
+
+    def set_module_type(self, kind: type[torch.nn.Module], config: QuantConfig | None) -> TinyetQuantizer:
+        """For modules of exactly this class and what they compute, inner modules included."""
+        self._types[f"{kind.__module__}.{kind.__qualname__}"] = config
+        return self
+
+    def set_op(self, op: object, config: QuantConfig | None) -> TinyetQuantizer:
+        """For an operator: `torch.ops.aten.softmax.int`, `torch.ops.aten.softmax`, "aten.softmax.int" or
+        "softmax"."""
+        self._ops[str(op)] = config
+        return self
+
+    @property
+    def needs_calibration(self) -> bool:
+        """Whether any setting observes activations; where all quantize at run time none does."""
+        settings = [self._global, *self._names.values(), *self._types.values(), *self._ops.values()]
+        return any(config is not None and not config.dynamic for config in settings)
+
+    def copy(self) -> TinyetQuantizer:
+        """Another quantizer with the same settings."""
+        return self._mapped(lambda config: config)
+
+    def for_training(self) -> TinyetQuantizer:
+        """A copy that puts fake quantizers where this one puts observers. Raises QuantizationError for settings
+        that quantize at run time."""
+        return self._mapped(lambda config: None if config is None else config.for_training())
+
+    def _mapped(self, change: Callable[[QuantConfig | None], QuantConfig | None]) -> TinyetQuantizer:
+        other = TinyetQuantizer().set_global(change(self._global))
+        for mine, its in (
+            (self._names, other._names),
+            (self._types, other._types),
+            (self._ops, other._ops),
+        ):
+            its.update({name: change(config) for name, config in mine.items()})
+        return other
+
+    def config_of(self, node: fx.Node) -> QuantConfig | None:
+        """The setting that holds for the node."""
+        stack = module_stack(node)
+        paths = [path for path, _ in stack]
+        named = [n for n in self._names if any(p == n or p.startswith(n + ".") for p in paths)]
+        if named:
+            return self._names[max(named, key=len)]
+        for name in sorted(rules.op_names(node), key=len, reverse=True):
+            if name in self._ops:
+                return self._ops[name]
+        for _, kind in reversed(stack):
+            if kind in self._types:
+                return self._types[kind]
+        return self._global
+
+    def transform_for_annotation(self, model: fx.GraphModule) -> fx.GraphModule:
+        return model
+
+    def annotate(self, model: fx.GraphModule) -> fx.GraphModule:
+        """Annotate every node that has a rule and a setting. Operators that only move data follow their
+        source: behind a value that stays float they stay float."""
+        self._check_names(model.graph)
+        for node in model.graph.nodes:
+            if node.op != "call_function" or _KEY in node.meta:
+                continue
+            config = self.config_of(node)
+            if config is not None:
+                self._annotate_node(node, config)
+        self._release_idle_movers(model.graph)
+        return model
+
+    def validate(self, model: fx.GraphModule) -> None:
+        """Nothing to refuse: an operator without a rule stays in float."""
+
+    def _check_names(self, graph: fx.Graph) -> None:
+        present = {path for node in graph.nodes for path, _ in module_stack(node) if path}
+        unknown = [n for n in self._names if not any(p == n or p.startswith(n + ".") for p in present)]
+        if unknown:
+            raise QuantizationError(
+                f"no module is called {', '.join(unknown)}", hint="modules: " + ", ".join(sorted(present))
+            )
+
+    def _annotate_node(self, node: fx.Node, config: QuantConfig) -> None:
+        target = node.target
+        custom = registered(target)
+        if custom is not None:
+            self._annotate_custom(node, custom, config)
+        elif config.dynamic:
+            if target in rules.DYNAMIC:
+                self._annotate_dynamic(node, config)
+        elif target in rules.WEIGHTED:
+            self._annotate_weighted(node, config)
+        elif target in rules.BINARY and rules.is_float(node):
+            inputs = rules.float_inputs(node)
+            self._finish(node, {source: self._edge(source, config) for source in inputs}, config)
+        elif target is aten.constant_pad_nd.default and len(node.args) > 2 and node.args[2]:
+            # the value padded with may lie outside the input's range
+            self._annotate_unary(node, config, config.activation)
+        elif target in rules.SAME_AS_INPUT or target in rules.SEVERAL_OUTPUTS:
+            self._annotate_mover(node, config)
+        elif target in rules.ALL_SAME and rules.is_float(node):
+            self._annotate_all_same(node, config)
+        elif target in rules.FIXED:
+            self._annotate_unary(node, config, _fixed_spec(target, config) or config.activation)
+        elif target in rules.UNARY:
+            self._annotate_unary(node, config, config.activation)
+        elif target in rules.INPUT_ONLY:
+            self._annotate_unary(node, config, None)
+        elif target is aten.embedding.default:
+            self._annotate_embedding(node, config)
+
+    def _edge(self, source: fx.Node, config: QuantConfig) -> QuantizationSpecBase:
+        """The spec of reading `source`: its own parameters when it has some of the reader's type, so that
+        nothing is quantized twice."""
+        root = _root(source)
+        shared = root is not None and root.dtype == config.activation.dtype
+        return SharedQuantizationSpec(source) if shared else config.activation
+
+    def _finish(
+        self, node: fx.Node, inputs: dict[fx.Node, QuantizationSpecBase], config: QuantConfig
+    ) -> None:
+        """Annotate node and the clamp that is fused into it, of which only the result is observed then."""
+        clamp = self._fusable_clamp(node)
+        if clamp is None:
+            _set(node, inputs, config.activation)
+        else:
+            _set(node, inputs, None)
+            _set(clamp, {}, config.activation)
+
+    def _fusable_clamp(self, node: fx.Node) -> fx.Node | None:
+        if len(node.users) != 1:
+            return None
+        (user,) = node.users
+        bounds = list(user.args[1:]) + list(user.kwargs.values())
+        fits = user.op == "call_function" and user.target in rules.CLAMPS and self.config_of(user) is not None
+        return user if fits and not any(isinstance(b, fx.Node) for b in bounds) else None
+
+    def _annotate_weighted(self, node: fx.Node, config: QuantConfig) -> None:
+        source, weight = node.args[0], node.args[1]
+        if not (isinstance(source, fx.Node) and isinstance(weight, fx.Node) and rules.is_float(source)):
+            return
+        inputs = {source: self._edge(source, config)}
+        if weight.op == "get_attr":
+            inputs[weight] = _weight_spec(node, weight, config)
+        elif node.target is aten.linear.default:
+            inputs[weight] = self._edge(weight, config)  # a product of two activations
+        else:
+            return
+        self._finish(node, inputs, config)
+
+    def _annotate_dynamic(self, node: fx.Node, config: QuantConfig) -> None:
+        """The input is quantized when the layer runs; what comes out is float."""
+        source, weight = node.args[0], node.args[1]
+        if rules.is_float(source) and isinstance(weight, fx.Node) and weight.op == "get_attr":
+            assert isinstance(source, fx.Node)
+            _set(node, {source: config.activation, weight: _weight_spec(node, weight, config)}, None)
+
+    def _annotate_mover(self, node: fx.Node, config: QuantConfig) -> None:
+        source = node.args[0]
+        if not isinstance(source, fx.Node) or not rules.is_float(source):
+            return
+        if source.op == "call_function" and _output_spec(source) is None:
+            return
+        _set(node, {source: self._edge(source, config)}, None)
+        shared = SharedQuantizationSpec((source, node))
+        if node.target in rules.SEVERAL_OUTPUTS:
+            for user in node.users:
+                if rules.is_float(user):
+                    _set(user, {}, shared)
+        else:
+            node.meta[_KEY].output_qspec = shared
+
+    def _annotate_all_same(self, node: fx.Node, config: QuantConfig) -> None:
+        inputs = rules.float_inputs(node)
+        if not inputs or all(s.op == "call_function" and _output_spec(s) is None for s in inputs):
+            return
+        first = inputs[0]
+        roots = [_root(source) for source in inputs]
+        # one fixed input must not force its range on the others
+        alike = all(root == roots[0] for root in roots) or not isinstance(
+            roots[0], FixedQParamsQuantizationSpec
+        )
+        edges: dict[fx.Node, QuantizationSpecBase] = {
+            first: self._edge(first, config) if alike else config.activation
+        }
+        shared = SharedQuantizationSpec((first, node))
+        edges.update(dict.fromkeys(inputs[1:], shared))
+        _set(node, edges, shared)
+
+    def _annotate_unary(
+        self, node: fx.Node, config: QuantConfig, output: QuantizationSpecBase | None
+    ) -> None:
+        source = node.args[0]
+        if isinstance(source, fx.Node) and rules.is_float(source):
+            _set(node, {source: self._edge(source, config)}, output)
+
+    def _annotate_custom(self, node: fx.Node, custom: CustomOp, config: QuantConfig) -> None:
+        """An operator of the user's: its computed inputs are quantized, its constants stay float."""
+        inputs = [source for source in rules.float_inputs(node) if source.op != "get_attr"]
+        if custom.output is None or not inputs or config.dynamic or config.activation.dtype is not torch.int8:
+            return
+        output: QuantizationSpecBase = config.activation
+        if custom.output == "same":
+            output = SharedQuantizationSpec((inputs[0], node))
+        elif isinstance(custom.output, tuple):
+            scale, zero_point = custom.output
+            output = FixedQParamsQuantizationSpec(
+                torch.int8, scale, zero_point, -128, 127, torch.per_tensor_affine
+            )
+        _set(node, {source: self._edge(source, config) for source in inputs}, output)
+
+    def _annotate_embedding(self, node: fx.Node, config: QuantConfig) -> None:
+        table = node.args[0]
+        if isinstance(table, fx.Node) and table.op == "get_attr":
+            _set(node, {table: config.activation}, SharedQuantizationSpec((table, node)))
+
+    def _release_idle_movers(self, graph: fx.Graph) -> None:
+        """A model input that is only moved about on its way to float operators needs no quantizing."""
+        for node in reversed(list(graph.nodes)):
+            several = node.target in rules.SEVERAL_OUTPUTS
+            if _KEY not in node.meta or not _moves_an_input(node):
+                continue
+            parts = list(node.users) if several else [node]
+            if not any(_KEY in reader.meta for part in parts for reader in part.users):
+                for part in {node, *parts}:
+                    part.meta.pop(_KEY, None)
+
+
+def _fixed_spec(target: object, config: QuantConfig) -> FixedQParamsQuantizationSpec | None:
+    """The parameters of a result whose range is known in advance; None where it is to be observed."""
+    spec = config.activation
+    table = rules.FIXED if spec.dtype is torch.int8 else rules.FIXED_INT16
+    if not config.fixed or target not in table:
+        return None
+    scale, zero_point = table[target]
+    return FixedQParamsQuantizationSpec(
+        spec.dtype, scale, zero_point, spec.quant_min, spec.quant_max, torch.per_tensor_affine
+    )
+
+
+def _weight_spec(node: fx.Node, weight: fx.Node, config: QuantConfig) -> QuantizationSpec:
+    """Per output channel. Transposed convolutions have no kernel for fewer than eight bits, and take int8."""
+    axis = _channel_axis(node, weight)
+    if rules.WEIGHTED[node.target] == 1:
+        return replace(config.weight, ch_axis=axis, quant_min=-127, quant_max=127)
+    return replace(config.weight, ch_axis=axis)
+
+
+def _channel_axis(node: fx.Node, weight: fx.Node) -> int:
+    """The axis of the weight that counts output channels; in a transposed convolution with one channel a
+    group the first does, because the second has size 1."""
+    axis = rules.WEIGHTED[node.target]
+    groups = node.args[6] if axis == 1 and len(node.args) > 6 else 1
+    return 0 if groups != 1 and tuple(weight.meta["val"].shape[:2]) == (groups, 1) else axis
+
+
+def _set(
+    node: fx.Node, inputs: dict[fx.Node, QuantizationSpecBase], output: QuantizationSpecBase | None
+) -> None:
+    node.meta[_KEY] = QuantizationAnnotation(input_qspec_map=inputs, output_qspec=output, _annotated=True)
+
+
+def _output_spec(node: fx.Node) -> QuantizationSpecBase | None:
+    annotation = node.meta.get(_KEY)
+    return annotation.output_qspec if annotation is not None else None
+
+
+def _root(node: fx.Node) -> QuantizationSpecBase | None:
+    """The spec that decides the parameters of the node's value, through all that it shares with."""
+    spec = _output_spec(node)
+    while isinstance(spec, SharedQuantizationSpec):
+        place = spec.edge_or_node
+        if isinstance(place, tuple):
+            source, reader = place
+            spec = reader.meta[_KEY].input_qspec_map[source]
+        else:
+            spec = _output_spec(place)
+    return spec
+
+
+def _moves_an_input(node: fx.Node) -> bool:
+    """Whether the node only moves data that comes, through nothing but movers, from an input of the model."""
+    while node.op == "call_function":
+        if (
+            node.target is not operator.getitem
+            and node.target not in rules.SAME_AS_INPUT | rules.SEVERAL_OUTPUTS
+        ):
+            return False
+        source = node.args[0]
+        if not isinstance(source, fx.Node):
+            return False
+        node = source
+    return node.op == "placeholder"

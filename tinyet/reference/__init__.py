@@ -1,0 +1,8 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The host reference that every device is compared with, and the float model beside it."""
+
+from __future__ import annotations
+
+from tinyet.reference.evaluate import evaluate, run_graph
+
+__all__ = ["evaluate", "run_graph"]
