@@ -20,7 +20,7 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from tinyet import ops
-from tinyet.cpus import Target
+from tinyet.boards.cpus import Target
 from tinyet.errors import ModelError, UnsupportedShape, UsageError
 from tinyet.ir import Array, Attrs, DType, Node, QuantParams, Shape, Tensor, TensorType
 from tinyet.opset import (

@@ -14,9 +14,8 @@ PACKAGE = Path(tinyet.__file__).parent
 FLOORS = {
     "errors": 0,
     "assets": 0.5,
-    "cpus": 0.7,
+    "boards": 0.7,
     "ir": 1,
-    "boards": 1,
     "templating": 1.5,
     "numerics": 1.5,
     "float32": 1.5,
@@ -47,7 +46,7 @@ FLOORS = {
     "pytest": 12,
 }
 # The runtime half of the toolchain knows nothing of graphs: it builds and runs what others have written.
-TOOLCHAIN_MAY_IMPORT = {"errors", "assets", "boards", "cpus", "templating", "toolchain"}
+TOOLCHAIN_MAY_IMPORT = {"errors", "assets", "boards", "templating", "toolchain"}
 
 
 def module_name(path: Path) -> str:

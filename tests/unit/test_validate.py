@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from tests import small
-from tinyet.cpus import Target
+from tinyet.boards.cpus import Target
 from tinyet.deployment import Deployment, deploy
 from tinyet.errors import DataError
 from tinyet.ir import Array, Graph, Tensor

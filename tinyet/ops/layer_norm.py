@@ -25,7 +25,7 @@ from typing import ClassVar
 import numpy as np
 
 from tinyet import float32
-from tinyet.cpus import Target
+from tinyet.boards.cpus import Target
 from tinyet.errors import UnsupportedShape
 from tinyet.ir import Array, Attrs, DType, Node, Shape, Tensor
 from tinyet.numerics import Float64, Int64, dequantize, requantize
