@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from tinyet.cpus import Target
+from tinyet.boards.cpus import Target
 from tinyet.delegates import DEFAULT, Delegate
 from tinyet.delegates.select import Choice, Selection, select
 from tinyet.errors import UnsupportedOp, bullet_list

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from tinyet import ops
-from tinyet.cpus import Target
+from tinyet.boards.cpus import Target
 from tinyet.delegates import Claims, Delegate, Payload, files_of, regions_of
 from tinyet.emit.literals import identifier
 from tinyet.ir import Array, DType, Graph, Node, Tensor

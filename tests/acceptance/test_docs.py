@@ -19,7 +19,7 @@ from tests.golden.programs import separable
 from tinyet import cli, load_board
 from tinyet.analyze import analyze
 from tinyet.boards import all_boards
-from tinyet.cpus import CPUS
+from tinyet.boards.cpus import CPUS
 from tinyet.emit.kinds import KINDS, kinds_for
 from tinyet.validate import LayerResult, Mismatch, ValidationResult
 

@@ -19,7 +19,7 @@ from tests.ops.cases import Case, assert_exact
 from tests.ops.emulated import require_emulator
 from tinyet import assets
 from tinyet.boards import load_board
-from tinyet.cpus import Target
+from tinyet.boards.cpus import Target
 from tinyet.delegates import CMSIS_NN, Delegate
 from tinyet.ir import DType, Node, QuantParams, Tensor, TensorType, constant
 from tinyet.ops.conv2d import Conv2d

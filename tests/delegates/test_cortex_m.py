@@ -16,7 +16,7 @@ from tests.ops import drawing
 from tests.ops.cases import Case, assert_exact
 from tests.ops.emulated import require_emulator
 from tests.ops.test_conv2d import conv2d_nodes
-from tinyet.cpus import Target
+from tinyet.boards.cpus import Target
 from tinyet.delegates import CORTEX_M, Delegate
 from tinyet.delegates.cortex_m import rounding
 from tinyet.delegates.cortex_m.rounding import Form

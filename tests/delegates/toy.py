@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from tinyet.cpus import Target
+from tinyet.boards.cpus import Target
 from tinyet.delegates import Claims, Delegate, Payload, regions_of
 from tinyet.ir import DType, Graph, Node, Tensor
 from tinyet.ops.add import Add

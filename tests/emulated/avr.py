@@ -14,7 +14,7 @@ import numpy as np
 
 from tests.emulated.simavr import build_runner, execute
 from tests.ops.cases import compiled_object, write_files
-from tinyet.cpus import Target
+from tinyet.boards.cpus import Target
 from tinyet.delegates import DEFAULT, Delegate
 from tinyet.deployment import Deployment, deploy
 from tinyet.emit.model import model_files

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from tests.golden.programs import PROGRAMS, samples
-from tinyet.cpus import Target
+from tinyet.boards.cpus import Target
 from tinyet.deployment import deploy
 from tinyet.emit.model import model_files
 from tinyet.program import Program

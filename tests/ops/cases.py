@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 
 from tinyet import ops
-from tinyet.cpus import Target
+from tinyet.boards.cpus import Target
 from tinyet.delegates import Delegate
 from tinyet.deployment import Deployment, deploy
 from tinyet.emit.model import model_files

@@ -12,7 +12,7 @@ from tests.ops import drawing
 from tests.ops.cases import Case, assert_exact, tensor
 from tests.oracle import litert
 from tinyet import ops
-from tinyet.cpus import Target
+from tinyet.boards.cpus import Target
 from tinyet.errors import UnsupportedShape
 from tinyet.ir import DType, Node
 from tinyet.ops import pad as pad_op

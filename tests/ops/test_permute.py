@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.ops import drawn
 from tests.ops.cases import Case, assert_exact, expected, tensor
 from tinyet import ops
-from tinyet.cpus import Target
+from tinyet.boards.cpus import Target
 from tinyet.errors import UnsupportedShape
 from tinyet.ir import DType, Node, TensorType
 from tinyet.ops.permute import OP, Permute, moves_nothing, plan_of

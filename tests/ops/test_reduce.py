@@ -14,7 +14,7 @@ from tests.ops import drawn
 from tests.ops.cases import Case, assert_exact, expected, tensor
 from tests.oracle import litert
 from tinyet import ops
-from tinyet.cpus import Target
+from tinyet.boards.cpus import Target
 from tinyet.errors import UnsupportedShape
 from tinyet.ir import DType, Node, QuantParams, TensorType
 from tinyet.ops.amax import Amax

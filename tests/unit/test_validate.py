@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from tests import small
-from tinyet.cpus import Target
+from tinyet.boards.cpus import Target
 from tinyet.data import Samples, make_samples
 from tinyet.deployment import Deployment, deploy
 from tinyet.device.device import Device, RunResult

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from tinyet.cpus import Target
+from tinyet.boards.cpus import Target
 from tinyet.custom.site import Argument, CallSite, site_of
 from tinyet.errors import UnsupportedShape, UsageError
 from tinyet.ir import Array, DType, Node

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tinyet import assets
-from tinyet.cpus import CPUS, Target
+from tinyet.boards.cpus import CPUS, Target
 from tinyet.errors import InternalError, UsageError
 from tinyet.ir import Attrs, Graph, Node
 from tinyet.opset import Call, Kernel

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tinyet import ops
-from tinyet.cpus import Target
+from tinyet.boards.cpus import Target
 from tinyet.delegates import DEFAULT, PORTABLE, Delegate, delegates_named
 from tinyet.delegates.partition import contract, inline
 from tinyet.errors import InternalError, UnsupportedOp, bullet_list

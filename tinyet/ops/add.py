@@ -15,7 +15,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from tinyet.cpus import Target
+from tinyet.boards.cpus import Target
 from tinyet.errors import QuantizationError
 from tinyet.ir import Array, Attrs, DType, Node
 from tinyet.numerics import NO_CLAMP, Int64, Multiplier, clamp_range, quantize_multiplier, requantize

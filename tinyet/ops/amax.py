@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from tinyet.cpus import Target
+from tinyet.boards.cpus import Target
 from tinyet.ir import Array, Node
 from tinyet.ops.shared import reduction
 from tinyet.opset import Call, Kernel, Op, Struct, library_call

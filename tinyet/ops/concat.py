@@ -10,7 +10,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from tinyet.cpus import Target
+from tinyet.boards.cpus import Target
 from tinyet.errors import UnsupportedShape
 from tinyet.ir import Array, Attrs, Node, Shape
 from tinyet.ops.shared.movement import MOVABLE, check_moved

@@ -9,7 +9,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from tinyet.cpus import Target
+from tinyet.boards.cpus import Target
 from tinyet.ir import Array, Attrs, Node, Shape
 from tinyet.numerics import NO_CLAMP
 from tinyet.ops import linear

@@ -24,7 +24,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from tinyet.cpus import Target
+from tinyet.boards.cpus import Target
 from tinyet.errors import UnsupportedShape
 from tinyet.ir import Array, Attrs, DType, Node, Shape, Tensor
 from tinyet.numerics import Float64, Int64, dequantize, float32, requantize

@@ -9,7 +9,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from tinyet.cpus import Target
+from tinyet.boards.cpus import Target
 from tinyet.ir import Array, DType, Node, Shape
 from tinyet.ops.shared.window import Window, taps, window_shape
 from tinyet.opset import Call, Kernel, Op, Struct, library_call

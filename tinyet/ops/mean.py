@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from tinyet.cpus import Target
+from tinyet.boards.cpus import Target
 from tinyet.ir import Array, DType, Node
 from tinyet.ops.shared import reduction
 from tinyet.ops.sum import HEADERS, add_up, call_f32, call_s8, call_s16

@@ -10,7 +10,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from tinyet.cpus import Target
+from tinyet.boards.cpus import Target
 from tinyet.errors import QuantizationError, UnsupportedShape
 from tinyet.ir import Array, Attrs, DType, Node, Shape
 from tinyet.numerics import Multiplier, quantize_multiplier, requantize

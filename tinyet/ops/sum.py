@@ -13,7 +13,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from tinyet.cpus import Target
+from tinyet.boards.cpus import Target
 from tinyet.ir import Array, DType, Node
 from tinyet.numerics import Multiplier, requantize
 from tinyet.ops.shared import reduction

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from tinyet.cpus import Target
+from tinyet.boards.cpus import Target
 from tinyet.ir import DType, Node
 from tinyet.opset.call import Call
 

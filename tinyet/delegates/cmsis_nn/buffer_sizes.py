@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import enum
 
-from tinyet.cpus import Target
+from tinyet.boards.cpus import Target
 
 MVE_CHANNELS = 124
 """Channels of a block of the depthwise convolutions for MVE (CH_IN_BLOCK_MVE)."""

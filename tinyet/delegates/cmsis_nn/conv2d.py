@@ -7,7 +7,7 @@ others are not linked.
 
 from __future__ import annotations
 
-from tinyet.cpus import Target
+from tinyet.boards.cpus import Target
 from tinyet.delegates.cmsis_nn import buffer_sizes
 from tinyet.delegates.cmsis_nn.buffer_sizes import Code, code_of
 from tinyet.delegates.cmsis_nn.weighted import (

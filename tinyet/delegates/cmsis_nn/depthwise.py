@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tinyet.cpus import Target
+from tinyet.boards.cpus import Target
 from tinyet.delegates.cmsis_nn import buffer_sizes
 from tinyet.delegates.cmsis_nn.buffer_sizes import Code, code_of
 from tinyet.delegates.cmsis_nn.weighted import (

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from tinyet.cpus import Target
+from tinyet.boards.cpus import Target
 from tinyet.delegates.cmsis_nn.buffer_sizes import Code, code_of
 from tinyet.delegates.cmsis_nn.wrapper import Local, checked, delegated_call, dims, kernel
 from tinyet.ir import Node

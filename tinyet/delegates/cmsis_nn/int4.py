@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from tinyet.cpus import Target
+from tinyet.boards.cpus import Target
 from tinyet.delegates.cmsis_nn import buffer_sizes
 from tinyet.delegates.cmsis_nn.buffer_sizes import code_of
 from tinyet.delegates.cmsis_nn.linear import structs, text

@@ -7,7 +7,7 @@ import math
 
 import numpy as np
 
-from tinyet.cpus import Target
+from tinyet.boards.cpus import Target
 from tinyet.delegates.cmsis_nn.buffer_sizes import Code, code_of
 from tinyet.delegates.cmsis_nn.weighted import (
     CONVOLUTION_ARGUMENTS,

@@ -7,7 +7,7 @@ import math
 
 import numpy as np
 
-from tinyet.cpus import Target
+from tinyet.boards.cpus import Target
 from tinyet.delegates.cmsis_nn import buffer_sizes
 from tinyet.delegates.cmsis_nn.buffer_sizes import code_of, round_up
 from tinyet.delegates.cmsis_nn.movement import MOST, transposition

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 
-from tinyet.cpus import Target
+from tinyet.boards.cpus import Target
 from tinyet.delegates.cmsis_nn.wrapper import delegated_call, kernel
 from tinyet.ir import Node
 from tinyet.ops.shared.fixed_point import differences

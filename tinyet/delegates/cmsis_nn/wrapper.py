@@ -10,7 +10,7 @@ import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from tinyet.cpus import Target
+from tinyet.boards.cpus import Target
 from tinyet.delegates.cmsis_nn.library import HEADER
 from tinyet.ir import Node
 from tinyet.opset import Arg, Call, Constant, ConstantArg, InputArg, Kernel, OutputArg, ScratchArg

@@ -7,7 +7,7 @@ every shape and rounding constant known to the compiler, and weights packed in t
 
 from __future__ import annotations
 
-from tinyet.cpus import Target
+from tinyet.boards.cpus import Target
 from tinyet.delegates.cortex_m import conv2d, depthwise, elementwise, linear, pool
 from tinyet.delegates.delegate import Delegate, arm_target
 from tinyet.ops.add import Add

@@ -7,7 +7,7 @@ from dataclasses import astuple, dataclass
 
 import numpy as np
 
-from tinyet.cpus import Target
+from tinyet.boards.cpus import Target
 from tinyet.delegates.cortex_m.packing import join_bytes, words
 from tinyet.delegates.cortex_m.rounding import Rounding, rounding
 from tinyet.delegates.cortex_m.summary import summary

@@ -7,7 +7,7 @@ import math
 
 import numpy as np
 
-from tinyet.cpus import Target
+from tinyet.boards.cpus import Target
 from tinyet.delegates.cortex_m.conv2d import pixel_row, rows_call
 from tinyet.delegates.cortex_m.packing import dot_stream, lane_pairs
 from tinyet.delegates.cortex_m.rounding import rounding

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from dataclasses import astuple
 
-from tinyet.cpus import Target
+from tinyet.boards.cpus import Target
 from tinyet.delegates.cortex_m.wrapper import specialised_call
 from tinyet.ir import Node
 from tinyet.numerics import Multiplier

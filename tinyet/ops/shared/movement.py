@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from tinyet.cpus import Target
+from tinyet.boards.cpus import Target
 from tinyet.ir import DType, Node, Shape
 from tinyet.opset import Call, Kernel, Struct, library_call
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from tinyet.cpus import Target
+from tinyet.boards.cpus import Target
 from tinyet.ir import Array, Node
 from tinyet.opset import Constant
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from tinyet.cpus import Target
+from tinyet.boards.cpus import Target
 from tinyet.ir import Array, Node
 from tinyet.numerics import Int64, round_half_away
 from tinyet.opset import Call, Constant, Kernel, Pointer, Struct, accept_all, library_call

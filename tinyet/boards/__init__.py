@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tinyet import assets
-from tinyet.cpus import CPUS, FPUS, Target, Toolchain
+from tinyet.boards.cpus import CPUS, FPUS, Target, Toolchain
 from tinyet.errors import BoardError, bullet_list
 
 # The drivers of bare-metal boards, by family: firmware/platform/tinyet_uart_<name>.c, tinyet_counter_<name>.c.
