@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the front end's tests share: reading captured programs, and the benchmark models."""
+"""What the tests of importing and quantizing share: reading captured programs, and the benchmark models."""
 
 from __future__ import annotations
 

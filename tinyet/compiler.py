@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     import torch
     from torch.export import ExportedProgram
 
-    from tinyet.quantization.lowering import FrontendResult
+    from tinyet.quantization.lowering import Lowered
     from tinyet.quantization.sensitivity import Cost
 
 Dump = Callable[[str, str], None]
@@ -76,8 +76,17 @@ def compile(  # noqa: A001 - the public name is tinyet.compile
     """
     if name != identifier(name):
         raise UsageError(f"the name {name!r} is not a C identifier", hint=f"for example {identifier(name)!r}")
-    options = {"equalize": equalize, "correct_bias": correct_bias}
-    lowered = _capture(model, example_inputs, calibration, name, quantizer, channels_last, progress, options)
+    lowered = _graphs(
+        model,
+        example_inputs,
+        name=name,
+        calibration=calibration,
+        quantizer=quantizer,
+        channels_last=channels_last,
+        equalize=equalize,
+        correct_bias=correct_bias,
+        progress=progress,
+    )
     graph, notes = passes.run(lowered.graph, float_io=float_io, prune=prune, dump=dump)
     twin = None
     if lowered.float_graph is not None and lowered.float_graph is not lowered.graph:
@@ -90,50 +99,17 @@ def compile(  # noqa: A001 - the public name is tinyet.compile
     return program
 
 
-def _capture(
-    model: torch.nn.Module | ExportedProgram,
-    example_inputs: Sequence[Any] | None,
-    calibration: Iterable[Any] | None,
-    name: str,
-    quantizer: Any,
-    channels_last: bool,
-    progress: Progress | None,
-    options: dict[str, bool],
-) -> FrontendResult:
-    """The imported graphs; the only step that needs torch."""
+def _graphs(
+    model: torch.nn.Module | ExportedProgram, example_inputs: Sequence[Any] | None, **options: Any
+) -> Lowered:
+    """The imported graphs; the only step that needs torch. options: those of `lower_model`."""
     try:
-        import torch
-
-        from tinyet.importers.torch.capture import lower
-        from tinyet.quantization.lowering import lower_module, lower_program
+        from tinyet.quantization.lowering import lower_model
     except ImportError as error:
         raise ToolchainError(
             f"capturing a model needs torch and torchao ({error})", hint="pip install 'tinyet[torch]'"
         ) from error
-    if not isinstance(model, torch.nn.Module):
-        return lower_program(
-            lower(model),
-            name=name,
-            calibration=calibration,
-            quantizer=quantizer,
-            channels_last=channels_last,
-            progress=progress,
-            **options,
-        )
-    if example_inputs is None:
-        raise UsageError(
-            "a module needs example_inputs", hint="a tuple of tensors with the shapes that the firmware takes"
-        )
-    return lower_module(
-        model,
-        example_inputs,
-        name=name,
-        calibration=calibration,
-        quantizer=quantizer,
-        channels_last=channels_last,
-        progress=progress,
-        **options,
-    )
+    return lower_model(model, example_inputs, **options)
 
 
 def cost_on(
@@ -143,7 +119,7 @@ def cost_on(
     channels_last: bool = False,
     float_io: bool = False,
 ) -> Callable[[ExportedProgram], Cost]:
-    """What `frontend.sensitivity` asks for: a function that compiles a quantized program for the board and says how
+    """What `quantization.sensitivity` asks for: a function that compiles a quantized program for the board and says how
     many bytes it takes. Raises ModelError for a program that cannot be compiled."""
     from tinyet.quantization.lowering import lower_program
     from tinyet.quantization.sensitivity import Cost

@@ -21,7 +21,7 @@ from tinyet.ir import Array, DType, Graph
 from tinyet.ops.dequantize import Dequantize
 from tinyet.ops.permute import Permute
 from tinyet.ops.quantize import Quantize
-from tinyet.quantization.lowering import FrontendResult, lower_module, lower_program
+from tinyet.quantization.lowering import Lowered, lower_model, lower_program
 from tinyet.quantization.quantize import quantize
 from tinyet.reference import run_graph
 
@@ -332,8 +332,8 @@ def test_input_of_another_type() -> None:
 # ---------------------------------------------------------------- quantized programs
 
 
-def quantized_case(model: nn.Module, data: torch.Tensor) -> FrontendResult:
-    return lower_module(model.eval(), data[:1], name="m", calibration=[data])
+def quantized_case(model: nn.Module, data: torch.Tensor) -> Lowered:
+    return lower_model(model.eval(), data[:1], name="m", calibration=[data])
 
 
 def test_quantized_weights_are_turned_with_their_scales() -> None:
