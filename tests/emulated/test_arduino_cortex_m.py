@@ -18,10 +18,10 @@ from tests import small
 from tests.emulated import arduino
 from tinyet import assets
 from tinyet.boards import Board, load_board
+from tinyet.boards.linker import linker_script
 from tinyet.delegates import CMSIS_NN
 from tinyet.program import Program
 from tinyet.project import Project, generate
-from tinyet.templating import linker_script
 from tinyet.toolchain import qemu
 from tinyet.toolchain.device import open_device
 from tinyet.validate import make_samples, validate

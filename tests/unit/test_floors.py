@@ -14,9 +14,9 @@ PACKAGE = Path(tinyet.__file__).parent
 FLOORS = {
     "errors": 0,
     "assets": 0.5,
+    "templating": 0.6,
     "boards": 0.7,
     "ir": 1,
-    "templating": 1.5,
     "numerics": 1.5,
     "float32": 1.5,
     "opset": 2,

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tinyet import assets
 from tinyet.boards import Board
-from tinyet.templating import linker_script
+from tinyet.boards.linker import linker_script
 from tinyet.toolchain import process
 
 HARNESS_DEFINES = (("TINYET_TRACE", "1"),)

@@ -10,9 +10,10 @@ from dataclasses import dataclass
 
 from tinyet import __version__, assets
 from tinyet.boards import Board
+from tinyet.boards.linker import linker_script
 from tinyet.emit.facts import ModelFacts
 from tinyet.errors import InternalError
-from tinyet.templating import linker_script, render
+from tinyet.templating import render
 
 # Width of the sample's lines: 16 bytes each.
 _BYTES_A_LINE = 16
