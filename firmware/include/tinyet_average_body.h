@@ -18,7 +18,8 @@ static inline void average_pixel(const element *corner, element *output, int32_t
                                  int32_t columns, int32_t row_step, int32_t column_step,
                                  const tinyet_division *division) {
   int32_t c = 0;
-  for (; QUADS && c + 4 <= channels; c += 4) {
+#if QUADS
+  for (; c + 4 <= channels; c += 4) {
     int32_t s0 = division->start, s1 = s0, s2 = s0, s3 = s0;
     const element *row = corner + c;
     for (int32_t i = rows; i != 0; i--) {
@@ -34,6 +35,7 @@ static inline void average_pixel(const element *corner, element *output, int32_t
     output[c + 2] = average(s2, division);
     output[c + 3] = average(s3, division);
   }
+#endif
   for (; c < channels; c++) {
     int32_t sum = division->start;
     const element *row = corner + c;

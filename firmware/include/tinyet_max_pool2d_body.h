@@ -17,7 +17,8 @@ static inline int32_t greater(int32_t a, int32_t b) { return a > b ? a : b; }
 static void pool_pixel(const element *input, element *output, int32_t channels, int32_t rows, int32_t columns,
                        int32_t row_step, int32_t column_step) {
   int32_t c = 0;
-  for (; QUADS && c + 4 <= channels; c += 4) {
+#if QUADS
+  for (; c + 4 <= channels; c += 4) {
     int32_t m0 = LEAST, m1 = LEAST, m2 = LEAST, m3 = LEAST;
     const element *row = input + c;
     for (int32_t i = rows; i != 0; i--) {
@@ -31,6 +32,7 @@ static void pool_pixel(const element *input, element *output, int32_t channels, 
     output[0] = (element)m0, output[1] = (element)m1, output[2] = (element)m2, output[3] = (element)m3;
     output += 4;
   }
+#endif
   for (; c < channels; c++) {
     int32_t m = LEAST;
     const element *row = input + c;

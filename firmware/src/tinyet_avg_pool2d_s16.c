@@ -2,6 +2,7 @@
 #include "tinyet_avg_pool2d.h"
 
 typedef int16_t element;
-enum { LEAST = INT16_MIN, GREATEST = INT16_MAX, QUADS = 0 };
+enum { LEAST = INT16_MIN, GREATEST = INT16_MAX };
+#define QUADS 0
 #define KERNEL tinyet_avg_pool2d_s16
 #include "tinyet_avg_pool2d_body.h"
