@@ -10,9 +10,8 @@ from collections.abc import Callable
 import numpy as np
 
 from tinyet.ir import Array
-from tinyet.opset import FieldValue, Pointer, Struct
+from tinyet.opset import WIDTH, FieldValue, Pointer, Struct
 
-WIDTH = 118
 CTYPES = {"int8": "int8_t", "uint8": "uint8_t", "int16": "int16_t", "uint16": "uint16_t", "int32": "int32_t"}
 CTYPES |= {"uint32": "uint32_t", "int64": "int64_t", "float32": "float"}
 
