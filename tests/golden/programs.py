@@ -89,12 +89,12 @@ class Builder:
         self.nodes.append(Node(attrs, inputs, (tensor,), (origin,)))
         return tensor
 
-    def finish(self, inputs: tuple[Tensor, ...], *outputs: Tensor) -> Program:
+    def finish(self, inputs: tuple[Tensor, ...], *outputs: Tensor, labels: tuple[str, ...] = ()) -> Program:
         graph = Graph(self.name, inputs, outputs, tuple(self.nodes))
         for node in graph.nodes:
             complaint = ops.op_of(node).check(node)
             assert complaint is None, f"{node.op}: {complaint}"
-        return Program(self.name, ops.check(graph, "building it by hand"))
+        return Program(self.name, ops.check(graph, "building it by hand"), labels=labels)
 
 
 def input_s8(name: str, shape: Shape, scale: float, zero_point: int) -> Tensor:
@@ -197,7 +197,7 @@ def nested() -> Program:
         Linear(), y, weights_s8("head_w", (4, 5), 29), bias_s32("head_b", 4, 97),
         out="tinyet_linear_s8", source="return self.heads['int'](x)", quant=(0.02, 3), module="2.int",
     )  # fmt: skip
-    return b.finish((x,), y)
+    return b.finish((x,), y, labels=("yes", "no", 'the "what??/"', "größer"))
 
 
 PROGRAMS: dict[str, Callable[[], Program]] = {

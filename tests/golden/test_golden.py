@@ -40,6 +40,7 @@ def files_of(program: Program) -> dict[str, str]:
         deploy(program.graph, TARGETS.get(program.name, PORTABLE)),
         program.name,
         [f"{program.name}: golden file"],
+        labels=program.labels,
         program_hash="0123456789abcdef" * 4,
         version="1.2.3",
     )

@@ -12,13 +12,14 @@ from tinyet import __version__
 from tinyet.delegates import Delegate
 from tinyet.delegates.delegate import included, own_files
 from tinyet.deployment import Deployment, Step
-from tinyet.emit.literals import CTYPES, array, comment, real, struct
+from tinyet.emit.literals import CTYPES, array, comment, packed, real, string, struct
 from tinyet.emit.names import Names, declared, function_names, interface, layer_names, module_of
 from tinyet.emit.pointers import Pointers
 from tinyet.errors import InternalError, UsageError
 from tinyet.ir import Array, DType, Tensor
 from tinyet.ops.region import Region
 from tinyet.opset import (
+    WIDTH,
     Arg,
     ConstantArg,
     Definition,
@@ -146,13 +147,14 @@ def model_files(
     name: str,
     banner: Sequence[str],
     *,
+    labels: Sequence[str] = (),
     program_hash: str = "",
     version: str = __version__,
 ) -> dict[str, str]:
     """`<name>.h`, `<name>.c` and the kernels' headers and sources: {file name: text}.
 
-    name: a C identifier. banner: lines for the head of both files. program_hash, version: of the program and of tinyet,
-    for the macros that tell them.
+    name: a C identifier. banner: lines for the head of both files. labels: names of the classes, or none.
+    program_hash, version: of the program and of tinyet, for the macros that tell them.
     """
     graph, plan = deployment.graph, deployment.plan
     kernels = _kernel_files(deployment)
@@ -168,6 +170,8 @@ def model_files(
         "abi": ABI_VERSION,
         "version": version,
         "program_hash": program_hash,
+        "num_labels": len(labels),
+        "labels": _labels(f"{name.upper()}_LABELS", labels),
         "banner": [comment(line) for line in banner],
         "arena_bytes": max(plan.arena_bytes, 1),
         "arena_note": note,
@@ -192,6 +196,16 @@ def model_files(
         f"{name}.c": render("model/model.c.j2", context),
     }
     return files | kernels
+
+
+def _labels(macro: str, labels: Sequence[str]) -> list[str]:
+    """A macro that initialises an array of strings, so that nothing is stored unless it is used."""
+    texts = [string(label) for label in labels]
+    line = f"#define {macro} {{{', '.join(texts)}}}"
+    if len(line) <= WIDTH:
+        return [line]
+    rows = [f"    {row}" for row in packed([f"{text}," for text in texts])]
+    return [f"{row} \\" for row in (f"#define {macro}", "  {", *rows)] + ["  }"]
 
 
 def _kernel_files(deployment: Deployment) -> dict[str, str]:

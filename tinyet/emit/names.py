@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Names in the generated C: made of the user's module paths and tensor names, each unique, and none that belongs to C, to
-its library, to an included header or to the model's own interface."""
+"""Names in the generated C: made of the user's module paths and tensor names, each unique, and none that belongs to C,
+to its library, to an included header or to the model's own interface."""
 
 from __future__ import annotations
 

@@ -13,8 +13,9 @@ extern "C" {
 #error "branches was generated for another version of the tinyet runtime: generate it again"
 #endif
 
-#define BRANCHES_TINYET_VERSION "1.2.3" /* of tinyet, which generated this */
-#define BRANCHES_MODEL_HASH "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef" /* SHA-256 of the program */
+/* The tinyet that generated this, and the SHA-256 of the program that it was given. */
+#define BRANCHES_TINYET_VERSION "1.2.3"
+#define BRANCHES_MODEL_HASH "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 
 /* Bytes of working memory: inputs, outputs and everything between. Weights are apart, in flash. */
 #define BRANCHES_ARENA_BYTES 22u

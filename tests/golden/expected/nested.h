@@ -13,8 +13,9 @@ extern "C" {
 #error "nested was generated for another version of the tinyet runtime: generate it again"
 #endif
 
-#define NESTED_TINYET_VERSION "1.2.3" /* of tinyet, which generated this */
-#define NESTED_MODEL_HASH "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef" /* SHA-256 of the program */
+/* The tinyet that generated this, and the SHA-256 of the program that it was given. */
+#define NESTED_TINYET_VERSION "1.2.3"
+#define NESTED_MODEL_HASH "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 
 /* Bytes of working memory: inputs, outputs and everything between. Weights are apart, in flash. */
 #define NESTED_ARENA_BYTES 588u
@@ -35,6 +36,10 @@ extern "C" {
 #define NESTED_OUTPUT_0_COUNT 4u /* elements */
 #define NESTED_OUTPUT_0_SCALE 0.02f /* real = scale * (value - zero point) */
 #define NESTED_OUTPUT_0_ZERO_POINT 3
+
+/* The classes, in the order of output 0: static const char *const labels[] = NESTED_LABELS; */
+#define NESTED_NUM_CLASSES 4
+#define NESTED_LABELS {"yes", "no", "the \"what\?\?/\"", "gr\303\266\303\237er"}
 
 extern uint8_t nested_arena[NESTED_ARENA_BYTES];
 
