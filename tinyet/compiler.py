@@ -23,7 +23,7 @@ from tinyet.ops.permute import Permute
 from tinyet.ops.quantize import Quantize
 from tinyet.ops.reshape import Reshape
 from tinyet.ops.slice import Slice
-from tinyet.program import Program
+from tinyet.program import Program, check_labels
 
 if TYPE_CHECKING:
     import torch
@@ -52,6 +52,7 @@ def compile(  # noqa: A001 - the public name is tinyet.compile
     equalize: bool = False,
     correct_bias: bool = False,
     prune: bool = True,
+    labels: Sequence[str] | None = None,
     dump: Dump | None = None,
     progress: Progress | None = None,
 ) -> Program:
@@ -69,6 +70,7 @@ def compile(  # noqa: A001 - the public name is tinyet.compile
     equalize, correct_bias: lose less by quantizing, at no cost on the device: see docs/quantization.md. Both want to
         see the calibration data several times, so it is kept in memory.
     prune: channels that are constant or that nobody reads are removed, which changes no output: see docs/pruning.md.
+    labels: names of the classes, one for each element of the first output; the generated header has them.
     dump: receives the graph's text after each pass.
 
     Raises ModelError (and its subclasses) for a model that cannot be captured or lowered, QuantizationError
@@ -93,7 +95,8 @@ def compile(  # noqa: A001 - the public name is tinyet.compile
         # A module in it that was lowered before is quantized all the same; the twin takes floats none the less.
         # It keeps its channels: which of them are constant is not the same before and after quantizing.
         twin, _ = passes.run(lowered.float_graph, float_io=True, prune=False)
-    program = Program(name, graph, twin, notes)
+    names = () if labels is None else check_labels(labels, graph.outputs[0], "labels")
+    program = Program(name, graph, twin, notes, names)
     if board is not None:
         deploy(graph, (load_board(board) if isinstance(board, str) else board).target, delegates)
     return program

@@ -19,7 +19,7 @@
 #endif
 
 /* Changes when generated code and runtime must change together; generated code checks it when it is compiled. */
-#define TINYET_ABI_VERSION 1
+#define TINYET_ABI_VERSION 2
 
 #ifdef __cplusplus
 extern "C" {

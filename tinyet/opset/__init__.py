@@ -4,10 +4,12 @@
 from __future__ import annotations
 
 from tinyet.opset.call import (
+    WIDTH,
     Arg,
     Call,
     Constant,
     ConstantArg,
+    Definition,
     Event,
     EventArg,
     FieldValue,
@@ -21,15 +23,18 @@ from tinyet.opset.call import (
     StateArg,
     Struct,
     library_call,
+    wrapped,
 )
 from tinyet.opset.kernel import Kernel, accept_all, signature
 from tinyet.opset.op import Op, no_complaint, no_macs
 
 __all__ = [
+    "WIDTH",
     "Arg",
     "Call",
     "Constant",
     "ConstantArg",
+    "Definition",
     "Event",
     "EventArg",
     "FieldValue",
@@ -49,4 +54,5 @@ __all__ = [
     "no_complaint",
     "no_macs",
     "signature",
+    "wrapped",
 ]
