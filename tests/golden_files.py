@@ -9,8 +9,8 @@ the module calls GOLDEN_FOLDER. With `pytest --update-golden` (and any choice of
 differs; then read the diff. A name is a literal, or an f-string of parametrized arguments, and no two tests share one:
 so `tests/unit/test_golden_files.py` knows every file, and workers never meet in one.
 
-The text must be the same on every machine: no version, path, time, or digit that is measured or computed by a float
-library. Leave out or replace those before.
+The text must be the same on every machine: no version, path, time, or digit that is measured or that a float library
+computes. Leave those out, or replace them.
 """
 
 from __future__ import annotations
@@ -28,15 +28,19 @@ class Golden:
     """The golden files of one test.
 
     folder: where those of its module are. update: write them instead of comparing. node: the test, as pytest names it.
+    places: directories of this machine, which no text may name.
     """
 
     folder: Path
     update: bool
     node: str
+    places: tuple[str, ...]
 
     def __call__(self, text: str, name: str) -> None:
         """Fail, with a diff, where `text` is not byte for byte (in UTF-8) what is in the file `name`."""
         place = self.folder / name
+        for directory in self.places:
+            assert directory not in text, "a golden file holds what is the same on every machine"
         if self.update:
             write_changed(place, text)
         complaint = difference(place, text)
@@ -82,6 +86,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 @pytest.fixture
-def golden(request: pytest.FixtureRequest) -> Golden:
-    folder = folder_of(request.module, request.path)
-    return Golden(folder, bool(request.config.getoption("update_golden")), request.node.nodeid)
+def golden(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Golden:
+    return Golden(
+        folder_of(request.module, request.path),
+        bool(request.config.getoption("update_golden")),
+        request.node.nodeid,
+        (str(request.config.rootpath), str(tmp_path_factory.getbasetemp())),
+    )

@@ -151,3 +151,12 @@ def test_one_option_updates_what_differs(pytester: pytest.Pytester) -> None:
     run("--update-golden", "-n", "2").assert_outcomes(passed=4)
     after = {p.name: p.stat().st_mtime_ns for p in folder.iterdir()}
     assert [name for name in before if after[name] != before[name]] == ["b.txt"]
+
+
+def test_a_text_of_this_machine_is_not_taken(pytester: pytest.Pytester) -> None:
+    pytester.makeconftest('pytest_plugins = "tests.golden_files"')
+    pytester.makepyfile("def test_path(golden, tmp_path):\n    golden(f'in {tmp_path}\\n', 'path.txt')\n")
+    result = pytester.runpytest("-p", "no:cacheprovider", "--update-golden")
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["*the same on every machine*"])
+    assert not (pytester.path / "golden").exists()
