@@ -14,12 +14,13 @@ import numpy as np
 import pytest
 
 from tests.golden.programs import PROGRAMS, samples
+from tests.golden_files import Golden
 from tinyet.boards.cpus import Target
 from tinyet.deployment import deploy
 from tinyet.emit.model import model_files
 from tinyet.program import Program
 
-EXPECTED = Path(__file__).parent / "expected"
+GOLDEN_FOLDER = "expected"
 # A core for which the portable kernels are chosen, which a compiler for this machine understands, too; and one for
 # which functions are made for each layer.
 PORTABLE = Target("cortex-m3", frozenset())
@@ -48,18 +49,8 @@ def files_of(program: Program) -> dict[str, str]:
 
 @pytest.mark.parametrize("name", PROGRAMS)
 @pytest.mark.parametrize("suffix", ["h", "c"])
-def test_generated_model(name: str, suffix: str, update_golden: bool) -> None:
-    text = files_of(PROGRAMS[name]())[f"{name}.{suffix}"]
-    place = EXPECTED / f"{name}.{suffix}"
-    if update_golden:
-        place.write_text(text, encoding="utf-8")
-    assert place.is_file(), f"no {place.name}: pytest tests/golden --update-golden"
-    assert text.splitlines() == place.read_text(encoding="utf-8").splitlines()
-    assert text.encode() == place.read_bytes(), "line ends differ"
-
-
-def test_nothing_else_is_expected() -> None:
-    assert {p.name for p in EXPECTED.iterdir()} == {f"{n}.{s}" for n in PROGRAMS for s in ("c", "h")}
+def test_generated_model(name: str, suffix: str, golden: Golden) -> None:
+    golden(files_of(PROGRAMS[name]())[f"{name}.{suffix}"], f"{name}.{suffix}")
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
