@@ -17,8 +17,9 @@ from tinyet.delegates import Claims, Delegate, Payload, files_of, regions_of
 from tinyet.emit.literals import identifier
 from tinyet.ir import Array, DType, Graph, Node, Tensor
 from tinyet.numerics import clamp_range
-from tinyet.ops.add import Add, affine_form, scaling
+from tinyet.ops.add import Add
 from tinyet.ops.mul import Mul, factor
+from tinyet.ops.shared.addition import affine_form, scaling
 from tinyet.ops.sub import Sub
 from tinyet.ops.unary import Unary
 from tinyet.opset import (

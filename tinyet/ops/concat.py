@@ -14,6 +14,7 @@ from tinyet.boards.cpus import Target
 from tinyet.errors import UnsupportedShape
 from tinyet.ir import Array, Attrs, Node, Shape
 from tinyet.ops.shared.movement import MOVABLE, check_moved
+from tinyet.ops.shared.shapes import expect_axis
 from tinyet.opset import Arg, Call, Definition, InputArg, Kernel, Op, OutputArg
 
 
@@ -35,8 +36,7 @@ def infer(node: Node) -> tuple[Shape, ...]:
     shapes = [node.input(index).shape for index in range(len(node.inputs))]
     if not shapes:
         raise UnsupportedShape("concat: no inputs", node.where)
-    if not 0 <= axis < len(shapes[0]):
-        raise UnsupportedShape(f"concat: no axis {axis} in {len(shapes[0])} dimensions", node.where)
+    expect_axis(node, axis)
     rest = {(*shape[:axis], 0, *shape[axis + 1 :]) for shape in shapes}
     if len(rest) != 1:
         listed = ", ".join(str(shape) for shape in shapes)

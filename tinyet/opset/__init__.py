@@ -25,8 +25,8 @@ from tinyet.opset.call import (
     library_call,
     wrapped,
 )
-from tinyet.opset.kernel import Kernel, accept_all, signature
-from tinyet.opset.op import Op, no_complaint, no_macs
+from tinyet.opset.kernel import Kernel, Lower, Refuse, accept_all, library_kernels, signature
+from tinyet.opset.op import Op, Reference, no_complaint, no_macs
 
 __all__ = [
     "WIDTH",
@@ -42,15 +42,19 @@ __all__ = [
     "InputArg",
     "Kernel",
     "LiteralArg",
+    "Lower",
     "Op",
     "OutputArg",
     "ParamsArg",
     "Pointer",
+    "Reference",
+    "Refuse",
     "ScratchArg",
     "StateArg",
     "Struct",
     "accept_all",
     "library_call",
+    "library_kernels",
     "no_complaint",
     "no_macs",
     "signature",
