@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from tinyet.build.size import Section, Symbol, measure
 from tinyet.errors import ToolchainError
-from tinyet.toolchain.size import Section, Symbol, measure
 
 PROGBITS, SYMTAB, STRTAB, NOBITS = 1, 2, 3, 8
 WRITE, ALLOC = 1, 2
