@@ -21,6 +21,7 @@ from tinyet.errors import QuantizationError, TinyetError
 from tinyet.frontend.annotate import WEIGHTED
 from tinyet.frontend.capture import Inputs, example_inputs_of
 from tinyet.frontend.config import QuantConfig, int8_config, int16_config
+from tinyet.frontend.exact import Exact
 from tinyet.frontend.origins import module_stack, origin_of
 from tinyet.frontend.quantize import quantize, samples
 from tinyet.frontend.quantizer import TinyetQuantizer
@@ -179,9 +180,10 @@ class _Model:
 
 
 def _outputs(program: ExportedProgram, inputs: Sequence[Inputs]) -> list[list[torch.Tensor]]:
-    module = program.module(check_guards=False)
+    """For each sample the outputs, computed in float64."""
+    exact = Exact(program.module(check_guards=False))
     with torch.no_grad(), one_thread():
-        results = [module(*sample) for sample in inputs]
+        results = [exact.run(*sample) for sample in inputs]
     return [list(r) if isinstance(r, (tuple, list)) else [r] for r in results]
 
 
@@ -197,7 +199,7 @@ def _sqnr(exact: Sequence[Sequence[torch.Tensor]], found: Sequence[Sequence[torc
     return math.inf if noise == 0.0 else 10.0 * math.log10(signal / noise)
 
 
-class _Values(fx.Interpreter):
+class _Values(Exact):
     """Keeps the values of some nodes of one run."""
 
     def __init__(self, module: fx.GraphModule, wanted: Iterable[fx.Node]) -> None:
