@@ -77,7 +77,7 @@ def test_a_program_does_not_depend_on_the_processor() -> None:
     here = {key: value for key, value in os.environ.items() if key not in OTHER_SET}
     started = [
         subprocess.Popen(
-            [sys.executable, "-m", "tests.frontend.test_exact"],
+            [sys.executable, "-m", "tests.quantization.test_exact"],
             cwd=ROOT, env={**here, "PYTHONPATH": str(ROOT), **more}, stdout=subprocess.PIPE, text=True,
         )
         for more in ({}, OTHER_SET)
