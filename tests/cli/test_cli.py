@@ -524,7 +524,7 @@ def test_an_interrupt_is_one_line_and_130(here: Path, monkeypatch: pytest.Monkey
 
 
 def test_an_interrupt_while_the_project_is_written(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def model_files(*_: object) -> None:
+    def model_files(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr("tinyet.project.model_files", model_files)
