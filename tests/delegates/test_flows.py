@@ -240,7 +240,8 @@ def test_composed_inside_a_larger_module(on: str, tmp_path: Path, fuser: Delegat
     program = tinyet.load(path)
     project = tinyet.generate(program, BOARD, tmp_path / "p")
     text = (project.path / "lib" / "parent" / "src" / "parent.c").read_text()
-    assert text.count("static tinyet_status fused_lowered(") == 1, "the code once"
+    assert text.count("static tinyet_status part_fuser(") == 1, "the code once, called after the module"
+    assert text.count("TINYET_TRY(part_fuser(") == 2
     assert text.count("_tables[256]") == 1, "the tables once"
     data = [torch.cat(t).numpy() for t in zip(*(pair(i, 8) for i in range(20, 30)), strict=True)]
     result = run(project, on, *data)

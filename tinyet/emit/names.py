@@ -122,10 +122,12 @@ def kind(node: Node) -> str:
 def module_of(node: Node) -> str:
     """The path of the module that the node is named after, empty when it has none.
 
-    Of a node that others have been folded into, that of its own operator; of a region, of the module around all of it.
+    Of a node that others were folded into, that of its own operator. Of a region, that of the module around all of it;
+    of one that was lowered on purpose, that of the call: the paths inside it begin at the lowered module.
     """
     if isinstance(node.attrs, Region):
-        return common_module([origin.module for origin in node.origins])
+        calls = [origin for origin in node.origins if origin.aten.startswith("tinyet.")]
+        return common_module([origin.module for origin in calls or node.origins])
     named = [origin for origin in node.origins if origin.module]
     stem = re.sub(r"\dd$", "", node.op)  # conv1d is a conv2d, too
     own = (origin for origin in named if stem in origin.aten)
