@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -33,7 +34,7 @@ TARGET = load_board("mps2_an386").target
 CHAIN: tuple[type[Attrs], ...] = (Add, Mul, Sub, Div, Mul, Add)
 
 
-def graph_of(operators: list[tuple[type[Attrs], int, int]], outputs: list[int]) -> Graph:
+def graph_of(operators: Sequence[tuple[type[Attrs], int, int]], outputs: list[int]) -> Graph:
     """Values 0 and 1 are inputs; operator k reads two earlier values and makes value k + 2."""
     values = [Tensor("x", FLOAT), Tensor("y", FLOAT)]
     nodes = []
