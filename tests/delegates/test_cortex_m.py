@@ -9,7 +9,7 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 import pytest
-from hypothesis import HealthCheck, Phase, assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from tests.ops import drawing
@@ -264,13 +264,7 @@ def test_emulated(nodes: Callable[[], st.SearchStrategy[Case]], board: str) -> N
     """The instructions themselves."""
     require_emulator()
 
-    @settings(
-        max_examples=2,
-        deadline=None,
-        phases=(Phase.generate,),
-        suppress_health_check=list(HealthCheck),
-        database=None,
-    )
+    @drawing.emulated
     @given(drawing.many(nodes()))
     def run(cases: list[Case]) -> None:
         assert_exact(cases, on=board, delegates=(CORTEX_M,))
