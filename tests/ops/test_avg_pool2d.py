@@ -81,7 +81,6 @@ def test_litert(case: Case) -> None:
             same = (total // 2, total - total // 2)
             a = type(a)(**{**vars(a), **{f"pad_{s}": p for s, p in zip(side, same, strict=True)}})
         case = Case(drawing.node_of(a, case.node.inputs, out.quant), case.inputs)
-        out = case.node.output.type
     want = drawing.litert_pool("AVERAGE_POOL_2D", case.node, x, "VALID" if a.count_include_pad else "SAME")
     np.testing.assert_array_equal(drawing.reference(case), want)
 
