@@ -374,7 +374,8 @@ def _broken(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:
     def obtain(*_: object) -> None:
         raise error
 
-    monkeypatch.setattr("tinyet.cli.analyze.obtain", obtain)
+    for command in ("analyze", "generate"):
+        monkeypatch.setattr(f"tinyet.cli.{command}.obtain", obtain)
 
 
 def test_a_bug_is_one_block_and_says_how_to_see_more(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -403,7 +404,7 @@ def test_an_interrupt_is_one_line_and_130(here: Path, monkeypatch: pytest.Monkey
 
 
 def test_an_interrupt_while_the_project_is_written(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def model_files(*_: object) -> None:
+    def model_files(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr("tinyet.project.model_files", model_files)

@@ -57,8 +57,8 @@ static const TINYET_ROM tinyet_binary_f32_params add_3_params = {
  *
  *   offset    bytes   alive     tensor
  *        0       24   in..0     x: float32[1x6]
- *        0       24   1..2      y1: float32[1x6]
- *       24       24   0..1      y0: float32[1x6]
+ *        0       24   1..2      y1_: float32[1x6]
+ *       24       24   0..1      y0_: float32[1x6]
  *       24       24   2..3      y2: float32[1x6]
  *       24       24   3..out    z: float32[1x6]
  */
@@ -66,47 +66,51 @@ uint8_t twice_arena[TWICE_ARENA_BYTES] TINYET_ALIGNED(16);
 
 tinyet_status twice_run(void) {
   uint8_t *const arena = twice_arena;
+  const float *const x = twice_input_0();
 
   /* 0: linear 1x6 -> 1x6, 36 MACs
    * model.py:10: y = self.linear(y)
    */
+  float *const y0_ = (float *)(void *)(arena + 24);
   TINYET_LAYER_BEGIN(0u);
   {
     const tinyet_linear_f32_params params = linear_0_params;
-    tinyet_linear_f32((const float *)(const void *)(arena + 0), (float *)(void *)(arena + 24), &params);
+    tinyet_linear_f32(x, y0_, &params);
   }
   TINYET_LAYER_END(0u);
 
   /* 1: linear 1x6 -> 1x6, 36 MACs
    * model.py:11: y = self.linear(y)
    */
+  float *const y1_ = (float *)(void *)(arena + 0);
   TINYET_LAYER_BEGIN(1u);
   {
     const tinyet_linear_f32_params params = linear_0_params;
-    tinyet_linear_f32((const float *)(const void *)(arena + 24), (float *)(void *)(arena + 0), &params);
+    tinyet_linear_f32(y0_, y1_, &params);
   }
   TINYET_LAYER_END(1u);
 
   /* 2: linear 1x6 -> 1x6, 36 MACs
    * model.py:12: y = self.linear(y)
    */
+  float *const y2 = (float *)(void *)(arena + 24);
   TINYET_LAYER_BEGIN(2u);
   {
     const tinyet_linear_f32_params params = linear_0_params;
-    tinyet_linear_f32((const float *)(const void *)(arena + 0), (float *)(void *)(arena + 24), &params);
+    tinyet_linear_f32(y1_, y2, &params);
   }
   TINYET_LAYER_END(2u);
 
   /* 3: add 1x6 -> 1x6
    * model.py:13: return y + self.linear.bias
    */
+  float *const z = (float *)(void *)(arena + 24);
   TINYET_LAYER_BEGIN(3u);
   {
     const tinyet_binary_f32_params params = add_3_params;
-    tinyet_add_f32((const float *)(const void *)(arena + 24), add_3_input_1, (float *)(void *)(arena + 24), &params);
+    tinyet_add_f32(y2, add_3_input_1, z, &params);
   }
   TINYET_LAYER_END(3u);
 
-  (void)arena;
   return TINYET_OK;
 }
