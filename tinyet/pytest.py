@@ -41,7 +41,7 @@ from tinyet.ir import Array
 from tinyet.numerics import dequantize
 from tinyet.program import Program
 from tinyet.project import Project, generate, open_project
-from tinyet.validate import Sizes, ValidationResult, predicted, validate
+from tinyet.validate import Counted, Sizes, ValidationResult, predicted, validate
 
 _OPTIONS = ("model", "project", "board", "on", "delegates", "timeout")
 _TIMEOUT_SECONDS = 60.0
@@ -58,7 +58,7 @@ class TinyetWarning(UserWarning):
 
 
 @dataclass(frozen=True, eq=False)
-class DeviceResult:
+class DeviceResult(Counted):
     """One inference on the device.
 
     outputs:   real values, one float32 array an output (whole numbers stay as they are), in the output's shape.
@@ -91,16 +91,6 @@ class DeviceResult:
         """Whether the device computed exactly what the host reference computes; NaN equals NaN."""
         pairs = zip(self.raw, self.expected, strict=True)
         return all(np.array_equal(a, b, equal_nan=a.dtype.kind == "f") for a, b in pairs)
-
-    @property
-    def instructions(self) -> int | None:
-        """Executed instructions; None where something else was counted."""
-        return self.count if self.count_unit == "instructions" else None
-
-    @property
-    def cycles(self) -> int | None:
-        """Cycles of the core's clock on hardware; None elsewhere."""
-        return self.count if self.count_unit == "cycles" else None
 
 
 # ---------------------------------------------------------------- what the tests of a session share

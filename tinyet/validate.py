@@ -83,8 +83,25 @@ class Mismatch:
         )
 
 
+class Counted:
+    """A cost, `count`, that names what was counted: one is never printed as another."""
+
+    count: int | None
+    count_unit: str
+
+    @property
+    def instructions(self) -> int | None:
+        """Executed instructions per inference; None where something else was counted."""
+        return self.count if self.count_unit == "instructions" else None
+
+    @property
+    def cycles(self) -> int | None:
+        """Cycles of the core's clock per inference, on hardware; None elsewhere."""
+        return self.count if self.count_unit == "cycles" else None
+
+
 @dataclass(frozen=True, eq=False)
-class ValidationResult:
+class ValidationResult(Counted):
     """What `validate` measured.
 
     outputs: a list of arrays a sample, as the device gave them. count: mean per inference, in `count_unit`:
@@ -115,16 +132,6 @@ class ValidationResult:
     @property
     def bit_exact(self) -> bool:
         return self.mismatches == 0
-
-    @property
-    def instructions(self) -> int | None:
-        """Executed instructions per inference; None where something else was counted."""
-        return self.count if self.count_unit == "instructions" else None
-
-    @property
-    def cycles(self) -> int | None:
-        """Clock cycles per inference on hardware; None elsewhere."""
-        return self.count if self.count_unit == "cycles" else None
 
     def to_json(self) -> dict[str, object]:
         """The documented, stable form of `--json` (docs/json.md)."""

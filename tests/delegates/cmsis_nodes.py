@@ -14,10 +14,10 @@ from tests.delegates.test_cortex_m import (
     clamp,
     depthwise_nodes,
     gemm_nodes,
+    layer,
     linear_nodes,
     output_quant,
     quants,
-    weighted,
     windows,
 )
 from tests.ops import drawing
@@ -58,12 +58,9 @@ def pointwise_nodes(draw: st.DrawFn) -> Case:
     rng = drawing.random(draw)
     strides = draw(st.sampled_from(((1, 1), (1, 1), (2, 2), (3, 1), (1, 2))))
     channels = draw(st.one_of(st.sampled_from((4, 16, 32)), st.integers(1, 37)))
-    weights, bias, scale = weighted(rng, (draw(st.integers(1, 11)), 1, 1, channels))
-    bounds = clamp(rng, scale)
-    x = activation(rng, (draw(st.integers(1, 2)), draw(st.integers(1, 6)), draw(st.integers(1, 7)), channels))
-    attrs = Conv2d(stride_h=strides[0], stride_w=strides[1], clamp=bounds)
-    node = drawing.node_of(attrs, [x, weights, bias], output_quant(rng, scale, bounds))
-    return Case(node, (drawing.int8_data(rng, x.shape),))
+    x = draw(st.integers(1, 2)), draw(st.integers(1, 6)), draw(st.integers(1, 7)), channels
+    weights = draw(st.integers(1, 11)), 1, 1, channels
+    return layer(rng, Conv2d(stride_h=strides[0], stride_w=strides[1]), x, weights)
 
 
 @st.composite
@@ -73,12 +70,9 @@ def one_row_nodes(draw: st.DrawFn) -> Case:
     stride, taps, pad = draw(st.integers(1, 3)), draw(st.integers(1, 7)), draw(st.integers(0, 3))
     width = draw(st.integers(taps, 24))
     channels = draw(st.sampled_from((4, 8, 12, 1, 2, 20)))
-    weights, bias, scale = weighted(rng, (draw(st.integers(1, 9)), 1, taps, channels))
-    bounds = clamp(rng, scale)
-    x = activation(rng, (draw(st.integers(1, 2)), 1, width, channels))
-    attrs = Conv2d(pad_left=pad, pad_right=pad + draw(st.integers(0, 1)), stride_w=stride, clamp=bounds)
-    node = drawing.node_of(attrs, [x, weights, bias], output_quant(rng, scale, bounds))
-    return Case(node, (drawing.int8_data(rng, x.shape),))
+    attrs = Conv2d(pad_left=pad, pad_right=pad + draw(st.integers(0, 1)), stride_w=stride)
+    x, weights = (draw(st.integers(1, 2)), 1, width, channels), (draw(st.integers(1, 9)), 1, taps, channels)
+    return layer(rng, attrs, x, weights)
 
 
 @st.composite
@@ -89,12 +83,8 @@ def grouped_nodes(draw: st.DrawFn) -> Case:
     outs = draw(st.integers(1, 5)), draw(st.integers(1, 6))
     window, kernel, size = draw(windows(outs, st.integers(1, 4), draw(st.sampled_from((1, 1, 2)))))
     count = groups * draw(st.integers(1, 8))
-    weights, bias, scale = weighted(rng, (count, *kernel, group_in))
-    bounds = clamp(rng, scale)
-    x = activation(rng, (draw(st.sampled_from((1, 1, 2))), *size, groups * group_in))
-    attrs = Conv2d(**window, groups=groups, clamp=bounds)
-    node = drawing.node_of(attrs, [x, weights, bias], output_quant(rng, scale, bounds))
-    return Case(node, (drawing.int8_data(rng, x.shape),))
+    x = draw(st.sampled_from((1, 1, 2))), *size, groups * group_in
+    return layer(rng, Conv2d(**window, groups=groups), x, (count, *kernel, group_in))
 
 
 @st.composite
@@ -104,12 +94,7 @@ def wide_depthwise_nodes(draw: st.DrawFn) -> Case:
     outs = draw(st.integers(1, 4)), draw(st.integers(1, 6))
     window, kernel, size = draw(windows(outs, st.integers(1, 5), 1))
     channels = draw(st.one_of(st.integers(2, 40), st.sampled_from((16, 64, 124, 125, 130))))
-    weights, bias, scale = weighted(rng, (channels, *kernel, 1))
-    bounds = clamp(rng, scale)
-    x = activation(rng, (1, *size, channels))
-    attrs = Conv2d(**window, groups=channels, clamp=bounds)
-    node = drawing.node_of(attrs, [x, weights, bias], output_quant(rng, scale, bounds))
-    return Case(node, (drawing.int8_data(rng, x.shape),))
+    return layer(rng, Conv2d(**window, groups=channels), (1, *size, channels), (channels, *kernel, 1))
 
 
 @st.composite
@@ -119,9 +104,6 @@ def transpose_conv_nodes(draw: st.DrawFn) -> Case:
     strides = draw(st.integers(1, 4)), draw(st.integers(1, 4))
     kernel = draw(st.integers(1, 4)), draw(st.integers(1, 4))
     channels = draw(st.one_of(st.sampled_from((4, 16, 20)), st.integers(1, 9)))
-    weights, bias, scale = weighted(rng, (draw(st.integers(1, 9)), *kernel, channels))
-    bounds = clamp(rng, scale)
-    x = activation(rng, (draw(st.integers(1, 2)), draw(st.integers(1, 4)), draw(st.integers(1, 6)), channels))
     crop = [draw(st.sampled_from((0, 0, 0, 1))) for _ in range(4)]
     # The library makes outputs of whole strides: a kernel shorter than the stride is padded to it.
     more = [max(s - k, 0) if draw(st.booleans()) else 0 for s, k in zip(strides, kernel, strict=True)]
@@ -134,10 +116,9 @@ def transpose_conv_nodes(draw: st.DrawFn) -> Case:
         pad_right=crop[3],
         out_pad_h=more[0],
         out_pad_w=more[1],
-        clamp=bounds,
     )
-    node = drawing.node_of(attrs, [x, weights, bias], output_quant(rng, scale, bounds))
-    return Case(node, (drawing.int8_data(rng, x.shape),))
+    x = draw(st.integers(1, 2)), draw(st.integers(1, 4)), draw(st.integers(1, 6)), channels
+    return layer(rng, attrs, x, (draw(st.integers(1, 9)), *kernel, channels))
 
 
 def pair_quant(rng: np.random.Generator, dtype: DType, scale: float) -> QuantParams:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, Phase, assume, given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from tests.delegates.cmsis_nodes import NODES, only
@@ -116,13 +116,7 @@ def test_emulated(group: str, board: str) -> None:
     count = 2 if board == "nrf51_dk" else 6
     strategies = [st.lists(NODES[name](), min_size=count, max_size=count) for name in GROUPS[group]]
 
-    @settings(
-        max_examples=2,
-        deadline=None,
-        phases=(Phase.generate,),
-        suppress_health_check=list(HealthCheck),
-        database=None,
-    )
+    @drawing.emulated
     @given(st.tuples(*strategies))
     def run(drawn: tuple[list[Case], ...]) -> None:
         mine = [case for part in drawn for case in taken(part, CMSIS_NN, target)]

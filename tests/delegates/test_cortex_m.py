@@ -3,13 +3,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Callable
 
 import numpy as np
 import numpy.typing as npt
 import pytest
-from hypothesis import HealthCheck, Phase, assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from tests.ops import drawing
@@ -25,6 +26,7 @@ from tinyet.numerics import requantize
 from tinyet.ops.add import Add
 from tinyet.ops.avg_pool2d import AvgPool2d
 from tinyet.ops.conv2d import Conv2d
+from tinyet.ops.conv_transpose2d import ConvTranspose2d
 from tinyet.ops.linear import Linear
 from tinyet.ops.mean import Mean
 from tinyet.ops.sub import Sub
@@ -102,6 +104,20 @@ def output_quant(rng: np.random.Generator, scale: float, bounds: tuple[float, fl
     )
 
 
+def layer(
+    rng: np.random.Generator,
+    attrs: Conv2d | ConvTranspose2d | Linear,
+    x: tuple[int, ...],
+    weights: tuple[int, ...],
+) -> Case:
+    """A layer of these shapes with a clamp of its own, whose outputs about fill int8."""
+    w, bias, scale = weighted(rng, weights)
+    bounds = clamp(rng, scale)
+    inputs = [activation(rng, x), w, bias]
+    node = drawing.node_of(dataclasses.replace(attrs, clamp=bounds), inputs, output_quant(rng, scale, bounds))
+    return Case(node, (drawing.int8_data(rng, x),))
+
+
 @st.composite
 def windows(
     draw: st.DrawFn, outs: tuple[int, int], kernel: st.SearchStrategy[int], dilation: int
@@ -128,13 +144,8 @@ def gemm_nodes(draw: st.DrawFn) -> Case:
     outs = draw(st.integers(1, 5)), draw(st.sampled_from((4, 8, 7, 11, 4, 8, 5, 2)))
     window, kernel, size = draw(windows(outs, st.integers(1, 4), draw(st.sampled_from((1, 1, 2)))))
     channels = draw(st.one_of(st.sampled_from((4, 8, 16)), st.integers(1, 24)))
-    weights, bias, scale = weighted(rng, (draw(st.integers(1, 9)), *kernel, channels))
-    bounds = clamp(rng, scale)
-    x = activation(rng, (draw(st.integers(1, 2)), *size, channels))
-    node = drawing.node_of(
-        Conv2d(**window, clamp=bounds), [x, weights, bias], output_quant(rng, scale, bounds)
-    )
-    return Case(node, (drawing.int8_data(rng, x.shape),))
+    x, weights = (draw(st.integers(1, 2)), *size, channels), (draw(st.integers(1, 9)), *kernel, channels)
+    return layer(rng, Conv2d(**window), x, weights)
 
 
 @st.composite
@@ -145,12 +156,8 @@ def depthwise_nodes(draw: st.DrawFn) -> Case:
     outs = draw(st.integers(1, largest)), draw(st.integers(1, largest))
     window, kernel, size = draw(windows(outs, st.just(3), draw(st.sampled_from((1, 1, 2)))))
     channels = draw(st.integers(2, 9))
-    weights, bias, scale = weighted(rng, (channels, *kernel, 1))
-    bounds = clamp(rng, scale)
-    x = activation(rng, (draw(st.integers(1, 2)), *size, channels))
-    attrs = Conv2d(**window, groups=channels, clamp=bounds)
-    node = drawing.node_of(attrs, [x, weights, bias], output_quant(rng, scale, bounds))
-    return Case(node, (drawing.int8_data(rng, x.shape),))
+    x = draw(st.integers(1, 2)), *size, channels
+    return layer(rng, Conv2d(**window, groups=channels), x, (channels, *kernel, 1))
 
 
 @st.composite
@@ -158,11 +165,8 @@ def linear_nodes(draw: st.DrawFn) -> Case:
     """One to nine rows."""
     rng = drawing.random(draw)
     depth = draw(st.one_of(st.sampled_from((16, 64)), st.integers(1, 90)))
-    weights, bias, scale = weighted(rng, (draw(st.integers(1, 11)), depth))
-    bounds = clamp(rng, scale)
-    x = activation(rng, (draw(st.sampled_from((1, 1, 2, 5, 9))), depth))
-    node = drawing.node_of(Linear(clamp=bounds), [x, weights, bias], output_quant(rng, scale, bounds))
-    return Case(node, (drawing.int8_data(rng, x.shape),))
+    x = draw(st.sampled_from((1, 1, 2, 5, 9))), depth
+    return layer(rng, Linear(), x, (draw(st.integers(1, 11)), depth))
 
 
 @st.composite
@@ -264,13 +268,7 @@ def test_emulated(nodes: Callable[[], st.SearchStrategy[Case]], board: str) -> N
     """The instructions themselves."""
     require_emulator()
 
-    @settings(
-        max_examples=2,
-        deadline=None,
-        phases=(Phase.generate,),
-        suppress_health_check=list(HealthCheck),
-        database=None,
-    )
+    @drawing.emulated
     @given(drawing.many(nodes()))
     def run(cases: list[Case]) -> None:
         assert_exact(cases, on=board, delegates=(CORTEX_M,))

@@ -11,16 +11,18 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
-from hypothesis import assume, settings
+from hypothesis import HealthCheck, Phase, assume, settings
 from hypothesis import strategies as st
 
 from tests.ops import cases as case_module
 from tests.ops.cases import Case
+from tests.oracle import litert
 from tinyet import ops
 from tinyet.delegates import Delegate
 from tinyet.deployment import deploy
 from tinyet.errors import UnsupportedShape
 from tinyet.ir import Array, Attrs, DType, Node, QuantParams, Shape, Tensor, TensorType, constant
+from tinyet.ops.shared.pooling import Pool
 from tinyet.ops.shared.window import Window
 from tinyet.opset import Kernel
 
@@ -28,6 +30,15 @@ CLAMPS = ((-math.inf, math.inf), (0.0, math.inf), (0.0, 6.0), (-1.0, 1.0))
 
 compiled = settings(max_examples=4, deadline=None)
 """For tests that compile and run one model an example: few examples, each of many cases."""
+
+emulated = settings(
+    max_examples=2,
+    deadline=None,
+    phases=(Phase.generate,),
+    suppress_health_check=list(HealthCheck),
+    database=None,
+)
+"""For tests that build and run one firmware an example."""
 
 quick = settings(max_examples=60, deadline=None)
 """For tests that stay in Python (the reference against LiteRT or torch)."""
@@ -177,3 +188,20 @@ def padded(case: Case, fill: float) -> Array:
     assert isinstance(a, Window)
     pads = ((0, 0), (a.pad_top, a.pad_bottom), (a.pad_left, a.pad_right), (0, 0))
     return np.pad(case.inputs[0], pads, constant_values=fill)
+
+
+def litert_pool(name: str, node: Node, x: Array, padding: str = "VALID") -> Array:
+    """LiteRT's output for the windows of a pool on an image that is padded already, or by LiteRT."""
+    a, out = node.attrs, node.output.type
+    assert isinstance(a, Pool)
+    (want,) = litert.run(
+        name,
+        [litert.TensorSpec(x.shape, x.dtype, out.scale, out.zero_point, data=x)],
+        [litert.TensorSpec(out.shape, x.dtype, out.scale, out.zero_point)],
+        padding=padding,
+        stride_h=a.stride_h,
+        stride_w=a.stride_w,
+        filter_h=a.kernel_h,
+        filter_w=a.kernel_w,
+    )
+    return want

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import mutually_broadcastable_shapes
 
 from tests.ops import drawn
-from tests.ops.cases import Case
+from tests.ops.cases import Case, tensor
 from tests.oracle import litert
 from tinyet import ops
 from tinyet.errors import UnsupportedShape
@@ -198,3 +198,10 @@ def matches_torch(case: Case, function: Callable[..., object], tolerance: float 
     want = function(*tensors)
     assert isinstance(want, torch.Tensor)
     np.testing.assert_allclose(reference(case), want.numpy(), rtol=tolerance, atol=0)
+
+
+def expect_one_scale(attrs: Attrs) -> None:
+    """That an operator of two operands that selects values refuses operands of two scales."""
+    inputs = (tensor("a", (2,), scale=0.1), tensor("b", (2,), scale=0.2))
+    node = Node(attrs, inputs, (tensor("y", (2,), scale=0.1),))
+    assert "share one quantization" in str(ops.op_of(node).check(node))

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.ops import drawing
-from tests.ops.cases import Case, assert_exact, tensor
+from tests.ops import bodies, drawing
+from tests.ops.cases import Case, tensor
 from tinyet import ops
 from tinyet.errors import UnsupportedShape
 from tinyet.ir import DType, Node
@@ -25,10 +25,7 @@ def adaptive_avg_pool2d_nodes(draw: st.DrawFn, dtype: DType | None = None) -> Ca
     return Case(node, (drawing.data(drawing.random(draw), shape, kind),))
 
 
-@drawing.compiled
-@given(drawing.many(adaptive_avg_pool2d_nodes()))
-def test_host(cases: list[Case]) -> None:
-    assert_exact(cases)
+test_host = bodies.host(drawing.many(adaptive_avg_pool2d_nodes()))
 
 
 @drawing.quick

@@ -3,12 +3,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.ops import drawing, elementwise
+from tests.ops import bodies, elementwise
 from tests.ops.cases import Case, assert_exact, tensor
-from tests.oracle import litert
 from tinyet.ir import DType, Node, QuantParams, constant
 from tinyet.ops.add import OP, Add
 from tinyet.ops.shared.addition import Scaling, affine_form
@@ -20,37 +18,18 @@ def add_nodes(dtypes: tuple[DType, ...] = elementwise.ALL, constants: bool = Tru
     return elementwise.pair(st.builds(Add, elementwise.clamps), dtypes, constants=constants)
 
 
-@drawing.compiled
-@given(elementwise.lists(add_nodes()))
-def test_host(cases: list[Case]) -> None:
-    assert_exact(cases)
+test_host = bodies.host(elementwise.lists(add_nodes()))
 
+test_litert = bodies.equals_litert("ADD", add_nodes(elementwise.INTEGERS, constants=False))
 
-@pytest.mark.skipif(not litert.available(), reason="needs ai-edge-litert")
-@drawing.quick
-@given(add_nodes(elementwise.INTEGERS, constants=False))
-def test_litert(case: Case) -> None:
-    attrs = case.node.attrs
-    assert isinstance(attrs, Add)
-    want = elementwise.run_litert("ADD", case, activation=elementwise.ACTIVATIONS[attrs.clamp])
-    assert np.array_equal(elementwise.reference(case), want)
+test_torch = bodies.equals_torch(
+    torch.add, elementwise.pair(st.just(Add()), (DType.FLOAT32,), constants=False)
+)
 
-
-@drawing.quick
-@given(elementwise.pair(st.just(Add()), (DType.FLOAT32,), constants=False))
-def test_torch(case: Case) -> None:
-    """One IEEE operation: equal."""
-    elementwise.matches_torch(case, torch.add)
-
-
-@drawing.compiled
-@given(elementwise.lists(add_nodes((DType.INT8,))))
-def test_specification_kernel(cases: list[Case]) -> None:
-    """The kernel for scales without an exact affine form, on all scales."""
-    kernel = next(k for k in OP.kernels if k.symbol == "tinyet_add_s8")
-    with drawing.only_kernel(kernel, Add):
-        deployment = assert_exact(cases)
-    assert {s.choice.kernel.symbol for s in deployment.steps} == {"tinyet_add_s8"}
+# The kernel for scales without an exact affine form, on all scales.
+test_specification_kernel = bodies.one_kernel(
+    OP, "tinyet_add_s8", elementwise.lists(add_nodes((DType.INT8,)))
+)
 
 
 def test_affine_form_is_common() -> None:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.ops import drawn
+from tests.ops import bodies, drawn
 from tests.ops.cases import Case, assert_exact, expected, tensor
 from tests.oracle import litert
 from tinyet import ops
@@ -25,10 +25,7 @@ def argmax_nodes(draw: st.DrawFn, dtypes: tuple[DType, ...] = drawn.REDUCIBLE) -
     return drawn.case_of(attrs, [draw(drawn.types(shape, dtypes))], out, draw(drawn.seeds))
 
 
-@settings(max_examples=5, deadline=None)
-@given(st.lists(argmax_nodes(), min_size=10, max_size=30))
-def test_host(cases: list[Case]) -> None:
-    assert_exact(cases)
+test_host = bodies.host(st.lists(argmax_nodes(), min_size=10, max_size=30), 5)
 
 
 def node_of(shape: tuple[int, ...], axis: int, dtype: DType = DType.FLOAT32) -> Node:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from tests.ops import drawing
+from tests.ops import bodies, drawing
 from tests.ops.cases import Case, assert_exact, tensor
 from tests.oracle import litert
 from tinyet import ops
@@ -30,10 +30,7 @@ def avg_pool2d_nodes(draw: st.DrawFn, dtype: DType | None = None, dilation: int 
     return Case(node, (drawing.data(drawing.random(draw), shape, kind),))
 
 
-@drawing.compiled
-@given(drawing.many(avg_pool2d_nodes()))
-def test_host(cases: list[Case]) -> None:
-    assert_exact(cases)
+test_host = bodies.host(drawing.many(avg_pool2d_nodes()))
 
 
 def test_large_windows() -> None:
@@ -84,17 +81,7 @@ def test_litert(case: Case) -> None:
             same = (total // 2, total - total // 2)
             a = type(a)(**{**vars(a), **{f"pad_{s}": p for s, p in zip(side, same, strict=True)}})
         case = Case(drawing.node_of(a, case.node.inputs, out.quant), case.inputs)
-        out = case.node.output.type
-    (want,) = litert.run(
-        "AVERAGE_POOL_2D",
-        [litert.TensorSpec(x.shape, x.dtype, out.scale, out.zero_point, data=x)],
-        [litert.TensorSpec(out.shape, x.dtype, out.scale, out.zero_point)],
-        padding="VALID" if a.count_include_pad else "SAME",
-        stride_h=a.stride_h,
-        stride_w=a.stride_w,
-        filter_h=a.kernel_h,
-        filter_w=a.kernel_w,
-    )
+    want = drawing.litert_pool("AVERAGE_POOL_2D", case.node, x, "VALID" if a.count_include_pad else "SAME")
     np.testing.assert_array_equal(drawing.reference(case), want)
 
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from tests.ops import drawing
-from tests.ops.cases import Case, assert_exact, tensor
+from tests.ops import bodies, drawing
+from tests.ops.cases import Case, tensor
 from tests.oracle import litert
 from tinyet import ops
 from tinyet.errors import UnsupportedShape
@@ -41,10 +41,7 @@ def batch_norm_nodes(
     return Case(node, (drawing.data(rng, shape, kind),))
 
 
-@drawing.compiled
-@given(drawing.many(batch_norm_nodes()))
-def test_host(cases: list[Case]) -> None:
-    assert_exact(cases)
+test_host = bodies.host(drawing.many(batch_norm_nodes()))
 
 
 @pytest.mark.skipif(not litert.available(), reason="needs ai-edge-litert")

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.ops import drawing, elementwise
-from tests.ops.cases import Case, assert_exact, tensor
+from tests.ops import bodies, drawing, elementwise
+from tests.ops.cases import Case, tensor
 from tests.oracle import litert
 from tinyet.ir import DType, Node
 from tinyet.ops.clamp import OP, Clamp
@@ -24,20 +24,12 @@ def clamp_nodes(dtypes: tuple[DType, ...] = elementwise.ALL) -> st.SearchStrateg
     )
 
 
-@drawing.compiled
-@given(elementwise.lists(clamp_nodes()))
-def test_host(cases: list[Case]) -> None:
-    assert_exact(cases)
+test_host = bodies.host(elementwise.lists(clamp_nodes()))
 
-
-@drawing.compiled
-@given(elementwise.lists(clamp_nodes((DType.INT8,))))
-def test_arithmetic_kernel(cases: list[Case]) -> None:
-    """The kernel that can do without equal scales and without a table."""
-    kernel = next(k for k in OP.kernels if k.symbol == "tinyet_requantize_s8")
-    with drawing.only_kernel(kernel, Clamp):
-        deployment = assert_exact(cases)
-    assert {s.choice.kernel.symbol for s in deployment.steps} == {"tinyet_requantize_s8"}
+# The kernel that can do without equal scales and without a table.
+test_arithmetic_kernel = bodies.one_kernel(
+    OP, "tinyet_requantize_s8", elementwise.lists(clamp_nodes((DType.INT8,)))
+)
 
 
 @pytest.mark.skipif(not litert.available(), reason="needs ai-edge-litert")

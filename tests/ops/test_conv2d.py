@@ -8,11 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.ops import drawing
-from tests.ops.cases import HOST, Case, assert_exact, tensor
+from tests.ops import bodies, drawing
+from tests.ops.cases import Case, tensor
 from tests.oracle import litert
 from tinyet import ops
-from tinyet.errors import UnsupportedShape
 from tinyet.ir import DType, Node, QuantParams, constant
 from tinyet.ops import conv2d
 from tinyet.ops.conv2d import Conv2d
@@ -55,17 +54,7 @@ def conv2d_nodes(
 @pytest.mark.parametrize("kind", KINDS)
 def test_host(kind: str) -> None:
     """Every portable kernel that takes a node, not only the one that would be chosen."""
-
-    @drawing.compiled
-    @given(drawing.many(conv2d_nodes(kind=kind)))
-    def run(cases: list[Case]) -> None:
-        for kernel in conv2d.OP.kernels:
-            taken = [c for c in cases if kernel.why_not(c.node, HOST) is None]
-            if taken:
-                with drawing.only_kernel(kernel, Conv2d):
-                    assert_exact(taken)
-
-    run()
+    bodies.each_kernel(conv2d.OP, drawing.many(conv2d_nodes(kind=kind)))()
 
 
 @pytest.mark.skipif(not litert.available(), reason="needs ai-edge-litert")
@@ -133,11 +122,7 @@ def test_torch(case: Case) -> None:
 def test_shape_errors(
     x: tuple[int, ...], w: tuple[int, ...], bias: tuple[int, ...] | None, attrs: Conv2d, words: str
 ) -> None:
-    float32 = DType.FLOAT32
-    inputs = [tensor("x", x, float32), constant("w", np.zeros(w, np.float32))]
-    inputs += [] if bias is None else [constant("b", np.zeros(bias, np.float32))]
-    with pytest.raises(UnsupportedShape, match=words):
-        ops.infer(Node(attrs, tuple(inputs), (tensor("y", (1,), float32),)))
+    bodies.expect_shape_error(attrs, x, w, bias, words)
 
 
 def test_type_rule() -> None:

@@ -6,11 +6,10 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from tests.ops import drawing
-from tests.ops.cases import Case, assert_exact, tensor
+from tests.ops import bodies, drawing
+from tests.ops.cases import Case, tensor
 from tests.oracle import litert
 from tinyet import ops
-from tinyet.errors import UnsupportedShape
 from tinyet.ir import DType, Node, constant
 from tinyet.numerics import clamp_range
 from tinyet.ops import conv_transpose2d
@@ -48,10 +47,7 @@ def conv_transpose2d_nodes(
     return Case(node, (drawing.data(drawing.random(draw), x.shape, kind),))
 
 
-@drawing.compiled
-@given(drawing.many(conv_transpose2d_nodes()))
-def test_host(cases: list[Case]) -> None:
-    assert_exact(cases)
+test_host = bodies.host(drawing.many(conv_transpose2d_nodes()))
 
 
 @pytest.mark.skipif(not litert.available(), reason="needs ai-edge-litert")
@@ -140,11 +136,7 @@ def test_torch(case: Case) -> None:
 def test_shape_errors(
     x: tuple[int, ...], w: tuple[int, ...], bias: tuple[int, ...] | None, attrs: ConvTranspose2d, words: str
 ) -> None:
-    float32 = DType.FLOAT32
-    inputs = [tensor("x", x, float32), constant("w", np.zeros(w, np.float32))]
-    inputs += [] if bias is None else [constant("b", np.zeros(bias, np.float32))]
-    with pytest.raises(UnsupportedShape, match=words):
-        ops.infer(Node(attrs, tuple(inputs), (tensor("y", (1,), float32),)))
+    bodies.expect_shape_error(attrs, x, w, bias, words)
 
 
 def test_macs() -> None:

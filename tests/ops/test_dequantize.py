@@ -1,14 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 from __future__ import annotations
 
-import numpy as np
-import pytest
-from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.ops import drawing, drawn, elementwise
-from tests.ops.cases import Case, assert_exact, tensor
-from tests.oracle import litert
+from tests.ops import bodies, drawn, elementwise
+from tests.ops.cases import Case, tensor
 from tinyet.ir import DType, Node, Tensor, TensorType
 from tinyet.ops.dequantize import OP, Dequantize
 
@@ -22,17 +18,9 @@ def dequantize_nodes(draw: st.DrawFn) -> Case:
     return Case(Node(Dequantize(), (Tensor("x", x),), (out,)), (drawn.values(x, draw(drawn.seeds)),))
 
 
-@drawing.compiled
-@given(elementwise.lists(dequantize_nodes()))
-def test_host(cases: list[Case]) -> None:
-    assert_exact(cases)
+test_host = bodies.host(elementwise.lists(dequantize_nodes()))
 
-
-@pytest.mark.skipif(not litert.available(), reason="needs ai-edge-litert")
-@drawing.quick
-@given(dequantize_nodes())
-def test_litert(case: Case) -> None:
-    assert np.array_equal(elementwise.reference(case), elementwise.run_litert("DEQUANTIZE", case))
+test_litert = bodies.equals_litert("DEQUANTIZE", dequantize_nodes())
 
 
 def test_types() -> None:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from tests.ops import drawing, elementwise
+from tests.ops import bodies, drawing, elementwise
 from tests.ops.cases import Case, assert_exact, tensor
 from tests.oracle import litert
 from tinyet.ir import DType, Node
@@ -23,10 +23,7 @@ def div_nodes(
     return elementwise.pair(st.builds(Div, elementwise.clamps), dtypes, constants=constants)
 
 
-@drawing.compiled
-@given(elementwise.lists(div_nodes()))
-def test_host(cases: list[Case]) -> None:
-    assert_exact(cases)
+test_host = bodies.host(elementwise.lists(div_nodes()))
 
 
 @pytest.mark.skipif(not litert.available(), reason="needs ai-edge-litert")
@@ -60,11 +57,9 @@ def test_close_to_real(case: Case) -> None:
     assert np.nanmax(error, initial=0) <= 0.5 + 1e-4
 
 
-@drawing.quick
-@given(elementwise.pair(st.just(Div()), (DType.FLOAT32,), constants=False))
-def test_torch(case: Case) -> None:
-    """One IEEE operation: equal."""
-    elementwise.matches_torch(case, torch.div)
+test_torch = bodies.equals_torch(
+    torch.div, elementwise.pair(st.just(Div()), (DType.FLOAT32,), constants=False)
+)
 
 
 def test_by_zero() -> None:

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.ops import drawing
-from tests.ops.cases import HOST, Case, assert_exact, tensor
+from tests.ops import bodies, drawing
+from tests.ops.cases import Case, tensor
 from tests.ops.test_conv2d import KINDS as KINDS_OF_CONVOLUTION
 from tests.ops.test_conv2d import conv2d_nodes
 from tests.ops.test_dynamic_linear import KINDS, inputs
@@ -35,17 +35,7 @@ def dynamic_conv2d_nodes(draw: st.DrawFn, kinds: tuple[str, ...] = KINDS, kind: 
 @pytest.mark.parametrize("kind", KINDS_OF_CONVOLUTION)
 def test_host(kind: str) -> None:
     """Every kernel that takes a node, not only the one that would be chosen."""
-
-    @drawing.compiled
-    @given(drawing.many(dynamic_conv2d_nodes(kind=kind)))
-    def run(cases: list[Case]) -> None:
-        for kernel in dynamic_conv2d.OP.kernels:
-            taken = [c for c in cases if kernel.why_not(c.node, HOST) is None]
-            if taken:
-                with drawing.only_kernel(kernel, DynamicConv2d):
-                    assert_exact(taken)
-
-    run()
+    bodies.each_kernel(dynamic_conv2d.OP, drawing.many(dynamic_conv2d_nodes(kind=kind)))()
 
 
 @drawing.quick

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.emulated.test_operators import fitting
-from tests.ops import drawing
+from tests.ops import bodies, drawing
 from tests.ops.cases import Case, assert_exact, tensor
 from tests.ops.emulated import require_emulator
 from tests.ops.strategies import strategy_of
@@ -57,10 +57,7 @@ def dynamic_linear_nodes(draw: st.DrawFn, kinds: tuple[str, ...] = KINDS) -> Cas
     return Case(node, (inputs(drawing.random(draw), x.shape, draw(st.sampled_from(kinds))),))
 
 
-@drawing.compiled
-@given(drawing.many(dynamic_linear_nodes()))
-def test_host(cases: list[Case]) -> None:
-    assert_exact(cases)
+test_host = bodies.host(drawing.many(dynamic_linear_nodes()))
 
 
 @pytest.mark.emulated
@@ -70,13 +67,7 @@ def test_emulated(board: str) -> None:
     require_emulator()
     nodes = st.one_of(dynamic_linear_nodes(), strategy_of("dynamic_conv2d"))
 
-    @settings(
-        max_examples=2,
-        deadline=None,
-        phases=(Phase.generate,),
-        suppress_health_check=list(HealthCheck),
-        database=None,
-    )
+    @drawing.emulated
     @given(st.lists(nodes, min_size=16, max_size=24))
     def check(cases: list[Case]) -> None:
         assert_exact(fitting(cases), on=board)

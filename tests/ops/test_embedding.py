@@ -3,11 +3,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.ops import drawn
-from tests.ops.cases import Case, assert_exact, expected, tensor
+from tests.ops import bodies, drawn
+from tests.ops.cases import Case, expected, tensor
 from tinyet import ops
 from tinyet.errors import UnsupportedShape
 from tinyet.ir import DType, Node, Tensor, TensorType
@@ -31,10 +31,7 @@ def embedding_nodes(draw: st.DrawFn, beyond: int = 0) -> Case:
     return Case(node, (np.asarray(indices, np.int32).reshape(shape),))
 
 
-@settings(max_examples=4, deadline=None)
-@given(st.lists(embedding_nodes(beyond=3), min_size=5, max_size=20))
-def test_host(cases: list[Case]) -> None:
-    assert_exact(cases)
+test_host = bodies.host(st.lists(embedding_nodes(beyond=3), min_size=5, max_size=20))
 
 
 @given(embedding_nodes())

@@ -5,11 +5,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.emulated.test_operators import fitting
-from tests.ops import drawing
+from tests.ops import bodies, drawing
 from tests.ops.cases import HOST, Case, assert_exact, tensor
 from tests.ops.emulated import require_emulator
 from tests.ops.test_conv2d import KINDS, conv2d_nodes
@@ -74,24 +74,10 @@ def test_same_numbers_as_int8(case: Case) -> None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_conv2d_on_host(kind: str) -> None:
     """Every kernel that takes a node, not only the one that would be chosen."""
-
-    @drawing.compiled
-    @given(drawing.many(conv2d_nodes(DType.INT8, kind).map(int4)))
-    def run(cases: list[Case]) -> None:
-        for kernel in conv2d.OP.kernels:
-            taken = [c for c in cases if kernel.why_not(c.node, HOST) is None]
-            if taken:
-                assert kernel.dtypes == "s8w4"
-                with drawing.only_kernel(kernel, Conv2d):
-                    assert_exact(taken)
-
-    run()
+    bodies.each_kernel(conv2d.OP, drawing.many(conv2d_nodes(DType.INT8, kind).map(int4)), "s8w4")()
 
 
-@drawing.compiled
-@given(drawing.many(linear_nodes(DType.INT8).map(int4)))
-def test_linear_on_host(cases: list[Case]) -> None:
-    assert_exact(cases)
+test_linear_on_host = bodies.host(drawing.many(linear_nodes(DType.INT8).map(int4)))
 
 
 @pytest.mark.emulated
@@ -100,13 +86,7 @@ def test_emulated(board: str) -> None:
     """Without and with the DSP extension, which unpacks in another way; and on cores with Helium."""
     require_emulator()
 
-    @settings(
-        max_examples=2,
-        deadline=None,
-        phases=(Phase.generate,),
-        suppress_health_check=list(HealthCheck),
-        database=None,
-    )
+    @drawing.emulated
     @given(
         st.lists(
             st.one_of(conv2d_nodes(DType.INT8), linear_nodes(DType.INT8)).map(int4), min_size=24, max_size=32

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.ops import drawing, drawn, elementwise
-from tests.ops.cases import Case, assert_exact, tensor
+from tests.ops import bodies, drawing, drawn, elementwise
+from tests.ops.cases import Case, tensor
 from tinyet import ops
 from tinyet.errors import UnsupportedShape
 from tinyet.ir import DType, Node, Tensor, TensorType, constant
@@ -47,10 +47,7 @@ def layer_norm_nodes(draw: st.DrawFn, dtypes: tuple[DType, ...] = elementwise.BO
     return Case(elementwise.finished(attrs, [Tensor("x", x), *parameters], out), (data,))
 
 
-@drawing.compiled
-@given(elementwise.lists(layer_norm_nodes()))
-def test_host(cases: list[Case]) -> None:
-    assert_exact(cases)
+test_host = bodies.host(elementwise.lists(layer_norm_nodes()))
 
 
 def real(case: Case) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:

@@ -6,11 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.ops import drawing
-from tests.ops.cases import Case, assert_exact, tensor
+from tests.ops import bodies, drawing
+from tests.ops.cases import Case, tensor
 from tests.oracle import litert
 from tinyet import ops
-from tinyet.errors import UnsupportedShape
 from tinyet.ir import DType, Node, QuantParams, constant
 from tinyet.ops.linear import Linear
 
@@ -28,10 +27,7 @@ def linear_nodes(draw: st.DrawFn, dtype: DType | None = None, clamps: tuple[int,
     return Case(node, (drawing.data(drawing.random(draw), x.shape, kind),))
 
 
-@drawing.compiled
-@given(drawing.many(linear_nodes()))
-def test_host(cases: list[Case]) -> None:
-    assert_exact(cases)
+test_host = bodies.host(drawing.many(linear_nodes()))
 
 
 @pytest.mark.skipif(not litert.available(), reason="needs ai-edge-litert")
@@ -84,11 +80,7 @@ def test_torch(case: Case) -> None:
 def test_shape_errors(
     x: tuple[int, ...], w: tuple[int, ...], bias: tuple[int, ...] | None, words: str
 ) -> None:
-    float32 = DType.FLOAT32
-    inputs = [tensor("x", x, float32), constant("w", np.zeros(w, np.float32))]
-    inputs += [] if bias is None else [constant("b", np.zeros(bias, np.float32))]
-    with pytest.raises(UnsupportedShape, match=words):
-        ops.infer(Node(Linear(), tuple(inputs), (tensor("y", (1,), float32),)))
+    bodies.expect_shape_error(Linear(), x, w, bias, words)
 
 
 def test_overflowing_sums_are_refused() -> None:

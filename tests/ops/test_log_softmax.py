@@ -1,90 +1,37 @@
 # SPDX-License-Identifier: Apache-2.0
 from __future__ import annotations
 
-import numpy as np
 import pytest
-from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.ops import drawing, drawn, elementwise
-from tests.ops.cases import Case, assert_exact, tensor
-from tests.oracle import litert
-from tinyet import ops
-from tinyet.errors import UnsupportedShape
-from tinyet.ir import Array, DType, Node, QuantParams, Tensor, TensorType
-from tinyet.ops.log_softmax import OP, LogSoftmax
+from tests.ops import along_axis, bodies, elementwise
+from tests.ops.cases import Case, assert_exact
+from tinyet.ir import DType, QuantParams
+from tinyet.ops.log_softmax import LogSoftmax
 
 torch = pytest.importorskip("torch")
 OUT = QuantParams.per_tensor(1 / 16, 127)
 
 
-@st.composite
 def log_softmax_nodes(
-    draw: st.DrawFn, dtypes: tuple[DType, ...] = elementwise.BOTH, last: bool = False
-) -> Case:
-    """Scales from where everything counts to where only the maximum does; rows of equal values among the
-    data."""
-    shape = draw(st.lists(st.integers(1, 12), min_size=1, max_size=4).map(tuple))
-    axis = len(shape) - 1 if last else draw(st.integers(0, len(shape) - 1))
-    dtype = draw(st.sampled_from(dtypes))
-    data: Array
-    if dtype is DType.FLOAT32:
-        x = TensorType(shape, dtype)
-        data = np.random.default_rng(draw(drawn.seeds)).normal(0, 20, shape).astype(np.float32)
-        out = TensorType(shape, dtype)
-    else:
-        quant = QuantParams.per_tensor(draw(elementwise.scales(1e-4, 8.0)), draw(elementwise.zero_points))
-        x, out = TensorType(shape, dtype, quant), TensorType(shape, dtype, OUT)
-        data = drawn.values(x, draw(drawn.seeds)).astype(np.int8) >> draw(st.sampled_from((0, 4, 7)))
-    return Case(Node(LogSoftmax(axis), (Tensor("x", x),), (Tensor("y", out),)), (data,))
+    dtypes: tuple[DType, ...] = elementwise.BOTH, last: bool = False
+) -> st.SearchStrategy[Case]:
+    return along_axis.nodes(LogSoftmax, {DType.INT8: OUT}, dtypes, last)
 
 
-@drawing.compiled
-@given(elementwise.lists(log_softmax_nodes()))
-def test_host(cases: list[Case]) -> None:
-    assert_exact(cases)
+test_host = bodies.host(elementwise.lists(log_softmax_nodes()))
 
+test_litert = bodies.equals_litert("LOG_SOFTMAX", log_softmax_nodes((DType.INT8,), last=True))
 
-@pytest.mark.skipif(not litert.available(), reason="needs ai-edge-litert")
-@drawing.quick
-@given(log_softmax_nodes((DType.INT8,), last=True))
-def test_litert(case: Case) -> None:
-    assert np.array_equal(elementwise.reference(case), elementwise.run_litert("LOG_SOFTMAX", case))
-
-
-@drawing.quick
-@given(log_softmax_nodes((DType.FLOAT32,)))
-def test_torch(case: Case) -> None:
-    """Against float64. The error is that of the terms, which may cancel."""
-    attrs = case.node.attrs
-    assert isinstance(attrs, LogSoftmax)
-    want = torch.log_softmax(torch.from_numpy(case.inputs[0]).double(), attrs.axis).numpy()
-    got = elementwise.reference(case)
-    assert got.dtype == np.float32
-    np.testing.assert_allclose(got, want, rtol=1e-6, atol=2e-6)
+# The error is that of the terms, which may cancel.
+test_torch = along_axis.close_to_torch(torch.log_softmax, log_softmax_nodes((DType.FLOAT32,)), 1e-6, 2e-6)
 
 
 def test_many_equal() -> None:
-    """The largest depth, all at the maximum: sums and shifts are at their ends."""
-    x = np.full((1, 4095), 9, np.int8)
-    node = Node(
-        LogSoftmax(1),
-        (tensor("x", (1, 4095), scale=0.1),),
-        (Tensor("y", TensorType((1, 4095), DType.INT8, OUT)),),
-    )
-    case = Case(node, (x,))
+    case = along_axis.all_equal(LogSoftmax, OUT)
     assert set(elementwise.reference(case).ravel().tolist()) == {-6}
     assert_exact([case])
 
 
 def test_refusals() -> None:
-    node = Node(
-        LogSoftmax(0),
-        (tensor("x", (4096,), scale=0.1),),
-        (Tensor("y", TensorType((4096,), DType.INT8, OUT)),),
-    )
-    assert "at most 4095" in str(OP.check(node))
-    node = Node(LogSoftmax(0), (tensor("x", (4,), scale=0.1),), (tensor("y", (4,), scale=0.1),))
-    assert "scale must be" in str(OP.check(node))
-    with pytest.raises(UnsupportedShape, match="no axis 1"):
-        ops.infer(Node(LogSoftmax(1), (tensor("x", (4,), scale=0.1),), (tensor("y", (4,), scale=0.1),)))
+    along_axis.expect_refusals(LogSoftmax, OUT)

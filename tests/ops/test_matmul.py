@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.ops import drawing
-from tests.ops.cases import Case, assert_exact, tensor
+from tests.ops import bodies, drawing
+from tests.ops.cases import Case, tensor
 from tests.oracle import litert
 from tinyet import ops
 from tinyet.errors import UnsupportedShape
@@ -44,10 +44,7 @@ def matmul_nodes(draw: st.DrawFn, dtype: DType | None = None, clamps: tuple[int,
     return Case(drawing.node_of(MatMul(clamp), [a, b], quant), tuple(arrays))
 
 
-@drawing.compiled
-@given(drawing.many(matmul_nodes()))
-def test_host(cases: list[Case]) -> None:
-    assert_exact(cases)
+test_host = bodies.host(drawing.many(matmul_nodes()))
 
 
 @pytest.mark.skipif(not litert.available(), reason="needs ai-edge-litert")

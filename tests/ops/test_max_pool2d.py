@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.ops import drawing
+from tests.ops import bodies, drawing
 from tests.ops.cases import Case, assert_exact, tensor
 from tests.oracle import litert
 from tinyet import ops
@@ -28,28 +28,15 @@ def max_pool2d_nodes(draw: st.DrawFn, dtype: DType | None = None, dilation: int 
     return Case(drawing.node_of(attrs, [x], x.type.quant), (values,))
 
 
-@drawing.compiled
-@given(drawing.many(max_pool2d_nodes()))
-def test_host(cases: list[Case]) -> None:
-    assert_exact(cases)
+test_host = bodies.host(drawing.many(max_pool2d_nodes()))
 
 
 @pytest.mark.skipif(not litert.available(), reason="needs ai-edge-litert")
 @drawing.quick
 @given(st.sampled_from((DType.INT8, DType.INT16)).flatmap(lambda d: max_pool2d_nodes(d, 1)))
 def test_litert(case: Case) -> None:
-    x, a, out = drawing.padded(case, case.node.output.dtype.range[0]), case.node.attrs, case.node.output.type
-    assert isinstance(a, MaxPool2d)
-    (want,) = litert.run(
-        "MAX_POOL_2D",
-        [litert.TensorSpec(x.shape, x.dtype, out.scale, out.zero_point, data=x)],
-        [litert.TensorSpec(out.shape, x.dtype, out.scale, out.zero_point)],
-        padding="VALID",
-        stride_h=a.stride_h,
-        stride_w=a.stride_w,
-        filter_h=a.kernel_h,
-        filter_w=a.kernel_w,
-    )
+    x = drawing.padded(case, case.node.output.dtype.range[0])
+    want = drawing.litert_pool("MAX_POOL_2D", case.node, x)
     np.testing.assert_array_equal(drawing.reference(case), want)
 
 

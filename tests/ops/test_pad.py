@@ -8,8 +8,8 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from tests.ops import drawing
-from tests.ops.cases import Case, assert_exact, tensor
+from tests.ops import bodies, drawing
+from tests.ops.cases import Case, tensor
 from tests.oracle import litert
 from tinyet import ops
 from tinyet.boards.cpus import Target
@@ -41,10 +41,7 @@ def pad_nodes(draw: st.DrawFn, dtype: DType | None = None, rank: int = 5, lowest
     return Case(node, (drawing.data(drawing.random(draw), shape, kind),))
 
 
-@drawing.compiled
-@given(drawing.many(pad_nodes()))
-def test_host(cases: list[Case]) -> None:
-    assert_exact(cases)
+test_host = bodies.host(drawing.many(pad_nodes()))
 
 
 @pytest.mark.skipif(not litert.available(), reason="needs ai-edge-litert")

@@ -6,11 +6,11 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.ops import drawn
-from tests.ops.cases import Case, assert_exact, expected, tensor
+from tests.ops import bodies, drawn
+from tests.ops.cases import Case, expected, tensor
 from tinyet import ops
 from tinyet.boards.cpus import Target
 from tinyet.errors import UnsupportedShape
@@ -34,10 +34,7 @@ def permute(shape: tuple[int, ...], *order: int) -> Node:
     return Node(Permute(order), (tensor("x", shape, scale=1.0),), (tensor("y", out, scale=1.0),))
 
 
-@settings(max_examples=5, deadline=None)
-@given(st.lists(permute_nodes(), min_size=10, max_size=30))
-def test_host(cases: list[Case]) -> None:
-    assert_exact(cases)
+test_host = bodies.host(st.lists(permute_nodes(), min_size=10, max_size=30), 5)
 
 
 @given(permute_nodes())

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.ops import drawing, elementwise
-from tests.ops.cases import Case, assert_exact, tensor
+from tests.ops import bodies, drawing, elementwise
+from tests.ops.cases import Case, tensor
 from tests.oracle import litert
 from tinyet import ops
 from tinyet.errors import UnsupportedShape
@@ -23,10 +23,7 @@ def prelu_nodes(
     return elementwise.pair(st.just(PRelu()), dtypes, constants=constants, covering=True)
 
 
-@drawing.compiled
-@given(elementwise.lists(prelu_nodes()))
-def test_host(cases: list[Case]) -> None:
-    assert_exact(cases)
+test_host = bodies.host(elementwise.lists(prelu_nodes()))
 
 
 @pytest.mark.skipif(not litert.available(), reason="needs ai-edge-litert")
@@ -41,10 +38,9 @@ def test_litert(case: Case) -> None:
     assert np.array_equal(elementwise.reference(case), want.reshape(x.shape))
 
 
-@drawing.quick
-@given(prelu_nodes((DType.FLOAT32,), constants=False))
-def test_torch(case: Case) -> None:
-    elementwise.matches_torch(case, lambda x, slope: torch.where(x >= 0, x, slope * x))
+test_torch = bodies.equals_torch(
+    lambda x, slope: torch.where(x >= 0, x, slope * x), prelu_nodes((DType.FLOAT32,), constants=False)
+)
 
 
 def test_slope_must_not_widen() -> None:

@@ -2,13 +2,10 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
-from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.ops import drawing, elementwise
+from tests.ops import bodies, elementwise
 from tests.ops.cases import Case, assert_exact, tensor
-from tests.oracle import litert
 from tinyet.ir import DType, Node, Tensor, TensorType
 from tinyet.ops.quantize import OP, Quantize
 
@@ -32,17 +29,9 @@ def quantize_nodes(draw: st.DrawFn, special: bool = True) -> Case:
     return Case(Node(Quantize(), (x,), (y,)), (data,))
 
 
-@drawing.compiled
-@given(elementwise.lists(st.one_of(quantize_nodes(), quantize_nodes(special=False))))
-def test_host(cases: list[Case]) -> None:
-    assert_exact(cases)
+test_host = bodies.host(elementwise.lists(st.one_of(quantize_nodes(), quantize_nodes(special=False))))
 
-
-@pytest.mark.skipif(not litert.available(), reason="needs ai-edge-litert")
-@drawing.quick
-@given(quantize_nodes(special=False))
-def test_litert(case: Case) -> None:
-    assert np.array_equal(elementwise.reference(case), elementwise.run_litert("QUANTIZE", case))
+test_litert = bodies.equals_litert("QUANTIZE", quantize_nodes(special=False))
 
 
 def test_edges() -> None:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from tests.ops import drawn
+from tests.ops import bodies, drawn
 from tests.ops.cases import Case, assert_exact, expected, tensor
 from tests.oracle import litert
 from tinyet import ops
@@ -49,10 +49,7 @@ def reduce_nodes(
     return case
 
 
-@settings(max_examples=6, deadline=None)
-@given(st.lists(reduce_nodes(), min_size=15, max_size=40))
-def test_host(cases: list[Case]) -> None:
-    assert_exact(cases)
+test_host = bodies.host(st.lists(reduce_nodes(), min_size=15, max_size=40), 6)
 
 
 def test_global_average_on_host() -> None:

@@ -2,13 +2,11 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
-from hypothesis import assume, given
+from hypothesis import assume
 from hypothesis import strategies as st
 
-from tests.ops import drawing, elementwise
-from tests.ops.cases import Case, assert_exact, tensor
-from tests.oracle import litert
+from tests.ops import bodies, elementwise
+from tests.ops.cases import Case, tensor
 from tinyet.ir import DType, Node, Tensor, TensorType
 from tinyet.ops.requantize import OP, Requantize
 
@@ -24,26 +22,14 @@ def requantize_nodes(draw: st.DrawFn, kinds: tuple[DType, ...] = (DType.INT8, DT
     return Case(node, case.inputs)
 
 
-@drawing.compiled
-@given(elementwise.lists(requantize_nodes()))
-def test_host(cases: list[Case]) -> None:
-    assert_exact(cases)
+test_host = bodies.host(elementwise.lists(requantize_nodes()))
 
+# The kernel without a table, on tensors of any size.
+test_arithmetic_kernel = bodies.one_kernel(
+    OP, "tinyet_requantize_s8", elementwise.lists(requantize_nodes((DType.INT8,)))
+)
 
-@drawing.compiled
-@given(elementwise.lists(requantize_nodes((DType.INT8,))))
-def test_arithmetic_kernel(cases: list[Case]) -> None:
-    """The kernel without a table, on tensors of any size."""
-    with drawing.only_kernel(OP.kernels[1], Requantize):
-        deployment = assert_exact(cases)
-    assert {s.choice.kernel.symbol for s in deployment.steps} == {"tinyet_requantize_s8"}
-
-
-@pytest.mark.skipif(not litert.available(), reason="needs ai-edge-litert")
-@drawing.quick
-@given(requantize_nodes())
-def test_litert(case: Case) -> None:
-    assert np.array_equal(elementwise.reference(case), elementwise.run_litert("QUANTIZE", case))
+test_litert = bodies.equals_litert("QUANTIZE", requantize_nodes())
 
 
 def test_equal_scales_shift_by_the_zero_points() -> None:

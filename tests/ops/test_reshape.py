@@ -5,11 +5,11 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.ops import drawn
-from tests.ops.cases import Case, assert_exact, expected, tensor
+from tests.ops import bodies, drawn
+from tests.ops.cases import Case, expected, tensor
 from tinyet import ops
 from tinyet.errors import UnsupportedShape
 from tinyet.ir import Node
@@ -33,10 +33,7 @@ def copy_nodes(draw: st.DrawFn) -> Case:
     return drawn.case_of(Copy(), [type_], type_, draw(drawn.seeds))
 
 
-@settings(max_examples=3, deadline=None)
-@given(st.lists(reshape_nodes() | copy_nodes(), min_size=10, max_size=30))
-def test_host(cases: list[Case]) -> None:
-    assert_exact(cases)
+test_host = bodies.host(st.lists(reshape_nodes() | copy_nodes(), min_size=10, max_size=30), 3)
 
 
 @given(reshape_nodes() | copy_nodes())

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.ops import drawn
-from tests.ops.cases import Case, assert_exact, expected, tensor
+from tests.ops import bodies, drawn
+from tests.ops.cases import Case, expected, tensor
 from tests.oracle import litert
 from tinyet import ops
 from tinyet.errors import UnsupportedShape
@@ -27,10 +27,7 @@ def slice_nodes(draw: st.DrawFn, dtypes: tuple[DType, ...] = drawn.MOVABLE) -> C
     return drawn.case_of(attrs, [type_], type_, draw(drawn.seeds))
 
 
-@settings(max_examples=5, deadline=None)
-@given(st.lists(slice_nodes(), min_size=10, max_size=30))
-def test_host(cases: list[Case]) -> None:
-    assert_exact(cases)
+test_host = bodies.host(st.lists(slice_nodes(), min_size=10, max_size=30), 5)
 
 
 @pytest.mark.skipif(not litert.available(), reason="needs ai-edge-litert")

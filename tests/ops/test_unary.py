@@ -5,10 +5,9 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.ops import drawing, elementwise
+from tests.ops import bodies, elementwise
 from tests.ops.cases import Case, assert_exact, tensor
 from tests.oracle import litert
 from tinyet.ir import DType, Node, QuantParams
@@ -55,10 +54,7 @@ def test_every_function(dtype: DType) -> None:
     assert_exact(every_function(dtype, 1))
 
 
-@drawing.compiled
-@given(elementwise.lists(unary_nodes()))
-def test_host(cases: list[Case]) -> None:
-    assert_exact(cases)
+test_host = bodies.host(elementwise.lists(unary_nodes()))
 
 
 LITERT = {

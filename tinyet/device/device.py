@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Literal, Self
+from typing import Literal, Protocol, Self
 
 from tinyet.boards import Board
 from tinyet.build import process
@@ -320,6 +320,19 @@ def locate(elf: Path, address: int, prefix: str) -> str | None:
     return None if "??" in (function, place[:2]) or place.endswith(":?") else f"{place} {function}"
 
 
+class _Emulator(Protocol):
+    """A module that starts one."""
+
+    BYTES_PER_SECOND: float
+
+    def start(self, board: Board, elf: Path) -> Link: ...
+
+    def ticks_per_instruction(self, board: Board) -> float: ...
+
+
+_EMULATORS: dict[str, _Emulator] = {"qemu": qemu, "renode": renode}
+
+
 def open_device(board: Board, elf: Path, on: str = "qemu", *, timeout: float = _DEFAULT_TIMEOUT) -> Device:
     """Start the harness and say hello to it.
 
@@ -327,22 +340,14 @@ def open_device(board: Board, elf: Path, on: str = "qemu", *, timeout: float = _
         (`elf` is an executable that host.build_host has made).
     Raises EmulatorError or ToolchainError.
     """
-    if on == "qemu":
+    emulator = _EMULATORS.get(on)
+    if emulator is not None:
         return Device(
-            qemu.start(board, elf),
+            emulator.start(board, elf),
             elf=elf,
             prefix=board.toolchain.prefix,
-            ticks_per_instruction=qemu.ticks_per_instruction(board),
-            bytes_per_second=qemu.BYTES_PER_SECOND,
-            timeout=timeout,
-        )
-    if on == "renode":
-        return Device(
-            renode.start(board, elf),
-            elf=elf,
-            prefix=board.toolchain.prefix,
-            ticks_per_instruction=renode.ticks_per_instruction(board),
-            bytes_per_second=renode.BYTES_PER_SECOND,
+            ticks_per_instruction=emulator.ticks_per_instruction(board),
+            bytes_per_second=emulator.BYTES_PER_SECOND,
             timeout=timeout,
         )
     if on == "host":

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from tinyet.boards.cpus import Target
-from tinyet.ir import Array, Node
+from tinyet.ir import Node
 from tinyet.ops.shared import convolution, dynamic
 from tinyet.ops.shared.convolution import DEPTHWISE, PATCHES, Convolution, refuse_depthwise
 from tinyet.opset import Call, Constant, Kernel, Op, Struct, library_call
@@ -23,14 +23,6 @@ class DynamicConv2d(Convolution):
 
     name: ClassVar[str] = "dynamic_conv2d"
     eps: float = dynamic.DEFAULT_EPS
-
-
-def reference(node: Node, inputs: Sequence[Array | None]) -> tuple[Array, ...]:
-    x, weights = inputs[0], inputs[1]
-    assert x is not None
-    assert weights is not None
-    numbers, scale = dynamic.quantized_input(node, x)
-    return (dynamic.finished(node, convolution.exact_sums(node, numbers, weights), scale),)
 
 
 def layer_call(symbol: str, node: Node, constants: Sequence[Constant], own: int) -> Call:
@@ -54,7 +46,7 @@ OP = Op(
     attrs=DynamicConv2d,
     summary="convolution with int8 weights, its float input quantized at run time, fused clamp",
     infer=convolution.infer,
-    reference=reference,
+    reference=dynamic.reference_of(convolution.exact_sums),
     check=dynamic.check,
     macs=convolution.macs,
     kernels=(

@@ -3,12 +3,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
 from tinyet.boards.cpus import Target
-from tinyet.ir import Array, Attrs, Node
+from tinyet.ir import Attrs, Node
 from tinyet.numerics import NO_CLAMP
 from tinyet.ops.shared import dynamic, fully_connected
 from tinyet.opset import Call, Kernel, Op, Struct, library_call
@@ -27,15 +26,6 @@ class DynamicLinear(Attrs):
     eps: float = dynamic.DEFAULT_EPS
 
 
-def reference(node: Node, inputs: Sequence[Array | None]) -> tuple[Array, ...]:
-    x, weights = inputs[0], inputs[1]
-    assert x is not None
-    assert weights is not None
-    numbers, scale = dynamic.quantized_input(node, x)
-    sums = fully_connected.exact_sums(numbers, weights)
-    return (dynamic.finished(node, sums, scale).reshape(node.output.shape),)
-
-
 def lower(node: Node, _target: Target) -> Call:
     """Scratch: a float for each output, and x in int8."""
     fields = {**fully_connected.size_fields(node), "layer": dynamic.layer_struct(node)}
@@ -49,7 +39,7 @@ OP = Op(
     attrs=DynamicLinear,
     summary="fully connected layer with int8 weights, its float input quantized at run time, fused clamp",
     infer=fully_connected.infer,
-    reference=reference,
+    reference=dynamic.reference_of(fully_connected.exact_sums),
     check=dynamic.check,
     macs=fully_connected.macs,
     kernels=(

@@ -51,7 +51,7 @@ def reference(node: Node, inputs: Sequence[Array | None]) -> tuple[Array, ...]:
     if node.input(0).dtype is DType.FLOAT32:
         values = float32.clamp(float_sums(x, weights, bias), *clamp_of(node))
         return (values.reshape(node.output.shape),)
-    product = fully_connected.exact_sums(x.astype(np.float64) - node.input(0).type.zero_point, weights)
+    product = fully_connected.exact_sums(node, x.astype(np.float64) - node.input(0).type.zero_point, weights)
     acc = product.astype(np.int64) + (bias.astype(np.int64) if bias is not None else 0)
     return (weighted.rescaled(node, acc).reshape(node.output.shape),)
 

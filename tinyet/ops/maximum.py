@@ -8,15 +8,13 @@ from typing import ClassVar
 
 import numpy as np
 
-from tinyet.ir import Attrs
 from tinyet.ops.shared import broadcast, extremum
 from tinyet.opset import Op
 
 
 @dataclass(frozen=True)
-class Maximum(Attrs):
-    """inputs: a, b, which broadcast; either may be a constant. As integers they share the output's
-    quantization."""
+class Maximum(extremum.Pair):
+    """The larger of a and b."""
 
     name: ClassVar[str] = "maximum"
 

@@ -31,7 +31,7 @@ class Mul(broadcast.Arithmetic):
 
 def factor(node: Node) -> Multiplier:
     """a's scale * b's scale / output scale, in float32 as in LiteRT."""
-    a, b, out = (np.float32(t.type.scale) for t in (node.input(0), node.input(1), node.output))
+    a, b, out = broadcast.scales(node)
     with np.errstate(all="ignore"):
         return quantize_multiplier(float(np.float32(a * b) / out))
 

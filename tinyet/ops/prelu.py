@@ -41,7 +41,7 @@ def infer(node: Node) -> tuple[Shape, ...]:
 
 def factors(node: Node) -> tuple[Multiplier, Multiplier]:
     """For x >= 0 and for x < 0; in float32 as in LiteRT."""
-    x, slope, out = (np.float32(t.type.scale) for t in (node.input(0), node.input(1), node.output))
+    x, slope, out = broadcast.scales(node)
     with np.errstate(all="ignore"):
         ratios = x / out, np.float32(x * slope) / out
     return quantize_multiplier(float(ratios[0])), quantize_multiplier(float(ratios[1]))

@@ -23,7 +23,7 @@ from tinyet.ops.dequantize import Dequantize
 from tinyet.ops.quantize import Quantize
 from tinyet.ops.requantize import Requantize
 from tinyet.ops.shared.integers import INTEGERS
-from tinyet.passes.rewrite import common_quantize
+from tinyet.passes.rewrite import Names, common_quantize
 
 MAX_AUTO_CONSTANT = (
     1 << 16
@@ -42,22 +42,15 @@ class _Lowering:
         default_factory=set
     )  # Quantize nodes that an integer operator made superfluous
     notes: list[Note] = field(default_factory=list)
-    names: set[str] = field(default_factory=set)
+    names: Names = field(init=False)
 
-    def fresh(self, name: str) -> str:
-        candidate, count = name, 1
-        while candidate in self.names:
-            count += 1
-            candidate = f"{name}_{count}"
-        self.names.add(candidate)
-        return candidate
+    def __post_init__(self) -> None:
+        self.names = Names(self.graph)
 
 
 def lower_qdq(graph: Graph) -> tuple[Graph, tuple[Note, ...]]:
     """The graph with integer operators, and a note for each operator that had integer inputs and still stays float."""
     state = _Lowering(graph)
-    state.names = {t.name for n in graph.nodes for t in (*n.inputs, *n.outputs) if t is not None}
-    state.names |= {t.name for t in graph.inputs}
     for node in graph.nodes:
         if isinstance(node.attrs, Dequantize):
             source = node.input(0)
@@ -196,7 +189,7 @@ def _build(state: _Lowering, node: Node, outputs: Sequence[Tensor], form: _Form)
             reach = max(highest - tensor.type.zero_point, tensor.type.zero_point - lowest) * tensor.type.scale
             quant = QuantParams.per_tensor(2.0**-15 if form.unit_scale else reach / 32767, 0)
             wide = TensorType(tensor.shape, DType.INT16, quant)
-            own[index] = Tensor(state.fresh(f"{tensor.name}_wide"), wide)
+            own[index] = Tensor(state.names.fresh(f"{tensor.name}_wide"), wide)
             behind.append(Node(Requantize(), (own[index],), (tensor,), node.origins))
     return _Built(node.replace(inputs=inputs, outputs=own), before, behind)
 
@@ -237,8 +230,8 @@ def _widened(state: _Lowering, tensor: Tensor, node: Node, before: list[Node]) -
     quant = QuantParams.per_tensor(tensor.type.scale, 0)
     if tensor.is_constant:
         numbers = tensor.array.astype(np.int16) - np.int16(tensor.type.zero_point)
-        return constant(state.fresh(f"{tensor.name}_wide"), numbers, quant)
-    wide = Tensor(state.fresh(f"{tensor.name}_wide"), TensorType(tensor.shape, DType.INT16, quant))
+        return constant(state.names.fresh(f"{tensor.name}_wide"), numbers, quant)
+    wide = Tensor(state.names.fresh(f"{tensor.name}_wide"), TensorType(tensor.shape, DType.INT16, quant))
     before.append(Node(Requantize(), (tensor,), (wide,), node.origins))
     return wide
 
@@ -255,7 +248,7 @@ def _integer_bias(state: _Lowering, bias: Tensor, x: TensorType, weight: QuantPa
     bits = 32 if type_.dtype is DType.INT32 else SUM_BITS_64
     if not np.all(np.isfinite(values)) or np.abs(values).max(initial=0) >= 2.0 ** (bits - 1):
         raise QuantizationError(f"bias {bias.name} does not fit into {bits} bits at the scale of its sums")
-    return constant(state.fresh(f"{bias.name}_q"), values.astype(type_.dtype.numpy), type_.quant)
+    return constant(state.names.fresh(f"{bias.name}_q"), values.astype(type_.dtype.numpy), type_.quant)
 
 
 def _auto_constant(state: _Lowering, tensor: Tensor, dtype: DType) -> Tensor:
@@ -276,7 +269,7 @@ def _auto_constant(state: _Lowering, tensor: Tensor, dtype: DType) -> Tensor:
         else:
             zero_point = int(np.clip(round_half_away(-128 - low / scale), -128, 127))
     type_ = TensorType(tensor.shape, dtype, QuantParams.per_tensor(scale, zero_point))
-    return constant(state.fresh(f"{tensor.name}_q"), quantize(tensor.array, type_), type_.quant)
+    return constant(state.names.fresh(f"{tensor.name}_q"), quantize(tensor.array, type_), type_.quant)
 
 
 def _rescaled(
@@ -288,6 +281,6 @@ def _rescaled(
     if (tensor.dtype, tensor.type.quant) == (out.dtype, out.type.quant):
         return tensor
     type_ = TensorType(tensor.shape, out.dtype, out.type.quant)
-    rescaled = Tensor(state.fresh(f"{tensor.name}_rescaled"), type_)
+    rescaled = Tensor(state.names.fresh(f"{tensor.name}_rescaled"), type_)
     extra.append(Node(Requantize(), (tensor,), (rescaled,), node.origins))
     return rescaled

@@ -128,19 +128,26 @@ def _dequantize(
     return ctx.emit(Dequantize(), [x], x.shape)
 
 
+def _given(ctx: Context, a: Args) -> tuple[QuantParams, int, int, torch.dtype]:
+    """The parameters, the range and the type that torch's own operators are given, per channel where there is an
+    axis."""
+    dtype = _check_dtype(a["dtype"])
+    if "axis" in a:
+        quant = _params(ctx, a["scales"], a["zero_points"], int(a["axis"]), dtype)
+    else:
+        quant = _params(ctx, a["scale"], a["zero_point"], None, dtype)
+    return quant, int(a["quant_min"]), int(a["quant_max"]), dtype
+
+
 def quantize_per_tensor(ctx: Context, a: Args) -> Value:
     dynamic = aten_dynamic.quantize(ctx, a)
     if dynamic is not None:
         return dynamic
-    dtype = _check_dtype(a["dtype"])
-    quant = _params(ctx, a["scale"], a["zero_point"], None, dtype)
-    return _quantize(ctx, a["input"], quant, int(a["quant_min"]), int(a["quant_max"]), dtype)
+    return _quantize(ctx, a["input"], *_given(ctx, a))
 
 
 def quantize_per_channel(ctx: Context, a: Args) -> Value:
-    dtype = _check_dtype(a["dtype"])
-    quant = _params(ctx, a["scales"], a["zero_points"], int(a["axis"]), dtype)
-    return _quantize(ctx, a["input"], quant, int(a["quant_min"]), int(a["quant_max"]), dtype)
+    return _quantize(ctx, a["input"], *_given(ctx, a))
 
 
 def _real_bias(
@@ -164,21 +171,12 @@ def dequantize_per_tensor(ctx: Context, a: Args) -> Value:
     if dynamic is not None:
         return dynamic
     bias = _real_bias(ctx, a["input"], a["scale"], a["zero_point"], None)
-    if bias is not None:
-        return bias
-    dtype = _check_dtype(a["dtype"])
-    quant = _params(ctx, a["scale"], a["zero_point"], None, dtype)
-    return _dequantize(ctx, a["input"], quant, int(a["quant_min"]), int(a["quant_max"]), dtype)
+    return _dequantize(ctx, a["input"], *_given(ctx, a)) if bias is None else bias
 
 
 def dequantize_per_channel(ctx: Context, a: Args) -> Value:
-    axis = int(a["axis"])
-    bias = _real_bias(ctx, a["input"], a["scales"], a["zero_points"], axis)
-    if bias is not None:
-        return bias
-    dtype = _check_dtype(a["dtype"])
-    quant = _params(ctx, a["scales"], a["zero_points"], axis, dtype)
-    return _dequantize(ctx, a["input"], quant, int(a["quant_min"]), int(a["quant_max"]), dtype)
+    bias = _real_bias(ctx, a["input"], a["scales"], a["zero_points"], int(a["axis"]))
+    return _dequantize(ctx, a["input"], *_given(ctx, a)) if bias is None else bias
 
 
 def _block_axis(block: Sequence[int], shape: Sequence[int]) -> int | None:

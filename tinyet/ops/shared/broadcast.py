@@ -75,6 +75,12 @@ def operands(inputs: Sequence[Array | None]) -> tuple[Array, Array]:
     return a, b
 
 
+def scales(node: Node) -> tuple[np.float32, np.float32, np.float32]:
+    """Of both operands and the output, in float32: LiteRT's factors are made of these."""
+    a, b, out = (np.float32(t.type.scale) for t in (node.input(0), node.input(1), node.output))
+    return a, b, out
+
+
 def offset(node: Node, index: int, values: Array) -> Int64:
     """The integer values of input `index` less its zero point."""
     return np.asarray(values.astype(np.int64) - node.input(index).type.zero_point, np.int64)

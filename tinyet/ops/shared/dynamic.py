@@ -18,17 +18,18 @@ can be one step from torch's, which multiplies by the reciprocal and rounds halv
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
 
 from tinyet.ir import Array, DType, Node
-from tinyet.numerics import float32, round_half_away
+from tinyet.numerics import Float64, float32, round_half_away
 from tinyet.ops.shared.clamped import clamp_fields, clamp_of
 from tinyet.ops.shared.integers import magnitudes
 from tinyet.ops.shared.weighted import float_bias
-from tinyet.opset import Constant, FieldValue, Pointer, Struct
+from tinyet.opset import Constant, FieldValue, Pointer, Reference, Struct
 
 LOW, HIGH = -128, 127
 DEFAULT_EPS = float(np.finfo(np.float32).eps)
@@ -96,12 +97,6 @@ def quantized(x: Array, scale: np.float32, zero_point: int) -> Array:
     return np.asarray(np.clip(rounded + zero_point, LOW, HIGH), np.int8)
 
 
-def quantized_input(node: Node, x: Array) -> tuple[npt.NDArray[np.float64], np.float32]:
-    """(integers less their zero point, as float64; their scale) of a whole input."""
-    scale, zero_point = choose_params(x, eps_of(node))
-    return quantized(x, scale, zero_point).astype(np.float64) - zero_point, scale
-
-
 def weight_scales(node: Node) -> Floats:
     """(channels,)"""
     quant, channels = node.input(1).type.quant, node.input(1).shape[0]
@@ -115,6 +110,20 @@ def finished(node: Node, sums: npt.NDArray[Any], scale: np.float32) -> Floats:
         factors = scale * weight_scales(node)
         values = sums.astype(np.float32) * factors + float_bias(node)
     return float32.clamp(values, *clamp_of(node))
+
+
+def reference_of(sums: Callable[[Node, Float64, Array], Float64]) -> Reference:
+    """`sums` of the node, of integers less their zero point in float64, and of the weights: exact."""
+
+    def reference(node: Node, inputs: Sequence[Array | None]) -> tuple[Array, ...]:
+        x, weights = inputs[0], inputs[1]
+        assert x is not None
+        assert weights is not None
+        scale, zero_point = choose_params(x, eps_of(node))
+        numbers = quantized(x, scale, zero_point).astype(np.float64) - zero_point
+        return (finished(node, sums(node, numbers, weights), scale).reshape(node.output.shape),)
+
+    return reference
 
 
 # ---------------------------------------------------------------- kernels

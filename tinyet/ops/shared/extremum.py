@@ -7,19 +7,26 @@ In float a NaN is selected wherever there is one; of equals (0 and -0) the later
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from tinyet.boards.cpus import Target
-from tinyet.ir import Array, Node
+from tinyet.ir import Array, Attrs, Node
 from tinyet.ops.shared import broadcast, reduction
 from tinyet.ops.shared.clip import clip_call, clip_kernels
 from tinyet.opset import Call, Kernel, Reference, Struct, library_call, library_kernels
 
 Beats = Callable[[Array, Array], Any]
 """np.greater or np.less: whether a value is selected before another."""
+
+
+@dataclass(frozen=True)
+class Pair(Attrs):
+    """inputs: a, b, which broadcast; either may be a constant. As integers they share the output's quantization."""
+
 
 DTYPES = ("s8", "s16", "f32")
 

@@ -30,7 +30,7 @@ def macs(node: Node) -> int:
     return node.output.type.count * node.input(1).shape[1]
 
 
-def exact_sums(numbers: Float64, weights: Array) -> Float64:
+def exact_sums(_node: Node, numbers: Float64, weights: Array) -> Float64:
     """The sums of the products, (rows, N), of integers in float64 less their zero point."""
     # float64 holds every integer below 2**53, so the matrix product is exact and fast.
     return np.asarray(numbers.reshape(-1, weights.shape[1]) @ weights.T.astype(np.float64), np.float64)

@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The tests that nearly every operator has, made of its cases: `test_host = bodies.host(lists_of_cases)`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.ops import drawing, elementwise
+from tests.ops.cases import HOST, Case, assert_exact, tensor
+from tests.oracle import litert
+from tinyet import ops
+from tinyet.errors import UnsupportedShape
+from tinyet.ir import Attrs, DType, Node, constant
+from tinyet.ops.shared.clamped import Clamped
+from tinyet.opset import Op
+
+Test = Callable[..., None]
+Lists = st.SearchStrategy[list[Case]]
+
+needs_litert = pytest.mark.skipif(not litert.available(), reason="needs ai-edge-litert")
+
+
+# ---------------------------------------------------------------- C against the reference
+
+
+def host(lists: Lists, examples: int = 4) -> Test:
+    """The generated C on this machine; each list is one compilation."""
+
+    @settings(max_examples=examples, deadline=None)
+    @given(lists)
+    def test(cases: list[Case]) -> None:
+        assert_exact(cases)
+
+    return test
+
+
+def each_kernel(op: Op, lists: Lists, dtypes: str | None = None) -> Test:
+    """Every portable kernel that takes a node, not only the one that would be chosen. dtypes: what they must be for."""
+
+    @drawing.compiled
+    @given(lists)
+    def test(cases: list[Case]) -> None:
+        for kernel in op.kernels:
+            taken = [c for c in cases if kernel.why_not(c.node, HOST) is None]
+            if taken:
+                assert dtypes in (None, kernel.dtypes)
+                with drawing.only_kernel(kernel, op.attrs):
+                    assert_exact(taken)
+
+    return test
+
+
+def one_kernel(op: Op, symbol: str, lists: Lists) -> Test:
+    """The kernel of this name for all cases, whichever would be chosen."""
+
+    @drawing.compiled
+    @given(lists)
+    def test(cases: list[Case]) -> None:
+        kernel = next(k for k in op.kernels if k.symbol == symbol)
+        with drawing.only_kernel(kernel, op.attrs):
+            deployment = assert_exact(cases)
+        assert {s.choice.kernel.symbol for s in deployment.steps} == {symbol}
+
+    return test
+
+
+# ---------------------------------------------------------------- the reference against others
+
+
+def equals_litert(name: str, cases: st.SearchStrategy[Case]) -> Test:
+    """LiteRT's operator of this name, with the activation that is fused where there is one: equal."""
+
+    @needs_litert
+    @drawing.quick
+    @given(cases)
+    def test(case: Case) -> None:
+        attrs, options = case.node.attrs, {}
+        if isinstance(attrs, Clamped):
+            options["activation"] = elementwise.ACTIVATIONS[attrs.clamp]
+        want = elementwise.run_litert(name, case, **options)
+        assert np.array_equal(elementwise.reference(case), want)
+
+    return test
+
+
+def equals_torch(function: Callable[..., object], cases: st.SearchStrategy[Case]) -> Test:
+    """One IEEE operation, or a choice: equal, NaN included."""
+
+    @drawing.quick
+    @given(cases)
+    def test(case: Case) -> None:
+        elementwise.matches_torch(case, function)
+
+    return test
+
+
+# ---------------------------------------------------------------- refusals
+
+
+def expect_shape_error(
+    attrs: Attrs, x: tuple[int, ...], weights: tuple[int, ...], bias: tuple[int, ...] | None, words: str
+) -> None:
+    """That a float layer of these shapes is refused, with these words."""
+    inputs = [tensor("x", x, DType.FLOAT32), constant("w", np.zeros(weights, np.float32))]
+    inputs += [] if bias is None else [constant("b", np.zeros(bias, np.float32))]
+    with pytest.raises(UnsupportedShape, match=words):
+        ops.infer(Node(attrs, tuple(inputs), (tensor("y", (1,), DType.FLOAT32),)))
