@@ -1,12 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """How hypothesis draws: with new examples in every run at home, with the same ones in continuous integration, where a
-failure must belong to the change that is tested."""
+failure must belong to the change that is tested. And where a session keeps the objects that its tests share."""
 
 from __future__ import annotations
 
 import os
+import tempfile
 
+import pytest
 from hypothesis import HealthCheck, settings
+
+from tests.ops.objects import DIRECTORY
 
 # The fixture `golden` and its option.
 pytest_plugins = ["tests.golden_files"]
@@ -17,3 +21,12 @@ CALM = [HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_
 settings.register_profile("home", deadline=None, suppress_health_check=CALM)
 settings.register_profile("ci", deadline=None, suppress_health_check=CALM, derandomize=True, print_blob=True)
 settings.load_profile("ci" if os.environ.get("CI") else "home")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """A fresh directory for the session's objects; workers, and sessions that a test starts, inherit it."""
+    if DIRECTORY not in os.environ:
+        holder = tempfile.TemporaryDirectory(prefix="tinyet-objects-")
+        os.environ[DIRECTORY] = holder.name
+        config.add_cleanup(lambda: os.environ.pop(DIRECTORY))
+        config.add_cleanup(holder.cleanup)

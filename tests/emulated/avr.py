@@ -13,7 +13,8 @@ from pathlib import Path
 import numpy as np
 
 from tests.emulated.simavr import build_runner, execute
-from tests.ops.cases import compiled_object, write_files
+from tests.ops.cases import write_files
+from tests.ops.objects import compiled_object
 from tinyet.boards.cpus import Target
 from tinyet.delegates import DEFAULT, Delegate
 from tinyet.deployment import Deployment, deploy

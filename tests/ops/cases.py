@@ -7,10 +7,7 @@ generated C.
 
 from __future__ import annotations
 
-import functools
-import hashlib
 import os
-import subprocess
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,6 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
+from tests.ops.objects import compiled_object, run
 from tinyet import ops
 from tinyet.boards.cpus import Target
 from tinyet.delegates import Delegate
@@ -104,25 +102,6 @@ def expected(node: Node, arrays: Sequence[Array]) -> tuple[Array, ...]:
 # Other people's libraries, below a folder of their own, may shift negative numbers and let sums wrap.
 THIRD_PARTY = ("-fno-sanitize=shift,signed-integer-overflow",)
 
-_OBJECTS: dict[str, Path] = {}
-
-
-def compiled_object(command: Sequence[str], source: str, files: Mapping[str, str], folder: Path) -> Path:
-    """A source of `files`, which stand in `folder`, compiled and kept for the session.
-
-    command: the compiler and its flags; `folder` is on its include path.
-    """
-    # Any header may be included.
-    headers = "".join(
-        text for name, text in sorted(files.items()) if name.endswith(".h") and "cases" not in name
-    )
-    digest = hashlib.sha256("\0".join((*command, source, files[source], headers)).encode()).hexdigest()
-    if digest not in _OBJECTS:
-        out = Path(_workspace()) / f"{Path(source).stem}-{digest[:16]}.o"
-        _run([*command, "-I", str(folder), "-c", str(folder / source), "-o", str(out)])
-        _OBJECTS[digest] = out
-    return _OBJECTS[digest]
-
 
 def write_files(folder: Path, files: Mapping[str, str]) -> None:
     """Write texts by their relative paths."""
@@ -131,27 +110,10 @@ def write_files(folder: Path, files: Mapping[str, str]) -> None:
         (folder / name).write_text(text, encoding="utf-8")
 
 
-@functools.cache
-def _workspace() -> str:
-    holder = tempfile.TemporaryDirectory(prefix="tinyet-cases-")
-    _KEEP.append(holder)
-    return holder.name
-
-
-_KEEP: list[tempfile.TemporaryDirectory[str]] = []
-
-
-def _run(command: Sequence[str], data: bytes | None = None) -> bytes:
-    done = subprocess.run(command, input=data, capture_output=True, check=False, timeout=300)
-    assert done.returncode == 0, (
-        f"{' '.join(command)}\nstatus {done.returncode}\n{done.stderr.decode()[-6000:]}"
-    )
-    return done.stdout
-
-
 def run_on_host(deployment: Deployment, data: bytes, extra: Sequence[str] = SANITIZERS) -> bytes:
     """The generated model under ASan and UBSan: input bytes in order → output bytes in order."""
-    flags = ("-O1", "-g", "-ffp-contract=off", *WARNINGS, *extra)
+    # Sanitizers say the line; more for a debugger would cost a third of the compiler's time.
+    flags = ("-O1", "-g1", "-ffp-contract=off", *WARNINGS, *extra)
     files = model_files(deployment, "cases", ["cases"])
     graph, plan = deployment.graph, deployment.plan
     spans = {
@@ -168,10 +130,10 @@ def run_on_host(deployment: Deployment, data: bytes, extra: Sequence[str] = SANI
                 objects.append(str(compiled_object(["gcc", "-std=c11", *flags, *more], name, files, folder)))
         binary = str(folder / "cases")
         common = [*flags, "-I", where]
-        _run(["gcc", "-std=c11", *common, "-o", binary, f"{where}/cases.c", f"{where}/main.c", *objects])
+        run(["gcc", "-std=c11", *common, "-o", binary, f"{where}/cases.c", f"{where}/main.c", *objects])
         if os.environ.get("TINYET_CHECK_CXX", "1") == "1":
-            _run(["g++", "-x", "c++", "-std=c++17", *common, "-fsyntax-only", f"{where}/cases.c"])
-        return _run([binary], data)
+            run(["g++", "-x", "c++", "-std=c++17", *common, "-fsyntax-only", f"{where}/cases.c"])
+        return run([binary], data)
 
 
 Runner = Callable[[Graph, Sequence[Array]], tuple[Deployment, bytes]]

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import functools
 import shutil
 import tempfile
 from collections.abc import Sequence
@@ -11,9 +12,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.ops.cases import compiled_object, write_files
+from tests.ops.cases import write_files
+from tests.ops.objects import compiled_object
+from tinyet import assets
 from tinyet.boards import load_board
-from tinyet.build.gcc import build_firmware
+from tinyet.build import gcc
 from tinyet.delegates import Delegate
 from tinyet.deployment import Deployment, deploy
 from tinyet.device.device import open_device
@@ -36,6 +39,18 @@ def _facts(tensor: Tensor, deployment: Deployment) -> TensorFacts:
     return TensorFacts(
         tensor.name, tensor.dtype, tensor.shape, tensor.type.bytes, deployment.plan.offset(tensor), None, None
     )
+
+
+@functools.cache
+def _firmware() -> dict[str, str]:
+    """The C files of every firmware but kernels, by their paths."""
+    root = assets.path("firmware")
+    return {
+        path.relative_to(root).as_posix(): path.read_text(encoding="utf-8")
+        for folder in ("include", "platform", "harness")
+        for path in (root / folder).iterdir()
+        if path.is_file()
+    }
 
 
 def run_emulated(
@@ -61,12 +76,20 @@ def run_emulated(
     with tempfile.TemporaryDirectory(prefix="tinyet-emulated-") as where:
         folder = Path(where)
         write_files(folder, {**files, "model_desc.c": description})
-        # What lies in folders is other people's libraries: many files, always the same ones.
-        chosen = (board.toolchain.compiler, *board.machine_flags, *board.toolchain.library_flags)
-        compiler = [*chosen, "-std=c11", "-O2", "-ffunction-sections"]
-        library = [name for name in sorted(files) if name.endswith(".c") and "/" in name]
-        objects = [compiled_object(compiler, name, files, folder) for name in library]
-        sources = [*sorted(folder.glob("*.c")), *objects]
-        elf = build_firmware(board, sources, [folder], folder / "build")
+        # The model's own C changes from graph to graph; kernels, harness and startup are always the same.
+        flags = ("-O2", "-g1")
+        compiler = gcc.compiler(board, flags=flags)
+        own = (f"{graph.name}.c", "model_desc.c")
+        library = [name for name in sorted(files) if name.endswith(".c") and name not in own]
+        objects = [
+            compiled_object([*compiler, *board.toolchain.library_flags], name, files, folder)
+            for name in library
+        ]
+        support = [
+            compiled_object(compiler, name, _firmware(), assets.path("firmware"))
+            for name in (*board.support_sources, *board.harness_sources)
+        ]
+        sources = [*(folder / name for name in own), *objects]
+        elf = gcc.build_firmware(board, sources, [folder], folder / "build", flags=flags, support=support)
         with open_device(board, elf, "qemu") as device:
             return deployment, b"".join(device.run(raw).outputs)

@@ -16,6 +16,34 @@ HARNESS_DEFINES = (("TINYET_TRACE", "1"),)
 _COMPILE_SECONDS = 300.0
 
 
+def support_sources(board: Board, *, harness: bool = True) -> list[Path]:
+    """The C files of tinyet's own that a firmware for the board includes."""
+    own = board.support_sources + (board.harness_sources if harness else ())
+    return [assets.path("firmware") / source for source in own]
+
+
+def compiler(
+    board: Board,
+    defines: Sequence[tuple[str, str]] = (),
+    *,
+    harness: bool = True,
+    flags: Sequence[str] = ("-O2",),
+) -> list[str]:
+    """The compiler and its flags, but for the model's include directories; arguments as for `build_firmware`."""
+    firmware = assets.path("firmware")
+    return [
+        board.toolchain.compiler,
+        *board.machine_flags,
+        *("-std=c11", "-g", "-ffunction-sections", "-fdata-sections", "-ffp-contract=off"),
+        *flags,
+        *(
+            f"-D{name}={value}"
+            for name, value in (*board.defines, *(HARNESS_DEFINES if harness else ()), *defines)
+        ),
+        *(f"-I{path}" for path in (firmware / "include", firmware / "platform")),
+    ]
+
+
 def build_firmware(
     board: Board,
     sources: Sequence[Path],
@@ -25,30 +53,25 @@ def build_firmware(
     *,
     harness: bool = True,
     flags: Sequence[str] = ("-O2",),
+    support: Sequence[Path] | None = None,
 ) -> Path:
     """Compile and link `sources` with the board's support files; return the path of `out_dir`/firmware.elf.
 
     sources: the model, its kernels, and model_desc.c; without the harness, a file with main() instead.
     harness: add the harness, and turn its trace on in all sources.
     flags:   after the default ones, so that they win.
+    support: the objects of `support_sources`, where `compiler` has made them before; None compiles them.
     Raises ToolchainError with the compiler's messages.
     """
-    firmware = assets.path("firmware")
     out_dir.mkdir(parents=True, exist_ok=True)
     script = out_dir / "linker.ld"
     script.write_text(linker_script(board), encoding="utf-8", newline="\n")
     elf = out_dir / "firmware.elf"
-    own = board.support_sources + (board.harness_sources if harness else ())
-    all_defines = (*board.defines, *(HARNESS_DEFINES if harness else ()), *defines)
     process.run(
         [
-            board.toolchain.compiler,
-            *board.machine_flags,
-            *("-std=c11", "-g", "-ffunction-sections", "-fdata-sections", "-ffp-contract=off"),
-            *flags,
-            *(f"-D{name}={value}" for name, value in all_defines),
-            *(f"-I{path}" for path in (firmware / "include", firmware / "platform", *include_dirs)),
-            *(firmware / source for source in own),
+            *compiler(board, defines, harness=harness, flags=flags),
+            *(f"-I{path}" for path in include_dirs),
+            *(support_sources(board, harness=harness) if support is None else support),
             *sources,
             *board.toolchain.library_flags,
             *("-nostartfiles", "-Wl,--gc-sections", "-Wl,--fatal-warnings"),
