@@ -7,7 +7,7 @@ Accuracy and mean squared error (of the class probabilities, against the float m
 program over all samples; flash (weights and tables, as the kernels of the board want them) and arena are those of
 the compiled program. The first samples also run in the generated C on this machine, with sanitizers, and must equal
 the host reference bit for bit; how many of them the torch program and the reference class alike is counted, too.
---search lets `frontend.sensitivity` choose the hybrid's exceptions (minutes). `digits` is the hard case of
+--search lets `quantization.sensitivity` choose the hybrid's exceptions (minutes). `digits` is the hard case of
 examples/digits/qat.py: weights of -1, 0 and 1, after training and in training.
 
 Needs the trained models (see mlperf_tiny.py).

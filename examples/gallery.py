@@ -133,15 +133,16 @@ def deploy(
     name: str,
     board: Board,
     out: Path,
+    classes: Sequence[str] | None = None,
     prepare: Callable[[tinyet.Project], None] = lambda project: None,  # noqa: ARG005
 ) -> Deployment:
     """Quantize to int8, generate, build, and run every sample on the emulated board.
 
-    prepare: may put files of its own into the project before it is built.
+    classes: their names, for the firmware. prepare: may put files of its own into the project before it is built.
     """
     console = Console()
     console.print("quantizing to int8 ...")
-    program = tinyet.compile(network, example_inputs, calibration=calibration, name=name)
+    program = tinyet.compile(network, example_inputs, calibration=calibration, name=name, labels=classes)
     console.print(f"generating C for {board.title} and building it with PlatformIO ...")
     project = tinyet.generate(program, board, out, sample=[samples[0]])
     prepare(project)

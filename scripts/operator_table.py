@@ -56,7 +56,7 @@ _IMPORTS = """\
 ## What is imported from PyTorch
 
 A captured model is a graph of ATen operators. Those below have a row in the table of the importer
-(`tinyet/frontend/aten*.py`); `torch.export` decomposes many others into these. What remains is refused, with
+(`tinyet/importers/torch/aten*.py`); `torch.export` decomposes many others into these. What remains is refused, with
 the line of your model and what to do instead.
 
 The last column says what `TinyetQuantizer` does with an operator: which values get a scale of their own.

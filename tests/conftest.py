@@ -8,6 +8,9 @@ import os
 
 from hypothesis import HealthCheck, settings
 
+# The fixture `golden` and its option.
+pytest_plugins = ["tests.golden_files"]
+
 # Compilers and emulators are slow on a busy machine, and strategies discard what an operator refuses.
 CALM = [HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large]
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the front end's tests share: reading captured programs, and the benchmark models."""
+"""What the tests of importing and quantizing share: reading captured programs, and the benchmark models."""
 
 from __future__ import annotations
 
@@ -11,12 +11,22 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import fx, nn
 from torch.export import ExportedProgram
 
+from tinyet.ir import Array, Graph
+from tinyet.ops.quantize import Quantize
+from tinyet.reference import evaluate
+
 torch.set_num_threads(1)  # networks this small only wait for more
+
+FLOAT32_STEPS = 0.02
+"""What float32 may be off at a tie, in steps of a quantized value: a sum of k products errs by at most (k + 4) 2**-24
+of the sum of their magnitudes (Higham, Accuracy and Stability of Numerical Algorithms, section 3.1; 4 for scale, bias
+and division), and k times that sum is at most 300 000 steps in the networks here."""
 
 QUANTIZE = "quantize_per_tensor"
 
@@ -91,3 +101,56 @@ def mlperf_models() -> ModuleType:
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
+
+
+class _Follow(fx.Interpreter):
+    """Computes a quantized program in float64, and compares at each quantize with the integers that a graph has there,
+    with which it then goes on: a tie that is rounded the other way is seen where it happens and is not carried on."""
+
+    def __init__(self, program: ExportedProgram, integers: Sequence[Array]) -> None:
+        super().__init__(program.module(check_guards=False))
+        self._integers = iter(integers)
+        self.excess = 0.0
+
+    @property
+    def finished(self) -> bool:
+        return next(self._integers, None) is None
+
+    def fetch_attr(self, target: str) -> Any:
+        value = super().fetch_attr(target)
+        return value.double() if value.is_floating_point() else value
+
+    def run_node(self, n: fx.Node) -> Any:
+        name = str(n.target)
+        if "dequantize" in name:
+            source, scale, zero_point, *rest = self.fetch_args_kwargs_from_env(n)[0]
+            shape = [1] * source.ndim
+            if "per_channel" in name:
+                shape[rest[0]] = -1
+            scale = torch.as_tensor(scale, dtype=torch.float64).reshape(shape)
+            return (source.double() - torch.as_tensor(zero_point).reshape(shape)) * scale
+        if QUANTIZE not in name:
+            return super().run_node(n)
+        x, scale, zero_point, low, high = self.fetch_args_kwargs_from_env(n)[0][:5]
+        assert x.dtype is torch.float64
+        exact = (x / scale + zero_point).clamp(low, high)
+        found = torch.from_numpy(next(self._integers))
+        assert found.shape == exact.shape
+        self.excess = max(self.excess, float((found.double() - exact).abs().max()) - 0.5)
+        return found
+
+
+def rounding_excess(program: ExportedProgram, graph: Graph, *inputs: torch.Tensor) -> float:
+    """How much more than half a step an integer in the graph is away from what the quantized program it was imported
+    from computes there, in exact numbers and from the same integers. In steps, of all values the worst; 0 or less when
+    every value is rounded right, and the error of float32 arithmetic where one lies next to a tie."""
+    values = evaluate(graph, [np.asarray(x) for x in inputs])
+    integers = [values[node.output] for node in graph.nodes if isinstance(node.attrs, Quantize)]
+    follow = _Follow(program, integers)
+    with torch.no_grad():
+        found = follow.run(*(x.double() if x.is_floating_point() else x for x in inputs))
+    assert follow.finished, "the graph quantizes more values than the program"
+    results = [found] if isinstance(found, torch.Tensor) else found
+    for result, tensor in zip(results, graph.outputs, strict=True):
+        np.testing.assert_allclose(np.asarray(values[tensor], np.float64), result.numpy(), rtol=1e-6)
+    return follow.excess

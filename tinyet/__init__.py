@@ -40,7 +40,7 @@ _PUBLIC = {
     "Program": "tinyet.program",
     "Project": "tinyet.project",
     "TinyetError": "tinyet.errors",
-    "QuantConfig": "tinyet.quantization.config",  # this and the other names of the front end need torch
+    "QuantConfig": "tinyet.quantization.config",  # this and the other names of quantization need torch
     "TinyetQuantizer": "tinyet.quantization.quantizer",
     "dynamic_config": "tinyet.quantization.config",
     "int16_config": "tinyet.quantization.config",

@@ -23,13 +23,13 @@ from tinyet.ops.permute import Permute
 from tinyet.ops.quantize import Quantize
 from tinyet.ops.reshape import Reshape
 from tinyet.ops.slice import Slice
-from tinyet.program import Program
+from tinyet.program import Program, check_labels
 
 if TYPE_CHECKING:
     import torch
     from torch.export import ExportedProgram
 
-    from tinyet.quantization.lowering import FrontendResult
+    from tinyet.quantization.lowering import Lowered
     from tinyet.quantization.sensitivity import Cost
 
 Dump = Callable[[str, str], None]
@@ -52,6 +52,7 @@ def compile(  # noqa: A001 - the public name is tinyet.compile
     equalize: bool = False,
     correct_bias: bool = False,
     prune: bool = True,
+    labels: Sequence[str] | None = None,
     dump: Dump | None = None,
     progress: Progress | None = None,
 ) -> Program:
@@ -69,6 +70,7 @@ def compile(  # noqa: A001 - the public name is tinyet.compile
     equalize, correct_bias: lose less by quantizing, at no cost on the device: see docs/quantization.md. Both want to
         see the calibration data several times, so it is kept in memory.
     prune: channels that are constant or that nobody reads are removed, which changes no output: see docs/pruning.md.
+    labels: names of the classes, one for each element of the first output; the generated header has them.
     dump: receives the graph's text after each pass.
 
     Raises ModelError (and its subclasses) for a model that cannot be captured or lowered, QuantizationError
@@ -76,64 +78,41 @@ def compile(  # noqa: A001 - the public name is tinyet.compile
     """
     if name != identifier(name):
         raise UsageError(f"the name {name!r} is not a C identifier", hint=f"for example {identifier(name)!r}")
-    options = {"equalize": equalize, "correct_bias": correct_bias}
-    lowered = _capture(model, example_inputs, calibration, name, quantizer, channels_last, progress, options)
-    graph, notes = passes.run(lowered.graph, float_io=float_io, prune=prune, dump=dump)
-    twin = None
-    if lowered.float_graph is not None and lowered.float_graph is not lowered.graph:
-        # A module in it that was lowered before is quantized all the same; the twin takes floats none the less.
-        # It keeps its channels: which of them are constant is not the same before and after quantizing.
-        twin, _ = passes.run(lowered.float_graph, float_io=True, prune=False)
-    program = Program(name, graph, twin, notes)
-    if board is not None:
-        deploy(graph, (load_board(board) if isinstance(board, str) else board).target, delegates)
-    return program
-
-
-def _capture(
-    model: torch.nn.Module | ExportedProgram,
-    example_inputs: Sequence[Any] | None,
-    calibration: Iterable[Any] | None,
-    name: str,
-    quantizer: Any,
-    channels_last: bool,
-    progress: Progress | None,
-    options: dict[str, bool],
-) -> FrontendResult:
-    """The imported graphs; the only step that needs torch."""
-    try:
-        import torch
-
-        from tinyet.importers.torch.capture import lower
-        from tinyet.quantization.lowering import lower_module, lower_program
-    except ImportError as error:
-        raise ToolchainError(
-            f"capturing a model needs torch and torchao ({error})", hint="pip install 'tinyet[torch]'"
-        ) from error
-    if not isinstance(model, torch.nn.Module):
-        return lower_program(
-            lower(model),
-            name=name,
-            calibration=calibration,
-            quantizer=quantizer,
-            channels_last=channels_last,
-            progress=progress,
-            **options,
-        )
-    if example_inputs is None:
-        raise UsageError(
-            "a module needs example_inputs", hint="a tuple of tensors with the shapes that the firmware takes"
-        )
-    return lower_module(
+    lowered = _graphs(
         model,
         example_inputs,
         name=name,
         calibration=calibration,
         quantizer=quantizer,
         channels_last=channels_last,
+        equalize=equalize,
+        correct_bias=correct_bias,
         progress=progress,
-        **options,
     )
+    graph, notes = passes.run(lowered.graph, float_io=float_io, prune=prune, dump=dump)
+    twin = None
+    if lowered.float_graph is not None and lowered.float_graph is not lowered.graph:
+        # A module in it that was lowered before is quantized all the same; the twin takes floats none the less.
+        # It keeps its channels: which of them are constant is not the same before and after quantizing.
+        twin, _ = passes.run(lowered.float_graph, float_io=True, prune=False)
+    names = () if labels is None else check_labels(labels, graph.outputs[0], "labels")
+    program = Program(name, graph, twin, notes, names)
+    if board is not None:
+        deploy(graph, (load_board(board) if isinstance(board, str) else board).target, delegates)
+    return program
+
+
+def _graphs(
+    model: torch.nn.Module | ExportedProgram, example_inputs: Sequence[Any] | None, **options: Any
+) -> Lowered:
+    """The imported graphs; the only step that needs torch. options: those of `lower_model`."""
+    try:
+        from tinyet.quantization.lowering import lower_model
+    except ImportError as error:
+        raise ToolchainError(
+            f"capturing a model needs torch and torchao ({error})", hint="pip install 'tinyet[torch]'"
+        ) from error
+    return lower_model(model, example_inputs, **options)
 
 
 def cost_on(
@@ -143,7 +122,7 @@ def cost_on(
     channels_last: bool = False,
     float_io: bool = False,
 ) -> Callable[[ExportedProgram], Cost]:
-    """What `frontend.sensitivity` asks for: a function that compiles a quantized program for the board and says how
+    """What `quantization.sensitivity` asks for: a function that compiles a quantized program for the board and says how
     many bytes it takes. Raises ModelError for a program that cannot be compiled."""
     from tinyet.quantization.lowering import lower_program
     from tinyet.quantization.sensitivity import Cost

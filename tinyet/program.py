@@ -12,8 +12,8 @@ from pathlib import Path
 import numpy as np
 
 from tinyet.data import prepare_inputs
-from tinyet.errors import ProgramError
-from tinyet.ir import Array, Graph, Note, Tensor
+from tinyet.errors import ModelError, ProgramError
+from tinyet.ir import Array, DType, Graph, Note, Tensor
 from tinyet.numerics import dequantize
 from tinyet.reference import evaluate, run_graph
 from tinyet.tet.format import Contents, decode, encode
@@ -27,12 +27,14 @@ class Program:
     graph:       integer where quantized, float32 elsewhere.
     float_graph: the model before quantization, or None when there was none.
     notes:       what the compiler thought worth telling: layers that stayed float, and why.
+    labels:      names of the classes, one for each element of the first output (see `check_labels`); or none.
     """
 
     name: str
     graph: Graph
     float_graph: Graph | None = None
     notes: tuple[Note, ...] = ()
+    labels: tuple[str, ...] = ()
 
     @property
     def inputs(self) -> tuple[Tensor, ...]:
@@ -45,7 +47,8 @@ class Program:
     @cached_property
     def data(self) -> bytes:
         """The program as the bytes of a .tet file."""
-        return encode(Contents(__version__, self.name, self.graph, self.float_graph, self.notes))
+        contents = Contents(__version__, self.name, self.graph, self.float_graph, self.notes, self.labels)
+        return encode(contents)
 
     @cached_property
     def hash(self) -> str:
@@ -88,6 +91,34 @@ class Program:
         return run_graph(self.graph, inputs)
 
 
+def check_labels(labels: object, output: Tensor, where: str) -> tuple[str, ...]:
+    """Names of classes as a Program has them; `where` says in errors who gave them.
+
+    labels: a list or tuple of printable strings, none empty: one for each element of the output. An output that is
+    one index (int32) may have any number.
+    Raises ModelError that lists all that is wrong.
+    """
+    if not isinstance(labels, (list, tuple)):
+        raise ModelError(
+            f"the labels are a {type(labels).__name__}", where, 'give a list of names: ["yes", "no"]'
+        )
+    names = tuple(str(label) for label in labels if isinstance(label, str))
+    problems = [
+        f"label {index} is {label!r}, not a name"
+        for index, label in enumerate(labels)
+        if not isinstance(label, str) or not label.strip() or not label.isprintable()
+    ]
+    index_alone = output.type.count == 1 and output.dtype is DType.INT32
+    if not labels or (len(labels) != output.type.count and not index_alone):
+        wanted = "of an index, some" if index_alone else f"of {output.type.count} elements"
+        problems.append(f"{len(labels)} label(s) for the output {output.name}, which is {wanted}")
+    if problems:
+        raise ModelError(
+            "; ".join(problems), where, "one name for each element of the first output, in their order"
+        )
+    return names
+
+
 def _finish(tensor: Tensor, value: Array, as_float: bool) -> Array:
     if as_float and tensor.type.quant is not None:
         return dequantize(value, tensor.type.quant)
@@ -101,4 +132,9 @@ def load(path: str | Path) -> Program:
     except OSError as error:
         raise ProgramError(f"the program cannot be read: {error.strerror}", str(path)) from error
     contents = decode(data, str(path))
-    return Program(contents.name, contents.graph, contents.float_graph, contents.notes)
+    if contents.labels:
+        try:
+            check_labels(contents.labels, contents.graph.outputs[0], str(path))
+        except ModelError as error:
+            raise ProgramError(error.what, str(path), "save the program again") from error
+    return Program(contents.name, contents.graph, contents.float_graph, contents.notes, contents.labels)

@@ -90,7 +90,8 @@ def generate(
         max_flash=max_flash,
         operators=tuple(sorted({n.op for n in program.graph.nodes if isinstance(n.attrs, CustomAttrs)})),
     )
-    files = project_files(project, target, facts, model_files(deployment, model, banner), options)
+    sources = model_files(deployment, model, banner, labels=program.labels, program_hash=program.hash)
+    files = project_files(project, target, facts, sources, options)
     write_project(Path(out), {**files, **_data_files(program, model, board, target, project, evaluation)})
     return Project(Path(out))
 

@@ -29,6 +29,7 @@ def main() -> int:
         images.numpy(),
         labels.numpy(),
         name=NAME,
+        classes=list("0123456789"),
         board=options.board,
         out=options.out,
     )

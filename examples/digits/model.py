@@ -18,6 +18,7 @@ from torch import nn
 
 WEIGHTS = Path(__file__).with_name("digits.pt")
 EPOCHS = 30
+labels = list("0123456789")  # what tinyet puts into the generated header
 
 
 class Digits(nn.Module):

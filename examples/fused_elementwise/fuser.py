@@ -17,14 +17,16 @@ from tinyet.delegates import Claims, Delegate, Payload, files_of, regions_of
 from tinyet.emit.literals import identifier
 from tinyet.ir import Array, DType, Graph, Node, Tensor
 from tinyet.numerics import clamp_range
-from tinyet.ops.add import Add, affine_form, scaling
+from tinyet.ops.add import Add
 from tinyet.ops.mul import Mul, factor
+from tinyet.ops.shared.addition import affine_form, scaling
 from tinyet.ops.sub import Sub
 from tinyet.ops.unary import Unary
 from tinyet.opset import (
     Call,
     Constant,
     ConstantArg,
+    Definition,
     Event,
     EventArg,
     Init,
@@ -60,7 +62,6 @@ def claim(graph: Graph, free: Collection[Node], _target: Target) -> Claims:
 
 def preprocess(region: Graph, _target: Target) -> Payload:
     """One loop over the elements; each operator is one line of it."""
-    name = f"fused_{identifier(region.name)}"
     tables = [node for node in region.nodes if is_function(node)]
     inputs = {tensor: f"in{i}[i]" for i, tensor in enumerate(region.inputs)}
     lines = [f"const int32_t {value(t)} = {text};" for t, text in inputs.items()]
@@ -71,13 +72,20 @@ def preprocess(region: Graph, _target: Target) -> Payload:
     parameters = [f"const int8_t *in{i}" for i in range(len(region.inputs))]
     parameters += [f"int8_t *out{i}" for i in range(len(region.outputs))]
     parameters += ["const void *state"] if tables else []
-    loop = "\n    ".join(lines)
-    execute = (
-        f"static tinyet_status {name}({', '.join(parameters)}, uint32_t event) {{\n"
-        + ("  const int8_t *const tables = (const int8_t *)state;\n" if tables else "")
-        + "  TINYET_EVENT_BEGIN(event);\n"
-        f"  for (uint32_t i = 0u; i < {region.outputs[0].type.count}u; i++) {{\n    {loop}\n  }}\n"
-        f"  TINYET_EVENT_END(event);\n  return TINYET_OK;\n}}"
+    execute = Definition(
+        kernel="fused_elementwise",
+        returns="static tinyet_status",
+        parameters=(*parameters, "uint32_t event"),
+        body=(
+            *(["  const int8_t *const tables = (const int8_t *)state;"] if tables else []),
+            "  TINYET_EVENT_BEGIN(event);",
+            f"  for (uint32_t i = 0u; i < {region.outputs[0].type.count}u; i++) {{",
+            *(f"    {line}" for line in lines),
+            "  }",
+            "  TINYET_EVENT_END(event);",
+            "  return TINYET_OK;",
+        ),
+        comment=f"{len(region.nodes)} operators in one loop",
     )
     constants: tuple[Constant, ...] = ()
     init = None
@@ -87,7 +95,7 @@ def preprocess(region: Graph, _target: Target) -> Payload:
         constants = (Constant("tables", data, "one for each function"),)
         init = Init("fused_copy_tables", (StateArg(), ConstantArg("tables"), LiteralArg(f"{data.size}u")))
     call = Call(
-        symbol=name,
+        symbol=execute,
         args=(
             *(InputArg(i) for i in range(len(region.inputs))),
             *(OutputArg(i) for i in range(len(region.outputs))),
@@ -95,7 +103,6 @@ def preprocess(region: Graph, _target: Target) -> Payload:
             EventArg(),
         ),
         constants=constants,
-        definitions=(execute,),
         returns_status=True,
         state_bytes=256 * len(tables),
         init=init,

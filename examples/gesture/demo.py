@@ -32,13 +32,11 @@ def recording() -> np.ndarray:
 
 def application(stream: np.ndarray) -> dict[str, str]:
     """The files that put a sensor before the network: main.c, and the recording in the sensor's place."""
-    names = ", ".join(f'"{name}"' for name in motion.CLASSES)
     setup = f"""/* Written by demo.py. */
 #include <stdint.h>
 
 #define COUNTS_A_G {motion.COUNTS_A_G}.0f
 
-static const char *const class_names[] = {{{names}}};
 static const int16_t recording[{len(stream)}][3] = {gallery.c_array(stream)};
 """
     return {"main.c": Path(__file__).with_name("main.c").read_text(encoding="utf-8"), "setup.h": setup}
@@ -95,6 +93,7 @@ def main() -> int:
         inputs.numpy(),
         labels.numpy(),
         name=NAME,
+        classes=motion.CLASSES,
         board=options.board,
         out=options.out,
         prepare=lambda project: gallery.use_application(project, application(stream)),

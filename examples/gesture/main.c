@@ -10,14 +10,14 @@
 #include <string.h>
 
 #include "gesture.h"
-#include "setup.h" /* written by demo.py: the recording, names of classes, counts in a g */
+#include "setup.h" /* written by demo.py: the recording, counts in a g */
 #include "tinyet_platform.h"
 
 #define AXES 3u
 #define WINDOW (GESTURE_INPUT_0_COUNT / AXES)
 #define HOP 32u /* new samples for each answer: three a second */
 
-_Static_assert(GESTURE_OUTPUT_0_COUNT == sizeof class_names / sizeof *class_names, "one name a class");
+static const char *const class_names[] = GESTURE_LABELS;
 
 /* Where the sensor code goes. Waits for the next sample, 100 of which come in a second, and gives its raw x, y and z;
  * false when there will be no more, which is true of a recording only. With an accelerometer on I2C or SPI:

@@ -22,6 +22,7 @@ import gallery
 import motion
 
 CLASSES = motion.CLASSES
+labels = CLASSES  # what tinyet puts into the generated header
 WEIGHTS = Path(__file__).with_name("gesture.pt")
 EPOCHS = 40
 

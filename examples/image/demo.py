@@ -48,6 +48,7 @@ def main() -> int:
         inputs.numpy(),
         labels.numpy(),
         name=NAME,
+        classes=signs.CLASSES,
         board=options.board,
         out=options.out,
     )

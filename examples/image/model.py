@@ -21,6 +21,7 @@ import gallery
 import signs
 
 CLASSES = signs.CLASSES
+labels = CLASSES  # what tinyet puts into the generated header
 WEIGHTS = Path(__file__).with_name("image.pt")
 EPOCHS = 20
 

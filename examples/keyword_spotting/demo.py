@@ -40,14 +40,12 @@ class Heard:
 
 def application(sounds: np.ndarray) -> dict[str, str]:
     """The files that make the generated project hear: main.c, the front end with its tables, and the recordings."""
-    names = ", ".join(f'"{name}"' for name in words.CLASSES)
     scale = ", ".join(f"{float(value).hex()}f" for value in keywords.SCALE)
     setup = f"""/* Written by demo.py. */
 #include <stdint.h>
 
 #include "mfcc.h"
 
-static const char *const class_names[] = {{{names}}};
 static const int32_t feature_mean[MFCC_CEPSTRA] = {gallery.c_array(np.array(keywords.MEAN))};
 static const float feature_scale[MFCC_CEPSTRA] = {{{scale}}};
 static const int16_t recordings[{len(sounds)}][MFCC_SAMPLES] = {gallery.c_array(sounds)};
@@ -115,6 +113,7 @@ def main() -> int:
         inputs.numpy(),
         labels.numpy(),
         name=NAME,
+        classes=words.CLASSES,
         board=options.board,
         out=options.out,
         prepare=lambda project: gallery.use_application(project, application(sounds)),

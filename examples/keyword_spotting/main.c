@@ -10,11 +10,11 @@
 
 #include "keyword_spotting.h"
 #include "mfcc.h"
-#include "setup.h" /* written by demo.py: recordings, names of classes, mean and scale of the features */
+#include "setup.h" /* written by demo.py: recordings, mean and scale of the features */
 #include "tinyet_platform.h"
 
 _Static_assert(KEYWORD_SPOTTING_INPUT_0_COUNT == MFCC_FRAMES * MFCC_CEPSTRA, "the network takes other features");
-_Static_assert(KEYWORD_SPOTTING_OUTPUT_0_COUNT == sizeof class_names / sizeof *class_names, "one name a class");
+static const char *const class_names[] = KEYWORD_SPOTTING_LABELS;
 
 static int16_t cepstra[MFCC_FRAMES * MFCC_CEPSTRA];
 static float features[MFCC_FRAMES * MFCC_CEPSTRA];

@@ -24,6 +24,7 @@ import mfcc
 import words
 
 CLASSES = words.CLASSES
+labels = CLASSES  # what tinyet puts into the generated header
 WEIGHTS = Path(__file__).with_name("keyword_spotting.pt")
 EPOCHS = 40
 

@@ -40,62 +40,6 @@ static inline int8_t tinyet_divide(int32_t sum, const tinyet_division *d) {
   return (int8_t)tinyet_clamp(tinyet_divide_wide(sum, d), INT8_MIN, INT8_MAX);
 }
 
-/* One output pixel: averages over rows x columns taps, `row_step` and `column_step` bytes apart, for each channel. Four
- * channels stay in registers while the window is walked. */
-static inline void tinyet_average_pixel(const int8_t *corner, int8_t *output, int32_t channels, int32_t rows,
-                                        int32_t columns, int32_t row_step, int32_t column_step,
-                                        const tinyet_division *division) {
-  int32_t c = 0;
-  for (; c + 4 <= channels; c += 4) {
-    int32_t s0 = division->start, s1 = s0, s2 = s0, s3 = s0;
-    const int8_t *row = corner + c;
-    for (int32_t i = rows; i != 0; i--) {
-      const int8_t *x = row;
-      for (int32_t j = columns; j != 0; j--) {
-        s0 += x[0], s1 += x[1], s2 += x[2], s3 += x[3];
-        x += column_step;
-      }
-      row += row_step;
-    }
-    output[c] = tinyet_divide(s0, division);
-    output[c + 1] = tinyet_divide(s1, division);
-    output[c + 2] = tinyet_divide(s2, division);
-    output[c + 3] = tinyet_divide(s3, division);
-  }
-  for (; c < channels; c++) {
-    int32_t sum = division->start;
-    const int8_t *row = corner + c;
-    for (int32_t i = rows; i != 0; i--) {
-      const int8_t *x = row;
-      for (int32_t j = columns; j != 0; j--) {
-        sum += *x;
-        x += column_step;
-      }
-      row += row_step;
-    }
-    output[c] = tinyet_divide(sum, division);
-  }
-}
-
-/* The same for int16; steps in elements. */
-static inline void tinyet_average_pixel_s16(const int16_t *corner, int16_t *output, int32_t channels, int32_t rows,
-                                            int32_t columns, int32_t row_step, int32_t column_step,
-                                            const tinyet_division *division) {
-  for (int32_t c = 0; c < channels; c++) {
-    int32_t sum = division->start;
-    const int16_t *row = corner + c;
-    for (int32_t i = rows; i != 0; i--) {
-      const int16_t *x = row;
-      for (int32_t j = columns; j != 0; j--) {
-        sum += *x;
-        x += column_step;
-      }
-      row += row_step;
-    }
-    output[c] = (int16_t)tinyet_clamp(tinyet_divide_wide(sum, division), INT16_MIN, INT16_MAX);
-  }
-}
-
 #ifdef __cplusplus
 }
 #endif

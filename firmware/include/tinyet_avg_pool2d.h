@@ -3,21 +3,13 @@
 #ifndef TINYET_AVG_POOL2D_H
 #define TINYET_AVG_POOL2D_H
 
-#include "tinyet_common.h"
+#include "tinyet_pool2d.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-typedef struct {
-  int32_t batch;
-  int32_t in_h, in_w, channels;
-  int32_t out_h, out_w;
-  int32_t kernel_h, kernel_w;
-  int32_t stride_h, stride_w;
-  int32_t dilation_h, dilation_w;
-  int32_t pad_top, pad_left;
-} tinyet_avg_pool2d_shape;
+typedef tinyet_pool2d_shape tinyet_avg_pool2d_shape;
 
 typedef struct {
   tinyet_avg_pool2d_shape shape;

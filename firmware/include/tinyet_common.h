@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What every kernel and every generated model shares: status codes, the trace hooks and the one rounding rule.
- * The Python twin of the arithmetic is tinyet/numerics.py; both must give the same bits. */
+ * The Python twin of the arithmetic is tinyet/numerics/rounding.py; both must give the same bits. */
 #ifndef TINYET_COMMON_H
 #define TINYET_COMMON_H
 
@@ -19,7 +19,7 @@
 #endif
 
 /* Changes when generated code and runtime must change together; generated code checks it when it is compiled. */
-#define TINYET_ABI_VERSION 1
+#define TINYET_ABI_VERSION 2
 
 #ifdef __cplusplus
 extern "C" {

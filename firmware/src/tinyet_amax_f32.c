@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "tinyet_reduce_extremum.h"
+#include "tinyet_reduce.h"
 
-TINYET_DEFINE_REDUCE_EXTREMUM(tinyet_amax_f32, float, value > best || value != value)
+typedef float element;
+#define KERNEL tinyet_amax_f32
+#define REPLACES value > best || value != value
+#include "tinyet_reduce_extremum_body.h"

@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "tinyet_reduce_extremum.h"
+#include "tinyet_reduce.h"
 
-TINYET_DEFINE_REDUCE_EXTREMUM(tinyet_amin_s8, int8_t, value < best)
+typedef int8_t element;
+#define KERNEL tinyet_amin_s8
+#define REPLACES value < best
+#include "tinyet_reduce_extremum_body.h"

@@ -1,23 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "tinyet_average.h"
 #include "tinyet_avg_pool2d.h"
-#include "tinyet_window.h"
 
-void tinyet_avg_pool2d_s8(const int8_t *input, int8_t *output, const tinyet_avg_pool2d_s8_params *params) {
-  const tinyet_avg_pool2d_shape *const s = &params->shape;
-  const int32_t row_step = s->dilation_h * s->in_w * s->channels, column_step = s->dilation_w * s->channels;
-  for (int32_t n = 0; n < s->batch; n++) {
-    for (int32_t out_y = 0; out_y < s->out_h; out_y++) {
-      const tinyet_span y = tinyet_span_inside(out_y * s->stride_h - s->pad_top, s->kernel_h, s->dilation_h, s->in_h);
-      for (int32_t out_x = 0; out_x < s->out_w; out_x++) {
-        const tinyet_span x =
-            tinyet_span_inside(out_x * s->stride_w - s->pad_left, s->kernel_w, s->dilation_w, s->in_w);
-        const tinyet_division division = tinyet_division_at(params->divisions, y.count * x.count - params->first_count);
-        tinyet_average_pixel(input + (y.start * s->in_w + x.start) * s->channels, output, s->channels, y.count, x.count,
-                             row_step, column_step, &division);
-        output += s->channels;
-      }
-    }
-    input += s->in_h * s->in_w * s->channels;
-  }
-}
+typedef int8_t element;
+enum { LEAST = INT8_MIN, GREATEST = INT8_MAX };
+#define QUADS 1
+#define KERNEL tinyet_avg_pool2d_s8
+#include "tinyet_avg_pool2d_body.h"

@@ -86,36 +86,16 @@ static void gather(const int16_t *image, int16_t *patch, int32_t out_y, int32_t 
   }
 }
 
-void tinyet_conv2d_s16(const int16_t *input, int16_t *output, void *scratch, const tinyet_conv2d_s16_params *params) {
-  const tinyet_conv2d_shape *const s = &params->shape;
-  const tinyet_conv2d_s16_quant *const q = &params->quant;
-  const int32_t in_count = s->in_c / s->groups, out_count = s->out_c / s->groups;
-  const int32_t depth = s->kernel_h * s->kernel_w * in_count;
-  const int32_t steps = (depth + 1) / 2, group_bytes = (out_count + 1) / 2 * steps * 4;
-  const int32_t pixels = s->out_h * s->out_w;
-  int16_t *const patch = (int16_t *)scratch;
-  memset(scratch, 0, (size_t)(8 * steps));
-  for (int32_t n = 0; n < s->batch; n++) {
-    for (int32_t g = 0; g < s->groups; g++) {
-      int32_t row = 0, column = 0;
-      for (int32_t pixel = 0; pixel < pixels; pixel += 2) {
-        int16_t *const out_x = output + pixel * s->out_c;
-        int16_t *out_y = out_x;
-        gather(input, patch, row, column, g * in_count, in_count, s);
-        if (pixel + 1 < pixels) {
-          out_y += s->out_c;
-          if (++column == s->out_w) {
-            column = 0, row++;
-          }
-        } /* else the second pixel is the first once more */
-        gather(input, patch + 2, row, column, g * in_count, in_count, s);
-        if (++column == s->out_w) {
-          column = 0, row++;
-        }
-        two_pixels(patch, q->weights + g * group_bytes, out_x, out_y, steps, g * out_count, out_count, q);
-      }
-    }
-    input += s->in_h * s->in_w * s->in_c;
-    output += pixels * s->out_c;
-  }
+typedef int16_t element;
+typedef tinyet_conv2d_s16_quant kernel_quant;
+typedef tinyet_conv2d_s16_params kernel_params;
+enum { STEP = 2 };
+
+static inline void gather_patch(const int16_t *image, int16_t *patch, int32_t out_y, int32_t out_x, int32_t first,
+                                int32_t count, const tinyet_conv2d_shape *s, const kernel_quant *q) {
+  (void)q;
+  gather(image, patch, out_y, out_x, first, count, s);
 }
+
+#define KERNEL tinyet_conv2d_s16
+#include "tinyet_conv2d_body.h"

@@ -98,52 +98,7 @@ static void two_pixels(const int16_t *patch, const TINYET_ROM int8_t *w, int8_t 
   }
 }
 
-void tinyet_conv2d_s8_w4(const int8_t *input, int8_t *output, void *scratch, const tinyet_conv2d_s8_params *params) {
-  const tinyet_conv2d_shape *const s = &params->shape;
-  const tinyet_conv2d_s8_quant *const q = &params->quant;
-  const int32_t in_count = s->in_c / s->groups, out_count = s->out_c / s->groups;
-  const int32_t depth = s->kernel_h * s->kernel_w * in_count;
-  const int32_t blocks = (depth + 3) / 4, group_bytes = (out_count + 1) / 2 * blocks * 4;
-  const int32_t pixels = s->out_h * s->out_w;
-  int16_t *const patch = (int16_t *)scratch;
-  memset(scratch, 0, (size_t)(16 * blocks));
-  for (int32_t n = 0; n < s->batch; n++) {
-    for (int32_t g = 0; g < s->groups; g++) {
-      int32_t row = 0, column = 0;
-      for (int32_t pixel = 0; pixel < pixels; pixel += 2) {
-        int8_t *const out_x = output + pixel * s->out_c;
-        int8_t *out_y = out_x;
-        tinyet_gather(input, patch, row, column, g * in_count, in_count, s, q->in_zero_point);
-        if (pixel + 1 < pixels) {
-          out_y += s->out_c;
-          if (++column == s->out_w) {
-            column = 0, row++;
-          }
-        } /* else the second pixel is the first once more */
-        tinyet_gather(input, patch + 2, row, column, g * in_count, in_count, s, q->in_zero_point);
-        if (++column == s->out_w) {
-          column = 0, row++;
-        }
-        two_pixels(patch, q->weights + g * group_bytes, out_x, out_y, blocks, g * out_count, out_count, q);
-      }
-    }
-    input += s->in_h * s->in_w * s->in_c;
-    output += pixels * s->out_c;
-  }
-}
-
-void tinyet_conv2d_1x1_s8_w4(const int8_t *input, int8_t *output, void *scratch,
-                             const tinyet_conv2d_s8_params *params) {
-  const tinyet_conv2d_shape *const s = &params->shape;
-  const int32_t pixels = s->batch * s->out_h * s->out_w, blocks = (s->in_c + 3) / 4;
-  int16_t *const patch = (int16_t *)scratch;
-  memset(scratch, 0, (size_t)(16 * blocks));
-  for (int32_t pixel = 0; pixel < pixels; pixel += 2) {
-    const int32_t next = pixel + 1 < pixels ? 1 : 0;
-    tinyet_put(patch, 0, input, s->in_c);
-    tinyet_put(patch + 2, 0, input + next * s->in_c, s->in_c);
-    two_pixels(patch, params->quant.weights, output, output + next * s->out_c, blocks, 0, s->out_c, &params->quant);
-    input += 2 * s->in_c;
-    output += 2 * s->out_c;
-  }
-}
+enum { STEP = 4 };
+#define KERNEL tinyet_conv2d_s8_w4
+#define KERNEL_1X1 tinyet_conv2d_1x1_s8_w4
+#include "tinyet_conv2d_s8_body.h"

@@ -49,30 +49,7 @@ static void pixel(const int16_t *input, int16_t *output, const tinyet_conv_trans
   }
 }
 
-void tinyet_conv_transpose2d_s16(const int16_t *input, int16_t *output, void *scratch,
-                                 const tinyet_conv_transpose2d_s16_params *params) {
-  const tinyet_conv_transpose2d_shape *const s = &params->shape;
-  const int32_t in_count = s->in_c / s->groups, out_count = s->out_c / s->groups;
-  const int32_t filter = s->kernel_h * s->kernel_w * in_count;
-  tinyet_conv_transpose2d_tap *const taps = (tinyet_conv_transpose2d_tap *)scratch;
-  for (int32_t n = 0; n < s->batch; n++) {
-    for (int32_t out_y = 0, row = 0, row_q = 0; out_y < s->out_h; out_y++) {
-      for (int32_t out_x = 0, column = 0, column_q = 0; out_x < s->out_w; out_x++) {
-        const int32_t count = tinyet_conv_transpose2d_taps(s, s->row_phases + 2 * row, row_q,
-                                                           s->column_phases + 2 * column, column_q, taps);
-        for (int32_t g = 0; g < s->groups; g++) {
-          pixel(input + g * in_count, output, taps, count, in_count, filter, g * out_count, (g + 1) * out_count,
-                &params->quant);
-        }
-        output += s->out_c;
-        if (++column == s->stride_w) {
-          column = 0, column_q++;
-        }
-      }
-      if (++row == s->stride_h) {
-        row = 0, row_q++;
-      }
-    }
-    input += s->in_h * s->in_w * s->in_c;
-  }
-}
+typedef int16_t element;
+typedef tinyet_conv_transpose2d_s16_params kernel_params;
+#define KERNEL tinyet_conv_transpose2d_s16
+#include "tinyet_conv_transpose2d_body.h"

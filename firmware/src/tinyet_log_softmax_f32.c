@@ -17,12 +17,5 @@ static void column(const float *input, float *output, int32_t depth, int32_t str
   }
 }
 
-void tinyet_log_softmax_f32(const float *input, float *output, const tinyet_softmax_shape *shape) {
-  for (int32_t n = 0; n < shape->outer; n++) {
-    for (int32_t i = 0; i < shape->inner; i++) {
-      column(input + i, output + i, shape->depth, shape->inner);
-    }
-    input += shape->depth * shape->inner;
-    output += shape->depth * shape->inner;
-  }
-}
+#define KERNEL tinyet_log_softmax_f32
+#include "tinyet_softmax_body.h"

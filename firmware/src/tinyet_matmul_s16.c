@@ -32,14 +32,7 @@ static void row_by_matrix(const int16_t *row, const int16_t *b, int16_t *output,
   }
 }
 
-void tinyet_matmul_s16(const int16_t *a, const int16_t *b, int16_t *output, const tinyet_matmul_s16_params *params) {
-  for (int32_t i = 0; i < params->count; i++) {
-    const int16_t *row = a + params->batches[2 * i];
-    const int16_t *const matrix = b + params->batches[2 * i + 1];
-    for (int32_t m = 0; m < params->rows; m++) {
-      row_by_matrix(row, matrix, output, params);
-      row += params->depth;
-      output += params->columns;
-    }
-  }
-}
+typedef int16_t element;
+typedef tinyet_matmul_s16_params kernel_params;
+#define KERNEL tinyet_matmul_s16
+#include "tinyet_matmul_body.h"

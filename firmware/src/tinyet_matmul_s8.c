@@ -41,14 +41,7 @@ static void row_by_matrix(const int8_t *row, const int8_t *b, int8_t *output, co
   }
 }
 
-void tinyet_matmul_s8(const int8_t *a, const int8_t *b, int8_t *output, const tinyet_matmul_s8_params *params) {
-  for (int32_t i = 0; i < params->count; i++) {
-    const int8_t *row = a + params->batches[2 * i];
-    const int8_t *const matrix = b + params->batches[2 * i + 1];
-    for (int32_t m = 0; m < params->rows; m++) {
-      row_by_matrix(row, matrix, output, params);
-      row += params->depth;
-      output += params->columns;
-    }
-  }
-}
+typedef int8_t element;
+typedef tinyet_matmul_s8_params kernel_params;
+#define KERNEL tinyet_matmul_s8
+#include "tinyet_matmul_body.h"

@@ -2,7 +2,5 @@
 #include "tinyet_move.h"
 
 typedef uint16_t __attribute__((may_alias)) element;
-
-void tinyet_move_b16(const void *input, void *output, const tinyet_move_params *params) {
-  TINYET_MOVE_BODY(element, input, output, params);
-}
+#define KERNEL tinyet_move_b16
+#include "tinyet_move_body.h"

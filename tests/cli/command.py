@@ -8,6 +8,8 @@ import io
 from dataclasses import dataclass
 from pathlib import Path
 
+import pytest
+
 from tinyet.cli import run
 
 
@@ -26,6 +28,12 @@ def tinyet(*arguments: str | Path) -> Ended:
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
         status = run([str(argument) for argument in arguments])
     return Ended(status, out.getvalue(), err.getvalue())
+
+
+def plain(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The environment says nothing of terminals or colours."""
+    for name in ("COLUMNS", "FORCE_COLOR", "NO_COLOR", "TTY_COMPATIBLE", "TTY_INTERACTIVE"):
+        monkeypatch.delenv(name, raising=False)
 
 
 def listing(directory: Path) -> list[str]:

@@ -18,11 +18,8 @@ import typer
 from rich.cells import cell_len
 
 from tests import small
-from tests.cli.command import listing, part, refused, tinyet
-from tinyet.boards import board_names, load_board
-from tinyet.build.doctor import NEEDED, Check
+from tests.cli.command import listing, part, plain, refused, tinyet
 from tinyet.cli.options import size_in_bytes
-from tinyet.program import Program
 from tinyet.project import open_project
 
 _CC = pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler for this machine (cc)")
@@ -33,8 +30,7 @@ _PROGRAM = small.program()
 @pytest.fixture(autouse=True)
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The working directory, with a program in it. The environment says nothing of terminals or colours."""
-    for name in ("COLUMNS", "FORCE_COLOR", "NO_COLOR", "TTY_COMPATIBLE", "TTY_INTERACTIVE"):
-        monkeypatch.delenv(name, raising=False)
+    plain(monkeypatch)
     monkeypatch.chdir(tmp_path)
     _PROGRAM.save(tmp_path / "small.tet")
     return tmp_path
@@ -113,17 +109,6 @@ def test_strict_is_content_with_integers() -> None:
     assert tinyet("generate", "small.tet", "--board", "microbit", "--strict").status == 0
 
 
-def test_strict_refuses_float_layers(here: Path) -> None:
-    Program("real", small.graph(real=True)).save(here / "real.tet")
-    error = refused(here, "model error", "generate", "real.tet", "--board", "microbit", "--strict")
-    for line in ("conv2d net.py:11", "max_pool2d net.py:12", "linear net.py:14"):
-        assert line in error
-    assert "reshape" not in error  # moves bytes, computes nothing
-    ended = tinyet("generate", "real.tet", "--board", "microbit")
-    assert ended.status == 0
-    assert "nothing is quantized" in ended.err
-
-
 # ---- errors of generate ----
 
 
@@ -138,23 +123,6 @@ def test_a_board_file_with_mistakes(here: Path) -> None:
     error = refused(here, "board error", "generate", "small.tet", "--board", "mine.toml")
     assert "cpu is missing" in error
     assert part(error, "at") == "mine.toml"
-
-
-def test_not_enough_ram_with_the_largest_contributors(here: Path) -> None:
-    error = refused(here, "does not fit", "generate", "small.tet", "--board", "microbit", "--max-ram", "2K")
-    assert "the limit is 2048" in error
-    assert "144 bytes: conv" in error
-    assert "108 bytes: x" in error
-    assert "net.py:11: x = F.relu(self.conv(x))" in error
-
-
-def test_not_enough_flash_with_the_largest_contributors(here: Path) -> None:
-    error = refused(
-        here, "does not fit", "generate", "small.tet", "--board", "microbit", "--max-flash", "100"
-    )
-    assert "the limit is 100" in error
-    assert "bytes: linear net.py:14" in error
-    assert "bytes: conv2d net.py:11" in error
 
 
 def test_too_large_for_the_board_itself(here: Path) -> None:
@@ -365,27 +333,6 @@ def test_a_project_whose_parts_do_not_belong_together(here: Path, project: Path)
 # ---- analyze ----
 
 
-def test_analyze_a_program(here: Path) -> None:
-    ended = tinyet("analyze", "small.tet", "--board", "microbit", "--json", "a.json")
-    assert ended.status == 0
-    _fits(ended.out)
-    for word in (
-        "small on microbit (cortex-m0)",
-        "conv2d_s8",
-        "1x6x6x4",
-        "net.py:11",
-        "arena",
-        "optimal",
-        "largest in flash",
-    ):
-        assert word in ended.out
-    record = json.loads((here / "a.json").read_text())
-    assert record["board"] == "microbit"
-    assert record["macs"] == 6 * 6 * 4 * 27 + 36 * 5
-    assert record["layers"][0]["source"] == "net.py:11: x = F.relu(self.conv(x))"
-    assert record["arena_bytes"] >= record["arena_lower_bound"] > 0
-
-
 def test_analyze_a_project_on_its_own_board_or_another(project: Path) -> None:
     assert "on mps2_an386" in tinyet("analyze", project).out
     assert "on microbit" in tinyet("analyze", project, "--board", "microbit").out
@@ -398,81 +345,13 @@ def test_a_report_that_cannot_be_written(here: Path) -> None:
     assert part(error, "at") == "no/a.json"
 
 
-# ---- boards, doctor, help ----
-
-
-def test_boards() -> None:
-    ended = tinyet("boards")
-    assert ended.status == 0
-    _fits(ended.out)
-    for name in board_names():
-        assert name in ended.out
-
-
-@pytest.mark.parametrize("name", board_names())
-def test_one_board(name: str) -> None:
-    board = load_board(name)
-    ended = tinyet("boards", name)
-    assert ended.status == 0
-    _fits(ended.out)
-    told = [board.title, board.cpu, board.isa, f"{board.clock_hz / 1e6:g} MHz", f"{board.flash.origin:#010x}"]
-    told += [board.arduino.fqbn] if board.arduino else []
-    told += [board.zephyr.board] if board.zephyr else []
-    told += [board.platformio.platform, board.platformio.board] if board.platformio else []
-    told += [f"{board.uart.base:#010x}"] if board.uart else []
-    for fact in (*told, *board.emulators):
-        assert fact in ended.out
+# ---- boards, help ----
 
 
 def test_one_board_that_is_not_there() -> None:
     ended = tinyet("boards", "nano_33_bel")
     assert ended.status == 1
     assert "did you mean nano_33_ble?" in ended.err
-
-
-_ALL = ("renode", "host cc", *dict.fromkeys(name for names in NEEDED.values() for name in names))
-
-
-def _doctor(monkeypatch: pytest.MonkeyPatch, *options: str, **missing: str) -> tuple[int, str]:
-    found = [
-        Check(
-            name, name not in missing, None if name in missing else "1.0", "something", missing.get(name, "x")
-        )
-        for name in _ALL
-    ]
-    monkeypatch.setattr("tinyet.cli.doctor.checks", lambda: found)
-    ended = tinyet("doctor", *options)
-    _fits(ended.out)
-    return ended.status, ended.out
-
-
-def test_doctor_with_everything(monkeypatch: pytest.MonkeyPatch) -> None:
-    status, out = _doctor(monkeypatch)
-    assert status == 0
-    assert "nothing is missing" in out
-
-
-def test_doctor_without_something_optional(monkeypatch: pytest.MonkeyPatch) -> None:
-    status, out = _doctor(monkeypatch, renode="get renode")
-    assert status == 0
-    assert "get renode" in out
-    assert "not here" in out
-
-
-@pytest.mark.parametrize(("kind", "name"), [(kind, name) for kind in NEEDED for name in NEEDED[kind]])
-def test_doctor_without_something_needed(monkeypatch: pytest.MonkeyPatch, kind: str, name: str) -> None:
-    status, out = _doctor(monkeypatch, "--project", kind, **{name: "apt-get install it"})
-    assert status == 1
-    assert "MISSING" in out
-    assert "apt-get install it" in out
-
-
-def test_doctor_of_one_kind_does_not_insist_on_the_tools_of_another(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert _doctor(monkeypatch, "--project", "arduino", west="get west")[0] == 0
-    assert _doctor(monkeypatch, "--project", "zephyr", west="get west")[0] == 1
-    refused_kind = tinyet("doctor", "--project", "onions")
-    assert refused_kind.status == 2
-    assert "platformio, cmake, arduino, zephyr" in refused_kind.err
 
 
 def test_help_and_version() -> None:
@@ -495,7 +374,8 @@ def _broken(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:
     def obtain(*_: object) -> None:
         raise error
 
-    monkeypatch.setattr("tinyet.cli.analyze.obtain", obtain)
+    for command in ("analyze", "generate"):
+        monkeypatch.setattr(f"tinyet.cli.{command}.obtain", obtain)
 
 
 def test_a_bug_is_one_block_and_says_how_to_see_more(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -524,7 +404,7 @@ def test_an_interrupt_is_one_line_and_130(here: Path, monkeypatch: pytest.Monkey
 
 
 def test_an_interrupt_while_the_project_is_written(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def model_files(*_: object) -> None:
+    def model_files(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr("tinyet.project.model_files", model_files)

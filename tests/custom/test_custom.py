@@ -78,10 +78,11 @@ def test_it_is_quantized_where_it_has_an_int8_form(programs: dict[bool, Program]
 
 @pytest.mark.parametrize("integer", [True, False])
 def test_it_computes_what_torch_computes(integer: bool, programs: dict[bool, Program]) -> None:
+    """Float: two layers that sum six and four products below 2 each, in another order: within 24 * 2**-23."""
     model = Peaks().eval()
     for x in batches(4, 2):
         got = np.asarray(programs[integer].run(x.numpy()), np.float32)
-        np.testing.assert_allclose(got, model(x).detach().numpy(), atol=0.05 if integer else 1e-6)
+        np.testing.assert_allclose(got, model(x).detach().numpy(), atol=0.05 if integer else 3e-6)
 
 
 @HOST

@@ -13,6 +13,7 @@ from tinyet.ops.mul import Mul
 from tinyet.ops.unary import Unary
 from tinyet.opset import (
     Call,
+    Definition,
     Event,
     EventArg,
     Init,
@@ -85,31 +86,30 @@ def preprocess(region: Graph, _target: Target) -> Payload:
     names: dict[Tensor, str] = {t: f"in{i}" for i, t in enumerate(region.inputs)}
     names |= {t: f"out{i}" for i, t in enumerate(region.outputs)}
     names |= {t: f"(inner + {i * count}u)" for i, t in enumerate(inner)}
-    symbol = f"add_mul_{region.name}"
-    body = []
+    body = ["  float *const inner = (float *)scratch;"] if inner else []
     for k, node in enumerate(region.nodes):
         a, b, out = (names[t] for t in (node.input(0), node.input(1), node.output))
         sign = "+" if isinstance(node.attrs, Add) else "*"
         assert isinstance(node.attrs, Add | Mul)
         low, high = (literal(bound) for bound in node.attrs.clamp)
-        body.append(
-            f"  TINYET_EVENT_BEGIN(event + {k}u);\n  TINYET_TRY(add_mul_check(state, 7u, {a}, {count}u));\n"
-            f"  for (uint32_t i = 0u; i < {count}u; i++) {{\n"
-            f"    {out}[i] = tinyet_clamp_f32({a}[i] {sign} {b}[i], {low}, {high});\n  }}\n"
-            f"  TINYET_EVENT_END(event + {k}u);\n"
-        )
+        body += [
+            f"  TINYET_EVENT_BEGIN(event + {k}u);",
+            f"  TINYET_TRY(add_mul_check(state, 7u, {a}, {count}u));",
+            f"  for (uint32_t i = 0u; i < {count}u; i++) {{",
+            f"    {out}[i] = tinyet_clamp_f32({a}[i] {sign} {b}[i], {low}, {high});",
+            "  }",
+            f"  TINYET_EVENT_END(event + {k}u);",
+        ]
     parameters = [f"const float *in{i}" for i in range(len(region.inputs))]
     parameters += [f"float *out{i}" for i in range(len(region.outputs))]
     parameters += ["void *scratch"] if inner else []
-    start = "  float *const inner = (float *)scratch;\n" if inner else ""
-    definition = (
-        f"static tinyet_status {symbol}({', '.join(parameters)}, const void *state, uint32_t event) {{\n"
-        + start
-        + "".join(body)
-        + "  return TINYET_OK;\n}"
-    )
     call = Call(
-        symbol,
+        Definition(
+            kernel=f"add_mul_{region.name}",
+            returns="static tinyet_status",
+            parameters=(*parameters, "const void *state", "uint32_t event"),
+            body=(*body, "  return TINYET_OK;"),
+        ),
         (
             *(InputArg(i) for i in range(len(region.inputs))),
             *(OutputArg(i) for i in range(len(region.outputs))),
@@ -118,7 +118,6 @@ def preprocess(region: Graph, _target: Target) -> Payload:
             EventArg(),
         ),
         scratch_bytes=4 * count * len(inner),
-        definitions=(definition,),
         returns_status=True,
         state_bytes=4,
         init=Init("add_mul_init", (StateArg(), LiteralArg("7u"))),

@@ -5,7 +5,9 @@
 
 #include "tinyet_harness.h"
 
-#define BIG 10000u
+#ifndef BIG
+#define BIG 600u
+#endif
 #define SMALL 16u
 #define STACK_BUFFER 512u
 

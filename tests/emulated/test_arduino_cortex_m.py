@@ -17,8 +17,8 @@ import pytest
 from tests import small
 from tests.emulated import arduino
 from tinyet import assets
-from tinyet.assets.templating import linker_script
 from tinyet.boards import Board, load_board
+from tinyet.boards.linker import linker_script
 from tinyet.data import make_samples
 from tinyet.delegates import CMSIS_NN
 from tinyet.device import qemu

@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 import random
 import shutil
+import signal
 import struct
 import subprocess
 import time
@@ -25,7 +26,9 @@ MODEL = Path(__file__).with_name("harness_model.c")
 HOST_MODEL = Path(__file__).with_name("host_model.c")
 STRICT = ("-O2", "-Wall", "-Wextra", "-Wconversion", "-Wsign-conversion", "-Werror")
 BOARDS = {board.name: board for board in all_boards() if board.qemu}
-BIG, SMALL, STACK_BUFFER = 10_000, 16, 512
+BIG, SMALL, STACK_BUFFER = 600, 16, 512
+# An emulated UART takes most of the time here, byte by byte: what is long goes over it in the tests of length only.
+LONG = 10_000
 
 UNDEFINED, NULL_CALL, UNALIGNED, NO_MEMORY, ENDLESS_RECURSION, NEGATIVE_STATUS = range(1, 7)
 STATUS_IN_EVENT, FAULT_IN_EVENT, PROFILED, NOT_READY = range(7, 11)
@@ -60,9 +63,9 @@ def opened(board: Board, elf: Path) -> Iterator[Device]:
         yield opened_device
 
 
-def make_inputs(spins: int, fault: int = 0, seed: int = 1) -> list[bytes]:
+def make_inputs(spins: int, fault: int = 0, seed: int = 1, big: int = BIG) -> list[bytes]:
     rng = random.Random(seed)
-    return [struct.pack("<IB", spins, fault) + rng.randbytes(BIG - 5), rng.randbytes(SMALL)]
+    return [struct.pack("<IB", spins, fault) + rng.randbytes(big - 5), rng.randbytes(SMALL)]
 
 
 def expected_outputs(inputs: list[bytes]) -> tuple[bytes, ...]:
@@ -91,6 +94,23 @@ def test_outputs(opened: Device) -> None:
         result = opened.run(inputs)
         assert result.outputs == expected_outputs(inputs)
         assert not result.stopped
+
+
+def test_long_frames(board: Board, tmp_path: Path) -> None:
+    elf = build_firmware(board, [MODEL], [], tmp_path, [("BIG", f"{LONG}u")], flags=STRICT)
+    with open_device(board, elf) as device_:
+        assert device_.info().inputs[0] == protocol.Slot(0, LONG)
+        for seed in range(3):
+            inputs = make_inputs(10, seed=seed, big=LONG)
+            result = device_.run(inputs)
+            inverted, total = expected_outputs(inputs)
+            assert result.outputs == (inverted, total)
+            assert not result.stopped
+        assert device_.read(0, LONG) == inverted
+        assert device_.read(LONG + SMALL, 4) == total
+        assert device_.run(inputs) == result
+        with pytest.raises(EmulatorError, match="not in the arena"):
+            device_.read(device_.info().arena_bytes - 1, 2)
 
 
 def test_equal_runs_have_equal_counts(board: Board, elf: Path, opened: Device) -> None:
@@ -170,7 +190,7 @@ def test_long_uninterrupted_run(opened: Device) -> None:
 
 
 def test_inputs_of_a_wrong_length(opened: Device) -> None:
-    with pytest.raises(EmulatorError, match=r"takes inputs of \[10000, 16\] bytes, got \[10000, 15\]"):
+    with pytest.raises(EmulatorError, match=r"takes inputs of \[600, 16\] bytes, got \[600, 15\]"):
         opened.run([bytes(BIG), bytes(SMALL - 1)])
 
 
@@ -317,6 +337,27 @@ def test_what_is_to_be_prepared_is_prepared_once(board: Board, elf: Path) -> Non
         for _ in range(2):
             with pytest.raises(ModelFailed, match="status -1 "):
                 fresh.run(make_inputs(10, NOT_READY))
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="this system has no /proc")
+def test_an_emulator_waits_without_running(board: Board, elf: Path) -> None:
+    """The harness polls its UART: an emulator that nobody asks anything would spend a whole core on that."""
+    link = qemu.start(board, elf)
+    states = Path(f"/proc/{link.child.process.pid}/stat")
+
+    def stopped() -> bool:
+        return states.read_text().rpartition(")")[2].split()[0] == "T"
+
+    assert not stopped()
+    with Device(link, elf=elf, ticks_per_instruction=1.0, bytes_per_second=qemu.BYTES_PER_SECOND) as waiting:
+        for _ in range(2):
+            for _ in range(1000):
+                if stopped():
+                    break
+                time.sleep(0.01)
+            assert stopped()
+            assert waiting.run(make_inputs(10)).outputs == expected_outputs(make_inputs(10))
+    assert link.child.process.returncode == -signal.SIGKILL
 
 
 def test_a_run_has_a_deadline(tmp_path: Path) -> None:

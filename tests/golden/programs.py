@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Three tiny programs built by hand from the IR: no torch, the same numbers on every machine and for ever.
+"""Four tiny programs built by hand from the IR: no torch, the same numbers on every machine and for ever.
 
 They are small enough to read what is generated from them, and together they hold what generated code can
 hold: weights, packed and plain; parameter structs in int8 and float32; scratch; views and windows; functions
-made for one layer; several outputs.
+made for one layer and for several; several outputs; names that C does not take as they are.
 """
 
 from __future__ import annotations
@@ -27,6 +27,8 @@ from tinyet.ir import (
     constant,
 )
 from tinyet.numerics import Int64
+from tinyet.ops.add import Add
+from tinyet.ops.avg_pool2d import AvgPool2d
 from tinyet.ops.concat import Concat
 from tinyet.ops.conv2d import Conv2d
 from tinyet.ops.dequantize import Dequantize
@@ -68,7 +70,13 @@ class Builder:
         self.nodes: list[Node] = []
 
     def add(
-        self, attrs: Attrs, *inputs: Tensor, out: str, source: str, quant: tuple[float, int] | None = None
+        self,
+        attrs: Attrs,
+        *inputs: Tensor,
+        out: str,
+        source: str,
+        quant: tuple[float, int] | None = None,
+        module: str = "",
     ) -> Tensor:
         """The output of a node, in its shape by the operator's own rule; int8 where `quant` is given."""
         blank = Tensor(out, TensorType((), DType.FLOAT32))
@@ -76,16 +84,17 @@ class Builder:
         params = None if quant is None else QuantParams.per_tensor(*quant)
         dtype = DType.FLOAT32 if quant is None else DType.INT8
         tensor = Tensor(out, TensorType(shape, dtype, params))
-        origin = Origin(file="model.py", line=10 + len(self.nodes), text=source, key=out)
+        line = 10 + len(self.nodes)
+        origin = Origin(f"aten.{attrs.name}.default", module, "model.py", line, source, out)
         self.nodes.append(Node(attrs, inputs, (tensor,), (origin,)))
         return tensor
 
-    def finish(self, inputs: tuple[Tensor, ...], *outputs: Tensor) -> Program:
+    def finish(self, inputs: tuple[Tensor, ...], *outputs: Tensor, labels: tuple[str, ...] = ()) -> Program:
         graph = Graph(self.name, inputs, outputs, tuple(self.nodes))
         for node in graph.nodes:
             complaint = ops.op_of(node).check(node)
             assert complaint is None, f"{node.op}: {complaint}"
-        return Program(self.name, ops.check(graph, "building it by hand"))
+        return Program(self.name, ops.check(graph, "building it by hand"), labels=labels)
 
 
 def input_s8(name: str, shape: Shape, scale: float, zero_point: int) -> Tensor:
@@ -153,7 +162,50 @@ def branches() -> Program:
     return b.finish((x,), joined, result)
 
 
-PROGRAMS: dict[str, Callable[[], Program]] = {"separable": separable, "mixed": mixed, "branches": branches}
+def nested() -> Program:
+    """Modules in modules, one of them called twice, and names that belong to C, to its library, to macros, or that the
+    generated code would give to something else."""
+    b = Builder("nested")
+    same = (0.05, -3)
+    x = input_s8("input", (1, 6, 6, 4), 0.05, -7)
+    y = b.add(
+        Conv2d(pad_top=1, pad_left=1, pad_right=1, pad_bottom=1, clamp=RELU),
+        x, weights_s8("stem_w", (4, 3, 3, 4), 37), bias_s32("stem_b", 4, 411),
+        out="default", source="x = F.relu(self.stem.conv(x))", quant=same, module="stem.conv",
+    )  # fmt: skip
+    body, bias = weights_s8("body_w", (4, 1, 1, 4), 53), bias_s32("body_b", 4, 173)
+    for out in ("exp", "unix"):
+        y = b.add(
+            Conv2d(), y, body, bias,
+            out=out, source="y = self.body(self.body(x))", quant=same, module="blocks.0.body",
+        )  # fmt: skip
+    for block, out in enumerate(("stem_conv_weights", "X")):
+        y = b.add(
+            Add(), y, y,
+            out=out, source="return y + y", quant=same, module=f"blocks.{block}",
+        )  # fmt: skip
+    y = b.add(
+        Conv2d(), y, weights_s8("narrow_w", (5, 1, 1, 4), 91), bias_s32("narrow_b", 5, 73),
+        out="arena", source="x = self.blocks[1].body(x)", quant=same, module="blocks.1.body",
+    )  # fmt: skip
+    y = b.add(
+        AvgPool2d(kernel_h=6, kernel_w=6, stride_h=6, stride_w=6),
+        y, out="nested_run", source="x = F.adaptive_avg_pool2d(x, 1)", quant=same,
+    )  # fmt: skip
+    y = b.add(Reshape((1, 5)), y, out="5", source="x = x.flatten(1)", quant=same)
+    y = b.add(
+        Linear(), y, weights_s8("head_w", (4, 5), 29), bias_s32("head_b", 4, 97),
+        out="tinyet_linear_s8", source="return self.heads['int'](x)", quant=(0.02, 3), module="2.int",
+    )  # fmt: skip
+    return b.finish((x,), y, labels=("yes", "no", 'the "what??/"', "größer"))
+
+
+PROGRAMS: dict[str, Callable[[], Program]] = {
+    "separable": separable,
+    "mixed": mixed,
+    "branches": branches,
+    "nested": nested,
+}
 
 
 def scramble(index: Int64) -> Int64:

@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from tests.torch_helpers import ops, run
+from tinyet.cli.model import CaptureOptions, obtain
 from tinyet.errors import ModelError
 from tinyet.importers.torch.origins import origin_of
 from tinyet.importers.torch.source import identifier, load_source
@@ -122,3 +123,37 @@ def test_missing_and_foreign_files(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("text", "name"), [("My Net-2", "my_net_2"), ("2x", "model_2x"), ("é", "model")])
 def test_identifier(text: str, name: str) -> None:
     assert identifier(text) == name
+
+
+LABELLED = GOOD.replace("from helper_layers import Scale\n", "").replace(", Scale()", "")
+
+
+@pytest.mark.parametrize(
+    ("line", "labels"),
+    [
+        ("labels = ['a', 'b', 'c']", ["a", "b", "c"]),
+        ("labels = ('a', 'b', 'c')", ("a", "b", "c")),
+        ("def labels():\n    return ['a', 'b', 'c']", ["a", "b", "c"]),
+    ],
+)
+def test_labels(line: str, labels: object, tmp_path: Path) -> None:
+    path = tmp_path / "net.py"
+    path.write_text(f"{LABELLED}\n{line}\n")
+    source = load_source(str(path))
+    assert source.labels is not None
+    assert source.labels() == labels
+    assert obtain(str(path), CaptureOptions()).program.labels == ("a", "b", "c")
+
+
+def test_wrong_labels_and_other_data_of_that_name(tmp_path: Path) -> None:
+    path = tmp_path / "net.py"
+    path.write_text(f"{LABELLED}\nlabels = torch.zeros(7)\n")
+    assert load_source(str(path)).labels is None
+    path.write_text(f"{LABELLED}\nlabels = ['a', 'b']\n")
+    with pytest.raises(ModelError, match=r"2 label\(s\) for the output .*, which is of 3 elements"):
+        obtain(str(path), CaptureOptions())
+    path.write_text(f"{LABELLED}\ndef labels():\n    return open('gone').read()\n")
+    with pytest.raises(ModelError, match=r"labels\(\) raises FileNotFoundError") as caught:
+        obtain(str(path), CaptureOptions())
+    assert caught.value.where is not None
+    assert caught.value.where.startswith(str(path))

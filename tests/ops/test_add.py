@@ -10,7 +10,8 @@ from tests.ops import drawing, elementwise
 from tests.ops.cases import Case, assert_exact, tensor
 from tests.oracle import litert
 from tinyet.ir import DType, Node, QuantParams, constant
-from tinyet.ops.add import OP, Add, Scaling, affine_form
+from tinyet.ops.add import OP, Add
+from tinyet.ops.shared.addition import Scaling, affine_form
 
 torch = pytest.importorskip("torch")
 

@@ -16,6 +16,7 @@ from tinyet.errors import UnsupportedShape
 from tinyet.ir import DType, Node, QuantParams, constant
 from tinyet.ops import conv2d
 from tinyet.ops.conv2d import Conv2d
+from tinyet.ops.shared.convolution import attrs_of
 
 KINDS = ("1x1", "depthwise", "grouped", "any")
 
@@ -72,7 +73,7 @@ def test_host(kind: str) -> None:
 @given(st.sampled_from((DType.INT8, DType.INT16)).flatmap(lambda d: conv2d_nodes(d, clamps=(0, 1, 2))))
 def test_litert(case: Case) -> None:
     """CONV_2D (which has groups), and DEPTHWISE_CONV_2D where each group has one channel."""
-    node, a = case.node, conv2d.attrs_of(case.node)
+    node, a = case.node, attrs_of(case.node)
     w, out = node.input(1), node.output.type
     x_type = node.input(0).type
     assert w.type.quant is not None
@@ -108,7 +109,7 @@ def test_litert(case: Case) -> None:
 def test_torch(case: Case) -> None:
     """Against float64: a float32 sum of 289 products of magnitude 30 stays within 1e-3 of the exact one."""
     torch = pytest.importorskip("torch")
-    node, a = case.node, conv2d.attrs_of(case.node)
+    node, a = case.node, attrs_of(case.node)
     x = torch.from_numpy(drawing.padded(case, 0).astype(np.float64)).permute(0, 3, 1, 2)
     w = torch.from_numpy(node.input(1).array.astype(np.float64)).permute(0, 3, 1, 2)
     bias = node.optional_input(2)

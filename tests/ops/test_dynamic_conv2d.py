@@ -16,9 +16,10 @@ from tests.ops.test_dynamic_linear import KINDS, inputs
 from tinyet import ops
 from tinyet.errors import UnsupportedShape
 from tinyet.ir import DType, Node, QuantParams, constant
-from tinyet.ops import conv2d, dynamic_conv2d
-from tinyet.ops.dynamic_conv2d import DynamicConv2d, static
+from tinyet.ops import dynamic_conv2d
+from tinyet.ops.dynamic_conv2d import DynamicConv2d
 from tinyet.ops.shared import dynamic
+from tinyet.ops.shared.convolution import attrs_of
 
 
 @st.composite
@@ -53,8 +54,7 @@ def test_float_convolution_of_the_quantized_values(case: Case) -> None:
     """The exact convolution of the numbers' real values, in float64, rounded: within a few float32 roundings."""
     torch = pytest.importorskip("torch")
     node, x = case.node, case.inputs[0]
-    a, w, bias = static(node).attrs, node.input(1), node.optional_input(2)
-    assert isinstance(a, conv2d.Conv2d)
+    a, w, bias = attrs_of(node), node.input(1), node.optional_input(2)
     scale, zero_point = dynamic.choose_params(x, dynamic.DEFAULT_EPS)
     numbers = dynamic.quantized(x, scale, zero_point).astype(np.float64) - zero_point
     pads = ((0, 0), (a.pad_top, a.pad_bottom), (a.pad_left, a.pad_right), (0, 0))

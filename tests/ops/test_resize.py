@@ -70,7 +70,9 @@ def test_litert(case: Case) -> None:
 @drawing.quick
 @given(resize_nodes(DType.FLOAT32, free_ratio=False))
 def test_torch(case: Case) -> None:
-    """Nearest is exact. Bilinear sums four products of magnitude 15 in another order: within 1e-5."""
+    """Nearest is exact. Bilinear sums four products of magnitude 15 in another order, which is good for 1e-5; and where
+    torch computes a position below 16 with one rounding (a fused product and sum) instead of two, it is off by 2**-20,
+    and the value by so much of the difference of two neighbours, at most 30: within 4e-5."""
     torch = pytest.importorskip("torch")
     a = attrs_of(case.node)
     x, size = torch.from_numpy(case.inputs[0]).permute(0, 3, 1, 2), (a.out_h, a.out_w)
@@ -85,7 +87,7 @@ def test_torch(case: Case) -> None:
         return
     want = want.permute(0, 2, 3, 1).numpy()
     np.testing.assert_allclose(
-        drawing.reference(case), want, rtol=0, atol=1e-5 if a.mode == "bilinear" else 0
+        drawing.reference(case), want, rtol=0, atol=4e-5 if a.mode == "bilinear" else 0
     )
 
 

@@ -10,7 +10,19 @@ import numpy as np
 import numpy.typing as npt
 
 from tinyet import ops
-from tinyet.ir import Array, Attrs, DType, Graph, Node, Origin, QuantParams, Shape, Tensor, TensorType
+from tinyet.ir import (
+    Array,
+    Attrs,
+    DType,
+    Graph,
+    Node,
+    Origin,
+    QuantParams,
+    Shape,
+    Tensor,
+    TensorType,
+    to_text,
+)
 from tinyet.ops.conv2d import Conv2d
 from tinyet.ops.dequantize import Dequantize
 from tinyet.ops.linear import Linear
@@ -144,6 +156,11 @@ def lines(graph: Graph) -> list[str]:
         return "-" if tensor is None else shape_text(tensor.shape)
 
     return [f"{n.op}({', '.join(map(shape, n.inputs))}) -> {shape_text(n.output.shape)}" for n in graph.nodes]
+
+
+def before_and_after(before: Graph, after: Graph) -> str:
+    """Both graphs, whole."""
+    return f"{to_text(before)}\n---- after\n\n{to_text(after)}"
 
 
 def shape_text(shape: Shape) -> str:

@@ -8,7 +8,16 @@ import math
 import numpy as np
 import pytest
 
-from tests.passes.build import Builder, assert_same, ops_of, origins_of, per_tensor, random_inputs
+from tests.golden_files import Golden
+from tests.passes.build import (
+    Builder,
+    assert_same,
+    before_and_after,
+    ops_of,
+    origins_of,
+    per_tensor,
+    random_inputs,
+)
 from tinyet import passes
 from tinyet.errors import InternalError
 from tinyet.ir import Array, DType, Graph, QuantParams, Tensor, to_text
@@ -61,9 +70,10 @@ def quantized_network(channels: int) -> Graph:
 
 
 @pytest.mark.parametrize(("channels", "first"), [(3, "permute"), (1, "reshape")])
-def test_quantized_network(channels: int, first: str) -> None:
+def test_quantized_network(channels: int, first: str, golden: Golden) -> None:
     before = quantized_network(channels)
     after, notes = passes.run(before)
+    golden(before_and_after(before, after), f"quantized_{first}.txt")
     assert notes == ()
     expected = [first, "conv2d", "max_pool2d", "conv2d", "add", "reshape", "linear", "mean"]
     assert ops_of(after) == expected
@@ -89,7 +99,7 @@ def test_float_input_and_output() -> None:
     assert ops_of(after).count("dequantize") == 2
 
 
-def test_float_network() -> None:
+def test_float_network(golden: Golden) -> None:
     b = Builder()
     x = b.emit(Pad(((0, 0), (0, 0), (1, 1), (1, 1))), b.input(1, 3, 6, 5))
     y = b.torch_conv(x, 4, 3)
@@ -99,6 +109,7 @@ def test_float_network() -> None:
     before = b.graph(b.emit(Clamp(-100.0, 100.0), b.linear(flat, 3)))
     after, _ = passes.run(before)
     assert_same(before, after)
+    golden(before_and_after(before, after), "float.txt")
     assert ops_of(after) == ["permute", "conv2d", "max_pool2d", "reshape", "linear"]
 
 

@@ -11,16 +11,17 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from torch import nn
+from torch import fx, nn
 from torch.export import ExportedProgram
 
 import tinyet
 from tests.ops.emulated import require_emulator
-from tests.torch_helpers import find, pieces, run
+from tests.torch_helpers import find, pieces
 from tinyet.cli.model import warnings_of
 from tinyet.compiler import float_layers
 from tinyet.errors import UnsupportedOp, UnsupportedShape
 from tinyet.importers.torch.capture import capture
+from tinyet.importers.torch.exact import Exact
 from tinyet.importers.torch.importer import import_program
 from tinyet.ir import DType, Graph
 from tinyet.ops.dynamic_conv2d import DynamicConv2d
@@ -129,12 +130,36 @@ def test_saved_and_loaded(program: Program, tmp_path: Path) -> None:
     assert again.hash == program.hash
 
 
+class NearestTie(Exact):
+    """Computes a program, and tells how near to a half, in steps, a value came that was quantized."""
+
+    def run_node(self, n: fx.Node) -> Any:
+        if str(n.target).endswith("quantized_decomposed.quantize_per_tensor.tensor"):
+            x, scale = self.fetch_args_kwargs_from_env(n)[0][:2]
+            steps = x / scale
+            self.distance = min(self.distance, float((steps - steps.floor() - 0.5).abs().min()))
+        return super().run_node(n)
+
+    def near(self, x: torch.Tensor) -> tuple[float, list[torch.Tensor]]:
+        """The distance and the outputs."""
+        self.distance = 0.5
+        with torch.no_grad():
+            outputs = list(self.run(x))
+        return self.distance, outputs
+
+
 def test_as_torch_computes_it(program: Program, converted: ExportedProgram) -> None:
-    """Within 1e-4 of the outputs' range. torch adds up floats, we add up integers; and where a value lies within a
-    rounding of a half, its number can differ by one: none of these values does."""
+    """Within 1e-6 of the outputs' range. torch computes in float64; we add up integers, exactly, but round scales and
+    products to float32: some 2**-22 of a value of at most 255 steps. A value that is nearer than that to a half may get
+    another number, so samples with such a value do not count."""
+    torchs, compared = NearestTie(converted.module(check_guards=False)), 0
     for x in pieces(DATA):
-        for ours, theirs in zip(program.run(x.numpy()), run(converted, x), strict=True):
-            assert np.abs(ours - theirs.numpy()).max() <= 1e-4 * np.ptp(theirs.numpy())
+        distance, outputs = torchs.near(x)
+        if distance > 1e-4:
+            compared += 1
+            for ours, theirs in zip(program.run(x.numpy()), outputs, strict=True):
+                assert np.abs(ours - theirs.numpy()).max() <= 1e-6 * np.ptp(theirs.numpy())
+    assert compared >= len(DATA) // 2
 
 
 @pytest.mark.emulated

@@ -18,6 +18,7 @@ from tinyet import compile as compile_model
 from tinyet import generate
 from tinyet.errors import QuantizationError
 from tinyet.importers.torch.capture import capture
+from tinyet.importers.torch.exact import Exact
 from tinyet.quantization.config import dynamic_config, int4_config, int8_config, int16_config
 from tinyet.quantization.quantize import calibrate, convert, prepare, quantize
 from tinyet.quantization.quantizer import TinyetQuantizer
@@ -78,11 +79,14 @@ def test_converted_program_computes_what_was_trained() -> None:
             losses.append(float(loss.detach()))
     assert losses[-1] < 0.7 * losses[0]
     session.freeze_ranges()
+    # In float64: float32 convolutions of eight images and of one may differ in the last bit, and so in a tie.
     with torch.no_grad():
-        trained = torch.cat([scores_of(session, batch) for batch in pieces(IMAGES, 8)])
+        trained = torch.cat([Exact(session.large.module).run(batch) for batch in pieces(IMAGES, 8)])
     program = session.convert()
-    answers = torch.cat([run(program, x) for x in pieces(IMAGES)])
-    torch.testing.assert_close(answers, trained, atol=1e-4, rtol=1e-4)
+    converted = Exact(program.module(check_guards=False))
+    with torch.no_grad():
+        answers = torch.cat([converted.run(x) for x in pieces(IMAGES)])
+    torch.testing.assert_close(answers, trained, atol=1e-6, rtol=1e-6)
     assert all(torch.equal(before[name], value) for name, value in model.state_dict().items())
     # and training can go on
     session.freeze_ranges(False)

@@ -22,6 +22,8 @@ from urllib.parse import urlsplit
 import pytest
 
 from tests import small, tiny_model
+from tests.golden_files import Golden
+from tests.whole_project import fix_version, whole
 from tinyet import assets
 from tinyet.boards import Arduino, Board, all_boards, load_board
 from tinyet.build.process import run
@@ -102,6 +104,11 @@ def test_library_properties(model: str) -> None:
     assert values["dot_a_linkage"] == "true"  # LP049, LP050
     assert values["includes"] == f"{name}.h"  # LP051, LP052, LS008
     assert f"src/{name}.h" in files
+
+
+def test_whole_library(monkeypatch: pytest.MonkeyPatch, golden: Golden) -> None:
+    fix_version(monkeypatch)
+    golden(whole(_files()), "arduino.txt")
 
 
 def test_a_short_name_has_the_recommended_length() -> None:

@@ -13,6 +13,8 @@ from pathlib import Path
 import pytest
 
 from tests import tiny_model
+from tests.golden_files import Golden
+from tests.whole_project import fix_version, whole
 from tinyet.boards import all_boards, load_board
 from tinyet.build import tree
 from tinyet.build.tree import write_project
@@ -66,6 +68,17 @@ def test_every_bare_metal_board_gives_a_whole_project(kind: Kind, board: str) ->
 @pytest.mark.parametrize("kind", _KINDS)
 def test_the_same_input_gives_the_same_text(kind: Kind) -> None:
     assert _files(kind) == _files(kind)
+
+
+@pytest.mark.parametrize(("kind", "board"), [("platformio", "nano_33_ble"), ("cmake", "mps2_an386")])
+def test_whole_projects(monkeypatch: pytest.MonkeyPatch, kind: Kind, board: str, golden: Golden) -> None:
+    fix_version(monkeypatch)
+    golden(whole(_files(kind, board)), f"{kind}.txt")
+
+
+@pytest.mark.parametrize("board", ["mps2_an386", "nucleo_u575zi_q", "uno_r4_wifi"])
+def test_platformio_ini_without_and_with_only_a_framework(board: str, golden: Golden) -> None:
+    golden(_files(board=board)["platformio.ini"], f"platformio_{board}.ini")
 
 
 def test_platformio_ini_has_the_application_and_the_harness() -> None:

@@ -79,7 +79,7 @@ def test_ends_alone_are_no_frames() -> None:
 
 def info_payload(version: int = protocol.PROTOCOL, kind: int = 1) -> bytes:
     return (
-        struct.pack("<7I", version, 1, 1000, 3, kind, 16_000_000, 2048)
+        struct.pack("<7I", version, 2, 1000, 3, kind, 16_000_000, 2048)
         + struct.pack("<3Q", 10, 90, 5 | 2 << 48)
         + struct.pack("<I", 5)
         + struct.pack("<I4I", 2, 0, 100, 100, 20)
@@ -91,7 +91,7 @@ def info_payload(version: int = protocol.PROTOCOL, kind: int = 1) -> bytes:
 
 def test_info() -> None:
     info = protocol.unpack_info(info_payload())
-    assert (info.name, info.hash, info.abi) == ("kws", "0" * 64, 1)
+    assert (info.name, info.hash, info.abi) == ("kws", "0" * 64, 2)
     assert (info.arena_bytes, info.num_layers, info.stack_bytes) == (1000, 3, 2048)
     assert info.inputs == (protocol.Slot(0, 100), protocol.Slot(100, 20))
     assert info.outputs == (protocol.Slot(120, 10),)

@@ -8,6 +8,7 @@ import re
 import pytest
 
 from tests.golden.programs import Builder, weights_f32
+from tests.golden_files import Golden
 from tinyet.boards import load_board
 from tinyet.deployment import deploy
 from tinyet.emit.model import model_files
@@ -41,8 +42,9 @@ def test_operands_are_not_in_rom_and_share_nothing_with_what_is(board: str) -> N
     assert re.search(r"tinyet_add_f32\(.*, add_1_input_1, ", text)
 
 
-def test_parameters_are_copied_from_rom_for_each_call() -> None:
+def test_parameters_are_copied_from_rom_for_each_call(golden: Golden) -> None:
     text = text_for("arduino_uno", layers=3)
+    golden(text, "twice_avr.c")
     calls = re.findall(
         r"\{\n    const (\w+) params = (\w+);\n    (\w+)\(.*, &params\);\n  \}\n  TINYET_LAYER_END", text
     )

@@ -13,6 +13,8 @@ import numpy as np
 import pytest
 
 from tests import small, tiny_model
+from tests.golden_files import Golden
+from tests.whole_project import fix_version, whole
 from tinyet.boards import Board, PlatformIo, Zephyr, board_names, load_board
 from tinyet.build import zephyr as west_build
 from tinyet.emit.kinds import console, zephyr
@@ -81,6 +83,12 @@ def test_every_board_that_zephyr_has_gives_a_whole_project(name: str) -> None:
     conf = files[f"boards/{stem}.conf"]
     assert f"CONFIG_MAIN_STACK_SIZE={board.stack_bytes}\n" in conf
     assert ("CONFIG_FPU=y\n" in conf) == (board.target.family == "arm" and "fpu" in board.target.features)
+
+
+def test_whole_project(monkeypatch: pytest.MonkeyPatch, golden: Golden) -> None:
+    fix_version(monkeypatch)
+    overlay = "&uart0 {\n\tcurrent-speed = <9600>;\n};\n"
+    golden(whole(_files(_board(conf="CONFIG_GPIO=n\n", overlay=overlay))), "zephyr.txt")
 
 
 def test_a_board_that_zephyr_does_not_have_is_refused() -> None:
@@ -181,7 +189,7 @@ def test_west_fetches_what_the_board_needs(board: Board, projects: list[str]) ->
 # ---- PlatformIO ----
 
 
-def test_platformio_gets_its_part() -> None:
+def test_platformio_gets_its_part(golden: Golden) -> None:
     board = _board(conf="CONFIG_GPIO=y", overlay="/ {\n};\n")
     files = zephyr.platformio_files(board, tiny_model.FACTS, tiny_model.sources())
     assert set(files) == {
@@ -194,6 +202,8 @@ def test_platformio_gets_its_part() -> None:
         "src/main.c",
         "src/tiny_sample.h",
     }
+    part = {path: text for path, text in files.items() if path.startswith("zephyr/")}
+    golden(whole(part), "platformio.txt")
     # PlatformIO has no place for options of a board.
     assert f"CONFIG_MAIN_STACK_SIZE={board.stack_bytes}\n" in files["zephyr/prj.conf"]
     assert files["zephyr/prj.conf"].endswith("CONFIG_GPIO=y\n")

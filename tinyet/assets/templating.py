@@ -9,7 +9,6 @@ from functools import cache
 import jinja2
 
 from tinyet import assets
-from tinyet.boards import Board
 
 
 @cache
@@ -27,15 +26,3 @@ def environment() -> jinja2.Environment:
 def render(template: str, context: Mapping[str, object]) -> str:
     """One template, by its path below templates/, with exactly these names."""
     return environment().get_template(template).render(context)
-
-
-def linker_script(board: Board) -> str:
-    """The text of a bare-metal board's linker script."""
-    template = "linker_riscv.ld.j2" if board.target.family == "riscv" else "linker.ld.j2"
-    # These templates say themselves where lines end.
-    return (
-        environment()
-        .overlay(trim_blocks=False, lstrip_blocks=False)
-        .get_template(f"support/{template}")
-        .render(board=board)
-    )

@@ -39,7 +39,7 @@ def peak_tensors(deployment: Deployment) -> tuple[int, list[Contributor]]:
         ]
         if 0 <= step < len(deployment.steps) and deployment.steps[step].call.scratch_bytes:
             call = deployment.steps[step].call
-            found.append(Contributor(call.scratch_bytes, f"scratch of {call.symbol}"))
+            found.append(Contributor(call.scratch_bytes, f"scratch of {call.kernel}"))
         return found
 
     worst = max(steps, key=lambda s: (sum(c.bytes for c in alive(s)), -s))

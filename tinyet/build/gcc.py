@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tinyet import assets
-from tinyet.assets.templating import linker_script
 from tinyet.boards import Board
+from tinyet.boards.linker import linker_script
 from tinyet.build import process
 
 HARNESS_DEFINES = (("TINYET_TRACE", "1"),)

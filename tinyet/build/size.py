@@ -1,28 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a firmware image costs: bytes of flash and RAM by section and by symbol, read from the ELF file.
-
-Layouts of the file header, section headers and symbols: System V ABI, chapter 4 (32-bit, little endian).
-"""
+"""What a firmware image costs: bytes of flash and RAM by section and by symbol, read from the ELF file."""
 
 from __future__ import annotations
 
-import struct
-from collections.abc import Iterator
+import io
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from elftools.common.exceptions import ELFError
+from elftools.elf.constants import SH_FLAGS
+from elftools.elf.elffile import ELFFile
+from elftools.elf.sections import SymbolTableSection
+
 from tinyet.errors import ToolchainError
 
 Where = Literal["flash", "ram"]
-
-_ELF_HEADER = struct.Struct("<16sHHIIIIIHHHHHH")
-_SECTION_HEADER = struct.Struct("<IIIIIIIIII")
-_SYMBOL = struct.Struct("<IIIBBH")
-
-_SHT_SYMTAB, _SHT_NOBITS = 2, 8
-_SHF_WRITE, _SHF_ALLOC = 1, 2
-_STT_OBJECT, _STT_FUNC = 1, 2
 
 # The linker script of every board reserves the stack between these two addresses.
 _STACK_LIMIT, _STACK_TOP = "__stack_limit", "__stack_top"
@@ -73,12 +66,11 @@ class Size:
 def measure(elf: Path) -> Size:
     """Read the size of a firmware image.
 
-    Raises ToolchainError when the file is not a 32-bit little-endian ELF file.
+    Raises ToolchainError when the file is not a 32-bit little-endian ELF file, or not all of one.
     """
-    image = elf.read_bytes()
     try:
-        return _measure(image)
-    except (struct.error, IndexError, UnicodeDecodeError, ValueError) as error:
+        return _measure(ELFFile(io.BytesIO(elf.read_bytes())))
+    except ELFError as error:
         raise ToolchainError(
             what=f"not a 32-bit little-endian ELF file: {error}",
             where=str(elf),
@@ -86,34 +78,40 @@ def measure(elf: Path) -> Size:
         ) from error
 
 
-def _measure(image: bytes) -> Size:
-    if image[:6] != b"\x7fELF\x01\x01":
-        raise ValueError("the magic number does not match")
-    header = _ELF_HEADER.unpack_from(image)
-    table, entry_size, count, names_index = header[6], header[11], header[12], header[13]
-    # name, type, flags, address, offset, size, link, info, alignment, entry size
-    headers = [_SECTION_HEADER.unpack_from(image, table + i * entry_size) for i in range(count)]
-    names = headers[names_index][4]
+def _measure(image: ELFFile) -> Size:
+    if image.elfclass != 32 or not image.little_endian:
+        raise ELFError(f"{image.elfclass} bits, {'little' if image.little_endian else 'big'} endian")
+    parts = list(image.iter_sections())
+    if not parts:
+        raise ELFError("it has no sections")
+    for part in parts:
+        if part["sh_type"] != "SHT_NOBITS" and part["sh_offset"] + part["sh_size"] > image.stream_len:
+            raise ELFError(f"section {part.name} is cut off")
 
-    sections: dict[int, Section] = {}
-    for index, (name_at, kind, flags, address, _, size, *_) in enumerate(headers):
-        if not flags & _SHF_ALLOC or size == 0:
-            continue
-        name = _string(image, names + name_at)
-        if name in _RESERVED:
-            continue
-        sections[index] = Section(
-            name, address, size, in_flash=kind != _SHT_NOBITS, in_ram=bool(flags & _SHF_WRITE)
+    sections = {
+        index: Section(
+            part.name,
+            part["sh_addr"],
+            part["sh_size"],
+            in_flash=part["sh_type"] != "SHT_NOBITS",
+            in_ram=bool(part["sh_flags"] & SH_FLAGS.SHF_WRITE),
         )
+        for index, part in enumerate(parts)
+        if part["sh_flags"] & SH_FLAGS.SHF_ALLOC and part["sh_size"] and part.name not in _RESERVED
+    }
     symbols: dict[tuple[str, int], Symbol] = {}
     stack = dict.fromkeys((_STACK_LIMIT, _STACK_TOP), 0)
-    for name, value, size, info, home in _symbols(image, headers):
-        if name in stack:
-            stack[name] = value
-        if size and info & 0xF in (_STT_OBJECT, _STT_FUNC) and home in sections:
+    tables = (
+        part for part in parts if isinstance(part, SymbolTableSection) and part["sh_type"] == "SHT_SYMTAB"
+    )
+    for symbol in (symbol for table in tables for symbol in table.iter_symbols()):
+        kind, value, home = symbol["st_info"]["type"], symbol["st_value"], sections.get(symbol["st_shndx"])
+        if symbol.name in stack:
+            stack[symbol.name] = value
+        if symbol["st_size"] and kind in ("STT_OBJECT", "STT_FUNC") and home:
             # Bit 0 of a function's address says "Thumb" and is no part of the address.
-            address = value & ~1 if info & 0xF == _STT_FUNC else value
-            symbols[name, address] = Symbol(name, address, size, sections[home])
+            address = value & ~1 if kind == "STT_FUNC" else value
+            symbols[symbol.name, address] = Symbol(symbol.name, address, symbol["st_size"], home)
     ordered = tuple(sorted(sections.values(), key=lambda s: (s.address, s.name)))
     return Size(
         flash=sum(s.bytes for s in ordered if s.in_flash),
@@ -122,18 +120,3 @@ def _measure(image: bytes) -> Size:
         sections=ordered,
         symbols=tuple(sorted(symbols.values(), key=lambda s: (s.address, s.name))),
     )
-
-
-def _symbols(image: bytes, headers: list[tuple[int, ...]]) -> Iterator[tuple[str, int, int, int, int]]:
-    """Yield name, value, size, info and section index of each symbol in the symbol table."""
-    for _, kind, _, _, offset, size, link, *_ in headers:
-        if kind != _SHT_SYMTAB:
-            continue
-        names = headers[link][4]
-        for at in range(offset, offset + size, _SYMBOL.size):
-            name_at, value, length, info, _, home = _SYMBOL.unpack_from(image, at)
-            yield _string(image, names + name_at), value, length, info, home
-
-
-def _string(image: bytes, at: int) -> str:
-    return image[at : image.index(b"\0", at)].decode()

@@ -71,6 +71,7 @@ def obtain(model: str, options: CaptureOptions) -> Compiled:
         ) from error
     source = load_source(model)
     quantizer = None if source.quantizer is None else call_users(source.quantizer, "quantizer()")
+    labels = labels_of(source)
     batches = calibration_of(source, options.calibration)
     with ui.counting("calibrating") as progress:
         program = compile_model(
@@ -82,6 +83,7 @@ def obtain(model: str, options: CaptureOptions) -> Compiled:
             delegates=options.delegates,
             channels_last=options.channels_last,
             float_io=options.float_io,
+            labels=labels,
             dump=None if options.dump_ir is None else _dumper(options.dump_ir),
             progress=progress,
         )
@@ -191,6 +193,11 @@ def calibration_of(source: ModelSource, path: Path | None) -> Iterable[Any] | No
 
     arrays = read_data(path, list(source.program.graph_signature.user_inputs)).arrays
     return batches_of(arrays, source.example_inputs, str(path))
+
+
+def labels_of(source: ModelSource) -> Any:
+    """The names of the classes that the source gives, or None."""
+    return None if source.labels is None else call_users(source.labels, "labels()")
 
 
 # ---------------------------------------------------------------- evaluation

@@ -12,7 +12,7 @@ import typer
 
 from tinyet.boards import load_board
 from tinyet.cli import ui
-from tinyet.cli.model import calibration_of, call_users, check_path, evaluation_of, warnings_of
+from tinyet.cli.model import calibration_of, call_users, check_path, evaluation_of, labels_of, warnings_of
 from tinyet.compiler import compile as compile_model
 from tinyet.compiler import cost_on
 from tinyet.data import Data
@@ -58,6 +58,7 @@ class _Task:
             channels_last=self.channels_last,
             float_io=self.float_io,
             correct_bias=self.correct_bias,
+            labels=labels_of(self.source),
         )
 
 

@@ -168,7 +168,7 @@ def _region_kernel(state: _State, delegate: Delegate, node: Node) -> Kernel:
     assert isinstance(node.attrs, Region)
     payload = delegate.preprocess(state.under_own_name(node.attrs.graph), state.target)
     return Kernel(
-        payload.call.symbol,
+        payload.call.kernel,
         signature(node),
         lambda _node, _target: payload.call,
         payload.headers,

@@ -258,6 +258,8 @@ class Device:
                 what=f"the device did not answer {command.name} within {transfer + work_seconds:.1f} s",
                 hint="is the firmware the harness, and the port the right one?",
             ) from expired
+        finally:
+            self._link.rest()
 
     def _check(self, command: Command, frame: Frame) -> bytes:
         if frame.command == command:

@@ -34,6 +34,9 @@ class Link(Protocol):
     def read(self, deadline: float) -> bytes:
         """Return what has arrived, at least a byte. Raises LinkClosed, or TimeoutError past the deadline."""
 
+    def rest(self) -> None:
+        """Nothing is asked until the next write: an emulator stops, which would spend a whole core on waiting."""
+
     def close(self) -> None:
         """End the connection, and the process behind it. May be called twice."""
 
@@ -69,6 +72,21 @@ class Child:
             )
         self._words = ""
 
+    def pause(self) -> None:
+        """Stop the process and its children until `proceed`, where the system can."""
+        if sys.platform != "win32":
+            self._signal(signal.SIGSTOP)
+
+    def proceed(self) -> None:
+        """Let a paused process go on."""
+        if sys.platform != "win32":
+            self._signal(signal.SIGCONT)
+
+    def _signal(self, number: int) -> None:
+        # Not to a process that has ended: its number may be another's by now.
+        if self.process.poll() is None:
+            os.killpg(self.process.pid, number)
+
     def end(self) -> None:
         """Kill the process and its children, keep the end of what it said, and remove its directory."""
         if self.process.poll() is None:
@@ -76,7 +94,7 @@ class Child:
                 self.process.kill()
             else:
                 # Renode's launcher is a script with the emulator as its child.
-                os.killpg(self.process.pid, signal.SIGKILL)
+                self._signal(signal.SIGKILL)
             self.process.wait(_END_SECONDS)
         if self._log.exists():
             self._words = self._log.read_bytes()[-_TAIL_BYTES:].decode("utf-8", "replace").strip()
@@ -124,6 +142,10 @@ class SocketLink:
             raise LinkClosed
         return data
 
+    def rest(self) -> None:
+        # What is behind a socket may be many machines, with a life of their own.
+        return
+
     def close(self) -> None:
         self._socket.close()
         self._child.end()
@@ -139,7 +161,7 @@ class PipeLink:
     """
 
     def __init__(self, child: Child) -> None:
-        self._child = child
+        self.child = child
         assert child.process.stdin is not None
         assert child.process.stdout is not None
         self._to: IO[bytes] = child.process.stdin
@@ -170,6 +192,7 @@ class PipeLink:
 
     def write(self, data: bytes, deadline: float) -> None:
         _seconds_left(deadline)
+        self.child.proceed()
         self._outbox.put(data)
 
     def read(self, deadline: float) -> bytes:
@@ -179,14 +202,17 @@ class PipeLink:
             raise TimeoutError from None
         if not data:
             self._inbox.put(b"")
-            self._child.wait_briefly()
+            self.child.wait_briefly()
             raise LinkClosed
         return data
+
+    def rest(self) -> None:
+        self.child.pause()
 
     def close(self) -> None:
         self._outbox.put(b"")
         # With the child gone, neither thread has anything left to wait for.
-        self._child.end()
+        self.child.end()
         for thread in self._threads:
             thread.join(_END_SECONDS)
         with contextlib.suppress(OSError):
@@ -194,4 +220,4 @@ class PipeLink:
         self._from.close()
 
     def last_words(self) -> str:
-        return self._child.last_words()
+        return self.child.last_words()

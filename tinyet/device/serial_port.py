@@ -39,6 +39,10 @@ class SerialLink:
                 return data
         raise TimeoutError
 
+    def rest(self) -> None:
+        # A board is what it is.
+        return
+
     def close(self) -> None:
         self._port.close()
 

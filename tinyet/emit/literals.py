@@ -5,14 +5,13 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import numpy as np
 
 from tinyet.ir import Array
-from tinyet.opset import FieldValue, Pointer, Struct
+from tinyet.opset import WIDTH, FieldValue, Pointer, Struct
 
-WIDTH = 118
 CTYPES = {"int8": "int8_t", "uint8": "uint8_t", "int16": "int16_t", "uint16": "uint16_t", "int32": "int32_t"}
 CTYPES |= {"uint32": "uint32_t", "int64": "int64_t", "float32": "float"}
 
@@ -47,6 +46,19 @@ def real(value: float) -> str:
     return f"{text}f" if any(c in text for c in ".e") else f"{text}.0f"
 
 
+def string(text: str) -> str:
+    """A string constant of UTF-8, in ASCII: what C could read otherwise (trigraphs, too) is escaped."""
+    out = []
+    for byte in text.encode():
+        char = chr(byte)
+        if char in '"\\?':
+            out.append("\\" + char)
+        else:
+            # Octal escapes end after three digits, whatever stands behind them.
+            out.append(char if 0x20 <= byte < 0x7F else f"\\{byte:03o}")
+    return '"' + "".join(out) + '"'
+
+
 def scalar(value: np.generic) -> str:
     if value.dtype.kind == "f":
         return real(float(value))
@@ -57,10 +69,14 @@ def scalar(value: np.generic) -> str:
 
 def array(data: Array) -> list[str]:
     """The elements, in row-major order, as lines that fit the page."""
+    return packed([scalar(value) + "," for value in data.ravel()])
+
+
+def packed(texts: Iterable[str]) -> list[str]:
+    """Texts one after another in lines that fit the page."""
     lines: list[str] = []
     line = ""
-    for value in data.ravel():
-        text = scalar(value) + ","
+    for text in texts:
         if line and len(line) + 1 + len(text) > WIDTH - 2:
             lines.append(line)
             line = text

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 
 import numpy as np
 
@@ -13,13 +12,17 @@ from tinyet.assets.templating import render
 from tinyet.delegates import Delegate
 from tinyet.delegates.delegate import included, own_files
 from tinyet.deployment import Deployment, Step
-from tinyet.emit.literals import CTYPES, array, comment, identifier, real, struct
+from tinyet.emit.literals import CTYPES, array, comment, packed, real, string, struct
+from tinyet.emit.names import Names, declared, function_names, interface, layer_names, module_of
+from tinyet.emit.pointers import Pointers
 from tinyet.errors import InternalError, UsageError
 from tinyet.ir import Array, DType, Tensor
 from tinyet.ops.region import Region
 from tinyet.opset import (
+    WIDTH,
     Arg,
     ConstantArg,
+    Definition,
     EventArg,
     InputArg,
     LiteralArg,
@@ -27,9 +30,11 @@ from tinyet.opset import (
     ParamsArg,
     ScratchArg,
     StateArg,
+    wrapped,
 )
+from tinyet.version import __version__
 
-ABI_VERSION = 1
+ABI_VERSION = 2
 
 
 @dataclass(frozen=True)
@@ -72,17 +77,20 @@ class ParamsView:
 
 @dataclass(frozen=True)
 class CallView:
-    """copied: the parameters that the call wants in RAM, where they are kept elsewhere."""
+    """statement: its lines. copied: the parameters that the call wants in RAM, where they are kept elsewhere."""
 
-    statement: str
+    statement: tuple[str, ...]
     copied: ParamsView | None
 
 
 @dataclass(frozen=True)
 class StepView:
+    """pointers: declarations of what the call is the first to use."""
+
     index: int
     title: str
     notes: tuple[str, ...]
+    pointers: tuple[str, ...]
     call: CallView
 
 
@@ -106,11 +114,12 @@ class ArenaRow:
 class _Constants:
     """Const arrays by content: equal arrays of one address space are printed once."""
 
+    names: Names
     views: list[ConstantView] = field(default_factory=list)
     by_content: dict[tuple[bytes, str, bool], str] = field(default_factory=dict)
     bytes: int = 0
 
-    def add(self, name: str, data: Array, align: int, text: str, *, rom: bool) -> str:
+    def add(self, wanted: str, data: Array, align: int, text: str, *, rom: bool) -> str:
         """The C name under which the array can be had.
 
         rom: its pointers have TINYET_ROM in their type; a constant that a kernel takes as it takes activations has not.
@@ -126,54 +135,59 @@ class _Constants:
         label = comment(f"{shape} {text}" if text else shape)
         # C has no empty arrays; one zero stands for them.
         lines = tuple(array(data)) or ("0",)
+        name = self.names.unique(wanted)
         self.views.append(ConstantView(name, rom, ctype, max(data.size, 1), align, label, lines))
         self.by_content[key] = name
         self.bytes += data.nbytes
         return name
 
 
-def model_files(deployment: Deployment, name: str, banner: Sequence[str]) -> dict[str, str]:
+def model_files(
+    deployment: Deployment,
+    name: str,
+    banner: Sequence[str],
+    *,
+    labels: Sequence[str] = (),
+    program_hash: str = "",
+    version: str = __version__,
+) -> dict[str, str]:
     """`<name>.h`, `<name>.c` and the kernels' headers and sources: {file name: text}.
 
-    name: a C identifier. banner: lines for the head of both files (version, model, hash, options).
+    name: a C identifier. banner: lines for the head of both files. labels: names of the classes, or none.
+    program_hash, version: of the program and of tinyet, for the macros that tell them.
     """
-    macro = name.upper()
     graph, plan = deployment.graph, deployment.plan
-    constants = _Constants()
-    parameters: list[ParamsView] = []
-    definitions: list[str] = []
-    steps: list[StepView] = []
-    inits: list[CallView] = []
-    for step in deployment.steps:
-        view, init = _step(step, deployment, constants, parameters)
-        steps.append(view)
-        inits += [] if init is None else [init]
-        definitions += [d for d in step.call.definitions if d not in definitions]
-    headers = {h for s in deployment.steps for h in s.choice.kernel.headers}
+    kernels = _kernel_files(deployment)
+    names = Names(interface(name, len(graph.inputs), len(graph.outputs)))
+    names.reserve(*(declared(text) for path, text in kernels.items() if path.endswith(".h")))
+    names.reserve(_called(deployment))
+    code = _Code(deployment, name, names)
     bound = "the lower bound" if plan.arena_bytes == plan.lower_bound else f"lower bound {plan.lower_bound}"
     note = f"optimal ({bound})" if plan.optimal else f"not proved optimal ({bound})"
     context = {
         "name": name,
-        "macro": macro,
+        "macro": name.upper(),
         "abi": ABI_VERSION,
+        "version": version,
+        "program_hash": program_hash,
+        "num_labels": len(labels),
+        "labels": _labels(f"{name.upper()}_LABELS", labels),
         "banner": [comment(line) for line in banner],
         "arena_bytes": max(plan.arena_bytes, 1),
         "arena_note": note,
-        "arena_map": _arena_map(deployment),
-        "headers": sorted(headers),
-        "constants": constants.views,
-        "constant_bytes": constants.bytes,
-        "definitions": definitions,
-        "parameters": parameters,
-        "parameters_in_rom": _parameters_in_rom(deployment),
-        "steps": steps,
+        "arena_map": _arena_map(deployment, code.pointers),
+        "headers": sorted({h for s in deployment.steps for h in s.choice.kernel.headers}),
+        "constants": code.constants.views,
+        "constant_bytes": code.constants.bytes,
+        "definitions": [line for lines in code.definitions for line in lines],
+        "parameters": code.parameters,
+        "parameters_in_rom": code.parameters_in_rom,
+        "inputs_used": code.inputs,
+        "arena_used": code.pointers.arena_used,
+        "steps": code.steps,
         "num_events": len(deployment.events),
-        "states": [
-            StateView(f"{_prefix(s)}_state", s.call.state_bytes)
-            for s in deployment.steps
-            if s.call.state_bytes
-        ],
-        "inits": inits,
+        "states": list(code.states.values()),
+        "inits": code.inits,
         "inputs": [_io("input", i, t, deployment) for i, t in enumerate(graph.inputs)],
         "outputs": [_io("output", i, t, deployment) for i, t in enumerate(graph.outputs)],
     }
@@ -181,7 +195,17 @@ def model_files(deployment: Deployment, name: str, banner: Sequence[str]) -> dic
         f"{name}.h": render("model/model.h.j2", context),
         f"{name}.c": render("model/model.c.j2", context),
     }
-    return files | _kernel_files(deployment)
+    return files | kernels
+
+
+def _labels(macro: str, labels: Sequence[str]) -> list[str]:
+    """A macro that initialises an array of strings, so that nothing is stored unless it is used."""
+    texts = [string(label) for label in labels]
+    line = f"#define {macro} {{{', '.join(texts)}}}"
+    if len(line) <= WIDTH:
+        return [line]
+    rows = [f"    {row}" for row in packed([f"{text}," for text in texts])]
+    return [f"{row} \\" for row in (f"#define {macro}", "  {", *rows)] + ["  }"]
 
 
 def _kernel_files(deployment: Deployment) -> dict[str, str]:
@@ -231,101 +255,126 @@ def _io(kind: str, index: int, tensor: Tensor, deployment: Deployment) -> IoView
     )
 
 
-def _prefix(step: Step) -> str:
-    """What the C names of a call's constants begin with."""
-    return f"{identifier(step.node.op)}_{step.index}"
+def _called(deployment: Deployment) -> frozenset[str]:
+    """The functions of libraries that the model calls."""
+    calls = [step.call for step in deployment.steps]
+    symbols = [c.symbol for c in calls if isinstance(c.symbol, str)]
+    return frozenset(symbols + [c.init.symbol for c in calls if c.init is not None])
 
 
-def _parameters_in_rom(deployment: Deployment) -> bool:
-    """Whether the kernels' parameters are kept out of RAM and copied there for each call."""
-    return "progmem" in deployment.target.features
+def _function(definition: Definition, name: str) -> list[str]:
+    """A function that was made for a call, as lines of C."""
+    head = wrapped(f"{definition.returns} {name}({', '.join(definition.parameters)}) {{")
+    above = [f"/* {comment(definition.comment)} */"] if definition.comment else []
+    return [*above, *head, *definition.body, "}"]
 
 
-def _step(
-    step: Step, deployment: Deployment, constants: _Constants, parameters: list[ParamsView]
-) -> tuple[StepView, CallView | None]:
-    """The call as the template prints it, and the call that prepares it, or None."""
-    node, call = step.node, step.call
-    prefix = _prefix(step)
-    names = {
-        c.name: constants.add(f"{prefix}_{c.name}", c.data, c.align, c.comment, rom=True)
-        for c in call.constants
-    }
-    copied: ParamsView | None = None
-    if call.params is not None:
-        own = ParamsView(f"{prefix}_params", call.params.ctype, struct(call.params, names.__getitem__))
-        if _parameters_in_rom(deployment):
+class _Code:
+    """The parts of `<name>.c`, each step's after those of the step before."""
+
+    def __init__(self, deployment: Deployment, name: str, names: Names) -> None:
+        self.deployment = deployment
+        # Where constants have an address space of their own, parameters are there, too, and copied for each call.
+        self.parameters_in_rom = "progmem" in deployment.target.features
+        self.layers = layer_names(deployment.steps)
+        self.functions = function_names(deployment.steps, self.layers, names)
+        self.definitions = [["", *_function(d, text)] for d, text in self.functions.items()]
+        self.constants = _Constants(names)
+        self.parameters: list[ParamsView] = []
+        self.states = {
+            step: StateView(names.unique(f"{self.layers[step.index]}_state", "layer"), step.call.state_bytes)
+            for step in deployment.steps
+            if step.call.state_bytes
+        }
+        # All names at file scope are there before those in `run`, which must not hide them.
+        made = [self._constants(step, names) for step in deployment.steps]
+        self.pointers = Pointers(deployment, name, names)
+        self.inputs = [self.pointers.declare(t) for t in self.pointers.inputs_read()]
+        self.inits: list[CallView] = []
+        self.steps = [self._step(step, *parts) for step, parts in zip(deployment.steps, made, strict=True)]
+
+    def _constants(self, step: Step, names: Names) -> tuple[dict[str | int, str], ParamsView | None]:
+        """The C names of a call's constants, by role, and of constant inputs, by index; and its parameters."""
+        call, layer = step.call, self.layers[step.index]
+        found: dict[str | int, str] = {
+            c.name: self.constants.add(f"{layer}_{c.name}", c.data, c.align, c.comment, rom=True)
+            for c in call.constants
+        }
+        for arg in call.args:
+            if isinstance(arg, InputArg) and step.node.input(arg.index).is_constant:
+                tensor = step.node.input(arg.index)
+                wanted = f"{layer}_input_{arg.index}"
+                found[arg.index] = self.constants.add(wanted, tensor.array, 4, tensor.name, rom=False)
+        if call.params is None:
+            return found, None
+        text = struct(call.params, found.__getitem__)
+        if self.parameters_in_rom:
             # Equal ones are printed once; GCC would merge them, and warn of what it leaves of the second.
-            same = (p for p in parameters if (p.ctype, p.text) == (own.ctype, own.text))
-            copied = next(same, own)
-        if copied is None or copied is own:
-            parameters.append(own)
-    spell = partial(
-        _argument,
-        step=step,
-        deployment=deployment,
-        constants=constants,
-        names=names,
-        prefix=prefix,
-        params="params" if copied else f"{prefix}_params",
-    )
+            for known in self.parameters:
+                if (known.ctype, known.text) == (call.params.ctype, text):
+                    return found, known
+        own = ParamsView(names.unique(f"{layer}_params", "layer"), call.params.ctype, text)
+        self.parameters.append(own)
+        return found, own
 
-    def written(symbol: str, args: Sequence[Arg], checked: bool) -> CallView:
-        wanted = copied if any(isinstance(arg, ParamsArg) for arg in args) else None
-        text = f"{symbol}({', '.join(spell(arg) for arg in args)})"
-        return CallView(f"TINYET_TRY({text});" if checked else f"{text};", wanted)
+    def _step(self, step: Step, constants: Mapping[str | int, str], params: ParamsView | None) -> StepView:
+        """The call as the template prints it; the one that prepares it goes among `inits`."""
+        node, call = step.node, step.call
 
-    shapes = " + ".join(
+        def spell(arg: Arg) -> str:
+            match arg:
+                case InputArg(index):
+                    return constants.get(index) or self.pointers.names[node.input(index)]
+                case OutputArg(index):
+                    return self.pointers.names[node.outputs[index]]
+                case ScratchArg():
+                    return self.pointers.scratch[step]
+                case ParamsArg():
+                    assert params is not None
+                    return "&params" if self.parameters_in_rom else f"&{params.name}"
+                case ConstantArg(name):
+                    return constants[name]
+                case StateArg():
+                    return self.states[step].name
+                case EventArg():
+                    return f"{step.first_event}u"
+                case LiteralArg(text):
+                    return text
+
+        def written(symbol: str, args: Sequence[Arg], checked: bool) -> CallView:
+            copied = params if self.parameters_in_rom and ParamsArg() in args else None
+            text = f"{symbol}({', '.join(spell(arg) for arg in args)})"
+            line = f"TINYET_TRY({text});" if checked else f"{text};"
+            indent = "    " if copied else "  "
+            return CallView(tuple(wrapped(indent + line)), copied)
+
+        if call.init is not None:
+            self.inits.append(written(call.init.symbol, call.init.args, True))
+        symbol = call.symbol if isinstance(call.symbol, str) else self.functions[call.symbol]
+        notes = dict.fromkeys(comment(str(o)) for o in node.origins if o.file or o.text)
+        return StepView(
+            step.index,
+            comment(_title(step)),
+            tuple(notes),
+            self.pointers.for_call(step),
+            written(symbol, call.args, call.returns_status),
+        )
+
+
+def _title(step: Step) -> str:
+    """What a step computes: operator, shapes, cost, and the module that asked for it."""
+    node = step.node
+    sources = " + ".join(
         "x".join(map(str, t.shape)) for t in node.inputs if t is not None and not t.is_constant
     )
     results = " + ".join("x".join(map(str, t.shape)) for t in node.outputs)
     op = f"{node.op} ({node.attrs})" if isinstance(node.attrs, Region) else node.op
-    title = comment(
-        f"{op} {shapes} -> {results}, {step.macs} MACs" if step.macs else f"{op} {shapes} -> {results}"
-    )
-    notes = tuple(
-        dict.fromkeys(comment(str(origin)) for origin in node.origins if origin.file or origin.text)
-    )
-    view = StepView(step.index, title, notes, written(call.symbol, call.args, call.returns_status))
-    return view, None if call.init is None else written(call.init.symbol, call.init.args, True)
+    macs = f", {step.macs} MACs" if step.macs else ""
+    module = module_of(node)
+    return f"{op} {sources} -> {results}{macs}" + (f", in {module}" if module else "")
 
 
-def _argument(
-    arg: Arg,
-    *,
-    step: Step,
-    deployment: Deployment,
-    constants: _Constants,
-    names: dict[str, str],
-    prefix: str,
-    params: str,
-) -> str:
-    """One argument of a call as C."""
-    node, plan = step.node, deployment.plan
-    match arg:
-        case InputArg(index):
-            tensor = node.input(index)
-            if tensor.is_constant:
-                return constants.add(f"{prefix}_input_{index}", tensor.array, 4, tensor.name, rom=False)
-            return f"(const {tensor.dtype.c} *)(const void *)(arena + {plan.offset(tensor)})"
-        case OutputArg(index):
-            tensor = node.outputs[index]
-            return f"({tensor.dtype.c} *)(void *)(arena + {plan.offset(tensor)})"
-        case ScratchArg():
-            return f"arena + {plan.scratch[node]}"
-        case ParamsArg():
-            return f"&{params}"
-        case ConstantArg(name):
-            return names[name]
-        case StateArg():
-            return f"{prefix}_state"
-        case EventArg():
-            return f"{step.first_event}u"
-        case LiteralArg(text):
-            return text
-
-
-def _arena_map(deployment: Deployment) -> list[ArenaRow]:
+def _arena_map(deployment: Deployment, pointers: Pointers) -> list[ArenaRow]:
     """A row for each tensor and each scratch area, by offset and then by time."""
     plan, rows = deployment.plan, []
     end = len(plan.calls)
@@ -336,20 +385,10 @@ def _arena_map(deployment: Deployment) -> list[ArenaRow]:
         return start if start == stop else f"{start}..{stop}"
 
     for tensor in plan.storage:
-        life = plan.lifetimes[tensor]
-        text = comment(f"{tensor.name}: {tensor.type}")
-        rows.append(
-            (
-                plan.offset(tensor),
-                life.first,
-                ArenaRow(plan.offset(tensor), tensor.type.bytes, alive(life.first, life.last), text),
-            )
-        )
-    for step in deployment.steps:
-        offset = plan.scratch.get(step.node)
-        if offset is not None:
-            text = f"scratch of {step.index}"
-            rows.append(
-                (offset, step.index, ArenaRow(offset, step.call.scratch_bytes, str(step.index), text))
-            )
-    return [row for _, _, row in sorted(rows, key=lambda r: (r[0], r[1], r[2].text))]
+        life, at = plan.lifetimes[tensor], plan.offset(tensor)
+        text = comment(f"{pointers.names[tensor]}: {tensor.type}")
+        rows.append((life.first, ArenaRow(at, tensor.type.bytes, alive(life.first, life.last), text)))
+    for step, name in pointers.scratch.items():
+        row = ArenaRow(plan.scratch[step.node], step.call.scratch_bytes, str(step.index), name)
+        rows.append((step.index, row))
+    return [row for _, row in sorted(rows, key=lambda r: (r[1].offset, r[0], r[1].text))]

@@ -13,12 +13,11 @@ from typing import ClassVar
 import numpy as np
 
 from tinyet.boards.cpus import Target
-from tinyet.errors import UnsupportedShape
 from tinyet.ir import Array, Attrs, DType, Node, Shape
 from tinyet.numerics import Int64
 from tinyet.ops.shared.averaging import average, division_table, fits
-from tinyet.ops.shared.window import expect_rank
-from tinyet.opset import Call, Constant, Kernel, Op, Pointer, Struct, library_call
+from tinyet.ops.shared.window import image_fields, resized_shape
+from tinyet.opset import Call, Constant, Op, Pointer, Struct, library_call, library_kernels
 
 
 @dataclass(frozen=True)
@@ -36,11 +35,7 @@ def attrs_of(node: Node) -> AdaptiveAvgPool2d:
 
 
 def infer(node: Node) -> tuple[Shape, ...]:
-    attrs = attrs_of(node)
-    batch, _, _, channels = expect_rank(node, 0, 4)
-    if min(attrs.out_h, attrs.out_w) < 1:
-        raise UnsupportedShape(f"{node.op}: to {attrs.out_h}x{attrs.out_w} pixels", node.where)
-    return ((batch, attrs.out_h, attrs.out_w, channels),)
+    return (resized_shape(node, attrs_of(node).out_h, attrs_of(node).out_w),)
 
 
 def spans(size: int, out: int) -> Int64:
@@ -96,15 +91,8 @@ def reference(node: Node, inputs: Sequence[Array | None]) -> tuple[Array, ...]:
 def common(node: Node) -> tuple[dict[str, int | Pointer], tuple[Constant, ...]]:
     """The fields that both kernels begin with, and the two tables of windows."""
     rows, columns = node_spans(node)
-    batch, in_h, in_w, channels = node.input(0).shape
-    _, out_h, out_w, _ = node.output.shape
     fields: dict[str, int | Pointer] = {
-        "batch": batch,
-        "in_h": in_h,
-        "in_w": in_w,
-        "channels": channels,
-        "out_h": out_h,
-        "out_w": out_w,
+        **image_fields(node),
         "rows": Pointer("rows"),
         "columns": Pointer("columns"),
     }
@@ -136,12 +124,7 @@ def lower_f32(node: Node, _target: Target) -> Call:
 
 
 HEADERS = ("tinyet_adaptive_avg_pool2d.h",)
-
-
-def integer_kernel(dtypes: str) -> Kernel:
-    symbol = f"tinyet_adaptive_avg_pool2d_{dtypes}"
-    return Kernel(symbol, dtypes, lower_integer, (*HEADERS, "tinyet_average.h"), (f"{symbol}.c",))
-
+INTEGER_HEADERS = (*HEADERS, "tinyet_average.h")
 
 OP = Op(
     attrs=AdaptiveAvgPool2d,
@@ -151,10 +134,7 @@ OP = Op(
     check=check,
     same_scale=True,
     kernels=(
-        integer_kernel("s8"),
-        integer_kernel("s16"),
-        Kernel(
-            "tinyet_adaptive_avg_pool2d_f32", "f32", lower_f32, HEADERS, ("tinyet_adaptive_avg_pool2d_f32.c",)
-        ),
+        *library_kernels("tinyet_adaptive_avg_pool2d", ("s8", "s16"), lower_integer, INTEGER_HEADERS),
+        *library_kernels("tinyet_adaptive_avg_pool2d", ("f32",), lower_f32, HEADERS),
     ),
 )

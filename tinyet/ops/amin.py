@@ -3,16 +3,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
-from tinyet.ir import Array, Node
-from tinyet.ops.amax import kernels_of
-from tinyet.ops.shared import reduction
+from tinyet.ops.shared import extremum, reduction
 from tinyet.opset import Op
 
 
@@ -23,22 +19,12 @@ class Amin(reduction.Reduce):
     name: ClassVar[str] = "amin"
 
 
-def less(candidate: npt.NDArray[Any], best: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
-    return np.asarray((candidate < best) | (candidate != candidate))  # a NaN only
-
-
-def reference(node: Node, inputs: Sequence[Array | None]) -> tuple[Array, ...]:
-    x = inputs[0]
-    assert x is not None
-    return (reduction.fold(node, x, less),)
-
-
 OP = Op(
     attrs=Amin,
     summary="least element over axes",
     infer=reduction.infer,
-    reference=reference,
+    reference=extremum.axes_reference(np.less),
     check=reduction.check_selecting,
     same_scale=True,
-    kernels=kernels_of("amin"),
+    kernels=extremum.axes_kernels("tinyet_amin"),
 )

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
@@ -11,8 +10,8 @@ from typing import ClassVar
 import numpy as np
 
 from tinyet.boards.cpus import Target
-from tinyet.errors import UnsupportedShape
 from tinyet.ir import Array, Attrs, DType, Node, Shape
+from tinyet.ops.shared.shapes import around_axis, expect_axis
 from tinyet.opset import Call, Kernel, Op, Struct, library_call
 
 
@@ -31,9 +30,8 @@ def attrs_of(node: Node) -> ArgMax:
 
 
 def infer(node: Node) -> tuple[Shape, ...]:
-    attrs, shape = attrs_of(node), node.input(0).shape
-    if not 0 <= attrs.axis < len(shape):
-        raise UnsupportedShape(f"argmax: no axis {attrs.axis} in {len(shape)} dimensions", node.where)
+    attrs = attrs_of(node)
+    shape = expect_axis(node, attrs.axis)
     return ((*shape[: attrs.axis], *((1,) if attrs.keepdims else ()), *shape[attrs.axis + 1 :]),)
 
 
@@ -53,12 +51,8 @@ def kernel(dtype: str) -> Kernel:
     symbol = f"tinyet_argmax_{dtype}"
 
     def lower(node: Node, _target: Target) -> Call:
-        shape, axis = node.input(0).shape, attrs_of(node).axis
-        fields = {
-            "outer": math.prod(shape[:axis]),
-            "count": shape[axis],
-            "inner": math.prod(shape[axis + 1 :]),
-        }
+        outer, count, inner = around_axis(node.input(0).shape, attrs_of(node).axis)
+        fields = {"outer": outer, "count": count, "inner": inner}
         return library_call(symbol, node, [0], Struct("tinyet_argmax_params", fields))
 
     return Kernel(symbol, f"{dtype}_s32", lower, ("tinyet_argmax.h",), (f"{symbol}.c",))

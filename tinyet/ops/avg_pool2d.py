@@ -18,14 +18,16 @@ from tinyet.boards.cpus import Target
 from tinyet.errors import UnsupportedShape
 from tinyet.ir import Array, DType, Node, Shape
 from tinyet.numerics import Int64
+from tinyet.ops.shared import pooling
 from tinyet.ops.shared.averaging import average, division_table, fits
 from tinyet.ops.shared.integers import saturated
-from tinyet.ops.shared.window import Window, pad_image, taps, window_shape
-from tinyet.opset import Call, Kernel, Op, Pointer, Struct, library_call
+from tinyet.ops.shared.pooling import Pool
+from tinyet.ops.shared.window import window_shape
+from tinyet.opset import Call, Op, Pointer, Struct, library_call, library_kernels
 
 
 @dataclass(frozen=True)
-class AvgPool2d(Window):
+class AvgPool2d(Pool):
     """input: x (N, H, W, C).
 
     count_include_pad: divide by the size of the window everywhere, else by its taps inside the image.
@@ -33,8 +35,6 @@ class AvgPool2d(Window):
     """
 
     name: ClassVar[str] = "avg_pool2d"
-    kernel_h: int = 1
-    kernel_w: int = 1
     count_include_pad: bool = True
     divisor: int | None = None
 
@@ -71,10 +71,10 @@ def infer(node: Node) -> tuple[Shape, ...]:
     attrs = attrs_of(node)
     if attrs.divisor is not None and attrs.divisor < 1:
         raise UnsupportedShape(f"avg_pool2d: a divisor of {attrs.divisor}", node.where)
-    size = window_shape(node, attrs, attrs.kernel_h, attrs.kernel_w)
+    shapes = pooling.infer(node)
     if not window_counts(node).all():
         raise UnsupportedShape("avg_pool2d: a window lies wholly in the padding", node.where)
-    return ((node.input(0).shape[0], *size, node.input(0).shape[3]),)
+    return shapes
 
 
 def check(node: Node) -> str | None:
@@ -88,18 +88,16 @@ def check(node: Node) -> str | None:
 def reference(node: Node, inputs: Sequence[Array | None]) -> tuple[Array, ...]:
     attrs, x = attrs_of(node), inputs[0]
     assert x is not None
-    out_h, out_w = node.output.shape[1:3]
     counts = window_counts(node)[:, :, None]
     divisor = counts if attrs.fixed_divisor is None else np.full_like(counts, attrs.fixed_divisor)
     if node.input(0).dtype is DType.FLOAT32:
         sums = np.zeros(node.output.shape, np.float32)
         with np.errstate(over="ignore", invalid="ignore"):
-            for view in taps(pad_image(x, attrs, 0), attrs, attrs.kernel_h, attrs.kernel_w, out_h, out_w):
+            for view in pooling.windows(node, x, 0):
                 sums += view.astype(np.float32)
             return (sums / divisor.astype(np.float32),)
-    padded = pad_image(x.astype(np.int64), attrs, 0)
     total = np.zeros(node.output.shape, np.int64) + (divisor - counts) * node.input(0).type.zero_point
-    for view in taps(padded, attrs, attrs.kernel_h, attrs.kernel_w, out_h, out_w):
+    for view in pooling.windows(node, x.astype(np.int64), 0):
         total += view.astype(np.int64)
     return (saturated(average(total, divisor), node.output.dtype),)
 
@@ -108,28 +106,7 @@ def reference(node: Node, inputs: Sequence[Array | None]) -> tuple[Array, ...]:
 
 
 def shape_struct(node: Node) -> Struct:
-    attrs = attrs_of(node)
-    batch, in_h, in_w, channels = node.input(0).shape
-    _, out_h, out_w, _ = node.output.shape
-    return Struct(
-        "tinyet_avg_pool2d_shape",
-        {
-            "batch": batch,
-            "in_h": in_h,
-            "in_w": in_w,
-            "channels": channels,
-            "out_h": out_h,
-            "out_w": out_w,
-            "kernel_h": attrs.kernel_h,
-            "kernel_w": attrs.kernel_w,
-            "stride_h": attrs.stride_h,
-            "stride_w": attrs.stride_w,
-            "dilation_h": attrs.dilation_h,
-            "dilation_w": attrs.dilation_w,
-            "pad_top": attrs.pad_top,
-            "pad_left": attrs.pad_left,
-        },
-    )
+    return Struct("tinyet_avg_pool2d_shape", pooling.shape_fields(node))
 
 
 def lower_integer(node: Node, _target: Target) -> Call:
@@ -152,12 +129,7 @@ def lower_f32(node: Node, _target: Target) -> Call:
 
 
 HEADERS = ("tinyet_avg_pool2d.h", "tinyet_window.h")
-
-
-def integer_kernel(dtypes: str) -> Kernel:
-    symbol = f"tinyet_avg_pool2d_{dtypes}"
-    return Kernel(symbol, dtypes, lower_integer, (*HEADERS, "tinyet_average.h"), (f"{symbol}.c",))
-
+INTEGER_HEADERS = (*HEADERS, "tinyet_average.h")
 
 OP = Op(
     attrs=AvgPool2d,
@@ -167,8 +139,7 @@ OP = Op(
     check=check,
     same_scale=True,
     kernels=(
-        integer_kernel("s8"),
-        integer_kernel("s16"),
-        Kernel("tinyet_avg_pool2d_f32", "f32", lower_f32, HEADERS, ("tinyet_avg_pool2d_f32.c",)),
+        *library_kernels("tinyet_avg_pool2d", ("s8", "s16"), lower_integer, INTEGER_HEADERS),
+        *library_kernels("tinyet_avg_pool2d", ("f32",), lower_f32, HEADERS),
     ),
 )

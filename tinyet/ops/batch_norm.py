@@ -9,7 +9,6 @@ int16: the same with weights of 16 bits (up to 32767), biases of 31 and sums of 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
@@ -19,20 +18,12 @@ import numpy as np
 from tinyet.boards.cpus import Target
 from tinyet.errors import UnsupportedShape
 from tinyet.ir import Array, Attrs, DType, Node, Shape
-from tinyet.numerics import (
-    NO_CLAMP,
-    Int64,
-    clamp_range,
-    quantize_multipliers,
-    requantize,
-    requantize_64,
-    round_half_away,
-    short_multiplier,
-)
-from tinyet.ops.conv2d import clamp_float
-from tinyet.ops.shared import weighted_s16
-from tinyet.ops.shared.integers import check_activations, saturated
-from tinyet.opset import Call, Constant, Kernel, Op, Pointer, Struct, library_call
+from tinyet.numerics import NO_CLAMP, Int64, float32, quantize_multipliers, round_half_away
+from tinyet.ops.shared import factors, weighted_s16
+from tinyet.ops.shared.clamped import clamp_fields
+from tinyet.ops.shared.integers import check_activations
+from tinyet.ops.shared.shapes import around_axis
+from tinyet.opset import Call, Constant, FieldValue, Op, Pointer, Struct, library_call, library_kernels
 
 BIAS_LIMITS = {DType.INT8: 2**22, DType.INT16: 2**30}
 """Largest magnitude of a bias: in int8, with 8 bits of left shift the sum still fits 32 bits."""
@@ -123,72 +114,39 @@ def reference(node: Node, inputs: Sequence[Array | None]) -> tuple[Array, ...]:
     if node.input(0).dtype is DType.FLOAT32:
         multiplier, offset = (node.input(i).array.astype(np.float32).reshape(across) for i in (1, 2))
         with np.errstate(over="ignore", invalid="ignore"):
-            return (clamp_float(x.astype(np.float32) * multiplier + offset, attrs.clamp),)
-    c, out = channels(node), node.output.type
+            return (float32.clamp(x.astype(np.float32) * multiplier + offset, *attrs.clamp),)
+    c = channels(node)
     sums = (x.astype(np.int64) - node.input(0).type.zero_point) * c.weight.reshape(across) + c.bias.reshape(
         across
     )
-    rule = requantize_64 if out.dtype is DType.INT16 else requantize
-    result = rule(sums, c.multiplier.reshape(across), c.shift.reshape(across)) + out.zero_point
-    return (saturated(result, out.dtype, clamp_range(attrs.clamp, out)),)
+    return (factors.rescaled(node, sums, c.multiplier.reshape(across), c.shift.reshape(across)),)
 
 
 # ---------------------------------------------------------------- portable kernels
 
 
-def size_fields(node: Node) -> dict[str, int]:
-    shape, axis = node.input(0).shape, attrs_of(node).axis
-    return {"outer": math.prod(shape[:axis]), "channels": shape[axis], "inner": math.prod(shape[axis + 1 :])}
+def size_fields(node: Node) -> dict[str, FieldValue]:
+    outer, count, inner = around_axis(node.input(0).shape, attrs_of(node).axis)
+    return {"outer": outer, "channels": count, "inner": inner}
 
 
-def lower_s8(node: Node, _target: Target) -> Call:
-    c = channels(node)
-    low, high = clamp_range(attrs_of(node).clamp, node.output.type)
+def lower_integer(node: Node, _target: Target) -> Call:
+    c, out = channels(node), node.output.type
     constants = (
-        Constant("weights", c.weight.astype(np.int8)),
-        Constant("bias", (c.bias - node.input(0).type.zero_point * c.weight).astype(np.int32)),
-        Constant("multiplier", c.multiplier.astype(np.int32)),
-        Constant("shift", c.shift.astype(np.int8)),
+        Constant("weights", c.weight.astype(out.dtype.numpy)),
+        factors.bias_constant(c.bias - node.input(0).type.zero_point * c.weight, out.dtype),
+        *factors.factor_constants(c.multiplier, c.shift, out.dtype),
     )
-    params = Struct(
-        "tinyet_batch_norm_s8_params",
-        {
-            **size_fields(node),
-            **{constant.name: Pointer(constant.name) for constant in constants},
-            "out_zero_point": node.output.type.zero_point,
-            "clamp_low": low,
-            "clamp_high": high,
-        },
-    )
-    return library_call("tinyet_batch_norm_s8", node, [0], params, constants)
-
-
-def lower_s16(node: Node, _target: Target) -> Call:
-    c = channels(node)
-    low, high = clamp_range(attrs_of(node).clamp, node.output.type)
-    constants = (
-        Constant("weights", c.weight.astype(np.int16)),
-        Constant("bias", c.bias, align=8),
-        Constant("multiplier", short_multiplier(c.multiplier).astype(np.int16)),
-        Constant("shift", (15 - c.shift).astype(np.int8)),
-    )
-    params = Struct(
-        "tinyet_batch_norm_s16_params",
-        {
-            **size_fields(node),
-            **{constant.name: Pointer(constant.name) for constant in constants},
-            "clamp_low": low,
-            "clamp_high": high,
-        },
-    )
-    return library_call("tinyet_batch_norm_s16", node, [0], params, constants)
+    fields = size_fields(node)
+    fields |= {constant.name: Pointer(constant.name) for constant in constants}
+    if out.dtype is DType.INT8:
+        fields["out_zero_point"] = out.zero_point
+    params = Struct(f"tinyet_batch_norm_{out.dtype.suffix}_params", {**fields, **clamp_fields(node)})
+    return library_call(f"tinyet_batch_norm_{out.dtype.suffix}", node, [0], params, constants)
 
 
 def lower_f32(node: Node, _target: Target) -> Call:
-    low, high = attrs_of(node).clamp
-    params = Struct(
-        "tinyet_batch_norm_f32_params", {**size_fields(node), "clamp_low": low, "clamp_high": high}
-    )
+    params = Struct("tinyet_batch_norm_f32_params", {**size_fields(node), **clamp_fields(node)})
     return library_call("tinyet_batch_norm_f32", node, [0, 1, 2], params)
 
 
@@ -202,8 +160,7 @@ OP = Op(
     check=check,
     inplace=(0,),
     kernels=(
-        Kernel("tinyet_batch_norm_s8", "s8", lower_s8, HEADERS, ("tinyet_batch_norm_s8.c",)),
-        Kernel("tinyet_batch_norm_s16", "s16", lower_s16, HEADERS, ("tinyet_batch_norm_s16.c",)),
-        Kernel("tinyet_batch_norm_f32", "f32", lower_f32, HEADERS, ("tinyet_batch_norm_f32.c",)),
+        *library_kernels("tinyet_batch_norm", ("s8", "s16"), lower_integer, HEADERS),
+        *library_kernels("tinyet_batch_norm", ("f32",), lower_f32, HEADERS),
     ),
 )

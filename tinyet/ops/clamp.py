@@ -14,10 +14,11 @@ from typing import ClassVar
 import numpy as np
 
 from tinyet.boards.cpus import Target
-from tinyet.ir import Array, Attrs, DType, Node, Shape
+from tinyet.ir import Array, Attrs, DType, Node
 from tinyet.numerics import NO_CLAMP, Multiplier, clamp_range, float32, quantize_multiplier
-from tinyet.ops import requantize
-from tinyet.ops.shared import table
+from tinyet.ops.shared import rescale, table
+from tinyet.ops.shared.clip import clip_call, clip_kernels
+from tinyet.ops.shared.shapes import same_shape
 from tinyet.opset import Call, Kernel, Op, Struct, library_call
 
 
@@ -35,16 +36,12 @@ def attrs_of(node: Node) -> Clamp:
     return node.attrs
 
 
-def infer(node: Node) -> tuple[Shape, ...]:
-    return (node.input(0).shape,)
-
-
 def check(node: Node) -> str | None:
     if not attrs_of(node).low <= attrs_of(node).high:
         return f"an empty range from {attrs_of(node).low} to {attrs_of(node).high}"
     if (node.input(0).dtype, node.output.dtype) == (DType.FLOAT32, DType.FLOAT32):
         return None
-    return requantize.check(node)
+    return rescale.check(node)
 
 
 def factor(node: Node) -> Multiplier:
@@ -63,7 +60,7 @@ def reference(node: Node, inputs: Sequence[Array | None]) -> tuple[Array, ...]:
     assert x is not None
     if node.output.dtype is DType.FLOAT32:
         return (float32.clamp(x.astype(np.float32), attrs_of(node).low, attrs_of(node).high),)
-    return (requantize.rescale(node, x, factor(node), integer_range(node)),)
+    return (rescale.rescale(node, x, factor(node), integer_range(node)),)
 
 
 def refuse_clip(node: Node, target: Target) -> str | None:
@@ -71,18 +68,11 @@ def refuse_clip(node: Node, target: Target) -> str | None:
 
 
 def lower_clip(node: Node, target: Target) -> Call:
-    low, high = integer_range(node)
-    params = Struct("tinyet_clip_params", {"low": low, "high": high, "count": node.output.type.count})
-    return library_call(f"tinyet_clip_{node.output.dtype.suffix}", node, [0], params)
-
-
-def clip_kernel(dtypes: str) -> Kernel:
-    symbol = f"tinyet_clip_{dtypes}"
-    return Kernel(symbol, dtypes, lower_clip, ("tinyet_clip.h",), (f"{symbol}.c",), refuse_clip)
+    return clip_call(node, 0, integer_range(node))
 
 
 def lower_rescale(node: Node, target: Target) -> Call:
-    return requantize.rescale_call(node, factor(node), integer_range(node))
+    return rescale.rescale_call(node, factor(node), integer_range(node))
 
 
 def lower_f32(node: Node, target: Target) -> Call:
@@ -96,15 +86,14 @@ def lower_f32(node: Node, target: Target) -> Call:
 OP = Op(
     attrs=Clamp,
     summary="min(max(x, low), high): ReLU, ReLU6, hardtanh, clamp",
-    infer=infer,
+    infer=same_shape,
     reference=reference,
     check=check,
     inplace=(0,),
     kernels=(
-        clip_kernel("s8"),
-        clip_kernel("s16"),
-        table.table_kernel(reference, requantize.refuse_table),
-        *requantize.kernels_of(lower_rescale),
+        *clip_kernels(lower_clip, refuse_clip),
+        table.table_kernel(reference, rescale.refuse_table),
+        *rescale.kernels_of(lower_rescale),
         Kernel("tinyet_clip_f32", "f32", lower_f32, ("tinyet_clip.h",), ("tinyet_clip_f32.c",)),
     ),
 )

@@ -14,7 +14,8 @@ from tinyet.boards.cpus import Target
 from tinyet.errors import UnsupportedShape
 from tinyet.ir import Array, Attrs, Node, Shape
 from tinyet.ops.shared.movement import MOVABLE, check_moved
-from tinyet.opset import Arg, Call, InputArg, Kernel, Op, OutputArg
+from tinyet.ops.shared.shapes import expect_axis
+from tinyet.opset import Arg, Call, Definition, InputArg, Kernel, Op, OutputArg
 
 
 @dataclass(frozen=True)
@@ -35,8 +36,7 @@ def infer(node: Node) -> tuple[Shape, ...]:
     shapes = [node.input(index).shape for index in range(len(node.inputs))]
     if not shapes:
         raise UnsupportedShape("concat: no inputs", node.where)
-    if not 0 <= axis < len(shapes[0]):
-        raise UnsupportedShape(f"concat: no axis {axis} in {len(shapes[0])} dimensions", node.where)
+    expect_axis(node, axis)
     rest = {(*shape[:axis], 0, *shape[axis + 1 :]) for shape in shapes}
     if len(rest) != 1:
         listed = ", ".join(str(shape) for shape in shapes)
@@ -55,16 +55,14 @@ def lower(node: Node, _target: Target) -> Call:
     rows = math.prod(out.shape[:axis])
     stride = out.type.bytes // rows
     widths = [node.input(index).type.bytes // rows for index in range(len(node.inputs))]
-    symbol = f"tinyet_concat_{rows}x" + "_".join(map(str, widths))
-    parameters = ", ".join(f"const void *in_{index}" for index in range(len(widths)))
-    lines = [f"static void {symbol}({parameters}, void *out) {{"]
-    offset = 0
+    parameters = [f"const void *in_{index}" for index in range(len(widths))]
+    lines, offset = [], 0
     for index, width in enumerate(widths):
         lines.append(f"  tinyet_concat_part(in_{index}, out, {offset}u, {width}u, {stride}u, {rows}u);")
         offset += width
-    definition = "\n".join([*lines, "}"])
     args: list[Arg] = [InputArg(index) for index in range(len(widths))]
-    return Call(symbol, (*args, OutputArg(0)), definitions=(definition,))
+    function = Definition("tinyet_concat", "static void", (*parameters, "void *out"), tuple(lines))
+    return Call(function, (*args, OutputArg(0)))
 
 
 OP = Op(

@@ -18,18 +18,10 @@ import numpy.typing as npt
 from tinyet.boards.cpus import Target
 from tinyet.errors import UnsupportedShape
 from tinyet.ir import Array, DType, Node, Shape
-from tinyet.numerics import NO_CLAMP, Int64
-from tinyet.ops.conv2d import (
-    check_weighted,
-    clamp_float,
-    int_bias,
-    quant_constants,
-    quant_struct,
-    rescaled,
-)
-from tinyet.ops.shared import weighted_s16
-from tinyet.ops.shared.window import Window, expect_rank
-from tinyet.opset import Call, Constant, Kernel, Op, Pointer, Struct, library_call
+from tinyet.numerics import NO_CLAMP, Int64, float32
+from tinyet.ops.shared import convolution, weighted
+from tinyet.ops.shared.window import Window
+from tinyet.opset import Call, Constant, Op, Pointer, Struct, library_call, library_kernels
 
 Mask = npt.NDArray[np.bool_]
 
@@ -71,14 +63,7 @@ def attrs_of(node: Node) -> ConvTranspose2d:
 
 def infer(node: Node) -> tuple[Shape, ...]:
     a = attrs_of(node)
-    batch, height, width, channels = expect_rank(node, 0, 4)
-    out_c, kernel_h, kernel_w, group_c = expect_rank(node, 1, 4)
-    if channels != group_c * a.groups or out_c % a.groups:
-        what = f"{channels} channels in and {out_c} out do not divide into {a.groups} groups of {group_c}"
-        raise UnsupportedShape(f"{node.op}: {what}", node.where)
-    bias = node.optional_input(2)
-    if bias is not None and bias.shape != (out_c,):
-        raise UnsupportedShape(f"{node.op}: bias of shape {bias.shape} for {out_c} channels", node.where)
+    (batch, height, width, _), (out_c, kernel_h, kernel_w, _) = convolution.expect_groups(node, a.groups)
     full_h = (height - 1) * a.stride_h + a.dilation_h * (kernel_h - 1) + 1
     full_w = (width - 1) * a.stride_w + a.dilation_w * (kernel_w - 1) + 1
     out_h = full_h - a.pad_top - a.pad_bottom + a.out_pad_h
@@ -108,9 +93,7 @@ def macs(node: Node) -> int:
 
 def reference(node: Node, inputs: Sequence[Array | None]) -> tuple[Array, ...]:
     a = attrs_of(node)
-    x, weights, bias = inputs[0], inputs[1], inputs[2] if len(inputs) > 2 else None
-    assert x is not None
-    assert weights is not None
+    x, weights, bias = weighted.operands(inputs)
     out_c, kernel_h, kernel_w, group_c = weights.shape
     _, in_h, in_w, _ = x.shape
     _, out_h, out_w, _ = node.output.shape
@@ -137,8 +120,8 @@ def reference(node: Node, inputs: Sequence[Array | None]) -> tuple[Array, ...]:
                     with np.errstate(over="ignore", invalid="ignore"):
                         acc[..., outs] = np.where(there, acc[..., outs] + value * factor, acc[..., outs])
     if not integer:
-        return (clamp_float(acc, a.clamp),)
-    return (rescaled(node, acc.astype(np.int64), a.clamp),)
+        return (float32.clamp(acc.astype(np.float32), *a.clamp),)
+    return (weighted.rescaled(node, acc.astype(np.int64)),)
 
 
 # ---------------------------------------------------------------- portable kernels
@@ -158,23 +141,13 @@ def phases(kernel: int, stride: int, dilation: int, before: int) -> Phases:
 def shape_and_tables(node: Node) -> tuple[Struct, tuple[Constant, ...], int]:
     """(shape struct, tables of phases, bytes of scratch for the list of an output pixel's taps)."""
     a = attrs_of(node)
-    batch, in_h, in_w, in_c = node.input(0).shape
-    _, out_h, out_w, out_c = node.output.shape
     _, kernel_h, kernel_w, _ = node.input(1).shape
     rows = phases(kernel_h, a.stride_h, a.dilation_h, a.pad_top)
     columns = phases(kernel_w, a.stride_w, a.dilation_w, a.pad_left)
     struct = Struct(
         "tinyet_conv_transpose2d_shape",
         {
-            "batch": batch,
-            "in_h": in_h,
-            "in_w": in_w,
-            "in_c": in_c,
-            "out_h": out_h,
-            "out_w": out_w,
-            "out_c": out_c,
-            "kernel_h": kernel_h,
-            "kernel_w": kernel_w,
+            **convolution.size_fields(node),
             "stride_h": a.stride_h,
             "stride_w": a.stride_w,
             "tap_step_h": rows.tap_step,
@@ -196,37 +169,12 @@ def shape_and_tables(node: Node) -> tuple[Struct, tuple[Constant, ...], int]:
     return struct, tables, 8 * most
 
 
-def lower_s8(node: Node, _target: Target) -> Call:
+def lower(node: Node, _target: Target) -> Call:
     shape, tables, scratch = shape_and_tables(node)
-    quant = quant_struct(node, attrs_of(node).clamp, "tinyet_conv2d_s8_quant")
-    params = Struct("tinyet_conv_transpose2d_s8_params", {"shape": shape, "quant": quant})
-    constants = (*quant_constants(node, node.input(1).array, int_bias(node)), *tables)
-    return library_call("tinyet_conv_transpose2d_s8", node, [0], params, constants, scratch)
-
-
-def lower_s16(node: Node, _target: Target) -> Call:
-    shape, tables, scratch = shape_and_tables(node)
-    quant = Struct("tinyet_conv2d_s16_quant", weighted_s16.fields(node, attrs_of(node).clamp))
-    params = Struct("tinyet_conv_transpose2d_s16_params", {"shape": shape, "quant": quant})
-    constants = (*weighted_s16.constants(node, Constant("weights", node.input(1).array)), *tables)
-    return library_call("tinyet_conv_transpose2d_s16", node, [0], params, constants, scratch)
-
-
-def lower_f32(node: Node, _target: Target) -> Call:
-    shape, tables, scratch = shape_and_tables(node)
-    bias, weights = node.optional_input(2), node.input(1).array
-    low, high = attrs_of(node).clamp
-    values = Struct(
-        "tinyet_conv2d_f32_values",
-        {"weights": Pointer("weights"), "bias": Pointer("bias"), "clamp_low": low, "clamp_high": high},
-    )
-    constants = (
-        Constant("weights", weights),
-        Constant("bias", np.zeros(weights.shape[0], np.float32) if bias is None else bias.array),
-        *tables,
-    )
-    params = Struct("tinyet_conv_transpose2d_f32_params", {"shape": shape, "values": values})
-    return library_call("tinyet_conv_transpose2d_f32", node, [0], params, constants, scratch)
+    params = weighted.layer_params(node, "tinyet_conv_transpose2d", shape)
+    constants = (*weighted.constants(node, Constant("weights", node.input(1).array)), *tables)
+    symbol = f"tinyet_conv_transpose2d_{node.input(0).dtype.suffix}"
+    return library_call(symbol, node, [0], params, constants, scratch)
 
 
 HEADERS = ("tinyet_conv_transpose2d.h", "tinyet_conv2d.h")
@@ -236,12 +184,8 @@ OP = Op(
     summary="transposed convolution: stride, dilation, groups, padding, output padding, fused clamp",
     infer=infer,
     reference=reference,
-    check=check_weighted,
+    check=weighted.check_weighted,
     macs=macs,
     bias=(2, 1),
-    kernels=(
-        Kernel("tinyet_conv_transpose2d_s8", "s8", lower_s8, HEADERS, ("tinyet_conv_transpose2d_s8.c",)),
-        Kernel("tinyet_conv_transpose2d_s16", "s16", lower_s16, HEADERS, ("tinyet_conv_transpose2d_s16.c",)),
-        Kernel("tinyet_conv_transpose2d_f32", "f32", lower_f32, HEADERS, ("tinyet_conv_transpose2d_f32.c",)),
-    ),
+    kernels=library_kernels("tinyet_conv_transpose2d", ("s8", "s16", "f32"), lower, HEADERS),
 )

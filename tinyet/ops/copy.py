@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from tinyet.ir import Array, Attrs, Node, Shape
+from tinyet.ir import Array, Attrs, Node
 from tinyet.ops.shared.movement import check_moved, copy_kernels
+from tinyet.ops.shared.shapes import same_shape
 from tinyet.opset import Op
 
 
@@ -17,10 +18,6 @@ class Copy(Attrs):
     """inputs: x of any shape."""
 
     name: ClassVar[str] = "copy"
-
-
-def infer(node: Node) -> tuple[Shape, ...]:
-    return (node.input(0).shape,)
 
 
 def reference(_node: Node, inputs: Sequence[Array | None]) -> tuple[Array, ...]:
@@ -32,7 +29,7 @@ def reference(_node: Node, inputs: Sequence[Array | None]) -> tuple[Array, ...]:
 OP = Op(
     attrs=Copy,
     summary="the same values in bytes of their own",
-    infer=infer,
+    infer=same_shape,
     reference=reference,
     check=check_moved,
     inplace=(0,),

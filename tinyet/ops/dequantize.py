@@ -7,11 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from tinyet.boards.cpus import Target
-from tinyet.ir import Array, Attrs, DType, Node, Shape
+from tinyet.ir import Array, Attrs, DType, Node
 from tinyet.numerics import dequantize
+from tinyet.ops.shared import conversion
 from tinyet.ops.shared.integers import INTEGERS, check_activations
-from tinyet.opset import Call, Kernel, Op, Struct, library_call
+from tinyet.ops.shared.shapes import same_shape
+from tinyet.opset import Op
 
 
 @dataclass(frozen=True)
@@ -19,10 +20,6 @@ class Dequantize(Attrs):
     """inputs: x, int8 or int16 of any shape with one scale a tensor. The output is float32."""
 
     name: ClassVar[str] = "dequantize"
-
-
-def infer(node: Node) -> tuple[Shape, ...]:
-    return (node.input(0).shape,)
 
 
 def check(node: Node) -> str | None:
@@ -39,24 +36,13 @@ def reference(node: Node, inputs: Sequence[Array | None]) -> tuple[Array, ...]:
     return (dequantize(inputs[0], quant),)
 
 
-def lower(node: Node, target: Target) -> Call:
-    x = node.input(0).type
-    params = Struct(
-        "tinyet_quantize_params", {"scale": x.scale, "zero_point": x.zero_point, "count": x.count}
-    )
-    return library_call(f"tinyet_dequantize_{x.dtype.suffix}_f32", node, [0], params)
-
-
-def kernel(dtype: DType) -> Kernel:
-    symbol = f"tinyet_dequantize_{dtype.suffix}_f32"
-    return Kernel(symbol, f"{dtype.suffix}_f32", lower, ("tinyet_quantize.h",), (f"{symbol}.c",))
-
-
 OP = Op(
     attrs=Dequantize,
     summary="int8 or int16 to float32",
-    infer=infer,
+    infer=same_shape,
     reference=reference,
     check=check,
-    kernels=tuple(kernel(dtype) for dtype in INTEGERS),
+    kernels=conversion.kernels_of(
+        "tinyet_dequantize", ("s8_f32", "s16_f32"), lambda node: node.input(0).type
+    ),
 )

@@ -8,17 +8,14 @@ is 0. In float, IEEE division.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
 from tinyet.boards.cpus import Target
-from tinyet.errors import QuantizationError
-from tinyet.ir import Array, Attrs, DType, Node
+from tinyet.ir import Array, DType, Node
 from tinyet.numerics import (
-    NO_CLAMP,
     Int64,
     Multiplier,
     clamp_range,
@@ -27,6 +24,7 @@ from tinyet.numerics import (
     round_shift,
 )
 from tinyet.ops.shared import broadcast
+from tinyet.ops.shared.clamped import clamp_fields, clamp_of
 from tinyet.ops.shared.fixed_point import leading_zeros, one_over_one_plus
 from tinyet.ops.shared.table import every_int8
 from tinyet.opset import Call, Constant, Op, Pointer, Struct, library_call
@@ -36,16 +34,10 @@ MAX_SHIFT = 23
 
 
 @dataclass(frozen=True)
-class Div(Attrs):
-    """inputs: a, b, which broadcast; either may be a constant. clamp: real bounds of the fused activation."""
+class Div(broadcast.Arithmetic):
+    """a / b"""
 
     name: ClassVar[str] = "div"
-    clamp: tuple[float, float] = NO_CLAMP
-
-
-def attrs_of(node: Node) -> Div:
-    assert isinstance(node.attrs, Div)
-    return node.attrs
 
 
 def factor(node: Node) -> Multiplier:
@@ -56,14 +48,7 @@ def factor(node: Node) -> Multiplier:
 
 
 def check(node: Node) -> str | None:
-    complaint = broadcast.check_elementwise(node)
-    if complaint is None and node.output.dtype is DType.INT8:
-        try:
-            fits = factor(node).shift <= MAX_SHIFT
-        except QuantizationError:
-            fits = False
-        return None if fits else "the output's scale is too small for the inputs'"
-    return complaint
+    return broadcast.check_scaled(node, lambda: factor(node).shift <= MAX_SHIFT, (DType.INT8,))
 
 
 def reciprocals(b: Int64) -> tuple[Int64, Int64]:
@@ -89,21 +74,17 @@ def divide(a: Int64, b: Int64, scale: Multiplier) -> Int64:
     return round_shift(quotient, np.minimum(shift + headroom - scale.shift, 33))
 
 
-def reference(node: Node, inputs: Sequence[Array | None]) -> tuple[Array, ...]:
-    a, b = broadcast.operands(inputs)
-    clamp = attrs_of(node).clamp
-    if node.output.dtype is DType.FLOAT32:
-        return (broadcast.float_reference(np.divide, a, b, clamp),)
+def quotient(node: Node, a: Array, b: Array) -> Array:
+    """The integer form."""
     x, y = np.broadcast_arrays(broadcast.offset(node, 0, a), broadcast.offset(node, 1, b))
-    low, high = clamp_range(clamp, node.output.type)
+    low, high = clamp_range(clamp_of(node), node.output.type)
     value = divide(x, y, factor(node)) + node.output.type.zero_point
     by_zero = np.where(x == 0, node.output.type.zero_point, np.where(x > 0, high, low))
-    return (np.clip(np.where(y == 0, by_zero, value), low, high).astype(np.int8),)
+    return np.clip(np.where(y == 0, by_zero, value), low, high).astype(np.int8)
 
 
 def lower_s8(node: Node, target: Target) -> Call:
     scale = factor(node)
-    low, high = clamp_range(attrs_of(node).clamp, node.output.type)
     inverse, _ = reciprocals(every_int8().astype(np.int64) - node.input(1).type.zero_point)
     params = Struct(
         "tinyet_div_s8_params",
@@ -115,8 +96,7 @@ def lower_s8(node: Node, target: Target) -> Call:
             "out_zero_point": node.output.type.zero_point,
             "multiplier": scale.multiplier,
             "shift": scale.shift,
-            "clamp_low": low,
-            "clamp_high": high,
+            **clamp_fields(node),
         },
     )
     constants = [
@@ -125,9 +105,7 @@ def lower_s8(node: Node, target: Target) -> Call:
     return library_call("tinyet_div_s8", node, [0, 1], params, constants)
 
 
-def lower_f32(node: Node, target: Target) -> Call:
-    return broadcast.float_call("tinyet_div_f32", node, attrs_of(node).clamp)
-
+reference = broadcast.arithmetic(np.divide, quotient)
 
 OP = Op(
     attrs=Div,
@@ -139,6 +117,6 @@ OP = Op(
     kernels=(
         broadcast.table_kernel(reference),
         broadcast.kernel("tinyet_div_s8", lower_s8, "tinyet_div_s8.c"),
-        broadcast.kernel("tinyet_div_f32", lower_f32, "tinyet_binary_f32.c"),
+        broadcast.kernel("tinyet_div_f32", broadcast.lower_f32, "tinyet_binary_f32.c"),
     ),
 )

@@ -7,14 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-import numpy as np
-
 from tinyet.boards.cpus import Target
-from tinyet.ir import Array, Attrs, Node, Shape
+from tinyet.ir import Array, Attrs, Node
 from tinyet.numerics import NO_CLAMP
-from tinyet.ops import linear
-from tinyet.ops.linear import Linear
-from tinyet.ops.shared import dynamic
+from tinyet.ops.shared import dynamic, fully_connected
 from tinyet.opset import Call, Kernel, Op, Struct, library_call
 
 
@@ -31,56 +27,31 @@ class DynamicLinear(Attrs):
     eps: float = dynamic.DEFAULT_EPS
 
 
-def attrs_of(node: Node) -> DynamicLinear:
-    assert isinstance(node.attrs, DynamicLinear)
-    return node.attrs
-
-
-def static(node: Node) -> Node:
-    """The same node as a Linear, whose shapes and layouts it has."""
-    return node.replace(attrs=Linear(clamp=attrs_of(node).clamp))
-
-
-def infer(node: Node) -> tuple[Shape, ...]:
-    return linear.infer(static(node))
-
-
-def macs(node: Node) -> int:
-    return linear.macs(static(node))
-
-
-def check(node: Node) -> str | None:
-    return dynamic.check(node, attrs_of(node).eps)
-
-
 def reference(node: Node, inputs: Sequence[Array | None]) -> tuple[Array, ...]:
-    attrs, x, weights = attrs_of(node), inputs[0], inputs[1]
+    x, weights = inputs[0], inputs[1]
     assert x is not None
     assert weights is not None
-    scale, zero_point = dynamic.choose_params(x, attrs.eps)
-    numbers = dynamic.quantized(x, scale, zero_point).astype(np.float64) - zero_point
-    # float64 holds every integer below 2**53, so the matrix product is exact and fast.
-    sums = numbers.reshape(-1, weights.shape[1]) @ weights.T.astype(np.float64)
-    return (dynamic.finished(node, sums, scale, attrs.clamp).reshape(node.output.shape),)
+    numbers, scale = dynamic.quantized_input(node, x)
+    sums = fully_connected.exact_sums(numbers, weights)
+    return (dynamic.finished(node, sums, scale).reshape(node.output.shape),)
 
 
 def lower(node: Node, _target: Target) -> Call:
     """Scratch: a float for each output, and x in int8."""
-    attrs = attrs_of(node)
-    layer = dynamic.layer_struct(attrs.eps, attrs.clamp)
-    params = Struct("tinyet_dynamic_linear_params", {**linear.size_fields(node), "layer": layer})
-    constants = dynamic.constants(node, linear.row_weights(node), round_to=4)
+    fields = {**fully_connected.size_fields(node), "layer": dynamic.layer_struct(node)}
+    constants = dynamic.constants(node, fully_connected.row_weights(node), round_to=4)
     scratch = 4 * node.output.shape[-1] + node.input(0).type.count
+    params = Struct("tinyet_dynamic_linear_params", fields)
     return library_call("tinyet_dynamic_linear_f32", node, [0], params, constants, scratch)
 
 
 OP = Op(
     attrs=DynamicLinear,
     summary="fully connected layer with int8 weights, its float input quantized at run time, fused clamp",
-    infer=infer,
+    infer=fully_connected.infer,
     reference=reference,
-    check=check,
-    macs=macs,
+    check=dynamic.check,
+    macs=fully_connected.macs,
     kernels=(
         Kernel(
             "tinyet_dynamic_linear_f32",

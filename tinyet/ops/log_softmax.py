@@ -1,21 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """x - log(sum(exp(x))) along an axis. In int8 as LiteRT's LOG_SOFTMAX, bit for bit, for any axis.
 
-LiteRT fixes the output at scale 1/16 and zero point 127. See softmax.py for the exponentials.
+LiteRT fixes the output at scale 1/16 and zero point 127. See shared/softmax.py for the exponentials.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
 from tinyet.boards.cpus import Target
-from tinyet.ir import Array, Attrs, DType, Node, Shape
+from tinyet.ir import Array, DType, Node
 from tinyet.numerics import float32, round_shift
-from tinyet.ops import softmax
+from tinyet.ops.shared import softmax
 from tinyet.ops.shared.fixed_point import (
     DIFF_INTEGER_BITS,
     SUM_INTEGER_BITS,
@@ -23,7 +22,7 @@ from tinyet.ops.shared.fixed_point import (
     differences,
     log_of_sum,
 )
-from tinyet.opset import Call, Constant, Kernel, Op, Pointer, Struct, library_call
+from tinyet.opset import Call, Kernel, Op, Pointer, Struct, library_call
 
 OUT_SCALE, OUT_ZERO_POINT = 1 / 16, 127
 # From Q5.26 to steps of 1/16.
@@ -34,24 +33,14 @@ FARTHEST = -17 << (31 - DIFF_INTEGER_BITS)
 
 
 @dataclass(frozen=True)
-class LogSoftmax(Attrs):
-    """inputs: x of any shape with the axis `axis`."""
+class LogSoftmax(softmax.AlongAxis):
+    """x - log(sum(exp(x)))"""
 
     name: ClassVar[str] = "log_softmax"
-    axis: int
-
-
-def attrs_of(node: Node) -> LogSoftmax:
-    assert isinstance(node.attrs, LogSoftmax)
-    return node.attrs
-
-
-def infer(node: Node) -> tuple[Shape, ...]:
-    return softmax.infer_axis(node, attrs_of(node).axis)
 
 
 def check(node: Node) -> str | None:
-    return softmax.check_fixed(node, attrs_of(node).axis, (OUT_SCALE, OUT_ZERO_POINT))
+    return softmax.check_fixed(node, (OUT_SCALE, OUT_ZERO_POINT))
 
 
 def log_softmax_s8(x: Array, scale: float) -> Array:
@@ -79,47 +68,34 @@ def log_softmax_f32(x: float32.Float32) -> float32.Float32:
         return np.asarray(shifted - float32.log(float32.sum_in_order(float32.exp(shifted))), np.float32)
 
 
-def reference(node: Node, inputs: Sequence[Array | None]) -> tuple[Array, ...]:
-    assert inputs[0] is not None
-    axis = attrs_of(node).axis
-    x = np.moveaxis(inputs[0], axis, -1)
+def along_last(node: Node, x: Array) -> Array:
     if node.output.dtype is DType.FLOAT32:
-        out: Array = log_softmax_f32(x.astype(np.float32))
-    else:
-        out = log_softmax_s8(x, node.input(0).type.scale)
-    return (np.ascontiguousarray(np.moveaxis(out, -1, axis)),)
+        return log_softmax_f32(x.astype(np.float32))
+    return log_softmax_s8(x, node.input(0).type.scale)
 
 
 def lower_s8(node: Node, target: Target) -> Call:
     table = differences(node.input(0).type.scale)
-    exponentials = table.exponentials()
-    used = int(np.count_nonzero(exponentials))
+    exponentials = softmax.exponentials(node, "Q0.31, of 0, -1, -2 … steps")
     params = Struct(
         "tinyet_log_softmax_s8_params",
         {
-            "shape": softmax.axis_struct(node, attrs_of(node).axis),
-            "exponentials": Pointer("exponentials"),
-            "count": used,
+            "shape": softmax.axis_struct(node),
+            "exponentials": Pointer(exponentials.name),
+            "count": exponentials.data.size,
             "near": near_count(table),
             "multiplier": table.factor.multiplier,
             "left": table.factor.shift,
         },
     )
-    constants = [
-        Constant("exponentials", exponentials[:used].astype(np.int32), "Q0.31, of 0, -1, -2 … steps")
-    ]
-    return library_call("tinyet_log_softmax_s8", node, [0], params, constants)
-
-
-def lower_f32(node: Node, target: Target) -> Call:
-    return library_call("tinyet_log_softmax_f32", node, [0], softmax.axis_struct(node, attrs_of(node).axis))
+    return library_call("tinyet_log_softmax_s8", node, [0], params, [exponentials])
 
 
 OP = Op(
     attrs=LogSoftmax,
     summary="x - log(sum(exp(x))) along an axis",
-    infer=infer,
-    reference=reference,
+    infer=softmax.infer,
+    reference=softmax.along_axis(along_last),
     check=check,
     inplace=(0,),
     kernels=(
@@ -131,7 +107,11 @@ OP = Op(
             ("tinyet_log_softmax_s8.c",),
         ),
         Kernel(
-            "tinyet_log_softmax_f32", "f32", lower_f32, softmax.FLOAT_HEADERS, ("tinyet_log_softmax_f32.c",)
+            "tinyet_log_softmax_f32",
+            "f32",
+            softmax.lower_f32,
+            softmax.FLOAT_HEADERS,
+            ("tinyet_log_softmax_f32.c",),
         ),
     ),
 )

@@ -18,20 +18,11 @@ import numpy as np
 from tinyet.boards.cpus import Target
 from tinyet.errors import UnsupportedShape
 from tinyet.ir import Array, Attrs, DType, Node, Shape
-from tinyet.numerics import (
-    NO_CLAMP,
-    Int64,
-    Multiplier,
-    clamp_range,
-    quantize_multiplier,
-    requantize,
-    requantize_64,
-    short_multiplier,
-)
-from tinyet.ops.conv2d import clamp_float
-from tinyet.ops.shared import weighted_s16
-from tinyet.ops.shared.integers import check_activations, saturated
-from tinyet.opset import Call, Constant, Kernel, Op, Pointer, Struct, library_call
+from tinyet.numerics import NO_CLAMP, Int64, Multiplier, float32, quantize_multiplier
+from tinyet.ops.shared import factors, weighted_s16
+from tinyet.ops.shared.clamped import clamp_fields, clamp_of
+from tinyet.ops.shared.integers import check_activations
+from tinyet.opset import Call, Constant, FieldValue, Op, Pointer, Struct, library_call, library_kernels
 
 
 @dataclass(frozen=True)
@@ -40,11 +31,6 @@ class MatMul(Attrs):
 
     name: ClassVar[str] = "matmul"
     clamp: tuple[float, float] = NO_CLAMP
-
-
-def attrs_of(node: Node) -> MatMul:
-    assert isinstance(node.attrs, MatMul)
-    return node.attrs
 
 
 def infer(node: Node) -> tuple[Shape, ...]:
@@ -90,21 +76,18 @@ def reference(node: Node, inputs: Sequence[Array | None]) -> tuple[Array, ...]:
     a, b = inputs[0], inputs[1]
     assert a is not None
     assert b is not None
-    clamp = attrs_of(node).clamp
     if node.input(0).dtype is DType.FLOAT32:
         left, right = a.astype(np.float32), b.astype(np.float32)
         sums = np.zeros(node.output.shape, np.float32)
         with np.errstate(over="ignore", invalid="ignore"):
             for k in range(left.shape[-1]):
                 sums += left[..., :, k : k + 1] * right[..., k : k + 1, :]
-        return (clamp_float(sums, clamp),)
+        return (float32.clamp(sums, *clamp_of(node)),)
     # float64 holds every integer below 2**53, so the matrix product is exact and fast.
     wide = (x.astype(np.float64) - t.type.zero_point for x, t in ((a, node.input(0)), (b, node.input(1))))
     acc = np.matmul(*wide).astype(np.int64)
-    scale, out = factor(node), node.output.type
-    rule = requantize_64 if out.dtype is DType.INT16 else requantize
-    result = rule(acc, scale.multiplier, scale.shift) + out.zero_point
-    return (saturated(result, out.dtype, clamp_range(clamp, out)),)
+    scale = factor(node)
+    return (factors.rescaled(node, acc, scale.multiplier, scale.shift),)
 
 
 # ---------------------------------------------------------------- portable kernels
@@ -120,67 +103,28 @@ def batch_offsets(node: Node) -> Int64:
     return np.stack(columns, axis=1).astype(np.int64)
 
 
-def common(node: Node) -> tuple[dict[str, int | Pointer], Constant]:
-    """The sizes, and the table of offsets in elements."""
+def lower(node: Node, _target: Target) -> Call:
+    """The table: offsets in elements."""
+    out = node.output.dtype
     rows, depth = node.input(0).shape[-2:]
     columns = node.output.shape[-1]
     offsets = batch_offsets(node) * np.array([rows * depth, depth * columns])
     table = Constant("batches", offsets.astype(np.int32), "offsets of the matrices in a and in b")
-    fields: dict[str, int | Pointer] = {
+    fields: dict[str, FieldValue] = {
         "count": len(offsets),
         "rows": rows,
         "depth": depth,
         "columns": columns,
         "batches": Pointer("batches"),
     }
-    return fields, table
+    if out is DType.INT8:
+        zero_points = {"a": node.input(0), "b": node.input(1), "out": node.output}
+        fields |= {f"{name}_zero_point": t.type.zero_point for name, t in zero_points.items()}
+    if out is not DType.FLOAT32:
+        fields |= factors.factor_fields(factor(node), out)
+    params = Struct(f"tinyet_matmul_{out.suffix}_params", {**fields, **clamp_fields(node)})
+    return library_call(f"tinyet_matmul_{out.suffix}", node, [0, 1], params, [table])
 
-
-def lower_s8(node: Node, _target: Target) -> Call:
-    fields, table = common(node)
-    scale = factor(node)
-    low, high = clamp_range(attrs_of(node).clamp, node.output.type)
-    params = Struct(
-        "tinyet_matmul_s8_params",
-        {
-            **fields,
-            "a_zero_point": node.input(0).type.zero_point,
-            "b_zero_point": node.input(1).type.zero_point,
-            "out_zero_point": node.output.type.zero_point,
-            "multiplier": scale.multiplier,
-            "shift": scale.shift,
-            "clamp_low": low,
-            "clamp_high": high,
-        },
-    )
-    return library_call("tinyet_matmul_s8", node, [0, 1], params, [table])
-
-
-def lower_s16(node: Node, _target: Target) -> Call:
-    fields, table = common(node)
-    scale = factor(node)
-    low, high = clamp_range(attrs_of(node).clamp, node.output.type)
-    params = Struct(
-        "tinyet_matmul_s16_params",
-        {
-            **fields,
-            "multiplier": int(short_multiplier(scale.multiplier)),
-            "shift": 15 - scale.shift,
-            "clamp_low": low,
-            "clamp_high": high,
-        },
-    )
-    return library_call("tinyet_matmul_s16", node, [0, 1], params, [table])
-
-
-def lower_f32(node: Node, _target: Target) -> Call:
-    fields, table = common(node)
-    low, high = attrs_of(node).clamp
-    params = Struct("tinyet_matmul_f32_params", {**fields, "clamp_low": low, "clamp_high": high})
-    return library_call("tinyet_matmul_f32", node, [0, 1], params, [table])
-
-
-HEADERS = ("tinyet_matmul.h",)
 
 OP = Op(
     attrs=MatMul,
@@ -189,9 +133,5 @@ OP = Op(
     reference=reference,
     check=check,
     macs=macs,
-    kernels=(
-        Kernel("tinyet_matmul_s8", "s8", lower_s8, HEADERS, ("tinyet_matmul_s8.c",)),
-        Kernel("tinyet_matmul_s16", "s16", lower_s16, HEADERS, ("tinyet_matmul_s16.c",)),
-        Kernel("tinyet_matmul_f32", "f32", lower_f32, HEADERS, ("tinyet_matmul_f32.c",)),
-    ),
+    kernels=library_kernels("tinyet_matmul", ("s8", "s16", "f32"), lower, ("tinyet_matmul.h",)),
 )

@@ -11,11 +11,11 @@ from typing import ClassVar
 import numpy as np
 
 from tinyet.boards.cpus import Target
-from tinyet.errors import QuantizationError, UnsupportedShape
+from tinyet.errors import UnsupportedShape
 from tinyet.ir import Array, Attrs, DType, Node, Shape
 from tinyet.numerics import Multiplier, quantize_multiplier, requantize
 from tinyet.ops.shared import broadcast
-from tinyet.ops.shared.integers import INTEGERS, saturated
+from tinyet.ops.shared.integers import saturated
 from tinyet.opset import Call, FieldValue, Op, Struct, library_call
 
 # x has 8 bits and a sign, x * slope has 16; of int16 they have 15 and 30.
@@ -48,23 +48,19 @@ def factors(node: Node) -> tuple[Multiplier, Multiplier]:
 
 
 def check(node: Node) -> str | None:
-    complaint = broadcast.check_elementwise(node, INTEGERS)
-    if complaint is None and node.output.dtype is not DType.FLOAT32:
-        try:
-            limits = MAX_LEFT_SHIFTS[node.output.dtype]
-            fits = all(f.shift <= most for f, most in zip(factors(node), limits, strict=True))
-        except QuantizationError:
-            fits = False
-        return None if fits else "the output's scale is too small for the inputs'"
-    return complaint
+    def fits() -> bool:
+        limits = MAX_LEFT_SHIFTS[node.output.dtype]
+        return all(f.shift <= most for f, most in zip(factors(node), limits, strict=True))
+
+    return broadcast.check_scaled(node, fits)
 
 
 def reference(node: Node, inputs: Sequence[Array | None]) -> tuple[Array, ...]:
+    x, slope = broadcast.operands(inputs)
     if node.output.dtype is DType.FLOAT32:
-        real, steep = broadcast.float_operands(inputs)
+        real, steep = x.astype(np.float32), slope.astype(np.float32)
         with np.errstate(all="ignore"):
             return (np.where(real >= 0, real, steep * real),)
-    x, slope = broadcast.operands(inputs)
     value, steepness = broadcast.offset(node, 0, x), broadcast.offset(node, 1, slope)
     positive, negative = factors(node)
     out = np.where(
@@ -75,33 +71,16 @@ def reference(node: Node, inputs: Sequence[Array | None]) -> tuple[Array, ...]:
     return (saturated(out + node.output.type.zero_point, node.output.dtype),)
 
 
-def factor_fields(node: Node) -> dict[str, FieldValue]:
-    positive, negative = factors(node)
-    return {
-        "positive_multiplier": positive.multiplier,
-        "positive_shift": positive.shift,
-        "negative_multiplier": negative.multiplier,
-        "negative_shift": negative.shift,
-    }
-
-
-def lower_s8(node: Node, target: Target) -> Call:
-    params = Struct(
-        "tinyet_prelu_s8_params",
-        {
-            "shape": broadcast.shape_struct(node),
-            "x_zero_point": node.input(0).type.zero_point,
-            "slope_zero_point": node.input(1).type.zero_point,
-            "out_zero_point": node.output.type.zero_point,
-            **factor_fields(node),
-        },
-    )
-    return library_call("tinyet_prelu_s8", node, [0, 1], params)
-
-
-def lower_s16(node: Node, target: Target) -> Call:
-    params = Struct("tinyet_prelu_s16_params", {"shape": broadcast.shape_struct(node), **factor_fields(node)})
-    return library_call("tinyet_prelu_s16", node, [0, 1], params)
+def lower_integer(node: Node, _target: Target) -> Call:
+    dtype, (positive, negative) = node.output.dtype, factors(node)
+    fields: dict[str, FieldValue] = {"shape": broadcast.shape_struct(node)}
+    if dtype is DType.INT8:
+        zero_points = {"x": node.input(0), "slope": node.input(1), "out": node.output}
+        fields |= {f"{name}_zero_point": t.type.zero_point for name, t in zero_points.items()}
+    for name, factor in (("positive", positive), ("negative", negative)):
+        fields |= {f"{name}_multiplier": factor.multiplier, f"{name}_shift": factor.shift}
+    params = Struct(f"tinyet_prelu_{dtype.suffix}_params", fields)
+    return library_call(f"tinyet_prelu_{dtype.suffix}", node, [0, 1], params)
 
 
 def lower_f32(node: Node, target: Target) -> Call:
@@ -117,8 +96,8 @@ OP = Op(
     inplace=(0,),
     kernels=(
         broadcast.table_kernel(reference),
-        broadcast.kernel("tinyet_prelu_s8", lower_s8, "tinyet_prelu_s8.c"),
-        broadcast.kernel("tinyet_prelu_s16", lower_s16, "tinyet_prelu_s16.c"),
+        broadcast.kernel("tinyet_prelu_s8", lower_integer, "tinyet_prelu_s8.c"),
+        broadcast.kernel("tinyet_prelu_s16", lower_integer, "tinyet_prelu_s16.c"),
         broadcast.kernel("tinyet_prelu_f32", lower_f32, "tinyet_prelu_f32.c"),
     ),
 )

@@ -11,11 +11,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from tinyet.boards.cpus import Target
-from tinyet.ir import Array, Attrs, DType, Node, Shape
+from tinyet.ir import Array, Attrs, DType, Node
 from tinyet.numerics import quantize
+from tinyet.ops.shared import conversion
 from tinyet.ops.shared.integers import INTEGERS, check_activations
-from tinyet.opset import Call, Kernel, Op, Struct, library_call
+from tinyet.ops.shared.shapes import same_shape
+from tinyet.opset import Op
 
 
 @dataclass(frozen=True)
@@ -23,10 +24,6 @@ class Quantize(Attrs):
     """inputs: x, float32 of any shape. The output is int8 or int16 with one scale a tensor."""
 
     name: ClassVar[str] = "quantize"
-
-
-def infer(node: Node) -> tuple[Shape, ...]:
-    return (node.input(0).shape,)
 
 
 def check(node: Node) -> str | None:
@@ -41,24 +38,11 @@ def reference(node: Node, inputs: Sequence[Array | None]) -> tuple[Array, ...]:
     return (quantize(inputs[0], node.output.type),)
 
 
-def lower(node: Node, target: Target) -> Call:
-    out = node.output.type
-    params = Struct(
-        "tinyet_quantize_params", {"scale": out.scale, "zero_point": out.zero_point, "count": out.count}
-    )
-    return library_call(f"tinyet_quantize_f32_{out.dtype.suffix}", node, [0], params)
-
-
-def kernel(dtype: DType) -> Kernel:
-    symbol = f"tinyet_quantize_f32_{dtype.suffix}"
-    return Kernel(symbol, f"f32_{dtype.suffix}", lower, ("tinyet_quantize.h",), (f"{symbol}.c",))
-
-
 OP = Op(
     attrs=Quantize,
     summary="float32 to int8 or int16",
-    infer=infer,
+    infer=same_shape,
     reference=reference,
     check=check,
-    kernels=tuple(kernel(dtype) for dtype in INTEGERS),
+    kernels=conversion.kernels_of("tinyet_quantize", ("f32_s8", "f32_s16"), lambda node: node.output.type),
 )

@@ -18,7 +18,7 @@ from tinyet.boards.cpus import Target
 from tinyet.errors import UnsupportedShape
 from tinyet.ir import Array, Attrs, DType, Node, Shape
 from tinyet.numerics import Int64, round_half_away, round_shift
-from tinyet.ops.shared.window import expect_rank
+from tinyet.ops.shared.window import image_fields, resized_shape
 from tinyet.opset import Call, Constant, Kernel, Op, Pointer, Struct, library_call
 
 
@@ -59,16 +59,14 @@ def attrs_of(node: Node) -> Resize:
 
 def infer(node: Node) -> tuple[Shape, ...]:
     attrs = attrs_of(node)
-    batch, _, _, channels = expect_rank(node, 0, 4)
-    if min(attrs.out_h, attrs.out_w) < 1:
-        raise UnsupportedShape(f"resize: to {attrs.out_h}x{attrs.out_w} pixels", node.where)
+    shape = resized_shape(node, attrs.out_h, attrs.out_w)
     if not (0 <= attrs.ratio_h < math.inf and 0 <= attrs.ratio_w < math.inf):
         raise UnsupportedShape(f"resize: ratios {attrs.ratio_h} and {attrs.ratio_w}", node.where)
     if attrs.mode not in ("nearest", "bilinear"):
         raise UnsupportedShape(f"resize: mode {attrs.mode}", node.where)
     if attrs.align_corners and attrs.half_pixel:
         raise UnsupportedShape("resize: aligned corners and half pixels exclude each other", node.where)
-    return ((batch, attrs.out_h, attrs.out_w, channels),)
+    return (shape,)
 
 
 def nearest_index(size: int, out: int, ratio: float, align_corners: bool, half_pixel: bool) -> Int64:
@@ -153,19 +151,6 @@ def reference(node: Node, inputs: Sequence[Array | None]) -> tuple[Array, ...]:
 # ---------------------------------------------------------------- portable kernels
 
 
-def size_fields(node: Node) -> dict[str, int]:
-    batch, in_h, in_w, channels = node.input(0).shape
-    _, out_h, out_w, _ = node.output.shape
-    return {
-        "batch": batch,
-        "in_h": in_h,
-        "in_w": in_w,
-        "channels": channels,
-        "out_h": out_h,
-        "out_w": out_w,
-    }
-
-
 def refuse_nearest(node: Node, _target: Target) -> str | None:
     return None if attrs_of(node).mode == "nearest" else "only the nearest sample"
 
@@ -177,7 +162,7 @@ def refuse_bilinear(node: Node, _target: Target) -> str | None:
 def lower_nearest(node: Node, _target: Target) -> Call:
     """Columns as byte offsets in a row, rows as byte offsets in an image."""
     rows, columns = nearest(node)
-    sizes = size_fields(node)
+    sizes = image_fields(node)
     pixel = sizes["channels"] * node.input(0).dtype.bytes
     params = Struct(
         "tinyet_resize_nearest_params",
@@ -201,7 +186,7 @@ def lower_nearest(node: Node, _target: Target) -> Call:
 def lower_bilinear(node: Node, symbol: str, dtype: type[np.generic]) -> Call:
     """Tables of pairs (lower, upper) as element offsets, and of the weights of `upper`."""
     rows, columns = samples(node)
-    sizes = size_fields(node)
+    sizes = image_fields(node)
     constants = []
     for name, found, step in (
         ("row", rows, sizes["in_w"] * sizes["channels"]),

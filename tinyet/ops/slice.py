@@ -12,6 +12,7 @@ import numpy as np
 from tinyet.errors import UnsupportedShape
 from tinyet.ir import Array, Attrs, Node, Shape
 from tinyet.ops.shared.movement import Move, check_moved, move_kernels, plan, strides
+from tinyet.ops.shared.shapes import expect_axis
 from tinyet.opset import Op
 
 
@@ -35,9 +36,8 @@ def attrs_of(node: Node) -> Slice:
 
 
 def infer(node: Node) -> tuple[Shape, ...]:
-    attrs, shape = attrs_of(node), node.input(0).shape
-    if not 0 <= attrs.axis < len(shape):
-        raise UnsupportedShape(f"slice: no axis {attrs.axis} in {len(shape)} dimensions", node.where)
+    attrs = attrs_of(node)
+    shape = expect_axis(node, attrs.axis)
     size = shape[attrs.axis]
     if not 0 <= attrs.start < attrs.stop <= size or attrs.step < 1:
         taken = f"{attrs.start}:{attrs.stop}:{attrs.step}"

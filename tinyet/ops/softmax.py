@@ -9,8 +9,6 @@ values, so the kernel looks it up.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import ClassVar
@@ -18,18 +16,13 @@ from typing import ClassVar
 import numpy as np
 
 from tinyet.boards.cpus import Target
-from tinyet.errors import QuantizationError, UnsupportedShape
-from tinyet.ir import Array, Attrs, DType, Node, Shape
+from tinyet.ir import Array, DType, Node
 from tinyet.numerics import Int64, Multiplier, float32, high_mul, quantize_multiplier, requantize, round_shift
-from tinyet.ops.shared import broadcast, table_s16
+from tinyet.ops.shared import broadcast, softmax, table_s16
 from tinyet.ops.shared.fixed_point import SUM_INTEGER_BITS, differences, leading_zeros, one_over_one_plus
-from tinyet.ops.shared.integers import saturated
+from tinyet.ops.shared.integers import representable, saturated
 from tinyet.opset import Call, Constant, Kernel, Op, Pointer, Struct, library_call
 
-# Every exponential is at most 1, so that this many cannot overflow the sum.
-MAX_DEPTH = (1 << SUM_INTEGER_BITS) - 1
-# From here on the specification shifts a difference by 31 bits, which leaves nothing of it.
-MAX_INPUT_SCALE = 16.0
 OUT_SCALE, OUT_ZERO_POINT = 1 / 256, -128
 MAX_DEPTH_S16 = (1 << 16) - 1
 LEAST_S16 = 10.0
@@ -37,34 +30,16 @@ LEAST_S16 = 10.0
 
 
 @dataclass(frozen=True)
-class Softmax(Attrs):
-    """inputs: x of any shape with the axis `axis`."""
+class Softmax(softmax.AlongAxis):
+    """exp(x) / sum(exp(x))"""
 
     name: ClassVar[str] = "softmax"
-    axis: int
-
-
-def attrs_of(node: Node) -> Softmax:
-    assert isinstance(node.attrs, Softmax)
-    return node.attrs
-
-
-def infer(node: Node) -> tuple[Shape, ...]:
-    return infer_axis(node, attrs_of(node).axis)
-
-
-def infer_axis(node: Node, axis: int) -> tuple[Shape, ...]:
-    """The input's own shape; raises UnsupportedShape when it has no such axis."""
-    shape = node.input(0).shape
-    if not 0 <= axis < len(shape):
-        raise UnsupportedShape(f"{node.op}: no axis {axis} in {len(shape)} dimensions", node.where)
-    return (shape,)
 
 
 def check(node: Node) -> str | None:
     if node.output.dtype is DType.INT16:
         return check_s16(node)
-    return check_fixed(node, attrs_of(node).axis, (OUT_SCALE, OUT_ZERO_POINT))
+    return softmax.check_fixed(node, (OUT_SCALE, OUT_ZERO_POINT))
 
 
 def check_s16(node: Node) -> str | None:
@@ -73,13 +48,9 @@ def check_s16(node: Node) -> str | None:
         return complaint
     if node.output.type.scale != 2.0**-15:
         return "the output's scale must be 1/32768"
-    try:
-        fits = factor_s16(node.input(0).type.scale).shift <= 15
-    except QuantizationError:
-        fits = False
-    if not fits:
+    if not representable(lambda: factor_s16(node.input(0).type.scale).shift <= 15):
         return f"an input scale of {node.input(0).type.scale} is too large"
-    depth = node.input(0).shape[attrs_of(node).axis]
+    depth = node.input(0).shape[softmax.attrs_of(node).axis]
     return f"{depth} elements along the axis, at most {MAX_DEPTH_S16}" if depth > MAX_DEPTH_S16 else None
 
 
@@ -112,22 +83,6 @@ def softmax_s16(x: Array, scale: float) -> Array:
     return saturated(out, DType.INT16, (0, 32767))
 
 
-def check_fixed(node: Node, axis: int, wanted: tuple[float, int]) -> str | None:
-    """The type rule of an operator whose int8 output has a quantization fixed by the specification."""
-    complaint = broadcast.check_elementwise(node)
-    if complaint is not None or node.output.dtype is not DType.INT8:
-        return complaint
-    out = node.output.type
-    if (out.scale, out.zero_point) != wanted:
-        return f"the output's scale must be {wanted[0]}, its zero point {wanted[1]}"
-    if node.input(0).type.scale <= 2.0**-26:
-        return f"an input scale of {node.input(0).type.scale} is too small"
-    if node.input(0).type.scale >= MAX_INPUT_SCALE:
-        return f"an input scale of {node.input(0).type.scale} is too large: a step is already all or nothing"
-    depth = node.input(0).shape[axis]
-    return f"{depth} elements along the axis, at most {MAX_DEPTH}" if depth > MAX_DEPTH else None
-
-
 def softmax_s8(x: Array, scale: float) -> Array:
     """int8 (…, depth) → int8, along the last axis. From a sum of 512 on LiteRT shifts by more than 31 bits,
     which C leaves undefined; here the outputs are then the 0 that the formula gives."""
@@ -150,46 +105,27 @@ def softmax_f32(x: float32.Float32) -> float32.Float32:
         return np.asarray(exps * (np.float32(1) / float32.sum_in_order(exps)), np.float32)
 
 
-def reference(node: Node, inputs: Sequence[Array | None]) -> tuple[Array, ...]:
-    assert inputs[0] is not None
-    axis = attrs_of(node).axis
-    x = np.moveaxis(inputs[0], axis, -1)
+def along_last(node: Node, x: Array) -> Array:
     if node.output.dtype is DType.FLOAT32:
-        out: Array = softmax_f32(x.astype(np.float32))
-    else:
-        integer = softmax_s16 if node.output.dtype is DType.INT16 else softmax_s8
-        out = integer(x, node.input(0).type.scale)
-    return (np.ascontiguousarray(np.moveaxis(out, -1, axis)),)
+        return softmax_f32(x.astype(np.float32))
+    integer = softmax_s16 if node.output.dtype is DType.INT16 else softmax_s8
+    return integer(x, node.input(0).type.scale)
 
 
 # ---------------------------------------------------------------- portable kernels
 
 
-def axis_struct(node: Node, axis: int) -> Struct:
-    """Elements (outer, depth, inner): the operator works along the middle."""
-    shape = node.input(0).shape
-    return Struct(
-        "tinyet_softmax_shape",
-        {"outer": math.prod(shape[:axis]), "depth": shape[axis], "inner": math.prod(shape[axis + 1 :])},
-    )
-
-
 def lower_s8(node: Node, target: Target) -> Call:
-    exponentials = differences(node.input(0).type.scale).exponentials()
-    # They fall; an exponential of zero gives the output -128 as does a difference that counts as nothing.
-    used = int(np.count_nonzero(exponentials))
+    table = softmax.exponentials(node, "Q0.31, of the maximum less 0, 1, 2 …")
     params = Struct(
         "tinyet_softmax_s8_params",
         {
-            "shape": axis_struct(node, attrs_of(node).axis),
-            "exponentials": Pointer("exponentials"),
-            "count": used,
+            "shape": softmax.axis_struct(node),
+            "exponentials": Pointer(table.name),
+            "count": table.data.size,
         },
     )
-    constants = [
-        Constant("exponentials", exponentials[:used].astype(np.int32), "Q0.31, of the maximum less 0, 1, 2 …")
-    ]
-    return library_call("tinyet_softmax_s8", node, [0], params, constants)
+    return library_call("tinyet_softmax_s8", node, [0], params, [table])
 
 
 def lower_s16(node: Node, target: Target) -> Call:
@@ -197,7 +133,7 @@ def lower_s16(node: Node, target: Target) -> Call:
     params = Struct(
         "tinyet_softmax_s16_params",
         {
-            "shape": axis_struct(node, attrs_of(node).axis),
+            "shape": softmax.axis_struct(node),
             "exponentials": Pointer("exponentials"),
             "reciprocals": Pointer("reciprocals"),
             "multiplier": factor.multiplier,
@@ -212,24 +148,19 @@ def lower_s16(node: Node, target: Target) -> Call:
     return library_call("tinyet_softmax_s16", node, [0], params, constants)
 
 
-def lower_f32(node: Node, target: Target) -> Call:
-    return library_call("tinyet_softmax_f32", node, [0], axis_struct(node, attrs_of(node).axis))
-
-
-FIXED_HEADERS = ("tinyet_softmax.h", "tinyet_fixed_point.h")
 TABLE_HEADERS = ("tinyet_softmax.h", "tinyet_table.h")
-FLOAT_HEADERS = ("tinyet_softmax.h", "tinyet_math.h")
-
 OP = Op(
     attrs=Softmax,
     summary="exp(x) / sum(exp(x)) along an axis",
-    infer=infer,
-    reference=reference,
+    infer=softmax.infer,
+    reference=softmax.along_axis(along_last),
     check=check,
     inplace=(0,),
     kernels=(
-        Kernel("tinyet_softmax_s8", "s8", lower_s8, FIXED_HEADERS, ("tinyet_softmax_s8.c",)),
+        Kernel("tinyet_softmax_s8", "s8", lower_s8, softmax.FIXED_HEADERS, ("tinyet_softmax_s8.c",)),
         Kernel("tinyet_softmax_s16", "s16", lower_s16, TABLE_HEADERS, ("tinyet_softmax_s16.c",)),
-        Kernel("tinyet_softmax_f32", "f32", lower_f32, FLOAT_HEADERS, ("tinyet_softmax_f32.c",)),
+        Kernel(
+            "tinyet_softmax_f32", "f32", softmax.lower_f32, softmax.FLOAT_HEADERS, ("tinyet_softmax_f32.c",)
+        ),
     ),
 )

@@ -21,10 +21,11 @@ import numpy as np
 
 from tinyet.boards.cpus import Target
 from tinyet.errors import QuantizationError
-from tinyet.ir import Array, Attrs, DType, Node, Shape
+from tinyet.ir import Array, Attrs, DType, Node
 from tinyet.numerics import Int64, quantize_multiplier, requantize, round_half_away, round_shift
 from tinyet.ops.shared import broadcast, table, table_s16, unary_s16
 from tinyet.ops.shared.integers import INTEGERS
+from tinyet.ops.shared.shapes import same_shape
 from tinyet.ops.shared.unary_functions import FUNCTIONS
 from tinyet.opset import Call, Kernel, Op, Struct, library_call
 
@@ -46,10 +47,6 @@ class Unary(Attrs):
 def attrs_of(node: Node) -> Unary:
     assert isinstance(node.attrs, Unary)
     return node.attrs
-
-
-def infer(node: Node) -> tuple[Shape, ...]:
-    return (node.input(0).shape,)
 
 
 def check(node: Node) -> str | None:
@@ -205,7 +202,7 @@ def lower_f32(node: Node, target: Target) -> Call:
 OP = Op(
     attrs=Unary,
     summary="a function of each element: " + ", ".join(FUNCTIONS),
-    infer=infer,
+    infer=same_shape,
     reference=reference,
     check=check,
     inplace=(0,),

@@ -4,10 +4,12 @@
 from __future__ import annotations
 
 from tinyet.opset.call import (
+    WIDTH,
     Arg,
     Call,
     Constant,
     ConstantArg,
+    Definition,
     Event,
     EventArg,
     FieldValue,
@@ -21,15 +23,18 @@ from tinyet.opset.call import (
     StateArg,
     Struct,
     library_call,
+    wrapped,
 )
-from tinyet.opset.kernel import Kernel, accept_all, signature
-from tinyet.opset.op import Op, no_complaint, no_macs
+from tinyet.opset.kernel import Kernel, Lower, Refuse, accept_all, library_kernels, signature
+from tinyet.opset.op import Op, Reference, no_complaint, no_macs
 
 __all__ = [
+    "WIDTH",
     "Arg",
     "Call",
     "Constant",
     "ConstantArg",
+    "Definition",
     "Event",
     "EventArg",
     "FieldValue",
@@ -37,16 +42,21 @@ __all__ = [
     "InputArg",
     "Kernel",
     "LiteralArg",
+    "Lower",
     "Op",
     "OutputArg",
     "ParamsArg",
     "Pointer",
+    "Reference",
+    "Refuse",
     "ScratchArg",
     "StateArg",
     "Struct",
     "accept_all",
     "library_call",
+    "library_kernels",
     "no_complaint",
     "no_macs",
     "signature",
+    "wrapped",
 ]

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Union
 
 from tinyet.ir import Array, Node, Origin
@@ -117,27 +117,65 @@ class Event:
 
 
 @dataclass(frozen=True)
+class Definition:
+    """A C function made for one call: a wrapper around an always-inline kernel, say, with the layer's constants in it.
+
+    It has no name yet. The emitter gives it one, after the layer that calls it, and prints equal ones once.
+
+    kernel:     what reports call it.
+    returns:    what stands before the name: "static void".
+    parameters: "const int8_t *input", … in the order of the call's arguments.
+    body:       lines of C, indented.
+    comment:    what it computes, for the line above; empty for none.
+    """
+
+    kernel: str = field(compare=False)
+    returns: str
+    parameters: tuple[str, ...]
+    body: tuple[str, ...]
+    comment: str = ""
+
+
+@dataclass(frozen=True)
 class Call:
     """One C call, complete.
 
-    definitions: C text that must precede it (a specialised wrapper around an always-inline kernel); equal texts are
-    printed once, so two layers with the same constants share one function.
+    symbol: a function of a library by its name, or one made for this call.
     returns_status: the function returns a tinyet_status, which the generated code passes on when it is not TINYET_OK.
     state_bytes: static memory beside the arena, 8-byte aligned, zero at the start.
     init: what prepares state before the first inference.
     events: its parts; the function brackets part k by TINYET_EVENT_BEGIN(first + k) and TINYET_EVENT_END(first + k).
     """
 
-    symbol: str
+    symbol: str | Definition
     args: tuple[Arg, ...]
     params: Struct | None = None
     constants: tuple[Constant, ...] = ()
     scratch_bytes: int = 0
-    definitions: tuple[str, ...] = ()
     returns_status: bool = False
     state_bytes: int = 0
     init: Init | None = None
     events: tuple[Event, ...] = ()
+
+    @property
+    def kernel(self) -> str:
+        """What reports call the function."""
+        return self.symbol.kernel if isinstance(self.symbol, Definition) else self.symbol
+
+
+WIDTH = 118  # of a line of generated C
+
+
+def wrapped(line: str) -> list[str]:
+    """A line of C, broken at spaces after commas where it is too long; what follows is indented by four more."""
+    lines, indent = [], " " * (len(line) - len(line.lstrip()) + 4)
+    while len(line) > WIDTH:
+        at = line.rfind(", ", len(indent) + 1, WIDTH)
+        if at < 0:
+            break
+        lines.append(line[: at + 1])
+        line = indent + line[at + 2 :]
+    return [*lines, line]
 
 
 def library_call(

@@ -3,12 +3,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tinyet.boards.cpus import Target
 from tinyet.ir import DType, Node
 from tinyet.opset.call import Call
+
+Lower = Callable[[Node, Target], Call]
+Refuse = Callable[[Node, Target], str | None]
 
 
 def accept_all(node: Node, target: Target) -> str | None:
@@ -31,10 +34,10 @@ class Kernel:
 
     symbol: str
     dtypes: str
-    lower: Callable[[Node, Target], Call]
+    lower: Lower
     headers: tuple[str, ...]
     sources: tuple[str, ...]
-    refuse: Callable[[Node, Target], str | None] = accept_all
+    refuse: Refuse = accept_all
     delegate: str = "portable"
     texts: Mapping[str, str] = field(default_factory=dict)
 
@@ -43,6 +46,14 @@ class Kernel:
         if have != self.dtypes:
             return f"computes {self.dtypes}, the node is {have}"
         return self.refuse(node, target)
+
+
+def library_kernels(
+    name: str, dtypes: Sequence[str], lower: Lower, headers: tuple[str, ...], refuse: Refuse = accept_all
+) -> tuple[Kernel, ...]:
+    """`<name>_<dtypes>` for each of `dtypes`, every one in the C file of its name; `lower` makes the calls of all."""
+    symbols = {each: f"{name}_{each}" for each in dtypes}
+    return tuple(Kernel(s, each, lower, headers, (f"{s}.c",), refuse) for each, s in symbols.items())
 
 
 def signature(node: Node) -> str:

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from tinyet.ir import Array, Attrs, Node, Shape
 from tinyet.opset.kernel import Kernel
 
+Reference = Callable[[Node, Sequence[Array | None]], tuple[Array, ...]]
+
 
 def no_macs(node: Node) -> int:
     return 0
@@ -40,7 +42,7 @@ class Op:
     attrs: type[Attrs]
     summary: str
     infer: Callable[[Node], tuple[Shape, ...]]
-    reference: Callable[[Node, Sequence[Array | None]], tuple[Array, ...]]
+    reference: Reference
     kernels: tuple[Kernel, ...]
     check: Callable[[Node], str | None] = no_complaint
     macs: Callable[[Node], int] = no_macs

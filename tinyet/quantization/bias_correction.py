@@ -18,6 +18,7 @@ from torch import fx, nn
 from torch.export import ExportedProgram
 
 from tinyet.importers.torch.capture import Inputs, example_inputs_of, re_export
+from tinyet.importers.torch.exact import call, widen
 from tinyet.importers.torch.normalize import add_constant, drop_unused, get_constant
 from tinyet.importers.torch.origins import origin_of
 from tinyet.importers.torch.quiet import quiet
@@ -37,8 +38,8 @@ def _channel_axis(node: fx.Node) -> int:
 
 
 def _walk(module: fx.GraphModule, samples: Sequence[Inputs], layers: Iterable[fx.Node], shift: Shift) -> None:
-    """Compute the graph for all samples at once, node by node, and show the mean of each layer to `shift` before
-    anything behind it is computed. Values are dropped when nothing reads them any more."""
+    """Compute the graph in float64 for all samples at once, node by node, and show the mean of each layer to `shift`
+    before anything behind it is computed. Values are dropped when nothing reads them any more."""
     wanted, nodes = set(layers), list(module.graph.nodes)
     last = {source: node for node in nodes for source in node.all_input_nodes}
     dropped: dict[fx.Node, list[fx.Node]] = {}
@@ -49,18 +50,18 @@ def _walk(module: fx.GraphModule, samples: Sequence[Inputs], layers: Iterable[fx
     for node in nodes:
         if node.op == "placeholder":
             index = next(inputs)
-            values[node] = [sample[index] for sample in samples]
+            values[node] = [widen(sample[index]) for sample in samples]
         elif node.op == "get_attr":
-            values[node] = [get_constant(module, node)] * len(samples)
+            values[node] = [widen(get_constant(module, node))] * len(samples)
         elif node.op == "call_function":
             values[node] = [_call(node, values, at) for at in range(len(samples))]
         if node in wanted:
             axis = _channel_axis(node)
-            means = [value.double().transpose(0, axis).flatten(1).mean(1) for value in values[node]]
+            means = [value.transpose(0, axis).flatten(1).mean(1) for value in values[node]]
             change = shift(node, torch.stack(means).mean(0))
             wanted.discard(node)
             if change is not None:
-                added = change.float().reshape(-1, *[1] * (node.meta["val"].ndim - 1 - axis))
+                added = change.reshape(-1, *[1] * (node.meta["val"].ndim - 1 - axis))
                 values[node] = [value + added for value in values[node]]
         if not wanted:
             return
@@ -72,8 +73,7 @@ def _call(node: fx.Node, values: dict[fx.Node, list[Any]], at: int) -> Any:
     def take(source: fx.Node) -> Any:
         return values[source][at]
 
-    function: Any = node.target
-    return function(*fx.node.map_arg(node.args, take), **fx.node.map_arg(node.kwargs, take))
+    return call(node.target, fx.node.map_arg(node.args, take), fx.node.map_arg(node.kwargs, take))
 
 
 def _layers(module: fx.GraphModule) -> dict[str, fx.Node]:

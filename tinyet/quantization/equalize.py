@@ -26,6 +26,7 @@ from torch import fx, nn
 from torch.export import ExportedProgram
 
 from tinyet.importers.torch.capture import Inputs, example_inputs_of, re_export
+from tinyet.importers.torch.exact import Exact
 from tinyet.importers.torch.normalize import add_constant, drop_unused, get_constant
 from tinyet.importers.torch.quiet import quiet
 from tinyet.quantization.threads import one_thread
@@ -136,7 +137,7 @@ def _fits(second: fx.Node, source: fx.Node) -> bool:
     return bool(groups == 1 or groups == source.meta["val"].shape[1])
 
 
-class _Ranges(fx.Interpreter):
+class _Ranges(Exact):
     """Runs samples and keeps, for each wanted node, the largest magnitude of each channel."""
 
     def __init__(self, module: fx.GraphModule, wanted: Iterable[fx.Node]) -> None:
@@ -153,7 +154,8 @@ class _Ranges(fx.Interpreter):
 
 
 def _factors(pair: _Pair, weight: torch.Tensor, activation: torch.Tensor) -> torch.Tensor:
-    """(channels,) of the first layer. weight: of the second. activation: largest magnitudes of what it reads."""
+    """(channels,) of the first layer, float32. weight: of the second, float64. activation: largest magnitudes of what
+    it reads, float64."""
     channels = int(pair.first.meta["val"].shape[1])
     largest = activation.reshape(channels, pair.repeat).amax(1)
     if pair.depthwise:
@@ -170,7 +172,7 @@ def _factors(pair: _Pair, weight: torch.Tensor, activation: torch.Tensor) -> tor
         return torch.ones(channels)
     mean = torch.exp(torch.log(factors[alive]).mean())
     factors = (factors / mean).clamp(1 / _LARGEST_FACTOR, _LARGEST_FACTOR)
-    return torch.where(alive, factors, torch.ones_like(factors))
+    return torch.where(alive, factors, torch.ones_like(factors)).float()
 
 
 def _rescale(module: fx.GraphModule, node: fx.Node, index: int, factor: torch.Tensor, axis: int) -> None:
@@ -206,7 +208,7 @@ def equalize(
         weight, seen = get_constant(module, pair.second.args[1]), ranges.ranges[pair.last]
         if weight is None or seen is None:
             continue
-        factors = _factors(pair, weight.detach(), seen)
+        factors = _factors(pair, weight.detach().double(), seen)
         _rescale(module, pair.first, 1, 1 / factors, 0)
         if _argument(pair.first, 2, None) is not None:
             _rescale(module, pair.first, 2, 1 / factors, 0)

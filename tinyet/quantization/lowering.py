@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The whole front end: a module (or a captured program) and calibration data → graphs."""
+"""A module (or a captured program) and calibration data → graphs."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import torch
 from torch import nn
 from torch.export import ExportedProgram
 
-from tinyet.errors import QuantizationError
-from tinyet.importers.torch.capture import capture
+from tinyet.errors import QuantizationError, UsageError
+from tinyet.importers.torch.capture import capture, lower
 from tinyet.importers.torch.importer import import_program
 from tinyet.importers.torch.quiet import quiet
 from tinyet.ir import Graph
@@ -23,17 +23,12 @@ with quiet():
 
 
 @dataclass(frozen=True)
-class FrontendResult:
+class Lowered:
     """graph: quantized where calibration was given, else as the program is. float_graph: its float twin,
     whose nodes have the same origin keys; None for a program that came quantized."""
 
     graph: Graph
     float_graph: Graph | None
-
-
-def trace(model: nn.Module, example_inputs: torch.Tensor | Sequence[torch.Tensor]) -> ExportedProgram:
-    """`capture.capture`: the module as a normalised program of core ATen operators."""
-    return capture(model, example_inputs)
 
 
 def lower_program(
@@ -46,7 +41,7 @@ def lower_program(
     equalize: bool = False,
     correct_bias: bool = False,
     progress: Progress | None = None,
-) -> FrontendResult:
+) -> Lowered:
     """A captured program, quantized when there is calibration data, as graphs.
 
     calibration: batches of inputs (see `quantize.samples`); None leaves the program as it is, unless the
@@ -61,7 +56,7 @@ def lower_program(
         calibration = ()
     if calibration is None:
         graph = import_program(program, name=name, channels_last=channels_last)
-        return FrontendResult(graph, None if is_quantized(program) else graph)
+        return Lowered(graph, None if is_quantized(program) else graph)
     # first, so that an operator that cannot be lowered is told before minutes of calibration
     float_graph = import_program(program, name=name, channels_last=channels_last)
     quantized = quantize_fully(
@@ -70,12 +65,12 @@ def lower_program(
     if quantized.float_program is not program:
         float_graph = import_program(quantized.float_program, name=name, channels_last=channels_last)
     graph = import_program(quantized.program, name=name, channels_last=channels_last)
-    return FrontendResult(graph, float_graph)
+    return Lowered(graph, float_graph)
 
 
-def lower_module(
-    model: nn.Module,
-    example_inputs: torch.Tensor | Sequence[torch.Tensor],
+def lower_model(
+    model: nn.Module | ExportedProgram,
+    example_inputs: torch.Tensor | Sequence[torch.Tensor] | None,
     *,
     name: str,
     calibration: Iterable[Any] | None = None,
@@ -84,9 +79,20 @@ def lower_module(
     equalize: bool = False,
     correct_bias: bool = False,
     progress: Progress | None = None,
-) -> FrontendResult:
-    """trace, then `lower_program`."""
+) -> Lowered:
+    """A module, or a program that `torch.export` made of one, captured, then `lower_program`.
+
+    example_inputs: as `capture.capture` takes them; not needed for a program. Raises UsageError for a module without.
+    """
+    if not isinstance(model, nn.Module):
+        captured = lower(model)
+    elif example_inputs is None:
+        raise UsageError(
+            "a module needs example_inputs", hint="a tuple of tensors with the shapes that the firmware takes"
+        )
+    else:
+        captured = capture(model, example_inputs)
     return lower_program(
-        trace(model, example_inputs), name=name, calibration=calibration, quantizer=quantizer,
-        channels_last=channels_last, equalize=equalize, correct_bias=correct_bias, progress=progress,
+        captured, name=name, calibration=calibration, quantizer=quantizer, channels_last=channels_last,
+        equalize=equalize, correct_bias=correct_bias, progress=progress,
     )  # fmt: skip

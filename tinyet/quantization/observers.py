@@ -11,10 +11,15 @@ Activations (per tensor), by name:
 
 Weights (per channel): `minmax`, or `mse`, which pays with few bits. In training the same observers are asked
 at every step, so a weight's range follows the weight.
+
+All that sums or searches does so in float64, so that the same data give the same range on every processor (`exact`);
+scales and zero points are float32's of float32 ranges, as the device's.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -24,8 +29,8 @@ from tinyet.importers.torch.quiet import quiet
 
 with quiet():
     from torchao.quantization.pt2e.fake_quantize import FakeQuantize, FusedMovingAvgObsFakeQuantize
+    from torchao.quantization.pt2e.observer import HistogramObserver as TorchaoHistogramObserver
     from torchao.quantization.pt2e.observer import (
-        HistogramObserver,
         MinMaxObserver,
         MovingAverageMinMaxObserver,
         PerChannelMinMaxObserver,
@@ -36,20 +41,64 @@ _FINE = 100
 """Steps of the grid over which a clipping range is searched, in both directions."""
 
 
-class MseObserver(HistogramObserver):  # type: ignore[misc]
+@contextmanager
+def _float64_by_default() -> Iterator[None]:
+    """What torchao's observer makes of numbers and integers inside is float64, not float32."""
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(torch.float64)
+    try:
+        yield
+    finally:
+        torch.set_default_dtype(before)
+
+
+class HistogramObserver(TorchaoHistogramObserver):  # type: ignore[misc]
+    """torchao's, in float64: in float32 the borders of its bins, and where its search ends, depend on the processor."""
+
+    histogram: torch.Tensor
+    min_val: torch.Tensor
+    max_val: torch.Tensor
+
+    def __init__(self, **arguments: Any) -> None:
+        super().__init__(**arguments)
+        self.histogram = self.histogram.double()
+        self.min_val, self.max_val = self.min_val.double(), self.max_val.double()
+
+    def forward(self, x_orig: torch.Tensor) -> torch.Tensor:
+        with _float64_by_default():
+            super().forward(x_orig.detach().double())
+        return x_orig
+
+    def calculate_qparams(self) -> tuple[torch.Tensor, torch.Tensor]:
+        if not bool(torch.isfinite(self.min_val) & torch.isfinite(self.max_val)):
+            return self._params_of(self.min_val, self.max_val)
+        with _float64_by_default():
+            low, high = self._range()
+        return self._params_of(low, high)
+
+    def _range(self) -> tuple[torch.Tensor, torch.Tensor]:
+        """The range to use, of the finite one that was seen. Both float64, of one element."""
+        return self._non_linear_param_search()  # type: ignore[no-any-return]
+
+    def _params_of(self, low: torch.Tensor, high: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """Scale, float32, and zero point of a range."""
+        return self._calculate_qparams(low.float(), high.float())  # type: ignore[no-any-return]
+
+
+class MseObserver(HistogramObserver):
     """The clipping range whose quantization has the least squared error on the histogram of what was seen.
 
     Three line searches: over a common factor for both ends, then over each end alone.
     """
 
-    def calculate_qparams(self) -> tuple[torch.Tensor, torch.Tensor]:
+    def _range(self) -> tuple[torch.Tensor, torch.Tensor]:
         low, high = self.min_val.clamp(max=0.0), self.max_val.clamp(min=0.0)
-        if not bool(torch.isfinite(low) & torch.isfinite(high)) or bool(low == high):
-            return self._calculate_qparams(self.min_val, self.max_val)  # type: ignore[no-any-return]
+        if bool(low == high):
+            return low, high
         width = (self.max_val - self.min_val) / self.bins
         centres = self.min_val + width * (torch.arange(self.bins) + 0.5)
         used = self.histogram > 0
-        values, counts = centres[used], self.histogram[used].double()
+        values, counts = centres[used], self.histogram[used]
         factors = torch.linspace(1.0, 1.0 / _FINE, _FINE)
 
         def best(lows: torch.Tensor, highs: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
@@ -61,18 +110,18 @@ class MseObserver(HistogramObserver):  # type: ignore[misc]
         if self.qscheme == torch.per_tensor_affine:
             low, high = best(low.expand(_FINE), high * factors)
             low, high = best(low * factors, high.expand(_FINE))
-        return self._calculate_qparams(low, high)  # type: ignore[no-any-return]
+        return low, high
 
     def _error(
         self, low: torch.Tensor, high: torch.Tensor, values: torch.Tensor, counts: torch.Tensor
     ) -> float:
-        """Sum of squared errors when the range low...high is quantized. values, counts: (n,)."""
-        scale, zero_point = self._calculate_qparams(low, high)
+        """Sum of squared errors when the range low...high is quantized. values, counts: (n,) float64."""
+        scale, zero_point = self._params_of(low, high)
         q = torch.clamp(torch.round(values / scale) + zero_point, self.quant_min, self.quant_max)
-        return float(((((q - zero_point) * scale - values).double() ** 2) * counts).sum())
+        return float(((((q - zero_point) * scale - values) ** 2) * counts).sum())
 
 
-class PercentileObserver(HistogramObserver):  # type: ignore[misc]
+class PercentileObserver(HistogramObserver):
     """The range that holds `percentage` percent of the values, the rest cut off in equal parts on both sides;
     a side whose smallest (largest) value is 0, as behind ReLU, is not cut, and the other takes all."""
 
@@ -80,13 +129,11 @@ class PercentileObserver(HistogramObserver):  # type: ignore[misc]
         super().__init__(**arguments)
         self.percentage = percentage
 
-    def calculate_qparams(self) -> tuple[torch.Tensor, torch.Tensor]:
-        if not bool(torch.isfinite(self.min_val) & torch.isfinite(self.max_val)):
-            return self._calculate_qparams(self.min_val, self.max_val)  # type: ignore[no-any-return]
+    def _range(self) -> tuple[torch.Tensor, torch.Tensor]:
         outside = (1 - self.percentage / 100) * float(self.histogram.sum())
         both = bool(self.min_val < 0) and bool(self.max_val > 0)
         width = (self.max_val - self.min_val) / self.bins
-        seen = torch.cumsum(self.histogram.double(), 0)
+        seen = torch.cumsum(self.histogram, 0)
         share = outside / 2 if both else outside
         # Whole bins whose values together are no more than the share.
         below = int((seen <= share).sum()) if bool(self.min_val < 0) else 0
@@ -95,8 +142,7 @@ class PercentileObserver(HistogramObserver):  # type: ignore[misc]
             if bool(self.max_val > 0)
             else 0
         )
-        low, high = self.min_val + width * below, self.max_val - width * above
-        return self._calculate_qparams(low, high)  # type: ignore[no-any-return]
+        return self.min_val + width * below, self.max_val - width * above
 
 
 class WeightPerChannelObserver(PerChannelMinMaxObserver):  # type: ignore[misc]
@@ -131,17 +177,17 @@ class WeightPerChannelMseObserver(WeightPerChannelObserver):
         if self._seen is None or not torch.equal(self._seen, x_orig):
             super().forward(x_orig)
             self._seen = x_orig.detach().clone()
-            limit = self._best(self._seen.transpose(0, self.ch_axis).flatten(1))
+            limit = self._best(self._seen.transpose(0, self.ch_axis).flatten(1).double())
             self.min_val.copy_(-limit)
             self.max_val.copy_(limit)
         return x_orig
 
     def _best(self, rows: torch.Tensor) -> torch.Tensor:
-        """(channels, n) weights → (channels,) limits."""
+        """(channels, n) weights → (channels,) limits, all float64."""
         largest = rows.abs().amax(1)
         steps = (self.quant_max - self.quant_min) / 2
         best, least = largest.clone(), torch.full_like(largest, torch.inf)
-        for factor in torch.linspace(1.0, 0.3, 71):
+        for factor in torch.linspace(1.0, 0.3, 71, dtype=torch.float64):
             scale = (largest * factor / steps).clamp(min=float(self.eps)).unsqueeze(1)
             q = torch.clamp(torch.round(rows / scale), self.quant_min, self.quant_max)
             error = ((q * scale - rows) ** 2).sum(1)

@@ -18,6 +18,7 @@ from torch.export import ExportedProgram
 from tinyet.errors import QuantizationError
 from tinyet.importers.torch.blame import frame_of_exception, message_of
 from tinyet.importers.torch.capture import Inputs, example_inputs_of, re_export
+from tinyet.importers.torch.exact import Exact
 from tinyet.importers.torch.normalize import drop_unused, get_constant
 from tinyet.importers.torch.origins import origin_of, stamp
 from tinyet.importers.torch.quiet import quiet
@@ -138,15 +139,18 @@ def _check_value(value: torch.Tensor, wanted: torch.Tensor, label: str) -> None:
 def calibrate(prepared: Prepared, batches: Iterable[Any], progress: Progress | None = None) -> int:
     """Run the batches through the observers; gives the number of samples (of the example's batch size) seen.
 
+    The graph computes in float64 (`exact`), and the observers see the nearest float32 numbers.
+
     Raises QuantizationError for data that does not fit, and when there is none.
     """
     total = len(batches) if isinstance(batches, Sized) else None
     last, count = -1, 0
+    exact = Exact(prepared.module)
     try:
         for index, inputs in samples(batches, prepared.example_inputs):
             if progress is not None and index > last >= 0:
                 progress(index, total)
-            _observe(prepared.module, inputs, index)
+            _observe(prepared.module, exact, inputs, index)
             last, count = index, count + 1
     except QuantizationError:
         raise
@@ -165,7 +169,7 @@ def calibrate(prepared: Prepared, batches: Iterable[Any], progress: Progress | N
     return count
 
 
-class _FindNotFinite(fx.Interpreter):
+class _FindNotFinite(Exact):
     """Runs a prepared graph up to the first value that is NaN or infinite; raises QuantizationError there."""
 
     def __init__(self, module: fx.GraphModule, batch: int) -> None:
@@ -175,7 +179,7 @@ class _FindNotFinite(fx.Interpreter):
     def run_node(self, n: fx.Node) -> Any:
         result = super().run_node(n)
         computed = n.op == "call_function" and isinstance(result, torch.Tensor) and result.is_floating_point()
-        if computed and not torch.isfinite(result).all():
+        if computed and not torch.isfinite(result.float()).all():
             origin = origin_of(n)
             raise QuantizationError(
                 f"{origin.aten} gives NaN or infinity on calibration batch {self.batch}",
@@ -185,11 +189,11 @@ class _FindNotFinite(fx.Interpreter):
         return result
 
 
-def _observe(module: fx.GraphModule, inputs: Inputs, batch: int) -> None:
+def _observe(module: fx.GraphModule, exact: Exact, inputs: Inputs, batch: int) -> None:
     """Run the observers on one sample; their own errors about values that are not finite become ours."""
     with torch.no_grad(), one_thread():
         try:
-            module(*inputs)
+            exact.run(*inputs)
         except (RuntimeError, ValueError):
             _FindNotFinite(module, batch).run(*inputs)
             raise

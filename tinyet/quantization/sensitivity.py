@@ -19,6 +19,7 @@ from torch.export import ExportedProgram
 
 from tinyet.errors import QuantizationError, TinyetError
 from tinyet.importers.torch.capture import Inputs, example_inputs_of
+from tinyet.importers.torch.exact import Exact
 from tinyet.importers.torch.origins import module_stack, origin_of
 from tinyet.importers.torch.quiet import quiet
 from tinyet.quantization.annotate import WEIGHTED
@@ -179,9 +180,10 @@ class _Model:
 
 
 def _outputs(program: ExportedProgram, inputs: Sequence[Inputs]) -> list[list[torch.Tensor]]:
-    module = program.module(check_guards=False)
+    """For each sample the outputs, computed in float64."""
+    exact = Exact(program.module(check_guards=False))
     with torch.no_grad(), one_thread():
-        results = [module(*sample) for sample in inputs]
+        results = [exact.run(*sample) for sample in inputs]
     return [list(r) if isinstance(r, (tuple, list)) else [r] for r in results]
 
 
@@ -197,7 +199,7 @@ def _sqnr(exact: Sequence[Sequence[torch.Tensor]], found: Sequence[Sequence[torc
     return math.inf if noise == 0.0 else 10.0 * math.log10(signal / noise)
 
 
-class _Values(fx.Interpreter):
+class _Values(Exact):
     """Keeps the values of some nodes of one run."""
 
     def __init__(self, module: fx.GraphModule, wanted: Iterable[fx.Node]) -> None:

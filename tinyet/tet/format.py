@@ -51,6 +51,7 @@ class Contents:
     graph: Graph
     float_graph: Graph | None
     notes: tuple[Note, ...]
+    labels: tuple[str, ...] = ()
 
 
 class _Writer:
@@ -182,6 +183,7 @@ def encode(contents: Contents) -> bytes:
             twin,
             w.offsets(note_tables),
             w.offsets(written) if written else None,
+            w.offsets([w.text(label) for label in contents.labels]) if contents.labels else None,
         ]
     )
     w.builder.Finish(root, file_identifier=IDENTIFIER)
@@ -222,6 +224,14 @@ class _Reader:
             return []
         start, count = self.table.Vector(at), self.table.VectorLen(at)
         return [_Reader(Table(self.table.Bytes, self.table.Indirect(start + 4 * i))) for i in range(count)]
+
+    def texts(self, slot: int) -> tuple[str, ...]:
+        at = self._at(slot)
+        if not at:
+            return ()
+        start, count = self.table.Vector(at), self.table.VectorLen(at)
+        # A string in a vector is reached through an offset, as one in a table is.
+        return tuple(bytes(self.table.String(start + 4 * i)).decode() for i in range(count))
 
     def array(self, slot: int, dtype: str) -> Array:
         at = self._at(slot)
@@ -381,4 +391,5 @@ def _decode(payload: bytes, where: str, again: str) -> Contents:
         _graph(graph, origins, inner),
         None if twin is None else _graph(twin, origins, inner),
         tuple(notes),
+        root.texts(8),
     )

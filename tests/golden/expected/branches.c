@@ -58,7 +58,7 @@ static const TINYET_ROM int32_t softmax_3_exponentials[256] TINYET_ALIGNED(4) = 
   741, 698, 657, 619, 583, 549, 517, 487,
 };
 
-static void tinyet_concat_1x6_4(const void *in_0, const void *in_1, void *out) {
+static void concat_2(const void *in_0, const void *in_1, void *out) {
   tinyet_concat_part(in_0, out, 0u, 6u, 10u, 1u);
   tinyet_concat_part(in_1, out, 6u, 4u, 10u, 1u);
 }
@@ -109,36 +109,41 @@ uint8_t branches_arena[BRANCHES_ARENA_BYTES] TINYET_ALIGNED(16);
 
 tinyet_status branches_run(void) {
   uint8_t *const arena = branches_arena;
+  const int8_t *const x = branches_input_0();
 
   /* 0: slice 1x12 -> 1x4
    * model.py:11: a, b = x[:, :8], x[:, 8:]
    */
+  int8_t *const right = (int8_t *)(arena + 12);
   TINYET_LAYER_BEGIN(0u);
-  tinyet_move_b8((const int8_t *)(const void *)(arena + 0), (int8_t *)(void *)(arena + 12), &slice_0_params);
+  tinyet_move_b8(x, right, &slice_0_params);
   TINYET_LAYER_END(0u);
 
   /* 1: linear 1x8 -> 1x6, 48 MACs
    * model.py:12: a = self.linear(a)
    */
+  const int8_t *const left = x;
+  int8_t *const mapped = (int8_t *)(arena + 16);
   TINYET_LAYER_BEGIN(1u);
-  tinyet_linear_s8((const int8_t *)(const void *)(arena + 0), (int8_t *)(void *)(arena + 16), &linear_1_params);
+  tinyet_linear_s8(left, mapped, &linear_1_params);
   TINYET_LAYER_END(1u);
 
   /* 2: concat 1x6 + 1x4 -> 1x10
    * model.py:13: y = torch.cat([a, b], 1)
    */
+  int8_t *const joined = (int8_t *)(arena + 0);
   TINYET_LAYER_BEGIN(2u);
-  tinyet_concat_1x6_4((const int8_t *)(const void *)(arena + 16), (const int8_t *)(const void *)(arena + 12), (int8_t *)(void *)(arena + 0));
+  concat_2(mapped, right, joined);
   TINYET_LAYER_END(2u);
 
   /* 3: softmax 1x10 -> 1x10
    * model.py:14: return y, F.softmax(y, -1)
    */
+  int8_t *const probabilities = (int8_t *)(arena + 12);
   TINYET_LAYER_BEGIN(3u);
-  tinyet_softmax_s8((const int8_t *)(const void *)(arena + 0), (int8_t *)(void *)(arena + 12), &softmax_3_params);
+  tinyet_softmax_s8(joined, probabilities, &softmax_3_params);
   TINYET_LAYER_END(3u);
 
-  (void)arena;
   return TINYET_OK;
 }
 

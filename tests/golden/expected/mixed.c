@@ -120,42 +120,48 @@ uint8_t mixed_arena[MIXED_ARENA_BYTES] TINYET_ALIGNED(16);
 
 tinyet_status mixed_run(void) {
   uint8_t *const arena = mixed_arena;
+  const float *const image = mixed_input_0();
 
   /* 0: conv2d 1x5x5x2 -> 1x2x2x3, 96 MACs
    * model.py:10: x = self.conv(x)
    */
+  float *const conv = (float *)(void *)(arena + 200);
   TINYET_LAYER_BEGIN(0u);
-  tinyet_conv2d_f32((const float *)(const void *)(arena + 0), (float *)(void *)(arena + 200), &conv2d_0_params);
+  tinyet_conv2d_f32(image, conv, &conv2d_0_params);
   TINYET_LAYER_END(0u);
 
   /* 1: quantize 1x12 -> 1x12
    * model.py:12: x = F.relu(self.head(x))
    */
+  const float *const flat = conv;
+  int8_t *const flat_s8 = (int8_t *)(arena + 0);
   TINYET_LAYER_BEGIN(1u);
-  tinyet_quantize_f32_s8((const float *)(const void *)(arena + 200), (int8_t *)(void *)(arena + 0), &quantize_1_params);
+  tinyet_quantize_f32_s8(flat, flat_s8, &quantize_1_params);
   TINYET_LAYER_END(1u);
 
   /* 2: linear 1x12 -> 1x4, 48 MACs
    * model.py:13: x = F.relu(self.head(x))
    */
+  int8_t *const head = (int8_t *)(arena + 16);
   TINYET_LAYER_BEGIN(2u);
-  tinyet_linear_s8((const int8_t *)(const void *)(arena + 0), (int8_t *)(void *)(arena + 16), &linear_2_params);
+  tinyet_linear_s8(flat_s8, head, &linear_2_params);
   TINYET_LAYER_END(2u);
 
   /* 3: dequantize 1x4 -> 1x4
    * model.py:14: x = F.relu(self.head(x))
    */
+  float *const head_f32 = (float *)(void *)(arena + 0);
   TINYET_LAYER_BEGIN(3u);
-  tinyet_dequantize_s8_f32((const int8_t *)(const void *)(arena + 16), (float *)(void *)(arena + 0), &dequantize_3_params);
+  tinyet_dequantize_s8_f32(head, head_f32, &dequantize_3_params);
   TINYET_LAYER_END(3u);
 
   /* 4: softmax 1x4 -> 1x4
    * model.py:15: return F.softmax(x, -1)
    */
+  float *const probabilities = (float *)(void *)(arena + 0);
   TINYET_LAYER_BEGIN(4u);
-  tinyet_softmax_f32((const float *)(const void *)(arena + 0), (float *)(void *)(arena + 0), &softmax_4_params);
+  tinyet_softmax_f32(head_f32, probabilities, &softmax_4_params);
   TINYET_LAYER_END(4u);
 
-  (void)arena;
   return TINYET_OK;
 }

@@ -172,40 +172,46 @@ static const tinyet_linear_s8_params linear_2_params = {
  *
  *   offset    bytes   alive     tensor
  *        0      144   in..0     x: int8[1x8x6x3] scale=0.0500000007 zero_point=-7
- *        0       72   1         scratch of 1
+ *        0       72   1         scratch_1
  *        0        5   2..out    logits: int8[1x5] scale=0.0900000036 zero_point=3
  *       72       48   1..2      depthwise: int8[1x4x3x4] scale=0.0410000011 zero_point=9
  *       72       48   1..2      flat: int8[1x48] scale=0.0410000011 zero_point=9
- *      144      112   0         scratch of 0
+ *      144      112   0         scratch_0
  *      256       48   0..1      relu: int8[1x4x3x4] scale=0.0309999995 zero_point=-128
  */
 uint8_t separable_arena[SEPARABLE_ARENA_BYTES] TINYET_ALIGNED(16);
 
 tinyet_status separable_run(void) {
   uint8_t *const arena = separable_arena;
+  const int8_t *const x = separable_input_0();
 
   /* 0: conv2d 1x8x6x3 -> 1x4x3x4, 1296 MACs
    * model.py:10: x = F.relu(self.conv(x))
    */
+  int8_t *const relu = (int8_t *)(arena + 256);
+  void *const scratch_0 = arena + 144;
   TINYET_LAYER_BEGIN(0u);
-  tinyet_conv2d_s8((const int8_t *)(const void *)(arena + 0), (int8_t *)(void *)(arena + 256), arena + 144, &conv2d_0_params);
+  tinyet_conv2d_s8(x, relu, scratch_0, &conv2d_0_params);
   TINYET_LAYER_END(0u);
 
   /* 1: conv2d 1x4x3x4 -> 1x4x3x4, 432 MACs
    * model.py:11: x = self.depthwise(x)
    */
+  int8_t *const depthwise = (int8_t *)(arena + 72);
+  void *const scratch_1 = arena + 0;
   TINYET_LAYER_BEGIN(1u);
-  tinyet_depthwise_s8((const int8_t *)(const void *)(arena + 256), (int8_t *)(void *)(arena + 72), arena + 0, &conv2d_1_params);
+  tinyet_depthwise_s8(relu, depthwise, scratch_1, &conv2d_1_params);
   TINYET_LAYER_END(1u);
 
   /* 2: linear 1x48 -> 1x5, 240 MACs
    * model.py:13: return self.linear(x)
    */
+  const int8_t *const flat = depthwise;
+  int8_t *const logits = (int8_t *)(arena + 0);
   TINYET_LAYER_BEGIN(2u);
-  tinyet_linear_s8((const int8_t *)(const void *)(arena + 72), (int8_t *)(void *)(arena + 0), &linear_2_params);
+  tinyet_linear_s8(flat, logits, &linear_2_params);
   TINYET_LAYER_END(2u);
 
-  (void)arena;
   return TINYET_OK;
 }
 

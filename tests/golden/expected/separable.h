@@ -9,9 +9,13 @@
 extern "C" {
 #endif
 
-#if TINYET_ABI_VERSION != 1
+#if TINYET_ABI_VERSION != 2
 #error "separable was generated for another version of the tinyet runtime: generate it again"
 #endif
+
+/* The tinyet that generated this, and the SHA-256 of the program that it was given. */
+#define SEPARABLE_TINYET_VERSION "1.2.3"
+#define SEPARABLE_MODEL_HASH "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 
 /* Bytes of working memory: inputs, outputs and everything between. Weights are apart, in flash. */
 #define SEPARABLE_ARENA_BYTES 304u

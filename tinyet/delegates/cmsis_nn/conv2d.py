@@ -12,15 +12,17 @@ from tinyet.delegates.cmsis_nn import buffer_sizes
 from tinyet.delegates.cmsis_nn.buffer_sizes import Code, code_of
 from tinyet.delegates.cmsis_nn.weighted import (
     CONVOLUTION_ARGUMENTS,
-    convolution_locals,
+    image_locals,
     refuse_weighted,
     summary,
+    upscaled_arguments,
+    weighted_call,
     weighted_constants,
 )
-from tinyet.delegates.cmsis_nn.wrapper import checked, context, delegated_call, kernel
+from tinyet.delegates.cmsis_nn.wrapper import kernel
 from tinyet.ir import Node
-from tinyet.ops.conv2d import attrs_of
-from tinyet.opset import Call
+from tinyet.ops.shared.convolution import attrs_of
+from tinyet.opset import Call, Kernel, Refuse
 
 
 def is_padded(node: Node) -> bool:
@@ -83,48 +85,22 @@ def scratch_bytes(function: str, node: Node, code: Code) -> int:
     return 0
 
 
-def convolution(function: str, node: Node, target: Target) -> Call:
-    a, code = attrs_of(node), code_of(target)
-    scratch = scratch_bytes(function, node, code)
-    structs = convolution_locals(
-        node,
-        a,
-        a.clamp,
-        (node.input(0).shape[1], node.input(0).shape[2]),
-        (a.pad_top, a.pad_left),
-        (a.stride_h, a.stride_w),
-    )
-    arguments = list(CONVOLUTION_ARGUMENTS)
-    if function == "arm_convolve_s8":
-        arguments.insert(9, "/* not upscaled */ NULL")
-    return delegated_call(
-        function,
-        summary(node, a),
-        [context(scratch), *structs, checked(function, arguments)],
-        constants=weighted_constants(node, node.input(1).array, code),
-        scratch_bytes=scratch,
-    )
+def convolution(function: str, refuse: Refuse) -> Kernel:
+    arguments = upscaled_arguments() if function == "arm_convolve_s8" else CONVOLUTION_ARGUMENTS
 
+    def lower(node: Node, target: Target) -> Call:
+        code = code_of(target)
+        constants = weighted_constants(node, node.input(1).array, code)
+        scratch = scratch_bytes(function, node, code)
+        text = summary(node, attrs_of(node))
+        return weighted_call(function, text, image_locals(node), arguments, constants, scratch)
 
-def lower_1x1_fast(node: Node, target: Target) -> Call:
-    return convolution("arm_convolve_1x1_s8_fast", node, target)
-
-
-def lower_1x1(node: Node, target: Target) -> Call:
-    return convolution("arm_convolve_1x1_s8", node, target)
-
-
-def lower_1_x_n(node: Node, target: Target) -> Call:
-    return convolution("arm_convolve_1_x_n_s8", node, target)
-
-
-def lower_any(node: Node, target: Target) -> Call:
-    return convolution("arm_convolve_s8", node, target)
+    return kernel(function, "s8", lower, refuse)
 
 
 KERNELS = (
-    kernel("arm_convolve_1x1_s8_fast", "s8", lower_1x1_fast, refuse_1x1_fast),
-    kernel("arm_convolve_1x1_s8", "s8", lower_1x1, refuse_1x1),
-    kernel("arm_convolve_1_x_n_s8", "s8", lower_1_x_n, refuse_1_x_n),
-    kernel("arm_convolve_s8", "s8", lower_any, refuse_any),
+    convolution("arm_convolve_1x1_s8_fast", refuse_1x1_fast),
+    convolution("arm_convolve_1x1_s8", refuse_1x1),
+    convolution("arm_convolve_1_x_n_s8", refuse_1_x_n),
+    convolution("arm_convolve_s8", refuse_any),
 )

@@ -17,9 +17,11 @@ from tinyet.delegates.cmsis_nn.weighted import (
     quant_local,
     refuse_weighted,
     summary,
+    upscaled_arguments,
+    weighted_call,
     weighted_constants,
 )
-from tinyet.delegates.cmsis_nn.wrapper import Local, checked, context, delegated_call, dims, kernel, pair
+from tinyet.delegates.cmsis_nn.wrapper import Local, dims, kernel, pair
 from tinyet.ir import Node
 from tinyet.numerics import clamp_range
 from tinyet.ops.conv_transpose2d import ConvTranspose2d, attrs_of
@@ -49,21 +51,14 @@ def lower_turned(node: Node, target: Target) -> Call:
     scratch = buffer_sizes.convolve_s8(code_of(target), kernel_h * kernel_w * group_c)
     strides = (a.stride_h, a.stride_w)
     size = (in_h * a.stride_h, in_w * a.stride_w)
-    structs = convolution_locals(node, a, a.clamp, size, turned_pads(node), (1, 1))
-    arguments = list(CONVOLUTION_ARGUMENTS)
-    if strides == (1, 1):
-        arguments.insert(9, "/* not upscaled */ NULL")
-    else:
+    structs = convolution_locals(node, a, size, turned_pads(node), (1, 1))
+    arguments = upscaled_arguments()
+    if strides != (1, 1):
         structs.append(dims("upscale_dims", 0, *strides, 0))
-        arguments.insert(9, "&upscale_dims")
+        arguments = upscaled_arguments("&upscale_dims")
     weights = np.ascontiguousarray(node.input(1).array[:, ::-1, ::-1])
-    return delegated_call(
-        "arm_convolve_s8",
-        summary(node, a),
-        [context(scratch), *structs, checked("arm_convolve_s8", arguments)],
-        constants=weighted_constants(node, weights, code_of(target)),
-        scratch_bytes=scratch,
-    )
+    constants = weighted_constants(node, weights, code_of(target))
+    return weighted_call("arm_convolve_s8", summary(node, a), structs, arguments, constants, scratch)
 
 
 def refuse_rows(node: Node, _target: Target) -> str | None:
@@ -102,23 +97,16 @@ def lower_rows(node: Node, target: Target) -> Call:
     out_c, kernel_h, kernel_w, _ = node.input(1).shape
     scratch = buffer_sizes.transpose_conv_s8(out_c, in_w, kernel_h, kernel_w, a.stride_h, a.stride_w)
     arguments = ["&context", "NULL", *CONVOLUTION_ARGUMENTS[1:]]
-    statements: list[Local | str] = [
-        context(scratch),
+    structs = [
         row_params(node, a),
         quant_local(),
         dims("input_dims", batch, in_h, in_w, in_c),
         dims("filter_dims", out_c, kernel_h, kernel_w, in_c),
         dims("bias_dims", 1, 1, 1, out_c),
         dims("output_dims", *node.output.shape),
-        checked("arm_transpose_conv_s8", arguments),
     ]
-    return delegated_call(
-        "arm_transpose_conv_s8",
-        summary(node, a),
-        statements,
-        constants=weighted_constants(node, node.input(1).array, code_of(target)),
-        scratch_bytes=scratch,
-    )
+    constants = weighted_constants(node, node.input(1).array, code_of(target))
+    return weighted_call("arm_transpose_conv_s8", summary(node, a), structs, arguments, constants, scratch)
 
 
 KERNELS = (

@@ -3,29 +3,26 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from tinyet.boards.cpus import Target
 from tinyet.delegates.cmsis_nn import buffer_sizes
 from tinyet.delegates.cmsis_nn.buffer_sizes import Code, code_of
 from tinyet.delegates.cmsis_nn.weighted import (
     CONVOLUTION_ARGUMENTS,
-    convolution_locals,
+    image_locals,
+    refuse_groups,
     refuse_weighted,
     summary,
+    weighted_call,
     weighted_constants,
 )
-from tinyet.delegates.cmsis_nn.wrapper import checked, context, delegated_call, kernel
+from tinyet.delegates.cmsis_nn.wrapper import kernel
 from tinyet.ir import Node
-from tinyet.ops.conv2d import attrs_of
+from tinyet.ops.shared.convolution import attrs_of, tap_weights
 from tinyet.opset import Call
 
 
 def refuse_any(node: Node, _target: Target) -> str | None:
-    a, channels = attrs_of(node), node.input(0).shape[3]
-    if a.groups != channels or channels == 1:
-        return "only one input channel a group, several groups"
-    return refuse_weighted(node)
+    return refuse_groups(attrs_of(node).groups, node.input(0).shape[3]) or refuse_weighted(node)
 
 
 def refuse_single(node: Node, target: Target) -> str | None:
@@ -66,23 +63,10 @@ def refuse_opt(node: Node, target: Target) -> str | None:
 
 def depthwise(function: str, node: Node, target: Target, scratch: int) -> Call:
     a = attrs_of(node)
-    weights = np.ascontiguousarray(node.input(1).array[..., 0].transpose(1, 2, 0))
-    structs = convolution_locals(
-        node,
-        a,
-        a.clamp,
-        (node.input(0).shape[1], node.input(0).shape[2]),
-        (a.pad_top, a.pad_left),
-        (a.stride_h, a.stride_w),
-        multiplier=node.output.shape[3] // a.groups,
-    )
-    return delegated_call(
-        function,
-        f"depthwise {summary(node, a)}",
-        [context(scratch), *structs, checked(function, CONVOLUTION_ARGUMENTS)],
-        constants=weighted_constants(node, weights, code_of(target)),
-        scratch_bytes=scratch,
-    )
+    constants = weighted_constants(node, tap_weights(node), code_of(target))
+    structs = image_locals(node, multiplier=node.output.shape[3] // a.groups)
+    text = f"depthwise {summary(node, a)}"
+    return weighted_call(function, text, structs, CONVOLUTION_ARGUMENTS, constants, scratch)
 
 
 def lower_3x3(node: Node, target: Target) -> Call:

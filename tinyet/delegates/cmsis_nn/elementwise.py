@@ -3,14 +3,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from tinyet.boards.cpus import Target
 from tinyet.delegates.cmsis_nn.buffer_sizes import Code, code_of
 from tinyet.delegates.cmsis_nn.wrapper import Local, checked, delegated_call, dims, kernel
-from tinyet.ir import Node
+from tinyet.ir import DType, Node
 from tinyet.numerics import Multiplier, clamp_range
-from tinyet.ops import add, mul
+from tinyet.ops import mul
+from tinyet.ops.shared import addition
 from tinyet.ops.shared.broadcast import node_loops
-from tinyet.opset import Call
+from tinyet.ops.shared.clamped import clamp_of
+from tinyet.opset import Call, Kernel, Refuse
 
 
 def refuse_broadcast(node: Node, _target: Target) -> str | None:
@@ -28,10 +32,22 @@ def summary(node: Node) -> str:
     return f"{node.op} {'x'.join(map(str, node.output.shape))}"
 
 
-def adding(function: str, ctype: str, node: Node) -> Call:
-    s = add.scaling(node, add.attrs_of(node).clamp, 1)
+def arithmetic(
+    function: str, dtype: DType, arguments: Callable[[Node], list[str]], refuse: Refuse = refuse_broadcast
+) -> Kernel:
+    """Of two operands of one shape; `arguments` as the function has them, before the number of values."""
+
+    def lower(node: Node, _target: Target) -> Call:
+        ending = checked(function, [*arguments(node), f"/* values */ {node.output.type.count}"])
+        return delegated_call(function, summary(node), [ending], inputs=(0, 1), ctype=f"{dtype.value}_t")
+
+    return kernel(function, dtype.suffix, lower, refuse)
+
+
+def adding(node: Node) -> list[str]:
+    s = addition.own_scaling(node, 1)
     a, b, out = s.factors
-    arguments = [
+    return [
         "input_0",
         "input_1",
         rescaling(a, -s.zero_points[0]),
@@ -40,37 +56,19 @@ def adding(function: str, ctype: str, node: Node) -> Call:
         "output",
         rescaling(out, s.zero_points[2]),
         f"/* clamp */ {s.clamp[0]}, {s.clamp[1]}",
-        f"/* values */ {node.output.type.count}",
     ]
-    statements = [checked(function, arguments)]
-    return delegated_call(function, summary(node), statements, inputs=(0, 1), ctype=ctype)
 
 
-def multiplying(function: str, ctype: str, node: Node) -> Call:
-    low, high = clamp_range(mul.attrs_of(node).clamp, node.output.type)
-    arguments = [
+def multiplying(node: Node) -> list[str]:
+    low, high = clamp_range(clamp_of(node), node.output.type)
+    return [
         "input_0",
         "input_1",
         f"/* offsets */ {-node.input(0).type.zero_point}, {-node.input(1).type.zero_point}",
         "output",
         rescaling(mul.factor(node), node.output.type.zero_point),
         f"/* clamp */ {low}, {high}",
-        f"/* values */ {node.output.type.count}",
     ]
-    statements = [checked(function, arguments)]
-    return delegated_call(function, summary(node), statements, inputs=(0, 1), ctype=ctype)
-
-
-def lower_add_s8(node: Node, _target: Target) -> Call:
-    return adding("arm_elementwise_add_s8", "int8_t", node)
-
-
-def lower_add_s16(node: Node, _target: Target) -> Call:
-    return adding("arm_elementwise_add_s16", "int16_t", node)
-
-
-def lower_mul_s8(node: Node, _target: Target) -> Call:
-    return multiplying("arm_elementwise_mul_s8", "int8_t", node)
 
 
 def refuse_mul_s16(node: Node, target: Target) -> str | None:
@@ -78,10 +76,6 @@ def refuse_mul_s16(node: Node, target: Target) -> str | None:
     if code_of(target) is Code.DSP:
         return "the largest product is one more than the rescaling for DSP takes"
     return "only factors of one and less" if mul.factor(node).shift > 0 else refuse_broadcast(node, target)
-
-
-def lower_mul_s16(node: Node, _target: Target) -> Call:
-    return multiplying("arm_elementwise_mul_s16", "int16_t", node)
 
 
 def extreme_dims(node: Node) -> tuple[Local, Local, Local] | None:
@@ -111,28 +105,24 @@ def refuse_extreme(node: Node, _target: Target) -> str | None:
     return None
 
 
-def lower_extreme(node: Node, function: str) -> Call:
-    structs = extreme_dims(node)
-    assert structs is not None
-    arguments = ["NULL", "input_0", "&dims_0", "input_1", "&dims_1", "output", "&output_dims"]
-    return delegated_call(function, summary(node), [*structs, checked(function, arguments)], inputs=(0, 1))
+def extreme(function: str) -> Kernel:
+    def lower(node: Node, _target: Target) -> Call:
+        structs = extreme_dims(node)
+        assert structs is not None
+        arguments = ["NULL", "input_0", "&dims_0", "input_1", "&dims_1", "output", "&output_dims"]
+        ending = checked(function, arguments)
+        return delegated_call(function, summary(node), [*structs, ending], inputs=(0, 1))
 
-
-def lower_minimum(node: Node, _target: Target) -> Call:
-    return lower_extreme(node, "arm_minimum_s8")
-
-
-def lower_maximum(node: Node, _target: Target) -> Call:
-    return lower_extreme(node, "arm_maximum_s8")
+    return kernel(function, "s8", lower, refuse_extreme)
 
 
 ADD_KERNELS = (
-    kernel("arm_elementwise_add_s8", "s8", lower_add_s8, refuse_broadcast),
-    kernel("arm_elementwise_add_s16", "s16", lower_add_s16, refuse_broadcast),
+    arithmetic("arm_elementwise_add_s8", DType.INT8, adding),
+    arithmetic("arm_elementwise_add_s16", DType.INT16, adding),
 )
 MUL_KERNELS = (
-    kernel("arm_elementwise_mul_s8", "s8", lower_mul_s8, refuse_broadcast),
-    kernel("arm_elementwise_mul_s16", "s16", lower_mul_s16, refuse_mul_s16),
+    arithmetic("arm_elementwise_mul_s8", DType.INT8, multiplying),
+    arithmetic("arm_elementwise_mul_s16", DType.INT16, multiplying, refuse_mul_s16),
 )
-MINIMUM_KERNELS = (kernel("arm_minimum_s8", "s8", lower_minimum, refuse_extreme),)
-MAXIMUM_KERNELS = (kernel("arm_maximum_s8", "s8", lower_maximum, refuse_extreme),)
+MINIMUM_KERNELS = (extreme("arm_minimum_s8"),)
+MAXIMUM_KERNELS = (extreme("arm_maximum_s8"),)

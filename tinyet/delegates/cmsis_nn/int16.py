@@ -12,18 +12,23 @@ from tinyet.delegates.cmsis_nn.linear import rows_of, structs, text
 from tinyet.delegates.cmsis_nn.weighted import (
     CONVOLUTION_ARGUMENTS,
     MVE_WEIGHTS_BYTES,
-    convolution_locals,
     factor_constants,
+    first_factor,
+    image_locals,
     quant_local,
+    refuse_groups,
     refuse_sizes,
     summary,
+    weighted_call,
 )
-from tinyet.delegates.cmsis_nn.wrapper import Local, checked, context, delegated_call, dims, kernel, pair
+from tinyet.delegates.cmsis_nn.wrapper import Local, dims, kernel, pair
 from tinyet.ir import Array, Node
-from tinyet.numerics import clamp_range, quantize_multipliers
-from tinyet.ops import conv2d, linear
-from tinyet.ops.conv2d import int_bias
-from tinyet.ops.shared.weighted_s16 import factors, fits_32
+from tinyet.numerics import clamp_range
+from tinyet.ops.shared.clamped import clamp_of
+from tinyet.ops.shared.convolution import attrs_of, tap_weights
+from tinyet.ops.shared.factors import channel_factors, output_factors
+from tinyet.ops.shared.weighted import int_bias
+from tinyet.ops.shared.weighted_s16 import fits_32
 from tinyet.opset import Call, Constant
 
 
@@ -33,7 +38,7 @@ def constants(node: Node, weights: Array, code: Code) -> tuple[Constant, ...]:
     return (
         Constant("weights", flat, "x".join(map(str, weights.shape))),
         Constant("bias", int_bias(node), align=8),
-        *factor_constants(*quantize_multipliers(factors(node)), code),
+        *factor_constants(*output_factors(node), code),
     )
 
 
@@ -53,44 +58,34 @@ def convolution_arguments() -> list[str]:
 
 
 def refuse_conv2d(node: Node, _target: Target) -> str | None:
-    return "only one group" if conv2d.attrs_of(node).groups != 1 else refuse_sums(node)
-
-
-def image_locals(node: Node, multiplier: int | None = None) -> list[Local]:
-    a, (_, in_h, in_w, _) = conv2d.attrs_of(node), node.input(0).shape
-    pads, strides = (a.pad_top, a.pad_left), (a.stride_h, a.stride_w)
-    return convolution_locals(node, a, a.clamp, (in_h, in_w), pads, strides, multiplier=multiplier)
+    return "only one group" if attrs_of(node).groups != 1 else refuse_sums(node)
 
 
 def lower_conv2d(node: Node, target: Target) -> Call:
     scratch = buffer_sizes.convolve_s16(code_of(target), node.input(1).array[0].size)
-    ending = checked("arm_convolve_s16", convolution_arguments())
-    return delegated_call(
+    return weighted_call(
         "arm_convolve_s16",
-        summary(node, conv2d.attrs_of(node)),
-        [context(scratch), *image_locals(node), BIAS, ending],
-        constants=constants(node, node.input(1).array, code_of(target)),
-        scratch_bytes=scratch,
-        ctype="int16_t",
+        summary(node, attrs_of(node)),
+        [*image_locals(node), BIAS],
+        convolution_arguments(),
+        constants(node, node.input(1).array, code_of(target)),
+        scratch,
+        "int16_t",
     )
 
 
 def refuse_depthwise(node: Node, _target: Target) -> str | None:
-    groups = conv2d.attrs_of(node).groups
-    if groups != node.input(0).shape[3] or groups == 1:
-        return "only one input channel a group, several groups"
-    return refuse_sizes(node)
+    return refuse_groups(attrs_of(node).groups, node.input(0).shape[3]) or refuse_sizes(node)
 
 
 def lower_depthwise(node: Node, target: Target) -> Call:
-    a = conv2d.attrs_of(node)
-    weights = np.ascontiguousarray(node.input(1).array[..., 0].transpose(1, 2, 0))
-    ending = checked("arm_depthwise_conv_s16", CONVOLUTION_ARGUMENTS)
-    return delegated_call(
+    a = attrs_of(node)
+    return weighted_call(
         "arm_depthwise_conv_s16",
         f"depthwise {summary(node, a)}",
-        [context(0), *image_locals(node, node.output.shape[3] // a.groups), ending],
-        constants=constants(node, weights, code_of(target)),
+        image_locals(node, node.output.shape[3] // a.groups),
+        CONVOLUTION_ARGUMENTS,
+        constants(node, tap_weights(node), code_of(target)),
         ctype="int16_t",
     )
 
@@ -99,7 +94,11 @@ def lower_depthwise(node: Node, target: Target) -> Call:
 
 
 def refuse_per_tensor(node: Node, _target: Target) -> str | None:
-    return "only one scale for all weights" if len(set(factors(node))) > 1 else refuse_sums(node)
+    return (
+        "only one scale for all weights"
+        if len(set(channel_factors(node).tolist())) > 1
+        else refuse_sums(node)
+    )
 
 
 def refuse_per_channel(node: Node, _target: Target) -> str | None:
@@ -107,16 +106,12 @@ def refuse_per_channel(node: Node, _target: Target) -> str | None:
 
 
 def lower_per_tensor(node: Node, target: Target) -> Call:
-    weights, bias, _, _ = constants(node, node.input(1).array, code_of(target))
-    multiplier, shift = (int(v[0]) for v in quantize_multipliers(factors(node)))
-    fields = (("multiplier", str(multiplier)), ("shift", str(shift)))
-    quant = Local("cmsis_nn_per_tensor_quant_params", "quant", fields)
-    ending = checked("arm_fully_connected_s16", CONVOLUTION_ARGUMENTS)
-    return delegated_call(
+    return weighted_call(
         "arm_fully_connected_s16",
         text(node),
-        [context(0), quant, *structs(node), ending],
-        constants=[weights, bias],
+        [first_factor(node), *structs(node)],
+        CONVOLUTION_ARGUMENTS,
+        constants(node, node.input(1).array, code_of(target))[:2],
         ctype="int16_t",
     )
 
@@ -124,7 +119,7 @@ def lower_per_tensor(node: Node, target: Target) -> Call:
 def lower_per_channel(node: Node, target: Target) -> Call:
     """As a 1x1 convolution of one row of pixels."""
     out_count, depth = node.input(1).shape
-    low, high = clamp_range(linear.attrs_of(node).clamp, node.output.type)
+    low, high = clamp_range(clamp_of(node), node.output.type)
     scratch = buffer_sizes.convolve_s16(code_of(target), depth)
     fields = (
         ("offsets", "0, 0"),
@@ -133,8 +128,7 @@ def lower_per_channel(node: Node, target: Target) -> Call:
         ("dilation", pair(1, 1)),
         ("clamp", pair(low, high)),
     )
-    statements: list[Local | str] = [
-        context(scratch),
+    locals_ = [
         Local("cmsis_nn_conv_params", "params", fields),
         quant_local(),
         dims("input_dims", 1, 1, rows_of(node), depth),
@@ -142,15 +136,15 @@ def lower_per_channel(node: Node, target: Target) -> Call:
         dims("bias_dims", 1, 1, 1, out_count),
         dims("output_dims", 1, 1, rows_of(node), out_count),
         BIAS,
-        checked("arm_convolve_s16", convolution_arguments()),
     ]
-    return delegated_call(
+    return weighted_call(
         "arm_convolve_s16",
         text(node),
-        statements,
-        constants=constants(node, node.input(1).array, code_of(target)),
-        scratch_bytes=scratch,
-        ctype="int16_t",
+        locals_,
+        convolution_arguments(),
+        constants(node, node.input(1).array, code_of(target)),
+        scratch,
+        "int16_t",
     )
 
 

@@ -11,26 +11,22 @@ from tinyet.boards.cpus import Target
 from tinyet.delegates.cmsis_nn.buffer_sizes import Code, code_of
 from tinyet.delegates.cmsis_nn.weighted import (
     CONVOLUTION_ARGUMENTS,
+    first_factor,
     quant_local,
+    refuse_several_scales,
     refuse_weighted,
     weighted_constants,
 )
 from tinyet.delegates.cmsis_nn.wrapper import Local, checked, delegated_call, dims, kernel, pair
 from tinyet.ir import Node
 from tinyet.numerics import clamp_range
-from tinyet.ops.conv2d import folded_bias, output_factors
-from tinyet.ops.linear import attrs_of
+from tinyet.ops.shared.clamped import clamp_of
+from tinyet.ops.shared.weighted import folded_bias
 from tinyet.opset import Call, Constant
 
 
 def rows_of(node: Node) -> int:
     return math.prod(node.input(0).shape[:-1])
-
-
-def refuse_per_tensor(node: Node, _target: Target) -> str | None:
-    quant = node.input(1).type.quant
-    assert quant is not None
-    return "only one scale for all weights" if len(set(quant.scale)) > 1 else refuse_weighted(node)
 
 
 def refuse_any(node: Node, _target: Target) -> str | None:
@@ -39,7 +35,7 @@ def refuse_any(node: Node, _target: Target) -> str | None:
 
 def structs(node: Node) -> list[Local]:
     out_count, depth = node.input(1).shape
-    low, high = clamp_range(attrs_of(node).clamp, node.output.type)
+    low, high = clamp_range(clamp_of(node), node.output.type)
     fields = (
         ("input offset", str(-node.input(0).type.zero_point)),
         ("filter offset", "0"),
@@ -72,9 +68,7 @@ def fully_connected(function: str, node: Node, target: Target, *, per_channel: b
         padded = np.pad(sums, (0, -len(sums) % 4)).astype(np.int32)
         constants.append(Constant("sums", padded, "bias + input offset * sum of the weights"))
         size = f"(void *)sums, {4 * len(sums)}"
-    multiplier, shift = (int(v[0]) for v in output_factors(node, node.input(1).shape[0]))
-    fields = (("multiplier", str(multiplier)), ("shift", str(shift)))
-    quant = quant_local() if per_channel else Local("cmsis_nn_per_tensor_quant_params", "quant", fields)
+    quant = quant_local() if per_channel else first_factor(node)
     context = Local("cmsis_nn_context", "context", (("", size),))
     return delegated_call(
         function,
@@ -93,6 +87,6 @@ def lower_per_channel(node: Node, target: Target) -> Call:
 
 
 KERNELS = (
-    kernel("arm_fully_connected_s8", "s8", lower_per_tensor, refuse_per_tensor),
+    kernel("arm_fully_connected_s8", "s8", lower_per_tensor, refuse_several_scales),
     kernel("arm_fully_connected_per_channel_s8", "s8", lower_per_channel, refuse_any),
 )

@@ -11,11 +11,12 @@ from tinyet.boards.cpus import Target
 from tinyet.delegates.cmsis_nn import buffer_sizes
 from tinyet.delegates.cmsis_nn.buffer_sizes import code_of, round_up
 from tinyet.delegates.cmsis_nn.movement import MOST, transposition
-from tinyet.delegates.cmsis_nn.weighted import MOST_SUM, SUM_REASON
+from tinyet.delegates.cmsis_nn.weighted import MOST_SUM, SUM_REASON, per_tensor_quant
 from tinyet.delegates.cmsis_nn.wrapper import Local, checked, delegated_call, dims, kernel, pair
 from tinyet.ir import Node, Shape
 from tinyet.numerics import clamp_range
-from tinyet.ops.matmul import attrs_of, factor
+from tinyet.ops.matmul import factor
+from tinyet.ops.shared.clamped import clamp_of
 from tinyet.opset import Call, Constant
 
 
@@ -60,7 +61,7 @@ def lower(node: Node, target: Target) -> Call:
     rows, depth = node.input(0).shape[-2:]
     columns = node.output.shape[-1]
     scale, out = factor(node), node.output.type
-    low, high = clamp_range(attrs_of(node).clamp, out)
+    low, high = clamp_range(clamp_of(node), out)
     offsets = (
         ("input offset", str(-node.input(0).type.zero_point)),
         ("filter offset", str(-node.input(1).type.zero_point)),
@@ -68,7 +69,6 @@ def lower(node: Node, target: Target) -> Call:
         ("clamp", pair(low, high)),
     )
     fields = ", ".join(f"/* {what} */ {value}" for what, value in offsets)
-    quant = (("multiplier", str(scale.multiplier)), ("shift", str(scale.shift)))
     sums = buffer_sizes.batch_matmul_s8(code, columns)
     statements: list[Local | str] = []
     constants: list[Constant] = []
@@ -90,7 +90,7 @@ def lower(node: Node, target: Target) -> Call:
     statements += [
         Local("cmsis_nn_context", "context", (("", f"scratch, {sums}" if sums else "NULL, 0"),)),
         Local("cmsis_nn_bmm_params", "params", (("", f"false, false, {{{fields}}}"),)),
-        Local("cmsis_nn_per_tensor_quant_params", "quant", quant),
+        per_tensor_quant(scale.multiplier, scale.shift),
         dims("dims_0", outer_a, inner_a, rows, depth),
         dims("dims_1", outer_b, inner_b, columns, depth),
         dims("output_dims", max(outer_a, outer_b), max(inner_a, inner_b), rows, columns),

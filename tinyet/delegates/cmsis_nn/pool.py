@@ -3,19 +3,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from tinyet.boards.cpus import Target
 from tinyet.delegates.cmsis_nn import buffer_sizes
 from tinyet.delegates.cmsis_nn.buffer_sizes import code_of
 from tinyet.delegates.cmsis_nn.wrapper import Local, checked, context, delegated_call, dims, kernel, pair
-from tinyet.ir import Node
-from tinyet.ops import avg_pool2d, max_pool2d
-from tinyet.opset import Call
+from tinyet.ir import DType, Node
+from tinyet.ops import avg_pool2d
+from tinyet.ops.shared.pooling import Pool, attrs_of
+from tinyet.opset import Call, Kernel, Refuse
 
 ARGUMENTS = ("&context", "&params", "&input_dims", "input", "&filter_dims", "&output_dims", "output")
-
-Pool = avg_pool2d.AvgPool2d | max_pool2d.MaxPool2d
 
 
 def refuse_dilated(a: Pool) -> str | None:
@@ -52,31 +53,8 @@ def text(node: Node, a: Pool) -> str:
     return f"{node.op} {sizes[0]} -> {sizes[1]}, window {a.kernel_h}x{a.kernel_w}"
 
 
-def pooling(function: str, ctype: str, node: Node, a: Pool, scratch: int) -> Call:
-    return delegated_call(
-        function,
-        text(node, a),
-        [context(scratch), *structs(node, a), checked(function, ARGUMENTS)],
-        scratch_bytes=scratch,
-        ctype=ctype,
-    )
-
-
-def averaging(function: str, ctype: str, node: Node, target: Target) -> Call:
-    scratch = buffer_sizes.avgpool(code_of(target), node.input(0).shape[3])
-    return pooling(function, ctype, node, avg_pool2d.attrs_of(node), scratch)
-
-
-def lower_average_s8(node: Node, target: Target) -> Call:
-    return averaging("arm_avgpool_s8", "int8_t", node, target)
-
-
-def lower_average_s16(node: Node, target: Target) -> Call:
-    return averaging("arm_avgpool_s16", "int16_t", node, target)
-
-
 def refuse_maximum(node: Node, _target: Target) -> str | None:
-    a = max_pool2d.attrs_of(node)
+    a = attrs_of(node)
     _, in_h, in_w, _ = node.input(0).shape
     _, out_h, out_w, _ = node.output.shape
     rows = avg_pool2d.tap_counts(out_h, in_h, a.kernel_h, a.stride_h, 1, a.pad_top)
@@ -85,19 +63,35 @@ def refuse_maximum(node: Node, _target: Target) -> str | None:
     return refuse_dilated(a) or ("a window lies wholly in the padding" if empty else None)
 
 
-def lower_maximum_s8(node: Node, _target: Target) -> Call:
-    return pooling("arm_max_pool_s8", "int8_t", node, max_pool2d.attrs_of(node), 0)
+def pooling(function: str, dtype: DType, refuse: Refuse, scratch_of: Callable[[Node, Target], int]) -> Kernel:
+    """`scratch_of` a node: its bytes of scratch memory."""
+
+    def lower(node: Node, target: Target) -> Call:
+        a, scratch = attrs_of(node), scratch_of(node, target)
+        return delegated_call(
+            function,
+            text(node, a),
+            [context(scratch), *structs(node, a), checked(function, ARGUMENTS)],
+            scratch_bytes=scratch,
+            ctype=f"{dtype.value}_t",
+        )
+
+    return kernel(function, dtype.suffix, lower, refuse)
 
 
-def lower_maximum_s16(node: Node, _target: Target) -> Call:
-    return pooling("arm_max_pool_s16", "int16_t", node, max_pool2d.attrs_of(node), 0)
+def average_scratch(node: Node, target: Target) -> int:
+    return buffer_sizes.avgpool(code_of(target), node.input(0).shape[3])
+
+
+def no_scratch(_node: Node, _target: Target) -> int:
+    return 0
 
 
 AVERAGE_KERNELS = (
-    kernel("arm_avgpool_s8", "s8", lower_average_s8, refuse_average),
-    kernel("arm_avgpool_s16", "s16", lower_average_s16, refuse_average),
+    pooling("arm_avgpool_s8", DType.INT8, refuse_average, average_scratch),
+    pooling("arm_avgpool_s16", DType.INT16, refuse_average, average_scratch),
 )
 MAXIMUM_KERNELS = (
-    kernel("arm_max_pool_s8", "s8", lower_maximum_s8, refuse_maximum),
-    kernel("arm_max_pool_s16", "s16", lower_maximum_s16, refuse_maximum),
+    pooling("arm_max_pool_s8", DType.INT8, refuse_maximum, no_scratch),
+    pooling("arm_max_pool_s16", DType.INT16, refuse_maximum, no_scratch),
 )

@@ -9,7 +9,7 @@ from tinyet.boards.cpus import Target
 from tinyet.delegates.cmsis_nn.wrapper import delegated_call, kernel
 from tinyet.ir import Node
 from tinyet.ops.shared.fixed_point import differences
-from tinyet.ops.softmax import attrs_of
+from tinyet.ops.shared.softmax import attrs_of
 from tinyet.opset import Call
 
 LARGEST_SCALE = 16.0

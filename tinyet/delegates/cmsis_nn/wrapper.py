@@ -1,25 +1,33 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The text of a specialised function: it fills the library's structs with literals and calls functions of CMSIS-NN.
+"""A specialised function: it fills the library's structs with literals and calls functions of CMSIS-NN.
 
-Layers with equal constants get equal text, which the generated model holds once; the name is made of it.
+Layers with equal constants get equal functions, of which the generated model holds one.
 """
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from tinyet.boards.cpus import Target
 from tinyet.delegates.cmsis_nn.library import HEADER
 from tinyet.ir import Node
-from tinyet.opset import Arg, Call, Constant, ConstantArg, InputArg, Kernel, OutputArg, ScratchArg
+from tinyet.opset import (
+    Arg,
+    Call,
+    Constant,
+    ConstantArg,
+    Definition,
+    InputArg,
+    Kernel,
+    OutputArg,
+    ScratchArg,
+    wrapped,
+)
 
 NAME = "cmsis_nn"
 
 _CTYPES = {"int8": "int8_t", "int16": "int16_t", "int32": "int32_t", "int64": "int64_t"}
-_INDENT = " " * 6
-_WIDTH = 118
 
 
 @dataclass(frozen=True)
@@ -71,9 +79,9 @@ def delegated_call(
     scratch_bytes: int = 0,
     ctype: str = "int8_t",
 ) -> Call:
-    """A call of the wrapper `static tinyet_status <function>_<digest>(inputs…, output, [scratch,] constants…)`.
+    """A call of a wrapper `static tinyet_status f(inputs…, output, [scratch,] constants…)`.
 
-    function: that of the library after which the wrapper is called. summary: for the comment above. ctype: of inputs
+    function: that of the library after which reports call it. summary: for the comment above. ctype: of inputs
     and output. statements: in terms of input (or input_0, input_1, …), output, scratch, the constants and the locals.
     """
     names = ["input"] if len(inputs) == 1 else [f"input_{i}" for i in range(len(inputs))]
@@ -86,24 +94,9 @@ def delegated_call(
         parameters.append(f"const {_CTYPES[constant.data.dtype.name]} *{constant.name}")
         args.append(ConstantArg(constant.name))
     texts = [s.text if isinstance(s, Local) else s for s in statements]
-    body = "\n".join(line for text in texts for line in wrapped(f"  {text}"))
-    signature = ", ".join(parameters)
-    symbol = f"{function}_{hashlib.sha256(f'{summary}{signature}{body}'.encode()).hexdigest()[:8]}"
-    head = "\n".join(wrapped(f"static tinyet_status {symbol}({signature}) {{"))
-    text = f"/* {summary} */\n{head}\n{body}\n}}"
-    return Call(symbol, tuple(args), None, tuple(constants), scratch_bytes, (text,), returns_status=True)
-
-
-def wrapped(line: str) -> list[str]:
-    """The line broken at spaces after commas, where it is too long."""
-    lines = []
-    while len(line) > _WIDTH:
-        at = line.rfind(", ", len(_INDENT) + 1, _WIDTH)
-        if at < 0:
-            break
-        lines.append(line[: at + 1])
-        line = _INDENT + line[at + 2 :]
-    return [*lines, line]
+    body = tuple(line for text in texts for line in wrapped(f"  {text}"))
+    wrapper = Definition(function, "static tinyet_status", tuple(parameters), body, summary)
+    return Call(wrapper, tuple(args), None, tuple(constants), scratch_bytes, returns_status=True)
 
 
 def kernel(

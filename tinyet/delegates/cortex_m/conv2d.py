@@ -13,7 +13,7 @@ from tinyet.delegates.cortex_m.rounding import Rounding, rounding
 from tinyet.delegates.cortex_m.summary import summary
 from tinyet.delegates.cortex_m.wrapper import largest_divisor, specialised_call
 from tinyet.ir import Node
-from tinyet.ops.conv2d import attrs_of
+from tinyet.ops.shared.convolution import attrs_of
 from tinyet.opset import Call, Constant, Kernel
 
 HEADERS = ("tinyet_dsp.h", "tinyet_dsp_conv2d.h")

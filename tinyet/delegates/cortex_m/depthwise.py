@@ -14,7 +14,7 @@ from tinyet.delegates.cortex_m.summary import summary
 from tinyet.delegates.cortex_m.wrapper import specialised_call
 from tinyet.ir import Node
 from tinyet.numerics import Int64
-from tinyet.ops.conv2d import attrs_of
+from tinyet.ops.shared.convolution import attrs_of
 from tinyet.opset import Call, Constant, Kernel
 
 HEADERS = ("tinyet_dsp.h", "tinyet_dsp_depthwise.h")

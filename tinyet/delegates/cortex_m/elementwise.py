@@ -3,30 +3,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from tinyet.boards.cpus import Target
 from tinyet.delegates.cortex_m.wrapper import specialised_call
 from tinyet.ir import Node
-from tinyet.ops import add, sub
-from tinyet.ops.shared import broadcast
+from tinyet.ops.shared import addition, broadcast
 from tinyet.opset import Call, Kernel
 
 HEADERS = ("tinyet_dsp.h", "tinyet_dsp_elementwise.h")
 
 
-def kernel(scaling: Callable[[Node], add.Scaling]) -> Kernel:
-    """For the operator whose nodes `scaling` describes."""
+def kernel(sign: int) -> Kernel:
+    """For the operator in which b has this sign."""
 
     def refuse(node: Node, target: Target) -> str | None:
         walk = broadcast.node_loops(node)
         if len(walk.size) > 1 or (walk.a_stride, walk.b_stride) != ((1,), (1,)):
             return "only operands of one shape"
-        return add.refuse_affine(node, scaling(node), target)
+        return addition.refuse_affine(node, addition.own_scaling(node, sign), target)
 
     def lower(node: Node, target: Target) -> Call:
-        s = scaling(node)
-        form = add.affine_form(s)
+        s = addition.own_scaling(node, sign)
+        form = addition.affine_form(s)
         assert form is not None
         count = node.output.type.count
         body = (
@@ -39,5 +36,5 @@ def kernel(scaling: Callable[[Node], add.Scaling]) -> Kernel:
     return Kernel("tinyet_dsp_affine", "s8", lower, HEADERS, (), refuse, "cortex_m")
 
 
-ADD_KERNELS = (kernel(lambda node: add.scaling(node, add.attrs_of(node).clamp, 1)),)
-SUB_KERNELS = (kernel(sub.scaling),)
+ADD_KERNELS = (kernel(1),)
+SUB_KERNELS = (kernel(-1),)

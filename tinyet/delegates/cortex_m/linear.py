@@ -13,7 +13,7 @@ from tinyet.delegates.cortex_m.packing import dot_stream, lane_pairs
 from tinyet.delegates.cortex_m.rounding import rounding
 from tinyet.delegates.cortex_m.wrapper import largest_divisor, specialised_call
 from tinyet.ir import Node
-from tinyet.ops.linear import attrs_of
+from tinyet.ops.shared.clamped import clamp_of
 from tinyet.opset import Call, Constant, Kernel
 
 HEADERS = ("tinyet_dsp.h", "tinyet_dsp_conv2d.h", "tinyet_dsp_linear.h")
@@ -39,12 +39,12 @@ def refuse_rows(node: Node, target: Target) -> str | None:
 def lower_rows(node: Node, target: Target) -> Call:
     """The rows are the pixels of an image one pixel high."""
     (count, depth), rows = node.input(1).shape, row_count(node)
-    return rows_call(pixel_row(rows, depth, count), rounding(node, attrs_of(node).clamp), summary(node))
+    return rows_call(pixel_row(rows, depth, count), rounding(node, clamp_of(node)), summary(node))
 
 
 def lower(node: Node, target: Target) -> Call:
     count, depth = node.input(1).shape
-    r = rounding(node, attrs_of(node).clamp)
+    r = rounding(node, clamp_of(node))
     pairs = lane_pairs(depth)
     unroll = largest_divisor(len(pairs), LOOP_PAIRS)
     stream = dot_stream(r, pairs).astype(np.int32)

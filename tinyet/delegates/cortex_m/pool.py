@@ -10,7 +10,7 @@ from tinyet.delegates.cortex_m.wrapper import specialised_call
 from tinyet.ir import Node
 from tinyet.numerics import Multiplier
 from tinyet.ops import avg_pool2d
-from tinyet.ops.shared import reduction
+from tinyet.ops.shared import reduction, summation
 from tinyet.ops.shared.averaging import division
 from tinyet.opset import Call, Kernel
 
@@ -73,11 +73,11 @@ def sum_call(node: Node, multiplier: Multiplier) -> Call:
 
 
 def lower_mean(node: Node, target: Target) -> Call:
-    return sum_call(node, reduction.mean_multiplier(node))
+    return sum_call(node, summation.mean_multiplier(node))
 
 
 def lower_sum(node: Node, target: Target) -> Call:
-    return sum_call(node, reduction.sum_multiplier(node))
+    return sum_call(node, summation.sum_multiplier(node))
 
 
 AVERAGE_KERNELS = (

@@ -21,7 +21,8 @@ import numpy as np
 
 from tinyet.ir import Node
 from tinyet.numerics import Int64, clamp_range, requantize
-from tinyet.ops.conv2d import folded_bias, output_factors
+from tinyet.ops.shared.factors import output_factors
+from tinyet.ops.shared.weighted import folded_bias
 
 LIMIT = 2**31
 
@@ -78,7 +79,7 @@ def rounding(node: Node, clamp: tuple[float, float], most_before: int = 30) -> R
     """
     low, high = clamp_range(clamp, node.output.type)
     weights = node.input(1).array.astype(np.int64)
-    multiplier, shift = output_factors(node, weights.shape[0])
+    multiplier, shift = output_factors(node)
     return choose(
         weights.reshape(weights.shape[0], -1),
         folded_bias(node),

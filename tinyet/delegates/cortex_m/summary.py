@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from tinyet.ir import Node
-from tinyet.ops.conv2d import attrs_of
+from tinyet.ops.shared.convolution import attrs_of
 
 
 def summary(node: Node) -> str:

@@ -1,15 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The text of a specialised function: a C wrapper that calls an always-inline kernel with literal constants.
+"""A specialised function: a C wrapper that calls an always-inline kernel with literal constants.
 
-Layers with equal constants get equal text, which the generated model holds once; the name is made of it.
+Layers with equal constants get equal functions, of which the generated model holds one.
 """
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 
-from tinyet.opset import Arg, Call, Constant, ConstantArg, InputArg, OutputArg, ScratchArg
+from tinyet.opset import Arg, Call, Constant, ConstantArg, Definition, InputArg, OutputArg, ScratchArg
 
 
 def largest_divisor(count: int, limit: int, multiple: int = 1) -> int:
@@ -28,7 +27,7 @@ def specialised_call(
     inputs: Sequence[int] = (0,),
     scratch_bytes: int = 0,
 ) -> Call:
-    """A call of the wrapper `static void <kernel>_<digest>(inputs…, output, [scratch,] constants…)`.
+    """A call of a wrapper `static void f(inputs…, output, [scratch,] constants…)` around a kernel.
 
     body: C statements on the parameters: input (or input_0, input_1, …), output, scratch, and the constants.
     """
@@ -42,8 +41,6 @@ def specialised_call(
     for constant in constants:
         parameters.append(f"const {types[constant.data.dtype.name]} *{constant.name}")
         args.append(ConstantArg(constant.name))
-    signature, lines = ", ".join(parameters), "\n".join(f"  {line}" for line in body)
-    digest = hashlib.sha256(f"{signature}\n{lines}".encode()).hexdigest()[:8]
-    symbol = f"{kernel}_{digest}"
-    text = f"/* {summary} */\nTINYET_DSP_FUNCTION void {symbol}({signature}) {{\n{lines}\n}}"
-    return Call(symbol, tuple(args), None, tuple(constants), scratch_bytes, (text,))
+    lines = tuple(f"  {line}" for line in body)
+    wrapper = Definition(kernel, "TINYET_DSP_FUNCTION void", tuple(parameters), lines, summary)
+    return Call(wrapper, tuple(args), None, tuple(constants), scratch_bytes)

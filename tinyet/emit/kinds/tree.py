@@ -9,8 +9,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from tinyet import assets
-from tinyet.assets.templating import linker_script, render
+from tinyet.assets.templating import render
 from tinyet.boards import Board
+from tinyet.boards.linker import linker_script
 from tinyet.emit.facts import ModelFacts
 from tinyet.errors import InternalError
 from tinyet.version import __version__

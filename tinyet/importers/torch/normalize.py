@@ -16,6 +16,7 @@ from typing import Any
 import torch
 from torch import fx, nn
 
+from tinyet.importers.torch.exact import call, widen
 from tinyet.importers.torch.origins import origin_of, stamp_node
 
 aten = torch.ops.aten
@@ -148,7 +149,8 @@ def _same_value(node: fx.Node, source: fx.Node) -> bool:
 
 
 def _fold_constants(module: fx.GraphModule) -> None:
-    """Compute calls that read constants only (masks, position codes, weight normalisation) once, here.
+    """Compute calls that read constants only (masks, position codes, weight normalisation) once, here, in float64
+    rounded to the type that the call has.
 
     Quantize and dequantize stay: they say how a constant is held. Random operators stay, to be refused by
     name.
@@ -166,10 +168,11 @@ def _fold_constants(module: fx.GraphModule) -> None:
         constants = {source: get_constant(module, source) for source in node.all_input_nodes}
         if any(constant is None for constant in constants.values()):
             continue
+        constants = {source: widen(constant) for source, constant in constants.items()}
         args = fx.node.map_arg(node.args, constants.__getitem__)
         kwargs = fx.node.map_arg(node.kwargs, constants.__getitem__)
         with torch.no_grad():
-            result = node.target(*args, **kwargs)
+            result = call(node.target, args, kwargs).to(value.dtype)
         node.replace_all_uses_with(add_constant(module, node, node.name, result.clone()))
         module.graph.erase_node(node)
 

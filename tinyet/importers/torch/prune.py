@@ -36,12 +36,23 @@ def with_plain_weights(module: nn.Module) -> nn.Module:
 def _settle(module: nn.Module) -> None:
     """Hold what the parametrizations give. torch's own remove_parametrizations alters the class, which copies share."""
     names = list(module.parametrizations)  # type: ignore[arg-type]
-    values = {name: getattr(module, name).detach().clone() for name in names}
+    values = {name: _value(module, name) for name in names}
     kind = parametrize.type_before_parametrizations(module)
     del module.parametrizations
     module.__class__ = kind
     for name, value in values.items():
         module.register_parameter(name, nn.Parameter(value, requires_grad=False))
+
+
+def _value(module: nn.Module, name: str) -> torch.Tensor:
+    """What the parametrizations of one tensor give. torch's own, which sum (the norm of a weight), compute in float64,
+    so that the same bits come out on every processor; a user's may hold float32 tensors that nothing here can find."""
+    steps = module.parametrizations[name]  # type: ignore[index]
+    wanted = getattr(module, name).dtype
+    if all(type(step).__module__ == nn.utils.parametrizations.__name__ for step in steps):
+        steps.double()
+    value: torch.Tensor = getattr(module, name).detach().to(wanted, copy=True)
+    return value
 
 
 def _masks(module: nn.Module) -> list[str]:

@@ -7,7 +7,8 @@ A Python file defines
     example_inputs() → a tensor or a tuple of tensors (batch first, usually of batch 1);
     calibration() → an iterable of inputs like the example inputs, typical of real data;
     evaluation() → optional: (inputs, expected), stacked along the first dimension, or an iterable of those;
-    quantizer() → optional: a torchao PT2E quantizer.
+    quantizer() → optional: a torchao PT2E quantizer;
+    labels → optional: the names of the classes, a list of str, or a function that returns it.
 
 A factory may return `(module, example_inputs)`; then example_inputs() is not needed.
 """
@@ -52,6 +53,7 @@ class ModelSource:
     calibration: Batches | None = None
     evaluation: Batches | None = None
     quantizer: Callable[[], Any] | None = None
+    labels: Callable[[], Any] | None = None
 
 
 def identifier(text: str) -> str:
@@ -128,7 +130,10 @@ def _load_python(path: Path, factory: str | None) -> ModelSource:
             )
         inputs = _call(example, "example_inputs()")
     checked = check_inputs(inputs)
-    optional = {n: getattr(namespace, n, None) for n in ("calibration", "evaluation", "quantizer")}
+    optional = {n: getattr(namespace, n, None) for n in ("calibration", "evaluation", "quantizer", "labels")}
+    names = optional["labels"]
+    if isinstance(names, (list, tuple)):  # other data of this name (a tensor) is the file's own affair
+        optional["labels"] = lambda: names
     return ModelSource(
         identifier(factory or path.stem),
         path,

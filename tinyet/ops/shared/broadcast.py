@@ -11,16 +11,22 @@ import numpy as np
 
 from tinyet.boards.cpus import Target
 from tinyet.errors import UnsupportedShape
-from tinyet.ir import Array, DType, Node, Shape
+from tinyet.ir import Array, Attrs, DType, Node, Shape
 from tinyet.numerics import NO_CLAMP, Int64, float32
-from tinyet.ops.shared.integers import INTEGERS, check_activations
+from tinyet.ops.shared.clamped import clamp_fields, clamp_of
+from tinyet.ops.shared.integers import INTEGERS, check_activations, representable
 from tinyet.ops.shared.table import TABLE_HEADERS, TABLE_SOURCES, every_int8, table_call
-from tinyet.opset import Call, Kernel, Struct, library_call
+from tinyet.opset import Call, Kernel, Lower, Reference, Refuse, Struct, library_call
 
 # TINYET_BROADCAST_LOOPS in tinyet_broadcast.h: dimensions outside the innermost.
 MAX_LOOPS = 5
 
-Reference = Callable[[Node, Sequence[Array | None]], tuple[Array, ...]]
+
+@dataclass(frozen=True)
+class Arithmetic(Attrs):
+    """inputs: a, b, which broadcast; either may be a constant. clamp: real bounds of the fused activation."""
+
+    clamp: tuple[float, float] = NO_CLAMP
 
 
 def infer(node: Node) -> tuple[Shape, ...]:
@@ -53,18 +59,20 @@ def check_same_scale(node: Node) -> str | None:
     return complaint
 
 
+def check_scaled(node: Node, fits: Callable[[], bool], integers: Sequence[DType] = INTEGERS) -> str | None:
+    """check_elementwise, and that the factors of an integer node suit the kernels, by `fits`."""
+    complaint = check_elementwise(node, integers)
+    if complaint is not None or node.output.dtype is DType.FLOAT32:
+        return complaint
+    return None if representable(fits) else "the output's scale is too small for the inputs'"
+
+
 def operands(inputs: Sequence[Array | None]) -> tuple[Array, Array]:
     """Both arrays of a node of two operands."""
     a, b = inputs
     assert a is not None
     assert b is not None
     return a, b
-
-
-def float_operands(inputs: Sequence[Array | None]) -> tuple[float32.Float32, float32.Float32]:
-    """operands, as float32."""
-    a, b = operands(inputs)
-    return a.astype(np.float32), b.astype(np.float32)
 
 
 def offset(node: Node, index: int, values: Array) -> Int64:
@@ -147,24 +155,27 @@ def shape_struct(node: Node) -> Struct:
 # ---------------------------------------------------------------- float
 
 
-def float_reference(
+def arithmetic(
     function: Callable[[float32.Float32, float32.Float32], Array],
-    a: Array,
-    b: Array,
-    clamp: tuple[float, float] = NO_CLAMP,
-) -> float32.Float32:
-    """One IEEE operation on float32 operands, then the fused clamp."""
-    with np.errstate(all="ignore"):
-        value = np.asarray(function(a.astype(np.float32), b.astype(np.float32)), np.float32)
-    return float32.clamp(value, *clamp)
+    integer: Callable[[Node, Array, Array], Array],
+) -> Reference:
+    """In float one IEEE operation, then the fused clamp; `integer` is of the node and its raw operands."""
+
+    def reference(node: Node, inputs: Sequence[Array | None]) -> tuple[Array, ...]:
+        a, b = operands(inputs)
+        if node.output.dtype is not DType.FLOAT32:
+            return (integer(node, a, b),)
+        with np.errstate(all="ignore"):
+            value = np.asarray(function(a.astype(np.float32), b.astype(np.float32)), np.float32)
+        return (float32.clamp(value, *clamp_of(node)),)
+
+    return reference
 
 
-def float_call(symbol: str, node: Node, clamp: tuple[float, float] = NO_CLAMP) -> Call:
-    params = Struct(
-        "tinyet_binary_f32_params",
-        {"shape": shape_struct(node), "clamp_low": clamp[0], "clamp_high": clamp[1]},
-    )
-    return library_call(symbol, node, [0, 1], params)
+def lower_f32(node: Node, _target: Target) -> Call:
+    """`tinyet_<operator>_f32`, one IEEE operation."""
+    params = Struct("tinyet_binary_f32_params", {"shape": shape_struct(node), **clamp_fields(node)})
+    return library_call(f"tinyet_{node.op}_f32", node, [0, 1], params)
 
 
 # ---------------------------------------------------------------- kernels
@@ -175,9 +186,9 @@ HEADERS = ("tinyet_binary.h", "tinyet_broadcast.h")
 
 def kernel(
     symbol: str,
-    lower: Callable[[Node, Target], Call],
+    lower: Lower,
     source: str,
-    refuse: Callable[[Node, Target], str | None] = refuse_loops,
+    refuse: Refuse = refuse_loops,
 ) -> Kernel:
     """A library kernel of two operands whose symbol ends in its dtype; `refuse` must include refuse_loops."""
     return Kernel(symbol, symbol.rsplit("_", 1)[1], lower, HEADERS, (source,), refuse)
@@ -220,23 +231,3 @@ def table_kernel(reference: Reference) -> Kernel:
 
 def refuse_fold(node: Node, target: Target) -> str | None:
     return None if varying_input(node) is not None else "only where one operand is a scalar constant"
-
-
-def clip_call(node: Node, bounds: Callable[[int], tuple[int, int]]) -> Call:
-    """minimum or maximum with a scalar constant, whose raw value gives the `bounds` of a clip."""
-    index = varying_input(node)
-    assert index is not None
-    other = node.input(1 - index)
-    low, high = bounds(int(other.array.reshape(-1)[0])) if other.is_constant else node.output.dtype.range
-    params = Struct("tinyet_clip_params", {"low": low, "high": high, "count": node.output.type.count})
-    return library_call(f"tinyet_clip_{node.output.dtype.suffix}", node, [index], params)
-
-
-def clip_kernels(lower: Callable[[Node, Target], Call]) -> tuple[Kernel, ...]:
-    """One for each integer type."""
-
-    def kernel(dtypes: str) -> Kernel:
-        symbol = f"tinyet_clip_{dtypes}"
-        return Kernel(symbol, dtypes, lower, ("tinyet_clip.h",), (f"{symbol}.c",), refuse_fold)
-
-    return kernel("s8"), kernel("s16")

@@ -18,14 +18,16 @@ can be one step from torch's, which multiplies by the reciprocal and rounds halv
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
 
 from tinyet.ir import Array, DType, Node
-from tinyet.numerics import Int64, round_half_away
-from tinyet.ops.conv2d import clamp_float
+from tinyet.numerics import float32, round_half_away
+from tinyet.ops.shared.clamped import clamp_fields, clamp_of
+from tinyet.ops.shared.integers import magnitudes
+from tinyet.ops.shared.weighted import float_bias
 from tinyet.opset import Constant, FieldValue, Pointer, Struct
 
 LOW, HIGH = -128, 127
@@ -35,8 +37,23 @@ DEFAULT_EPS = float(np.finfo(np.float32).eps)
 Floats = npt.NDArray[np.float32]
 
 
-def check(node: Node, eps: float) -> str | None:
+@runtime_checkable
+class Dynamic(Protocol):
+    """Attributes with the smallest scale of x, which is quantized as a whole."""
+
+    @property
+    def eps(self) -> float: ...
+
+
+def eps_of(node: Node) -> float:
+    """The smallest scale of x."""
+    assert isinstance(node.attrs, Dynamic)
+    return node.attrs.eps
+
+
+def check(node: Node) -> str | None:
     """The type rule; inputs: x float32, weights int8, bias float32 or None."""
+    eps = eps_of(node)
     x, weights, bias, out = node.input(0), node.input(1), node.optional_input(2), node.output
     if not weights.is_constant or (bias is not None and not bias.is_constant):
         return "weights and bias must be constants"
@@ -59,12 +76,6 @@ def check(node: Node, eps: float) -> str | None:
     )
 
 
-def magnitudes(weights: Array) -> Int64:
-    """The sum of absolute weights of each output channel (the first axis)."""
-    rows = np.abs(weights.astype(np.int64)).reshape(weights.shape[0], -1)
-    return np.asarray(rows.sum(axis=1), np.int64)
-
-
 def choose_params(x: Array, eps: float) -> tuple[np.float32, int]:
     """(scale, zero point) of a whole tensor."""
     values = x.astype(np.float32).ravel()
@@ -85,6 +96,12 @@ def quantized(x: Array, scale: np.float32, zero_point: int) -> Array:
     return np.asarray(np.clip(rounded + zero_point, LOW, HIGH), np.int8)
 
 
+def quantized_input(node: Node, x: Array) -> tuple[npt.NDArray[np.float64], np.float32]:
+    """(integers less their zero point, as float64; their scale) of a whole input."""
+    scale, zero_point = choose_params(x, eps_of(node))
+    return quantized(x, scale, zero_point).astype(np.float64) - zero_point, scale
+
+
 def weight_scales(node: Node) -> Floats:
     """(channels,)"""
     quant, channels = node.input(1).type.quant, node.input(1).shape[0]
@@ -92,20 +109,12 @@ def weight_scales(node: Node) -> Floats:
     return np.broadcast_to(np.asarray(quant.scale, np.float32), (channels,)).copy()
 
 
-def float_bias(node: Node) -> Floats:
-    """(channels,), zeros where the node has none."""
-    bias, channels = node.optional_input(2), node.input(1).shape[0]
-    return np.zeros(channels, np.float32) if bias is None else bias.array.astype(np.float32)
-
-
-def finished(
-    node: Node, sums: npt.NDArray[Any], scale: np.float32, clamp: tuple[float, float]
-) -> npt.NDArray[np.float32]:
+def finished(node: Node, sums: npt.NDArray[Any], scale: np.float32) -> Floats:
     """float32 outputs of exact sums (…, channels)."""
     with np.errstate(over="ignore", invalid="ignore"):
         factors = scale * weight_scales(node)
         values = sums.astype(np.float32) * factors + float_bias(node)
-    return np.asarray(clamp_float(values, clamp), np.float32)
+    return float32.clamp(values, *clamp_of(node))
 
 
 # ---------------------------------------------------------------- kernels
@@ -123,11 +132,11 @@ def constants(node: Node, weights: Constant, round_to: int = 1) -> tuple[Constan
     )
 
 
-def layer_struct(eps: float, clamp: tuple[float, float]) -> Struct:
+def layer_struct(node: Node) -> Struct:
+    """The struct that every kernel has behind its shape."""
     fields: dict[str, FieldValue] = {
         **{name: Pointer(name) for name in ("weights", "weight_sums", "weight_scales", "bias")},
-        "smallest_scale": eps,
-        "clamp_low": clamp[0],
-        "clamp_high": clamp[1],
+        "smallest_scale": eps_of(node),
+        **clamp_fields(node),
     }
     return Struct("tinyet_dynamic_layer", fields)

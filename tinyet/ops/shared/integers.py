@@ -6,8 +6,11 @@ int8 is affine, with any zero point. int16 is symmetric: its zero point is 0, as
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
+from tinyet.errors import QuantizationError
 from tinyet.ir import Array, DType, Tensor
 from tinyet.numerics import Int64
 
@@ -26,6 +29,20 @@ def check_activations(*tensors: Tensor) -> str | None:
         if tensor.dtype is DType.INT16 and quant.one_zero_point != 0:
             return f"{tensor.name} is int16, so its zero point must be 0"
     return None
+
+
+def representable(fits: Callable[[], bool]) -> bool:
+    """Whether factors suit a kernel, by `fits`, and are factors that a multiplier holds at all."""
+    try:
+        return fits()
+    except QuantizationError:
+        return False
+
+
+def magnitudes(weights: Array) -> Int64:
+    """The sum of absolute weights of each output channel (the first axis), int64 (channels,)."""
+    rows = np.abs(weights.astype(np.int64)).reshape(weights.shape[0], -1)
+    return np.asarray(rows.sum(axis=1), np.int64)
 
 
 def every_value(dtype: DType) -> Array:

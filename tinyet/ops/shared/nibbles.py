@@ -9,6 +9,7 @@ import numpy as np
 
 from tinyet.boards.cpus import Target
 from tinyet.ir import Array, Node
+from tinyet.ops.shared.integers import magnitudes
 from tinyet.opset import Constant
 
 
@@ -31,8 +32,7 @@ def narrowed(weights: Constant, axis: int) -> Constant:
 
 def refuse_long_sums(node: Node, _target: Target) -> str | None:
     """Cores with the DSP extension add up 16 times each product; |x| <= 128, for the zero point is in the bias."""
-    weights = node.input(1).array.astype(np.int64)
-    largest = int(np.abs(weights).reshape(weights.shape[0], -1).sum(axis=1).max(initial=0))
+    largest = int(magnitudes(node.input(1).array).max(initial=0))
     return (
         "only weights whose magnitudes sum to less than 2**20 a channel"
         if 16 * 128 * largest >= 2**31

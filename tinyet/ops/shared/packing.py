@@ -7,6 +7,7 @@ import numpy as np
 
 from tinyet.ir import Array
 from tinyet.numerics import Int64
+from tinyet.ops.shared.integers import magnitudes
 
 
 def requantize_form(weights: Array, bias: Int64, shift: Int64) -> Int64:
@@ -15,9 +16,8 @@ def requantize_form(weights: Array, bias: Int64, shift: Int64) -> Int64:
     It is for right shifts of 1 … 31 and sums below 2**30; elsewhere shift - 31, which is always negative.
     weights: (channels, …); bias: the whole constant part of the sum.
     """
-    per_channel = np.abs(weights.astype(np.int64)).reshape(weights.shape[0], -1).sum(axis=1)
     # |x| <= 128: the zero point is in the bias.
-    bound = 128 * per_channel + np.abs(bias)
+    bound = 128 * magnitudes(weights) + np.abs(bias)
     return np.where((shift <= -1) & (bound < 2**30), -1 - shift, shift - 31)
 
 

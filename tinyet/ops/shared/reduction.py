@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,7 +12,6 @@ import numpy as np
 from tinyet.boards.cpus import Target
 from tinyet.errors import UnsupportedShape
 from tinyet.ir import Array, Attrs, DType, Node, Shape
-from tinyet.numerics import Multiplier, quantize_multiplier
 from tinyet.ops.shared.integers import INTEGERS, check_activations
 from tinyet.opset import Struct
 
@@ -103,38 +102,3 @@ def slices(node: Node, x: Array) -> Iterator[Array]:
     moved = np.moveaxis(x, axes, range(len(axes)))
     for part in moved.reshape(-1, *moved.shape[len(axes) :]):
         yield part.reshape(node.output.shape)
-
-
-def fold(node: Node, x: Array, better: Callable[[Array, Array], Array]) -> Array:
-    """The best element: `better(candidate, best so far)` says where the candidate replaces it."""
-    parts = slices(node, x)
-    best = next(parts).copy()
-    for part in parts:
-        best = np.where(better(part, best), part, best)
-    return np.asarray(best, x.dtype).reshape(node.output.shape)
-
-
-# ---------------------------------------------------------------- sums
-
-
-def sum_multiplier(node: Node) -> Multiplier:
-    """scale(input) / scale(output), in float64."""
-    return quantize_multiplier(node.input(0).type.scale / node.output.type.scale)
-
-
-def mean_multiplier(node: Node) -> Multiplier:
-    """The same divided by the number of elements as LiteRT does it: the integer multiplier, truncated.
-
-    multiplier << floor(log2 count) keeps the quotient's precision; the shift is kept at -31 or more.
-    """
-    whole, elements = sum_multiplier(node), count(node)
-    extra = min(elements.bit_length() - 1, 32, 31 + whole.shift)
-    return Multiplier((whole.multiplier << extra) // elements, whole.shift - extra)
-
-
-def sums_fit(node: Node) -> str | None:
-    """|x - zero point| <= 255 (int16: 2**15), and the sum must not leave int32."""
-    largest = {DType.INT8: 255, DType.INT16: 1 << 15}.get(node.input(0).dtype, 0)
-    if largest * count(node) >= 2**31:
-        return "sums could overflow 32 bits"
-    return check(node)

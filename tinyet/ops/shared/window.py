@@ -9,6 +9,7 @@ import numpy as np
 
 from tinyet.errors import UnsupportedShape
 from tinyet.ir import Array, Attrs, Node, Shape
+from tinyet.ops.shared.shapes import expect_rank
 
 
 @dataclass(frozen=True)
@@ -43,16 +44,6 @@ def window_shape(node: Node, attrs: Window, kernel_h: int, kernel_w: int) -> tup
     return out_h, out_w
 
 
-def expect_rank(node: Node, index: int, rank: int) -> Shape:
-    """The shape of an input, which must have `rank` dimensions."""
-    shape = node.input(index).shape
-    if len(shape) != rank:
-        raise UnsupportedShape(
-            f"{node.op}: input {index} must have {rank} dimensions, has {len(shape)}", node.where
-        )
-    return shape
-
-
 def pad_image(image: Array, attrs: Window, fill: float) -> Array:
     """The NHWC image with the window's padding filled with one value."""
     pads = ((0, 0), (attrs.pad_top, attrs.pad_bottom), (attrs.pad_left, attrs.pad_right), (0, 0))
@@ -69,3 +60,40 @@ def taps(padded: Array, attrs: Window, kernel_h: int, kernel_w: int, out_h: int,
             columns = slice(x, x + (out_w - 1) * attrs.stride_w + 1, attrs.stride_w)
             views.append(padded[:, rows, columns, :])
     return views
+
+
+def resized_shape(node: Node, out_h: int, out_w: int) -> Shape:
+    """The NHWC shape of input 0 with another height and width; raises UnsupportedShape for less than one pixel."""
+    batch, _, _, channels = expect_rank(node, 0, 4)
+    if min(out_h, out_w) < 1:
+        raise UnsupportedShape(f"{node.op}: to {out_h}x{out_w} pixels", node.where)
+    return batch, out_h, out_w, channels
+
+
+# ---------------------------------------------------------------- fields of parameter structs
+
+
+def image_fields(node: Node) -> dict[str, int]:
+    """The sizes of an operator that keeps the channels."""
+    batch, in_h, in_w, channels = node.input(0).shape
+    _, out_h, out_w, _ = node.output.shape
+    return {
+        "batch": batch,
+        "in_h": in_h,
+        "in_w": in_w,
+        "channels": channels,
+        "out_h": out_h,
+        "out_w": out_w,
+    }
+
+
+def window_fields(attrs: Window) -> dict[str, int]:
+    """How a window moves; padding behind the image shows in the sizes."""
+    return {
+        "stride_h": attrs.stride_h,
+        "stride_w": attrs.stride_w,
+        "dilation_h": attrs.dilation_h,
+        "dilation_w": attrs.dilation_w,
+        "pad_top": attrs.pad_top,
+        "pad_left": attrs.pad_left,
+    }

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A strided copy of elements of one size. The file that includes this has defined
+ *
+ *   KERNEL    the function's name
+ *   element   an integer of that size, which may alias the tensor's own type */
+#ifndef TINYET_MOVE_BODY_H
+#define TINYET_MOVE_BODY_H
+
+#include <string.h>
+
+#include "tinyet_move.h"
+
+void KERNEL(const void *input, void *output, const tinyet_move_params *params) {
+  const element *in = (const element *)input + params->in_offset;
+  element *out = (element *)output;
+  int32_t index[TINYET_MOVE_LOOPS - 1] = {0};
+  const int32_t count = params->size[TINYET_MOVE_LOOPS - 1];
+  const int32_t in_step = params->in_stride[TINYET_MOVE_LOOPS - 1];
+  const int32_t out_step = params->out_stride[TINYET_MOVE_LOOPS - 1];
+  int32_t loop = 0;
+  while (loop >= 0) {
+    if (in_step == 1 && out_step == 1) {
+      memcpy(out, in, sizeof(element) * (size_t)count);
+    } else {
+      const element *from = in;
+      element *to = out;
+      for (int32_t left = count; left > 0; left--) {
+        *to = *from;
+        from += in_step;
+        to += out_step;
+      }
+    }
+    /* Step the innermost of the outer loops that is not at its end; rewind those inside it. */
+    for (loop = TINYET_MOVE_LOOPS - 2; loop >= 0; loop--) {
+      if (++index[loop] < params->size[loop]) {
+        in += params->in_stride[loop];
+        out += params->out_stride[loop];
+        break;
+      }
+      index[loop] = 0;
+      in -= params->in_stride[loop] * (params->size[loop] - 1);
+      out -= params->out_stride[loop] * (params->size[loop] - 1);
+    }
+  }
+}
+
+#endif

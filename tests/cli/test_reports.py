@@ -1,0 +1,242 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the command line shows, whole: tables, reports, blocks of errors, and the words of the help."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+from rich.cells import cell_len
+
+from tests import small
+from tests.cli.command import plain, refused, tinyet
+from tests.golden_files import Golden
+from tinyet import cli
+from tinyet.boards import board_names, load_board
+from tinyet.build.doctor import NEEDED, Check
+from tinyet.program import Program
+from tinyet.project import Project
+from tinyet.validate import LayerResult, Mismatch, PartResult, ValidationResult
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The working directory, with a program in it."""
+    plain(monkeypatch)
+    monkeypatch.chdir(tmp_path)
+    small.program().save(tmp_path / "small.tet")
+    return tmp_path
+
+
+def shown(*arguments: str, status: int = 0) -> str:
+    """Standard output, and standard error below it where there is any. Nothing is wider than 100 columns."""
+    ended = tinyet(*arguments)
+    assert ended.status == status, ended
+    assert max(map(cell_len, ended.out.splitlines()), default=0) <= 100, ended.out
+    return ended.out + (f"---- standard error\n{ended.err}" if ended.err else "")
+
+
+# ---- generate ----
+
+
+def test_generate(golden: Golden) -> None:
+    golden(shown("generate", "small.tet", "--board", "microbit"), "generate.txt")
+
+
+def test_strict_refuses_float_layers(here: Path, golden: Golden) -> None:
+    """But for the reshape, which moves bytes and computes nothing."""
+    Program("real", small.graph(real=True)).save(here / "real.tet")
+    error = refused(here, "model error", "generate", "real.tet", "--board", "microbit", "--strict")
+    golden(error, "strict.txt")
+    assert "nothing is quantized" in shown("generate", "real.tet", "--board", "microbit")
+
+
+@pytest.mark.parametrize(
+    ("name", "limits"),
+    [
+        ("ram", ("--max-ram", "2K")),
+        ("flash", ("--max-flash", "100")),
+        ("both", ("--max-ram", "2K", "--max-flash", "100")),
+    ],
+)
+def test_what_does_not_fit_is_told_with_the_largest_contributors(
+    here: Path, golden: Golden, name: str, limits: tuple[str, ...]
+) -> None:
+    error = refused(here, "does not fit", "generate", "small.tet", "--board", "microbit", *limits)
+    golden(error, f"does_not_fit_{name}.txt")
+
+
+def test_a_required_delegate_lists_every_fallback(here: Path, golden: Golden) -> None:
+    arguments = ("--board", "mps2_an385", "--delegate", "cortex_m", "--require-delegate")
+    golden(refused(here, "unsupported operator", "generate", "small.tet", *arguments), "require_delegate.txt")
+
+
+# ---- analyze ----
+
+
+def test_analyze(here: Path, golden: Golden) -> None:
+    golden(shown("analyze", "small.tet", "--board", "microbit", "--json", "a.json"), "analyze.txt")
+    text = (here / "a.json").read_text(encoding="utf-8")
+    golden(text, "analyze.json")
+    record = json.loads(text)
+    assert record["macs"] == 6 * 6 * 4 * 27 + 36 * 5
+    assert record["arena_bytes"] >= record["arena_lower_bound"] > 0
+
+
+# ---- validate ----
+
+_RIGHT = ValidationResult(
+    on="qemu",
+    board="mps2_an386",
+    samples=40,
+    mismatches=0,
+    first_mismatch=None,
+    accuracy=0.975,
+    host_accuracy=0.975,
+    float_accuracy=1.0,
+    count=123_456,
+    count_unit="instructions",
+    macs=4_068,
+    arena_bytes=504,
+    ram_bytes=1_300,
+    flash_bytes=21_004,
+    stack_bytes=312,
+    layers=(
+        LayerResult("conv", "conv2d", "tinyet_dsp_conv2d_patches", "net.py:11: …", 3_888, 110_000, 40.52),
+        LayerResult("pool", "max_pool2d", "tinyet_max_pool2d_s8", "net.py:12: …", 0, 10_456, 38.0),
+        LayerResult(
+            "a_name_that_is_longer_than_what_a_line_has_room_for", "delegate", "accelerator_run", "", 180, 3_000, None,
+            (PartResult("fetch", "", 1_000), PartResult("compute", "net.py:14: …", 2_000)),
+        ),
+    ),
+    outputs=[],
+)  # fmt: skip
+_WRONG = dataclasses.replace(
+    _RIGHT,
+    on="serial:/dev/ttyACM0",
+    mismatches=3,
+    first_mismatch=Mismatch(
+        7, 1, "pool", "max_pool2d", "tinyet_max_pool2d_s8", (0, 1, 2, 3), -5, 4, 17, "net.py:12: F.max_pool2d(x, 2)"
+    ),
+    accuracy=None,
+    host_accuracy=None,
+    float_accuracy=None,
+    count_unit="cycles",
+    stack_bytes=None,
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("name", "result"),
+    [
+        ("right", _RIGHT),
+        ("host", dataclasses.replace(_RIGHT, on="host", count_unit="nanoseconds", ram_bytes=None, flash_bytes=None)),
+        ("wrong", _WRONG),
+        ("wrong_somewhere", dataclasses.replace(_WRONG, first_mismatch=None)),
+    ],
+)  # fmt: skip
+def test_validate(
+    monkeypatch: pytest.MonkeyPatch, golden: Golden, name: str, result: ValidationResult
+) -> None:
+    shown("generate", "small.tet", "--board", "mps2_an386", "-o", "p")
+    monkeypatch.setattr(Project, "validate", lambda *_, **__: result)
+    golden(shown("validate", "p", status=0 if result.bit_exact else 1), f"validate_{name}.txt")
+
+
+# ---- boards ----
+
+
+def test_boards(golden: Golden) -> None:
+    text = shown("boards")
+    golden(text, "boards.txt")
+    assert re.findall(r"^ (\w+) ", text, re.MULTILINE) == ["board", *board_names()]
+
+
+@pytest.mark.parametrize("name", board_names())
+def test_every_board_is_told_with_its_facts(name: str) -> None:
+    board = load_board(name)
+    told = [board.title, board.cpu, board.isa, f"{board.clock_hz / 1e6:g} MHz", f"{board.flash.origin:#010x}"]
+    told += [board.arduino.fqbn] if board.arduino else []
+    told += [board.zephyr.board] if board.zephyr else []
+    told += [board.platformio.platform, board.platformio.board] if board.platformio else []
+    told += [f"{board.uart.base:#010x}"] if board.uart else []
+    text = shown("boards", name)
+    for fact in (*told, *board.emulators):
+        assert fact in text
+
+
+@pytest.mark.parametrize("name", ["arduino_uno", "mps3_an547", "nano_33_ble", "nrf5340_dk", "riscv32_virt"])
+def test_one_board_whole(name: str, golden: Golden) -> None:
+    golden(shown("boards", name), f"board_{name}.txt")
+
+
+# ---- doctor ----
+
+_ALL = ("renode", "host cc", *dict.fromkeys(name for names in NEEDED.values() for name in names))
+
+
+def _doctor(monkeypatch: pytest.MonkeyPatch, *options: str, status: int = 0, **missing: str) -> str:
+    """What doctor shows where some tools are missing; their values are how to install them."""
+    found = [
+        Check(
+            name, name not in missing, None if name in missing else "1.0", "something", missing.get(name, "x")
+        )
+        for name in _ALL
+    ]
+    monkeypatch.setattr("tinyet.cli.doctor.checks", lambda: found)
+    return shown("doctor", *options, status=status)
+
+
+def test_doctor_with_everything(monkeypatch: pytest.MonkeyPatch, golden: Golden) -> None:
+    golden(_doctor(monkeypatch), "doctor.txt")
+
+
+def test_doctor_without_something_optional(monkeypatch: pytest.MonkeyPatch, golden: Golden) -> None:
+    golden(_doctor(monkeypatch, renode="get renode"), "doctor_optional.txt")
+
+
+def test_doctor_with_one_command_for_two_tools(monkeypatch: pytest.MonkeyPatch, golden: Golden) -> None:
+    missing = {"torch": "pip install it", "torchao": "pip install it", "west": "pip install west"}
+    golden(_doctor(monkeypatch, status=1, **missing), "doctor_missing.txt")
+
+
+@pytest.mark.parametrize(("kind", "name"), [(kind, name) for kind in NEEDED for name in NEEDED[kind]])
+def test_doctor_without_something_needed(monkeypatch: pytest.MonkeyPatch, kind: str, name: str) -> None:
+    out = _doctor(monkeypatch, "--project", kind, status=1, **{name: "apt-get install it"})
+    assert "MISSING" in out
+    assert "apt-get install it" in out
+
+
+def test_doctor_of_one_kind_does_not_insist_on_the_tools_of_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    _doctor(monkeypatch, "--project", "arduino", west="get west")
+    _doctor(monkeypatch, "--project", "zephyr", west="get west", status=1)
+    refused_kind = tinyet("doctor", "--project", "onions")
+    assert refused_kind.status == 2
+    assert "platformio, cmake, arduino, zephyr" in refused_kind.err
+
+
+# ---- help ----
+
+_GROUP: Any = typer.main.get_command(cli.app)
+_COMMANDS = {"tinyet": _GROUP, **_GROUP.commands}
+
+
+@pytest.mark.parametrize("name", _COMMANDS)
+def test_the_words_of_the_help(monkeypatch: pytest.MonkeyPatch, name: str, golden: Golden) -> None:
+    """What tinyet says there; the layout, and what is said of types and defaults, is that of typer's version."""
+    monkeypatch.setenv("COLUMNS", "80")
+    command = _COMMANDS[name]
+    rows = [
+        [*(p.opts if p.param_type_name == "option" else ()), *([p.metavar] if p.metavar else ()), p.help]
+        for p in command.params
+        if "--help" not in p.opts
+    ]
+    page = " ".join(tinyet(*([] if command is _GROUP else [name]), "--help").out.split())
+    for text in (command.help, *(text for row in rows for text in row)):
+        assert " ".join(text.split()) in page
+    golden("\n".join([command.help, "", *map("  ".join, rows)]) + "\n", f"help_{name}.txt")

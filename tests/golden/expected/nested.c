@@ -1,0 +1,199 @@
+/* nested: golden file
+ */
+#include "nested.h"
+
+#include "tinyet_dsp.h"
+#include "tinyet_dsp_conv2d.h"
+#include "tinyet_dsp_elementwise.h"
+#include "tinyet_dsp_linear.h"
+#include "tinyet_dsp_pool.h"
+
+/* ---- weights and tables: 496 bytes ---- */
+
+/* 52 bias, weights and rounding of two channels after another */
+static const TINYET_ROM int32_t stem_conv_weights[52] TINYET_ALIGNED(4) = {
+  -3609, 456, 80460417, 703651750, -1721807339, -1098550470, 771023786, 1377372367, -1031178434, -407986845,
+  1444744403, 2067935736, -340614809, 282576525, 2135307772, -1519691231, 349948561, 956362678, -1452319195,
+  -829062070, 1099511680, 1236950528, -639, -639, 2, 2, -834, 1446, 1983720691, -1671278312, 198361480, 821552813,
+  -1603906276, -980649407, 888924849, 1495273430, -913277371, -290085782, 1562645466, -2092353281, -222713746,
+  400477588, -2024981501, -1401790168, 467849624, 1074263741, 1374389504, 1511828480, -639, -639, 2, 2,
+};
+
+/* 20 bias, weights and rounding of two channels after another */
+static const TINYET_ROM int32_t blocks_0_body_weights[20] TINYET_ALIGNED(4) = {
+  -1470, -1048, -1058318975, -182416458, 1099511680, 1236950528, -320, -320, 7, 7, -626, -204, 1771437866,
+  -1614138273, 1374389504, 1511828480, -320, -320, 7, 7,
+};
+
+/* 30 bias, weights and rounding of two channels after another */
+static const TINYET_ROM int32_t blocks_1_body_weights[30] TINYET_ALIGNED(4) = {
+  -1551, -935, -1523061119, 9652700, 1099511680, 1236950528, -320, -320, 7, 7, -319, -468, 2131937627, -613604169,
+  1374389504, 1511828480, -320, -320, 7, 7, -617, 0, 15532086, 4718738, 1649267456, 0, -320, 0, 7, 0,
+};
+
+/* 22 bias, weights and rounding of four outputs after another */
+static const TINYET_ROM int32_t layer_2_int_weights[22] TINYET_ALIGNED(4) = {
+  -1935, -428, -1216, -474, 1287328385, 1876833700, 1775775646, -1912909119, 34805, 43544, 1374389651, 1546188218,
+  1717986944, 1889785670, 224, 224, 224, 224, 6, 6, 6, 6,
+};
+
+/* 6x6x4 -> 6x6x4, kernel 3x3, stride 1x1 */
+TINYET_DSP_FUNCTION void stem_conv_conv2d(const int8_t *input, int8_t *output, void *scratch,
+    const int32_t *weights) {
+  const tinyet_dsp_conv2d shape = {1, /* in */ 6, 6, 4, /* out */ 6, 6, 4, /* kernel */ 3, 3, /* stride */ 1, 1,
+      /* dilation */ 1, 1, /* pad */ 1, 1, /* zero point */ -7, /* unroll */ 18};
+  const tinyet_dsp_rounding rounding = {TINYET_DSP_ONE_SIDED, /* exponent */ 8, /* clamp */ -3, 127};
+  tinyet_dsp_conv2d_patches(input, output, scratch, weights, shape, rounding);
+}
+
+/* 6x6x4 -> 6x6x4, kernel 1x1, stride 1x1 */
+TINYET_DSP_FUNCTION void blocks_0_body_conv2d(const int8_t *input, int8_t *output, void *scratch,
+    const int32_t *weights) {
+  const tinyet_dsp_conv2d shape = {1, /* in */ 1, 36, 4, /* out */ 1, 36, 4, /* kernel */ 1, 1, /* stride */ 1, 1,
+      /* dilation */ 1, 1, /* pad */ 0, 0, /* zero point */ 0, /* unroll */ 2};
+  const tinyet_dsp_rounding rounding = {TINYET_DSP_TWO_SIDED, /* exponent */ 0, /* clamp */ -128, 127};
+  tinyet_dsp_conv2d_rows(input, output, scratch, weights, shape, rounding);
+}
+
+/* add of 144 elements */
+TINYET_DSP_FUNCTION void blocks_add(const int8_t *input_0, const int8_t *input_1, int8_t *output) {
+  tinyet_dsp_affine(input_0, input_1, output, /* count */ 144,
+      /* factors */ 2097152, 2097152, /* offset */ 7340031, /* shift */ 21,
+      /* clamp */ -128, 127);
+}
+
+/* 6x6x4 -> 6x6x5, kernel 1x1, stride 1x1 */
+TINYET_DSP_FUNCTION void blocks_1_body_conv2d(const int8_t *input, int8_t *output, void *scratch,
+    const int32_t *weights) {
+  const tinyet_dsp_conv2d shape = {1, /* in */ 1, 36, 4, /* out */ 1, 36, 5, /* kernel */ 1, 1, /* stride */ 1, 1,
+      /* dilation */ 1, 1, /* pad */ 0, 0, /* zero point */ 0, /* unroll */ 2};
+  const tinyet_dsp_rounding rounding = {TINYET_DSP_TWO_SIDED, /* exponent */ 0, /* clamp */ -128, 127};
+  tinyet_dsp_conv2d_rows(input, output, scratch, weights, shape, rounding);
+}
+
+/* averages of 36 pixels, 5 channels */
+TINYET_DSP_FUNCTION void avg_pool2d_6(const int8_t *input, int8_t *output) {
+  const tinyet_division division = {466034u, 24u, 0, 4626, 1u, 128, 36};
+  tinyet_dsp_average(input, output, /* images */ 1, /* pixels */ 36,
+      /* channels */ 5, division);
+}
+
+/* 1 x 5 -> 4, fully connected */
+TINYET_DSP_FUNCTION void layer_2_int_linear(const int8_t *input, int8_t *output, void *scratch,
+    const int32_t *weights) {
+  const tinyet_dsp_rounding rounding = {TINYET_DSP_TWO_SIDED, /* exponent */ 0, /* clamp */ -128, 127};
+  tinyet_dsp_linear(input, output, scratch, weights, /* rows */ 1,
+      /* depth */ 5, /* outputs */ 4, /* unroll */ 3, rounding);
+}
+
+/* ---- memory: one arena of 588 bytes; optimal (the lower bound)
+ *
+ *   offset    bytes   alive     tensor
+ *        0      300   0         scratch_0
+ *        0      144   1..2      exp_: int8[1x6x6x4] scale=0.0500000007 zero_point=-3
+ *        0      180   5..6      arena_: int8[1x6x6x5] scale=0.0500000007 zero_point=-3
+ *        0       12   7         scratch_7
+ *       12        4   7..out    tinyet_linear_s8: int8[1x4] scale=0.0199999996 zero_point=3
+ *      144       32   1         scratch_1
+ *      144       32   2         scratch_2
+ *      180      144   2..3      unix_: int8[1x6x6x4] scale=0.0500000007 zero_point=-3
+ *      180      144   3..4      stem_conv_weights_2: int8[1x6x6x4] scale=0.0500000007 zero_point=-3
+ *      180      144   4..5      x: int8[1x6x6x4] scale=0.0500000007 zero_point=-3
+ *      180        5   6..7      nested_run_: int8[1x1x1x5] scale=0.0500000007 zero_point=-3
+ *      180        5   6..7      value_5: int8[1x5] scale=0.0500000007 zero_point=-3
+ *      300      144   in..0     input: int8[1x6x6x4] scale=0.0500000007 zero_point=-7
+ *      328       32   5         scratch_5
+ *      444      144   0..1      default_: int8[1x6x6x4] scale=0.0500000007 zero_point=-3
+ */
+uint8_t nested_arena[NESTED_ARENA_BYTES] TINYET_ALIGNED(16);
+
+tinyet_status nested_run(void) {
+  uint8_t *const arena = nested_arena;
+  const int8_t *const input = nested_input_0();
+
+  /* 0: conv2d 1x6x6x4 -> 1x6x6x4, 5184 MACs, in stem.conv
+   * model.py:10: x = F.relu(self.stem.conv(x))
+   */
+  int8_t *const default_ = (int8_t *)(arena + 444);
+  void *const scratch_0 = arena + 0;
+  TINYET_LAYER_BEGIN(0u);
+  stem_conv_conv2d(input, default_, scratch_0, stem_conv_weights);
+  TINYET_LAYER_END(0u);
+
+  /* 1: conv2d 1x6x6x4 -> 1x6x6x4, 576 MACs, in blocks.0.body
+   * model.py:11: y = self.body(self.body(x))
+   */
+  int8_t *const exp_ = (int8_t *)(arena + 0);
+  void *const scratch_1 = arena + 144;
+  TINYET_LAYER_BEGIN(1u);
+  blocks_0_body_conv2d(default_, exp_, scratch_1, blocks_0_body_weights);
+  TINYET_LAYER_END(1u);
+
+  /* 2: conv2d 1x6x6x4 -> 1x6x6x4, 576 MACs, in blocks.0.body
+   * model.py:12: y = self.body(self.body(x))
+   */
+  int8_t *const unix_ = (int8_t *)(arena + 180);
+  void *const scratch_2 = arena + 144;
+  TINYET_LAYER_BEGIN(2u);
+  blocks_0_body_conv2d(exp_, unix_, scratch_2, blocks_0_body_weights);
+  TINYET_LAYER_END(2u);
+
+  /* 3: add 1x6x6x4 + 1x6x6x4 -> 1x6x6x4, in blocks.0
+   * model.py:13: return y + y
+   */
+  int8_t *const stem_conv_weights_2 = (int8_t *)(arena + 180);
+  TINYET_LAYER_BEGIN(3u);
+  blocks_add(unix_, unix_, stem_conv_weights_2);
+  TINYET_LAYER_END(3u);
+
+  /* 4: add 1x6x6x4 + 1x6x6x4 -> 1x6x6x4, in blocks.1
+   * model.py:14: return y + y
+   */
+  int8_t *const x = (int8_t *)(arena + 180);
+  TINYET_LAYER_BEGIN(4u);
+  blocks_add(stem_conv_weights_2, stem_conv_weights_2, x);
+  TINYET_LAYER_END(4u);
+
+  /* 5: conv2d 1x6x6x4 -> 1x6x6x5, 720 MACs, in blocks.1.body
+   * model.py:15: x = self.blocks[1].body(x)
+   */
+  int8_t *const arena_ = (int8_t *)(arena + 0);
+  void *const scratch_5 = arena + 328;
+  TINYET_LAYER_BEGIN(5u);
+  blocks_1_body_conv2d(x, arena_, scratch_5, blocks_1_body_weights);
+  TINYET_LAYER_END(5u);
+
+  /* 6: avg_pool2d 1x6x6x5 -> 1x1x1x5
+   * model.py:16: x = F.adaptive_avg_pool2d(x, 1)
+   */
+  int8_t *const nested_run_ = (int8_t *)(arena + 180);
+  TINYET_LAYER_BEGIN(6u);
+  avg_pool2d_6(arena_, nested_run_);
+  TINYET_LAYER_END(6u);
+
+  /* 7: linear 1x5 -> 1x4, 20 MACs, in 2.int
+   * model.py:18: return self.heads['int'](x)
+   */
+  const int8_t *const value_5 = nested_run_;
+  int8_t *const tinyet_linear_s8 = (int8_t *)(arena + 12);
+  void *const scratch_7 = arena + 0;
+  TINYET_LAYER_BEGIN(7u);
+  layer_2_int_linear(value_5, tinyet_linear_s8, scratch_7, layer_2_int_weights);
+  TINYET_LAYER_END(7u);
+
+  return TINYET_OK;
+}
+
+void nested_set_input_0(const float *values) {
+  int8_t *const input = nested_input_0();
+  for (uint32_t i = 0; i < NESTED_INPUT_0_COUNT; i++) {
+    input[i] = (int8_t)tinyet_quantize_value(values[i], NESTED_INPUT_0_SCALE, NESTED_INPUT_0_ZERO_POINT, -128, 127);
+  }
+}
+
+void nested_get_output_0(float *values) {
+  const int8_t *const output = nested_output_0();
+  for (uint32_t i = 0; i < NESTED_OUTPUT_0_COUNT; i++) {
+    values[i] = NESTED_OUTPUT_0_SCALE * (float)(output[i] - NESTED_OUTPUT_0_ZERO_POINT);
+  }
+}

@@ -1,0 +1,321 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The form of a board file: a table of the file is a class here, a key is a field.
+
+What a key may hold is said by its field, and pydantic refuses everything else. What keys have to do with each
+other is in `_contradictions`, which works with the keys that are right on their own.
+"""
+
+from __future__ import annotations
+
+import copy
+import functools
+import itertools
+import operator
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+)
+
+from tinyet import assets
+from tinyet.boards.board import DEFAULT_BAUD, Arduino, Board, Memory, PlatformIo, Qemu, Renode, Uart, Zephyr
+from tinyet.boards.cpus import CPUS, FPUS, Target
+from tinyet.errors import BoardError, bullet_list
+
+if TYPE_CHECKING:
+    from pydantic_core import ErrorDetails
+
+# The drivers of bare-metal boards, by family: firmware/platform/tinyet_uart_<name>.c, tinyet_counter_<name>.c.
+_DRIVERS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
+    "uart": {"arm": ("cmsdk", "stm32f4", "stm32f7", "nrf51"), "riscv": ("ns16550",)},
+    "counter": {"arm": ("systick", "nrf51"), "riscv": ("riscv",)},
+}
+# Drivers whose pins are chosen by software: how the board file writes a pin, and an example.
+_PIN_FORMS: Mapping[str, tuple[str, str]] = {
+    "stm32f4": (r"P([A-I])(\d{1,2})", "PA2"),
+    "stm32f7": (r"P([A-K])(\d{1,2})", "PA9"),
+    "nrf51": (r"P([01])\.(\d{1,2})", "P0.24"),
+}
+_NAME = re.compile(r"[a-z][a-z0-9_]*")
+_ADDRESSES = 1 << 32
+
+_Record = TypeVar("_Record")
+
+
+def _one_of(choices: Iterable[str]) -> AfterValidator:
+    def check(value: str) -> str:
+        if value not in choices:
+            raise ValueError(f"is {value!r}, which is none of {', '.join(choices)}")
+        return value
+
+    return AfterValidator(check)
+
+
+def _written(form: str, example: str) -> AfterValidator:
+    def check(value: str) -> str:
+        if not re.fullmatch(form, value):
+            raise ValueError(f"is {value!r}; it is written as in {example!r}")
+        return value
+
+    return AfterValidator(check)
+
+
+_Text = Annotated[str, Field(min_length=1)]
+_PlatformIoName = Annotated[str, _written(r"[A-Za-z0-9_@:/.+#-]+", "nucleo_f446re")]
+_Fqbn = Annotated[str, _written(r"[\w.-]+:[\w.-]+:[\w.-]+(:[\w.,=-]+)?", "arduino:mbed_nano:nano33ble")]
+_ZephyrName = Annotated[str, _written(r"[\w.-]+(@[\w.]+)?(/[\w.-]*)*", "nrf5340dk/nrf5340/cpuapp")]
+
+
+class _Table(BaseModel):
+    # A misspelt key would otherwise be ignored in silence.
+    model_config = ConfigDict(strict=True, extra="forbid")
+
+    @field_validator("*")
+    @classmethod
+    def _keep(cls, value: object, info: ValidationInfo) -> object:
+        """The context holds what is right, also of a table that is wrong elsewhere: (table, key) -> value."""
+        if info.context is not None:
+            info.context[cls, info.field_name] = value
+        return value
+
+
+class _Range(_Table):
+    origin: int = Field(ge=0, lt=_ADDRESSES)
+    bytes: int = Field(ge=1, le=_ADDRESSES)
+
+
+class _Memories(_Table):
+    model_config = ConfigDict(extra="allow")
+    __pydantic_extra__: dict[str, _Range]
+
+    flash: _Range
+    ram: _Range
+
+    def records(self) -> dict[str, Memory]:
+        """By name: the flash, the RAM, then the others as they are in the file."""
+        return {
+            name: Memory(name, table.origin, table.bytes, "rx" if name in ("flash", "vectors") else "rwx")
+            for name, table in (("flash", self.flash), ("ram", self.ram), *self.__pydantic_extra__.items())
+        }
+
+
+class _Uart(_Table):
+    driver: _Text
+    base: int = Field(ge=0, lt=_ADDRESSES)
+    baud: int = Field(DEFAULT_BAUD, ge=1200, le=10_000_000)
+    tx: int | None = Field(None, validate_default=True)
+    rx: int | None = Field(None, validate_default=True)
+
+    @field_validator("tx", "rx", mode="plain")
+    @classmethod
+    def _pin(cls, text: object, info: ValidationInfo) -> int | None:
+        """The pin's number as the driver takes it."""
+        driver = info.data.get("driver", "")
+        if driver not in _PIN_FORMS:
+            if text is not None and driver in sum(_DRIVERS["uart"].values(), ()):
+                raise ValueError("is not known here")
+            return None
+        if text is None:
+            raise ValueError("is missing")
+        form, example = _PIN_FORMS[driver]
+        match = re.fullmatch(form, str(text))
+        if match is None:
+            raise ValueError(f"is {text!r}; a pin is written as in {example!r}")
+        port, pin = match.groups()
+        pins_a_port = 32 if port.isdigit() else 16
+        if int(pin) >= pins_a_port:
+            raise ValueError(f"is {text!r}, and a port has {pins_a_port} pins")
+        return (int(port) if port.isdigit() else ord(port) - ord("A")) * pins_a_port + int(pin)
+
+
+class _Counter(_Table):
+    driver: _Text
+
+
+class _Qemu(_Table):
+    machine: _Text
+    args: tuple[str, ...] = Field((), strict=False)
+    serial: int = Field(0, ge=0, le=15)
+    counter_hz: int = Field(ge=1, le=1_000_000_000)
+
+
+class _Renode(_Table):
+    counter_hz: int = Field(ge=1, le=1_000_000_000)
+    mips: int = Field(ge=1, le=100_000)
+
+
+class _PlatformIo(_Table):
+    platform: _PlatformIoName
+    board: _PlatformIoName
+    framework: Annotated[str, _one_of(("arduino", "zephyr"))] = ""
+
+
+class _Arduino(_Table):
+    fqbn: _Fqbn
+
+
+class _Zephyr(_Table):
+    board: _ZephyrName
+    conf: str = ""
+    overlay: str = ""
+
+
+class _File(_Table):
+    title: _Text
+    vendor: str = ""
+    url: str = ""
+    cpu: Annotated[str, _one_of(CPUS)]
+    features: frozenset[str] = Field(frozenset(), strict=False, validate_default=True)
+    mcu: str = Field("", validate_default=True)
+    clock_hz: int = Field(ge=1, le=2_000_000_000)
+    stack_bytes: int = Field(ge=256, le=1 << 24)
+    memory: _Memories
+    uart: _Uart | None = None
+    counter: _Counter | None = None
+    qemu: _Qemu | None = None
+    renode: _Renode | None = None
+    platformio: _PlatformIo | None = None
+    arduino: _Arduino | None = None
+    zephyr: _Zephyr | None = None
+
+
+def board_of(values: Mapping[str, Any], path: Path) -> Board:
+    """The board that a file at `path` with these values describes.
+
+    Raises BoardError with everything that is wrong.
+    """
+    file, problems = _read(values)
+    if not _NAME.fullmatch(path.stem):
+        problems.append(f"the file's name {path.name!r} must be lower-case letters, digits and _, then .toml")
+    if file is None or problems:
+        raise BoardError(
+            what=f"mistakes in the board file: {len(problems)}\n{bullet_list(problems)}",
+            where=str(path),
+            hint=f"take one that comes with tinyet as a model, such as {assets.path('boards') / 'mps2_an386.toml'}",
+        )
+    memories, uart = file.memory.records(), file.uart
+    return Board(
+        name=path.stem,
+        title=file.title,
+        vendor=file.vendor,
+        url=file.url,
+        target=Target(file.cpu, file.features, file.mcu),
+        clock_hz=file.clock_hz,
+        flash=memories.pop("flash"),
+        ram=memories.pop("ram"),
+        vectors=memories.pop("vectors", None),
+        extra_memories=tuple(memories.values()),
+        stack_bytes=file.stack_bytes,
+        uart=Uart(uart.driver, uart.base, uart.baud, uart.tx, uart.rx) if uart else None,
+        counter=file.counter.driver if file.counter else None,
+        qemu=_record(Qemu, file.qemu),
+        renode=_record(Renode, file.renode),
+        platformio=_record(PlatformIo, file.platformio),
+        arduino=_record(Arduino, file.arduino),
+        zephyr=_record(Zephyr, file.zephyr),
+    )
+
+
+def _record(kind: Callable[..., _Record], table: _Table | None) -> _Record | None:
+    return None if table is None else kind(**table.model_dump())
+
+
+def _read(values: Mapping[str, Any]) -> tuple[_File | None, list[str]]:
+    """The file, where it has the right form, and all that is wrong with it."""
+    right: dict[tuple[type[_Table], str], Any] = {}
+    try:
+        file, errors = _File.model_validate(values, context=right), []
+    except ValidationError as error:
+        file, errors = None, error.errors()
+    unknown = [error["loc"] for error in errors if error["type"] == "extra_forbidden"]
+    if not unknown:
+        return file, [_sentence(error) for error in errors] + list(_contradictions(values, right))
+    # A key that is not known spoils its table; without the key, the table is looked at as any other.
+    known: Any = copy.deepcopy(values)
+    for *tables, key in unknown:
+        del functools.reduce(operator.getitem, tables, known)[key]
+    return None, [f"{_dotted(key)} is not known here" for key in unknown] + _read(known)[1]
+
+
+def _sentence(error: ErrorDetails) -> str:
+    key = _dotted(error["loc"])
+    match error["type"]:
+        case "missing":
+            return f"{key} is missing"
+        case "model_type":
+            return f"{key} must be a table"
+        case "tuple_type" | "frozen_set_type":
+            return f"{key} must be a list of strings"
+        case "value_error":
+            return f"{key} {error['ctx']['error']}"
+    # pydantic says "Input should be a valid integer", "String should have at least 1 character".
+    return f"{key} is {error['input']!r}: {error['msg'][:1].lower()}{error['msg'][1:]}"
+
+
+def _dotted(key: tuple[int | str, ...]) -> str:
+    return ".".join(map(str, key))
+
+
+def _contradictions(
+    values: Mapping[str, Any], right: Mapping[tuple[type[_Table], str], Any]
+) -> Iterator[str]:
+    """What is wrong between keys: `values` tells which tables there are, `right` what is right on its own."""
+    for one, other in (("uart", "counter"), ("counter", "uart")):
+        if other in values and one not in values:
+            yield f"{one} is missing: a bare-metal board has uart and counter"
+    if "uart" not in values:
+        for emulator in ("qemu", "renode"):
+            if emulator in values:
+                yield f"{emulator} needs uart and counter: only bare-metal firmware is emulated"
+        platformio = values.get("platformio")
+        framework = isinstance(platformio, dict) and "framework" in platformio
+        if not (framework or "arduino" in values or "zephyr" in values):
+            yield "one of uart, platformio with a framework, arduino or zephyr must be there"
+
+    cpu = right.get((_File, "cpu"))
+    core = CPUS[cpu] if cpu else None
+    for table, key in ((_Uart, "uart"), (_Counter, "counter")):
+        driver = right.get((table, "driver"))
+        drivers = _DRIVERS[key].get(core.family, ()) if core else sum(_DRIVERS[key].values(), ())
+        if driver and driver not in drivers:
+            among = f"which is none of {', '.join(drivers)}" if drivers else f"and {cpu} has no driver"
+            yield f"{key}.driver is {driver!r}, {among}"
+    if core and (_File, "mcu") in right and core.has_mcu != bool(right[_File, "mcu"]):
+        yield "mcu is missing: GCC wants it" if core.has_mcu else f"mcu is not known for {cpu}"
+    if core and (_File, "features") in right:
+        features = right[_File, "features"]
+        for feature in sorted(core.always - features):
+            yield f"features must contain {feature!r}: every {cpu} has it"
+        for feature in sorted(features - core.always - core.optional):
+            yield f"features contains {feature!r}, which no {cpu} has"
+        if features <= core.always | core.optional and "fpu" in features:
+            if core.family == "arm" and (cpu, "fpu64" in features) not in FPUS:
+                yield f"features must contain 'fpu64' with 'fpu': the {cpu} has both or none"
+        elif "fpu64" in features:
+            yield "features contains 'fpu64' without 'fpu'"
+
+    memories = right[_File, "memory"].records().values() if (_File, "memory") in right else ()
+    for memory in memories:
+        if not _NAME.fullmatch(memory.name):
+            yield f"memory.{memory.name} must be lower-case letters, digits and _"
+        if memory.end > _ADDRESSES:
+            yield f"memory.{memory.name} ends behind the 32-bit address space"
+    # Where constants have an address space of their own, every address is in the flash and in the RAM.
+    apart = {"vectors", "flash"} if core and "progmem" in core.always else {"vectors"}
+    for one, two in itertools.combinations(memories, 2):
+        if one.origin < two.end and two.origin < one.end and not {one.name, two.name} & apart:
+            yield f"memory.{two.name} overlaps memory.{one.name}"
+    stack_bytes = right.get((_File, "stack_bytes"), 0)
+    if stack_bytes % 8:
+        yield "stack_bytes must be a multiple of 8, as the procedure call standard wants of the stack"
+    if memories and stack_bytes >= right[_File, "memory"].ram.bytes:
+        yield f"stack_bytes leaves nothing of the {right[_File, 'memory'].ram.bytes} bytes of memory.ram"

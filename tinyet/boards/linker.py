@@ -1,0 +1,19 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Linker scripts of bare-metal boards."""
+
+from __future__ import annotations
+
+from tinyet.assets.templating import environment
+from tinyet.boards.board import Board
+
+
+def linker_script(board: Board) -> str:
+    """The text of a bare-metal board's linker script."""
+    template = "linker_riscv.ld.j2" if board.target.family == "riscv" else "linker.ld.j2"
+    # These templates say themselves where lines end.
+    return (
+        environment()
+        .overlay(trim_blocks=False, lstrip_blocks=False)
+        .get_template(f"support/{template}")
+        .render(board=board)
+    )

@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Finds boards: those that come with tinyet, by name in the `boards` directory, and a user's own file by its path."""
+
+from __future__ import annotations
+
+import difflib
+import tomllib
+from pathlib import Path
+
+from tinyet import assets
+from tinyet.boards.board import Board
+from tinyet.errors import BoardError
+
+
+def board_names() -> tuple[str, ...]:
+    """The names of the boards that come with tinyet, sorted."""
+    return tuple(sorted(path.stem for path in assets.path("boards").glob("*.toml")))
+
+
+def all_boards() -> tuple[Board, ...]:
+    """The boards that come with tinyet, by name."""
+    return tuple(load_board(name) for name in board_names())
+
+
+def load_board(name_or_path: str | Path) -> Board:
+    """Return a board by its name, or read a user's own from a .toml file; the file's stem is its name.
+
+    Raises BoardError: an unknown name (with the nearest ones), a file that cannot be read, or everything
+    that is wrong with it.
+    """
+    text = str(name_or_path)
+    if isinstance(name_or_path, Path) or text.endswith(".toml") or "/" in text or "\\" in text:
+        return _load_file(Path(name_or_path))
+    names = board_names()
+    if text not in names:
+        near = difflib.get_close_matches(text, names, n=3, cutoff=0.4)
+        guess = f"did you mean {' or '.join(near)}? " if near else ""
+        raise BoardError(
+            what=f"there is no board {text!r}",
+            hint=f"{guess}boards: {', '.join(names)}; or give the path of your own board's .toml file",
+        )
+    return _load_file(assets.path("boards") / f"{text}.toml")
+
+
+def _load_file(path: Path) -> Board:
+    try:
+        values = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise BoardError(
+            what=f"the board file cannot be read: {error.strerror}",
+            where=str(path),
+            hint=f"boards that need no file: {', '.join(board_names())}",
+        ) from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise BoardError(what=f"the board file is not TOML: {error}", where=str(path)) from error
+    # pydantic is slow to import, and most of what imports tinyet.boards reads no board.
+    from tinyet.boards.file import board_of
+
+    return board_of(values, path)

@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Typed pointers into the arena: what `run` calls its values, and the declarations that say where they lie."""
+
+from __future__ import annotations
+
+from tinyet.deployment import Deployment, Step
+from tinyet.emit.names import Names
+from tinyet.ir import Tensor
+from tinyet.opset import InputArg, OutputArg, ScratchArg
+
+
+class Pointers:
+    """The names of a model's values and scratch areas. Each pointer is declared where it is first used.
+
+    names: of every tensor in the arena. scratch: of the memory that a step works in.
+    arena_used: whether a declaration has been made that speaks of the arena.
+    """
+
+    def __init__(self, deployment: Deployment, model: str, names: Names) -> None:
+        self.deployment = deployment
+        self.model = model
+        self.arena_used = False
+        tensors = dict.fromkeys((*deployment.graph.inputs, *deployment.plan.storage))
+        self.names = {tensor: names.unique(tensor.name) for tensor in tensors}
+        steps = [s for s in deployment.steps if ScratchArg() in s.call.args]
+        offsets = {deployment.plan.scratch[s.node] for s in steps}
+        shared = names.unique("scratch") if len(offsets) == 1 else ""
+        self.scratch = {s: shared or names.unique(f"scratch_{s.index}") for s in steps}
+        self._declared: set[Tensor | str] = set()
+        self._computed = {t for s in deployment.steps for t in s.node.outputs}
+
+    def inputs_read(self) -> list[Tensor]:
+        """The model's inputs that a call reads, under their own names or as what lies in their bytes."""
+        found = {
+            t for step in self.deployment.steps for read in self._read(step) for t in self._lineage(read)
+        }
+        return [t for t in self.deployment.graph.inputs if t in found]
+
+    def for_call(self, step: Step) -> tuple[str, ...]:
+        """Declarations of the pointers that a call is the first to use."""
+        tensors = [t for read in self._read(step) for t in self._lineage(read)]
+        lines = [self.declare(t) for t in dict.fromkeys(tensors) if t not in self._declared]
+        written = [step.node.outputs[arg.index] for arg in step.call.args if isinstance(arg, OutputArg)]
+        lines += [self.declare(tensor) for tensor in dict.fromkeys(written)]
+        scratch = self.scratch.get(step)
+        if scratch is not None and scratch not in self._declared:
+            self._declared.add(scratch)
+            self.arena_used = True
+            lines.append(f"void *const {scratch} = arena + {self.deployment.plan.scratch[step.node]};")
+        return tuple(lines)
+
+    def declare(self, tensor: Tensor) -> str:
+        """The declaration of a pointer to a tensor, of which there is one."""
+        self._declared.add(tensor)
+        ctype, name = tensor.dtype.c, self.names[tensor]
+        if tensor in self.deployment.graph.inputs:
+            accessor = f"{self.model}_input_{self.deployment.graph.inputs.index(tensor)}()"
+            return f"const {ctype} *const {name} = {accessor};"
+        base = self._base(tensor)
+        if base is not None:
+            step = (self._offset(tensor) - self._offset(base)) // tensor.dtype.bytes
+            there = f"{self.names[base]} + {step}" if step else self.names[base]
+            return f"const {ctype} *const {name} = {there};"
+        self.arena_used = True
+        at, const = f"arena + {self._offset(tensor)}", "" if tensor in self._computed else "const "
+        # Of larger elements compilers want to hear that the alignment is meant.
+        through = f"({const}void *)" if tensor.dtype.bytes > 1 else ""
+        return f"{const}{ctype} *const {name} = ({const}{ctype} *){through}({at});"
+
+    def _read(self, step: Step) -> list[Tensor]:
+        inputs = [step.node.input(arg.index) for arg in step.call.args if isinstance(arg, InputArg)]
+        return [t for t in inputs if not t.is_constant]
+
+    def _lineage(self, tensor: Tensor) -> list[Tensor]:
+        """What was written to a tensor's bytes, and what each view of it is called, up to the tensor."""
+        base = self._base(tensor)
+        return [tensor] if base is None else [*self._lineage(base), tensor]
+
+    def _base(self, tensor: Tensor) -> Tensor | None:
+        """Of a tensor that no call computes: the one in whose bytes, or at whose head, it lies."""
+        node = self.deployment.graph.producer(tensor)
+        if node is None or tensor in self._computed:
+            return None
+        for other in node.inputs:
+            if other is None or other.is_constant or other.dtype is not tensor.dtype:
+                continue
+            distance = self._offset(tensor) - self._offset(other)
+            if distance >= 0 and distance % tensor.dtype.bytes == 0:
+                return other
+        return None
+
+    def _offset(self, tensor: Tensor) -> int:
+        return self.deployment.plan.offset(tensor)

@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What two-dimensional convolutions share, whether their input is quantized or becomes so at run time: attributes,
+shapes, exact sums, packed weights."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from tinyet.boards.cpus import Target
+from tinyet.errors import UnsupportedShape
+from tinyet.ir import Array, Node, Shape
+from tinyet.numerics import NO_CLAMP, Float64
+from tinyet.ops.shared.packing import interleave_pairs, interleave_quads
+from tinyet.ops.shared.shapes import expect_rank
+from tinyet.ops.shared.weighted import expect_bias
+from tinyet.ops.shared.window import Window, pad_image, taps, window_fields, window_shape
+from tinyet.opset import Constant, Struct
+
+HEADERS = ("tinyet_conv2d.h",)
+PAIRS = (*HEADERS, "tinyet_pairs.h")
+DOT = (*PAIRS, "tinyet_dot.h")
+PATCHES = (*DOT, "tinyet_patches.h")
+DEPTHWISE = (*PAIRS, "tinyet_depthwise.h", "tinyet_window.h")
+
+
+@dataclass(frozen=True)
+class Convolution(Window):
+    """inputs: x (N, H, W, C); weights (out_c, kernel_h, kernel_w, C / groups); bias (out_c,) or None.
+
+    Weights and bias are constants. clamp: real bounds of the fused activation: (0, inf) is ReLU.
+    """
+
+    groups: int = 1
+    clamp: tuple[float, float] = NO_CLAMP
+
+
+def attrs_of(node: Node) -> Convolution:
+    assert isinstance(node.attrs, Convolution)
+    return node.attrs
+
+
+def expect_groups(node: Node, groups: int) -> tuple[Shape, Shape]:
+    """The shapes of x and weights; raises UnsupportedShape where they or the bias do not belong together."""
+    shape, weights = expect_rank(node, 0, 4), expect_rank(node, 1, 4)
+    channels, out_c, group_c = shape[3], weights[0], weights[3]
+    if channels != group_c * groups or out_c % groups:
+        what = f"{channels} channels in and {out_c} out do not divide into {groups} groups of {group_c}"
+        raise UnsupportedShape(f"{node.op}: {what}", node.where)
+    expect_bias(node, out_c, "channels")
+    return shape, weights
+
+
+def infer(node: Node) -> tuple[Shape, ...]:
+    attrs = attrs_of(node)
+    (batch, *_), (out_c, kernel_h, kernel_w, _) = expect_groups(node, attrs.groups)
+    return ((batch, *window_shape(node, attrs, kernel_h, kernel_w), out_c),)
+
+
+def macs(node: Node) -> int:
+    return node.output.type.count * node.input(1).array[0].size
+
+
+def channels_of_group(node: Node, group: int) -> tuple[slice, slice]:
+    """Where a group's channels lie in the input and in the output."""
+    group_c, group_out = node.input(1).shape[3], node.input(1).shape[0] // attrs_of(node).groups
+    ins = slice(group * group_c, (group + 1) * group_c)
+    return ins, slice(group * group_out, (group + 1) * group_out)
+
+
+def weights_of_taps(weights: Array) -> Array:
+    """(out_c, taps, C / groups)"""
+    return weights.reshape(weights.shape[0], -1, weights.shape[3])
+
+
+def tap_views(node: Node, image: npt.NDArray[np.generic]) -> list[Array]:
+    """For each tap the (N, out_h, out_w, C) view of what it reads, zero outside the image."""
+    attrs, (_, kernel_h, kernel_w, _) = attrs_of(node), node.input(1).shape
+    return taps(pad_image(image, attrs, 0), attrs, kernel_h, kernel_w, *node.output.shape[1:3])
+
+
+def exact_sums(node: Node, numbers: Float64, weights: Array) -> Float64:
+    """The sums of the products, without bias, of integers in float64 (N, H, W, C) less their zero point."""
+    sums, w = np.zeros(node.output.shape, np.float64), weights_of_taps(weights)
+    for t, view in enumerate(tap_views(node, numbers)):
+        for group in range(attrs_of(node).groups):
+            ins, outs = channels_of_group(node, group)
+            # float64 holds every integer below 2**53, so the matrix product is exact and fast.
+            sums[..., outs] += view[..., ins] @ w[outs, t].astype(np.float64).T
+    return sums
+
+
+# ---------------------------------------------------------------- kernels
+
+
+def size_fields(node: Node) -> dict[str, int]:
+    """The first fields of every convolution's shape."""
+    batch, in_h, in_w, in_c = node.input(0).shape
+    _, out_h, out_w, out_c = node.output.shape
+    _, kernel_h, kernel_w, _ = node.input(1).shape
+    return {
+        "batch": batch,
+        "in_h": in_h,
+        "in_w": in_w,
+        "in_c": in_c,
+        "out_h": out_h,
+        "out_w": out_w,
+        "out_c": out_c,
+        "kernel_h": kernel_h,
+        "kernel_w": kernel_w,
+    }
+
+
+def shape_struct(node: Node) -> Struct:
+    attrs = attrs_of(node)
+    fields = {**size_fields(node), **window_fields(attrs), "groups": attrs.groups}
+    return Struct("tinyet_conv2d_shape", fields)
+
+
+def pair_weights(node: Node) -> Constant:
+    """Of the kernels that multiply pairs: a group's channels two by two."""
+    weights, groups = node.input(1).array, attrs_of(node).groups
+    rows = weights.reshape(groups, weights.shape[0] // groups, -1)
+    packed = np.stack([interleave_pairs(group) for group in rows])
+    return Constant("weights", packed, "a0 b0 a1 b1 of two channels")
+
+
+def patch_bytes(node: Node) -> int:
+    """Scratch of the kernels that multiply pairs: two pixels' patches as int16, their depth rounded up to a pair."""
+    return 8 * ((node.input(1).array[0].size + 1) // 2)
+
+
+def refuse_depthwise(node: Node, _target: Target) -> str | None:
+    channels = node.input(0).shape[3]
+    if attrs_of(node).groups != channels or node.output.shape[3] != channels:
+        return "only one input channel and one output channel a group"
+    return None
+
+
+def quad_weights(node: Node) -> Constant:
+    """Of the depthwise kernels: four channels at a time."""
+    weights = node.input(1).array
+    quads = interleave_quads(weights.reshape(weights.shape[0], -1).T)
+    return Constant("weights", quads, "four channels a tap")
+
+
+def tap_bytes(node: Node) -> int:
+    """Scratch of the depthwise kernels: two lists of the taps' offsets."""
+    _, kernel_h, kernel_w, _ = node.input(1).shape
+    return 8 * kernel_h * kernel_w
+
+
+def tap_weights(node: Node) -> Array:
+    """(kernel_h, kernel_w, out_c) where a group has one input channel."""
+    return np.ascontiguousarray(node.input(1).array[..., 0].transpose(1, 2, 0))

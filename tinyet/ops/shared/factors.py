@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The factor between an exact sum and an integer output, and how the kernels of each integer type store it.
+
+int8: a multiplier of 31 bits and a left shift (numerics.requantize). int16: sums have up to 47 bits, so the multiplier
+is shortened to 15 and the shift is to the right (numerics.requantize_64).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tinyet.ir import Array, DType, Node
+from tinyet.numerics import (
+    Float64,
+    Int64,
+    Multiplier,
+    clamp_range,
+    quantize_multipliers,
+    requantize,
+    requantize_64,
+    short_multiplier,
+)
+from tinyet.ops.shared.clamped import clamp_of
+from tinyet.ops.shared.integers import saturated
+from tinyet.opset import Constant
+
+
+def channel_factors(node: Node) -> Float64:
+    """scale(x) * scale(weights) / scale(out) of each output channel, in float64; weights are input 1."""
+    quant, channels = node.input(1).type.quant, node.input(1).shape[0]
+    assert quant is not None
+    scales = np.broadcast_to(np.array(quant.scale, np.float64), (channels,))
+    return np.asarray(node.input(0).type.scale * scales / node.output.type.scale, np.float64)
+
+
+def output_factors(node: Node) -> tuple[Int64, Int64]:
+    """(multiplier, shift), each int64 (channels,), of channel_factors."""
+    return quantize_multipliers(channel_factors(node))
+
+
+def rescaled(node: Node, sums: Int64, multiplier: Int64 | int, shift: Int64 | int) -> Array:
+    """The integer output of exact sums: rescaled, from its zero point on, within the node's clamp."""
+    out = node.output.type
+    rule = requantize_64 if out.dtype is DType.INT16 else requantize
+    values = rule(sums, multiplier, shift) + out.zero_point
+    return saturated(values, out.dtype, clamp_range(clamp_of(node), out))
+
+
+def factor_constants(multiplier: Int64, shift: Int64, dtype: DType) -> tuple[Constant, Constant]:
+    """The arrays `multiplier` and `shift` of each channel."""
+    if dtype is DType.INT16:
+        short = short_multiplier(multiplier).astype(np.int16)
+        return Constant("multiplier", short), Constant("shift", (15 - shift).astype(np.int8))
+    return Constant("multiplier", multiplier.astype(np.int32)), Constant("shift", shift.astype(np.int8))
+
+
+def factor_fields(factor: Multiplier, dtype: DType) -> dict[str, int]:
+    """The fields `multiplier` and `shift` of a tensor."""
+    if dtype is DType.INT16:
+        return {"multiplier": int(short_multiplier(factor.multiplier)), "shift": 15 - factor.shift}
+    return {"multiplier": factor.multiplier, "shift": factor.shift}
+
+
+def bias_constant(bias: Int64, dtype: DType) -> Constant:
+    """The bias, one a channel, in units of the sums."""
+    return (
+        Constant("bias", bias, align=8) if dtype is DType.INT16 else Constant("bias", bias.astype(np.int32))
+    )

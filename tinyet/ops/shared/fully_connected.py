@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What fully connected layers share, whether their input is quantized or becomes so at run time."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from tinyet.errors import UnsupportedShape
+from tinyet.ir import Array, Node, Shape
+from tinyet.numerics import Float64
+from tinyet.ops.shared.packing import interleave_rows
+from tinyet.ops.shared.shapes import expect_rank
+from tinyet.ops.shared.weighted import expect_bias
+from tinyet.opset import Constant
+
+
+def infer(node: Node) -> tuple[Shape, ...]:
+    """(…, K) and weights (N, K) to (…, N)."""
+    shape = node.input(0).shape
+    out_count, depth = expect_rank(node, 1, 2)
+    if not shape or shape[-1] != depth:
+        raise UnsupportedShape(f"{node.op}: weights for {depth} inputs, x is of shape {shape}", node.where)
+    expect_bias(node, out_count, "outputs")
+    return ((*shape[:-1], out_count),)
+
+
+def macs(node: Node) -> int:
+    return node.output.type.count * node.input(1).shape[1]
+
+
+def exact_sums(numbers: Float64, weights: Array) -> Float64:
+    """The sums of the products, (rows, N), of integers in float64 less their zero point."""
+    # float64 holds every integer below 2**53, so the matrix product is exact and fast.
+    return np.asarray(numbers.reshape(-1, weights.shape[1]) @ weights.T.astype(np.float64), np.float64)
+
+
+def size_fields(node: Node) -> dict[str, int]:
+    out_count, depth = node.input(1).shape
+    return {"rows": math.prod(node.output.shape[:-1]), "depth": depth, "out_count": out_count}
+
+
+def row_weights(node: Node) -> Constant:
+    return Constant("weights", interleave_rows(node.input(1).array), "four inputs of four outputs in turn")

@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What pools share: the attributes of a window of a given size, and the shapes of their kernels."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tinyet.ir import Array, Node, Shape
+from tinyet.ops.shared.window import Window, image_fields, pad_image, taps, window_fields, window_shape
+
+
+@dataclass(frozen=True)
+class Pool(Window):
+    """input: x (N, H, W, C)."""
+
+    kernel_h: int = 1
+    kernel_w: int = 1
+
+
+def attrs_of(node: Node) -> Pool:
+    assert isinstance(node.attrs, Pool)
+    return node.attrs
+
+
+def infer(node: Node) -> tuple[Shape, ...]:
+    attrs = attrs_of(node)
+    size = window_shape(node, attrs, attrs.kernel_h, attrs.kernel_w)
+    return ((node.input(0).shape[0], *size, node.input(0).shape[3]),)
+
+
+def windows(node: Node, image: Array, fill: float) -> list[Array]:
+    """For each tap the (N, out_h, out_w, C) view of what it reads, `fill` outside the image."""
+    attrs = attrs_of(node)
+    return taps(pad_image(image, attrs, fill), attrs, attrs.kernel_h, attrs.kernel_w, *node.output.shape[1:3])
+
+
+def shape_fields(node: Node) -> dict[str, int]:
+    attrs = attrs_of(node)
+    kernel = {"kernel_h": attrs.kernel_h, "kernel_w": attrs.kernel_w}
+    return {**image_fields(node), **kernel, **window_fields(attrs)}

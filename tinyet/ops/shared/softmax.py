@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What softmax and its logarithm share: an axis, LiteRT's limits on int8, and the table of exponentials.
+
+In int8 the exponential of a difference from the maximum takes at most 256 values, so the kernels look it up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from tinyet.boards.cpus import Target
+from tinyet.ir import Array, Attrs, DType, Node, Shape
+from tinyet.ops.shared import broadcast
+from tinyet.ops.shared.fixed_point import SUM_INTEGER_BITS, differences
+from tinyet.ops.shared.shapes import around_axis, expect_axis
+from tinyet.opset import Call, Constant, Reference, Struct, library_call
+
+FIXED_HEADERS = ("tinyet_softmax.h", "tinyet_fixed_point.h")
+FLOAT_HEADERS = ("tinyet_softmax.h", "tinyet_math.h")
+
+# Every exponential is at most 1, so that this many cannot overflow the sum.
+MAX_DEPTH = (1 << SUM_INTEGER_BITS) - 1
+# From here on the specification shifts a difference by 31 bits, which leaves nothing of it.
+MAX_INPUT_SCALE = 16.0
+
+
+@dataclass(frozen=True)
+class AlongAxis(Attrs):
+    """inputs: x of any shape with the axis `axis`."""
+
+    axis: int
+
+
+def attrs_of(node: Node) -> AlongAxis:
+    assert isinstance(node.attrs, AlongAxis)
+    return node.attrs
+
+
+def infer(node: Node) -> tuple[Shape, ...]:
+    return (expect_axis(node, attrs_of(node).axis),)
+
+
+def check_fixed(node: Node, wanted: tuple[float, int]) -> str | None:
+    """The type rule where the specification fixes scale and zero point of the int8 output."""
+    complaint = broadcast.check_elementwise(node)
+    if complaint is not None or node.output.dtype is not DType.INT8:
+        return complaint
+    out = node.output.type
+    if (out.scale, out.zero_point) != wanted:
+        return f"the output's scale must be {wanted[0]}, its zero point {wanted[1]}"
+    if node.input(0).type.scale <= 2.0**-26:
+        return f"an input scale of {node.input(0).type.scale} is too small"
+    if node.input(0).type.scale >= MAX_INPUT_SCALE:
+        return f"an input scale of {node.input(0).type.scale} is too large: a step is already all or nothing"
+    depth = node.input(0).shape[attrs_of(node).axis]
+    return f"{depth} elements along the axis, at most {MAX_DEPTH}" if depth > MAX_DEPTH else None
+
+
+def along_axis(function: Callable[[Node, Array], Array]) -> Reference:
+    """The reference of an operator whose `function` works along the last axis."""
+
+    def reference(node: Node, inputs: Sequence[Array | None]) -> tuple[Array, ...]:
+        x, axis = inputs[0], attrs_of(node).axis
+        assert x is not None
+        out = function(node, np.moveaxis(x, axis, -1))
+        return (np.ascontiguousarray(np.moveaxis(out, -1, axis)),)
+
+    return reference
+
+
+# ---------------------------------------------------------------- kernels
+
+
+def axis_struct(node: Node) -> Struct:
+    """Elements (outer, depth, inner): the operator works along the middle."""
+    outer, depth, inner = around_axis(node.input(0).shape, attrs_of(node).axis)
+    return Struct("tinyet_softmax_shape", {"outer": outer, "depth": depth, "inner": inner})
+
+
+def exponentials(node: Node, comment: str) -> Constant:
+    """Of the differences 0, -1 …, as far as they are not zero."""
+    values = differences(node.input(0).type.scale).exponentials()
+    # They fall; an exponential of zero gives the same output as does a difference that counts as nothing.
+    return Constant("exponentials", values[: np.count_nonzero(values)].astype(np.int32), comment)
+
+
+def lower_f32(node: Node, _target: Target) -> Call:
+    return library_call(f"tinyet_{node.op}_f32", node, [0], axis_struct(node))

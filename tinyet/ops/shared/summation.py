@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What Sum and Mean share: exact sums that are requantized, float sums in order, and their C functions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from tinyet.boards.cpus import Target
+from tinyet.ir import Array, DType, Node
+from tinyet.numerics import Multiplier, quantize_multiplier, requantize
+from tinyet.ops.shared import reduction
+from tinyet.ops.shared.integers import saturated
+from tinyet.opset import Call, FieldValue, Kernel, Reference, Struct, library_call, library_kernels
+
+
+def sum_multiplier(node: Node) -> Multiplier:
+    """scale(input) / scale(output), in float64."""
+    return quantize_multiplier(node.input(0).type.scale / node.output.type.scale)
+
+
+def mean_multiplier(node: Node) -> Multiplier:
+    """The same divided by the number of elements as LiteRT does it: the integer multiplier, truncated.
+
+    multiplier << floor(log2 count) keeps the quotient's precision; the shift is kept at -31 or more.
+    """
+    whole, elements = sum_multiplier(node), reduction.count(node)
+    extra = min(elements.bit_length() - 1, 32, 31 + whole.shift)
+    return Multiplier((whole.multiplier << extra) // elements, whole.shift - extra)
+
+
+def check(node: Node) -> str | None:
+    """|x - zero point| <= 255 (int16: 2**15), and the sum must not leave int32."""
+    largest = {DType.INT8: 255, DType.INT16: 1 << 15}.get(node.input(0).dtype, 0)
+    if largest * reduction.count(node) >= 2**31:
+        return "sums could overflow 32 bits"
+    return reduction.check(node)
+
+
+def reference_of(multiplier: Callable[[Node], Multiplier], divisor: Callable[[Node], float]) -> Reference:
+    """Sums requantized by `multiplier` (integers) or divided by `divisor` (float32)."""
+
+    def reference(node: Node, inputs: Sequence[Array | None]) -> tuple[Array, ...]:
+        x = inputs[0]
+        assert x is not None
+        if node.input(0).dtype is DType.FLOAT32:
+            total = np.zeros(node.output.shape, np.float32)
+            for part in reduction.slices(node, x):
+                total = total + part.astype(np.float32)
+            return (np.asarray(total / np.float32(divisor(node)), np.float32),)
+        factor = multiplier(node)
+        offset = node.input(0).type.zero_point * reduction.count(node)
+        sums = x.astype(np.int64).sum(axis=reduction.attrs_of(node).axes).reshape(node.output.shape) - offset
+        out = requantize(sums, factor.multiplier, factor.shift) + node.output.type.zero_point
+        return (saturated(out, node.output.dtype),)
+
+    return reference
+
+
+def kernels_of(
+    multiplier: Callable[[Node], Multiplier], divisor: Callable[[Node], float]
+) -> tuple[Kernel, ...]:
+    """The C functions of Sum, for the same two."""
+
+    def lower(node: Node, _target: Target) -> Call:
+        dtype = node.input(0).dtype
+        fields: dict[str, FieldValue] = {"shape": reduction.shape_struct(node)}
+        if dtype is DType.FLOAT32:
+            fields["divisor"] = divisor(node)
+        else:
+            factor = multiplier(node)
+            numbers = {"multiplier": factor.multiplier, "shift": factor.shift}
+            bias = -node.input(0).type.zero_point * reduction.count(node)
+            zero_point = {"out_zero_point": node.output.type.zero_point}
+            fields |= {"bias": bias, **numbers, **zero_point} if dtype is DType.INT8 else numbers
+        params = Struct(f"tinyet_sum_{dtype.suffix}_params", fields)
+        return library_call(f"tinyet_sum_{dtype.suffix}", node, [0], params)
+
+    headers = ("tinyet_reduce.h",)
+    return library_kernels("tinyet_sum", ("s8", "s16", "f32"), lower, headers, reduction.refuse)
