@@ -28,5 +28,5 @@ def pytest_configure(config: pytest.Config) -> None:
     if DIRECTORY not in os.environ:
         holder = tempfile.TemporaryDirectory(prefix="tinyet-objects-")
         os.environ[DIRECTORY] = holder.name
-        config.add_cleanup(lambda: os.environ.pop(DIRECTORY))
+        config.add_cleanup(lambda: os.environ.pop(DIRECTORY) and None)
         config.add_cleanup(holder.cleanup)

@@ -133,6 +133,8 @@ def test_saved_and_loaded(program: Program, tmp_path: Path) -> None:
 class NearestTie(Exact):
     """Computes a program, and tells how near to a half, in steps, a value came that was quantized."""
 
+    distance: float
+
     def run_node(self, n: fx.Node) -> Any:
         if str(n.target).endswith("quantized_decomposed.quantize_per_tensor.tensor"):
             x, scale = self.fetch_args_kwargs_from_env(n)[0][:2]

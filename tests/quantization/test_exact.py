@@ -67,8 +67,15 @@ def programs() -> str:
     data = drawn(24, 6, 8, 8, seed=100)
     digest = hashlib.sha256()
     quantizer = TinyetQuantizer(tinyet.int8_config(observer="mse", weights="mse"))
-    for settings in ({}, {"equalize": True, "correct_bias": True, "quantizer": quantizer}):
-        program = tinyet.compile(Network().eval(), (data[:1],), calibration=data.split(8), **settings)
+    for improved, chosen in ((False, None), (True, quantizer)):
+        program = tinyet.compile(
+            Network().eval(),
+            (data[:1],),
+            calibration=data.split(8),
+            quantizer=chosen,
+            equalize=improved,
+            correct_bias=improved,
+        )
         digest.update(program.data)
     return f"{torch.backends.cpu.get_cpu_capability()} {digest.hexdigest()}"
 
@@ -151,8 +158,8 @@ def test_computed_weights_are_rounded_once() -> None:
     """The norm of 4096 numbers summed in float32 would be off by more than half a unit in the last place."""
     layer = nn.utils.parametrizations.weight_norm(nn.Linear(4096, 1, bias=False)).eval()
     direction, length = drawn(1, 4096, seed=3), torch.tensor([[3.0]])
-    layer.parametrizations.weight.original0.data.copy_(length)  # type: ignore[union-attr]
-    layer.parametrizations.weight.original1.data.copy_(direction)  # type: ignore[union-attr]
+    layer.parametrizations.weight.original0.data.copy_(length)
+    layer.parametrizations.weight.original1.data.copy_(direction)
     program = capture(layer, drawn(1, 4096, seed=4))
     exact = direction.double() * (3.0 / direction.double().norm())
     assert torch.equal(program.state_dict["weight"], exact.float())
