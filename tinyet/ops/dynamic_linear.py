@@ -10,7 +10,7 @@ from tinyet.boards.cpus import Target
 from tinyet.ir import Attrs, Node
 from tinyet.numerics import NO_CLAMP
 from tinyet.ops.shared import dynamic, fully_connected
-from tinyet.opset import Call, Kernel, Op, Struct, library_call
+from tinyet.opset import Call, FieldValue, Kernel, Op, Struct, library_call
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class DynamicLinear(Attrs):
 
 def lower(node: Node, _target: Target) -> Call:
     """Scratch: a float for each output, and x in int8."""
-    fields = {**fully_connected.size_fields(node), "layer": dynamic.layer_struct(node)}
+    fields: dict[str, FieldValue] = {**fully_connected.size_fields(node), "layer": dynamic.layer_struct(node)}
     constants = dynamic.constants(node, fully_connected.row_weights(node), round_to=4)
     scratch = 4 * node.output.shape[-1] + node.input(0).type.count
     params = Struct("tinyet_dynamic_linear_params", fields)

@@ -60,7 +60,8 @@ def infer(node: Node) -> tuple[Shape, ...]:
 
 
 def macs(node: Node) -> int:
-    return node.output.type.count * node.input(1).array[0].size
+    _, kernel_h, kernel_w, group_c = node.input(1).shape
+    return node.output.type.count * kernel_h * kernel_w * group_c
 
 
 def channels_of_group(node: Node, group: int) -> tuple[slice, slice]:
@@ -88,7 +89,8 @@ def exact_sums(node: Node, numbers: Float64, weights: Array) -> Float64:
         for group in range(attrs_of(node).groups):
             ins, outs = channels_of_group(node, group)
             # float64 holds every integer below 2**53, so the matrix product is exact and fast.
-            sums[..., outs] += view[..., ins] @ w[outs, t].astype(np.float64).T
+            seen = view[..., ins].astype(np.float64, copy=False)
+            sums[..., outs] += seen @ w[outs, t].astype(np.float64).T
     return sums
 
 
@@ -129,7 +131,8 @@ def pair_weights(node: Node) -> Constant:
 
 def patch_bytes(node: Node) -> int:
     """Scratch of the kernels that multiply pairs: two pixels' patches as int16, their depth rounded up to a pair."""
-    return 8 * ((node.input(1).array[0].size + 1) // 2)
+    depth = int(node.input(1).array[0].size)
+    return 8 * ((depth + 1) // 2)
 
 
 def refuse_depthwise(node: Node, _target: Target) -> str | None:

@@ -45,12 +45,6 @@ def magnitudes(weights: Array) -> Int64:
     return np.asarray(rows.sum(axis=1), np.int64)
 
 
-def every_value(dtype: DType) -> Array:
-    """All values of an integer type, in ascending order."""
-    low, high = dtype.range
-    return np.arange(low, high + 1).astype(dtype.numpy)
-
-
 def saturated(values: Int64, dtype: DType, clamp: tuple[int, int] | None = None) -> Array:
     """The values within the bounds, or the type's own range, as that type."""
     low, high = clamp or dtype.range

@@ -10,10 +10,9 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from tinyet.boards.cpus import Target
 from tinyet.ir import Array, Node
 from tinyet.numerics import Int64, round_half_away
-from tinyet.opset import Call, Constant, Kernel, Pointer, Struct, accept_all, library_call
+from tinyet.opset import Call, Constant, Pointer, Struct, library_call
 
 PIECES = 512
 Float = npt.NDArray[np.floating]
@@ -130,7 +129,6 @@ def sigmoid_or_tanh(values: Array, scaling: tuple[int, int], tanh: bool) -> Int6
 
 
 HEADERS = ("tinyet_table.h",)
-SOURCES = ("tinyet_table_s16.c",)
 
 
 def table_call(node: Node, table: Int64) -> Call:
@@ -152,11 +150,3 @@ def sigmoid_call(node: Node, scaling: tuple[int, int], tanh: bool) -> Call:
         "table", sigmoid_table().astype(np.uint16), "sigmoid(i / 24), Q0.16, raised for interpolation"
     )
     return library_call(f"tinyet_{'tanh' if tanh else 'sigmoid'}_s16", node, [0], params, [table])
-
-
-def kernel(
-    symbol: str,
-    lower: Callable[[Node, Target], Call],
-    refuse: Callable[[Node, Target], str | None] = accept_all,
-) -> Kernel:
-    return Kernel(symbol, "s16", lower, HEADERS, SOURCES, refuse)
