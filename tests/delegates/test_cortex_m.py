@@ -121,7 +121,7 @@ def layer(
 @st.composite
 def windows(
     draw: st.DrawFn, outs: tuple[int, int], kernel: st.SearchStrategy[int], dilation: int
-) -> tuple[dict[str, int], tuple[int, int], tuple[int, int]]:
+) -> tuple[dict[str, Any], tuple[int, int], tuple[int, int]]:
     """Attributes of a Window, its kernel, and an input size that gives `outs` output pixels."""
     found: dict[str, int] = {}
     sizes, kernels = [], []
