@@ -75,17 +75,18 @@ def one_kernel(op: Op, symbol: str, lists: Lists) -> Test:
 def equals_litert(name: str, cases: st.SearchStrategy[Case]) -> Test:
     """LiteRT's operator of this name, with the activation that is fused where there is one: equal."""
 
-    @needs_litert
     @drawing.quick
     @given(cases)
     def test(case: Case) -> None:
-        attrs, options = case.node.attrs, {}
+        attrs = case.node.attrs
+        options: dict[str, litert.Option] = {}
         if isinstance(attrs, Clamped):
             options["activation"] = elementwise.ACTIVATIONS[attrs.clamp]
         want = elementwise.run_litert(name, case, **options)
         assert np.array_equal(elementwise.reference(case), want)
 
-    return test
+    marked: Test = needs_litert(test)
+    return marked
 
 
 def equals_torch(function: Callable[..., object], cases: st.SearchStrategy[Case]) -> Test:
