@@ -4,6 +4,7 @@ failure must belong to the change that is tested. And where a session keeps the 
 
 from __future__ import annotations
 
+import functools
 import os
 import tempfile
 
@@ -28,5 +29,5 @@ def pytest_configure(config: pytest.Config) -> None:
     if DIRECTORY not in os.environ:
         holder = tempfile.TemporaryDirectory(prefix="tinyet-objects-")
         os.environ[DIRECTORY] = holder.name
-        config.add_cleanup(lambda: os.environ.pop(DIRECTORY) and None)
+        config.add_cleanup(functools.partial(os.environ.__delitem__, DIRECTORY))
         config.add_cleanup(holder.cleanup)

@@ -6,6 +6,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -121,7 +122,7 @@ def layer(
 @st.composite
 def windows(
     draw: st.DrawFn, outs: tuple[int, int], kernel: st.SearchStrategy[int], dilation: int
-) -> tuple[dict[str, int], tuple[int, int], tuple[int, int]]:
+) -> tuple[dict[str, Any], tuple[int, int], tuple[int, int]]:
     """Attributes of a Window, its kernel, and an input size that gives `outs` output pixels."""
     found: dict[str, int] = {}
     sizes, kernels = [], []

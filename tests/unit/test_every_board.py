@@ -212,6 +212,16 @@ def _needs_registry(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[obj
     return tried
 
 
+_STANDIN_PLATFORM = """\
+from platformio.public import PlatformBase
+
+
+class AtmelavrPlatform(PlatformBase):
+    def get_build_script(self):
+        raise RuntimeError("the platform is asked to build")
+"""
+
+
 def test_without_a_network_a_framework_is_missed_at_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -229,12 +239,17 @@ def test_without_a_network_a_framework_is_missed_at_once(
         with pytest.raises(ToolchainError, match="PlatformIO's platform ststm32"):
             platformio.build(both.path, env)
     assert len(tried) == 3
-    # Once it has been downloaded nobody asks for it again.
+    # Once it has been downloaded nobody asks for it again: not tinyet, and not PlatformIO, which would wait a minute.
     place = tmp_path / "core" / "platforms" / "atmelavr@5.2.0"
     place.mkdir(parents=True)
-    (place / "platform.json").write_text("{}")
-    with pytest.raises(ToolchainError, match=r"building uno \[env:arduino_uno\] with PlatformIO"):
+    identity = {"name": "atmelavr", "version": "5.2.0"}
+    spec = {"owner": "platformio", "id": None, "name": "atmelavr", "requirements": None, "uri": None}
+    (place / "platform.json").write_text(json.dumps(identity))
+    (place / ".piopm").write_text(json.dumps(identity | {"type": "platform", "spec": spec}))
+    (place / "platform.py").write_text(_STANDIN_PLATFORM)
+    with pytest.raises(ToolchainError, match="the platform is asked to build") as caught:
         project.build()
+    assert "building uno [env:arduino_uno] with PlatformIO" in caught.value.what
     assert len(tried) == 3
 
 
