@@ -29,6 +29,7 @@ from tests.ops.test_linear import linear_nodes as per_channel_linear_nodes
 from tests.ops.test_max_pool2d import max_pool2d_nodes
 from tinyet.delegates import CMSIS_NN, Delegate
 from tinyet.ir import Array, DType, QuantParams, Tensor, TensorType
+from tinyet.numerics import NO_CLAMP
 from tinyet.ops.add import Add
 from tinyet.ops.avg_pool2d import AvgPool2d
 from tinyet.ops.concat import Concat
@@ -84,7 +85,7 @@ def grouped_nodes(draw: st.DrawFn) -> Case:
     window, kernel, size = draw(windows(outs, st.integers(1, 4), draw(st.sampled_from((1, 1, 2)))))
     count = groups * draw(st.integers(1, 8))
     x = draw(st.sampled_from((1, 1, 2))), *size, groups * group_in
-    return layer(rng, Conv2d(**window, groups=groups), x, (count, *kernel, group_in))
+    return layer(rng, Conv2d(**window, groups=groups, clamp=NO_CLAMP), x, (count, *kernel, group_in))
 
 
 @st.composite
@@ -94,7 +95,9 @@ def wide_depthwise_nodes(draw: st.DrawFn) -> Case:
     outs = draw(st.integers(1, 4)), draw(st.integers(1, 6))
     window, kernel, size = draw(windows(outs, st.integers(1, 5), 1))
     channels = draw(st.one_of(st.integers(2, 40), st.sampled_from((16, 64, 124, 125, 130))))
-    return layer(rng, Conv2d(**window, groups=channels), (1, *size, channels), (channels, *kernel, 1))
+    return layer(
+        rng, Conv2d(**window, groups=channels, clamp=NO_CLAMP), (1, *size, channels), (channels, *kernel, 1)
+    )
 
 
 @st.composite

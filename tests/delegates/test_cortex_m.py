@@ -23,7 +23,7 @@ from tinyet.delegates import CORTEX_M, Delegate
 from tinyet.delegates.cortex_m import rounding
 from tinyet.delegates.cortex_m.rounding import Form
 from tinyet.ir import Array, DType, QuantParams, Tensor, TensorType, constant
-from tinyet.numerics import requantize
+from tinyet.numerics import NO_CLAMP, requantize
 from tinyet.ops.add import Add
 from tinyet.ops.avg_pool2d import AvgPool2d
 from tinyet.ops.conv2d import Conv2d
@@ -146,7 +146,7 @@ def gemm_nodes(draw: st.DrawFn) -> Case:
     window, kernel, size = draw(windows(outs, st.integers(1, 4), draw(st.sampled_from((1, 1, 2)))))
     channels = draw(st.one_of(st.sampled_from((4, 8, 16)), st.integers(1, 24)))
     x, weights = (draw(st.integers(1, 2)), *size, channels), (draw(st.integers(1, 9)), *kernel, channels)
-    return layer(rng, Conv2d(**window), x, weights)
+    return layer(rng, Conv2d(**window, clamp=NO_CLAMP), x, weights)
 
 
 @st.composite
@@ -158,7 +158,7 @@ def depthwise_nodes(draw: st.DrawFn) -> Case:
     window, kernel, size = draw(windows(outs, st.just(3), draw(st.sampled_from((1, 1, 2)))))
     channels = draw(st.integers(2, 9))
     x = draw(st.integers(1, 2)), *size, channels
-    return layer(rng, Conv2d(**window, groups=channels), x, (channels, *kernel, 1))
+    return layer(rng, Conv2d(**window, groups=channels, clamp=NO_CLAMP), x, (channels, *kernel, 1))
 
 
 @st.composite

@@ -78,7 +78,8 @@ def equals_litert(name: str, cases: st.SearchStrategy[Case]) -> Test:
     @drawing.quick
     @given(cases)
     def test(case: Case) -> None:
-        attrs, options = case.node.attrs, {}
+        attrs = case.node.attrs
+        options: dict[str, litert.Option] = {}
         if isinstance(attrs, Clamped):
             options["activation"] = elementwise.ACTIVATIONS[attrs.clamp]
         want = elementwise.run_litert(name, case, **options)
