@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # make demo: train, deploy and prove a small network on an emulated Cortex-M4. make test: everything that is checked.
+# make check: what is quick of it, for while one works.
 # make gallery: four small products, from the raw signal to the proved firmware. make boards: every board, every kind of
 # project, built where the tools are. All set up what they need: Debian packages (with sudo when not root) and a virtual environment in .venv.
 
@@ -8,7 +9,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 BOARD ?= mps2_an386
 
-.PHONY: setup demo gallery boards test lint format clean docs
+.PHONY: setup demo gallery boards test check lint format clean docs
 
 setup: $(VENV)/.ready
 
@@ -30,10 +31,17 @@ boards: setup
 lint: setup
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy
+	$(BIN)/mypy --num-workers 2
+
+# A worker computes with one thread: there are as many workers as cores.
+test check: export OMP_NUM_THREADS = 1
+test check: export OPENBLAS_NUM_THREADS = 1
 
 test: lint
 	$(BIN)/pytest -n auto --dist worksteal
+
+check: lint
+	$(BIN)/pytest -n auto --dist worksteal tests/unit tests/ops tests/passes tests/golden
 
 format: setup
 	$(BIN)/ruff check --fix .

@@ -93,7 +93,7 @@ MODULES: dict[str, tuple[nn.Module, torch.Tensor]] = {
     "bilinear": (nn.Upsample(scale_factor=(1.5, 2), mode="bilinear"), IMAGE),
     "bilinear corners": (nn.Upsample(size=(5, 11), mode="bilinear", align_corners=True), IMAGE),
     "batch norm": (nn.BatchNorm2d(4), IMAGE),
-    "layer norm": (nn.LayerNorm((9, 8)), IMAGE),
+    "layer norm": (nn.LayerNorm([9, 8]), IMAGE),
     "layer norm plain": (nn.LayerNorm(8, elementwise_affine=False), IMAGE),
     "group norm": (nn.GroupNorm(2, 4), IMAGE),
     "instance norm": (nn.InstanceNorm2d(4, affine=True), IMAGE),

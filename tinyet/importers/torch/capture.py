@@ -2,7 +2,7 @@
 """nn.Module and example inputs → a functional ExportedProgram of core ATen operators, with static shapes.
 
 Operators that torch would take apart into many but that are one kernel on the device stay whole
-(`KEPT_WHOLE`). Batch norms are folded or become depthwise convolutions, constants are folded, no-ops are
+(`decompose.py`). Batch norms are folded or become depthwise convolutions, constants are folded, no-ops are
 dropped (`normalize.py`).
 """
 
@@ -11,7 +11,6 @@ from __future__ import annotations
 import copy
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch import fx, nn
@@ -20,6 +19,7 @@ from torch.export.graph_signature import InputKind, OutputKind
 
 from tinyet.errors import DynamicShape, ModelError, bullet_list
 from tinyet.importers.torch.blame import directory_of, frame_of_exception, message_of, users_frames_recorded
+from tinyet.importers.torch.decompose import decompose
 from tinyet.importers.torch.normalize import normalize
 from tinyet.importers.torch.origins import origin_of, stamp
 from tinyet.importers.torch.prune import with_plain_weights
@@ -27,37 +27,7 @@ from tinyet.importers.torch.quiet import quiet
 
 Inputs = tuple[torch.Tensor, ...]
 
-KEPT_WHOLE: frozenset[str] = frozenset(
-    """
-    conv1d conv2d conv_transpose1d conv_transpose2d linear matmul addmm
-    hardswish hardsigmoid hardtanh silu mish gelu elu selu celu softplus leaky_relu prelu log_sigmoid clamp
-    threshold
-    softmax log_softmax _safe_softmax layer_norm group_norm instance_norm argmax argmin
-    max_pool1d max_pool2d avg_pool1d avg_pool2d adaptive_avg_pool1d adaptive_avg_pool2d
-    adaptive_max_pool1d adaptive_max_pool2d upsample_nearest1d upsample_nearest2d upsample_linear1d
-    upsample_bilinear2d _upsample_nearest_exact1d _upsample_nearest_exact2d
-    pixel_shuffle pixel_unshuffle channel_shuffle pad constant_pad_nd
-    reflection_pad1d reflection_pad2d replication_pad1d replication_pad2d
-    stack split chunk split_with_sizes unbind embedding index_select select_scatter slice_scatter full_like
-    """.split()  # noqa: SIM905
-)
-"""Products and convolutions, because quantizer and kernels want the weights in PyTorch's own layout; what is
-one table look-up or kernel on the device and three to eight nodes when decomposed; what moves bytes in one
-go."""
-
 _EXAMPLE_HINT = "let example_inputs() return what forward() takes: a tensor or a tuple of tensors"
-
-
-def decomposition_table() -> dict[Any, Any]:
-    """torch's table of core ATen decompositions without the operators of `KEPT_WHOLE`."""
-    kept = {f"aten::{name}" for name in KEPT_WHOLE}
-    table: Any = torch.export.default_decompositions()
-    for op in list(table):
-        schema = getattr(op, "_schema", None)
-        if schema is not None and schema.name in kept:
-            table.pop(op)
-    decompositions: dict[Any, Any] = table
-    return decompositions
 
 
 def check_inputs(inputs: object) -> Inputs:
@@ -186,7 +156,7 @@ def lower(program: ExportedProgram, root: Path | None = None) -> ExportedProgram
     _check_static(program)
     try:
         with quiet():
-            core = program.run_decompositions(decomposition_table())
+            core = decompose(program)
     except Exception as error:
         raise _capture_error(error) from error
     _check_static(core)

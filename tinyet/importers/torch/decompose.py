@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: Apache-2.0
+"""ATen operators → core ATen operators, and those that are one kernel on the device."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch._export import utils
+from torch.export import ExportedProgram
+
+KEPT_WHOLE: frozenset[str] = frozenset(
+    """
+    conv1d conv2d conv_transpose1d conv_transpose2d linear matmul addmm
+    hardswish hardsigmoid hardtanh silu mish gelu elu selu celu softplus leaky_relu prelu log_sigmoid clamp
+    threshold
+    softmax log_softmax _safe_softmax layer_norm group_norm instance_norm argmax argmin
+    max_pool1d max_pool2d avg_pool1d avg_pool2d adaptive_avg_pool1d adaptive_avg_pool2d
+    adaptive_max_pool1d adaptive_max_pool2d upsample_nearest1d upsample_nearest2d upsample_linear1d
+    upsample_bilinear2d _upsample_nearest_exact1d _upsample_nearest_exact2d
+    pixel_shuffle pixel_unshuffle channel_shuffle pad constant_pad_nd
+    reflection_pad1d reflection_pad2d replication_pad1d replication_pad2d
+    stack split chunk split_with_sizes unbind embedding index_select select_scatter slice_scatter full_like
+    """.split()  # noqa: SIM905
+)
+"""Products and convolutions, because quantizer and kernels want the weights in PyTorch's own layout; what is
+one table look-up or kernel on the device and three to eight nodes when decomposed; what moves bytes in one
+go."""
+
+
+def decomposition_table() -> dict[Any, Any]:
+    """torch's table of core ATen decompositions without the operators of `KEPT_WHOLE`."""
+    kept = {f"aten::{name}" for name in KEPT_WHOLE}
+    table: Any = torch.export.default_decompositions()
+    for op in list(table):
+        schema = getattr(op, "_schema", None)
+        if schema is not None and schema.name in kept:
+            table.pop(op)
+    decompositions: dict[Any, Any] = table
+    return decompositions
+
+
+_LIST_OPERATORS = getattr(utils, "_materialize_cpp_cia_ops", None)
+"""torch's function that makes a Python object of every composite operator the dispatcher knows."""
+
+
+@contextmanager
+def _operators_listed_once() -> Iterator[None]:
+    """torch lists all composite operators anew for each of its 33 namespaces, twice: a quarter of the time that a
+    capture takes. None is registered meanwhile, so that once will do. A torch without this function works as it does.
+    """
+    if _LIST_OPERATORS is None:
+        yield
+        return
+    _LIST_OPERATORS()
+    utils._materialize_cpp_cia_ops = lambda: None
+    try:
+        yield
+    finally:
+        utils._materialize_cpp_cia_ops = _LIST_OPERATORS
+
+
+def decompose(program: ExportedProgram) -> ExportedProgram:
+    """The program, functional, of core ATen operators and those of `KEPT_WHOLE`. Raises what torch raises."""
+    with _operators_listed_once():
+        return program.run_decompositions(decomposition_table())
