@@ -13,8 +13,8 @@ from hypothesis import HealthCheck, settings
 
 from tests.ops.objects import DIRECTORY
 
-# The fixture `golden` and its option.
-pytest_plugins = ["tests.golden_files"]
+# The fixture `golden` and its option; the slowest files, at the end.
+pytest_plugins = ["tests.golden_files", "tests.slowest"]
 
 # Compilers and emulators are slow on a busy machine, and strategies discard what an operator refuses.
 CALM = [HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large]

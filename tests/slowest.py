@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import defaultdict
 
 import pytest
 
@@ -12,7 +12,7 @@ SHOWN = 10
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Seconds of set-up, call and tear-down of all tests of a file, of all workers; nothing where one file ran."""
-    seconds: Counter[str] = Counter()
+    seconds: defaultdict[str, float] = defaultdict(float)
     for reports in terminalreporter.stats.values():
         for report in reports:
             if isinstance(report, pytest.TestReport):
@@ -20,5 +20,5 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     if len(seconds) < 2:
         return
     terminalreporter.section(f"slowest {SHOWN} files")
-    for name, spent in seconds.most_common(SHOWN):
+    for name, spent in sorted(seconds.items(), key=lambda item: -item[1])[:SHOWN]:
         terminalreporter.line(f"{spent:8.1f}s {name}")

@@ -65,4 +65,5 @@ def _operators_listed_once() -> Iterator[None]:
 def decompose(program: ExportedProgram) -> ExportedProgram:
     """The program, functional, of core ATen operators and those of `KEPT_WHOLE`. Raises what torch raises."""
     with _operators_listed_once():
-        return program.run_decompositions(decomposition_table())
+        core: ExportedProgram = program.run_decompositions(decomposition_table())
+    return core
