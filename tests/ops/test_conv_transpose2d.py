@@ -90,7 +90,7 @@ def test_litert(case: Case) -> None:
 @drawing.quick
 @given(conv_transpose2d_nodes())
 def test_torch(case: Case) -> None:
-    """float: sums of 151 products of magnitude 30 within 1e-3. Integers: one unit, for the roundings."""
+    """float: sums of 151 products of magnitude 30 within 1e-3. Integers: what the rule rounds."""
     torch = pytest.importorskip("torch")
     node, a = case.node, conv_transpose2d.attrs_of(case.node)
     assume(a.pad_top == a.pad_bottom and a.pad_left == a.pad_right)
@@ -120,8 +120,9 @@ def test_torch(case: Case) -> None:
     assert quant is not None
     exact = want * (node.input(0).type.scale * np.array(quant.scale) / out.scale)
     low, high = clamp_range(a.clamp, out)
-    error = drawing.reference(case) - np.clip(exact + out.zero_point, low, high)
-    assert np.abs(error).max() <= 1.0 + 1e-6  # two roundings
+    error = np.abs(drawing.reference(case) - np.clip(exact + out.zero_point, low, high))
+    # int8 rounds twice. int16 rounds once, and its multiplier of 15 bits is off by as much as 2**-15 of itself.
+    assert (error <= (1.0 if out.dtype is DType.INT8 else 0.5 + np.abs(exact) * 2.0**-15) + 1e-6).all()
 
 
 @pytest.mark.parametrize(
