@@ -48,6 +48,7 @@ def _roots() -> tuple[Path, Path, Path, tuple[Path, ...]]:
     )
 
 
+@cache
 def _is_users(file: str) -> bool:
     """False for torch, torchao, this package, the standard library, generated code ("<string>")."""
     if file.startswith("<"):
