@@ -11,10 +11,11 @@ import tempfile
 import pytest
 from hypothesis import HealthCheck, settings
 
-from tests.ops.objects import DIRECTORY
+from tests.ops.objects import DIRECTORY, stored
+from tinyet.build import objects
 
-# The fixture `golden` and its option; the slowest files, at the end.
-pytest_plugins = ["tests.golden_files", "tests.slowest"]
+# The fixture `golden` and its option; what test files compile, against their budgets; the slowest files, at the end.
+pytest_plugins = ["tests.golden_files", "tests.compile_budget", "tests.slowest"]
 
 # Compilers and emulators are slow on a busy machine, and strategies discard what an operator refuses.
 CALM = [HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large]
@@ -31,3 +32,6 @@ def pytest_configure(config: pytest.Config) -> None:
         os.environ[DIRECTORY] = holder.name
         config.add_cleanup(functools.partial(os.environ.__delitem__, DIRECTORY))
         config.add_cleanup(holder.cleanup)
+    patch = pytest.MonkeyPatch()
+    patch.setattr(objects, "compile_object", stored(objects.compile_object))
+    config.add_cleanup(patch.undo)

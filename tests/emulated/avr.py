@@ -139,7 +139,7 @@ def run_on_avr(
         compiler = ["avr-gcc", f"-mmcu={mcu}", *FLAGS]
         own = f"{graph.name}.c"
         objects = [
-            str(compiled_object(compiler, name, files, folder))
+            str(compiled_object([*compiler, f"-I{where}"], folder / name))
             for name in sorted(files)
             if name.endswith(".c") and name != own
         ]

@@ -127,7 +127,8 @@ def run_on_host(deployment: Deployment, data: bytes, extra: Sequence[str] = SANI
         for name in files:
             if name.endswith(".c") and name != "cases.c":
                 more = THIRD_PARTY if "/" in name else ()
-                objects.append(str(compiled_object(["gcc", "-std=c11", *flags, *more], name, files, folder)))
+                compiler = ["gcc", "-std=c11", *flags, *more, f"-I{where}"]
+                objects.append(str(compiled_object(compiler, folder / name)))
         binary = str(folder / "cases")
         common = [*flags, "-I", where]
         run(["gcc", "-std=c11", *common, "-o", binary, f"{where}/cases.c", f"{where}/main.c", *objects])

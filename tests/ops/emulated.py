@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import functools
 import shutil
 import tempfile
 from collections.abc import Sequence
@@ -13,10 +12,8 @@ import numpy as np
 import pytest
 
 from tests.ops.cases import write_files
-from tests.ops.objects import compiled_object
-from tinyet import assets
 from tinyet.boards import load_board
-from tinyet.build import gcc
+from tinyet.build.gcc import build_firmware
 from tinyet.delegates import Delegate
 from tinyet.deployment import Deployment, deploy
 from tinyet.device.device import open_device
@@ -39,18 +36,6 @@ def _facts(tensor: Tensor, deployment: Deployment) -> TensorFacts:
     return TensorFacts(
         tensor.name, tensor.dtype, tensor.shape, tensor.type.bytes, deployment.plan.offset(tensor), None, None
     )
-
-
-@functools.cache
-def _firmware() -> dict[str, str]:
-    """The C files of every firmware but kernels, by their paths."""
-    root = assets.path("firmware")
-    return {
-        path.relative_to(root).as_posix(): path.read_text(encoding="utf-8")
-        for folder in ("include", "platform", "harness")
-        for path in (root / folder).iterdir()
-        if path.is_file()
-    }
 
 
 def run_emulated(
@@ -76,20 +61,7 @@ def run_emulated(
     with tempfile.TemporaryDirectory(prefix="tinyet-emulated-") as where:
         folder = Path(where)
         write_files(folder, {**files, "model_desc.c": description})
-        # The model's own C changes from graph to graph; kernels, harness and startup are always the same.
-        flags = ("-O2", "-g1")
-        compiler = gcc.compiler(board, flags=flags)
-        own = (f"{graph.name}.c", "model_desc.c")
-        library = [name for name in sorted(files) if name.endswith(".c") and name not in own]
-        objects = [
-            compiled_object([*compiler, *board.toolchain.library_flags], name, files, folder)
-            for name in library
-        ]
-        support = [
-            compiled_object(compiler, name, _firmware(), assets.path("firmware"))
-            for name in (*board.support_sources, *board.harness_sources)
-        ]
-        sources = [*(folder / name for name in own), *objects]
-        elf = gcc.build_firmware(board, sources, [folder], folder / "build", flags=flags, support=support)
+        sources = [folder / name for name in (*sorted(files), "model_desc.c") if name.endswith(".c")]
+        elf = build_firmware(board, sources, [folder], folder / "build", flags=("-O2", "-g1"))
         with open_device(board, elf, "qemu") as device:
             return deployment, b"".join(device.run(raw).outputs)

@@ -8,35 +8,79 @@ import atexit
 import functools
 import hashlib
 import os
+import re
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Protocol
 
 DIRECTORY = "TINYET_TEST_OBJECTS"
 """The environment variable that names the directory of a session's objects; tests/conftest.py sets it."""
 
 
-def compiled_object(command: Sequence[str], source: str, files: Mapping[str, str], folder: Path) -> Path:
-    """A source of `files`, which stand in `folder`, compiled and kept for the session.
+INCLUDE = re.compile(rb"""^[ \t]*#[ \t]*include[ \t]+(?:["<]([^">\n]+)[">])?""", re.MULTILINE)
 
-    command: the compiler and its flags, without `folder`, which is put on its include path: with a path of one test
-    only, no other would find the object. Fails with the compiler's messages.
+
+def compiled_object(compiler: Sequence[str | Path], source: Path) -> Path:
+    """The object of a source, compiled and kept for the session. Fails with the compiler's messages.
+
+    compiler: with its flags. What include directories are called makes no difference, only what is in them.
     """
-    # Any header may be included, but a model's own.
-    headers = "".join(
-        text for name, text in sorted(files.items()) if name.endswith(".h") and "cases" not in name
-    )
-    digest = hashlib.sha256("\0".join((*command, source, files[source], headers)).encode()).hexdigest()
-    out = _directory() / f"{Path(source).stem}-{digest[:32]}.o"
-    if not out.exists():
-        with tempfile.TemporaryDirectory(dir=out.parent) as where:
-            made = Path(where, "made.o")
-            run([*command, "-I", str(folder), "-c", str(folder / source), "-o", str(made)])
-            # At once: another worker sees the whole object or none.
-            made.replace(out)
-    return out
+
+    def compile_it(command: Sequence[str | Path], source: Path, out: Path, *, what: str) -> Path:  # noqa: ARG001
+        run([*map(str, command), "-c", str(source), "-o", str(out)])
+        return out
+
+    return stored(compile_it)(compiler, source, Path(f"{source}.o"), what="compiling for a test")
+
+
+class Compile(Protocol):
+    """As tinyet.build.objects.compile_object."""
+
+    def __call__(self, compiler: Sequence[str | Path], source: Path, out: Path, *, what: str) -> Path: ...
+
+
+def stored(compile_it: Compile) -> Compile:
+    """The same function, which looks first whether the session has the object."""
+
+    def compile_once(compiler: Sequence[str | Path], source: Path, out: Path, *, what: str) -> Path:
+        tool = shutil.which(compiler[0])
+        if tool is None:
+            return compile_it(compiler, source, out, what=what)
+        kept = _directory() / f"{source.stem}-{_digest(tool, [str(word) for word in compiler[1:]], source)}.o"
+        if not kept.exists():
+            with tempfile.TemporaryDirectory(dir=kept.parent) as where:
+                # At once: another worker sees the whole object or none.
+                compile_it(compiler, source, Path(where, "made.o"), what=what).replace(kept)
+        return kept
+
+    return compile_once
+
+
+def _digest(tool: str, flags: Sequence[str], source: Path) -> str:
+    """Of the compiler, its flags, the source and every file that it may include but those of the compiler's own."""
+    places = [Path(word[2:]) for word in flags if word.startswith("-I")]
+    assert all(places), "an include directory is one word with its -I"
+    parts = [tool.encode(), *(word.encode() for word in flags if not word.startswith("-I"))]
+    parts.append(source.name.encode())
+    seen = {source}
+    queue = [source]
+    for path in queue:
+        text = path.read_bytes()
+        parts.append(text)
+        for match in INCLUDE.finditer(text):
+            assert match[1], f"{path} includes what only the compiler knows: {match[0]!r}"
+            name = match[1].decode()
+            found = next(
+                (at for at in (path.parent / name, *(p / name for p in places)) if at.is_file()), None
+            )
+            if found is not None and found not in seen:
+                seen.add(found)
+                queue.append(found)
+                parts.append(match[1])
+    return hashlib.sha256(b"\0".join(parts)).hexdigest()[:32]
 
 
 def run(command: Sequence[str], data: bytes | None = None) -> bytes:

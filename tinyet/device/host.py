@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tinyet import assets
-from tinyet.build import process
+from tinyet.build import objects, process
 from tinyet.build.gcc import HARNESS_DEFINES
 from tinyet.device.links import Child, PipeLink
 
@@ -16,7 +16,7 @@ BYTES_PER_SECOND = 1e6
 
 _SOURCES = ("harness/main.c", "harness/tinyet_harness.c", "platform/tinyet_posix.c")
 _SANITIZE = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-fno-omit-frame-pointer")
-_COMPILE_SECONDS = 300.0
+_LINK_SECONDS = 300.0
 
 
 def build_host(
@@ -37,20 +37,16 @@ def build_host(
     firmware = assets.path("firmware")
     out_dir.mkdir(parents=True, exist_ok=True)
     executable = out_dir / "harness"
-    compiler = "gcc" if shutil.which("gcc") else "cc"
-    process.run(
-        [
-            compiler,
-            *("-std=c11", "-g", "-ffp-contract=off", *flags, *(_SANITIZE if sanitize else ())),
-            *(f"-D{name}={value}" for name, value in (*HARNESS_DEFINES, *defines)),
-            *(f"-I{path}" for path in (firmware / "include", *include_dirs)),
-            *(firmware / source for source in _SOURCES),
-            *sources,
-            *("-lm", "-o", executable),
-        ],
-        timeout=_COMPILE_SECONDS,
-        what="building the harness for this machine",
-    )
+    compiler = [
+        "gcc" if shutil.which("gcc") else "cc",
+        *("-std=c11", "-g", "-ffp-contract=off", *flags, *(_SANITIZE if sanitize else ())),
+        *(f"-D{name}={value}" for name, value in (*HARNESS_DEFINES, *defines)),
+        *(f"-I{path}" for path in (firmware / "include", *include_dirs)),
+    ]
+    what = "building the harness for this machine"
+    all_sources = [*(firmware / source for source in _SOURCES), *sources]
+    made = objects.compile_objects(compiler, all_sources, out_dir / "objects", what=what)
+    process.run([*compiler, *made, "-lm", "-o", executable], timeout=_LINK_SECONDS, what=what)
     return executable
 
 
