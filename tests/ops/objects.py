@@ -29,8 +29,8 @@ def compiled_object(compiler: Sequence[str | Path], source: Path) -> Path:
     compiler: with its flags. What include directories are called makes no difference, only what is in them.
     """
 
-    def compile_it(command: Sequence[str | Path], source: Path, out: Path, *, what: str) -> Path:  # noqa: ARG001
-        run([*map(str, command), "-c", str(source), "-o", str(out)])
+    def compile_it(compiler: Sequence[str | Path], source: Path, out: Path, *, what: str) -> Path:  # noqa: ARG001
+        run([*map(str, compiler), "-c", str(source), "-o", str(out)])
         return out
 
     return stored(compile_it)(compiler, source, Path(f"{source}.o"), what="compiling for a test")
