@@ -62,8 +62,6 @@ def padding(layer: int) -> str:
     return rf"(conv2d_{layer}_params = \{{[^;]*?\.in_zero_point = )(-?\d+)"
 
 
-INPUT = r"\(const int8_t \*\)\(const void \*\)\(arena \+ \d+\), \(int8_t \*\)\(void \*\)\(arena \+ "
-
 MUTATIONS = {
     # ---- one rounding step, of the rule itself
     "the rule's second rounding: negative halves go up": Mutation(
@@ -94,13 +92,13 @@ MUTATIONS = {
     "the convolution starts one row lower": Mutation("separable.c", r"(\.pad_top = )(1)", by(-1), 0),
     # ---- one arena offset
     "the depthwise layer writes one byte further": Mutation(
-        "separable.c", rf"(tinyet_depthwise_s8\({INPUT})(\d+)", by(1), 1
+        "separable.c", r"(tinyet_depthwise_s8\(\w+, \w+)", r"\1 + 1", 1
     ),
     "the linear layer reads one byte further": Mutation(
-        "separable.c", r"(tinyet_linear_s8\(.*?arena \+ )(\d+)", by(1), 2
+        "separable.c", r"(tinyet_linear_s8\(\w+)", r"\1 + 1", 2
     ),
     "the scratch reaches into the output": Mutation(
-        "separable.c", rf"(tinyet_conv2d_s8\({INPUT}\d+\), arena \+ )(\d+)", by(20), 0
+        "separable.c", r"(scratch_0 = arena \+ )(\d+)", by(20), 0
     ),
     # ---- one constant
     "one weight": Mutation("separable.c", r"(conv2d_1_weights\[\d+\] [^{]*\{\s*)(-127)", by(1), 1),
