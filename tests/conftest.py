@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """How hypothesis draws: with new examples in every run at home, with the same ones in continuous integration, where a
-failure must belong to the change that is tested. And where a session keeps the objects that its tests share."""
+failure must belong to the change that is tested. And where a session keeps the objects that its tests share, and what
+spares it time."""
 
 from __future__ import annotations
 
 import functools
+import gc
 import os
 import tempfile
 
@@ -35,3 +37,9 @@ def pytest_configure(config: pytest.Config) -> None:
     patch = pytest.MonkeyPatch()
     patch.setattr(objects, "compile_object", stored(objects.compile_object))
     config.add_cleanup(patch.undo)
+
+
+def pytest_collection_finish() -> None:
+    """All of torch is loaded now, and stays: the garbage collector need not walk through it again and again."""
+    gc.collect()
+    gc.freeze()
