@@ -30,7 +30,8 @@ def test_the_page_names_every_station() -> None:
 @pytest.mark.parametrize(("path", "name"), NAMES, ids=[f"{path}:{name}" for path, name in NAMES])
 def test_a_name_exists_in_its_file(path: str, name: str) -> None:
     text = (ROOT / path).read_text(encoding="utf-8")
-    definition = rf"^(def|class) {name}\b|^{name}\b.*=" if path.endswith(".py") else rf"^\w.*\b{name}\("
+    in_python, in_c = rf"^(def|class) {name}\b|^{name}\b.*=", rf"^\w.*\b{name}\(|^#define KERNEL {name}$"
+    definition = in_python if path.endswith(".py") else in_c
     assert re.search(definition, text, re.MULTILINE), f"{path} does not define {name}"
 
 

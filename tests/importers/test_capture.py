@@ -275,10 +275,10 @@ def test_example_inputs_are_checked(inputs: tuple[torch.Tensor, ...], message: s
 def test_importing_and_capturing_is_silent() -> None:
     code = (
         "import torch\n"
-        "from tinyet.quantization.lowering import lower_module\n"
+        "from tinyet.quantization.lowering import lower_model\n"
         "from torch import nn\n"
         "x = torch.randn(4, 3, 8, 8)\n"
-        "lower_module(nn.Conv2d(3, 4, 3), x[:1], name='m', calibration=[x])\n"
+        "lower_model(nn.Conv2d(3, 4, 3), x[:1], name='m', calibration=[x])\n"
     )
     root = Path(__file__).resolve().parents[2]
     done = subprocess.run(

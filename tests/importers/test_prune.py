@@ -135,13 +135,17 @@ def test_the_users_module_is_left_as_it_was(masked: nn.Sequential) -> None:
     assert parametrize.is_parametrized(masked[3], "weight")
     assert prune.is_pruned(masked)
     assert torch.equal(masked(IMAGE), before)
-    assert torch.equal(copied(IMAGE), before)
+    assert torch.equal(copied[0].weight, masked[0].weight)  # type: ignore[index,arg-type]
+    # The norm of a weight is computed in float64 for the copy.
+    torch.testing.assert_close(copied(IMAGE), before, rtol=1e-5, atol=1e-6)
 
 
 def test_masks_count_that_no_forward_has_applied_yet(masked: nn.Sequential) -> None:
     with torch.no_grad():
         masked[0].weight_orig.mul_(2)  # type: ignore[operator]
-    assert torch.equal(with_plain_weights(masked)(IMAGE), masked(IMAGE))
+    copied = with_plain_weights(masked)
+    assert torch.equal(copied[0].weight, masked[0].weight_orig * masked[0].weight_mask)  # type: ignore[index,operator]
+    torch.testing.assert_close(copied(IMAGE), masked(IMAGE), rtol=1e-5, atol=1e-6)
 
 
 def test_a_module_without_either_is_not_copied() -> None:

@@ -335,7 +335,7 @@ def test_a_device_that_fails_is_started_again(suite: pytest.Pytester) -> None:
         """
 def test_dies(tinyet_device):
     tinyet_device.run(IMAGES[0])
-    tinyet_device._harness.device._link._child.process.kill()
+    tinyet_device._harness.device._link.child.process.kill()
     tinyet_device.run(IMAGES[0])
 
 def test_next(tinyet_device):
