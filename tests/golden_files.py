@@ -7,7 +7,7 @@
 compares with `golden/<module>/boards.txt` beside the module, or with the file of that name in the folder beside it that
 the module calls GOLDEN_FOLDER. With `pytest --update-golden` (and any choice of tests) the file is written where it
 differs; then read the diff. A name is a literal, or an f-string of parametrized arguments, and no two tests share one:
-so `tests/unit/test_golden_files.py` knows every file, and workers never meet in one.
+so `tests/acceptance/test_golden_files.py` knows every file, and workers never meet in one.
 
 The text must be the same on every machine: no version, path, time, or digit that is measured or that a float library
 computes. Leave those out, or replace them.
