@@ -31,7 +31,7 @@ boards: setup
 lint: setup
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy --num-workers 2
+	$(BIN)/mypy
 
 # A worker computes with one thread: there are as many workers as cores.
 test check: export OMP_NUM_THREADS = 1
