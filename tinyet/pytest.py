@@ -121,7 +121,7 @@ class _Harness:
     @property
     def device(self) -> Device:
         if self._device is None:
-            # An emulator that waits for a request takes as much of this machine as one that computes.
+            # One at a time: an emulator behind a socket goes on spending a core on waiting for a request.
             for other in self.siblings.values():
                 other.close()
             self._device = open_device(self.project.board, self._elf, self.on, timeout=self.timeout)
