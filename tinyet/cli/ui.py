@@ -7,7 +7,6 @@ is set.
 
 from __future__ import annotations
 
-import json
 import os
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -22,6 +21,7 @@ from rich.table import Table
 from rich.text import Text
 
 from tinyet.errors import InternalError, TinyetError, UsageError
+from tinyet.text import json_text, printable, printable_block
 
 # Of tables that go into a file or a pipe; a terminal has its own.
 WIDTH = 100
@@ -45,12 +45,12 @@ def _console(*, stderr: bool = False) -> Console:
 
 def say(text: str = "", style: str = "") -> None:
     """A line of the result. It is not wrapped: what is copied from it stays whole."""
-    _console().print(Text(text, style), soft_wrap=True)
+    _console().print(Text(printable_block(text), style), soft_wrap=True)
 
 
 def tell(text: str) -> None:
     """A line on standard error."""
-    _console(stderr=True).print(Text(text), soft_wrap=True)
+    _console(stderr=True).print(Text(printable_block(text)), soft_wrap=True)
 
 
 def warn(title: str, lines: Sequence[str]) -> None:
@@ -58,9 +58,9 @@ def warn(title: str, lines: Sequence[str]) -> None:
     if not lines:
         return
     console = _console(stderr=True)
-    console.print(Text(title, "yellow"), soft_wrap=True)
+    console.print(Text(printable(title), "yellow"), soft_wrap=True)
     for line in lines:
-        console.print(Text("  - " + line.replace("\n", "\n    ")), soft_wrap=True)
+        console.print(Text("  - " + printable_block(line).replace("\n", "\n    ")), soft_wrap=True)
 
 
 def notes(lines: Sequence[str]) -> None:
@@ -119,7 +119,7 @@ def table(columns: Sequence[tuple[str, str]], rows: Sequence[Sequence[Cell]]) ->
     columns: (heading, kind); kind is "name" (never cut), "number" (likewise, to the right), "cut" (its end is
     cut off when there is no room) or "text" (wrapped when there is none).
     """
-    texts = [[cell if isinstance(cell, str) else number(cell) for cell in row] for row in rows]
+    texts = [[printable(cell) if isinstance(cell, str) else number(cell) for cell in row] for row in rows]
     widths = [max(map(cell_len, cells)) for cells in zip([name for name, _ in columns], *texts, strict=True)]
     cut = [index for index, (_, kind) in enumerate(columns) if kind == "cut"]
     if cut:
@@ -156,11 +156,17 @@ def _show(grid: Table) -> None:
 
 def facts(title: str, pairs: Sequence[tuple[str, str]]) -> None:
     """Print a block of names and what they are."""
-    grid = Table(box=None, show_header=False, title=title or None, title_justify="left", title_style="bold")
+    grid = Table(
+        box=None,
+        show_header=False,
+        title=printable(title) or None,
+        title_justify="left",
+        title_style="bold",
+    )
     grid.add_column(style="dim", no_wrap=True)
     grid.add_column(overflow="fold")
     for name, value in pairs:
-        grid.add_row(Text(name), Text(value))
+        grid.add_row(Text(printable(name)), Text(printable_block(value)))
     _show(grid)
 
 
@@ -191,7 +197,7 @@ def working(label: str) -> Iterator[Callable[[str], None]]:
         return
     with console.status(Text(label)) as status:
         room = max(10, console.width - len(label) - 6)
-        yield lambda line: status.update(Text(f"{label}  {line.strip()[:room]}"))
+        yield lambda line: status.update(Text(f"{label}  {printable(line.strip())[:room]}"))
 
 
 # ---------------------------------------------------------------- files
@@ -212,8 +218,8 @@ def write_file(path: Path, data: bytes) -> None:
 
 def write_json(path: str, record: Mapping[str, object]) -> None:
     """Write a report; to standard output when the path is `-`."""
-    text = json.dumps(record, indent=2, allow_nan=False, ensure_ascii=False)
+    text = json_text(record)
     if path == "-":
-        say(text)
+        _console().print(Text(text), soft_wrap=True)
     else:
         write_file(Path(path), (text + "\n").encode())

@@ -15,6 +15,7 @@ import numpy as np
 
 from tinyet.errors import InternalError
 from tinyet.ir.types import Array, DType, QuantParams, Shape, TensorType
+from tinyet.text import printable, printable_block
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,10 +63,11 @@ class Origin:
     @property
     def location(self) -> str:
         """`file:line`, with the file as the user wrote it, or what is known instead."""
-        return f"{self.file}:{self.line}" if self.file else (self.module or self.aten or "(no source)")
+        where = f"{self.file}:{self.line}" if self.file else (self.module or self.aten or "(no source)")
+        return printable(where)
 
     def __str__(self) -> str:
-        return f"{self.location}: {self.text}" if self.text else self.location
+        return f"{self.location}: {printable(self.text)}" if self.text else self.location
 
 
 @dataclass(frozen=True)
@@ -76,7 +78,8 @@ class Note:
     origin: Origin | None = None
 
     def __str__(self) -> str:
-        return f"{self.origin}: {self.text}" if self.origin else self.text
+        text = printable_block(self.text)
+        return f"{self.origin}: {text}" if self.origin else text
 
 
 @dataclass(frozen=True)
