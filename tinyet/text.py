@@ -105,3 +105,16 @@ def markdown(text: str) -> str:
 def markdown_code(text: str) -> str:
     """Text between the backticks of a README, in a table, too."""
     return printable(text).replace("`", "'").replace("|", "\\|")
+
+
+KCONFIG_SETTING = re.compile(
+    r"CONFIG_[A-Z0-9_]{1,80}=(?:y|n|m|-?[0-9]{1,10}|0x[0-9A-Fa-f]{1,8})|#[\x20-\x7e]*|"
+)
+
+
+def kconfig_setting(line: str) -> str:
+    """A line of a .conf file that says yes, no or a number, or a comment. Raises ValueError for any other: strings of
+    Kconfig reach compilers as options."""
+    if not KCONFIG_SETTING.fullmatch(line):
+        raise ValueError(f"not a setting of Kconfig: {line!r}")
+    return line

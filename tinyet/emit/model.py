@@ -133,7 +133,7 @@ class _Constants:
         if ctype is None:
             raise InternalError(f"a constant of type {data.dtype} cannot be printed")
         shape = "x".join(map(str, data.shape))
-        label = c_comment(f"{shape} {text}" if text else shape)
+        label = f"{shape} {text}" if text else shape
         # C has no empty arrays; one zero stands for them.
         lines = tuple(array(data)) or ("0",)
         name = self.names.unique(wanted)
@@ -173,7 +173,7 @@ def model_files(
         "program_hash": program_hash,
         "num_labels": len(labels),
         "labels": _labels(f"{name.upper()}_LABELS", labels),
-        "banner": [c_comment(line) for line in banner],
+        "banner": list(banner),
         "arena_bytes": max(plan.arena_bytes, 1),
         "arena_note": note,
         "arena_map": _arena_map(deployment, code.pointers),
@@ -243,10 +243,8 @@ def _io(kind: str, index: int, tensor: Tensor, deployment: Deployment) -> IoView
     return IoView(
         kind=kind,
         index=index,
-        comment=c_comment(f"{tensor.name}, {tensor.type}"),
-        layout=c_comment(
-            f"{tensor.dtype.c}[{tensor.type.count}], shape ({shape}), last dimension contiguous."
-        ),
+        comment=f"{tensor.name}, {tensor.type}",
+        layout=f"{tensor.dtype.c}[{tensor.type.count}], shape ({shape}), last dimension contiguous.",
         ctype=tensor.dtype.c,
         offset=deployment.plan.offset(tensor),
         bytes=tensor.type.bytes,
@@ -354,10 +352,10 @@ class _Code:
         if call.init is not None:
             self.inits.append(written(call.init.symbol, call.init.args, True))
         symbol = call.symbol if isinstance(call.symbol, str) else self.functions[call.symbol]
-        notes = dict.fromkeys(c_comment(str(o)) for o in node.origins if o.file or o.text)
+        notes = dict.fromkeys(str(o) for o in node.origins if o.file or o.text)
         return StepView(
             step.index,
-            c_comment(_title(step)),
+            _title(step),
             tuple(notes),
             self.pointers.for_call(step),
             written(symbol, call.args, call.returns_status),
@@ -389,7 +387,7 @@ def _arena_map(deployment: Deployment, pointers: Pointers) -> list[ArenaRow]:
 
     for tensor in plan.storage:
         life, at = plan.lifetimes[tensor], plan.offset(tensor)
-        text = c_comment(f"{pointers.names[tensor]}: {tensor.type}")
+        text = f"{pointers.names[tensor]}: {tensor.type}"
         rows.append((life.first, ArenaRow(at, tensor.type.bytes, alive(life.first, life.last), text)))
     for step, name in pointers.scratch.items():
         row = ArenaRow(plan.scratch[step.node], step.call.scratch_bytes, str(step.index), name)
