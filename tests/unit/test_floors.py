@@ -16,6 +16,7 @@ PACKAGE = Path(tinyet.__file__).parent
 
 # Floor of each room, from the ground up. A room's own modules may import each other.
 FLOORS = {
+    "bounded": 0,
     "text": 0,
     "errors": 0.2,
     "version": 0,
@@ -50,13 +51,14 @@ FLOORS = {
     "pytest": 12,
 }
 # What builds and runs firmware knows nothing of graphs: it works on what others have written.
-BUILD_MAY_IMPORT = {"text", "errors", "assets", "boards", "build", "device"}
+BUILD_MAY_IMPORT = {"bounded", "text", "errors", "assets", "boards", "build", "device"}
 # The only rooms that need torch.
 TORCH = ("importers.torch", "quantization")
 MOST_LINES = 600
 # Files that stand alone at the top: foundations, the two pipelines, and what people import by these names.
 AT_THE_TOP = {
     "__init__",
+    "bounded",
     "text",
     "errors",
     "version",
