@@ -17,10 +17,12 @@ from tinyet.program import Program
 @dataclass(frozen=True)
 class LayerAnalysis:
     """One call of the generated code. Bytes: `constant_bytes` in flash, `output_bytes` and `scratch_bytes` in
-    the arena."""
+    the arena. name: as every report names it; value: the tensor that it computes; line: `file:line`, source: the line's
+    text behind it, both empty where they are not known."""
 
     index: int
     name: str
+    value: str
     op: str
     kernel: str
     delegate: str
@@ -31,7 +33,13 @@ class LayerAnalysis:
     output_bytes: int
     scratch_bytes: int
     refusals: tuple[str, ...]
+    line: str
     source: str
+
+    @property
+    def label(self) -> str:
+        """The layer as every report names it."""
+        return f"{self.name} ({self.line})" if self.line else self.name
 
 
 @dataclass(frozen=True)
@@ -62,7 +70,7 @@ class Analysis:
     def to_json(self) -> dict[str, object]:
         """The documented, stable form of `--json` (docs/json.md)."""
         return {
-            "version": 1,
+            "version": 2,
             "name": self.name,
             "board": self.board,
             "cpu": self.cpu,
@@ -113,6 +121,7 @@ def analyze_deployment(program: Program, deployment: Deployment, board: Board) -
             LayerAnalysis(
                 index=s.index,
                 name=s.name,
+                value=s.node.outputs[0].name,
                 op=s.node.op,
                 kernel=s.choice.kernel.symbol,
                 delegate=s.choice.delegate.name,
@@ -123,7 +132,8 @@ def analyze_deployment(program: Program, deployment: Deployment, board: Board) -
                 output_bytes=sum(t.type.bytes for t in s.node.outputs),
                 scratch_bytes=s.call.scratch_bytes,
                 refusals=tuple(str(r) for r in s.choice.refusals),
-                source=s.node.where or "",
+                line=s.line,
+                source=s.source,
             )
             for s in deployment.steps
         ),

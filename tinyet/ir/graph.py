@@ -7,6 +7,7 @@ is the class of its `attrs`: `Node(Conv2d(stride_h=2, …), inputs, outputs, ori
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
@@ -61,11 +62,24 @@ class Origin:
 
     @property
     def location(self) -> str:
-        """`file:line`, with the file as the user wrote it, or what is known instead."""
-        return f"{self.file}:{self.line}" if self.file else (self.module or self.aten or "(no source)")
+        """`file:line`, with the file as the user wrote it; empty when it is not known."""
+        return f"{self.file}:{self.line}" if self.file else ""
+
+    @property
+    def source(self) -> str:
+        """The location with the text of the line behind it."""
+        return f"{self.location}: {self.text}" if self.location and self.text else self.location
+
+    @property
+    def place(self) -> str:
+        """Module path and line, `features.0 (model.py:12)`, as every report names a place in the model; or what of
+        it is known."""
+        if self.module and self.location:
+            return f"{self.module} ({self.location})"
+        return self.module or self.location or self.aten or "(no source)"
 
     def __str__(self) -> str:
-        return f"{self.location}: {self.text}" if self.text else self.location
+        return f"{self.place}: {self.text}" if self.text else self.place
 
 
 @dataclass(frozen=True)
@@ -114,8 +128,16 @@ class Node:
         return self.outputs[0]
 
     @property
+    def origin(self) -> Origin | None:
+        """Where the node's own operator comes from, not what was folded into it; None when nothing is known."""
+        stem = re.sub(r"\dd$", "", self.op)  # conv1d is a conv2d, too
+        named = [origin for origin in self.origins if origin.module] or self.origins
+        return next((origin for origin in named if stem in origin.aten), named[0] if named else None)
+
+    @property
     def where(self) -> str | None:
-        return str(self.origins[-1]) if self.origins else None
+        """Module path, line and source text of the node's own operator."""
+        return None if self.origin is None else str(self.origin)
 
     def replace(
         self,
