@@ -3,12 +3,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
-from tinyet.boards import Board
+from tinyet.boards import Board, load_board
 from tinyet.budget.fit import Contributor, largest_constants, peak_tensors
-from tinyet.delegates import DEFAULT, Delegate
+from tinyet.delegates import Delegates, delegates_or_default
 from tinyet.deployment import Deployment, deploy
 from tinyet.ir import Tensor
 from tinyet.program import Program
@@ -67,6 +67,11 @@ class Analysis:
     layers: tuple[LayerAnalysis, ...]
     notes: tuple[str, ...]
 
+    def __repr__(self) -> str:
+        what = f"{len(self.layers)} layers, {self.macs:,} MACs"
+        bytes_ = f"{self.constant_bytes:,} bytes of constants, arena {self.arena_bytes:,} bytes"
+        return f"<analysis of {self.name} on {self.board}: {what}, {bytes_}>"
+
     def to_json(self) -> dict[str, object]:
         """The documented, stable form of `--json` (docs/json.md)."""
         return {
@@ -93,11 +98,18 @@ class Analysis:
 
 
 def analyze(
-    program: Program, board: Board, delegates: Sequence[Delegate] = DEFAULT, *, require: bool = False
+    program: Program,
+    board: str | Path | Board,
+    delegates: Delegates | None = None,
+    *,
+    require_delegate: bool = False,
 ) -> Analysis:
-    """delegates, require: as `deploy` takes them. Raises UnsupportedOp when an operator has no kernel for the board."""
-    deployment = deploy(program.graph, board.target, delegates, require=require)
-    return analyze_deployment(program, deployment, board)
+    """board, delegates, require_delegate: as `generate` takes them. Raises UnsupportedOp when an operator has no kernel
+    for the board."""
+    target = board if isinstance(board, Board) else load_board(board)
+    chosen = delegates_or_default(delegates, require=require_delegate)
+    deployment = deploy(program.graph, target.target, chosen, require=require_delegate)
+    return analyze_deployment(program, deployment, target)
 
 
 def analyze_deployment(program: Program, deployment: Deployment, board: Board) -> Analysis:

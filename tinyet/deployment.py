@@ -37,6 +37,9 @@ class Step:
     macs: int
     first_event: int = 0
 
+    def __repr__(self) -> str:
+        return f"<layer {self.index}, {self}: {self.node.op} by {self.choice.kernel.symbol}>"
+
     @property
     def line(self) -> str:
         """`file:line` of the user's source; empty when it is not known."""
@@ -60,6 +63,11 @@ class Deployment:
     target: Target
     plan: MemoryPlan
     steps: tuple[Step, ...]
+
+    def __repr__(self) -> str:
+        """In a line; `tinyet analyze` tells of each layer."""
+        kinds = f"{len(self.steps)} layers, arena {self.plan.arena_bytes:,} bytes"
+        return f"<deployment of {self.graph.name} for {self.target.cpu}: {kinds}>"
 
     @property
     def events(self) -> tuple[Event, ...]:

@@ -133,6 +133,11 @@ class ValidationResult(Counted):
     layers: tuple[LayerResult, ...]
     outputs: list[list[Array]]
 
+    def __repr__(self) -> str:
+        exact = "bit-exact" if self.bit_exact else f"{self.mismatches} differ"
+        count = "" if self.count is None else f", {self.count:,} {self.count_unit} per inference"
+        return f"<validation on {self.on}, {self.board}: {self.samples} samples, {exact}{count}>"
+
     @property
     def bit_exact(self) -> bool:
         return self.mismatches == 0

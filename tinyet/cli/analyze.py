@@ -54,7 +54,7 @@ def analyze(
         compiled = obtain(model, CaptureOptions(calibration=calibration))
         program, warnings = compiled.program, compiled.warnings
     target: Board = chosen or default
-    analysis = analyze_program(program, target, delegates, require=require_delegate)
+    analysis = analyze_program(program, target, delegates, require_delegate=require_delegate)
     if json is not None:
         ui.write_json(json, analysis.to_json())
     if json != "-":

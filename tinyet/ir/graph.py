@@ -26,6 +26,9 @@ class Tensor:
     type: TensorType
     data: Array | None = None
 
+    def __repr__(self) -> str:
+        return f"<{'constant' if self.is_constant else 'tensor'} {self.name}: {self.type}>"
+
     @property
     def is_constant(self) -> bool:
         return self.data is not None
@@ -107,6 +110,10 @@ class Node:
     outputs: tuple[Tensor, ...]
     origins: tuple[Origin, ...] = ()
 
+    def __repr__(self) -> str:
+        into = ", ".join(str(t.type) for t in self.outputs)
+        return f"<node {self.op} -> {into}{f', {self.origin.place}' if self.origin else ''}>"
+
     @property
     def op(self) -> str:
         return self.attrs.name
@@ -166,6 +173,12 @@ class Graph:
     _producer: Mapping[Tensor, Node] = field(init=False, repr=False)
     _consumers: Mapping[Tensor, tuple[Node, ...]] = field(init=False, repr=False)
 
+    def __repr__(self) -> str:
+        """In a line; `to_text` tells all of it."""
+        return (
+            f"<graph {self.name}: {_names(self.inputs)} -> {_names(self.outputs)}, {len(self.nodes)} nodes>"
+        )
+
     def __post_init__(self) -> None:
         producer: dict[Tensor, Node] = {}
         consumers: dict[Tensor, list[Node]] = {}
@@ -202,6 +215,10 @@ class Graph:
             self.outputs if outputs is None else tuple(outputs),
             self.nodes if nodes is None else tuple(nodes),
         )
+
+
+def _names(tensors: Sequence[Tensor]) -> str:
+    return ", ".join(tensor.name for tensor in tensors)
 
 
 def substitute(graph: Graph, mapping: Mapping[Tensor, Tensor]) -> Graph:
