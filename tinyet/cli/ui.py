@@ -8,7 +8,6 @@ is set.
 from __future__ import annotations
 
 import itertools
-import json
 import os
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -22,6 +21,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.text import Text
 
 from tinyet.errors import InternalError, TinyetError, UsageError
+from tinyet.text import json_text, printable, printable_block
 
 # Of tables that go into a file or a pipe; a terminal has its own.
 WIDTH = 100
@@ -46,12 +46,12 @@ def _console(*, stderr: bool = False) -> Console:
 
 def say(text: str = "", style: str = "") -> None:
     """A line of the result. It is not wrapped: what is copied from it stays whole."""
-    _console().print(Text(text, style), soft_wrap=True)
+    _console().print(Text(printable_block(text), style), soft_wrap=True)
 
 
 def tell(text: str) -> None:
     """A line on standard error."""
-    _console(stderr=True).print(Text(text), soft_wrap=True)
+    _console(stderr=True).print(Text(printable_block(text)), soft_wrap=True)
 
 
 def warn(title: str, lines: Sequence[str]) -> None:
@@ -59,9 +59,9 @@ def warn(title: str, lines: Sequence[str]) -> None:
     if not lines:
         return
     console = _console(stderr=True)
-    console.print(Text(title, "yellow"), soft_wrap=True)
+    console.print(Text(printable(title), "yellow"), soft_wrap=True)
     for line in lines:
-        console.print(Text("  - " + line.replace("\n", "\n    ")), soft_wrap=True)
+        console.print(Text("  - " + printable_block(line).replace("\n", "\n    ")), soft_wrap=True)
 
 
 def notes(lines: Sequence[str]) -> None:
@@ -120,7 +120,7 @@ def table(columns: Sequence[tuple[str, Kind]], rows: Sequence[Sequence[Cell]]) -
     columns: (heading, kind); kind is "name" (in one line), "number" (likewise, to the right), "text" (wrapped
     when there is no room) or "detail" (when there is no room, on a line below its row; these are the last columns).
     """
-    texts = [[cell if isinstance(cell, str) else number(cell) for cell in row] for row in rows]
+    texts = [[printable(cell) if isinstance(cell, str) else number(cell) for cell in row] for row in rows]
     headings, kinds = [name for name, _ in columns], [kind for _, kind in columns]
     widths = [max(map(cell_len, cells)) for cells in zip(headings, *texts, strict=True)]
     room = _console().width
@@ -181,12 +181,13 @@ def facts(title: str, pairs: Sequence[tuple[str, str]]) -> None:
     """Print a block of names and what they are."""
     if title:
         say(title, "bold")
-    widths = _narrow(
-        [max(cell_len(text) for text in column) for column in zip(*pairs, strict=True)],
-        _FACT,
-        _console().width,
-    )
-    for pair in pairs:
+    shown = [(printable(name), printable_block(value)) for name, value in pairs]
+    longest = [
+        max(cell_len(line) for text in column for line in text.split("\n"))
+        for column in zip(*shown, strict=True)
+    ]
+    widths = _narrow(longest, _FACT, _console().width)
+    for pair in shown:
         _row(pair, widths, _FACT)
 
 
@@ -219,7 +220,7 @@ def working(label: str) -> Iterator[Callable[[str], None]]:
         return
     with console.status(Text(label)) as status:
         room = max(10, console.width - len(label) - 6)
-        yield lambda line: status.update(Text(f"{label}  {line.strip()[:room]}"))
+        yield lambda line: status.update(Text(f"{label}  {printable(line.strip())[:room]}"))
 
 
 # ---------------------------------------------------------------- files
@@ -240,8 +241,8 @@ def write_file(path: Path, data: bytes) -> None:
 
 def write_json(path: str, record: Mapping[str, object]) -> None:
     """Write a report; to standard output when the path is `-`."""
-    text = json.dumps(record, indent=2, allow_nan=False, ensure_ascii=False)
+    text = json_text(record)
     if path == "-":
-        say(text)
+        _console().print(Text(text), soft_wrap=True)
     else:
         write_file(Path(path), (text + "\n").encode())

@@ -12,7 +12,7 @@ from tinyet.assets.templating import render
 from tinyet.delegates import Delegate
 from tinyet.delegates.delegate import included, own_files
 from tinyet.deployment import Deployment, Step
-from tinyet.emit.literals import CTYPES, array, comment, packed, real, string, struct
+from tinyet.emit.literals import CTYPES, array, packed, real, struct
 from tinyet.emit.names import Names, declared, function_names, interface
 from tinyet.emit.pointers import Pointers
 from tinyet.errors import InternalError, UsageError
@@ -33,6 +33,7 @@ from tinyet.opset import (
     StateArg,
     wrapped,
 )
+from tinyet.text import c_comment, c_string
 from tinyet.version import __version__
 
 ABI_VERSION = 2
@@ -133,7 +134,7 @@ class _Constants:
         if ctype is None:
             raise InternalError(f"a constant of type {data.dtype} cannot be printed")
         shape = "x".join(map(str, data.shape))
-        label = comment(f"{shape} {text}" if text else shape)
+        label = f"{shape} {text}" if text else shape
         # C has no empty arrays; one zero stands for them.
         lines = tuple(array(data)) or ("0",)
         name = self.names.unique(wanted)
@@ -173,7 +174,7 @@ def model_files(
         "program_hash": program_hash,
         "num_labels": len(labels),
         "labels": _labels(f"{name.upper()}_LABELS", labels),
-        "banner": [comment(line) for line in banner],
+        "banner": list(banner),
         "arena_bytes": max(plan.arena_bytes, 1),
         "arena_note": note,
         "arena_map": _arena_map(deployment, code.pointers),
@@ -201,7 +202,7 @@ def model_files(
 
 def _labels(macro: str, labels: Sequence[str]) -> list[str]:
     """A macro that initialises an array of strings, so that nothing is stored unless it is used."""
-    texts = [string(label) for label in labels]
+    texts = [c_string(label) for label in labels]
     line = f"#define {macro} {{{', '.join(texts)}}}"
     if len(line) <= WIDTH:
         return [line]
@@ -243,8 +244,8 @@ def _io(kind: str, index: int, tensor: Tensor, deployment: Deployment) -> IoView
     return IoView(
         kind=kind,
         index=index,
-        comment=comment(f"{tensor.name}, {tensor.type}"),
-        layout=comment(f"{tensor.dtype.c}[{tensor.type.count}], shape ({shape}), last dimension contiguous."),
+        comment=f"{tensor.name}, {tensor.type}",
+        layout=f"{tensor.dtype.c}[{tensor.type.count}], shape ({shape}), last dimension contiguous.",
         ctype=tensor.dtype.c,
         offset=deployment.plan.offset(tensor),
         bytes=tensor.type.bytes,
@@ -266,7 +267,7 @@ def _called(deployment: Deployment) -> frozenset[str]:
 def _function(definition: Definition, name: str) -> list[str]:
     """A function that was made for a call, as lines of C."""
     head = wrapped(f"{definition.returns} {name}({', '.join(definition.parameters)}) {{")
-    above = [f"/* {comment(definition.comment)} */"] if definition.comment else []
+    above = [f"/* {c_comment(definition.comment)} */"] if definition.comment else []
     return [*above, *head, *definition.body, "}"]
 
 
@@ -353,10 +354,10 @@ class _Code:
         if call.init is not None:
             self.inits.append(written(call.init.symbol, call.init.args, True))
         symbol = call.symbol if isinstance(call.symbol, str) else self.functions[call.symbol]
-        notes = dict.fromkeys(comment(str(o)) for o in node.origins if o.module or o.file or o.text)
+        notes = dict.fromkeys(str(o) for o in node.origins if o.module or o.file or o.text)
         return StepView(
             step.index,
-            comment(_title(step)),
+            _title(step),
             tuple(notes),
             self.pointers.for_call(step),
             written(symbol, call.args, call.returns_status),
@@ -387,7 +388,7 @@ def _arena_map(deployment: Deployment, pointers: Pointers) -> list[ArenaRow]:
 
     for tensor in plan.storage:
         life, at = plan.lifetimes[tensor], plan.offset(tensor)
-        text = comment(f"{pointers.names[tensor]}: {tensor.type}")
+        text = f"{pointers.names[tensor]}: {tensor.type}"
         rows.append((life.first, ArenaRow(at, tensor.type.bytes, alive(life.first, life.last), text)))
     for step, name in pointers.scratch.items():
         row = ArenaRow(plan.scratch[step.node], step.call.scratch_bytes, str(step.index), name)

@@ -16,6 +16,7 @@ import numpy as np
 
 from tinyet.errors import InternalError
 from tinyet.ir.types import Array, DType, QuantParams, Shape, TensorType
+from tinyet.text import printable, printable_block
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,23 +67,23 @@ class Origin:
     @property
     def location(self) -> str:
         """`file:line`, with the file as the user wrote it; empty when it is not known."""
-        return f"{self.file}:{self.line}" if self.file else ""
+        return printable(f"{self.file}:{self.line}") if self.file else ""
 
     @property
     def source(self) -> str:
         """The location with the text of the line behind it."""
-        return f"{self.location}: {self.text}" if self.location and self.text else self.location
+        return f"{self.location}: {printable(self.text)}" if self.location and self.text else self.location
 
     @property
     def place(self) -> str:
         """Module path and line, `features.0 (model.py:12)`, as every report names a place in the model; or what of
         it is known."""
         if self.module and self.location:
-            return f"{self.module} ({self.location})"
-        return self.module or self.location or self.aten or "(no source)"
+            return f"{printable(self.module)} ({self.location})"
+        return printable(self.module) or self.location or printable(self.aten) or "(no source)"
 
     def __str__(self) -> str:
-        return f"{self.place}: {self.text}" if self.text else self.place
+        return f"{self.place}: {printable(self.text)}" if self.text else self.place
 
 
 @dataclass(frozen=True)
@@ -93,7 +94,8 @@ class Note:
     origin: Origin | None = None
 
     def __str__(self) -> str:
-        return f"{self.origin}: {self.text}" if self.origin else self.text
+        text = printable_block(self.text)
+        return f"{self.origin}: {text}" if self.origin else text
 
 
 @dataclass(frozen=True)
