@@ -280,7 +280,7 @@ def _read_journal(directory: Path) -> _Journal:
         )
     except (ValueError, KeyError, TypeError):
         raise _not_ours(place) from None
-    paths = [*journal.new, *journal.removed]
+    paths: list[object] = [*journal.new, *journal.removed]
     if not all(isinstance(p, str) and _is_inside(p) and not _barrier(directory, p) for p in paths):
         raise _not_ours(place)
     return journal
