@@ -20,7 +20,7 @@ from tinyet.boards import Board, board_names, load_board
 from tinyet.budget.fit import LARGEST, Contributor, Use, check_fit, check_sizes, largest_constants
 from tinyet.build import arduino, cmake, gcc, platformio, zephyr
 from tinyet.build.size import Size, measure
-from tinyet.build.tree import MANIFEST, read_manifest, write_project
+from tinyet.build.tree import MANIFEST, building, is_project, read_manifest, write_project
 from tinyet.custom import CustomAttrs
 from tinyet.data import Data, Samples, demonstration, encode_data, make_samples, pattern_inputs, read_data
 from tinyet.delegates import DEFAULT, Delegate, Delegates, delegates_named, delegates_or_default
@@ -205,9 +205,15 @@ class Project:
     def build(self, *, on_output: Callable[[str], None] | None = None) -> Size:
         """Build application and harness with the project's build system; returns the application's size.
 
+        on_output: called with each line that the build prints, as it appears.
+        One build at a time: another one, or `generate`, in the same directory waits, and tells for whom.
         Raises ToolchainError when a tool is missing or fails, FitError when the linker finds that the board's
         memory does not suffice, or a limit given to `generate` is exceeded.
         """
+        with building(self.path, on_wait=on_output):
+            return self._build(on_output)
+
+    def _build(self, on_output: Callable[[str], None] | None) -> Size:
         try:
             match self.manifest["kind"]:
                 case "cmake":
@@ -393,7 +399,7 @@ class Project:
 def open_project(path: str | Path) -> Project:
     """A project that exists. Raises ProjectError when the directory is none."""
     project = Project(Path(path))
-    if not (project.path / MANIFEST).is_file():
+    if not is_project(project.path):
         raise ProjectError(
             "this directory is not a tinyet project",
             str(path),
