@@ -12,11 +12,12 @@ from tinyet.assets.templating import render
 from tinyet.delegates import Delegate
 from tinyet.delegates.delegate import included, own_files
 from tinyet.deployment import Deployment, Step
-from tinyet.emit.literals import CTYPES, array, packed, real, struct
-from tinyet.emit.names import Names, declared, function_names, interface, layer_names, module_of
+from tinyet.emit.literals import CTYPES, array, integer, packed, real, struct
+from tinyet.emit.names import Names, declared, function_names, interface
 from tinyet.emit.pointers import Pointers
 from tinyet.errors import InternalError, UsageError
 from tinyet.ir import Array, DType, Tensor
+from tinyet.layers import identifier
 from tinyet.ops.region import Region
 from tinyet.opset import (
     WIDTH,
@@ -277,7 +278,8 @@ class _Code:
         self.deployment = deployment
         # Where constants have an address space of their own, parameters are there, too, and copied for each call.
         self.parameters_in_rom = "progmem" in deployment.target.features
-        self.layers = layer_names(deployment.steps)
+        names_in_c = (identifier(step.name) for step in deployment.steps)
+        self.layers = tuple(f"layer_{n}" if n[0].isdigit() else n for n in names_in_c)
         self.functions = function_names(deployment.steps, self.layers, names)
         self.definitions = [["", *_function(d, text)] for d, text in self.functions.items()]
         self.constants = _Constants(names)
@@ -339,8 +341,8 @@ class _Code:
                     return self.states[step].name
                 case EventArg():
                     return f"{step.first_event}u"
-                case LiteralArg(text):
-                    return text
+                case LiteralArg(value):
+                    return real(value) if isinstance(value, float) else integer(value)
 
         def written(symbol: str, args: Sequence[Arg], checked: bool) -> CallView:
             copied = params if self.parameters_in_rom and ParamsArg() in args else None
@@ -352,7 +354,7 @@ class _Code:
         if call.init is not None:
             self.inits.append(written(call.init.symbol, call.init.args, True))
         symbol = call.symbol if isinstance(call.symbol, str) else self.functions[call.symbol]
-        notes = dict.fromkeys(str(o) for o in node.origins if o.file or o.text)
+        notes = dict.fromkeys(str(o) for o in node.origins if o.module or o.file or o.text)
         return StepView(
             step.index,
             _title(step),
@@ -363,7 +365,7 @@ class _Code:
 
 
 def _title(step: Step) -> str:
-    """What a step computes: operator, shapes, cost, and the module that asked for it."""
+    """What a step computes: operator, shapes, cost. The lines below it say where it comes from."""
     node = step.node
     sources = " + ".join(
         "x".join(map(str, t.shape)) for t in node.inputs if t is not None and not t.is_constant
@@ -371,8 +373,7 @@ def _title(step: Step) -> str:
     results = " + ".join("x".join(map(str, t.shape)) for t in node.outputs)
     op = f"{node.op} ({node.attrs})" if isinstance(node.attrs, Region) else node.op
     macs = f", {step.macs} MACs" if step.macs else ""
-    module = module_of(node)
-    return f"{op} {sources} -> {results}{macs}" + (f", in {module}" if module else "")
+    return f"{op} {sources} -> {results}{macs}"
 
 
 def _arena_map(deployment: Deployment, pointers: Pointers) -> list[ArenaRow]:

@@ -19,8 +19,9 @@ from tinyet.errors import UnsupportedShape
 from tinyet.ir import Array, DType, Node, Shape
 from tinyet.numerics import Int64
 from tinyet.ops.shared import pooling
-from tinyet.ops.shared.averaging import average, division_table, fits
-from tinyet.ops.shared.integers import saturated
+from tinyet.ops.shared.averaging import MAX_TABLE, average, division_table, fits
+from tinyet.ops.shared.integers import INTEGERS, saturated
+from tinyet.ops.shared.movement import check_moved
 from tinyet.ops.shared.pooling import Pool
 from tinyet.ops.shared.window import window_shape
 from tinyet.opset import Call, Op, Pointer, Struct, library_call, library_kernels
@@ -53,8 +54,10 @@ def attrs_of(node: Node) -> AvgPool2d:
 
 def tap_counts(out: int, size: int, kernel: int, stride: int, dilation: int, before: int) -> Int64:
     """How many taps of each window lie inside the image, along one dimension: int64 (out,)."""
-    at = np.arange(out)[:, None] * stride - before + np.arange(kernel) * dilation
-    return np.asarray(((at >= 0) & (at < size)).sum(axis=1), np.int64)
+    at = np.arange(out, dtype=np.int64) * stride - before  # of the first tap
+    first = np.maximum(-(at // dilation), 0)
+    behind = np.minimum((size - 1 - at) // dilation + 1, kernel)
+    return np.asarray(np.maximum(behind - first, 0), np.int64)
 
 
 def window_counts(node: Node) -> Int64:
@@ -78,9 +81,17 @@ def infer(node: Node) -> tuple[Shape, ...]:
 
 
 def check(node: Node) -> str | None:
-    if node.input(0).dtype is DType.FLOAT32:
-        return None
-    count = int(window_counts(node).max())
+    complaint = check_moved(node)
+    if complaint is not None or node.input(0).dtype is DType.FLOAT32:
+        return complaint
+    if node.input(0).dtype not in INTEGERS:
+        return f"no {node.input(0).dtype.value} form"
+    counts = window_counts(node)
+    if np.ptp(counts) >= MAX_TABLE:
+        return (
+            f"windows of {counts.min()} to {counts.max()} pixels: a table of more than {MAX_TABLE} divisions"
+        )
+    count = int(counts.max())
     divisor = attrs_of(node).fixed_divisor or count
     return None if fits(node.input(0).dtype, count, divisor) else "sums could overflow 32 bits"
 
