@@ -49,7 +49,7 @@ def draw(name: str, project: str) -> None:
     shown = ["build/digits" if word == "PROJECT" else word for word in COMMANDS[name]]
     console.print(Text(f"$ tinyet {' '.join(shown)}", "bold green"))
     for line in lines:
-        console.print(Text.from_ansi(line), soft_wrap=True)
+        console.print(Text.from_ansi(line), overflow="fold")
     OUT.mkdir(parents=True, exist_ok=True)
     svg = console.export_svg(title=f"tinyet {name}", unique_id=f"tinyet-{name}")
     (OUT / f"{name}.svg").write_text(svg, encoding="utf-8")
@@ -60,7 +60,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as scratch:
         project = f"{scratch}/digits"
         if any("PROJECT" in COMMANDS[name] for name in names):
-            tinyet("generate", MODEL, "--board", "mps2_an386", "-o", project)
+            tinyet("generate", MODEL, "--board", "mps2_an386", "--name", "digits", "-o", project)
             tinyet("build", project)
         for name in names:
             draw(name, project)
