@@ -36,7 +36,10 @@ def tinyet(*arguments: str) -> str:
     environment = os.environ | {"COLUMNS": str(COLUMNS), "FORCE_COLOR": "1"}
     environment.pop("NO_COLOR", None)
     command = [sys.executable, "-m", "tinyet", *arguments]
-    ended = subprocess.run(command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True, check=True)
+    # The colours are asked for, so there is progress on standard error, too.
+    ended = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+    if ended.returncode:
+        sys.exit(ended.stderr)
     return ended.stdout
 
 
