@@ -23,7 +23,7 @@ from tinyet.build.size import Size, measure
 from tinyet.build.tree import MANIFEST, building, is_project, read_manifest, write_project
 from tinyet.custom import CustomAttrs
 from tinyet.data import Data, Samples, demonstration, encode_data, make_samples, pattern_inputs, read_data
-from tinyet.delegates import DEFAULT, Delegate, delegates_named
+from tinyet.delegates import DEFAULT, Delegate, Delegates, delegates_named, delegates_or_default
 from tinyet.deployment import Deployment, deploy
 from tinyet.device.device import open_device
 from tinyet.device.host import build_host
@@ -50,7 +50,7 @@ def generate(
     *,
     project: Kind = "platformio",
     name: str | None = None,
-    delegates: Sequence[Delegate] = DEFAULT,
+    delegates: Delegates | None = None,
     require_delegate: bool = False,
     max_ram: int | None = None,
     max_flash: int | None = None,
@@ -62,8 +62,9 @@ def generate(
     project: the kind: platformio, cmake, arduino, ... (`KINDS`), or model for the C files alone.
     board: a name, the path of a board file (which is copied into the project), or a Board that comes with tinyet.
     out: a directory that is new, empty, or an earlier project (whose src/main.c is kept when it was changed).
-    delegates: who is asked for kernels, in this order. require_delegate: nobody else may compute anything; without
-    it the portable kernels take what these refuse.
+    delegates: who is asked for kernels, in this order, each by name (`tinyet delegates` lists them) or as an object,
+    which `register_delegate` must know when the project is opened again. require_delegate: nobody else may compute
+    anything; without it the portable kernels take what these refuse.
     max_ram, max_flash: limits in bytes, the board's own by default. sample: one array per input for the application's
     demonstration; by default the first of `evaluation`, or a fixed pattern. evaluation: samples that the
     project keeps, for `validate`.
@@ -72,8 +73,14 @@ def generate(
     """
     target = board if isinstance(board, Board) else load_board(board)
     check_kind(project, target)
+    if project == "model" and (sample is not None or evaluation is not None):
+        raise UsageError(
+            "the C files alone have no application and keep no samples",
+            hint="leave sample and evaluation away, or generate another kind of project",
+        )
     model = _checked_name(name or program.name)
-    deployment = deploy(program.graph, target.target, delegates, require=require_delegate)
+    chosen = delegates_or_default(delegates, require=require_delegate)
+    deployment = deploy(program.graph, target.target, chosen, require=require_delegate)
     check_fit(deployment, target, max_ram=max_ram, max_flash=max_flash)
     inputs = demonstration(program.inputs, sample, evaluation)
     # Zephyr's own test runner reads the console, so it is told what will be there.
@@ -84,7 +91,7 @@ def generate(
         f"program {program.hash}",
     ]
     options = Options(
-        delegates=tuple(delegate.name for delegate in delegates),
+        delegates=tuple(delegate.name for delegate in chosen),
         require_delegate=require_delegate,
         max_ram=max_ram,
         max_flash=max_flash,

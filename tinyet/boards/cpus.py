@@ -116,6 +116,16 @@ class Target:
                 return ("-mlongcalls",)
 
     @property
+    def clang_flags(self) -> tuple[str, ...] | None:
+        """Clang's flags for the core, for compiling; None where GCC alone is used."""
+        if self.family != "arm":
+            return None
+        # "auto" is GCC's word for what Clang does by itself. GCC's libraries have short enums; the kernels' assembly needs
+        # the register that Clang takes for a frame pointer.
+        flags = tuple(flag for flag in self._arm_flags if flag != "-mfpu=auto")
+        return ("--target=arm-none-eabi", *flags, "-fshort-enums", "-fomit-frame-pointer")
+
+    @property
     def _arm_flags(self) -> tuple[str, ...]:
         cpu = self.cpu
         if cpu == "cortex-m33" and "dsp" not in self.features:

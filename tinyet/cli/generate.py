@@ -82,7 +82,7 @@ def generate(
         require_delegate=require_delegate,
         max_ram=max_ram,
         max_flash=max_flash,
-        evaluation=compiled.evaluation,
+        evaluation=None if kind == "model" else compiled.evaluation,
     )
     if save is not None:
         compiled.program.save(save)

@@ -18,7 +18,7 @@ from tinyet.cli import ui
 from tinyet.compiler import compile as compile_model
 from tinyet.compiler import float_layers, require_integer
 from tinyet.data import Data, make_samples, read_data
-from tinyet.delegates import DEFAULT, Delegate
+from tinyet.delegates import Delegate
 from tinyet.emit.literals import identifier
 from tinyet.errors import DataError, ModelError, TinyetError, ToolchainError, UsageError
 from tinyet.ir import Array, DType, Note
@@ -39,7 +39,7 @@ class CaptureOptions:
     float_io: bool = False
     channels_last: bool = False
     dump_ir: Path | None = None
-    delegates: tuple[Delegate, ...] = DEFAULT
+    delegates: tuple[Delegate, ...] | None = None
 
 
 @dataclass(frozen=True)

@@ -392,11 +392,11 @@ def _show_sensitivity(sensitivity: Sensitivity) -> None:
     ]  # fmt: skip
     ui.table(
         [
-            ("layer, worst first", "name"),
+            ("layer, worst first", "text"),
             ("op", "name"),
             ("SQNR dB", "number"),
             ("alone, at output", "number"),
-            ("source", "cut"),
+            ("source", "detail"),
         ],
         rows,
     )
@@ -427,12 +427,12 @@ def _show_exceptions(exceptions: Sequence[Exception_]) -> None:
     ]
     ui.table(
         [
-            ("exception", "name"),
+            ("exception", "text"),
             ("as", "name"),
             ("output dB", "number"),
             ("flash", "number"),
             ("arena", "number"),
-            ("refused", "cut"),
+            ("refused", "detail"),
         ],
         rows,
     )

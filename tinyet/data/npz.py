@@ -25,6 +25,10 @@ class Data:
     arrays: tuple[Array, ...]
     labels: Array | None = None
 
+    def __repr__(self) -> str:
+        shapes = ", ".join(f"{a.dtype}{list(a.shape)}" for a in self.arrays)
+        return f"<data {shapes}{'' if self.labels is None else ', labels'}>"
+
 
 def read_data(path: str | Path, names: Sequence[str] | None = None) -> Data:
     """Read a .npz file.

@@ -22,12 +22,6 @@ def identifier(text: str) -> str:
     return f"_{name}" if not name or name[0].isdigit() else name
 
 
-def comment(text: str) -> str:
-    """Text that can stand inside a C comment: no end of comment, no trigraph, no line break, only ASCII."""
-    flat = " ".join(text.split()).replace("*/", "* /").replace("/*", "/ *").replace("??", "? ?")
-    return flat.encode("ascii", "backslashreplace").decode()
-
-
 def integer(value: int) -> str:
     """A C integer constant of type int (or int32_t); the smallest one has no literal of its own."""
     return "(-2147483647 - 1)" if value == -(2**31) else str(value)
@@ -44,19 +38,6 @@ def real(value: float) -> str:
     if np.float32(shortest) == np.float32(value):
         text = shortest
     return f"{text}f" if any(c in text for c in ".e") else f"{text}.0f"
-
-
-def string(text: str) -> str:
-    """A string constant of UTF-8, in ASCII: what C could read otherwise (trigraphs, too) is escaped."""
-    out = []
-    for byte in text.encode():
-        char = chr(byte)
-        if char in '"\\?':
-            out.append("\\" + char)
-        else:
-            # Octal escapes end after three digits, whatever stands behind them.
-            out.append(char if 0x20 <= byte < 0x7F else f"\\{byte:03o}")
-    return '"' + "".join(out) + '"'
 
 
 def scalar(value: np.generic) -> str:

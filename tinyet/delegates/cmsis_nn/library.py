@@ -58,6 +58,10 @@ _BUILD_HEADER_TEXT = """\
 #pragma GCC diagnostic ignored "-Wsign-compare"
 #pragma GCC diagnostic ignored "-Wunused-parameter"
 #endif
+#if defined(__clang__) /* how GCC is to optimize */
+#pragma GCC diagnostic ignored "-Wunknown-attributes"
+#pragma GCC diagnostic ignored "-Wunknown-pragmas"
+#endif
 
 /* Its vector code is fastest so, by count of instructions; the other code is fastest as the project compiles it. */
 #if defined(__ARM_FEATURE_MVE) && defined(__GNUC__) && !defined(__clang__)

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 from collections.abc import Mapping
 
 from tinyet.assets.templating import render
@@ -66,7 +67,7 @@ def tree(board: Board, facts: ModelFacts, model_sources: Mapping[str, str]) -> T
     if board.bare_metal:
         files |= support_files("platform/support", board)
     if toolchain is not None:
-        flags = {"target_flags": " ".join((*board.machine_flags, *toolchain.library_flags))}
+        flags = {"target_flags": shlex.join((*board.machine_flags, *toolchain.library_flags))}
         files[f"cmake/{board.name}.cmake"] = render("project/cmake/toolchain.cmake.j2", context | flags)
     return Tree(files, model_dir, "harness/model_desc.c", ("src/main.c",))
 
