@@ -161,6 +161,11 @@ def model_files(
     """
     graph, plan = deployment.graph, deployment.plan
     kernels, symbols = shareable(_kernel_files(deployment))
+    own = {f"{name}{ending}" for ending in (".h", ".c", "_kernels.h")}
+    if taken := sorted(path for path in kernels if path.lower() in {file.lower() for file in own}):
+        raise UsageError(
+            f"a model cannot be called {name!r}: a kernel's file is {taken[0]}", hint="--name another"
+        )
     names = Names(interface(name, len(graph.inputs), len(graph.outputs)))
     names.reserve(*(declared(text) for path, text in kernels.items() if path.endswith(".h")))
     names.reserve(_called(deployment))
