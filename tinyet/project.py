@@ -28,8 +28,8 @@ from tinyet.deployment import Deployment, deploy
 from tinyet.device.device import open_device
 from tinyet.device.host import build_host
 from tinyet.emit.facts import facts_of
-from tinyet.emit.literals import identifier
 from tinyet.emit.model import model_files
+from tinyet.emit.model_name import check_name
 from tinyet.emit.project import Kind, Options, check_kind, project_files
 from tinyet.errors import FitError, ProjectError, ToolchainError, UsageError, bullet_list
 from tinyet.ir import Array
@@ -78,7 +78,7 @@ def generate(
             "the C files alone have no application and keep no samples",
             hint="leave sample and evaluation away, or generate another kind of project",
         )
-    model = _checked_name(name or program.name)
+    model = check_name(name or program.name)
     chosen = delegates_or_default(delegates, require=require_delegate)
     deployment = deploy(program.graph, target.target, chosen, require=require_delegate)
     check_fit(deployment, target, max_ram=max_ram, max_flash=max_flash)
@@ -101,13 +101,6 @@ def generate(
     files = project_files(project, target, facts, sources, options)
     write_project(Path(out), {**files, **_data_files(program, model, board, target, project, evaluation)})
     return Project(Path(out))
-
-
-def _checked_name(name: str) -> str:
-    """The name itself. Raises UsageError when C could not have it."""
-    if name != identifier(name):
-        raise UsageError(f"the name {name!r} is not a C identifier", hint=f"for example {identifier(name)!r}")
-    return name
 
 
 def _data_files(
