@@ -19,8 +19,9 @@ from tinyet import ops
 from tinyet.boards import Board, board_names, load_board
 from tinyet.budget.fit import LARGEST, Contributor, Use, check_fit, check_sizes, largest_constants
 from tinyet.build import arduino, cmake, gcc, platformio, zephyr
+from tinyet.build.manifest import MANIFEST
 from tinyet.build.size import Size, measure
-from tinyet.build.tree import MANIFEST, building, is_project, read_manifest, write_project
+from tinyet.build.tree import building, is_project, read_manifest, write_project
 from tinyet.custom import CustomAttrs
 from tinyet.data import Data, Samples, demonstration, encode_data, make_samples, pattern_inputs, read_data
 from tinyet.delegates import DEFAULT, Delegate, Delegates, delegates_named, delegates_or_default

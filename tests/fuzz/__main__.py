@@ -4,12 +4,14 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 import time
 from pathlib import Path
 
 from tests.fuzz.run import Tally, generator, keep, run, run_here, table
 from tests.fuzz.targets import TARGETS
+from tests.ops.objects import DIRECTORY
 
 REPORT_SECONDS = 30.0
 
@@ -27,6 +29,10 @@ def main() -> int:
         "--keep", type=Path, default=Path("build/fuzz"), help="where files that fail are written"
     )
     given = parser.parse_args()
+    # Kernels are compiled once, and kept for the next time.
+    objects = given.keep / "objects"
+    objects.mkdir(parents=True, exist_ok=True)
+    os.environ.setdefault(DIRECTORY, str(objects.resolve()))
     failed = False
     for name in given.target or sorted(TARGETS):
         target = TARGETS[name]()

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from tests.fuzz.run import Target
+from tests.fuzz.tet import TetFiles
 
-TARGETS: Mapping[str, Callable[[], Target]] = {}
+TARGETS: Mapping[str, Callable[[], Target]] = {"tet": TetFiles}
 """By name, what makes a target; it is made once a run."""
