@@ -11,7 +11,7 @@ from tinyet import passes
 from tinyet.boards import Board, load_board
 from tinyet.delegates import Delegates, delegates_or_default
 from tinyet.deployment import deploy
-from tinyet.emit.literals import identifier
+from tinyet.emit.model_name import check_name
 from tinyet.errors import ModelError, ToolchainError, UsageError, bullet_list
 from tinyet.ir import DType, Graph, Node
 from tinyet.ops.concat import Concat
@@ -84,8 +84,7 @@ def compile(  # noqa: A001 - the public name is tinyet.compile
             hint="give board=, too, or give the delegates to `generate`: a program is the same for all of them",
         )
     chosen = delegates_or_default(delegates)
-    if name != identifier(name):
-        raise UsageError(f"the name {name!r} is not a C identifier", hint=f"for example {identifier(name)!r}")
+    check_name(name)
     lowered = _graphs(
         model,
         example_inputs,

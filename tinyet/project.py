@@ -19,6 +19,7 @@ from tinyet import ops
 from tinyet.boards import Board, board_names, load_board
 from tinyet.budget.fit import LARGEST, Contributor, Use, check_fit, check_sizes, largest_constants
 from tinyet.build import arduino, cmake, gcc, platformio, zephyr
+from tinyet.build.clang import GCC
 from tinyet.build.manifest import MANIFEST
 from tinyet.build.size import Size, measure
 from tinyet.build.tree import building, is_project, read_manifest, write_project
@@ -29,8 +30,8 @@ from tinyet.deployment import Deployment, deploy
 from tinyet.device.device import open_device
 from tinyet.device.host import build_host
 from tinyet.emit.facts import facts_of
-from tinyet.emit.literals import identifier
 from tinyet.emit.model import model_files
+from tinyet.emit.model_name import check_name
 from tinyet.emit.project import Kind, Options, check_kind, project_files
 from tinyet.errors import FitError, ProjectError, ToolchainError, UsageError, bullet_list
 from tinyet.ir import Array
@@ -79,7 +80,7 @@ def generate(
             "the C files alone have no application and keep no samples",
             hint="leave sample and evaluation away, or generate another kind of project",
         )
-    model = _checked_name(name or program.name)
+    model = check_name(name or program.name)
     chosen = delegates_or_default(delegates, require=require_delegate)
     deployment = deploy(program.graph, target.target, chosen, require=require_delegate)
     check_fit(deployment, target, max_ram=max_ram, max_flash=max_flash)
@@ -102,13 +103,6 @@ def generate(
     files = project_files(project, target, facts, sources, options)
     write_project(Path(out), {**files, **_data_files(program, model, board, target, project, evaluation)})
     return Project(Path(out))
-
-
-def _checked_name(name: str) -> str:
-    """The name itself. Raises UsageError when C could not have it."""
-    if name != identifier(name):
-        raise UsageError(f"the name {name!r} is not a C identifier", hint=f"for example {identifier(name)!r}")
-    return name
 
 
 def _data_files(
@@ -203,22 +197,29 @@ class Project:
         path = self.path / EVALUATION
         return read_data(path, [t.name for t in self.program.inputs]) if path.is_file() else None
 
-    def build(self, *, on_output: Callable[[str], None] | None = None) -> Size:
+    def build(self, *, compiler: str = GCC, on_output: Callable[[str], None] | None = None) -> Size:
         """Build application and harness with the project's build system; returns the application's size.
 
+        compiler: "gcc", or, in a CMake project for a Cortex-M, "clang" or one version of it, such as "clang-16".
         on_output: called with each line that the build prints, as it appears.
         One build at a time: another one, or `generate`, in the same directory waits, and tells for whom.
         Raises ToolchainError when a tool is missing or fails, FitError when the linker finds that the board's
         memory does not suffice, or a limit given to `generate` is exceeded.
         """
+        if compiler != GCC and self.manifest["kind"] != "cmake":
+            raise UsageError(
+                f"a {self.manifest['kind']} project chooses its compiler itself",
+                str(self.path),
+                "for another compiler: tinyet generate --project cmake",
+            )
         with building(self.path, on_wait=on_output):
-            return self._build(on_output)
+            return self._build(compiler, on_output)
 
-    def _build(self, on_output: Callable[[str], None] | None) -> Size:
+    def _build(self, compiler: str, on_output: Callable[[str], None] | None) -> Size:
         try:
             match self.manifest["kind"]:
                 case "cmake":
-                    cmake.build(self.path, self.board, on_output=on_output)
+                    cmake.build(self.path, self.board, compiler=compiler, on_output=on_output)
                 case "platformio":
                     for env in (self.board.name, HARNESS):
                         platformio.build(self.path, env, on_output=on_output)

@@ -40,21 +40,22 @@ def main() -> int:
             print(target.mutate(generator(target, given.seed, given.number)).label)
             tally = run_here(target, given.seed, [given.number])
         else:
-            tally = run(target, given.seed, given.mutants, given.jobs, _Progress(name))
+            tally = run(target, given.seed, given.mutants, given.jobs, _Progress(name, given.keep))
         print(table(name, tally), flush=True)
-        keep(tally.failures, given.keep, name)
         failed = failed or bool(tally.failures)
     return int(failed)
 
 
 class _Progress:
-    """A line every REPORT_SECONDS."""
+    """A line every REPORT_SECONDS; failures are written as they come."""
 
-    def __init__(self, name: str) -> None:
-        self.name = name
+    def __init__(self, name: str, folder: Path) -> None:
+        self.name, self.folder, self.kept = name, folder, 0
         self.start = self.last = time.monotonic()
 
     def __call__(self, tally: Tally) -> None:
+        keep(tally.failures[self.kept :], self.folder, self.name)
+        self.kept = len(tally.failures)
         now = time.monotonic()
         if now - self.last >= REPORT_SECONDS:
             self.last = now

@@ -12,8 +12,6 @@ from tinyet.build import process
 from tinyet.errors import ToolchainError, UsageError
 
 GCC = "gcc"
-# Clang's objects say that they need no executable stack, those of GCC's libraries say nothing of it.
-LINK_FLAGS = ("-Wl,-z,noexecstack",)
 _SECONDS = 60.0
 
 
@@ -57,9 +55,11 @@ def _library_headers(board: Board) -> list[Path]:
     _, _, listed = said.partition("#include <...> search starts here:\n")
     places = re.findall(r"^ (\S.*)$", listed, re.MULTILINE)
     found = [
-        Path(place) for place in places if not Path(place, "stddef.h").is_file() and "-fixed" not in place
+        Path(place)
+        for place in places
+        if any(Path(place, name).is_file() for name in ("newlib.h", "string.h"))
     ]
-    if not any((place / "string.h").is_file() for place in found):
+    if not found:
         raise ToolchainError(
             f"{gcc} has no C library for {board.cpu}", gcc, process.install_command("newlib")
         )

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from tinyet import assets
 from tinyet.boards import Board
+from tinyet.boards.cpus import CLANG_LINK_FLAGS
 from tinyet.boards.linker import linker_script
 from tinyet.build import clang, objects, process
 
@@ -61,7 +62,7 @@ def build_firmware(
                 "-nostartfiles",
                 "-Wl,--gc-sections",
                 "-Wl,--fatal-warnings",
-                *(() if gcc_only else clang.LINK_FLAGS),
+                *(() if gcc_only else CLANG_LINK_FLAGS),
             ),
             f"-T{script}",
             *("-o", elf),

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable, Iterable
 
 import numpy as np
@@ -14,12 +13,6 @@ from tinyet.opset import WIDTH, FieldValue, Pointer, Struct
 
 CTYPES = {"int8": "int8_t", "uint8": "uint8_t", "int16": "int16_t", "uint16": "uint16_t", "int32": "int32_t"}
 CTYPES |= {"uint32": "uint32_t", "int64": "int64_t", "float32": "float"}
-
-
-def identifier(text: str) -> str:
-    """A C identifier made of any text."""
-    name = re.sub(r"\W", "_", text)
-    return f"_{name}" if not name or name[0].isdigit() else name
 
 
 def integer(value: int) -> str:

@@ -12,6 +12,7 @@ from tinyet.assets.templating import render
 from tinyet.delegates import Delegate
 from tinyet.delegates.delegate import included, own_files
 from tinyet.deployment import Deployment, Step
+from tinyet.emit.kernels import shareable
 from tinyet.emit.literals import CTYPES, array, integer, packed, real, struct
 from tinyet.emit.names import Names, declared, function_names, interface
 from tinyet.emit.pointers import Pointers
@@ -153,13 +154,18 @@ def model_files(
     program_hash: str = "",
     version: str = __version__,
 ) -> dict[str, str]:
-    """`<name>.h`, `<name>.c` and the kernels' headers and sources: {file name: text}.
+    """`<name>.h`, `<name>.c`, `<name>_kernels.h` and the kernels' headers and sources: {file name: text}.
 
     name: a C identifier. banner: lines for the head of both files. labels: names of the classes, or none.
     program_hash, version: of the program and of tinyet, for the macros that tell them.
     """
     graph, plan = deployment.graph, deployment.plan
-    kernels = _kernel_files(deployment)
+    kernels, symbols = shareable(_kernel_files(deployment))
+    own = {f"{name}{ending}" for ending in (".h", ".c", "_kernels.h")}
+    if taken := sorted(path for path in kernels if path.lower() in {file.lower() for file in own}):
+        raise UsageError(
+            f"a model cannot be called {name!r}: a kernel's file is {taken[0]}", hint="--name another"
+        )
     names = Names(interface(name, len(graph.inputs), len(graph.outputs)))
     names.reserve(*(declared(text) for path, text in kernels.items() if path.endswith(".h")))
     names.reserve(_called(deployment))
@@ -178,6 +184,7 @@ def model_files(
         "arena_bytes": max(plan.arena_bytes, 1),
         "arena_note": note,
         "arena_map": _arena_map(deployment, code.pointers),
+        "symbols": symbols,
         "headers": sorted({h for s in deployment.steps for h in s.choice.kernel.headers}),
         "constants": code.constants.views,
         "constant_bytes": code.constants.bytes,
@@ -197,6 +204,8 @@ def model_files(
         f"{name}.h": render("model/model.h.j2", context),
         f"{name}.c": render("model/model.c.j2", context),
     }
+    if symbols:
+        files[f"{name}_kernels.h"] = render("model/kernels.h.j2", context)
     return files | kernels
 
 

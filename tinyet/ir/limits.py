@@ -13,11 +13,14 @@ import math
 from tinyet.ir.types import DType, TensorType
 
 MAX_DIMS = 8
-MAX_ELEMENTS = 1 << 26
-"""Of one tensor."""
+MAX_ELEMENTS = 1 << 24
+"""Of a tensor that is computed."""
 
-MAX_GRAPH_BYTES = 1 << 30
-"""Of all values of a graph together, constants and what is computed."""
+MAX_CONSTANT_ELEMENTS = 1 << 28
+"""Of a constant, whose bytes are in the file."""
+
+MAX_GRAPH_BYTES = 1 << 28
+"""Of all values of a graph together that are computed."""
 
 MAX_MACS = 1 << 36
 """Multiply-accumulates of one inference."""
@@ -38,20 +41,21 @@ SMALLEST_SCALE = 2.0**-126
 """The least normal float32: some machines take smaller ones for zero."""
 
 
-def shape_complaint(shape: tuple[int, ...]) -> str | None:
-    """What is wrong with a shape, or None."""
+def shape_complaint(shape: tuple[int, ...], most: int = MAX_ELEMENTS) -> str | None:
+    """What is wrong with a shape of at most so many elements, or None."""
     if len(shape) > MAX_DIMS:
         return f"it has {len(shape)} dimensions, at most {MAX_DIMS}"
     if any(size < 1 for size in shape):
         return f"its shape {shape} has a dimension of less than 1"
-    if math.prod(shape) > MAX_ELEMENTS:
-        return f"its shape {shape} has more than {MAX_ELEMENTS} elements"
+    if math.prod(shape) > most:
+        return f"its shape {shape} has more than {most} elements"
     return None
 
 
-def type_complaint(type_: TensorType) -> str | None:
-    """What no value can have for a type, or None: shape, and quantization that does not suit dtype or shape."""
-    complaint = shape_complaint(type_.shape)
+def type_complaint(type_: TensorType, most: int = MAX_ELEMENTS) -> str | None:
+    """What no value of at most so many elements can have for a type, or None: shape, and quantization that does not
+    suit dtype or shape."""
+    complaint = shape_complaint(type_.shape, most)
     quant = type_.quant
     if complaint is not None or quant is None:
         return complaint

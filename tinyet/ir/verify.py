@@ -52,9 +52,9 @@ def problems_of(graph: Graph, complaints: Callable[[Node], Sequence[str]]) -> li
 
 def size_complaints(graph: Graph, macs: Callable[[Node], int]) -> list[str]:
     """Why a graph whose nodes are sound is too large as a whole; `macs` counts a node's multiply-accumulates."""
-    tensors = dict.fromkeys((*graph.inputs, *graph.constants, *(t for n in graph.nodes for t in n.outputs)))
+    tensors = dict.fromkeys((*graph.inputs, *(t for n in graph.nodes for t in n.outputs)))
     total = sum(t.type.bytes for t in tensors)
     if total > MAX_GRAPH_BYTES:
-        return [f"its values have {total} bytes together, at most {MAX_GRAPH_BYTES}"]
+        return [f"what it computes has {total} bytes together, at most {MAX_GRAPH_BYTES}"]
     count = sum(macs(node) for node in graph.nodes)
     return [f"it has {count} multiply-accumulates, at most {MAX_MACS}"] if count > MAX_MACS else []

@@ -150,6 +150,7 @@ def whole_problems(graph: Graph) -> list[str]:
     found = problems_of(graph, _rule_complaints)
     found += [f"output {t.name}: {text}" for t in graph.outputs if (text := tensor_complaint(t))]
     found += [f"input {t.name}: {text}" for t in graph.inputs if (text := tensor_complaint(t))]
+    found += [f"output {t.name} is a constant" for t in graph.outputs if t.is_constant]
     if not graph.outputs:
         found.append("it has no outputs")
     return found or size_complaints(graph, lambda node: op_of(node).macs(node))

@@ -10,6 +10,7 @@ is looked up, and the parameters of custom operators, which only the functions o
 
 from __future__ import annotations
 
+import math
 import re
 import types
 import typing
@@ -25,6 +26,7 @@ DelegateName = NewType("DelegateName", str)
 """The name of a delegate: letters, digits, and _ . + - between them."""
 
 MAX_INT = 2**31 - 1
+MAX_FLOAT = (2 - 2.0**-23) * 2.0**127
 MAX_ITEMS = 4096
 """Of a tuple."""
 
@@ -112,7 +114,9 @@ def _is_a(value: object, hint: Any) -> bool:
     if hint is int:
         return kind is int and abs(typing.cast(int, value)) <= MAX_INT
     if hint is float:
-        return kind is float or (kind is int and abs(typing.cast(int, value)) <= MAX_INT)
+        # Not NaN; an infinity, or what is finite as a float32, too.
+        number = float(typing.cast(float, value)) if kind is float or _is_a(value, int) else math.nan
+        return math.isinf(number) or abs(number) <= MAX_FLOAT
     if hint is DelegateName:
         return isinstance(value, str) and re.fullmatch(r"[A-Za-z0-9_.+-]{1,64}", value) is not None
     origin = typing.get_origin(hint)

@@ -13,7 +13,7 @@ import numpy as np
 
 from tinyet.errors import UnsupportedShape
 from tinyet.ir import DType, Node, Tensor
-from tinyet.ir.limits import shape_complaint, type_complaint
+from tinyet.ir.limits import MAX_CONSTANT_ELEMENTS, MAX_ELEMENTS, shape_complaint, type_complaint
 from tinyet.opset import attributes
 from tinyet.opset.op import Op
 
@@ -60,7 +60,8 @@ def _wiring(op: Op, node: Node) -> list[str]:
 
 def tensor_complaint(tensor: Tensor) -> str | None:
     """What no tensor can be, or None."""
-    complaint = type_complaint(tensor.type)
+    most = MAX_CONSTANT_ELEMENTS if tensor.is_constant else MAX_ELEMENTS
+    complaint = type_complaint(tensor.type, most)
     if complaint is not None:
         return complaint
     if tensor.data is None:

@@ -22,7 +22,7 @@ import numpy as np
 from tinyet import ops
 from tinyet.errors import ProgramError, QuantizationError, bullet_list
 from tinyet.ir import Attrs, DType, Graph, Node, Note, Origin, QuantParams, Tensor, TensorType, subgraphs
-from tinyet.ir.limits import MAX_DEPTH, MAX_NAME, MAX_NODES, MAX_TEXT, shape_complaint
+from tinyet.ir.limits import MAX_CONSTANT_ELEMENTS, MAX_DEPTH, MAX_NAME, MAX_NODES, MAX_TEXT, shape_complaint
 from tinyet.opset import attributes
 from tinyet.tet import wire
 from tinyet.tet.wire import GraphRecord, NodeRecord, OriginRecord, ProgramRecord, TensorRecord
@@ -381,7 +381,7 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 def _tensor(record: TensorRecord) -> Tensor | list[str]:
     """A tensor, or what is wrong with it. The rest of what a tensor must be is rule.tensor_complaint."""
     problems = _name_complaint("it", record.name)
-    complaint = shape_complaint(record.shape)
+    complaint = shape_complaint(record.shape, MAX_CONSTANT_ELEMENTS)
     if complaint is not None:
         problems.append(complaint)
     if record.dtype not in _DTYPES:

@@ -36,6 +36,10 @@ MAX_REACH = 1 << 16
 """The longest stride, padding or window with its dilation, in pixels: with it, positions stay within 32 bits."""
 
 
+MAX_SIDE = 1 << 20
+"""Pixels along a side of an image, likewise; what is found out for each row ahead of time stays small."""
+
+
 def expect_window(node: Node, attrs: Window, kernel_h: int, kernel_w: int) -> None:
     """Raises UnsupportedShape for attributes that no window has."""
     pads = attrs.pad_top, attrs.pad_bottom, attrs.pad_left, attrs.pad_right
@@ -53,6 +57,10 @@ def window_shape(node: Node, attrs: Window, kernel_h: int, kernel_w: int) -> tup
     """(out_h, out_w) for the node's NHWC input 0; raises UnsupportedShape when the window does not fit."""
     _, height, width, _ = expect_rank(node, 0, 4)
     expect_window(node, attrs, kernel_h, kernel_w)
+    if max(height, width) > MAX_SIDE:
+        raise UnsupportedShape(
+            f"{node.op}: an image of {height}x{width} pixels, at most {MAX_SIDE}", node.where
+        )
     out_h = out_size(height, kernel_h, attrs.stride_h, attrs.dilation_h, attrs.pad_top, attrs.pad_bottom)
     out_w = out_size(width, kernel_w, attrs.stride_w, attrs.dilation_w, attrs.pad_left, attrs.pad_right)
     if out_h < 1 or out_w < 1:
