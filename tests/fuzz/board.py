@@ -5,6 +5,7 @@ reads the files (INI, JSON, YAML, CMake, GNU ld; C without its comments) finds t
 from __future__ import annotations
 
 import configparser
+import copy
 import json
 import random
 import re
@@ -111,7 +112,7 @@ def _change(values: dict[str, Any], rng: random.Random) -> str:
         case 2:
             table[key] = rng.choice(NUMBERS)
         case 3:
-            table[key] = rng.choice(OTHERS)
+            table[key] = copy.deepcopy(rng.choice(OTHERS))
         case 4 if isinstance(old, int) and not isinstance(old, bool):
             table[key] = old + rng.choice((-1, 1, 8, -8, 1 << 20, -(1 << 20)))
         case _:
