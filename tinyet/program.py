@@ -19,6 +19,9 @@ from tinyet.reference import evaluate, run_graph
 from tinyet.tet.format import Contents, decode, encode
 from tinyet.version import __version__
 
+# Inputs and outputs that a repr shows.
+_MOST_SIDES = 16
+
 
 @dataclass(frozen=True, eq=False)
 class Program:
@@ -35,6 +38,14 @@ class Program:
     float_graph: Graph | None = None
     notes: tuple[Note, ...] = ()
     labels: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        """A line for each input and output, and what is in between."""
+        sides = (("in ", self.inputs), ("out", self.outputs))
+        lines = [f"  {side} {tensor.name}: {tensor.type}" for side, tensors in sides for tensor in tensors]
+        constants = sum(tensor.array.nbytes for tensor in self.graph.constants)
+        what = f"{len(self.graph.nodes)} nodes, {constants:,} bytes of constants"
+        return "\n".join([f"<tinyet.Program {self.name}: {what}", *lines[:_MOST_SIDES]]) + ">"
 
     @property
     def inputs(self) -> tuple[Tensor, ...]:

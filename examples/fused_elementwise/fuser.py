@@ -14,7 +14,7 @@ import numpy as np
 from tinyet import ops
 from tinyet.boards.cpus import Target
 from tinyet.delegates import Claims, Delegate, Payload, files_of, regions_of
-from tinyet.emit.literals import identifier
+from tinyet.emit.names import identifier
 from tinyet.ir import Array, DType, Graph, Node, Tensor
 from tinyet.numerics import clamp_range
 from tinyet.ops.add import Add
