@@ -36,7 +36,7 @@ def resize_nodes(
     if free_ratio and draw(st.integers(0, 3)) == 0:
         ratios = [draw(st.floats(0, 3, width=32)), draw(st.floats(0, 3, width=32))]
     modes: tuple[ResizeMode, ...] = ("nearest", "bilinear")
-    chosen = mode or draw(st.sampled_from(modes))
+    chosen = draw(st.sampled_from(modes if mode is None else (mode,)))
     node = drawing.node_of(Resize(out_h, out_w, chosen, align, half, *ratios), [x], x.type.quant)
     return Case(node, (drawing.data(drawing.random(draw), shape, kind),))
 

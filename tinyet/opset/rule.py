@@ -26,7 +26,7 @@ QUANTIZED = (DType.INT8, DType.INT16)
 
 def complaints(op: Op, node: Node) -> list[str]:
     """All that is wrong with a node, as far as the one lets the other be looked at."""
-    found = attributes.complaints(node.attrs) + _wiring(op, node)
+    found = attributes.attribute_complaints(node.attrs) + _wiring(op, node)
     for tensor in dict.fromkeys(t for t in (*node.inputs, *node.outputs) if t is not None):
         complaint = tensor_complaint(tensor)
         if complaint is not None:
