@@ -43,6 +43,7 @@ from tinyet.version import __version__
 HARNESS = "harness"
 # Kinds of projects that build a harness for emulators themselves.
 _BARE_METAL = ("platformio", "cmake")
+_BUILT_BY_CMAKE = ("cmake", "zephyr")
 EVALUATION = "evaluation.npz"
 
 
@@ -114,6 +115,8 @@ def generate(
     sources = model_files(deployment, model, banner, labels=program.labels, program_hash=program.hash)
     files = project_files(project, target, facts, sources, options)
     place = Path(out)
+    if project in _BUILT_BY_CMAKE:
+        cmake.check_directory(place)
     before = Project(place).archive if is_project(place) else None
     if options.archive is not None and (place / options.archive).exists() and before is None:
         raise ProjectError(

@@ -3,12 +3,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 
 from tinyet.boards import Board
 from tinyet.build.process import find_tool, run
-from tinyet.errors import ToolchainError
+from tinyet.errors import ProjectError, ToolchainError
 
 _SECONDS = 600.0
 
@@ -23,6 +24,21 @@ def elf_path(project_dir: Path, board: Board, program: str) -> Path:
     return build_dir(project_dir, board) / f"{program}.elf"
 
 
+def check_directory(project_dir: Path) -> None:
+    """Raise ProjectError for a directory in which CMake cannot build, whatever is in it."""
+    path = project_dir.absolute()
+    inside = "/".join(path.parts[1:])
+    strange = sorted(set(re.findall(r"[\";:\\\x00-\x1f\x7f]|\$(?:ENV|CACHE)?[({<]", inside)))
+    if re.search(r"\[[^\]]*$", inside):
+        strange.append("[")
+    if strange:
+        raise ProjectError(
+            f"CMake builds in no directory whose path has {' '.join(ascii(part)[1:-1] for part in strange)}",
+            str(path),
+            "choose a directory with another name",
+        )
+
+
 def build(project_dir: Path, board: Board, *, on_output: Callable[[str], None] | None = None) -> None:
     """Build the application and the harness for the board.
 
@@ -31,6 +47,7 @@ def build(project_dir: Path, board: Board, *, on_output: Callable[[str], None] |
     the build fails.
     """
     project_dir = project_dir.absolute()
+    check_directory(project_dir)
     what = f"building {project_dir.name} with CMake"
     if not board.bare_metal:
         raise ToolchainError(
