@@ -15,6 +15,7 @@ from tinyet.delegates import DEFAULT, Delegate
 from tinyet.delegates.select import Choice, Selection, select
 from tinyet.errors import UnsupportedOp, bullet_list
 from tinyet.ir import Graph, Node, Tensor
+from tinyet.layers import layer_names
 from tinyet.memory import MemoryPlan, plan_memory
 from tinyet.ops import op_of
 from tinyet.opset import Call, Event, FieldValue, InputArg, Pointer, Struct
@@ -24,20 +25,34 @@ from tinyet.opset import Call, Event, FieldValue, InputArg, Pointer, Struct
 class Step:
     """One call of the generated `run`, which is one layer of every report. `index` counts from 0.
 
+    name: the layer's, made of its module's path; unique in the deployment (`layers.layer_names`).
     first_event: number of the call's first event; events count on where the layers' indices end.
     """
 
     index: int
+    name: str
     node: Node
     choice: Choice
     call: Call
     macs: int
     first_event: int = 0
 
+    def __repr__(self) -> str:
+        return f"<layer {self.index}, {self}: {self.node.op} by {self.choice.kernel.symbol}>"
+
     @property
-    def name(self) -> str:
-        """The name of the value that the step computes."""
-        return self.node.outputs[0].name
+    def line(self) -> str:
+        """`file:line` of the user's source; empty when it is not known."""
+        return "" if self.node.origin is None else self.node.origin.location
+
+    @property
+    def source(self) -> str:
+        """`file:line: text` of the user's source; empty when it is not known."""
+        return "" if self.node.origin is None else self.node.origin.source
+
+    def __str__(self) -> str:
+        """As every report names a layer: its name, and its line."""
+        return f"{self.name} ({self.line})" if self.line else self.name
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,6 +63,11 @@ class Deployment:
     target: Target
     plan: MemoryPlan
     steps: tuple[Step, ...]
+
+    def __repr__(self) -> str:
+        """In a line; `tinyet analyze` tells of each layer."""
+        kinds = f"{len(self.steps)} layers, arena {self.plan.arena_bytes:,} bytes"
+        return f"<deployment of {self.graph.name} for {self.target.cpu}: {kinds}>"
 
     @property
     def events(self) -> tuple[Event, ...]:
@@ -60,16 +80,16 @@ class Deployment:
         return sum(step.call.state_bytes for step in self.steps)
 
     def origin_of(self, number: int) -> str:
-        """What a layer's or an event's number stands for: the operator, and the user's source line."""
+        """What a layer's or an event's number stands for: its name, its line, and its operator."""
         if number < len(self.steps):
             step = self.steps[number]
-            return f"layer {number} ({step.node.op}), {step.node.where or step.name}"
+            return f"layer {number}, {step}: {step.node.op}"
         for step in self.steps:
             part = number - step.first_event
             if 0 <= part < len(step.call.events):
                 event = step.call.events[part]
-                where = str(event.origins[-1]) if event.origins else step.name
-                return f"layer {step.index} ({step.node.op}), in it {event.label}, {where}"
+                where = f", {event.origins[-1]}" if event.origins else ""
+                return f"layer {step.index}, {step}: {step.node.op}, in it {event.label}{where}"
         return f"layer {number}"
 
     @property
@@ -131,9 +151,11 @@ def deploy(
     plan = plan_memory(selection.graph, op_of, scratch)
     steps: list[Step] = []
     events = 0
-    for index, node in enumerate(plan.calls):
+    for index, (node, name) in enumerate(zip(plan.calls, layer_names(plan.calls), strict=True)):
         first = len(plan.calls) + events
-        steps.append(Step(index, node, selection.choices[node], calls[node], op_of(node).macs(node), first))
+        steps.append(
+            Step(index, name, node, selection.choices[node], calls[node], op_of(node).macs(node), first)
+        )
         events += len(calls[node].events)
     _no_fallback(steps, selection, delegates if require else None)
     return Deployment(selection.graph, target, plan, tuple(steps))
@@ -153,8 +175,7 @@ def _no_fallback(steps: Sequence[Step], selection: Selection, required: Sequence
             reasons = "; ".join(
                 str(r) for r in step.choice.refusals if r.delegate in {d.name for d in allowed}
             )
-            where = step.node.where or step.name
-            wrong.append(f"{step.node.op}, {where}: {reasons or f'{names} has no kernel for it'}")
+            wrong.append(f"{step}: {step.node.op}: {reasons or f'{names} has no kernel for it'}")
     if wrong:
         raise UnsupportedOp(
             f"{len(wrong)} call(s) would not go to the delegate that was asked for:\n{bullet_list(wrong)}",

@@ -19,6 +19,9 @@ from tinyet.reference import evaluate, run_graph
 from tinyet.tet.format import Contents, decode, encode
 from tinyet.version import __version__
 
+# Inputs and outputs that a repr shows.
+_MOST_SIDES = 16
+
 
 @dataclass(frozen=True, eq=False)
 class Program:
@@ -35,6 +38,14 @@ class Program:
     float_graph: Graph | None = None
     notes: tuple[Note, ...] = ()
     labels: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        """A line for each input and output, and what is in between."""
+        sides = (("in ", self.inputs), ("out", self.outputs))
+        lines = [f"  {side} {tensor.name}: {tensor.type}" for side, tensors in sides for tensor in tensors]
+        constants = sum(tensor.array.nbytes for tensor in self.graph.constants)
+        what = f"{len(self.graph.nodes)} nodes, {constants:,} bytes of constants"
+        return "\n".join([f"<tinyet.Program {self.name}: {what}", *lines[:_MOST_SIDES]]) + ">"
 
     @property
     def inputs(self) -> tuple[Tensor, ...]:
@@ -131,10 +142,15 @@ def load(path: str | Path) -> Program:
         data = Path(path).read_bytes()
     except OSError as error:
         raise ProgramError(f"the program cannot be read: {error.strerror}", str(path)) from error
-    contents = decode(data, str(path))
+    return from_bytes(data, str(path))
+
+
+def from_bytes(data: bytes, where: str) -> Program:
+    """The program of a .tet file's bytes; raises what `load` raises. where: the file, for errors."""
+    contents = decode(data, where)
     if contents.labels:
         try:
-            check_labels(contents.labels, contents.graph.outputs[0], str(path))
+            check_labels(contents.labels, contents.graph.outputs[0], where)
         except ModelError as error:
-            raise ProgramError(error.what, str(path), "save the program again") from error
+            raise ProgramError(error.what, where, "save the program again") from error
     return Program(contents.name, contents.graph, contents.float_graph, contents.notes, contents.labels)

@@ -19,17 +19,19 @@ from tinyet import ops
 from tinyet.boards import Board, board_names, load_board
 from tinyet.budget.fit import LARGEST, Contributor, Use, check_fit, check_sizes, largest_constants
 from tinyet.build import arduino, cmake, gcc, platformio, zephyr
+from tinyet.build.clang import GCC
+from tinyet.build.manifest import MANIFEST
 from tinyet.build.size import Size, measure
-from tinyet.build.tree import MANIFEST, read_manifest, write_project
+from tinyet.build.tree import building, is_project, read_manifest, write_project
 from tinyet.custom import CustomAttrs
 from tinyet.data import Data, Samples, demonstration, encode_data, make_samples, pattern_inputs, read_data
-from tinyet.delegates import DEFAULT, Delegate, delegates_named
+from tinyet.delegates import DEFAULT, Delegate, Delegates, delegates_named, delegates_or_default
 from tinyet.deployment import Deployment, deploy
 from tinyet.device.device import open_device
 from tinyet.device.host import build_host
 from tinyet.emit.facts import facts_of
-from tinyet.emit.literals import identifier
 from tinyet.emit.model import model_files
+from tinyet.emit.model_name import check_name
 from tinyet.emit.project import Kind, Options, check_kind, project_files
 from tinyet.errors import FitError, ProjectError, ToolchainError, UsageError, bullet_list
 from tinyet.ir import Array
@@ -50,7 +52,7 @@ def generate(
     *,
     project: Kind = "platformio",
     name: str | None = None,
-    delegates: Sequence[Delegate] = DEFAULT,
+    delegates: Delegates | None = None,
     require_delegate: bool = False,
     max_ram: int | None = None,
     max_flash: int | None = None,
@@ -62,8 +64,9 @@ def generate(
     project: the kind: platformio, cmake, arduino, ... (`KINDS`), or model for the C files alone.
     board: a name, the path of a board file (which is copied into the project), or a Board that comes with tinyet.
     out: a directory that is new, empty, or an earlier project (whose src/main.c is kept when it was changed).
-    delegates: who is asked for kernels, in this order. require_delegate: nobody else may compute anything; without
-    it the portable kernels take what these refuse.
+    delegates: who is asked for kernels, in this order, each by name (`tinyet delegates` lists them) or as an object,
+    which `register_delegate` must know when the project is opened again. require_delegate: nobody else may compute
+    anything; without it the portable kernels take what these refuse.
     max_ram, max_flash: limits in bytes, the board's own by default. sample: one array per input for the application's
     demonstration; by default the first of `evaluation`, or a fixed pattern. evaluation: samples that the
     project keeps, for `validate`.
@@ -72,8 +75,14 @@ def generate(
     """
     target = board if isinstance(board, Board) else load_board(board)
     check_kind(project, target)
-    model = _checked_name(name or program.name)
-    deployment = deploy(program.graph, target.target, delegates, require=require_delegate)
+    if project == "model" and (sample is not None or evaluation is not None):
+        raise UsageError(
+            "the C files alone have no application and keep no samples",
+            hint="leave sample and evaluation away, or generate another kind of project",
+        )
+    model = check_name(name or program.name)
+    chosen = delegates_or_default(delegates, require=require_delegate)
+    deployment = deploy(program.graph, target.target, chosen, require=require_delegate)
     check_fit(deployment, target, max_ram=max_ram, max_flash=max_flash)
     inputs = demonstration(program.inputs, sample, evaluation)
     # Zephyr's own test runner reads the console, so it is told what will be there.
@@ -84,7 +93,7 @@ def generate(
         f"program {program.hash}",
     ]
     options = Options(
-        delegates=tuple(delegate.name for delegate in delegates),
+        delegates=tuple(delegate.name for delegate in chosen),
         require_delegate=require_delegate,
         max_ram=max_ram,
         max_flash=max_flash,
@@ -94,13 +103,6 @@ def generate(
     files = project_files(project, target, facts, sources, options)
     write_project(Path(out), {**files, **_data_files(program, model, board, target, project, evaluation)})
     return Project(Path(out))
-
-
-def _checked_name(name: str) -> str:
-    """The name itself. Raises UsageError when C could not have it."""
-    if name != identifier(name):
-        raise UsageError(f"the name {name!r} is not a C identifier", hint=f"for example {identifier(name)!r}")
-    return name
 
 
 def _data_files(
@@ -195,16 +197,29 @@ class Project:
         path = self.path / EVALUATION
         return read_data(path, [t.name for t in self.program.inputs]) if path.is_file() else None
 
-    def build(self, *, on_output: Callable[[str], None] | None = None) -> Size:
+    def build(self, *, compiler: str = GCC, on_output: Callable[[str], None] | None = None) -> Size:
         """Build application and harness with the project's build system; returns the application's size.
 
+        compiler: "gcc", or, in a CMake project for a Cortex-M, "clang" or one version of it, such as "clang-16".
+        on_output: called with each line that the build prints, as it appears.
+        One build at a time: another one, or `generate`, in the same directory waits, and tells for whom.
         Raises ToolchainError when a tool is missing or fails, FitError when the linker finds that the board's
         memory does not suffice, or a limit given to `generate` is exceeded.
         """
+        if compiler != GCC and self.manifest["kind"] != "cmake":
+            raise UsageError(
+                f"a {self.manifest['kind']} project chooses its compiler itself",
+                str(self.path),
+                "for another compiler: tinyet generate --project cmake",
+            )
+        with building(self.path, on_wait=on_output):
+            return self._build(compiler, on_output)
+
+    def _build(self, compiler: str, on_output: Callable[[str], None] | None) -> Size:
         try:
             match self.manifest["kind"]:
                 case "cmake":
-                    cmake.build(self.path, self.board, on_output=on_output)
+                    cmake.build(self.path, self.board, compiler=compiler, on_output=on_output)
                 case "platformio":
                     for env in (self.board.name, HARNESS):
                         platformio.build(self.path, env, on_output=on_output)
@@ -386,7 +401,7 @@ class Project:
 def open_project(path: str | Path) -> Project:
     """A project that exists. Raises ProjectError when the directory is none."""
     project = Project(Path(path))
-    if not (project.path / MANIFEST).is_file():
+    if not is_project(project.path):
         raise ProjectError(
             "this directory is not a tinyet project",
             str(path),

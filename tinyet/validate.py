@@ -32,13 +32,16 @@ DEFAULT_SQNR_SAMPLES = 32
 class LayerResult:
     """One call of the generated code.
 
-    count: mean over the samples, in the result's `count_unit`. sqnr_db: signal to quantization noise of its
-    value against the float model; None where there is no float partner.
+    name: as every report names it; value: the tensor that it computes; line: `file:line`, source: the line's text
+    behind it, both empty where they are not known. count: mean over the samples, in the result's `count_unit`.
+    sqnr_db: signal to quantization noise of its value against the float model; None where it has no float partner.
     """
 
     name: str
+    value: str
     op: str
     kernel: str
+    line: str
     source: str
     macs: int
     count: int | None
@@ -62,6 +65,7 @@ class Mismatch:
     sample: int
     layer: int
     name: str
+    value: str
     op: str
     kernel: str
     index: tuple[int, ...]
@@ -73,8 +77,8 @@ class Mismatch:
     def __str__(self) -> str:
         index = ", ".join(map(str, self.index))
         return (
-            f"sample {self.sample}: layer {self.layer} ({self.op}, {self.kernel}) is the first that differs: "
-            f"{self.name}[{index}] is {self.device} on the device, {self.host} in the reference ({self.count} differ)"
+            f"sample {self.sample}: layer {self.layer}, {self.name} ({self.op}, {self.kernel}) is the first to differ: "
+            f"{self.value}[{index}] is {self.device} on the device, {self.host} in the reference ({self.count} differ)"
         )
 
     def error(self) -> MismatchError:
@@ -129,6 +133,11 @@ class ValidationResult(Counted):
     layers: tuple[LayerResult, ...]
     outputs: list[list[Array]]
 
+    def __repr__(self) -> str:
+        exact = "bit-exact" if self.bit_exact else f"{self.mismatches} differ"
+        count = "" if self.count is None else f", {self.count:,} {self.count_unit} per inference"
+        return f"<validation on {self.on}, {self.board}: {self.samples} samples, {exact}{count}>"
+
     @property
     def bit_exact(self) -> bool:
         return self.mismatches == 0
@@ -136,7 +145,7 @@ class ValidationResult(Counted):
     def to_json(self) -> dict[str, object]:
         """The documented, stable form of `--json` (docs/json.md)."""
         return {
-            "version": 1,
+            "version": 2,
             "on": self.on,
             "board": self.board,
             "bit_exact": self.bit_exact,
@@ -240,9 +249,11 @@ def validate(
     layers = tuple(
         LayerResult(
             step.name,
+            step.node.outputs[0].name,
             step.node.op,
             step.choice.kernel.symbol,
-            str(step.node.origins[-1]) if step.node.origins else "",
+            step.line,
+            step.source,
             step.macs,
             tally.mean(tally.layers[step.index]),
             None if twin is None else twin.sqnr_db(step.node.outputs[0]),
@@ -362,13 +373,14 @@ def locate_mismatch(
                 return Mismatch(
                     sample=sample,
                     layer=step.index,
-                    name=tensor.name,
+                    name=step.name,
+                    value=tensor.name,
                     op=step.node.op,
                     kernel=step.choice.kernel.symbol,
                     index=index,
                     device=got[index].item(),
                     host=values[tensor][index].item(),
                     count=int((~same).sum()),
-                    source=str(step.node.origins[-1]) if step.node.origins else "",
+                    source=step.node.where or "",
                 )
     return None

@@ -21,7 +21,7 @@ import pytest
 from tests import tiny_model
 from tinyet.boards import all_boards, load_board
 from tinyet.build import platformio, size
-from tinyet.build.tree import write_project
+from tinyet.build.tree import building, write_project
 from tinyet.emit.project import project_files
 from tinyet.errors import ProjectError, ToolchainError
 
@@ -166,7 +166,8 @@ def test_concurrent_builds_on_a_fresh_core_directory(tmp_path: Path, monkeypatch
 
     def job(project: Path, env: str) -> None:
         try:
-            platformio.build(project, env)
+            with building(project):
+                platformio.build(project, env)
         except ToolchainError as error:
             failures.append(error)
 

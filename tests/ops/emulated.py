@@ -39,7 +39,12 @@ def _facts(tensor: Tensor, deployment: Deployment) -> TensorFacts:
 
 
 def run_emulated(
-    graph: Graph, inputs: Sequence[Array], board_name: str, delegates: Sequence[Delegate] = ()
+    graph: Graph,
+    inputs: Sequence[Array],
+    board_name: str,
+    delegates: Sequence[Delegate] = (),
+    compiler: str = "gcc",
+    flags: Sequence[str] = ("-O2", "-g1"),
 ) -> tuple[Deployment, bytes]:
     """The deployment for the board, and the output bytes in order."""
     require_emulator(board_name)
@@ -62,6 +67,6 @@ def run_emulated(
         folder = Path(where)
         write_files(folder, {**files, "model_desc.c": description})
         sources = [folder / name for name in (*sorted(files), "model_desc.c") if name.endswith(".c")]
-        elf = build_firmware(board, sources, [folder], folder / "build", flags=("-O2", "-g1"))
+        elf = build_firmware(board, sources, [folder], folder / "build", flags=flags, compiler=compiler)
         with open_device(board, elf, "qemu") as device:
             return deployment, b"".join(device.run(raw).outputs)

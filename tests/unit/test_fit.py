@@ -77,8 +77,8 @@ def test_the_peak_is_where_most_bytes_are_alive() -> None:
     step, tensors = peak_tensors(_DEPLOYMENT)
     assert step == 0
     sizes = {c.text: c.bytes for c in tensors}
-    assert sizes.pop("x") == 108
-    assert sizes.pop("conv") == 144
+    assert sizes.pop("input x") == 108
+    assert sizes.pop("output of conv (net.py:11)") == 144
     assert all(text.startswith("scratch of") for text in sizes)
     assert [c.bytes for c in tensors] == sorted((c.bytes for c in tensors), reverse=True)
     assert sum(c.bytes for c in tensors) <= _DEPLOYMENT.plan.arena_bytes

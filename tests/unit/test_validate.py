@@ -233,7 +233,7 @@ def test_the_first_layer_that_differs_is_found(layer: int) -> None:
     assert found.count == 1
     key = ["conv", "pool", "head"][layer]
     line, text = small.LINES[key]
-    assert found.source == f"net.py:{line}: {text}"
+    assert found.source == f"{step.name} (net.py:{line}): {text}"
     message = str(found.error())
     for part in (step.name, str(found.device), str(found.host), found.source, ", ".join(map(str, index))):
         assert part in message
@@ -278,7 +278,9 @@ _KEYS = {
     *("host_accuracy", "float_accuracy", "instructions_per_inference", "cycles_per_inference", "macs"),
     *("arena_bytes", "ram_bytes", "flash_bytes", "stack_bytes", "layers"),
 }
-_LAYER_KEYS = {"name", "op", "kernel", "source", "macs", "instructions", "cycles", "sqnr_db", "parts"}
+_LAYER_KEYS = {
+    *("name", "value", "op", "kernel", "line", "source", "macs", "instructions", "cycles", "sqnr_db", "parts")
+}
 
 
 def test_json_has_the_documented_keys() -> None:

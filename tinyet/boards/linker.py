@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from tinyet.assets.templating import environment
+from tinyet.assets.templating import render
 from tinyet.boards.board import Board
 
 
@@ -11,9 +11,4 @@ def linker_script(board: Board) -> str:
     """The text of a bare-metal board's linker script."""
     template = "linker_riscv.ld.j2" if board.target.family == "riscv" else "linker.ld.j2"
     # These templates say themselves where lines end.
-    return (
-        environment()
-        .overlay(trim_blocks=False, lstrip_blocks=False)
-        .get_template(f"support/{template}")
-        .render(board=board)
-    )
+    return render(f"support/{template}", {"board": board}, tight=True)

@@ -30,16 +30,18 @@ def peak_tensors(deployment: Deployment) -> tuple[int, list[Contributor]]:
     """(step, contributors): the step at which most bytes are alive, and the blocks alive then, largest first."""
     plan = deployment.plan
     steps = range(-1, len(plan.calls) + 1)
+    named = {t.name: f"input {t.name}" for t in deployment.graph.inputs}
+    named |= {t.name: f"output of {step}" for step in deployment.steps for t in step.node.outputs}
 
     def alive(step: int) -> list[Contributor]:
         found = [
-            Contributor(block.bytes, block.name)
+            Contributor(block.bytes, named.get(block.name, block.name))
             for block in plan.blocks
             if block.lifetime.first <= step <= block.lifetime.last
         ]
         if 0 <= step < len(deployment.steps) and deployment.steps[step].call.scratch_bytes:
             call = deployment.steps[step].call
-            found.append(Contributor(call.scratch_bytes, f"scratch of {call.kernel}"))
+            found.append(Contributor(call.scratch_bytes, f"scratch of {deployment.steps[step]}"))
         return found
 
     worst = max(steps, key=lambda s: (sum(c.bytes for c in alive(s)), -s))
@@ -52,7 +54,7 @@ def largest_constants(deployment: Deployment) -> list[Contributor]:
     for step in deployment.steps:
         size = sum(c.data.nbytes for c in step.call.constants)
         if size:
-            found.append(Contributor(size, f"{step.node.op} {step.node.where or step.name}"))
+            found.append(Contributor(size, f"{step}: {step.node.op}"))
     return sorted(found, key=lambda c: -c.bytes)
 
 
@@ -82,11 +84,7 @@ def check_fit(
     if total > limit:
         step, tensors = peak_tensors(deployment)
         where = deployment.steps[step] if 0 <= step < len(deployment.steps) else None
-        at = (
-            f"layer {where.index} ({where.node.op} {where.node.where or where.name})"
-            if where
-            else "the boundary"
-        )
+        at = f"layer {where.index}, {where}: {where.node.op}" if where else "the boundary"
         terms = [
             ("arena", arena),
             ("state", state),

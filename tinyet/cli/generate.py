@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from tinyet.boards import load_board
-from tinyet.build.tree import read_manifest
+from tinyet.build.tree import is_free, read_manifest
 from tinyet.cli import ui
 from tinyet.cli.model import CaptureOptions, obtain
 from tinyet.cli.options import (
@@ -82,7 +82,7 @@ def generate(
         require_delegate=require_delegate,
         max_ram=max_ram,
         max_flash=max_flash,
-        evaluation=compiled.evaluation,
+        evaluation=None if kind == "model" else compiled.evaluation,
     )
     if save is not None:
         compiled.program.save(save)
@@ -92,7 +92,7 @@ def generate(
 
 def _check_out(directory: Path) -> None:
     """Raise ProjectError for a place that `generate` would refuse."""
-    if directory.is_dir() and any(directory.iterdir()):
+    if directory.is_dir() and not is_free(directory):
         read_manifest(directory)
     elif directory.exists() and not directory.is_dir():
         raise UsageError(

@@ -13,6 +13,7 @@ import numpy as np
 from tinyet.deployment import Deployment
 from tinyet.errors import InternalError
 from tinyet.ir import Array, DType, Tensor
+from tinyet.text import markdown_code
 
 
 @dataclass(frozen=True)
@@ -48,8 +49,8 @@ class TensorFacts:
 
     @property
     def description(self) -> str:
-        """The tensor in one line, for a README."""
-        text = f"`{self.name}` {self.dtype.value} {list(self.shape)}"
+        """The tensor in one line of Markdown."""
+        text = f"`{markdown_code(self.name)}` {self.dtype.value} {list(self.shape)}"
         return f"{text}, scale {self.scale:.9g}, zero point {self.zero_point}" if self.is_quantized else text
 
 

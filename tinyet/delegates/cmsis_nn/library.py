@@ -58,6 +58,10 @@ _BUILD_HEADER_TEXT = """\
 #pragma GCC diagnostic ignored "-Wsign-compare"
 #pragma GCC diagnostic ignored "-Wunused-parameter"
 #endif
+#if defined(__clang__) /* how GCC is to optimize */
+#pragma GCC diagnostic ignored "-Wunknown-attributes"
+#pragma GCC diagnostic ignored "-Wunknown-pragmas"
+#endif
 
 /* Its vector code is fastest so, by count of instructions; the other code is fastest as the project compiles it. */
 #if defined(__ARM_FEATURE_MVE) && defined(__GNUC__) && !defined(__clang__)
@@ -91,8 +95,9 @@ _README_TEXT = """\
 # CMSIS-NN @VERSION@
 
 The files of Arm's neural network kernels (https://github.com/ARM-software/CMSIS-NN, tag v@VERSION@) that this model
-needs, under the Apache License 2.0: see LICENSE. They lie in one folder, and each source file has a line added at its
-top that includes `build_options.h`; otherwise they are as Arm released them.
+needs, under the Apache License 2.0: see LICENSE. They lie in one folder, and each source file has lines added at
+its top: one includes `build_options.h`, the others let models of one program share it. Otherwise they are as
+Arm released them.
 """
 
 

@@ -95,7 +95,8 @@ def _architectures(own: str, facts: ModelFacts, model_sources: Mapping[str, str]
     kernels = [kernel for choices in PORTABLE.kernels.values() for kernel in choices]
     headers = [name for kernel in kernels for name in kernel.headers if name not in kernel.texts]
     sources = [name for kernel in kernels for name in kernel.sources if name not in kernel.texts]
-    portable = {f"{facts.name}.h", f"{facts.name}.c", *PORTABLE.files(headers, sources)}
+    own_texts = {f"{facts.name}{end}" for end in (".h", ".c", "_kernels.h")}
+    portable = own_texts.union(PORTABLE.files(headers, sources))
     return "*" if portable >= set(model_sources) else own
 
 

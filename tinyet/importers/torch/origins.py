@@ -135,6 +135,16 @@ def _all_nearest(
     return {node: origin for node, (_, origin) in found.items()}
 
 
+def handle_only(custom: object) -> dict[str, object]:
+    """Of a node's `custom` metadata as a file has them, the handle if it is one; torch and others keep things there,
+    too."""
+    fields = custom.get(_KEY) if isinstance(custom, dict) else None
+    kinds = {"aten": str, "module": str, "file": str, "line": int, "text": str, "key": str}
+    if not isinstance(fields, dict) or {name: type(value) for name, value in fields.items()} != kinds:
+        return {}
+    return {_KEY: fields}
+
+
 def is_stamped(node: fx.Node) -> bool:
     """Whether the node has its handle."""
     return _stamped(node) is not None
