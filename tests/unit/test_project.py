@@ -145,6 +145,7 @@ def test_cmake_lists_every_source() -> None:
     assert "${model_dir}/tiny.c\n" in text
     assert "${model_dir}/tinyet_common.h\n" in text
     assert "${support_dir}/tinyet_uart_cmsdk.c\n" in text
+    assert "-Werror" not in text
     assert "TINYET_UART_BASE=0x40004000\n" in text
 
 
