@@ -14,6 +14,7 @@ from tinyet.delegates import Delegate, delegates_named
 from tinyet.deployment import deploy
 from tinyet.ir import Graph, Node
 from tinyet.ops.region import Region
+from tinyet.opset import delegate_name
 
 if TYPE_CHECKING:
     import torch
@@ -59,6 +60,6 @@ def lower(
     if board is not None:
         target = (board if isinstance(board, Board) else load_board(board)).target
         graph = program.graph
-        whole = Node(Region(chosen.name, graph), graph.inputs, graph.outputs)
+        whole = Node(Region(delegate_name(chosen.name), graph), graph.inputs, graph.outputs)
         deploy(Graph(name, graph.inputs, graph.outputs, (whole,)), target, (chosen,))
     return LoweredModule(program.graph, chosen.name)

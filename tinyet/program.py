@@ -142,10 +142,15 @@ def load(path: str | Path) -> Program:
         data = Path(path).read_bytes()
     except OSError as error:
         raise ProgramError(f"the program cannot be read: {error.strerror}", str(path)) from error
-    contents = decode(data, str(path))
+    return from_bytes(data, str(path))
+
+
+def from_bytes(data: bytes, where: str) -> Program:
+    """The program of a .tet file's bytes; raises what `load` raises. where: the file, for errors."""
+    contents = decode(data, where)
     if contents.labels:
         try:
-            check_labels(contents.labels, contents.graph.outputs[0], str(path))
+            check_labels(contents.labels, contents.graph.outputs[0], where)
         except ModelError as error:
-            raise ProgramError(error.what, str(path), "save the program again") from error
+            raise ProgramError(error.what, where, "save the program again") from error
     return Program(contents.name, contents.graph, contents.float_graph, contents.notes, contents.labels)

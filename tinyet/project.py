@@ -20,9 +20,11 @@ from tinyet import ops
 from tinyet.boards import Board, board_names, load_board
 from tinyet.budget.fit import LARGEST, Contributor, Use, check_fit, check_sizes, largest_constants
 from tinyet.build import arduino, cmake, gcc, platformio, zephyr
+from tinyet.build.clang import GCC
 from tinyet.build.library_zip import write_zip
+from tinyet.build.manifest import MANIFEST
 from tinyet.build.size import Size, measure
-from tinyet.build.tree import MANIFEST, building, is_project, read_manifest, write_project
+from tinyet.build.tree import building, is_project, read_manifest, write_project
 from tinyet.custom import CustomAttrs
 from tinyet.data import Data, Samples, demonstration, encode_data, make_samples, pattern_inputs, read_data
 from tinyet.delegates import DEFAULT, Delegate, Delegates, delegates_named, delegates_or_default
@@ -182,7 +184,7 @@ class Project:
     def archive(self) -> Path | None:
         """The .zip file of the Arduino library, where it was asked for."""
         file = read_manifest(self.path).get("archive")
-        return self.path / file if isinstance(file, str) and re.fullmatch(r"\w+\.zip", file) else None
+        return self.path / file if isinstance(file, str) else None
 
     @cached_property
     def board(self) -> Board:
@@ -231,22 +233,29 @@ class Project:
         path = self.path / EVALUATION
         return read_data(path, [t.name for t in self.program.inputs]) if path.is_file() else None
 
-    def build(self, *, on_output: Callable[[str], None] | None = None) -> Size:
+    def build(self, *, compiler: str = GCC, on_output: Callable[[str], None] | None = None) -> Size:
         """Build application and harness with the project's build system; returns the application's size.
 
+        compiler: "gcc", or, in a CMake project for a Cortex-M, "clang" or one version of it, such as "clang-16".
         on_output: called with each line that the build prints, as it appears.
         One build at a time: another one, or `generate`, in the same directory waits, and tells for whom.
         Raises ToolchainError when a tool is missing or fails, FitError when the linker finds that the board's
         memory does not suffice, or a limit given to `generate` is exceeded.
         """
+        if compiler != GCC and self.manifest["kind"] != "cmake":
+            raise UsageError(
+                f"a {self.manifest['kind']} project chooses its compiler itself",
+                str(self.path),
+                "for another compiler: tinyet generate --project cmake",
+            )
         with building(self.path, on_wait=on_output):
-            return self._build(on_output)
+            return self._build(compiler, on_output)
 
-    def _build(self, on_output: Callable[[str], None] | None) -> Size:
+    def _build(self, compiler: str, on_output: Callable[[str], None] | None) -> Size:
         try:
             match self.manifest["kind"]:
                 case "cmake":
-                    cmake.build(self.path, self.board, on_output=on_output)
+                    cmake.build(self.path, self.board, compiler=compiler, on_output=on_output)
                 case "platformio":
                     for env in (self.board.name, HARNESS):
                         platformio.build(self.path, env, on_output=on_output)

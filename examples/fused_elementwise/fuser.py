@@ -93,7 +93,7 @@ def preprocess(region: Graph, _target: Target) -> Payload:
         # The tables lie in flash; init copies them to RAM, which many microcontrollers read faster.
         data = np.concatenate([table(node) for node in tables])
         constants = (Constant("tables", data, "one for each function"),)
-        init = Init("fused_copy_tables", (StateArg(), ConstantArg("tables"), LiteralArg(f"{data.size}u")))
+        init = Init("fused_copy_tables", (StateArg(), ConstantArg("tables"), LiteralArg(data.size)))
     call = Call(
         symbol=execute,
         args=(

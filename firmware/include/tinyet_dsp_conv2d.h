@@ -40,6 +40,38 @@ TINYET_DSP_INLINE int32_t tinyet_dsp_tap(const tinyet_dsp_lanes g, int32_t tap) 
 /* One tap for all eight sums: two words of weights become two pairs a channel, four words are the pixels. x points where the
  * last tap of a lane reads pixel 2; that read moves it to the next lane. The geometry is in assembler symbols, since an asm
  * statement has room for few operands. */
+#if defined(__clang__)
+/* It does not always find so many registers: they have their names, and come from a struct and go back to it. */
+#define TINYET_DSP_A0 "r1"
+#define TINYET_DSP_A1 "r2"
+#define TINYET_DSP_A2 "r3"
+#define TINYET_DSP_A3 "r4"
+#define TINYET_DSP_B0 "r5"
+#define TINYET_DSP_B1 "r6"
+#define TINYET_DSP_B2 "r7"
+#define TINYET_DSP_B3 "r8"
+#define TINYET_DSP_W "r9"
+#define TINYET_DSP_X "r10"
+#define TINYET_DSP_U "r11"
+#define TINYET_DSP_V "r12"
+#define TINYET_DSP_Y "lr"
+#define TINYET_DSP_Z "r0"
+#else
+#define TINYET_DSP_A0 "%[a0]"
+#define TINYET_DSP_A1 "%[a1]"
+#define TINYET_DSP_A2 "%[a2]"
+#define TINYET_DSP_A3 "%[a3]"
+#define TINYET_DSP_B0 "%[b0]"
+#define TINYET_DSP_B1 "%[b1]"
+#define TINYET_DSP_B2 "%[b2]"
+#define TINYET_DSP_B3 "%[b3]"
+#define TINYET_DSP_W "%[w]"
+#define TINYET_DSP_X "%[x]"
+#define TINYET_DSP_U "%[u]"
+#define TINYET_DSP_V "%[v]"
+#define TINYET_DSP_Y "%[y]"
+#define TINYET_DSP_Z "%[z]"
+#endif
 #define TINYET_DSP_GEOMETRY                           \
   ".set tinyet_taps, %c[geometry] & 0xff\n"           \
   ".set tinyet_stride, %c[geometry] >> 8 & 0xff\n"    \
@@ -50,27 +82,64 @@ TINYET_DSP_INLINE int32_t tinyet_dsp_tap(const tinyet_dsp_lanes g, int32_t tap) 
   ".set tinyet_tap, 0\n"
 #define TINYET_DSP_WORD \
   "tinyet_tap * tinyet_dilation %% tinyet_stride * tinyet_run + tinyet_tap * tinyet_dilation / tinyet_stride"
-#define TINYET_DSP_TAP(A0, A1, A2, A3, B0, B1, B2, B3)                      \
-  "ldr %[u], [%[w]], #4\n"                                                  \
-  "ldrd %[y], %[z], [%[x], #(" TINYET_DSP_WORD " - tinyet_last) * 4]\n"     \
-  "sxtb16 %[v], %[u], ror #8\n"                                             \
-  "sxtb16 %[u], %[u]\n"                                                     \
-  "smlad %[a0], %[u], %[y], %[" A0 "]\n"                                    \
-  "smlad %[b0], %[v], %[y], %[" B0 "]\n"                                    \
-  "smlad %[a1], %[u], %[z], %[" A1 "]\n"                                    \
-  "smlad %[b1], %[v], %[z], %[" B1 "]\n"                                    \
-  ".if tinyet_tap == tinyet_taps - 1\n"                                     \
-  "ldrd %[y], %[z], [%[x]], #%c[width] * 4\n"                               \
-  ".set tinyet_tap, 0\n"                                                    \
-  ".else\n"                                                                 \
-  "ldrd %[y], %[z], [%[x], #(" TINYET_DSP_WORD " - tinyet_last + 2) * 4]\n" \
-  ".set tinyet_tap, tinyet_tap + 1\n"                                       \
-  ".endif\n"                                                                \
-  "smlad %[a2], %[u], %[y], %[" A2 "]\n"                                    \
-  "smlad %[b2], %[v], %[y], %[" B2 "]\n"                                    \
-  "smlad %[a3], %[u], %[z], %[" A3 "]\n"                                    \
-  "smlad %[b3], %[v], %[z], %[" B3 "]\n"
-#define TINYET_DSP_NEXT_TAP TINYET_DSP_TAP("a0", "a1", "a2", "a3", "b0", "b1", "b2", "b3")
+#define TINYET_DSP_TAP(A0, A1, A2, A3, B0, B1, B2, B3)                                                    \
+  "ldr " TINYET_DSP_U ", [" TINYET_DSP_W "], #4\n"                                                        \
+  "ldrd " TINYET_DSP_Y ", " TINYET_DSP_Z ", [" TINYET_DSP_X ", #(" TINYET_DSP_WORD " - tinyet_last) * 4]\n" \
+  "sxtb16 " TINYET_DSP_V ", " TINYET_DSP_U ", ror #8\n"                                                   \
+  "sxtb16 " TINYET_DSP_U ", " TINYET_DSP_U "\n"                                                           \
+  "smlad " TINYET_DSP_A0 ", " TINYET_DSP_U ", " TINYET_DSP_Y ", " A0 "\n"                                 \
+  "smlad " TINYET_DSP_B0 ", " TINYET_DSP_V ", " TINYET_DSP_Y ", " B0 "\n"                                 \
+  "smlad " TINYET_DSP_A1 ", " TINYET_DSP_U ", " TINYET_DSP_Z ", " A1 "\n"                                 \
+  "smlad " TINYET_DSP_B1 ", " TINYET_DSP_V ", " TINYET_DSP_Z ", " B1 "\n"                                 \
+  ".if tinyet_tap == tinyet_taps - 1\n"                                                                   \
+  "ldrd " TINYET_DSP_Y ", " TINYET_DSP_Z ", [" TINYET_DSP_X "], #%c[width] * 4\n"                         \
+  ".set tinyet_tap, 0\n"                                                                                  \
+  ".else\n"                                                                                               \
+  "ldrd " TINYET_DSP_Y ", " TINYET_DSP_Z ", [" TINYET_DSP_X ", #(" TINYET_DSP_WORD                        \
+  " - tinyet_last + 2) * 4]\n"                                                                            \
+  ".set tinyet_tap, tinyet_tap + 1\n"                                                                     \
+  ".endif\n"                                                                                              \
+  "smlad " TINYET_DSP_A2 ", " TINYET_DSP_U ", " TINYET_DSP_Y ", " A2 "\n"                                 \
+  "smlad " TINYET_DSP_B2 ", " TINYET_DSP_V ", " TINYET_DSP_Y ", " B2 "\n"                                 \
+  "smlad " TINYET_DSP_A3 ", " TINYET_DSP_U ", " TINYET_DSP_Z ", " A3 "\n"                                 \
+  "smlad " TINYET_DSP_B3 ", " TINYET_DSP_V ", " TINYET_DSP_Z ", " B3 "\n"
+#define TINYET_DSP_NEXT_TAP                                                                                     \
+  TINYET_DSP_TAP(TINYET_DSP_A0, TINYET_DSP_A1, TINYET_DSP_A2, TINYET_DSP_A3, TINYET_DSP_B0, TINYET_DSP_B1, \
+                 TINYET_DSP_B2, TINYET_DSP_B3)
+/* The first one, whose sums begin with the biases. */
+#define TINYET_DSP_FIRST_TAP                                                                                    \
+  TINYET_DSP_TAP(TINYET_DSP_A3, TINYET_DSP_A3, TINYET_DSP_A3, TINYET_DSP_A3, TINYET_DSP_B3, TINYET_DSP_B3, \
+                 TINYET_DSP_B3, TINYET_DSP_B3)
+#define TINYET_DSP_ALL_TAPS TINYET_DSP_FIRST_TAP ".rept %c[unroll] - 1\n" TINYET_DSP_NEXT_TAP ".endr\n"
+/* In a loop, whose end is in the word that sp points at. */
+#define TINYET_DSP_TAPS_IN_LOOP               \
+  "mov " TINYET_DSP_A0 ", " TINYET_DSP_A3 "\n" \
+  "mov " TINYET_DSP_A1 ", " TINYET_DSP_A3 "\n" \
+  "mov " TINYET_DSP_A2 ", " TINYET_DSP_A3 "\n" \
+  "mov " TINYET_DSP_B0 ", " TINYET_DSP_B3 "\n" \
+  "mov " TINYET_DSP_B1 ", " TINYET_DSP_B3 "\n" \
+  "mov " TINYET_DSP_B2 ", " TINYET_DSP_B3 "\n" \
+  "1:\n"                                      \
+  ".rept %c[unroll]\n" TINYET_DSP_NEXT_TAP    \
+  ".endr\n"                                   \
+  "ldr " TINYET_DSP_U ", [sp]\n"              \
+  "cmp " TINYET_DSP_X ", " TINYET_DSP_U "\n"  \
+  "bne 1b\n"                                  \
+  "add sp, sp, #4\n"
+#if defined(__clang__)
+#define TINYET_DSP_ENTER       \
+  "push {r0, r7}\n"            \
+  "push {%[p]}\n"              \
+  "ldrd r9, r10, [%[p], #32]\n" \
+  "ldr r4, [%[p], #12]\n"      \
+  "ldr r8, [%[p], #28]\n"
+#define TINYET_DSP_LEAVE \
+  "pop {r11}\n"          \
+  "stm r11, {r1-r8}\n"   \
+  "str r9, [r11, #32]\n" \
+  "pop {r0, r7}\n"
+#define TINYET_DSP_LOST "r1", "r2", "r3", "r4", "r5", "r6", "r8", "r9", "r10", "r11", "r12", "lr", "memory", "cc"
+#endif
 #define TINYET_DSP_LANE_OPERANDS(g)                                                                            \
   [geometry] "i"((g).taps | (g).stride << 8 | (g).dilation << 16), [run] "i"((g).run), [width] "i"((g).width), \
       [unroll] "i"((g).unroll)
@@ -83,12 +152,38 @@ TINYET_DSP_INLINE tinyet_dsp_sums tinyet_dsp_dot(const int32_t **weights, const 
   tinyet_dsp_sums c;
   c.a3 = *w++;
   c.b3 = *w++;
-#if TINYET_DSP_ASM
+#if TINYET_DSP_ASM && defined(__clang__)
+  struct {
+    tinyet_dsp_sums sums;
+    const int32_t *w;
+    uintptr_t x, end;
+  } state;
+  const void *const p = &state;
+  state.sums.a3 = c.a3;
+  state.sums.b3 = c.b3;
+  state.w = w;
+  state.x = (uintptr_t)(pixels + tinyet_dsp_tap(g, g.taps - 1) + 2);
+  /* r7 may be the frame pointer, which is not to be named among the registers that are lost. p is in r0 or r7. */
+  if (g.unroll == g.lanes * g.taps) {
+    __asm__ volatile(TINYET_DSP_GEOMETRY TINYET_DSP_ENTER TINYET_DSP_ALL_TAPS TINYET_DSP_LEAVE
+                     :
+                     : [p] "r"(p), TINYET_DSP_LANE_OPERANDS(g)
+                     : TINYET_DSP_LOST);
+  } else {
+    state.end = state.x + 4u * (uint32_t)(g.lanes * g.width);
+    __asm__ volatile(TINYET_DSP_GEOMETRY TINYET_DSP_ENTER "ldr r11, [%[p], #40]\n"
+                                                          "push {r11}\n" TINYET_DSP_TAPS_IN_LOOP TINYET_DSP_LEAVE
+                     :
+                     : [p] "r"(p), TINYET_DSP_LANE_OPERANDS(g)
+                     : TINYET_DSP_LOST);
+  }
+  c = state.sums;
+  w = state.w;
+#elif TINYET_DSP_ASM
   uintptr_t x = (uintptr_t)(pixels + tinyet_dsp_tap(g, g.taps - 1) + 2);
   uint32_t u, v, y, z;
   if (g.unroll == g.lanes * g.taps) {
-    __asm__ volatile(TINYET_DSP_GEOMETRY TINYET_DSP_TAP("a3", "a3", "a3", "a3", "b3", "b3", "b3",
-                                                        "b3") ".rept %c[unroll] - 1\n" TINYET_DSP_NEXT_TAP ".endr\n"
+    __asm__ volatile(TINYET_DSP_GEOMETRY TINYET_DSP_ALL_TAPS
                      : [a0] "=&r"(c.a0), [a1] "=&r"(c.a1), [a2] "=&r"(c.a2), [a3] "+r"(c.a3), [b0] "=&r"(c.b0),
                        [b1] "=&r"(c.b1), [b2] "=&r"(c.b2), [b3] "+r"(c.b3), [w] "+r"(w), [x] "+r"(x), [u] "=&r"(u),
                        [v] "=&r"(v), [y] "=&r"(y), [z] "=&r"(z)
@@ -96,19 +191,7 @@ TINYET_DSP_INLINE tinyet_dsp_sums tinyet_dsp_dot(const int32_t **weights, const 
                      : "memory");
   } else {
     y = (uint32_t)x + 4u * (uint32_t)(g.lanes * g.width); /* the end, which has no register in the loop */
-    __asm__ volatile(TINYET_DSP_GEOMETRY "push {%[y]}\n"
-                                         "mov %[a0], %[a3]\n"
-                                         "mov %[a1], %[a3]\n"
-                                         "mov %[a2], %[a3]\n"
-                                         "mov %[b0], %[b3]\n"
-                                         "mov %[b1], %[b3]\n"
-                                         "mov %[b2], %[b3]\n"
-                                         "1:\n"
-                                         ".rept %c[unroll]\n" TINYET_DSP_NEXT_TAP ".endr\n"
-                                         "ldr %[u], [sp]\n"
-                                         "cmp %[x], %[u]\n"
-                                         "bne 1b\n"
-                                         "add sp, sp, #4\n"
+    __asm__ volatile(TINYET_DSP_GEOMETRY "push {%[y]}\n" TINYET_DSP_TAPS_IN_LOOP
                      : [a0] "=&r"(c.a0), [a1] "=&r"(c.a1), [a2] "=&r"(c.a2), [a3] "+r"(c.a3), [b0] "=&r"(c.b0),
                        [b1] "=&r"(c.b1), [b2] "=&r"(c.b2), [b3] "+r"(c.b3), [w] "+r"(w), [x] "+r"(x), [u] "=&r"(u),
                        [v] "=&r"(v), [y] "+r"(y), [z] "=&r"(z)

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import shutil
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -103,6 +104,20 @@ def test_ds_cnn_gives_the_same_bytes(
     assert result.instructions is not None
     assert result.instructions > 0
     assert result.macs == sum(layer.macs for layer in result.layers) > 2_000_000
+
+
+@pytest.mark.skipif(shutil.which("clang") is None, reason="clang is not installed")
+@pytest.mark.parametrize("cpu", ["cortex-m4", "cortex-m55"])
+def test_ds_cnn_by_clang_gives_the_same_bytes(
+    keywords: tuple[Program, Array], cpu: str, tmp_path: Path
+) -> None:
+    require_emulator(BOARDS[cpu])
+    program, x = keywords
+    project = tinyet.generate(program, BOARDS[cpu], tmp_path / "ds_cnn", project="cmake")
+    project.build(compiler="clang")
+    result = project.validate(x, on="qemu", sqnr_samples=0)
+    assert result.samples == len(x)
+    assert result.bit_exact, result.first_mismatch
 
 
 def test_resnet8_is_exact_on_a_cortex_m4(mlperf: ModuleType, tmp_path: Path) -> None:

@@ -3,27 +3,44 @@
 
 from __future__ import annotations
 
+import itertools
 import shutil
 import subprocess
+from pathlib import Path
 
 import pytest
 
 from tinyet import assets
 from tinyet.boards import load_board
+from tinyet.build import clang
 
 FLAGS = ("-O2", "-Wall", "-Wextra", "-Wconversion", "-Wsign-conversion", "-Werror", "-ffp-contract=off")
-LANGUAGES = {"gcc": ("-x", "c", "-std=c11"), "g++": ("-x", "c++", "-std=c++17")}
+LANGUAGES = {
+    "gcc": ("-x", "c", "-std=c11"),
+    "g++": ("-x", "c++", "-std=c++17"),
+    "clang": ("-x", "c", "-std=c11"),
+}
 
 
 @pytest.mark.emulated
-@pytest.mark.parametrize("compiler", list(LANGUAGES))
-@pytest.mark.parametrize("board", ["host", "nrf51_dk", "mps2_an386", "mps3_an547", "riscv32_virt"])
+@pytest.mark.parametrize(
+    ("board", "compiler"),
+    [
+        *itertools.product(["host", "nrf51_dk", "mps2_an386", "mps3_an547", "riscv32_virt"], ["gcc", "g++"]),
+        *itertools.product(["nrf51_dk", "mps3_an547"], ["clang"]),
+    ],
+)
 def test_clean(board: str, compiler: str) -> None:
     prefix = ""
-    machine: tuple[str, ...] = ()
-    if board != "host":
+    machine: list[str | Path] = []
+    if compiler == "clang":
+        for tool in (compiler, load_board(board).toolchain.compiler):
+            if shutil.which(tool) is None:
+                pytest.skip(f"{tool} is not installed")
+        machine = clang.command(load_board(board), compiler)[1:]
+    elif board != "host":
         toolchain = load_board(board).toolchain
-        prefix, machine = toolchain.prefix, (*load_board(board).machine_flags, *toolchain.library_flags)
+        prefix, machine = toolchain.prefix, [*load_board(board).machine_flags, *toolchain.library_flags]
     if shutil.which(prefix + compiler) is None:
         pytest.skip(f"{prefix}{compiler} is not installed")
     firmware = assets.path("firmware")

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -105,6 +106,14 @@ def test_every_public_name_is_there() -> None:
     for name in ("load", "open_project", "prepare_training", "compile", "generate"):
         assert name in dir(tinyet)
         assert callable(getattr(tinyet, name))
+
+
+def test_the_page_has_every_public_name() -> None:
+    text = (Path(__file__).parents[2] / "docs" / "python.md").read_text(encoding="utf-8")
+    rows = [line.split("|")[1] for line in text.splitlines() if line.startswith("| `")]
+    assert {name for row in rows for name in re.findall(r"`(\w+)`", row)} | {"__version__"} == set(
+        tinyet.__all__
+    )
 
 
 def test_python_m_tinyet_is_the_command() -> None:

@@ -275,7 +275,7 @@ def test_machine_flags() -> None:
     assert flags("microbit") == "-mthumb -mcpu=cortex-m0 -mfloat-abi=soft"
     assert flags("mps2_an386") == "-mthumb -mcpu=cortex-m4 -mfloat-abi=hard -mfpu=fpv4-sp-d16"
     assert flags("mps2_an500") == "-mthumb -mcpu=cortex-m7 -mfloat-abi=hard -mfpu=fpv5-d16"
-    assert flags("mps3_an547") == "-mthumb -mcpu=cortex-m55 -mfloat-abi=hard -mfpu=auto"
+    assert flags("mps3_an547") == "-mthumb -mcpu=cortex-m55+nomve.fp -mfloat-abi=hard -mfpu=auto"
 
 
 def test_features_leave_their_mark_in_the_flags(tmp_path: Path) -> None:

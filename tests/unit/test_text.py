@@ -119,7 +119,7 @@ def test_whatever_the_command_line_shows_commands_no_terminal(capsys: pytest.Cap
         ui.warn(text, [text])
         ui.notes([text])
         ui.show_error(ModelError(text, text, text))
-        ui.table([("one", "name"), ("two", "cut"), ("three", "text")], [(text, text, text)])
+        ui.table([("one", "name"), ("two", "text"), ("three", "text")], [(text, text, text)])
         ui.facts(text, [(text, text)])
         if "\ud800" not in text:
             ui.write_json("-", {text: text})

@@ -45,6 +45,9 @@ CPUS: Mapping[str, Cpu] = {
     "xtensa-lx7": Cpu("xtensa", "Xtensa LX7", frozenset({"fpu"})),
 }
 
+# Clang's objects say that they need no executable stack, those of GCC's libraries say nothing of it.
+CLANG_LINK_FLAGS = ("-Wl,-z,noexecstack",)
+
 # (cpu, has double precision) -> GCC's name of the FPU.
 FPUS: Mapping[tuple[str, bool], str] = {
     ("cortex-m4", False): "fpv4-sp-d16",
@@ -120,18 +123,18 @@ class Target:
         """Clang's flags for the core, for compiling; None where GCC alone is used."""
         if self.family != "arm":
             return None
-        # "auto" is GCC's word for what Clang does by itself. GCC's libraries have short enums; the kernels' assembly needs
-        # the register that Clang takes for a frame pointer.
+        # "auto" is GCC's word for what Clang does by itself. GCC's libraries have short enums.
         flags = tuple(flag for flag in self._arm_flags if flag != "-mfpu=auto")
-        return ("--target=arm-none-eabi", *flags, "-fshort-enums", "-fomit-frame-pointer")
+        return ("--target=arm-none-eabi", *flags, "-fshort-enums")
 
     @property
     def _arm_flags(self) -> tuple[str, ...]:
         cpu = self.cpu
         if cpu == "cortex-m33" and "dsp" not in self.features:
             cpu += "+nodsp"
-        if cpu == "cortex-m55" and "mve" not in self.features:
-            cpu += "+nomve"
+        if cpu == "cortex-m55":
+            # Helium's float vectors, which compilers use by themselves, take subnormal numbers for zero.
+            cpu += "+nomve.fp" if "mve" in self.features else "+nomve"
         if "fpu" not in self.features:
             return ("-mthumb", f"-mcpu={cpu}", "-mfloat-abi=soft")
         fpu = FPUS[self.cpu, "fpu64" in self.features]

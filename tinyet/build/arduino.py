@@ -9,8 +9,9 @@ from collections.abc import Callable
 from pathlib import Path, PurePosixPath
 
 from tinyet.boards import Board
+from tinyet.build.manifest import MANIFEST
 from tinyet.build.process import run
-from tinyet.build.tree import MANIFEST, read_manifest
+from tinyet.build.tree import read_manifest
 from tinyet.errors import InternalError, ProjectError, ToolchainError
 
 _SCRIPT = "https://raw.githubusercontent.com/arduino/arduino-cli/master/install.sh"

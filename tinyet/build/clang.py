@@ -12,8 +12,6 @@ from tinyet.build import process
 from tinyet.errors import ToolchainError, UsageError
 
 GCC = "gcc"
-# Clang's objects say that they need no executable stack, those of GCC's libraries say nothing of it.
-LINK_FLAGS = ("-Wl,-z,noexecstack",)
 _SECONDS = 60.0
 
 
@@ -22,7 +20,9 @@ def check_compiler(compiler: str, board: Board) -> None:
     if compiler == GCC:
         return
     if not re.fullmatch(r"clang(-\d+)?", compiler):
-        raise UsageError(f"there is no compiler {compiler!r}", hint="gcc, clang, or one version of it: clang-16")
+        raise UsageError(
+            f"there is no compiler {compiler!r}", hint="gcc, clang, or one version of it: clang-16"
+        )
     if board.target.clang_flags is None:
         raise UsageError(
             f"clang is for Cortex-M, and {board.name} has a core of another family: {board.cpu}",
@@ -54,8 +54,12 @@ def _library_headers(board: Board) -> list[Path]:
     ).stderr
     _, _, listed = said.partition("#include <...> search starts here:\n")
     places = re.findall(r"^ (\S.*)$", listed, re.MULTILINE)
-    found = [Path(place) for place in places if not Path(place, "stddef.h").is_file() and "-fixed" not in place]
-    if not any((place / "string.h").is_file() for place in found):
+    found = [
+        Path(place)
+        for place in places
+        if any(Path(place, name).is_file() for name in ("newlib.h", "string.h"))
+    ]
+    if not found:
         raise ToolchainError(
             f"{gcc} has no C library for {board.cpu}", gcc, process.install_command("newlib")
         )

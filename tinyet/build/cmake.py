@@ -4,10 +4,12 @@
 from __future__ import annotations
 
 import re
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
 from tinyet.boards import Board
+from tinyet.build import clang
 from tinyet.build.process import find_tool, run
 from tinyet.errors import ProjectError, ToolchainError
 
@@ -39,9 +41,16 @@ def check_directory(project_dir: Path) -> None:
         )
 
 
-def build(project_dir: Path, board: Board, *, on_output: Callable[[str], None] | None = None) -> None:
+def build(
+    project_dir: Path,
+    board: Board,
+    *,
+    compiler: str = clang.GCC,
+    on_output: Callable[[str], None] | None = None,
+) -> None:
     """Build the application and the harness for the board.
 
+    compiler: "gcc", or "clang" (clang-16, ...) for a Cortex-M; another one than before builds everything anew.
     on_output: called with each line that the build prints, as it appears.
     Raises ToolchainError when the project has no programs for its board, when cmake or the compiler is missing, or when
     the build fails.
@@ -55,16 +64,33 @@ def build(project_dir: Path, board: Board, *, on_output: Callable[[str], None] |
             str(project_dir),
             "add it to your own build, as its README.md says; to run it here: tinyet validate --on host",
         )
-    find_tool(board.toolchain.compiler, what=what)
+    clang.check_compiler(compiler, board)
+    for tool in {board.toolchain.compiler, board.toolchain.compiler if compiler == clang.GCC else compiler}:
+        find_tool(tool, what=what)
     toolchain = project_dir / "cmake" / f"{board.name}.cmake"
     if not toolchain.is_file():
         raise ToolchainError(
             "the project's CMake toolchain file is missing", str(toolchain), "generate it again"
         )
     directory = build_dir(project_dir, board)
+    options = [] if board.target.clang_flags is None else [f"-DTINYET_COMPILER={compiler}"]
+    if _compiler_of(directory) not in (None, compiler):
+        # CMake keeps to the compiler that a directory has begun with.
+        shutil.rmtree(directory)
     commands: tuple[list[str | Path], ...] = (
-        ["cmake", "-S", project_dir, "-B", directory, "--toolchain", toolchain],
+        ["cmake", "-S", project_dir, "-B", directory, "--toolchain", toolchain, *options],
         ["cmake", "--build", directory],
     )
     for command in commands:
         run(command, cwd=project_dir, timeout=_SECONDS, what=what, on_output=on_output)
+
+
+def _compiler_of(directory: Path) -> str | None:
+    """What a directory has been built with; None where nothing tells."""
+    cache = directory / "CMakeCache.txt"
+    found = re.search(
+        r"^TINYET_COMPILER:\w+=(.*)$",
+        cache.read_text("utf-8", "replace") if cache.is_file() else "",
+        re.MULTILINE,
+    )
+    return found[1] if found else None

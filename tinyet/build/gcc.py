@@ -8,6 +8,7 @@ from pathlib import Path
 
 from tinyet import assets
 from tinyet.boards import Board
+from tinyet.boards.cpus import CLANG_LINK_FLAGS
 from tinyet.boards.linker import linker_script
 from tinyet.build import clang, objects, process
 
@@ -57,7 +58,12 @@ def build_firmware(
         [
             *linker,
             *objects.compile_objects(command, all_sources, out_dir / "objects", what=what),
-            *("-nostartfiles", "-Wl,--gc-sections", "-Wl,--fatal-warnings", *(() if gcc_only else clang.LINK_FLAGS)),
+            *(
+                "-nostartfiles",
+                "-Wl,--gc-sections",
+                "-Wl,--fatal-warnings",
+                *(() if gcc_only else CLANG_LINK_FLAGS),
+            ),
             f"-T{script}",
             *("-o", elf),
         ],

@@ -81,7 +81,7 @@ def _acquire(path: Path, patience: float, on_wait: Callable[[str], None] | None)
                     return handle
             handle.close()
             continue
-        who = handle.read().strip() or "another process"
+        who = handle.read(200).strip() or "another process"
         handle.close()
         if polls == 0 and on_wait is not None:
             on_wait(f"waiting for {who} in {path.parent}")

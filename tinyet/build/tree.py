@@ -22,14 +22,16 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from tinyet.bounded import read_bounded
+from tinyet.build import manifest as manifest_file
 from tinyet.build.lock import BUILD_PATIENCE, LOCK, WRITE_PATIENCE, project_lock
+from tinyet.build.manifest import MANIFEST, is_inside
 from tinyet.errors import InternalError, ProjectError, bullet_list
-
-MANIFEST = "tinyet.json"
 
 _UPDATE = ".tinyet-update"
 # In _UPDATE: the new files, the old ones that made room for them, and what is to be done.
 _NEW, _OLD, _JOURNAL = "new", "old", "journal.json"
+_MOST_JOURNAL_BYTES = 1 << 22
 
 
 @dataclass(frozen=True)
@@ -61,7 +63,7 @@ def write_project(directory: Path, files: Mapping[str, str | bytes], *, overwrit
     """
     contents = {path: _encode(data) for path, data in files.items()}
     for path in contents:
-        if not _is_inside(path):
+        if not is_inside(path):
             raise InternalError(f"the generated path {path!r} leaves the project")
     manifest = _manifest(contents)
     directory = Path(os.path.realpath(directory))
@@ -117,39 +119,13 @@ def read_manifest(directory: Path) -> dict[str, Any]:
         # Whoever writes at this moment has removed it when the lock is free; else nobody writes any more.
         with project_lock(directory, "finishing an update", patience=WRITE_PATIENCE):
             _recover(directory)
-    return _read_manifest(directory)
-
-
-def _read_manifest(directory: Path) -> dict[str, Any]:
-    """The same, of a directory whose lock is held."""
-    place = directory / MANIFEST
-    try:
-        manifest = json.loads(place.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise ProjectError(
-            what=f"this directory is not a tinyet project: it has no {MANIFEST}",
-            where=str(directory),
-            hint="choose a directory that is new, empty or made by `tinyet generate`",
-        ) from None
-    except (OSError, ValueError) as error:
-        raise ProjectError(
-            what=f"cannot read the manifest: {error}", where=str(place), hint="generate into a new directory"
-        ) from error
-    record = manifest.get("files", {}) if isinstance(manifest, dict) else None
-    # The paths are about to be replaced or removed, so what the file says is not taken on trust.
-    if not isinstance(record, dict) or not all(_is_inside(path) for path in record):
-        raise ProjectError(
-            what="the manifest is not one that tinyet wrote",
-            where=str(place),
-            hint="generate into a new directory",
-        )
-    return dict(manifest)
+    return manifest_file.read(directory)
 
 
 def _update(
     directory: Path, contents: Mapping[str, bytes], manifest: dict[str, Any], overwrite: bool
 ) -> Written:
-    record: dict[str, str] = {} if is_free(directory) else _read_manifest(directory).get("files", {})
+    record: dict[str, str] = {} if is_free(directory) else manifest_file.read(directory).get("files", {})
     yours = set(manifest.get("yours", ()))
     kept, changed, foreign, blocked = [], [], [], set()
     for path in sorted({*contents, *record} - {MANIFEST}):
@@ -274,15 +250,17 @@ def _recover(directory: Path, *, undo: bool = False) -> None:
 def _read_journal(directory: Path) -> _Journal:
     place = directory / _UPDATE / _JOURNAL
     try:
-        read = json.loads(place.read_text(encoding="utf-8"))
+        read = json.loads(read_bounded(place, _MOST_JOURNAL_BYTES).decode("utf-8"))
         journal = _Journal(
             read["forward"] is True, tuple(read["new"]), tuple(read["removed"]), dict(read["found"])
         )
-    except (ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
         raise _not_ours(place) from None
-    paths: list[object] = [*journal.new, *journal.removed]
-    if not all(isinstance(p, str) and _is_inside(p) and not _barrier(directory, p) for p in paths):
-        raise _not_ours(place)
+    # Neither the files nor what waits for their places and is kept of them may be reached through a link.
+    for path in [*journal.new, *journal.removed]:
+        ways = [f"{folder}{path}" for folder in ("", f"{_UPDATE}/{_NEW}/", f"{_UPDATE}/{_OLD}/")]
+        if not is_inside(path) or any(_barrier(directory, way) for way in ways):
+            raise _not_ours(place)
     return journal
 
 
@@ -375,9 +353,3 @@ def _digest(data: bytes) -> str:
 
 def _encode(data: str | bytes) -> bytes:
     return data.encode() if isinstance(data, str) else data
-
-
-def _is_inside(path: str) -> bool:
-    """Return whether a relative POSIX path stays below the directory it is joined to."""
-    pure = PurePosixPath(path)
-    return bool(pure.parts) and not pure.is_absolute() and ".." not in pure.parts and "\\" not in path

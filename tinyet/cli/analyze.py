@@ -132,7 +132,7 @@ def _show(analysis: Analysis, board: Board) -> None:
         if not reason.startswith(f"{PORTABLE.name}/")
     ]
     if refused:
-        ui.say("a delegate has a special kernel for these, too, which does not apply; nothing is wrong:")
+        ui.say("\nkernels that were asked first and do not apply (no failure: the next one took the layer):")
         for line in refused:
             ui.say(f"  - {line}")
 

@@ -52,7 +52,7 @@ def _show_all(found: Sequence[Board]) -> None:
         rows,
     )
     if everywhere:
-        ui.say(f"projects for every board: {', '.join(everywhere)}")
+        ui.say(f"\nprojects for every board: {', '.join(everywhere)}")
 
 
 def _show_one(one: Board) -> None:

@@ -3,6 +3,10 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
+import typer
+
 from tinyet.budget.fit import LARGEST
 from tinyet.build.size import Size, Where
 from tinyet.cli import ui
@@ -10,11 +14,17 @@ from tinyet.cli.options import Directory
 from tinyet.project import Project, open_project
 
 
-def build(directory: Directory) -> None:
+def build(
+    directory: Directory,
+    compiler: Annotated[
+        str,
+        typer.Option(metavar="NAME", help="gcc, or clang (clang-16, …) in a CMake project for a Cortex-M"),
+    ] = "gcc",
+) -> None:
     """Build the application and the harness of a project."""
     project = open_project(directory)
     with ui.working(f"building {project.name} for {project.board.name}") as tell:
-        size = project.build(on_output=tell)
+        size = project.build(compiler=compiler, on_output=tell)
     _show(project, size)
 
 
@@ -32,4 +42,4 @@ def _show(project: Project, size: Size) -> None:
     places: tuple[Where, ...] = ("flash", "ram")
     rows = [(symbol.name, where, symbol.bytes) for where in places for symbol in size.largest(where, LARGEST)]
     ui.table([("largest symbol", "text"), ("in", "name"), ("bytes", "number")], rows)
-    ui.say(f"next: tinyet validate {project.path}")
+    ui.say(f"\nnext: tinyet validate {project.path}")

@@ -449,7 +449,7 @@ def _show_exceptions(exceptions: Sequence[Exception_]) -> None:
     )
     best = exceptions[0]
     if not best.refused and best.gain_db > 0:
-        ui.say(f"to take the first: --layer {best.module}={best.kind}")
+        ui.say(f"\nto take the first: --layer {best.module}={best.kind}")
 
 
 def _show_found(found: Found, host: float) -> None:

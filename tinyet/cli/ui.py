@@ -115,7 +115,7 @@ def kernel(symbol: str) -> str:
 
 
 def table(columns: Sequence[tuple[str, Kind]], rows: Sequence[Sequence[Cell]]) -> None:
-    """Print a table as wide as the terminal, or narrower. No character of a cell is ever left out.
+    """Print an empty line and a table as wide as the terminal, or narrower. No character of a cell is ever left out.
 
     columns: (heading, kind); kind is "name" (in one line), "number" (likewise, to the right), "text" (wrapped
     when there is no room) or "detail" (when there is no room, on a line below its row; these are the last columns).
@@ -138,7 +138,6 @@ def table(columns: Sequence[tuple[str, Kind]], rows: Sequence[Sequence[Cell]]) -
         details = [text for text in row[shown:] if text not in ("", "–")]
         if details:
             say(under + ", ".join(details), "dim")
-    say()
 
 
 _MARGIN, _GAP = " ", "  "
@@ -178,9 +177,8 @@ def _row(cells: Sequence[str], widths: Sequence[int], kinds: Sequence[Kind], sty
 
 
 def facts(title: str, pairs: Sequence[tuple[str, str]]) -> None:
-    """Print a block of names and what they are."""
-    if title:
-        say(title, "bold")
+    """Print a block of names and what they are, below a title or an empty line."""
+    say(title, "bold")
     shown = [(printable(name), printable_block(value)) for name, value in pairs]
     longest = [
         max(cell_len(line) for text in column for line in text.split("\n"))

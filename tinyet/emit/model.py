@@ -13,7 +13,7 @@ from tinyet.delegates import Delegate
 from tinyet.delegates.delegate import included, own_files
 from tinyet.deployment import Deployment, Step
 from tinyet.emit.kernels import shareable
-from tinyet.emit.literals import CTYPES, array, packed, real, struct
+from tinyet.emit.literals import CTYPES, array, integer, packed, real, struct
 from tinyet.emit.names import Names, declared, function_names, interface
 from tinyet.emit.pointers import Pointers
 from tinyet.errors import InternalError, UsageError
@@ -350,8 +350,8 @@ class _Code:
                     return self.states[step].name
                 case EventArg():
                     return f"{step.first_event}u"
-                case LiteralArg(text):
-                    return text
+                case LiteralArg(value):
+                    return real(value) if isinstance(value, float) else integer(value)
 
         def written(symbol: str, args: Sequence[Arg], checked: bool) -> CallView:
             copied = params if self.parameters_in_rom and ParamsArg() in args else None

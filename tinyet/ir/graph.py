@@ -100,9 +100,13 @@ class Note:
 
 @dataclass(frozen=True)
 class Attrs:
-    """Base of every operator's attributes. The class *is* the operator; `name` is what people read."""
+    """Base of every operator's attributes. The class *is* the operator; `name` is what people read.
+
+    opaque: only functions of the operator's author see the attributes, so that they may hold text.
+    """
 
     name: ClassVar[str] = ""
+    opaque: ClassVar[bool] = False
 
 
 @dataclass(frozen=True, eq=False)

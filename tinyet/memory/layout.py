@@ -261,9 +261,7 @@ def _overlaid(below: Sequence[Piece], above: Sequence[Piece]) -> list[Piece]:
                 for rest, whole in ((first, piece), (other, over)):
                     if end < whole.end:
                         rest.append(Piece(end, whole.end, whole.written, whole.used))
-                piece = Piece(
-                    piece.start, end, min(piece.written, over.written), max(piece.used, over.used)
-                )
+                piece = Piece(piece.start, end, min(piece.written, over.written), max(piece.used, over.used))
         last = result[-1] if result else None
         if last and (last.end, last.written, last.used) == (piece.start, piece.written, piece.used):
             result[-1] = Piece(last.start, piece.end, piece.written, piece.used)

@@ -95,8 +95,8 @@ class _MaxTree:
                 largest[right] += value
             left >>= 1
             right >>= 1
-        for node in (first, last - 1):
-            node >>= 1
+        for leaf in (first, last - 1):
+            node = leaf >> 1
             while node:
                 largest[node] = max(largest[2 * node], largest[2 * node + 1]) + added[node]
                 node >>= 1

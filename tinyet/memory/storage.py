@@ -301,9 +301,7 @@ class _Planner:
         layout.set_moments(moments.written, moments.used)
         taken: dict[Node, tuple[int, int]] = {}
         blocks = {root: self.block(layout, root, moments) for root in layout.roots()}
-        live = LiveBytes(
-            [*blocks.values(), *self.scratch_buffers(calls)], range(-1, len(calls) + 1)
-        )
+        live = LiveBytes([*blocks.values(), *self.scratch_buffers(calls)], range(-1, len(calls) + 1))
         bound = live.bound
         for position, node in enumerate(calls):
             pairs = self.candidates(layout, node)

@@ -16,6 +16,8 @@ from tinyet.boards.cpus import Target
 from tinyet.ir import Array, Attrs, DType, Node, Shape
 from tinyet.numerics import Int64
 from tinyet.ops.shared.averaging import average, division_table, fits
+from tinyet.ops.shared.integers import INTEGERS
+from tinyet.ops.shared.movement import check_moved
 from tinyet.ops.shared.window import image_fields, resized_shape
 from tinyet.opset import Call, Constant, Op, Pointer, Struct, library_call, library_kernels
 
@@ -58,8 +60,11 @@ def macs(node: Node) -> int:
 
 
 def check(node: Node) -> str | None:
-    if node.input(0).dtype is DType.FLOAT32:
-        return None
+    complaint = check_moved(node)
+    if complaint is not None or node.input(0).dtype is DType.FLOAT32:
+        return complaint
+    if node.input(0).dtype not in INTEGERS:
+        return f"no {node.input(0).dtype.value} form"
     rows, columns = node_spans(node)
     count = int(rows[:, 1].max() * columns[:, 1].max())
     return None if fits(node.input(0).dtype, count, count) else "sums could overflow 32 bits"

@@ -20,6 +20,7 @@ from collections.abc import Mapping
 
 from tinyet.assets.templating import render
 from tinyet.boards import Board
+from tinyet.boards.cpus import CLANG_LINK_FLAGS
 from tinyet.emit.facts import ModelFacts
 from tinyet.emit.kinds.tree import (
     Tree,
@@ -67,7 +68,11 @@ def tree(board: Board, facts: ModelFacts, model_sources: Mapping[str, str]) -> T
     if board.bare_metal:
         files |= support_files("platform/support", board)
     if toolchain is not None:
-        flags = {"target_flags": shlex.join((*board.machine_flags, *toolchain.library_flags))}
+        flags = {
+            "target_flags": shlex.join((*board.machine_flags, *toolchain.library_flags)),
+            "clang_flags": shlex.join(board.target.clang_flags or ()),
+            "clang_link_flags": shlex.join(CLANG_LINK_FLAGS),
+        }
         files[f"cmake/{board.name}.cmake"] = render("project/cmake/toolchain.cmake.j2", context | flags)
     return Tree(files, model_dir, "harness/model_desc.c", ("src/main.c",))
 
@@ -86,16 +91,25 @@ def _public_headers(header: str, model_sources: Mapping[str, str]) -> list[str]:
 
 def _presets(board: Board) -> str:
     """What `cmake --preset` knows: this machine as `host`, and the board where there is a toolchain file for it."""
-    presets = [{"name": "host", "displayName": "This machine", "binaryDir": "${sourceDir}/build"}]
+    presets: list[dict[str, object]] = [
+        {"name": "host", "displayName": "This machine", "binaryDir": "${sourceDir}/build"}
+    ]
     if board.target.toolchain is not None:
-        presets.append(
-            {
-                "name": board.name,
-                "displayName": board.title,
-                "binaryDir": f"${{sourceDir}}/build-{board.target.family}",
-                "toolchainFile": f"${{sourceDir}}/cmake/{board.name}.cmake",
+        preset: dict[str, object] = {
+            "name": board.name,
+            "displayName": board.title,
+            "binaryDir": f"${{sourceDir}}/build-{board.target.family}",
+            "toolchainFile": f"${{sourceDir}}/cmake/{board.name}.cmake",
+        }
+        presets.append(preset)
+        if board.target.clang_flags is not None:
+            changes = {
+                "name": f"{board.name}-clang",
+                "displayName": f"{board.title}, compiled by Clang",
+                "binaryDir": f"{preset['binaryDir']}-clang",
+                "cacheVariables": {"TINYET_COMPILER": "clang"},
             }
-        )
+            presets.append(preset | changes)
     values = {
         "version": 3,
         "cmakeMinimumRequired": {"major": 3, "minor": 21},
