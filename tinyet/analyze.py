@@ -140,7 +140,7 @@ def analyze_deployment(program: Program, deployment: Deployment, board: Board) -
                 dtype=s.choice.kernel.dtypes,
                 shape=s.node.outputs[0].shape,
                 macs=s.macs,
-                constant_bytes=sum(c.data.nbytes for c in s.call.constants),
+                constant_bytes=sum(a.bytes for a in deployment.arrays_of(s)),
                 output_bytes=sum(t.type.bytes for t in s.node.outputs),
                 scratch_bytes=s.call.scratch_bytes,
                 refusals=tuple(str(r) for r in s.choice.refusals),

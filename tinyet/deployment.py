@@ -9,16 +9,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
 
 from tinyet.boards.cpus import Target
 from tinyet.delegates import DEFAULT, Delegate
 from tinyet.delegates.select import Choice, Selection, select
 from tinyet.errors import UnsupportedOp, bullet_list
-from tinyet.ir import Graph, Node, Tensor
+from tinyet.ir import Array, Graph, Node
 from tinyet.layers import layer_names
 from tinyet.memory import MemoryPlan, plan_memory
 from tinyet.ops import op_of
-from tinyet.opset import Call, Event, FieldValue, InputArg, Pointer, Struct
+from tinyet.opset import Call, Constant, Event, FieldValue, InputArg, Pointer, Struct
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,6 +56,29 @@ class Step:
     def __str__(self) -> str:
         """As every report names a layer: its name, and its line."""
         return f"{self.name} ({self.line})" if self.line else self.name
+
+
+@dataclass(frozen=True, eq=False)
+class StoredArray:
+    """A const array of the generated code.
+
+    align: in bytes, of the strictest use. rom: its pointers know that it is constant (`ConstantArg`, `Pointer`); a
+    constant that a kernel takes as it takes activations (`InputArg`) is not, and lies in RAM where constants have an
+    address space of their own. uses: the steps that need it, each with the constant's name there, or the input's index.
+    role, comment: the first use's.
+    """
+
+    data: Array
+    align: int
+    rom: bool
+    uses: tuple[tuple[Step, str | int], ...]
+    role: str
+    comment: str
+
+    @property
+    def bytes(self) -> int:
+        """C has no empty arrays: one element stands for them."""
+        return max(self.data.nbytes, self.data.itemsize)
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,19 +123,55 @@ class Deployment:
         """Multiply-accumulates of one inference."""
         return sum(step.macs for step in self.steps)
 
-    @property
-    def constant_bytes(self) -> int:
-        """Bytes of packed weights and tables, before equal arrays are shared."""
-        return sum(c.data.nbytes for step in self.steps for c in step.call.constants)
+    @cached_property
+    def arrays(self) -> tuple[StoredArray, ...]:
+        """The const arrays of the generated code, in the order in which the calls first need them.
+
+        Equal arrays of one address space are one, whatever asks for them: this is what the emitter prints, and what
+        every sum of bytes counts.
+        """
+        found: dict[tuple[bytes, str, bool], list[tuple[Step, str | int, Constant]]] = {}
+        for step in self.steps:
+            uses: list[tuple[str | int, Constant]] = [(c.name, c) for c in step.call.constants]
+            for index in (arg.index for arg in step.call.args if isinstance(arg, InputArg)):
+                tensor = step.node.input(index)
+                if tensor.is_constant:
+                    uses.append((index, Constant(f"input_{index}", tensor.array, tensor.name)))
+            for role, c in uses:
+                key = np.ascontiguousarray(c.data).tobytes(), c.data.dtype.name, isinstance(role, str)
+                found.setdefault(key, []).append((step, role, c))
+        return tuple(
+            StoredArray(
+                data=uses[0][2].data,
+                align=max(c.align for _, _, c in uses),
+                rom=rom,
+                uses=tuple((step, role) for step, role, _ in uses),
+                role=uses[0][2].name,
+                comment=uses[0][2].comment,
+            )
+            for (_, _, rom), uses in found.items()
+        )
 
     @property
-    def operands(self) -> tuple[Tensor, ...]:
-        """Constants that kernels take as they take activations, by the same pointers."""
-        found: dict[Tensor, None] = {}
-        for step in self.steps:
-            indices = [arg.index for arg in step.call.args if isinstance(arg, InputArg)]
-            found |= {step.node.input(i): None for i in indices if step.node.input(i).is_constant}
-        return tuple(found)
+    def constant_bytes(self) -> int:
+        """Bytes of packed weights and tables, and of constants that are operands, each once."""
+        return sum(array.bytes for array in self.arrays)
+
+    @property
+    def operand_bytes(self) -> int:
+        """Those of `constant_bytes` that kernels take as they take activations, by the same pointers."""
+        return sum(array.bytes for array in self.arrays if not array.rom)
+
+    def arrays_of(self, step: Step) -> tuple[StoredArray, ...]:
+        """The arrays that this step is the first to need; over all steps they are `arrays`."""
+        return tuple(self._arrays_of.get(step, ()))
+
+    @cached_property
+    def _arrays_of(self) -> dict[Step, list[StoredArray]]:
+        found: dict[Step, list[StoredArray]] = {}
+        for array in self.arrays:
+            found.setdefault(array.uses[0][0], []).append(array)
+        return found
 
     @property
     def parameter_bytes(self) -> int:

@@ -102,7 +102,7 @@ def _with_a_constant(count: int) -> Graph:
 
 def test_progmem_constants_that_are_operands_lie_in_ram_and_in_flash() -> None:
     deployment = deploy(_with_a_constant(50), _UNO.target)
-    assert [t.name for t in deployment.operands] == ["offsets"]
+    assert [a.comment for a in deployment.arrays if not a.rom] == ["offsets"]
     # The broadcast's 4 + 3 * 5 integers and the clamp's bounds.
     assert deployment.parameter_bytes == 4 * (4 + 15 + 2)
     ram = deployment.plan.arena_bytes + 200 + _UNO.stack_bytes

@@ -4,20 +4,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-
-import numpy as np
+from dataclasses import dataclass
 
 from tinyet.assets.templating import render
 from tinyet.delegates import Delegate
 from tinyet.delegates.delegate import included, own_files
-from tinyet.deployment import Deployment, Step
+from tinyet.deployment import Deployment, Step, StoredArray
 from tinyet.emit.kernels import shareable
 from tinyet.emit.literals import CTYPES, array, integer, packed, real, struct
 from tinyet.emit.names import Names, declared, function_names, interface
 from tinyet.emit.pointers import Pointers
 from tinyet.errors import InternalError, UsageError
-from tinyet.ir import Array, DType, Tensor
+from tinyet.ir import DType, Tensor
 from tinyet.layers import identifier
 from tinyet.ops.region import Region
 from tinyet.opset import (
@@ -113,36 +111,16 @@ class ArenaRow:
     text: str
 
 
-@dataclass
-class _Constants:
-    """Const arrays by content: equal arrays of one address space are printed once."""
-
-    names: Names
-    views: list[ConstantView] = field(default_factory=list)
-    by_content: dict[tuple[bytes, str, bool], str] = field(default_factory=dict)
-    bytes: int = 0
-
-    def add(self, wanted: str, data: Array, align: int, text: str, *, rom: bool) -> str:
-        """The C name under which the array can be had.
-
-        rom: its pointers have TINYET_ROM in their type; a constant that a kernel takes as it takes activations has not.
-        """
-        key = (np.ascontiguousarray(data).tobytes(), data.dtype.name, rom)
-        known = self.by_content.get(key)
-        if known is not None:
-            return known
-        ctype = CTYPES.get(data.dtype.name)
-        if ctype is None:
-            raise InternalError(f"a constant of type {data.dtype} cannot be printed")
-        shape = "x".join(map(str, data.shape))
-        label = f"{shape} {text}" if text else shape
-        # C has no empty arrays; one zero stands for them.
-        lines = tuple(array(data)) or ("0",)
-        name = self.names.unique(wanted)
-        self.views.append(ConstantView(name, rom, ctype, max(data.size, 1), align, label, lines))
-        self.by_content[key] = name
-        self.bytes += data.nbytes
-        return name
+def _constant(array_: StoredArray, name: str) -> ConstantView:
+    """The array as the template prints it, under its C name."""
+    ctype = CTYPES.get(array_.data.dtype.name)
+    if ctype is None:
+        raise InternalError(f"a constant of type {array_.data.dtype} cannot be printed")
+    shape = "x".join(map(str, array_.data.shape))
+    label = f"{shape} {array_.comment}" if array_.comment else shape
+    # C has no empty arrays; one zero stands for them.
+    lines = tuple(array(array_.data)) or ("0",)
+    return ConstantView(name, array_.rom, ctype, max(array_.data.size, 1), array_.align, label, lines)
 
 
 def model_files(
@@ -186,8 +164,8 @@ def model_files(
         "arena_map": _arena_map(deployment, code.pointers),
         "symbols": symbols,
         "headers": sorted({h for s in deployment.steps for h in s.choice.kernel.headers}),
-        "constants": code.constants.views,
-        "constant_bytes": code.constants.bytes,
+        "constants": code.constants,
+        "constant_bytes": deployment.constant_bytes,
         "definitions": [line for lines in code.definitions for line in lines],
         "parameters": code.parameters,
         "parameters_in_rom": code.parameters_in_rom,
@@ -291,7 +269,8 @@ class _Code:
         self.layers = tuple(f"layer_{n}" if n[0].isdigit() else n for n in names_in_c)
         self.functions = function_names(deployment.steps, self.layers, names)
         self.definitions = [["", *_function(d, text)] for d, text in self.functions.items()]
-        self.constants = _Constants(names)
+        self.constants: list[ConstantView] = []
+        self.constant_names: dict[Step, dict[str | int, str]] = {step: {} for step in deployment.steps}
         self.parameters: list[ParamsView] = []
         self.states = {
             step: StateView(names.unique(f"{self.layers[step.index]}_state", "layer"), step.call.state_bytes)
@@ -308,15 +287,12 @@ class _Code:
     def _constants(self, step: Step, names: Names) -> tuple[dict[str | int, str], ParamsView | None]:
         """The C names of a call's constants, by role, and of constant inputs, by index; and its parameters."""
         call, layer = step.call, self.layers[step.index]
-        found: dict[str | int, str] = {
-            c.name: self.constants.add(f"{layer}_{c.name}", c.data, c.align, c.comment, rom=True)
-            for c in call.constants
-        }
-        for arg in call.args:
-            if isinstance(arg, InputArg) and step.node.input(arg.index).is_constant:
-                tensor = step.node.input(arg.index)
-                wanted = f"{layer}_input_{arg.index}"
-                found[arg.index] = self.constants.add(wanted, tensor.array, 4, tensor.name, rom=False)
+        for stored in self.deployment.arrays_of(step):
+            name = names.unique(f"{layer}_{stored.role}")
+            self.constants.append(_constant(stored, name))
+            for user, role in stored.uses:
+                self.constant_names[user][role] = name
+        found = self.constant_names[step]
         if call.params is None:
             return found, None
         text = struct(call.params, found.__getitem__)
