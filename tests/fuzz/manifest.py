@@ -4,6 +4,7 @@ of the project, and of the user's files in it only what the manifest says, by it
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import json
 import random
@@ -147,7 +148,7 @@ def _change(value: dict[str, Any], rng: random.Random) -> str:
             value.pop(key, None)
             return f"no {key}"
         case 1:
-            value[key] = rng.choice(VALUES)
+            value[key] = copy.deepcopy(rng.choice(VALUES))
         case _:
             path = rng.choice(PATHS)
             if isinstance(old, dict):
