@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
+from tinyet.bounded import read_bounded
 from tinyet.data import prepare_inputs
 from tinyet.errors import ModelError, ProgramError
 from tinyet.ir import Array, DType, Graph, Note, Tensor
@@ -21,6 +22,10 @@ from tinyet.version import __version__
 
 # Inputs and outputs that a repr shows.
 _MOST_SIDES = 16
+
+
+MAX_FILE_BYTES = 1 << 28
+"""Of a .tet file."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,8 +72,12 @@ class Program:
         return hashlib.sha256(self.data).hexdigest()
 
     def save(self, path: str | Path) -> None:
-        """Write a .tet file; an existing one is replaced whole or not at all."""
+        """Write a .tet file; an existing one is replaced whole or not at all. Raises ProgramError where it cannot be
+        written, and for a program of more than MAX_FILE_BYTES."""
         target = Path(path)
+        if len(self.data) > MAX_FILE_BYTES:
+            what = f"the program has {len(self.data):,} bytes, a file at most {MAX_FILE_BYTES:,}"
+            raise ProgramError(what, str(target), "a smaller model, or one that is quantized")
         temporary = target.with_name(target.name + ".part")
         try:
             temporary.write_bytes(self.data)
@@ -139,7 +148,7 @@ def _finish(tensor: Tensor, value: Array, as_float: bool) -> Array:
 def load(path: str | Path) -> Program:
     """Read a .tet file. Raises ProgramError for one that is missing, truncated, damaged or of a newer format."""
     try:
-        data = Path(path).read_bytes()
+        data = read_bounded(path, MAX_FILE_BYTES)
     except OSError as error:
         raise ProgramError(f"the program cannot be read: {error.strerror}", str(path)) from error
     return from_bytes(data, str(path))

@@ -16,7 +16,8 @@ import numpy.typing as npt
 from tinyet.data import Samples, prepare_inputs
 from tinyet.deployment import Deployment, Step
 from tinyet.device.device import Device, DeviceFault, ModelFailed, RunResult
-from tinyet.errors import DataError, MismatchError
+from tinyet.device.protocol import Info
+from tinyet.errors import DataError, EmulatorError, MismatchError
 from tinyet.ir import Array, Tensor
 from tinyet.program import Program
 from tinyet.reference import evaluate
@@ -218,6 +219,7 @@ def validate(
         raise DataError(
             "the device holds another program than the project", hint="build (and flash) the project again"
         )
+    _check_description(info, deployment)
     twin = Comparison(graph, program.float_graph) if program.float_graph is not None else None
     tally = _Tally(len(deployment.steps), len(deployment.events))
     outputs: list[list[Array]] = []
@@ -294,10 +296,30 @@ def _parts(step: Step, tally: _Tally, layers: int) -> tuple[PartResult, ...]:
     )
 
 
+def _check_description(info: Info, deployment: Deployment) -> None:
+    """Raise EmulatorError unless the device, which has the right program, has it in the right sizes."""
+    graph = deployment.graph
+    said = [slot.bytes for slot in info.inputs], [slot.bytes for slot in info.outputs], info.num_layers
+    right = [t.type.bytes for t in graph.inputs], [t.type.bytes for t in graph.outputs], len(deployment.steps)
+    if said != right:
+        raise EmulatorError(
+            what=f"the device has inputs, outputs and layers of the sizes {said}, the project of {right}",
+            hint="build (and flash) the project again",
+        )
+
+
 def _run(device: Device, raw: Sequence[bytes], deployment: Deployment) -> RunResult:
     """One run; a fault or a negative status names the user's source line of the layer it happened in."""
     try:
-        return device.run(raw)
+        run = device.run(raw)
+        if len(run.layer_counts) > len(deployment.steps) or len(run.event_counts) > len(deployment.events):
+            raise EmulatorError(
+                what=f"the device counted {len(run.layer_counts)} layers and {len(run.event_counts)} parts of layers, "
+                f"where there are {len(deployment.steps)} and {len(deployment.events)}"
+            )
+        if run.stopped or len(run.outputs) != len(deployment.graph.outputs):
+            raise EmulatorError(what="the device stopped before the last layer, where nobody asked it to")
+        return run
     except (DeviceFault, ModelFailed) as error:
         if error.layer is not None:
             place = deployment.origin_of(error.layer)

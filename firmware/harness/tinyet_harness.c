@@ -23,7 +23,7 @@
  *             u64 count of the whole run, of each layer, of each event; the outputs' bytes, if the status is TINYET_OK
  *   READ   u32 offset, u32 bytes -> bytes of the arena
  *   ERROR  -> u32 reason, u32 detail
- *   FAULT  -> u32 words, see tinyet_fault.c and tinyet_fault_riscv.c
+ *   FAULT  -> u32 words, see tinyet_fault.c, tinyet_fault_riscv.c and tinyet_fault_xtensa.c
  *
  * The counter's interrupt leaves its frame on the stack, wherever the model was: the stack bytes are the model's own only
  * when it is held back, and then the counts are good only up to the counter's first wrap.
@@ -60,6 +60,10 @@
 #elif defined(__riscv)
 /* There is no interrupt to hold back: the counter needs none. */
 #define READ_STACK_POINTER "mv %0, sp"
+#define HOLD_INTERRUPTS ((void)0)
+#define ALLOW_INTERRUPTS ((void)0)
+#elif defined(__XTENSA_CALL0_ABI__)
+#define READ_STACK_POINTER "mov %0, a1"
 #define HOLD_INTERRUPTS ((void)0)
 #define ALLOW_INTERRUPTS ((void)0)
 #endif

@@ -8,6 +8,7 @@
  *   TINYET_UART_BAUD     bits per second; 8 data bits, no parity, 1 stop bit, no flow control
  *   TINYET_UART_TX_PIN   port * 16 + pin (STM32), port * 32 + pin (nRF); only for UARTs that share pins
  *   TINYET_UART_RX_PIN   likewise
+ *   TINYET_UART_SPACING  bytes from one register to the next; only for UARTs whose makers differ in it
  */
 #ifndef TINYET_BOARD_H
 #define TINYET_BOARD_H

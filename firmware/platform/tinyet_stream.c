@@ -20,10 +20,14 @@ void tinyet_platform_write(const void *bytes, size_t n) {
 void tinyet_platform_abort(void) {
 #if defined(__riscv)
   __asm volatile(".option arch, +zicsr\n\tcsrci mstatus, 8" ::: "memory"); /* MIE */
-#else
+#elif !defined(__XTENSA__)
   __asm volatile("cpsid i" ::: "memory");
 #endif
   for (;;) {
+#if defined(__XTENSA__)
+    __asm volatile("waiti 15"); /* for an interrupt above the highest level */
+#else
     __asm volatile("wfi");
+#endif
   }
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The UART of the PC, 16550A and what has its registers a byte apart, run from the core's clock: 16 bytes of buffer each
- * way. */
+/* The UART of the PC, 16550A and what has its registers, TINYET_UART_SPACING bytes apart, run from the core's clock: 16
+ * bytes of buffer each way. */
 #include "tinyet_board.h"
 
-#define UART(offset) (*(volatile uint8_t *)(uintptr_t)(TINYET_UART_BASE + (offset)))
+#define UART(offset) (*(volatile uint8_t *)(uintptr_t)(TINYET_UART_BASE + TINYET_UART_SPACING * (offset)))
 #define UART_DATA UART(0u)
 #define UART_DIVISOR_LOW UART(0u) /* these two while LCR_DIVISOR is set */
 #define UART_DIVISOR_HIGH UART(1u)

@@ -328,7 +328,9 @@ def test_validate_with_a_wrong_command_line(here: Path, project: Path, arguments
 def test_a_project_whose_parts_do_not_belong_together(here: Path, project: Path) -> None:
     small.program(channels=5).save(project / "small.tet")
     assert "is not the program" in refused(here, "project error", "analyze", project)
-    (project / "tinyet.json").write_text('{"model": 3, "files": {}}')
+    (project / "tinyet.json").write_text('{"model": 3, "board": [], "files": {}}')
+    assert "- model is 3\n  - board is []" in refused(here, "project error", "analyze", project)
+    (project / "tinyet.json").write_text('{"model": "small", "files": {}}')
     assert "board, hash, kind" in refused(here, "project error", "analyze", project)
     (project / "tinyet.json").write_text("[")
     refused(here, "project error", "analyze", project)

@@ -34,6 +34,10 @@ TINYET_ALIGNED(16) static uint8_t arena[BIG + SMALL + 16u];
 /* An atomic access must be aligned everywhere; others may be slow and no more. */
 #define UNALIGNED_ACCESS "la a0, arena + 1\n\tamoadd.w zero, zero, (a0)"
 #define UNALIGNED_CHANGES "a0", "memory"
+#elif defined(__XTENSA__)
+#define UNDEFINED_INSTRUCTION "ill"
+#define UNALIGNED_ACCESS "movi a2, arena + 1\n\tl32i a2, a2, 0"
+#define UNALIGNED_CHANGES "a2"
 #else
 #define UNDEFINED_INSTRUCTION "udf #0"
 #define UNALIGNED_ACCESS "ldr r0, =0x20000101\n\tldmia r0!, {r1, r2}"
@@ -41,6 +45,18 @@ TINYET_ALIGNED(16) static uint8_t arena[BIG + SMALL + 16u];
 #endif
 
 /* 3 * n instructions, and the return. */
+#if defined(__XTENSA__)
+void spin(uint32_t n);
+__asm(".pushsection .text\n\t"
+      ".type spin, @function\n\t"
+      ".balign 4\n"
+      "spin: addi a2, a2, -1\n\t"
+      "nop\n\t"
+      "bnez a2, spin\n\t"
+      "ret\n\t"
+      ".size spin, . - spin\n\t"
+      ".popsection");
+#else
 __attribute__((noinline, naked)) static void spin(uint32_t n __attribute__((unused))) {
 #if defined(__riscv)
   __asm volatile("1: addi a0, a0, -1\n\t"
@@ -55,6 +71,7 @@ __attribute__((noinline, naked)) static void spin(uint32_t n __attribute__((unus
                  "bx lr");
 #endif
 }
+#endif
 
 __attribute__((noinline)) static void invert(void) {
   volatile uint8_t buffer[STACK_BUFFER];

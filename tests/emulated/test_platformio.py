@@ -38,6 +38,8 @@ def _offline(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monke
     """A core directory of this test run's own, and a network that would be noticed."""
     core = tmp_path_factory.getbasetemp() / "platformio"
     monkeypatch.setenv("TINYET_PLATFORMIO_DIR", str(core))
+    # In a user's build a warning is one.
+    monkeypatch.setenv("PLATFORMIO_BUILD_FLAGS", "-Werror")
     # Every connection of PlatformIO goes through this proxy, which nobody serves.
     for name in ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"):
         monkeypatch.setenv(name, "http://127.0.0.1:9")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""RISC-V without an FPU: every operator on the emulated core, bit for bit, in int8, int16 and float32; a network
+"""RISC-V and Xtensa without an FPU: every operator on the emulated core, bit for bit, in int8, int16 and float32; a network
 through both kinds of project; the C library. The harness is tested in test_harness.py, as on the other boards."""
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from tests.ops.test_conv2d import conv2d_nodes
 from tests.ops.test_conv_transpose2d import conv_transpose2d_nodes
 from tests.ops.test_linear import linear_nodes
 from tests.ops.test_matmul import matmul_nodes
-from tinyet.boards import load_board
+from tinyet.boards import Board, load_board
 from tinyet.build.gcc import build_firmware
 from tinyet.delegates import CMSIS_NN, CORTEX_M
 from tinyet.device import qemu
@@ -32,14 +32,16 @@ from tinyet.errors import UnsupportedOp
 from tinyet.ir import DType
 from tinyet.ops import OPS
 
-BOARD = "riscv32_virt"
+RISCV = "riscv32_virt"
+BOARDS = (RISCV, "xtensa_lx60")
 
 pytestmark = pytest.mark.emulated
 
 
-@pytest.fixture(autouse=True)
-def _emulator() -> None:
-    require_emulator(BOARD)
+@pytest.fixture(params=BOARDS)
+def board(request: pytest.FixtureRequest) -> Board:
+    require_emulator(request.param)
+    return load_board(request.param)
 
 
 def drawn(strategy: st.SearchStrategy[Case]) -> list[Case]:
@@ -72,7 +74,7 @@ def has(case: Case, dtype: DType) -> bool:
 
 
 @pytest.mark.parametrize("dtype", [DType.INT8, DType.INT16, DType.FLOAT32])
-def test_operators(dtype: DType) -> None:
+def test_operators(dtype: DType, board: Board) -> None:
     """float32 here is libgcc's arithmetic in integers."""
     layers = (
         conv2d_nodes(dtype, "1x1"),
@@ -87,7 +89,7 @@ def test_operators(dtype: DType) -> None:
         cases += [case for case in drawn_of(op.name) if has(case, dtype)][-2:]
     kinds = {type(case.node.attrs) for case in cases}
     assert len(kinds) > 15
-    assert_exact(cases, on=BOARD)
+    assert_exact(cases, on=board.name)
 
 
 _ARITHMETIC = r"""
@@ -127,6 +129,11 @@ int main(void) {
     add(a / b);
     add((float)(int32_t)x);
     hash = hash * 31u + (uint32_t)(a < b) + 2u * (uint32_t)(a <= b) + 4u * (uint32_t)(a == b);
+    const uint64_t square = (uint64_t)x * y, wide = square * (x ^ 0x9E3779B9u), part = ((uint64_t)y << 32 | x) >> y % 64u;
+    const int64_t both = (int64_t)wide / (int32_t)(y | 1u);
+    hash = hash * 31u + (uint32_t)(wide >> 32) + (uint32_t)both + (uint32_t)(wide / (part | 1u)) + (uint32_t)(wide % (part | 1u));
+    hash = hash * 31u + x / (y >> x % 32u | 1u) + x % (y >> x % 32u | 1u) + (uint32_t)((int32_t)x / (int32_t)(y >> 16 | 1u));
+    hash = hash * 31u + (uint32_t)(number(x & 0x4EFFFFFFu));
   }
   printf("%08lx\n", (unsigned long)hash);
   return 0;
@@ -135,8 +142,8 @@ int main(void) {
 PAIRS = 6000
 
 
-def test_float_arithmetic_without_an_fpu(tmp_path: Path) -> None:
-    """libgcc against IEEE 754 as this machine has it: numbers of all sizes, subnormal ones, and products that become
+def test_float_arithmetic_without_an_fpu(board: Board, tmp_path: Path) -> None:
+    """libgcc, and on Xtensa what it leaves out, against IEEE 754 as this machine has it: numbers of all sizes, subnormal ones, and products that become
     subnormal. Each kind of NaN counts as the same."""
     mask = 0xFFFFFFFF
     state, words = 1, []
@@ -156,16 +163,42 @@ def test_float_arithmetic_without_an_fpu(tmp_path: Path) -> None:
     assert min(subnormal[:4]) > 10
     order = (a < b) + 2 * (a <= b) + 4 * (a == b)
     columns = [np.where(np.isnan(r), np.uint32(0x7FC00000), r.view(np.uint32)) for r in results]
+    integers = [[_integers(p, q) for p, q in zip(x.tolist(), y.tolist(), strict=True)]]
+    rows = np.concatenate([np.stack([*columns, order], axis=1).astype(np.uint32), *integers], axis=1)
     wanted = 0
-    for row in np.stack([*columns, order.astype(np.uint32)], axis=1).reshape(-1).tolist():
+    for row in rows.reshape(-1).tolist():
         wanted = (wanted * 31 + row) & mask
-    assert _printed(_ARITHMETIC.replace("PAIRS", f"{PAIRS}u"), tmp_path) == f"{wanted:08x}"
+    assert _printed(_ARITHMETIC.replace("PAIRS", f"{PAIRS}u"), board, tmp_path) == f"{wanted:08x}"
 
 
-def _printed(source: str, directory: Path) -> str:
-    """The first line that a program prints on the board."""
+def _integers(x: int, y: int) -> list[int]:
+    """What the program adds for the integers of a pair, modulo 2^32."""
+
+    def divided(a: int, b: int) -> int:
+        """Towards zero, as C does."""
+        return abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
+
+    def signed(a: int, bits: int) -> int:
+        return a - (1 << bits) if a >> (bits - 1) else a
+
+    wide = x * y * (x ^ 0x9E3779B9) % (1 << 64)
+    part = (y << 32 | x) >> y % 64 | 1
+    both = divided(signed(wide, 64), signed(y | 1, 32))
+    small = y >> x % 32 | 1
+    exponent = (x >> 23 & 0x9D) - 127
+    significand = x & 0x7FFFFF | 0x800000
+    whole = 0 if exponent < 0 else significand << exponent >> 23
+    values = (
+        (wide >> 32) + both + wide // part + wide % part,
+        x // small + x % small + divided(signed(x, 32), y >> 16 | 1),
+        whole,
+    )
+    return [value % (1 << 32) for value in values]
+
+
+def _printed(source: str, board: Board, directory: Path) -> str:
+    """The first line that a program prints on a board."""
     (directory / "main.c").write_text(source)
-    board = load_board(BOARD)
     elf = build_firmware(board, [directory / "main.c"], [], directory / "b", harness=False)
     link = qemu.start(board, elf)
     try:
@@ -178,14 +211,14 @@ def _printed(source: str, directory: Path) -> str:
     return text.decode().splitlines()[0]
 
 
-def test_a_network_through_both_kinds_of_project(tmp_path: Path) -> None:
+def test_a_network_through_both_kinds_of_project(board: Board, tmp_path: Path) -> None:
     program = small.program()
     counts = set()
     kinds: tuple[Kind, ...] = ("cmake", "platformio")
     for kind in kinds:
         if kind == "cmake" and shutil.which("cmake") is None:
             pytest.skip("cmake is not installed")
-        project = tinyet.generate(program, BOARD, tmp_path / kind, project=kind)
+        project = tinyet.generate(program, board, tmp_path / kind, project=kind)
         size = project.build()
         result = project.validate(small.images(3), on="qemu", sqnr_samples=0)
         assert result.samples == 3
@@ -193,7 +226,7 @@ def test_a_network_through_both_kinds_of_project(tmp_path: Path) -> None:
         assert result.count_unit == "instructions"
         assert result.arena_bytes == project.deployment.plan.arena_bytes
         assert result.stack_bytes is not None
-        assert 0 < result.stack_bytes < size.stack == load_board(BOARD).stack_bytes
+        assert 0 < result.stack_bytes < size.stack == board.stack_bytes
         assert result.instructions is not None
         counts.add(result.instructions)
     # The compiler has the same options in both.
@@ -229,14 +262,15 @@ int main(void) {
 
 def test_the_c_library(tmp_path: Path) -> None:
     """What the startup code owes to picolibc: initialized and cleared variables, those of threads, a heap, a stream."""
-    assert _printed(_USES_THE_LIBRARY, tmp_path) == "word 5 0 5 1 1.414"
+    require_emulator(RISCV)
+    assert _printed(_USES_THE_LIBRARY, load_board(RISCV), tmp_path) == "word 5 0 5 1 1.414"
 
 
 def test_kernels_for_arm_are_refused(tmp_path: Path) -> None:
     """A delegate says why, and the portable kernels take over, unless it was required."""
     program = small.program()
     for delegate in (CORTEX_M, CMSIS_NN):
-        project = tinyet.generate(program, BOARD, tmp_path / delegate.name, delegates=[delegate])
+        project = tinyet.generate(program, RISCV, tmp_path / delegate.name, delegates=[delegate])
         assert {step.choice.kernel.delegate for step in project.deployment.steps} == {"portable"}
         with pytest.raises(UnsupportedOp, match="rv32imac is not an Arm core"):
-            tinyet.generate(program, BOARD, tmp_path / "none", delegates=[delegate], require_delegate=True)
+            tinyet.generate(program, RISCV, tmp_path / "none", delegates=[delegate], require_delegate=True)

@@ -27,35 +27,27 @@ from tinyet.tet import wire
 from tinyet.tet.format import DIGEST_BYTES, seal
 from tinyet.tet.wire import GraphRecord, NodeRecord, ProgramRecord, QuantRecord, TensorRecord
 
-INTS = (0, 1, -1, 2, 3, 4, 5, 7, 8, 9, 16, 33, 127, 128, 255, 256, 4096, 65535, 65536, 1 << 20, 1 << 26)
-INTS += ((1 << 30) - 1, (1 << 31) - 1, -(1 << 31), -2, -128, -129)
-REALS = (0.0, -0.0, 1.0, -1.0, 0.5, 1e-45, 1e-38, 1.2e-38, 1e-20, 1e-6, 1e6, 1e20, 3e38, 1e39, 1e300)
-REALS += (math.inf, -math.inf, math.nan, 2.0**-15, 1 / 256, 1 / 16, 2.0**-26, 16.0)
-WORDS = (
-    "",
-    "abs",
-    "tanh",
-    "pow",
-    "nearest",
-    "bilinear",
-    "reflect",
-    "constant",
-    "portable",
-    "cmsis-nn",
-    "none",
-)
-WORDS += ('f(); system("touch /tmp/x"); //', "a*/ int b; /*", "x\ny", "\x1b[2J", "%s%n", "ö" * 700, "..")
+INTS: tuple[int, ...] = (
+    0, 1, -1, 2, 3, 4, 5, 7, 8, 9, 16, 33, 127, 128, 255, 256, 4096, 65535, 65536, 1 << 20, 1 << 26,
+    (1 << 30) - 1, (1 << 31) - 1, -(1 << 31), -2, -128, -129,
+)  # fmt: skip
+REALS: tuple[float, ...] = (
+    0.0, -0.0, 1.0, -1.0, 0.5, 1e-45, 1e-38, 1.2e-38, 1e-20, 1e-6, 1e6, 1e20, 3e38, 1e39, 1e300,
+    math.inf, -math.inf, math.nan, 2.0**-15, 1 / 256, 1 / 16, 2.0**-26, 16.0,
+)  # fmt: skip
+WORDS: tuple[str, ...] = (
+    "", "abs", "tanh", "pow", "nearest", "bilinear", "reflect", "constant", "portable", "cmsis-nn", "none",
+    'f(); system("touch /tmp/x"); //', "a*/ int b; /*", "x\ny", "\x1b[2J", "%s%n", "ö" * 700, "..",
+)  # fmt: skip
 DTYPES = tuple(dtype.value for dtype in DType)
 NO_DTYPES = ("float64", "int128", "", "INT8", "int8 ", "object")
-JSON = ("{}", "[]", "null", "", "{", "[" * 5000, '{"a":' * 3000, '{"clamp": [NaN, 1]}', '{"axis": 1e999}')
-JSON += (
-    '{"axis": ' + "9" * 5000 + "}",
-    '{"axis": 1, "axis": 2}',
-    '{"graph": 0, "delegate": "portable"}',
-    '"\\ud800"',
-)
+JSON: tuple[str, ...] = (
+    "{}", "[]", "null", "", "{", "[" * 5000, '{"a":' * 3000, '{"clamp": [NaN, 1]}', '{"axis": 1e999}',
+    '{"axis": ' + "9" * 5000 + "}", '{"axis": 1, "axis": 2}', '{"graph": 0, "delegate": "portable"}', '"\\ud800"',
+)  # fmt: skip
 
 Mutation = Callable[[random.Random, ProgramRecord], str]
+"""Changes a program, and says how."""
 
 
 class Mutator:
@@ -73,8 +65,13 @@ class Mutator:
         program = _records(payload)
         said = [program.name]
         for _ in range(rng.choice((1, 1, 1, 2, 2, 3, 5))):
-            mutation = rng.choices(MUTATIONS, WEIGHTS)[0]
-            said.append(self._swap(rng, program) if mutation is None else mutation(rng, program))
+            kind = rng.random()
+            if kind < 0.1:
+                said.append(_swap(self, rng, program))
+            elif kind < 0.2:
+                said.append(_append(self, rng, program))
+            else:
+                said.append(rng.choices(MUTATIONS, WEIGHTS)[0](rng, program))
         if rng.random() < 0.5:
             for graph in _graphs(program):
                 _repaired(graph)
@@ -85,14 +82,6 @@ class Mutator:
         except (OverflowError, ValueError, UnicodeError, struct.error):
             # What a flatbuffer cannot say: the bytes are mutated instead.
             return _bytes(rng, payload)
-
-    def _swap(self, rng: random.Random, program: ProgramRecord) -> str:
-        """Another operator, with its own attributes, in the same place."""
-        node, other = _a_node(rng, program), rng.choice(self.nodes)
-        if node is None:
-            return "nothing"
-        node.op, node.attrs = other.op, other.attrs
-        return f"operator {other.op} {other.attrs}"
 
 
 def _records(payload: bytes) -> ProgramRecord:
@@ -258,6 +247,19 @@ def _zero_points(rng: random.Random, program: ProgramRecord) -> str:
     return f"zero points are {new}"
 
 
+def _extremes(rng: random.Random, program: ProgramRecord) -> str:
+    """Every scale is another, far from 1, the same for tensors that had the same; every zero point at an end."""
+    graph, width = _a_graph(rng, program), rng.choice((4, 12, 30))
+    instead: dict[tuple[float, ...], float] = {}
+    for tensor in graph.tensors:
+        if tensor.quant is not None and tensor.quant.axis == -1:
+            factor = instead.setdefault(tensor.quant.scale, 2.0 ** rng.uniform(-width, width))
+            tensor.quant.scale = tuple(s * factor for s in tensor.quant.scale)
+            if tensor.dtype == "int8" and tensor.data is None:
+                tensor.quant.zero_point = (rng.choice((-128, 127, 0, -1)),)
+    return f"scales times {sorted(instead.values())}"
+
+
 def _quant(rng: random.Random, program: ProgramRecord) -> str:
     tensor = _a_tensor(rng, program)
     if tensor is None:
@@ -393,6 +395,29 @@ def _wiring(rng: random.Random, program: ProgramRecord) -> str:
     return f"{node.op} {'reads' if reads else 'writes'} {indices}"
 
 
+def _append(self: Mutator, rng: random.Random, program: ProgramRecord) -> str:
+    """One more node, which reads what there is and gives what is typed as that."""
+    graph, node = _a_graph(rng, program), rng.choice(self.nodes)
+    if not graph.tensors:
+        return "nothing"
+    inputs = tuple(rng.randrange(len(graph.tensors)) for _ in node.inputs)
+    like = graph.tensors[inputs[0]] if inputs else graph.tensors[0]
+    graph.tensors.append(TensorRecord(f"more_{len(graph.tensors)}", like.shape, like.dtype, like.quant, None))
+    last = len(graph.tensors) - 1
+    graph.nodes.append(NodeRecord(node.op, node.attrs, inputs, (last,), ()))
+    graph.outputs = (last,) if rng.random() < 0.5 else (*graph.outputs, last)
+    return f"and then {node.op} {node.attrs} of {inputs}"
+
+
+def _swap(self: Mutator, rng: random.Random, program: ProgramRecord) -> str:
+    """Another operator, with its own attributes, in the same place."""
+    node, other = _a_node(rng, program), rng.choice(self.nodes)
+    if node is None:
+        return "nothing"
+    node.op, node.attrs = other.op, other.attrs
+    return f"operator {other.op} {other.attrs}"
+
+
 def _order(rng: random.Random, program: ProgramRecord) -> str:
     """Nodes, tensors, inputs and outputs of a graph: shuffled, doubled, left out."""
     graph = _a_graph(rng, program)
@@ -463,11 +488,11 @@ def _inner(rng: random.Random, program: ProgramRecord) -> str:
         program.graph = rng.choice((None, *program.subgraphs, program.float_graph))
     else:
         for _ in range(rng.choice((1, 1, 2, 7, 9, 40))):
-            _wrap(program)
+            wrap(program)
     return f"inner graphs, way {kind}"
 
 
-def _wrap(program: ProgramRecord) -> None:
+def wrap(program: ProgramRecord) -> None:
     """The whole graph becomes one region of another."""
     inner = program.graph
     assert inner is not None
@@ -525,9 +550,8 @@ def _tensor(record: TensorRecord) -> Tensor:
     return Tensor(record.name, TensorType(record.shape, DType(record.dtype)))
 
 
-# None: an operator swapped, for which the mutator has the stock.
-MUTATIONS: tuple[Mutation | None, ...] = (
-    _dtype, _dtypes, _shape, _sizes, _scale, _scales, _zero_point, _zero_points, _quant, _data, _attribute,
-    _wiring, _order, _texts, _numbers, _inner, None,
+MUTATIONS: tuple[Mutation, ...] = (
+    _dtype, _dtypes, _shape, _sizes, _scale, _scales, _zero_point, _zero_points, _extremes, _quant, _data, _attribute,
+    _wiring, _order, _texts, _numbers, _inner,
 )  # fmt: skip
-WEIGHTS = (6, 4, 6, 8, 8, 4, 6, 2, 4, 8, 20, 8, 4, 3, 1, 3, 8)
+WEIGHTS = (6, 4, 6, 8, 8, 4, 6, 2, 4, 4, 8, 20, 8, 4, 3, 1, 3)

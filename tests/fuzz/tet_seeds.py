@@ -9,7 +9,6 @@ import numpy as np
 
 from tinyet import ops
 from tinyet.ir import (
-    Array,
     Attrs,
     DType,
     Graph,
@@ -22,6 +21,7 @@ from tinyet.ir import (
     TensorType,
     constant,
 )
+from tinyet.numerics import Int64
 from tinyet.ops.adaptive_avg_pool2d import AdaptiveAvgPool2d
 from tinyet.ops.add import Add
 from tinyet.ops.amax import Amax
@@ -81,9 +81,9 @@ def value(name: str, shape: Shape, dtype: DType, quant: Quant = None) -> Tensor:
     return Tensor(name, TensorType(shape, dtype, QuantParams.per_tensor(*chosen) if chosen else None))
 
 
-def numbers(shape: Shape, low: int = -127, high: int = 127) -> Array:
+def numbers(shape: Shape, low: int = -127, high: int = 127) -> Int64:
     count = int(np.prod(shape))
-    return ((np.arange(count) * 37) % (high - low + 1) + low).reshape(shape)
+    return np.asarray((np.arange(count) * 37) % (high - low + 1) + low, np.int64).reshape(shape)
 
 
 def weights(shape: Shape, dtype: DType, *, channels: bool = True, narrow: bool = False) -> Tensor:
@@ -183,7 +183,7 @@ def _weighted() -> list[Program]:
         out: Quant = (0.02, 5) if dtype is S8 else None
         for narrow in (False, True) if dtype is S8 else (False,):
             w4 = "w4" if narrow else ""
-            ins = [image, weights((3, 3, 2, 2), dtype, narrow=narrow), bias(3, dtype)]
+            ins: list[Tensor | None] = [image, weights((3, 3, 2, 2), dtype, narrow=narrow), bias(3, dtype)]
             attrs = Conv2d(stride_h=2, dilation_w=2, pad_top=1, pad_right=2, clamp=RELU)
             made.append(program(f"conv_{tag}{w4}", node(attrs, ins, dtype, out)))
             ins = [image, weights((2, 2, 3, 1), dtype, narrow=narrow), None]

@@ -109,7 +109,7 @@ def test_flags_and_names_that_could_be_commands_are_quoted_or_refused() -> None:
     board = load_board("arduino_uno")
     evil = dataclasses.replace(board, target=dataclasses.replace(board.target, mcu="x; touch $(pwned)"))
     text = project_files("cmake", evil, tiny_model.FACTS, tiny_model.sources())["cmake/arduino_uno.cmake"]
-    assert "set(CMAKE_C_FLAGS_INIT \"'-mmcu=x; touch \\$(pwned)'\")" in text
+    assert "set(TINYET_GCC_FLAGS \"'-mmcu=x; touch \\$(pwned)'\")" in text
     for field in ("platform", "board"):
         assert board.platformio is not None
         renamed = dataclasses.replace(board.platformio, **{field: "x\n[env:y]"})

@@ -8,16 +8,19 @@ import os
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests import small
 from tinyet.build import lock, tree
 from tinyet.build.lock import LOCK, project_lock
 from tinyet.build.tree import building, is_free, is_project, read_manifest, write_project
-from tinyet.errors import ProjectError
+from tinyet.errors import ProjectError, ToolchainError
+from tinyet.project import generate
 
 _MANIFEST = json.dumps({"yours": ["src/main.c"]})
 OLD = {"tinyet.json": _MANIFEST, "src/main.c": "old", "lib/a.c": "old", "lib/gone/b.c": "old", "same": "same"}
@@ -299,6 +302,38 @@ def test_a_second_one_waits_and_tells_for_whom_and_a_killed_one_locks_nothing(
     (tmp_path / LOCK).write_text("process 1, of a machine that lost its power")
     write_project(tmp_path, NEW)
     assert not (tmp_path / LOCK).exists()
+
+
+def test_two_builds_at_once_are_one_after_the_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    project = generate(small.program(), "mps2_an386", tmp_path / "p", project="cmake")
+    inside, lines, started, both = 0, list[str](), threading.Event(), threading.Event()
+
+    def build(path: Path, _board: object, *, on_output: object) -> None:
+        nonlocal inside
+        assert (path / LOCK).exists()
+        assert on_output is not None
+        inside += 1
+        started.set()
+        both.wait()
+        while not lines and other.is_alive():  # until the second one waits
+            time.sleep(0.001)
+        assert inside == 1
+        inside -= 1
+        raise ToolchainError("that is all")
+
+    def work() -> None:
+        with pytest.raises(ToolchainError, match="that is all"):
+            project.build(on_output=lines.append)
+
+    monkeypatch.setattr("tinyet.build.cmake.build", build)
+    first, other = threading.Thread(target=work), threading.Thread(target=work)
+    first.start()
+    started.wait()
+    other.start()
+    both.set()
+    first.join()
+    other.join()
+    assert lines == [f"waiting for process {os.getpid()}, building in {project.path}"]
 
 
 def test_one_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -34,14 +34,15 @@ class Memory:
 
 @dataclass(frozen=True)
 class Uart:
-    """The UART of the harness. Pins are numbers as the driver takes them; None where the board has fixed
-    ones."""
+    """The UART of the harness. Pins are numbers as the driver takes them; None where the board has fixed ones. `spacing`
+    is bytes from one register to the next; None where the driver knows."""
 
     driver: str
     base: int
     baud: int
     tx_pin: int | None
     rx_pin: int | None
+    spacing: int | None
 
 
 @dataclass(frozen=True)
@@ -194,6 +195,8 @@ class Board:
                 ("TINYET_UART_TX_PIN", f"{self.uart.tx_pin}u"),
                 ("TINYET_UART_RX_PIN", f"{self.uart.rx_pin}u"),
             ]
+        if self.uart.spacing is not None:
+            pairs.append(("TINYET_UART_SPACING", f"{self.uart.spacing}u"))
         return tuple(pairs)
 
     @property
@@ -202,24 +205,25 @@ class Board:
         if self.uart is None:
             return ()
         startup = "" if self.target.family == "arm" else f"_{self.target.family}"
-        library = "_picolibc" if self.target.family == "riscv" else ""
+        library = "" if self.target.family == "arm" else "_picolibc"
         return (
             f"platform/tinyet_startup{startup}.c",
             "platform/tinyet_stream.c",
             f"platform/tinyet_syscalls{library}.c",
             f"platform/tinyet_counter_{self.counter}.c",
             f"platform/tinyet_uart_{self.uart.driver}.c",
+            *(("platform/tinyet_arithmetic_lx106.c",) if self.cpu == "xtensa-lx106" else ()),
         )
 
     @property
     def harness_sources(self) -> tuple[str, ...]:
         """The C files of the harness, relative to the `firmware` directory. On a bare-metal board one of them reports
         faults of the core."""
-        fault = {"arm": ("harness/tinyet_fault.c",), "riscv": ("harness/tinyet_fault_riscv.c",)}
+        suffix = "" if self.target.family == "arm" else f"_{self.target.family}"
         return (
             "harness/main.c",
             "harness/tinyet_harness.c",
-            *(fault.get(self.target.family, ()) if self.bare_metal else ()),
+            *((f"harness/tinyet_fault{suffix}.c",) if self.bare_metal else ()),
         )
 
     @property

@@ -41,6 +41,7 @@ CPUS: Mapping[str, Cpu] = {
     "avr5": Cpu("avr", "AVRe+", frozenset({"progmem"}), has_mcu=True),
     "rv32imc": Cpu("riscv", "RV32IMC"),
     "rv32imac": Cpu("riscv", "RV32IMAC"),
+    "xtensa-lx106": Cpu("xtensa", "Xtensa LX106"),
     "xtensa-lx6": Cpu("xtensa", "Xtensa LX6", frozenset({"fpu"})),
     "xtensa-lx7": Cpu("xtensa", "Xtensa LX7", frozenset({"fpu"})),
 }
@@ -60,7 +61,7 @@ FPUS: Mapping[tuple[str, bool], str] = {
 
 @dataclass(frozen=True)
 class Toolchain:
-    """How a firmware without an operating system is compiled for a family.
+    """How a firmware without an operating system is compiled for a family, or for a core of its own compiler.
 
     prefix:        of the tools' names, as in arm-none-eabi-gcc.
     library_flags: that choose the C library, for compiling (where its headers are) and for linking.
@@ -76,11 +77,13 @@ class Toolchain:
         return f"{self.prefix}gcc"
 
 
-# Espressif's compiler for Xtensa comes with its own build systems only, so it has no entry.
-TOOLCHAINS: Mapping[Family, Toolchain] = {
+# Of Xtensa, whose cores are configured one by one, each has a compiler of its own: those of LX6 and LX7 come with
+# Espressif's build systems only, so they have no entry.
+TOOLCHAINS: Mapping[str, Toolchain] = {
     "arm": Toolchain("arm-none-eabi-", ("--specs=nano.specs",), "qemu-system-arm"),
     "avr": Toolchain("avr-", (), None),
     "riscv": Toolchain("riscv64-unknown-elf-", ("--specs=picolibc.specs",), "qemu-system-riscv32"),
+    "xtensa-lx106": Toolchain("xtensa-lx106-elf-", (), "qemu-system-xtensa"),
 }
 
 
@@ -102,7 +105,7 @@ class Target:
 
     @property
     def toolchain(self) -> Toolchain | None:
-        return TOOLCHAINS.get(self.family)
+        return TOOLCHAINS.get(self.family, TOOLCHAINS.get(self.cpu))
 
     @property
     def machine_flags(self) -> tuple[str, ...]:
@@ -116,7 +119,8 @@ class Target:
                 # 32-bit code from a compiler whose own default is 64 bits; jumps and data lie within 2 GB of another.
                 return (f"-march={self.cpu}", "-mabi=ilp32", "-mcmodel=medany")
             case "xtensa":
-                return ("-mlongcalls",)
+                # Constants lie beside the code that loads them. Calls reach 512 KB, which all code of a firmware has room in.
+                return ("-mtext-section-literals",)
 
     @property
     def clang_flags(self) -> tuple[str, ...] | None:

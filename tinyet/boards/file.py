@@ -54,8 +54,8 @@ if TYPE_CHECKING:
 
 # The drivers of bare-metal boards, by family: firmware/platform/tinyet_uart_<name>.c, tinyet_counter_<name>.c.
 _DRIVERS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
-    "uart": {"arm": ("cmsdk", "stm32f4", "stm32f7", "nrf51"), "riscv": ("ns16550",)},
-    "counter": {"arm": ("systick", "nrf51"), "riscv": ("riscv",)},
+    "uart": {"arm": ("cmsdk", "stm32f4", "stm32f7", "nrf51"), "riscv": ("ns16550",), "xtensa": ("ns16550",)},
+    "counter": {"arm": ("systick", "nrf51"), "riscv": ("riscv",), "xtensa": ("ccount",)},
 }
 # Drivers whose pins are chosen by software: how the board file writes a pin, and an example.
 _PIN_FORMS: Mapping[str, tuple[str, str]] = {
@@ -63,6 +63,8 @@ _PIN_FORMS: Mapping[str, tuple[str, str]] = {
     "stm32f7": (r"P([A-K])(\d{1,2})", "PA9"),
     "nrf51": (r"P([01])\.(\d{1,2})", "P0.24"),
 }
+# Drivers whose registers lie as far apart as the board has them.
+_SPACED = ("ns16550",)
 _ADDRESSES = 1 << 32
 _MOST_MEMORIES = 16
 
@@ -108,6 +110,7 @@ class _Uart(_Table):
     baud: int = Field(DEFAULT_BAUD, ge=1200, le=10_000_000)
     tx: int | None = Field(None, validate_default=True)
     rx: int | None = Field(None, validate_default=True)
+    spacing: int | None = Field(None, validate_default=True)
 
     @field_validator("tx", "rx", mode="plain")
     @classmethod
@@ -129,6 +132,21 @@ class _Uart(_Table):
         if int(pin) >= pins_a_port:
             raise ValueError(f"is {shown(text)}, and a port has {pins_a_port} pins")
         return (int(port) if port.isdigit() else ord(port) - ord("A")) * pins_a_port + int(pin)
+
+
+    @field_validator("spacing", mode="plain")
+    @classmethod
+    def _spacing(cls, value: object, info: ValidationInfo) -> int | None:
+        """Bytes from one register to the next, of drivers that leave it to the board."""
+        if info.data.get("driver") not in _SPACED:
+            if value is not None:
+                raise ValueError("is not known here")
+            return None
+        if value is None:
+            return 1
+        if isinstance(value, bool) or value not in (1, 2, 4):
+            raise ValueError(f"is {value!r}; it is 1, 2 or 4")
+        return int(str(value))
 
 
 class _Counter(_Table):
@@ -212,7 +230,7 @@ def board_of(values: Mapping[str, Any], path: Path, text: str) -> Board:
         vectors=memories.pop("vectors", None),
         extra_memories=tuple(memories.values()),
         stack_bytes=file.stack_bytes,
-        uart=Uart(uart.driver, uart.base, uart.baud, uart.tx, uart.rx) if uart else None,
+        uart=Uart(uart.driver, uart.base, uart.baud, uart.tx, uart.rx, uart.spacing) if uart else None,
         counter=file.counter.driver if file.counter else None,
         qemu=_record(Qemu, file.qemu),
         renode=_record(Renode, file.renode),

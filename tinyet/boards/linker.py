@@ -9,6 +9,7 @@ from tinyet.boards.board import Board
 
 def linker_script(board: Board) -> str:
     """The text of a bare-metal board's linker script."""
-    template = "linker_riscv.ld.j2" if board.target.family == "riscv" else "linker.ld.j2"
+    family = board.target.family
+    template = "linker.ld.j2" if family == "arm" else f"linker_{family}.ld.j2"
     # These templates say themselves where lines end.
     return render(f"support/{template}", {"board": board}, tight=True)

@@ -17,6 +17,7 @@ MANIFEST = "tinyet.json"
 
 # A hundred bytes a file; PlatformIO's projects with CMSIS-NN have some 200.
 _MOST_BYTES = 1 << 22
+MOST_FILES = 10_000
 _MOST_PATH = 512
 _HINT = "generate into a new directory"
 
@@ -94,7 +95,9 @@ def _are_limits(value: object) -> bool:
 
 def _are_digests(value: object) -> bool:
     digest = _text(r"[0-9a-f]{64}")
-    return isinstance(value, dict) and all(is_inside(path) and digest(found) for path, found in value.items())
+    if not isinstance(value, dict) or len(value) > MOST_FILES:
+        return False
+    return all(is_inside(path) and digest(found) for path, found in value.items())
 
 
 _FIELDS: Mapping[str, Callable[[object], bool]] = {

@@ -25,7 +25,7 @@ from typing import Any
 from tinyet.bounded import read_bounded
 from tinyet.build import manifest as manifest_file
 from tinyet.build.lock import BUILD_PATIENCE, LOCK, WRITE_PATIENCE, project_lock
-from tinyet.build.manifest import MANIFEST, is_inside
+from tinyet.build.manifest import MANIFEST, MOST_FILES, is_inside
 from tinyet.errors import InternalError, ProjectError, bullet_list
 
 _UPDATE = ".tinyet-update"
@@ -251,11 +251,12 @@ def _read_journal(directory: Path) -> _Journal:
     place = directory / _UPDATE / _JOURNAL
     try:
         read = json.loads(read_bounded(place, _MOST_JOURNAL_BYTES).decode("utf-8"))
-        journal = _Journal(
-            read["forward"] is True, tuple(read["new"]), tuple(read["removed"]), dict(read["found"])
-        )
+        new, removed, found = read["new"], read["removed"], dict(read["found"])
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         raise _not_ours(place) from None
+    if not isinstance(new, list) or not isinstance(removed, list) or len(new) + len(removed) > MOST_FILES:
+        raise _not_ours(place)
+    journal = _Journal(read.get("forward") is True, tuple(new), tuple(removed), found)
     # Neither the files nor what waits for their places and is kept of them may be reached through a link.
     for path in [*journal.new, *journal.removed]:
         ways = [f"{folder}{path}" for folder in ("", f"{_UPDATE}/{_NEW}/", f"{_UPDATE}/{_OLD}/")]

@@ -10,7 +10,7 @@ from __future__ import annotations
 import enum
 import struct
 import zlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from tinyet.errors import EmulatorError
@@ -26,6 +26,9 @@ _HEADER = struct.Struct("<BBI")
 _CRC = struct.Struct("<I")
 _TICKS_MASK = (1 << 48) - 1
 _EMPTY_LAYERS = 8
+# No frame is longer on the line, and no model has more of either: what says otherwise is noise.
+_MOST_LINE_BYTES = 1 << 26
+_MOST_LAYERS = 1 << 20
 
 
 class Command(enum.IntEnum):
@@ -93,21 +96,31 @@ class Decoder:
 
     def __init__(self) -> None:
         self._pending: list[bytes] = []
+        self._pending_bytes = 0
 
     def feed(self, data: bytes) -> list[Frame]:
         """Return the frames that `data` completes, in order."""
         *lines, rest = data.split(_END)
         frames: list[Frame] = []
         for line in lines:
-            self._pending.append(line)
+            self._keep(line)
             whole = b"".join(self._pending)
-            self._pending.clear()
-            frame = _decode_body(whole) if whole else None
+            is_noise = self._pending_bytes > _MOST_LINE_BYTES
+            self._pending, self._pending_bytes = [], 0
+            frame = _decode_body(whole) if whole and not is_noise else None
             if frame is not None:
                 frames.append(frame)
         if rest:
-            self._pending.append(rest)
+            self._keep(rest)
         return frames
+
+    def _keep(self, piece: bytes) -> None:
+        """Keep a piece of a line; of one that is too long to be a frame, only how long it is."""
+        self._pending_bytes += len(piece)
+        if self._pending_bytes > _MOST_LINE_BYTES:
+            self._pending.clear()
+        else:
+            self._pending.append(piece)
 
 
 class _Reader:
@@ -226,6 +239,12 @@ def unpack_info(payload: bytes) -> Info:
     reader.done()
     if kind not in set(CounterKind):
         raise EmulatorError(what=f"the board names an unknown kind of counter, {kind}")
+    outside = [slot for slot in (*inputs, *outputs) if slot.offset + slot.bytes > arena_bytes]
+    if outside or num_layers > _MOST_LAYERS:
+        raise EmulatorError(
+            what=f"the board describes a model that cannot be: an arena of {arena_bytes} bytes, {num_layers} layers"
+            + "".join(f", {slot.bytes} bytes at {slot.offset}" for slot in outside[:1])
+        )
     return Info(
         name=name,
         hash=digest,
@@ -293,6 +312,9 @@ _ARM_STACKED = ("r0", "r1", "r2", "r3", "r12", "lr", "pc", "xpsr")
 # tinyet_fault_riscv.c; its pc is mepc, its lr is ra.
 _RISCV = ("mcause", "pc", "mtval", "mstatus", "lr", "sp", "gp", "tp", "s0", *(f"a{i}" for i in range(8)))
 _FAMILY_RISCV = 1
+# tinyet_fault_xtensa.c; its pc is EPC1, its lr is a0, its sp is a1.
+_XTENSA = ("exccause", "pc", "excvaddr", "ps", "lr", "sp", *(f"a{i}" for i in range(2, 16)))
+_FAMILY_XTENSA = 2
 
 # Bit of CFSR -> meaning (Armv7-M and Armv8-M Architecture Reference Manuals, "CFSR").
 _CFSR_BITS = {
@@ -332,6 +354,23 @@ _MCAUSES = {
 }
 _MCAUSE_INTERRUPT = 1 << 31
 
+# EXCCAUSE -> meaning, and whether EXCVADDR is the address (Xtensa Instruction Set Architecture, "Exception Causes").
+_EXCCAUSES = {
+    0: ("undefined instruction", False),
+    2: ("access fault on an instruction fetch: jump to where there is no code", True),
+    3: ("access fault on a load or store", True),
+    6: ("division by zero", False),
+    8: ("privileged instruction", False),
+    9: ("unaligned access", True),
+    12: ("access fault on an instruction fetch: jump to where there is no memory", True),
+    13: ("access fault on a load or store: there is no memory at this address", True),
+    14: ("access fault on an instruction fetch: jump to where there is no memory", True),
+    15: ("access fault on a load or store: there is no memory at this address", True),
+    20: ("jump to memory that is not executable", True),
+    28: ("access fault on a load: the memory is protected", True),
+    29: ("access fault on a store: the memory is protected", True),
+}
+
 
 @dataclass(frozen=True)
 class Fault:
@@ -339,7 +378,8 @@ class Fault:
 
     registers: of an Arm core r0 … r3, r12, lr, pc, xpsr as stacked by the core, absent after a stack overflow, and sp,
         cfsr, hfsr, mmfar, bfar, exc_return; what the core has no register for is 0. Of a RISC-V core mcause, mtval,
-        mstatus, pc (mepc), lr (ra), sp, gp, tp, s0, a0 … a7.
+        mstatus, pc (mepc), lr (ra), sp, gp, tp, s0, a0 … a7. Of an Xtensa core exccause, excvaddr, ps, pc (EPC1), lr (a0),
+        sp (a1), a2 … a15.
     """
 
     layer: int | None
@@ -355,6 +395,8 @@ class Fault:
         """What the fault status registers say, in words."""
         if "mcause" in self.registers:
             return self._riscv_cause
+        if "exccause" in self.registers:
+            return self._cause("exccause", "excvaddr", _EXCCAUSES, "exception")
         cfsr = self.registers["cfsr"]
         causes = [text for bit, text in _CFSR_BITS.items() if cfsr >> bit & 1]
         if self.stack_overflow and not any("stack overflow" in text for text in causes):
@@ -370,11 +412,16 @@ class Fault:
 
     @property
     def _riscv_cause(self) -> str:
-        mcause, mtval = self.registers["mcause"], self.registers["mtval"]
+        mcause = self.registers["mcause"]
         if mcause & _MCAUSE_INTERRUPT:
             return f"interrupt {mcause & ~_MCAUSE_INTERRUPT}, which nothing handles"
-        text, has_address = _MCAUSES.get(mcause, (f"trap with cause {mcause}", False))
-        found = f"{text}, address {mtval:#010x}" if has_address else text
+        return self._cause("mcause", "mtval", _MCAUSES, "trap")
+
+    def _cause(self, cause: str, address: str, meanings: Mapping[int, tuple[str, bool]], kind: str) -> str:
+        """The meaning of the number in the register `cause`, with the address where there is one."""
+        number = self.registers[cause]
+        text, has_address = meanings.get(number, (f"{kind} with cause {number}", False))
+        found = f"{text}, address {self.registers[address]:#010x}" if has_address else text
         return f"stack overflow ({found})" if self.stack_overflow else found
 
 
@@ -389,6 +436,8 @@ def unpack_fault(payload: bytes) -> Fault:
 
     if family == _FAMILY_RISCV:
         registers = take(_RISCV)
+    elif family == _FAMILY_XTENSA:
+        registers = take(_XTENSA)
     else:
         registers = take(_ARM_STATUS)
         stacked = take(_ARM_STACKED)

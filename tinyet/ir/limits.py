@@ -22,7 +22,7 @@ MAX_CONSTANT_ELEMENTS = 1 << 28
 MAX_GRAPH_BYTES = 1 << 28
 """Of all values of a graph together that are computed."""
 
-MAX_MACS = 1 << 36
+MAX_MACS = 1 << 34
 """Multiply-accumulates of one inference."""
 
 MAX_NODES = 1 << 16

@@ -6,8 +6,9 @@ from __future__ import annotations
 import weakref
 from collections.abc import Sequence
 
-from tinyet.errors import InternalError, TinyetError, UsageError, bullet_list
+from tinyet.errors import InternalError, TinyetError, UnsupportedShape, UsageError, bullet_list
 from tinyet.ir import Array, Attrs, Graph, Node, Shape, problems_of, size_complaints, subgraphs
+from tinyet.ir.limits import shape_complaint
 from tinyet.ops import (
     adaptive_avg_pool2d,
     add,
@@ -50,7 +51,7 @@ from tinyet.ops import (
 )
 from tinyet.ops import slice as slice_
 from tinyet.ops import sum as sum_
-from tinyet.opset import Op, complaints, tensor_complaint
+from tinyet.opset import Op, attribute_complaints, complaints, tensor_complaint
 
 OPS: tuple[Op, ...] = (
     adaptive_avg_pool2d.OP,
@@ -143,6 +144,18 @@ def check_whole(
     """The graph itself, if the whole rule of every operator holds in it, and in those that it holds, and if it is
     within what can be planned and computed at all. Raises `error` with `title` and all that is wrong."""
     return _checked(whole_problems(graph), graph, error, title, where)
+
+
+def check_limits(graph: Graph) -> None:
+    """Raise UnsupportedShape, listing them with their source lines, for nodes of a user's model whose attributes or
+    results are beyond what tinyet holds. Whether operators are in a form that it has is for later."""
+    found = []
+    for node in graph.nodes:
+        texts = attribute_complaints(node.attrs)
+        texts += [text for t in node.outputs if not t.is_constant and (text := shape_complaint(t.shape))]
+        found += [f"{node.op}, {node.where or node.outputs[0].name}: {text}" for text in texts]
+    found += [f"input {t.name}: {text}" for t in graph.inputs if (text := shape_complaint(t.shape))]
+    _checked(found, graph, UnsupportedShape, "the model is beyond what tinyet holds")
 
 
 def whole_problems(graph: Graph) -> list[str]:

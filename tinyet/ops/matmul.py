@@ -70,7 +70,8 @@ def check(node: Node) -> str | None:
 
 def real_factor(node: Node) -> float:
     """scale(a) * scale(b) in float32, / scale(out) in float64."""
-    product = np.float32(node.input(0).type.scale) * np.float32(node.input(1).type.scale)
+    with np.errstate(over="ignore"):
+        product = np.float32(node.input(0).type.scale) * np.float32(node.input(1).type.scale)
     return float(product) / node.output.type.scale
 
 

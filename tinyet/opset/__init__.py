@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from tinyet.opset.attributes import DelegateName, delegate_name
+from tinyet.opset.attributes import DelegateName, attribute_complaints, delegate_name
 from tinyet.opset.call import (
     WIDTH,
     Arg,
@@ -56,6 +56,7 @@ __all__ = [
     "StateArg",
     "Struct",
     "accept_all",
+    "attribute_complaints",
     "complaints",
     "delegate_name",
     "library_call",

@@ -89,7 +89,7 @@ def read(kind: type[Attrs], values: object, graphs: Mapping[int, Graph]) -> Attr
     return kind(**found)
 
 
-def complaints(attrs: Attrs) -> list[str]:
+def attribute_complaints(attrs: Attrs) -> list[str]:
     """What is wrong with the values of attributes, each by its declared type."""
     values = ((name, getattr(attrs, name), hint) for name, hint in schema(type(attrs)).items())
     return [text for name, value, hint in values if (text := _complaint(name, value, hint))]

@@ -20,10 +20,13 @@ from tinyet.opset.op import Op
 CONSTANTS_ONLY = (DType.INT4, DType.INT64)
 """Types that nothing has while a model runs."""
 
+QUANTIZED = (DType.INT8, DType.INT16)
+"""Types of what stands for real numbers while a model runs; others stand for themselves."""
+
 
 def complaints(op: Op, node: Node) -> list[str]:
     """All that is wrong with a node, as far as the one lets the other be looked at."""
-    found = attributes.complaints(node.attrs) + _wiring(op, node)
+    found = attributes.attribute_complaints(node.attrs) + _wiring(op, node)
     for tensor in dict.fromkeys(t for t in (*node.inputs, *node.outputs) if t is not None):
         complaint = tensor_complaint(tensor)
         if complaint is not None:
@@ -67,8 +70,11 @@ def tensor_complaint(tensor: Tensor) -> str | None:
     if tensor.data is None:
         if tensor.dtype in CONSTANTS_ONLY:
             return f"{tensor.dtype.value} is for constants only"
-        if tensor.type.quant is not None and tensor.type.quant.axis is not None:
+        quant = tensor.type.quant
+        if quant is not None and quant.axis is not None:
             return "it is quantized per channel, which only constants can be"
+        if (quant is not None) is not (tensor.dtype in QUANTIZED):
+            return f"it is {tensor.dtype.value} and {'not ' if quant is None else ''}quantized"
     elif tensor.dtype is DType.INT4 and np.abs(2 * tensor.data.astype(np.int64) + 1).max() > 15:
         return "it holds values that are no int4"
     return None

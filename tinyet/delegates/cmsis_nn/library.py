@@ -58,9 +58,13 @@ _BUILD_HEADER_TEXT = """\
 #pragma GCC diagnostic ignored "-Wsign-compare"
 #pragma GCC diagnostic ignored "-Wunused-parameter"
 #endif
-#if defined(__clang__) /* how GCC is to optimize */
+#if defined(__clang__)
+/* They say how GCC is to optimize. */
 #pragma GCC diagnostic ignored "-Wunknown-attributes"
 #pragma GCC diagnostic ignored "-Wunknown-pragmas"
+/* The library's vector assembly does not say which outputs are written before all inputs have been read: Clang gives some of
+ * them one register. With this macro the library leaves those loops to the compiler. */
+#define ARM_MATH_AUTOVECTORIZE
 #endif
 
 /* Its vector code is fastest so, by count of instructions; the other code is fastest as the project compiles it. */

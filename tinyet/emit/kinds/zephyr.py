@@ -59,6 +59,7 @@ _HARNESS = (
     "harness/tinyet_harness.c",
     "platform/tinyet_zephyr.c",
 )
+_YOURS = ("src/main.c", "prj.conf", "west.yml")
 # Tells the host of a fault. Written for the release above; PlatformIO's Zephyr is older and names things differently.
 _FAULT = "platform/tinyet_zephyr_fault.c"
 
@@ -95,7 +96,7 @@ def tree(board: Board, facts: ModelFacts, model_sources: Mapping[str, str]) -> T
             ),
         }
     )
-    return Tree(files | _overlay(board, boards), model_dir, "harness/model_desc.c", ("src/main.c",))
+    return Tree(files | _overlay(board, boards), model_dir, "harness/model_desc.c", _YOURS)
 
 
 def platformio_files(board: Board, facts: ModelFacts, model_sources: Mapping[str, str]) -> dict[str, str]:

@@ -22,7 +22,15 @@ from tinyet.ops.shared.integers import saturated
 from tinyet.ops.shared.unary_functions import FUNCTIONS, FunctionName
 from tinyet.opset import Call, Struct, library_call
 
-JUMPING = ("ceil", "floor", "hardshrink", "reciprocal", "round", "sign", "threshold")
+JUMPING: tuple[FunctionName, ...] = (
+    "ceil",
+    "floor",
+    "hardshrink",
+    "reciprocal",
+    "round",
+    "sign",
+    "threshold",
+)
 
 KINDS = {
     "slopes": "tinyet_slopes_s16.c",
