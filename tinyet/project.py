@@ -279,7 +279,7 @@ class Project:
         )
         check_sizes(
             (Use("RAM", size.ram + size.stack, ram), self.limits["max_ram"]),
-            (Use("flash", size.flash, flash), self.limits["max_flash"]),
+            (Use("flash", size.flash - size.sample, flash), self.limits["max_flash"]),
         )
         return size
 
@@ -331,7 +331,7 @@ class Project:
         if not path.is_file():
             return Sizes()
         size = measure(path)
-        return Sizes(size.ram, size.flash)
+        return Sizes(size.ram, size.flash - size.sample)
 
     def validate(
         self,
