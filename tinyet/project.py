@@ -23,7 +23,7 @@ from tinyet.build import arduino, cmake, gcc, platformio, zephyr
 from tinyet.build.clang import GCC
 from tinyet.build.library_zip import write_zip
 from tinyet.build.manifest import MANIFEST
-from tinyet.build.size import Size, measure
+from tinyet.build.size import Size, check_elf, measure
 from tinyet.build.tree import building, is_project, read_manifest, write_project
 from tinyet.custom import CustomAttrs
 from tinyet.data import Data, Samples, demonstration, encode_data, make_samples, pattern_inputs, read_data
@@ -272,6 +272,8 @@ class Project:
         except ToolchainError as error:
             self._explain_overflow(error)
             raise
+        for env in (self.board.name, HARNESS):
+            check_elf(self._elf_path(env))
         size = measure(self.elf(self.board.name))
         count = len(size.symbols)
         ram, flash = (

@@ -25,6 +25,7 @@ _SAMPLE = re.compile(r"_sample_\d+(\.\d+)?$")
 _STACK_LIMIT, _STACK_TOP = "__stack_limit", "__stack_top"
 # A linker script may also make sections of the room it reserves; they hold no data of the program.
 _RESERVED = (".stack", ".heap")
+_BUILD_AGAIN = "build it again"
 
 
 @dataclass(frozen=True)
@@ -70,6 +71,20 @@ class Size:
         """Return the largest symbols in flash or RAM, largest first, ties by name."""
         inside = [s for s in self.symbols if (s.section.in_flash if where == "flash" else s.section.in_ram)]
         return tuple(sorted(inside, key=lambda s: (-s.bytes, s.name))[:count])
+
+
+def check_elf(elf: Path) -> None:
+    """Raise ToolchainError when there is no ELF file at a place: nothing, an empty file, another kind of file."""
+    try:
+        with elf.open("rb") as file:
+            start = file.read(4)
+    except OSError as error:
+        raise ToolchainError(
+            f"the firmware cannot be read: {error.strerror}", str(elf), _BUILD_AGAIN
+        ) from error
+    if start != b"\x7fELF":
+        kind = "an empty file" if not start else "no ELF file"
+        raise ToolchainError(f"the firmware is {kind}", str(elf), _BUILD_AGAIN)
 
 
 def measure(elf: Path) -> Size:
