@@ -3,14 +3,15 @@
 
     python benchmarks/planning.py [--only NAME ...] [--steps]
 
-CPU seconds: `export` is torch's and torchao's own time within `compile`, found with a profile of the calls into them;
-`compile` is all of it, `plan` kernels, order and memory for the board, `generate` a whole project. `--steps` counts the
-lines of tinyet that `plan` executes instead of seconds, which is the same on every machine.
+CPU seconds: `compile` is the way from the module to the program, of which torch's and torchao's export and quantization
+take what stands beside it; `plan` is kernels, order and memory for the board, `generate` a whole project. `--steps`
+counts the lines of tinyet that `plan` executes, too, which are the same on every machine.
 """
 
 from __future__ import annotations
 
 import argparse
+import functools
 import sys
 import tempfile
 import time
@@ -25,6 +26,7 @@ from torch import nn
 import tinyet
 from tinyet.boards import load_board
 from tinyet.deployment import deploy
+from tinyet.quantization import quantize
 
 BOARD = "mps2_an386"
 
@@ -62,27 +64,32 @@ NETWORKS: dict[str, tuple[Callable[[], nn.Module], tuple[int, ...]]] = {
 
 
 class Foreign:
-    """CPU seconds between entering torch or torchao from tinyet's own code and coming back."""
+    """CPU seconds in the functions of torch and torchao that do the export and the quantization."""
 
     def __init__(self) -> None:
         self.seconds = 0.0
-        self._depth = 0
-        self._since = 0.0
+        self._inside = False
+        for owner, name in (
+            (torch.export, "export"),
+            (torch.export.ExportedProgram, "run_decompositions"),
+            (quantize, "prepare_pt2e"),
+            (quantize, "convert_pt2e"),
+        ):
+            setattr(owner, name, self._timed(getattr(owner, name)))
 
-    def __call__(self, frame: FrameType, event: str, _arg: Any) -> None:
-        if event not in ("call", "return"):
-            return
-        foreign = "/site-packages/torch" in frame.f_code.co_filename
-        if not foreign:
-            return
-        if event == "call":
-            if self._depth == 0:
-                self._since = time.process_time()
-            self._depth += 1
-        elif self._depth:
-            self._depth -= 1
-            if self._depth == 0:
-                self.seconds += time.process_time() - self._since
+    def _timed(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(function)
+        def timed(*arguments: Any, **options: Any) -> Any:
+            if self._inside:
+                return function(*arguments, **options)
+            self._inside, start = True, time.process_time()
+            try:
+                return function(*arguments, **options)
+            finally:
+                self._inside = False
+                self.seconds += time.process_time() - start
+
+        return timed
 
 
 def lines_of(function: Callable[[], object]) -> int:
@@ -115,15 +122,14 @@ def main() -> None:
     target = load_board(BOARD).target
     heads = ("calls", "compile", "of it torch", "plan", "generate", "arena", "lines")
     print(f"{'network':12}", *(f"{head:>12}" for head in heads), flush=True)
+    foreign = Foreign()
     for name in arguments.only:
         torch.manual_seed(0)
         make, shape = NETWORKS[name]
         module, batches = make().eval(), [torch.randn(shape) for _ in range(4)]
-        foreign = Foreign()
+        foreign.seconds = 0.0
         start = time.process_time()
-        sys.setprofile(foreign)
         program = tinyet.compile(module, (batches[0],), calibration=batches, name=name)
-        sys.setprofile(None)
         compiled = time.process_time()
         deployment = deploy(program.graph, target)
         planned = time.process_time()
