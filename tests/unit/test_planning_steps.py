@@ -12,14 +12,21 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.passes.build import Builder as Passes
+from tests.passes.build import per_tensor
 from tests.unit.test_memory_storage import Builder, op_of
 from tinyet.ir import DType, Graph, Node, Tensor, TensorType, constant
 from tinyet.memory import plan_memory
+from tinyet.ops.add import Add
 from tinyet.ops.clamp import Clamp
+from tinyet.ops.concat import Concat
 from tinyet.ops.linear import Linear
 from tinyet.ops.permute import Permute
+from tinyet.ops.requantize import Requantize
 from tinyet.ops.unary import Unary
+from tinyet.passes.fold_requantize import fold_requantize
 from tinyet.passes.fuse_clamp import fuse_clamp
+from tinyet.passes.keep_integers import keep_integers
 from tinyet.passes.layout_apply import optimize_layout
 
 _MOST = 2.5
@@ -112,8 +119,35 @@ def permuted(layers: int) -> Graph:
     return Graph("permuted", (first,), (x,), tuple(nodes))
 
 
+def rescaled(layers: int) -> Graph:
+    """Sums, each brought to another scale."""
+    b = Passes()
+    x = b.input(1, 4, quant=per_tensor(0.5))
+    for _ in range(layers):
+        x = b.emit(Requantize(), b.emit(Add(), x, x, quant=per_tensor(0.1)), quant=per_tensor(0.5))
+    return b.graph(x)
+
+
+def moved(layers: int) -> Graph:
+    """Integers that are real numbers while they are moved, and one more value at each place that is not."""
+    b = Passes()
+    x, y = b.dequantize(b.input(1, 4, quant=per_tensor(0.5))), b.input(1, 4)
+    found = []
+    for _ in range(layers):
+        x = b.reshape(b.reshape(x, 4, 1), 1, 4)
+        found.append(b.quantize(b.reshape(b.emit(Concat(1), x, y), 8, 1), per_tensor(0.5)))
+    return b.graph(*found)
+
+
 @pytest.mark.parametrize(
-    ("run", "make"), [(fuse_clamp, clamped), (optimize_layout, permuted)], ids=["fuse_clamp", "layout"]
+    ("run", "make"),
+    [
+        (fuse_clamp, clamped),
+        (optimize_layout, permuted),
+        (fold_requantize, rescaled),
+        (keep_integers, moved),
+    ],
+    ids=["fuse_clamp", "layout", "fold_requantize", "keep_integers"],
 )
 def test_passes(run: Callable[[Graph], Graph], make: Callable[[int], Graph]) -> None:
     few, many = (lines_of(functools.partial(run, make(layers))) for layers in (20, 40))

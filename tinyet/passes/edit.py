@@ -13,15 +13,14 @@ Key = tuple[int, ...]
 
 
 class Edit:
-    """Answers what a Graph answers, and changes.
-
-    touched: tensors that changes since it was last emptied have given other producers, readers or places.
-    """
+    """Answers what a Graph answers, and changes."""
 
     def __init__(self, graph: Graph) -> None:
         self._graph = graph
         self.outputs = list(graph.outputs)
-        self.touched: dict[Tensor, None] = {}
+        # Tensors that have other producers, and such that have other readers, since `changed` was last asked.
+        self._made: dict[Tensor, None] = {}
+        self._read: dict[Tensor, None] = {}
         # Keys sort like the nodes; a node that becomes several passes its key on, one number longer.
         self._nodes: dict[Key, Node] = {}
         self._key: dict[Node, Key] = {}
@@ -63,7 +62,7 @@ class Edit:
             inputs = [new if t is old else t for t in reader.inputs]
             self.replace({reader: (reader.replace(inputs=inputs),)})
         self.outputs = [new if t is old else t for t in self.outputs]
-        self.touched.update({old: None, new: None})
+        self._read.update({old: None, new: None})
 
     def graph(self) -> Graph:
         """The graph as it is now."""
@@ -73,8 +72,29 @@ class Edit:
         """The nodes as they are now, in order."""
         return [self._nodes[key] for key in sorted(self._nodes)]
 
+    def changed(self, through: tuple[type[Attrs], ...] = ()) -> list[Node]:
+        """The nodes for which there may be more to do than when this was last asked: new ones; producers of tensors
+        that others read now, and what is their only reader now; readers of tensors that others produce now. Readers of
+        what operators of the kinds `through` make of such a tensor count as its readers."""
+        found: dict[Node, None] = {}
+        for tensor in (*self._made, *self._read):
+            if tensor in self._producer:
+                found[self._producer[tensor]] = None
+        tensors = [*self._made, *(t for t in self._read if len(self._consumers.get(t, ())) == 1)]
+        seen = set(tensors)
+        while tensors:
+            for reader in self._consumers.get(tensors.pop(), ()):
+                found[reader] = None
+                if isinstance(reader.attrs, through):
+                    tensors += [t for t in reader.outputs if t not in seen]
+                    seen.update(reader.outputs)
+        self._made.clear()
+        self._read.clear()
+        return list(found)
+
     def _touch(self, node: Node) -> None:
-        self.touched.update(dict.fromkeys(t for t in (*node.inputs, *node.outputs) if t is not None))
+        self._made.update(dict.fromkeys(node.outputs))
+        self._read.update(dict.fromkeys(t for t in node.inputs if t is not None))
 
     def _insert(self, key: Key, node: Node) -> None:
         self._nodes[key], self._key[node] = node, key
@@ -93,8 +113,9 @@ def settle(edit: Edit, *rounds: Sequence[Step], through: tuple[type[Attrs], ...]
     """Apply the steps until none has anything to do: always the first step that has, at the first node where one has,
     as if each search began anew at the top; steps of a later round only when nothing is left for the earlier ones.
 
-    A node is looked at again when a change comes near: what a step does at a node depends on the producers and the
-    readers of the node's tensors, and on what lies above it behind operators of the kinds `through`.
+    A node is looked at again when a change comes near (`Edit.changed`). So what a step finds to do at a node may depend
+    on the producers of its inputs, on the readers of its outputs, on whether it is the only reader of an input, and, of
+    these, on what lies above it behind operators of the kinds `through`.
     """
     # The number only keeps nodes from being compared: no two that are there have one key.
     numbers = itertools.count()
@@ -108,27 +129,9 @@ def settle(edit: Edit, *rounds: Sequence[Step], through: tuple[type[Attrs], ...]
 
     for node in edit.nodes():
         look_at(node)
-    edit.touched.clear()
     while (found := next(((s, q) for s, q in zip(rounds, waiting, strict=True) if q), None)) is not None:
         steps, queue = found
         key, _, node = heapq.heappop(queue)
         if edit.key(node) == key and any(step(edit, node) for step in steps):
-            for near in _near(edit, through):
+            for near in edit.changed(through):
                 look_at(near)
-
-
-def _near(edit: Edit, through: tuple[type[Attrs], ...]) -> Sequence[Node]:
-    """The nodes for which the tensors touched may have changed something; none is touched any more."""
-    found: dict[Node, None] = {}
-    tensors = list(edit.touched)
-    edit.touched.clear()
-    producers = [edit.producer(tensor) for tensor in tensors]
-    found.update(dict.fromkeys(node for node in producers if node is not None))
-    seen = set(tensors)
-    while tensors:
-        for reader in edit.consumers(tensors.pop()):
-            found[reader] = None
-            if isinstance(reader.attrs, through):
-                tensors += [t for t in reader.outputs if t not in seen]
-                seen.update(reader.outputs)
-    return list(found)
