@@ -108,7 +108,9 @@ def test_ds_cnn_gives_the_same_bytes(
 
 @pytest.mark.skipif(shutil.which("clang") is None, reason="clang is not installed")
 @pytest.mark.parametrize("cpu", ["cortex-m4", "cortex-m55"])
-def test_ds_cnn_by_clang_gives_the_same_bytes(keywords: tuple[Program, Array], cpu: str, tmp_path: Path) -> None:
+def test_ds_cnn_by_clang_gives_the_same_bytes(
+    keywords: tuple[Program, Array], cpu: str, tmp_path: Path
+) -> None:
     require_emulator(BOARDS[cpu])
     program, x = keywords
     project = tinyet.generate(program, BOARDS[cpu], tmp_path / "ds_cnn", project="cmake")

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Clang in GCC's place, on Cortex-M4 and Cortex-M55: every operator bit for bit, its own instructions included, without a
-warning; a network through a CMake project. Trained networks are in tests/acceptance/test_cores.py."""
+"""Clang in GCC's place, on Cortex-M4 and Cortex-M55: every operator bit for bit, with the cores' own instructions and
+without a warning; a network through a CMake project. Trained networks are in tests/acceptance/test_cores.py."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ from tinyet.boards import load_board
 from tinyet.build import clang, cmake
 from tinyet.build.process import run
 from tinyet.delegates import CMSIS_NN, CORTEX_M, Delegate
+from tinyet.emit.project import Kind
 from tinyet.errors import ToolchainError, UsageError
 from tinyet.ops import OPS
 
@@ -87,11 +88,12 @@ def test_a_network_through_a_cmake_project(tmp_path: Path) -> None:
 
 def test_what_clang_is_not_for(tmp_path: Path) -> None:
     program = small.program()
-    for board, kind, compiler, words in (
+    refused: tuple[tuple[str, Kind, str, str], ...] = (
         ("mps2_an386", "platformio", "clang", "a platformio project chooses its compiler itself"),
         ("mps2_an386", "cmake", "tcc", "there is no compiler 'tcc'"),
         ("riscv32_virt", "cmake", "clang", "clang is for Cortex-M"),
-    ):
+    )
+    for board, kind, compiler, words in refused:
         project = tinyet.generate(program, board, tmp_path / f"{kind}-{board}", project=kind)
         with pytest.raises(UsageError, match=words):
             project.build(compiler=compiler)
@@ -104,7 +106,11 @@ def test_floats_are_not_computed_in_helium_vectors(compiler: str, tmp_path: Path
     """Those take subnormal numbers for zero. Both compilers would use them."""
     require_emulator("mps3_an547")
     board = load_board("mps3_an547")
-    words = [board.toolchain.compiler, *board.machine_flags] if compiler == "gcc" else clang.command(board, compiler)
+    words = (
+        [board.toolchain.compiler, *board.machine_flags]
+        if compiler == "gcc"
+        else clang.command(board, compiler)
+    )
     firmware = assets.path("firmware")
     for name in ("unary_f32", "linear_f32", "layer_norm_f32", "resize_bilinear_f32"):
         source, out = firmware / "src" / f"tinyet_{name}.c", tmp_path / f"{name}.s"

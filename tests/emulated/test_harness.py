@@ -315,7 +315,10 @@ def test_a_stack_that_is_too_small_is_named(name: str, tmp_path: Path) -> None:
         small = build_firmware(board, [MODEL], [], tmp_path / str(stack_bytes))
         with pytest.raises(EmulatorError) as caught, open_device(board, small) as opened:
             opened.run(make_inputs(1_000_000))
-        assert "raise stack_bytes in the board file" in str(caught.value.hint), (stack_bytes, str(caught.value))
+        assert "raise stack_bytes in the board file" in str(caught.value.hint), (
+            stack_bytes,
+            str(caught.value),
+        )
 
 
 def test_negative_status(opened: Device) -> None:

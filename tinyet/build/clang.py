@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Clang as the compiler of Cortex-M firmware: the headers, the C library and the linker stay those of GCC's toolchain."""
+"""Clang as the compiler of Cortex-M firmware: the C library and the linker stay those of GCC's toolchain."""
 
 from __future__ import annotations
 
@@ -16,11 +16,13 @@ _SECONDS = 60.0
 
 
 def check_compiler(compiler: str, board: Board) -> None:
-    """Raises UsageError for a name that is neither gcc nor clang (clang-16, ...), and for clang where GCC alone is used."""
+    """Raise UsageError for a name that is neither gcc nor clang (clang-16, ...), and for clang where it is not used."""
     if compiler == GCC:
         return
     if not re.fullmatch(r"clang(-\d+)?", compiler):
-        raise UsageError(f"there is no compiler {compiler!r}", hint="gcc, clang, or one version of it: clang-16")
+        raise UsageError(
+            f"there is no compiler {compiler!r}", hint="gcc, clang, or one version of it: clang-16"
+        )
     if board.target.clang_flags is None:
         raise UsageError(
             f"clang is for Cortex-M, and {board.name} has a core of another family: {board.cpu}",
@@ -41,7 +43,7 @@ def command(board: Board, compiler: str) -> list[str | Path]:
 
 
 def _library_headers(board: Board) -> list[Path]:
-    """The directories of the C library's headers, as GCC searches them; those of GCC's own headers are not among them."""
+    """The directories of the C library's headers, as GCC searches them; without those of GCC's own headers."""
     gcc = board.toolchain.compiler
     said = process.run(
         [gcc, *board.machine_flags, *board.toolchain.library_flags, "-E", "-Wp,-v", "-xc", os.devnull],
@@ -52,7 +54,13 @@ def _library_headers(board: Board) -> list[Path]:
     ).stderr
     _, _, listed = said.partition("#include <...> search starts here:\n")
     places = re.findall(r"^ (\S.*)$", listed, re.MULTILINE)
-    found = [Path(place) for place in places if any(Path(place, name).is_file() for name in ("newlib.h", "string.h"))]
+    found = [
+        Path(place)
+        for place in places
+        if any(Path(place, name).is_file() for name in ("newlib.h", "string.h"))
+    ]
     if not found:
-        raise ToolchainError(f"{gcc} has no C library for {board.cpu}", gcc, process.install_command("newlib"))
+        raise ToolchainError(
+            f"{gcc} has no C library for {board.cpu}", gcc, process.install_command("newlib")
+        )
     return found

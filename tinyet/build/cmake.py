@@ -72,5 +72,9 @@ def build(
 def _compiler_of(directory: Path) -> str | None:
     """What a directory has been built with; None where nothing tells."""
     cache = directory / "CMakeCache.txt"
-    found = re.search(r"^TINYET_COMPILER:\w+=(.*)$", cache.read_text("utf-8", "replace") if cache.is_file() else "", re.M)
+    found = re.search(
+        r"^TINYET_COMPILER:\w+=(.*)$",
+        cache.read_text("utf-8", "replace") if cache.is_file() else "",
+        re.MULTILINE,
+    )
     return found[1] if found else None

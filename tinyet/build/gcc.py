@@ -57,7 +57,12 @@ def build_firmware(
     link = [
         *linker,
         *objects.compile_objects(command, all_sources, out_dir / "objects", what=what),
-        *("-nostartfiles", "-Wl,--gc-sections", "-Wl,--fatal-warnings", *(() if gcc_only else CLANG_LINK_FLAGS)),
+        *(
+            "-nostartfiles",
+            "-Wl,--gc-sections",
+            "-Wl,--fatal-warnings",
+            *(() if gcc_only else CLANG_LINK_FLAGS),
+        ),
         f"-T{script}",
         *("-o", elf),
     ]

@@ -70,7 +70,9 @@ def check_elf(elf: Path) -> None:
         with elf.open("rb") as file:
             start = file.read(4)
     except OSError as error:
-        raise ToolchainError(f"the firmware cannot be read: {error.strerror}", str(elf), _BUILD_AGAIN) from error
+        raise ToolchainError(
+            f"the firmware cannot be read: {error.strerror}", str(elf), _BUILD_AGAIN
+        ) from error
     if start != b"\x7fELF":
         kind = "an empty file" if not start else "no ELF file"
         raise ToolchainError(f"the firmware is {kind}", str(elf), _BUILD_AGAIN)

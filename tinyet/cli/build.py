@@ -17,7 +17,8 @@ from tinyet.project import Project, open_project
 def build(
     directory: Directory,
     compiler: Annotated[
-        str, typer.Option(metavar="NAME", help="gcc, or clang (clang-16, …) in a CMake project for a Cortex-M")
+        str,
+        typer.Option(metavar="NAME", help="gcc, or clang (clang-16, …) in a CMake project for a Cortex-M"),
     ] = "gcc",
 ) -> None:
     """Build the application and the harness of a project."""
