@@ -175,10 +175,28 @@ class Deployment:
 
     @property
     def parameter_bytes(self) -> int:
-        """Bytes of the kernels' parameter structs, before equal ones are shared; 64-bit fields that hold small
-        numbers count as 32 bits."""
+        """Bytes of the kernels' parameter structs; where constants have an address space of their own, each once.
+        64-bit fields that hold small numbers count as 32 bits."""
         pointer = 2 if self.target.family == "avr" else 4
-        return sum(_struct_bytes(step.call.params, pointer) for step in self.steps if step.call.params)
+        place = {use: number for number, array in enumerate(self.arrays) for use in array.uses}
+        found: dict[object, Struct] = {}
+        for step in self.steps:
+            if step.call.params is not None:
+                pointed = tuple(place[step, name] for name in _pointed(step.call.params))
+                same = (repr(step.call.params), pointed) if "progmem" in self.target.features else step
+                found[same] = step.call.params
+        return sum(_struct_bytes(params, pointer) for params in found.values())
+
+
+def _pointed(value: FieldValue) -> tuple[str, ...]:
+    """The names of the constants that a parameter struct points at."""
+    if isinstance(value, Pointer):
+        return (value.constant,)
+    return (
+        tuple(n for item in value.fields.values() for n in _pointed(item))
+        if isinstance(value, Struct)
+        else ()
+    )
 
 
 def _struct_bytes(value: FieldValue, pointer: int) -> int:

@@ -23,7 +23,7 @@ from tinyet.build import arduino, cmake, gcc, platformio, zephyr
 from tinyet.build.clang import GCC
 from tinyet.build.library_zip import write_zip
 from tinyet.build.manifest import MANIFEST
-from tinyet.build.size import Size, measure
+from tinyet.build.size import Size, check_elf, measure
 from tinyet.build.tree import building, is_project, read_manifest, write_project
 from tinyet.custom import CustomAttrs
 from tinyet.data import Data, Samples, demonstration, encode_data, make_samples, pattern_inputs, read_data
@@ -184,7 +184,7 @@ class Project:
     def archive(self) -> Path | None:
         """The .zip file of the Arduino library, where it was asked for."""
         file = read_manifest(self.path).get("archive")
-        return self.path / file if isinstance(file, str) and re.fullmatch(r"\w+\.zip", file) else None
+        return self.path / file if isinstance(file, str) else None
 
     @cached_property
     def board(self) -> Board:
@@ -272,6 +272,8 @@ class Project:
         except ToolchainError as error:
             self._explain_overflow(error)
             raise
+        for env in (self.board.name, HARNESS):
+            check_elf(self._elf_path(env))
         size = measure(self.elf(self.board.name))
         count = len(size.symbols)
         ram, flash = (
@@ -279,7 +281,7 @@ class Project:
         )
         check_sizes(
             (Use("RAM", size.ram + size.stack, ram), self.limits["max_ram"]),
-            (Use("flash", size.flash, flash), self.limits["max_flash"]),
+            (Use("flash", size.flash - size.sample, flash), self.limits["max_flash"]),
         )
         return size
 
@@ -331,7 +333,7 @@ class Project:
         if not path.is_file():
             return Sizes()
         size = measure(path)
-        return Sizes(size.ram, size.flash)
+        return Sizes(size.ram, size.flash - size.sample)
 
     def validate(
         self,

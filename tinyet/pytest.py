@@ -145,7 +145,7 @@ class _Harness:
         sources = [*sorted(model.rglob("*.c")), application / "main.c"]
         out = self.where / "application"
         size = measure(build_firmware(self.project.board, sources, [model, application], out, harness=False))
-        return Sizes(size.ram, size.flash)
+        return Sizes(size.ram, size.flash - size.sample)
 
     def close(self) -> None:
         if self._device is not None:

@@ -112,8 +112,8 @@ class ValidationResult(Counted):
     outputs: a list of arrays a sample, as the device gave them. count: mean per inference, in `count_unit`:
     "instructions" in an emulator, "cycles" on hardware, "nanoseconds" on the host; one is never printed as
     another. ram_bytes: static data, the arena included, without the stack; flash_bytes: code and constants;
-    both of the application, None when it was not built. stack_bytes: the highest use seen, None where it
-    cannot be measured.
+    both of the application, None when it was not built. stack_bytes: the model's own, in a run of the
+    first sample that nothing interrupts; None where it cannot be measured.
     """
 
     on: str
@@ -235,7 +235,7 @@ def validate(
         if any(not _same(a, b).all() for a, b in zip(got, wanted, strict=True)):
             mismatches += 1
             first = first or locate_mismatch(deployment, device, raw, values, i)
-        tally.counts(run.layer_counts, run.event_counts, run.total, run.stack_bytes)
+        tally.counts(run.layer_counts, run.event_counts, run.total)
         exact = None
         if twin is not None and (i < sqnr_samples or samples.labels is not None):
             exact = twin.add(values, float_inputs(graph.inputs, arrays))
@@ -243,11 +243,13 @@ def validate(
             tally.label(samples.labels[i], got, wanted, exact)
         if progress is not None:
             progress(i + 1, len(samples))
+    stack = 0
     if samples.inputs:
         raw = [
             np.ascontiguousarray(a).tobytes() for a in prepare_inputs(graph.inputs, list(samples.inputs[0]))
         ]
-        tally.stack = max(tally.stack, device.run(raw, uninterrupted=True).stack_bytes)
+        # The other runs have the frames of the counter's interrupt in it, where one happened to come.
+        stack = device.run(raw, uninterrupted=True).stack_bytes
     layers = tuple(
         LayerResult(
             step.name,
@@ -279,7 +281,7 @@ def validate(
         arena_bytes=deployment.plan.arena_bytes,
         ram_bytes=sizes.ram,
         flash_bytes=sizes.flash,
-        stack_bytes=tally.stack or None,
+        stack_bytes=stack or None,
         layers=layers,
         outputs=outputs,
     )
@@ -335,16 +337,14 @@ class _Tally:
         self.events = [0] * events
         self.total = 0
         self.runs = 0
-        self.stack = 0
         self.labelled = 0
         self.right_device = 0
         self.right_host = 0
         self.right_float = 0
 
-    def counts(self, layers: Sequence[int], events: Sequence[int], total: int, stack: int) -> None:
+    def counts(self, layers: Sequence[int], events: Sequence[int], total: int) -> None:
         self.runs += 1
         self.total += total
-        self.stack = max(self.stack, stack)
         for i, count in enumerate(layers):
             self.layers[i] += count
         for i, count in enumerate(events):

@@ -27,10 +27,14 @@ enum { STACK_GOOD = 0, STACK_OVERFLOW = 1 };
 #define REGISTER(address) (*(volatile uint32_t *)(uintptr_t)(address))
 #define CFSR_STACKING_ERRORS ((1u << 12) | (1u << 4)) /* BFSR.STKERR, MMFSR.MSTKERR */
 #define CFSR_STACK_LIMIT (1u << 20)                   /* UFSR.STKOF, Armv8-M */
+#define CFSR_BFAR_VALID (1u << 15)
+#define CFSR_MMFAR_VALID (1u << 7)
+#define BELOW_STACK 4096u /* an address so near below the stack was meant to be in it */
 
 void HardFault_Handler(void);
 __attribute__((used, noreturn)) void tinyet_fault_report(const uint32_t *frame, uint32_t exc_return);
 
+extern uint8_t tinyet_fault_stack[512];
 /* The handler has a stack of its own, for the fault may well be that the other one is full. */
 __attribute__((used, aligned(8))) uint8_t tinyet_fault_stack[512];
 
@@ -61,6 +65,11 @@ void tinyet_fault_report(const uint32_t *frame, uint32_t exc_return) {
   words[FAULT_MMFAR] = REGISTER(0xE000ED34u);
   words[FAULT_BFAR] = REGISTER(0xE000ED38u);
   if ((words[FAULT_CFSR] & (CFSR_STACKING_ERRORS | CFSR_STACK_LIMIT)) != 0u) {
+    stack = STACK_OVERFLOW;
+  }
+  const uint32_t limit = (uint32_t)(uintptr_t)tinyet_platform.stack_limit - 1u;
+  if (((words[FAULT_CFSR] & CFSR_BFAR_VALID) != 0u && limit - words[FAULT_BFAR] < BELOW_STACK) ||
+      ((words[FAULT_CFSR] & CFSR_MMFAR_VALID) != 0u && limit - words[FAULT_MMFAR] < BELOW_STACK)) {
     stack = STACK_OVERFLOW;
   }
 #endif

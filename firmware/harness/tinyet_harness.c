@@ -19,8 +19,9 @@
  *             u8 length and name; 64 digits of hash
  *   RUN    u32 last layer to run, or NO_LAYER; u32 1 to hold the counter's interrupt back, else 0; the inputs' bytes
  *          one after the other
- *          -> i32 status, u32 layer or event that failed, or NO_LAYER; u32 stack bytes, u32 layers counted, u32 events;
- *             u64 count of the whole run, of each layer, of each event; the outputs' bytes, if the status is TINYET_OK
+ *          -> i32 status, u32 layer or event that failed, or NO_LAYER; u32 stack bytes, or STACK_FULL when it has overflown;
+ *             u32 layers counted, u32 events; u64 count of the whole run, of each layer, of each event; the outputs' bytes,
+ *             if the status is TINYET_OK
  *   READ   u32 offset, u32 bytes -> bytes of the arena
  *   ERROR  -> u32 reason, u32 detail
  *   FAULT  -> u32 words, see tinyet_fault.c, tinyet_fault_riscv.c and tinyet_fault_xtensa.c
@@ -52,6 +53,7 @@
 #define HASH_DIGITS 64u
 #define EMPTY_LAYERS 8u
 #define STACK_PATTERN 0xA55A3CC3u
+#define STACK_FULL 0xFFFFFFFFu
 
 #if defined(__arm__)
 #define READ_STACK_POINTER "mov %0, sp"
@@ -376,7 +378,9 @@ __attribute__((noinline)) static measurement measure(tinyet_status (*run)(void),
   while (limit < top && *limit == STACK_PATTERN) {
     limit++;
   }
-  result.stack_bytes = (uint32_t)((uintptr_t)top - (uintptr_t)limit);
+  /* Where the last word has lost its paint, or the frame of this function is below it, how much it was cannot be known. */
+  const bool full = top != NULL && limit == (volatile uint32_t *)(uintptr_t)tinyet_platform.stack_limit;
+  result.stack_bytes = full ? STACK_FULL : (uint32_t)((uintptr_t)top - (uintptr_t)limit);
 #else
   (void)limit;
 #endif

@@ -47,6 +47,33 @@ __attribute__((section(".vectors"), used)) static const vector vectors[16] = {
     SysTick_Handler,
 };
 
+#if defined(__ARM_ARCH_7M__) || defined(__ARM_ARCH_7EM__)
+extern uint8_t __stack_guard_bytes[]; /* a number, and no address: a power of two, or 0 */
+
+#define MPU_TYPE TINYET_REGISTER(0xE000ED90u)
+#define MPU_CTRL TINYET_REGISTER(0xE000ED94u)
+#define MPU_RNR TINYET_REGISTER(0xE000ED98u)
+#define MPU_RBAR TINYET_REGISTER(0xE000ED9Cu)
+#define MPU_RASR TINYET_REGISTER(0xE000EDA0u)
+
+/* These cores have no limit for the stack: where they have an MPU, its last region, unless somebody uses it, makes an access
+ * right below the stack a fault. There may be memory there, or what swallows writes in silence. */
+static void guard_stack(void) {
+  const uint32_t bytes = (uint32_t)(uintptr_t)__stack_guard_bytes;
+  const uint32_t regions = MPU_TYPE >> 8 & 0xFFu;
+  if (bytes == 0u || regions == 0u) {
+    return;
+  }
+  MPU_RNR = regions - 1u;
+  if ((MPU_RASR & 1u) == 0u) {
+    MPU_RBAR = (uint32_t)(uintptr_t)__stack_limit - bytes;
+    MPU_RASR = 1u << 28 | (30u - (uint32_t)__builtin_clz(bytes)) << 1 | 1u; /* no execution, no access */
+    MPU_CTRL = 5u;                                                        /* on; elsewhere the usual map */
+    __asm volatile("dsb\n\tisb" ::: "memory");
+  }
+}
+#endif
+
 /* Runs before the FPU is on and before .data and .bss are there. */
 __attribute__((used, noreturn)) void Reset_Handler(void) {
 #if !defined(__ARM_ARCH_6M__)
@@ -67,6 +94,9 @@ __attribute__((used, noreturn)) void Reset_Handler(void) {
 #endif
   memcpy(__data_start, __data_load, (size_t)(__data_end - __data_start));
   memset(__bss_start, 0, (size_t)(__bss_end - __bss_start));
+#if defined(__ARM_ARCH_7M__) || defined(__ARM_ARCH_7EM__)
+  guard_stack();
+#endif
   tinyet_uart_init();
   tinyet_platform_counter_restart();
   for (vector *init = __init_array_start; init < __init_array_end; init++) {

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import random
 import shutil
@@ -15,9 +16,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.ops.emulated import require_emulator
 from tinyet.boards import Board, all_boards, load_board
+from tinyet.build import find_renode
 from tinyet.build.gcc import build_firmware
-from tinyet.device import device, host, protocol, qemu, renode
+from tinyet.device import device, host, protocol, qemu
 from tinyet.device.device import Device, DeviceFault, ModelFailed, open_device
 from tinyet.device.links import Link
 from tinyet.errors import EmulatorError, ToolchainError
@@ -303,6 +306,21 @@ def test_stack_overflow_is_a_fault(board: Board, elf: Path) -> None:
     assert "stack_bytes" in str(caught.value)
 
 
+@pytest.mark.parametrize("name", ["mps2_an385", "mps2_an386", "mps2_an500", "netduinoplus2", "xtensa_lx60"])
+def test_a_stack_that_is_too_small_is_named(name: str, tmp_path: Path) -> None:
+    """Whatever lies below it: nothing, or, on the MPS2 boards, what swallows writes in silence."""
+    for stack_bytes in (256, 264, 512):
+        board = dataclasses.replace(load_board(name), stack_bytes=stack_bytes)
+        require_emulator(name)
+        small = build_firmware(board, [MODEL], [], tmp_path / str(stack_bytes))
+        with pytest.raises(EmulatorError) as caught, open_device(board, small) as opened:
+            opened.run(make_inputs(1_000_000))
+        assert "raise stack_bytes in the board file" in str(caught.value.hint), (
+            stack_bytes,
+            str(caught.value),
+        )
+
+
 def test_negative_status(opened: Device) -> None:
     with pytest.raises(ModelFailed, match="status -7 outside the layers") as caught:
         opened.run(make_inputs(10, NEGATIVE_STATUS))
@@ -381,8 +399,16 @@ def test_a_firmware_that_is_no_harness(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 def test_qemu_that_does_not_start(tmp_path: Path) -> None:
-    with pytest.raises(EmulatorError, match="Could not load kernel"):
+    with pytest.raises(ToolchainError, match="the firmware cannot be read"):
         open_device(load_board("mps2_an386"), tmp_path / "missing.elf")
+    broken = tmp_path / "broken.elf"
+    for content, words in ((b"", "is an empty file"), (b"text", "is no ELF file")):
+        broken.write_bytes(content)
+        with pytest.raises(ToolchainError, match=words):
+            open_device(load_board("mps2_an386"), broken)
+    broken.write_bytes(b"\x7fELF")
+    with pytest.raises(EmulatorError, match="the core locked up"):
+        open_device(load_board("mps2_an386"), broken)
 
 
 @pytest.mark.parametrize("sanitize", [True, False])
@@ -403,7 +429,7 @@ def test_host(tmp_path: Path, sanitize: bool) -> None:
                 process.run([b"\xff" * 16])
 
 
-@pytest.mark.skipif(renode.find_renode() is None, reason="Renode is not installed (TINYET_RENODE, PATH)")
+@pytest.mark.skipif(find_renode.find_renode() is None, reason="Renode is not installed (TINYET_RENODE, PATH)")
 @pytest.mark.parametrize("name", [board.name for board in all_boards() if board.renode])
 def test_renode(name: str, tmp_path: Path) -> None:
     board = load_board(name)

@@ -19,6 +19,7 @@ import pytest
 from tests.small import program
 from tinyet import assets, generate
 from tinyet.boards import Board, all_boards
+from tinyet.build import find_renode
 from tinyet.build.gcc import build_firmware
 from tinyet.device import renode
 from tinyet.device.device import DeviceFault, open_device
@@ -276,7 +277,7 @@ def test_robot_suite_is_valid(tmp_path: Path) -> None:
 # ---- in Renode ----
 
 needs_renode = pytest.mark.skipif(
-    renode.find_renode() is None or shutil.which("arm-none-eabi-gcc") is None,
+    find_renode.find_renode() is None or shutil.which("arm-none-eabi-gcc") is None,
     reason="Renode (TINYET_RENODE, PATH) or arm-none-eabi-gcc is not installed",
 )
 

@@ -5,6 +5,7 @@ reads the files (INI, JSON, YAML, CMake, GNU ld; C without its comments) finds t
 from __future__ import annotations
 
 import configparser
+import copy
 import json
 import random
 import re
@@ -54,7 +55,7 @@ class BoardFiles:
         paths = sorted(assets.path("boards").glob("*.toml"))
         self.seeds = [tomllib.loads(path.read_text(encoding="utf-8")) for path in paths]
         self.place = Path(tempfile.mkdtemp(prefix="tinyet-fuzz-")) / "mine.toml"
-        self.sampled: list[Mapping[str, str]] = []
+        self.sampled: list[tuple[Case, Mapping[str, str]]] = []
 
     def mutate(self, rng: random.Random) -> Case:
         values = json.loads(json.dumps(rng.choice(self.seeds)))
@@ -80,17 +81,24 @@ class BoardFiles:
         for path, text in files.items():
             read_back(board, path, text)
         if len(self.sampled) < _SAMPLED and len(case.data) % 5 == 0:
-            self.sampled.append(files)
+            self.sampled.append((case, files))
+            return None
         return Outcome.EXACT
 
     def flush(self) -> list[Result]:
-        """Raises when a tool does with a file what it does not say."""
         sampled, self.sampled = self.sampled, []
-        with tempfile.TemporaryDirectory() as folder:
-            for files in sampled:
-                run_tools(Path(folder), files)
         shutil.rmtree(self.place.parent, ignore_errors=True)
-        return []
+        return [_tried(case, files) for case, files in sampled]
+
+
+def _tried(case: Case, files: Mapping[str, str]) -> Result:
+    """What becomes of a mutant whose project CMake and the linker read."""
+    try:
+        with tempfile.TemporaryDirectory() as folder:
+            run_tools(Path(folder), files)
+    except (AssertionError, subprocess.SubprocessError) as error:
+        return Result(case, Outcome.FAILED, f"{type(error).__name__}: {error}")
+    return Result(case, Outcome.EXACT)
 
 
 # ---------------------------------------------------------------- mutants
@@ -111,7 +119,7 @@ def _change(values: dict[str, Any], rng: random.Random) -> str:
         case 2:
             table[key] = rng.choice(NUMBERS)
         case 3:
-            table[key] = rng.choice(OTHERS)
+            table[key] = copy.deepcopy(rng.choice(OTHERS))
         case 4 if isinstance(old, int) and not isinstance(old, bool):
             table[key] = old + rng.choice((-1, 1, 8, -8, 1 << 20, -(1 << 20)))
         case _:

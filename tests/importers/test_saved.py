@@ -339,3 +339,20 @@ def test_a_part_without_gradients_is_ordinary() -> None:
 
     torch.export.save(torch.export.export(Part(), (torch.ones(1, 2),)), "net.pt2")
     assert torch.equal(run(load_source("net.pt2").program, torch.ones(1, 2)), torch.full((1, 2), 2.0))
+
+
+def test_quantized_programs_are_ordinary() -> None:
+    from torchao.quantization.pt2e.quantize_pt2e import convert_pt2e, prepare_pt2e
+
+    from tinyet import TinyetQuantizer
+
+    x = (torch.ones(1, 4),)
+    prepared = prepare_pt2e(
+        torch.export.export(nn.Sequential(nn.Linear(4, 3)).eval(), x).module(), TinyetQuantizer()
+    )
+    prepared(*x)
+    quantized = torch.export.export(convert_pt2e(prepared), x)
+    torch.export.save(quantized, "net.pt2")
+    program = load_source("net.pt2").program
+    assert torch.equal(run(program, *x), quantized.module()(*x))
+    assert any("quantized_decomposed" in str(node.target) for node in program.graph.nodes)

@@ -147,12 +147,12 @@ def _journal(project: Path, **values: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    "path", ["../mine/main.c", "/etc/passwd", "a/../../mine/main.c", 3, ".tinyet-update/x"]
+    "path", ["../mine/main.c", "/etc/passwd", "a/../../mine/main.c", 3, [], ".tinyet-update/x"]
 )
 def test_a_journal_with_a_way_out_is_refused(tmp_path: Path, path: Any) -> None:
     project, precious = _outside(tmp_path)
     for values in ({"new": [path]}, {"removed": [path]}):
-        _journal(project, **values)
+        _journal(project, **values, found={str(path): ""})
         with pytest.raises(ProjectError, match="not what tinyet left"):
             read_manifest(project)
     assert precious.read_text() == "precious"
@@ -171,13 +171,29 @@ def test_a_journal_that_is_none_is_refused(tmp_path: Path, text: str | bytes) ->
         read_manifest(project)
 
 
+@pytest.mark.parametrize("forward", [True, False, "yes", None])
+def test_a_file_whose_state_a_journal_does_not_know_stays(tmp_path: Path, forward: object) -> None:
+    project, _ = _outside(tmp_path)
+    (project / "mine.c").write_text("precious")
+    _journal(project, forward=forward, new=["mine.c"])
+    with pytest.raises(ProjectError, match="not what tinyet left"):
+        read_manifest(project)
+    assert (project / "mine.c").read_text() == "precious"
+
+
 @pytest.mark.parametrize("folder", ["new", "old"])
 @pytest.mark.parametrize("forward", [True, False])
 def test_nothing_is_moved_through_a_link(tmp_path: Path, folder: str, forward: bool) -> None:
     """Neither out of the project nor into it."""
     project, precious = _outside(tmp_path)
     digest = hashlib.sha256((project / "src/main.c").read_bytes()).hexdigest()
-    _journal(project, forward=forward, new=["main.c"], removed=["src/main.c"], found={"src/main.c": digest})
+    _journal(
+        project,
+        forward=forward,
+        new=["main.c"],
+        removed=["src/main.c"],
+        found={"src/main.c": digest, "main.c": ""},
+    )
     (project / ".tinyet-update" / folder).symlink_to(precious.parent, target_is_directory=True)
     with pytest.raises(ProjectError, match="not what tinyet left"):
         read_manifest(project)

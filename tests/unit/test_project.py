@@ -16,7 +16,7 @@ from tests import tiny_model
 from tests.golden_files import Golden
 from tests.whole_project import fix_version, whole
 from tinyet.boards import all_boards, load_board
-from tinyet.build import manifest, tree
+from tinyet.build import manifest
 from tinyet.build.tree import write_project
 from tinyet.emit.project import Kind, ModelFacts, TensorFacts, project_files
 from tinyet.errors import InternalError, ProjectError, UsageError

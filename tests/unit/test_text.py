@@ -108,6 +108,7 @@ def test_errors_notes_and_origins_command_no_terminal() -> None:
     for text in HOSTILE:
         origin = Origin(file=text, line=1, text=text, module=text)
         shown = str(Note(text, origin)), str(ModelError(text, text, text))
+        assert "\n" not in shown[0]
         assert all(is_shown(char) or char == "\n" for char in "".join(shown))
         assert all(is_shown(char) for char in str(origin) + origin.location)
 

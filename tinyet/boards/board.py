@@ -10,6 +10,8 @@ from tinyet.boards.cpus import Target, Toolchain
 from tinyet.errors import BoardError
 
 DEFAULT_BAUD = 115_200
+_STACK_GUARD_BYTES = 1 << 16
+_SMALLEST_REGION = 32
 # What drivers share.
 _UART_HEADERS: Mapping[str, tuple[str, ...]] = {
     "stm32f4": ("platform/tinyet_stm32_usart.h",),
@@ -34,8 +36,8 @@ class Memory:
 
 @dataclass(frozen=True)
 class Uart:
-    """The UART of the harness. Pins are numbers as the driver takes them; None where the board has fixed ones. `spacing`
-    is bytes from one register to the next; None where the driver knows."""
+    """The UART of the harness. Pins are numbers as the driver takes them; None where the board has fixed ones.
+    `spacing` is bytes from one register to the next; None where the driver knows."""
 
     driver: str
     base: int
@@ -157,6 +159,21 @@ class Board:
     def baud(self) -> int:
         """Bits per second of the harness's serial port."""
         return DEFAULT_BAUD if self.uart is None else self.uart.baud
+
+    @property
+    def stack_guard_bytes(self) -> int:
+        """Bytes right below the RAM, where the stack begins, that belong to none of the board's memories: a power of
+        two at a multiple of itself, as a memory protection unit wants it, or 0."""
+        memories = [
+            memory for memory in (self.flash, self.vectors, *self.extra_memories) if memory is not None
+        ]
+        size, end = _STACK_GUARD_BYTES, self.ram.origin
+        while size >= _SMALLEST_REGION:
+            taken = any(memory.origin < end and memory.end > end - size for memory in memories)
+            if end % size == 0 and end >= size and not taken:
+                return size
+            size //= 2
+        return 0
 
     @property
     def toolchain(self) -> Toolchain:

@@ -133,7 +133,6 @@ class _Uart(_Table):
             raise ValueError(f"is {shown(text)}, and a port has {pins_a_port} pins")
         return (int(port) if port.isdigit() else ord(port) - ord("A")) * pins_a_port + int(pin)
 
-
     @field_validator("spacing", mode="plain")
     @classmethod
     def _spacing(cls, value: object, info: ValidationInfo) -> int | None:

@@ -109,14 +109,12 @@ def check_fit(
             + bullet_list([str(c) for c in largest])
         )
         hints.append("RAM: smaller images, fewer channels or earlier strides; or a board with more RAM")
-    parameters = deployment.parameter_bytes if progmem else 0
-    constants = deployment.constant_bytes + parameters
+    constants = deployment.constant_bytes + deployment.parameter_bytes
     flash, whose = _tighter(max_flash, board.flash.bytes, board)
     if constants > flash:
-        what = "weights and parameters" if parameters else "weights"
         largest = sorted(largest_constants(deployment) + kept, key=lambda c: -c.bytes)
         problems.append(
-            f"flash: {what} alone take {constants} bytes, {whose} {flash}; the largest:\n"
+            f"flash: weights and parameters alone take {constants} bytes, {whose} {flash}; the largest:\n"
             + bullet_list([str(c) for c in largest[:LARGEST]])
         )
         hints.append("flash: fewer channels, int8 instead of float layers; or a board with more flash")

@@ -15,15 +15,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tinyet import assets
-from tinyet.build import arduino
+from tinyet.build import arduino, find_renode
 from tinyet.build.process import install_command
 
 # A tool that does not tell its version within this many seconds does not work.
 _VERSION_TIMEOUT = 20.0
-
-_RENODE_URL = (
-    "https://github.com/renode/renode/releases/download/v1.16.1/renode-1.16.1.linux-portable-dotnet.tar.gz"
-)
 
 
 @dataclass(frozen=True)
@@ -78,6 +74,8 @@ def checks() -> list[Check]:
         _library("newlib", "arm-none-eabi-gcc", "libc_nano.a", "linking firmware for Cortex-M"),
         _tool("riscv64-unknown-elf-gcc", "firmware for RISC-V"),
         _library("picolibc", "riscv64-unknown-elf-gcc", "picolibc.specs", "linking firmware for RISC-V"),
+        _tool("xtensa-lx106-elf-gcc", "firmware for Xtensa LX106, which stands for the ESP32 boards in QEMU"),
+        _tool("clang", "`tinyet build --compiler clang` of CMake projects for Cortex-M"),
         _tool("cmake", "building CMake and Zephyr projects"),
         _arduino_cli(),
         _package(*_WEST),
@@ -88,6 +86,7 @@ def checks() -> list[Check]:
         _host_compiler(),
         _tool("qemu-system-arm", "running firmware for Cortex-M in QEMU"),
         _tool("qemu-system-riscv32", "running firmware for RISC-V in QEMU"),
+        _tool("qemu-system-xtensa", "running firmware for Xtensa in QEMU"),
         _renode(),
         _tool("avr-gcc", "compiling for AVR without the Arduino tools"),
         _simavr(),
@@ -189,16 +188,16 @@ def _host_compiler() -> Check:
 
 
 def _renode() -> Check:
-    name = os.environ.get("TINYET_RENODE") or "renode"
-    version = _version(name)
+    place = find_renode.find_renode()
+    version = None if place is None else _version(str(place))
     home = "~/.local/share/renode"
     if sys.platform == "linux":
         install = (
-            f"mkdir -p {home} ~/.local/bin && curl -fsSL {_RENODE_URL} | tar xz --strip-components=1"
+            f"mkdir -p {home} ~/.local/bin && curl -fsSL {find_renode.RELEASE} | tar xz --strip-components=1"
             f" -C {home} && ln -sf {home}/renode ~/.local/bin/renode"
         )
     else:
-        install = "install Renode 1.16.1 from https://github.com/renode/renode/releases"
+        install = f"install Renode {find_renode.VERSION} from https://github.com/renode/renode/releases"
     return Check("renode", version is not None, version, "running firmware in Renode", install)
 
 

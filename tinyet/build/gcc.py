@@ -54,20 +54,18 @@ def build_firmware(
     ]
     what = f"building the firmware for {board.name}"
     all_sources = [*(firmware / source for source in own), *sources]
-    process.run(
-        [
-            *linker,
-            *objects.compile_objects(command, all_sources, out_dir / "objects", what=what),
-            *(
-                "-nostartfiles",
-                "-Wl,--gc-sections",
-                "-Wl,--fatal-warnings",
-                *(() if gcc_only else CLANG_LINK_FLAGS),
-            ),
-            f"-T{script}",
-            *("-o", elf),
-        ],
-        timeout=_LINK_SECONDS,
-        what=what,
-    )
+    link = [
+        *linker,
+        *objects.compile_objects(command, all_sources, out_dir / "objects", what=what),
+        *(
+            "-nostartfiles",
+            "-Wl,--gc-sections",
+            "-Wl,--fatal-warnings",
+            *(() if gcc_only else CLANG_LINK_FLAGS),
+        ),
+        f"-T{script}",
+        *("-o", elf),
+    ]
+    process.run(link, timeout=_LINK_SECONDS, what=what)
+    process.check_made(elf, link, what=what)
     return elf

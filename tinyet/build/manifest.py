@@ -114,6 +114,7 @@ _FIELDS: Mapping[str, Callable[[object], bool]] = {
     "delegates": _list_of(_text(r"[\x21-\x7e]{1,100}")),
     "require_delegate": lambda value: isinstance(value, bool),
     "limits": _are_limits,
+    "archive": _text(r"\w{1,63}\.zip"),
     "operators": _list_of(_text(r"[\x21-\x7e]{1,200}")),
     "files": _are_digests,
 }

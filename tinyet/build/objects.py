@@ -18,7 +18,9 @@ def compile_object(compiler: Sequence[str | Path], source: Path, out: Path, *, w
 
     compiler: with its flags. what: the task, for error messages.
     """
-    process.run([*compiler, "-c", source, "-o", out], timeout=_COMPILE_SECONDS, what=what)
+    command = [*compiler, "-c", source, "-o", out]
+    process.run(command, timeout=_COMPILE_SECONDS, what=what)
+    process.check_made(out, command, what=what)
     return out
 
 

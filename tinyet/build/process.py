@@ -68,6 +68,21 @@ _PACKAGES: Mapping[str, Mapping[str, str]] = {
         "brew": "qemu",
         "winget": "SoftwareFreedomConservancy.QEMU",
     },
+    "xtensa-lx106-elf-gcc": {
+        "apt-get": "gcc-xtensa-lx106 picolibc-xtensa-lx106-elf",
+        "dnf": "gcc-xtensa-lx106-elf",
+        "pacman": "xtensa-lx106-elf-gcc",
+        "brew": "xtensa-lx106-elf",
+        "winget": "xtensa-lx106-elf",
+    },
+    "qemu-system-xtensa": {
+        "apt-get": "qemu-system-misc",
+        "dnf": "qemu-system-xtensa",
+        "pacman": "qemu-system-xtensa",
+        "brew": "qemu",
+        "winget": "SoftwareFreedomConservancy.QEMU",
+    },
+    "clang": {"apt-get": "clang", "dnf": "clang", "pacman": "clang", "brew": "llvm", "winget": "LLVM.LLVM"},
     "avr-gcc": {
         "apt-get": "gcc-avr avr-libc",
         "dnf": "avr-gcc avr-libc",
@@ -118,9 +133,12 @@ _ALIASES: Mapping[str, str] = {
         f"riscv64-unknown-elf-{tool}": "riscv64-unknown-elf-gcc"
         for tool in ("ar", "g++", "nm", "objcopy", "objdump", "size", "addr2line")
     },
+    **{
+        f"xtensa-lx106-elf-{tool}": "xtensa-lx106-elf-gcc"
+        for tool in ("ar", "g++", "nm", "objcopy", "objdump", "size", "addr2line")
+    },
     "picolibc": "riscv64-unknown-elf-gcc",
     "gcc": "cc",
-    "clang": "cc",
 }
 
 
@@ -221,6 +239,17 @@ def run(
             hint="the lines above are the end of the tool's own output",
         )
     return subprocess.CompletedProcess(words, process.returncode, stdout, stderr)
+
+
+def check_made(out: Path, command: Sequence[str | Path], *, what: str) -> None:
+    """Raise ToolchainError when a tool that has ended well has not made its file, or an empty one."""
+    if not out.is_file() or out.stat().st_size == 0:
+        raise ToolchainError(
+            what=f"{what} said nothing of a failure, and yet "
+            + (f"{out.name} is empty" if out.is_file() else f"there is no {out.name}"),
+            where=shlex.join(map(str, command)),
+            hint=f"is {command[0]} the compiler, and is there room on the disk?",
+        )
 
 
 def tail(stdout: str, stderr: str) -> str:

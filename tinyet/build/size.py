@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import io
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -17,10 +18,14 @@ from tinyet.errors import ToolchainError
 
 Where = Literal["flash", "ram"]
 
+# What `sample.h` defines. GCC may put a number behind the name of something local.
+_SAMPLE = re.compile(r"_sample_\d+(\.\d+)?$")
+
 # The linker script of every board reserves the stack between these two addresses.
 _STACK_LIMIT, _STACK_TOP = "__stack_limit", "__stack_top"
 # A linker script may also make sections of the room it reserves; they hold no data of the program.
 _RESERVED = (".stack", ".heap")
+_BUILD_AGAIN = "build it again"
 
 
 @dataclass(frozen=True)
@@ -57,10 +62,29 @@ class Size:
     sections: tuple[Section, ...]
     symbols: tuple[Symbol, ...]
 
+    @property
+    def sample(self) -> int:
+        """Bytes of flash that hold the demonstration's input, which is no part of the model."""
+        return sum(s.bytes for s in self.symbols if s.section.in_flash and _SAMPLE.search(s.name))
+
     def largest(self, where: Where, count: int = 10) -> tuple[Symbol, ...]:
         """Return the largest symbols in flash or RAM, largest first, ties by name."""
         inside = [s for s in self.symbols if (s.section.in_flash if where == "flash" else s.section.in_ram)]
         return tuple(sorted(inside, key=lambda s: (-s.bytes, s.name))[:count])
+
+
+def check_elf(elf: Path) -> None:
+    """Raise ToolchainError when there is no ELF file at a place: nothing, an empty file, another kind of file."""
+    try:
+        with elf.open("rb") as file:
+            start = file.read(4)
+    except OSError as error:
+        raise ToolchainError(
+            f"the firmware cannot be read: {error.strerror}", str(elf), _BUILD_AGAIN
+        ) from error
+    if start != b"\x7fELF":
+        kind = "an empty file" if not start else "no ELF file"
+        raise ToolchainError(f"the firmware is {kind}", str(elf), _BUILD_AGAIN)
 
 
 def measure(elf: Path) -> Size:

@@ -256,9 +256,14 @@ def _read_journal(directory: Path) -> _Journal:
         raise _not_ours(place) from None
     if not isinstance(new, list) or not isinstance(removed, list) or len(new) + len(removed) > MOST_FILES:
         raise _not_ours(place)
-    journal = _Journal(read.get("forward") is True, tuple(new), tuple(removed), found)
+    paths = [*new, *removed]
+    # What was at each place is known, or nothing is moved there, in neither direction.
+    known = all(isinstance(path, str) and isinstance(found.get(path), str) for path in paths)
+    if not known or not isinstance(read.get("forward"), bool):
+        raise _not_ours(place)
+    journal = _Journal(read["forward"], tuple(new), tuple(removed), found)
     # Neither the files nor what waits for their places and is kept of them may be reached through a link.
-    for path in [*journal.new, *journal.removed]:
+    for path in paths:
         ways = [f"{folder}{path}" for folder in ("", f"{_UPDATE}/{_NEW}/", f"{_UPDATE}/{_OLD}/")]
         if not is_inside(path) or any(_barrier(directory, way) for way in ways):
             raise _not_ours(place)

@@ -24,12 +24,16 @@ CountUnit = Literal["instructions", "cycles", "nanoseconds"]
 # patience, until this much time is over.
 _HELLO_SECONDS = 0.1
 _HELLO_TRIES_SECONDS = 20.0
-# A request that a bad line has damaged is sent so many times in all: no request changes what a later one gives.
+# A request that a bad line has damaged, or whose reply it has, is sent so many times in all: no request changes what a
+# later one gives.
 _TRIES = 3
 _INFO_BYTES = 400
 # A layer's count and, generously, those of its parts: for deadlines only.
 _COUNT_BYTES = 32
 _DEFAULT_TIMEOUT = 120.0
+_RAISE_STACK = "raise stack_bytes in the board file"
+# QEMU's words for a fault with nobody left to handle it.
+_LOCKUP = "Lockup: can't escalate"
 
 
 @dataclass(frozen=True)
@@ -88,7 +92,7 @@ class DeviceFault(EmulatorError):  # noqa: N818 - a fault is what the core calls
         super().__init__(
             what=f"the device faulted {inside}: {fault.cause}\n{shown}",
             where=location or (None if fault.pc is None else f"pc {fault.pc:#010x}"),
-            hint="raise stack_bytes in the board file" if fault.stack_overflow else None,
+            hint=_RAISE_STACK if fault.stack_overflow else None,
         )
 
 
@@ -181,6 +185,11 @@ class Device:
             work_seconds=self._timeout,
         )
         raw = protocol.unpack_run(reply, output_bytes)
+        if raw.stack_bytes == protocol.STACK_OVERFLOW:
+            raise EmulatorError(
+                what=f"stack overflow: the model has used all of the {info.stack_bytes} bytes of the stack, or more",
+                hint=_RAISE_STACK,
+            )
         if raw.status < 0:
             raise ModelFailed(raw.status, raw.failed)
         counts = protocol.Counts(0, ())
@@ -221,7 +230,7 @@ class Device:
                 patience *= 2
 
     def _ask(self, command: Command, payload: bytes, reply_bytes: int, work_seconds: float = 5.0) -> bytes:
-        """Send a request, again when it arrives damaged, and return the payload of its reply."""
+        """Send a request, again when it or its reply arrives damaged, and return the payload of the reply."""
         for tries_left in reversed(range(_TRIES)):
             try:
                 return self._ask_once(command, payload, reply_bytes, work_seconds)
@@ -246,9 +255,21 @@ class Device:
                         raise self._fault(frame.payload)
                     if frame.tag == self._tag:
                         return self._check(command, frame)
+                if self._decoder.take_damaged(command, self._tag):
+                    raise _DamagedError(
+                        what=f"the device's reply to {command.name} arrived damaged",
+                        hint="is the cable long, or the baud rate another?",
+                    )
         except LinkClosed as closed:
             self._link.close()
             words = self._link.last_words()
+            if _LOCKUP in words:
+                raise EmulatorError(
+                    what=f"the core locked up while it answered {command.name}: a fault inside its fault handler, "
+                    f"as when the stack has overflown\n{words}",
+                    hint=_RAISE_STACK
+                    + (", if it is the firmware of this board" if command is Command.INFO else ""),
+                ) from closed
             raise EmulatorError(
                 what=f"the device ended while it answered {command.name}" + (f"\n{words}" if words else ""),
                 hint="the lines above are the end of its own output" if words else None,
@@ -298,7 +319,7 @@ class _NoAnswerError(EmulatorError):
 
 
 class _DamagedError(EmulatorError):
-    """The request's CRC was wrong, or it was cut short."""
+    """The CRC of a request or of its reply was wrong, or it was cut short."""
 
 
 def locate(elf: Path, address: int, prefix: str) -> str | None:

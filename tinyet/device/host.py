@@ -46,7 +46,9 @@ def build_host(
     what = "building the harness for this machine"
     all_sources = [*(firmware / source for source in _SOURCES), *sources]
     made = objects.compile_objects(compiler, all_sources, out_dir / "objects", what=what)
-    process.run([*compiler, *made, "-lm", "-o", executable], timeout=_LINK_SECONDS, what=what)
+    link = [*compiler, *made, "-lm", "-o", executable]
+    process.run(link, timeout=_LINK_SECONDS, what=what)
+    process.check_made(executable, link, what=what)
     return executable
 
 

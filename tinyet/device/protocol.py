@@ -17,6 +17,8 @@ from tinyet.errors import EmulatorError
 
 PROTOCOL = 2
 NO_LAYER = 0xFFFFFFFF
+# For the bytes of stack: nothing is left of it.
+STACK_OVERFLOW = 0xFFFFFFFF
 
 _END = b"\xc0"
 _ESCAPE = b"\xdb"
@@ -90,6 +92,12 @@ def _decode_body(line: bytes) -> Frame | None:
     return Frame(command, tag, bytes(body[_HEADER.size : -_CRC.size]))
 
 
+def _has_its_length(body: bytes) -> bool:
+    """Whether a body is as long as its header says."""
+    size = _HEADER.size + _CRC.size
+    return len(body) >= size and len(body) == size + int(_HEADER.unpack_from(body)[2])
+
+
 class Decoder:
     """Takes the stream in pieces of any size and gives the frames in it; what is between or damaged is
     dropped."""
@@ -97,6 +105,14 @@ class Decoder:
     def __init__(self) -> None:
         self._pending: list[bytes] = []
         self._pending_bytes = 0
+        self._damaged: list[bytes] = []
+
+    def take_damaged(self, command: int, tag: int) -> bool:
+        """Whether a damaged reply to this request has come since the last call: one whose first bytes, or whose length,
+        are those of a reply. Anything else, such as what another program prints on the line, is none."""
+        damaged, self._damaged = self._damaged, []
+        heads = {bytes((kind, tag)) for kind in (command, Command.ERROR)}
+        return any(body[:2] in heads or _has_its_length(body) for body in damaged)
 
     def feed(self, data: bytes) -> list[Frame]:
         """Return the frames that `data` completes, in order."""
@@ -110,6 +126,8 @@ class Decoder:
             frame = _decode_body(whole) if whole and not is_noise else None
             if frame is not None:
                 frames.append(frame)
+            elif whole:
+                self._damaged.append(whole.replace(_ESCAPED_END, _END).replace(_ESCAPED_ESCAPE, _ESCAPE))
         if rest:
             self._keep(rest)
         return frames
@@ -378,8 +396,8 @@ class Fault:
 
     registers: of an Arm core r0 … r3, r12, lr, pc, xpsr as stacked by the core, absent after a stack overflow, and sp,
         cfsr, hfsr, mmfar, bfar, exc_return; what the core has no register for is 0. Of a RISC-V core mcause, mtval,
-        mstatus, pc (mepc), lr (ra), sp, gp, tp, s0, a0 … a7. Of an Xtensa core exccause, excvaddr, ps, pc (EPC1), lr (a0),
-        sp (a1), a2 … a15.
+        mstatus, pc (mepc), lr (ra), sp, gp, tp, s0, a0 … a7. Of an Xtensa core exccause, excvaddr, ps, pc (EPC1),
+        lr (a0), sp (a1), a2 … a15.
     """
 
     layer: int | None

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from tinyet.boards import Board, Qemu
 from tinyet.build import process
+from tinyet.build.size import check_elf
 from tinyet.device.links import Child, PipeLink
 from tinyet.errors import EmulatorError
 
@@ -41,6 +42,7 @@ def ticks_per_instruction(board: Board) -> float:
 def start(board: Board, elf: Path) -> PipeLink:
     """Start QEMU with the firmware and return the link to its UART. Raises EmulatorError, ToolchainError."""
     machine = _machine(board)
+    check_elf(elf)
     tool = process.find_tool(str(board.toolchain.qemu), what=f"running {board.name} in QEMU")
     return PipeLink(
         Child(

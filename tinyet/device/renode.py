@@ -7,20 +7,20 @@ the counter a frequency that makes a tick one instruction.
 
 from __future__ import annotations
 
-import os
-import shutil
+import contextlib
 import socket
 import time
 from pathlib import Path
 
 from tinyet import assets
 from tinyet.boards import Board, Renode
+from tinyet.build import find_renode
+from tinyet.build.size import check_elf
 from tinyet.device.links import Child, SocketLink
-from tinyet.errors import EmulatorError, MissingTool, ToolchainError
+from tinyet.errors import EmulatorError, MissingTool
 
 BYTES_PER_SECOND = 1000.0
 
-_VARIABLE = "TINYET_RENODE"
 # The UART's socket; included behind the board's own script.
 _HARNESS_SCRIPT = "harness.resc"
 # It prints this as its last command: Renode drops the rest when a command fails,
@@ -31,23 +31,6 @@ _END_MARKER = "tinyet: the script is over"
 _END_COMMAND = b"python \"print('tinyet: the script ' + 'is over')\"\n"
 _START_SECONDS = 60.0
 _POLL_SECONDS = 0.05
-
-
-def find_renode() -> Path | None:
-    """Return Renode's executable: `$TINYET_RENODE`, `renode` on PATH, or what renode-run has downloaded."""
-    override = os.environ.get(_VARIABLE)
-    if override:
-        return Path(override).expanduser()
-    found = shutil.which("renode")
-    if found is not None:
-        return Path(found)
-    try:
-        from renode_run.get import get_default_renode_path
-    except ImportError:
-        return None
-    # It would download hundreds of megabytes by itself otherwise.
-    downloaded = get_default_renode_path(try_to_download=False)
-    return Path(downloaded) if downloaded else None
 
 
 def _machine(board: Board) -> Renode:
@@ -68,15 +51,15 @@ def ticks_per_instruction(board: Board) -> float:
 def start(board: Board, elf: Path) -> SocketLink:
     """Start Renode with the firmware; return the link to its UART. Raises EmulatorError, ToolchainError."""
     _machine(board)
-    renode = find_renode()
+    renode = find_renode.find_renode()
     if renode is None:
         raise MissingTool(
             what=f"Renode is not installed; running {board.name} in it needs it",
-            where=f"${_VARIABLE}, PATH, renode-run",
-            hint=f"install it from https://renode.io, or set {_VARIABLE} to its executable",
+            where=f"${find_renode.VARIABLE}, PATH, renode-run",
+            hint=find_renode.hint(),
         )
-    if not renode.exists():
-        raise ToolchainError(what=f"there is no Renode at {renode}", where=f"${_VARIABLE}")
+    find_renode.check_renode(renode)
+    check_elf(elf)
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = int(probe.getsockname()[1])
@@ -104,16 +87,23 @@ def _escape(path: Path) -> str:
 def _connect(child: Child, port: int) -> socket.socket:
     """Wait for the script's end, then for its UART's socket."""
     assert child.process.stdin is not None
-    child.process.stdin.write(_END_COMMAND)
-    child.process.stdin.flush()
+    # A Renode that has ended already says why below.
+    with contextlib.suppress(OSError):
+        child.process.stdin.write(_END_COMMAND)
+        child.process.stdin.flush()
     deadline = time.monotonic() + _START_SECONDS
     while _MARKER not in (output := child.output()):
-        if _END_MARKER in output or child.process.poll() is not None or time.monotonic() > deadline:
+        status = child.process.poll()
+        if _END_MARKER in output or status is not None or time.monotonic() > deadline:
             child.end()
+            ended = "" if status is None else f": it ended at once, with exit status {status}"
+            words = child.last_words()
             raise EmulatorError(
-                what=f"Renode did not start the machine\n{child.last_words()}",
+                what=f"Renode did not start the machine{ended}\n{words}".rstrip(),
                 where=" ".join(map(str, child.process.args if isinstance(child.process.args, list) else [])),
-                hint="the lines above are the end of Renode's own output",
+                hint="the lines above are the end of Renode's own output"
+                if words
+                else "it said nothing: does it start by hand? " + find_renode.hint(),
             )
         time.sleep(_POLL_SECONDS)
     return socket.create_connection(("127.0.0.1", port), timeout=max(1.0, deadline - time.monotonic()))

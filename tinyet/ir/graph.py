@@ -16,7 +16,7 @@ import numpy as np
 
 from tinyet.errors import InternalError
 from tinyet.ir.types import Array, DType, QuantParams, Shape, TensorType
-from tinyet.text import printable, printable_block
+from tinyet.text import printable
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,7 +94,7 @@ class Note:
     origin: Origin | None = None
 
     def __str__(self) -> str:
-        text = printable_block(self.text)
+        text = printable(self.text)
         return f"{self.origin}: {text}" if self.origin else text
 
 

@@ -22,8 +22,8 @@ from tinyet.opset import Op
 
 _LOOKS_A_CALL = 30
 """What a draft costs a call, measured in looks of the search for an order."""
-_TRIAL_BUDGET = 400_000
-"""Looks that go into trials of copies that are not expected to help: some two seconds."""
+_TRIAL_BUDGET = 100_000
+"""Looks that go into trials of copies that are not expected to help: about half a second."""
 _PROMISING_BUDGET = 4 * _TRIAL_BUDGET
 
 
