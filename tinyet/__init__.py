@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from tinyet.quantization.config import int8_config as int8_config
     from tinyet.quantization.config import int16_config as int16_config
     from tinyet.quantization.quantizer import TinyetQuantizer as TinyetQuantizer
+    from tinyet.quantization.training import prepare_training as prepare_training
     from tinyet.validate import ValidationResult as ValidationResult
 
 # Public name -> the module that defines it.
@@ -54,6 +55,7 @@ _PUBLIC = {
     "load_board": "tinyet.boards",
     "lower": "tinyet.lower",
     "open_project": "tinyet.project",
+    "prepare_training": "tinyet.quantization.training",
 }
 
 __all__ = [
@@ -77,6 +79,7 @@ __all__ = [
     "load_board",
     "lower",
     "open_project",
+    "prepare_training",
 ]
 
 _install_moved_names()

@@ -3,12 +3,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
-from tinyet.boards import Board
+from tinyet.boards import Board, load_board
 from tinyet.budget.fit import Contributor, largest_constants, peak_tensors
-from tinyet.delegates import DEFAULT, Delegate
+from tinyet.delegates import Delegates, delegates_or_default
 from tinyet.deployment import Deployment, deploy
 from tinyet.ir import Tensor
 from tinyet.program import Program
@@ -17,10 +17,12 @@ from tinyet.program import Program
 @dataclass(frozen=True)
 class LayerAnalysis:
     """One call of the generated code. Bytes: `constant_bytes` in flash, `output_bytes` and `scratch_bytes` in
-    the arena."""
+    the arena. name: as every report names it; value: the tensor that it computes; line: `file:line`, source: the line's
+    text behind it, both empty where they are not known."""
 
     index: int
     name: str
+    value: str
     op: str
     kernel: str
     delegate: str
@@ -31,7 +33,13 @@ class LayerAnalysis:
     output_bytes: int
     scratch_bytes: int
     refusals: tuple[str, ...]
+    line: str
     source: str
+
+    @property
+    def label(self) -> str:
+        """The layer as every report names it."""
+        return f"{self.name} ({self.line})" if self.line else self.name
 
 
 @dataclass(frozen=True)
@@ -59,10 +67,15 @@ class Analysis:
     layers: tuple[LayerAnalysis, ...]
     notes: tuple[str, ...]
 
+    def __repr__(self) -> str:
+        what = f"{len(self.layers)} layers, {self.macs:,} MACs"
+        bytes_ = f"{self.constant_bytes:,} bytes of constants, arena {self.arena_bytes:,} bytes"
+        return f"<analysis of {self.name} on {self.board}: {what}, {bytes_}>"
+
     def to_json(self) -> dict[str, object]:
         """The documented, stable form of `--json` (docs/json.md)."""
         return {
-            "version": 1,
+            "version": 2,
             "name": self.name,
             "board": self.board,
             "cpu": self.cpu,
@@ -85,11 +98,18 @@ class Analysis:
 
 
 def analyze(
-    program: Program, board: Board, delegates: Sequence[Delegate] = DEFAULT, *, require: bool = False
+    program: Program,
+    board: str | Path | Board,
+    delegates: Delegates | None = None,
+    *,
+    require_delegate: bool = False,
 ) -> Analysis:
-    """delegates, require: as `deploy` takes them. Raises UnsupportedOp when an operator has no kernel for the board."""
-    deployment = deploy(program.graph, board.target, delegates, require=require)
-    return analyze_deployment(program, deployment, board)
+    """board, delegates, require_delegate: as `generate` takes them. Raises UnsupportedOp when an operator has no kernel
+    for the board."""
+    target = board if isinstance(board, Board) else load_board(board)
+    chosen = delegates_or_default(delegates, require=require_delegate)
+    deployment = deploy(program.graph, target.target, chosen, require=require_delegate)
+    return analyze_deployment(program, deployment, target)
 
 
 def analyze_deployment(program: Program, deployment: Deployment, board: Board) -> Analysis:
@@ -113,17 +133,19 @@ def analyze_deployment(program: Program, deployment: Deployment, board: Board) -
             LayerAnalysis(
                 index=s.index,
                 name=s.name,
+                value=s.node.outputs[0].name,
                 op=s.node.op,
                 kernel=s.choice.kernel.symbol,
                 delegate=s.choice.delegate.name,
                 dtype=s.choice.kernel.dtypes,
                 shape=s.node.outputs[0].shape,
                 macs=s.macs,
-                constant_bytes=sum(c.data.nbytes for c in s.call.constants),
+                constant_bytes=sum(a.bytes for a in deployment.arrays_of(s)),
                 output_bytes=sum(t.type.bytes for t in s.node.outputs),
                 scratch_bytes=s.call.scratch_bytes,
                 refusals=tuple(str(r) for r in s.choice.refusals),
-                source=s.node.where or "",
+                line=s.line,
+                source=s.source,
             )
             for s in deployment.steps
         ),

@@ -4,13 +4,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tinyet import passes
 from tinyet.boards import Board, load_board
-from tinyet.delegates import DEFAULT, Delegate
+from tinyet.delegates import Delegates, delegates_or_default
 from tinyet.deployment import deploy
-from tinyet.emit.literals import identifier
+from tinyet.emit.model_name import check_name
 from tinyet.errors import ModelError, ToolchainError, UsageError, bullet_list
 from tinyet.ir import DType, Graph, Node
 from tinyet.ops.concat import Concat
@@ -45,8 +46,8 @@ def compile(  # noqa: A001 - the public name is tinyet.compile
     calibration: Iterable[Any] | None = None,
     name: str = "model",
     quantizer: Any = None,
-    board: str | Board | None = None,
-    delegates: Sequence[Delegate] = DEFAULT,
+    board: str | Path | Board | None = None,
+    delegates: Delegates | None = None,
     channels_last: bool = False,
     float_io: bool = False,
     equalize: bool = False,
@@ -59,11 +60,12 @@ def compile(  # noqa: A001 - the public name is tinyet.compile
     """Capture, quantize and lower a model.
 
     model: in eval mode, or an ExportedProgram (quantized already or not).
-    example_inputs: a tuple of tensors with the shapes the firmware shall take; not needed for an ExportedProgram.
+    example_inputs: a tuple of tensors with the shapes the firmware shall take; an ExportedProgram has its own.
     calibration: batches (a tensor, or a tuple of one tensor per input) of typical data; without it the model
         stays float, unless it is quantized already.
     quantizer: a torchao PT2E quantizer; TinyetQuantizer() by default.
-    board, delegates: when given, every operator's kernel is looked for now, so that errors come early.
+    board: when given (a name, the path of a board file, or a Board), every operator's kernel is looked for now, so that
+        errors come early. delegates: who is asked for them then, by name or as objects; as in `generate`.
     channels_last: the image inputs are (N, H, W, C) in memory instead of PyTorch's (N, C, H, W).
     float_io: inputs and outputs of the firmware are float32; otherwise they are the model's own integers where it is
         quantized.
@@ -74,10 +76,15 @@ def compile(  # noqa: A001 - the public name is tinyet.compile
     dump: receives the graph's text after each pass.
 
     Raises ModelError (and its subclasses) for a model that cannot be captured or lowered, QuantizationError
-    for calibration data that cannot be used.
+    for calibration data that cannot be used, UsageError for arguments that would have no effect beside the others.
     """
-    if name != identifier(name):
-        raise UsageError(f"the name {name!r} is not a C identifier", hint=f"for example {identifier(name)!r}")
+    if delegates is not None and board is None:
+        raise UsageError(
+            "delegates choose kernels for a board, and there is no board",
+            hint="give board=, too, or give the delegates to `generate`: a program is the same for all of them",
+        )
+    chosen = delegates_or_default(delegates)
+    check_name(name)
     lowered = _graphs(
         model,
         example_inputs,
@@ -98,7 +105,7 @@ def compile(  # noqa: A001 - the public name is tinyet.compile
     names = () if labels is None else check_labels(labels, graph.outputs[0], "labels")
     program = Program(name, graph, twin, notes, names)
     if board is not None:
-        deploy(graph, (load_board(board) if isinstance(board, str) else board).target, delegates)
+        deploy(graph, (board if isinstance(board, Board) else load_board(board)).target, chosen)
     return program
 
 
@@ -116,8 +123,8 @@ def _graphs(
 
 
 def cost_on(
-    board: str | Board,
-    delegates: Sequence[Delegate] = DEFAULT,
+    board: str | Path | Board,
+    delegates: Delegates | None = None,
     *,
     channels_last: bool = False,
     float_io: bool = False,
@@ -127,12 +134,13 @@ def cost_on(
     from tinyet.quantization.lowering import lower_program
     from tinyet.quantization.sensitivity import Cost
 
-    target = (load_board(board) if isinstance(board, str) else board).target
+    target = (board if isinstance(board, Board) else load_board(board)).target
+    chosen = delegates_or_default(delegates)
 
     def cost(program: ExportedProgram) -> Cost:
         lowered = lower_program(program, name="model", channels_last=channels_last)
         graph, _ = passes.run(lowered.graph, float_io=float_io)
-        deployment = deploy(graph, target, delegates)
+        deployment = deploy(graph, target, chosen)
         return Cost(deployment.constant_bytes, deployment.plan.arena_bytes)
 
     return cost

@@ -9,35 +9,76 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
 
 from tinyet.boards.cpus import Target
 from tinyet.delegates import DEFAULT, Delegate
 from tinyet.delegates.select import Choice, Selection, select
 from tinyet.errors import UnsupportedOp, bullet_list
-from tinyet.ir import Graph, Node, Tensor
+from tinyet.ir import Array, Graph, Node
+from tinyet.layers import layer_names
 from tinyet.memory import MemoryPlan, plan_memory
 from tinyet.ops import op_of
-from tinyet.opset import Call, Event, FieldValue, InputArg, Pointer, Struct
+from tinyet.opset import Call, Constant, Event, FieldValue, InputArg, Pointer, Struct
 
 
 @dataclass(frozen=True, eq=False)
 class Step:
     """One call of the generated `run`, which is one layer of every report. `index` counts from 0.
 
+    name: the layer's, made of its module's path; unique in the deployment (`layers.layer_names`).
     first_event: number of the call's first event; events count on where the layers' indices end.
     """
 
     index: int
+    name: str
     node: Node
     choice: Choice
     call: Call
     macs: int
     first_event: int = 0
 
+    def __repr__(self) -> str:
+        return f"<layer {self.index}, {self}: {self.node.op} by {self.choice.kernel.symbol}>"
+
     @property
-    def name(self) -> str:
-        """The name of the value that the step computes."""
-        return self.node.outputs[0].name
+    def line(self) -> str:
+        """`file:line` of the user's source; empty when it is not known."""
+        return "" if self.node.origin is None else self.node.origin.location
+
+    @property
+    def source(self) -> str:
+        """`file:line: text` of the user's source; empty when it is not known."""
+        return "" if self.node.origin is None else self.node.origin.source
+
+    def __str__(self) -> str:
+        """As every report names a layer: its name, and its line."""
+        return f"{self.name} ({self.line})" if self.line else self.name
+
+
+@dataclass(frozen=True, eq=False)
+class StoredArray:
+    """A const array of the generated code.
+
+    align: in bytes, of the strictest use. rom: its pointers know that it is constant (`ConstantArg`, `Pointer`); a
+    constant that a kernel takes as it takes activations (`InputArg`) is not, and lies in RAM where constants have an
+    address space of their own. uses: the steps that need it, each with the constant's name there, or the input's index.
+    role, comment: the first use's.
+    """
+
+    data: Array
+    align: int
+    rom: bool
+    uses: tuple[tuple[Step, str | int], ...]
+    role: str
+    comment: str
+
+    @property
+    def bytes(self) -> int:
+        """C has no empty arrays: one element stands for them."""
+        return max(self.data.nbytes, self.data.itemsize)
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,6 +89,11 @@ class Deployment:
     target: Target
     plan: MemoryPlan
     steps: tuple[Step, ...]
+
+    def __repr__(self) -> str:
+        """In a line; `tinyet analyze` tells of each layer."""
+        kinds = f"{len(self.steps)} layers, arena {self.plan.arena_bytes:,} bytes"
+        return f"<deployment of {self.graph.name} for {self.target.cpu}: {kinds}>"
 
     @property
     def events(self) -> tuple[Event, ...]:
@@ -60,16 +106,16 @@ class Deployment:
         return sum(step.call.state_bytes for step in self.steps)
 
     def origin_of(self, number: int) -> str:
-        """What a layer's or an event's number stands for: the operator, and the user's source line."""
+        """What a layer's or an event's number stands for: its name, its line, and its operator."""
         if number < len(self.steps):
             step = self.steps[number]
-            return f"layer {number} ({step.node.op}), {step.node.where or step.name}"
+            return f"layer {number}, {step}: {step.node.op}"
         for step in self.steps:
             part = number - step.first_event
             if 0 <= part < len(step.call.events):
                 event = step.call.events[part]
-                where = str(event.origins[-1]) if event.origins else step.name
-                return f"layer {step.index} ({step.node.op}), in it {event.label}, {where}"
+                where = f", {event.origins[-1]}" if event.origins else ""
+                return f"layer {step.index}, {step}: {step.node.op}, in it {event.label}{where}"
         return f"layer {number}"
 
     @property
@@ -77,26 +123,80 @@ class Deployment:
         """Multiply-accumulates of one inference."""
         return sum(step.macs for step in self.steps)
 
-    @property
-    def constant_bytes(self) -> int:
-        """Bytes of packed weights and tables, before equal arrays are shared."""
-        return sum(c.data.nbytes for step in self.steps for c in step.call.constants)
+    @cached_property
+    def arrays(self) -> tuple[StoredArray, ...]:
+        """The const arrays of the generated code, in the order in which the calls first need them.
+
+        Equal arrays of one address space are one, whatever asks for them: this is what the emitter prints, and what
+        every sum of bytes counts.
+        """
+        found: dict[tuple[bytes, str, bool], list[tuple[Step, str | int, Constant]]] = {}
+        for step in self.steps:
+            uses: list[tuple[str | int, Constant]] = [(c.name, c) for c in step.call.constants]
+            for index in (arg.index for arg in step.call.args if isinstance(arg, InputArg)):
+                tensor = step.node.input(index)
+                if tensor.is_constant:
+                    uses.append((index, Constant(f"input_{index}", tensor.array, tensor.name)))
+            for role, c in uses:
+                key = np.ascontiguousarray(c.data).tobytes(), c.data.dtype.name, isinstance(role, str)
+                found.setdefault(key, []).append((step, role, c))
+        return tuple(
+            StoredArray(
+                data=uses[0][2].data,
+                align=max(c.align for _, _, c in uses),
+                rom=rom,
+                uses=tuple((step, role) for step, role, _ in uses),
+                role=uses[0][2].name,
+                comment=uses[0][2].comment,
+            )
+            for (_, _, rom), uses in found.items()
+        )
 
     @property
-    def operands(self) -> tuple[Tensor, ...]:
-        """Constants that kernels take as they take activations, by the same pointers."""
-        found: dict[Tensor, None] = {}
-        for step in self.steps:
-            indices = [arg.index for arg in step.call.args if isinstance(arg, InputArg)]
-            found |= {step.node.input(i): None for i in indices if step.node.input(i).is_constant}
-        return tuple(found)
+    def constant_bytes(self) -> int:
+        """Bytes of packed weights and tables, and of constants that are operands, each once."""
+        return sum(array.bytes for array in self.arrays)
+
+    @property
+    def operand_bytes(self) -> int:
+        """Those of `constant_bytes` that kernels take as they take activations, by the same pointers."""
+        return sum(array.bytes for array in self.arrays if not array.rom)
+
+    def arrays_of(self, step: Step) -> tuple[StoredArray, ...]:
+        """The arrays that this step is the first to need; over all steps they are `arrays`."""
+        return tuple(self._arrays_of.get(step, ()))
+
+    @cached_property
+    def _arrays_of(self) -> dict[Step, list[StoredArray]]:
+        found: dict[Step, list[StoredArray]] = {}
+        for array in self.arrays:
+            found.setdefault(array.uses[0][0], []).append(array)
+        return found
 
     @property
     def parameter_bytes(self) -> int:
-        """Bytes of the kernels' parameter structs, before equal ones are shared; 64-bit fields that hold small
-        numbers count as 32 bits."""
+        """Bytes of the kernels' parameter structs; where constants have an address space of their own, each once.
+        64-bit fields that hold small numbers count as 32 bits."""
         pointer = 2 if self.target.family == "avr" else 4
-        return sum(_struct_bytes(step.call.params, pointer) for step in self.steps if step.call.params)
+        place = {use: number for number, array in enumerate(self.arrays) for use in array.uses}
+        found: dict[object, Struct] = {}
+        for step in self.steps:
+            if step.call.params is not None:
+                pointed = tuple(place[step, name] for name in _pointed(step.call.params))
+                same = (repr(step.call.params), pointed) if "progmem" in self.target.features else step
+                found[same] = step.call.params
+        return sum(_struct_bytes(params, pointer) for params in found.values())
+
+
+def _pointed(value: FieldValue) -> tuple[str, ...]:
+    """The names of the constants that a parameter struct points at."""
+    if isinstance(value, Pointer):
+        return (value.constant,)
+    return (
+        tuple(n for item in value.fields.values() for n in _pointed(item))
+        if isinstance(value, Struct)
+        else ()
+    )
 
 
 def _struct_bytes(value: FieldValue, pointer: int) -> int:
@@ -131,9 +231,11 @@ def deploy(
     plan = plan_memory(selection.graph, op_of, scratch)
     steps: list[Step] = []
     events = 0
-    for index, node in enumerate(plan.calls):
+    for index, (node, name) in enumerate(zip(plan.calls, layer_names(plan.calls), strict=True)):
         first = len(plan.calls) + events
-        steps.append(Step(index, node, selection.choices[node], calls[node], op_of(node).macs(node), first))
+        steps.append(
+            Step(index, name, node, selection.choices[node], calls[node], op_of(node).macs(node), first)
+        )
         events += len(calls[node].events)
     _no_fallback(steps, selection, delegates if require else None)
     return Deployment(selection.graph, target, plan, tuple(steps))
@@ -153,8 +255,7 @@ def _no_fallback(steps: Sequence[Step], selection: Selection, required: Sequence
             reasons = "; ".join(
                 str(r) for r in step.choice.refusals if r.delegate in {d.name for d in allowed}
             )
-            where = step.node.where or step.name
-            wrong.append(f"{step.node.op}, {where}: {reasons or f'{names} has no kernel for it'}")
+            wrong.append(f"{step}: {step.node.op}: {reasons or f'{names} has no kernel for it'}")
     if wrong:
         raise UnsupportedOp(
             f"{len(wrong)} call(s) would not go to the delegate that was asked for:\n{bullet_list(wrong)}",

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from tinyet.text import printable_block
+
 
 class TinyetError(Exception):
     """Root of everything that tinyet raises on purpose.
@@ -28,7 +30,7 @@ class TinyetError(Exception):
             lines += ["  at: " + self.where.replace("\n", "\n      ")]
         if self.hint:
             lines += ["  do: " + self.hint.replace("\n", "\n      ")]
-        return "\n".join(lines)
+        return printable_block("\n".join(lines))
 
 
 class UsageError(TinyetError):

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tinyet.boards import Board, load_board
@@ -13,6 +14,7 @@ from tinyet.delegates import Delegate, delegates_named
 from tinyet.deployment import deploy
 from tinyet.ir import Graph, Node
 from tinyet.ops.region import Region
+from tinyet.opset import delegate_name
 
 if TYPE_CHECKING:
     import torch
@@ -28,7 +30,7 @@ def lower(
     calibration: Iterable[Any] | None = None,
     quantizer: Any = None,
     name: str = "lowered",
-    board: str | Board | None = None,
+    board: str | Path | Board | None = None,
     channels_last: bool = False,
     progress: Progress | None = None,
 ) -> LoweredModule:
@@ -43,7 +45,7 @@ def lower(
     The other arguments are those of `tinyet.compile`. Raises UsageError for an unknown delegate, what
     `tinyet.compile` raises, and with a board UnsupportedOp with all that the delegate refuses.
     """
-    chosen = delegates_named([delegate])[0] if isinstance(delegate, str) else delegate
+    (chosen,) = delegates_named(delegate)
     program = compile_module(
         model,
         example_inputs,
@@ -56,8 +58,8 @@ def lower(
     from tinyet.importers.torch.lowered import LoweredModule
 
     if board is not None:
-        target = (load_board(board) if isinstance(board, str) else board).target
+        target = (board if isinstance(board, Board) else load_board(board)).target
         graph = program.graph
-        whole = Node(Region(chosen.name, graph), graph.inputs, graph.outputs)
+        whole = Node(Region(delegate_name(chosen.name), graph), graph.inputs, graph.outputs)
         deploy(Graph(name, graph.inputs, graph.outputs, (whole,)), target, (chosen,))
     return LoweredModule(program.graph, chosen.name)

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
+from tinyet.bounded import read_bounded
 from tinyet.data import prepare_inputs
 from tinyet.errors import ModelError, ProgramError
 from tinyet.ir import Array, DType, Graph, Note, Tensor
@@ -18,6 +19,13 @@ from tinyet.numerics import dequantize
 from tinyet.reference import evaluate, run_graph
 from tinyet.tet.format import Contents, decode, encode
 from tinyet.version import __version__
+
+# Inputs and outputs that a repr shows.
+_MOST_SIDES = 16
+
+
+MAX_FILE_BYTES = 1 << 28
+"""Of a .tet file."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,6 +43,14 @@ class Program:
     float_graph: Graph | None = None
     notes: tuple[Note, ...] = ()
     labels: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        """A line for each input and output, and what is in between."""
+        sides = (("in ", self.inputs), ("out", self.outputs))
+        lines = [f"  {side} {tensor.name}: {tensor.type}" for side, tensors in sides for tensor in tensors]
+        constants = sum(tensor.array.nbytes for tensor in self.graph.constants)
+        what = f"{len(self.graph.nodes)} nodes, {constants:,} bytes of constants"
+        return "\n".join([f"<tinyet.Program {self.name}: {what}", *lines[:_MOST_SIDES]]) + ">"
 
     @property
     def inputs(self) -> tuple[Tensor, ...]:
@@ -56,8 +72,12 @@ class Program:
         return hashlib.sha256(self.data).hexdigest()
 
     def save(self, path: str | Path) -> None:
-        """Write a .tet file; an existing one is replaced whole or not at all."""
+        """Write a .tet file; an existing one is replaced whole or not at all. Raises ProgramError where it cannot be
+        written, and for a program of more than MAX_FILE_BYTES."""
         target = Path(path)
+        if len(self.data) > MAX_FILE_BYTES:
+            what = f"the program has {len(self.data):,} bytes, a file at most {MAX_FILE_BYTES:,}"
+            raise ProgramError(what, str(target), "a smaller model, or one that is quantized")
         temporary = target.with_name(target.name + ".part")
         try:
             temporary.write_bytes(self.data)
@@ -128,13 +148,18 @@ def _finish(tensor: Tensor, value: Array, as_float: bool) -> Array:
 def load(path: str | Path) -> Program:
     """Read a .tet file. Raises ProgramError for one that is missing, truncated, damaged or of a newer format."""
     try:
-        data = Path(path).read_bytes()
+        data = read_bounded(path, MAX_FILE_BYTES)
     except OSError as error:
         raise ProgramError(f"the program cannot be read: {error.strerror}", str(path)) from error
-    contents = decode(data, str(path))
+    return from_bytes(data, str(path))
+
+
+def from_bytes(data: bytes, where: str) -> Program:
+    """The program of a .tet file's bytes; raises what `load` raises. where: the file, for errors."""
+    contents = decode(data, where)
     if contents.labels:
         try:
-            check_labels(contents.labels, contents.graph.outputs[0], str(path))
+            check_labels(contents.labels, contents.graph.outputs[0], where)
         except ModelError as error:
-            raise ProgramError(error.what, str(path), "save the program again") from error
+            raise ProgramError(error.what, where, "save the program again") from error
     return Program(contents.name, contents.graph, contents.float_graph, contents.notes, contents.labels)

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 import tempfile
 from collections.abc import Callable, Sequence
@@ -20,18 +21,21 @@ from tinyet.boards import Board, board_names, load_board
 from tinyet.budget.fit import LARGEST, Contributor, Use, check_fit, check_sizes, largest_constants
 from tinyet.build import arduino, cmake, gcc, platformio, zephyr
 from tinyet.build.clang import GCC
+from tinyet.build.library_zip import write_zip
+from tinyet.build.manifest import MANIFEST
 from tinyet.build.size import Size, check_elf, measure
-from tinyet.build.tree import MANIFEST, read_manifest, write_project
+from tinyet.build.tree import building, is_project, read_manifest, write_project
 from tinyet.custom import CustomAttrs
 from tinyet.data import Data, Samples, demonstration, encode_data, make_samples, pattern_inputs, read_data
-from tinyet.delegates import DEFAULT, Delegate, delegates_named
+from tinyet.delegates import DEFAULT, Delegate, Delegates, delegates_named, delegates_or_default
 from tinyet.deployment import Deployment, deploy
 from tinyet.device.device import open_device
 from tinyet.device.host import build_host
-from tinyet.emit.facts import facts_of
-from tinyet.emit.literals import identifier
+from tinyet.emit.facts import DEFAULT_LIBRARY_VERSION, facts_of
+from tinyet.emit.kinds.arduino import library_name
 from tinyet.emit.model import model_files
-from tinyet.emit.project import Kind, Options, check_kind, project_files
+from tinyet.emit.model_name import check_name
+from tinyet.emit.project import Kind, Options, check_kind, check_library, project_files
 from tinyet.errors import FitError, ProjectError, ToolchainError, UsageError, bullet_list
 from tinyet.ir import Array
 from tinyet.program import Program, load
@@ -41,6 +45,7 @@ from tinyet.version import __version__
 HARNESS = "harness"
 # Kinds of projects that build a harness for emulators themselves.
 _BARE_METAL = ("platformio", "cmake")
+_BUILT_BY_CMAKE = ("cmake", "zephyr")
 EVALUATION = "evaluation.npz"
 
 
@@ -51,57 +56,83 @@ def generate(
     *,
     project: Kind = "platformio",
     name: str | None = None,
-    delegates: Sequence[Delegate] = DEFAULT,
+    delegates: Delegates | None = None,
     require_delegate: bool = False,
     max_ram: int | None = None,
     max_flash: int | None = None,
     sample: Sequence[Array] | None = None,
     evaluation: Data | None = None,
+    library_version: str | None = None,
+    homepage: str | None = None,
+    archive: bool = False,
 ) -> Project:
     """Write a project for a board.
 
     project: the kind: platformio, cmake, arduino, ... (`KINDS`), or model for the C files alone.
     board: a name, the path of a board file (which is copied into the project), or a Board that comes with tinyet.
     out: a directory that is new, empty, or an earlier project (whose src/main.c is kept when it was changed).
-    delegates: who is asked for kernels, in this order. require_delegate: nobody else may compute anything; without
-    it the portable kernels take what these refuse.
+    delegates: who is asked for kernels, in this order, each by name (`tinyet delegates` lists them) or as an object,
+    which `register_delegate` must know when the project is opened again. require_delegate: nobody else may compute
+    anything; without it the portable kernels take what these refuse.
     max_ram, max_flash: limits in bytes, the board's own by default. sample: one array per input for the application's
     demonstration; by default the first of `evaluation`, or a fixed pattern. evaluation: samples that the
     project keeps, for `validate`.
+    library_version, homepage: of the library that an arduino, cmake or platformio project has: three numbers, 1.0.0 by
+    default, and an address, by default none. archive: write the .zip file of an Arduino library beside it, too.
     Raises FitError when the model does not fit, UnsupportedOp when an operator has no kernel for the board,
     ProjectError when the directory cannot be used. Nothing is written unless everything is.
     """
     target = board if isinstance(board, Board) else load_board(board)
     check_kind(project, target)
-    model = _checked_name(name or program.name)
-    deployment = deploy(program.graph, target.target, delegates, require=require_delegate)
+    if project == "model" and (sample is not None or evaluation is not None):
+        raise UsageError(
+            "the C files alone have no application and keep no samples",
+            hint="leave sample and evaluation away, or generate another kind of project",
+        )
+    check_library(project, library_version, homepage, archive=archive)
+    model = check_name(name or program.name)
+    chosen = delegates_or_default(delegates, require=require_delegate)
+    deployment = deploy(program.graph, target.target, chosen, require=require_delegate)
     check_fit(deployment, target, max_ram=max_ram, max_flash=max_flash)
     inputs = demonstration(program.inputs, sample, evaluation)
     # Zephyr's own test runner reads the console, so it is told what will be there.
     expected = program.outputs_for(inputs) if project == "zephyr" else ()
-    facts = facts_of(deployment, model, program.hash, inputs, expected)
+    facts = dataclasses.replace(
+        facts_of(deployment, model, program.hash, inputs, expected),
+        library_version=library_version or DEFAULT_LIBRARY_VERSION,
+        homepage=homepage,
+    )
     banner = [
         f"{model}: generated by tinyet {__version__} for {target.cpu}; do not edit, generate it again.",
         f"program {program.hash}",
     ]
     options = Options(
-        delegates=tuple(delegate.name for delegate in delegates),
+        delegates=tuple(delegate.name for delegate in chosen),
         require_delegate=require_delegate,
         max_ram=max_ram,
         max_flash=max_flash,
         operators=tuple(sorted({n.op for n in program.graph.nodes if isinstance(n.attrs, CustomAttrs)})),
+        archive=f"{library_name(model)}.zip" if archive else None,
     )
     sources = model_files(deployment, model, banner, labels=program.labels, program_hash=program.hash)
     files = project_files(project, target, facts, sources, options)
-    write_project(Path(out), {**files, **_data_files(program, model, board, target, project, evaluation)})
-    return Project(Path(out))
-
-
-def _checked_name(name: str) -> str:
-    """The name itself. Raises UsageError when C could not have it."""
-    if name != identifier(name):
-        raise UsageError(f"the name {name!r} is not a C identifier", hint=f"for example {identifier(name)!r}")
-    return name
+    place = Path(out)
+    if project in _BUILT_BY_CMAKE:
+        cmake.check_directory(place)
+    before = Project(place).archive if is_project(place) else None
+    if options.archive is not None and (place / options.archive).exists() and before is None:
+        raise ProjectError(
+            "the library's .zip file would replace one that tinyet did not write",
+            str(place / options.archive),
+            "move that file",
+        )
+    write_project(place, {**files, **_data_files(program, model, board, target, project, evaluation)})
+    made = Project(place)
+    if before is not None and before != made.archive:
+        before.unlink(missing_ok=True)
+    if made.archive is not None:
+        write_zip(place / library_name(model), made.archive)
+    return made
 
 
 def _data_files(
@@ -148,6 +179,12 @@ class Project:
     @property
     def name(self) -> str:
         return str(self.manifest["model"])
+
+    @property
+    def archive(self) -> Path | None:
+        """The .zip file of the Arduino library, where it was asked for."""
+        file = read_manifest(self.path).get("archive")
+        return self.path / file if isinstance(file, str) else None
 
     @cached_property
     def board(self) -> Board:
@@ -200,6 +237,8 @@ class Project:
         """Build application and harness with the project's build system; returns the application's size.
 
         compiler: "gcc", or, in a CMake project for a Cortex-M, "clang" or one version of it, such as "clang-16".
+        on_output: called with each line that the build prints, as it appears.
+        One build at a time: another one, or `generate`, in the same directory waits, and tells for whom.
         Raises ToolchainError when a tool is missing or fails, FitError when the linker finds that the board's
         memory does not suffice, or a limit given to `generate` is exceeded.
         """
@@ -209,6 +248,10 @@ class Project:
                 str(self.path),
                 "for another compiler: tinyet generate --project cmake",
             )
+        with building(self.path, on_wait=on_output):
+            return self._build(compiler, on_output)
+
+    def _build(self, compiler: str, on_output: Callable[[str], None] | None) -> Size:
         try:
             match self.manifest["kind"]:
                 case "cmake":
@@ -238,7 +281,7 @@ class Project:
         )
         check_sizes(
             (Use("RAM", size.ram + size.stack, ram), self.limits["max_ram"]),
-            (Use("flash", size.flash, flash), self.limits["max_flash"]),
+            (Use("flash", size.flash - size.sample, flash), self.limits["max_flash"]),
         )
         return size
 
@@ -290,7 +333,7 @@ class Project:
         if not path.is_file():
             return Sizes()
         size = measure(path)
-        return Sizes(size.ram, size.flash)
+        return Sizes(size.ram, size.flash - size.sample)
 
     def validate(
         self,
@@ -396,7 +439,7 @@ class Project:
 def open_project(path: str | Path) -> Project:
     """A project that exists. Raises ProjectError when the directory is none."""
     project = Project(Path(path))
-    if not (project.path / MANIFEST).is_file():
+    if not is_project(project.path):
         raise ProjectError(
             "this directory is not a tinyet project",
             str(path),

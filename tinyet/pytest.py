@@ -17,7 +17,7 @@ docs/hardware-in-the-loop.md has the rest.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -32,7 +32,7 @@ from tinyet.build.gcc import build_firmware
 from tinyet.build.size import measure
 from tinyet.cli.model import CaptureOptions, obtain
 from tinyet.data import Data, prepare_inputs
-from tinyet.delegates import DEFAULT, delegates_named
+from tinyet.delegates import Delegate, Delegates, delegates_named
 from tinyet.deployment import Deployment
 from tinyet.device.device import Device, open_device
 from tinyet.emit.kinds import KINDS, maker
@@ -145,7 +145,7 @@ class _Harness:
         sources = [*sorted(model.rglob("*.c")), application / "main.c"]
         out = self.where / "application"
         size = measure(build_firmware(self.project.board, sources, [model, application], out, harness=False))
-        return Sizes(size.ram, size.flash)
+        return Sizes(size.ram, size.flash - size.sample)
 
     def close(self) -> None:
         if self._device is not None:
@@ -174,7 +174,7 @@ class TinyetDevices:
         project: str | Path | None = None,
         board: str | Path | None = None,
         on: str | None = None,
-        delegates: Sequence[str] = (),
+        delegates: Delegates | None = None,
         timeout: float = _TIMEOUT_SECONDS,
     ) -> TinyetDevice:
         """A model on a board.
@@ -184,7 +184,7 @@ class TinyetDevices:
         directory.
         board: a name or a board file; a project has its own. on: "qemu", "renode", "host" or "serial:PORT"; the first
         emulator that has the board by default.
-        delegates: names, as for --delegate. timeout: seconds that an inference may take.
+        delegates: as in `generate`; a project has its own. timeout: seconds that an inference may take.
         """
         if (model is None) == (project is None):
             raise UsageError("say either model or project", hint='model="model.py", board="mps2_an386"')
@@ -199,13 +199,14 @@ class TinyetDevices:
         else:
             raise UsageError("the board is missing", hint='board="mps2_an386", or --tinyet-board')
         place = self._on or on or _first_emulator(target)
-        as_it_is = own is not None and own.board.name == target.name and not delegates
+        chosen = None if delegates is None else delegates_named(delegates)
+        as_it_is = own is not None and own.board.name == target.name and chosen is None
         what = model.hash if isinstance(model, Program) else str(model or project)
-        key = (what, project is None, target.name, place, tuple(delegates), timeout)
+        key = (what, project is None, target.name, place, chosen, timeout)
         if key not in self._harnesses:
             where = self._scratch / f"{len(self._harnesses)}_{target.name}"
             if own is None or not as_it_is:
-                own = self._generate(model, own, wanted or target, target, delegates, where / "project")
+                own = self._generate(model, own, wanted or target, target, chosen, where / "project")
             self._harnesses[key] = _Harness(own, place, where, not as_it_is, timeout, self._harnesses)
         return TinyetDevice(self._harnesses[key])
 
@@ -215,7 +216,7 @@ class TinyetDevices:
         own: Project | None,
         name: str | Path | Board,
         board: Board,
-        delegates: Sequence[str],
+        delegates: tuple[Delegate, ...] | None,
         out: Path,
     ) -> Project:
         """A project of a kind that the board can have; `name` is what `board` was read from."""
@@ -225,8 +226,9 @@ class TinyetDevices:
             assert model is not None
             program, evaluation = self._source(model)
         kind = next(k for k in KINDS if k != "model" and maker(k).refusal(board) is None)
-        chosen = delegates_named(list(delegates)) if delegates else own.delegates if own else DEFAULT
-        return generate(program, name, out, project=kind, delegates=chosen, evaluation=evaluation)
+        if delegates is None and own is not None:
+            delegates = own.delegates
+        return generate(program, name, out, project=kind, delegates=delegates, evaluation=evaluation)
 
     def _source(self, model: str | Path | Program) -> tuple[Program, Data | None]:
         """A program, compiled once for all boards, and the samples that come with it."""

@@ -16,7 +16,8 @@ import numpy.typing as npt
 from tinyet.data import Samples, prepare_inputs
 from tinyet.deployment import Deployment, Step
 from tinyet.device.device import Device, DeviceFault, ModelFailed, RunResult
-from tinyet.errors import DataError, MismatchError
+from tinyet.device.protocol import Info
+from tinyet.errors import DataError, EmulatorError, MismatchError
 from tinyet.ir import Array, Tensor
 from tinyet.program import Program
 from tinyet.reference import evaluate
@@ -32,13 +33,16 @@ DEFAULT_SQNR_SAMPLES = 32
 class LayerResult:
     """One call of the generated code.
 
-    count: mean over the samples, in the result's `count_unit`. sqnr_db: signal to quantization noise of its
-    value against the float model; None where there is no float partner.
+    name: as every report names it; value: the tensor that it computes; line: `file:line`, source: the line's text
+    behind it, both empty where they are not known. count: mean over the samples, in the result's `count_unit`.
+    sqnr_db: signal to quantization noise of its value against the float model; None where it has no float partner.
     """
 
     name: str
+    value: str
     op: str
     kernel: str
+    line: str
     source: str
     macs: int
     count: int | None
@@ -62,6 +66,7 @@ class Mismatch:
     sample: int
     layer: int
     name: str
+    value: str
     op: str
     kernel: str
     index: tuple[int, ...]
@@ -73,8 +78,8 @@ class Mismatch:
     def __str__(self) -> str:
         index = ", ".join(map(str, self.index))
         return (
-            f"sample {self.sample}: layer {self.layer} ({self.op}, {self.kernel}) is the first that differs: "
-            f"{self.name}[{index}] is {self.device} on the device, {self.host} in the reference ({self.count} differ)"
+            f"sample {self.sample}: layer {self.layer}, {self.name} ({self.op}, {self.kernel}) is the first to differ: "
+            f"{self.value}[{index}] is {self.device} on the device, {self.host} in the reference ({self.count} differ)"
         )
 
     def error(self) -> MismatchError:
@@ -129,6 +134,11 @@ class ValidationResult(Counted):
     layers: tuple[LayerResult, ...]
     outputs: list[list[Array]]
 
+    def __repr__(self) -> str:
+        exact = "bit-exact" if self.bit_exact else f"{self.mismatches} differ"
+        count = "" if self.count is None else f", {self.count:,} {self.count_unit} per inference"
+        return f"<validation on {self.on}, {self.board}: {self.samples} samples, {exact}{count}>"
+
     @property
     def bit_exact(self) -> bool:
         return self.mismatches == 0
@@ -136,7 +146,7 @@ class ValidationResult(Counted):
     def to_json(self) -> dict[str, object]:
         """The documented, stable form of `--json` (docs/json.md)."""
         return {
-            "version": 1,
+            "version": 2,
             "on": self.on,
             "board": self.board,
             "bit_exact": self.bit_exact,
@@ -209,6 +219,7 @@ def validate(
         raise DataError(
             "the device holds another program than the project", hint="build (and flash) the project again"
         )
+    _check_description(info, deployment)
     twin = Comparison(graph, program.float_graph) if program.float_graph is not None else None
     tally = _Tally(len(deployment.steps), len(deployment.events))
     outputs: list[list[Array]] = []
@@ -242,9 +253,11 @@ def validate(
     layers = tuple(
         LayerResult(
             step.name,
+            step.node.outputs[0].name,
             step.node.op,
             step.choice.kernel.symbol,
-            str(step.node.origins[-1]) if step.node.origins else "",
+            step.line,
+            step.source,
             step.macs,
             tally.mean(tally.layers[step.index]),
             None if twin is None else twin.sqnr_db(step.node.outputs[0]),
@@ -285,10 +298,30 @@ def _parts(step: Step, tally: _Tally, layers: int) -> tuple[PartResult, ...]:
     )
 
 
+def _check_description(info: Info, deployment: Deployment) -> None:
+    """Raise EmulatorError unless the device, which has the right program, has it in the right sizes."""
+    graph = deployment.graph
+    said = [slot.bytes for slot in info.inputs], [slot.bytes for slot in info.outputs], info.num_layers
+    right = [t.type.bytes for t in graph.inputs], [t.type.bytes for t in graph.outputs], len(deployment.steps)
+    if said != right:
+        raise EmulatorError(
+            what=f"the device has inputs, outputs and layers of the sizes {said}, the project of {right}",
+            hint="build (and flash) the project again",
+        )
+
+
 def _run(device: Device, raw: Sequence[bytes], deployment: Deployment) -> RunResult:
     """One run; a fault or a negative status names the user's source line of the layer it happened in."""
     try:
-        return device.run(raw)
+        run = device.run(raw)
+        if len(run.layer_counts) > len(deployment.steps) or len(run.event_counts) > len(deployment.events):
+            raise EmulatorError(
+                what=f"the device counted {len(run.layer_counts)} layers and {len(run.event_counts)} parts of layers, "
+                f"where there are {len(deployment.steps)} and {len(deployment.events)}"
+            )
+        if run.stopped or len(run.outputs) != len(deployment.graph.outputs):
+            raise EmulatorError(what="the device stopped before the last layer, where nobody asked it to")
+        return run
     except (DeviceFault, ModelFailed) as error:
         if error.layer is not None:
             place = deployment.origin_of(error.layer)
@@ -362,13 +395,14 @@ def locate_mismatch(
                 return Mismatch(
                     sample=sample,
                     layer=step.index,
-                    name=tensor.name,
+                    name=step.name,
+                    value=tensor.name,
                     op=step.node.op,
                     kernel=step.choice.kernel.symbol,
                     index=index,
                     device=got[index].item(),
                     host=values[tensor][index].item(),
                     count=int((~same).sum()),
-                    source=str(step.node.origins[-1]) if step.node.origins else "",
+                    source=step.node.where or "",
                 )
     return None

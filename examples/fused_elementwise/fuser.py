@@ -14,7 +14,7 @@ import numpy as np
 from tinyet import ops
 from tinyet.boards.cpus import Target
 from tinyet.delegates import Claims, Delegate, Payload, files_of, regions_of
-from tinyet.emit.literals import identifier
+from tinyet.emit.names import identifier
 from tinyet.ir import Array, DType, Graph, Node, Tensor
 from tinyet.numerics import clamp_range
 from tinyet.ops.add import Add
@@ -93,7 +93,7 @@ def preprocess(region: Graph, _target: Target) -> Payload:
         # The tables lie in flash; init copies them to RAM, which many microcontrollers read faster.
         data = np.concatenate([table(node) for node in tables])
         constants = (Constant("tables", data, "one for each function"),)
-        init = Init("fused_copy_tables", (StateArg(), ConstantArg("tables"), LiteralArg(f"{data.size}u")))
+        init = Init("fused_copy_tables", (StateArg(), ConstantArg("tables"), LiteralArg(data.size)))
     call = Call(
         symbol=execute,
         args=(

@@ -26,8 +26,8 @@ from tinyet.validate import LayerResult, Mismatch, ValidationResult
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
 
-LAYER = LayerResult("y", "conv2d", "tinyet_conv2d_s8", "model.py:1: y", 12, 34, 40.5)
-MISMATCH = Mismatch(0, 0, "y", "conv2d", "tinyet_conv2d_s8", (0, 1), 3, 4, 1, "model.py:1: y")
+LAYER = LayerResult("conv", "y", "conv2d", "tinyet_conv2d_s8", "model.py:1", "model.py:1: y", 12, 34, 40.5)
+MISMATCH = Mismatch(0, 0, "conv", "y", "conv2d", "tinyet_conv2d_s8", (0, 1), 3, 4, 1, "conv (model.py:1): y")
 RESULT = ValidationResult(
     on="qemu",
     board="mps2_an386",

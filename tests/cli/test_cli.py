@@ -61,7 +61,7 @@ def test_generate_writes_a_project_and_says_what_is_next(here: Path) -> None:
     assert "build/small: small for mps2_an386, 3 layers" in ended.out
     assert "next: tinyet build build/small" in ended.out
     # The program's one note, and no progress bar.
-    assert ended.err == "note:\n  - net.py:14: return self.head(x): this is worth telling\n"
+    assert ended.err == "note:\n  - head (net.py:14): return self.head(x): this is worth telling\n"
     project = open_project(here / "build" / "small")
     assert project.program.hash == _PROGRAM.hash
     assert (project.path / "platformio.ini").is_file()
@@ -270,10 +270,14 @@ def test_a_wrong_value_on_the_device_is_found(here: Path, project: Path) -> None
     assert "first layer that differs: 2 head (linear, " in ended.err
     assert "element [0, 3]: device " in ended.err
     assert "that differ: 1\n" in ended.err
-    assert part(ended.err, "at") == "net.py:14: return self.head(x)"
+    assert part(ended.err, "at") == "head (net.py:14): return self.head(x)"
     assert "Traceback" not in ended.err
     found = json.loads((here / "v.json").read_text())["first_mismatch"]
-    assert (found["layer"], found["name"], found["source"]) == (2, "head", "net.py:14: return self.head(x)")
+    assert (found["layer"], found["name"], found["source"]) == (
+        2,
+        "head",
+        "head (net.py:14): return self.head(x)",
+    )
     assert found["device"] != found["host"]
 
 
@@ -324,7 +328,9 @@ def test_validate_with_a_wrong_command_line(here: Path, project: Path, arguments
 def test_a_project_whose_parts_do_not_belong_together(here: Path, project: Path) -> None:
     small.program(channels=5).save(project / "small.tet")
     assert "is not the program" in refused(here, "project error", "analyze", project)
-    (project / "tinyet.json").write_text('{"model": 3, "files": {}}')
+    (project / "tinyet.json").write_text('{"model": 3, "board": [], "files": {}}')
+    assert "- model is 3\n  - board is []" in refused(here, "project error", "analyze", project)
+    (project / "tinyet.json").write_text('{"model": "small", "files": {}}')
     assert "board, hash, kind" in refused(here, "project error", "analyze", project)
     (project / "tinyet.json").write_text("[")
     refused(here, "project error", "analyze", project)

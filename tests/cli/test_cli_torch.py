@@ -172,7 +172,7 @@ def test_a_layer_left_in_float_on_purpose_is_told_and_passes_strict(here: Path) 
     )
     ended = tinyet("compile", "net.py", "-o", "net.tet", "--strict")
     assert ended.status == 0, ended.err
-    assert "net.py:13: x = self.conv(x)" in ended.err
+    assert "conv (net.py:13): x = self.conv(x)" in ended.err
 
 
 def test_everything_left_in_float_on_purpose_passes_strict(here: Path) -> None:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import re
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +18,9 @@ from tests import small
 from tests.cli.command import plain, refused, tinyet
 from tests.golden_files import Golden
 from tinyet import cli
-from tinyet.boards import board_names, load_board
+from tinyet.boards import all_boards, board_names, load_board
 from tinyet.build.doctor import NEEDED, Check
+from tinyet.cli import ui
 from tinyet.program import Program
 from tinyet.project import Project
 from tinyet.validate import LayerResult, Mismatch, PartResult, ValidationResult
@@ -107,10 +109,16 @@ _RIGHT = ValidationResult(
     flash_bytes=21_004,
     stack_bytes=312,
     layers=(
-        LayerResult("conv", "conv2d", "tinyet_dsp_conv2d_patches", "net.py:11: …", 3_888, 110_000, 40.52),
-        LayerResult("pool", "max_pool2d", "tinyet_max_pool2d_s8", "net.py:12: …", 0, 10_456, 38.0),
         LayerResult(
-            "a_name_that_is_longer_than_what_a_line_has_room_for", "delegate", "accelerator_run", "", 180, 3_000, None,
+            "body.conv", "conv2d", "conv2d", "tinyet_dsp_conv2d_patches", "net.py:11", "net.py:11: …", 3_888, 110_000,
+            40.52,
+        ),
+        LayerResult(
+            "body.pool", "pool", "max_pool2d", "tinyet_max_pool2d_s8", "net.py:12", "net.py:12: …", 0, 10_456, 38.0
+        ),
+        LayerResult(
+            "the.path.of.a.module.that.is.longer.than.what.a.line.has.room.for.0",
+            "y", "delegate", "accelerator_run", "", "", 180, 3_000, None,
             (PartResult("fetch", "", 1_000), PartResult("compute", "net.py:14: …", 2_000)),
         ),
     ),
@@ -121,7 +129,8 @@ _WRONG = dataclasses.replace(
     on="serial:/dev/ttyACM0",
     mismatches=3,
     first_mismatch=Mismatch(
-        7, 1, "pool", "max_pool2d", "tinyet_max_pool2d_s8", (0, 1, 2, 3), -5, 4, 17, "net.py:12: F.max_pool2d(x, 2)"
+        7, 1, "body.pool", "pool", "max_pool2d", "tinyet_max_pool2d_s8", (0, 1, 2, 3), -5, 4, 17,
+        "body.pool (net.py:12): F.max_pool2d(x, 2)",
     ),
     accuracy=None,
     host_accuracy=None,
@@ -240,3 +249,48 @@ def test_the_words_of_the_help(monkeypatch: pytest.MonkeyPatch, name: str, golde
     for text in (command.help, *(text for row in rows for text in row)):
         assert " ".join(text.split()) in page
     golden("\n".join([command.help, "", *map("  ".join, rows)]) + "\n", f"help_{name}.txt")
+
+
+# ---- tables ----
+
+
+@pytest.mark.parametrize("width", [20, 40, 60, 80, 100, 200])
+def test_no_table_loses_a_character_at_any_width(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], width: int
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+    columns: list[tuple[str, ui.Kind]] = [
+        *(("layer", "text"), ("op", "name"), ("MACs", "number"), ("bytes", "number")),
+        *(("kernel", "detail"), ("line", "detail")),
+    ]
+    rows: list[tuple[ui.Cell, ...]] = [
+        (
+            f"stage{n}.blocks.{n}.attention.projection",
+            "conv_transpose2d",
+            1_234_567_890 + n,
+            n,
+            f"kernel_{n}",
+            f"m.py:{n}",
+        )
+        for n in (1, 22, 333)
+    ]
+    ui.table(columns, rows)
+    printed = capsys.readouterr().out
+    whole = "".join(printed.split())
+    for row in rows:
+        number = f"{row[2]:,}".replace(",", " ")
+        assert number in printed, "digits stay together"
+        assert str(row[4]) in printed
+        assert str(row[5]) in printed
+    letters = sorted(c for row in rows for c in str(row[0]))
+    assert not Counter(letters) - Counter(whole)
+    assert "…" not in printed
+    if width >= 80:
+        assert max(map(cell_len, printed.splitlines())) <= width
+
+
+def test_boards_at_80_columns_take_two_lines_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    lines = shown("boards").splitlines()
+    assert len(lines) <= 2 * len(all_boards()) + 6
+    assert max(map(len, lines)) <= 80

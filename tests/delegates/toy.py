@@ -120,7 +120,7 @@ def preprocess(region: Graph, _target: Target) -> Payload:
         scratch_bytes=4 * count * len(inner),
         returns_status=True,
         state_bytes=4,
-        init=Init("add_mul_init", (StateArg(), LiteralArg("7u"))),
+        init=Init("add_mul_init", (StateArg(), LiteralArg(7))),
         events=tuple(Event(node.op, node.origins) for node in region.nodes),
     )
     return Payload(
@@ -137,7 +137,7 @@ def _refuse_sine(node: Node, _target: Target) -> str | None:
 
 def _lower_sine(node: Node, _target: Target) -> Call:
     call = library_call("toy_sin", node, [0], None)
-    return Call(call.symbol, (*call.args, LiteralArg(f"{node.output.type.count}u")), returns_status=True)
+    return Call(call.symbol, (*call.args, LiteralArg(node.output.type.count)), returns_status=True)
 
 
 SINE_SOURCE = """/* SPDX-License-Identifier: Apache-2.0 */

@@ -15,6 +15,7 @@ import pytest
 
 from tinyet.ir import Array
 from tinyet.program import Program
+from tinyet.project import Project
 
 # Of the library's and the sketches' own files; a core is none of our business.
 WARNINGS = ("-Wall", "-Wextra", "-Werror")
@@ -70,6 +71,11 @@ class Core:
             else:
                 objects.append(self.compile(source, out, self.includes, self.own))
         return self.archive(objects, out / "core.a")
+
+
+def library_of(project: Project) -> Path:
+    """The folder of the library in a project."""
+    return project.path / Path(str(project.manifest["model_dir"])).parts[0]
 
 
 def build_library(core: Core, library: Path, out: Path, standard: str = "") -> Path:

@@ -96,9 +96,11 @@ def core_archive(core: arduino.Core, tmp_path_factory: pytest.TempPathFactory) -
 def build(core: arduino.Core, core_archive: Path, tmp_path: Path) -> Callable[..., Path]:
     def built(project: Project, sketch: str, standard: str = "") -> Path:
         place = tmp_path / f"{project.path.name}-{sketch}"
-        library = arduino.build_library(core, project.path, place / "library", standard)
+        library = arduino.build_library(core, arduino.library_of(project), place / "library", standard)
         archives = (library, core_archive)
-        return arduino.build_sketch(core, project.path, sketch, archives, place / "sketch", standard)
+        return arduino.build_sketch(
+            core, arduino.library_of(project), sketch, archives, place / "sketch", standard
+        )
 
     return built
 

@@ -169,10 +169,12 @@ def build(name: str, program: Program, place: Path, **options: object) -> Built:
     board = load_board(path)
     core = core_of(name, board, place)
     archive = core.build(place / "core")
-    library = arduino.build_library(core, project.path, place / "library")
+    library = arduino.build_library(core, arduino.library_of(project), place / "library")
     archives = (library, archive)
-    run = arduino.build_sketch(core, project.path, "RunSmallModel", archives, place / "run")
-    harness = arduino.build_sketch(core, project.path, "Harness", archives, place / "harness", "-std=gnu++17")
+    run = arduino.build_sketch(core, arduino.library_of(project), "RunSmallModel", archives, place / "run")
+    harness = arduino.build_sketch(
+        core, arduino.library_of(project), "Harness", archives, place / "harness", "-std=gnu++17"
+    )
     return Built(board, project, run, harness)
 
 
@@ -236,8 +238,8 @@ def test_cmsis_nn(tmp_path: Path) -> None:
     sample = small.images(1, seed=3)
     built = build("mbed", program, tmp_path, sample=[sample], delegates=(CMSIS_NN,))
     arduino.check_printed(output_of(built.board, built.run), program, sample)
-    assert "src/small/cmsis_nn/LICENSE" in (built.project.path / "README.md").read_text()
-    properties = (built.project.path / "library.properties").read_text()
+    assert "src/small/cmsis_nn/LICENSE" in (arduino.library_of(built.project) / "README.md").read_text()
+    properties = (arduino.library_of(built.project) / "library.properties").read_text()
     assert "\narchitectures=mbed_nano\n" in properties
 
 
@@ -252,8 +254,10 @@ def test_two_libraries_in_one_sketch(tmp_path: Path) -> None:
     folder.mkdir(parents=True)
     for name, program in programs.items():
         project = generate(program, path, tmp_path / name, project="arduino", name=name)
-        archives.append(arduino.build_library(core, project.path, tmp_path / f"{name}-objects"))
-        shutil.copytree(project.path / "src", tmp_path / "both" / "src", dirs_exist_ok=True)
+        archives.append(
+            arduino.build_library(core, arduino.library_of(project), tmp_path / f"{name}-objects")
+        )
+        shutil.copytree(arduino.library_of(project) / "src", tmp_path / "both" / "src", dirs_exist_ok=True)
     (folder / "Both.ino").write_text(
         "#include <FirstModel.h>\n#include <SecondModel.h>\n"
         "void setup() {\n  Serial.begin(115200);\n"
@@ -275,7 +279,7 @@ def test_nothing_is_rounded_once_that_should_be_rounded_twice(name: str, tmp_pat
     """A core's flags allow fused multiplications and additions; tinyet_common.h forbids them."""
     platform = PLATFORMS[name]
     project = generate(MODELS["float"](), board_file(name, tmp_path), tmp_path / "p", project="arduino")
-    folder = project.path / "src" / "small"
+    folder = arduino.library_of(project) / "src" / "small"
     kernels = sorted(folder.glob("tinyet_*_f32.c"))
     assert kernels
 

@@ -22,7 +22,8 @@ from tinyet.build.process import run
 from tinyet.build.tree import write_project
 from tinyet.device import qemu
 from tinyet.emit.project import project_files
-from tinyet.errors import ToolchainError
+from tinyet.errors import ProjectError, ToolchainError
+from tinyet.project import generate
 
 pytestmark = [
     pytest.mark.emulated,
@@ -121,6 +122,53 @@ def test_builds_and_runs_on_this_machine(project: Path) -> None:
     assert lines[1] == "output 0: " + " ".join(map(str, pairs))
     assert lines[3] == f"output 1: {mean:.4f}"
     assert (project / "build" / "tiny_harness").is_file()
+
+
+STRANGE = "it's a (strange) folder, $x @z@ & 100% *+ > [v] ünï ~!^="
+
+
+def test_the_directory_may_be_called_almost_anything(tmp_path: Path) -> None:
+    """Whatever CMake itself can build in, for this machine and by the project's own build for a board."""
+    project = _project(tmp_path / STRANGE, "mps2_an386")
+    _cmake("-S", project, "-B", project / "build")
+    _cmake("--build", project / "build")
+    output = subprocess.run(
+        [project / "build" / "tiny_app"], capture_output=True, text=True, check=True, timeout=10
+    )
+    assert output.stdout.endswith("done\n")
+    _cmake("--install", project / "build", "--prefix", project / "sdk")
+    assert (project / "sdk" / "include" / "tiny" / "tiny.h").is_file()
+    board = load_board("mps2_an386")
+    if shutil.which(board.toolchain.compiler):
+        cmake.build(project, board)
+        assert cmake.elf_path(project, board, "tiny_harness").is_file()
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "semi;colon",
+        'quo"te',
+        "back\\slash",
+        "$(x)",
+        "$<x>",
+        "${x}",
+        "$ENV{HOME}",
+        "open[",
+        "co:lon",
+        "li\nne",
+    ],
+)
+def test_a_directory_that_cmake_cannot_build_in_is_refused_before_anything_is_written(
+    tmp_path: Path, name: str
+) -> None:
+    for kind, board in (("cmake", "mps2_an386"), ("zephyr", "nano_33_ble")):
+        with pytest.raises(ProjectError, match="CMake builds in no directory whose path has"):
+            generate(small.program(), board, tmp_path / name, project=kind)  # type: ignore[arg-type]
+    assert not (tmp_path / name).exists()
+    generate(small.program(), "mps2_an386", tmp_path / name, project="model")
+    with pytest.raises(ProjectError, match="CMake builds in no"):
+        cmake.build(tmp_path / name, load_board("mps2_an386"))
 
 
 @pytest.mark.parametrize("how", ["find_package", "add_subdirectory"])
@@ -269,3 +317,18 @@ def test_presets(project: Path) -> None:
     # No toolchain file, no preset.
     values = json.loads((_project(project.parent / "esp", "esp32") / "CMakePresets.json").read_text())
     assert [preset["name"] for preset in values["configurePresets"]] == ["host"]
+
+
+def test_the_commands_of_the_page_on_generated_code_run_as_they_stand(tmp_path: Path) -> None:
+    _require(load_board("mps2_an386"))
+    page = (Path(__file__).parents[2] / "docs" / "generated-code.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"^```sh\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    assert len(blocks) == 2
+    project = generate(small.program(), "mps2_an386", tmp_path / "kws", project="cmake", name="kws").path
+    for block in blocks:
+        # Compiled by hand it is from inside the project, by CMake from beside it.
+        place = project if " lib/kws" in block else tmp_path
+        run(["sh", "-ec", block], cwd=place, timeout=120, what="running what the page says")
+    assert (project / "kws.o").is_file()
+    assert (tmp_path / "sdk" / "lib" / "libkws.a").is_file()
+    assert (tmp_path / "sdk" / "include" / "kws" / "kws.h").is_file()

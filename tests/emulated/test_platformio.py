@@ -21,7 +21,7 @@ import pytest
 from tests import tiny_model
 from tinyet.boards import all_boards, load_board
 from tinyet.build import platformio, size
-from tinyet.build.tree import write_project
+from tinyet.build.tree import building, write_project
 from tinyet.emit.project import project_files
 from tinyet.errors import ProjectError, ToolchainError
 
@@ -38,6 +38,8 @@ def _offline(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monke
     """A core directory of this test run's own, and a network that would be noticed."""
     core = tmp_path_factory.getbasetemp() / "platformio"
     monkeypatch.setenv("TINYET_PLATFORMIO_DIR", str(core))
+    # In a user's build a warning is one.
+    monkeypatch.setenv("PLATFORMIO_BUILD_FLAGS", "-Werror")
     # Every connection of PlatformIO goes through this proxy, which nobody serves.
     for name in ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"):
         monkeypatch.setenv(name, "http://127.0.0.1:9")
@@ -166,7 +168,8 @@ def test_concurrent_builds_on_a_fresh_core_directory(tmp_path: Path, monkeypatch
 
     def job(project: Path, env: str) -> None:
         try:
-            platformio.build(project, env)
+            with building(project):
+                platformio.build(project, env)
         except ToolchainError as error:
             failures.append(error)
 

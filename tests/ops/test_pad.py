@@ -106,7 +106,6 @@ def test_too_many_dimensions_are_refused() -> None:
         ((3,), Pad(((-1, 0),), "replicate"), "negative pad"),
         ((3,), Pad(((-2, -1),)), "leave nothing"),
         ((3,), Pad(((-4, 9),)), "leave nothing"),
-        ((3,), Pad(((0, 1),), "wrap"), "mode wrap"),
     ],
 )
 def test_shape_errors(shape: tuple[int, ...], attrs: Pad, words: str) -> None:

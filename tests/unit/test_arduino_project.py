@@ -13,11 +13,9 @@ import os
 import re
 import stat
 import subprocess
-import sys
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
-from urllib.parse import urlsplit
 
 import pytest
 
@@ -26,9 +24,9 @@ from tests.golden_files import Golden
 from tests.whole_project import fix_version, whole
 from tinyet import assets
 from tinyet.boards import Arduino, Board, all_boards, load_board
-from tinyet.build.process import run
+from tinyet.data import Data
 from tinyet.emit.kinds.arduino import library_name
-from tinyet.emit.project import project_files
+from tinyet.emit.project import Kind, project_files
 from tinyet.errors import ProjectError, ToolchainError, UsageError
 from tinyet.project import HARNESS, Project, generate
 
@@ -54,7 +52,10 @@ def _files(model: str = "tiny") -> dict[str, str]:
         path.replace("tiny.", f"{model}."): text.replace("tiny_", f"{model}_").replace("TINY_", f"{model.upper()}_")
         for path, text in tiny_model.sources().items()
     } if model != "tiny" else tiny_model.sources()  # fmt: skip
-    return project_files("arduino", _board(), facts, sources)
+    files = project_files("arduino", _board(), facts, sources)
+    library = f"{library_name(model)}/"
+    assert {path for path in files if not path.startswith(library)} == {".gitignore", "tinyet.json"}
+    return {path.removeprefix(library): text for path, text in files.items() if path.startswith(library)}
 
 
 def _properties(files: Mapping[str, str]) -> dict[str, str]:
@@ -76,7 +77,7 @@ def test_library_properties(model: str) -> None:
     assert "library.properties" in files  # LP001 to LP003
     assert "src/library.properties" not in files  # LP004
     values = _properties(files)
-    known = {"name", "version", "author", "maintainer", "sentence", "paragraph", "category", "url"}
+    known = {"name", "version", "author", "maintainer", "sentence", "paragraph", "category"}
     assert set(values) == known | {
         "architectures",
         "includes",
@@ -95,8 +96,6 @@ def test_library_properties(model: str) -> None:
     assert values["sentence"]  # LP032
     assert not values["paragraph"].startswith(values["sentence"])  # LP036
     assert values["category"] in _CATEGORIES  # LP038, LP039
-    assert urlsplit(values["url"]).scheme == "https"  # LP041, LP056
-    assert urlsplit(values["url"]).netloc
     architectures = values["architectures"].split(",")
     assert all(architectures)  # LP044
     assert not set(architectures) & set(_ALIASES)  # LP045
@@ -108,7 +107,7 @@ def test_library_properties(model: str) -> None:
 
 def test_whole_library(monkeypatch: pytest.MonkeyPatch, golden: Golden) -> None:
     fix_version(monkeypatch)
-    golden(whole(_files()), "arduino.txt")
+    golden(whole(project_files("arduino", _board(), tiny_model.FACTS, tiny_model.sources())), "arduino.txt")
 
 
 def test_a_short_name_has_the_recommended_length() -> None:
@@ -194,8 +193,8 @@ def test_every_board_with_a_name_in_arduino_gives_a_library() -> None:
     for board in boards:
         files = project_files("arduino", board, tiny_model.FACTS, tiny_model.sources())
         assert board.arduino is not None
-        assert board.arduino.fqbn in files["README.md"]
-        assert f"Serial.begin({board.baud})" in files["examples/RunTinyModel/RunTinyModel.ino"]
+        assert board.arduino.fqbn in files["TinyModel/README.md"]
+        assert f"Serial.begin({board.baud})" in files["TinyModel/examples/RunTinyModel/RunTinyModel.ino"]
 
 
 def test_a_board_without_a_name_in_arduino_is_refused() -> None:
@@ -211,7 +210,7 @@ def test_the_architectures_are_those_that_the_kernels_are_for(
     path = tmp_path / "own.toml"
     path.write_text(_toml(board) + '[arduino]\nfqbn = "arduino:mbed_nano:nano33ble"\n', encoding="utf-8")
     project = generate(small.program(), path, tmp_path / "p", project="arduino")
-    properties = (project.path / "library.properties").read_text(encoding="utf-8")
+    properties = (project.path / "SmallModel/library.properties").read_text(encoding="utf-8")
     assert f"\narchitectures={architectures}\n" in properties
 
 
@@ -237,8 +236,8 @@ def test_generating_again_gives_the_same_and_keeps_the_users_sketch(tmp_path: Pa
     first = snapshot()
     _generate(tmp_path)
     assert snapshot() == first
-    sketch = tmp_path / "p" / "examples/RunSmallModel/RunSmallModel.ino"
-    properties = tmp_path / "p" / "library.properties"
+    sketch = tmp_path / "p/SmallModel/examples/RunSmallModel/RunSmallModel.ino"
+    properties = tmp_path / "p/SmallModel/library.properties"
     mine = {
         sketch: sketch.read_text().replace("return false;", "return true;"),
         properties: properties.read_text().replace("The tinyet authors", "Me"),
@@ -249,7 +248,7 @@ def test_generating_again_gives_the_same_and_keeps_the_users_sketch(tmp_path: Pa
     _generate(tmp_path)
     assert {path: path.read_text() for path in mine} == mine
     assert (sketch.parent / "sensor.h").read_text() == "// mine\n"
-    (tmp_path / "p" / "examples/Harness/Harness.ino").write_text("// changed\n")
+    (tmp_path / "p/SmallModel/examples/Harness/Harness.ino").write_text("// changed\n")
     with pytest.raises(ProjectError, match=r"Harness\.ino"):
         _generate(tmp_path)
 
@@ -258,26 +257,100 @@ def test_the_manifest_says_where_the_model_is(tmp_path: Path) -> None:
     project = _generate(tmp_path)
     manifest = json.loads((project.path / "tinyet.json").read_text())
     assert manifest["kind"] == "arduino"
-    assert manifest["model_dir"] == "src"
-    assert manifest["desc"] == "examples/Harness/model_desc.c"
-    assert manifest["yours"] == ["examples/RunSmallModel/RunSmallModel.ino", "library.properties"]
+    assert manifest["model_dir"] == "SmallModel/src"
+    assert manifest["desc"] == "SmallModel/examples/Harness/model_desc.c"
+    assert manifest["yours"] == [
+        "SmallModel/examples/RunSmallModel/RunSmallModel.ino",
+        "SmallModel/library.properties",
+    ]
 
 
-def test_a_zip_file_of_the_folder_is_one_library(tmp_path: Path) -> None:
-    """The IDE wants one folder in the archive, with library.properties in it; as the README says, it is made so."""
-    project = _generate(tmp_path)
-    readme = (project.path / "README.md").read_text(encoding="utf-8")
-    assert "python -m zipfile -c SmallModel.zip path/to/this/folder" in readme
-    run(
-        [sys.executable, "-m", "zipfile", "-c", "SmallModel.zip", "p"],
-        cwd=tmp_path,
-        timeout=60,
-        what="zipping",
-    )
-    with zipfile.ZipFile(tmp_path / "SmallModel.zip") as archive:
-        names = archive.namelist()
-    assert {name.split("/")[0] for name in names} == {"p"}
-    assert {"p/library.properties", "p/src/SmallModel.h", "p/examples/Harness/Harness.ino"} <= set(names)
+def test_the_zip_file_is_one_library_and_the_same_bytes_whenever_it_is_made(tmp_path: Path) -> None:
+    """The IDE wants one folder in the archive, with library.properties in it, and nothing that is not the library's."""
+    samples = {"evaluation": Data((small.images(40),))}
+    project = _generate(tmp_path, archive=True, **samples)
+    target = project.path / "SmallModel.zip"
+    assert project.archive == target
+    first = target.read_bytes()
+    with zipfile.ZipFile(target) as archive:
+        assert archive.testzip() is None
+        entries = archive.infolist()
+        texts = {entry.filename: archive.read(entry) for entry in entries}
+    assert [entry.filename for entry in entries] == sorted(texts)
+    assert {(entry.date_time, entry.external_attr >> 16, entry.compress_type) for entry in entries} == {
+        ((1980, 1, 1, 0, 0, 0), 0o100644, zipfile.ZIP_STORED)
+    }
+    here = {path.relative_to(project.path).as_posix(): path.read_bytes() for path in _all_files(project.path)}
+    outside = {"SmallModel.zip", ".gitignore", "tinyet.json", "small.tet", "evaluation.npz", "own.toml"}
+    assert {path for path in here if not path.startswith("SmallModel/")} <= outside
+    assert texts == {path: data for path, data in here.items() if path.startswith("SmallModel/")}
+    assert project.evaluation is not None  # `validate` still finds it
+    assert project.validate(on="host").samples == 40
+    # What is the user's goes with it; what his system leaves lying about does not.
+    for path in _all_files(project.path):
+        os.utime(path, (2e9, 2e9))
+    (project.path / "SmallModel/.DS_Store").write_text("litter")
+    (project.path / "SmallModel/link.h").symlink_to(tmp_path / "own.toml")
+    assert _generate(tmp_path, archive=True, **samples).archive == target
+    assert target.read_bytes() == first
+    (project.path / "SmallModel/examples/RunSmallModel/sensor.h").write_text("// mine\n")
+    _generate(tmp_path, archive=True)
+    with zipfile.ZipFile(target) as archive:
+        assert set(archive.namelist()) - set(texts) == {"SmallModel/examples/RunSmallModel/sensor.h"}
+    # A file of an earlier library is worse than none, and one that is not ours is left alone.
+    assert _generate(tmp_path).archive is None
+    assert not target.exists()
+    target.write_text("mine")
+    with pytest.raises(ProjectError, match="did not write"):
+        _generate(tmp_path, archive=True)
+    assert target.read_text() == "mine"
+
+
+def _all_files(place: Path) -> list[Path]:
+    return sorted(path for path in place.rglob("*") if path.is_file())
+
+
+def test_version_and_home_page_are_the_libraries_own(tmp_path: Path) -> None:
+    place = "SmallModel/library.properties"
+    text = (_generate(tmp_path).path / place).read_text()
+    assert "\nversion=1.0.0\n" in text
+    assert "url=" not in text
+    options = {"library_version": "2.13.0", "homepage": "https://example.com/~me/lib?x=1&y=%20#top"}
+    text = (_generate(tmp_path, **options).path / place).read_text()
+    assert "\nversion=2.13.0\n" in text
+    assert f"\nurl={options['homepage']}\n" in text
+    for kind, path in (("platformio", "lib/small/library.json"), ("cmake", "CMakeLists.txt")):
+        made = generate(small.program(), "mps2_an386", tmp_path / kind, project=kind, **options)  # type: ignore[arg-type]
+        text = (made.path / path).read_text()
+        if kind == "cmake":
+            assert f'project(small VERSION 2.13.0 HOMEPAGE_URL "{options["homepage"]}" LANGUAGES C)' in text
+        else:
+            values = json.loads(text)
+            assert (values["version"], values["homepage"]) == tuple(options.values())
+
+
+@pytest.mark.parametrize(
+    ("kind", "options", "said"),
+    [
+        ("arduino", {"library_version": "1.0"}, "three numbers"),
+        ("arduino", {"library_version": "1.0.0-rc1"}, "three numbers"),
+        ("cmake", {"library_version": "01.0.0"}, "three numbers"),
+        ("cmake", {"library_version": "1.0.65536"}, "three numbers"),
+        ("arduino", {"homepage": "example.com"}, "not a web address"),
+        ("cmake", {"homepage": 'https://x/")\nexecute_process('}, "not a web address"),
+        ("arduino", {"homepage": "https://x/a\nname=b"}, "not a web address"),
+        ("model", {"library_version": "1.0.0"}, "no library that has a version"),
+        ("zephyr", {"homepage": "https://x/"}, "no library that has a version"),
+        ("platformio", {"archive": True}, "Arduino libraries only"),
+    ],
+)
+def test_what_a_library_cannot_be_given_is_refused(
+    tmp_path: Path, kind: Kind, options: Mapping[str, object], said: str
+) -> None:
+    with pytest.raises(UsageError) as caught:
+        generate(small.program(), "nano_33_ble", tmp_path / "p", project=kind, **options)  # type: ignore[arg-type]
+    assert said in str(caught.value)
+    assert not (tmp_path / "p").exists()
 
 
 # ---- the build ----
@@ -337,8 +410,8 @@ def test_the_build_runs_arduino_cli_for_both_sketches(
     words = (tmp_path / "log").read_text().splitlines()
     root = project.path.absolute()
     for sketch in ("RunSmallModel", "Harness"):
-        expected = ["compile", "--fqbn", "vendor:arch:board", "--library", str(root)]
-        expected += ["--build-path", f"{root}/build/{sketch}", f"{root}/examples/{sketch}"]
+        expected = ["compile", "--fqbn", "vendor:arch:board", "--library", f"{root}/SmallModel"]
+        expected += ["--build-path", f"{root}/build/{sketch}", f"{root}/SmallModel/examples/{sketch}"]
         assert words[:8] == expected
         words = words[8:]
     assert words == []

@@ -4,7 +4,9 @@
 from __future__ import annotations
 
 import io
+import struct
 import time
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -109,6 +111,81 @@ def test_damaged_archives(tmp_path: Path, compressed: bool) -> None:
             except DataError:
                 refused += 1
     assert refused > len(content) // 3
+
+
+def _entry(
+    header: bytes, data: bytes = b"", *, magic: bytes = b"\x93NUMPY\x01\x00", length: int | None = None
+) -> bytes:
+    form = "<H" if magic[6:7] == b"\x01" else "<I"
+    return magic + struct.pack(form, len(header) if length is None else length) + header + data
+
+
+def _header(shape: str = "(2, 3)", descr: str = "'<f4'", order: str = "False") -> bytes:
+    return f"{{'descr': {descr}, 'fortran_order': {order}, 'shape': {shape}, }}\n".encode()
+
+
+@pytest.mark.parametrize(
+    ("entry", "part"),
+    [
+        (_entry(b" " * 60_000), "its header has 60,000 bytes; 4,096 is the most"),
+        (_entry(b"", magic=b"\x93NUMPY\x02\x00", length=0xFFFF_FFFF), "its header has 4,294,967,295 bytes"),
+        (_entry(_header("(1 << 40,)")), "no array"),
+        (_entry(_header("(1099511627776, 1099511627776)")), "and 0 bytes follow"),
+        (_entry(_header("(-2, -3)"), bytes(24)), "its shape is (-2, -3)"),
+        (_entry(_header("(2, 3)"), bytes(23)), "and 23 bytes follow"),
+        (_entry(_header("(2, 3)"), bytes(25)), "and 25 bytes follow"),
+        (_entry(_header("(0, 1099511627776)"), bytes(4)), "and 4 bytes follow"),
+        (_entry(_header("(1,)" * 1), b"", magic=b"\x93NUMPZ\x01\x00"), "it begins otherwise"),
+        (_entry(_header(), b"", magic=b"\x93NUMPY\x09\x00"), "it begins otherwise"),
+        (_entry(_header(descr="'|O'"), bytes(48)), "objects and records are not read"),
+        (_entry(_header(descr="[('a', '<f4')]"), bytes(24)), "objects and records are not read"),
+        (_entry(_header(descr="'<U0'"), b""), "objects and records are not read"),
+        (_entry(_header("(" + "1," * 17 + ")"), bytes(4)), "its shape is"),
+        (_entry(_header("(True,)"), bytes(4)), "its shape is"),
+        (_entry(b"(" * 3000), "no array"),
+        (_entry(b"__import__('os').system('touch pwned')"), "no array"),
+        (b"", "it begins otherwise"),
+        (b"\x93NUMPY\x01\x00", "cannot read the data"),
+    ],
+)
+def test_what_an_array_says_of_itself_is_checked_first(tmp_path: Path, entry: bytes, part: str) -> None:
+    path = tmp_path / "data.npz"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("inputs.npy", entry)
+    with pytest.raises(DataError, match="cannot read the data") as caught:
+        read_data(path)
+    assert part in str(caught.value)
+
+
+def test_bombs_twins_and_crowds_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "data.npz"
+    # More than 1 GiB, from a few bytes: the directory's figures suffice.
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("inputs.npy", _entry(_header("(65536, 16384)"), b"x"))
+    content = path.read_bytes()
+    size = struct.pack("<I", len(_entry(_header("(65536, 16384)"), b"x")))
+    path.write_bytes(content.replace(size, struct.pack("<I", 0xFFFF_FFF0)))
+    with pytest.raises(DataError, match="1,073,741,824 is the most: store fewer samples"):
+        read_data(path)
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("inputs.npy", _npy())
+        with pytest.warns(UserWarning, match="Duplicate"):
+            archive.writestr("inputs.npy", _npy())
+    with pytest.raises(DataError, match="holds 'inputs' twice"):
+        read_data(path)
+    with zipfile.ZipFile(path, "w") as archive:
+        for index in range(257):
+            archive.writestr(f"a{index}.npy", _npy())
+    with pytest.raises(DataError, match="257 arrays; 256 is the most"):
+        read_data(path)
+
+
+def test_every_order_and_byte_order_is_read(tmp_path: Path) -> None:
+    turned = np.asfortranarray(np.arange(24, dtype=">f4").reshape(2, 3, 4))
+    data = read_data(_file(tmp_path, a=turned, b=np.zeros((0, 3), np.int8), c=np.float64(3)))
+    _same(data, turned.astype(np.float32), np.zeros((0, 3), np.int8), np.array(3.0))
+    assert data.arrays[0].dtype == np.dtype("<f4")
+    data.arrays[0][0, 0, 0] = 7
 
 
 # ---- writing ----

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from pathlib import Path
 
 import numpy as np
@@ -22,6 +23,7 @@ from tinyet.budget.fit import (
     peak_tensors,
 )
 from tinyet.deployment import Deployment, deploy
+from tinyet.emit.model import model_files
 from tinyet.errors import FitError
 from tinyet.ir import DType, Graph, Node, Tensor, TensorType, constant
 from tinyet.ops.add import Add
@@ -41,7 +43,8 @@ def _board(*, ram: int | None = None, flash: int | None = None) -> Board:
 
 
 def _need(deployment: Deployment) -> tuple[int, int]:
-    return deployment.plan.arena_bytes + _BOARD.stack_bytes, deployment.constant_bytes
+    flash = deployment.constant_bytes + deployment.parameter_bytes
+    return deployment.plan.arena_bytes + _BOARD.stack_bytes, flash
 
 
 def _refused(board: Board, **limits: int) -> str:
@@ -77,8 +80,8 @@ def test_the_peak_is_where_most_bytes_are_alive() -> None:
     step, tensors = peak_tensors(_DEPLOYMENT)
     assert step == 0
     sizes = {c.text: c.bytes for c in tensors}
-    assert sizes.pop("x") == 108
-    assert sizes.pop("conv") == 144
+    assert sizes.pop("input x") == 108
+    assert sizes.pop("output of conv (net.py:11)") == 144
     assert all(text.startswith("scratch of") for text in sizes)
     assert [c.bytes for c in tensors] == sorted((c.bytes for c in tensors), reverse=True)
     assert sum(c.bytes for c in tensors) <= _DEPLOYMENT.plan.arena_bytes
@@ -102,7 +105,7 @@ def _with_a_constant(count: int) -> Graph:
 
 def test_progmem_constants_that_are_operands_lie_in_ram_and_in_flash() -> None:
     deployment = deploy(_with_a_constant(50), _UNO.target)
-    assert [t.name for t in deployment.operands] == ["offsets"]
+    assert [a.comment for a in deployment.arrays if not a.rom] == ["offsets"]
     # The broadcast's 4 + 3 * 5 integers and the clamp's bounds.
     assert deployment.parameter_bytes == 4 * (4 + 15 + 2)
     ram = deployment.plan.arena_bytes + 200 + _UNO.stack_bytes
@@ -117,9 +120,50 @@ def test_progmem_constants_that_are_operands_lie_in_ram_and_in_flash() -> None:
 
 def test_elsewhere_they_lie_in_flash_only() -> None:
     deployment = deploy(_with_a_constant(50), _BOARD.target)
-    check_fit(deployment, _BOARD, max_ram=deployment.plan.arena_bytes + _BOARD.stack_bytes, max_flash=200)
-    with pytest.raises(FitError, match="weights alone take 200 bytes"):
-        check_fit(deployment, _BOARD, max_flash=199)
+    flash = 200 + deployment.parameter_bytes
+    check_fit(deployment, _BOARD, max_ram=deployment.plan.arena_bytes + _BOARD.stack_bytes, max_flash=flash)
+    with pytest.raises(FitError, match=f"weights and parameters alone take {flash} bytes"):
+        check_fit(deployment, _BOARD, max_flash=flash - 1)
+
+
+def _repeated(times: int) -> Graph:
+    """x + constant + constant + …, the same numbers under as many names."""
+    tensors = [Tensor(f"x{i}", TensorType((50,), DType.FLOAT32)) for i in range(times + 1)]
+    values = np.arange(50, dtype=np.float32)
+    nodes = [
+        Node(Add(), (a, constant(f"offsets_{i}", values)), (b,))
+        for i, (a, b) in enumerate(itertools.pairwise(tensors))
+    ]
+    return Graph("sums", (tensors[0],), (tensors[-1],), tuple(nodes))
+
+
+@pytest.mark.parametrize("board", [_BOARD, _UNO], ids=lambda board: board.name)
+def test_what_many_layers_share_counts_once(board: Board) -> None:
+    """As it is printed once: in flash, and in the RAM of boards that copy it there."""
+    once, often = (deploy(_repeated(times), board.target) for times in (1, 5))
+    assert often.constant_bytes == once.constant_bytes == often.operand_bytes == 200
+    text = model_files(often, "sums", ["banner"])["sums.c"]
+    assert text.count("static const float ") == 1
+    assert "weights and tables: 200 bytes" in text
+    flash = 200 + often.parameter_bytes
+    ram = often.plan.arena_bytes + board.stack_bytes + (200 if board is _UNO else 0)
+    check_fit(often, board, max_ram=ram, max_flash=flash)
+    with pytest.raises(FitError) as caught:
+        check_fit(often, board, max_ram=ram - 1, max_flash=flash - 1)
+    assert caught.value.what.count("200 bytes: constant offsets_0") == (2 if board is _UNO else 1)
+    assert "offsets_1" not in caught.value.what
+
+
+def test_equal_arrays_take_the_strictest_alignment() -> None:
+    deployment = deploy(small.graph(), _BOARD.target)
+    step = next(step for step in deployment.steps if step.call.constants)
+    first = step.call.constants[0]
+    twin = dataclasses.replace(first, name="twin", align=16)
+    call = dataclasses.replace(step.call, constants=(*step.call.constants, twin))
+    changed = tuple(dataclasses.replace(s, call=call) if s is step else s for s in deployment.steps)
+    arrays = dataclasses.replace(deployment, steps=changed).arrays
+    assert len(arrays) == len(deployment.arrays)
+    assert next(a.align for a in arrays if a.role == first.name) == 16
 
 
 def test_progmem_what_an_instruction_for_constants_reaches() -> None:

@@ -17,8 +17,9 @@ from tests.golden.programs import Builder, bias_s32, input_s8, nested, weights_s
 from tinyet.boards.cpus import Target
 from tinyet.deployment import deploy
 from tinyet.emit.model import model_files
-from tinyet.emit.names import RESERVED, Names, common_module, declared, identifier, interface, layer_names
+from tinyet.emit.names import RESERVED, Names, declared, interface
 from tinyet.ir import Graph, Origin
+from tinyet.layers import common_module, identifier
 from tinyet.ops.add import Add
 from tinyet.ops.clamp import Clamp
 from tinyet.ops.linear import Linear
@@ -112,29 +113,29 @@ def named(*layers: tuple[str, str]) -> list[str]:
             y = b.add(Linear(), *inputs, out=f"y{i}", source="", quant=QUANT, module=module)
         else:
             y = b.add(Add(), y, y, out=f"y{i}", source="", quant=QUANT, module=module)
-    return list(layer_names(deploy(b.finish((x,), y).graph, M3).steps))
+    return [step.name for step in deploy(b.finish((x,), y).graph, M3).steps]
 
 
 def test_layers_are_called_after_their_modules() -> None:
-    assert named(("linear", "features.0"), ("linear", "features.2")) == ["features_0", "features_2"]
-    assert named(("linear", "0"), ("linear", "2.head")) == ["layer_0", "layer_2_head"]
+    assert named(("linear", "features.0"), ("linear", "features.2")) == ["features.0", "features.2"]
+    assert named(("linear", "0"), ("linear", "2.head")) == ["0", "2.head"]
     assert named(("linear", ""), ("add", "")) == ["linear_0", "add_1"]
 
 
 def test_what_a_module_computes_beside_its_weights_has_the_operator_behind_it() -> None:
-    assert named(("linear", "head"), ("add", "head")) == ["head", "head_add"]
-    assert named(("linear", "block.fc"), ("add", "block")) == ["block_fc", "block_add"]
-    assert named(("linear", "block.fc"), ("linear", "block")) == ["block_fc", "block_linear"]
+    assert named(("linear", "head"), ("add", "head")) == ["head", "head.add"]
+    assert named(("linear", "block.fc"), ("add", "block")) == ["block.fc", "block.add"]
+    assert named(("linear", "block.fc"), ("linear", "block")) == ["block.fc", "block.linear"]
     assert named(("add", "act")) == ["act"]
-    assert named(("add", "act"), ("add", "act")) == ["act_add", "act_add_2"]
+    assert named(("add", "act"), ("add", "act")) == ["act.add", "act.add_2"]
 
 
 def test_a_module_that_is_called_again_has_a_number_that_no_other_has() -> None:
     assert named(("linear", "fc"), ("linear", "fc")) == ["fc", "fc_2"]
     assert named(("linear", "fc"), ("linear", "fc"), ("linear", "fc.2")) == [
-        "fc_linear",
-        "fc_linear_2",
-        "fc_2",
+        "fc.linear",
+        "fc.linear_2",
+        "fc.2",
     ]
     assert named(("linear", "fc"), ("linear", "fc"), ("linear", "fc_2")) == ["fc", "fc_3", "fc_2"]
 
@@ -156,7 +157,7 @@ def test_a_layer_is_named_after_its_own_operator_not_what_was_folded_into_it() -
         origins=[Origin("aten.pad.default", "pad"), *b.nodes[0].origins, Origin("aten.relu.default", "act")]
     )
     graph = Graph("folded", (x,), (y,), (node,))
-    assert layer_names(deploy(graph, M3).steps) == ("fc",)
+    assert [str(step) for step in deploy(graph, M3).steps] == ["fc (model.py:10)"]
 
 
 @pytest.mark.parametrize(

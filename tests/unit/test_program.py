@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import struct
 from pathlib import Path
 
@@ -103,6 +104,18 @@ def test_missing_file_and_directory(tmp_path: Path) -> None:
         with pytest.raises(ProgramError, match="cannot be read") as caught:
             load(path)
         assert caught.value.where == str(path)
+
+
+def test_a_file_that_is_none_or_too_large(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    os.mkfifo(tmp_path / "pipe.tet")
+    for place in (tmp_path / "pipe.tet", Path("/dev/zero")):
+        with pytest.raises(ProgramError, match="cannot be read: it is no regular file"):
+            load(place)
+    path = tmp_path / "small.tet"
+    path.write_bytes(_DATA)
+    monkeypatch.setattr("tinyet.program.MAX_FILE_BYTES", len(_DATA) - 1)
+    with pytest.raises(ProgramError, match="it has more than"):
+        load(path)
 
 
 @pytest.mark.parametrize(

@@ -73,13 +73,26 @@ def test_a_frame_cut_short_is_dropped(frame: Frame, data: st.DataObject) -> None
     assert decode([line[:kept], encode(following)]) == [following]
 
 
+def test_noise_without_end_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A device that babbles for minutes fills no memory, and is understood as soon as it speaks."""
+    monkeypatch.setattr(protocol, "_MOST_LINE_BYTES", 1000)
+    decoder, frame = Decoder(), Frame(1, 2, b"abc")
+    for _ in range(500):
+        assert decoder.feed(b"x" * 100) == []
+        assert sum(map(len, decoder._pending)) <= 1000
+    assert decoder.feed(encode(frame)) == [frame]
+    assert decoder.feed(encode(Frame(1, 2, b"y" * 991)) + encode(frame)) == [frame]
+
+
 def test_ends_alone_are_no_frames() -> None:
     assert decode([b"\xc0\xc0\xc0", b"\xc0"]) == []
 
 
-def info_payload(version: int = protocol.PROTOCOL, kind: int = 1) -> bytes:
+def info_payload(
+    version: int = protocol.PROTOCOL, kind: int = 1, arena: int = 1000, layers: int = 3
+) -> bytes:
     return (
-        struct.pack("<7I", version, 2, 1000, 3, kind, 16_000_000, 2048)
+        struct.pack("<7I", version, 2, arena, layers, kind, 16_000_000, 2048)
         + struct.pack("<3Q", 10, 90, 5 | 2 << 48)
         + struct.pack("<I", 5)
         + struct.pack("<I4I", 2, 0, 100, 100, 20)
@@ -106,6 +119,9 @@ def test_info() -> None:
         (info_payload()[:-1], "too short"),
         (info_payload() + b"x", "expected"),
         (b"", "too short"),
+        (info_payload(arena=129), "describes a model that cannot be: .* 10 bytes at 120"),
+        (info_payload(layers=0xFFFF_FFFF), "describes a model that cannot be: .* 4294967295 layers"),
+        (info_payload().replace(struct.pack("<I", 2) + bytes(4), b"\xff" * 8), "too short"),
     ],
 )
 def test_info_that_is_none(payload: bytes, message: str) -> None:

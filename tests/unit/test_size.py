@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tinyet.build.size import Section, Symbol, measure
+from tinyet.build.size import Section, Size, Symbol, measure
 from tinyet.errors import ToolchainError
 
 PROGBITS, SYMTAB, STRTAB, NOBITS = 1, 2, 3, 8
@@ -127,3 +127,10 @@ def test_what_is_no_image(tmp_path: Path, data: bytes, reason: str) -> None:
         measure(path)
     assert caught.value.where == str(path)
     assert caught.value.hint == "build the firmware again"
+
+
+def test_the_demonstration_is_counted_apart() -> None:
+    flash = Section(".rodata", 0x100, 0x100, in_flash=True, in_ram=False)
+    names = (("kws_sample_0", 40), ("kws_sample_1.3", 2), ("resample_0_weights", 8), ("kws_sample_rate", 4))
+    symbols = tuple(Symbol(name, 0x100, size, flash) for name, size in names)
+    assert Size(0x100, 0, 0, (flash,), symbols).sample == 42

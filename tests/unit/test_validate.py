@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
 from typing import cast
 
@@ -17,7 +17,8 @@ from tinyet.boards.cpus import Target
 from tinyet.data import Samples, make_samples
 from tinyet.deployment import Deployment, deploy
 from tinyet.device.device import Device, RunResult
-from tinyet.errors import DataError
+from tinyet.device.protocol import Slot
+from tinyet.errors import DataError, EmulatorError
 from tinyet.ir import Array, Graph, Tensor
 from tinyet.program import Program
 from tinyet.reference import evaluate
@@ -54,7 +55,10 @@ class FakeDevice:
     _arena: bytearray = field(default_factory=bytearray)
 
     def info(self) -> SimpleNamespace:
-        return SimpleNamespace(hash=self.hash)
+        graph, plan = self.deployment.graph, self.deployment.plan
+        slots = [[Slot(plan.offset(t), t.type.bytes) for t in ts] for ts in (graph.inputs, graph.outputs)]
+        layers = len(self.deployment.steps)
+        return SimpleNamespace(hash=self.hash, inputs=slots[0], outputs=slots[1], num_layers=layers)
 
     def run(
         self, inputs: Sequence[bytes], stop_after: int | None = None, *, uninterrupted: bool = False
@@ -233,7 +237,7 @@ def test_the_first_layer_that_differs_is_found(layer: int) -> None:
     assert found.count == 1
     key = ["conv", "pool", "head"][layer]
     line, text = small.LINES[key]
-    assert found.source == f"net.py:{line}: {text}"
+    assert found.source == f"{step.name} (net.py:{line}): {text}"
     message = str(found.error())
     for part in (step.name, str(found.device), str(found.host), found.source, ", ".join(map(str, index))):
         assert part in message
@@ -278,7 +282,9 @@ _KEYS = {
     *("host_accuracy", "float_accuracy", "instructions_per_inference", "cycles_per_inference", "macs"),
     *("arena_bytes", "ram_bytes", "flash_bytes", "stack_bytes", "layers"),
 }
-_LAYER_KEYS = {"name", "op", "kernel", "source", "macs", "instructions", "cycles", "sqnr_db", "parts"}
+_LAYER_KEYS = {
+    *("name", "value", "op", "kernel", "line", "source", "macs", "instructions", "cycles", "sqnr_db", "parts")
+}
 
 
 def test_json_has_the_documented_keys() -> None:
@@ -340,3 +346,53 @@ def test_samples_may_carry_the_batch_dimension() -> None:
     assert len(flat.first(1)) == 1
     assert flat.first(1).labels == (3,)
     assert len(flat.first(None)) == 2
+
+
+# ---- a device that contradicts itself ----
+
+
+@dataclass
+class LyingDevice(FakeDevice):
+    """It has the right program's hash, and says one thing of it that is not so."""
+
+    lie: str = ""
+
+    def info(self) -> SimpleNamespace:
+        info = super().info()
+        match self.lie:
+            case "input":
+                info.inputs = [Slot(0, 1)]
+            case "outputs":
+                info.outputs = info.outputs * 2
+            case "layers":
+                info.num_layers += 1
+        return info
+
+    def run(
+        self, inputs: Sequence[bytes], stop_after: int | None = None, *, uninterrupted: bool = False
+    ) -> RunResult:
+        run = super().run(inputs, stop_after, uninterrupted=uninterrupted)
+        match self.lie:
+            case "counts":
+                return replace(run, layer_counts=(1,) * 9)
+            case "parts":
+                return replace(run, event_counts=(1,))
+            case "stopped":
+                return replace(run, outputs=(), stopped=True)
+        return run
+
+
+@pytest.mark.parametrize(
+    ("lie", "part"),
+    [
+        ("input", "inputs, outputs and layers of the sizes"),
+        ("outputs", "inputs, outputs and layers of the sizes"),
+        ("layers", "inputs, outputs and layers of the sizes"),
+        ("counts", "counted 9 layers and 0 parts of layers, where there are 3 and 0"),
+        ("parts", "counted 3 layers and 1 parts of layers, where there are 3 and 0"),
+        ("stopped", "stopped before the last layer"),
+    ],
+)
+def test_a_device_that_contradicts_itself_is_told_so(lie: str, part: str) -> None:
+    with pytest.raises(EmulatorError, match=part):
+        _validate(LyingDevice(_DEPLOYMENT, lie=lie))

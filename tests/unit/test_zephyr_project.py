@@ -299,4 +299,24 @@ def test_building_without_zephyr_says_what_to_install(
     assert "no workspace" not in caught.value.what
     assert caught.value.hint == "pip install west"
     manifest = json.loads((project.path / "tinyet.json").read_text())
-    assert (manifest["model_dir"], manifest["yours"]) == ("modules/small/src", ["src/main.c"])
+    assert (manifest["model_dir"], manifest["yours"]) == (
+        "modules/small/src",
+        ["src/main.c", "prj.conf", "west.yml"],
+    )
+
+
+def test_the_users_options_and_modules_stay_when_the_model_changes(tmp_path: Path) -> None:
+    """Nothing in these files is tinyet's: what the model needs of Kconfig stands in Kconfig."""
+    project = generate(small.program(), "nano_33_ble", tmp_path / "p", project="zephyr")
+    mine = {}
+    for name in ("prj.conf", "west.yml"):
+        path = project.path / name
+        assert "do not edit" not in path.read_text()
+        mine[path] = path.read_text() + "# mine\n"
+        path.write_text(mine[path])
+    (project.path / "user.cmake").write_text("# mine, too\n")
+    generate(small.program(channels=8), "nano_33_ble", tmp_path / "p", project="zephyr", name="other")
+    assert {path: path.read_text() for path in mine} == mine
+    assert "TINYET_SMALL" not in (project.path / "prj.conf").read_text()
+    assert "config TINYET_OTHER\n\tdefault y\n" in (project.path / "Kconfig").read_text()
+    assert "include(user.cmake OPTIONAL)" in (project.path / "CMakeLists.txt").read_text()

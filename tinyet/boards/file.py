@@ -12,12 +12,11 @@ import functools
 import itertools
 import operator
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 from pydantic import (
-    AfterValidator,
     BaseModel,
     ConfigDict,
     Field,
@@ -29,7 +28,26 @@ from pydantic import (
 from tinyet import assets
 from tinyet.boards.board import DEFAULT_BAUD, Arduino, Board, Memory, PlatformIo, Qemu, Renode, Uart, Zephyr
 from tinyet.boards.cpus import CPUS, FPUS, Target
+from tinyet.boards.strings import (
+    Chip,
+    Fqbn,
+    OptionalText,
+    Overlay,
+    Platform,
+    PlatformIoBoard,
+    QemuArguments,
+    QemuMachine,
+    Settings,
+    Text,
+    Url,
+    ZephyrBoard,
+    board_complaint,
+    memory_complaint,
+    one_of,
+    shown,
+)
 from tinyet.errors import BoardError, bullet_list
+from tinyet.text import printable
 
 if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
@@ -47,34 +65,10 @@ _PIN_FORMS: Mapping[str, tuple[str, str]] = {
 }
 # Drivers whose registers lie as far apart as the board has them.
 _SPACED = ("ns16550",)
-_NAME = re.compile(r"[a-z][a-z0-9_]*")
 _ADDRESSES = 1 << 32
+_MOST_MEMORIES = 16
 
 _Record = TypeVar("_Record")
-
-
-def _one_of(choices: Iterable[str]) -> AfterValidator:
-    def check(value: str) -> str:
-        if value not in choices:
-            raise ValueError(f"is {value!r}, which is none of {', '.join(choices)}")
-        return value
-
-    return AfterValidator(check)
-
-
-def _written(form: str, example: str) -> AfterValidator:
-    def check(value: str) -> str:
-        if not re.fullmatch(form, value):
-            raise ValueError(f"is {value!r}; it is written as in {example!r}")
-        return value
-
-    return AfterValidator(check)
-
-
-_Text = Annotated[str, Field(min_length=1)]
-_PlatformIoName = Annotated[str, _written(r"[A-Za-z0-9_@:/.+#-]+", "nucleo_f446re")]
-_Fqbn = Annotated[str, _written(r"[\w.-]+:[\w.-]+:[\w.-]+(:[\w.,=-]+)?", "arduino:mbed_nano:nano33ble")]
-_ZephyrName = Annotated[str, _written(r"[\w.-]+(@[\w.]+)?(/[\w.-]*)*", "nrf5340dk/nrf5340/cpuapp")]
 
 
 class _Table(BaseModel):
@@ -111,7 +105,7 @@ class _Memories(_Table):
 
 
 class _Uart(_Table):
-    driver: _Text
+    driver: str
     base: int = Field(ge=0, lt=_ADDRESSES)
     baud: int = Field(DEFAULT_BAUD, ge=1200, le=10_000_000)
     tx: int | None = Field(None, validate_default=True)
@@ -132,11 +126,11 @@ class _Uart(_Table):
         form, example = _PIN_FORMS[driver]
         match = re.fullmatch(form, str(text))
         if match is None:
-            raise ValueError(f"is {text!r}; a pin is written as in {example!r}")
+            raise ValueError(f"is {shown(text)}; a pin is written as in {example!r}")
         port, pin = match.groups()
         pins_a_port = 32 if port.isdigit() else 16
         if int(pin) >= pins_a_port:
-            raise ValueError(f"is {text!r}, and a port has {pins_a_port} pins")
+            raise ValueError(f"is {shown(text)}, and a port has {pins_a_port} pins")
         return (int(port) if port.isdigit() else ord(port) - ord("A")) * pins_a_port + int(pin)
 
     @field_validator("spacing", mode="plain")
@@ -155,12 +149,12 @@ class _Uart(_Table):
 
 
 class _Counter(_Table):
-    driver: _Text
+    driver: str
 
 
 class _Qemu(_Table):
-    machine: _Text
-    args: tuple[str, ...] = Field((), strict=False)
+    machine: QemuMachine
+    args: QemuArguments = ()
     serial: int = Field(0, ge=0, le=15)
     counter_hz: int = Field(ge=1, le=1_000_000_000)
 
@@ -171,28 +165,28 @@ class _Renode(_Table):
 
 
 class _PlatformIo(_Table):
-    platform: _PlatformIoName
-    board: _PlatformIoName
-    framework: Annotated[str, _one_of(("arduino", "zephyr"))] = ""
+    platform: Platform
+    board: PlatformIoBoard
+    framework: Annotated[str, one_of(("arduino", "zephyr"))] = ""
 
 
 class _Arduino(_Table):
-    fqbn: _Fqbn
+    fqbn: Fqbn
 
 
 class _Zephyr(_Table):
-    board: _ZephyrName
-    conf: str = ""
-    overlay: str = ""
+    board: ZephyrBoard
+    conf: Settings = ""
+    overlay: Overlay = ""
 
 
 class _File(_Table):
-    title: _Text
-    vendor: str = ""
-    url: str = ""
-    cpu: Annotated[str, _one_of(CPUS)]
+    title: Text
+    vendor: OptionalText = ""
+    url: Url = ""
+    cpu: Annotated[str, one_of(CPUS)]
     features: frozenset[str] = Field(frozenset(), strict=False, validate_default=True)
-    mcu: str = Field("", validate_default=True)
+    mcu: Chip = Field("", validate_default=True)
     clock_hz: int = Field(ge=1, le=2_000_000_000)
     stack_bytes: int = Field(ge=256, le=1 << 24)
     memory: _Memories
@@ -205,14 +199,17 @@ class _File(_Table):
     zephyr: _Zephyr | None = None
 
 
-def board_of(values: Mapping[str, Any], path: Path) -> Board:
-    """The board that a file at `path` with these values describes.
+def board_of(values: Mapping[str, Any], path: Path, text: str) -> Board:
+    """The board that a file at `path` describes: its text, and the values in it.
 
     Raises BoardError with everything that is wrong.
     """
     file, problems = _read(values)
-    if not _NAME.fullmatch(path.stem):
-        problems.append(f"the file's name {path.name!r} must be lower-case letters, digits and _, then .toml")
+    lines = _lines(text)
+    problems = [_with_line(problem, lines) for problem in problems]
+    complaint = board_complaint(path.stem)
+    if complaint is not None:
+        problems.append(complaint)
     if file is None or problems:
         raise BoardError(
             what=f"mistakes in the board file: {len(problems)}\n{bullet_list(problems)}",
@@ -240,6 +237,29 @@ def board_of(values: Mapping[str, Any], path: Path) -> Board:
         arduino=_record(Arduino, file.arduino),
         zephyr=_record(Zephyr, file.zephyr),
     )
+
+
+def _lines(text: str) -> dict[str, int]:
+    """Where each key stands, as far as simple ways of writing TOML tell: dotted key -> line, from 1."""
+    found: dict[str, int] = {}
+    table = ""
+    for number, line in enumerate(text.splitlines(), 1):
+        head = re.match(r"\s*\[([A-Za-z0-9_.-]+)\]", line)
+        key = re.match(r"\s*([A-Za-z0-9_.-]+)\s*=", line)
+        if head:
+            table = f"{head[1]}."
+            found.setdefault(head[1], number)
+        elif key:
+            found.setdefault(table + key[1], number)
+    return found
+
+
+def _with_line(problem: str, lines: Mapping[str, int]) -> str:
+    """The problem, after the line of its key, or of the table that the key should be in."""
+    key = problem.split(" ", 1)[0]
+    while key and key not in lines:
+        key = key.rpartition(".")[0]
+    return f"line {lines[key]}: {problem}" if key else problem
 
 
 def _record(kind: Callable[..., _Record], table: _Table | None) -> _Record | None:
@@ -275,11 +295,11 @@ def _sentence(error: ErrorDetails) -> str:
         case "value_error":
             return f"{key} {error['ctx']['error']}"
     # pydantic says "Input should be a valid integer", "String should have at least 1 character".
-    return f"{key} is {error['input']!r}: {error['msg'][:1].lower()}{error['msg'][1:]}"
+    return f"{key} is {shown(error['input'])}: {error['msg'][:1].lower()}{error['msg'][1:]}"
 
 
 def _dotted(key: tuple[int | str, ...]) -> str:
-    return ".".join(map(str, key))
+    return ".".join(printable(str(part)) for part in key)
 
 
 def _contradictions(
@@ -303,9 +323,9 @@ def _contradictions(
     for table, key in ((_Uart, "uart"), (_Counter, "counter")):
         driver = right.get((table, "driver"))
         drivers = _DRIVERS[key].get(core.family, ()) if core else sum(_DRIVERS[key].values(), ())
-        if driver and driver not in drivers:
+        if driver is not None and driver not in drivers:
             among = f"which is none of {', '.join(drivers)}" if drivers else f"and {cpu} has no driver"
-            yield f"{key}.driver is {driver!r}, {among}"
+            yield f"{key}.driver is {shown(driver)}, {among}"
     if core and (_File, "mcu") in right and core.has_mcu != bool(right[_File, "mcu"]):
         yield "mcu is missing: GCC wants it" if core.has_mcu else f"mcu is not known for {cpu}"
     if core and (_File, "features") in right:
@@ -313,7 +333,7 @@ def _contradictions(
         for feature in sorted(core.always - features):
             yield f"features must contain {feature!r}: every {cpu} has it"
         for feature in sorted(features - core.always - core.optional):
-            yield f"features contains {feature!r}, which no {cpu} has"
+            yield f"features contains {shown(feature)}, which no {cpu} has"
         if features <= core.always | core.optional and "fpu" in features:
             if core.family == "arm" and (cpu, "fpu64" in features) not in FPUS:
                 yield f"features must contain 'fpu64' with 'fpu': the {cpu} has both or none"
@@ -321,9 +341,13 @@ def _contradictions(
             yield "features contains 'fpu64' without 'fpu'"
 
     memories = right[_File, "memory"].records().values() if (_File, "memory") in right else ()
+    if len(memories) > _MOST_MEMORIES:
+        yield f"memory has {len(memories)} tables; {_MOST_MEMORIES} is the most"
+        memories = ()
     for memory in memories:
-        if not _NAME.fullmatch(memory.name):
-            yield f"memory.{memory.name} must be lower-case letters, digits and _"
+        complaint = memory_complaint(memory.name)
+        if complaint is not None:
+            yield complaint
         if memory.end > _ADDRESSES:
             yield f"memory.{memory.name} ends behind the 32-bit address space"
     # Where constants have an address space of their own, every address is in the flash and in the RAM.

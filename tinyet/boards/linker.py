@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from tinyet.assets.templating import environment
+from tinyet.assets.templating import render
 from tinyet.boards.board import Board
 
 
@@ -12,9 +12,4 @@ def linker_script(board: Board) -> str:
     family = board.target.family
     template = "linker.ld.j2" if family == "arm" else f"linker_{family}.ld.j2"
     # These templates say themselves where lines end.
-    return (
-        environment()
-        .overlay(trim_blocks=False, lstrip_blocks=False)
-        .get_template(f"support/{template}")
-        .render(board=board)
-    )
+    return render(f"support/{template}", {"board": board}, tight=True)

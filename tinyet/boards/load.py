@@ -9,7 +9,11 @@ from pathlib import Path
 
 from tinyet import assets
 from tinyet.boards.board import Board
+from tinyet.bounded import read_bounded
 from tinyet.errors import BoardError
+
+# Those that come with tinyet have some 2,000.
+_MOST_BYTES = 1 << 16
 
 
 def board_names() -> tuple[str, ...]:
@@ -44,16 +48,18 @@ def load_board(name_or_path: str | Path) -> Board:
 
 def _load_file(path: Path) -> Board:
     try:
-        values = tomllib.loads(path.read_text(encoding="utf-8"))
+        text = read_bounded(path, _MOST_BYTES).decode("utf-8")
+        values = tomllib.loads(text)
     except OSError as error:
         raise BoardError(
             what=f"the board file cannot be read: {error.strerror}",
             where=str(path),
             hint=f"boards that need no file: {', '.join(board_names())}",
         ) from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    # ValueError: TOMLDecodeError, UnicodeDecodeError, and a number of thousands of digits.
+    except (ValueError, RecursionError) as error:
         raise BoardError(what=f"the board file is not TOML: {error}", where=str(path)) from error
     # pydantic is slow to import, and most of what imports tinyet.boards reads no board.
     from tinyet.boards.file import board_of
 
-    return board_of(values, path)
+    return board_of(values, path, text)

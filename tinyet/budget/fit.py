@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -29,36 +30,48 @@ class Contributor:
 def peak_tensors(deployment: Deployment) -> tuple[int, list[Contributor]]:
     """(step, contributors): the step at which most bytes are alive, and the blocks alive then, largest first."""
     plan = deployment.plan
-    steps = range(-1, len(plan.calls) + 1)
+    named = {t.name: f"input {t.name}" for t in deployment.graph.inputs}
+    named |= {t.name: f"output of {step}" for step in deployment.steps for t in step.node.outputs}
 
     def alive(step: int) -> list[Contributor]:
         found = [
-            Contributor(block.bytes, block.name)
+            Contributor(block.bytes, named.get(block.name, block.name))
             for block in plan.blocks
             if block.lifetime.first <= step <= block.lifetime.last
         ]
         if 0 <= step < len(deployment.steps) and deployment.steps[step].call.scratch_bytes:
             call = deployment.steps[step].call
-            found.append(Contributor(call.scratch_bytes, f"scratch of {call.kernel}"))
+            found.append(Contributor(call.scratch_bytes, f"scratch of {deployment.steps[step]}"))
         return found
 
-    worst = max(steps, key=lambda s: (sum(c.bytes for c in alive(s)), -s))
+    change = [0] * (len(plan.calls) + 3)  # of the bytes alive, at each moment from -1 on
+    for block in plan.blocks:
+        change[block.lifetime.first + 1] += block.bytes
+        change[block.lifetime.last + 2] -= block.bytes
+    for step in deployment.steps:
+        change[step.index + 1] += step.call.scratch_bytes
+        change[step.index + 2] -= step.call.scratch_bytes
+    sums = list(itertools.accumulate(change))[: len(plan.calls) + 2]
+    worst = sums.index(max(sums)) - 1
     return worst, sorted(alive(worst), key=lambda c: (-c.bytes, c.text))
 
 
 def largest_constants(deployment: Deployment) -> list[Contributor]:
-    """Weights and tables by layer, largest first."""
+    """Weights and tables by layer, largest first: each array once, with the layer that is the first to need it."""
     found = []
     for step in deployment.steps:
-        size = sum(c.data.nbytes for c in step.call.constants)
+        mine = [a for a in deployment.arrays_of(step) if a.rom]
+        size = sum(a.bytes for a in mine)
         if size:
-            found.append(Contributor(size, f"{step.node.op} {step.node.where or step.name}"))
+            others = len({user for a in mine for user, _ in a.uses}) - 1
+            shared = f" (and {others} more that share them)" if others else ""
+            found.append(Contributor(size, f"{step}: {step.node.op}{shared}"))
     return sorted(found, key=lambda c: -c.bytes)
 
 
 def operands(deployment: Deployment) -> list[Contributor]:
-    """Constants that are operands of kernels, largest first."""
-    found = [Contributor(t.array.nbytes, f"constant {t.name}") for t in deployment.operands]
+    """Constants that are operands of kernels, largest first, each once."""
+    found = [Contributor(a.bytes, f"constant {a.comment}") for a in deployment.arrays if not a.rom]
     return sorted(found, key=lambda c: (-c.bytes, c.text))
 
 
@@ -73,7 +86,7 @@ def check_fit(
     """
     progmem = "progmem" in board.target.features
     kept = operands(deployment)
-    kept_bytes = sum(c.bytes for c in kept)
+    kept_bytes = deployment.operand_bytes
     problems, hints = [], []
     arena, state, stack = deployment.plan.arena_bytes, deployment.state_bytes, board.stack_bytes
     limit, whose = _tighter(max_ram, board.ram.bytes, board)
@@ -82,11 +95,7 @@ def check_fit(
     if total > limit:
         step, tensors = peak_tensors(deployment)
         where = deployment.steps[step] if 0 <= step < len(deployment.steps) else None
-        at = (
-            f"layer {where.index} ({where.node.op} {where.node.where or where.name})"
-            if where
-            else "the boundary"
-        )
+        at = f"layer {where.index}, {where}: {where.node.op}" if where else "the boundary"
         terms = [
             ("arena", arena),
             ("state", state),
@@ -100,14 +109,12 @@ def check_fit(
             + bullet_list([str(c) for c in largest])
         )
         hints.append("RAM: smaller images, fewer channels or earlier strides; or a board with more RAM")
-    parameters = deployment.parameter_bytes if progmem else 0
-    constants = deployment.constant_bytes + kept_bytes + parameters
+    constants = deployment.constant_bytes + deployment.parameter_bytes
     flash, whose = _tighter(max_flash, board.flash.bytes, board)
     if constants > flash:
-        what = "weights and parameters" if parameters else "weights"
         largest = sorted(largest_constants(deployment) + kept, key=lambda c: -c.bytes)
         problems.append(
-            f"flash: {what} alone take {constants} bytes, {whose} {flash}; the largest:\n"
+            f"flash: weights and parameters alone take {constants} bytes, {whose} {flash}; the largest:\n"
             + bullet_list([str(c) for c in largest[:LARGEST]])
         )
         hints.append("flash: fewer channels, int8 instead of float layers; or a board with more flash")

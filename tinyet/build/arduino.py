@@ -6,17 +6,18 @@ from __future__ import annotations
 import shutil
 import sys
 from collections.abc import Callable
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from tinyet.boards import Board
+from tinyet.build.manifest import MANIFEST
 from tinyet.build.process import run
-from tinyet.build.tree import MANIFEST, read_manifest
+from tinyet.build.tree import read_manifest
 from tinyet.errors import InternalError, ProjectError, ToolchainError
 
 _SCRIPT = "https://raw.githubusercontent.com/arduino/arduino-cli/master/install.sh"
 # Seconds; a first build compiles the board's core.
 _SECONDS = 900.0
-_HARNESS = "examples/Harness/Harness.ino"
+_HARNESS = "Harness.ino"
 
 
 def install_command() -> str:
@@ -57,7 +58,7 @@ def build(project_dir: Path, board: Board, *, on_output: Callable[[str], None] |
         sketch = _sketch(project_dir, harness=harness)
         run(
             [
-                *("arduino-cli", "compile", "--fqbn", board.arduino.fqbn, "--library", project_dir),
+                *("arduino-cli", "compile", "--fqbn", board.arduino.fqbn, "--library", sketch.parents[2]),
                 *("--build-path", _build_path(project_dir, sketch), sketch.parent),
             ],
             cwd=project_dir,
@@ -72,12 +73,12 @@ def _build_path(project_dir: Path, sketch: Path) -> Path:
 
 
 def _sketch(project_dir: Path, *, harness: bool) -> Path:
-    if harness:
-        return project_dir / _HARNESS
+    """A sketch's file: <Name>/examples/<sketch>/<sketch>.ino."""
     yours = read_manifest(project_dir).get("yours")
     found = [str(path) for path in yours if str(path).endswith(".ino")] if isinstance(yours, list) else []
-    if len(found) != 1:
+    if len(found) != 1 or len(PurePosixPath(found[0]).parts) != 4:
         raise ProjectError(
             "the manifest does not name one sketch", str(project_dir / MANIFEST), "generate the project again"
         )
-    return project_dir / found[0]
+    run = project_dir / found[0]
+    return run.parents[1] / Path(_HARNESS).stem / _HARNESS if harness else run

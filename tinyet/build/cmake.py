@@ -11,7 +11,7 @@ from pathlib import Path
 from tinyet.boards import Board
 from tinyet.build import clang
 from tinyet.build.process import find_tool, run
-from tinyet.errors import ToolchainError
+from tinyet.errors import ProjectError, ToolchainError
 
 _SECONDS = 600.0
 
@@ -24,6 +24,21 @@ def build_dir(project_dir: Path, board: Board) -> Path:
 def elf_path(project_dir: Path, board: Board, program: str) -> Path:
     """Where the firmware of a program of the project (`<model>_app`, `<model>_harness`) is when built."""
     return build_dir(project_dir, board) / f"{program}.elf"
+
+
+def check_directory(project_dir: Path) -> None:
+    """Raise ProjectError for a directory in which CMake cannot build, whatever is in it."""
+    path = project_dir.absolute()
+    inside = "/".join(path.parts[1:])
+    strange = sorted(set(re.findall(r"[\";:\\\x00-\x1f\x7f]|\$(?:ENV|CACHE)?[({<]", inside)))
+    if re.search(r"\[[^\]]*$", inside):
+        strange.append("[")
+    if strange:
+        raise ProjectError(
+            f"CMake builds in no directory whose path has {' '.join(ascii(part)[1:-1] for part in strange)}",
+            str(path),
+            "choose a directory with another name",
+        )
 
 
 def build(
@@ -41,6 +56,7 @@ def build(
     the build fails.
     """
     project_dir = project_dir.absolute()
+    check_directory(project_dir)
     what = f"building {project_dir.name} with CMake"
     if not board.bare_metal:
         raise ToolchainError(

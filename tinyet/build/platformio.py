@@ -23,17 +23,12 @@ import socket
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from tinyet import assets
 from tinyet.build.process import find_tool, install_command, run
 from tinyet.errors import ProjectError, ToolchainError, bullet_list
-
-if sys.platform == "win32":
-    import msvcrt
-else:
-    import fcntl
 
 _REGISTRY = ("api.registry.platformio.org", 443)
 _REGISTRY_TIMEOUT = 3.0  # seconds
@@ -71,9 +66,10 @@ def build(project_dir: Path, env: str, *, on_output: Callable[[str], None] | Non
 
     on_output: called with each line that the build prints, as it appears.
 
-    Builds may run side by side, in one project or in several. Raises ProjectError when the directory is not
-    a PlatformIO project, ToolchainError when something is missing (at once, with what installs it) or when
-    the build fails.
+    Builds of several projects may run side by side; in one project only the caller that holds its lock may build
+    (`tree.building`): SCons's own database does not stand two. Raises ProjectError when the directory is not a
+    PlatformIO project, ToolchainError when something is missing (at once, with what installs it) or when the build
+    fails.
     """
     project_dir = project_dir.absolute()
     if not (project_dir / "platformio.ini").is_file():
@@ -88,15 +84,14 @@ def build(project_dir: Path, env: str, *, on_output: Callable[[str], None] | Non
         platform, (core / "platforms", project_dir / "platform" / "link")
     )
     prepare(core, _compiler(project_dir) if platform is None else None, platform=None if here else platform)
-    with _lock(project_dir):
-        run(
-            [sys.executable, "-m", "platformio", "run", "-d", project_dir, "-e", env],
-            cwd=project_dir,
-            timeout=_BUILD_TIMEOUT if here else _FIRST_BUILD_TIMEOUT,
-            env=environment(core),
-            what=f"building {project_dir.name} [env:{env}] with PlatformIO",
-            on_output=on_output,
-        )
+    run(
+        [sys.executable, "-m", "platformio", "run", "-d", project_dir, "-e", env],
+        cwd=project_dir,
+        timeout=_BUILD_TIMEOUT if here else _FIRST_BUILD_TIMEOUT,
+        env=environment(core),
+        what=f"building {project_dir.name} [env:{env}] with PlatformIO",
+        on_output=on_output,
+    )
     elf = project_dir / ".pio" / "build" / env / "firmware.elf"
     if not elf.is_file():
         raise ToolchainError(
@@ -278,22 +273,3 @@ def _registry_answers() -> bool:
     thread.start()
     thread.join(_REGISTRY_TIMEOUT)
     return answered.is_set()
-
-
-@contextlib.contextmanager
-def _lock(project_dir: Path) -> Iterator[None]:
-    """Let one build at a time into a project; SCons's own database does not stand two."""
-    directory = project_dir / ".pio"
-    directory.mkdir(exist_ok=True)
-    with (directory / "tinyet.lock").open("a+") as handle:
-        # The system releases the lock when the process ends, however it ends.
-        if sys.platform == "win32":
-            handle.seek(0)
-            while True:
-                # Tries for ten seconds, then raises.
-                with contextlib.suppress(OSError):
-                    msvcrt.locking(handle.fileno(), msvcrt.LK_LOCK, 1)
-                    break
-        else:
-            fcntl.flock(handle, fcntl.LOCK_EX)
-        yield

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import io
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -16,6 +17,9 @@ from elftools.elf.sections import SymbolTableSection
 from tinyet.errors import ToolchainError
 
 Where = Literal["flash", "ram"]
+
+# What `sample.h` defines. GCC may put a number behind the name of something local.
+_SAMPLE = re.compile(r"_sample_\d+(\.\d+)?$")
 
 # The linker script of every board reserves the stack between these two addresses.
 _STACK_LIMIT, _STACK_TOP = "__stack_limit", "__stack_top"
@@ -57,6 +61,11 @@ class Size:
     stack: int
     sections: tuple[Section, ...]
     symbols: tuple[Symbol, ...]
+
+    @property
+    def sample(self) -> int:
+        """Bytes of flash that hold the demonstration's input, which is no part of the model."""
+        return sum(s.bytes for s in self.symbols if s.section.in_flash and _SAMPLE.search(s.name))
 
     def largest(self, where: Where, count: int = 10) -> tuple[Symbol, ...]:
         """Return the largest symbols in flash or RAM, largest first, ties by name."""

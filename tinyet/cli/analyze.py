@@ -54,7 +54,7 @@ def analyze(
         compiled = obtain(model, CaptureOptions(calibration=calibration))
         program, warnings = compiled.program, compiled.warnings
     target: Board = chosen or default
-    analysis = analyze_program(program, target, delegates, require=require_delegate)
+    analysis = analyze_program(program, target, delegates, require_delegate=require_delegate)
     if json is not None:
         ui.write_json(json, analysis.to_json())
     if json != "-":
@@ -73,18 +73,31 @@ def _show(analysis: Analysis, board: Board) -> None:
     rows = [
         (
             layer.index,
+            layer.name,
             layer.op,
-            ui.kernel(layer.kernel),
             "x".join(map(str, layer.shape)),
             layer.macs or "–",
             layer.constant_bytes or "–",
             layer.output_bytes + layer.scratch_bytes,
-            layer.source or layer.name,
+            ui.kernel(layer.kernel),
+            layer.line,
         )
         for layer in analysis.layers
     ]
-    columns = [("#", "number"), ("op", "name"), ("kernel", "cut"), ("output", "name"), ("MACs", "number")]
-    ui.table([*columns, ("flash", "number"), ("arena", "number"), ("source", "cut")], rows)
+    ui.table(
+        [
+            ("#", "number"),
+            ("layer", "text"),
+            ("op", "name"),
+            ("output", "name"),
+            ("MACs", "number"),
+            ("flash", "number"),
+            ("arena", "number"),
+            ("kernel", "detail"),
+            ("line", "detail"),
+        ],
+        rows,
+    )
     took = Counter(layer.delegate for layer in analysis.layers)
     gap = analysis.arena_bytes - analysis.lower_bound
     bound = (
@@ -105,17 +118,21 @@ def _show(analysis: Analysis, board: Board) -> None:
         ],
     )
     _contributors("largest in flash", analysis.largest)
-    at = f"layer {analysis.peak_layer}" if 0 <= analysis.peak_layer < len(analysis.layers) else "the boundary"
-    _contributors(f"alive at the peak of the arena, {at}", analysis.peak)
-    # Among the portable kernels a refusal is how the right one is found; a delegate's is news.
+    at = (
+        analysis.layers[analysis.peak_layer].name
+        if 0 <= analysis.peak_layer < len(analysis.layers)
+        else "the boundary"
+    )
+    _contributors(f"alive at the peak of the arena, at {at}", analysis.peak)
+    # Among the portable kernels this is how the right one is found; of a delegate's it is worth knowing.
     refused = [
-        f"layer {layer.index} {layer.op}: {reason}"
+        f"{layer.label}: {reason}"
         for layer in analysis.layers
         for reason in layer.refusals
         if not reason.startswith(f"{PORTABLE.name}/")
     ]
     if refused:
-        ui.say("refused by a delegate:")
+        ui.say("\nkernels that were asked first and do not apply (no failure: the next one took the layer):")
         for line in refused:
             ui.say(f"  - {line}")
 

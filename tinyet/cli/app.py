@@ -19,6 +19,7 @@ import typer
 from tinyet.cli import analyze, boards, build, compile, delegates, doctor, generate, quantize, ui, validate  # noqa: A004
 from tinyet.custom import load_plugin
 from tinyet.errors import TinyetError, UsageError
+from tinyet.text import printable_block
 from tinyet.version import __version__
 
 INTERRUPTED = 130
@@ -101,7 +102,7 @@ def run(arguments: Sequence[str]) -> int:
 
 def _show_traceback(error: BaseException, settings: Settings) -> None:
     if settings.debug:
-        sys.stderr.write("".join(traceback.format_exception(error)))
+        sys.stderr.write(printable_block("".join(traceback.format_exception(error))))
 
 
 def _as_usage_error(error: Exception) -> UsageError | None:

@@ -30,29 +30,29 @@ def _show_all(found: Sequence[Board]) -> None:
     rows = [
         (
             board.name,
-            board.title,
-            board.isa,
             _kib(board.flash.bytes),
             _kib(board.ram.bytes),
             " ".join(kind for kind in kinds_for(board) if kind not in everywhere) or "–",
             " ".join(board.emulators) or "–",
+            board.isa,
+            board.title,
         )
         for board in found
     ]
     ui.table(
         [
             ("board", "name"),
-            ("what it is", "text"),
-            ("ISA", "name"),
             ("flash", "number"),
             ("RAM", "number"),
-            ("projects", "text"),
-            ("emulators", "text"),
+            ("projects", "name"),
+            ("emulators", "name"),
+            ("ISA", "detail"),
+            ("what it is", "detail"),
         ],
         rows,
     )
     if everywhere:
-        ui.say(f"projects for every board: {', '.join(everywhere)}")
+        ui.say(f"\nprojects for every board: {', '.join(everywhere)}")
 
 
 def _show_one(one: Board) -> None:

@@ -41,5 +41,5 @@ def _show(project: Project, size: Size) -> None:
     )
     places: tuple[Where, ...] = ("flash", "ram")
     rows = [(symbol.name, where, symbol.bytes) for where in places for symbol in size.largest(where, LARGEST)]
-    ui.table([("largest symbol", "cut"), ("in", "name"), ("bytes", "number")], rows)
-    ui.say(f"next: tinyet validate {project.path}")
+    ui.table([("largest symbol", "text"), ("in", "name"), ("bytes", "number")], rows)
+    ui.say(f"\nnext: tinyet validate {project.path}")

@@ -43,9 +43,9 @@ def _show(found: Sequence[Check], basic: Collection[str]) -> None:
     ui.table([("tool", "name"), ("found", "text"), ("for", "text")], rows)
     missing = [check for check in found if not check.ok]
     if not missing:
-        ui.say("nothing is missing")
+        ui.say("\nnothing is missing")
         return
-    ui.say("to install what is missing:")
+    ui.say("\nto install what is missing:")
     # One command may bring several tools.
     for command in dict.fromkeys(check.install for check in missing):
         names = ", ".join(check.name for check in missing if check.install == command)

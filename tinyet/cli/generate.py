@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from tinyet.boards import load_board
-from tinyet.build.tree import read_manifest
+from tinyet.build.tree import is_free, read_manifest
 from tinyet.cli import ui
 from tinyet.cli.model import CaptureOptions, obtain
 from tinyet.cli.options import (
@@ -26,7 +26,7 @@ from tinyet.cli.options import (
     delegates_of,
     size_in_bytes,
 )
-from tinyet.emit.project import KINDS, check_kind
+from tinyet.emit.project import KINDS, check_kind, check_library
 from tinyet.errors import UsageError
 from tinyet.project import Project
 from tinyet.project import generate as generate_project
@@ -58,6 +58,17 @@ def generate(
     float_io: FloatIo = False,
     channels_last: ChannelsLast = False,
     dump_ir: DumpIr = None,
+    library_version: Annotated[
+        str | None,
+        typer.Option("--library-version", metavar="X.Y.Z", help="your library's version, by default 1.0.0"),
+    ] = None,
+    homepage: Annotated[
+        str | None,
+        typer.Option("--homepage", metavar="URL", help="your library's home page, by default none"),
+    ] = None,
+    archive: Annotated[
+        bool, typer.Option("--zip", help="write the Arduino library as a .zip file, too, for the IDE")
+    ] = False,
     save: Annotated[
         Path | None, typer.Option("--save", metavar="TET", help="save the compiled program, too")
     ] = None,
@@ -66,6 +77,7 @@ def generate(
     # What is quickly found to be wrong is told before the minutes that calibration may take.
     target = load_board(board)
     kind = check_kind("model" if model_only else project, target)
+    check_library(kind, library_version, homepage, archive=archive)
     delegates = delegates_of(delegate, require_delegate)
     if out is not None:
         _check_out(out)
@@ -82,7 +94,10 @@ def generate(
         require_delegate=require_delegate,
         max_ram=max_ram,
         max_flash=max_flash,
-        evaluation=compiled.evaluation,
+        evaluation=None if kind == "model" else compiled.evaluation,
+        library_version=library_version,
+        homepage=homepage,
+        archive=archive,
     )
     if save is not None:
         compiled.program.save(save)
@@ -92,7 +107,7 @@ def generate(
 
 def _check_out(directory: Path) -> None:
     """Raise ProjectError for a place that `generate` would refuse."""
-    if directory.is_dir() and any(directory.iterdir()):
+    if directory.is_dir() and not is_free(directory):
         read_manifest(directory)
     elif directory.exists() and not directory.is_dir():
         raise UsageError(
@@ -115,4 +130,6 @@ def _show(project: Project) -> None:
         f"arena {ui.size(plan.arena_bytes)}{' (optimal)' if plan.optimal else ''}, "
         f"weights {ui.size(project.deployment.constant_bytes)}"
     )
+    if project.archive is not None:
+        ui.say(f"{project.archive}: for the Arduino IDE, Sketch > Include Library > Add .ZIP Library")
     ui.say(f"next: tinyet build {project.path}")

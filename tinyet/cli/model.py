@@ -18,8 +18,8 @@ from tinyet.cli import ui
 from tinyet.compiler import compile as compile_model
 from tinyet.compiler import float_layers, require_integer
 from tinyet.data import Data, make_samples, read_data
-from tinyet.delegates import DEFAULT, Delegate
-from tinyet.emit.literals import identifier
+from tinyet.delegates import Delegate
+from tinyet.emit.model_name import check_name, safe_name
 from tinyet.errors import DataError, ModelError, TinyetError, ToolchainError, UsageError
 from tinyet.ir import Array, DType, Note
 from tinyet.program import Program, load
@@ -39,7 +39,7 @@ class CaptureOptions:
     float_io: bool = False
     channels_last: bool = False
     dump_ir: Path | None = None
-    delegates: tuple[Delegate, ...] = DEFAULT
+    delegates: tuple[Delegate, ...] | None = None
 
 
 @dataclass(frozen=True)
@@ -55,10 +55,8 @@ def obtain(model: str, options: CaptureOptions) -> Compiled:
     """The program that MODEL names. Raises UsageError when there is no such file, and whatever is wrong with
     the model."""
     check_path(model)
-    if options.name is not None and options.name != identifier(options.name):
-        raise UsageError(
-            f"{options.name!r} is not a C identifier", "--name", f"for example {identifier(options.name)}"
-        )
+    if options.name is not None:
+        check_name(options.name, "--name")
     if model.endswith(".tet"):
         return _read(model, options)
     try:
@@ -77,7 +75,7 @@ def obtain(model: str, options: CaptureOptions) -> Compiled:
         program = compile_model(
             source.program,
             calibration=batches,
-            name=options.name or source.name,
+            name=options.name or safe_name(source.name),
             quantizer=quantizer,
             board=options.board,
             delegates=options.delegates,

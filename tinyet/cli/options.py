@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from tinyet.delegates import DEFAULT, Delegate, delegates_named
+from tinyet.delegates import Delegate, delegates_named
 from tinyet.errors import UsageError
 
 _FACTORS = {"": 1, "k": 1 << 10, "m": 1 << 20}
@@ -26,14 +26,14 @@ def size_in_bytes(text: str | int) -> int:
     return int(size)
 
 
-def delegates_of(names: str | None, require: bool) -> tuple[Delegate, ...]:
-    """The delegates of `--delegate a,b`; the usual ones for None."""
+def delegates_of(names: str | None, require: bool) -> tuple[Delegate, ...] | None:
+    """The delegates of `--delegate a,b`; None, which means the usual ones, without."""
     if names is None:
         if require:
             raise UsageError(
                 "--require-delegate needs --delegate", hint="--delegate cmsis_nn --require-delegate"
             )
-        return DEFAULT
+        return None
     return delegates_named([name.strip() for name in names.split(",") if name.strip()])
 
 

@@ -16,6 +16,7 @@ from tinyet.cli.model import calibration_of, call_users, check_path, evaluation_
 from tinyet.compiler import compile as compile_model
 from tinyet.compiler import cost_on
 from tinyet.data import Data
+from tinyet.emit.model_name import check_name, safe_name
 from tinyet.errors import DataError, QuantizationError, ToolchainError, UsageError
 from tinyet.program import Program
 from tinyet.validate import predicted
@@ -214,6 +215,8 @@ def _task(
         raise ToolchainError(
             f"quantizing a model needs torch and torchao: {error}", model, "pip install 'tinyet[torch]'"
         ) from error
+    if name is not None:
+        check_name(name, "--name")
     source = load_source(model)
     if is_quantized(source.program):
         raise UsageError("the model is quantized already", model, f"tinyet compile {model} -o FILE.tet")
@@ -232,7 +235,15 @@ def _task(
             program, [inputs for _, inputs in samples(batches, source.example_inputs)]
         )
     return _Task(
-        source, program, batches, quantizer, board, name or source.name, correct_bias, float_io, channels_last
+        source,
+        program,
+        batches,
+        quantizer,
+        board,
+        name or safe_name(source.name),
+        correct_bias,
+        float_io,
+        channels_last,
     )
 
 
@@ -392,11 +403,11 @@ def _show_sensitivity(sensitivity: Sensitivity) -> None:
     ]  # fmt: skip
     ui.table(
         [
-            ("layer, worst first", "name"),
+            ("layer, worst first", "text"),
             ("op", "name"),
             ("SQNR dB", "number"),
             ("alone, at output", "number"),
-            ("source", "cut"),
+            ("source", "detail"),
         ],
         rows,
     )
@@ -427,18 +438,18 @@ def _show_exceptions(exceptions: Sequence[Exception_]) -> None:
     ]
     ui.table(
         [
-            ("exception", "name"),
+            ("exception", "text"),
             ("as", "name"),
             ("output dB", "number"),
             ("flash", "number"),
             ("arena", "number"),
-            ("refused", "cut"),
+            ("refused", "detail"),
         ],
         rows,
     )
     best = exceptions[0]
     if not best.refused and best.gain_db > 0:
-        ui.say(f"to take the first: --layer {best.module}={best.kind}")
+        ui.say(f"\nto take the first: --layer {best.module}={best.kind}")
 
 
 def _show_found(found: Found, host: float) -> None:

@@ -7,28 +7,29 @@ is set.
 
 from __future__ import annotations
 
-import json
+import itertools
 import os
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Literal
 
-from rich.box import SIMPLE_HEAD
 from rich.cells import cell_len
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-from rich.table import Table
 from rich.text import Text
 
 from tinyet.errors import InternalError, TinyetError, UsageError
+from tinyet.text import json_text, printable, printable_block
 
 # Of tables that go into a file or a pipe; a terminal has its own.
 WIDTH = 100
-# A column that is cut keeps this much.
+# A column that is wrapped keeps this much.
 _LEAST_WIDTH = 12
 
 Cell = str | int | float | None
+Kind = Literal["name", "number", "text", "detail"]
 MOST_NOTES = 12
 
 
@@ -45,12 +46,12 @@ def _console(*, stderr: bool = False) -> Console:
 
 def say(text: str = "", style: str = "") -> None:
     """A line of the result. It is not wrapped: what is copied from it stays whole."""
-    _console().print(Text(text, style), soft_wrap=True)
+    _console().print(Text(printable_block(text), style), soft_wrap=True)
 
 
 def tell(text: str) -> None:
     """A line on standard error."""
-    _console(stderr=True).print(Text(text), soft_wrap=True)
+    _console(stderr=True).print(Text(printable_block(text)), soft_wrap=True)
 
 
 def warn(title: str, lines: Sequence[str]) -> None:
@@ -58,9 +59,9 @@ def warn(title: str, lines: Sequence[str]) -> None:
     if not lines:
         return
     console = _console(stderr=True)
-    console.print(Text(title, "yellow"), soft_wrap=True)
+    console.print(Text(printable(title), "yellow"), soft_wrap=True)
     for line in lines:
-        console.print(Text("  - " + line.replace("\n", "\n    ")), soft_wrap=True)
+        console.print(Text("  - " + printable_block(line).replace("\n", "\n    ")), soft_wrap=True)
 
 
 def notes(lines: Sequence[str]) -> None:
@@ -113,56 +114,82 @@ def kernel(symbol: str) -> str:
 # ---------------------------------------------------------------- tables
 
 
-def table(columns: Sequence[tuple[str, str]], rows: Sequence[Sequence[Cell]]) -> None:
-    """Print a table.
+def table(columns: Sequence[tuple[str, Kind]], rows: Sequence[Sequence[Cell]]) -> None:
+    """Print an empty line and a table as wide as the terminal, or narrower. No character of a cell is ever left out.
 
-    columns: (heading, kind); kind is "name" (never cut), "number" (likewise, to the right), "cut" (its end is
-    cut off when there is no room) or "text" (wrapped when there is none).
+    columns: (heading, kind); kind is "name" (in one line), "number" (likewise, to the right), "text" (wrapped
+    when there is no room) or "detail" (when there is no room, on a line below its row; these are the last columns).
     """
-    texts = [[cell if isinstance(cell, str) else number(cell) for cell in row] for row in rows]
-    widths = [max(map(cell_len, cells)) for cells in zip([name for name, _ in columns], *texts, strict=True)]
-    cut = [index for index, (_, kind) in enumerate(columns) if kind == "cut"]
-    if cut:
-        # rich itself would shorten numbers, too. Between two columns are three spaces, and one at each edge.
-        spare = _console().width - sum(widths) - 3 * (len(columns) - 1) - 2
-        while spare < 0 and max(widths[index] for index in cut) > _LEAST_WIDTH:
-            widths[max(cut, key=lambda index: widths[index])] -= 1
-            spare += 1
-    grid = Table(box=SIMPLE_HEAD, pad_edge=False)
-    for (heading, kind), width in zip(columns, widths, strict=True):
-        grid.add_column(
-            heading,
-            justify="right" if kind == "number" else "left",
-            no_wrap=kind != "text",
-            overflow="ellipsis" if kind == "cut" else "fold",
-            width=width if kind == "cut" else None,
-        )
+    texts = [[printable(cell) if isinstance(cell, str) else number(cell) for cell in row] for row in rows]
+    headings, kinds = [name for name, _ in columns], [kind for _, kind in columns]
+    widths = [max(map(cell_len, cells)) for cells in zip(headings, *texts, strict=True)]
+    room = _console().width
+    shown = len(columns)
+    if _total(widths) > room:
+        shown = sum(kind != "detail" for kind in kinds)
+        widths = _narrow(widths[:shown], kinds, room)
+    say()
+    _row(headings[:shown], widths, kinds, "bold")
+    say(_MARGIN + "─" * (_total(widths) - len(_MARGIN)))
+    # Below the second column: the first is a number or short.
+    under = " " * (len(_MARGIN) + (widths[0] + len(_GAP) if kinds[0] == "number" else len(_GAP)))
     for row in texts:
-        grid.add_row(*map(Text, row))
-    _show(grid)
+        _row(row[:shown], widths, kinds)
+        details = [text for text in row[shown:] if text not in ("", "–")]
+        if details:
+            say(under + ", ".join(details), "dim")
 
 
-def _show(grid: Table) -> None:
-    """Print a table; where no terminal needs its background, without the spaces that fill up its lines."""
+_MARGIN, _GAP = " ", "  "
+
+
+def _total(widths: Sequence[int]) -> int:
+    return len(_MARGIN) + sum(widths) + len(_GAP) * (len(widths) - 1)
+
+
+def _narrow(widths: Sequence[int], kinds: Sequence[Kind], room: int) -> list[int]:
+    """Widths with those of texts made smaller, the widest first, as far as it takes and makes sense."""
+    found = list(widths)
+    wrapped = [index for index, kind in enumerate(kinds[: len(widths)]) if kind == "text"]
+    while _total(found) > room and wrapped:
+        widest = max(wrapped, key=lambda index: found[index])
+        if found[widest] <= _LEAST_WIDTH:
+            break
+        found[widest] -= 1
+    return found
+
+
+def _row(cells: Sequence[str], widths: Sequence[int], kinds: Sequence[Kind], style: str = "") -> None:
+    """Print a row, in several lines where a text is wrapped."""
     console = _console()
-    if console.is_terminal:
-        console.print(grid)
-        return
-    with console.capture() as captured:
-        console.print(grid)
-    for line in captured.get().splitlines():
-        say(line.rstrip())
+    parts = [
+        [line.plain.rstrip() for line in Text(cell).wrap(console, width)] if kind == "text" else [cell]
+        for cell, width, kind in zip(cells, widths, kinds, strict=False)
+    ]
+    for line in itertools.zip_longest(*parts, fillvalue=""):
+        padded = [
+            " " * (width - cell_len(cell)) + cell
+            if kind == "number"
+            else cell + " " * (width - cell_len(cell))
+            for cell, width, kind in zip(line, widths, kinds, strict=False)
+        ]
+        say((_MARGIN + _GAP.join(padded)).rstrip(), style)
 
 
 def facts(title: str, pairs: Sequence[tuple[str, str]]) -> None:
-    """Print a block of names and what they are."""
-    grid = Table(box=None, show_header=False, title=title or None, title_justify="left", title_style="bold")
-    grid.add_column(style="dim", no_wrap=True)
-    grid.add_column(overflow="fold")
-    for name, value in pairs:
-        grid.add_row(Text(name), Text(value))
-    _show(grid)
+    """Print a block of names and what they are, below a title or an empty line."""
+    say(title, "bold")
+    shown = [(printable(name), printable_block(value)) for name, value in pairs]
+    longest = [
+        max(cell_len(line) for text in column for line in text.split("\n"))
+        for column in zip(*shown, strict=True)
+    ]
+    widths = _narrow(longest, _FACT, _console().width)
+    for pair in shown:
+        _row(pair, widths, _FACT)
 
+
+_FACT: tuple[Kind, Kind] = ("name", "text")
 
 # ---------------------------------------------------------------- progress
 
@@ -191,7 +218,7 @@ def working(label: str) -> Iterator[Callable[[str], None]]:
         return
     with console.status(Text(label)) as status:
         room = max(10, console.width - len(label) - 6)
-        yield lambda line: status.update(Text(f"{label}  {line.strip()[:room]}"))
+        yield lambda line: status.update(Text(f"{label}  {printable(line.strip())[:room]}"))
 
 
 # ---------------------------------------------------------------- files
@@ -212,8 +239,8 @@ def write_file(path: Path, data: bytes) -> None:
 
 def write_json(path: str, record: Mapping[str, object]) -> None:
     """Write a report; to standard output when the path is `-`."""
-    text = json.dumps(record, indent=2, allow_nan=False, ensure_ascii=False)
+    text = json_text(record)
     if path == "-":
-        say(text)
+        _console().print(Text(text), soft_wrap=True)
     else:
         write_file(Path(path), (text + "\n").encode())

@@ -63,18 +63,20 @@ def _show(result: ValidationResult) -> None:
     for layer in result.layers:
         per_mac = "–" if not layer.macs or layer.count is None else f"{layer.count / layer.macs:.2f}"
         sqnr = "–" if layer.sqnr_db is None else f"{layer.sqnr_db:.1f}"
-        rows.append((layer.name, layer.op, ui.kernel(layer.kernel), layer.macs, layer.count, per_mac, sqnr))
-        rows += [("", "", f"· {part.name}", "", part.count, "", "") for part in layer.parts]
+        details = (ui.kernel(layer.kernel), layer.line)
+        rows.append((layer.name, layer.op, layer.macs or "–", layer.count, per_mac, sqnr, *details))
+        rows += [(f"· {part.name}", "", "", part.count, "", "", "", "") for part in layer.parts]
     short = {"instructions": "instr", "nanoseconds": "ns"}.get(unit, unit)
     ui.table(
         [
-            ("layer", "cut"),
+            ("layer", "text"),
             ("op", "name"),
-            ("kernel", "cut"),
             ("MACs", "number"),
             (unit if unit == "instructions" else short, "number"),
             (f"{short}/MAC", "number"),
             ("SQNR dB", "number"),
+            ("kernel", "detail"),
+            ("line", "detail"),
         ],
         rows,
     )

@@ -128,20 +128,17 @@ def _call(node: Node, form: Form, *, returns_status: bool) -> Call:
             constants.append(Constant(name, np.ascontiguousarray(value)))
             args.append(ConstantArg(name))
         else:
-            args.append(LiteralArg(_literal(node, name, value)))
+            args.append(LiteralArg(_number(node, name, value)))
     return Call(form.function, tuple(args), None, tuple(constants), scratch, returns_status=returns_status)
 
 
-def _literal(node: Node, name: str, value: object) -> str:
-    """A number as C: exact, since a float is written with all the digits of its float32."""
-    if isinstance(value, bool | np.bool_):
-        return "1" if value else "0"
-    if isinstance(value, int | np.integer):
-        if -(2**31) < value < 2**31:
-            return str(int(value))
+def _number(node: Node, name: str, value: object) -> int | float:
+    """An int32 or a finite float32; a truth value is 0 or 1."""
+    if isinstance(value, bool | np.bool_ | int | np.integer):
+        if abs(int(value)) < 2**31:
+            return int(value)
     elif isinstance(value, float | np.floating) and np.isfinite(np.float32(value)):
-        text = f"{float(np.float32(value)):.9g}"
-        return f"{text}f" if "." in text or "e" in text else f"{text}.0f"
+        return float(value)
     raise UnsupportedShape(
         f"operator {node.op} passes {name}={value!r} to its kernel",
         node.where,

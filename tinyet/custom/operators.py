@@ -18,12 +18,16 @@ import numpy as np
 from tinyet import ops
 from tinyet.custom.form import Form, kernel_of, no_macs
 from tinyet.custom.site import CallSite, CustomAttrs, site_of
-from tinyet.errors import ModelError, UsageError
+from tinyet.errors import ModelError, UnsupportedShape, UsageError
 from tinyet.ir import Array, DType, Node, Shape
 from tinyet.opset import Op
 
 OutputQuant = Literal["own", "same"] | tuple[float, int]
 """How an int8 result is quantized: by its own observed range, as the first input, or with a (scale, zero point)."""
+
+
+MAX_INPUTS = 64
+"""Of one operator."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,7 +87,11 @@ def custom_op(
     )
 
     def infer_node(node: Node) -> tuple[Shape, ...]:
-        return (tuple(int(size) for size in infer(site_of(node, output=False))),)
+        try:
+            return (tuple(int(size) for size in infer(site_of(node, output=False))),)
+        except Exception as error:
+            what = f"infer of operator {title} raises {type(error).__name__}: {error}"
+            raise UnsupportedShape(what, node.where) from error
 
     def reference(node: Node, inputs: Sequence[Array | None]) -> tuple[Array, ...]:
         return (_checked(node, forms[node.output.dtype].reference(site_of(node), inputs)),)
@@ -94,6 +102,7 @@ def custom_op(
         infer=infer_node,
         reference=reference,
         kernels=tuple(kernel_of(title, form, dtype) for dtype, form in forms.items()),
+        inputs=(1, MAX_INPUTS),
         check=lambda node: _complaint(node, forms),
         macs=lambda node: macs(site_of(node)),
         inplace=inplace,
@@ -142,4 +151,7 @@ def _complaint(node: Node, forms: Mapping[DType, Form]) -> str | None:
             return f"no form from {tensor.dtype.value} to {out.dtype.value}"
         if tensor.type.quant is not None and tensor.type.quant.axis is not None:
             return f"{tensor.name} must be quantized per tensor"
-    return forms[out.dtype].check(site_of(node))
+    try:
+        return forms[out.dtype].check(site_of(node))
+    except Exception as error:  # noqa: BLE001 - it is the user's own function
+        return f"its check raises {type(error).__name__}: {error}"

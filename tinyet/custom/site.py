@@ -23,6 +23,7 @@ Argument = int | float | bool | Array
 class CustomAttrs(Attrs):
     """What the call in PyTorch had beside tensors, by name: numbers, and lists of them. One subclass an operator."""
 
+    opaque: ClassVar[bool] = True
     pointwise: ClassVar[bool] = False
     params: Params = ()
 

@@ -21,6 +21,9 @@ class Samples:
     inputs: tuple[tuple[Array, ...], ...]
     labels: tuple[int, ...] | None = None
 
+    def __repr__(self) -> str:
+        return f"<{len(self)} samples{'' if self.labels is None else ', labels'}>"
+
     def __len__(self) -> int:
         return len(self.inputs)
 

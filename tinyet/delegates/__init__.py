@@ -22,6 +22,9 @@ DELEGATES: tuple[Delegate, ...] = (CORTEX_M, CMSIS_NN, PORTABLE)
 DEFAULT: tuple[Delegate, ...] = (CORTEX_M, PORTABLE)
 """Who is asked when the user names nobody, in this order."""
 
+Delegates = str | Delegate | Sequence[str | Delegate]
+"""Who is asked for kernels, in this order, each by its name or as the object."""
+
 ENTRY_POINTS = "tinyet.delegates"
 
 _REGISTERED: dict[str, Delegate] = {}
@@ -44,13 +47,19 @@ def delegate_names() -> tuple[str, ...]:
     return tuple(dict.fromkeys((*own, *_REGISTERED, *installed)))
 
 
-def delegates_named(names: Sequence[str]) -> tuple[Delegate, ...]:
-    """Delegates by name, in the given order.
+def delegates_named(wanted: Delegates) -> tuple[Delegate, ...]:
+    """Delegates, each by name or as it is, in the given order; one alone needs no list around it.
 
-    Raises UsageError for names that do not exist, or whose package cannot be loaded.
+    Raises UsageError, listing them, for names that do not exist and for what is neither name nor Delegate; and for a
+    name whose package cannot be loaded.
     """
+    given: list[object] = [wanted] if isinstance(wanted, (str, Delegate)) else list(wanted)
+    asked = [one for one in given if isinstance(one, (str, Delegate))]
+    wrong = [repr(one) for one in given if one not in asked]
+    if wrong:
+        raise UsageError(f"no delegate: {', '.join(wrong)}", hint="give names or Delegate objects")
     known = {delegate.name: delegate for delegate in DELEGATES} | _REGISTERED
-    unknown = [name for name in dict.fromkeys(names) if name not in known]
+    unknown = [one for one in dict.fromkeys(asked) if isinstance(one, str) and one not in known]
     for name in list(unknown):
         for point in entry_points(group=ENTRY_POINTS, name=name):
             known[name] = _load(point.name, point.value, point.load)
@@ -61,7 +70,17 @@ def delegates_named(names: Sequence[str]) -> tuple[Delegate, ...]:
             f"no delegate called {', '.join(unknown)}",
             hint=f"one of {', '.join(delegate_names())}; others come with the packages that bring them",
         )
-    return tuple(known[name] for name in names)
+    return tuple(known[one] if isinstance(one, str) else one for one in asked)
+
+
+def delegates_or_default(wanted: Delegates | None, *, require: bool = False) -> tuple[Delegate, ...]:
+    """`delegates_named`, or the usual ones for None. Raises UsageError when these are required: that says nothing."""
+    if wanted is None and require:
+        raise UsageError(
+            "delegates are required, and none is named",
+            hint="name them, as in delegates='cmsis_nn', or leave require_delegate away",
+        )
+    return DEFAULT if wanted is None else delegates_named(wanted)
 
 
 def _load(name: str, place: str, load: object) -> Delegate:
@@ -87,9 +106,11 @@ __all__ = [
     "PORTABLE",
     "Claims",
     "Delegate",
+    "Delegates",
     "Payload",
     "delegate_names",
     "delegates_named",
+    "delegates_or_default",
     "files_of",
     "regions_of",
     "register_delegate",

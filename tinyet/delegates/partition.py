@@ -9,6 +9,7 @@ from tinyet.delegates.delegate import Claims
 from tinyet.errors import InternalError
 from tinyet.ir import Graph, Node, Tensor
 from tinyet.ops.region import Region, without_key
+from tinyet.opset import delegate_name
 
 
 def regions_of(
@@ -95,7 +96,7 @@ def region_node(graph: Graph, group: Sequence[Node], delegate: str) -> Node:
     ]
     part = Graph(given[0].name, tuple(read), tuple(given), tuple(group))
     origins = tuple(dict.fromkeys(o for node in group for o in node.origins))
-    return Node(Region(delegate, part), tuple(read), tuple(given), origins)
+    return Node(Region(delegate_name(delegate), part), tuple(read), tuple(given), origins)
 
 
 def inline(graph: Graph, regions: Collection[Node]) -> tuple[Graph, dict[Node, Node]]:

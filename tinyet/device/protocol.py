@@ -28,6 +28,9 @@ _HEADER = struct.Struct("<BBI")
 _CRC = struct.Struct("<I")
 _TICKS_MASK = (1 << 48) - 1
 _EMPTY_LAYERS = 8
+# No frame is longer on the line, and no model has more of either: what says otherwise is noise.
+_MOST_LINE_BYTES = 1 << 26
+_MOST_LAYERS = 1 << 20
 
 
 class Command(enum.IntEnum):
@@ -101,6 +104,7 @@ class Decoder:
 
     def __init__(self) -> None:
         self._pending: list[bytes] = []
+        self._pending_bytes = 0
         self._damaged: list[bytes] = []
 
     def take_damaged(self, command: int, tag: int) -> bool:
@@ -115,17 +119,26 @@ class Decoder:
         *lines, rest = data.split(_END)
         frames: list[Frame] = []
         for line in lines:
-            self._pending.append(line)
+            self._keep(line)
             whole = b"".join(self._pending)
-            self._pending.clear()
-            frame = _decode_body(whole) if whole else None
+            is_noise = self._pending_bytes > _MOST_LINE_BYTES
+            self._pending, self._pending_bytes = [], 0
+            frame = _decode_body(whole) if whole and not is_noise else None
             if frame is not None:
                 frames.append(frame)
             elif whole:
                 self._damaged.append(whole.replace(_ESCAPED_END, _END).replace(_ESCAPED_ESCAPE, _ESCAPE))
         if rest:
-            self._pending.append(rest)
+            self._keep(rest)
         return frames
+
+    def _keep(self, piece: bytes) -> None:
+        """Keep a piece of a line; of one that is too long to be a frame, only how long it is."""
+        self._pending_bytes += len(piece)
+        if self._pending_bytes > _MOST_LINE_BYTES:
+            self._pending.clear()
+        else:
+            self._pending.append(piece)
 
 
 class _Reader:
@@ -244,6 +257,12 @@ def unpack_info(payload: bytes) -> Info:
     reader.done()
     if kind not in set(CounterKind):
         raise EmulatorError(what=f"the board names an unknown kind of counter, {kind}")
+    outside = [slot for slot in (*inputs, *outputs) if slot.offset + slot.bytes > arena_bytes]
+    if outside or num_layers > _MOST_LAYERS:
+        raise EmulatorError(
+            what=f"the board describes a model that cannot be: an arena of {arena_bytes} bytes, {num_layers} layers"
+            + "".join(f", {slot.bytes} bytes at {slot.offset}" for slot in outside[:1])
+        )
     return Info(
         name=name,
         hash=digest,

@@ -13,6 +13,9 @@ import numpy as np
 from tinyet.deployment import Deployment
 from tinyet.errors import InternalError
 from tinyet.ir import Array, DType, Tensor
+from tinyet.text import markdown_code
+
+DEFAULT_LIBRARY_VERSION = "1.0.0"
 
 
 @dataclass(frozen=True)
@@ -48,8 +51,8 @@ class TensorFacts:
 
     @property
     def description(self) -> str:
-        """The tensor in one line, for a README."""
-        text = f"`{self.name}` {self.dtype.value} {list(self.shape)}"
+        """The tensor in one line of Markdown."""
+        text = f"`{markdown_code(self.name)}` {self.dtype.value} {list(self.shape)}"
         return f"{text}, scale {self.scale:.9g}, zero point {self.zero_point}" if self.is_quantized else text
 
 
@@ -63,6 +66,7 @@ class ModelFacts:
     has_init: whether there is a `<name>_init`.
     samples: one for each input, as its bytes lie in the arena; the application runs on them.
     expected: what the reference makes of them, likewise for each output; empty where it was not asked.
+    library_version, homepage: of the library that the model becomes; they are its owner's, not tinyet's.
     """
 
     name: str
@@ -76,6 +80,8 @@ class ModelFacts:
     events: int = 0
     has_init: bool = False
     expected: tuple[bytes, ...] = ()
+    library_version: str = DEFAULT_LIBRARY_VERSION
+    homepage: str | None = None
 
     def __post_init__(self) -> None:
         if not re.fullmatch(r"[A-Za-z_]\w*", self.name, re.ASCII):

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable, Iterable
 
 import numpy as np
@@ -14,18 +13,6 @@ from tinyet.opset import WIDTH, FieldValue, Pointer, Struct
 
 CTYPES = {"int8": "int8_t", "uint8": "uint8_t", "int16": "int16_t", "uint16": "uint16_t", "int32": "int32_t"}
 CTYPES |= {"uint32": "uint32_t", "int64": "int64_t", "float32": "float"}
-
-
-def identifier(text: str) -> str:
-    """A C identifier made of any text."""
-    name = re.sub(r"\W", "_", text)
-    return f"_{name}" if not name or name[0].isdigit() else name
-
-
-def comment(text: str) -> str:
-    """Text that can stand inside a C comment: no end of comment, no trigraph, no line break, only ASCII."""
-    flat = " ".join(text.split()).replace("*/", "* /").replace("/*", "/ *").replace("??", "? ?")
-    return flat.encode("ascii", "backslashreplace").decode()
 
 
 def integer(value: int) -> str:
@@ -44,19 +31,6 @@ def real(value: float) -> str:
     if np.float32(shortest) == np.float32(value):
         text = shortest
     return f"{text}f" if any(c in text for c in ".e") else f"{text}.0f"
-
-
-def string(text: str) -> str:
-    """A string constant of UTF-8, in ASCII: what C could read otherwise (trigraphs, too) is escaped."""
-    out = []
-    for byte in text.encode():
-        char = chr(byte)
-        if char in '"\\?':
-            out.append("\\" + char)
-        else:
-            # Octal escapes end after three digits, whatever stands behind them.
-            out.append(char if 0x20 <= byte < 0x7F else f"\\{byte:03o}")
-    return '"' + "".join(out) + '"'
 
 
 def scalar(value: np.generic) -> str:

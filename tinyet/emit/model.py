@@ -4,19 +4,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-
-import numpy as np
+from dataclasses import dataclass
 
 from tinyet.assets.templating import render
 from tinyet.delegates import Delegate
 from tinyet.delegates.delegate import included, own_files
-from tinyet.deployment import Deployment, Step
-from tinyet.emit.literals import CTYPES, array, comment, packed, real, string, struct
-from tinyet.emit.names import Names, declared, function_names, interface, layer_names, module_of
+from tinyet.deployment import Deployment, Step, StoredArray
+from tinyet.emit.kernels import shareable
+from tinyet.emit.literals import CTYPES, array, integer, packed, real, struct
+from tinyet.emit.names import Names, declared, function_names, interface
 from tinyet.emit.pointers import Pointers
 from tinyet.errors import InternalError, UsageError
-from tinyet.ir import Array, DType, Tensor
+from tinyet.ir import DType, Tensor
+from tinyet.layers import identifier
 from tinyet.ops.region import Region
 from tinyet.opset import (
     WIDTH,
@@ -32,6 +32,7 @@ from tinyet.opset import (
     StateArg,
     wrapped,
 )
+from tinyet.text import c_comment, c_string
 from tinyet.version import __version__
 
 ABI_VERSION = 2
@@ -110,36 +111,16 @@ class ArenaRow:
     text: str
 
 
-@dataclass
-class _Constants:
-    """Const arrays by content: equal arrays of one address space are printed once."""
-
-    names: Names
-    views: list[ConstantView] = field(default_factory=list)
-    by_content: dict[tuple[bytes, str, bool], str] = field(default_factory=dict)
-    bytes: int = 0
-
-    def add(self, wanted: str, data: Array, align: int, text: str, *, rom: bool) -> str:
-        """The C name under which the array can be had.
-
-        rom: its pointers have TINYET_ROM in their type; a constant that a kernel takes as it takes activations has not.
-        """
-        key = (np.ascontiguousarray(data).tobytes(), data.dtype.name, rom)
-        known = self.by_content.get(key)
-        if known is not None:
-            return known
-        ctype = CTYPES.get(data.dtype.name)
-        if ctype is None:
-            raise InternalError(f"a constant of type {data.dtype} cannot be printed")
-        shape = "x".join(map(str, data.shape))
-        label = comment(f"{shape} {text}" if text else shape)
-        # C has no empty arrays; one zero stands for them.
-        lines = tuple(array(data)) or ("0",)
-        name = self.names.unique(wanted)
-        self.views.append(ConstantView(name, rom, ctype, max(data.size, 1), align, label, lines))
-        self.by_content[key] = name
-        self.bytes += data.nbytes
-        return name
+def _constant(array_: StoredArray, name: str) -> ConstantView:
+    """The array as the template prints it, under its C name."""
+    ctype = CTYPES.get(array_.data.dtype.name)
+    if ctype is None:
+        raise InternalError(f"a constant of type {array_.data.dtype} cannot be printed")
+    shape = "x".join(map(str, array_.data.shape))
+    label = f"{shape} {array_.comment}" if array_.comment else shape
+    # C has no empty arrays; one zero stands for them.
+    lines = tuple(array(array_.data)) or ("0",)
+    return ConstantView(name, array_.rom, ctype, max(array_.data.size, 1), array_.align, label, lines)
 
 
 def model_files(
@@ -151,13 +132,18 @@ def model_files(
     program_hash: str = "",
     version: str = __version__,
 ) -> dict[str, str]:
-    """`<name>.h`, `<name>.c` and the kernels' headers and sources: {file name: text}.
+    """`<name>.h`, `<name>.c`, `<name>_kernels.h` and the kernels' headers and sources: {file name: text}.
 
     name: a C identifier. banner: lines for the head of both files. labels: names of the classes, or none.
     program_hash, version: of the program and of tinyet, for the macros that tell them.
     """
     graph, plan = deployment.graph, deployment.plan
-    kernels = _kernel_files(deployment)
+    kernels, symbols = shareable(_kernel_files(deployment))
+    own = {f"{name}{ending}" for ending in (".h", ".c", "_kernels.h")}
+    if taken := sorted(path for path in kernels if path.lower() in {file.lower() for file in own}):
+        raise UsageError(
+            f"a model cannot be called {name!r}: a kernel's file is {taken[0]}", hint="--name another"
+        )
     names = Names(interface(name, len(graph.inputs), len(graph.outputs)))
     names.reserve(*(declared(text) for path, text in kernels.items() if path.endswith(".h")))
     names.reserve(_called(deployment))
@@ -172,13 +158,14 @@ def model_files(
         "program_hash": program_hash,
         "num_labels": len(labels),
         "labels": _labels(f"{name.upper()}_LABELS", labels),
-        "banner": [comment(line) for line in banner],
+        "banner": list(banner),
         "arena_bytes": max(plan.arena_bytes, 1),
         "arena_note": note,
         "arena_map": _arena_map(deployment, code.pointers),
+        "symbols": symbols,
         "headers": sorted({h for s in deployment.steps for h in s.choice.kernel.headers}),
-        "constants": code.constants.views,
-        "constant_bytes": code.constants.bytes,
+        "constants": code.constants,
+        "constant_bytes": deployment.constant_bytes,
         "definitions": [line for lines in code.definitions for line in lines],
         "parameters": code.parameters,
         "parameters_in_rom": code.parameters_in_rom,
@@ -195,12 +182,14 @@ def model_files(
         f"{name}.h": render("model/model.h.j2", context),
         f"{name}.c": render("model/model.c.j2", context),
     }
+    if symbols:
+        files[f"{name}_kernels.h"] = render("model/kernels.h.j2", context)
     return files | kernels
 
 
 def _labels(macro: str, labels: Sequence[str]) -> list[str]:
     """A macro that initialises an array of strings, so that nothing is stored unless it is used."""
-    texts = [string(label) for label in labels]
+    texts = [c_string(label) for label in labels]
     line = f"#define {macro} {{{', '.join(texts)}}}"
     if len(line) <= WIDTH:
         return [line]
@@ -242,8 +231,8 @@ def _io(kind: str, index: int, tensor: Tensor, deployment: Deployment) -> IoView
     return IoView(
         kind=kind,
         index=index,
-        comment=comment(f"{tensor.name}, {tensor.type}"),
-        layout=comment(f"{tensor.dtype.c}[{tensor.type.count}], shape ({shape}), last dimension contiguous."),
+        comment=f"{tensor.name}, {tensor.type}",
+        layout=f"{tensor.dtype.c}[{tensor.type.count}], shape ({shape}), last dimension contiguous.",
         ctype=tensor.dtype.c,
         offset=deployment.plan.offset(tensor),
         bytes=tensor.type.bytes,
@@ -265,7 +254,7 @@ def _called(deployment: Deployment) -> frozenset[str]:
 def _function(definition: Definition, name: str) -> list[str]:
     """A function that was made for a call, as lines of C."""
     head = wrapped(f"{definition.returns} {name}({', '.join(definition.parameters)}) {{")
-    above = [f"/* {comment(definition.comment)} */"] if definition.comment else []
+    above = [f"/* {c_comment(definition.comment)} */"] if definition.comment else []
     return [*above, *head, *definition.body, "}"]
 
 
@@ -276,10 +265,12 @@ class _Code:
         self.deployment = deployment
         # Where constants have an address space of their own, parameters are there, too, and copied for each call.
         self.parameters_in_rom = "progmem" in deployment.target.features
-        self.layers = layer_names(deployment.steps)
+        names_in_c = (identifier(step.name) for step in deployment.steps)
+        self.layers = tuple(f"layer_{n}" if n[0].isdigit() else n for n in names_in_c)
         self.functions = function_names(deployment.steps, self.layers, names)
         self.definitions = [["", *_function(d, text)] for d, text in self.functions.items()]
-        self.constants = _Constants(names)
+        self.constants: list[ConstantView] = []
+        self.constant_names: dict[Step, dict[str | int, str]] = {step: {} for step in deployment.steps}
         self.parameters: list[ParamsView] = []
         self.states = {
             step: StateView(names.unique(f"{self.layers[step.index]}_state", "layer"), step.call.state_bytes)
@@ -296,15 +287,12 @@ class _Code:
     def _constants(self, step: Step, names: Names) -> tuple[dict[str | int, str], ParamsView | None]:
         """The C names of a call's constants, by role, and of constant inputs, by index; and its parameters."""
         call, layer = step.call, self.layers[step.index]
-        found: dict[str | int, str] = {
-            c.name: self.constants.add(f"{layer}_{c.name}", c.data, c.align, c.comment, rom=True)
-            for c in call.constants
-        }
-        for arg in call.args:
-            if isinstance(arg, InputArg) and step.node.input(arg.index).is_constant:
-                tensor = step.node.input(arg.index)
-                wanted = f"{layer}_input_{arg.index}"
-                found[arg.index] = self.constants.add(wanted, tensor.array, 4, tensor.name, rom=False)
+        for stored in self.deployment.arrays_of(step):
+            name = names.unique(f"{layer}_{stored.role}")
+            self.constants.append(_constant(stored, name))
+            for user, role in stored.uses:
+                self.constant_names[user][role] = name
+        found = self.constant_names[step]
         if call.params is None:
             return found, None
         text = struct(call.params, found.__getitem__)
@@ -338,8 +326,8 @@ class _Code:
                     return self.states[step].name
                 case EventArg():
                     return f"{step.first_event}u"
-                case LiteralArg(text):
-                    return text
+                case LiteralArg(value):
+                    return real(value) if isinstance(value, float) else integer(value)
 
         def written(symbol: str, args: Sequence[Arg], checked: bool) -> CallView:
             copied = params if self.parameters_in_rom and ParamsArg() in args else None
@@ -351,10 +339,10 @@ class _Code:
         if call.init is not None:
             self.inits.append(written(call.init.symbol, call.init.args, True))
         symbol = call.symbol if isinstance(call.symbol, str) else self.functions[call.symbol]
-        notes = dict.fromkeys(comment(str(o)) for o in node.origins if o.file or o.text)
+        notes = dict.fromkeys(str(o) for o in node.origins if o.module or o.file or o.text)
         return StepView(
             step.index,
-            comment(_title(step)),
+            _title(step),
             tuple(notes),
             self.pointers.for_call(step),
             written(symbol, call.args, call.returns_status),
@@ -362,7 +350,7 @@ class _Code:
 
 
 def _title(step: Step) -> str:
-    """What a step computes: operator, shapes, cost, and the module that asked for it."""
+    """What a step computes: operator, shapes, cost. The lines below it say where it comes from."""
     node = step.node
     sources = " + ".join(
         "x".join(map(str, t.shape)) for t in node.inputs if t is not None and not t.is_constant
@@ -370,8 +358,7 @@ def _title(step: Step) -> str:
     results = " + ".join("x".join(map(str, t.shape)) for t in node.outputs)
     op = f"{node.op} ({node.attrs})" if isinstance(node.attrs, Region) else node.op
     macs = f", {step.macs} MACs" if step.macs else ""
-    module = module_of(node)
-    return f"{op} {sources} -> {results}{macs}" + (f", in {module}" if module else "")
+    return f"{op} {sources} -> {results}{macs}"
 
 
 def _arena_map(deployment: Deployment, pointers: Pointers) -> list[ArenaRow]:
@@ -386,7 +373,7 @@ def _arena_map(deployment: Deployment, pointers: Pointers) -> list[ArenaRow]:
 
     for tensor in plan.storage:
         life, at = plan.lifetimes[tensor], plan.offset(tensor)
-        text = comment(f"{pointers.names[tensor]}: {tensor.type}")
+        text = f"{pointers.names[tensor]}: {tensor.type}"
         rows.append((life.first, ArenaRow(at, tensor.type.bytes, alive(life.first, life.last), text)))
     for step, name in pointers.scratch.items():
         row = ArenaRow(plan.scratch[step.node], step.call.scratch_bytes, str(step.index), name)

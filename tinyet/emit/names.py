@@ -5,12 +5,10 @@ to its library, to an included header or to the model's own interface."""
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from tinyet.deployment import Step
-from tinyet.ir import Node
-from tinyet.ops.region import Region
+from tinyet.layers import common_module, identifier, kind, module_of
 from tinyet.opset import Definition
 
 _KEYWORDS = """
@@ -72,14 +70,6 @@ def interface(name: str, inputs: int, outputs: int) -> frozenset[str]:
     return frozenset(f"{name}_{word}" for word in words)
 
 
-def identifier(text: str) -> str:
-    """The ASCII letters and digits of `text`, one underscore for all that is between; maybe empty, or a digit first.
-
-    Underscores at the ends and doubled ones, which C and C++ keep for themselves, do not come out.
-    """
-    return re.sub(r"[^0-9A-Za-z]+", "_", text).strip("_")
-
-
 class Names:
     """Gives each name once, and none of those that are reserved."""
 
@@ -111,71 +101,7 @@ class Names:
         return found
 
 
-# ---------------------------------------------------------------- layers
-
-
-def kind(node: Node) -> str:
-    """What computes the node, in a word: its operator, or the delegate that took the region."""
-    return node.attrs.delegate if isinstance(node.attrs, Region) else node.op
-
-
-def module_of(node: Node) -> str:
-    """The path of the module that the node is named after, empty when it has none.
-
-    Of a node that others were folded into, that of its own operator. Of a region, that of the module around all of it;
-    of one that was lowered on purpose, that of the call: the paths inside it begin at the lowered module.
-    """
-    if isinstance(node.attrs, Region):
-        calls = [origin for origin in node.origins if origin.aten.startswith("tinyet.")]
-        return common_module([origin.module for origin in calls or node.origins])
-    named = [origin for origin in node.origins if origin.module]
-    stem = re.sub(r"\dd$", "", node.op)  # conv1d is a conv2d, too
-    own = (origin for origin in named if stem in origin.aten)
-    return next(own, named[0]).module if named else ""
-
-
-def common_module(paths: Sequence[str]) -> str:
-    """The path of the innermost module that all of them are in."""
-    split = [path.split(".") for path in paths]
-    shared = []
-    for parts in zip(*split, strict=False):
-        if len(set(parts)) != 1:
-            break
-        shared.append(parts[0])
-    return ".".join(shared)
-
-
-def layer_names(steps: Sequence[Step]) -> tuple[str, ...]:
-    """A name for each call, unique: `features_0` for what computes the module features.0.
-
-    Where a module computes several things, the operator stands behind its path (`block_add`), but for those with
-    weights. A module that is called again has a number (`conv`, `conv_2`). Without a module it is operator and index.
-    """
-    modules = [module_of(step.node) for step in steps]
-    weighted = [any(t is not None and t.is_constant for t in step.node.inputs) for step in steps]
-    users = Counter(modules)
-    heavy = Counter(m for m, w in zip(modules, weighted, strict=True) if w)
-    wanted = []
-    for step, module, has_weights in zip(steps, modules, weighted, strict=True):
-        word = identifier(kind(step.node))
-        name = identifier(module)
-        inner = any(other.startswith(f"{module}.") for other in modules)
-        if not name:
-            name = f"{word}_{step.index}"
-        elif inner or not (has_weights if heavy[module] else users[module] == 1):
-            name = f"{name}_{word}"
-        wanted.append(f"layer_{name}" if name[0].isdigit() else name)
-    taken: dict[str, int] = {}
-    for index, name in enumerate(wanted):
-        taken.setdefault(name, index)
-    found = []
-    for index, name in enumerate(wanted):
-        unique, number = name, 1
-        while taken.setdefault(unique, index) != index:
-            number += 1
-            unique = f"{name}_{number}"
-        found.append(unique)
-    return tuple(found)
+# ---------------------------------------------------------------- functions
 
 
 def function_names(steps: Sequence[Step], layers: Sequence[str], names: Names) -> dict[Definition, str]:

@@ -7,6 +7,7 @@ Each kind of project has its module in `tinyet.emit.kinds`; the manifest `tinyet
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -24,7 +25,7 @@ class Options:
     """What a project must be built and checked with again, as it was given to `generate`.
 
     delegates: names, in the order in which they are asked. max_ram, max_flash: limits in bytes, or None. operators:
-    names of those that a file of the user's registers.
+    names of those that a file of the user's registers. archive: the .zip file beside the library, or None.
     """
 
     delegates: tuple[str, ...] = ()
@@ -32,9 +33,16 @@ class Options:
     max_ram: int | None = None
     max_flash: int | None = None
     operators: tuple[str, ...] = ()
+    archive: str | None = None
 
 
 NO_OPTIONS = Options()
+
+_WITH_LIBRARY = ("arduino", "cmake", "platformio")
+_NUMBER = r"(0|[1-9]\d{0,3}|[1-5]\d{4}|6[0-4]\d{3}|65[0-4]\d{2}|655[0-2]\d|6553[0-5])"
+_VERSION = re.compile(rf"{_NUMBER}\.{_NUMBER}\.{_NUMBER}", re.ASCII)
+# Of what addresses may hold, the characters that mean nothing in any file that the address goes into.
+_HOMEPAGE = re.compile(r"https?://[\w.\-]+(:\d+)?(/[\w.~/?#@!&*+,=%:\-]*)?", re.ASCII)
 
 
 def check_kind(kind: str, board: Board) -> Kind:
@@ -53,6 +61,28 @@ def check_kind(kind: str, board: Board) -> Kind:
     raise UsageError(
         what=f"there is no project kind {kind!r}", where="--project", hint=f"one of {', '.join(KINDS)}"
     )
+
+
+def check_library(kind: Kind, version: str | None, homepage: str | None, *, archive: bool) -> None:
+    """Raise UsageError for what a library of this kind of project cannot be given."""
+    if kind not in _WITH_LIBRARY and (version is not None or homepage is not None):
+        raise UsageError(
+            f"a {kind} project holds no library that has a version or a home page",
+            "--library-version" if version is not None else "--homepage",
+            f"leave it away; kinds that have one: {', '.join(_WITH_LIBRARY)}",
+        )
+    if archive and kind != "arduino":
+        raise UsageError(
+            "a .zip file is written of Arduino libraries only", "--zip", "--project arduino, or leave it away"
+        )
+    if version is not None and not _VERSION.fullmatch(version):
+        raise UsageError(
+            f"{version!r} is not a version that all build tools read",
+            "--library-version",
+            "three numbers below 65536: 1.0.0",
+        )
+    if homepage is not None and not _HOMEPAGE.fullmatch(homepage):
+        raise UsageError(f"{homepage!r} is not a web address", "--homepage", "https://example.com/my-library")
 
 
 def project_files(
@@ -83,6 +113,8 @@ def project_files(
         "require_delegate": options.require_delegate,
         "limits": {"max_ram": options.max_ram, "max_flash": options.max_flash},
     }
+    if options.archive:
+        manifest["archive"] = options.archive
     if options.operators:
         manifest["operators"] = list(options.operators)
     return dict(sorted({**tree.files, "tinyet.json": json.dumps(manifest, indent=2) + "\n"}.items()))

@@ -6,7 +6,7 @@ from __future__ import annotations
 from tinyet.ir.graph import Attrs, Graph, Node, Note, Origin, Tensor, constant, substitute
 from tinyet.ir.text import attrs_text, subgraphs, to_text
 from tinyet.ir.types import Array, DType, QuantParams, Shape, TensorType
-from tinyet.ir.verify import verify
+from tinyet.ir.verify import problems_of, size_complaints
 
 __all__ = [
     "Array",
@@ -22,8 +22,9 @@ __all__ = [
     "TensorType",
     "attrs_text",
     "constant",
+    "problems_of",
+    "size_complaints",
     "subgraphs",
     "substitute",
     "to_text",
-    "verify",
 ]

@@ -7,6 +7,7 @@ is the class of its `attrs`: `Node(Conv2d(stride_h=2, …), inputs, outputs, ori
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
@@ -15,6 +16,7 @@ import numpy as np
 
 from tinyet.errors import InternalError
 from tinyet.ir.types import Array, DType, QuantParams, Shape, TensorType
+from tinyet.text import printable
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,6 +26,9 @@ class Tensor:
     name: str
     type: TensorType
     data: Array | None = None
+
+    def __repr__(self) -> str:
+        return f"<{'constant' if self.is_constant else 'tensor'} {self.name}: {self.type}>"
 
     @property
     def is_constant(self) -> bool:
@@ -61,11 +66,24 @@ class Origin:
 
     @property
     def location(self) -> str:
-        """`file:line`, with the file as the user wrote it, or what is known instead."""
-        return f"{self.file}:{self.line}" if self.file else (self.module or self.aten or "(no source)")
+        """`file:line`, with the file as the user wrote it; empty when it is not known."""
+        return printable(f"{self.file}:{self.line}") if self.file else ""
+
+    @property
+    def source(self) -> str:
+        """The location with the text of the line behind it."""
+        return f"{self.location}: {printable(self.text)}" if self.location and self.text else self.location
+
+    @property
+    def place(self) -> str:
+        """Module path and line, `features.0 (model.py:12)`, as every report names a place in the model; or what of
+        it is known."""
+        if self.module and self.location:
+            return f"{printable(self.module)} ({self.location})"
+        return printable(self.module) or self.location or printable(self.aten) or "(no source)"
 
     def __str__(self) -> str:
-        return f"{self.location}: {self.text}" if self.text else self.location
+        return f"{self.place}: {printable(self.text)}" if self.text else self.place
 
 
 @dataclass(frozen=True)
@@ -76,14 +94,19 @@ class Note:
     origin: Origin | None = None
 
     def __str__(self) -> str:
-        return f"{self.origin}: {self.text}" if self.origin else self.text
+        text = printable(self.text)
+        return f"{self.origin}: {text}" if self.origin else text
 
 
 @dataclass(frozen=True)
 class Attrs:
-    """Base of every operator's attributes. The class *is* the operator; `name` is what people read."""
+    """Base of every operator's attributes. The class *is* the operator; `name` is what people read.
+
+    opaque: only functions of the operator's author see the attributes, so that they may hold text.
+    """
 
     name: ClassVar[str] = ""
+    opaque: ClassVar[bool] = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,6 +115,10 @@ class Node:
     inputs: tuple[Tensor | None, ...]
     outputs: tuple[Tensor, ...]
     origins: tuple[Origin, ...] = ()
+
+    def __repr__(self) -> str:
+        into = ", ".join(str(t.type) for t in self.outputs)
+        return f"<node {self.op} -> {into}{f', {self.origin.place}' if self.origin else ''}>"
 
     @property
     def op(self) -> str:
@@ -114,8 +141,16 @@ class Node:
         return self.outputs[0]
 
     @property
+    def origin(self) -> Origin | None:
+        """Where the node's own operator comes from, not what was folded into it; None when nothing is known."""
+        stem = re.sub(r"\dd$", "", self.op)  # conv1d is a conv2d, too
+        named = [origin for origin in self.origins if origin.module] or self.origins
+        return next((origin for origin in named if stem in origin.aten), named[0] if named else None)
+
+    @property
     def where(self) -> str | None:
-        return str(self.origins[-1]) if self.origins else None
+        """Module path, line and source text of the node's own operator."""
+        return None if self.origin is None else str(self.origin)
 
     def replace(
         self,
@@ -143,6 +178,12 @@ class Graph:
     nodes: tuple[Node, ...]
     _producer: Mapping[Tensor, Node] = field(init=False, repr=False)
     _consumers: Mapping[Tensor, tuple[Node, ...]] = field(init=False, repr=False)
+
+    def __repr__(self) -> str:
+        """In a line; `to_text` tells all of it."""
+        return (
+            f"<graph {self.name}: {_names(self.inputs)} -> {_names(self.outputs)}, {len(self.nodes)} nodes>"
+        )
 
     def __post_init__(self) -> None:
         producer: dict[Tensor, Node] = {}
@@ -180,6 +221,10 @@ class Graph:
             self.outputs if outputs is None else tuple(outputs),
             self.nodes if nodes is None else tuple(nodes),
         )
+
+
+def _names(tensors: Sequence[Tensor]) -> str:
+    return ", ".join(tensor.name for tensor in tensors)
 
 
 def substitute(graph: Graph, mapping: Mapping[Tensor, Tensor]) -> Graph:

@@ -32,7 +32,7 @@ class DType(enum.Enum):
 
     @property
     def bits(self) -> int:
-        return 4 if self is DType.INT4 else 8 * int(np.dtype(self.value).itemsize)
+        return _BITS[self]
 
     @property
     def bytes(self) -> int:
@@ -59,6 +59,9 @@ class DType(enum.Enum):
         if self is DType.FLOAT32:
             raise InternalError("float32 has no range of integers")
         return -(1 << (self.bits - 1)), (1 << (self.bits - 1)) - 1
+
+
+_BITS = {d: 4 if d is DType.INT4 else 8 * np.dtype(d.value).itemsize for d in DType}
 
 
 @dataclass(frozen=True)

@@ -5,49 +5,56 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from tinyet.errors import InternalError
 from tinyet.ir.graph import Graph, Node, Tensor
-from tinyet.ir.types import Shape
+from tinyet.ir.limits import MAX_GRAPH_BYTES, MAX_MACS
 
 
-def verify(graph: Graph, infer: Callable[[Node], Sequence[Shape]], after: str) -> None:
-    """Raise InternalError, naming the pass `after` which it was broken, unless the graph is well formed:
-    values defined before use and once, names unique, constants as typed, shapes as the operators' rules say."""
+def problems_of(graph: Graph, complaints: Callable[[Node], Sequence[str]]) -> list[str]:
+    """Why a graph is not well formed: values must be defined before use and once, names unique, constants as typed,
+    and nodes such that `complaints` has none about them."""
     problems: list[str] = []
     defined: set[Tensor] = set(graph.inputs)
-    names: dict[str, Tensor] = {t.name: t for t in graph.inputs}
-    if len(names) != len(graph.inputs):
-        problems.append("two inputs share a name")
+    names: dict[str, Tensor] = {}
 
     def named(tensor: Tensor) -> None:
         if names.setdefault(tensor.name, tensor) is not tensor:
             problems.append(f"two tensors are called {tensor.name}")
 
+    for tensor in graph.inputs:
+        named(tensor)
+        if tensor.is_constant:
+            problems.append(f"input {tensor.name} is a constant")
+    if len(defined) != len(graph.inputs):
+        problems.append("two inputs are one tensor")
     for node in graph.nodes:
         label = f"{node.op} ({', '.join(t.name for t in node.outputs)})"
-        for tensor in node.inputs:
-            if tensor is None:
+        for read in dict.fromkeys(node.inputs):
+            if read is None:
                 continue
-            named(tensor)
-            if tensor.is_constant:
-                data = tensor.array
-                if tuple(data.shape) != tensor.shape or data.dtype != tensor.dtype.numpy:
-                    problems.append(
-                        f"constant {tensor.name} is {data.dtype}{data.shape}, typed {tensor.type}"
-                    )
-            elif tensor not in defined:
-                problems.append(f"{label} reads {tensor.name} before it is computed")
+            named(read)
+            if read.is_constant:
+                data = read.array
+                if tuple(data.shape) != read.shape or data.dtype != read.dtype.numpy:
+                    problems.append(f"constant {read.name} is {data.dtype}{data.shape}, typed {read.type}")
+            elif read not in defined:
+                problems.append(f"{label} reads {read.name} before it is computed")
         for tensor in node.outputs:
             named(tensor)
             if tensor in defined or tensor.is_constant:
                 problems.append(f"{label} computes {tensor.name} a second time")
             defined.add(tensor)
-        shapes = tuple(tuple(s) for s in infer(node))
-        actual = tuple(t.shape for t in node.outputs)
-        if shapes != actual:
-            problems.append(f"{label} should give {shapes}, typed {actual}")
+        problems += [f"{label}: {complaint}" for complaint in complaints(node)]
     problems += [
         f"output {t.name} is never computed" for t in graph.outputs if t not in defined and not t.is_constant
     ]
-    if problems:
-        raise InternalError(f"invalid graph after {after}:\n" + "\n".join(f"  - {p}" for p in problems))
+    return problems
+
+
+def size_complaints(graph: Graph, macs: Callable[[Node], int]) -> list[str]:
+    """Why a graph whose nodes are sound is too large as a whole; `macs` counts a node's multiply-accumulates."""
+    tensors = dict.fromkeys((*graph.inputs, *(t for n in graph.nodes for t in n.outputs)))
+    total = sum(t.type.bytes for t in tensors)
+    if total > MAX_GRAPH_BYTES:
+        return [f"what it computes has {total} bytes together, at most {MAX_GRAPH_BYTES}"]
+    count = sum(macs(node) for node in graph.nodes)
+    return [f"it has {count} multiply-accumulates, at most {MAX_MACS}"] if count > MAX_MACS else []

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """An independent proof that a memory plan is right.
 
-Nothing here comes from the planner but its records. The arena is simulated byte by byte: each byte knows
+Nothing here comes from the planner but its records. The arena is simulated: each byte (in runs of neighbours) knows
 which byte of which tensor was last written there, and every read is compared with what it should find. That
 some nodes need no call is not believed either: their operator's reference is run on random values, and the
 result must be what the claimed bytes of its inputs hold.
@@ -9,18 +9,16 @@ result must be what the claimed bytes of its inputs hold.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
-import numpy.typing as npt
 
 from tinyet.errors import InternalError, bullet_list
-from tinyet.ir import Array, DType, Graph, Node, Tensor
+from tinyet.ir import Array, Graph, Node, Tensor
 from tinyet.memory.plan import MemoryPlan
 from tinyet.opset import Op
-
-_Ids = npt.NDArray[np.int64]
 
 _SHOWN = 20
 """Complaints listed; one mistake can break every read after it."""
@@ -69,25 +67,68 @@ class Alias:
     pieces: tuple[Piece, ...]
 
 
-@dataclass
-class _Arena:
-    """The simulated memory: per byte, which tensor's byte it holds and which step wrote it."""
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """Neighbouring bytes that hold neighbouring bytes of one thing, from its byte `start` on. thing: its number, or
+    NOTHING; writer: the step that wrote them, -1 for the caller."""
 
     bytes: int
-    owner: _Ids = field(init=False)
-    writer: _Ids = field(init=False)
+    thing: int
+    start: int
+    writer: int = -1
+
+
+NOTHING, UNKNOWN = -1, -2
+"""What memory holds in the beginning; what a part of an alias holds that has no source."""
+
+
+def _cut(runs: Sequence[_Run], start: int, size: int) -> list[_Run]:
+    """Bytes `start` to `start + size` of what the runs hold one after another."""
+    found, at = [], 0
+    for run in runs:
+        low, high = max(start, at), min(start + size, at + run.bytes)
+        if low < high:
+            found.append(_Run(high - low, run.thing, run.start + low - at, run.writer))
+        at += run.bytes
+        if at >= start + size:
+            break
+    return found
+
+
+def _count(runs: Sequence[_Run]) -> int:
+    return sum(run.bytes for run in runs)
+
+
+def _differing(have: Sequence[_Run], want: Sequence[_Run]) -> tuple[int, int]:
+    """(first byte, how many bytes) where two lists of equal length hold something else."""
+    edges = sorted(
+        {0, *itertools.accumulate(r.bytes for r in have), *itertools.accumulate(r.bytes for r in want)}
+    )
+    first, count = -1, 0
+    for low, high in itertools.pairwise(edges):
+        (one,), (other,) = _cut(have, low, high - low), _cut(want, low, high - low)
+        if (one.thing, one.start) != (other.thing, other.start) or one.thing < 0:
+            first, count = (low if first < 0 else first), count + high - low
+    return first, count
+
+
+@dataclass
+class _Arena:
+    """The simulated memory, in runs of bytes: which thing's bytes each run holds, and which step wrote it."""
+
+    bytes: int
+    runs: list[_Run] = field(init=False)
     names: list[str] = field(default_factory=list)
-    content: dict[str, _Ids] = field(default_factory=dict)
+    content: dict[str, list[_Run]] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.owner = np.full(self.bytes, -1, np.int64)
-        self.writer = np.full(self.bytes, -1, np.int64)
+        self.runs = [_Run(self.bytes, NOTHING, 0)]
 
-    def new(self, name: str, size: int) -> _Ids:
-        """Distinct numbers for the bytes of something that is about to be written."""
+    def new(self, name: str, size: int) -> list[_Run]:
+        """A thing that is about to be written."""
         self.names.append(name)
-        return (np.int64(len(self.names) - 1) << 32) + np.arange(size, dtype=np.int64)
+        return [_Run(size, len(self.names) - 1, 0)]
 
     def inside(self, label: str, what: str, offset: int, size: int, align: int) -> bool:
         if offset % align:
@@ -106,33 +147,39 @@ class _Arena:
         content = self.content.get(span.tensor)
         if content is None:
             self.problems.append(f"{label}: reads {span.tensor}, which nothing has computed")
-        elif len(content) != span.bytes:
+        elif _count(content) != span.bytes:
             self.problems.append(
-                f"{label}: reads {span.bytes} bytes of {span.tensor}, which has {len(content)}"
+                f"{label}: reads {span.bytes} bytes of {span.tensor}, which has {_count(content)}"
             )
         else:
-            wrong = np.flatnonzero(self.owner[span.offset : span.offset + span.bytes] != content)
-            if len(wrong):
-                at = span.offset + int(wrong[0])
+            first, wrong = _differing(_cut(self.runs, span.offset, span.bytes), content)
+            if wrong:
+                at = span.offset + first
                 self.problems.append(
-                    f"{label}: reads byte {int(wrong[0])} of {span.tensor} at offset {at}, which holds "
-                    f"{self.holds(at, steps)} ({len(wrong)} wrong of {span.bytes} bytes)"
+                    f"{label}: reads byte {first} of {span.tensor} at offset {at}, which holds "
+                    f"{self.holds(at, steps)} ({wrong} wrong of {span.bytes} bytes)"
                 )
 
     def holds(self, at: int, steps: Sequence[str]) -> str:
-        owner = int(self.owner[at])
-        if owner < 0:
+        (run,) = _cut(self.runs, at, 1)
+        if run.thing < 0:
             return "nothing"
-        by = steps[int(self.writer[at])] if self.writer[at] >= 0 else "the caller"
-        return f"byte {owner & 0xFFFFFFFF} of {self.names[owner >> 32]}, written by {by}"
+        by = steps[run.writer] if run.writer >= 0 else "the caller"
+        return f"byte {run.start} of {self.names[run.thing]}, written by {by}"
+
+    def put(self, offset: int, runs: Sequence[_Run], step: int) -> None:
+        """Let a step write the runs to an offset."""
+        end = offset + _count(runs)
+        written = [replace(run, writer=step) for run in runs]
+        before, behind = _cut(self.runs, 0, offset), _cut(self.runs, end, self.bytes - end)
+        self.runs = [*before, *written, *behind]
 
     def write(self, label: str, span: Span, step: int) -> None:
         if span.tensor in self.content:
             self.problems.append(f"{label}: writes {span.tensor} a second time")
         self.content[span.tensor] = self.new(span.tensor, span.bytes)
         if self.inside(label, span.tensor, span.offset, span.bytes, span.align):
-            self.owner[span.offset : span.offset + span.bytes] = self.content[span.tensor]
-            self.writer[span.offset : span.offset + span.bytes] = step
+            self.put(span.offset, self.content[span.tensor], step)
 
     def resolve(self, waiting: list[Alias]) -> None:
         """Give aliases their content as soon as all their sources have theirs."""
@@ -140,13 +187,15 @@ class _Arena:
             if any(piece.source not in self.content for piece in alias.pieces):
                 continue
             waiting.remove(alias)
-            content = np.full(sum(piece.bytes for piece in alias.pieces), -2, np.int64)
+            size = sum(piece.bytes for piece in alias.pieces)
+            content = [_Run(size, UNKNOWN, 0)]
             for p in alias.pieces:
-                source = self.content[p.source][p.source_start : p.source_start + p.bytes]
-                if len(source) != p.bytes or p.start + p.bytes > len(content):
+                source = _cut(self.content[p.source], p.source_start, p.bytes)
+                if _count(source) != p.bytes or p.start + p.bytes > size:
                     self.problems.append(f"alias {alias.tensor}: its bytes are not all bytes of {p.source}")
                     continue
-                content[p.start : p.start + p.bytes] = source
+                end = p.start + p.bytes
+                content = [*_cut(content, 0, p.start), *source, *_cut(content, end, size - end)]
             self.content[alias.tensor] = content
 
 
@@ -207,8 +256,7 @@ def check_accesses(
                 if _meet(offset, size, span.offset, span.bytes):
                     arena.problems.append(f"{label}: its scratch memory overlaps {span.tensor}")
             if arena.inside(label, "scratch", offset, size, align):
-                arena.owner[offset : offset + size] = arena.new(f"scratch of {label}", size)
-                arena.writer[offset : offset + size] = number
+                arena.put(offset, arena.new(f"scratch of {label}", size), number)
         for write in step.writes:
             arena.write(label, write, number)
         arena.resolve(waiting)
@@ -318,7 +366,6 @@ def _aliases(node: Node, plan: MemoryPlan, op: Op) -> list[Alias]:
 
 
 def _random(tensor: Tensor, random: np.random.Generator) -> Array:
-    if tensor.dtype is DType.FLOAT32:
-        return random.standard_normal(tensor.shape, np.float32)
-    low, high = tensor.dtype.range
-    return random.integers(low, high, tensor.shape, tensor.dtype.numpy, endpoint=True)
+    """Any bits: the operator must not look at them."""
+    count = tensor.type.count * tensor.dtype.numpy.itemsize
+    return np.frombuffer(random.bytes(count), tensor.dtype.numpy).reshape(tensor.shape)

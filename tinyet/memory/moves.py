@@ -15,6 +15,8 @@ import numpy as np
 
 from tinyet.ir import Array, DType, Node, Tensor
 from tinyet.ops.copy import Copy
+from tinyet.ops.pad import Pad
+from tinyet.ops.slice import Slice
 from tinyet.opset import Op
 
 
@@ -43,12 +45,18 @@ def moves(node: Node, op: Op) -> tuple[Move, ...] | None:
         return None
     if op.view:
         return (Move(0, 0, inputs[0][0], 0, node.output.type.bytes),)
-    if not op.same_scale:
+    if not op.same_scale or not _may_move(node, inputs):
         return None
     trials = _trials(node, op)
     if len(inputs) == 1:
         return _runs(node, inputs[0][0], trials)
     return _back_to_back(node, inputs, trials)
+
+
+def _may_move(node: Node, inputs: Sequence[tuple[int, Tensor]]) -> bool:
+    """Whether the sizes allow one of the two forms, so that no large window or sum is tried out for nothing."""
+    given, made = sum(t.type.count for _, t in inputs), sum(t.type.count for t in node.outputs)
+    return given == made or (isinstance(node.attrs, Slice | Pad) and made < given)
 
 
 _Trial = tuple[dict[int, bytes], list[bytes]]

@@ -187,10 +187,7 @@ def _peak(group: Sequence[Buffer], offsets: Sequence[int]) -> int:
 def _greedy(group: list[Buffer], goal: int) -> list[int]:
     """The best of several first-fit placements, then of repairs that put the highest buffers first."""
     indices = range(len(group))
-    conflicts = [
-        [j for j in indices if j != i and group[j].first <= b.last and b.first <= group[j].last]
-        for i, b in enumerate(group)
-    ]
+    conflicts = _conflicts(group)
     pressure = [0] * len(group)
     for section in _sections(group):
         total = sum(group[i].bytes for i in section)
@@ -236,6 +233,19 @@ def _greedy(group: list[Buffer], goal: int) -> list[int]:
         if best_peak <= goal:
             break
     return best
+
+
+def _conflicts(group: Sequence[Buffer]) -> list[list[int]]:
+    """For each buffer, the others that are alive together with it."""
+    found: list[list[int]] = [[] for _ in group]
+    alive: list[int] = []
+    for i in sorted(range(len(group)), key=lambda i: group[i].first):
+        alive = [j for j in alive if group[j].last >= group[i].first]
+        for j in alive:
+            found[i].append(j)
+            found[j].append(i)
+        alive.append(i)
+    return found
 
 
 _REPAIRS = 32

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from tinyet.errors import InternalError
 
@@ -47,12 +47,14 @@ class Schedule:
     peak:       largest number of bytes alive at one moment.
     given_peak: the same for the order in which the steps were given.
     optimal:    no order has a smaller peak.
+    looks:      how often the search has looked at a step.
     """
 
     order: tuple[int, ...]
     peak: int
     given_peak: int
     optimal: bool
+    looks: int = field(default=0, compare=False)
 
 
 def schedule(
@@ -90,16 +92,14 @@ def schedule(
     if budget == 0:
         return Schedule(given, given_peak, given_peak, False)
     path = _search(graph, given_peak, budget)
-    if path is not None:
-        peak = graph.peak(path) if path else given_peak
-        if peak >= given_peak:
-            return Schedule(given, given_peak, given_peak, True)
-        return Schedule(_first_in_order(graph, peak, budget) or path, peak, given_peak, True)
-    path = _beam(graph, budget)
-    peak = graph.peak(path)
+    optimal = path is not None
+    if path is None:
+        path = _beam(graph, budget)
+    peak = graph.peak(path) if path else given_peak
     if peak >= given_peak:
-        return Schedule(given, given_peak, given_peak, False)
-    return Schedule(path, peak, given_peak, False)
+        return Schedule(given, given_peak, given_peak, optimal, graph.runs)
+    first = _first_in_order(graph, peak, budget) if optimal else None
+    return Schedule(first or path, peak, given_peak, optimal, graph.runs)
 
 
 class _Graph:
@@ -114,6 +114,10 @@ class _Graph:
         self.runs = 0  # how often a step has been looked at: the measure of work
         self.full = (1 << len(steps)) - 1
         self.needs = [sum(1 << needed for needed in set(step.after)) for step in steps]
+        self.enables: list[list[int]] = [[] for _ in steps]
+        for number, step in enumerate(steps):
+            for needed in set(step.after):
+                self.enables[needed].append(number)
         self.touched = [tuple(dict.fromkeys((*step.reads, *step.writes))) for step in steps]
         self.touching = [0] * len(sizes)
         # An input is written by something that is part of every set.
@@ -133,16 +137,18 @@ class _Graph:
         written = self.writing[block] & (done | self.always)
         return bool(written) and (block in self.outputs or bool(self.touching[block] & ~done))
 
-    def ready(self, done: int) -> list[int]:
-        """Steps not done whose needs are, in the order of their numbers."""
-        found = []
-        rest = self.full & ~done
-        while rest:
-            number = (rest & -rest).bit_length() - 1
-            if not self.needs[number] & ~done:
-                found.append(number)
-            rest &= rest - 1
-        return found
+    @property
+    def first_ready(self) -> int:
+        """The steps that need none, as a mask."""
+        return sum(1 << number for number, needs in enumerate(self.needs) if not needs)
+
+    def ready_after(self, done: int, ready: int, number: int) -> int:
+        """The steps that can run next when `number`, one of those that were `ready`, has made the set `done` what it
+        is."""
+        for other in self.enables[number]:
+            if not self.needs[other] & ~done:
+                ready |= 1 << other
+        return ready & ~(1 << number)
 
     def run(self, done: int, live: int, number: int) -> tuple[int, int]:
         """Bytes in use while step `number` runs, and bytes alive after it, given `live` bytes before."""
@@ -182,35 +188,48 @@ class _Graph:
             bound = max(bound, need - sum(self.sizes[w] for w in overwritten))
         return bound
 
-    def settle(self, done: int, live: int, limit: int) -> tuple[int, int, list[int]]:
+    def settle(self, done: int, live: int, ready: int, limit: int) -> tuple[int, int, int, list[int]]:
         """Run every ready step that stays within `limit` and leaves no more alive than before.
 
         Running such a step at once costs nothing later: it frees at least as much and creates at most as
             much at any later moment, so each later set with it is no larger than the same set without it.
+
+        Returns the new set, its live bytes, what is ready then, and the steps in the order in which they ran.
         """
         ran: list[int] = []
         moved = True
         while moved:
             moved = False
-            for number in self.ready(done):
+            for number in _numbers(ready):
                 during, left = self.run(done, live, number)
                 if during <= limit and left <= live:
                     done, live, moved = done | 1 << number, left, True
+                    ready = self.ready_after(done, ready, number)
                     ran.append(number)
-        return done, live, ran
+        return done, live, ready, ran
+
+
+def _numbers(mask: int) -> list[int]:
+    """The steps of a mask, in their order."""
+    found = []
+    while mask:
+        lowest = mask & -mask
+        found.append(lowest.bit_length() - 1)
+        mask ^= lowest
+    return found
 
 
 def _search(graph: _Graph, limit: int, budget: int) -> tuple[int, ...] | None:
     """An order with the smallest peak below `limit`, () if there is none, None if the budget ran out."""
     floor = max(graph.entry, graph.start)
-    done, live, ran = graph.settle(0, graph.start, floor)
+    done, live, ready, ran = graph.settle(0, graph.start, graph.first_ready, floor)
     # Peak first; among equals, the set with the most steps, so that an easy graph is walked straight through.
-    heap = [(floor, -done.bit_count(), done, live)]
+    heap = [(floor, -done.bit_count(), done, live, ready)]
     came: dict[int, tuple[int, list[int]]] = {done: (-1, ran)}
     closed: set[int] = set()
     best = {done: floor}
     while heap:
-        peak, _, done, live = heapq.heappop(heap)
+        peak, _, done, live, ready = heapq.heappop(heap)
         if done in closed:
             continue
         if done == graph.full:
@@ -222,16 +241,18 @@ def _search(graph: _Graph, limit: int, budget: int) -> tuple[int, ...] | None:
         closed.add(done)
         if graph.runs > budget:
             return None
-        for number in graph.ready(done):
+        for number in _numbers(ready):
             during, left = graph.run(done, live, number)
             reached = max(peak, during, left)
             if reached >= limit:
                 continue
-            after, left, ran = graph.settle(done | 1 << number, left, reached)
+            after = done | 1 << number
+            next_ready = graph.ready_after(after, ready, number)
+            after, left, next_ready, ran = graph.settle(after, left, next_ready, reached)
             if after not in closed and reached < best.get(after, limit):
                 best[after] = reached
                 came[after] = (done, [number, *ran])
-                heapq.heappush(heap, (reached, -after.bit_count(), after, left))
+                heapq.heappush(heap, (reached, -after.bit_count(), after, left, next_ready))
     return ()
 
 
@@ -241,44 +262,50 @@ def _first_in_order(graph: _Graph, limit: int, budget: int) -> tuple[int, ...] |
     budget += graph.runs
     dead: set[int] = set()
     order: list[int] = []
-    states = [(0, graph.start)]
-    choices = [graph.ready(0)]
+    states = [(0, graph.start, graph.first_ready)]
+    choices = [graph.first_ready]
     while len(order) < len(graph.steps):
-        done, live = states[-1]
+        done, live, ready = states[-1]
         if not choices[-1]:
             # Settling does not change whether a set can be completed, so the settled set stands for all
             # that reach it.
-            dead.add(graph.settle(done, live, limit)[0])
+            dead.add(graph.settle(done, live, ready, limit)[0])
             if graph.runs > budget:
                 return None
             states.pop()
             choices.pop()
             order.pop()
             continue
-        number = choices[-1].pop(0)
+        lowest = choices[-1] & -choices[-1]
+        choices[-1] ^= lowest
+        number = lowest.bit_length() - 1
         during, left = graph.run(done, live, number)
-        after = done | 1 << number
-        if max(during, left) > limit or (dead and graph.settle(after, left, limit)[0] in dead):
+        after = done | lowest
+        next_ready = graph.ready_after(after, ready, number)
+        if max(during, left) > limit or (dead and graph.settle(after, left, next_ready, limit)[0] in dead):
             continue
         order.append(number)
-        states.append((after, left))
-        choices.append(graph.ready(after))
+        states.append((after, left, next_ready))
+        choices.append(next_ready)
     return tuple(order)
 
 
 def _beam(graph: _Graph, budget: int) -> tuple[int, ...]:
     """A good order for a graph too wide to search: keep the most promising sets of each size."""
     count = len(graph.steps)
-    beam: list[tuple[int, int, int, tuple[int, ...]]] = [(graph.entry, graph.start, 0, ())]
+    beam: list[tuple[int, int, int, tuple[int, ...], int]] = [
+        (graph.entry, graph.start, 0, (), graph.first_ready)
+    ]
     # As much work as the exact search was allowed, shared among the levels.
     width = max(1, min(64, budget // max(1, count * count)))
     for _ in range(count):
-        found: dict[int, tuple[int, int, int, tuple[int, ...]]] = {}
-        for peak, live, done, order in beam:
-            for number in graph.ready(done):
+        found: dict[int, tuple[int, int, int, tuple[int, ...], int]] = {}
+        for peak, live, done, order, ready in beam:
+            for number in _numbers(ready):
                 during, left = graph.run(done, live, number)
                 after = done | 1 << number
-                candidate = (max(peak, during, left), left, after, (*order, number))
+                next_ready = graph.ready_after(after, ready, number)
+                candidate = (max(peak, during, left), left, after, (*order, number), next_ready)
                 if after not in found or candidate < found[after]:
                     found[after] = candidate
         beam = heapq.nsmallest(width, found.values())

@@ -3,18 +3,28 @@
 
 from __future__ import annotations
 
+import heapq
+import itertools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from tinyet.errors import InternalError
 from tinyet.ir import Graph, Node, Tensor
 from tinyet.memory import offsets as packing
 from tinyet.memory import schedule as ordering
 from tinyet.memory.check import check_plan
-from tinyet.memory.layout import Layout, Member, both_own_nothing_common
+from tinyet.memory.layout import NEVER, Layout, MayShare, Piece, nothing_owned_twice
+from tinyet.memory.live import LiveBytes
 from tinyet.memory.moves import Move, moves
 from tinyet.memory.plan import Block, Lifetime, MemoryPlan, Storage
 from tinyet.opset import Op
+
+_LOOKS_A_CALL = 30
+"""What a draft costs a call, measured in looks of the search for an order."""
+_TRIAL_BUDGET = 100_000
+"""Looks that go into trials of copies that are not expected to help: about half a second."""
+_PROMISING_BUDGET = 4 * _TRIAL_BUDGET
 
 
 def plan_memory(
@@ -86,6 +96,21 @@ class _Draft:
     schedule: ordering.Schedule
     buffers: list[packing.Buffer]
     bound: int
+    fullest: tuple[int, int]  # the first and the last of the moments at which most bytes are alive
+    used: dict[Tensor, int]
+
+    @cached_property
+    def blocks(self) -> dict[Tensor, packing.Buffer]:
+        """The buffer of each block, by the tensor that stands for it."""
+        return dict(zip(self.layout.roots(), self.buffers, strict=False))
+
+    @cached_property
+    def last_used(self) -> dict[Tensor, list[tuple[int, Tensor]]]:
+        """For each block, its tensors and when they are last used, the latest first."""
+        found: dict[Tensor, list[tuple[int, Tensor]]] = {root: [] for root in self.blocks}
+        for tensor, used in sorted(self.used.items(), key=lambda item: -item[1]):
+            found[self.layout.root(tensor)].append((used, tensor))
+        return found
 
 
 class _Planner:
@@ -113,38 +138,67 @@ class _Planner:
     # ------------------------------------------------------------ choices
 
     def best(self) -> _Draft:
-        """All moves without a call; then each move that is no plain view is tried with one."""
-        copied: frozenset[Node] = frozenset()
-        best = self.draft(copied)
+        """All moves without a call; then moves that are no plain views are tried with one, each that may help, and
+        the others as long as the graph is small enough to try whatever there is."""
+        best = self.draft(frozenset())
+        spent = 0
         for node in self.graph.nodes:
-            if node in best.elided and not self.ops[node].view and self.matters(best, node):
-                tried = self.draft(copied | {node})
-                if tried.bound < best.bound:
-                    copied, best = copied | {node}, tried
+            if node not in best.elided or self.ops[node].view or not self.matters(best, node):
+                continue
+            if spent > (_PROMISING_BUDGET if self.promises(best, node) else _TRIAL_BUDGET):
+                continue
+            tried = self.draft(best.copied | {node})
+            spent += tried.schedule.looks + _LOOKS_A_CALL * len(tried.calls)
+            if tried.bound < best.bound:
+                best = tried
         return best
 
     @staticmethod
     def matters(draft: _Draft, node: Node) -> bool:
         """Is the block of the node's output alive whenever memory is at its fullest? If not, that moment
         stays as full whatever becomes of the block."""
-        block = draft.layout.roots().index(draft.layout.root(node.outputs[0]))
-        own = draft.buffers[block]
-        alive = [
-            sum(packing.align_up(b.bytes, b.align) for b in draft.buffers if b.first <= moment <= b.last)
-            for moment in range(-1, len(draft.calls) + 1)
-        ]
-        return all(
-            own.first <= moment <= own.last
-            for moment, bytes_alive in enumerate(alive, start=-1)
-            if bytes_alive == max(alive)
-        )
+        own = draft.blocks[draft.layout.root(node.outputs[0])]
+        return own.first <= draft.fullest[0] and draft.fullest[1] <= own.last
+
+    def promises(self, draft: _Draft, node: Node) -> bool:
+        """Would a copy help if the order of the calls stayed? Not when the block without the copied part is as large
+        as before and still alive whenever memory is at its fullest. When in doubt, it would."""
+        variables = _variables(node)
+        if len(variables) != 1:
+            return True
+        layout, root = draft.layout, draft.layout.root(variables[0])
+        low, high = layout.extent(variables[0])
+        part = list(node.outputs)
+        for tensor in part:
+            start, end = layout.extent(tensor)
+            if start < low or high < end:
+                return True
+            part += (
+                t
+                for reader in self.graph.consumers(tensor)
+                if reader in draft.elided or reader in draft.overwrites
+                for t in reader.outputs
+                if layout.root(t) is root
+            )
+        copied = set(part)
+        last = next((used for used, t in draft.last_used[root] if t not in copied), NEVER)
+        return not (draft.blocks[root].first <= draft.fullest[0] and draft.fullest[1] <= last)
 
     def draft(self, copied: frozenset[Node], *, reorder: bool = True) -> _Draft:
         layout, elided = self.share(copied)
         calls, schedule = self.arrange(layout, elided, self.order_budget if reorder else 0)
-        layout, overwrites, buffers = self.overwrite(layout, calls)
+        overwrites, buffers = self.overwrite(layout, calls)
         return _Draft(
-            copied, layout, elided, calls, overwrites, schedule, buffers, packing.lower_bound(buffers)
+            copied=copied,
+            layout=layout,
+            elided=elided,
+            calls=calls,
+            overwrites=overwrites,
+            schedule=schedule,
+            buffers=buffers,
+            bound=packing.lower_bound(buffers),
+            fullest=_fullest(buffers, len(calls)),
+            used=self.moments(calls).used,
         )
 
     def share(self, copied: frozenset[Node]) -> tuple[Layout, frozenset[Node]]:
@@ -154,18 +208,19 @@ class _Planner:
         for node, found in self.moves.items():
             if node in copied:
                 continue
-            trial = layout.copy()
             for output in node.outputs:
-                trial.renounce(output)
-            if all(self.unite(trial, node, move) for move in found):
-                layout = trial
+                layout.renounce(output)
+            if all(self.unite(layout, node, move) for move in found):
+                layout.keep()
                 elided.add(node)
+            else:
+                layout.undo()
         return layout, frozenset(elided)
 
     @staticmethod
     def unite(layout: Layout, node: Node, move: Move) -> bool:
         source, output = node.input(move.input), node.outputs[move.output]
-        return layout.join(output, move.start, source, move.input_start, both_own_nothing_common)
+        return layout.join(output, move.start, source, move.input_start, nothing_owned_twice)
 
     # ------------------------------------------------------------ order
 
@@ -220,15 +275,13 @@ class _Planner:
         for source in dict.fromkeys(allowed):
             if source.is_constant:
                 continue
-            here = layout.member(source)
+            start, end = layout.extent(source)
             others = (
-                (t, layout.member(t)) for t in _variables(node) if layout.root(t) is layout.root(source)
+                (t, layout.extent(t)) for t in _variables(node) if layout.root(t) is layout.root(source)
             )
             safe = all(
-                m.end <= here.start
-                or here.end <= m.start
-                or (t in allowed and (m.start, m.end) == (here.start, here.end))
-                for t, m in others
+                extent[1] <= start or end <= extent[0] or (t in allowed and extent == (start, end))
+                for t, extent in others
             )
             if safe:
                 found += [(source, o) for o in node.outputs if o.type.bytes == source.type.bytes]
@@ -238,30 +291,41 @@ class _Planner:
 
     def overwrite(
         self, layout: Layout, calls: Sequence[Node]
-    ) -> tuple[Layout, dict[Node, tuple[int, int]], list[packing.Buffer]]:
+    ) -> tuple[dict[Node, tuple[int, int]], list[packing.Buffer]]:
         """Let outputs take the place of inputs that die, where that does not raise the memory in use.
 
-        Returns the new layout, (input index, output index) per node that works in place, and the buffers.
+        Changes the layout. Returns (input index, output index) per node that works in place, and the buffers: one a
+        block, in the order of `layout.roots()`, then one a call that has scratch memory.
         """
         moments = self.moments(calls)
+        layout.set_moments(moments.written, moments.used)
         taken: dict[Node, tuple[int, int]] = {}
-        buffers = self.buffers(layout, calls, moments)
-        bound = packing.lower_bound(buffers)
+        blocks = {root: self.block(layout, root, moments) for root in layout.roots()}
+        live = LiveBytes([*blocks.values(), *self.scratch_buffers(calls)], range(-1, len(calls) + 1))
+        bound = live.bound
         for position, node in enumerate(calls):
             pairs = self.candidates(layout, node)
             for source, output in pairs:
-                readable = frozenset(s for s, o in pairs if o is output)
-                rule = _replaces(position, output, readable, moments)
-                trial = layout.copy()
-                if not trial.join(source, 0, output, 0, rule):
+                readable = {s for s, o in pairs if o is output}
+                now_used = [t for t in (*_variables(node), *node.outputs) if moments.used[t] == position]
+                if not _overwritten_exactly(layout, source, output, now_used, readable):
                     continue
-                fewer = self.buffers(trial, calls, moments)
-                after = packing.lower_bound(fewer)
-                if after <= bound:
-                    layout, buffers, bound = trial, fewer, after
-                    taken[node] = (node.inputs.index(source), node.outputs.index(output))
-                    break
-        return layout, taken, buffers
+                a, b = blocks[layout.root(source)], blocks[layout.root(output)]
+                if not layout.join(source, 0, output, 0, _replaces(position)):
+                    continue
+                root = layout.root(source)
+                first, last = min(a.first, b.first), max(a.last, b.last)
+                both = packing.Buffer(root.name, layout.size(root), first, last, layout.strictest(root))
+                live.replace((a, b), both)
+                if live.bound > bound:
+                    live.replace((both,), a, b)
+                    layout.undo()
+                    continue
+                layout.keep()
+                blocks[root], bound = both, live.bound
+                taken[node] = (node.inputs.index(source), node.outputs.index(output))
+                break
+        return taken, [*(blocks[root] for root in layout.roots()), *self.scratch_buffers(calls)]
 
     def moments(self, calls: Sequence[Node]) -> _Moments:
         written = dict.fromkeys(self.graph.inputs, -1)
@@ -276,22 +340,20 @@ class _Planner:
 
     # ------------------------------------------------------------ offsets
 
-    def buffers(self, layout: Layout, calls: Sequence[Node], moments: _Moments) -> list[packing.Buffer]:
-        """One buffer a block, in the order of `layout.roots()`, then one a call that has scratch memory."""
-        found = []
-        for root in layout.roots():
-            members = layout.members(root)
-            first = min(moments.written[m.tensor] for m in members if m.owns)
-            last = max(moments.used[m.tensor] for m in members)
-            strictest = max(layout.alignment(m.tensor) for m in members)
-            found.append(packing.Buffer(root.name, layout.size(root), first, last, strictest))
-        for position, node in enumerate(calls):
-            size = self.scratch.get(node, 0)
-            if size:
-                found.append(
-                    packing.Buffer(_scratch_name(node), size, position, position, self.scratch_align)
-                )
-        return found
+    @staticmethod
+    def block(layout: Layout, root: Tensor, moments: _Moments) -> packing.Buffer:
+        members = layout.members(root)
+        first = min(moments.written[t] for t in members if layout.owns(t))
+        last = max(moments.used[t] for t in members)
+        return packing.Buffer(root.name, layout.size(root), first, last, layout.strictest(root))
+
+    def scratch_buffers(self, calls: Sequence[Node]) -> list[packing.Buffer]:
+        """One a call that has scratch memory."""
+        return [
+            packing.Buffer(_scratch_name(node), size, position, position, self.scratch_align)
+            for position, node in enumerate(calls)
+            if (size := self.scratch.get(node, 0))
+        ]
 
     def finish(self, draft: _Draft, placement: packing.Placement) -> MemoryPlan:
         """The plan in the terms of the graph."""
@@ -308,7 +370,7 @@ class _Planner:
             elided=tuple(node for node in order if node in draft.elided),
             overwrites=draft.overwrites,
             blocks=blocks,
-            storage={t: Storage(index[layout.root(t)], layout.member(t).start) for t in self.tensors},
+            storage={t: Storage(index[layout.root(t)], layout.start(t)) for t in self.tensors},
             lifetimes=self.lifetimes(draft, order),
             scratch={n: placement.offsets[_scratch_name(n)] for n in draft.calls if self.scratch.get(n, 0)},
             arena_bytes=placement.peak,
@@ -320,22 +382,35 @@ class _Planner:
 
     def order(self, draft: _Draft) -> tuple[Node, ...]:
         """The calls, each elided node standing where the last of its inputs is there."""
-        waiting = [node for node in self.graph.nodes if node in draft.elided]
-        known = set(self.graph.inputs)
+        missing: dict[Node, int] = {}
+        readers: dict[Tensor, list[tuple[int, Node]]] = {}
+        ready: list[tuple[int, Node]] = []
+        for number, node in enumerate(self.graph.nodes):
+            if node in draft.elided:
+                variables = [t for t in _variables(node) if t not in self.graph.inputs]
+                missing[node] = len(variables)
+                for tensor in variables:
+                    readers.setdefault(tensor, []).append((number, node))
+                if not variables:
+                    ready.append((number, node))
         order: list[Node] = []
 
+        def run(node: Node) -> None:
+            order.append(node)
+            for tensor in node.outputs:
+                for number, reader in readers.get(tensor, ()):
+                    missing[reader] -= 1
+                    if not missing[reader]:
+                        heapq.heappush(ready, (number, reader))
+
         def settle() -> None:
-            # Elided nodes wait in the graph's order, so one pass follows a chain of them to its end.
-            for node in list(waiting):
-                if known.issuperset(_variables(node)):
-                    waiting.remove(node)
-                    order.append(node)
-                    known.update(node.outputs)
+            # In the graph's order, which is that of the chains among them, too.
+            while ready:
+                run(heapq.heappop(ready)[1])
 
         settle()
         for node in draft.calls:
-            order.append(node)
-            known.update(node.outputs)
+            run(node)
             settle()
         return tuple(order)
 
@@ -354,23 +429,48 @@ class _Planner:
         return {t: Lifetime(complete[t], max(complete[t], used[t])) for t in self.tensors}
 
 
-def _replaces(
-    position: int, output: Tensor, readable: frozenset[Tensor], moments: _Moments
-) -> Callable[[Member, Member], bool]:
-    """The rule for bytes shared in time: everything on the input's side is finished before `output` is
-    written at call `position`, but for the inputs that this call may overwrite exactly while it reads
-    them."""
+def _replaces(position: int) -> MayShare:
+    """The rule for bytes shared in time: whatever is on the input's side is used for the last time before the output's
+    side is written at call `position` or later. At `position` itself it may still be read: what is then, and how, is
+    the question of `_overwritten_exactly`."""
 
-    def rule(old: Member, new: Member) -> bool:
-        if not new.owns:
-            # The members that own a view's bytes lie over `old` as well and are asked themselves.
-            return True
-        if moments.used[old.tensor] == position:
-            exact = (old.start, old.end) == (new.start, new.end)
-            return new.tensor is output and exact and old.tensor in readable
-        return moments.used[old.tensor] < position <= moments.written[new.tensor]
+    def rule(old: Piece, new: Piece) -> bool:
+        return new.written == NEVER or old.used <= position <= new.written
 
     return rule
+
+
+def _overwritten_exactly(
+    layout: Layout, source: Tensor, output: Tensor, now_used: Sequence[Tensor], readable: set[Tensor]
+) -> bool:
+    """With `output` where `source` is, does its call overwrite nothing of what it uses itself, but for inputs that it
+    may overwrite exactly while it reads them?
+
+    now_used: tensors that the call reads or writes and nobody uses later. readable: inputs that it may overwrite.
+    """
+    shift = layout.start(output) - layout.start(source)
+    for tensor in now_used:
+        if layout.root(tensor) is not layout.root(source):
+            continue
+        if tensor in readable and layout.extent(tensor) == layout.extent(source):
+            continue
+        start, end = layout.extent(tensor)
+        # A view's bytes are written by others, which are asked themselves.
+        if any(p.written != NEVER for p in layout.pieces(output, start + shift, end + shift)):
+            return False
+    return True
+
+
+def _fullest(buffers: Sequence[packing.Buffer], calls: int) -> tuple[int, int]:
+    """The first and the last of the moments, from -1 to the number of calls, at which most bytes are alive."""
+    change = [0] * (calls + 3)
+    for b in buffers:
+        size = packing.align_up(b.bytes, b.align)
+        change[b.first + 1] += size
+        change[b.last + 2] -= size
+    alive = list(itertools.accumulate(change))[: calls + 2]
+    most = max(alive)
+    return alive.index(most) - 1, calls - alive[::-1].index(most)
 
 
 def _variables(node: Node) -> list[Tensor]:

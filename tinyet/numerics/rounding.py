@@ -173,7 +173,10 @@ def zero_or_round(bound: float, scale: float) -> int | None:
     """round(bound / scale) in float32, or None for an infinite bound."""
     if math.isinf(bound):
         return None
-    return int(round_half_away(np.float32(bound) / np.float32(scale)))
+    with np.errstate(over="ignore"):
+        steps = np.float32(bound) / np.float32(scale)
+    # Beyond every integer type, where all is the same.
+    return int(round_half_away(np.clip(steps, -(2.0**33), 2.0**33)))
 
 
 NO_CLAMP = (-math.inf, math.inf)

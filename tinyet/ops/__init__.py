@@ -3,10 +3,12 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Sequence
 
-from tinyet.errors import InternalError, UsageError
-from tinyet.ir import Array, Attrs, Graph, Node, Shape, verify
+from tinyet.errors import InternalError, TinyetError, UnsupportedShape, UsageError, bullet_list
+from tinyet.ir import Array, Attrs, Graph, Node, Shape, problems_of, size_complaints, subgraphs
+from tinyet.ir.limits import shape_complaint
 from tinyet.ops import (
     adaptive_avg_pool2d,
     add,
@@ -49,7 +51,7 @@ from tinyet.ops import (
 )
 from tinyet.ops import slice as slice_
 from tinyet.ops import sum as sum_
-from tinyet.opset import Op
+from tinyet.opset import Op, attribute_complaints, complaints, tensor_complaint
 
 OPS: tuple[Op, ...] = (
     adaptive_avg_pool2d.OP,
@@ -129,6 +131,71 @@ def evaluate(node: Node, inputs: Sequence[Array | None]) -> tuple[Array, ...]:
 
 
 def check(graph: Graph, after: str) -> Graph:
-    """The graph itself, verified; `after` names the pass that made it."""
-    verify(graph, infer, after)
+    """The graph itself, if it is well formed and shapes are as the operators' rules say; `after` names the pass that
+    made it. Raises InternalError. What `check_whole` demands beyond that holds only when all operators are lowered."""
+    return _checked(
+        problems_of(graph, _shape_complaints), graph, InternalError, f"invalid graph after {after}"
+    )
+
+
+def check_whole(
+    graph: Graph, title: str, error: type[TinyetError] = InternalError, where: str | None = None
+) -> Graph:
+    """The graph itself, if the whole rule of every operator holds in it, and in those that it holds, and if it is
+    within what can be planned and computed at all. Raises `error` with `title` and all that is wrong."""
+    return _checked(whole_problems(graph), graph, error, title, where)
+
+
+def check_limits(graph: Graph) -> None:
+    """Raise UnsupportedShape, listing them with their source lines, for nodes of a user's model whose attributes or
+    results are beyond what tinyet holds. Whether operators are in a form that it has is for later."""
+    found = []
+    for node in graph.nodes:
+        texts = attribute_complaints(node.attrs)
+        texts += [text for t in node.outputs if not t.is_constant and (text := shape_complaint(t.shape))]
+        found += [f"{node.op}, {node.where or node.outputs[0].name}: {text}" for text in texts]
+    found += [f"input {t.name}: {text}" for t in graph.inputs if (text := shape_complaint(t.shape))]
+    _checked(found, graph, UnsupportedShape, "the model is beyond what tinyet holds")
+
+
+def whole_problems(graph: Graph) -> list[str]:
+    """What `check_whole` finds."""
+    found = problems_of(graph, _rule_complaints)
+    found += [f"output {t.name}: {text}" for t in graph.outputs if (text := tensor_complaint(t))]
+    found += [f"input {t.name}: {text}" for t in graph.inputs if (text := tensor_complaint(t))]
+    found += [f"output {t.name} is a constant" for t in graph.outputs if t.is_constant]
+    if not graph.outputs:
+        found.append("it has no outputs")
+    return found or size_complaints(graph, lambda node: op_of(node).macs(node))
+
+
+def _rule_complaints(node: Node) -> list[str]:
+    if node in _SOUND:
+        return []
+    inner = [text for graph in subgraphs(node.attrs) for text in whole_problems(graph)]
+    found = [f"in it, {text}" for text in inner] or complaints(op_of(node), node)
+    if not found:
+        _SOUND.add(node)
+    return found
+
+
+# Nodes are immutable, and passes keep most of them: each is looked at once.
+_SOUND: weakref.WeakSet[Node] = weakref.WeakSet()
+
+
+def _shape_complaints(node: Node) -> list[str]:
+    shapes = tuple(tuple(s) for s in infer(node))
+    actual = tuple(t.shape for t in node.outputs)
+    return [] if shapes == actual else [f"should give {shapes}, typed {actual}"]
+
+
+MAX_LISTED = 20
+
+
+def _checked(
+    problems: list[str], graph: Graph, error: type[TinyetError], title: str, where: str | None = None
+) -> Graph:
+    if problems:
+        more = [f"and {len(problems) - MAX_LISTED} more"] if len(problems) > MAX_LISTED else []
+        raise error(f"{title}:\n{bullet_list([*problems[:MAX_LISTED], *more])}", where)
     return graph

@@ -16,6 +16,8 @@ from tinyet.boards.cpus import Target
 from tinyet.ir import Array, Attrs, DType, Node, Shape
 from tinyet.numerics import Int64
 from tinyet.ops.shared.averaging import average, division_table, fits
+from tinyet.ops.shared.integers import INTEGERS
+from tinyet.ops.shared.movement import check_moved
 from tinyet.ops.shared.window import image_fields, resized_shape
 from tinyet.opset import Call, Constant, Op, Pointer, Struct, library_call, library_kernels
 
@@ -58,8 +60,11 @@ def macs(node: Node) -> int:
 
 
 def check(node: Node) -> str | None:
-    if node.input(0).dtype is DType.FLOAT32:
-        return None
+    complaint = check_moved(node)
+    if complaint is not None or node.input(0).dtype is DType.FLOAT32:
+        return complaint
+    if node.input(0).dtype not in INTEGERS:
+        return f"no {node.input(0).dtype.value} form"
     rows, columns = node_spans(node)
     count = int(rows[:, 1].max() * columns[:, 1].max())
     return None if fits(node.input(0).dtype, count, count) else "sums could overflow 32 bits"
@@ -68,6 +73,7 @@ def check(node: Node) -> str | None:
 def reference(node: Node, inputs: Sequence[Array | None]) -> tuple[Array, ...]:
     x = inputs[0]
     assert x is not None
+    _, height, width, _ = x.shape
     rows, columns = node_spans(node)
     counts = (rows[:, 1:] * columns[:, 1])[:, :, None]
     integer = node.input(0).dtype is not DType.FLOAT32
@@ -75,11 +81,13 @@ def reference(node: Node, inputs: Sequence[Array | None]) -> tuple[Array, ...]:
     values = x.astype(np.int64) if integer else x.astype(np.float32)
     total = np.zeros(node.output.shape, values.dtype)
     with np.errstate(over="ignore", invalid="ignore"):
-        for out_y, (top, height) in enumerate(rows):
-            for out_x, (left, width) in enumerate(columns):
-                for y in range(top, top + height):
-                    for column in range(left, left + width):
-                        total[:, out_y, out_x] += values[:, y, column]
+        for y in range(rows[:, 1].max()):
+            for x_ in range(columns[:, 1].max()):
+                # The tap that many windows have there; those that are smaller are left as they are.
+                there = (y < rows[:, 1])[:, None, None] & (x_ < columns[:, 1])[:, None]
+                taken = values[:, np.minimum(rows[:, 0] + y, height - 1)]
+                tap = taken[:, :, np.minimum(columns[:, 0] + x_, width - 1)]
+                total = np.where(there, total + tap, total)
         if not integer:
             return (total.astype(np.float32) / counts.astype(np.float32),)
     return (average(total.astype(np.int64), counts).astype(node.output.dtype.numpy),)

@@ -21,6 +21,7 @@ OP = Op(
     attrs=Add,
     summary="a + b, broadcasting, with fused clamp",
     infer=broadcast.infer,
+    inputs=(2, 2),
     reference=addition.reference_of(1),
     check=addition.check,
     inplace=(0, 1),

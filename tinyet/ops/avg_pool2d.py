@@ -19,8 +19,9 @@ from tinyet.errors import UnsupportedShape
 from tinyet.ir import Array, DType, Node, Shape
 from tinyet.numerics import Int64
 from tinyet.ops.shared import pooling
-from tinyet.ops.shared.averaging import average, division_table, fits
-from tinyet.ops.shared.integers import saturated
+from tinyet.ops.shared.averaging import MAX_TABLE, average, division_table, fits
+from tinyet.ops.shared.integers import INTEGERS, saturated
+from tinyet.ops.shared.movement import check_moved
 from tinyet.ops.shared.pooling import Pool
 from tinyet.ops.shared.window import window_shape
 from tinyet.opset import Call, Op, Pointer, Struct, library_call, library_kernels
@@ -53,18 +54,27 @@ def attrs_of(node: Node) -> AvgPool2d:
 
 def tap_counts(out: int, size: int, kernel: int, stride: int, dilation: int, before: int) -> Int64:
     """How many taps of each window lie inside the image, along one dimension: int64 (out,)."""
-    at = np.arange(out)[:, None] * stride - before + np.arange(kernel) * dilation
-    return np.asarray(((at >= 0) & (at < size)).sum(axis=1), np.int64)
+    at = np.arange(out, dtype=np.int64) * stride - before  # of the first tap
+    first = np.maximum(-(at // dilation), 0)
+    behind = np.minimum((size - 1 - at) // dilation + 1, kernel)
+    return np.asarray(np.maximum(behind - first, 0), np.int64)
 
 
-def window_counts(node: Node) -> Int64:
-    """Taps in the image of every output pixel: int64 (out_h, out_w)."""
+def window_counts(node: Node) -> tuple[Int64, Int64]:
+    """Taps in the image of every row and column of output pixels, whose products are the windows' counts: int64
+    (out_h,) and (out_w,)."""
     a = attrs_of(node)
     _, in_h, in_w, _ = node.input(0).shape
     out_h, out_w = window_shape(node, a, a.kernel_h, a.kernel_w)
     rows = tap_counts(out_h, in_h, a.kernel_h, a.stride_h, a.dilation_h, a.pad_top)
     columns = tap_counts(out_w, in_w, a.kernel_w, a.stride_w, a.dilation_w, a.pad_left)
-    return rows[:, None] * columns
+    return rows, columns
+
+
+def distinct_counts(node: Node) -> list[int]:
+    """Taps in the image that windows have, ascending."""
+    rows, columns = map(np.unique, window_counts(node))
+    return [int(count) for count in np.unique(rows[:, None] * columns)]
 
 
 def infer(node: Node) -> tuple[Shape, ...]:
@@ -72,15 +82,21 @@ def infer(node: Node) -> tuple[Shape, ...]:
     if attrs.divisor is not None and attrs.divisor < 1:
         raise UnsupportedShape(f"avg_pool2d: a divisor of {attrs.divisor}", node.where)
     shapes = pooling.infer(node)
-    if not window_counts(node).all():
+    if not all(counts.all() for counts in window_counts(node)):
         raise UnsupportedShape("avg_pool2d: a window lies wholly in the padding", node.where)
     return shapes
 
 
 def check(node: Node) -> str | None:
-    if node.input(0).dtype is DType.FLOAT32:
-        return None
-    count = int(window_counts(node).max())
+    complaint = check_moved(node)
+    if complaint is not None or node.input(0).dtype is DType.FLOAT32:
+        return complaint
+    if node.input(0).dtype not in INTEGERS:
+        return f"no {node.input(0).dtype.value} form"
+    counts = distinct_counts(node)
+    count = counts[-1]
+    if count - counts[0] >= MAX_TABLE:
+        return f"windows of {counts[0]} to {count} pixels: a table of more than {MAX_TABLE} divisions"
     divisor = attrs_of(node).fixed_divisor or count
     return None if fits(node.input(0).dtype, count, divisor) else "sums could overflow 32 bits"
 
@@ -88,7 +104,8 @@ def check(node: Node) -> str | None:
 def reference(node: Node, inputs: Sequence[Array | None]) -> tuple[Array, ...]:
     attrs, x = attrs_of(node), inputs[0]
     assert x is not None
-    counts = window_counts(node)[:, :, None]
+    rows, columns = window_counts(node)
+    counts = (rows[:, None] * columns)[:, :, None]
     divisor = counts if attrs.fixed_divisor is None else np.full_like(counts, attrs.fixed_divisor)
     if node.input(0).dtype is DType.FLOAT32:
         sums = np.zeros(node.output.shape, np.float32)
@@ -111,8 +128,7 @@ def shape_struct(node: Node) -> Struct:
 
 def lower_integer(node: Node, _target: Target) -> Call:
     x, symbol = node.input(0).type, f"tinyet_avg_pool2d_{node.input(0).dtype.suffix}"
-    counts = sorted({int(count) for count in window_counts(node).ravel()})
-    first, table = division_table(counts, attrs_of(node).fixed_divisor, x.zero_point, x.dtype)
+    first, table = division_table(distinct_counts(node), attrs_of(node).fixed_divisor, x.zero_point, x.dtype)
     params = Struct(
         "tinyet_avg_pool2d_s8_params",
         {"shape": shape_struct(node), "divisions": Pointer(table.name), "first_count": first},

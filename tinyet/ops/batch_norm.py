@@ -20,7 +20,7 @@ from tinyet.errors import UnsupportedShape
 from tinyet.ir import Array, Attrs, DType, Node, Shape
 from tinyet.numerics import NO_CLAMP, Int64, float32, quantize_multipliers, round_half_away
 from tinyet.ops.shared import factors, weighted_s16
-from tinyet.ops.shared.clamped import clamp_fields
+from tinyet.ops.shared.clamped import clamp_complaint, clamp_fields
 from tinyet.ops.shared.integers import check_activations
 from tinyet.ops.shared.shapes import around_axis
 from tinyet.opset import Call, Constant, FieldValue, Op, Pointer, Struct, library_call, library_kernels
@@ -75,6 +75,9 @@ def check(node: Node) -> str | None:
             return "multiplier and offset must be float32 constants"
         if not np.isfinite(constant.array.astype(np.float64)).all():
             return "multiplier and offset must be finite"
+    complaint = clamp_complaint(node)
+    if complaint is not None:
+        return complaint
     if node.input(0).dtype is not node.output.dtype:
         return f"no {node.input(0).dtype.value} to {node.output.dtype.value} form"
     if node.input(0).dtype is DType.FLOAT32:
@@ -156,6 +159,7 @@ OP = Op(
     attrs=BatchNorm,
     summary="a factor and an offset for each channel, fused clamp",
     infer=infer,
+    inputs=(3, 3),
     reference=reference,
     check=check,
     inplace=(0,),

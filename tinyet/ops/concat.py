@@ -17,6 +17,8 @@ from tinyet.ops.shared.movement import MOVABLE, check_moved
 from tinyet.ops.shared.shapes import expect_axis
 from tinyet.opset import Arg, Call, Definition, InputArg, Kernel, Op, OutputArg
 
+MAX_INPUTS = 4096
+
 
 @dataclass(frozen=True)
 class Concat(Attrs):
@@ -33,9 +35,10 @@ def attrs_of(node: Node) -> Concat:
 
 def infer(node: Node) -> tuple[Shape, ...]:
     axis = attrs_of(node).axis
-    shapes = [node.input(index).shape for index in range(len(node.inputs))]
-    if not shapes:
-        raise UnsupportedShape("concat: no inputs", node.where)
+    present = [tensor for tensor in node.inputs if tensor is not None]
+    if not present or len(present) != len(node.inputs):
+        raise UnsupportedShape("concat: an input is missing", node.where)
+    shapes = [tensor.shape for tensor in present]
     expect_axis(node, axis)
     rest = {(*shape[:axis], 0, *shape[axis + 1 :]) for shape in shapes}
     if len(rest) != 1:
@@ -69,6 +72,7 @@ OP = Op(
     attrs=Concat,
     summary="tensors one after another along an axis (cat, stack)",
     infer=infer,
+    inputs=(1, MAX_INPUTS),
     reference=reference,
     check=check_moved,
     same_scale=True,

@@ -180,6 +180,7 @@ OP = Op(
     attrs=Conv2d,
     summary="convolution: stride, dilation, groups, a padding for each side, fused clamp",
     infer=convolution.infer,
+    inputs=(2, 3),
     reference=reference,
     check=weighted.check_weighted,
     macs=convolution.macs,

@@ -20,10 +20,14 @@ from tinyet.errors import UnsupportedShape
 from tinyet.ir import Array, DType, Node, Shape
 from tinyet.numerics import NO_CLAMP, Int64, float32
 from tinyet.ops.shared import convolution, weighted
-from tinyet.ops.shared.window import Window
+from tinyet.ops.shared.window import MAX_REACH, Window, expect_window
 from tinyet.opset import Call, Constant, Op, Pointer, Struct, library_call, library_kernels
 
 Mask = npt.NDArray[np.bool_]
+
+
+MAX_STRIDE = 1 << 12
+"""The kernels have a table with a row for each phase of a stride."""
 
 
 @dataclass(frozen=True)
@@ -64,6 +68,11 @@ def attrs_of(node: Node) -> ConvTranspose2d:
 def infer(node: Node) -> tuple[Shape, ...]:
     a = attrs_of(node)
     (batch, height, width, _), (out_c, kernel_h, kernel_w, _) = convolution.expect_groups(node, a.groups)
+    expect_window(node, a, kernel_h, kernel_w)
+    wrong_stride = max(a.stride_h, a.stride_w) > MAX_STRIDE
+    if wrong_stride or min(a.out_pad_h, a.out_pad_w) < 0 or max(a.out_pad_h, a.out_pad_w) > MAX_REACH:
+        stride, padding = f"{a.stride_h}x{a.stride_w}", f"{a.out_pad_h}x{a.out_pad_w}"
+        raise UnsupportedShape(f"{node.op}: stride {stride}, output padding {padding}", node.where)
     full_h = (height - 1) * a.stride_h + a.dilation_h * (kernel_h - 1) + 1
     full_w = (width - 1) * a.stride_w + a.dilation_w * (kernel_w - 1) + 1
     out_h = full_h - a.pad_top - a.pad_bottom + a.out_pad_h
@@ -80,15 +89,21 @@ def reach(out: int, size: int, tap: int, stride: int, dilation: int, before: int
     return np.clip(source, 0, size - 1), (scaled % stride == 0) & (source >= 0) & (source < size)
 
 
+def reached(out: int, size: int, tap: int, stride: int, dilation: int, before: int) -> int:
+    """How many output coordinates a tap reaches from within the input: those that `reach` finds."""
+    first = max(-((tap * dilation - before) // stride), 0)
+    last = min((out - 1 + before - tap * dilation) // stride, size - 1)
+    return max(last - first + 1, 0)
+
+
 def macs(node: Node) -> int:
     a = attrs_of(node)
     batch, height, width, _ = node.input(0).shape
     _, out_h, out_w, out_c = node.output.shape
     _, kernel_h, kernel_w, group_c = node.input(1).shape
-    rows = [reach(out_h, height, i, a.stride_h, a.dilation_h, a.pad_top)[1] for i in range(kernel_h)]
-    columns = [reach(out_w, width, j, a.stride_w, a.dilation_w, a.pad_left)[1] for j in range(kernel_w)]
-    taps = sum(np.count_nonzero(r) for r in rows) * sum(np.count_nonzero(c) for c in columns)
-    return batch * int(taps) * out_c * group_c
+    rows = sum(reached(out_h, height, i, a.stride_h, a.dilation_h, a.pad_top) for i in range(kernel_h))
+    columns = sum(reached(out_w, width, j, a.stride_w, a.dilation_w, a.pad_left) for j in range(kernel_w))
+    return batch * rows * columns * out_c * group_c
 
 
 def reference(node: Node, inputs: Sequence[Array | None]) -> tuple[Array, ...]:
@@ -183,6 +198,7 @@ OP = Op(
     attrs=ConvTranspose2d,
     summary="transposed convolution: stride, dilation, groups, padding, output padding, fused clamp",
     infer=infer,
+    inputs=(2, 3),
     reference=reference,
     check=weighted.check_weighted,
     macs=macs,

@@ -46,6 +46,7 @@ OP = Op(
     attrs=DynamicConv2d,
     summary="convolution with int8 weights, its float input quantized at run time, fused clamp",
     infer=convolution.infer,
+    inputs=(2, 3),
     reference=dynamic.reference_of(convolution.exact_sums),
     check=dynamic.check,
     macs=convolution.macs,

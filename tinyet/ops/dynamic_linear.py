@@ -39,6 +39,7 @@ OP = Op(
     attrs=DynamicLinear,
     summary="fully connected layer with int8 weights, its float input quantized at run time, fused clamp",
     infer=fully_connected.infer,
+    inputs=(2, 3),
     reference=dynamic.reference_of(fully_connected.exact_sums),
     check=dynamic.check,
     macs=fully_connected.macs,

@@ -63,6 +63,7 @@ OP = Op(
     attrs=Embedding,
     summary="rows of a constant table chosen by int32 indices",
     infer=infer,
+    inputs=(2, 2),
     reference=reference,
     check=check,
     same_scale=True,

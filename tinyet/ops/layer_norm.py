@@ -72,6 +72,8 @@ def check(node: Node) -> str | None:
     complaint = broadcast.check_elementwise(node.replace(inputs=[x]))
     if complaint is not None:
         return complaint
+    if not 0 <= attrs_of(node).epsilon < math.inf:
+        return f"an epsilon of {attrs_of(node).epsilon}"
     for tensor in (node.optional_input(1), node.optional_input(2)):
         if tensor is None:
             continue
@@ -83,6 +85,8 @@ def check(node: Node) -> str | None:
             return f"{tensor.name} must be float32 or quantized to int8"
         if out.dtype is DType.FLOAT32 and tensor.dtype is not DType.FLOAT32:
             return "a float input needs float weights"
+        if out.dtype is DType.INT8 and not np.isfinite(tensor.array.astype(np.float64)).all():
+            return f"{tensor.name} must be finite"
     if out.dtype is DType.INT8 and count_of(node) > MAX_COUNT:
         return f"{count_of(node)} normalised elements, at most {MAX_COUNT}"
     return None
@@ -245,6 +249,7 @@ OP = Op(
     attrs=LayerNorm,
     summary="normalisation of the last dimensions, with weight and bias",
     infer=infer,
+    inputs=(1, 3),
     reference=reference,
     check=check,
     inplace=(0,),

@@ -101,6 +101,7 @@ OP = Op(
     attrs=Linear,
     summary="fully connected layer on the last dimension, fused clamp",
     infer=fully_connected.infer,
+    inputs=(2, 3),
     reference=reference,
     check=weighted.check_weighted,
     macs=fully_connected.macs,

@@ -20,9 +20,12 @@ from tinyet.errors import UnsupportedShape
 from tinyet.ir import Array, Attrs, DType, Node, Shape
 from tinyet.numerics import NO_CLAMP, Int64, Multiplier, float32, quantize_multiplier
 from tinyet.ops.shared import factors, weighted_s16
-from tinyet.ops.shared.clamped import clamp_fields, clamp_of
-from tinyet.ops.shared.integers import check_activations
+from tinyet.ops.shared.clamped import clamp_complaint, clamp_fields, clamp_of
+from tinyet.ops.shared.integers import check_activations, representable
 from tinyet.opset import Call, Constant, FieldValue, Op, Pointer, Struct, library_call, library_kernels
+
+MAX_MATRICES = 1 << 14
+"""Products in one node: the kernel has a table of them."""
 
 
 @dataclass(frozen=True)
@@ -41,10 +44,15 @@ def infer(node: Node) -> tuple[Shape, ...]:
         batch = np.broadcast_shapes(a[:-2], b[:-2])
     except ValueError:
         raise UnsupportedShape(f"matmul: the batches of {a} and {b} do not broadcast", node.where) from None
+    if math.prod(batch) > MAX_MATRICES:
+        raise UnsupportedShape(f"matmul: {math.prod(batch)} matrices, at most {MAX_MATRICES}", node.where)
     return ((*batch, a[-2], b[-1]),)
 
 
 def check(node: Node) -> str | None:
+    complaint = clamp_complaint(node)
+    if complaint is not None:
+        return complaint
     types = {node.input(0).dtype, node.input(1).dtype, node.output.dtype}
     if types == {DType.FLOAT32}:
         return None
@@ -55,12 +63,15 @@ def check(node: Node) -> str | None:
         return complaint
     if types == {DType.INT16}:
         return weighted_s16.rescaling(real_factor(node), weighted_s16.LARGEST**2 * node.input(0).shape[-1])
-    return "sums could overflow 32 bits" if 255 * 256 * node.input(0).shape[-1] >= 2**31 else None
+    if 255 * 256 * node.input(0).shape[-1] >= 2**31:
+        return "sums could overflow 32 bits"
+    return None if representable(lambda: bool(factor(node))) else "the output's scale is far too small"
 
 
 def real_factor(node: Node) -> float:
     """scale(a) * scale(b) in float32, / scale(out) in float64."""
-    product = np.float32(node.input(0).type.scale) * np.float32(node.input(1).type.scale)
+    with np.errstate(over="ignore"):
+        product = np.float32(node.input(0).type.scale) * np.float32(node.input(1).type.scale)
     return float(product) / node.output.type.scale
 
 
@@ -130,6 +141,7 @@ OP = Op(
     attrs=MatMul,
     summary="product of matrices, batches broadcast, fused clamp",
     infer=infer,
+    inputs=(2, 2),
     reference=reference,
     check=check,
     macs=macs,

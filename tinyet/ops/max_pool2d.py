@@ -12,6 +12,7 @@ import numpy as np
 from tinyet.boards.cpus import Target
 from tinyet.ir import Array, DType, Node
 from tinyet.ops.shared import pooling
+from tinyet.ops.shared.movement import check_moved
 from tinyet.ops.shared.pooling import Pool
 from tinyet.opset import Call, Op, Struct, library_call, library_kernels
 
@@ -50,6 +51,7 @@ OP = Op(
     summary="maximum pooling: stride, dilation, a padding for each side",
     infer=pooling.infer,
     reference=reference,
+    check=check_moved,
     same_scale=True,
     kernels=library_kernels("tinyet_max_pool2d", ("s8", "s16", "f32"), lower, HEADERS),
 )

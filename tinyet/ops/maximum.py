@@ -23,6 +23,7 @@ OP = Op(
     attrs=Maximum,
     summary="the larger of a and b, broadcasting",
     infer=broadcast.infer,
+    inputs=(2, 2),
     reference=extremum.pair_reference(np.greater),
     check=broadcast.check_same_scale,
     inplace=(0, 1),

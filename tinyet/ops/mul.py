@@ -87,6 +87,7 @@ OP = Op(
     attrs=Mul,
     summary="a * b, broadcasting, with fused clamp",
     infer=broadcast.infer,
+    inputs=(2, 2),
     reference=reference,
     check=check,
     inplace=(0, 1),

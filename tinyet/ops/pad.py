@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import numpy as np
 
@@ -17,9 +17,12 @@ from tinyet.boards.cpus import Target
 from tinyet.errors import UnsupportedShape
 from tinyet.ir import Array, Attrs, DType, Node, Shape
 from tinyet.numerics import quantize
+from tinyet.ops.shared.movement import check_moved
 from tinyet.opset import Call, Kernel, Op, Struct, library_call
 
-MODES = ("constant", "reflect", "replicate")
+PadMode = Literal["constant", "reflect", "replicate"]
+
+MODES: tuple[PadMode, ...] = ("constant", "reflect", "replicate")
 """In the order of the C enumeration."""
 
 MAX_DIMS = 6
@@ -32,7 +35,7 @@ class Pad(Attrs):
 
     name: ClassVar[str] = "pad"
     pads: tuple[tuple[int, int], ...]
-    mode: str = "constant"
+    mode: PadMode = "constant"
     value: float = 0.0
 
 
@@ -52,8 +55,6 @@ def attrs_of(node: Node) -> Pad:
 
 def infer(node: Node) -> tuple[Shape, ...]:
     attrs, shape = attrs_of(node), node.input(0).shape
-    if attrs.mode not in MODES:
-        raise UnsupportedShape(f"pad: mode {attrs.mode} is none of {', '.join(MODES)}", node.where)
     if len(attrs.pads) != len(shape):
         raise UnsupportedShape(f"pad: {len(attrs.pads)} pads for {len(shape)} dimensions", node.where)
     out = tuple(before + size + after for size, (before, after) in zip(shape, attrs.pads, strict=True))
@@ -143,6 +144,7 @@ OP = Op(
     summary="padding of any dimensions: constant (negative pads crop), reflect, replicate",
     infer=infer,
     reference=reference,
+    check=check_moved,
     same_scale=True,
     kernels=(kernel("s8"), kernel("s16"), kernel("f32")),
 )

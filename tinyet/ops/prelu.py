@@ -91,6 +91,7 @@ OP = Op(
     attrs=PRelu,
     summary="x where x >= 0, else slope * x",
     infer=infer,
+    inputs=(2, 2),
     reference=reference,
     check=check,
     inplace=(0,),

@@ -8,7 +8,10 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from tinyet.ir import Array, Attrs, Graph, Node, Origin, Shape
-from tinyet.opset import Op
+from tinyet.opset import DelegateName, Op
+
+MAX_VALUES = 4096
+"""That go into a region."""
 
 
 @dataclass(frozen=True)
@@ -16,7 +19,7 @@ class Region(Attrs):
     """delegate: the name of who takes it. graph: what it computes, inputs and outputs in the node's order."""
 
     name: ClassVar[str] = "region"
-    delegate: str
+    delegate: DelegateName
     graph: Graph
 
     def __str__(self) -> str:
@@ -72,6 +75,7 @@ OP = Op(
     attrs=Region,
     summary="a part of the graph that a delegate computes as a whole",
     infer=infer,
+    inputs=(0, MAX_VALUES),
     reference=reference,
     check=check,
     macs=macs,

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import numpy as np
 
@@ -18,8 +18,13 @@ from tinyet.boards.cpus import Target
 from tinyet.errors import UnsupportedShape
 from tinyet.ir import Array, Attrs, DType, Node, Shape
 from tinyet.numerics import Int64, round_half_away, round_shift
+from tinyet.ops.shared.movement import check_moved
 from tinyet.ops.shared.window import image_fields, resized_shape
 from tinyet.opset import Call, Constant, Kernel, Op, Pointer, Struct, library_call
+
+MAX_RATIO = 65536.0
+
+ResizeMode = Literal["nearest", "bilinear"]
 
 
 @dataclass(frozen=True)
@@ -33,7 +38,7 @@ class Resize(Attrs):
     name: ClassVar[str] = "resize"
     out_h: int
     out_w: int
-    mode: str
+    mode: ResizeMode
     align_corners: bool
     half_pixel: bool
     ratio_h: float
@@ -60,10 +65,8 @@ def attrs_of(node: Node) -> Resize:
 def infer(node: Node) -> tuple[Shape, ...]:
     attrs = attrs_of(node)
     shape = resized_shape(node, attrs.out_h, attrs.out_w)
-    if not (0 <= attrs.ratio_h < math.inf and 0 <= attrs.ratio_w < math.inf):
+    if not (0 <= attrs.ratio_h <= MAX_RATIO and 0 <= attrs.ratio_w <= MAX_RATIO):
         raise UnsupportedShape(f"resize: ratios {attrs.ratio_h} and {attrs.ratio_w}", node.where)
-    if attrs.mode not in ("nearest", "bilinear"):
-        raise UnsupportedShape(f"resize: mode {attrs.mode}", node.where)
     if attrs.align_corners and attrs.half_pixel:
         raise UnsupportedShape("resize: aligned corners and half pixels exclude each other", node.where)
     return (shape,)
@@ -227,6 +230,7 @@ OP = Op(
     summary="resizing of an image: nearest, bilinear; aligned corners, half pixels",
     infer=infer,
     reference=reference,
+    check=check_moved,
     same_scale=True,
     kernels=(
         nearest_kernel("s8"),

@@ -13,6 +13,7 @@ int16 is in unary_s16.py.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
@@ -22,11 +23,12 @@ import numpy as np
 from tinyet.boards.cpus import Target
 from tinyet.errors import QuantizationError
 from tinyet.ir import Array, Attrs, DType, Node
+from tinyet.ir.limits import SMALLEST_SCALE
 from tinyet.numerics import Int64, quantize_multiplier, requantize, round_half_away, round_shift
 from tinyet.ops.shared import broadcast, table, table_s16, unary_s16
 from tinyet.ops.shared.integers import INTEGERS
 from tinyet.ops.shared.shapes import same_shape
-from tinyet.ops.shared.unary_functions import FUNCTIONS
+from tinyet.ops.shared.unary_functions import FUNCTIONS, FunctionName
 from tinyet.opset import Call, Kernel, Op, Struct, library_call
 
 
@@ -39,7 +41,7 @@ class Unary(Attrs):
     """
 
     name: ClassVar[str] = "unary"
-    function: str
+    function: FunctionName
     alpha: float = 0.0
     beta: float = 0.0
 
@@ -51,9 +53,9 @@ def attrs_of(node: Node) -> Unary:
 
 def check(node: Node) -> str | None:
     attrs = attrs_of(node)
-    if attrs.function not in FUNCTIONS:
-        return f"no function is called {attrs.function}"
-    if attrs.function in ("celu", "softplus") and attrs.alpha == 0:
+    if not (math.isfinite(attrs.alpha) and math.isfinite(attrs.beta)):
+        return f"{attrs.function} with parameters {attrs.alpha} and {attrs.beta}"
+    if attrs.function in ("celu", "softplus") and abs(attrs.alpha) < SMALLEST_SCALE:
         return f"{attrs.function} divides by its parameter, which is 0"
     complaint = broadcast.check_elementwise(node, INTEGERS)
     if complaint is None and node.output.dtype is DType.INT16:
@@ -148,7 +150,7 @@ def to_16_bits(multiplier: int) -> int:
 
 
 # What LiteRT computes in a way of its own.
-INTEGER: Mapping[str, Callable[[Array, Unary, Scales], Int64]] = {
+INTEGER: Mapping[FunctionName, Callable[[Array, Unary, Scales], Int64]] = {
     "abs": absolute,
     "hardswish": hardswish,
     "leaky_relu": leaky_relu,

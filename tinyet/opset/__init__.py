@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from tinyet.opset.attributes import DelegateName, attribute_complaints, delegate_name
 from tinyet.opset.call import (
     WIDTH,
     Arg,
@@ -27,6 +28,7 @@ from tinyet.opset.call import (
 )
 from tinyet.opset.kernel import Kernel, Lower, Refuse, accept_all, library_kernels, signature
 from tinyet.opset.op import Op, Reference, no_complaint, no_macs
+from tinyet.opset.rule import complaints, tensor_complaint
 
 __all__ = [
     "WIDTH",
@@ -35,6 +37,7 @@ __all__ = [
     "Constant",
     "ConstantArg",
     "Definition",
+    "DelegateName",
     "Event",
     "EventArg",
     "FieldValue",
@@ -53,10 +56,14 @@ __all__ = [
     "StateArg",
     "Struct",
     "accept_all",
+    "attribute_complaints",
+    "complaints",
+    "delegate_name",
     "library_call",
     "library_kernels",
     "no_complaint",
     "no_macs",
     "signature",
+    "tensor_complaint",
     "wrapped",
 ]

@@ -3,10 +3,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Union
 
+from tinyet.errors import InternalError
 from tinyet.ir import Array, Node, Origin
 
 
@@ -58,9 +60,9 @@ class EventArg:
 
 @dataclass(frozen=True)
 class LiteralArg:
-    """A C expression, printed as it is."""
+    """A number: an int (int32_t or uint32_t), or a float that is passed as a float32."""
 
-    text: str
+    value: int | float
 
 
 Arg = InputArg | OutputArg | ScratchArg | ParamsArg | ConstantArg | StateArg | EventArg | LiteralArg
@@ -157,10 +159,27 @@ class Call:
     init: Init | None = None
     events: tuple[Event, ...] = ()
 
+    def __post_init__(self) -> None:
+        names = [self.symbol] if isinstance(self.symbol, str) else []
+        names += [self.init.symbol] if self.init is not None else []
+        names += _names(self.params) if self.params is not None else []
+        wrong = [name for name in names if not _NAME.fullmatch(name)]
+        if wrong:
+            raise InternalError(f"a kernel makes C of {wrong[0]!r}, which is no name")
+
     @property
     def kernel(self) -> str:
         """What reports call the function."""
         return self.symbol.kernel if isinstance(self.symbol, Definition) else self.symbol
+
+
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+def _names(struct: Struct) -> list[str]:
+    """Of types and fields."""
+    inner = [name for value in struct.fields.values() if isinstance(value, Struct) for name in _names(value)]
+    return [struct.ctype, *struct.fields, *inner]
 
 
 WIDTH = 118  # of a line of generated C

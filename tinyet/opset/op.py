@@ -30,7 +30,9 @@ class Op:
     reference:  node and one array per input (None where absent) → one array per output. Integer results are
                 exact; float results are float32, computed in the order of the C kernel.
     kernels:    the portable kernels, best first.
-    check:      what is wrong with the dtypes or quantization of this node, or None.
+    inputs:     how many there are, at least and at most; those beyond the least may be absent.
+    check:      what is wrong with the dtypes, the quantization or the values of this node's constants and attributes,
+                or None. It is asked after `infer`, and with the rest of the rule by rule.complaints.
     macs:       multiply-accumulates of one inference.
     inplace:    inputs that an output of the same byte size may overwrite while they are read.
     same_scale: the integer form moves or selects values only: every input and output has the same quantization.
@@ -44,6 +46,7 @@ class Op:
     infer: Callable[[Node], tuple[Shape, ...]]
     reference: Reference
     kernels: tuple[Kernel, ...]
+    inputs: tuple[int, int] = (1, 1)
     check: Callable[[Node], str | None] = no_complaint
     macs: Callable[[Node], int] = no_macs
     inplace: tuple[int, ...] = ()

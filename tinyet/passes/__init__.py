@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tinyet.ir import Graph, Note, to_text
-from tinyet.ops import check
+from tinyet.ops import check, check_limits, check_whole
 from tinyet.passes import fold_constants
 from tinyet.passes.boundary import copied_outputs, integer_boundary
 from tinyet.passes.common_subexpressions import share_common_subexpressions
@@ -83,12 +83,15 @@ def run(
 
     float_io: inputs and outputs stay float32 where the model is quantized. prune: remove channels that are constant
     or that nobody reads. dump: receives each pass's numbered name and the graph's text after it. Raises
-    InternalError, naming the pass, when one leaves an invalid graph.
+    InternalError, naming the pass, when one leaves an invalid graph, and UnsupportedShape for a model that is beyond
+    what tinyet holds (ir/limits.py).
     """
     notes: list[Note] = []
+    check_limits(graph)
     check(graph, "import")
     if dump is not None:
         dump("00_import", to_text(graph))
+    whole = False
     for number, (name, step) in enumerate(PIPELINE, 1):
         if (step is integer_boundary and float_io) or (step is prune_channels and not prune):
             continue
@@ -98,7 +101,11 @@ def run(
             notes += more
         else:
             graph = result
-        check(graph, name)
+        whole = whole or step is fold_constants.after_lowering
+        if whole:
+            check_whole(graph, f"invalid graph after {name}")
+        else:
+            check(graph, name)
         if dump is not None:
             dump(f"{number:02d}_{name}", to_text(graph))
     return graph, tuple(notes)

@@ -13,7 +13,8 @@ from tinyet.ops.batch_norm import BatchNorm
 from tinyet.ops.conv2d import Conv2d
 from tinyet.ops.conv_transpose2d import ConvTranspose2d
 from tinyet.ops.linear import Linear
-from tinyet.passes.rewrite import Names, all_origins, only_consumer, replace_nodes
+from tinyet.passes.edit import Edit
+from tinyet.passes.rewrite import Names, all_origins, only_consumer
 
 Weighted = Conv2d | ConvTranspose2d | Linear
 
@@ -25,15 +26,15 @@ def fold_batch_norm(graph: Graph) -> Graph:
     rounding. Only for constant float weights, a producer read by nothing else, and one without a clamp of its
     own.
     """
-    names = Names(graph)
+    names, edit = Names(graph), Edit(graph)
     for node in graph.nodes:
-        producer = graph.producer(node.input(0)) if isinstance(node.attrs, BatchNorm) else None
-        if producer is None or only_consumer(graph, producer.outputs[0]) is None:
+        producer = edit.producer(node.input(0)) if isinstance(node.attrs, BatchNorm) else None
+        if producer is None or only_consumer(edit, producer.outputs[0]) is None:
             continue
         folded = _fold(names, producer, node)
         if folded is not None:
-            graph = replace_nodes(graph, {producer: (folded,), node: ()})
-    return graph
+            edit.replace({producer: (folded,), node: ()})
+    return edit.graph()
 
 
 def _fold(names: Names, producer: Node, norm: Node) -> Node | None:

@@ -16,19 +16,21 @@ from tinyet.ops.max_pool2d import MaxPool2d
 from tinyet.ops.pad import Pad, fill_value
 from tinyet.ops.shared.window import Window
 from tinyet.passes.dead_code import eliminate_dead_code
-from tinyet.passes.rewrite import all_origins, replace_nodes
+from tinyet.passes.edit import Edit
+from tinyet.passes.rewrite import all_origins
 
 
 def fold_pad(graph: Graph) -> Graph:
     """Exact. A Pad that others read, too, stays for them."""
+    edit = Edit(graph)
     for stale in graph.nodes:
         # An earlier round may have replaced this node; its output is the same.
-        node = graph.producer(stale.outputs[0])
-        pad = graph.producer(node.input(0)) if node is not None and isinstance(node.attrs, Window) else None
+        node = edit.producer(stale.outputs[0])
+        pad = edit.producer(node.input(0)) if node is not None and isinstance(node.attrs, Window) else None
         folded = _fold(pad, node) if pad is not None and node is not None else None
         if node is not None and folded is not None:
-            graph = replace_nodes(graph, {node: (folded,)})
-    return eliminate_dead_code(graph)
+            edit.replace({node: (folded,)})
+    return eliminate_dead_code(edit.graph())
 
 
 def _fold(pad: Node, node: Node) -> Node | None:

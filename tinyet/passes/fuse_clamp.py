@@ -6,10 +6,11 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-from tinyet.ir import DType, Graph, Node, TensorType, substitute
+from tinyet.ir import DType, Graph, Node, TensorType
 from tinyet.numerics import clamp_range
 from tinyet.ops.clamp import Clamp
-from tinyet.passes.rewrite import all_origins, chain_above, replace_nodes
+from tinyet.passes.edit import Edit
+from tinyet.passes.rewrite import all_origins, chain_above
 
 Bounds = tuple[float, float]
 
@@ -21,38 +22,41 @@ def fuse_clamp(graph: Graph) -> Graph:
     again a range of integers. An int8 Clamp that keeps the scale and cuts nothing off disappears wherever it
     stands.
     """
+    edit = Edit(graph)
     for node in graph.nodes:
         if isinstance(node.attrs, Clamp):
-            graph = _without(graph, node, node.attrs)
-    return graph
+            _remove(edit, node, node.attrs)
+    return edit.graph()
 
 
-def _without(graph: Graph, stale: Node, attrs: Clamp) -> Graph:
-    """The graph without this Clamp, or as it is. `stale` may have been replaced since, its output not."""
+def _remove(graph: Edit, stale: Node, attrs: Clamp) -> None:
+    """Take this Clamp out if that can be. `stale` may have been replaced since, its output not."""
     node = graph.producer(stale.output)
     assert node is not None
     x, out = node.input(0), node.output
     bounds = attrs.low, attrs.high
     if x.type.quant != out.type.quant or x.dtype is not out.dtype:
-        return graph
+        return
     if out.dtype is not DType.FLOAT32 and clamp_range(bounds, out.type) == out.dtype.range:
         # An output of the graph needs a node that computes it.
         if out in graph.outputs and graph.producer(x) is None:
-            return graph
-        return substitute(replace_nodes(graph, {node: ()}), {out: x})
+            return
+        graph.replace({node: ()})
+        graph.substitute(out, x)
+        return
     chain = chain_above(graph, node)
     if chain is None:
-        return graph
+        return
     own = clamp_of(chain[0])
     if own is None:
-        return graph
+        return
     first = with_clamp(chain[0], compose(own, bounds)).replace(origins=all_origins((chain[0], node)))
     if out.dtype is not DType.FLOAT32 and _range(first, out.type) != _both(chain[0], bounds, out.type):
-        return graph
+        return
     links = [first, *chain[1:]]
     links[-1] = links[-1].replace(outputs=node.outputs)
     replacements: dict[Node, tuple[Node, ...]] = {old: (new,) for old, new in zip(chain, links, strict=True)}
-    return replace_nodes(graph, {**replacements, node: ()})
+    graph.replace({**replacements, node: ()})
 
 
 def compose(first: Bounds, second: Bounds) -> Bounds:

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from tinyet.ir import Graph, Node, Tensor
@@ -84,6 +84,7 @@ class Problem:
                 self.frames[node] = frame
         self.roots: dict[Tensor, tuple[Tensor, Use]] = {}
         self.values = self._values()
+        self.first_use = {use.node: use for value in self.values for use in reversed(value.uses) if use.node}
         self.around: dict[Node, list[Value]] = {node: [] for node in self.frames}
         for value in self.values:
             for end in dict.fromkeys((value.producer, *(use.node for use in value.uses))):
@@ -151,12 +152,8 @@ class Problem:
                 readers += use.node in self.frames
         return len(orders) * value.tensor.type.bytes * _BYTE + readers
 
-    def cost(self, labels: Labels) -> int:
-        own = sum(frame.cost(labels[node]) for node, frame in self.frames.items())
-        return own * _BYTE + sum(self.value_cost(value, labels) for value in self.values)
-
     def cost_around(self, node: Node, labels: Labels) -> int:
-        """The part of `cost` that depends on one operator's label."""
+        """The part of the cost of all that depends on one operator's label."""
         own = self.frames[node].cost(labels[node])
         return own * _BYTE + sum(self.value_cost(value, labels) for value in self.around[node])
 
@@ -194,53 +191,92 @@ def _first_absorbed(node: Node) -> int | None:
 
 def choose_labels(problem: Problem) -> dict[Node, Label]:
     """Labels of all operators that have a frame, at most as costly as the identities."""
-    best = problem.identity
-    cost = problem.cost(best)
+    labels = problem.identity
     proposals = _proposals(problem)
-    candidates: dict[Node, dict[Label, None]] = {node: {label: None} for node, label in best.items()}
+    candidates: dict[Node, dict[Label, None]] = {node: {label: None} for node, label in labels.items()}
     for proposal in proposals:
         for node, label in proposal.items():
             candidates[node][label] = None
+    search = _Search(problem, labels, {node: tuple(found) for node, found in candidates.items()})
+    # At first anything may be better otherwise; after that, only what is near a change.
     improved = bool(proposals)
+    if improved and not search.take_if_better(proposals[0], everywhere=True):
+        search.improve(labels)
     while improved:
         improved = False
         for proposal in proposals:
-            trial = {**best, **proposal}
-            _improve(problem, trial, candidates)
-            trial_cost = problem.cost(trial)
-            if trial_cost < cost:
-                best, cost, improved = trial, trial_cost, True
-    return best
+            improved |= search.take_if_better(proposal)
+    return labels
 
 
-def _improve(
-    problem: Problem, labels: dict[Node, Label], candidates: Mapping[Node, Mapping[Label, None]]
-) -> None:
-    """Change single labels as long as that lowers the cost."""
-    queue = deque(node for node in labels if len(candidates[node]) > 1)
-    queued = set(queue)
-    while queue:
-        node = queue.popleft()
-        queued.discard(node)
-        before = labels[node]
-        costs: dict[Label, int] = {}
-        for label in dict.fromkeys((before, *candidates[node])):
-            labels[node] = label
-            costs[label] = problem.cost_around(node, labels)
-        labels[node] = min(costs, key=lambda label: costs[label])
-        if costs[labels[node]] == costs[before]:
-            labels[node] = before
-            continue
-        for value in problem.around[node]:
+class _Search:
+    """Labels that change, and the nodes that a change concerns. Nothing else is looked at, so a change costs the same
+    in a long graph as in a short one."""
+
+    def __init__(
+        self, problem: Problem, labels: dict[Node, Label], candidates: Mapping[Node, tuple[Label, ...]]
+    ) -> None:
+        self.problem = problem
+        self.labels = labels
+        self.candidates = candidates
+        self.number = {node: index for index, node in enumerate(labels)}
+
+    def take_if_better(self, proposal: Mapping[Node, Label], *, everywhere: bool = False) -> bool:
+        """Relabel as proposed, improve what is around (or everything), and keep that if it costs less than before."""
+        before = {node: self.labels[node] for node in proposal if self.labels[node] != proposal[node]}
+        if not before:
+            return False
+        self.labels.update((node, proposal[node]) for node in before)
+        concerned = dict.fromkeys((*before, *(n for node in before for n in self.neighbours(node))))
+        for node, label in self.improve(self.labels if everywhere else concerned).items():
+            before.setdefault(node, label)
+        after = {node: self.labels[node] for node in before}
+        cost = self.cost_of(before)
+        self.labels.update(before)
+        if cost >= self.cost_of(before):
+            return False
+        self.labels.update(after)
+        return True
+
+    def cost_of(self, nodes: Iterable[Node]) -> int:
+        """The part of the cost that depends on the labels of these nodes."""
+        values = dict.fromkeys(value for node in nodes for value in self.problem.around[node])
+        own = sum(self.problem.frames[node].cost(self.labels[node]) for node in nodes)
+        return own * _BYTE + sum(self.problem.value_cost(value, self.labels) for value in values)
+
+    def neighbours(self, node: Node) -> Iterator[Node]:
+        """Operators that have a choice and read or write a value that this one reads or writes."""
+        for value in self.problem.around[node]:
             for other in (value.producer, *(use.node for use in value.uses)):
-                if (
-                    other in labels
-                    and other is not node
-                    and other not in queued
-                    and len(candidates[other]) > 1
-                ):
+                if other is not None and other is not node and len(self.candidates.get(other, ())) > 1:
+                    yield other
+
+    def improve(self, nodes: Iterable[Node]) -> dict[Node, Label]:
+        """Change single labels as long as that lowers the cost, starting with these nodes; returns what labels the
+        changed ones had."""
+        labels, changed = self.labels, dict[Node, Label]()
+        choices = (node for node in nodes if len(self.candidates[node]) > 1)
+        queue = deque(sorted(choices, key=self.number.__getitem__))
+        queued = set(queue)
+        while queue:
+            node = queue.popleft()
+            queued.discard(node)
+            before = labels[node]
+            costs: dict[Label, int] = {}
+            for label in dict.fromkeys((before, *self.candidates[node])):
+                labels[node] = label
+                costs[label] = self.problem.cost_around(node, labels)
+            best = min(costs, key=lambda label: costs[label])
+            if costs[best] == costs[before]:
+                labels[node] = before
+                continue
+            labels[node] = best
+            changed.setdefault(node, before)
+            for other in self.neighbours(node):
+                if other not in queued:
                     queue.append(other)
                     queued.add(other)
+        return changed
 
 
 def _proposals(problem: Problem) -> list[dict[Node, Label]]:
@@ -248,6 +284,7 @@ def _proposals(problem: Problem) -> list[dict[Node, Label]]:
     found: dict[tuple[tuple[int, Label], ...], dict[Node, Label]] = {}
     number = {node: index for index, node in enumerate(problem.frames)}
     identity = problem.identity
+    reached: set[tuple[Value, Layout]] = set()
     for value in problem.values:
         seeds: dict[Layout, None] = {}
         if value.producer not in problem.frames:
@@ -256,20 +293,27 @@ def _proposals(problem: Problem) -> list[dict[Node, Label]]:
             if use.node not in problem.frames and use.absorbed is None:
                 seeds[use.on_value(tuple(range(len(use.order))))] = None
         for seed in seeds:
-            labels = _spread(problem, value, seed)
+            # Where an order has come before it spreads as it did then.
+            if (value, seed) in reached:
+                continue
+            labels = _spread(problem, value, seed, reached)
             if any(label != identity[node] for node, label in labels.items()):
                 key = tuple(sorted((number[node], label) for node, label in labels.items()))
                 found.setdefault(key, labels)
     return list(found.values())
 
 
-def _spread(problem: Problem, start: Value, layout: Layout) -> dict[Node, Label]:
-    """Labels of the operators around a value, theirs neighbours and so on, when the value has this layout."""
+def _spread(
+    problem: Problem, start: Value, layout: Layout, reached: set[tuple[Value, Layout]]
+) -> dict[Node, Label]:
+    """Labels of the operators around a value, theirs neighbours and so on, when the value has this layout. Adds the
+    values that it comes to, with their layouts, to `reached`."""
     labels: dict[Node, Label] = {}
     seen = {start}
     queue = deque([(start, layout)])
     while queue:
         value, layout = queue.popleft()
+        reached.add((value, layout))
         ends = [(use.node, use) for use in value.uses if use.node is not None]
         for node, use in [(value.producer, None), *ends]:
             if node is None or node in labels or node not in problem.frames:

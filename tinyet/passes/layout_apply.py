@@ -94,7 +94,7 @@ class _Rewriter:
         value, _ = self.problem.trace(node.input(0))
         if value.is_constant:
             return False
-        use = next(u for v in self.problem.values if v.tensor is value for u in v.uses if u.node is node)
+        use = self.problem.first_use[node]
         have, written = self.stored[value]
         if use.absorbed is None or not self.problem.absorbs(use, value.shape, written):
             return False

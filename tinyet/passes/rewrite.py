@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
+from typing import Protocol
 
 from tinyet.ir import Attrs, Graph, Node, Origin, QuantParams, Tensor, TensorType
 from tinyet.ops.amax import Amax
@@ -19,6 +20,17 @@ from tinyet.ops.slice import Slice
 MONOTONE: tuple[type[Attrs], ...] = (Amax, Amin, Copy, Expand, MaxPool2d, Permute, Reshape, Slice)
 """Operators of one input that only move or select values by order: a monotone function (a clamp, a change of
 scale) may be applied before them as well as after, with the same result."""
+
+
+class Lookup(Protocol):
+    """What a Graph and an Edit of one both answer."""
+
+    @property
+    def outputs(self) -> Container[Tensor]: ...
+
+    def producer(self, tensor: Tensor) -> Node | None: ...
+
+    def consumers(self, tensor: Tensor) -> tuple[Node, ...]: ...
 
 
 class Names:
@@ -47,13 +59,13 @@ def all_origins(nodes: Iterable[Node]) -> tuple[Origin, ...]:
     return tuple(dict.fromkeys(origin for node in nodes for origin in node.origins))
 
 
-def only_consumer(graph: Graph, tensor: Tensor) -> Node | None:
+def only_consumer(graph: Lookup, tensor: Tensor) -> Node | None:
     """The one node that reads the tensor; None when there are several or it leaves the graph."""
     consumers = graph.consumers(tensor)
     return consumers[0] if len(consumers) == 1 and tensor not in graph.outputs else None
 
 
-def common_quantize(graph: Graph, tensor: Tensor) -> tuple[Node, ...] | None:
+def common_quantize(graph: Lookup, tensor: Tensor) -> tuple[Node, ...] | None:
     """The consumers of a tensor when all of them are Quantize nodes of one and the same type, else None."""
     consumers = graph.consumers(tensor)
     if not consumers or tensor in graph.outputs:
@@ -63,7 +75,7 @@ def common_quantize(graph: Graph, tensor: Tensor) -> tuple[Node, ...] | None:
     return consumers
 
 
-def chain_above(graph: Graph, node: Node) -> tuple[Node, ...] | None:
+def chain_above(graph: Lookup, node: Node) -> tuple[Node, ...] | None:
     """The node that computes the first input of `node`, and the MONOTONE operators between them, in order.
 
     None unless each of them is read by the next one only.

@@ -12,7 +12,7 @@ from torch import nn
 from torch.export import ExportedProgram
 
 from tinyet.errors import QuantizationError, UsageError
-from tinyet.importers.torch.capture import capture, lower
+from tinyet.importers.torch.capture import capture, example_inputs_of, lower
 from tinyet.importers.torch.importer import import_program
 from tinyet.importers.torch.quiet import quiet
 from tinyet.ir import Graph
@@ -45,14 +45,32 @@ def lower_program(
     """A captured program, quantized when there is calibration data, as graphs.
 
     calibration: batches of inputs (see `quantize.samples`); None leaves the program as it is, unless the
-    quantizer needs none. equalize, correct_bias: see `quantize.quantize`. progress: called after each batch.
+    quantizer needs none.
+    equalize, correct_bias: see `quantize.quantize`. progress: called after each batch.
+
+    Raises QuantizationError for data or a quantizer beside a program that is quantized already, for a quantizer, or
+    options, that would need data; UsageError for channels_last without an image.
     """
     if calibration is None and (equalize or correct_bias):
         raise QuantizationError(
             "there is no calibration data to equalize layers or correct biases with",
             hint="give calibration data, or leave these options away",
         )
-    if calibration is None and not needs_calibration(quantizer) and not is_quantized(program):
+    if is_quantized(program) and (calibration is not None or quantizer is not None):
+        raise QuantizationError(
+            "the program is quantized already", hint="leave calibration data and quantizer away"
+        )
+    if calibration is None and quantizer is not None and needs_calibration(quantizer):
+        raise QuantizationError(
+            "there is no calibration data for the quantizer",
+            hint="give calibration data, or leave the quantizer away, for a model in float",
+        )
+    if channels_last and not any(x.ndim == 4 for x in example_inputs_of(program)):
+        raise UsageError(
+            "channels_last says how images lie in memory, and no input has four dimensions",
+            hint="leave it away",
+        )
+    if calibration is None and quantizer is not None and not is_quantized(program):
         calibration = ()
     if calibration is None:
         graph = import_program(program, name=name, channels_last=channels_last)
@@ -82,9 +100,14 @@ def lower_model(
 ) -> Lowered:
     """A module, or a program that `torch.export` made of one, captured, then `lower_program`.
 
-    example_inputs: as `capture.capture` takes them; not needed for a program. Raises UsageError for a module without.
+    example_inputs: as `capture.capture` takes them, for a module; a program has its own. Raises UsageError for a module
+    without, and for a program with them.
     """
     if not isinstance(model, nn.Module):
+        if example_inputs is not None:
+            raise UsageError(
+                "an exported program has its own example inputs", hint="leave example_inputs away"
+            )
         captured = lower(model)
     elif example_inputs is None:
         raise UsageError(

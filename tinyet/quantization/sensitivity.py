@@ -261,7 +261,7 @@ def _layers(model: _Model, quantized: ExportedProgram) -> dict[str, LayerSensiti
             continue
         path, value = stack[-1][0], sqnr[origin.key]
         if path not in found or _number(value) < _number(found[path].sqnr_db):
-            found[path] = LayerSensitivity(path, origin.aten, str(origin), value, None)
+            found[path] = LayerSensitivity(path, origin.aten, origin.source, value, None)
     return found
 
 

@@ -42,6 +42,10 @@ class Training:
     small: Prepared
     batch_size: int
 
+    def __repr__(self) -> str:
+        count = sum(parameter.numel() for parameter in self.parameters())
+        return f"<tinyet training: batches of {self.batch_size}, {count:,} parameters>"
+
     def __call__(self, *inputs: torch.Tensor) -> torch.Tensor | tuple[torch.Tensor, ...]:
         """The model's outputs with all rounding, for one batch. Raises QuantizationError for another size."""
         sizes = {len(x) for x in inputs}

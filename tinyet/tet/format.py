@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The bytes of a .tet file: `program.fbs` as a flatbuffer, and a SHA-256 behind it.
+"""The bytes of a .tet file: `program.fbs` as a flatbuffer (wire.py), and a SHA-256 behind it.
 
-The checksum is looked at first, so a truncated or damaged file is refused before anything is parsed.
+The checksum is looked at first, so a truncated or damaged file is refused before anything is parsed. It says nothing
+about who wrote the file: whatever stands in one is data from a stranger until every record of it has been checked here
+and every node by its operator's rule (opset/rule.py). What comes out of `decode` is a program that the compiler could
+have written.
 """
 
 from __future__ import annotations
@@ -9,37 +12,23 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
-import struct
-import typing
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import math
+import re
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-import flatbuffers
 import numpy as np
-from flatbuffers import number_types
-from flatbuffers.table import Table
 
 from tinyet import ops
-from tinyet.errors import ProgramError, TinyetError
-from tinyet.ir import (
-    Array,
-    Attrs,
-    DType,
-    Graph,
-    Node,
-    Note,
-    Origin,
-    QuantParams,
-    Tensor,
-    TensorType,
-    subgraphs,
-)
+from tinyet.errors import ProgramError, QuantizationError, bullet_list
+from tinyet.ir import Attrs, DType, Graph, Node, Note, Origin, QuantParams, Tensor, TensorType, subgraphs
+from tinyet.ir.limits import MAX_CONSTANT_ELEMENTS, MAX_DEPTH, MAX_NAME, MAX_NODES, MAX_TEXT, shape_complaint
+from tinyet.opset import attributes
+from tinyet.tet import wire
+from tinyet.tet.wire import GraphRecord, NodeRecord, OriginRecord, ProgramRecord, TensorRecord
 
 FORMAT_VERSION = 1
-IDENTIFIER = b"TNYT"
 DIGEST_BYTES = 32
-
-# ---------------------------------------------------------------- writing
 
 
 @dataclasses.dataclass(frozen=True)
@@ -54,280 +43,131 @@ class Contents:
     labels: tuple[str, ...] = ()
 
 
-class _Writer:
-    """Builds tables; a field is (slot, kind, value) and absent when the value is None."""
+# ---------------------------------------------------------------- writing
+
+
+class _Recorder:
+    """Turns graphs into records. Graphs that are attributes of nodes are recorded once each; the attribute becomes the
+    graph's index."""
 
     def __init__(self) -> None:
-        self.builder = flatbuffers.Builder(1 << 16)
-        # Graphs that are attributes of nodes, each written once; the attribute becomes its index.
         self.inner: dict[Graph, int] = {}
+        self.origins: dict[Origin, int] = {}
 
-    def text(self, value: str) -> int:
-        return int(self.builder.CreateSharedString(value))
+    def origin(self, origin: Origin) -> int:
+        return self.origins.setdefault(origin, len(self.origins))
 
-    def vector(self, values: Sequence[int]) -> int:
-        return int(self.builder.CreateNumpyVector(np.asarray(values, np.int32)))
-
-    def offsets(self, values: Sequence[int]) -> int:
-        self.builder.StartVector(4, len(values), 4)
-        for value in reversed(values):
-            self.builder.PrependUOffsetTRelative(value)
-        return int(self.builder.EndVector())
-
-    def table(self, fields: Sequence[int | tuple[int] | None]) -> int:
-        """Fields by slot: an offset, a 1-tuple holding an int32, or None."""
-        self.builder.StartObject(len(fields))
-        for slot, value in enumerate(fields):
-            if isinstance(value, tuple):
-                self.builder.PrependInt32Slot(slot, value[0], 0)
-            elif value is not None:
-                self.builder.PrependUOffsetTRelativeSlot(slot, value, 0)
-        return int(self.builder.EndObject())
-
-    def quant(self, quant: QuantParams) -> int:
-        scale = int(self.builder.CreateNumpyVector(np.asarray(quant.scale, np.float32)))
-        zero_point = self.vector(quant.zero_point)
-        # The schema's default for axis is -1; stored off by nothing, written always.
-        self.builder.StartObject(3)
-        self.builder.PrependUOffsetTRelativeSlot(0, scale, 0)
-        self.builder.PrependUOffsetTRelativeSlot(1, zero_point, 0)
-        self.builder.PrependInt32Slot(2, -1 if quant.axis is None else quant.axis, -1)
-        return int(self.builder.EndObject())
-
-    def tensor(self, tensor: Tensor) -> int:
-        data = None
-        if tensor.is_constant:
-            little = np.ascontiguousarray(tensor.array, tensor.dtype.numpy.newbyteorder("<"))
-            data = int(self.builder.CreateByteVector(little.tobytes()))
-        return self.table(
-            [
-                self.text(tensor.name),
-                self.vector(tensor.shape),
-                self.text(tensor.dtype.value),
-                None if tensor.type.quant is None else self.quant(tensor.type.quant),
-                data,
-            ]
-        )
-
-    def node(self, node: Node, index: Mapping[Tensor, int], origins: Mapping[Origin, int]) -> int:
-        values = {f.name: getattr(node.attrs, f.name) for f in dataclasses.fields(node.attrs)}
+    def attrs(self, attrs: Attrs) -> str:
+        values: dict[str, Any] = {f.name: getattr(attrs, f.name) for f in dataclasses.fields(attrs)}
         for key, value in values.items():
             if isinstance(value, Graph):
                 values[key] = self.inner.setdefault(value, len(self.inner))
-        return self.table(
-            [
-                self.text(node.op),
-                self.text(json.dumps(values, sort_keys=True)),
-                self.vector([-1 if t is None else index[t] for t in node.inputs]),
-                self.vector([index[t] for t in node.outputs]),
-                self.vector([origins[o] for o in node.origins]),
-            ]
-        )
+        return json.dumps(values, sort_keys=True)
 
-    def graph(self, graph: Graph, origins: Mapping[Origin, int]) -> int:
-        tensors = list(
-            dict.fromkeys((*graph.inputs, *graph.constants, *(t for n in graph.nodes for t in n.outputs)))
-        )
+    def graph(self, graph: Graph) -> GraphRecord:
+        tensors = _in_order(graph)
         index = {tensor: i for i, tensor in enumerate(tensors)}
-        nodes = [self.node(node, index, origins) for node in graph.nodes]
-        return self.table(
-            [
-                self.text(graph.name),
-                self.offsets([self.tensor(t) for t in tensors]),
-                self.vector([index[t] for t in graph.inputs]),
-                self.vector([index[t] for t in graph.outputs]),
-                self.offsets(nodes),
-            ]
+        nodes = [
+            NodeRecord(
+                node.op,
+                self.attrs(node.attrs),
+                tuple(-1 if t is None else index[t] for t in node.inputs),
+                tuple(index[t] for t in node.outputs),
+                tuple(self.origin(o) for o in node.origins),
+            )
+            for node in graph.nodes
+        ]
+        return GraphRecord(
+            graph.name,
+            [_tensor_record(t) for t in tensors],
+            tuple(index[t] for t in graph.inputs),
+            tuple(index[t] for t in graph.outputs),
+            nodes,
         )
 
 
-def _all_nodes(graph: Graph) -> Iterator[Node]:
-    """The nodes of a graph and of those in it."""
-    for node in graph.nodes:
-        yield node
-        for inner in subgraphs(node.attrs):
-            yield from _all_nodes(inner)
+def _in_order(graph: Graph) -> list[Tensor]:
+    """The tensors of a graph as a file has them: inputs, constants, what nodes compute."""
+    return list(
+        dict.fromkeys((*graph.inputs, *graph.constants, *(t for n in graph.nodes for t in n.outputs)))
+    )
+
+
+def _tensor_record(tensor: Tensor) -> TensorRecord:
+    quant, data = tensor.type.quant, None
+    if tensor.is_constant:
+        data = np.ascontiguousarray(tensor.array, tensor.dtype.numpy.newbyteorder("<")).tobytes()
+    return TensorRecord(
+        tensor.name,
+        tensor.shape,
+        tensor.dtype.value,
+        None
+        if quant is None
+        else wire.QuantRecord(quant.scale, quant.zero_point, -1 if quant.axis is None else quant.axis),
+        data,
+    )
+
+
+def _all_origins(graph: Graph) -> list[Origin]:
+    """Of the nodes of a graph and of those in it."""
+    return [
+        origin
+        for node in graph.nodes
+        for origin in (
+            *node.origins,
+            *(o for inner in subgraphs(node.attrs) for o in _all_origins(inner)),
+        )
+    ]
 
 
 def encode(contents: Contents) -> bytes:
     """The file's bytes; the same contents always give the same bytes."""
-    w = _Writer()
+    recorder = _Recorder()
     graphs = [g for g in (contents.graph, contents.float_graph) if g is not None]
-    used = [o for g in graphs for n in _all_nodes(g) for o in n.origins] + [
-        n.origin for n in contents.notes if n.origin
-    ]
-    origins = {origin: i for i, origin in enumerate(dict.fromkeys(used))}
-    origin_tables = [
-        w.table([w.text(o.aten), w.text(o.module), w.text(o.file), (o.line,), w.text(o.text), w.text(o.key)])
-        for o in origins
-    ]
-    note_tables = []
-    for note in contents.notes:
-        text = w.text(note.text)
-        w.builder.StartObject(2)
-        w.builder.PrependUOffsetTRelativeSlot(0, text, 0)
-        w.builder.PrependInt32Slot(1, -1 if note.origin is None else origins[note.origin], -1)
-        note_tables.append(int(w.builder.EndObject()))
-    graph = w.graph(contents.graph, origins)
-    twin = None if contents.float_graph is None else w.graph(contents.float_graph, origins)
-    written: list[int] = []
-    while len(written) < len(w.inner):  # writing one may find others in it
-        written.append(w.graph(list(w.inner)[len(written)], origins))
-    root = w.table(
-        [
-            (FORMAT_VERSION,),
-            w.text(contents.tinyet),
-            w.text(contents.name),
-            w.offsets(origin_tables),
-            graph,
-            twin,
-            w.offsets(note_tables),
-            w.offsets(written) if written else None,
-            w.offsets([w.text(label) for label in contents.labels]) if contents.labels else None,
-        ]
+    for origin in (*(o for g in graphs for o in _all_origins(g)), *(n.origin for n in contents.notes)):
+        if origin is not None:
+            recorder.origin(origin)
+    graph = recorder.graph(contents.graph)
+    twin = None if contents.float_graph is None else recorder.graph(contents.float_graph)
+    inner: list[GraphRecord] = []
+    while len(inner) < len(recorder.inner):  # recording one may find others in it
+        inner.append(recorder.graph(list(recorder.inner)[len(inner)]))
+    return seal(
+        wire.write(
+            ProgramRecord(
+                FORMAT_VERSION,
+                contents.tinyet,
+                contents.name,
+                [OriginRecord(o.aten, o.module, o.file, o.line, o.text, o.key) for o in recorder.origins],
+                graph,
+                twin,
+                [
+                    wire.NoteRecord(n.text, -1 if n.origin is None else recorder.origins[n.origin])
+                    for n in contents.notes
+                ],
+                inner,
+                contents.labels,
+            )
+        )
     )
-    w.builder.Finish(root, file_identifier=IDENTIFIER)
-    payload = bytes(w.builder.Output())
+
+
+def seal(payload: bytes) -> bytes:
+    """A flatbuffer with its checksum behind it."""
     return payload + hashlib.sha256(payload).digest()
 
 
 # ---------------------------------------------------------------- reading
 
 
-class _Reader:
-    """A table of the file, its fields by slot."""
-
-    def __init__(self, table: Table) -> None:
-        self.table = table
-
-    def _at(self, slot: int) -> int:
-        return int(self.table.Offset(4 + 2 * slot))
-
-    def text(self, slot: int) -> str:
-        at = self._at(slot)
-        return bytes(self.table.String(at + self.table.Pos)).decode() if at else ""
-
-    def number(self, slot: int, default: int = 0) -> int:
-        at = self._at(slot)
-        return int(self.table.Get(number_types.Int32Flags, at + self.table.Pos)) if at else default
-
-    def has(self, slot: int) -> bool:
-        return self._at(slot) != 0
-
-    def child(self, slot: int) -> _Reader | None:
-        at = self._at(slot)
-        return _Reader(Table(self.table.Bytes, self.table.Indirect(at + self.table.Pos))) if at else None
-
-    def children(self, slot: int) -> list[_Reader]:
-        at = self._at(slot)
-        if not at:
-            return []
-        start, count = self.table.Vector(at), self.table.VectorLen(at)
-        return [_Reader(Table(self.table.Bytes, self.table.Indirect(start + 4 * i))) for i in range(count)]
-
-    def texts(self, slot: int) -> tuple[str, ...]:
-        at = self._at(slot)
-        if not at:
-            return ()
-        start, count = self.table.Vector(at), self.table.VectorLen(at)
-        # A string in a vector is reached through an offset, as one in a table is.
-        return tuple(bytes(self.table.String(start + 4 * i)).decode() for i in range(count))
-
-    def array(self, slot: int, dtype: str) -> Array:
-        at = self._at(slot)
-        if not at:
-            return np.zeros(0, dtype)
-        size = np.dtype(dtype).itemsize * self.table.VectorLen(at)
-        start = self.table.Vector(at)
-        return np.frombuffer(bytes(self.table.Bytes[start : start + size]), dtype).copy()
-
-    def numbers(self, slot: int) -> list[int]:
-        return [int(v) for v in self.array(slot, "<i4")]
-
-
-def _tuples(value: Any) -> Any:
-    """JSON's lists back as tuples."""
-    return tuple(_tuples(v) for v in value) if isinstance(value, list) else value
-
-
-def _attrs(kind: type[Attrs], values: dict[str, Any], inner: Mapping[int, Graph]) -> Attrs:
-    """An operator's attributes, each of the type that it is declared with; ValueError for another."""
-    hints = typing.get_type_hints(kind)
-    fields = {key: _tuples(value) for key, value in values.items()}
-    for key, value in fields.items():
-        if hints[key] is Graph:
-            fields[key] = inner[value]
-            continue
-        if not _is_a(value, hints[key]):
-            raise ValueError(f"{kind.name}.{key} is {value!r}")
-    return kind(**fields)
-
-
-def _is_a(value: object, hint: Any) -> bool:
-    """Whether a value from JSON has a declared type: int, float, bool, str, None, tuples and unions of these."""
-    parts = typing.get_args(hint)
-    if typing.get_origin(hint) is tuple:
-        if not isinstance(value, tuple):
-            return False
-        wanted = [parts[0]] * len(value) if parts[1:] == (...,) else parts
-        return len(value) == len(wanted) and all(_is_a(v, w) for v, w in zip(value, wanted, strict=True))
-    if parts:
-        return any(_is_a(value, part) for part in parts)
-    if hint in (int, float) and isinstance(value, bool):
-        return False
-    return isinstance(value, (int, float) if hint is float else hint)
-
-
-def _tensor(r: _Reader) -> Tensor:
-    quant = None
-    q = r.child(3)
-    if q is not None:
-        axis = q.number(2, -1)
-        scale = tuple(float(s) for s in q.array(0, "<f4"))
-        quant = QuantParams(scale, tuple(q.numbers(1)), None if axis < 0 else axis)
-    type_ = TensorType(tuple(r.numbers(1)), DType(r.text(2)), quant)
-    data = None
-    if r.has(4):
-        raw = r.array(4, "u1").tobytes()
-        data = (
-            np.frombuffer(raw, type_.dtype.numpy.newbyteorder("<"))
-            .astype(type_.dtype.numpy)
-            .reshape(type_.shape)
-        )
-    return Tensor(r.text(0), type_, data)
-
-
-def _graph(r: _Reader, origins: Sequence[Origin], inner: Mapping[int, Graph]) -> Graph:
-    tensors = [_tensor(t) for t in r.children(1)]
-
-    def pick(index: int) -> Tensor:
-        if index < 0:
-            raise ValueError(f"tensor index {index}")
-        return tensors[index]
-
-    nodes = []
-    for n in r.children(4):
-        op = ops.by_name(n.text(0))
-        if op is None:
-            raise ProgramError(
-                f"it uses the operator {n.text(0)}, which tinyet does not know",
-                hint="load the Python file that registers it first: tinyet --plugin FILE.py …, or import it",
-            )
-        attrs = _attrs(op.attrs, json.loads(n.text(1)), inner)
-        inputs = tuple(None if i == -1 else pick(i) for i in n.numbers(2))
-        outputs = tuple(pick(i) for i in n.numbers(3))
-        nodes.append(Node(attrs, inputs, outputs, tuple(origins[i] for i in n.numbers(4))))
-    ins, outs = [pick(i) for i in r.numbers(2)], [pick(i) for i in r.numbers(3)]
-    return ops.check(Graph(r.text(0), tuple(ins), tuple(outs), tuple(nodes)), "reading the file")
-
-
 def decode(data: bytes, where: str) -> Contents:
     """Contents of a file's bytes; `where` names it in errors.
 
-    Raises ProgramError for what is no .tet file, is truncated or damaged, or was written by a newer tinyet.
+    Raises ProgramError, and nothing else, for what is no .tet file, is truncated or damaged, was written by a newer
+    tinyet, or holds what no compiler wrote; it lists all that is wrong.
     """
     again = "save the program again with this version of tinyet"
-    if len(data) < 8 + DIGEST_BYTES or data[4:8] != IDENTIFIER:
+    if len(data) < 8 + DIGEST_BYTES or data[4:8] != wire.IDENTIFIER:
         raise ProgramError(
             "this is not a tinyet program (or only its beginning)",
             where,
@@ -338,58 +178,243 @@ def decode(data: bytes, where: str) -> Contents:
         raise ProgramError(
             "the file is truncated or damaged: its checksum is wrong", where, "copy it again, or " + again
         )
-    return _guarded(lambda: _decode(payload, where, again), where, again)
-
-
-# What reading a file can raise whose checksum is right and whose contents are not.
-_NONSENSE = (
-    TinyetError, ValueError, TypeError, KeyError, IndexError, AttributeError, ArithmeticError, AssertionError,
-    RecursionError, MemoryError, struct.error,
-)  # fmt: skip
-
-
-def _guarded(read: Callable[[], Contents], where: str, again: str) -> Contents:
-    """A file with a right checksum can still be nonsense that somebody built on purpose: one clear error for it."""
     try:
-        return read()
-    except ProgramError as error:
-        raise ProgramError(error.what, error.where or where, error.hint or again) from error
-    except _NONSENSE as error:
-        raise ProgramError(f"the file's contents make no sense: {error}", where, again) from error
-
-
-def _decode(payload: bytes, where: str, again: str) -> Contents:
-    buffer = bytearray(payload)
-    root = _Reader(Table(buffer, struct.unpack_from("<I", buffer)[0]))
-    version = root.number(0)
-    if version > FORMAT_VERSION:
+        return _Loader(_records(payload, where, again)).contents()
+    except _NonsenseError as error:
         raise ProgramError(
-            f"the file is of format {version}, written by tinyet {root.text(1)}; "
-            f"this tinyet reads up to {FORMAT_VERSION}",
-            where,
-            "install a newer tinyet, or " + again,
+            f"the file's contents make no sense:\n{bullet_list(error.problems)}", where, error.hint or again
+        ) from None
+
+
+def _records(payload: bytes, where: str, again: str) -> ProgramRecord:
+    try:
+        version, writer, rest = wire.root_of(payload)
+        if version > FORMAT_VERSION:
+            known = writer if re.fullmatch(r"[0-9A-Za-z.+-]{1,40}", writer) else "of an unknown version"
+            raise ProgramError(
+                f"the file is of format {version}, written by tinyet {known}; "
+                f"this tinyet reads up to {FORMAT_VERSION}",
+                where,
+                "install a newer tinyet, or " + again,
+            )
+        if version < 1:
+            raise ProgramError(f"format {version} does not exist", where, again)
+        return rest()
+    except ValueError as error:
+        raise _NonsenseError([str(error)]) from None
+
+
+MAX_SHOWN = 20
+
+
+class _NonsenseError(Exception):
+    """What is wrong with a file's records; the first MAX_SHOWN of it."""
+
+    def __init__(self, problems: Sequence[str], hint: str | None = None) -> None:
+        super().__init__()
+        more = [f"and {len(problems) - MAX_SHOWN} more"] if len(problems) > MAX_SHOWN else []
+        self.problems = [*problems[:MAX_SHOWN], *more]
+        self.hint = hint
+
+
+def _shown(text: str) -> str:
+    """A text of the file as an error can have it."""
+    return repr(text if len(text) <= 60 else text[:57] + "...")
+
+
+def _text_complaint(what: str, text: str, longest: int = MAX_TEXT) -> list[str]:
+    return [f"{what} has {len(text)} characters, at most {longest}"] if len(text) > longest else []
+
+
+def _name_complaint(what: str, text: str) -> list[str]:
+    if not text or not text.isprintable():
+        return [f"{what} is called {_shown(text)}, which is no name"]
+    return _text_complaint(f"the name of {what}", text, MAX_NAME)
+
+
+def _raise(problems: Sequence[str]) -> None:
+    if problems:
+        raise _NonsenseError(problems)
+
+
+class _Loader:
+    """Makes a program of records, checking each."""
+
+    def __init__(self, record: ProgramRecord) -> None:
+        self.record = record
+        self.origins = self._origins()
+        self.inner: dict[int, Graph] = {}
+        self.used: set[int] = set()  # indices of inner graphs
+        self.depth: dict[Graph, int] = {}
+        self.size: dict[Graph, int] = {}  # nodes, with those of inner graphs as often as they stand for
+
+    def contents(self) -> Contents:
+        record = self.record
+        problems = [] if re.fullmatch(r"[^\W\d]\w{0,127}", record.name) else [
+            f"the program is called {_shown(record.name)}, which is no name in C"
+        ]  # fmt: skip
+        for index, label in enumerate(record.labels):
+            problems += _text_complaint(f"label {index}", label)
+        if record.graph is None:
+            problems.append("there is no graph")
+        _raise(problems)
+        assert record.graph is not None
+        # A graph may hold those that were found while it was written, which come behind it.
+        for index, inner in reversed(list(enumerate(record.subgraphs))):
+            self.inner[index] = self._graph(inner, f"inner graph {index}")
+        graph = self._graph(record.graph, "the graph")
+        twin = None if record.float_graph is None else self._graph(record.float_graph, "the float graph")
+        _raise([f"inner graph {i} is not used" for i in self.inner if i not in self.used])
+        _raise(ops.whole_problems(graph))
+        if twin is not None:
+            problems = [f"in the float graph, {text}" for text in ops.whole_problems(twin)]
+            _raise(problems or _differences(graph, twin))
+        return Contents(record.tinyet, record.name, graph, twin, self._notes(), record.labels)
+
+    def _origins(self) -> list[Origin]:
+        problems: list[str] = []
+        for index, o in enumerate(self.record.origins):
+            if not o.line >= 0:
+                problems.append(f"origin {index} is on line {o.line}")
+            for text in (o.aten, o.module, o.file, o.text, o.key):
+                problems += _text_complaint(f"a text of origin {index}", text)
+        _raise(problems)
+        return [Origin(o.aten, o.module, o.file, o.line, o.text, o.key) for o in self.record.origins]
+
+    def _notes(self) -> tuple[Note, ...]:
+        problems: list[str] = []
+        for index, note in enumerate(self.record.notes):
+            problems += _text_complaint(f"note {index}", note.text)
+            if not -1 <= note.origin < len(self.origins):
+                problems.append(f"note {index} has origin {note.origin} of {len(self.origins)}")
+        _raise(problems)
+        notes = self.record.notes
+        return tuple(Note(n.text, None if n.origin < 0 else self.origins[n.origin]) for n in notes)
+
+    def _graph(self, record: GraphRecord, what: str) -> Graph:
+        problems = _name_complaint(what, record.name)
+        tensors: list[Tensor] = []
+        for index, each in enumerate(record.tensors):
+            made = _tensor(each)
+            if isinstance(made, Tensor):
+                tensors.append(made)
+            else:
+                problems += [f"{what}, tensor {index} ({_shown(each.name)}): {text}" for text in made]
+        count = len(record.tensors)
+        for label, indices in (("inputs", record.inputs), ("outputs", record.outputs)):
+            problems += [
+                f"{what}: there is no tensor {i} among its {label}" for i in indices if not 0 <= i < count
+            ]
+        attrs: list[Attrs] = []
+        for index, node in enumerate(record.nodes):
+            at = f"{what}, node {index} ({_shown(node.op)})"
+            problems += [f"{at}: {text}" for text in self._indices(node, count)]
+            found = self._attrs(node, at)
+            if isinstance(found, str):
+                problems.append(f"{at}: {found}")
+            else:
+                attrs.append(found)
+        _raise(problems)
+        graph = Graph(
+            record.name,
+            tuple(tensors[i] for i in record.inputs),
+            tuple(tensors[i] for i in record.outputs),
+            tuple(
+                Node(
+                    values,
+                    tuple(None if i < 0 else tensors[i] for i in node.inputs),
+                    tuple(tensors[i] for i in node.outputs),
+                    tuple(self.origins[i] for i in node.origins),
+                )
+                for values, node in zip(attrs, record.nodes, strict=True)
+            ),
         )
-    if version < 1:
-        raise ProgramError(f"format {version} does not exist", where, again)
-    origins = [
-        Origin(r.text(0), r.text(1), r.text(2), r.number(3), r.text(4), r.text(5)) for r in root.children(3)
+        self._measure(graph, what)
+        if _in_order(graph) != tensors:
+            unused = [t.name for t in tensors if t not in set(_in_order(graph))]
+            why = f": nothing uses {_shown(unused[0])}" if unused else ""
+            raise _NonsenseError([f"{what}: its tensors do not stand in their order{why}"])
+        return graph
+
+    def _indices(self, node: NodeRecord, count: int) -> list[str]:
+        """What is wrong with the numbers of a node."""
+        problems = [f"there is no tensor {i}" for i in node.inputs if not -1 <= i < count]
+        problems += [f"there is no tensor {i}" for i in node.outputs if not 0 <= i < count]
+        return problems + [f"there is no origin {i}" for i in node.origins if not 0 <= i < len(self.origins)]
+
+    def _attrs(self, node: NodeRecord, at: str) -> Attrs | str:
+        """A node's attributes, or what is wrong with them."""
+        op = ops.by_name(node.op)
+        if op is None:
+            raise _NonsenseError(
+                [f"{at}: it uses an operator which tinyet does not know"],
+                "load the Python file that registers it first: tinyet --plugin FILE.py …, or import it",
+            )
+        try:
+            values = json.loads(node.attrs, object_pairs_hook=_once)
+            made = attributes.read(op.attrs, values, self.inner)
+        except RecursionError:
+            return "its attributes are nested too deep"
+        except ValueError as error:
+            return str(error)
+        self.used |= {i for i, graph in self.inner.items() if graph in subgraphs(made)}
+        return made
+
+    def _measure(self, graph: Graph, what: str) -> None:
+        inner = [g for node in graph.nodes for g in subgraphs(node.attrs)]
+        self.depth[graph] = 1 + max((self.depth[g] for g in inner), default=0)
+        self.size[graph] = len(graph.nodes) + sum(self.size[g] for g in inner)
+        if self.depth[graph] > MAX_DEPTH:
+            raise _NonsenseError([f"{what}: graphs stand in graphs, more than {MAX_DEPTH} deep"])
+        if self.size[graph] > MAX_NODES:
+            raise _NonsenseError([f"{what} has {self.size[graph]} nodes, at most {MAX_NODES}"])
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """A JSON object; ValueError where a key stands twice."""
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise ValueError("an attribute stands twice")
+    return found
+
+
+def _tensor(record: TensorRecord) -> Tensor | list[str]:
+    """A tensor, or what is wrong with it. The rest of what a tensor must be is rule.tensor_complaint."""
+    problems = _name_complaint("it", record.name)
+    complaint = shape_complaint(record.shape, MAX_CONSTANT_ELEMENTS)
+    if complaint is not None:
+        problems.append(complaint)
+    if record.dtype not in _DTYPES:
+        problems.append(f"its type is {_shown(record.dtype)}")
+    quant = None
+    if record.quant is not None:
+        axis = None if record.quant.axis == -1 else record.quant.axis
+        try:
+            quant = QuantParams(record.quant.scale, record.quant.zero_point, axis)
+        except QuantizationError as error:
+            problems.append(error.what)
+    if problems:
+        return problems
+    type_ = TensorType(record.shape, _DTYPES[record.dtype], quant)
+    if record.data is None:
+        return Tensor(record.name, type_)
+    kind = type_.dtype.numpy
+    if len(record.data) != math.prod(type_.shape) * kind.itemsize:
+        return [f"it holds {len(record.data)} bytes, not those of {type_}"]
+    data = np.frombuffer(record.data, kind.newbyteorder("<")).astype(kind).reshape(type_.shape)
+    return Tensor(record.name, type_, data)
+
+
+_DTYPES: Mapping[str, DType] = {dtype.value: dtype for dtype in DType}
+
+
+def _differences(graph: Graph, twin: Graph) -> list[str]:
+    """Why the float graph cannot be the same model's."""
+    return [
+        f"the float graph's {what} have other shapes"
+        for what, own, other in (
+            ("inputs", graph.inputs, twin.inputs),
+            ("outputs", graph.outputs, twin.outputs),
+        )
+        if [t.shape for t in own] != [t.shape for t in other]
     ]
-    graph, twin = root.child(4), root.child(5)
-    if graph is None:
-        raise ProgramError("the file holds no graph", where, again)
-    inner: dict[int, Graph] = {}
-    # A graph may hold those that were found while it was written, which come behind it.
-    for index, reader in reversed(list(enumerate(root.children(7)))):
-        inner[index] = _graph(reader, origins, inner)
-    notes = []
-    for note in root.children(6):
-        index = note.number(1, -1)
-        notes.append(Note(note.text(0), origins[index] if index >= 0 else None))
-    return Contents(
-        root.text(1),
-        root.text(2),
-        _graph(graph, origins, inner),
-        None if twin is None else _graph(twin, origins, inner),
-        tuple(notes),
-        root.texts(8),
-    )

@@ -2,6 +2,7 @@
  */
 #include "branches.h"
 
+#include "branches_kernels.h"
 #include "tinyet_concat.h"
 #include "tinyet_fixed_point.h"
 #include "tinyet_linear.h"

@@ -2,6 +2,7 @@
  */
 #include "mixed.h"
 
+#include "mixed_kernels.h"
 #include "tinyet_conv2d.h"
 #include "tinyet_linear.h"
 #include "tinyet_math.h"

@@ -111,8 +111,8 @@ tinyet_status nested_run(void) {
   uint8_t *const arena = nested_arena;
   const int8_t *const input = nested_input_0();
 
-  /* 0: conv2d 1x6x6x4 -> 1x6x6x4, 5184 MACs, in stem.conv
-   * model.py:10: x = F.relu(self.stem.conv(x))
+  /* 0: conv2d 1x6x6x4 -> 1x6x6x4, 5184 MACs
+   * stem.conv (model.py:10): x = F.relu(self.stem.conv(x))
    */
   int8_t *const default_ = (int8_t *)(arena + 444);
   void *const scratch_0 = arena + 0;
@@ -120,8 +120,8 @@ tinyet_status nested_run(void) {
   stem_conv_conv2d(input, default_, scratch_0, stem_conv_weights);
   TINYET_LAYER_END(0u);
 
-  /* 1: conv2d 1x6x6x4 -> 1x6x6x4, 576 MACs, in blocks.0.body
-   * model.py:11: y = self.body(self.body(x))
+  /* 1: conv2d 1x6x6x4 -> 1x6x6x4, 576 MACs
+   * blocks.0.body (model.py:11): y = self.body(self.body(x))
    */
   int8_t *const exp_ = (int8_t *)(arena + 0);
   void *const scratch_1 = arena + 144;
@@ -129,8 +129,8 @@ tinyet_status nested_run(void) {
   blocks_0_body_conv2d(default_, exp_, scratch_1, blocks_0_body_weights);
   TINYET_LAYER_END(1u);
 
-  /* 2: conv2d 1x6x6x4 -> 1x6x6x4, 576 MACs, in blocks.0.body
-   * model.py:12: y = self.body(self.body(x))
+  /* 2: conv2d 1x6x6x4 -> 1x6x6x4, 576 MACs
+   * blocks.0.body (model.py:12): y = self.body(self.body(x))
    */
   int8_t *const unix_ = (int8_t *)(arena + 180);
   void *const scratch_2 = arena + 144;
@@ -138,24 +138,24 @@ tinyet_status nested_run(void) {
   blocks_0_body_conv2d(exp_, unix_, scratch_2, blocks_0_body_weights);
   TINYET_LAYER_END(2u);
 
-  /* 3: add 1x6x6x4 + 1x6x6x4 -> 1x6x6x4, in blocks.0
-   * model.py:13: return y + y
+  /* 3: add 1x6x6x4 + 1x6x6x4 -> 1x6x6x4
+   * blocks.0 (model.py:13): return y + y
    */
   int8_t *const stem_conv_weights_2 = (int8_t *)(arena + 180);
   TINYET_LAYER_BEGIN(3u);
   blocks_add(unix_, unix_, stem_conv_weights_2);
   TINYET_LAYER_END(3u);
 
-  /* 4: add 1x6x6x4 + 1x6x6x4 -> 1x6x6x4, in blocks.1
-   * model.py:14: return y + y
+  /* 4: add 1x6x6x4 + 1x6x6x4 -> 1x6x6x4
+   * blocks.1 (model.py:14): return y + y
    */
   int8_t *const x = (int8_t *)(arena + 180);
   TINYET_LAYER_BEGIN(4u);
   blocks_add(stem_conv_weights_2, stem_conv_weights_2, x);
   TINYET_LAYER_END(4u);
 
-  /* 5: conv2d 1x6x6x4 -> 1x6x6x5, 720 MACs, in blocks.1.body
-   * model.py:15: x = self.blocks[1].body(x)
+  /* 5: conv2d 1x6x6x4 -> 1x6x6x5, 720 MACs
+   * blocks.1.body (model.py:15): x = self.blocks[1].body(x)
    */
   int8_t *const arena_ = (int8_t *)(arena + 0);
   void *const scratch_5 = arena + 328;
@@ -171,8 +171,8 @@ tinyet_status nested_run(void) {
   avg_pool2d_6(arena_, nested_run_);
   TINYET_LAYER_END(6u);
 
-  /* 7: linear 1x5 -> 1x4, 20 MACs, in 2.int
-   * model.py:18: return self.heads['int'](x)
+  /* 7: linear 1x5 -> 1x4, 20 MACs
+   * 2.int (model.py:18): return self.heads['int'](x)
    */
   const int8_t *const value_5 = nested_run_;
   int8_t *const tinyet_linear_s8 = (int8_t *)(arena + 12);

@@ -2,6 +2,7 @@
  */
 #include "separable.h"
 
+#include "separable_kernels.h"
 #include "tinyet_conv2d.h"
 #include "tinyet_depthwise.h"
 #include "tinyet_dot.h"

@@ -99,8 +99,9 @@ _README_TEXT = """\
 # CMSIS-NN @VERSION@
 
 The files of Arm's neural network kernels (https://github.com/ARM-software/CMSIS-NN, tag v@VERSION@) that this model
-needs, under the Apache License 2.0: see LICENSE. They lie in one folder, and each source file has a line added at its
-top that includes `build_options.h`; otherwise they are as Arm released them.
+needs, under the Apache License 2.0: see LICENSE. They lie in one folder, and each source file has lines added at
+its top: one includes `build_options.h`, the others let models of one program share it. Otherwise they are as
+Arm released them.
 """
 
 

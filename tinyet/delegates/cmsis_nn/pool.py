@@ -5,8 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import numpy as np
-
 from tinyet.boards.cpus import Target
 from tinyet.delegates.cmsis_nn import buffer_sizes
 from tinyet.delegates.cmsis_nn.buffer_sizes import code_of
@@ -26,7 +24,7 @@ def refuse_dilated(a: Pool) -> str | None:
 
 def refuse_average(node: Node, _target: Target) -> str | None:
     a = avg_pool2d.attrs_of(node)
-    if a.fixed_divisor is not None and np.any(avg_pool2d.window_counts(node) != a.fixed_divisor):
+    if a.fixed_divisor is not None and avg_pool2d.distinct_counts(node) != [a.fixed_divisor]:
         return "only averages over the values of a window that are in the image"
     return refuse_dilated(a)
 

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An Arduino library: what the IDE installs from a .zip file, with sketches as its examples.
+"""An Arduino library: what the IDE installs from a .zip file, with sketches as its examples. It is a folder of its own
+in the project, so that what tinyet keeps beside it goes into nobody's sketchbook.
 
-src/<Name>.h          what a sketch includes
-src/<name>/           the model and the kernels it uses
-examples/Run<Name>/   a sketch: one run on an embedded sample, then whatever the user's sensor gives
-examples/Harness/     a sketch that serves the model to a host
+<Name>/src/<Name>.h          what a sketch includes
+<Name>/src/<name>/           the model and the kernels it uses
+<Name>/examples/Run<Name>/   a sketch: one run on an embedded sample, then whatever the user's sensor gives
+<Name>/examples/Harness/     a sketch that serves the model to a host
 
 The IDE compiles all of src/ and gives no flags of a library's own to the compiler. So the harness's sketch compiles
 the model's one C file again, with the trace hooks; the linker takes it in place of the library's, which stays in its
@@ -61,12 +62,11 @@ def tree(board: Board, facts: ModelFacts, model_sources: Mapping[str, str]) -> T
         "model_include": f"<{library}.h>",
     }
     common = own_files(["tinyet_common.h"], [])
-    files = (
+    inside = (
         model_files(f"src/{facts.name}", model_sources)
         | {f"{_HARNESS}/{name}": text for name, text in common.items()}
         | {f"{_HARNESS}/{basename(path)}": firmware(path) for path in _HARNESS_HEADERS}
         | {
-            ".gitignore": "/build/\n",
             "LICENSE": template_text("common/LICENSE"),
             "README.md": render("project/arduino/README.md.j2", context),
             "keywords.txt": render("project/arduino/keywords.txt.j2", context),
@@ -85,8 +85,9 @@ def tree(board: Board, facts: ModelFacts, model_sources: Mapping[str, str]) -> T
             ),
         }
     )
-    yours = (f"{run}/Run{library}.ino", "library.properties")
-    return Tree(files, "src", f"{_HARNESS}/model_desc.c", yours)
+    files = {f"{library}/{path}": text for path, text in inside.items()} | {".gitignore": "/build/\n/*.zip\n"}
+    yours = tuple(f"{library}/{path}" for path in (f"{run}/Run{library}.ino", "library.properties"))
+    return Tree(files, f"{library}/src", f"{library}/{_HARNESS}/model_desc.c", yours)
 
 
 def _architectures(own: str, facts: ModelFacts, model_sources: Mapping[str, str]) -> str:
@@ -95,7 +96,8 @@ def _architectures(own: str, facts: ModelFacts, model_sources: Mapping[str, str]
     kernels = [kernel for choices in PORTABLE.kernels.values() for kernel in choices]
     headers = [name for kernel in kernels for name in kernel.headers if name not in kernel.texts]
     sources = [name for kernel in kernels for name in kernel.sources if name not in kernel.texts]
-    portable = {f"{facts.name}.h", f"{facts.name}.c", *PORTABLE.files(headers, sources)}
+    own_texts = {f"{facts.name}{end}" for end in (".h", ".c", "_kernels.h")}
+    portable = own_texts.union(PORTABLE.files(headers, sources))
     return "*" if portable >= set(model_sources) else own
 
 

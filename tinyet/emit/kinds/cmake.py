@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 from collections.abc import Mapping
 
 from tinyet.assets.templating import render
@@ -68,9 +69,9 @@ def tree(board: Board, facts: ModelFacts, model_sources: Mapping[str, str]) -> T
         files |= support_files("platform/support", board)
     if toolchain is not None:
         flags = {
-            "target_flags": " ".join((*board.machine_flags, *toolchain.library_flags)),
-            "clang_flags": " ".join(board.target.clang_flags or ()),
-            "clang_link_flags": " ".join(CLANG_LINK_FLAGS),
+            "target_flags": shlex.join((*board.machine_flags, *toolchain.library_flags)),
+            "clang_flags": shlex.join(board.target.clang_flags or ()),
+            "clang_link_flags": shlex.join(CLANG_LINK_FLAGS),
         }
         files[f"cmake/{board.name}.cmake"] = render("project/cmake/toolchain.cmake.j2", context | flags)
     return Tree(files, model_dir, "harness/model_desc.c", ("src/main.c",))

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -40,8 +39,6 @@ def context_of(board: Board, facts: ModelFacts, model_sources: Mapping[str, str]
     """The names that the templates may use."""
     return {
         "version": __version__,
-        # PlatformIO, CMake and Arduino want three numbers, no more; the program's hash tells models apart.
-        "library_version": ".".join(re.findall(r"\d+", __version__)[:3]),
         "board": board,
         "facts": facts,
         "machine_flags": board.machine_flags,

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from tinyet.custom import CustomOp, Params, Scalar, registered
-from tinyet.errors import TinyetError
+from tinyet.errors import TinyetError, UnsupportedShape
 from tinyet.importers.torch.blame import message_of
 from tinyet.importers.torch.context import Args, Context, RefusedError, Row, Value, dtype_of
 from tinyet.ir import Array, DType, Node, Tensor, TensorType
@@ -55,8 +55,8 @@ def _agree(found: CustomOp, ctx: Context, inputs: tuple[Tensor | None, ...], par
     name = found.op.name
     try:
         (shape,) = found.op.infer(draft)
-    except Exception as error:
-        raise RefusedError(f"infer of operator {name} raises {message_of(error)}", shape=False) from error
+    except UnsupportedShape as error:
+        raise RefusedError(error.what, shape=False) from error
     if shape != ctx.shape:
         raise RefusedError(
             f"infer of operator {name} gives {shape}, torch's own rule gives {ctx.shape}",

@@ -29,6 +29,7 @@ from tinyet.ops.mean import Mean
 from tinyet.ops.minimum import Minimum
 from tinyet.ops.mul import Mul
 from tinyet.ops.prelu import PRelu
+from tinyet.ops.shared.unary_functions import FunctionName
 from tinyet.ops.softmax import Softmax
 from tinyet.ops.sub import Sub
 from tinyet.ops.sum import Sum
@@ -167,11 +168,11 @@ def _clamp(low: object, high: object) -> Row:
     return row
 
 
-def _call(ctx: Context, function: str, x: Tensor, alpha: float = 0.0, beta: float = 0.0) -> Tensor:
+def _call(ctx: Context, function: FunctionName, x: Tensor, alpha: float = 0.0, beta: float = 0.0) -> Tensor:
     return ctx.emit(Unary(function, float(alpha), float(beta)), [x], x.shape)
 
 
-def _unary(function: str, alpha: str = "", beta: str = "") -> Row:
+def _unary(function: FunctionName, alpha: str = "", beta: str = "") -> Row:
     """One of Unary's functions; alpha and beta name the ATen arguments that become its parameters."""
 
     def row(ctx: Context, a: Args) -> Value:
@@ -193,7 +194,7 @@ def elu(ctx: Context, a: Args) -> Value:
 
 def power(ctx: Context, a: Args) -> Value:
     x, exponent = ctx.real(a["self"]), float(a["exponent"])
-    plain = {2.0: "square", 0.5: "sqrt", -1.0: "reciprocal", -0.5: "rsqrt"}
+    plain: dict[float, FunctionName] = {2.0: "square", 0.5: "sqrt", -1.0: "reciprocal", -0.5: "rsqrt"}
     if exponent == 1:
         return x
     return _call(ctx, plain[exponent], x) if exponent in plain else _call(ctx, "pow", x, exponent)

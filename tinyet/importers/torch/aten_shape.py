@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Literal
 
 import numpy as np
 import torch
@@ -15,12 +14,10 @@ from tinyet.ir import DType, Tensor
 from tinyet.ops.concat import Concat
 from tinyet.ops.embedding import Embedding
 from tinyet.ops.expand import Expand
-from tinyet.ops.pad import Pad
+from tinyet.ops.pad import Pad, PadMode
 from tinyet.ops.slice import Slice
 
 aten = torch.ops.aten
-
-PadMode = Literal["constant", "reflect", "replicate"]
 
 
 def getitem(ctx: Context, a: Args) -> Value:

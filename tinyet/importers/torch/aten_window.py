@@ -20,7 +20,7 @@ from tinyet.ops.avg_pool2d import AvgPool2d
 from tinyet.ops.conv2d import Conv2d
 from tinyet.ops.conv_transpose2d import ConvTranspose2d
 from tinyet.ops.max_pool2d import MaxPool2d
-from tinyet.ops.resize import Resize
+from tinyet.ops.resize import Resize, ResizeMode
 from tinyet.ops.shared.window import out_size
 
 aten = torch.ops.aten
@@ -262,7 +262,7 @@ def _ratio(size: int, out: int, factor: float | None, align_corners: bool) -> fl
     return float(np.float32(size) / np.float32(out))
 
 
-def _resize(spatial: int, mode: str, *, half_pixel: bool) -> Row:
+def _resize(spatial: int, mode: ResizeMode, *, half_pixel: bool) -> Row:
     def row(ctx: Context, a: Args) -> Value:
         x, restore = to_image(ctx, ctx.real(a["input"] if "input" in a else a["self"]), spatial)
         sizes = ctx.shape[-spatial:]

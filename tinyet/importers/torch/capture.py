@@ -27,7 +27,14 @@ from tinyet.importers.torch.quiet import quiet
 
 Inputs = tuple[torch.Tensor, ...]
 
-_EXAMPLE_HINT = "let example_inputs() return what forward() takes: a tensor or a tuple of tensors"
+# Constants of a graph are computed here and now, whatever their size.
+_MOST_BYTES = 1 << 28
+
+STATIC_HINT = (
+    "export without dynamic_shapes, and avoid operators whose result size depends on values (nonzero, masked_select, "
+    "unique, x[mask])"
+)
+EXAMPLE_HINT = "let example_inputs() return what forward() takes: a tensor or a tuple of tensors"
 
 
 def check_inputs(inputs: object) -> Inputs:
@@ -35,11 +42,11 @@ def check_inputs(inputs: object) -> Inputs:
     if isinstance(inputs, torch.Tensor):
         inputs = (inputs,)
     if not isinstance(inputs, (tuple, list)) or not inputs:
-        raise ModelError(f"example inputs are a {type(inputs).__name__}", hint=_EXAMPLE_HINT)
+        raise ModelError(f"example inputs are a {type(inputs).__name__}", hint=EXAMPLE_HINT)
     for index, value in enumerate(inputs):
         if not isinstance(value, torch.Tensor):
             raise ModelError(
-                f"example input {index} is a {type(value).__name__}, not a tensor", hint=_EXAMPLE_HINT
+                f"example input {index} is a {type(value).__name__}, not a tensor", hint=EXAMPLE_HINT
             )
         if value.is_floating_point() and value.dtype is not torch.float32:
             raise ModelError(
@@ -92,8 +99,8 @@ def _capture_error(error: Exception) -> ModelError:
 
 
 def _check_static(program: ExportedProgram) -> None:
-    """Every value has a shape of plain integers, and nothing of the model's state is written."""
-    dynamic = []
+    """Every value has a shape of plain integers and a size that can be, and nothing of the model's state is written."""
+    dynamic, large = [], []
     for node in program.graph.nodes:
         value = node.meta.get("val")
         values = value if isinstance(value, (tuple, list)) else (value,)
@@ -103,11 +110,17 @@ def _check_static(program: ExportedProgram) -> None:
                 kind = "input" if node.op == "placeholder" else "value"
                 dynamic.append(f"{kind} {node.name} ({shape}) {origin_of(node)}")
                 break
+            if isinstance(tensor, torch.Tensor) and tensor.numel() * tensor.itemsize > _MOST_BYTES:
+                large.append(f"{node.name} {tuple(tensor.shape)} {origin_of(node)}")
+    if large:
+        raise ModelError(
+            f"values of more than {_MOST_BYTES:,} bytes, which no board has:\n{bullet_list(large[:8])}",
+            hint="make the example inputs, or what is computed of them, smaller",
+        )
     if dynamic:
         raise DynamicShape(
             "shapes that are not known when compiling:\n" + bullet_list(dynamic[:8]),
-            hint="export without dynamic_shapes, and avoid operators whose result size depends on values "
-            "(nonzero, masked_select, unique, x[mask])",
+            hint=STATIC_HINT,
         )
     written = [
         spec for spec in program.graph_signature.output_specs if spec.kind is OutputKind.BUFFER_MUTATION

@@ -13,7 +13,6 @@ import numpy as np
 import torch
 from torch import fx
 
-from tinyet.importers.torch.origins import origin_of
 from tinyet.ir import Array, Attrs, DType, Node, Origin, QuantParams, Shape, Tensor, TensorType
 from tinyet.ops.dequantize import Dequantize
 from tinyet.ops.permute import Permute
@@ -153,6 +152,7 @@ def shape_of(node: fx.Node) -> Shape:
 class Context:
     """Collects the graph while the fx nodes are walked in order."""
 
+    origins: Mapping[fx.Node, Origin]
     nodes: list[Node] = field(default_factory=list)
     values: dict[fx.Node, Value] = field(default_factory=dict)
     _names: set[str] = field(default_factory=set)
@@ -165,7 +165,7 @@ class Context:
     def enter(self, node: fx.Node) -> None:
         """From here on, what is emitted comes from this fx node."""
         self._node = node
-        self._origins = (origin_of(node),)
+        self._origins = (self.origins[node],)
 
     @property
     def node(self) -> fx.Node:

@@ -23,7 +23,7 @@ from tinyet.importers.torch.aten import TABLE, advice
 from tinyet.importers.torch.aten_custom import custom_row
 from tinyet.importers.torch.capture import lower
 from tinyet.importers.torch.context import Constant, Context, RefusedError, Value, bind, dtype_of, shape_of
-from tinyet.importers.torch.origins import is_stamped, op_name, origin_of
+from tinyet.importers.torch.origins import is_stamped, op_name, origin_of, origins_of
 from tinyet.ir import Array, DType, Graph, Tensor, TensorType
 from tinyet.ops.copy import Copy
 
@@ -179,7 +179,7 @@ def import_program(
     calls = [node for node in program.graph.nodes if node.op == "call_function"]
     if not all(is_stamped(node) for node in calls):
         program = lower(program, root)
-    ctx, complaints = Context(), _Complaints()
+    ctx, complaints = Context(origins_of(program.graph)), _Complaints()
     constants, targets = _constants(program), _targets(program)
     inputs: list[Tensor] = []
     for node in program.graph.nodes:

@@ -21,6 +21,7 @@ from tinyet.ir import Array, DType, Graph, Node, Tensor, TensorType, to_text
 from tinyet.ops.dequantize import Dequantize
 from tinyet.ops.quantize import Quantize
 from tinyet.ops.region import Region, without_key
+from tinyet.opset import delegate_name
 
 _GRAPHS: dict[str, Graph] = {}
 
@@ -83,7 +84,7 @@ def lowered(inputs: list[torch.Tensor], key: str, delegate: str) -> list[torch.T
     graph = graph_of(key)
     _check(graph, inputs)
     arrays = [_to_integer(x, t) for x, t in zip(inputs, graph.inputs, strict=True)]
-    region = Node(Region(delegate, graph), graph.inputs, graph.outputs)
+    region = Node(Region(delegate_name(delegate), graph), graph.inputs, graph.outputs)
     results = ops.evaluate(region, arrays)
     return [_to_torch(array, t) for array, t in zip(results, graph.outputs, strict=True)]
 
@@ -148,7 +149,7 @@ def _lowered_row(ctx: Context, a: Args) -> Value:
         for t in graph.outputs
     ]
     inside = dict.fromkeys(without_key(o) for node in graph.nodes for o in node.origins)
-    ctx.append(Region(a["delegate"], graph), inputs, outputs, tuple(inside))
+    ctx.append(Region(delegate_name(a["delegate"]), graph), inputs, outputs, tuple(inside))
     return tuple(
         ctx.emit(Dequantize(), [t], t.shape, name=f"{t.name}_real") if t.type.quant is not None else t
         for t in outputs

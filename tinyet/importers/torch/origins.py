@@ -8,7 +8,8 @@ dequantize) have no handle of their own and take that of the nearest producer.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -74,16 +75,26 @@ def stamp(graph: fx.Graph, root: Path | None = None) -> None:
             stamp_node(node, _derive(node, root))
 
 
+def _own(node: fx.Node) -> Origin:
+    return _stamped(node) or _derive(node)
+
+
+def _completed(own: Origin, found: Origin | None) -> Origin:
+    if own.file or found is None:
+        return own
+    return Origin(own.aten, own.module or found.module, found.file, found.line, found.text, own.key)
+
+
 def _nearest(node: fx.Node, step: Callable[[fx.Node], Iterable[fx.Node]]) -> Origin | None:
     """The handle of the nearest node, breadth first along `step`, that knows its source line."""
     seen: set[fx.Node] = set()
-    queue = list(step(node))
+    queue = deque(step(node))
     while queue:
-        other = queue.pop(0)
+        other = queue.popleft()
         if other in seen:
             continue
         seen.add(other)
-        found = _stamped(other) or _derive(other)
+        found = _own(other)
         if found.file:
             return found
         queue += step(other)
@@ -93,13 +104,45 @@ def _nearest(node: fx.Node, step: Callable[[fx.Node], Iterable[fx.Node]]) -> Ori
 def origin_of(node: fx.Node) -> Origin:
     """The node's handle; when no source line is known, the line of the nearest producer that has one, or
     else (the input's quantize node) of the nearest reader."""
-    own = _stamped(node) or _derive(node)
+    own = _own(node)
     if own.file:
         return own
     found = _nearest(node, lambda n: n.all_input_nodes) or _nearest(node, lambda n: n.users)
-    if found is None:
-        return own
-    return Origin(own.aten, own.module or found.module, found.file, found.line, found.text, own.key)
+    return _completed(own, found)
+
+
+def origins_of(graph: fx.Graph) -> dict[fx.Node, Origin]:
+    """`origin_of` each node of the graph, in one go."""
+    own = {node: _own(node) for node in graph.nodes}
+    above = _all_nearest(own, list(graph.nodes), lambda n: n.all_input_nodes)
+    below = _all_nearest(own, list(reversed(graph.nodes)), lambda n: n.users)
+    return {node: _completed(origin, above[node] or below[node]) for node, origin in own.items()}
+
+
+def _all_nearest(
+    own: Mapping[fx.Node, Origin], order: Sequence[fx.Node], step: Callable[[fx.Node], Iterable[fx.Node]]
+) -> dict[fx.Node, Origin | None]:
+    """`_nearest` of all nodes, in an order in which each comes after those that are a step away from it. Breadth first
+    means: by the shortest way, and of those of one length by the first in the order of the steps."""
+    found: dict[fx.Node, tuple[int, Origin | None]] = {}
+    for node in order:
+        best: tuple[int, Origin | None] = len(order), None
+        for other in step(node):
+            distance, origin = (0, own[other]) if own[other].file else found[other]
+            if origin is not None and distance < best[0]:
+                best = distance, origin
+        found[node] = best[0] + 1, best[1]
+    return {node: origin for node, (_, origin) in found.items()}
+
+
+def handle_only(custom: object) -> dict[str, object]:
+    """Of a node's `custom` metadata as a file has them, the handle if it is one; torch and others keep things there,
+    too."""
+    fields = custom.get(_KEY) if isinstance(custom, dict) else None
+    kinds = {"aten": str, "module": str, "file": str, "line": int, "text": str, "key": str}
+    if not isinstance(fields, dict) or {name: type(value) for name, value in fields.items()} != kinds:
+        return {}
+    return {_KEY: fields}
 
 
 def is_stamped(node: fx.Node) -> bool:

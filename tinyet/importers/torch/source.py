@@ -24,14 +24,14 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-import torch.export
 from torch import nn
 from torch.export import ExportedProgram
 
-from tinyet.errors import ModelError
+from tinyet.errors import ModelError, TinyetError
 from tinyet.importers.torch.blame import frame_of_exception, message_of, shown_path
 from tinyet.importers.torch.capture import Inputs, capture, check_inputs, example_inputs_of, lower
 from tinyet.importers.torch.quiet import quiet
+from tinyet.importers.torch.saved import load_saved
 
 Batches = Callable[[], Iterable[Any]]
 
@@ -145,16 +145,17 @@ def _load_python(path: Path, factory: str | None) -> ModelSource:
 
 
 def _load_program(path: Path) -> ModelSource:
+    with quiet():
+        # registers the operators that quantized programs are saved with
+        importlib.import_module("torch.ao.quantization.fx._decomposed")
+    program = load_saved(path)
     try:
-        with quiet():
-            # registers the operators that quantized programs are saved with
-            importlib.import_module("torch.ao.quantization.fx._decomposed")
-            program = torch.export.load(path)
+        lowered = lower(program)
+    except TinyetError:
+        raise
+    # The graph is a stranger's: what is wrong with it, torch says in many ways.
     except Exception as error:
-        raise ModelError(
-            f"{path.name} is not a program saved by torch.export.save: {message_of(error)}", str(path)
-        ) from error
-    lowered = lower(program)
+        raise ModelError(f"the program cannot be run: {message_of(error)}", str(path)) from error
     return ModelSource(identifier(path.stem), path, None, lowered, example_inputs_of(lowered))
 
 

@@ -53,6 +53,10 @@ def exact_reciprocal(divisor: int, largest: int) -> tuple[int, int] | None:
     return None
 
 
+MAX_TABLE = 1 << 12
+"""Rows of a division_table."""
+
+
 def fits(dtype: DType, count: int, divisor: int) -> bool:
     """Whether windows of `count` taps can be summed, and divided by `divisor`, in 32 bits whatever the zero point."""
     return 2 * -dtype.range[0] * (count + abs(divisor - count)) + divisor < 2**31

@@ -13,7 +13,7 @@ from tinyet.boards.cpus import Target
 from tinyet.errors import UnsupportedShape
 from tinyet.ir import Array, Attrs, DType, Node, Shape
 from tinyet.numerics import NO_CLAMP, Int64, float32
-from tinyet.ops.shared.clamped import clamp_fields, clamp_of
+from tinyet.ops.shared.clamped import clamp_complaint, clamp_fields, clamp_of
 from tinyet.ops.shared.integers import INTEGERS, check_activations, representable
 from tinyet.ops.shared.table import TABLE_HEADERS, TABLE_SOURCES, every_int8, table_call
 from tinyet.opset import Call, Kernel, Lower, Reference, Refuse, Struct, library_call
@@ -62,6 +62,8 @@ def check_same_scale(node: Node) -> str | None:
 def check_scaled(node: Node, fits: Callable[[], bool], integers: Sequence[DType] = INTEGERS) -> str | None:
     """check_elementwise, and that the factors of an integer node suit the kernels, by `fits`."""
     complaint = check_elementwise(node, integers)
+    if complaint is None and isinstance(node.attrs, Arithmetic):
+        complaint = clamp_complaint(node)
     if complaint is not None or node.output.dtype is DType.FLOAT32:
         return complaint
     return None if representable(fits) else "the output's scale is too small for the inputs'"

@@ -23,6 +23,12 @@ def clamp_of(node: Node) -> tuple[float, float]:
     return node.attrs.clamp
 
 
+def clamp_complaint(node: Node) -> str | None:
+    """What is wrong with the bounds, or None."""
+    low, high = clamp_of(node)
+    return None if low <= high else f"an empty range from {low} to {high}"
+
+
 def clamp_fields(node: Node) -> dict[str, int | float]:
     """The fields of a parameter struct: integer bounds of an integer output, the real ones of a float output."""
     out, clamp = node.output.type, clamp_of(node)

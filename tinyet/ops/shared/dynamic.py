@@ -26,7 +26,7 @@ import numpy.typing as npt
 
 from tinyet.ir import Array, DType, Node
 from tinyet.numerics import Float64, float32, round_half_away
-from tinyet.ops.shared.clamped import clamp_fields, clamp_of
+from tinyet.ops.shared.clamped import clamp_complaint, clamp_fields, clamp_of
 from tinyet.ops.shared.integers import magnitudes
 from tinyet.ops.shared.weighted import float_bias
 from tinyet.opset import Constant, FieldValue, Pointer, Reference, Struct
@@ -58,6 +58,9 @@ def check(node: Node) -> str | None:
     x, weights, bias, out = node.input(0), node.input(1), node.optional_input(2), node.output
     if not weights.is_constant or (bias is not None and not bias.is_constant):
         return "weights and bias must be constants"
+    complaint = clamp_complaint(node)
+    if complaint is not None:
+        return complaint
     if (x.dtype, out.dtype) != (DType.FLOAT32, DType.FLOAT32):
         return "it quantizes float32 while it runs, and gives float32"
     if weights.dtype not in (DType.INT8, DType.INT4):

@@ -3,9 +3,12 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
+from tinyet.errors import UnsupportedShape
 from tinyet.ir import Array, Node, Shape
+from tinyet.ir.limits import MAX_MACS
 from tinyet.ops.shared.window import Window, image_fields, pad_image, taps, window_fields, window_shape
 
 
@@ -25,6 +28,11 @@ def attrs_of(node: Node) -> Pool:
 def infer(node: Node) -> tuple[Shape, ...]:
     attrs = attrs_of(node)
     size = window_shape(node, attrs, attrs.kernel_h, attrs.kernel_w)
+    count = math.prod(size) * node.input(0).shape[0] * node.input(0).shape[3]
+    if count * attrs.kernel_h * attrs.kernel_w > MAX_MACS:
+        raise UnsupportedShape(
+            f"{node.op}: {count} windows of {attrs.kernel_h}x{attrs.kernel_w} pixels", node.where
+        )
     return ((node.input(0).shape[0], *size, node.input(0).shape[3]),)
 
 

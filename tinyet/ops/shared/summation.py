@@ -11,7 +11,7 @@ from tinyet.boards.cpus import Target
 from tinyet.ir import Array, DType, Node
 from tinyet.numerics import Multiplier, quantize_multiplier, requantize
 from tinyet.ops.shared import reduction
-from tinyet.ops.shared.integers import saturated
+from tinyet.ops.shared.integers import representable, saturated
 from tinyet.opset import Call, FieldValue, Kernel, Reference, Struct, library_call, library_kernels
 
 
@@ -35,7 +35,12 @@ def check(node: Node) -> str | None:
     largest = {DType.INT8: 255, DType.INT16: 1 << 15}.get(node.input(0).dtype, 0)
     if largest * reduction.count(node) >= 2**31:
         return "sums could overflow 32 bits"
-    return reduction.check(node)
+    complaint = reduction.check(node)
+    if complaint is not None or node.output.dtype is DType.FLOAT32:
+        return complaint
+    return (
+        None if representable(lambda: bool(sum_multiplier(node))) else "the output's scale is far too small"
+    )
 
 
 def reference_of(multiplier: Callable[[Node], Multiplier], divisor: Callable[[Node], float]) -> Reference:

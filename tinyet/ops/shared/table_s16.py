@@ -29,10 +29,11 @@ def populate(
     A value is shifted by half of what the straight line misses in the middle of its piece; not where the piece
     goes beyond twice the output's range, for there the shift (which LiteRT makes) can turn saturation into anything.
     """
-    lowest, highest = (kind(x[0]) * kind(q - x[1]) for q in (-32768, 32767))
-    out_lowest, out_highest = (kind(out[0]) * kind(q - out[1]) for q in (-32768, 32767))
-    step = (highest - lowest) / kind(PIECES)
-    inverse = kind(65536) / (out_highest - out_lowest)
+    with np.errstate(over="ignore"):
+        lowest, highest = (kind(x[0]) * kind(q - x[1]) for q in (-32768, 32767))
+        out_lowest, out_highest = (kind(out[0]) * kind(q - out[1]) for q in (-32768, 32767))
+        step = (highest - lowest) / kind(PIECES)
+        inverse = kind(65536) / (out_highest - out_lowest)
 
     def scaled(at: Float) -> Float:
         with np.errstate(all="ignore"):

@@ -12,12 +12,51 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from tinyet.numerics import float32 as f32
 from tinyet.numerics.float32 import Float32
+
+FunctionName = Literal[
+    "abs",
+    "ceil",
+    "celu",
+    "cos",
+    "elu",
+    "erf",
+    "exp",
+    "expm1",
+    "floor",
+    "gelu",
+    "gelu_tanh",
+    "hardshrink",
+    "hardsigmoid",
+    "hardswish",
+    "leaky_relu",
+    "log",
+    "log1p",
+    "mish",
+    "neg",
+    "pow",
+    "reciprocal",
+    "round",
+    "rsqrt",
+    "selu",
+    "sigmoid",
+    "sign",
+    "silu",
+    "sin",
+    "softplus",
+    "softshrink",
+    "sqrt",
+    "square",
+    "tanh",
+    "threshold",
+]
+"""What Unary computes; C functions are called after these."""
 
 Float64 = npt.NDArray[np.float64]
 Exact = Callable[[Float64, float, float], Float64]
@@ -83,7 +122,7 @@ def _hard(x: Float32) -> Float32:
     return f32.clamp(x + np.float32(3), 0, 6)
 
 
-FUNCTIONS: Mapping[str, Function] = {
+FUNCTIONS: Mapping[FunctionName, Function] = {
     "abs": Function(lambda x, _a, _b: np.abs(x), lambda x, _a, _b: np.abs(x)),
     "ceil": Function(lambda x, _a, _b: np.ceil(x), lambda x, _a, _b: _integral(x, np.ceil)),
     "celu": Function(

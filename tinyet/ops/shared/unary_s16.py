@@ -19,10 +19,18 @@ from tinyet.ir import Array, DType, Node
 from tinyet.numerics import Int64, Multiplier, quantize_multiplier, requantize
 from tinyet.ops.shared import table_s16
 from tinyet.ops.shared.integers import saturated
-from tinyet.ops.shared.unary_functions import FUNCTIONS
+from tinyet.ops.shared.unary_functions import FUNCTIONS, FunctionName
 from tinyet.opset import Call, Struct, library_call
 
-JUMPING = ("ceil", "floor", "hardshrink", "reciprocal", "round", "sign", "threshold")
+JUMPING: tuple[FunctionName, ...] = (
+    "ceil",
+    "floor",
+    "hardshrink",
+    "reciprocal",
+    "round",
+    "sign",
+    "threshold",
+)
 
 KINDS = {
     "slopes": "tinyet_slopes_s16.c",
@@ -37,7 +45,7 @@ KINDS = {
 class Form:
     """The function with its parameters, and the scales of input and output."""
 
-    function: str
+    function: FunctionName
     alpha: float
     beta: float
     x: float

@@ -15,9 +15,9 @@ from tinyet.errors import UnsupportedShape
 from tinyet.ir import Array, DType, Node
 from tinyet.numerics import Int64
 from tinyet.ops.shared import factors, weighted_s16
-from tinyet.ops.shared.clamped import clamp_fields
+from tinyet.ops.shared.clamped import clamp_complaint, clamp_fields
 from tinyet.ops.shared.factors import output_factors
-from tinyet.ops.shared.integers import magnitudes
+from tinyet.ops.shared.integers import check_activations, magnitudes, representable
 from tinyet.ops.shared.packing import requantize_form
 from tinyet.opset import Constant, FieldValue, Pointer, Struct
 
@@ -37,6 +37,9 @@ def check_weighted(node: Node) -> str | None:
     x, weights, bias, out = node.input(0), node.input(1), node.optional_input(2), node.output
     if not weights.is_constant or (bias is not None and not bias.is_constant):
         return "weights and bias must be constants"
+    complaint = clamp_complaint(node)
+    if complaint is not None:
+        return complaint
     if x.dtype is DType.FLOAT32:
         if weights.dtype is not DType.FLOAT32 or out.dtype is not DType.FLOAT32:
             return "a float input needs float weights and a float output"
@@ -44,6 +47,9 @@ def check_weighted(node: Node) -> str | None:
     dtypes = x.dtype, weights.dtype, out.dtype
     if dtypes not in WEIGHTED_FORMS:
         return f"no {x.dtype.value} by {weights.dtype.value} to {out.dtype.value} form"
+    complaint = check_activations(x, out)
+    if complaint is not None:
+        return complaint
     quant = weights.type.quant
     if quant is None or any(quant.zero_point):
         return "weights must be quantized symmetrically (zero point 0)"
@@ -55,7 +61,11 @@ def check_weighted(node: Node) -> str | None:
         return "the bias must be int32"
     # |x - zero_point| <= 255 and |weight| <= 128: the sum must not leave int32.
     magnitude = 255 * magnitudes(weights.array) + np.abs(int_bias(node))
-    return "sums could overflow 32 bits" if int(magnitude.max(initial=0)) >= 2**31 else None
+    if int(magnitude.max(initial=0)) >= 2**31:
+        return "sums could overflow 32 bits"
+    return (
+        None if representable(lambda: bool(output_factors(node))) else "the output's scale is far too small"
+    )
 
 
 def operands(inputs: Sequence[Array | None]) -> tuple[Array, Array, Array | None]:

@@ -32,9 +32,35 @@ def out_size(size: int, kernel: int, stride: int, dilation: int, before: int, af
     return (size + before + after - dilation * (kernel - 1) - 1) // stride + 1
 
 
+MAX_REACH = 1 << 16
+"""The longest stride, padding or window with its dilation, in pixels: with it, positions stay within 32 bits."""
+
+
+MAX_SIDE = 1 << 20
+"""Pixels along a side of an image, likewise; what is found out for each row ahead of time stays small."""
+
+
+def expect_window(node: Node, attrs: Window, kernel_h: int, kernel_w: int) -> None:
+    """Raises UnsupportedShape for attributes that no window has."""
+    pads = attrs.pad_top, attrs.pad_bottom, attrs.pad_left, attrs.pad_right
+    extents = attrs.dilation_h * (kernel_h - 1) + 1, attrs.dilation_w * (kernel_w - 1) + 1
+    sizes = (kernel_h, kernel_w, attrs.stride_h, attrs.stride_w, attrs.dilation_h, attrs.dilation_w)
+    if min(sizes) < 1 or min(pads) < 0 or max(*sizes, *extents, *pads) > MAX_REACH:
+        raise UnsupportedShape(
+            f"{node.op}: a {kernel_h}x{kernel_w} window of stride {attrs.stride_h}x{attrs.stride_w} and dilation "
+            f"{attrs.dilation_h}x{attrs.dilation_w} with pads {pads}",
+            node.where,
+        )
+
+
 def window_shape(node: Node, attrs: Window, kernel_h: int, kernel_w: int) -> tuple[int, int]:
     """(out_h, out_w) for the node's NHWC input 0; raises UnsupportedShape when the window does not fit."""
     _, height, width, _ = expect_rank(node, 0, 4)
+    expect_window(node, attrs, kernel_h, kernel_w)
+    if max(height, width) > MAX_SIDE:
+        raise UnsupportedShape(
+            f"{node.op}: an image of {height}x{width} pixels, at most {MAX_SIDE}", node.where
+        )
     out_h = out_size(height, kernel_h, attrs.stride_h, attrs.dilation_h, attrs.pad_top, attrs.pad_bottom)
     out_w = out_size(width, kernel_w, attrs.stride_w, attrs.dilation_w, attrs.pad_left, attrs.pad_right)
     if out_h < 1 or out_w < 1:
@@ -62,10 +88,15 @@ def taps(padded: Array, attrs: Window, kernel_h: int, kernel_w: int, out_h: int,
     return views
 
 
+MAX_RESIZED = 1 << 14
+"""Rows or columns of an image that is made by a table of them."""
+
+
 def resized_shape(node: Node, out_h: int, out_w: int) -> Shape:
-    """The NHWC shape of input 0 with another height and width; raises UnsupportedShape for less than one pixel."""
+    """The NHWC shape of input 0 with another height and width; raises UnsupportedShape for less than one pixel, or more
+    than MAX_RESIZED along a side."""
     batch, _, _, channels = expect_rank(node, 0, 4)
-    if min(out_h, out_w) < 1:
+    if min(out_h, out_w) < 1 or max(out_h, out_w) > MAX_RESIZED:
         raise UnsupportedShape(f"{node.op}: to {out_h}x{out_w} pixels", node.where)
     return batch, out_h, out_w, channels
 

@@ -2,6 +2,7 @@
  */
 #include "twice.h"
 
+#include "twice_kernels.h"
 #include "tinyet_binary.h"
 #include "tinyet_broadcast.h"
 #include "tinyet_linear.h"

@@ -91,7 +91,8 @@ if qemu:
     env.AddCustomTarget(
         "qemu",
         elf,
-        f"{qemu} -kernel $SOURCE",
+        # SCons would expand a $ of its own accord, and run what is in ${ }.
+        qemu.replace("$", "$$") + " -kernel $SOURCE",
         title="QEMU",
         description="Run the firmware in QEMU; Ctrl-C ends it",
     )

@@ -1,0 +1,22 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The kinds of files that are fuzzed. This list is the only place that names them all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from tests.fuzz.board import BoardFiles
+from tests.fuzz.frames import Frames
+from tests.fuzz.manifest import Manifests
+from tests.fuzz.npz import NpzFiles
+from tests.fuzz.run import Target
+from tests.fuzz.tet import TetFiles
+
+TARGETS: Mapping[str, Callable[[], Target]] = {
+    "tet": TetFiles,
+    "boards": BoardFiles,
+    "npz": NpzFiles,
+    "manifests": Manifests,
+    "frames": Frames,
+}
+"""By name, what makes a target; it is made once a run."""

@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Twice as many layers take about twice as many steps: lines of tinyet that are executed are counted, not seconds."""
+
+from __future__ import annotations
+
+import functools
+import sys
+from collections.abc import Callable
+from types import FrameType
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.unit.test_memory_storage import Builder, op_of
+from tinyet.ir import DType, Graph, Node, Tensor, TensorType, constant
+from tinyet.memory import plan_memory
+from tinyet.ops.clamp import Clamp
+from tinyet.ops.linear import Linear
+from tinyet.ops.permute import Permute
+from tinyet.ops.unary import Unary
+from tinyet.passes.fuse_clamp import fuse_clamp
+from tinyet.passes.layout_apply import optimize_layout
+
+_MOST = 2.5
+"""Times as many lines for twice the graph: what is quadratic takes four times."""
+
+
+def lines_of(function: Callable[[], object]) -> int:
+    """Lines of tinyet that a call executes."""
+    count = 0
+
+    def trace(frame: FrameType, event: str, _arg: Any) -> Any:
+        nonlocal count
+        if event == "call" and "/tinyet/" not in frame.f_code.co_filename.replace("\\", "/"):
+            return None
+        count += event == "line"
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        function()
+    finally:
+        sys.settrace(before)
+    return count
+
+
+def recurrent(steps: int) -> Graph:
+    """Slices of one input that lives long, gates that are slices of one value, products and sums in place."""
+    b = Builder()
+    x, h = b.input(steps, 8), b.input(1, 8)
+    for step in range(steps):
+        gates = b.mix(b.slice(x, step, step + 1), h, shape=(1, 24))
+        reset, update, new = (b.pointwise(b.slice(gates, i * 8, i * 8 + 8, axis=1)) for i in range(3))
+        candidate = b.pointwise(new, b.pointwise(reset, h))
+        h = b.pointwise(b.pointwise(update, candidate), b.pointwise(update, h))
+    return b.graph(h)
+
+
+def windows(steps: int) -> Graph:
+    """Results that all become windows of one concatenation, each made in place."""
+    b = Builder()
+    x = b.input(1, 8)
+    rows = []
+    for _ in range(steps):
+        x = b.mix(x, shape=(1, 8))
+        rows.append(b.pointwise(b.mix(x, shape=(1, 8))))
+    return b.graph(b.concat(*rows))
+
+
+def in_place(steps: int) -> Graph:
+    """One value that is overwritten again and again."""
+    b = Builder()
+    x = b.mix(b.input(4, 8), shape=(4, 8))
+    for _ in range(steps):
+        x = b.pointwise(x)
+    return b.graph(x)
+
+
+@pytest.mark.parametrize("make", [recurrent, windows, in_place])
+def test_planning(make: Callable[[int], Graph]) -> None:
+    budgets = {"search_budget": 2_000, "order_budget": 2_000}
+    few, many = (
+        lines_of(functools.partial(plan_memory, make(steps), op_of, {}, **budgets)) for steps in (20, 40)
+    )
+    assert many < _MOST * few
+
+
+def clamped(layers: int) -> Graph:
+    """Linear layers, each with a clamp behind it."""
+    x = first = Tensor("x", TensorType((1, 4), DType.FLOAT32))
+    weights = constant("weights", np.eye(4, dtype=np.float32))
+    nodes = []
+    for i in range(layers):
+        y, z = (Tensor(f"{name}{i}", x.type) for name in "yz")
+        nodes += [Node(Linear(), (x, weights, None), (y,)), Node(Clamp(0.0, 6.0), (y,), (z,))]
+        x = z
+    return Graph("clamped", (first,), (x,), tuple(nodes))
+
+
+def permuted(layers: int) -> Graph:
+    """Functions of single elements between changes of layout."""
+    x = first = Tensor("x", TensorType((1, 4, 5, 6), DType.FLOAT32))
+    nodes = []
+    for i in range(layers):
+        order = (0, 2, 3, 1)
+        y = Tensor(f"y{i}", TensorType(tuple(x.shape[axis] for axis in order), DType.FLOAT32))
+        z = Tensor(f"z{i}", y.type)
+        nodes += [Node(Permute(order), (x,), (y,)), Node(Unary("sigmoid"), (y,), (z,))]
+        x = z
+    return Graph("permuted", (first,), (x,), tuple(nodes))
+
+
+@pytest.mark.parametrize(
+    ("run", "make"), [(fuse_clamp, clamped), (optimize_layout, permuted)], ids=["fuse_clamp", "layout"]
+)
+def test_passes(run: Callable[[Graph], Graph], make: Callable[[int], Graph]) -> None:
+    few, many = (lines_of(functools.partial(run, make(layers))) for layers in (20, 40))
+    assert many < _MOST * few

@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Kernels that the models of one program share.
+
+Each model comes with the C files of its kernels. Two models in one program bring many of them twice, maybe from
+different versions of tinyet, or of a file of the user's. So every function of such a file is a weak symbol, of which
+the linker takes one, and has in its name a digest of all the text that it is made of: what is merged is equal, and what
+is not equal has two names.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import posixpath
+import re
+from collections.abc import Iterator, Mapping
+
+from tinyet.delegates.delegate import included
+
+_DIGITS = 8
+_NOT_CODE = re.compile(r"/\*.*?\*/|//[^\n]*|\"(?:[^\"\\\n]|\\.)*\"|'(?:[^'\\\n]|\\.)*'", re.DOTALL)
+_DIRECTIVE = re.compile(r"^[ \t]*#(?:[^\n]*\\\n)*[^\n]*", re.MULTILINE)
+_RENAMED = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)[ \t]+([A-Za-z_]\w*)[ \t]*$", re.MULTILINE)
+_MACRO = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)\(([^)\n]*)\)((?:[^\n]*\\\n)*[^\n]*)", re.MULTILINE)
+_CALL = re.compile(r"^(\w+)\(([^\n]*)\)[ \t]*;?[ \t]*$", re.MULTILINE)
+# What stands before the braces of a function, or before the value of a variable, behind the last ; or }.
+_DEFINITION = re.compile(r"([^;{}=]*[\s*])(\w+)\s*(?:\([^;{}=]*\)\s*\{\}|(?:\[[^\]]*\]\s*)?=)")
+_NOT_EXTERNAL = re.compile(r"static|inline|extern|typedef", re.IGNORECASE)
+_OPENING = re.compile(r"\A\s*/\*.*?\*/[ \t]*\n", re.DOTALL)
+
+_NOTE = "/* Added by tinyet: models of one program share kernels of the same text. The symbol has a digest of it. */"
+
+
+def shareable(files: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
+    """C files of kernels as several models of a program may have them, and {function: its symbol}.
+
+    files: path → text, of all sources and headers that lie beside a model. What is no source comes back as it is.
+    """
+    sources = [path for path in sorted(files) if path.endswith(".c")]
+    texts = {path: "\n".join(_closure(path, files)) for path in sources}
+    code = {path: _code(text) for path, text in texts.items()}
+    owner = {name: path for path in sources for name in definitions(texts[path])}
+    used = {
+        path: sorted({name for name in re.findall(r"\w+", code[path][1]) if owner.get(name, path) != path})
+        for path in sources
+    }
+    symbols: dict[str, str] = {}
+    for name, path in owner.items():
+        reached, queue = {path}, [path]
+        for at in queue:
+            more = {owner[other] for other in used[at]} - reached
+            reached |= more
+            queue += sorted(more)
+        digest = hashlib.sha256("\0".join(texts[p] for p in sorted(reached)).encode()).hexdigest()
+        symbols[name] = f"{name}_{digest[:_DIGITS]}"
+    found = dict(files)
+    for path in sources:
+        own = [name for name in sorted(owner) if owner[name] == path]
+        found[path] = _marked(files[path], own, used[path], symbols)
+    return found, dict(sorted(symbols.items()))
+
+
+def definitions(text: str) -> list[str]:
+    """The functions and variables that a C source, with all that it includes, defines for others; sorted."""
+    renamed = dict(_RENAMED.findall(_NOT_CODE.sub(" ", text)))
+    names = set()
+    for head, name in _DEFINITION.findall(_code(text)[0]):
+        if not _NOT_EXTERNAL.search(head) and head.strip():
+            # The file that includes a body has defined what KERNEL is.
+            names.add(renamed.get(name, name))
+    return sorted(names)
+
+
+def _closure(path: str, files: Mapping[str, str]) -> Iterator[str]:
+    """The texts of a file and of all that it includes, each once, the included first."""
+    seen: set[str] = set()
+
+    def walk(at: str) -> Iterator[str]:
+        if at in seen or at not in files:
+            return
+        seen.add(at)
+        for name in included(files[at]):
+            beside = posixpath.normpath(posixpath.join(posixpath.dirname(at), name))
+            yield from walk(beside if beside in files else name)
+        yield files[at]
+
+    return walk(path)
+
+
+def _code(text: str) -> tuple[str, str]:
+    """C without comments, texts and directives: what is at file scope, {} in place of blocks; what is in these."""
+    code = _NOT_CODE.sub(" ", text)
+    macros = {name: (words.split(","), body) for name, words, body in _MACRO.findall(code)}
+
+    def expanded(call: re.Match[str]) -> str:
+        """A line that only calls a macro: it may define a function."""
+        words, body = macros.get(call[1], ([], ""))
+        for word, value in zip(words, call[2].split(","), strict=False):
+            body = re.sub(rf"\b{word.strip()}\b", value.strip().replace("\\", ""), body)
+        return re.sub(r"\s*##\s*", "", body.replace("\\\n", "\n")) if body else call[0]
+
+    code = _CALL.sub(expanded, _DIRECTIVE.sub("", code))
+    code = re.sub(r"\bextern\s*\{", "", code)
+    outer: list[str] = []
+    inner: list[str] = []
+    depth = 0
+    for part in re.split(r"([{}])", code):
+        if part == "{":
+            depth += 1
+            outer += ["{"] if depth == 1 else []
+        elif part == "}":
+            outer += ["}"] if depth == 1 else []
+            depth = max(depth - 1, 0)
+        else:
+            (inner if depth else outer).append(part)
+    return "".join(outer), " ".join(inner)
+
+
+def _marked(text: str, own: list[str], used: list[str], symbols: Mapping[str, str]) -> str:
+    """A source with the symbols of what it defines and of what it takes from other sources."""
+    if not own:
+        return text
+    lines = [_NOTE, *(f"#define {name} {symbols[name]}" for name in sorted([*own, *used]))]
+    lines += [
+        "#if defined(__GNUC__) && !defined(_WIN32)",
+        *(f"#pragma weak {symbols[name]}" for name in own),
+        "#endif",
+    ]
+    opening = _OPENING.match(text)
+    at = opening.end() if opening else 0
+    return text[:at] + "\n".join(lines) + "\n" + text[at:]
