@@ -353,7 +353,7 @@ def test_mutants() -> None:
     tally = run(TetFiles(), 11, MUTANTS)
     assert not tally.failures, table("tet", tally) + "\n" + tally.failures[0].text
     for outcome in (Outcome.REFUSED, Outcome.REFUSED_LATER, Outcome.EXACT):
-        assert tally.outcomes[outcome] > 5, table("tet", tally)
+        assert tally.outcomes[outcome], table("tet", tally)
 
 
 class WrongOnPurpose(TetFiles):
