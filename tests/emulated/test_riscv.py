@@ -145,7 +145,7 @@ PAIRS = 6000
 
 def test_float_arithmetic_without_an_fpu(board: Board, tmp_path: Path) -> None:
     """libgcc, and on Xtensa what it leaves out, against IEEE 754 as this machine has it: numbers of all sizes, also
-    subnormal ones, and products that become subnormal; and division of integers. Each kind of NaN counts as the same."""
+    subnormal ones, and products that become subnormal; division of integers. Each kind of NaN is the same."""
     mask = 0xFFFFFFFF
     state, words = 1, []
     for _ in range(2 * PAIRS):
