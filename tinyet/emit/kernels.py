@@ -41,8 +41,7 @@ def shareable(files: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]
     code = {path: _code(text) for path, text in texts.items()}
     owner = {name: path for path in sources for name in definitions(texts[path])}
     used = {
-        path: sorted({name for name in code[path][1] if owner.get(name, path) != path})
-        for path in sources
+        path: sorted({name for name in code[path][1] if owner.get(name, path) != path}) for path in sources
     }
     symbols: dict[str, str] = {}
     for name, path in owner.items():
