@@ -17,6 +17,8 @@ from tests.torch_helpers import Lambda
 from tinyet.program import Program
 from tinyet.quantization.sharing import CLOSE
 
+Outputs = torch.Tensor | tuple[torch.Tensor, ...]
+
 GENERATOR = torch.Generator().manual_seed(11)
 IMAGES = torch.randn(32, 3, 6, 6, generator=GENERATOR)
 ROWS = torch.randn(64, 8, generator=GENERATOR)
@@ -34,7 +36,7 @@ STRIDED = layer(lambda: nn.Conv2d(3, 2, 5, padding=2))
 LINEAR, OTHER = layer(lambda: nn.Linear(8, 8)), layer(lambda: nn.Linear(8, 8))
 
 
-def compiled(function: Callable[[torch.Tensor], torch.Tensor], data: torch.Tensor) -> tuple[Program, float]:
+def compiled(function: Callable[..., Outputs], data: torch.Tensor) -> tuple[Program, float]:
     """The program, and the SQNR of its first output in dB over the data."""
     model = Lambda(function).eval()
     program = tinyet.compile(model, (data[:1],), calibration=[data])
@@ -48,7 +50,7 @@ def compiled(function: Callable[[torch.Tensor], torch.Tensor], data: torch.Tenso
     return program, 10 * math.log10(float((exact**2).sum()) / max(noise, 1e-30))
 
 
-def _first(value: torch.Tensor | tuple[torch.Tensor, ...]) -> torch.Tensor:
+def _first(value: Outputs) -> torch.Tensor:
     return value[0] if isinstance(value, tuple) else value
 
 
@@ -94,7 +96,7 @@ def head_behind_a_pool_beside_a_concat(x: torch.Tensor) -> tuple[torch.Tensor, t
     ],
 )
 def test_another_reader_keeps_its_precision(
-    function: Callable[[torch.Tensor], torch.Tensor], data: torch.Tensor, at_least: float
+    function: Callable[..., Outputs], data: torch.Tensor, at_least: float
 ) -> None:
     """With the parameters of the coarse result it would lose most of it."""
     _, sqnr = compiled(function, data)
