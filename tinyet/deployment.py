@@ -22,6 +22,7 @@ from tinyet.layers import layer_names
 from tinyet.memory import MemoryPlan, plan_memory
 from tinyet.ops import op_of
 from tinyet.opset import Call, Constant, Event, FieldValue, InputArg, Pointer, Struct
+from tinyet.stages import stage
 
 
 @dataclass(frozen=True, eq=False)
@@ -223,11 +224,13 @@ def deploy(
     require: every call must go to one of `delegates`; without it the portable kernels take what these refuse.
     Raises UnsupportedOp when a node has no kernel for the target, or one of a delegate that was not asked for.
     """
+    stage("choosing kernels")
     selection = select(graph, target, delegates)
     calls: Mapping[Node, Call] = {
         node: choice.kernel.lower(node, target) for node, choice in selection.choices.items()
     }
     scratch = {node: call.scratch_bytes for node, call in calls.items() if call.scratch_bytes}
+    stage("planning memory")
     plan = plan_memory(selection.graph, op_of, scratch)
     steps: list[Step] = []
     events = 0

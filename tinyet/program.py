@@ -17,6 +17,7 @@ from tinyet.errors import ModelError, ProgramError
 from tinyet.ir import Array, DType, Graph, Note, Tensor
 from tinyet.numerics import dequantize
 from tinyet.reference import evaluate, run_graph
+from tinyet.stages import stage
 from tinyet.tet.format import Contents, decode, encode
 from tinyet.version import __version__
 
@@ -63,6 +64,7 @@ class Program:
     @cached_property
     def data(self) -> bytes:
         """The program as the bytes of a .tet file."""
+        stage("encoding the program")
         contents = Contents(__version__, self.name, self.graph, self.float_graph, self.notes, self.labels)
         return encode(contents)
 
@@ -156,6 +158,7 @@ def load(path: str | Path) -> Program:
 
 def from_bytes(data: bytes, where: str) -> Program:
     """The program of a .tet file's bytes; raises what `load` raises. where: the file, for errors."""
+    stage("reading the program")
     contents = decode(data, where)
     if contents.labels:
         try:

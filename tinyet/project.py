@@ -39,6 +39,7 @@ from tinyet.emit.project import Kind, Options, check_kind, check_library, projec
 from tinyet.errors import FitError, ProjectError, ToolchainError, UsageError, bullet_list
 from tinyet.ir import Array
 from tinyet.program import Program, load
+from tinyet.stages import stage
 from tinyet.validate import DEFAULT_SQNR_SAMPLES, Progress, Sizes, ValidationResult, validate
 from tinyet.version import __version__
 
@@ -114,8 +115,10 @@ def generate(
         operators=tuple(sorted({n.op for n in program.graph.nodes if isinstance(n.attrs, CustomAttrs)})),
         archive=f"{library_name(model)}.zip" if archive else None,
     )
+    stage("generating C")
     sources = model_files(deployment, model, banner, labels=program.labels, program_hash=program.hash)
     files = project_files(project, target, facts, sources, options)
+    stage("writing the project")
     place = Path(out)
     if project in _BUILT_BY_CMAKE:
         cmake.check_directory(place)
@@ -376,6 +379,7 @@ class Project:
         built, ToolchainError.
         """
         self._check_harness()
+        stage("compiling the harness")
         if on == "host":
             return build_host(self._harness_sources, [self._model_dir], where)
         if compile_anew and self.board.bare_metal:

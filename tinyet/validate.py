@@ -22,6 +22,7 @@ from tinyet.ir import Array, Tensor
 from tinyet.program import Program
 from tinyet.reference import evaluate
 from tinyet.reference.twin import Comparison, float_inputs
+from tinyet.stages import stage
 
 Progress = Callable[[int, int], None]
 
@@ -213,6 +214,7 @@ def validate(
 
     Raises EmulatorError when the device fails or holds another program, DataError for data that does not fit.
     """
+    stage(f"running on {on}")
     graph = deployment.graph
     info = device.info()
     if info.hash != program.hash:

@@ -19,7 +19,7 @@ import tinyet
 from tests.torch_helpers import Lambda
 from tinyet.importers.torch.capture import capture
 from tinyet.importers.torch.exact import Exact
-from tinyet.quantization.observers import HistogramObserver
+from tinyet.quantization.observers import HistogramObserver, _float64_by_default
 from tinyet.quantization.quantize import calibrate, prepare
 from tinyet.quantization.quantizer import TinyetQuantizer
 
@@ -176,3 +176,16 @@ def test_modules_of_a_graph() -> None:
 
 if __name__ == "__main__":
     sys.stdout.write(programs())
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_the_search_over_a_histogram_is_torchaos(seed: int) -> None:
+    """Normal, heavy-tailed, one-sided and few values."""
+    random = torch.Generator().manual_seed(seed)
+    observer = HistogramObserver(dtype=torch.int8, quant_min=-128, quant_max=127)
+    for _ in range(2):
+        values = torch.randn(3 if seed % 4 == 3 else 3000, generator=random)
+        observer((values, values**5, values.relu(), values)[seed % 4])
+    with _float64_by_default():
+        found, expected = observer._range(), observer._non_linear_param_search()
+    assert torch.equal(torch.stack(found), torch.stack(expected))

@@ -18,6 +18,7 @@ PACKAGE = Path(tinyet.__file__).parent
 FLOORS = {
     "bounded": 0,
     "text": 0,
+    "stages": 0,
     "errors": 0.2,
     "version": 0,
     "moved": 0,
@@ -64,6 +65,7 @@ AT_THE_TOP = {
     "bounded",
     "text",
     "errors",
+    "stages",
     "version",
     "moved",
     "compiler",

@@ -45,8 +45,9 @@ def analyze(
     if Path(model).is_dir():
         if calibration is not None:
             raise UsageError("--calibration: a project is compiled already", model)
-        project = open_project(model)
-        program, default = project.program, project.board
+        with ui.stages("reading the program"):
+            project = open_project(model)
+            program, default = project.program, project.board
         if delegate is None:
             delegates, require_delegate = project.delegates, project.require_delegate
     else:
@@ -54,7 +55,8 @@ def analyze(
         compiled = obtain(model, CaptureOptions(calibration=calibration))
         program, warnings = compiled.program, compiled.warnings
     target: Board = chosen or default
-    analysis = analyze_program(program, target, delegates, require_delegate=require_delegate)
+    with ui.stages("analyzing"):
+        analysis = analyze_program(program, target, delegates, require_delegate=require_delegate)
     if json is not None:
         ui.write_json(json, analysis.to_json())
     if json != "-":

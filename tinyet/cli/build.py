@@ -22,7 +22,8 @@ def build(
     ] = "gcc",
 ) -> None:
     """Build the application and the harness of a project."""
-    project = open_project(directory)
+    with ui.stages("reading the project"):
+        project = open_project(directory)
     with ui.working(f"building {project.name} for {project.board.name}") as tell:
         size = project.build(compiler=compiler, on_output=tell)
     _show(project, size)

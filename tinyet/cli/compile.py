@@ -44,7 +44,8 @@ def compile_(
         load_board(board)
     options = CaptureOptions(calibration, name, board, strict, float_io, channels_last, dump_ir)
     compiled = obtain(model, options)
-    compiled.program.save(out)
+    with ui.stages("encoding the program"):
+        compiled.program.save(out)
     ui.notes(compiled.warnings)
     ui.say(f"{out}: program {compiled.program.name}, {out.stat().st_size} bytes")
     ui.say(f"next: tinyet generate {out} --board BOARD")

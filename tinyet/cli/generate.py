@@ -84,23 +84,25 @@ def generate(
     options = CaptureOptions(calibration, name, board, strict, float_io, channels_last, dump_ir, delegates)
     compiled = obtain(model, options)
     directory = out or Path("build") / (name or compiled.program.name)
-    made = generate_project(
-        compiled.program,
-        target if board == target.name else board,
-        directory,
-        project=kind,
-        name=name,
-        delegates=delegates,
-        require_delegate=require_delegate,
-        max_ram=max_ram,
-        max_flash=max_flash,
-        evaluation=None if kind == "model" else compiled.evaluation,
-        library_version=library_version,
-        homepage=homepage,
-        archive=archive,
-    )
+    with ui.stages("generating"):
+        made = generate_project(
+            compiled.program,
+            target if board == target.name else board,
+            directory,
+            project=kind,
+            name=name,
+            delegates=delegates,
+            require_delegate=require_delegate,
+            max_ram=max_ram,
+            max_flash=max_flash,
+            evaluation=None if kind == "model" else compiled.evaluation,
+            library_version=library_version,
+            homepage=homepage,
+            archive=archive,
+        )
     if save is not None:
-        compiled.program.save(save)
+        with ui.stages("encoding the program"):
+            compiled.program.save(save)
     ui.notes(compiled.warnings)
     _show(made)
 

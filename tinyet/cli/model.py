@@ -58,7 +58,13 @@ def obtain(model: str, options: CaptureOptions) -> Compiled:
     if options.name is not None:
         check_name(options.name, "--name")
     if model.endswith(".tet"):
-        return _read(model, options)
+        with ui.stages("reading the program"):
+            return _read(model, options)
+    with ui.stages("loading torch") as progress:
+        return _capture(model, options, progress)
+
+
+def _capture(model: str, options: CaptureOptions, progress: ui.Advance) -> Compiled:
     try:
         from tinyet.importers.torch.source import load_source
     except ImportError as error:
@@ -71,20 +77,19 @@ def obtain(model: str, options: CaptureOptions) -> Compiled:
     quantizer = None if source.quantizer is None else call_users(source.quantizer, "quantizer()")
     labels = labels_of(source)
     batches = calibration_of(source, options.calibration)
-    with ui.counting("calibrating") as progress:
-        program = compile_model(
-            source.program,
-            calibration=batches,
-            name=options.name or safe_name(source.name),
-            quantizer=quantizer,
-            board=options.board,
-            delegates=options.delegates,
-            channels_last=options.channels_last,
-            float_io=options.float_io,
-            labels=labels,
-            dump=None if options.dump_ir is None else _dumper(options.dump_ir),
-            progress=progress,
-        )
+    program = compile_model(
+        source.program,
+        calibration=batches,
+        name=options.name or safe_name(source.name),
+        quantizer=quantizer,
+        board=options.board,
+        delegates=options.delegates,
+        channels_last=options.channels_last,
+        float_io=options.float_io,
+        labels=labels,
+        dump=None if options.dump_ir is None else _dumper(options.dump_ir),
+        progress=progress,
+    )
     if options.strict:
         require_integer(program, asked_keys=_left_in_float(source, quantizer))
     evaluation, remarks = evaluation_of(source, program, options.channels_last)

@@ -19,6 +19,7 @@ from tinyet.data import Data
 from tinyet.emit.model_name import check_name, safe_name
 from tinyet.errors import DataError, QuantizationError, ToolchainError, UsageError
 from tinyet.program import Program
+from tinyet.stages import stage
 from tinyet.validate import predicted
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ class _Task:
     def cost(self) -> Any:
         return cost_on(self.board, channels_last=self.channels_last, float_io=self.float_io)
 
-    def compile(self, quantizer: TinyetQuantizer) -> Program:
+    def compile(self, quantizer: TinyetQuantizer, progress: ui.Advance) -> Program:
         return compile_model(
             self.program,
             calibration=self.batches,
@@ -60,6 +61,7 @@ class _Task:
             float_io=self.float_io,
             correct_bias=self.correct_bias,
             labels=labels_of(self.source),
+            progress=progress,
         )
 
 
@@ -139,8 +141,9 @@ def quantize(
     """
     _check(model, out, report, auto, accuracy, max_drop, json)
     load_board(board)
-    task = _task(model, config, layer or [], observer, equalize, correct_bias, calibration, name, board,
-                 float_io, channels_last)  # fmt: skip
+    with ui.stages("loading torch"):
+        task = _task(model, config, layer or [], observer, equalize, correct_bias, calibration, name, board,
+                     float_io, channels_last)  # fmt: skip
     sensitivity = _measure(task, worst) if report else None
     found, program, host = None, None, None
     if auto:
@@ -149,8 +152,9 @@ def quantize(
         )
         sensitivity = sensitivity or found.sensitivity
     if out is not None:
-        program = program or task.compile(task.quantizer)
-        program.save(out)
+        with ui.stages("compiling") as progress:
+            program = program or task.compile(task.quantizer, progress)
+            program.save(out)
     if json is not None:
         ui.write_json(json, _record(task, sensitivity, found, host, out))
     if json == "-":
@@ -231,6 +235,7 @@ def _task(
     batches = [] if given is None else list(given)
     program = source.program
     if equalize:
+        stage("equalizing layers")
         program, _ = equalize_layers(
             program, [inputs for _, inputs in samples(batches, source.example_inputs)]
         )
@@ -299,14 +304,16 @@ def _search(
     from tinyet.quantization.batches import batches_of
     from tinyet.quantization.sensitivity import accuracy_of, search
 
-    as_torch = _evaluation(task, channels_last=False, limit=limit)
-    as_program = _evaluation(task, channels_last=True, limit=limit) if task.channels_last else as_torch
+    with ui.stages("compiling"):
+        as_torch = _evaluation(task, channels_last=False, limit=limit)
+        as_program = _evaluation(task, channels_last=True, limit=limit) if task.channels_last else as_torch
     assert as_torch.labels is not None
     labels = [int(label) for label in as_torch.labels]
     evaluate = accuracy_of(
         batches_of(as_torch.arrays, task.source.example_inputs, str(task.source.path)), labels
     )
-    target = accuracy if accuracy is not None else evaluate(task.program) - (max_drop or 0.0)
+    with ui.stages("evaluating the float model"):
+        target = accuracy if accuracy is not None else evaluate(task.program) - (max_drop or 0.0)
     aim = target
     for _ in range(_ATTEMPTS):
         with ui.counting("searching exceptions") as progress:
@@ -321,7 +328,8 @@ def _search(
                 sensitivity=known,
                 progress=progress,
             )
-        program = task.compile(found.quantizer)
+        with ui.stages("compiling") as progress:
+            program = task.compile(found.quantizer, progress)
         host = _host_accuracy(program, as_program, labels)
         if host >= target:
             return found, program, host

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import sys
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -17,10 +18,11 @@ from typing import Literal
 
 from rich.cells import cell_len
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, Task, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
 from tinyet.errors import InternalError, TinyetError, UsageError
+from tinyet.stages import listening
 from tinyet.text import json_text, printable, printable_block
 
 # Of tables that go into a file or a pipe; a terminal has its own.
@@ -196,24 +198,57 @@ _FACT: tuple[Kind, Kind] = ("name", "text")
 Advance = Callable[[int, int | None], None]
 
 
+class _Count(MofNCompleteColumn):
+    """How many of how many; nothing as long as nothing is counted."""
+
+    def render(self, task: Task) -> Text:
+        return super().render(task) if task.completed or task.total is not None else Text()
+
+
+def _terminal() -> Console | None:
+    """Standard error, when it is a terminal: what is shown for a moment would stay in a file."""
+    return _console(stderr=True) if sys.stderr.isatty() else None
+
+
 @contextmanager
 def counting(label: str) -> Iterator[Advance]:
     """A bar while something is counted: the function takes how many are done, and of how many, if known."""
-    console = _console(stderr=True)
-    if not console.is_terminal:
-        yield lambda _done, _total: None
+    with _bar(label) as (_, advance):
+        yield advance
+
+
+@contextmanager
+def stages(label: str) -> Iterator[Advance]:
+    """A bar that says what tinyet is at: `label` until the first stage begins (`tinyet.stages`). The function counts
+    within a stage."""
+    with _bar(label) as (rename, advance), listening(rename):
+        yield advance
+
+
+@contextmanager
+def _bar(label: str) -> Iterator[tuple[Callable[[str], None], Advance]]:
+    """A bar on a terminal, and nothing elsewhere: functions that begin it anew under another name, and move it."""
+    console = _terminal()
+    if console is None:
+        yield lambda _name: None, lambda _done, _total: None
         return
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=console, transient=True) as progress:
-        task = progress.add_task(label, total=None)
-        yield lambda done, total: progress.update(task, completed=done, total=total)
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), _Count(), TimeElapsedColumn())
+    # What the user's own code prints stays out of the bar; in a file it belongs where it was sent.
+    with Progress(*columns, console=console, transient=True, redirect_stdout=sys.stdout.isatty()) as progress:
+        task = progress.add_task(printable(label), total=None)
+
+        def rename(name: str) -> None:
+            progress.reset(task, total=None, description=printable(name))
+            progress.refresh()
+
+        yield rename, lambda done, total: progress.update(task, completed=done, total=total)
 
 
 @contextmanager
 def working(label: str) -> Iterator[Callable[[str], None]]:
     """A spinner while something works; the function takes the last line that it has said."""
-    console = _console(stderr=True)
-    if not console.is_terminal:
+    console = _terminal()
+    if console is None:
         yield lambda _line: None
         return
     with console.status(Text(label)) as status:

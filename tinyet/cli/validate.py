@@ -37,8 +37,8 @@ def validate(
     status is 1. Without --data the project's evaluation data is run, or else one fixed pattern.
     """
     project = open_project(directory)
-    given = None if data is None else read_data(data, input_names(project.program))
-    with ui.counting(f"running on {on}") as progress:
+    with ui.stages("reading the program") as progress:
+        given = None if data is None else read_data(data, input_names(project.program))
         result = project.validate(
             *(() if given is None else given.arrays),
             labels=None if given is None else given.labels,

@@ -10,7 +10,8 @@ result must be what the claimed bytes of its inputs hold.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Mapping, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -101,15 +102,23 @@ def _count(runs: Sequence[_Run]) -> int:
 
 def _differing(have: Sequence[_Run], want: Sequence[_Run]) -> tuple[int, int]:
     """(first byte, how many bytes) where two lists of equal length hold something else."""
-    edges = sorted(
-        {0, *itertools.accumulate(r.bytes for r in have), *itertools.accumulate(r.bytes for r in want)}
-    )
-    first, count = -1, 0
-    for low, high in itertools.pairwise(edges):
-        (one,), (other,) = _cut(have, low, high - low), _cut(want, low, high - low)
-        if (one.thing, one.start) != (other.thing, other.start) or one.thing < 0:
-            first, count = (low if first < 0 else first), count + high - low
+    first, count, at = -1, 0, 0
+    ours, theirs = iter(have), iter(want)
+    one, other = next(ours, None), next(theirs, None)
+    while one is not None and other is not None:
+        size = min(one.bytes, other.bytes)
+        if size and ((one.thing, one.start) != (other.thing, other.start) or one.thing < 0):
+            first, count = (at if first < 0 else first), count + size
+        at += size
+        one, other = _behind(one, size, ours), _behind(other, size, theirs)
     return first, count
+
+
+def _behind(run: _Run, size: int, more: Iterator[_Run]) -> _Run | None:
+    """What follows the first `size` bytes of a run."""
+    if size == run.bytes:
+        return next(more, None)
+    return replace(run, bytes=run.bytes - size, start=run.start + size)
 
 
 @dataclass
@@ -118,12 +127,22 @@ class _Arena:
 
     bytes: int
     runs: list[_Run] = field(init=False)
+    starts: list[int] = field(init=False)  # the offset of each run
     names: list[str] = field(default_factory=list)
     content: dict[str, list[_Run]] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.runs = [_Run(self.bytes, NOTHING, 0)]
+        self.runs, self.starts = [_Run(self.bytes, NOTHING, 0)], [0]
+
+    def _runs_in(self, start: int, end: int) -> tuple[int, int]:
+        """Which of the runs hold the bytes from `start` to `end`: from one number up to another."""
+        return max(bisect_right(self.starts, start) - 1, 0), bisect_left(self.starts, end)
+
+    def cut(self, start: int, size: int) -> list[_Run]:
+        """What the bytes from `start` to `start + size` hold."""
+        first, last = self._runs_in(start, start + size)
+        return _cut(self.runs[first:last], start - self.starts[first], size)
 
     def new(self, name: str, size: int) -> list[_Run]:
         """A thing that is about to be written."""
@@ -152,7 +171,7 @@ class _Arena:
                 f"{label}: reads {span.bytes} bytes of {span.tensor}, which has {_count(content)}"
             )
         else:
-            first, wrong = _differing(_cut(self.runs, span.offset, span.bytes), content)
+            first, wrong = _differing(self.cut(span.offset, span.bytes), content)
             if wrong:
                 at = span.offset + first
                 self.problems.append(
@@ -161,7 +180,7 @@ class _Arena:
                 )
 
     def holds(self, at: int, steps: Sequence[str]) -> str:
-        (run,) = _cut(self.runs, at, 1)
+        (run,) = self.cut(at, 1)
         if run.thing < 0:
             return "nothing"
         by = steps[run.writer] if run.writer >= 0 else "the caller"
@@ -170,9 +189,17 @@ class _Arena:
     def put(self, offset: int, runs: Sequence[_Run], step: int) -> None:
         """Let a step write the runs to an offset."""
         end = offset + _count(runs)
-        written = [replace(run, writer=step) for run in runs]
-        before, behind = _cut(self.runs, 0, offset), _cut(self.runs, end, self.bytes - end)
-        self.runs = [*before, *written, *behind]
+        first, last = self._runs_in(offset, end)
+        if last <= first:
+            return
+        low, high = self.starts[first], self.starts[last - 1] + self.runs[last - 1].bytes
+        new = [
+            *self.cut(low, offset - low),
+            *(replace(run, writer=step) for run in runs),
+            *self.cut(end, high - end),
+        ]
+        self.runs[first:last] = new
+        self.starts[first:last] = itertools.accumulate((run.bytes for run in new[:-1]), initial=low)
 
     def write(self, label: str, span: Span, step: int) -> None:
         if span.tensor in self.content:
@@ -181,22 +208,35 @@ class _Arena:
         if self.inside(label, span.tensor, span.offset, span.bytes, span.align):
             self.put(span.offset, self.content[span.tensor], step)
 
-    def resolve(self, waiting: list[Alias]) -> None:
-        """Give aliases their content as soon as all their sources have theirs."""
-        for alias in list(waiting):
-            if any(piece.source not in self.content for piece in alias.pieces):
+    def resolve(self, waiting: dict[str, list[Alias]], tensors: Iterable[str]) -> None:
+        """Give content to the aliases that waited for one of the tensors, which have theirs now, and to those that
+        waited for these; an alias waits for the first of its sources that has none."""
+        ready = list(tensors)
+        while ready:
+            for alias in waiting.pop(ready.pop(0), ()):
+                if self.await_sources(alias, waiting):
+                    self._become(alias)
+                    ready.append(alias.tensor)
+
+    def await_sources(self, alias: Alias, waiting: dict[str, list[Alias]]) -> bool:
+        """Whether all sources of an alias have content; it is put to those that wait for the first that has none."""
+        missing = next((p.source for p in alias.pieces if p.source not in self.content), None)
+        if missing is not None:
+            waiting.setdefault(missing, []).append(alias)
+        return missing is None
+
+    def _become(self, alias: Alias) -> None:
+        size = sum(piece.bytes for piece in alias.pieces)
+        content: list[_Run] = []
+        at = 0
+        for p in sorted(alias.pieces, key=lambda piece: piece.start):
+            source = _cut(self.content[p.source], p.source_start, p.bytes)
+            if _count(source) != p.bytes or p.start < at or p.start + p.bytes > size:
+                self.problems.append(f"alias {alias.tensor}: its bytes are not all bytes of {p.source}")
                 continue
-            waiting.remove(alias)
-            size = sum(piece.bytes for piece in alias.pieces)
-            content = [_Run(size, UNKNOWN, 0)]
-            for p in alias.pieces:
-                source = _cut(self.content[p.source], p.source_start, p.bytes)
-                if _count(source) != p.bytes or p.start + p.bytes > size:
-                    self.problems.append(f"alias {alias.tensor}: its bytes are not all bytes of {p.source}")
-                    continue
-                end = p.start + p.bytes
-                content = [*_cut(content, 0, p.start), *source, *_cut(content, end, size - end)]
-            self.content[alias.tensor] = content
+            content += [_Run(p.start - at, UNKNOWN, 0), *source]
+            at = p.start + p.bytes
+        self.content[alias.tensor] = [run for run in (*content, _Run(size - at, UNKNOWN, 0)) if run.bytes]
 
 
 def _meet(a_offset: int, a_bytes: int, b_offset: int, b_bytes: int) -> bool:
@@ -225,13 +265,15 @@ def check_accesses(
     """
     arena = _Arena(arena_bytes)
     labels = [f"call {number} ({step.name})" for number, step in enumerate(steps)]
-    waiting = list(aliases)
+    waiting: dict[str, list[Alias]] = {}
+    for alias in aliases:
+        arena.await_sources(alias, waiting)
     for number, span in enumerate(inputs):
         for other in inputs[:number]:
             if _meet(span.offset, span.bytes, other.offset, other.bytes):
                 arena.problems.append(f"inputs {other.tensor} and {span.tensor} overlap")
         arena.write("inputs", span, -1)
-    arena.resolve(waiting)
+    arena.resolve(waiting, [span.tensor for span in inputs])
     for number, (label, step) in enumerate(zip(labels, steps, strict=True)):
         for read in step.reads:
             arena.expect(label, read, labels)
@@ -259,10 +301,11 @@ def check_accesses(
                 arena.put(offset, arena.new(f"scratch of {label}", size), number)
         for write in step.writes:
             arena.write(label, write, number)
-        arena.resolve(waiting)
+        arena.resolve(waiting, [span.tensor for span in step.writes])
     for span in outputs:
         arena.expect("end", span, labels)
-    arena.problems += [f"alias {alias.tensor}: its sources are never computed" for alias in waiting]
+    late = [alias for alias in aliases if alias.tensor not in arena.content]
+    arena.problems += [f"alias {alias.tensor}: its sources are never computed" for alias in late]
     if arena.problems:
         shown = arena.problems[:_SHOWN]
         if len(arena.problems) > _SHOWN:

@@ -21,6 +21,7 @@ from tinyet.passes.lower_qdq import lower_qdq
 from tinyet.passes.merge_reshapes import merge_reshapes
 from tinyet.passes.prune_channels import prune_channels
 from tinyet.passes.widen_int4 import widen_int4
+from tinyet.stages import stage
 
 Rewrite = Callable[[Graph], Graph]
 Lowering = Callable[[Graph], tuple[Graph, tuple[Note, ...]]]
@@ -95,6 +96,7 @@ def run(
     for number, (name, step) in enumerate(PIPELINE, 1):
         if (step is integer_boundary and float_io) or (step is prune_channels and not prune):
             continue
+        stage(f"passes: {name.replace('_', ' ')}")
         result = step(graph)
         if isinstance(result, tuple):
             graph, more = result

@@ -3,19 +3,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import heapq
+import itertools
+from collections.abc import Callable, Mapping, Sequence
 
-from tinyet.ir import Graph, Node, Tensor
+from tinyet.ir import Attrs, Graph, Node, Tensor
 
 Key = tuple[int, ...]
 
 
 class Edit:
-    """Answers what a Graph answers, and changes. `nodes` are those it began with."""
+    """Answers what a Graph answers, and changes.
+
+    touched: tensors that changes since it was last emptied have given other producers, readers or places.
+    """
 
     def __init__(self, graph: Graph) -> None:
         self._graph = graph
         self.outputs = list(graph.outputs)
+        self.touched: dict[Tensor, None] = {}
         # Keys sort like the nodes; a node that becomes several passes its key on, one number longer.
         self._nodes: dict[Key, Node] = {}
         self._key: dict[Node, Key] = {}
@@ -39,6 +45,7 @@ class Edit:
         """Each node gives way to others (none: it is removed)."""
         keys = {node: self._key[node] for node in replacements}
         for node, key in keys.items():
+            self._touch(node)
             del self._nodes[key], self._key[node]
             for tensor in node.outputs:
                 del self._producer[tensor]
@@ -48,6 +55,7 @@ class Edit:
         for node, new in replacements.items():
             for number, other in enumerate(new):
                 self._insert(keys[node] if len(new) == 1 else (*keys[node], number), other)
+                self._touch(other)
 
     def substitute(self, old: Tensor, new: Tensor) -> None:
         """Every read of one tensor becomes a read of the other."""
@@ -55,11 +63,18 @@ class Edit:
             inputs = [new if t is old else t for t in reader.inputs]
             self.replace({reader: (reader.replace(inputs=inputs),)})
         self.outputs = [new if t is old else t for t in self.outputs]
+        self.touched.update({old: None, new: None})
 
     def graph(self) -> Graph:
         """The graph as it is now."""
-        nodes = [self._nodes[key] for key in sorted(self._nodes)]
-        return self._graph.replace(nodes=nodes, outputs=self.outputs)
+        return self._graph.replace(nodes=self.nodes(), outputs=self.outputs)
+
+    def nodes(self) -> list[Node]:
+        """The nodes as they are now, in order."""
+        return [self._nodes[key] for key in sorted(self._nodes)]
+
+    def _touch(self, node: Node) -> None:
+        self.touched.update(dict.fromkeys(t for t in (*node.inputs, *node.outputs) if t is not None))
 
     def _insert(self, key: Key, node: Node) -> None:
         self._nodes[key], self._key[node] = node, key
@@ -68,3 +83,52 @@ class Edit:
         for used in node.inputs:
             if used is not None:
                 self._consumers.setdefault(used, {})[node] = None
+
+
+Step = Callable[[Edit, Node], bool]
+"""Changes the graph at a node, or says that there is nothing to do."""
+
+
+def settle(edit: Edit, *rounds: Sequence[Step], through: tuple[type[Attrs], ...] = ()) -> None:
+    """Apply the steps until none has anything to do: always the first step that has, at the first node where one has,
+    as if each search began anew at the top; steps of a later round only when nothing is left for the earlier ones.
+
+    A node is looked at again when a change comes near: what a step does at a node depends on the producers and the
+    readers of the node's tensors, and on what lies above it behind operators of the kinds `through`.
+    """
+    # The number only keeps nodes from being compared: no two that are there have one key.
+    numbers = itertools.count()
+    waiting: list[list[tuple[Key, int, Node]]] = [[] for _ in rounds]
+
+    def look_at(node: Node) -> None:
+        key = edit.key(node)
+        if key is not None:
+            for queue in waiting:
+                heapq.heappush(queue, (key, next(numbers), node))
+
+    for node in edit.nodes():
+        look_at(node)
+    edit.touched.clear()
+    while (found := next(((s, q) for s, q in zip(rounds, waiting, strict=True) if q), None)) is not None:
+        steps, queue = found
+        key, _, node = heapq.heappop(queue)
+        if edit.key(node) == key and any(step(edit, node) for step in steps):
+            for near in _near(edit, through):
+                look_at(near)
+
+
+def _near(edit: Edit, through: tuple[type[Attrs], ...]) -> Sequence[Node]:
+    """The nodes for which the tensors touched may have changed something; none is touched any more."""
+    found: dict[Node, None] = {}
+    tensors = list(edit.touched)
+    edit.touched.clear()
+    producers = [edit.producer(tensor) for tensor in tensors]
+    found.update(dict.fromkeys(node for node in producers if node is not None))
+    seen = set(tensors)
+    while tensors:
+        for reader in edit.consumers(tensors.pop()):
+            found[reader] = None
+            if isinstance(reader.attrs, through):
+                tensors += [t for t in reader.outputs if t not in seen]
+                seen.update(reader.outputs)
+    return list(found)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tinyet.ir import Graph, Node, QuantParams, Tensor, TensorType, substitute
+from tinyet.ir import Graph, Node, QuantParams, Tensor, TensorType
 from tinyet.numerics import NO_CLAMP
 from tinyet.ops import op_of
 from tinyet.ops.add import Add
@@ -31,8 +31,9 @@ from tinyet.ops.requantize import Requantize
 from tinyet.ops.sub import Sub
 from tinyet.ops.sum import Sum
 from tinyet.ops.unary import Unary
+from tinyet.passes.edit import Edit, settle
 from tinyet.passes.fuse_clamp import clamp_of, compose, with_clamp
-from tinyet.passes.rewrite import all_origins, chain_above, replace_nodes, with_quant
+from tinyet.passes.rewrite import MONOTONE, all_origins, chain_above, with_quant
 
 FREE_SCALE = (
     Add, BatchNorm, Clamp, Conv2d, ConvTranspose2d, Div, Linear, MatMul, Mean, Mul, PRelu, Quantize,
@@ -43,17 +44,12 @@ FREE_SCALE = (
 
 def fold_requantize(graph: Graph) -> Graph:
     """Drop what changes nothing, and let producers write the scale that is asked for, as long as any can."""
-    while True:
-        for node in graph.nodes:
-            smaller = _dropped(graph, node) or _into_producer(graph, node)
-            if smaller is not None:
-                graph = smaller
-                break
-        else:
-            return graph
+    edit = Edit(graph)
+    settle(edit, (_drop, _into_producer), through=(*MONOTONE, Dequantize))
+    return edit.graph()
 
 
-def _dropped(graph: Graph, node: Node) -> Graph | None:
+def _drop(graph: Edit, node: Node) -> bool:
     """Requantize to what is there disappears; Quantize of a Dequantize is a Requantize, or nothing."""
     source: Tensor | None = None
     if isinstance(node.attrs, Requantize):
@@ -63,40 +59,47 @@ def _dropped(graph: Graph, node: Node) -> Graph | None:
         if above is not None and isinstance(above.attrs, Dequantize):
             source = above.input(0)
     if source is None:
-        return None
+        return False
     if source.type == node.output.type:
         if node.output in graph.outputs and graph.producer(source) is None:
-            return replace_nodes(graph, {node: (node.replace(attrs=Copy(), inputs=(source,)),)})
-        return substitute(replace_nodes(graph, {node: ()}), {node.output: source})
-    if isinstance(node.attrs, Requantize):
-        return None
+            graph.replace({node: (node.replace(attrs=Copy(), inputs=(source,)),)})
+        else:
+            graph.replace({node: ()})
+            graph.substitute(node.output, source)
+        return True
     rescaled = node.replace(attrs=Requantize(), inputs=(source,))
-    return replace_nodes(graph, {node: (rescaled,)}) if op_of(rescaled).check(rescaled) is None else None
+    if isinstance(node.attrs, Requantize) or op_of(rescaled).check(rescaled) is not None:
+        return False
+    graph.replace({node: (rescaled,)})
+    return True
 
 
-def _into_producer(graph: Graph, node: Node) -> Graph | None:
+def _into_producer(graph: Edit, node: Node) -> bool:
     """A Requantize (or a Clamp that changes the scale) of a value that nothing else reads: its producer
     writes the new scale, and so do the operators between them, which move or select values in a way that a
     scale does not alter."""
+    if not isinstance(node.attrs, Requantize | Clamp):
+        return False
     quant = node.output.type.quant
-    if quant is None or quant == node.input(0).type.quant or not isinstance(node.attrs, Requantize | Clamp):
-        return None
+    if quant is None or quant == node.input(0).type.quant:
+        return False
     chain = chain_above(graph, node)
     first = None if chain is None else _saturating_as(chain[0], node.output.type)
     if chain is None or first is None:
-        return None
+        return False
     if isinstance(node.attrs, Clamp):
         own = clamp_of(first)
         if own is None:
-            return None
+            return False
         first = with_clamp(first, compose(own, (node.attrs.low, node.attrs.high)))
     links = _requantized([first, *chain[1:]], quant)
     links[-1] = links[-1].replace(outputs=node.outputs)
     links[0] = links[0].replace(origins=all_origins((chain[0], node)))
     if any(op_of(link).check(link) is not None for link in links):
-        return None
+        return False
     replacements: dict[Node, tuple[Node, ...]] = {old: (new,) for old, new in zip(chain, links, strict=True)}
-    return replace_nodes(graph, {**replacements, node: ()})
+    graph.replace({**replacements, node: ()})
+    return True
 
 
 def _requantized(chain: Sequence[Node], quant: QuantParams) -> list[Node]:

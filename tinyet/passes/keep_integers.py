@@ -3,9 +3,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
 
-from tinyet.ir import DType, Graph, Node, Tensor, TensorType, substitute
+from tinyet.ir import DType, Graph, Node, Tensor, TensorType
 from tinyet.ops import op_of
 from tinyet.ops.adaptive_avg_pool2d import AdaptiveAvgPool2d
 from tinyet.ops.avg_pool2d import AvgPool2d
@@ -14,7 +14,8 @@ from tinyet.ops.dequantize import Dequantize
 from tinyet.ops.quantize import Quantize
 from tinyet.ops.resize import Resize
 from tinyet.passes.dead_code import eliminate_dead_code
-from tinyet.passes.rewrite import MONOTONE, Names, common_quantize, replace_nodes
+from tinyet.passes.edit import Edit, settle
+from tinyet.passes.rewrite import MONOTONE, Names, common_quantize
 
 
 def keep_integers(graph: Graph) -> Graph:
@@ -26,27 +27,16 @@ def keep_integers(graph: Graph) -> Graph:
     Quantize(move(x)) becomes move(Quantize(x)), so that the Quantize stands right behind the operator (or the graph's
     input) that x comes from.
     """
-    names = Names(graph)
-    while True:
-        changed = _first(graph, names, _sink_dequantize, _hoist_over_concat) or _first(
-            graph, names, _hoist_over_mover
-        )
-        if changed is None:
-            return eliminate_dead_code(graph)
-        graph = changed
+    edit, names = Edit(graph), Names(graph)
 
+    def sink(edit: Edit, node: Node) -> bool:
+        return _sink_dequantize(edit, node, names) or _hoist_over_concat(edit, node, names)
 
-Step = Callable[[Graph, Node, Names], Graph | None]
+    def hoist(edit: Edit, node: Node) -> bool:
+        return _hoist_over_mover(edit, node, names)
 
-
-def _first(graph: Graph, names: Names, *steps: Step) -> Graph | None:
-    """The graph after the first step that changes it at the first node where one does; None when none does."""
-    for node in graph.nodes:
-        for step in steps:
-            changed = step(graph, node, names)
-            if changed is not None:
-                return changed
-    return None
+    settle(edit, (sink,), (hoist,))
+    return eliminate_dead_code(edit.graph())
 
 
 def _rounds(node: Node) -> bool:
@@ -56,11 +46,11 @@ def _rounds(node: Node) -> bool:
     return isinstance(node.attrs, AdaptiveAvgPool2d | AvgPool2d)
 
 
-def _sink_dequantize(graph: Graph, node: Node, names: Names) -> Graph | None:
+def _sink_dequantize(graph: Edit, node: Node, names: Names) -> bool:
     if not op_of(node).same_scale or _rounds(node):
-        return None
+        return False
     if len(node.outputs) != 1 or node.output.dtype is not DType.FLOAT32:
-        return None
+        return False
     integers: list[Tensor | None] = []
     for tensor in node.inputs:
         if tensor is None or tensor.dtype is not DType.FLOAT32:
@@ -68,27 +58,28 @@ def _sink_dequantize(graph: Graph, node: Node, names: Names) -> Graph | None:
             continue
         producer = graph.producer(tensor)
         if producer is None or not isinstance(producer.attrs, Dequantize):
-            return None
+            return False
         integers.append(producer.input(0))
     types = {(t.dtype, t.type.quant) for t in integers if t is not None and t.dtype is not DType.INT32}
     if len(types) != 1:
-        return None
+        return False
     ((dtype, quant),) = types
     moved = Tensor(names.fresh(f"{node.output.name}_integer"), TensorType(node.output.shape, dtype, quant))
     mover = node.replace(inputs=integers, outputs=(moved,))
     if op_of(mover).check(mover) is not None:
-        return None
-    return replace_nodes(graph, {node: (mover, Node(Dequantize(), (moved,), node.outputs, node.origins))})
+        return False
+    graph.replace({node: (mover, Node(Dequantize(), (moved,), node.outputs, node.origins))})
+    return True
 
 
-def _hoist_over_concat(graph: Graph, node: Node, names: Names) -> Graph | None:
+def _hoist_over_concat(graph: Edit, node: Node, names: Names) -> bool:
     consumers = common_quantize(graph, node.outputs[0])
     if not isinstance(node.attrs, Concat) or consumers is None:
-        return None
+        return False
     first = consumers[0]
     producers = [graph.producer(t) for t in node.inputs if t is not None]
     if not any(p is not None and isinstance(p.attrs, Dequantize) for p in producers):
-        return None
+        return False
     new: list[Node] = []
     integers: list[Tensor] = []
     for index in range(len(node.inputs)):
@@ -97,13 +88,13 @@ def _hoist_over_concat(graph: Graph, node: Node, names: Names) -> Graph | None:
         integers.append(Tensor(names.fresh(f"{x.name}_integer"), type_))
         new.append(Node(Quantize(), (x,), (integers[-1],), first.origins))
     new.append(node.replace(inputs=integers, outputs=first.outputs))
-    replacements: Mapping[Node, tuple[Node, ...]] = {node: tuple(new), **dict.fromkeys(consumers, ())}
-    return substitute(replace_nodes(graph, replacements), {c.output: first.output for c in consumers[1:]})
+    _replace(graph, node, new, consumers)
+    return True
 
 
-def _hoist_over_mover(graph: Graph, node: Node, names: Names) -> Graph | None:
+def _hoist_over_mover(graph: Edit, node: Node, names: Names) -> bool:
     if not isinstance(node.attrs, MONOTONE) or node.output.dtype is not DType.FLOAT32:
-        return None
+        return False
     x, quantizers = node.input(0), common_quantize(graph, node.output)
     producer = graph.producer(x)
     if (
@@ -111,10 +102,10 @@ def _hoist_over_mover(graph: Graph, node: Node, names: Names) -> Graph | None:
         or x.is_constant
         or (producer is not None and isinstance(producer.attrs, Dequantize))
     ):
-        return None
+        return False
     # Only where the value goes nowhere else: otherwise quantizing earlier would not free the float copy.
     if graph.consumers(x) != (node,) or x in graph.outputs:
-        return None
+        return False
     first = quantizers[0]
     type_ = first.output.type
     quantized = Tensor(names.fresh(f"{x.name}_q"), TensorType(x.shape, type_.dtype, type_.quant))
@@ -124,5 +115,14 @@ def _hoist_over_mover(graph: Graph, node: Node, names: Names) -> Graph | None:
         Node(first.attrs, (x,), (quantized,), first.origins),
         node.replace(inputs=(quantized, *node.inputs[1:]), outputs=(moved,)),
     )
-    replacements: Mapping[Node, tuple[Node, ...]] = {node: new, **dict.fromkeys(quantizers, ())}
-    return substitute(replace_nodes(graph, replacements), {q.output: moved for q in quantizers})
+    _replace(graph, node, new, quantizers)
+    return True
+
+
+def _replace(graph: Edit, node: Node, new: Sequence[Node], quantizers: Sequence[Node]) -> None:
+    """The new nodes, the last of which gives what the quantizers of the node's output gave, instead of all of these."""
+    replacements: Mapping[Node, Sequence[Node]] = {node: new, **dict.fromkeys(quantizers, ())}
+    graph.replace(replacements)
+    for quantizer in quantizers:
+        if quantizer.output is not new[-1].output:
+            graph.substitute(quantizer.output, new[-1].output)

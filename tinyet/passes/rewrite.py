@@ -39,13 +39,17 @@ class Names:
     def __init__(self, graph: Graph) -> None:
         tensors = (t for node in graph.nodes for t in (*node.inputs, *node.outputs) if t is not None)
         self._taken = {t.name for t in (*graph.inputs, *graph.outputs, *tensors)}
+        # Of a name that was wanted before, the number up to which all are taken.
+        self._last: dict[str, int] = {}
 
     def fresh(self, wanted: str) -> str:
-        name, count = wanted, 1
+        count = self._last.get(wanted, 1)
+        name = wanted if count == 1 else f"{wanted}_{count}"
         while name in self._taken:
             count += 1
             name = f"{wanted}_{count}"
         self._taken.add(name)
+        self._last[wanted] = count
         return name
 
 

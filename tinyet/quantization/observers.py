@@ -18,6 +18,8 @@ scales and zero points are float32's of float32 ranges, as the device's.
 
 from __future__ import annotations
 
+import math
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -39,6 +41,9 @@ with quiet():
 DEFAULT_PERCENTAGE = 99.99
 _FINE = 100
 """Steps of the grid over which a clipping range is searched, in both directions."""
+
+_STEP = 1e-5
+"""Share of the values by which the search over a histogram moves an end of the range."""
 
 
 def _factors(first: int, last: int) -> torch.Tensor:
@@ -100,8 +105,32 @@ class HistogramObserver(TorchaoHistogramObserver):  # type: ignore[misc]
         return torch.bincount(bins, weights=counts, minlength=self.bins)
 
     def _range(self) -> tuple[torch.Tensor, torch.Tensor]:
-        """The range to use, of the finite one that was seen. Both float64, of one element."""
-        return self._non_linear_param_search()  # type: ignore[no-any-return]
+        """The range to use, of the finite one that was seen. Both float64, of one element.
+
+        torchao's `_non_linear_param_search`, number for number: the range gives up a hundred-thousandth of the values
+        at one end after the other, as long as the error falls. The bins are looked up by bisection in a list, instead
+        of one after the other in a tensor, which takes ten times as long.
+        """
+        counts, total = torch.cumsum(self.histogram, dim=0).tolist(), torch.sum(self.histogram).item()
+        low, high, below, above = 0, self.bins - 1, 0.0, 1.0
+        least = math.inf
+        while below < above:
+            next_below, next_above = below + _STEP, above - _STEP
+            left = bisect_left(counts, next_below * total, low, high)
+            right = bisect_right(counts, next_above * total, low + 1, high + 1) - 1
+            next_low, next_high = low, high
+            if left - low > high - right:
+                next_low, below = left, next_below
+            else:
+                next_high, above = right, next_above
+            if (next_low, next_high) == (low, high):
+                continue
+            error = self._compute_quantization_error(next_low, next_high)
+            if error > least:
+                break
+            least, low, high = error, next_low, next_high
+        width = (self.max_val - self.min_val) / self.bins
+        return self.min_val + width * low, self.min_val + width * (high + 1)
 
     def _params_of(self, low: torch.Tensor, high: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """Scale, float32, and zero point of a range."""

@@ -28,6 +28,7 @@ from tinyet.quantization.equalize import equalize as equalize_layers
 from tinyet.quantization.quantizer import TinyetQuantizer
 from tinyet.quantization.sharing import share_close
 from tinyet.quantization.threads import one_thread
+from tinyet.stages import stage
 
 with quiet():
     from torchao.quantization.pt2e.quantize_pt2e import convert_pt2e, prepare_pt2e, prepare_qat_pt2e
@@ -65,6 +66,7 @@ def prepare(
     """
     if is_quantized(program):
         raise QuantizationError("the program is quantized already", hint="leave the calibration away")
+    stage("inserting observers")
     chosen = quantizer or TinyetQuantizer()
     if training and isinstance(chosen, TinyetQuantizer):
         chosen = chosen.for_training()
@@ -144,6 +146,7 @@ def calibrate(prepared: Prepared, batches: Iterable[Any], progress: Progress | N
 
     Raises QuantizationError for data that does not fit, and when there is none.
     """
+    stage("calibrating")
     total = len(batches) if isinstance(batches, Sized) else None
     last, count = -1, 0
     exact = Exact(prepared.module)
@@ -205,6 +208,7 @@ def convert(prepared: Prepared) -> ExportedProgram:
 
     Raises QuantizationError, with the values at fault, when something that was observed is not finite.
     """
+    stage("converting to integers")
     _check_observers(prepared.module)
     _observe_weights(prepared.module)
     with quiet():
@@ -270,6 +274,7 @@ def quantize_fully(
         batches = list(batches)
     example = example_inputs_of(program)
     if equalize:
+        stage("equalizing layers")
         program, pairs = equalize_layers(program, [inputs for _, inputs in samples(batches, example)])
     prepared = prepare(program, quantizer)
     if needs_calibration(quantizer):
@@ -277,6 +282,7 @@ def quantize_fully(
         share_close(prepared.module)
     quantized = convert(prepared)
     if correct_bias:
+        stage("correcting biases")
         quantized = correct_biases(program, quantized, [inputs for _, inputs in samples(batches, example)])
     return Quantized(quantized, program, pairs)
 

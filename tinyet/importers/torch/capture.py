@@ -24,6 +24,7 @@ from tinyet.importers.torch.normalize import normalize
 from tinyet.importers.torch.origins import origin_of, stamp
 from tinyet.importers.torch.prune import with_plain_weights
 from tinyet.importers.torch.quiet import quiet
+from tinyet.stages import stage
 
 Inputs = tuple[torch.Tensor, ...]
 
@@ -157,6 +158,7 @@ def example_inputs_of(program: ExportedProgram) -> Inputs:
 
 def re_export(module: fx.GraphModule, inputs: Inputs) -> ExportedProgram:
     """Export a graph module whose nodes are stamped with their origins."""
+    stage("exporting the graph")
     with quiet(), torch.no_grad():
         return torch.export.export(module, inputs)
 
@@ -166,6 +168,7 @@ def lower(program: ExportedProgram, root: Path | None = None) -> ExportedProgram
 
     root: directory to which the debug handles' file names are made relative.
     """
+    stage("decomposing the model")
     _check_static(program)
     try:
         with quiet():
@@ -195,6 +198,7 @@ def capture(
     Raises ModelError (DynamicShape among them) with the user's own file and line: the model raises, a
     decision depends on tensor values, a shape is not static, or forward() changes the model's state.
     """
+    stage("exporting the model")
     inputs = check_inputs(example_inputs)
     training = {child for child in module.modules() if child.training}
     module.eval()

@@ -26,6 +26,7 @@ from tinyet.importers.torch.context import Constant, Context, RefusedError, Valu
 from tinyet.importers.torch.origins import is_stamped, op_name, origin_of, origins_of
 from tinyet.ir import Array, DType, Graph, Tensor, TensorType
 from tinyet.ops.copy import Copy
+from tinyet.stages import stage
 
 
 class _Complaints:
@@ -179,6 +180,7 @@ def import_program(
     calls = [node for node in program.graph.nodes if node.op == "call_function"]
     if not all(is_stamped(node) for node in calls):
         program = lower(program, root)
+    stage("importing the graph")
     ctx, complaints = Context(origins_of(program.graph)), _Complaints()
     constants, targets = _constants(program), _targets(program)
     inputs: list[Tensor] = []

@@ -32,6 +32,7 @@ from tinyet.importers.torch.blame import frame_of_exception, message_of, shown_p
 from tinyet.importers.torch.capture import Inputs, capture, check_inputs, example_inputs_of, lower
 from tinyet.importers.torch.quiet import quiet
 from tinyet.importers.torch.saved import load_saved
+from tinyet.stages import stage
 
 Batches = Callable[[], Iterable[Any]]
 
@@ -167,4 +168,5 @@ def load_source(model: str) -> ModelSource:
     path = Path(name)
     if not path.is_file():
         raise ModelError(f"there is no file {name}", hint="name a .py file, file.py:factory or a .pt2 file")
+    stage(f"loading {path.name}")
     return _load_program(path) if path.suffix == ".pt2" else _load_python(path, factory)
