@@ -34,6 +34,7 @@ enum { STACK_GOOD = 0, STACK_OVERFLOW = 1 };
 void HardFault_Handler(void);
 __attribute__((used, noreturn)) void tinyet_fault_report(const uint32_t *frame, uint32_t exc_return);
 
+extern uint8_t tinyet_fault_stack[512];
 /* The handler has a stack of its own, for the fault may well be that the other one is full. */
 __attribute__((used, aligned(8))) uint8_t tinyet_fault_stack[512];
 

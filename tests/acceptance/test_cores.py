@@ -33,6 +33,7 @@ BOARDS = {
     "cortex-m33": "mps2_an505",
     "cortex-m55": "mps3_an547",
     "rv32imac": "riscv32_virt",
+    "xtensa-lx106": "xtensa_lx60",
 }
 ARENA_KEYWORDS = 17 * 1024
 ARENA_IMAGES = 50 * 1024

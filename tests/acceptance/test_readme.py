@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import sys
 import xml.etree.ElementTree as ET
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -86,9 +87,14 @@ def test_a_make_target_exists(words: tuple[str, ...]) -> None:
 
 @pytest.mark.parametrize("words", [*cases("python"), *cases("pytest")])
 def test_a_file_that_is_to_be_run_exists(words: tuple[str, ...]) -> None:
+    if words[1] == "-m":
+        assert find_spec(words[2]) is not None
+        return
     paths = [word for word in words[1:] if "/" in word]
     assert paths
     for path in paths:
+        if path.startswith("build/"):  # the commands before it make it
+            continue
         page = (ROOT / "docs" / "add-an-operator.md").read_text(encoding="utf-8")
         assert (ROOT / path).exists() or f" file={path}\n" in page, path
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Clang in GCC's place, on Cortex-M4 and Cortex-M55: every operator bit for bit, its own instructions included, without a
-warning; a network through a CMake project. Trained networks are in tests/acceptance/test_cores.py."""
+"""Clang in GCC's place, on Cortex-M4 and Cortex-M55: every operator bit for bit, with the cores' own instructions and
+without a warning; a network through a CMake project. Trained networks are in tests/acceptance/test_cores.py."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ from tinyet.boards import load_board
 from tinyet.build import clang, cmake
 from tinyet.build.process import run
 from tinyet.delegates import CMSIS_NN, CORTEX_M, Delegate
+from tinyet.emit.project import Kind
 from tinyet.errors import ToolchainError, UsageError
 from tinyet.ops import OPS
 
@@ -87,11 +88,12 @@ def test_a_network_through_a_cmake_project(tmp_path: Path) -> None:
 
 def test_what_clang_is_not_for(tmp_path: Path) -> None:
     program = small.program()
-    for board, kind, compiler, words in (
+    refused: tuple[tuple[str, Kind, str, str], ...] = (
         ("mps2_an386", "platformio", "clang", "a platformio project chooses its compiler itself"),
         ("mps2_an386", "cmake", "tcc", "there is no compiler 'tcc'"),
         ("riscv32_virt", "cmake", "clang", "clang is for Cortex-M"),
-    ):
+    )
+    for board, kind, compiler, words in refused:
         project = tinyet.generate(program, board, tmp_path / f"{kind}-{board}", project=kind)
         with pytest.raises(UsageError, match=words):
             project.build(compiler=compiler)

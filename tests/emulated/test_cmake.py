@@ -189,7 +189,7 @@ def test_another_project_computes_the_same_with_it(machine: str, how: str, tmp_p
         _cmake("--install", project / "build", "--prefix", tmp_path / "prefix")
         # What is installed does not know where it was built, nor where it was installed to.
         (tmp_path / "prefix").rename(tmp_path / "elsewhere")
-        find = "find_package(tiny 0 REQUIRED)"
+        find = "find_package(tiny 1 REQUIRED)"
     else:
         find = f'add_subdirectory("{project}" tiny)'
     defines = " ".join(f"{name}={value}" for name, value in board.defines)
@@ -247,7 +247,7 @@ def test_a_library_for_another_machine_is_not_found(tmp_path: Path) -> None:
     _cmake("--build", project / "build")
     _cmake("--install", project / "build", "--prefix", tmp_path / "prefix")
     (tmp_path / "CMakeLists.txt").write_text(
-        "cmake_minimum_required(VERSION 3.20)\nproject(c LANGUAGES C)\nfind_package(tiny 0 REQUIRED)\n"
+        "cmake_minimum_required(VERSION 3.20)\nproject(c LANGUAGES C)\nfind_package(tiny 1 REQUIRED)\n"
     )
     with pytest.raises(ToolchainError, match="32bit"):
         _cmake("-S", tmp_path, "-B", tmp_path / "build", f"-DCMAKE_PREFIX_PATH={tmp_path / 'prefix'}")

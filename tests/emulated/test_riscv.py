@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""RISC-V and Xtensa without an FPU: every operator on the emulated core, bit for bit, in int8, int16 and float32; a network
-through both kinds of project; the C library. The harness is tested in test_harness.py, as on the other boards."""
+"""RISC-V and Xtensa without an FPU: every operator on the emulated core, bit for bit, in int8, int16 and float32; a
+network through both kinds of project; the C library. The harness is tested in test_harness.py, as on other boards."""
 
 from __future__ import annotations
 
@@ -129,10 +129,11 @@ int main(void) {
     add(a / b);
     add((float)(int32_t)x);
     hash = hash * 31u + (uint32_t)(a < b) + 2u * (uint32_t)(a <= b) + 4u * (uint32_t)(a == b);
-    const uint64_t square = (uint64_t)x * y, wide = square * (x ^ 0x9E3779B9u), part = ((uint64_t)y << 32 | x) >> y % 64u;
+    const uint64_t wide = (uint64_t)x * y * (x ^ 0x9E3779B9u), part = ((uint64_t)y << 32 | x) >> y % 64u | 1u;
+    const uint32_t small = y >> x % 32u | 1u;
     const int64_t both = (int64_t)wide / (int32_t)(y | 1u);
-    hash = hash * 31u + (uint32_t)(wide >> 32) + (uint32_t)both + (uint32_t)(wide / (part | 1u)) + (uint32_t)(wide % (part | 1u));
-    hash = hash * 31u + x / (y >> x % 32u | 1u) + x % (y >> x % 32u | 1u) + (uint32_t)((int32_t)x / (int32_t)(y >> 16 | 1u));
+    hash = hash * 31u + (uint32_t)(wide >> 32) + (uint32_t)both + (uint32_t)(wide / part) + (uint32_t)(wide % part);
+    hash = hash * 31u + x / small + x % small + (uint32_t)((int32_t)x / (int32_t)(y >> 16 | 1u));
     hash = hash * 31u + (uint32_t)(number(x & 0x4EFFFFFFu));
   }
   printf("%08lx\n", (unsigned long)hash);
@@ -143,8 +144,8 @@ PAIRS = 6000
 
 
 def test_float_arithmetic_without_an_fpu(board: Board, tmp_path: Path) -> None:
-    """libgcc, and on Xtensa what it leaves out, against IEEE 754 as this machine has it: numbers of all sizes, subnormal ones, and products that become
-    subnormal. Each kind of NaN counts as the same."""
+    """libgcc, and on Xtensa what it leaves out, against IEEE 754 as this machine has it: numbers of all sizes, also
+    subnormal ones, and products that become subnormal; division of integers. Each kind of NaN is the same."""
     mask = 0xFFFFFFFF
     state, words = 1, []
     for _ in range(2 * PAIRS):

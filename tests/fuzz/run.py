@@ -277,7 +277,11 @@ class _Job:
     def _work(self, pipe: Connection) -> None:
         _limit_memory()
         for start in self.starts[self.done :]:
-            pipe.send(run_here(self.target, self.seed, self._numbers(start), self._note))
+            try:
+                pipe.send(run_here(self.target, self.seed, self._numbers(start), self._note))
+            except Exception:
+                pipe.send(traceback.format_exc())
+                raise
         pipe.close()
 
     def _note(self, number: int) -> None:
@@ -292,7 +296,8 @@ class _Job:
             if self.process.exitcode == 0:
                 return None
             return self._died()
-        assert isinstance(part, Tally)
+        # What goes wrong beside a mutant is a fault of the target's own.
+        assert isinstance(part, Tally), f"{self.target.name}: {part}"
         self.done += 1
         return part
 

@@ -71,7 +71,7 @@ class TetFiles:
         with np.errstate(all="ignore"):
             samples = [inputs(program.graph, rng, wild=bool(n)) for n in range(RUNS)]
             outputs = [program.outputs_for(sample) for sample in samples]
-        self.batch.add(Model(case, files, _spans(deployment), [_joined(s) for s in samples], outputs))
+        self.batch.add(Model(case, NAME, files, _spans(deployment), [_joined(s) for s in samples], outputs))
         return None
 
     def flush(self) -> list[Result]:

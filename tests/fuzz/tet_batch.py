@@ -25,7 +25,7 @@ from tests.ops.objects import compiled_object
 from tinyet.ir import Array
 
 KERNEL_FLAGS = ("-O1", "-g1", "-ffp-contract=off", *WARNINGS, *SANITIZERS)
-MODEL_FLAGS = ("-O0", "-g1", "-ffp-contract=off", *WARNINGS, *SANITIZERS)
+MODEL_FLAGS = ("-O0", "-ffp-contract=off", *WARNINGS, *SANITIZERS)
 
 MAIN = """
 #include <signal.h>
@@ -65,10 +65,11 @@ _AT_FILE_SCOPE = re.compile(r"^(?:static |uint8_t )[^;{=]*?(\w+)(?=\[|\(| = )", 
 
 @dataclass(frozen=True)
 class Model:
-    """files: of model_files. spans: (offset, bytes) in the arena of inputs and of outputs. inputs: the bytes of each
-    run; outputs: the reference's arrays of each run."""
+    """name, files: of model_files. spans: (offset, bytes) in the arena of inputs and of outputs. inputs: the bytes of
+    each run; outputs: the reference's arrays of each run."""
 
     case: Case
+    name: str
     files: Mapping[str, str]
     spans: tuple[list[tuple[int, int]], list[tuple[int, int]]]
     inputs: Sequence[bytes]
@@ -108,11 +109,14 @@ def _halved(models: Sequence[Model], complaint: str) -> list[Result]:
 def _build(folder: Path, models: Sequence[Model]) -> str | None:
     """Make `folder`/all; what the compiler complains about, or None."""
     kernels: dict[str, str] = {}
+    renamed: dict[str, None] = {}
     texts, rows, headers = [], [], set()
     for number, model in enumerate(models):
-        source, header = (next(f for f in model.files if f.endswith(end)) for end in (".c", ".h"))
-        name = source.removesuffix(".c")
-        kernels |= {f: text for f, text in model.files.items() if f not in (source, header)}
+        name = model.name
+        source, header, symbols = f"{name}.c", f"{name}.h", f"{name}_kernels.h"
+        kernels |= {f: text for f, text in model.files.items() if f not in (source, header, symbols)}
+        # Which digest the symbol of a kernel has: the same in all models that have this kernel.
+        renamed |= dict.fromkeys(re.findall(r"^#define \w+ \w+$", model.files.get(symbols, ""), re.MULTILINE))
         headers |= set(re.findall(r'^#include "(tinyet_.*)"$', model.files[source], re.MULTILINE))
         texts.append(_numbered(model.files[header], model.files[source], name, number))
         own = (*model.spans[0], *model.spans[1])
@@ -120,7 +124,8 @@ def _build(folder: Path, models: Sequence[Model]) -> str | None:
         spans = ", ".join(f"{{ {offset}u, {size}u }}" for offset, size in own)
         counts = f"{len(model.spans[0])}u, {len(model.spans[1])}u"
         rows.append(f"  {{ {name}_{number}_arena, {name}_{number}_run, {counts}, {{ {spans} }} }},")
-    includes = "".join(f'#include "{h}"\n' for h in sorted(headers | {"tinyet_common.h"}))
+    includes = "".join(f"{line}\n" for line in sorted(renamed))
+    includes += "".join(f'#include "{h}"\n' for h in sorted(headers | {"tinyet_common.h"}))
     main = MAIN % ("\n".join(rows), len(models[0].inputs))
     write_files(folder, {**kernels, "all.c": includes + "\n".join(texts) + main})
     compiler = ["gcc", "-std=c11", *KERNEL_FLAGS, f"-I{folder}"]

@@ -50,6 +50,7 @@ SIZES = {
     "uno_r4_minima": ("cortex-m4", (256 - 16) << 10, 32 << 10),
     "uno_r4_wifi": ("cortex-m4", (256 - 16) << 10, 32 << 10),
     "xiao_nrf52840": ("cortex-m4", 788 << 10, (256 - 24) << 10),
+    "xtensa_lx60": ("xtensa-lx106", 3 << 20, 4 << 20),
 }
 
 # Names of the hardware in PlatformIO's registry (platform, board, framework), for Arduino and for Zephyr.
@@ -73,6 +74,7 @@ NAMES_ELSEWHERE = {
     "mps2_an500": ("", "", "mps2/an500"),
     "mps2_an505": ("", "", ""),
     "mps3_an547": ("", "", ""),
+    "xtensa_lx60": ("", "", ""),
     "nano_33_ble": ("nordicnrf52 nano33ble arduino", "arduino:mbed_nano:nano33ble", "arduino_nano_33_ble"),
     "netduinoplus2": ("ststm32 netduino2plus ", "", ""),
     "nrf51_dk": ("nordicnrf51 nrf51_dk ", "", "nrf51dk/nrf51822"),
@@ -275,6 +277,7 @@ def test_machine_flags() -> None:
     assert flags("microbit") == "-mthumb -mcpu=cortex-m0 -mfloat-abi=soft"
     assert flags("mps2_an386") == "-mthumb -mcpu=cortex-m4 -mfloat-abi=hard -mfpu=fpv4-sp-d16"
     assert flags("mps2_an500") == "-mthumb -mcpu=cortex-m7 -mfloat-abi=hard -mfpu=fpv5-d16"
+    assert flags("xtensa_lx60") == "-mtext-section-literals"
     assert flags("mps3_an547") == "-mthumb -mcpu=cortex-m55+nomve.fp -mfloat-abi=hard -mfpu=auto"
 
 

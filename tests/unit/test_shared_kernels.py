@@ -200,7 +200,7 @@ MAKE(two, 2)
         place, _, rest = line.partition(":")
         compiled[f"{Path(place).stem}.c"].add(rest.split()[-1])
     assert compiled == found
-    assert definitions("static int f(void) { return 0; }\nint g(void);\n") == []
+    assert definitions("static int f(void) { return 0; }\nint g(void);\n") == ()
 
 
 def test_the_digest_is_of_everything_that_the_function_is_made_of() -> None:

@@ -72,7 +72,7 @@ def test_doctor_finds_the_renode_that_validate_finds(tmp_path: Path, monkeypatch
 
     def get_default_renode_path(*, try_to_download: bool) -> str:
         assert not try_to_download
-        print("Looking in $PATH...")
+        sys.stdout.write("Looking in $PATH...\n")
         return str(installed)
 
     module.get_default_renode_path = get_default_renode_path  # type: ignore[attr-defined]

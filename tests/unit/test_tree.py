@@ -308,13 +308,14 @@ def test_two_builds_at_once_are_one_after_the_other(tmp_path: Path, monkeypatch:
     project = generate(small.program(), "mps2_an386", tmp_path / "p", project="cmake")
     inside, lines, started, both = 0, list[str](), threading.Event(), threading.Event()
 
-    def build(path: Path, _board: object, *, on_output: object) -> None:
+    def build(path: Path, _board: object, *, compiler: str, on_output: object) -> None:
         nonlocal inside
+        assert compiler == "gcc"
         assert (path / LOCK).exists()
         assert on_output is not None
         inside += 1
         started.set()
-        both.wait()
+        assert both.wait(60)
         while not lines and other.is_alive():  # until the second one waits
             time.sleep(0.001)
         assert inside == 1
@@ -328,11 +329,11 @@ def test_two_builds_at_once_are_one_after_the_other(tmp_path: Path, monkeypatch:
     monkeypatch.setattr("tinyet.build.cmake.build", build)
     first, other = threading.Thread(target=work), threading.Thread(target=work)
     first.start()
-    started.wait()
+    assert started.wait(60)
     other.start()
     both.set()
-    first.join()
-    other.join()
+    first.join(60)
+    other.join(60)
     assert lines == [f"waiting for process {os.getpid()}, building in {project.path}"]
 
 

@@ -36,8 +36,8 @@ class Memory:
 
 @dataclass(frozen=True)
 class Uart:
-    """The UART of the harness. Pins are numbers as the driver takes them; None where the board has fixed ones. `spacing`
-    is bytes from one register to the next; None where the driver knows."""
+    """The UART of the harness. Pins are numbers as the driver takes them; None where the board has fixed ones.
+    `spacing` is bytes from one register to the next; None where the driver knows."""
 
     driver: str
     base: int
@@ -162,8 +162,8 @@ class Board:
 
     @property
     def stack_guard_bytes(self) -> int:
-        """Bytes right below the RAM, where the stack begins, that belong to none of the board's memories: a power of two at a
-        multiple of itself, as a memory protection unit wants it, or 0."""
+        """Bytes right below the RAM, where the stack begins, that belong to none of the board's memories: a power of
+        two at a multiple of itself, as a memory protection unit wants it, or 0."""
         memories = [
             memory for memory in (self.flash, self.vectors, *self.extra_memories) if memory is not None
         ]

@@ -119,7 +119,7 @@ class Target:
                 # 32-bit code from a compiler whose own default is 64 bits; jumps and data lie within 2 GB of another.
                 return (f"-march={self.cpu}", "-mabi=ilp32", "-mcmodel=medany")
             case "xtensa":
-                # Constants lie beside the code that loads them. Calls reach 512 KB, which all code of a firmware has room in.
+                # Constants lie beside the code that loads them. Calls reach 512 KB, enough for all code of a firmware.
                 return ("-mtext-section-literals",)
 
     @property

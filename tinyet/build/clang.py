@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Clang as the compiler of Cortex-M firmware: the headers, the C library and the linker stay those of GCC's toolchain."""
+"""Clang as the compiler of Cortex-M firmware: the C library and the linker stay those of GCC's toolchain."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _SECONDS = 60.0
 
 
 def check_compiler(compiler: str, board: Board) -> None:
-    """Raises UsageError for a name that is neither gcc nor clang (clang-16, ...), and for clang where GCC alone is used."""
+    """Raise UsageError for a name that is neither gcc nor clang (clang-16, ...), and for clang where it is not used."""
     if compiler == GCC:
         return
     if not re.fullmatch(r"clang(-\d+)?", compiler):
@@ -43,7 +43,7 @@ def command(board: Board, compiler: str) -> list[str | Path]:
 
 
 def _library_headers(board: Board) -> list[Path]:
-    """The directories of the C library's headers, as GCC searches them; those of GCC's own headers are not among them."""
+    """The directories of the C library's headers, as GCC searches them; without those of GCC's own headers."""
     gcc = board.toolchain.compiler
     said = process.run(
         [gcc, *board.machine_flags, *board.toolchain.library_flags, "-E", "-Wp,-v", "-xc", os.devnull],

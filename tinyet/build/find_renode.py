@@ -37,7 +37,7 @@ def _of_renode_run() -> Path | None:
         try:
             # It would download hundreds of megabytes by itself otherwise.
             installed = get_default_renode_path(try_to_download=False)
-        except (Exception, SystemExit):
+        except (Exception, SystemExit):  # noqa: BLE001 - whatever another project's code raises, Renode is not found
             return None
     return Path(installed) if installed else None
 

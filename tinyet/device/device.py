@@ -265,8 +265,8 @@ class Device:
             words = self._link.last_words()
             if _LOCKUP in words:
                 raise EmulatorError(
-                    what=f"the core locked up while it answered {command.name}: a fault inside its fault handler, as when "
-                    f"the stack has overflown\n{words}",
+                    what=f"the core locked up while it answered {command.name}: a fault inside its fault handler, "
+                    f"as when the stack has overflown\n{words}",
                     hint=_RAISE_STACK
                     + (", if it is the firmware of this board" if command is Command.INFO else ""),
                 ) from closed

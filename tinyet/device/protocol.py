@@ -396,8 +396,8 @@ class Fault:
 
     registers: of an Arm core r0 … r3, r12, lr, pc, xpsr as stacked by the core, absent after a stack overflow, and sp,
         cfsr, hfsr, mmfar, bfar, exc_return; what the core has no register for is 0. Of a RISC-V core mcause, mtval,
-        mstatus, pc (mepc), lr (ra), sp, gp, tp, s0, a0 … a7. Of an Xtensa core exccause, excvaddr, ps, pc (EPC1), lr (a0),
-        sp (a1), a2 … a15.
+        mstatus, pc (mepc), lr (ra), sp, gp, tp, s0, a0 … a7. Of an Xtensa core exccause, excvaddr, ps, pc (EPC1),
+        lr (a0), sp (a1), a2 … a15.
     """
 
     layer: int | None

@@ -13,6 +13,7 @@ import hashlib
 import posixpath
 import re
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 
 from tinyet.delegates.delegate import included
 
@@ -40,8 +41,7 @@ def shareable(files: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]
     code = {path: _code(text) for path, text in texts.items()}
     owner = {name: path for path in sources for name in definitions(texts[path])}
     used = {
-        path: sorted({name for name in re.findall(r"\w+", code[path][1]) if owner.get(name, path) != path})
-        for path in sources
+        path: sorted({name for name in code[path][1] if owner.get(name, path) != path}) for path in sources
     }
     symbols: dict[str, str] = {}
     for name, path in owner.items():
@@ -59,7 +59,9 @@ def shareable(files: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]
     return found, dict(sorted(symbols.items()))
 
 
-def definitions(text: str) -> list[str]:
+# A process that generates often reads the same kernels again and again.
+@lru_cache(maxsize=512)
+def definitions(text: str) -> tuple[str, ...]:
     """The functions and variables that a C source, with all that it includes, defines for others; sorted."""
     renamed = dict(_RENAMED.findall(_NOT_CODE.sub(" ", text)))
     names = set()
@@ -67,7 +69,7 @@ def definitions(text: str) -> list[str]:
         if not _NOT_EXTERNAL.search(head) and head.strip():
             # The file that includes a body has defined what KERNEL is.
             names.add(renamed.get(name, name))
-    return sorted(names)
+    return tuple(sorted(names))
 
 
 def _closure(path: str, files: Mapping[str, str]) -> Iterator[str]:
@@ -86,8 +88,9 @@ def _closure(path: str, files: Mapping[str, str]) -> Iterator[str]:
     return walk(path)
 
 
-def _code(text: str) -> tuple[str, str]:
-    """C without comments, texts and directives: what is at file scope, {} in place of blocks; what is in these."""
+@lru_cache(maxsize=512)
+def _code(text: str) -> tuple[str, frozenset[str]]:
+    """C without comments, texts and directives: what is at file scope, {} in place of blocks; the words in these."""
     code = _NOT_CODE.sub(" ", text)
     macros = {name: (words.split(","), body) for name, words, body in _MACRO.findall(code)}
 
@@ -112,7 +115,7 @@ def _code(text: str) -> tuple[str, str]:
             depth = max(depth - 1, 0)
         else:
             (inner if depth else outer).append(part)
-    return "".join(outer), " ".join(inner)
+    return "".join(outer), frozenset(re.findall(r"\w+", " ".join(inner)))
 
 
 def _marked(text: str, own: list[str], used: list[str], symbols: Mapping[str, str]) -> str:

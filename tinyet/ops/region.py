@@ -48,6 +48,8 @@ def check(node: Node) -> str | None:
         o is None or i.type != o.type for i, o in zip(inside, outside, strict=True)
     ):
         return "its inputs and outputs are not those of the graph in it"
+    if len(set(inside)) != len(inside):
+        return "the graph in it gives an input, or one value twice"
     return None
 
 

@@ -86,8 +86,8 @@ class Scales:
 
 def from_real(values: Array, attrs: Unary, scales: Scales) -> Int64:
     """LiteRT's rule for lookup tables; int8 inputs of any shape → int64 outputs, not yet saturated."""
-    x = scales.x * (values.astype(np.int64) - scales.x_zero_point).astype(np.float32)
     with np.errstate(all="ignore"):
+        x = scales.x * (values.astype(np.int64) - scales.x_zero_point).astype(np.float32)
         real = FUNCTIONS[attrs.function].exact(x.astype(np.float64), attrs.alpha, attrs.beta)
         scaled = real.astype(np.float32) * (np.float32(1) / scales.out)
     bounded = np.clip(np.nan_to_num(scaled, nan=0.0), -1000, 1000)

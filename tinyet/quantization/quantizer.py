@@ -237,17 +237,25 @@ class TinyetQuantizer(Quantizer):  # type: ignore[misc]
         inputs = rules.float_inputs(node)
         if not inputs or all(s.op == "call_function" and _output_spec(s) is None for s in inputs):
             return
-        first = inputs[0]
-        roots = [_root(source) for source in inputs]
-        # one fixed input must not force its range on the others
-        alike = all(root == roots[0] for root in roots) or not isinstance(
-            roots[0], FixedQParamsQuantizationSpec
-        )
-        edges: dict[fx.Node, QuantizationSpecBase] = {
-            first: self._edge(first, config) if alike else config.activation
-        }
-        shared = SharedQuantizationSpec((first, node))
-        edges.update(dict.fromkeys(inputs[1:], shared))
+        owners, roots = zip(*map(_owner, inputs), strict=True)
+        fixed = isinstance(roots[0], FixedQParamsQuantizationSpec) and all(r == roots[0] for r in roots)
+        if roots[0] is not None and (fixed or len(set(owners)) == 1):
+            # alike without being asked: parts of one value and what repeats it, or all of one known range
+            _set(node, {s: self._edge(s, config) for s in inputs}, SharedQuantizationSpec((inputs[0], node)))
+            return
+        # Who is read by nobody else takes the result's parameters: it loses nothing that the result would keep. All
+        # others keep their own, and are requantized on this edge, unless calibration finds them close (`sharing`).
+        edges = {source: self._edge(source, config) for source in inputs}
+        own = [
+            source
+            for source, root in zip(inputs, roots, strict=True)
+            if not isinstance(root, FixedQParamsQuantizationSpec) and _read_once(source)
+        ]
+        if not own:
+            _set(node, edges, config.activation)
+            return
+        shared = SharedQuantizationSpec((own[0], node))
+        edges.update(dict.fromkeys(own[1:], shared))
         _set(node, edges, shared)
 
     def _annotate_unary(
@@ -328,8 +336,13 @@ def _output_spec(node: fx.Node) -> QuantizationSpecBase | None:
     return annotation.output_qspec if annotation is not None else None
 
 
-def _root(node: fx.Node) -> QuantizationSpecBase | None:
-    """The spec that decides the parameters of the node's value, through all that it shares with."""
+_Place = fx.Node | tuple[fx.Node, fx.Node]
+"""A value, or the edge from a value to a reader."""
+
+
+def _owner(node: fx.Node) -> tuple[_Place, QuantizationSpecBase | None]:
+    """Where the parameters of the node's value are decided, through all that it shares with, and by which spec."""
+    place: _Place = node
     spec = _output_spec(node)
     while isinstance(spec, SharedQuantizationSpec):
         place = spec.edge_or_node
@@ -338,7 +351,23 @@ def _root(node: fx.Node) -> QuantizationSpecBase | None:
             spec = reader.meta[_KEY].input_qspec_map[source]
         else:
             spec = _output_spec(place)
-    return spec
+    return place, spec
+
+
+def _root(node: fx.Node) -> QuantizationSpecBase | None:
+    """The spec that decides the parameters of the node's value."""
+    return _owner(node)[1]
+
+
+def _read_once(node: fx.Node) -> bool:
+    """Whether the value, and what it has its parameters from, is read by one node alone."""
+    while len(node.users) == 1:
+        spec = _output_spec(node)
+        if not isinstance(spec, SharedQuantizationSpec):
+            return True
+        place = spec.edge_or_node
+        node = place[0] if isinstance(place, tuple) else place
+    return False
 
 
 def _moves_an_input(node: fx.Node) -> bool:

@@ -62,8 +62,8 @@ _BUILD_HEADER_TEXT = """\
 /* They say how GCC is to optimize. */
 #pragma GCC diagnostic ignored "-Wunknown-attributes"
 #pragma GCC diagnostic ignored "-Wunknown-pragmas"
-/* The library's vector assembly does not say which outputs are written before all inputs have been read: Clang gives some of
- * them one register. With this macro the library leaves those loops to the compiler. */
+/* The library's vector assembly does not say which outputs are written before all inputs have been read: Clang gives
+ * some of them one register. With this macro the library leaves those loops to the compiler. */
 #define ARM_MATH_AUTOVECTORIZE
 #endif
 
