@@ -26,7 +26,8 @@ def doctor(
     if project not in NEEDED:
         raise UsageError(f"there is no project kind {project!r}", "--project", f"one of {', '.join(NEEDED)}")
     needed = NEEDED[project]
-    found = checks()
+    with ui.working("looking for tools"):
+        found = checks()
     _show(found, needed)
     return 1 if any(not check.ok and check.name in needed for check in found) else 0
 
