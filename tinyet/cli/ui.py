@@ -238,7 +238,10 @@ def _bar(label: str) -> Iterator[tuple[Callable[[str], None], Advance]]:
         task = progress.add_task(printable(label), total=None)
 
         def rename(name: str) -> None:
-            progress.reset(task, total=None, description=printable(name))
+            # Another task, because a task never forgets its total.
+            nonlocal task
+            progress.remove_task(task)
+            task = progress.add_task(printable(name), total=None)
             progress.refresh()
 
         yield rename, lambda done, total: progress.update(task, completed=done, total=total)
