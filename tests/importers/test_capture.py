@@ -303,3 +303,10 @@ def test_quiet_mutes_and_restores(capsys: pytest.CaptureFixture[str]) -> None:
         assert capsys.readouterr().out == ""
     finally:
         logging.disable(logging.NOTSET)
+
+
+def test_what_was_lowered_is_not_lowered_again() -> None:
+    program = capture(nn.Linear(3, 2).eval(), torch.ones(1, 3))
+    assert lower(program) is program
+    next(node for node in program.graph.nodes if node.op == "call_function").meta["custom"] = {}
+    assert lower(program) is not program, "somebody has changed it"

@@ -11,6 +11,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Sequence
 from pathlib import Path
+from weakref import WeakSet
 
 import torch
 from torch import fx, nn
@@ -21,7 +22,7 @@ from tinyet.errors import DynamicShape, ModelError, bullet_list
 from tinyet.importers.torch.blame import directory_of, frame_of_exception, message_of, users_frames_recorded
 from tinyet.importers.torch.decompose import decompose
 from tinyet.importers.torch.normalize import normalize
-from tinyet.importers.torch.origins import origin_of, stamp
+from tinyet.importers.torch.origins import is_stamped, origin_of, stamp
 from tinyet.importers.torch.prune import with_plain_weights
 from tinyet.importers.torch.quiet import quiet
 from tinyet.stages import stage
@@ -163,11 +164,19 @@ def re_export(module: fx.GraphModule, inputs: Inputs) -> ExportedProgram:
         return torch.export.export(module, inputs)
 
 
+_LOWERED: WeakSet[ExportedProgram] = WeakSet()
+
+
 def lower(program: ExportedProgram, root: Path | None = None) -> ExportedProgram:
-    """Decompose, functionalise, check and normalise a program that torch.export made.
+    """Decompose, functionalise, check and normalise a program that torch.export made; one that has come from here is
+    given back as it is.
 
     root: directory to which the debug handles' file names are made relative.
     """
+    if program in _LOWERED and all(
+        is_stamped(node) for node in program.graph.nodes if node.op == "call_function"
+    ):
+        return program
     stage("decomposing the model")
     _check_static(program)
     try:
@@ -182,7 +191,9 @@ def lower(program: ExportedProgram, root: Path | None = None) -> ExportedProgram
     stamp(module.graph, root)
     normalize(module)
     stamp(module.graph, root)
-    return re_export(module, inputs)
+    lowered = re_export(module, inputs)
+    _LOWERED.add(lowered)
+    return lowered
 
 
 def capture(
