@@ -14,15 +14,26 @@ from tests.fuzz.run import Case, Outcome, Result, refusal
 from tests.fuzz.tet_batch import Batch, Model
 from tests.fuzz.tet_mutations import Mutator
 from tests.fuzz.tet_seeds import seeds
+from tests.ops.cases import HOST_WITH_DSP
 from tinyet.analyze import analyze_deployment
 from tinyet.boards import Board, load_board
 from tinyet.boards.cpus import Target as Cpu
+from tinyet.delegates import CMSIS_NN, CORTEX_M, DEFAULT, PORTABLE
 from tinyet.deployment import Deployment, deploy
 from tinyet.emit.model import model_files
 from tinyet.ir import Array, Graph, Tensor
 from tinyet.program import from_bytes
 
 HOST = Cpu("host", frozenset())
+
+HERE = ((HOST, (PORTABLE,)), (HOST_WITH_DSP, (CORTEX_M, PORTABLE)))
+"""What runs: the portable kernels, and those for DSP with their instructions in C."""
+
+ELSEWHERE = (
+    ("mps2_an386", DEFAULT), ("mps3_an547", (CMSIS_NN, PORTABLE)), ("mps2_an386", (CMSIS_NN, PORTABLE)),
+    ("arduino_uno", DEFAULT), ("microbit", DEFAULT), ("riscv32_virt", DEFAULT), ("xtensa_lx60", DEFAULT),
+)  # fmt: skip
+"""Boards and delegates for which kernels are only chosen and memory is planned."""
 
 MAX_WORK = 200_000
 """Elements and multiply-accumulates of a mutant that is run: the reference in Python takes that long."""
@@ -56,9 +67,13 @@ class TetFiles:
             "it is not itself when saved and loaded"
         )
         with refusal() as refused:
-            deployment = deploy(program.graph, HOST)
+            # The checksum's last byte is as good as a die.
+            die = case.data[-1]
+            deployment = deploy(program.graph, *HERE[die % len(HERE)])
             analyze_deployment(program, deployment, board())
             files = model_files(deployment, NAME, ["mutant"], labels=program.labels)
+            other, delegates = ELSEWHERE[die // len(HERE) % len(ELSEWHERE)]
+            deploy(program.graph, load_board(other).target, delegates)
         if refused:
             return Outcome.REFUSED_LATER
         key = hashlib.sha256("".join(files[f] for f in (f"{NAME}.h", f"{NAME}.c")).encode()).digest()
