@@ -112,6 +112,9 @@ def test_refusals() -> None:
         ops.infer(Node(LayerNorm(2), (x, None, None), (y,)))
     with pytest.raises(UnsupportedShape, match="has shape"):
         ops.infer(Node(LayerNorm(1), (x, constant("w", np.ones(2, np.float32)), None), (y,)))
+    large = tensor("large", (1, 256, 3, 256), DType.FLOAT32)
+    with pytest.raises(UnsupportedShape, match="196608 normalised elements without weight and bias"):
+        ops.infer(Node(LayerNorm(1), (large,), (large,)))
     assert "must be constants" in str(
         OP.check(Node(LayerNorm(1), (x, tensor("w", (3,), DType.FLOAT32), None), (y,)))
     )

@@ -64,6 +64,12 @@ def infer(node: Node) -> tuple[Shape, ...]:
             raise UnsupportedShape(
                 f"layer_norm: {tensor.name} has shape {tensor.shape}, not {shape[axis:]}", node.where
             )
+    # The kernels read weight and bias: what the model does not bring is made, and would be as large as it likes.
+    if count_of(node) > MAX_COUNT and (node.optional_input(1) is None or node.optional_input(2) is None):
+        raise UnsupportedShape(
+            f"layer_norm: {count_of(node)} normalised elements without weight and bias, at most {MAX_COUNT}",
+            node.where,
+        )
     return (shape,)
 
 
