@@ -15,12 +15,13 @@ from hypothesis import strategies as st
 from tests.delegates.cmsis_nodes import NODES, only
 from tests.ops import cases as case_module
 from tests.ops import drawing
-from tests.ops.cases import Case, assert_exact
+from tests.ops.cases import Case, assert_exact, build_graph
 from tests.ops.emulated import require_emulator
 from tinyet import assets
 from tinyet.boards import load_board
 from tinyet.boards.cpus import Target
 from tinyet.delegates import CMSIS_NN, Delegate
+from tinyet.deployment import deploy
 from tinyet.ir import DType, Node, QuantParams, Tensor, TensorType, constant
 from tinyet.ops.conv2d import Conv2d
 from tinyet.ops.mul import Mul
@@ -111,9 +112,11 @@ GROUPS = {
 def test_emulated(group: str, board: str) -> None:
     """The machine code, each node by the function that the delegate chooses for the core."""
     require_emulator()
-    target = load_board(board).target
-    # The M0's board has 32 KB of RAM, where all inputs and outputs lie at once.
+    place = load_board(board)
+    target = place.target
+    # The M0's board has 32 KB of RAM, where all inputs and outputs lie at once beside stack and harness.
     count = 2 if board == "nrf51_dk" else 6
+    room = place.ram.bytes - place.stack_bytes - 8192
     strategies = [st.lists(NODES[name](), min_size=count, max_size=count) for name in GROUPS[group]]
 
     @drawing.emulated
@@ -121,6 +124,8 @@ def test_emulated(group: str, board: str) -> None:
     def run(drawn: tuple[list[Case], ...]) -> None:
         mine = [case for part in drawn for case in taken(part, CMSIS_NN, target)]
         assume(mine)
+        deployment = deploy(build_graph(mine), target, (CMSIS_NN,))
+        assume(deployment.plan.arena_bytes + deployment.state_bytes <= room)
         assert_exact(mine, on=board, delegates=(CMSIS_NN,))
 
     run()
