@@ -10,7 +10,7 @@ from tinyet.boards import Board, load_board
 from tinyet.budget.fit import Contributor, largest_constants, peak_tensors
 from tinyet.delegates import Delegates, delegates_or_default
 from tinyet.deployment import Deployment, deploy
-from tinyet.ir import Tensor
+from tinyet.ir import Tensor, place_of
 from tinyet.program import Program
 
 
@@ -39,7 +39,7 @@ class LayerAnalysis:
     @property
     def label(self) -> str:
         """The layer as every report names it."""
-        return f"{self.name} ({self.line})" if self.line else self.name
+        return place_of(self.name, self.line)
 
 
 @dataclass(frozen=True)
@@ -106,7 +106,7 @@ def analyze(
 ) -> Analysis:
     """board, delegates, require_delegate: as `generate` takes them. Raises UnsupportedOp when an operator has no kernel
     for the board."""
-    target = board if isinstance(board, Board) else load_board(board)
+    target = load_board(board)
     chosen = delegates_or_default(delegates, require=require_delegate)
     deployment = deploy(program.graph, target.target, chosen, require=require_delegate)
     return analyze_deployment(program, deployment, target)

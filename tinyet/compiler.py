@@ -105,7 +105,7 @@ def compile(  # noqa: A001 - the public name is tinyet.compile
     names = () if labels is None else check_labels(labels, graph.outputs[0], "labels")
     program = Program(name, graph, twin, notes, names)
     if board is not None:
-        deploy(graph, (board if isinstance(board, Board) else load_board(board)).target, chosen)
+        deploy(graph, load_board(board).target, chosen)
     return program
 
 
@@ -134,7 +134,7 @@ def cost_on(
     from tinyet.quantization.lowering import lower_program
     from tinyet.quantization.sensitivity import Cost
 
-    target = (board if isinstance(board, Board) else load_board(board)).target
+    target = load_board(board).target
     chosen = delegates_or_default(delegates)
 
     def cost(program: ExportedProgram) -> Cost:

@@ -17,7 +17,7 @@ from tinyet.boards.cpus import Target
 from tinyet.delegates import DEFAULT, Delegate
 from tinyet.delegates.select import Choice, Selection, select
 from tinyet.errors import UnsupportedOp, bullet_list
-from tinyet.ir import Array, Graph, Node
+from tinyet.ir import Array, Graph, Node, place_of
 from tinyet.layers import layer_names
 from tinyet.memory import MemoryPlan, plan_memory
 from tinyet.ops import op_of
@@ -56,7 +56,7 @@ class Step:
 
     def __str__(self) -> str:
         """As every report names a layer: its name, and its line."""
-        return f"{self.name} ({self.line})" if self.line else self.name
+        return place_of(self.name, self.line)
 
 
 @dataclass(frozen=True, eq=False)

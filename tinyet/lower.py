@@ -58,7 +58,7 @@ def lower(
     from tinyet.importers.torch.lowered import LoweredModule
 
     if board is not None:
-        target = (board if isinstance(board, Board) else load_board(board)).target
+        target = load_board(board).target
         graph = program.graph
         whole = Node(Region(delegate_name(chosen.name), graph), graph.inputs, graph.outputs)
         deploy(Graph(name, graph.inputs, graph.outputs, (whole,)), target, (chosen,))

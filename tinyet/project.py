@@ -83,7 +83,7 @@ def generate(
     Raises FitError when the model does not fit, UnsupportedOp when an operator has no kernel for the board,
     ProjectError when the directory cannot be used. Nothing is written unless everything is.
     """
-    target = board if isinstance(board, Board) else load_board(board)
+    target = load_board(board)
     check_kind(project, target)
     if project == "model" and (sample is not None or evaluation is not None):
         raise UsageError(

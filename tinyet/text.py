@@ -51,6 +51,13 @@ def printable_block(text: str) -> str:
     return "\n".join(printable(line) for line in text.split("\n"))
 
 
+def shown(value: object, most: int = 60) -> str:
+    """A value of a file as an error names it, as Python writes it: in one line, of at most so many characters."""
+    # Of a long text no more is looked at than is shown.
+    text = printable(repr(value[:most] if isinstance(value, str) else value))
+    return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
 def json_text(value: object, *, indent: int | None = 2) -> str:
     """A value as JSON that a terminal may show: the characters that are not printed are escapes, as JSON writes them.
 

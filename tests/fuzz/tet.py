@@ -14,17 +14,14 @@ from tests.fuzz.run import Case, Outcome, Result, refusal
 from tests.fuzz.tet_batch import Batch, Model
 from tests.fuzz.tet_mutations import Mutator
 from tests.fuzz.tet_seeds import seeds
-from tests.ops.cases import HOST_WITH_DSP
+from tests.ops.cases import HOST, HOST_WITH_DSP
 from tinyet.analyze import analyze_deployment
 from tinyet.boards import Board, load_board
-from tinyet.boards.cpus import Target as Cpu
 from tinyet.delegates import CMSIS_NN, CORTEX_M, DEFAULT, PORTABLE
 from tinyet.deployment import Deployment, deploy
 from tinyet.emit.model import model_files
 from tinyet.ir import Array, Graph, Tensor
 from tinyet.program import from_bytes
-
-HOST = Cpu("host", frozenset())
 
 HERE = ((HOST, (PORTABLE,)), (HOST_WITH_DSP, (CORTEX_M, PORTABLE)))
 """What runs: the portable kernels, and those for DSP with their instructions in C."""

@@ -29,6 +29,7 @@ from tinyet.text import (
     markdown_code,
     printable,
     printable_block,
+    shown,
 )
 
 # What it does to a terminal, a comment or a string, if it gets there.
@@ -127,6 +128,13 @@ def test_whatever_the_command_line_shows_commands_no_terminal(capsys: pytest.Cap
     # Tables and titles are rich's: boxes and blanks beside what was given.
     shown = "".join(capsys.readouterr())
     assert {char for char in shown if not is_shown(char)} <= {"\n"}
+
+
+def test_a_value_is_shown_short_and_seen() -> None:
+    assert shown("abc") == "'abc'"
+    assert shown([1, "\x1b"]) == "[1, '\\x1b']"
+    assert shown("x" * 10**6) == "'" + "x" * 58 + "…"
+    assert len(shown(list(range(100)), 80)) == 80
 
 
 @pytest.mark.skipif(shutil.which("gcc") is None, reason="gcc is not installed")

@@ -44,10 +44,9 @@ from tinyet.boards.strings import (
     board_complaint,
     memory_complaint,
     one_of,
-    shown,
 )
 from tinyet.errors import BoardError, bullet_list
-from tinyet.text import printable
+from tinyet.text import printable, shown
 
 if TYPE_CHECKING:
     from pydantic_core import ErrorDetails

@@ -26,15 +26,18 @@ def all_boards() -> tuple[Board, ...]:
     return tuple(load_board(name) for name in board_names())
 
 
-def load_board(name_or_path: str | Path) -> Board:
-    """Return a board by its name, or read a user's own from a .toml file; the file's stem is its name.
+def load_board(board: str | Path | Board) -> Board:
+    """Return a board by its name, or read a user's own from a .toml file; the file's stem is its name. A Board is
+    returned as it is.
 
     Raises BoardError: an unknown name (with the nearest ones), a file that cannot be read, or everything
     that is wrong with it.
     """
-    text = str(name_or_path)
-    if isinstance(name_or_path, Path) or text.endswith(".toml") or "/" in text or "\\" in text:
-        return _load_file(Path(name_or_path))
+    if isinstance(board, Board):
+        return board
+    text = str(board)
+    if isinstance(board, Path) or text.endswith(".toml") or "/" in text or "\\" in text:
+        return _load_file(Path(board))
     names = board_names()
     if text not in names:
         near = difflib.get_close_matches(text, names, n=3, cutoff=0.4)

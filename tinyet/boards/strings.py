@@ -13,7 +13,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field
 
-from tinyet.text import KCONFIG_SETTING
+from tinyet.text import KCONFIG_SETTING, shown
 
 # PlatformIO runs the Python that a platform brings, so a platform is one of PlatformIO's own, of its registry.
 _PLATFORMS = """
@@ -45,14 +45,7 @@ sizeof_headers special startup subalign syslib target version
 _TAKEN = frozenset({"arduino", "arduino_harness", "harness", "host"})
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,47}")
 _PUNCTUATION = " .,:;+()/&'_#®™°-"
-_SHOWN = 60
 _MOST_LINES = 200
-
-
-def shown(value: object) -> str:
-    """A value as errors show it, short."""
-    text = repr(value)
-    return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1]}…"
 
 
 def one_of(choices: Iterable[str], why: str = "") -> AfterValidator:

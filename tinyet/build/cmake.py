@@ -65,7 +65,7 @@ def build(
             "add it to your own build, as its README.md says; to run it here: tinyet validate --on host",
         )
     clang.check_compiler(compiler, board)
-    for tool in {board.toolchain.compiler, board.toolchain.compiler if compiler == clang.GCC else compiler}:
+    for tool in (board.toolchain.compiler, *(() if compiler == clang.GCC else (compiler,))):
         find_tool(tool, what=what)
     toolchain = project_dir / "cmake" / f"{board.name}.cmake"
     if not toolchain.is_file():

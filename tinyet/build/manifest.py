@@ -11,7 +11,7 @@ from typing import Any
 
 from tinyet.bounded import read_bounded
 from tinyet.errors import ProjectError, bullet_list
-from tinyet.text import printable
+from tinyet.text import shown
 
 MANIFEST = "tinyet.json"
 
@@ -68,8 +68,7 @@ def _problems(manifest: Mapping[str, object]) -> Iterator[str]:
     for field, value in manifest.items():
         check = _FIELDS.get(field)
         if check is not None and not check(value):
-            shown = printable(repr(value))
-            yield f"{field} is {shown if len(shown) <= 60 else shown[:59] + '…'}"
+            yield f"{field} is {shown(value)}"
 
 
 def _text(form: str) -> Callable[[object], bool]:

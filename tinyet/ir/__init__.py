@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from tinyet.ir.graph import Attrs, Graph, Node, Note, Origin, Tensor, constant, substitute
+from tinyet.ir.graph import Attrs, Graph, Node, Note, Origin, Tensor, constant, place_of, substitute
 from tinyet.ir.text import attrs_text, subgraphs, to_text
 from tinyet.ir.types import Array, DType, QuantParams, Shape, TensorType
 from tinyet.ir.verify import problems_of, size_complaints
@@ -22,6 +22,7 @@ __all__ = [
     "TensorType",
     "attrs_text",
     "constant",
+    "place_of",
     "problems_of",
     "size_complaints",
     "subgraphs",

@@ -50,6 +50,11 @@ class Tensor:
         return self.data
 
 
+def place_of(name: str, location: str) -> str:
+    """`name (location)`, the form in which every report names a layer or a place in the model; either may be empty."""
+    return f"{name} ({location})" if name and location else name or location
+
+
 @dataclass(frozen=True)
 class Origin:
     """The debug handle: which line of the user's Python asked for this computation.
@@ -78,9 +83,7 @@ class Origin:
     def place(self) -> str:
         """Module path and line, `features.0 (model.py:12)`, as every report names a place in the model; or what of
         it is known."""
-        if self.module and self.location:
-            return f"{printable(self.module)} ({self.location})"
-        return printable(self.module) or self.location or printable(self.aten) or "(no source)"
+        return place_of(printable(self.module), self.location) or printable(self.aten) or "(no source)"
 
     def __str__(self) -> str:
         return f"{self.place}: {printable(self.text)}" if self.text else self.place

@@ -21,6 +21,7 @@ from typing import Any, Literal, NewType, Union
 from tinyet.errors import InternalError, UsageError
 from tinyet.ir import Attrs, Graph
 from tinyet.ir.limits import MAX_TEXT
+from tinyet.text import shown
 
 DelegateName = NewType("DelegateName", str)
 """The name of a delegate: letters, digits, and _ . + - between them."""
@@ -103,8 +104,7 @@ def _tuples(value: Any) -> Any:
 def _complaint(name: str, value: object, hint: Any) -> str | None:
     if _is_a(value, hint):
         return None
-    shown = repr(value)
-    return f"{name} is {shown if len(shown) <= 80 else shown[:77] + '...'}"
+    return f"{name} is {shown(value, 80)}"
 
 
 def _is_a(value: object, hint: Any) -> bool:

@@ -25,6 +25,10 @@ def share_close(module: fx.GraphModule) -> int:
     """Give inputs of ALL_SAME nodes the result's observer where its scale is at most CLOSE times their own and its
     range holds theirs. module: prepared and calibrated. Returns how many observers were replaced."""
     replaced = 0
+    # An observer that several nodes share has several names.
+    names: dict[torch.nn.Module, list[str]] = {}
+    for name, observer in module.named_modules(remove_duplicate=False):
+        names.setdefault(observer, []).append(name)
     # From the end: what is shared with a result is then that result's, for the nodes before it.
     for node in reversed(list(module.graph.nodes)):
         if node.op != "call_function" or node.target not in rules.ALL_SAME:
@@ -35,7 +39,9 @@ def share_close(module: fx.GraphModule) -> int:
         for source in node.all_input_nodes:
             own = _observer(module, source)
             if own is not None and own is not result and _are_close(own, result):
-                _replace(module, own, result)
+                for name in names[own]:
+                    module.set_submodule(name, result)
+                names[result] += names.pop(own)
                 replaced += 1
     return replaced
 
@@ -65,11 +71,3 @@ def _range(observer: torch.nn.Module) -> tuple[float, float, float]:
     scale, zero_point = float(scales), int(zero_points)
     low, high = int(observer.quant_min), int(observer.quant_max)  # type: ignore[arg-type]
     return scale, (low - zero_point) * scale, (high - zero_point) * scale
-
-
-def _replace(module: fx.GraphModule, old: torch.nn.Module, new: torch.nn.Module) -> None:
-    """Everywhere: an observer that several nodes share has several names."""
-    for name, found in list(module.named_modules(remove_duplicate=False)):
-        if found is old:
-            parent, _, last = name.rpartition(".")
-            setattr(module.get_submodule(parent), last, new)

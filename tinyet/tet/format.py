@@ -26,6 +26,7 @@ from tinyet.ir.limits import MAX_CONSTANT_ELEMENTS, MAX_DEPTH, MAX_NAME, MAX_NOD
 from tinyet.opset import attributes
 from tinyet.tet import wire
 from tinyet.tet.wire import GraphRecord, NodeRecord, OriginRecord, ProgramRecord, TensorRecord
+from tinyet.text import shown
 
 FORMAT_VERSION = 1
 DIGEST_BYTES = 32
@@ -217,18 +218,13 @@ class _NonsenseError(Exception):
         self.hint = hint
 
 
-def _shown(text: str) -> str:
-    """A text of the file as an error can have it."""
-    return repr(text if len(text) <= 60 else text[:57] + "...")
-
-
 def _text_complaint(what: str, text: str, longest: int = MAX_TEXT) -> list[str]:
     return [f"{what} has {len(text)} characters, at most {longest}"] if len(text) > longest else []
 
 
 def _name_complaint(what: str, text: str) -> list[str]:
     if not text or not text.isprintable():
-        return [f"{what} is called {_shown(text)}, which is no name"]
+        return [f"{what} is called {shown(text)}, which is no name"]
     return _text_complaint(f"the name of {what}", text, MAX_NAME)
 
 
@@ -251,7 +247,7 @@ class _Loader:
     def contents(self) -> Contents:
         record = self.record
         problems = [] if re.fullmatch(r"[^\W\d]\w{0,127}", record.name) else [
-            f"the program is called {_shown(record.name)}, which is no name in C"
+            f"the program is called {shown(record.name)}, which is no name in C"
         ]  # fmt: skip
         for index, label in enumerate(record.labels):
             problems += _text_complaint(f"label {index}", label)
@@ -299,7 +295,7 @@ class _Loader:
             if isinstance(made, Tensor):
                 tensors.append(made)
             else:
-                problems += [f"{what}, tensor {index} ({_shown(each.name)}): {text}" for text in made]
+                problems += [f"{what}, tensor {index} ({shown(each.name)}): {text}" for text in made]
         count = len(record.tensors)
         for label, indices in (("inputs", record.inputs), ("outputs", record.outputs)):
             problems += [
@@ -307,7 +303,7 @@ class _Loader:
             ]
         attrs: list[Attrs] = []
         for index, node in enumerate(record.nodes):
-            at = f"{what}, node {index} ({_shown(node.op)})"
+            at = f"{what}, node {index} ({shown(node.op)})"
             problems += [f"{at}: {text}" for text in self._indices(node, count)]
             found = self._attrs(node, at)
             if isinstance(found, str):
@@ -332,7 +328,7 @@ class _Loader:
         self._measure(graph, what)
         if _in_order(graph) != tensors:
             unused = [t.name for t in tensors if t not in set(_in_order(graph))]
-            why = f": nothing uses {_shown(unused[0])}" if unused else ""
+            why = f": nothing uses {shown(unused[0])}" if unused else ""
             raise _NonsenseError([f"{what}: its tensors do not stand in their order{why}"])
         return graph
 
@@ -385,7 +381,7 @@ def _tensor(record: TensorRecord) -> Tensor | list[str]:
     if complaint is not None:
         problems.append(complaint)
     if record.dtype not in _DTYPES:
-        problems.append(f"its type is {_shown(record.dtype)}")
+        problems.append(f"its type is {shown(record.dtype)}")
     quant = None
     if record.quant is not None:
         axis = None if record.quant.axis == -1 else record.quant.axis

@@ -32,6 +32,7 @@ from tinyet.importers.torch.blame import message_of
 from tinyet.importers.torch.capture import EXAMPLE_HINT, STATIC_HINT
 from tinyet.importers.torch.origins import handle_only
 from tinyet.importers.torch.quiet import quiet
+from tinyet.text import shown
 
 _MOST_BYTES = 1 << 28
 _MOST_JSON_BYTES = 1 << 25
@@ -223,9 +224,9 @@ class _Checked:
                 elif name == "as_expr":
                     self.symbols.setdefault(key)
                 elif name in _OBJECTS:
-                    self._refuse(f"{name.removeprefix('as_')} {_shown(inner)}: an object or a function")
+                    self._refuse(f"{name.removeprefix('as_')} {shown(inner, 80)}: an object or a function")
                 elif not _PATH.fullmatch(name):
-                    self._refuse(f"{_shown(name)}: no name of a value")
+                    self._refuse(f"{shown(name, 80)}: no name of a value")
                 elif name not in ("as_string", "as_strings"):  # those are printed as Python's own repr
                     self._check(inner, name, depth + 1)
         elif isinstance(value, list):
@@ -238,26 +239,21 @@ class _Checked:
         if key == "target":
             complaint = _operator_complaint(text)
             if complaint is not None:
-                self._refuse(f"{_shown(text)}: {complaint}")
+                self._refuse(f"{shown(text, 80)}: {complaint}")
         elif key in ("in_spec", "out_spec"):
             if not _is_plain_tree(json.loads(text)[1], 0):
                 self._refuse(f"{key}: inputs or outputs in more than tuples, lists and dictionaries")
         elif key == "torch_version":
             if not re.fullmatch(r"[\w.+<=]{1,40}", text, re.ASCII):
-                self._refuse(f"{_shown(text)}: no version of torch")
+                self._refuse(f"{shown(text, 80)}: no version of torch")
         elif not (_NAME if key in ("name", "as_name", "forward_arg_names") else _PATH).fullmatch(text):
-            self._refuse(f"{_shown(text)}: no name of a value")
+            self._refuse(f"{shown(text, 80)}: no name of a value")
 
 
 def _json(data: bytes) -> Any:
     if len(data) > _MOST_JSON_BYTES:
         raise ValueError(f"a table has {len(data)} bytes")
     return json.loads(data)
-
-
-def _shown(value: object) -> str:
-    text = repr(value)
-    return text if len(text) <= 80 else f"{text[:79]}…"
 
 
 def _element_bytes(dtype: int) -> int:
