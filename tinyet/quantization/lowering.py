@@ -56,7 +56,8 @@ def lower_program(
             "there is no calibration data to equalize layers or correct biases with",
             hint="give calibration data, or leave these options away",
         )
-    if is_quantized(program) and (calibration is not None or quantizer is not None):
+    quantized_already = is_quantized(program)
+    if quantized_already and (calibration is not None or quantizer is not None):
         raise QuantizationError(
             "the program is quantized already", hint="leave calibration data and quantizer away"
         )
@@ -70,11 +71,11 @@ def lower_program(
             "channels_last says how images lie in memory, and no input has four dimensions",
             hint="leave it away",
         )
-    if calibration is None and quantizer is not None and not is_quantized(program):
-        calibration = ()
+    if calibration is None and quantizer is not None:
+        calibration = ()  # it needs none
     if calibration is None:
         graph = import_program(program, name=name, channels_last=channels_last)
-        return Lowered(graph, None if is_quantized(program) else graph)
+        return Lowered(graph, None if quantized_already else graph)
     # first, so that an operator that cannot be lowered is told before minutes of calibration
     float_graph = import_program(program, name=name, channels_last=channels_last)
     quantized = quantize_fully(
