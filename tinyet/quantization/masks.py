@@ -10,7 +10,7 @@ that is where an integer saturates, then.
 - What a softmax reads is observed by a `saturating` observer: values far below the greatest of their row count as
   `margin` below it.
 - Masks that are computed from inputs are terms of sums in front of a softmax: after calibration their ranges end
-  where the sum saturates: `narrow_masks`.
+  where the sum saturates (`narrowing`).
 """
 
 from __future__ import annotations
@@ -18,20 +18,15 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
 
 import torch
 from torch import fx
 
 from tinyet.importers.torch.normalize import add_constant, get_constant
 from tinyet.importers.torch.origins import origin_of, stamp_node
-from tinyet.importers.torch.quiet import quiet
 from tinyet.ir import Origin
 from tinyet.quantization import annotate as rules
 from tinyet.quantization.saturating import BEYOND, Sight, greatest_sight, log_softmax_sight, softmax_sight
-
-with quiet():
-    from torchao.quantization.pt2e.observer import MinMaxObserver
 
 aten = torch.ops.aten
 
@@ -43,15 +38,15 @@ SOFTMAX: frozenset[object] = frozenset({aten.softmax.int, aten.log_softmax.int})
 _GREATEST: frozenset[object] = frozenset({aten.amax.default, aten.argmax.default, aten.max.dim})
 """Readers that see the greatest value of a row only."""
 
-_MOVES: frozenset[object] = frozenset({
+MOVES: frozenset[object] = frozenset({
     aten.view.default, aten._unsafe_view.default, aten.reshape.default, aten.permute.default,
     aten.transpose.int, aten.t.default, aten.squeeze.dim, aten.squeeze.dims, aten.unsqueeze.default,
     aten.expand.default, aten.repeat.default, aten.slice.Tensor, aten.select.int, aten.clone.default,
 })  # fmt: skip
 """Operators that put each value somewhere, and compute nothing."""
 
-_SUMS: frozenset[object] = frozenset({aten.add.Tensor, aten.sub.Tensor})
-_PRODUCTS: frozenset[object] = frozenset({aten.mul.Tensor, aten.div.Tensor})
+SUMS: frozenset[object] = frozenset({aten.add.Tensor, aten.sub.Tensor})
+PRODUCTS: frozenset[object] = frozenset({aten.mul.Tensor, aten.div.Tensor})
 
 
 # ---------------------------------------------------------------- constant masks
@@ -93,16 +88,16 @@ def _masks_in(module: fx.GraphModule, node: object) -> _Found | None:
     """The constant masks in a value that has one reader; None where there are none."""
     if not isinstance(node, fx.Node) or node.op != "call_function" or len(node.users) != 1:
         return None
-    if node.target in _MOVES:
+    if node.target in MOVES:
         inner = _masks_in(module, node.args[0])
         return None if inner is None else inner.moved(node.target(inner.added, *node.args[1:], **node.kwargs))  # type: ignore[operator]
-    if node.target in _PRODUCTS:
+    if node.target in PRODUCTS:
         factor = _number(module, node.args[1])
         inner = _masks_in(module, node.args[0]) if factor is not None and factor > 0 else None
         return None if inner is None or factor is None else inner.moved(node.target(inner.added, factor))  # type: ignore[operator]
     if node.target is aten.where.self:
         return _fill(module, node)
-    if node.target in _SUMS and not node.kwargs:
+    if node.target in SUMS and not node.kwargs:
         return _sum(module, node)
     return None
 

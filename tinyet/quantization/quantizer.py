@@ -19,8 +19,9 @@ import torch
 from torch import fx
 
 from tinyet.custom import CustomOp, registered
-from tinyet.errors import QuantizationError
-from tinyet.importers.torch.origins import module_stack
+from tinyet.errors import QuantizationError, bullet_list
+from tinyet.importers.torch.normalize import get_constant
+from tinyet.importers.torch.origins import module_stack, origin_of
 from tinyet.importers.torch.quiet import quiet
 from tinyet.quantization import annotate as rules
 from tinyet.quantization.config import QuantConfig, int8_config
@@ -137,6 +138,7 @@ class TinyetQuantizer(Quantizer):  # type: ignore[misc]
         for node in model.graph.nodes:
             if _KEY in node.meta and isinstance(node.target, torch._ops.OpOverload):
                 _saturate(node)
+        _check_constants(model)
         return model
 
     def validate(self, model: fx.GraphModule) -> None:
@@ -359,6 +361,24 @@ def _owner(node: fx.Node) -> tuple[_Place, QuantizationSpecBase | None]:
         else:
             spec = _output_spec(place)
     return place, spec
+
+
+def _check_constants(module: fx.GraphModule) -> None:
+    """Raise QuantizationError, listing them, for constants that would be quantized and hold infinities or NaN."""
+    lines = []
+    for node in module.graph.nodes:
+        annotation = node.meta.get(_KEY)
+        for source, spec in (annotation.input_qspec_map if annotation is not None else {}).items():
+            constant = get_constant(module, source)
+            if spec is not None and constant is not None and not bool(torch.isfinite(constant).all()):
+                origin = origin_of(node)
+                lines.append(f"{origin.aten} reads {source.target}\n    at: {origin}")
+    if lines:
+        raise QuantizationError(
+            "integers hold no infinity and no NaN, and these constants do:\n" + bullet_list(dict.fromkeys(lines)),
+            hint="use finite numbers of the size of the values beside them, or leave the operator in float; -inf may "
+            "stay where the one reader is a softmax, or takes the greatest value of rows that are not masked wholly",
+        )
 
 
 def _saturate(node: fx.Node) -> None:
