@@ -77,7 +77,9 @@ class Values:
         return math.sqrt(max(self.squares / self.count - self.mean**2, 0.0))
 
     def __str__(self) -> str:
-        return f"{self.low:.4g} … {self.high:.4g}, mean {self.mean:.3g}, standard deviation {self.deviation:.3g}"
+        return (
+            f"{self.low:.4g} … {self.high:.4g}, mean {self.mean:.3g}, standard deviation {self.deviation:.3g}"
+        )
 
 
 def values_of(array: Array) -> Values:
@@ -90,20 +92,22 @@ def values_of(array: Array) -> Values:
 def doubts_of_calibration(columns: Sequence[Values], names: Sequence[str]) -> list[str]:
     """What is doubtful about calibration data by itself. columns: one an input; names: of the inputs."""
     count = max((column.samples for column in columns), default=0)
-    few = []
+    found = doubts_of_sameness(columns, names, "calibration")
     if 0 < count < FEW_SAMPLES:
-        few = [
+        found.append(
             f"calibration: {count} sample{'s' if count > 1 else ''}; ranges that so few show are clipped on others: "
             "give some dozens, such as the device will see"
-        ]
-    return [*few, *doubts_of_sameness(columns, names, "calibration")]
+        )
+    return found
 
 
 def doubts_of_sameness(columns: Sequence[Values], names: Sequence[str], what: str) -> list[str]:
     """Whether data, called `what`, holds one sample only, or one value only."""
     count = max((column.samples for column in columns), default=0)
     if count > 1 and all(column.alike for column in columns):
-        return [f"{what}: all {count} samples are the same one: give different ones, such as the device will see"]
+        return [
+            f"{what}: all {count} samples are the same one: give different ones, such as the device will see"
+        ]
     return [
         f"{what}: input {name} is {column.low:.4g} in all of {column.samples} samples: nothing can be told of its "
         "range; give values such as the device will see"
@@ -159,7 +163,8 @@ def fits_of(tensors: Sequence[Tensor], arrays: Sequence[Array]) -> list[Fit]:
             continue
         low, high = ((bound - quant.one_zero_point) * quant.one_scale for bound in tensor.dtype.range)
         # What rounds to the last step is not clipped.
-        outside = (array < low - quant.one_scale / 2) | (array > high + quant.one_scale / 2)
+        values, half = array.astype(np.float64), quant.one_scale / 2
+        outside = (values < low - half) | (values > high + half)
         found.append(Fit(tensor.name, values_of(array), (low, high), float(outside.mean())))
     return found
 
@@ -188,13 +193,15 @@ def doubts_of_labels(labels: Array | None, classes: int) -> list[str]:
     """Labels that name no class. classes: elements of the first output; 1 is an index, of any range upwards of 0."""
     if labels is None or labels.dtype.kind not in "iu" or not labels.size:
         return []
-    wrong = (labels < 0) | (labels >= classes) if classes > 1 else labels < 0
+    values = labels.ravel().astype(np.int64)
+    wrong = (values < 0) | (values >= classes) if classes > 1 else values < 0
     if not wrong.any():
         return []
     at = int(np.flatnonzero(wrong)[0])
     which = f"0 … {classes - 1}" if classes > 1 else "0 and above"
-    return [
+    said = (
         f"labels: {int(wrong.sum())} of {labels.size} are no class of the model, which are {which} (they run from "
-        f"{int(labels.min())} to {int(labels.max())}; the first is {int(labels.ravel()[at])}, of sample {at}): such "
-        "samples count as wrong; count classes from 0, and leave out samples that belong to none"
-    ]
+        f"{values.min()} to {values.max()}; the first is {values[at]}, of sample {at}): such samples count as wrong; "
+        "count classes from 0, and leave out samples that belong to none"
+    )
+    return [said]
