@@ -11,6 +11,7 @@ import numpy.typing as npt
 import torch
 
 from tinyet.importers.torch.aten_dynamic import source_of, weighted
+from tinyet.importers.torch.aten_truth import choose
 from tinyet.importers.torch.context import Args, Constant, Context, Dynamic, RefusedError, Row, Value, axis_of
 from tinyet.ir import Attrs, DType, Tensor
 from tinyet.ops.add import Add
@@ -300,10 +301,8 @@ def vector_norm(ctx: Context, a: Args) -> Value:
 def where(ctx: Context, a: Args) -> Value:
     """With a constant condition: x * mask + y * (1 - mask)."""
     condition = ctx.constant(a["condition"])
-    if condition is None:
-        raise RefusedError(
-            "a choice made while running", "multiply by a float mask, or use minimum or maximum"
-        )
+    if condition is None or not ctx.node.meta["val"].is_floating_point():
+        return choose(ctx, a["condition"], a["self"], a["other"])
     mask = np.asarray(condition.data != 0, np.float32)
     parts = []
     for argument, keep in ((a["self"], mask), (a["other"], 1 - mask)):
