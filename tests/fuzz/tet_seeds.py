@@ -30,6 +30,7 @@ from tinyet.ops.argmax import ArgMax
 from tinyet.ops.avg_pool2d import AvgPool2d
 from tinyet.ops.batch_norm import BatchNorm
 from tinyet.ops.clamp import Clamp
+from tinyet.ops.compare import Compare
 from tinyet.ops.concat import Concat
 from tinyet.ops.conv2d import Conv2d
 from tinyet.ops.conv_transpose2d import ConvTranspose2d
@@ -62,7 +63,9 @@ from tinyet.ops.slice import Slice
 from tinyet.ops.softmax import Softmax
 from tinyet.ops.sub import Sub
 from tinyet.ops.sum import Sum
+from tinyet.ops.to_float import ToFloat
 from tinyet.ops.unary import Unary
+from tinyet.ops.where import Where
 from tinyet.opset import DelegateName
 from tinyet.program import Program
 
@@ -252,6 +255,8 @@ def _movement() -> list[Program]:
         made.append(program(f"copy_{tag}", node(Copy(), [x], dtype)))
         table = small("t", (5, 3), dtype)
         made.append(program(f"embedding_{tag}", node(Embedding(), [value("x", (2, 2), I32), table], dtype)))
+        condition, other = value("c", (2, 3, 4), I32), value("y", (1,), dtype)
+        made.append(program(f"where_{tag}", node(Where(), [condition, x, other], dtype)))
     return made
 
 

@@ -18,6 +18,7 @@ from tinyet.ops import (
     avg_pool2d,
     batch_norm,
     clamp,
+    compare,
     concat,
     conv2d,
     conv_transpose2d,
@@ -47,7 +48,9 @@ from tinyet.ops import (
     resize,
     softmax,
     sub,
+    to_float,
     unary,
+    where,
 )
 from tinyet.ops import slice as slice_
 from tinyet.ops import sum as sum_
@@ -62,6 +65,7 @@ OPS: tuple[Op, ...] = (
     avg_pool2d.OP,
     batch_norm.OP,
     clamp.OP,
+    compare.OP,
     concat.OP,
     conv2d.OP,
     conv_transpose2d.OP,
@@ -92,7 +96,9 @@ OPS: tuple[Op, ...] = (
     softmax.OP,
     sub.OP,
     sum_.OP,
+    to_float.OP,
     unary.OP,
+    where.OP,
 )
 
 # A region is no operator of its own: it holds others, and a delegate brings its kernel.

@@ -21,6 +21,7 @@ from tinyet.ops.amin import Amin
 from tinyet.ops.argmax import ArgMax
 from tinyet.ops.batch_norm import BatchNorm
 from tinyet.ops.clamp import Clamp
+from tinyet.ops.compare import Compare
 from tinyet.ops.concat import Concat
 from tinyet.ops.copy import Copy
 from tinyet.ops.dequantize import Dequantize
@@ -44,7 +45,9 @@ from tinyet.ops.slice import Slice
 from tinyet.ops.softmax import Softmax
 from tinyet.ops.sub import Sub
 from tinyet.ops.sum import Sum
+from tinyet.ops.to_float import ToFloat
 from tinyet.ops.unary import Unary
+from tinyet.ops.where import Where
 
 Label = tuple[int, ...]
 Layout = tuple[int, ...]
@@ -288,7 +291,9 @@ def _reshape(node: Node) -> Frame:
 
 
 _FRAMES: Mapping[type[Attrs], Callable[[Node], Frame | None]] = {
-    **dict.fromkeys((*POINTWISE, Add, Sub, Mul, Div, Minimum, Maximum, PRelu), _pointwise),
+    **dict.fromkeys(
+        (*POINTWISE, Add, Sub, Mul, Div, Minimum, Maximum, PRelu, Compare, Where, ToFloat), _pointwise
+    ),
     **dict.fromkeys((Mean, Sum, Amax, Amin), _reduce),
     **dict.fromkeys((Concat, Slice), _along_axis),
     **dict.fromkeys((Softmax, LogSoftmax), _softmax),
