@@ -40,7 +40,9 @@ def where(ctx: Context, a: Args) -> Value:
         return Constant(ctx.node.name, np.ascontiguousarray(data, np.float32))
     integers = _integers_wanted(ctx.node)
     if integers is None:
-        return _chosen(ctx, sides, lambda values: ctx.hold(Constant(f"{ctx.node.name}_mask", values)), ctx.real)
+        return _chosen(
+            ctx, sides, lambda values: ctx.hold(Constant(f"{ctx.node.name}_mask", values)), ctx.real
+        )
     dtype, quant = integers
 
     def constant(values: Array) -> Tensor:
