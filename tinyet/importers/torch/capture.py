@@ -18,7 +18,7 @@ import torch
 from torch import fx, nn
 from torch.export import ExportedProgram
 from torch.export.graph_signature import InputKind, OutputKind
-from torch.nn.parameter import UninitializedTensorMixin
+from torch.nn.parameter import is_lazy
 
 from tinyet.errors import DynamicShape, ModelError, bullet_list
 from tinyet.importers.torch.blame import directory_of, frame_of_exception, message_of, users_frames_recorded
@@ -84,9 +84,7 @@ def _own_mistakes(inputs: Inputs) -> Iterator[None]:
 
 def _make_lazy_weights(module: nn.Module, inputs: Inputs) -> None:
     """Run a model once whose weights are made at the first call (LazyLinear); these it keeps."""
-    if any(
-        isinstance(value, UninitializedTensorMixin) for value in (*module.parameters(), *module.buffers())
-    ):
+    if any(map(is_lazy, (*module.parameters(), *module.buffers()))):
         training = {child for child in module.modules() if child.training}
         module.eval()
         try:

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 import torch
 from torch import nn
+from torch.nn.parameter import is_lazy
 
 from tinyet.importers.torch.blame import is_users_module
 
@@ -225,7 +226,7 @@ def _has_values(value: object) -> bool:
         isinstance(value, torch.Tensor)
         and value.layout is torch.strided
         and value.device.type != "meta"
-        and not isinstance(value, nn.parameter.UninitializedTensorMixin)
+        and not is_lazy(value)
     )
 
 

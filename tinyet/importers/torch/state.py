@@ -63,16 +63,35 @@ def _refuse(
         after = _outputs(module, inputs)
         held.restore()
         first = _outputs(module, inputs)
-        if _alike(after, first):
+        counters = [change for change in changes if change.put_late is not None]
+        if _alike(after, first) and not any(_matters(module, inputs, held, c, first) for c in counters):
+            _refuse_written(module, inputs, held, changes)
             return
     guilty = [change for change in changes if _matters(module, inputs, held, change, first)] or changes
-    places = _places(module, inputs, held, guilty)
-    lines = [f"{change.path} {places.get(change, '')}".rstrip() for change in guilty]
     raise ModelError(
         "forward() changes what the model holds, and its outputs depend on it at the next call:\n"
-        + bullet_list(lines),
+        + _listed(module, inputs, held, guilty),
         hint=HINT,
     )
+
+
+def _refuse_written(
+    module: nn.Module, inputs: Sequence[torch.Tensor], held: Held, changes: Sequence[Change]
+) -> None:
+    """torch.export takes no writing into tensors, be it without effect."""
+    written = [change for change in changes if change.written]
+    if written:
+        raise ModelError(
+            "forward() writes into what the model holds:\n" + _listed(module, inputs, held, written),
+            hint="no output depends on it: leave it away, or do it in training only (if self.training: …); a batch "
+            "norm in training mode writes, too: call eval() on it",
+        )
+
+
+def _listed(module: nn.Module, inputs: Sequence[torch.Tensor], held: Held, changes: Sequence[Change]) -> str:
+    """The changes, each with its line."""
+    places = _places(module, inputs, held, changes)
+    return bullet_list([f"{change.path} {places.get(change, '')}".rstrip() for change in changes])
 
 
 def _outputs(module: nn.Module, inputs: Sequence[torch.Tensor]) -> list[Any]:
@@ -104,14 +123,19 @@ def _matters(
     module: nn.Module, inputs: Sequence[torch.Tensor], held: Held, change: Change, fresh: list[Any]
 ) -> bool:
     """Whether the outputs are others with this one change on what the user left."""
-    held.restore()
-    change.put()
-    try:
-        return not _alike(_outputs(module, inputs), fresh)
-    except Exception:  # noqa: BLE001 - the model's own: it cannot be run so
-        return True
-    finally:
+    for put in (change.put, change.put_late):
+        if put is None:
+            continue
         held.restore()
+        put()
+        try:
+            if not _alike(_outputs(module, inputs), fresh):
+                return True
+        except Exception:  # noqa: BLE001 - the model's own: it cannot be run so
+            return True
+        finally:
+            held.restore()
+    return False
 
 
 def _places(
