@@ -64,6 +64,11 @@ def show_diagnosis(diagnosis: Diagnosis, command: Sequence[str]) -> None:
     if quality.healthy:
         ui.say(f"healthy: {_why_healthy(quality)}", "bold green")
         ui.say("nothing to do")
+        if quality.moving_db is not None and quality.moving_db < 0:
+            ui.say(
+                f"what moves at {_outputs(quality)} from sample to sample is smaller than its rounding "
+                f"({_db(quality.moving_db)} dB): if that is what counts, let the model put out the difference alone"
+            )
     else:
         ui.say(f"suffers: {_why_ill(quality)}", "bold yellow")
         ui.facts("", _findings(diagnosis))
@@ -101,7 +106,7 @@ def _signal(quality: Quality) -> str:
 
 def _why_healthy(quality: Quality) -> str:
     said = [text for text in (_accuracies(quality), _signal(quality)) if text]
-    if quality.margin_db < 0:
+    if not quality.enough:
         said[-1] += " where its values count, and not only which is largest"
     return "; ".join(said)
 
@@ -114,10 +119,10 @@ def _why_ill(quality: Quality) -> str:
         said.append(_accuracies(quality))
     if quality.sqnr_db is not None and quality.sqnr_db < ENOUGH_DB:
         said.append(_signal(quality))
-    if quality.moving_db is not None and quality.moving_db < MOVING_DB:
+    if any(output.drowned for output in quality.outputs):
         said.append(
-            f"of what moves at {_outputs(quality)} from sample to sample the noise leaves {_db(quality.moving_db)} dB, "
-            f"{MOVING_DB:.0f} are enough"
+            f"of what moves at {_outputs(quality)} from sample to sample {_db(quality.moving_db)} dB are above the "
+            f"noise, {MOVING_DB:.0f} are enough"
         )
     if quality.equal < ALIKE:
         said.append(f"{_signal(quality)}, {ui.percent(ALIKE)} are enough")
