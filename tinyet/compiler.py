@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tinyet import passes
+from tinyet.arguments import function_given, text_given
 from tinyet.boards import Board, load_board
 from tinyet.delegates import Delegates, delegates_or_default
 from tinyet.deployment import deploy
@@ -84,7 +85,10 @@ def compile(  # noqa: A001 - the public name is tinyet.compile
             hint="give board=, too, or give the delegates to `generate`: a program is the same for all of them",
         )
     chosen = delegates_or_default(delegates)
-    check_name(name)
+    check_name(text_given(name, "name", 'the prefix of the C functions: name="keywords"'))
+    function_given(dump, "dump", "it receives the name of each pass and the graph's text behind it")
+    function_given(progress, "progress", "it receives how many batches are done, and of how many")
+    target = None if board is None else load_board(board).target
     lowered = _graphs(
         model,
         example_inputs,
@@ -104,8 +108,8 @@ def compile(  # noqa: A001 - the public name is tinyet.compile
         twin, _ = passes.run(lowered.float_graph, float_io=True, prune=False)
     names = () if labels is None else check_labels(labels, graph.outputs[0], "labels")
     program = Program(name, graph, twin, notes, names)
-    if board is not None:
-        deploy(graph, load_board(board).target, chosen)
+    if target is not None:
+        deploy(graph, target, chosen)
     return program
 
 

@@ -17,10 +17,11 @@ import numpy as np
 from tinyet.cli import ui
 from tinyet.compiler import compile as compile_model
 from tinyet.compiler import float_layers, require_integer
-from tinyet.data import Data, make_samples, read_data
+from tinyet.data import Data, encode_data, make_samples, read_data
 from tinyet.delegates import Delegate
 from tinyet.emit.model_name import check_name, safe_name
 from tinyet.errors import DataError, ModelError, TinyetError, ToolchainError, UsageError
+from tinyet.foreign import foreign_error
 from tinyet.ir import Array, DType, Note
 from tinyet.program import Program, load
 
@@ -101,12 +102,14 @@ def check_path(model: str) -> None:
     match = re.fullmatch(r"(.+\.py):([A-Za-z_]\w*)", model)
     path = Path(match[1] if match else model)
     kinds = "MODEL is file.py, file.py:factory, a .pt2 saved by torch.export.save, or a .tet program"
+    if (path / "saved_model.pb").is_file():
+        raise UsageError("MODEL is a TensorFlow SavedModel", str(path), f"{kinds}: PyTorch models only")
     if path.is_dir():
         raise UsageError("MODEL is a directory", str(path), kinds)
     if not path.is_file():
         raise UsageError(f"there is no file {path}", hint=kinds)
     if path.suffix not in (".py", ".pt2", ".tet"):
-        raise UsageError(f"{path} is no kind of model that tinyet knows", hint=kinds)
+        raise foreign_error(path)
 
 
 def _read(path: str, options: CaptureOptions) -> Compiled:
@@ -260,6 +263,23 @@ def evaluation_of(
     except DataError as error:
         raise DataError(error.what, where, error.hint) from error
     return Data(tuple(arrays), labels), remarks
+
+
+def keep_evaluation(compiled: Compiled, out: Path | None, model: str) -> None:
+    """Write the samples of the source's evaluation() to `out`; say that they are in no .tet file where there is none.
+    Raises UsageError where there is nothing to write."""
+    data = compiled.evaluation
+    if out is None:
+        if data is not None:
+            count = f"{len(data.arrays[0])} samples of evaluation()"
+            text = f"the {count} are not in the .tet: --save-evaluation FILE.npz keeps them, for "
+            ui.notes([f"{text}`tinyet generate --evaluation FILE.npz`"])
+        return
+    if data is None:
+        raise UsageError("there is no evaluation() whose samples could be saved", model, "leave it away")
+    ui.write_file(out, encode_data(data, input_names(compiled.program)))
+    kept = f"{len(data.arrays[0])} samples{'' if data.labels is None else ' with labels'}"
+    ui.notes([f"{out}: {kept}, for `tinyet generate --evaluation {out}`"])
 
 
 def _is_single_pair(given: object) -> bool:

@@ -34,7 +34,8 @@ def validate(
     """Prove that the device computes what the host does.
 
     Every sample is compared bit for bit; on a mismatch the first layer that differs is named, and the exit
-    status is 1. Without --data the project's evaluation data is run, or else one fixed pattern.
+    status is 1. Without --data the project's evaluation data is run, or else one made-up sample, which says nothing
+    of accuracy.
     """
     project = open_project(directory)
     with ui.stages("reading the program") as progress:
@@ -81,11 +82,10 @@ def _show(result: ValidationResult) -> None:
         rows,
     )
     right = result.samples - result.mismatches
+    compared = "made-up sample" if result.made_up else "samples"
+    exact = f"{'yes' if result.bit_exact else 'NO'}, {right} of {result.samples} {compared}"
     pairs = [
-        (
-            "device = host reference",
-            f"{'yes' if result.bit_exact else 'NO'}, {right} of {result.samples} samples",
-        ),
+        ("device = host reference", exact),
         ("run on", "host" if result.on == "host" else f"{result.on}, {result.board}"),
     ]
     if result.accuracy is not None:
@@ -105,6 +105,8 @@ def _show(result: ValidationResult) -> None:
         ("stack, highest use", ui.size(result.stack_bytes)),
     ]
     ui.facts("", pairs)
+    if result.bit_exact and result.data_note is not None:
+        ui.notes([result.data_note])
 
 
 def _mismatch_error(result: ValidationResult) -> MismatchError:

@@ -4,12 +4,20 @@
 from __future__ import annotations
 
 from tinyet.data.npz import LABELS, Data, encode_data, read_data
-from tinyet.data.samples import Samples, demonstration, make_samples, pattern_inputs, prepare_inputs
+from tinyet.data.samples import (
+    Samples,
+    as_arrays,
+    demonstration,
+    make_samples,
+    pattern_inputs,
+    prepare_inputs,
+)
 
 __all__ = [
     "LABELS",
     "Data",
     "Samples",
+    "as_arrays",
     "demonstration",
     "encode_data",
     "make_samples",

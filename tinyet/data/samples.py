@@ -8,18 +8,27 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tinyet.arguments import described
 from tinyet.data.npz import Data
 from tinyet.errors import DataError
 from tinyet.ir import Array, DType, Tensor
 from tinyet.numerics import quantize
 
+_AN_ARRAY_EACH = (
+    "give each input as an argument of its own, as one array: f(images, ranges), not f([images, ranges])"
+)
+
 
 @dataclass(frozen=True, eq=False)
 class Samples:
-    """Data to validate with: per sample one array per input, and its label if there are labels."""
+    """Data to validate with: per sample one array per input, and its label if there are labels.
+
+    made_up: nobody's data, but a pattern that visits all values: it shows whether bits agree, and nothing else.
+    """
 
     inputs: tuple[tuple[Array, ...], ...]
     labels: tuple[int, ...] | None = None
+    made_up: bool = False
 
     def __repr__(self) -> str:
         return f"<{len(self)} samples{'' if self.labels is None else ', labels'}>"
@@ -29,7 +38,35 @@ class Samples:
 
     def first(self, count: int | None) -> Samples:
         """The first `count` of them; all for None."""
-        return Samples(self.inputs[:count], None if self.labels is None else self.labels[:count])
+        labels = None if self.labels is None else self.labels[:count]
+        return Samples(self.inputs[:count], labels, self.made_up)
+
+
+def as_arrays(given: Sequence[object], what: str = "input") -> list[Array]:
+    """What a user gave for each input as an array: one already, a tensor (on whatever device, trained or not), or
+    lists of numbers. Raises DataError that lists what is none."""
+    arrays, problems = [], []
+    for index, value in enumerate(given):
+        label = what if len(given) == 1 else f"{what} {index}"
+        detach = getattr(value, "detach", None)
+        try:
+            array = np.asarray(value if detach is None else detach().cpu().numpy())
+        # Lists of unequal lengths, and types of torch's that numpy does not have.
+        except (ValueError, TypeError) as error:
+            problems.append(f"{label} is {_what(value)}: {error}")
+            continue
+        if array.dtype.kind not in "biuf":
+            problems.append(f"{label} is {_what(value)} of {array.dtype}, not of numbers")
+        arrays.append(array)
+    if problems:
+        raise DataError("\n".join(problems), hint=_AN_ARRAY_EACH)
+    return arrays
+
+
+def _what(value: object) -> str:
+    """A value, and the shapes of the arrays in a list: of several inputs in one list, or samples of several shapes."""
+    shapes = [str(tuple(v.shape)) for v in value if hasattr(v, "shape")] if isinstance(value, list) else []
+    return described(value) + (f" arrays of shapes {', '.join(shapes[:4])}" if shapes else "")
 
 
 def make_samples(tensors: Sequence[Tensor], arrays: Sequence[Array], labels: Array | None = None) -> Samples:
@@ -119,7 +156,7 @@ def demonstration(
         sample = first if sample is None else sample
     if sample is None:
         return pattern_inputs(tensors)
-    return prepare_inputs(tensors, [np.asarray(x) for x in sample])
+    return prepare_inputs(tensors, as_arrays(sample))
 
 
 def pattern_inputs(tensors: Sequence[Tensor]) -> list[Array]:

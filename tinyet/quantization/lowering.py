@@ -13,6 +13,7 @@ from torch.export import ExportedProgram
 
 from tinyet.errors import QuantizationError, UsageError
 from tinyet.importers.torch.capture import capture, example_inputs_of, lower
+from tinyet.importers.torch.given import check_model
 from tinyet.importers.torch.importer import import_program
 from tinyet.importers.torch.quiet import quiet
 from tinyet.ir import Graph
@@ -102,8 +103,9 @@ def lower_model(
     """A module, or a program that `torch.export` made of one, captured, then `lower_program`.
 
     example_inputs: as `capture.capture` takes them, for a module; a program has its own. Raises UsageError for a module
-    without, and for a program with them.
+    without, for a program with them, and for what is neither.
     """
+    check_model(model)
     if not isinstance(model, nn.Module):
         if example_inputs is not None:
             raise UsageError(

@@ -15,6 +15,7 @@ import torch
 from torch import fx
 from torch.export import ExportedProgram
 
+from tinyet.arguments import instance_given
 from tinyet.errors import QuantizationError
 from tinyet.importers.torch.blame import frame_of_exception, message_of
 from tinyet.importers.torch.capture import Inputs, example_inputs_of, re_export
@@ -42,6 +43,9 @@ _FEW_SAMPLES = 32
 """With fewer samples than this, ranges are known to be clipped visibly."""
 
 
+_QUANTIZER = "TinyetQuantizer(), or TinyetQuantizer(int16_config()); leave it away for int8"
+
+
 @dataclass(frozen=True)
 class Prepared:
     """A graph with observers in it. `module` runs on inputs like `example_inputs`."""
@@ -67,7 +71,8 @@ def prepare(
     if is_quantized(program):
         raise QuantizationError("the program is quantized already", hint="leave the calibration away")
     stage("inserting observers")
-    chosen = quantizer or TinyetQuantizer()
+    chosen = TinyetQuantizer() if quantizer is None else quantizer
+    instance_given(chosen, Quantizer, "the quantizer is one of torchao's PT2E flow", _QUANTIZER)
     if training and isinstance(chosen, TinyetQuantizer):
         chosen = chosen.for_training()
     with quiet():
