@@ -51,6 +51,8 @@ def validate(
         ui.write_json(json, result.to_json())
     if json != "-":
         _show(result)
+        told = [] if result.data_note is None or not result.bit_exact else [result.data_note]
+        ui.notes([*told, *result.doubts])
     if result.bit_exact:
         return 0
     ui.show_error(_mismatch_error(result))
@@ -95,6 +97,8 @@ def _show(result: ValidationResult) -> None:
             f"float model {ui.percent(result.float_accuracy)}",
         ]
         pairs.append(("accuracy", ", ".join(parts)))
+    if result.clipped is not None:
+        pairs.append(("input values clipped", ui.percent(result.clipped)))
     per_mac = f", {result.count / result.macs:.2f} per MAC" if result.count and result.macs else ""
     pairs += [
         (f"{unit} per inference", f"{ui.number(result.count)}{per_mac}"),
@@ -105,8 +109,6 @@ def _show(result: ValidationResult) -> None:
         ("stack, highest use", ui.size(result.stack_bytes)),
     ]
     ui.facts("", pairs)
-    if result.bit_exact and result.data_note is not None:
-        ui.notes([result.data_note])
 
 
 def _mismatch_error(result: ValidationResult) -> MismatchError:

@@ -10,6 +10,7 @@ from tinyet.data.samples import (
     demonstration,
     make_samples,
     pattern_inputs,
+    predicted,
     prepare_inputs,
 )
 
@@ -22,6 +23,7 @@ __all__ = [
     "encode_data",
     "make_samples",
     "pattern_inputs",
+    "predicted",
     "prepare_inputs",
     "read_data",
 ]
