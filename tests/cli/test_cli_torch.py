@@ -297,7 +297,7 @@ def test_a_file_that_is_no_model(here: Path) -> None:
         ("return [images(4) * float('nan')]", "NaN or infinite"),
         ("return [images(4) / 0]", "NaN or infinite"),
         ("return [images(4)[:, :1]]", "shape (4, 1, 6, 6), the model takes (1, 2, 6, 6)"),
-        ("return [images(4).double()]", "torch.float64"),
+        ("return [images(4).int()]", "torch.int32"),
         ("return [(images(4), images(4))]", "has 2 tensors, the model takes 1"),
     ],
 )

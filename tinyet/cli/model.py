@@ -18,7 +18,7 @@ from tinyet.cli import ui
 from tinyet.cli.doubts import doubts_of, watch
 from tinyet.compiler import compile as compile_model
 from tinyet.compiler import float_layers, require_integer
-from tinyet.data import Data, encode_data, make_samples, read_data
+from tinyet.data import Data, array_of, encode_data, make_samples, read_data
 from tinyet.delegates import Delegate
 from tinyet.emit.model_name import check_name, safe_name
 from tinyet.errors import DataError, ModelError, TinyetError, ToolchainError, UsageError
@@ -240,9 +240,9 @@ def evaluation_of(
         if len(values) != len(columns):
             raise DataError(f"evaluation() gives {len(values)} inputs, the model takes {len(columns)}", where)
         for column, value, example in zip(columns, values, source.example_inputs, strict=True):
-            array = _array(value)
+            array = array_of(value)
             column.append(array[None] if array.ndim == example.ndim - 1 else array)
-        expected.append(np.atleast_1d(_array(answer)))
+        expected.append(np.atleast_1d(array_of(answer)))
     try:
         arrays = [np.concatenate(column) for column in columns]
         answers = np.concatenate(expected)
@@ -291,12 +291,6 @@ def _is_single_pair(given: object) -> bool:
         return False
     expected = given[1]
     return not isinstance(expected, (tuple, list)) or all(isinstance(label, int) for label in expected)
-
-
-def _array(value: Any) -> Array:
-    """A tensor, an array or a number as an array."""
-    detach = getattr(value, "detach", None)
-    return np.asarray(value if detach is None else detach().cpu().numpy())
 
 
 def _as_program(array: Array, rank: int, channels_last: bool) -> Array:

@@ -6,6 +6,7 @@ from __future__ import annotations
 from tinyet.data.npz import LABELS, Data, encode_data, read_data
 from tinyet.data.samples import (
     Samples,
+    array_of,
     as_arrays,
     demonstration,
     make_samples,
@@ -18,6 +19,7 @@ __all__ = [
     "LABELS",
     "Data",
     "Samples",
+    "array_of",
     "as_arrays",
     "demonstration",
     "encode_data",

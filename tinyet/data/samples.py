@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -42,15 +43,23 @@ class Samples:
         return Samples(self.inputs[:count], labels, self.made_up)
 
 
+def array_of(value: Any) -> Array:
+    """A tensor, an array, a number or nested lists of them as an array. Raises what numpy and torch do."""
+    if not hasattr(value, "detach"):
+        return np.asarray(value)
+    tensor = value.detach().cpu()
+    # numpy has no bfloat16; float32 holds it.
+    return np.asarray(tensor.float().numpy() if str(tensor.dtype) == "torch.bfloat16" else tensor.numpy())
+
+
 def as_arrays(given: Sequence[object], what: str = "input") -> list[Array]:
     """What a user gave for each input as an array: one already, a tensor (on whatever device, trained or not), or
     lists of numbers. Raises DataError that lists what is none."""
     arrays, problems = [], []
     for index, value in enumerate(given):
         label = what if len(given) == 1 else f"{what} {index}"
-        detach = getattr(value, "detach", None)
         try:
-            array = np.asarray(value if detach is None else detach().cpu().numpy())
+            array = array_of(value)
         # Lists of unequal lengths, and types of torch's that numpy does not have.
         except (ValueError, TypeError) as error:
             problems.append(f"{label} is {_what(value)}: {error}")

@@ -15,6 +15,7 @@ from tinyet.errors import QuantizationError, UsageError
 from tinyet.importers.torch.capture import capture, example_inputs_of, lower
 from tinyet.importers.torch.given import check_model
 from tinyet.importers.torch.importer import import_program
+from tinyet.importers.torch.precision import said_of
 from tinyet.importers.torch.quiet import quiet
 from tinyet.ir import Graph, Note
 from tinyet.quantization.quantize import Progress, is_quantized, needs_calibration, quantize_fully
@@ -76,9 +77,10 @@ def lower_program(
         )
     if calibration is None and quantizer is not None:
         calibration = ()  # it needs none
+    said = tuple(Note(text) for text in said_of(program))
     if calibration is None:
         graph = import_program(program, name=name, channels_last=channels_last)
-        return Lowered(graph, None if quantized_already else graph)
+        return Lowered(graph, None if quantized_already else graph, said)
     # first, so that an operator that cannot be lowered is told before minutes of calibration
     float_graph = import_program(program, name=name, channels_last=channels_last)
     quantized = quantize_fully(
@@ -87,7 +89,7 @@ def lower_program(
     if quantized.float_program is not program:
         float_graph = import_program(quantized.float_program, name=name, channels_last=channels_last)
     graph = import_program(quantized.program, name=name, channels_last=channels_last)
-    return Lowered(graph, float_graph, quantized.notes)
+    return Lowered(graph, float_graph, (*said, *quantized.notes))
 
 
 def lower_model(
