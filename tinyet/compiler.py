@@ -15,6 +15,7 @@ from tinyet.deployment import deploy
 from tinyet.emit.model_name import check_name
 from tinyet.errors import ModelError, ToolchainError, UsageError, bullet_list
 from tinyet.ir import DType, Graph, Node
+from tinyet.ops.cast import Cast
 from tinyet.ops.concat import Concat
 from tinyet.ops.copy import Copy
 from tinyet.ops.dequantize import Dequantize
@@ -157,7 +158,7 @@ def float_layers(graph: Graph) -> list[Node]:
         node
         for node in graph.nodes
         if not isinstance(
-            node.attrs, Quantize | Dequantize | Concat | Copy | Expand | Permute | Reshape | Slice
+            node.attrs, Cast | Quantize | Dequantize | Concat | Copy | Expand | Permute | Reshape | Slice
         )
         and not isinstance(node.attrs, DynamicConv2d | DynamicLinear)
         and any(

@@ -15,10 +15,12 @@ from tinyet.errors import InternalError
 from tinyet.ir import Attrs
 from tinyet.opset import Op, attributes
 
-# Conversions exist in one direction only; dynamic layers are float outside.
+# Conversions exist in one direction only, as does what bytes become; dynamic layers are float outside.
 ONE_FORM = {
     "quantize": {"f32_s8", "f32_s16"},
     "dequantize": {"s8_f32", "s16_f32"},
+    "cast": {"u8_f32"},
+    "lookup": {"u8_s8", "u8_s16"},
     "requantize": {"s8", "s16", "s8_s16", "s16_s8"},
     "dynamic_conv2d": {"f32"},
     "dynamic_linear": {"f32"},

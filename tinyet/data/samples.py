@@ -163,7 +163,12 @@ def prepare_inputs(tensors: Sequence[Tensor], arrays: Sequence[Array]) -> list[A
                 continue
             prepared.append(array.astype(tensor.dtype.numpy))
             continue
-        problems.append(f"input {tensor.name} is {tensor.dtype.value}, the array {array.dtype}")
+        what = (
+            "bytes as they come from the camera (uint8)"
+            if tensor.dtype is DType.UINT8
+            else tensor.dtype.value
+        )
+        problems.append(f"input {tensor.name} is {what}, the array {array.dtype}")
     if problems:
         raise DataError("; ".join(problems), hint="give one sample as float32, or in the input's own dtype")
     return prepared
@@ -191,6 +196,8 @@ def pattern_inputs(tensors: Sequence[Tensor]) -> list[Array]:
         ramp = (np.arange(tensor.type.count, dtype=np.int64) * 37) % 256 - 128
         if tensor.dtype.numpy.kind == "f":
             arrays.append((ramp / 128).astype(np.float32).reshape(tensor.shape))
+        elif tensor.dtype is DType.UINT8:
+            arrays.append((ramp + 128).astype(np.uint8).reshape(tensor.shape))
         elif tensor.type.quant is None:
             # Indices: zero is the one that always exists.
             arrays.append(np.zeros(tensor.shape, tensor.dtype.numpy))

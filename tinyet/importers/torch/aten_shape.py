@@ -11,6 +11,7 @@ import torch
 
 from tinyet.importers.torch.context import Args, Constant, Context, Dynamic, RefusedError, Row, Value, axis_of
 from tinyet.ir import DType, Tensor
+from tinyet.ops.cast import Cast
 from tinyet.ops.concat import Concat
 from tinyet.ops.embedding import Embedding
 from tinyet.ops.expand import Expand
@@ -32,14 +33,21 @@ def getitem(ctx: Context, a: Args) -> Value:
 
 
 def identity(ctx: Context, a: Args) -> Value:
-    """clone, detach, …, and _to_copy, which may only turn one integer type into another."""
+    """clone, detach, …, and _to_copy, which may only turn one integer type into another, and bytes into float32."""
     source = a["self"] if "self" in a else a["input"]
     constant = ctx.constant(source)
     if constant is not None:
         return constant
     x = ctx.tensor(source)
     value = ctx.node.meta["val"]
+    if x.dtype is DType.UINT8 and value.dtype is torch.float32:
+        return ctx.emit(Cast(), [x], x.shape)
     floating = x.dtype is DType.FLOAT32
+    if (x.dtype is DType.UINT8) != (value.dtype is torch.uint8):
+        raise RefusedError(
+            f"converts {x.dtype.value} to {value.dtype}",
+            "bytes become float32, by x.float(), and nothing else",
+        )
     if value.is_floating_point() != floating or value.dtype in (torch.bool, torch.float16, torch.float64):
         raise RefusedError(f"converts {x.dtype.value} to {value.dtype}", "keep float values in float32")
     return x

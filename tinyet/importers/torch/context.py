@@ -129,11 +129,13 @@ def bind(node: fx.Node) -> dict[str, Any]:
 
 
 def dtype_of(value: torch.Tensor) -> DType:
-    """The IR's type for a torch tensor: float32, int8, int16, or int32 for wider integers; else RefusedError."""
+    """The IR's type for a torch tensor: float32, uint8, int8, int16, or int32 for wider integers; else RefusedError."""
     if value.dtype is torch.float32:
         return DType.FLOAT32
     if value.dtype in (torch.int64, torch.int32):
         return DType.INT32
+    if value.dtype is torch.uint8:
+        return DType.UINT8
     if value.dtype in (torch.int8, torch.int16):
         return DType.INT8 if value.dtype is torch.int8 else DType.INT16
     kind = str(value.dtype).removeprefix("torch.")

@@ -97,6 +97,7 @@ def _stand_in(node: fx.Node) -> Value:
         if not isinstance(value, torch.Tensor):
             return None
         dtype = DType.FLOAT32 if value.is_floating_point() else DType.INT32
+        dtype = DType.UINT8 if value.dtype is torch.uint8 else dtype
         return Tensor(node.name, TensorType(tuple(int(s) for s in value.shape), dtype))
 
     value = node.meta.get("val")
