@@ -26,7 +26,16 @@ from tinyet.build.manifest import MANIFEST
 from tinyet.build.size import Size, check_elf, measure
 from tinyet.build.tree import building, is_project, read_manifest, write_project
 from tinyet.custom import CustomAttrs
-from tinyet.data import Data, Samples, demonstration, encode_data, make_samples, pattern_inputs, read_data
+from tinyet.data import (
+    Data,
+    Samples,
+    demonstration,
+    encode_data,
+    make_samples,
+    pattern_inputs,
+    read_data,
+    refuse_indices,
+)
 from tinyet.delegates import DEFAULT, Delegate, Delegates, delegates_named, delegates_or_default
 from tinyet.deployment import Deployment, deploy
 from tinyet.device.device import open_device
@@ -391,10 +400,12 @@ class Project:
         self._check_harness()
         tensors = self.program.inputs
         if inputs:
-            return make_samples(
-                tensors, [np.asarray(x) for x in inputs], None if labels is None else np.asarray(labels)
-            )
+            arrays = [np.asarray(x) for x in inputs]
+            samples = make_samples(tensors, arrays, None if labels is None else np.asarray(labels))
+            refuse_indices(self.program.graph, arrays)
+            return samples
         if self.evaluation is not None:
+            refuse_indices(self.program.graph, self.evaluation.arrays)
             return make_samples(tensors, self.evaluation.arrays, self.evaluation.labels)
         return Samples((tuple(pattern_inputs(tensors)),))
 
