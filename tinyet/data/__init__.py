@@ -7,6 +7,8 @@ from tinyet.data.indices import refuse_indices
 from tinyet.data.npz import LABELS, Data, encode_data, read_data
 from tinyet.data.samples import (
     Samples,
+    array_of,
+    as_arrays,
     demonstration,
     make_samples,
     pattern_inputs,
@@ -18,6 +20,8 @@ __all__ = [
     "LABELS",
     "Data",
     "Samples",
+    "array_of",
+    "as_arrays",
     "demonstration",
     "encode_data",
     "make_samples",

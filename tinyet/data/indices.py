@@ -16,12 +16,15 @@ from tinyet.ir import Array, DType, Graph, Node, Tensor
 from tinyet.ops.embedding import Embedding
 
 
+_WHOLE = (DType.INT32, DType.UINT8)
+
+
 def tables_of(graph: Graph) -> dict[Tensor, Node]:
     """Inputs that reach a table as its indices, through what only moves them → of those tables' nodes the one with the
     fewest rows."""
     found: dict[Tensor, Node] = {}
     for start in graph.inputs:
-        if start.dtype is not DType.INT32:
+        if start.dtype not in _WHOLE:
             continue
         stack, seen = [start], set()
         while stack:
@@ -31,7 +34,7 @@ def tables_of(graph: Graph) -> dict[Tensor, Node]:
             seen.add(tensor)
             for node in graph.consumers(tensor):
                 if not isinstance(node.attrs, Embedding):
-                    stack += [out for out in node.outputs if out.dtype is DType.INT32]
+                    stack += [out for out in node.outputs if out.dtype in _WHOLE]
                 elif start not in found or _rows(node) < _rows(found[start]):
                     found[start] = node
     return found
