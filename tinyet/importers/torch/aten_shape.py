@@ -64,7 +64,8 @@ def identity(ctx: Context, a: Args) -> Value:
         )
     if (x.dtype is DType.UINT8) != (value.dtype is torch.uint8):
         raise RefusedError(
-            f"converts {x.dtype.value} to {value.dtype}", "bytes become float32, by x.float(), and nothing else"
+            f"converts {x.dtype.value} to {value.dtype}",
+            "bytes become float32, by x.float(), and nothing else",
         )
     return x
 
