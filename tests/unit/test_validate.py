@@ -278,7 +278,8 @@ def test_a_device_with_another_program_is_refused() -> None:
 # ---- the report ----
 
 _KEYS = {
-    *("version", "on", "board", "bit_exact", "samples", "mismatches", "first_mismatch", "accuracy"),
+    *("version", "on", "board", "bit_exact", "samples", "made_up", "data_note"),
+    *("mismatches", "first_mismatch", "accuracy"),
     *("host_accuracy", "float_accuracy", "instructions_per_inference", "cycles_per_inference", "macs"),
     *("arena_bytes", "ram_bytes", "flash_bytes", "stack_bytes", "clipped", "doubts", "layers"),
 }

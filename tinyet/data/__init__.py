@@ -6,6 +6,8 @@ from __future__ import annotations
 from tinyet.data.npz import LABELS, Data, encode_data, read_data
 from tinyet.data.samples import (
     Samples,
+    array_of,
+    as_arrays,
     demonstration,
     make_samples,
     pattern_inputs,
@@ -17,6 +19,8 @@ __all__ = [
     "LABELS",
     "Data",
     "Samples",
+    "array_of",
+    "as_arrays",
     "demonstration",
     "encode_data",
     "make_samples",

@@ -15,6 +15,7 @@ import torch
 from torch import fx
 from torch.export import ExportedProgram
 
+from tinyet.arguments import described, instance_given
 from tinyet.errors import QuantizationError
 from tinyet.importers.torch.blame import frame_of_exception, message_of
 from tinyet.importers.torch.capture import Inputs, example_inputs_of, re_export
@@ -42,6 +43,9 @@ in all."""
 
 _FEW_SAMPLES = 32
 """With fewer samples than this, ranges are known to be clipped visibly."""
+
+
+_QUANTIZER = "TinyetQuantizer(), or TinyetQuantizer(int16_config()); leave it away for int8"
 
 
 @dataclass(frozen=True)
@@ -73,7 +77,8 @@ def prepare(
     if is_quantized(program):
         raise QuantizationError("the program is quantized already", hint="leave the calibration away")
     stage("inserting observers")
-    chosen = quantizer or TinyetQuantizer()
+    chosen = TinyetQuantizer() if quantizer is None else quantizer
+    instance_given(chosen, Quantizer, "the quantizer is one of torchao's PT2E flow", _QUANTIZER)
     if training and isinstance(chosen, TinyetQuantizer):
         chosen = chosen.for_training()
     with quiet():
@@ -100,18 +105,27 @@ def samples(batches: Iterable[Any], example: Inputs) -> Iterator[tuple[int, Inpu
     example's are cut into pieces of its size. Raises QuantizationError naming the batch: number of inputs,
     shape, dtype, values that are not finite.
     """
+    if isinstance(batches, (str, bytes, dict)) or not isinstance(batches, Iterable):
+        hint = "a list of tensors, one a batch, or of tuples with one tensor per input"
+        if callable(batches):
+            hint = "call it: calibration=calibration()"
+        raise QuantizationError(f"the calibration data is {described(batches)}, not batches", hint=hint)
     for index, batch in enumerate(batches):
         values = (batch,) if isinstance(batch, torch.Tensor) else batch
         if not isinstance(values, (tuple, list)) or not all(isinstance(v, torch.Tensor) for v in values):
             raise QuantizationError(
-                f"calibration batch {index} is a {type(batch).__name__}",
-                hint="yield a tensor or a tuple of tensors",
+                f"calibration batch {index} is {described(batch)}",
+                hint="yield a tensor or a tuple of tensors; torch.from_numpy(x) makes one of an array",
             )
         if len(values) != len(example):
             raise QuantizationError(
                 f"calibration batch {index} has {len(values)} tensors, the model takes {len(example)}",
                 hint="yield the inputs only, without labels",
             )
+        floats = [
+            v.is_floating_point() and w.is_floating_point() for v, w in zip(values, example, strict=True)
+        ]
+        values = [v.float() if is_float else v for v, is_float in zip(values, floats, strict=True)]
         for number, (value, wanted) in enumerate(zip(values, example, strict=True)):
             _check_value(value, wanted, f"calibration batch {index}, input {number}")
         sizes = {v.shape[0] // max(w.shape[0], 1) for v, w in zip(values, example, strict=True) if w.ndim}
@@ -188,9 +202,9 @@ class _Calibration(Exact):
 
     def run_node(self, n: fx.Node) -> Any:
         result = super().run_node(n)
-        if n.op == "call_module" and isinstance(result, torch.Tensor) and result.is_floating_point():
-            if n.name not in self.infinite and not bool(torch.isfinite(result).all()):
-                self.infinite.add(n.name)
+        observed = n.op == "call_module" and isinstance(result, torch.Tensor) and result.is_floating_point()
+        if observed and n.name not in self.infinite and not bool(torch.isfinite(result).all()):
+            self.infinite.add(n.name)
         return result
 
 
@@ -260,13 +274,10 @@ def _saturated(prepared: Prepared) -> tuple[Note, ...]:
             continue
         if any(before.name in prepared.infinite for before in source.all_input_nodes):
             continue
-        origin = origin_of(source)
         _, low, high = range_of(observer)
+        ends = f"its integers stand for {low:.4g} ... {high:.4g}"
         notes.append(
-            Note(
-                f"{op_name(source)} gives infinity or NaN on calibration data; its integers end at {low:.4g} and {high:.4g}",
-                origin,
-            )
+            Note(f"{op_name(source)} gives infinity or NaN on calibration data; {ends}", origin_of(source))
         )
     return tuple(notes)
 
