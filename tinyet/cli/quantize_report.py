@@ -133,8 +133,8 @@ def _why_ill(quality: Quality) -> str:
         said.append(_signal(quality))
     elif any(output.drowned for output in quality.outputs):
         said.append(
-            f"of what moves at {_outputs(quality)} from sample to sample {_db(quality.moving_db)} dB are above the "
-            f"noise, {MOVING_DB:.0f} are enough"
+            f"SQNR of what moves at {_outputs(quality)} from sample to sample {_db(quality.moving_db)} dB, "
+            f"{MOVING_DB:.0f} are enough"
         )
     if quality.equal < ALIKE:
         said.append(f"{_signal(quality)}, {ui.percent(ALIKE)} are enough")
