@@ -13,7 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from tinyet.data import Samples, prepare_inputs
+from tinyet.data import Samples, predicted, prepare_inputs
+from tinyet.data.doubts import doubts_of_fit, doubts_of_labels, fits_of
 from tinyet.deployment import Deployment, Step
 from tinyet.device.device import Device, DeviceFault, ModelFailed, RunResult
 from tinyet.device.protocol import Info
@@ -114,7 +115,9 @@ class ValidationResult(Counted):
     "instructions" in an emulator, "cycles" on hardware, "nanoseconds" on the host; one is never printed as
     another. ram_bytes: static data, the arena included, without the stack; flash_bytes: code and constants;
     both of the application, None when it was not built. stack_bytes: the model's own, in a run of the
-    first sample that nothing interrupts; None where it cannot be measured.
+    first sample that nothing interrupts; None where it cannot be measured. clipped: share of the samples' real values
+    that lie outside of the inputs' calibrated ranges; None where no input takes such. doubts: what is doubtful about
+    the samples, a sentence each.
     """
 
     on: str
@@ -134,6 +137,8 @@ class ValidationResult(Counted):
     stack_bytes: int | None
     layers: tuple[LayerResult, ...]
     outputs: list[list[Array]]
+    clipped: float | None = None
+    doubts: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         exact = "bit-exact" if self.bit_exact else f"{self.mismatches} differ"
@@ -164,6 +169,8 @@ class ValidationResult(Counted):
             "ram_bytes": self.ram_bytes,
             "flash_bytes": self.flash_bytes,
             "stack_bytes": self.stack_bytes,
+            "clipped": self.clipped,
+            "doubts": list(self.doubts),
             "layers": [self._layer(layer) for layer in self.layers],
         }
 
@@ -268,6 +275,7 @@ def validate(
         for step in deployment.steps
     )
     count = len(samples)
+    clipped, doubts = _doubts(graph.inputs, graph.outputs, samples)
     return ValidationResult(
         on=on,
         board=board,
@@ -286,6 +294,22 @@ def validate(
         stack_bytes=stack or None,
         layers=layers,
         outputs=outputs,
+        clipped=clipped,
+        doubts=doubts,
+    )
+
+
+def _doubts(
+    inputs: Sequence[Tensor], outputs: Sequence[Tensor], samples: Samples
+) -> tuple[float | None, tuple[str, ...]]:
+    """The share of clipped values, and what is doubtful about the samples."""
+    columns = [np.stack(column) for column in zip(*samples.inputs, strict=True)]
+    fits = fits_of(inputs, columns) if columns else []
+    values = sum(fit.values.count for fit in fits)
+    labels = None if samples.labels is None else np.asarray(samples.labels)
+    return (
+        sum(fit.outside * fit.values.count for fit in fits) / values if values else None,
+        (*doubts_of_fit(fits), *doubts_of_labels(labels, outputs[0].type.count)),
     )
 
 
@@ -367,11 +391,6 @@ class _Tally:
 
     def share(self, right: int) -> float | None:
         return right / self.labelled if self.labelled else None
-
-
-def predicted(output: Array) -> int:
-    """The class that a classifier's output names."""
-    return int(output.ravel()[0]) if output.size == 1 else int(np.argmax(output.ravel()))
 
 
 def _from_bytes(data: bytes, tensor: Tensor) -> Array:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tinyet.cli import ui
+from tinyet.cli.doubts import doubts_of, watch
 from tinyet.compiler import compile as compile_model
 from tinyet.compiler import float_layers, require_integer
 from tinyet.data import Data, make_samples, read_data
@@ -76,7 +77,8 @@ def _capture(model: str, options: CaptureOptions, progress: ui.Advance) -> Compi
     source = load_source(model)
     quantizer = None if source.quantizer is None else call_users(source.quantizer, "quantizer()")
     labels = labels_of(source)
-    batches = calibration_of(source, options.calibration)
+    given = calibration_of(source, options.calibration)
+    batches = None if given is None else watch(given)
     program = compile_model(
         source.program,
         calibration=batches,
@@ -93,7 +95,8 @@ def _capture(model: str, options: CaptureOptions, progress: ui.Advance) -> Compi
     if options.strict:
         require_integer(program, asked_keys=_left_in_float(source, quantizer))
     evaluation, remarks = evaluation_of(source, program, options.channels_last)
-    return Compiled(program, evaluation, (*warnings_of(program), *remarks))
+    doubts = doubts_of(program.inputs, program.outputs, batches, evaluation)
+    return Compiled(program, evaluation, (*warnings_of(program), *remarks, *doubts))
 
 
 def check_path(model: str) -> None:

@@ -15,12 +15,11 @@ from tinyet.cli import ui
 from tinyet.cli.model import calibration_of, call_users, check_path, evaluation_of, labels_of, warnings_of
 from tinyet.compiler import compile as compile_model
 from tinyet.compiler import cost_on
-from tinyet.data import Data
+from tinyet.data import Data, predicted
 from tinyet.emit.model_name import check_name, safe_name
 from tinyet.errors import DataError, QuantizationError, ToolchainError, UsageError
 from tinyet.program import Program
 from tinyet.stages import stage
-from tinyet.validate import predicted
 
 if TYPE_CHECKING:
     from tinyet.importers.torch.source import ModelSource

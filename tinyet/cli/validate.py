@@ -50,6 +50,7 @@ def validate(
         ui.write_json(json, result.to_json())
     if json != "-":
         _show(result)
+        ui.notes(result.doubts)
     if result.bit_exact:
         return 0
     ui.show_error(_mismatch_error(result))
@@ -95,6 +96,8 @@ def _show(result: ValidationResult) -> None:
             f"float model {ui.percent(result.float_accuracy)}",
         ]
         pairs.append(("accuracy", ", ".join(parts)))
+    if result.clipped is not None:
+        pairs.append(("input values clipped", ui.percent(result.clipped)))
     per_mac = f", {result.count / result.macs:.2f} per MAC" if result.count and result.macs else ""
     pairs += [
         (f"{unit} per inference", f"{ui.number(result.count)}{per_mac}"),

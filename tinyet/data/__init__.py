@@ -4,7 +4,14 @@
 from __future__ import annotations
 
 from tinyet.data.npz import LABELS, Data, encode_data, read_data
-from tinyet.data.samples import Samples, demonstration, make_samples, pattern_inputs, prepare_inputs
+from tinyet.data.samples import (
+    Samples,
+    demonstration,
+    make_samples,
+    pattern_inputs,
+    predicted,
+    prepare_inputs,
+)
 
 __all__ = [
     "LABELS",
@@ -14,6 +21,7 @@ __all__ = [
     "encode_data",
     "make_samples",
     "pattern_inputs",
+    "predicted",
     "prepare_inputs",
     "read_data",
 ]

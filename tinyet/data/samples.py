@@ -35,7 +35,8 @@ class Samples:
 def make_samples(tensors: Sequence[Tensor], arrays: Sequence[Array], labels: Array | None = None) -> Samples:
     """Samples from one stacked array per input, the first dimension running over samples.
 
-    Raises DataError for a wrong number of arrays, different numbers of samples, or samples of a wrong shape.
+    Raises DataError for a wrong number of arrays, different numbers of samples, samples of a wrong shape, or values that
+    are NaN or infinite.
     """
     if len(arrays) != len(tensors):
         names = ", ".join(t.name for t in tensors)
@@ -47,6 +48,8 @@ def make_samples(tensors: Sequence[Tensor], arrays: Sequence[Array], labels: Arr
             problems.append(
                 f"data for input {tensor.name} must be (samples, {', '.join(map(str, each))}), is {array.shape}"
             )
+        elif problem := _not_finite(tensor, array):
+            problems.append(problem)
     counts = {len(a) for a in (*arrays, *([] if labels is None else [labels])) if a.ndim}
     if len(counts) > 1:
         problems.append(f"the arrays hold different numbers of samples: {sorted(counts)}")
@@ -57,9 +60,22 @@ def make_samples(tensors: Sequence[Tensor], arrays: Sequence[Array], labels: Arr
             f"labels must be one class index a sample, are {labels.dtype} of shape {labels.shape}"
         )
     if problems:
-        raise DataError("; ".join(problems), hint="one array per input, one row per sample")
+        hint = "one array per input, one row per sample; leave out samples that are not of numbers alone"
+        raise DataError("; ".join(problems), hint=hint)
     inputs = tuple(tuple(a[i] for a in arrays) for i in range(len(arrays[0])))
     return Samples(inputs, None if labels is None else tuple(int(v) for v in np.asarray(labels).ravel()))
+
+
+def _not_finite(tensor: Tensor, array: Array) -> str:
+    """Says which values of stacked samples are no numbers; empty when all are."""
+    bad = ~np.isfinite(array) if array.dtype.kind == "f" else np.zeros(array.shape, bool)
+    if not bad.any():
+        return ""
+    samples = np.flatnonzero(bad.reshape(len(array), -1).any(axis=1))
+    return (
+        f"data for input {tensor.name} holds {int(bad.sum())} values that are NaN or infinite, in {len(samples)} "
+        f"sample(s), first in sample {samples[0]}"
+    )
 
 
 def _are_classes(labels: Array) -> bool:
@@ -139,3 +155,8 @@ def pattern_inputs(tensors: Sequence[Tensor]) -> list[Array]:
             values = (np.arange(tensor.type.count, dtype=np.int64) * step) % (high - low + 1) + low
             arrays.append(values.astype(tensor.dtype.numpy).reshape(tensor.shape))
     return arrays
+
+
+def predicted(output: Array) -> int:
+    """The class that a classifier's output names."""
+    return int(output.ravel()[0]) if output.size == 1 else int(np.argmax(output.ravel()))

@@ -19,11 +19,14 @@ import torch
 from torch import fx
 
 from tinyet.custom import CustomOp, registered
-from tinyet.errors import QuantizationError
-from tinyet.importers.torch.origins import module_stack
+from tinyet.errors import QuantizationError, bullet_list
+from tinyet.importers.torch.normalize import get_constant
+from tinyet.importers.torch.origins import module_stack, origin_of
 from tinyet.importers.torch.quiet import quiet
 from tinyet.quantization import annotate as rules
 from tinyet.quantization.config import QuantConfig, int8_config
+from tinyet.quantization.masks import sight_of, sink_masks
+from tinyet.quantization.saturating import saturating
 
 with quiet():
     from torchao.quantization.pt2e.quantizer.quantizer import (
@@ -117,6 +120,8 @@ class TinyetQuantizer(Quantizer):  # type: ignore[misc]
         return self._global
 
     def transform_for_annotation(self, model: fx.GraphModule) -> fx.GraphModule:
+        """Before annotation: constant masks move to the softmax that sees them, where that is quantized."""
+        sink_masks(model, lambda reader: (config := self.config_of(reader)) is not None and not config.dynamic)
         return model
 
     def annotate(self, model: fx.GraphModule) -> fx.GraphModule:
@@ -130,6 +135,10 @@ class TinyetQuantizer(Quantizer):  # type: ignore[misc]
             if config is not None:
                 self._annotate_node(node, config)
         self._release_idle_movers(model.graph)
+        for node in model.graph.nodes:
+            if _KEY in node.meta and isinstance(node.target, torch._ops.OpOverload):
+                _saturate(node)
+        _check_constants(model)
         return model
 
     def validate(self, model: fx.GraphModule) -> None:
@@ -352,6 +361,45 @@ def _owner(node: fx.Node) -> tuple[_Place, QuantizationSpecBase | None]:
         else:
             spec = _output_spec(place)
     return place, spec
+
+
+def _check_constants(module: fx.GraphModule) -> None:
+    """Raise QuantizationError, listing them, for constants that would be quantized and hold infinities or NaN."""
+    lines = []
+    for node in module.graph.nodes:
+        annotation = node.meta.get(_KEY)
+        for source, spec in (annotation.input_qspec_map if annotation is not None else {}).items():
+            constant = get_constant(module, source)
+            if spec is not None and constant is not None and not bool(torch.isfinite(constant).all()):
+                origin = origin_of(node)
+                lines.append(f"{origin.aten} reads {source.target}\n    at: {origin}")
+    if lines:
+        raise QuantizationError(
+            "integers hold no infinity and no NaN, and these constants do:\n" + bullet_list(dict.fromkeys(lines)),
+            hint="use finite numbers of the size of the values beside them, or leave the operator in float; -inf may "
+            "stay where the one reader is a softmax, or takes the greatest value of rows that are not masked wholly",
+        )
+
+
+def _saturate(node: fx.Node) -> None:
+    """Let a softmax's (or its kind's) input be observed as the softmax sees it, if nobody else reads it."""
+    source = node.args[0] if node.args else None
+    if not isinstance(source, fx.Node) or not _read_once(source):
+        return
+    edge = node.meta[_KEY].input_qspec_map.get(source)
+    place, spec = _owner(source) if isinstance(edge, SharedQuantizationSpec) else ((source, node), edge)
+    if not isinstance(spec, QuantizationSpec):
+        return
+    sight = sight_of(node, torch.iinfo(spec.dtype).bits)
+    if sight is None:
+        return
+    wanted = replace(
+        spec, observer_or_fake_quant_ctr=saturating(spec.observer_or_fake_quant_ctr, sight)
+    )
+    if isinstance(place, tuple):
+        place[1].meta[_KEY].input_qspec_map[place[0]] = wanted
+    else:
+        place.meta[_KEY].output_qspec = wanted
 
 
 def _root(node: fx.Node) -> QuantizationSpecBase | None:

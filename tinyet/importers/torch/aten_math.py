@@ -11,7 +11,7 @@ import numpy.typing as npt
 import torch
 
 from tinyet.importers.torch.aten_dynamic import source_of, weighted
-from tinyet.importers.torch.aten_truth import choose
+from tinyet.importers.torch.aten_where import where
 from tinyet.importers.torch.context import Args, Constant, Context, Dynamic, RefusedError, Row, Value, axis_of
 from tinyet.ir import Attrs, DType, Tensor
 from tinyet.ops.add import Add
@@ -296,22 +296,6 @@ def vector_norm(ctx: Context, a: Args) -> Value:
     if order != 2:
         raise RefusedError(f"a norm of order {order}", "use order 1 or 2")
     return _call(ctx, "sqrt", _reduce(ctx, Sum, _call(ctx, "square", x), a["dim"], a["keepdim"]))
-
-
-def where(ctx: Context, a: Args) -> Value:
-    """With a constant condition: x * mask + y * (1 - mask)."""
-    condition = ctx.constant(a["condition"])
-    if condition is None or not ctx.node.meta["val"].is_floating_point():
-        return choose(ctx, a["condition"], a["self"], a["other"])
-    mask = np.asarray(condition.data != 0, np.float32)
-    parts = []
-    for argument, keep in ((a["self"], mask), (a["other"], 1 - mask)):
-        constant = ctx.constant(argument)
-        if constant is not None and not np.isfinite(constant.real()).all():
-            raise RefusedError("fills with infinity", "fill with a large finite number")
-        held = ctx.hold(Constant(f"{ctx.node.name}_mask", keep))
-        parts.append(_broadcast(ctx, Mul(), _operand(ctx, argument), held))
-    return _add(ctx, parts[0], parts[1])
 
 
 def _correction(a: Args) -> float:
