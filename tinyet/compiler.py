@@ -103,7 +103,7 @@ def compile(  # noqa: A001 - the public name is tinyet.compile
         # It keeps its channels: which of them are constant is not the same before and after quantizing.
         twin, _ = passes.run(lowered.float_graph, float_io=True, prune=False)
     names = () if labels is None else check_labels(labels, graph.outputs[0], "labels")
-    program = Program(name, graph, twin, notes, names)
+    program = Program(name, graph, twin, (*lowered.notes, *notes), names)
     if board is not None:
         deploy(graph, load_board(board).target, chosen)
     return program

@@ -23,8 +23,10 @@ from tinyet.ir import Tensor
 
 
 class Watched:
-    """Calibration batches, handed on as they come, and the statistics of each input over the last pass. What is no batch
-    is left to the calibration, which says so."""
+    """Calibration batches, handed on as they come, and the statistics of each input over the last pass.
+
+    What is no batch is left to the calibration, which says so.
+    """
 
     def __init__(self, batches: Iterable[Any]) -> None:
         self._batches = batches

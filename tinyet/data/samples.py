@@ -35,8 +35,8 @@ class Samples:
 def make_samples(tensors: Sequence[Tensor], arrays: Sequence[Array], labels: Array | None = None) -> Samples:
     """Samples from one stacked array per input, the first dimension running over samples.
 
-    Raises DataError for a wrong number of arrays, different numbers of samples, samples of a wrong shape, or values that
-    are NaN or infinite.
+    Raises DataError for a wrong number of arrays, different numbers of samples, samples of a wrong shape, or values
+    that are NaN or infinite.
     """
     if len(arrays) != len(tensors):
         names = ", ".join(t.name for t in tensors)

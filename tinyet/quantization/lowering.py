@@ -15,7 +15,7 @@ from tinyet.errors import QuantizationError, UsageError
 from tinyet.importers.torch.capture import capture, example_inputs_of, lower
 from tinyet.importers.torch.importer import import_program
 from tinyet.importers.torch.quiet import quiet
-from tinyet.ir import Graph
+from tinyet.ir import Graph, Note
 from tinyet.quantization.quantize import Progress, is_quantized, needs_calibration, quantize_fully
 
 with quiet():
@@ -25,10 +25,12 @@ with quiet():
 @dataclass(frozen=True)
 class Lowered:
     """graph: quantized where calibration was given, else as the program is. float_graph: its float twin,
-    whose nodes have the same origin keys; None for a program that came quantized."""
+    whose nodes have the same origin keys; None for a program that came quantized. notes: what a person should know of
+    the calibration."""
 
     graph: Graph
     float_graph: Graph | None
+    notes: tuple[Note, ...] = ()
 
 
 def lower_program(
@@ -84,7 +86,7 @@ def lower_program(
     if quantized.float_program is not program:
         float_graph = import_program(quantized.float_program, name=name, channels_last=channels_last)
     graph = import_program(quantized.program, name=name, channels_last=channels_last)
-    return Lowered(graph, float_graph)
+    return Lowered(graph, float_graph, quantized.notes)
 
 
 def lower_model(

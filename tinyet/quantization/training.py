@@ -26,6 +26,7 @@ from torch.export import ExportedProgram
 from tinyet.errors import QuantizationError
 from tinyet.importers.torch.capture import capture, check_inputs
 from tinyet.importers.torch.quiet import quiet
+from tinyet.quantization.narrowing import narrow_masks
 from tinyet.quantization.quantize import Prepared, convert, prepare
 
 with quiet():
@@ -80,6 +81,7 @@ class Training:
         with torch.no_grad():
             for name, parameter in target.named_parameters():
                 parameter.copy_(trained[name])
+        narrow_masks(target)
         return convert(Prepared(target, self.small.example_inputs))
 
 

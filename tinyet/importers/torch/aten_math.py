@@ -478,7 +478,6 @@ MATH_ROWS: dict[object, Row] = {
     aten.linalg_vector_norm.default: vector_norm,
     aten.softmax.int: _softmax(Softmax),
     aten._softmax.default: _softmax(Softmax),
-    aten._safe_softmax.default: _softmax(Softmax),
     aten.log_softmax.int: _softmax(LogSoftmax),
     aten._log_softmax.default: _softmax(LogSoftmax),
     aten.layer_norm.default: layer_norm,

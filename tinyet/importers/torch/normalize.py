@@ -9,6 +9,7 @@ shares its weights, which changes results, and spends a minute on each batch nor
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -177,6 +178,37 @@ def _fold_constants(module: fx.GraphModule) -> None:
         module.graph.erase_node(node)
 
 
+def _settle_safe_softmax(module: fx.GraphModule) -> None:
+    """_safe_softmax, which attention takes, → softmax. They differ in rows of -infinity, where the former gives 0:
+    such rows, known where a constant mask is added, are not masked then, but multiplied by 0 behind the softmax."""
+    for node in list(module.graph.nodes):
+        if node.op != "call_function" or node.target is not aten._safe_softmax.default:
+            continue
+        source, dim = node.args[:2]
+        mask = None
+        if source.op == "call_function" and source.target is aten.add.Tensor and len(source.users) == 1:
+            mask = get_constant(module, source.args[1])
+        empty = None
+        if mask is not None and mask.ndim and _axis_in(mask, dim, source) and not source.kwargs:
+            empty = (mask == -math.inf).all(dim, keepdim=True)
+        if mask is None or empty is None or not bool(empty.any()):
+            new = _call(module.graph, node, aten.softmax.int, (source, dim), node)
+        else:
+            freed = add_constant(module, source, f"{source.name}_mask", torch.where(empty, 0.0, mask))
+            total = _call(module.graph, node, aten.add.Tensor, (source.args[0], freed), source)
+            soft = _call(module.graph, node, aten.softmax.int, (total, dim), node)
+            kept = add_constant(module, node, f"{node.name}_rows", (~empty).float())
+            new = _call(module.graph, node, aten.mul.Tensor, (soft, kept), node)
+        node.replace_all_uses_with(new)
+        module.graph.erase_node(node)
+
+
+def _axis_in(mask: torch.Tensor, dim: int, value: fx.Node) -> bool:
+    """Whether the mask has all elements along the axis, which is counted from the end, of the value it is added to."""
+    shape = value.meta["val"].shape
+    return dim < 0 and mask.ndim >= -dim and mask.shape[dim] == shape[dim]
+
+
 def _explicit_padding(module: fx.GraphModule) -> None:
     """conv(padding="same" | "valid") → conv with numbers; uneven "same" padding gets a pad in front."""
     overloads = {aten.conv1d.padding: aten.conv1d.default, aten.conv2d.padding: aten.conv2d.default}
@@ -291,6 +323,7 @@ def normalize(module: fx.GraphModule) -> None:
         _explicit_padding,  # before the folds, which know one overload only
         _drop_identities,  # a clone between a convolution and its batch norm would hide them from each other
         _fold_constants,  # parametrised weights become plain before batch norms are folded into them
+        _settle_safe_softmax,  # when masks are constants
         _replace_batch_norms,
     )
     for step in passes:
