@@ -264,7 +264,7 @@ def _movement() -> list[Program]:
         made.append(program(f"copy_{tag}", node(Copy(), [x], dtype)))
         table = small("t", (5, 3), dtype)
         made.append(program(f"embedding_{tag}", node(Embedding(), [value("x", (2, 2), I32), table], dtype)))
-        condition, other = value("c", (2, 3, 4), I32), value("y", (1,), dtype)
+        condition, other = value("c", (2, 3, 4), I32), value("w", (1,), dtype)
         made.append(program(f"where_{tag}", node(Where(), [condition, x, other], dtype)))
     return made
 
@@ -302,6 +302,10 @@ def _conversions() -> list[Program]:
                 Requantize(), [value("x", (7,), dtype)], other, (0.03, 2) if other is S8 else (0.0007, 0)
             )
             made.append(program(f"requantize_{tag}_{other.suffix}", again))
+    made.append(program("to_float", node(ToFloat(), [value("x", (7,), I32)], F32)))
+    for dtype in (F32, I32):
+        operands = [value("x", (2, 3), dtype), value("z", (1,), dtype)]
+        made.append(program(f"compare_{dtype.suffix}", node(Compare("greater"), operands, I32)))
     return made
 
 
