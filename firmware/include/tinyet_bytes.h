@@ -13,8 +13,6 @@ typedef struct {
   int32_t count;
 } tinyet_bytes_params;
 
-void tinyet_cast_u8_f32(const uint8_t *input, float *output, const tinyet_bytes_params *params);
-
 /* byte - 128. */
 void tinyet_flip_u8_s8(const uint8_t *input, int8_t *output, const tinyet_bytes_params *params);
 

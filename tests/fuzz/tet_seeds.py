@@ -65,6 +65,7 @@ from tinyet.ops.softmax import Softmax
 from tinyet.ops.sub import Sub
 from tinyet.ops.sum import Sum
 from tinyet.ops.unary import Unary
+from tinyet.ops.where import Where
 from tinyet.opset import DelegateName
 from tinyet.program import Program
 
@@ -263,6 +264,8 @@ def _movement() -> list[Program]:
         made.append(program(f"copy_{tag}", node(Copy(), [x], dtype)))
         table = small("t", (5, 3), dtype)
         made.append(program(f"embedding_{tag}", node(Embedding(), [value("x", (2, 2), I32), table], dtype)))
+        condition, other = value("c", (2, 3, 4), I32), value("y", (1,), dtype)
+        made.append(program(f"where_{tag}", node(Where(), [condition, x, other], dtype)))
     return made
 
 
@@ -303,7 +306,7 @@ def _conversions() -> list[Program]:
 
 
 def _bytes() -> list[Program]:
-    made = [program("cast", node(Cast(), [value("x", (7,), U8)], F32))]
+    made = [program(f"cast_{t.suffix}", node(Cast(), [value("x", (7,), t)], F32)) for t in (U8, DType.INT32)]
     image = value("x", (1, 3, 5, 2), U8)
     for dtype in (S8, S16):
         for rows in (1, 2):

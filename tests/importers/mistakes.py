@@ -93,11 +93,13 @@ def floor_division_right(x: Tensor) -> Tensor:
 
 
 def norm_of_order_3(x: Tensor) -> Tensor:
-    return torch.linalg.vector_norm(x, 3, dim=1)
+    length: Tensor = torch.linalg.vector_norm(x, 3, dim=1)
+    return length
 
 
 def norm_of_order_2(x: Tensor) -> Tensor:
-    return torch.linalg.vector_norm(x, 2, dim=1)
+    length: Tensor = torch.linalg.vector_norm(x, 2, dim=1)
+    return length
 
 
 def positive_only(x: Tensor) -> Tensor:

@@ -15,7 +15,9 @@ from tinyet.importers.torch.capture import capture
 
 def _net() -> nn.Sequential:
     torch.manual_seed(1)
-    return nn.Sequential(nn.Conv2d(2, 4, 3), nn.BatchNorm2d(4), nn.ReLU(), nn.Flatten(), nn.Linear(144, 3)).eval()
+    return nn.Sequential(
+        nn.Conv2d(2, 4, 3), nn.BatchNorm2d(4), nn.ReLU(), nn.Flatten(), nn.Linear(144, 3)
+    ).eval()
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float64])
@@ -27,7 +29,9 @@ def test_other_floats_become_float32_and_it_is_said(dtype: torch.dtype) -> None:
     assert str(dtype).removeprefix("torch.") in note
     assert ("exactly" in note) == (dtype is not torch.float64)
     assert {p.dtype for p in net.parameters()} == {dtype}
-    exact = tinyet.compile(net.float(), (x[:1].float(),), calibration=[x[i : i + 1].float() for i in range(4)])
+    exact = tinyet.compile(
+        net.float(), (x[:1].float(),), calibration=[x[i : i + 1].float() for i in range(4)]
+    )
     assert exact.data == program.data or [str(n) for n in exact.notes] == []
     assert np.array_equal(exact.run(x[0].float().numpy()), program.run(x[0]))
 

@@ -180,14 +180,14 @@ add(
 )
 add(
     "GRU",
-    SERIES,
+    normal(4, 5),
     lambda m, x: m.a(m.r(x.transpose(1, 2))[0][:, -1]),
     a=linear(8, 3),
     r=lambda: nn.GRU(4, 8, batch_first=True),
 )
 add(
     "LSTM",
-    normal(6, 4),
+    normal(4, 4),
     lambda m, x: m.a(m.r(x)[0][:, -1]),
     a=linear(8, 3),
     r=lambda: nn.LSTM(4, 8, batch_first=True),

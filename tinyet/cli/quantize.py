@@ -32,7 +32,7 @@ from tinyet.data import Data
 from tinyet.data.doubts import doubts_of_labels
 from tinyet.emit.model_name import check_name, safe_name
 from tinyet.errors import DataError, ToolchainError, UsageError
-from tinyet.ir import Tensor
+from tinyet.ir import Graph
 from tinyet.program import Program
 
 if TYPE_CHECKING:
@@ -72,8 +72,8 @@ class _Task:
         return compile_model(self.source.program, name=self.name)
 
     @property
-    def outputs(self) -> Sequence[Tensor]:
-        return self.float_program.outputs
+    def graph(self) -> Graph:
+        return self.float_program.graph
 
     def evaluation(self, limit: int | None) -> tuple[Data | None, list[str]]:
         """The model's evaluation data in PyTorch's order of memory, and remarks about it."""
@@ -152,14 +152,15 @@ def quantize(
     ] = False,
     report: Annotated[
         bool,
-        typer.Option("--report", help="show how much each layer suffers, and what exceptions bring and cost"),
+        typer.Option("--report", help="say whether the model is healthy, which layer hurts, and what helps"),
     ] = False,
     worst: Annotated[
         int | None,
         typer.Option("--worst", min=1, metavar="N", help="try exceptions for the N worst layers only"),
     ] = None,
     auto: Annotated[
-        bool, typer.Option("--auto", help="apply the cheapest exceptions that keep the accuracy")
+        bool,
+        typer.Option("--auto", help="apply what is free, else the cheapest exceptions, to keep the accuracy"),
     ] = False,
     accuracy: Annotated[
         float | None,
@@ -191,7 +192,7 @@ def quantize(
         typer.Option("--json", metavar="FILE", help="write the report as JSON, too; - prints only that"),
     ] = None,
 ) -> None:
-    """Quantize a model: choose how, see which layers suffer, find the exceptions.
+    """Quantize a model: choose how, see whether it is healthy and what helps, let that be found.
 
     With --auto the accuracy on the model's evaluation() decides; it is that of the host reference, which the device
     repeats bit for bit.
@@ -211,22 +212,31 @@ def quantize(
             evaluation, _ = evaluation_of(task.source, program, channels_last)
         keep_evaluation(Compiled(program, evaluation), save_evaluation, model)
         program.save(out)
+    found = program or (choice or diagnosis or task).graph
+    doubts = doubts_of(found.inputs, found.outputs, task.batches, data)
     if json is not None:
-        ui.write_json(json, record_of(task.name, task.board, diagnosis, choice, out))
+        ui.write_json(json, record_of(task.name, task.board, diagnosis, choice, out, doubts))
     if json == "-":
         return
     if diagnosis is not None:
-        flags = [*(["--float-io"] if float_io else []), *(["--channels-last"] if channels_last else [])]
-        show_diagnosis(diagnosis, _command(model, config, layer or [], calibration, flags))
+        types = [*(["--config", config] if config else []), *(f"--layer={text}" for text in layer or [])]
+        show_diagnosis(diagnosis, _command(model, calibration, float_io, channels_last), types)
     if choice is not None:
         show_choice(choice)
-    graph = diagnosis.graph if diagnosis is not None else choice.graph if choice is not None else None
-    sides = program or graph
-    doubts = [] if sides is None else doubts_of(sides.inputs, sides.outputs, task.batches, data)
     ui.notes([*(() if program is None else warnings_of(program)), *remarks, *doubts])
     if out is not None and program is not None:
         ui.say(f"{out}: program {program.name}, {out.stat().st_size} bytes")
         ui.say(f"next: tinyet generate {out} --board BOARD")
+
+
+def _command(model: str, calibration: Path | None, float_io: bool, channels_last: bool) -> list[str]:
+    """What was given that is neither types nor free, to be said again with a remedy."""
+    return [
+        *("tinyet", "quantize", model),
+        *(() if calibration is None else ("--calibration", str(calibration))),
+        *(("--float-io",) if float_io else ()),
+        *(("--channels-last",) if channels_last else ()),
+    ]
 
 
 def _check(
@@ -318,18 +328,6 @@ def _task(
     )
 
 
-def _command(
-    model: str, config: str | None, layers: Sequence[str], calibration: Path | None, flags: Sequence[str]
-) -> list[str]:
-    """What was given that is no remedy, to be said again with one."""
-    given = ["tinyet", "quantize", model]
-    for option, value in (("--config", config), ("--calibration", calibration)):
-        given += [] if value is None else [option, str(value)]
-    for layer in layers:
-        given += ["--layer", layer]
-    return [*given, *flags]
-
-
 def _quantizer(
     source: ModelSource, config: str | None, layers: Sequence[str], observer: str | None
 ) -> TinyetQuantizer:
@@ -369,7 +367,7 @@ def _labelled(task: _Task, limit: int | None) -> Data:
             str(task.source.path),
             "; ".join(remarks) or "define evaluation(): it returns inputs, labels",
         )
-    wrong = doubts_of_labels(data.labels, task.outputs[0].type.count)
+    wrong = doubts_of_labels(data.labels, task.graph.outputs[0].type.count)
     if wrong:
         raise DataError(wrong[0], f"evaluation() in {task.source.path}")
     return data

@@ -19,7 +19,12 @@ MOST_EXCEPTIONS = 12
 
 
 def record_of(
-    name: str, board: str, diagnosis: Diagnosis | None, choice: Choice | None, out: Path | None
+    name: str,
+    board: str,
+    diagnosis: Diagnosis | None,
+    choice: Choice | None,
+    out: Path | None,
+    doubts: Sequence[str],
 ) -> dict[str, object]:
     """The documented, stable form of `--json` (docs/json.md)."""
     found = None if choice is None else choice.found
@@ -49,6 +54,7 @@ def record_of(
         "program": None if out is None else str(out),
         "flash_bytes": None if cost is None else cost.flash_bytes,
         "arena_bytes": None if cost is None else cost.arena_bytes,
+        "doubts": list(doubts),
         "health": None if diagnosis is None else diagnosis.to_json(),
         **measured,
         "auto": automatic,
@@ -58,23 +64,34 @@ def record_of(
 # ---------------------------------------------------------------- the answer
 
 
-def show_diagnosis(diagnosis: Diagnosis, command: Sequence[str]) -> None:
-    """command: `tinyet quantize MODEL` and what was given that is not free."""
+def show_diagnosis(diagnosis: Diagnosis, command: Sequence[str], types: Sequence[str]) -> None:
+    """command: `tinyet quantize MODEL` and what was given that is not free; types: what was given of --config and
+    --layer."""
     quality = diagnosis.quality
     if quality.healthy:
         ui.say(f"healthy: {_why_healthy(quality)}", "bold green")
         ui.say("nothing to do")
+        if quality.moving_db is not None and quality.moving_db < 0:
+            ui.say(
+                f"what moves at {_outputs(quality)} from sample to sample is smaller than its rounding "
+                f"({_db(quality.moving_db)} dB): if that is what counts, let the model put out the difference alone"
+            )
     else:
         ui.say(f"suffers: {_why_ill(quality)}", "bold yellow")
         ui.facts("", _findings(diagnosis))
-        _show_advice(diagnosis, command)
+        _show_advice(diagnosis, command, types)
         _show_free(diagnosis.free)
     _show_layers(diagnosis.sensitivity, _with(diagnosis))
     _show_exceptions(diagnosis)
 
 
 def _db(value: float | None) -> str:
-    return "–" if value is None else f"{value:.1f}"
+    # Without the sum, what rounds to zero from below would keep its sign.
+    return "–" if value is None else f"{round(value, 1) + 0.0:.1f}"
+
+
+def _gain(value: float) -> str:
+    return f"{round(value, 1) + 0.0:+.1f}"
 
 
 def _outputs(quality: Quality) -> str:
@@ -101,7 +118,7 @@ def _signal(quality: Quality) -> str:
 
 def _why_healthy(quality: Quality) -> str:
     said = [text for text in (_accuracies(quality), _signal(quality)) if text]
-    if quality.margin_db < 0:
+    if not quality.enough:
         said[-1] += " where its values count, and not only which is largest"
     return "; ".join(said)
 
@@ -114,10 +131,10 @@ def _why_ill(quality: Quality) -> str:
         said.append(_accuracies(quality))
     if quality.sqnr_db is not None and quality.sqnr_db < ENOUGH_DB:
         said.append(_signal(quality))
-    if quality.moving_db is not None and quality.moving_db < MOVING_DB:
+    elif any(output.drowned for output in quality.outputs):
         said.append(
-            f"of what moves at {_outputs(quality)} from sample to sample the noise leaves {_db(quality.moving_db)} dB, "
-            f"{MOVING_DB:.0f} are enough"
+            f"of what moves at {_outputs(quality)} from sample to sample {_db(quality.moving_db)} dB are above the "
+            f"noise, {MOVING_DB:.0f} are enough"
         )
     if quality.equal < ALIKE:
         said.append(f"{_signal(quality)}, {ui.percent(ALIKE)} are enough")
@@ -172,10 +189,10 @@ def _for_bytes(diagnosis: Diagnosis) -> str:
     where = advised.module or "all layers"
     bytes_ = "" if advised.flash_bytes is None else f", {advised.flash_bytes:+d} bytes of flash"
     bytes_ += "" if advised.arena_bytes is None else f", {advised.arena_bytes:+d} of arena"
-    return f"{where} in {advised.kind}: {_db(advised.output_db)} dB ({advised.gain_db:+.1f}){bytes_}"
+    return f"{where} in {advised.kind}: {_db(advised.output_db)} dB ({_gain(advised.gain_db)}){bytes_}"
 
 
-def _show_advice(diagnosis: Diagnosis, command: Sequence[str]) -> None:
+def _show_advice(diagnosis: Diagnosis, command: Sequence[str], types: Sequence[str]) -> None:
     if diagnosis.flags:
         ui.say(f"\nto do: {shlex.join([*command, *diagnosis.flags])} -o FILE.tet", "bold")
     else:
@@ -185,7 +202,7 @@ def _show_advice(diagnosis: Diagnosis, command: Sequence[str]) -> None:
         )
     if not diagnosis.healed and diagnosis.quality.accuracy is not None:
         ui.say(
-            f"or let a set of exceptions be found: {shlex.join(command)} --auto --max-drop 0.01 -o FILE.tet"
+            f"or let a set of exceptions be found: {shlex.join([*command, *types])} --auto --max-drop 0.01 -o FILE.tet"
         )
 
 
@@ -195,9 +212,7 @@ def _show_advice(diagnosis: Diagnosis, command: Sequence[str]) -> None:
 def _show_free(trials: Sequence[Trial]) -> None:
     if not trials:
         return
-    rows = [
-        (_settings(trial.settings), _db(trial.quality.sqnr_db), f"{trial.gain_db:+.1f}") for trial in trials
-    ]
+    rows = [(_settings(trial.settings), _db(trial.quality.sqnr_db), _gain(trial.gain_db)) for trial in trials]
     ui.table([("free", "text"), ("output dB", "number"), ("gain", "number")], rows)
 
 
@@ -246,7 +261,7 @@ def _show_exceptions(diagnosis: Diagnosis) -> None:
         (
             entry.module or "all layers",
             entry.kind,
-            f"{entry.gain_db:+.1f}",
+            _gain(entry.gain_db),
             _signed(entry.flash_bytes),
             _signed(entry.arena_bytes),
             entry.refused.split("\n")[0],

@@ -132,9 +132,10 @@ def doubts_between(
         distance = factor / _FACTOR * _DISTANCE * larger
         if not apart and not abs(seen.mean - used.mean) > distance:
             continue
-        what = f", {larger / smaller:,.0f} times {'wider' if used.deviation == larger else 'narrower'}"
+        way = "wider" if used.deviation == larger else "narrower"
+        what = f", {larger / smaller:,.0f} times {way}" if apart else ""
         found.append(
-            f"input {name}: calibration has {seen}; evaluation {used}{what if apart else ''}: "
+            f"input {name}: calibration has {seen}; evaluation {used}{what}: "
             "one of them is not what the device will see; prepare both alike (scale, offset, units)"
         )
     return found

@@ -19,6 +19,7 @@ from tinyet.ops import (
     batch_norm,
     cast,
     clamp,
+    compare,
     concat,
     conv2d,
     conv_transpose2d,
@@ -50,6 +51,7 @@ from tinyet.ops import (
     softmax,
     sub,
     unary,
+    where,
 )
 from tinyet.ops import slice as slice_
 from tinyet.ops import sum as sum_
@@ -65,6 +67,7 @@ OPS: tuple[Op, ...] = (
     batch_norm.OP,
     cast.OP,
     clamp.OP,
+    compare.OP,
     concat.OP,
     conv2d.OP,
     conv_transpose2d.OP,
@@ -97,6 +100,7 @@ OPS: tuple[Op, ...] = (
     sub.OP,
     sum_.OP,
     unary.OP,
+    where.OP,
 )
 
 # A region is no operator of its own: it holds others, and a delegate brings its kernel.

@@ -22,6 +22,7 @@ from tinyet.ops.argmax import ArgMax
 from tinyet.ops.batch_norm import BatchNorm
 from tinyet.ops.cast import Cast
 from tinyet.ops.clamp import Clamp
+from tinyet.ops.compare import Compare
 from tinyet.ops.concat import Concat
 from tinyet.ops.copy import Copy
 from tinyet.ops.dequantize import Dequantize
@@ -47,6 +48,7 @@ from tinyet.ops.softmax import Softmax
 from tinyet.ops.sub import Sub
 from tinyet.ops.sum import Sum
 from tinyet.ops.unary import Unary
+from tinyet.ops.where import Where
 
 Label = tuple[int, ...]
 Layout = tuple[int, ...]
@@ -296,7 +298,7 @@ def _reshape(node: Node) -> Frame:
 
 
 _FRAMES: Mapping[type[Attrs], Callable[[Node], Frame | None]] = {
-    **dict.fromkeys((*POINTWISE, Add, Sub, Mul, Div, Minimum, Maximum, PRelu), _pointwise),
+    **dict.fromkeys((*POINTWISE, Add, Sub, Mul, Div, Minimum, Maximum, PRelu, Compare, Where), _pointwise),
     **dict.fromkeys((Mean, Sum, Amax, Amin), _reduce),
     **dict.fromkeys((Concat, Slice), _along_axis),
     **dict.fromkeys((Softmax, LogSoftmax), _softmax),

@@ -33,6 +33,9 @@ aten = torch.ops.aten
 MASKED = -1000.0
 """A constant of this or less that is added to scores, or put in their place, is a mask."""
 
+FACTOR = -1e4
+"""The least factor that is left in a mask that is computed."""
+
 SOFTMAX: frozenset[object] = frozenset({aten.softmax.int, aten.log_softmax.int})
 
 _GREATEST: frozenset[object] = frozenset({aten.amax.default, aten.argmax.default, aten.max.dim})
@@ -80,6 +83,7 @@ def sink_masks(module: fx.GraphModule, is_quantized: Callable[[fx.Node], bool]) 
         masked = None if found is None else _masked(found, reader)
         if found is not None and masked is not None:
             _sink(module, reader, found, masked)
+    _limit_factors(module, is_quantized)
     module.graph.eliminate_dead_code()
     module.recompile()
 
@@ -94,12 +98,48 @@ def _masks_in(module: fx.GraphModule, node: object) -> _Found | None:
     if node.target in PRODUCTS:
         factor = _number(module, node.args[1])
         inner = _masks_in(module, node.args[0]) if factor is not None and factor > 0 else None
-        return None if inner is None or factor is None else inner.moved(node.target(inner.added, factor))  # type: ignore[operator]
+        return None if inner is None else inner.moved(node.target(inner.added, factor))  # type: ignore[operator]
     if node.target is aten.where.self:
         return _fill(module, node)
     if node.target in SUMS and not node.kwargs:
         return _sum(module, node)
     return None
+
+
+def _limit_factors(module: fx.GraphModule, is_quantized: Callable[[fx.Node], bool]) -> None:
+    """Let no factor of a mask that is computed, a term of sums that only softmaxes see, be below FACTOR: a product with
+    -1e9, or with the least float32, has no integer form, and softmax sees it as it sees one with FACTOR."""
+    # Values that only softmaxes see, and whether each time as a term of a sum.
+    terms: dict[fx.Node, bool] = {}
+    for node in reversed(list(module.graph.nodes)):
+        ways = []
+        for reader in node.users:
+            if reader.target in SOFTMAX and is_quantized(reader):
+                ways.append(False)
+            elif reader in terms and (reader.target in MOVES or _scales(module, reader, node)):
+                ways.append(terms[reader])
+            elif reader in terms and _adds(reader, node):
+                ways.append(True)
+            else:
+                break
+        if ways and len(ways) == len(node.users):
+            terms[node] = all(ways)
+    for node, is_term in terms.items():
+        factor = _number(module, node.args[1]) if is_term and node.target is aten.mul.Tensor else None
+        if factor is not None and factor < FACTOR:
+            limited = add_constant(module, node, f"{node.name}_factor", torch.tensor(FACTOR))
+            node.args = (node.args[0], limited)
+
+
+def _adds(reader: fx.Node, node: fx.Node) -> bool:
+    """Whether the node is a term of the sum that the reader is."""
+    return reader.target is aten.add.Tensor or (reader.target is aten.sub.Tensor and reader.args[0] is node)
+
+
+def _scales(module: fx.GraphModule, reader: fx.Node, node: fx.Node) -> bool:
+    """Whether the reader multiplies the node by a positive constant."""
+    factor = _number(module, reader.args[1]) if reader.target in PRODUCTS and reader.args[0] is node else None
+    return factor is not None and factor > 0
 
 
 def _number(module: fx.GraphModule, argument: object) -> float | None:
@@ -153,7 +193,9 @@ def _sum(module: fx.GraphModule, node: fx.Node) -> _Found | None:
     total = torch.zeros(shape, dtype=torch.float64)
     result = _Found(total)
     for part in held:
-        result = _Found(result.added + part.added, {**result.terms, **part.terms}, {**result.fills, **part.fills})
+        result = _Found(
+            result.added + part.added, {**result.terms, **part.terms}, {**result.fills, **part.fills}
+        )
     return result
 
 

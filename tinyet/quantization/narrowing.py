@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Masks that are computed: their ranges end where the softmax behind the sum sees no more of them.
 
-(1 - mask) * -1e9, added to scores of -5 ... 5, would have steps of four million. What softmax reads has been observed as
-it is seen (`saturating`): from there the range of each term follows.
+(1 - mask) * -1e9, added to scores of -5 ... 5, would have steps of four million. What softmax reads has been observed
+as it is seen (`saturating`): from there the range of each term follows.
 """
 
 from __future__ import annotations
 
 from collections.abc import Container
+from typing import Any
 
 import torch
 from torch import fx
@@ -48,7 +49,7 @@ def narrow_masks(module: fx.GraphModule, infinite: Container[str] = ()) -> int:
         known = [floor for floor in found if floor is not None]
         if len(known) < len(found):
             continue
-        _, low, high = range_of(observer)
+        low, high = _seen(observer)
         if low < min(known) - SUM_FAR or (observer in endless and low > min(known)):
             narrower = _spread_over(observer, min(known), high)
             for name in names[observer]:
@@ -59,8 +60,8 @@ def narrow_masks(module: fx.GraphModule, infinite: Container[str] = ()) -> int:
 
 def _spread_over(observer: torch.nn.Module, low: float, high: float) -> torch.nn.Module:
     """An observer of the same type that has seen the range."""
-    given = getattr(observer, "activation_post_process", observer)  # of a fake quantizer
-    narrower = MinMaxObserver(
+    given: Any = getattr(observer, "activation_post_process", observer)  # of a fake quantizer
+    narrower: torch.nn.Module = MinMaxObserver(
         dtype=given.dtype, qscheme=given.qscheme, quant_min=given.quant_min, quant_max=given.quant_max
     )
     narrower(torch.tensor([low, high]))
@@ -111,5 +112,15 @@ def _bounds(module: fx.GraphModule, argument: object) -> tuple[float, float] | N
         return float(constant.min()), float(constant.max())
     if observer is None:
         return None
-    _, low, high = range_of(observer)
-    return low, high
+    return _seen(observer)
+
+
+def _seen(observer: torch.nn.Module) -> tuple[float, float]:
+    """The least and the greatest value that were seen. The range that integers would have is coarser where a mask is in
+    it; it is taken where the observer does not tell, as one whose range is fixed."""
+    given = getattr(observer, "activation_post_process", observer)  # of a fake quantizer
+    low, high = getattr(given, "min_val", None), getattr(given, "max_val", None)
+    if isinstance(low, torch.Tensor) and isinstance(high, torch.Tensor):
+        return float(low), float(high)
+    _, least, greatest = range_of(observer)
+    return least, greatest

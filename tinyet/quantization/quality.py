@@ -9,11 +9,12 @@ When a model is healthy, and why:
 
     accuracy      where there are labels: no more than a point below the float model's, or no more than chance explains
                   (two standard deviations of the samples that only one of both names rightly).
-    20 dB         at each output where no labels decide: the noise is a tenth of the signal. Trained networks begin to
-                  lose accuracy below that: DS-CNN and ResNet8 keep theirs at 22 dB and more, lose less than a point at
-                  18, two at 15, six and more at 11 (docs/quantization.md, "Measured").
-    6 dB          of what changes at an output from sample to sample, twice as much as the noise. A large offset (1013
-                  hPa) is signal, too, and 60 dB of it can hide that nothing is left of what moves.
+    18 dB         at each output where no labels decide: the noise is an eighth of the signal. Trained networks lose a
+                  point of accuracy between 16 and 19 dB: DS-CNN and ResNet8 keep theirs at 21 and more, lose 0.7 points
+                  at 19, two at 16, six at 11 (docs/quantization.md, "Measured").
+    6 dB          of what moves at an output from sample to sample, twice as much as the noise: beside a large offset
+                  (1013 hPa) 30 dB of everything can hide that nothing is left of it. From 40 dB of everything on that
+                  is no fault of the model's layers any more: eight bits hold no more.
 """
 
 from __future__ import annotations
@@ -38,9 +39,10 @@ from tinyet.quantization.lowering import lower_program
 from tinyet.quantization.threads import one_thread
 from tinyet.reference import run_graph
 
-MOST_SAMPLES = 32
-ENOUGH_DB = 20.0
+MOST_SAMPLES = 64
+ENOUGH_DB = 18.0
 MOVING_DB = 6.0
+EIGHT_BITS_DB = 40.0
 LARGEST_DROP = 0.01
 ENOUGH_LABELLED = 100
 """With so many labelled samples accuracy alone decides, if the answers are mostly the float model's."""
@@ -75,10 +77,13 @@ class OutputQuality:
     moving_db: float | None
 
     @property
-    def margin_db(self) -> float:
-        """By how much it is above what is enough; negative: below."""
-        margins = (_number(self.sqnr_db) - ENOUGH_DB, _number(self.moving_db) - MOVING_DB)
-        return min(margins)
+    def drowned(self) -> bool:
+        """Whether noise hides what moves, for which the output has bits."""
+        return _number(self.moving_db) < MOVING_DB and _number(self.sqnr_db) < EIGHT_BITS_DB
+
+    @property
+    def enough(self) -> bool:
+        return _number(self.sqnr_db) >= ENOUGH_DB and not self.drowned
 
 
 @dataclass(frozen=True)
@@ -140,15 +145,24 @@ class Quality:
         return min(known) if known else None
 
     @property
-    def margin_db(self) -> float:
-        """Of the output that is furthest below what is enough, or least above it; infinite where nothing is lost."""
-        return min((output.margin_db for output in self.outputs), default=math.inf)
+    def enough(self) -> bool:
+        """Whether every output is good enough, whatever the accuracy."""
+        return all(output.enough for output in self.outputs) and self.equal >= ALIKE
 
     @property
     def healthy(self) -> bool:
         if self.accuracy is not None and (self.accuracy.suffers or self.accuracy.decides):
             return not self.accuracy.suffers
-        return self.margin_db >= 0 and self.equal >= ALIKE
+        return self.enough
+
+    def gain_over(self, base: Quality) -> float:
+        """How many dB less noise the outputs have than in `base`: of those that are not good enough there, or else of
+        all, the one that gains least."""
+        if not self.outputs:
+            return _gain(_decibels(1.0, 1.0 - self.equal), _decibels(1.0, 1.0 - base.equal))
+        pairs = list(zip(self.outputs, base.outputs, strict=True))
+        bad = [pair for pair in pairs if not pair[1].enough]
+        return min(_gain(now.sqnr_db, before.sqnr_db) for now, before in bad or pairs)
 
     def to_json(self) -> dict[str, object]:
         """The documented, stable form of `--json` (docs/json.md)."""
@@ -180,6 +194,11 @@ def _decibels(signal: float, noise: float) -> float | None:
     if noise == 0.0:
         return math.inf
     return 10.0 * math.log10(signal / noise) if math.isfinite(noise) else -math.inf
+
+
+def _gain(now: float | None, before: float | None) -> float:
+    """The difference; 0 where both are infinite, or there is no signal."""
+    return 0.0 if now == before or now is None or before is None else now - before
 
 
 def compare(exact: Array, found: Array) -> OutputQuality:

@@ -198,9 +198,9 @@ class _Calibration(Exact):
 
     def run_node(self, n: fx.Node) -> Any:
         result = super().run_node(n)
-        if n.op == "call_module" and isinstance(result, torch.Tensor) and result.is_floating_point():
-            if n.name not in self.infinite and not bool(torch.isfinite(result).all()):
-                self.infinite.add(n.name)
+        observed = n.op == "call_module" and isinstance(result, torch.Tensor) and result.is_floating_point()
+        if observed and n.name not in self.infinite and not bool(torch.isfinite(result).all()):
+            self.infinite.add(n.name)
         return result
 
 
@@ -270,13 +270,10 @@ def _saturated(prepared: Prepared) -> tuple[Note, ...]:
             continue
         if any(before.name in prepared.infinite for before in source.all_input_nodes):
             continue
-        origin = origin_of(source)
         _, low, high = range_of(observer)
+        ends = f"its integers stand for {low:.4g} ... {high:.4g}"
         notes.append(
-            Note(
-                f"{op_name(source)} gives infinity or NaN on calibration data; its integers end at {low:.4g} and {high:.4g}",
-                origin,
-            )
+            Note(f"{op_name(source)} gives infinity or NaN on calibration data; {ends}", origin_of(source))
         )
     return tuple(notes)
 

@@ -122,7 +122,9 @@ class TinyetQuantizer(Quantizer):  # type: ignore[misc]
 
     def transform_for_annotation(self, model: fx.GraphModule) -> fx.GraphModule:
         """Before annotation: constant masks move to the softmax that sees them, where that is quantized."""
-        sink_masks(model, lambda reader: (config := self.config_of(reader)) is not None and not config.dynamic)
+        sink_masks(
+            model, lambda reader: (config := self.config_of(reader)) is not None and not config.dynamic
+        )
         return model
 
     def annotate(self, model: fx.GraphModule) -> fx.GraphModule:
@@ -381,17 +383,17 @@ def _owner(node: fx.Node) -> tuple[_Place, QuantizationSpecBase | None]:
 
 def _check_constants(module: fx.GraphModule) -> None:
     """Raise QuantizationError, listing them, for constants that would be quantized and hold infinities or NaN."""
-    lines = []
+    lines: dict[str, None] = {}  # each once
     for node in module.graph.nodes:
         annotation = node.meta.get(_KEY)
         for source, spec in (annotation.input_qspec_map if annotation is not None else {}).items():
             constant = get_constant(module, source)
             if spec is not None and constant is not None and not bool(torch.isfinite(constant).all()):
                 origin = origin_of(node)
-                lines.append(f"{origin.aten} reads {source.target}\n    at: {origin}")
+                lines[f"{origin.aten} reads {source.target}\n    at: {origin}"] = None
     if lines:
         raise QuantizationError(
-            "integers hold no infinity and no NaN, and these constants do:\n" + bullet_list(dict.fromkeys(lines)),
+            "integers hold no infinity and no NaN, and these constants do:\n" + bullet_list(list(lines)),
             hint="use finite numbers of the size of the values beside them, or leave the operator in float; -inf may "
             "stay where the one reader is a softmax, or takes the greatest value of rows that are not masked wholly",
         )
@@ -409,9 +411,7 @@ def _saturate(node: fx.Node) -> None:
     sight = sight_of(node, torch.iinfo(spec.dtype).bits)
     if sight is None:
         return
-    wanted = replace(
-        spec, observer_or_fake_quant_ctr=saturating(spec.observer_or_fake_quant_ctr, sight)
-    )
+    wanted = replace(spec, observer_or_fake_quant_ctr=saturating(spec.observer_or_fake_quant_ctr, sight))
     if isinstance(place, tuple):
         place[1].meta[_KEY].input_qspec_map[place[0]] = wanted
     else:

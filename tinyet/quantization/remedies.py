@@ -17,7 +17,7 @@ from torch.export import ExportedProgram
 from tinyet.ir import Graph
 from tinyet.quantization.config import make_config
 from tinyet.quantization.equalize import equalize
-from tinyet.quantization.quality import ENOUGH_DB, Quality, Yardstick, finite, shipped
+from tinyet.quantization.quality import Quality, Yardstick, finite, shipped
 from tinyet.quantization.quantize import quantize
 from tinyet.quantization.quantizer import TinyetQuantizer
 from tinyet.quantization.sensitivity import (
@@ -170,8 +170,7 @@ def try_free(
         if progress is not None:
             progress("trying what is free", len(done), len(alternatives) + 1)
         quality = bench.quality(settings)
-        gain = 0.0 if quality.margin_db == base.margin_db else quality.margin_db - base.margin_db
-        done.append(Trial(settings, quality, gain))
+        done.append(Trial(settings, quality, quality.gain_over(base)))
 
     for settings in alternatives:
         attempt(settings)
@@ -216,8 +215,7 @@ class Diagnosis:
         is needed or helps."""
         if not self.exceptions:
             return None
-        margin = (self.quality if self.remedy is None else self.remedy.quality).margin_db
-        enough = [entry for entry in self.exceptions if margin + entry.gain_db >= 0]
+        enough = [entry for entry in self.exceptions if entry.is_enough]
         return min(enough, key=lambda e: e.bytes) if enough else max(self.exceptions, key=lambda e: e.gain_db)
 
     @property
@@ -235,7 +233,8 @@ class Diagnosis:
         """The layers that hurt most when they are quantized alone, as much as the worst of them or nearly; none where
         each is good enough alone, so that it is what lies between them, or all of them together."""
         worst = [layer for layer in self.sensitivity.worst if layer.alone_db is not None]
-        if not worst or (least := worst[0].alone_db) is None or least >= ENOUGH_DB + WORTH_DB:
+        least = worst[0].alone_db if worst else None
+        if least is None or worst[0].is_enough:
             return ()
         return tuple(entry for entry in worst if (entry.alone_db or 0.0) < least + CULPRIT_DB)
 
@@ -292,7 +291,7 @@ def diagnose(
     layers = bench.measure(taken, worst=worst, cost=cost, progress=phase("measuring layers and exceptions"))
     diagnosis = Diagnosis(graph, quality, free, remedy, layers)
     base = quality if remedy is None else remedy.quality
-    if any(base.margin_db + entry.gain_db >= 0 for entry in diagnosis.exceptions):
+    if any(entry.is_enough for entry in diagnosis.exceptions):
         return diagnosis
     tell = phase("measuring all layers in other types")
     tried = []

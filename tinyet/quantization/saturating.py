@@ -93,7 +93,7 @@ def seen_by(x: torch.Tensor, sight: Sight) -> torch.Tensor:
 
 
 @cache
-def _class_of(observer: type) -> type:
+def _class_of(observer: type) -> Any:
     return type(f"Saturating{observer.__name__}", (_Saturating, observer), {})
 
 
@@ -101,7 +101,7 @@ def saturating(factory: Any, sight: Sight) -> Any:
     """The factory of an observer (or of a fake quantizer) that sees what `sight` says; as torchao's specs hold it:
     a class, or what its `with_args` gave."""
     partial = getattr(factory, "p", None)
-    kind = partial.func if isinstance(partial, functools.partial) else factory
+    kind: Any = partial.func if isinstance(partial, functools.partial) else factory
     given = partial.keywords if isinstance(partial, functools.partial) else {}
     if issubclass(kind, FakeQuantizeBase):
         return FakeQuantize.with_args(observer=_class_of(given["observer"]).with_args(sight=sight))

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -67,7 +67,8 @@ class LayerSensitivity:
 
     sqnr_db: signal to quantization noise of its output in the quantized model: its own error and all before it.
     alone_db: of the model's output when this layer alone is quantized. None where there is no signal; infinite
-    without noise. source: file and line that asked for it.
+    without noise. source: file and line that asked for it. is_enough: whether the outputs are good enough (`quality`)
+    when it is quantized alone.
     """
 
     module: str
@@ -75,6 +76,7 @@ class LayerSensitivity:
     source: str
     sqnr_db: float | None
     alone_db: float | None
+    is_enough: bool = True
 
 
 @dataclass(frozen=True)
@@ -84,7 +86,7 @@ class Exception_:  # noqa: N801 - Exception is Python's
     output_db: SQNR of the model's worst output with it, None where it is refused; gain_db: how much more its worst
     output has. flash_bytes, arena_bytes: what it
     costs more (negative: less) than the model without exceptions; None when no costing was given. refused: why the
-    variant cannot be compiled; empty when it can.
+    variant cannot be compiled; empty when it can. is_enough: whether every output is good enough with it (`quality`).
     """
 
     module: str
@@ -94,6 +96,7 @@ class Exception_:  # noqa: N801 - Exception is Python's
     flash_bytes: int | None
     arena_bytes: int | None
     refused: str = ""
+    is_enough: bool = False
 
     @property
     def bytes(self) -> int:
@@ -290,8 +293,8 @@ def measure(
     measured = []
     for path, layer in layers.items():
         alone = TinyetQuantizer().set_global(None).set_module_name(path, settings[path])
-        alone_db = model.quality(model.quantized(alone)).sqnr_db
-        measured.append(LayerSensitivity(path, layer.op, layer.source, layer.sqnr_db, alone_db))
+        left = model.quality(model.quantized(alone))
+        measured.append(replace(layer, alone_db=left.sqnr_db, is_enough=left.enough))
         advance()
     found = []
     for layer in sorted(measured, key=lambda entry: _number(entry.alone_db))[:tried]:
@@ -341,18 +344,10 @@ def judge_exception(
         spent = None if cost is None else cost(quantized)
     except TinyetError as error:
         return Exception_(path, kind, None, 0.0, None, None, error.what)
-    # Both infinite: no noise before, none now.
-    gain = 0.0 if quality.margin_db == base.margin_db else quality.margin_db - base.margin_db
-    if spent is None or base_cost is None:
-        return Exception_(path, kind, quality.sqnr_db, gain, None, None)
-    return Exception_(
-        path,
-        kind,
-        quality.sqnr_db,
-        gain,
-        spent.flash_bytes - base_cost.flash_bytes,
-        spent.arena_bytes - base_cost.arena_bytes,
-    )
+    more: tuple[int | None, int | None] = None, None
+    if spent is not None and base_cost is not None:
+        more = spent.flash_bytes - base_cost.flash_bytes, spent.arena_bytes - base_cost.arena_bytes
+    return Exception_(path, kind, quality.sqnr_db, quality.gain_over(base), *more, is_enough=quality.enough)
 
 
 # ---------------------------------------------------------------- search

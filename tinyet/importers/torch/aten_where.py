@@ -14,7 +14,8 @@ import numpy.typing as npt
 from torch import fx
 
 from tinyet.importers.torch.aten_quant import static_params
-from tinyet.importers.torch.context import Args, Constant, Context, RefusedError, Value
+from tinyet.importers.torch.aten_truth import choose
+from tinyet.importers.torch.context import Args, Constant, Context, Value
 from tinyet.ir import Array, DType, QuantParams, Tensor, TensorType
 from tinyet.numerics import quantize
 from tinyet.ops.dequantize import Dequantize
@@ -27,10 +28,8 @@ _Choice = npt.NDArray[np.bool_]
 
 def where(ctx: Context, a: Args) -> Value:
     condition = ctx.constant(a["condition"])
-    if condition is None:
-        raise RefusedError(
-            "a choice made while running", "multiply by a float mask, or use minimum or maximum"
-        )
+    if condition is None or not ctx.node.meta["val"].is_floating_point():
+        return choose(ctx, a["condition"], a["self"], a["other"])
     taken = np.asarray(condition.data != 0)
     sides = [(a["self"], taken), (a["other"], ~taken)]
     constants = [ctx.constant(argument) for argument, _ in sides]
@@ -40,7 +39,9 @@ def where(ctx: Context, a: Args) -> Value:
         return Constant(ctx.node.name, np.ascontiguousarray(data, np.float32))
     integers = _integers_wanted(ctx.node)
     if integers is None:
-        return _chosen(ctx, sides, lambda values: ctx.hold(Constant(f"{ctx.node.name}_mask", values)), ctx.real)
+        return _chosen(
+            ctx, sides, lambda values: ctx.hold(Constant(f"{ctx.node.name}_mask", values)), ctx.real
+        )
     dtype, quant = integers
 
     def constant(values: Array) -> Tensor:

@@ -9,7 +9,8 @@ dropped (`normalize.py`).
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from weakref import WeakSet
 
@@ -17,16 +18,19 @@ import torch
 from torch import fx, nn
 from torch.export import ExportedProgram
 from torch.export.graph_signature import InputKind, OutputKind
+from torch.nn.parameter import is_lazy
 
 from tinyet.arguments import described
 from tinyet.errors import DynamicShape, ModelError, bullet_list
 from tinyet.importers.torch.blame import directory_of, frame_of_exception, message_of, users_frames_recorded
 from tinyet.importers.torch.decompose import decompose
+from tinyet.importers.torch.held import left_as_found
 from tinyet.importers.torch.normalize import normalize
 from tinyet.importers.torch.origins import is_stamped, origin_of, stamp
 from tinyet.importers.torch.precision import in_float32, refuse_others, say
 from tinyet.importers.torch.prune import with_plain_weights
 from tinyet.importers.torch.quiet import quiet
+from tinyet.importers.torch.state import refuse_state
 from tinyet.stages import stage
 
 Inputs = tuple[torch.Tensor, ...]
@@ -65,11 +69,13 @@ def check_inputs(inputs: object) -> Inputs:
     return tuple(value.float() if value.is_floating_point() else value for value in inputs)
 
 
-def _try_forward(module: nn.Module, inputs: Inputs) -> None:
-    """Run the model once as it is, so that its own mistakes are not taken for limits of the capture."""
+@contextmanager
+def _own_mistakes(inputs: Inputs) -> Iterator[None]:
+    """The model is run as it is: what it raises is its own mistake, and no limit of the capture."""
     try:
-        with torch.no_grad():
-            module(*(value.clone() for value in inputs))
+        yield
+    except ModelError:
+        raise
     except Exception as error:
         frame = frame_of_exception(error)
         shapes = ", ".join(str(tuple(value.shape)) for value in inputs)
@@ -78,6 +84,19 @@ def _try_forward(module: nn.Module, inputs: Inputs) -> None:
             str(frame) if frame else None,
             f"the example inputs have shapes {shapes}: make forward() run with them",
         ) from error
+
+
+def _make_lazy_weights(module: nn.Module, inputs: Inputs) -> None:
+    """Run a model once whose weights are made at the first call (LazyLinear); these it keeps."""
+    if any(map(is_lazy, (*module.parameters(), *module.buffers()))):
+        training = {child for child in module.modules() if child.training}
+        module.eval()
+        try:
+            with torch.no_grad():
+                module(*(value.clone() for value in inputs))
+        finally:
+            for child in training:
+                child.training = True
 
 
 def _capture_error(error: Exception) -> ModelError:
@@ -204,7 +223,8 @@ def lower(program: ExportedProgram, root: Path | None = None) -> ExportedProgram
 def capture(
     module: nn.Module, example_inputs: torch.Tensor | Sequence[torch.Tensor], root: Path | None = None
 ) -> ExportedProgram:
-    """The module in eval mode as a normalised ExportedProgram; the module itself is left as it was.
+    """The module in eval mode as a normalised ExportedProgram; the module itself, with all that it holds, is left as it
+    was, but for weights that are made at the first call.
 
     Pruning masks and parametrizations become plain weights, floats of another size float32 (`precision`).
 
@@ -212,24 +232,23 @@ def capture(
     default.
 
     Raises ModelError (DynamicShape among them) with the user's own file and line: the model raises, a
-    decision depends on tensor values, a shape is not static, or forward() changes the model's state.
+    decision depends on tensor values, a shape is not static, or forward() keeps state between calls.
     """
     stage("exporting the model")
     inputs = check_inputs(example_inputs)
     kind = type(module)
     module, remarks = in_float32(module)
-    training = {child for child in module.modules() if child.training}
-    module.eval()
-    try:
-        _try_forward(module, inputs)
+    with _own_mistakes(inputs):
+        _make_lazy_weights(module, inputs)
+    with left_as_found(module):
+        module.eval()
+        with _own_mistakes(inputs):
+            refuse_state(module, inputs)
         try:
             with quiet(), torch.no_grad(), users_frames_recorded():
                 program = torch.export.export(with_plain_weights(module), copy.deepcopy(inputs))
         except Exception as error:
             raise _capture_error(error) from error
         lowered = lower(program, root or directory_of(kind))
-        say(lowered, remarks)
-        return lowered
-    finally:
-        for child in training:
-            child.training = True
+    say(lowered, remarks)
+    return lowered
