@@ -15,7 +15,7 @@ from torch import fx
 
 from tinyet.importers.torch.normalize import get_constant
 from tinyet.importers.torch.quiet import quiet
-from tinyet.quantization.masks import MOVES, PRODUCTS, SOFTMAX, SUMS
+from tinyet.quantization.masks import PRODUCTS, SOFTMAX, SUMS, passes_on
 from tinyet.quantization.saturating import SUM_FAR
 from tinyet.quantization.sharing import observer_of, range_of
 
@@ -79,13 +79,11 @@ def _floor(
     if floor is None or reader.op == "call_module":
         return floor
     others = [argument for argument in reader.args if argument is not node]
-    if reader.target in MOVES:
+    if passes_on(reader, node):
         return floor
-    if reader.target not in SUMS | PRODUCTS | {aten.minimum.default} or reader.kwargs or len(others) != 1:
+    if reader.target not in SUMS | PRODUCTS or reader.kwargs or len(others) != 1:
         return None
     other = others[0]
-    if reader.target is aten.minimum.default:
-        return floor
     if reader.target is aten.add.Tensor or (reader.target is aten.sub.Tensor and reader.args[0] is node):
         bounds = _bounds(module, other)
         if bounds is None:
