@@ -15,7 +15,6 @@ from tinyet.errors import DataError
 from tinyet.ir import Array, DType, Graph, Node, Tensor
 from tinyet.ops.embedding import Embedding
 
-
 _WHOLE = (DType.INT32, DType.UINT8)
 
 

@@ -108,9 +108,9 @@ def _masks_in(module: fx.GraphModule, node: object) -> _Found | None:
 
 
 def _limit_computed(module: fx.GraphModule, is_quantized: Callable[[fx.Node], bool]) -> None:
-    """Masks that are computed, in values that only softmaxes see: numbers far below that are chosen while the model runs
-    become -BEYOND, infinity or not; and no factor in a term of a sum is below FACTOR, for a product with -1e9, or with
-    the least float32, has no integer form, and softmax sees it as it sees one with FACTOR."""
+    """Masks that are computed, in values that only softmaxes see: numbers far below that are chosen while the model
+    runs become -BEYOND, infinity or not; and no factor in a term of a sum is below FACTOR, for a product with -1e9, or
+    with the least float32, has no integer form, and softmax sees it as it sees one with FACTOR."""
     # Values that only softmaxes see, and whether each time as a term of a sum.
     terms: dict[fx.Node, bool] = {}
     for node in reversed(list(module.graph.nodes)):

@@ -25,6 +25,16 @@ with quiet():
 aten = torch.ops.aten
 
 
+class _Settled(MinMaxObserver):  # type: ignore[misc]
+    """An observer whose range is as it was set, whatever it is shown (constants, at conversion, once more)."""
+
+    min_val: torch.Tensor
+    max_val: torch.Tensor
+
+    def forward(self, x_orig: torch.Tensor) -> torch.Tensor:
+        return x_orig
+
+
 def narrow_masks(module: fx.GraphModule, infinite: Container[str] = ()) -> int:
     """Narrow the range of every value that holds a mask and that only softmaxes see. module: prepared and calibrated,
     or trained. infinite: names of the observers' nodes that were shown infinities. Returns how many observers were
@@ -61,10 +71,10 @@ def narrow_masks(module: fx.GraphModule, infinite: Container[str] = ()) -> int:
 def _spread_over(observer: torch.nn.Module, low: float, high: float) -> torch.nn.Module:
     """An observer of the same type that has seen the range."""
     given: Any = getattr(observer, "activation_post_process", observer)  # of a fake quantizer
-    narrower: torch.nn.Module = MinMaxObserver(
+    narrower = _Settled(
         dtype=given.dtype, qscheme=given.qscheme, quant_min=given.quant_min, quant_max=given.quant_max
     )
-    narrower(torch.tensor([low, high]))
+    narrower.min_val, narrower.max_val = torch.tensor(low), torch.tensor(high)
     return narrower
 
 
