@@ -24,6 +24,7 @@ from tinyet.importers.torch.normalize import drop_unused, get_constant
 from tinyet.importers.torch.origins import op_name, origin_of, stamp
 from tinyet.importers.torch.quiet import quiet
 from tinyet.ir import Note
+from tinyet.quantization.batches import iterable_of
 from tinyet.quantization.bias_correction import correct_bias as correct_biases
 from tinyet.quantization.equalize import Equalized
 from tinyet.quantization.equalize import equalize as equalize_layers
@@ -105,12 +106,7 @@ def samples(batches: Iterable[Any], example: Inputs) -> Iterator[tuple[int, Inpu
     example's are cut into pieces of its size. Raises QuantizationError naming the batch: number of inputs,
     shape, dtype, values that are not finite.
     """
-    if isinstance(batches, (str, bytes, dict)) or not isinstance(batches, Iterable):
-        hint = "a list of tensors, one a batch, or of tuples with one tensor per input"
-        if callable(batches):
-            hint = "call it: calibration=calibration()"
-        raise QuantizationError(f"the calibration data is {described(batches)}, not batches", hint=hint)
-    for index, batch in enumerate(batches):
+    for index, batch in enumerate(iterable_of(batches)):
         values = (batch,) if isinstance(batch, torch.Tensor) else batch
         if not isinstance(values, (tuple, list)) or not all(isinstance(v, torch.Tensor) for v in values):
             raise QuantizationError(
@@ -334,6 +330,7 @@ def quantize_fully(
     prepared = prepare(program, quantizer)
     if needs_calibration(quantizer):
         calibrate(prepared, batches, progress)
+        _check_observers(prepared.module)
         share_close(prepared.module)
         narrow_masks(prepared.module, prepared.infinite)
     notes = _saturated(prepared)
