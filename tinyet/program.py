@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-import numpy as np
-
+from tinyet.arguments import path_given
 from tinyet.bounded import read_bounded
-from tinyet.data import prepare_inputs
+from tinyet.data import as_arrays, prepare_inputs, refuse_indices
 from tinyet.errors import ModelError, ProgramError
+from tinyet.foreign import foreign_of
 from tinyet.ir import Array, DType, Graph, Note, Tensor
 from tinyet.numerics import dequantize
 from tinyet.reference import evaluate, run_graph
@@ -76,7 +76,7 @@ class Program:
     def save(self, path: str | Path) -> None:
         """Write a .tet file; an existing one is replaced whole or not at all. Raises ProgramError where it cannot be
         written, and for a program of more than MAX_FILE_BYTES."""
-        target = Path(path)
+        target = path_given(path, "save takes the path of a .tet file")
         if len(self.data) > MAX_FILE_BYTES:
             what = f"the program has {len(self.data):,} bytes, a file at most {MAX_FILE_BYTES:,}"
             raise ProgramError(what, str(target), "a smaller model, or one that is quantized")
@@ -92,15 +92,19 @@ class Program:
         """The host reference: one sample in, its outputs out.
 
         inputs: one array per input, of the input's shape; float32 data for a quantized input is quantized
-        first, integers are taken as they are. as_float: outputs as real numbers (float32) instead of the
-        program's own integers; by default, when every input was given as float. Returns one array, or a list
-        when the model has several outputs. Raises DataError when number, shape or dtype do not fit.
+        first, integers are taken as they are. as_float: outputs as real numbers (float32), or as the device's own
+        integers (scale and zero point are in `outputs`); by default real numbers, unless a quantized input was given
+        as the device's integers. What is no quantized value, an index, stays an integer. Returns one array, or a list
+        when the model has several outputs. Raises DataError when number, shape or dtype do not fit, or an index is
+        outside its table.
         """
-        given = [np.asarray(x) for x in inputs]
+        given = as_arrays(inputs)
         prepared = prepare_inputs(self.inputs, given)
+        refuse_indices(self.graph, prepared)
         values = evaluate(self.graph, prepared)
         if as_float is None:
-            as_float = all(x.dtype.kind == "f" for x in given)
+            quantized = [x for t, x in zip(self.inputs, given, strict=True) if t.type.quant is not None]
+            as_float = all(x.dtype.kind == "f" for x in quantized)
         results = [_finish(t, values[t], as_float) for t in self.outputs]
         return results[0] if len(results) == 1 else results
 
@@ -149,6 +153,12 @@ def _finish(tensor: Tensor, value: Array, as_float: bool) -> Array:
 
 def load(path: str | Path) -> Program:
     """Read a .tet file. Raises ProgramError for one that is missing, truncated, damaged or of a newer format."""
+    path = path_given(path, "load takes the path of a .tet file")
+    if path.suffix in (".py", ".pt2"):
+        hint = f"program = tinyet.compile(…), or tinyet compile {path.name} -o {path.stem}.tet, makes a program of it"
+        raise ProgramError("this is a model, and load reads programs", str(path), hint)
+    if path.suffix != ".tet" and path.is_file() and (other := foreign_of(path)) is not None:
+        raise ProgramError(other.what, other.where, other.hint)
     try:
         data = read_bounded(path, MAX_FILE_BYTES)
     except OSError as error:

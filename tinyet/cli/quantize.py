@@ -14,7 +14,17 @@ import typer
 from tinyet.boards import load_board
 from tinyet.cli import ui
 from tinyet.cli.doubts import Watched, doubts_of, watch
-from tinyet.cli.model import calibration_of, call_users, check_path, evaluation_of, labels_of, warnings_of
+from tinyet.cli.model import (
+    Compiled,
+    calibration_of,
+    call_users,
+    check_path,
+    evaluation_of,
+    keep_evaluation,
+    labels_of,
+    warnings_of,
+)
+from tinyet.cli.options import SaveEvaluation
 from tinyet.cli.quantize_report import record_of, show_choice, show_diagnosis
 from tinyet.compiler import compile as compile_model
 from tinyet.compiler import cost_on
@@ -176,6 +186,7 @@ def quantize(
     ] = "mps2_an386",
     float_io: Annotated[bool, typer.Option("--float-io", help="as in `generate`")] = False,
     channels_last: Annotated[bool, typer.Option("--channels-last", help="as in `generate`")] = False,
+    save_evaluation: SaveEvaluation = None,
     json: Annotated[
         str | None,
         typer.Option("--json", metavar="FILE", help="write the report as JSON, too; - prints only that"),
@@ -186,7 +197,7 @@ def quantize(
     With --auto the accuracy on the model's evaluation() decides; it is that of the host reference, which the device
     repeats bit for bit.
     """
-    _check(model, out, report, auto, accuracy, max_drop, json)
+    _check(model, out, report, auto, accuracy, max_drop, json, save_evaluation)
     load_board(board)
     with ui.stages("loading torch"):
         task = _task(model, config, layer or [], observer, equalize, correct_bias, calibration, name, board,
@@ -198,7 +209,9 @@ def quantize(
     if out is not None:
         with ui.stages("compiling") as progress:
             program = task.compile(choice, progress)
-            program.save(out)
+            evaluation, _ = evaluation_of(task.source, program, channels_last)
+        keep_evaluation(Compiled(program, evaluation), save_evaluation, model)
+        program.save(out)
     found = program or (choice or diagnosis or task).graph
     doubts = doubts_of(found.inputs, found.outputs, task.batches, data)
     if json is not None:
@@ -234,6 +247,7 @@ def _check(
     accuracy: float | None,
     max_drop: float | None,
     json: str | None,
+    save_evaluation: Path | None,
 ) -> None:
     """What is quickly found to be wrong with the command line."""
     check_path(model)
@@ -243,6 +257,10 @@ def _check(
         raise UsageError(f"{out} does not end in .tet", "-o", f"-o {out.with_suffix('.tet')}")
     if out is not None and not out.parent.is_dir():
         raise UsageError(f"there is no directory {out.parent}", "-o")
+    if save_evaluation is not None and out is None:
+        raise UsageError(
+            "--save-evaluation goes beside a program", "--save-evaluation", "give -o FILE.tet, too"
+        )
     if out is None and not report and not auto:
         raise UsageError("there is nothing to do", "tinyet quantize", "give -o FILE.tet, --report or --auto")
     if auto and (accuracy is None) == (max_drop is None):

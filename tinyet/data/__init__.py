@@ -3,9 +3,12 @@
 
 from __future__ import annotations
 
+from tinyet.data.indices import refuse_indices
 from tinyet.data.npz import LABELS, Data, encode_data, read_data
 from tinyet.data.samples import (
     Samples,
+    array_of,
+    as_arrays,
     demonstration,
     make_samples,
     pattern_inputs,
@@ -17,6 +20,8 @@ __all__ = [
     "LABELS",
     "Data",
     "Samples",
+    "array_of",
+    "as_arrays",
     "demonstration",
     "encode_data",
     "make_samples",
@@ -24,4 +29,5 @@ __all__ = [
     "predicted",
     "prepare_inputs",
     "read_data",
+    "refuse_indices",
 ]

@@ -1,14 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Arrays from a file as calibration batches."""
+"""Calibration batches: arrays of a file as such, and what is none."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 import numpy as np
 import torch
 
-from tinyet.errors import DataError
+from tinyet.arguments import described
+from tinyet.errors import DataError, QuantizationError
 from tinyet.importers.torch.capture import Inputs
 from tinyet.ir import Array
 
@@ -31,6 +33,14 @@ def batches_of(arrays: Sequence[Array], example: Inputs, where: str) -> list[Inp
         except TypeError as error:
             raise DataError(f"torch has no type for {array.dtype}", where) from error
         # uint8 pixels for a float model are not converted: whether 255 means 1.0 is for the user to say.
+        if wanted.dtype is torch.uint8 and tensor.dtype is not torch.uint8:
+            low, high = (float(tensor.min()), float(tensor.max())) if tensor.numel() else (0.0, 0.0)
+            if tensor.is_floating_point() or low < 0 or high > 255:
+                raise DataError(
+                    f"the model takes bytes (uint8), the array is {array.dtype} from {low:g} to {high:g}",
+                    where,
+                    "save the bytes as the camera gives them: x.astype(numpy.uint8)",
+                )
         if tensor.is_floating_point() == wanted.is_floating_point():
             tensor = tensor.to(wanted.dtype)
         # A sample comes with the batch dimension of the model's input, or without.
@@ -40,3 +50,13 @@ def batches_of(arrays: Sequence[Array], example: Inputs, where: str) -> list[Inp
         batch = max(1, len(wanted)) if wanted.ndim else 1
         columns.append([tensor[at : at + batch] for at in range(0, len(tensor), batch)])
     return list(zip(*columns, strict=True))
+
+
+def iterable_of(batches: object) -> Iterable[Any]:
+    """Calibration data, if it can be batches at all. Raises QuantizationError with what was given instead."""
+    if isinstance(batches, Iterable) and not isinstance(batches, (str, bytes, dict)):
+        return batches
+    hint = "a list of tensors, one a batch, or of tuples with one tensor per input"
+    if callable(batches):
+        hint = "call it: calibration=calibration()"
+    raise QuantizationError(f"the calibration data is {described(batches)}, not batches", hint=hint)

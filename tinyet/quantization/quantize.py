@@ -15,6 +15,7 @@ import torch
 from torch import fx
 from torch.export import ExportedProgram
 
+from tinyet.arguments import described, instance_given
 from tinyet.errors import QuantizationError
 from tinyet.importers.torch.blame import frame_of_exception, message_of
 from tinyet.importers.torch.capture import Inputs, example_inputs_of, re_export
@@ -23,6 +24,7 @@ from tinyet.importers.torch.normalize import drop_unused, get_constant
 from tinyet.importers.torch.origins import op_name, origin_of, stamp
 from tinyet.importers.torch.quiet import quiet
 from tinyet.ir import Note
+from tinyet.quantization.batches import iterable_of
 from tinyet.quantization.bias_correction import correct_bias as correct_biases
 from tinyet.quantization.equalize import Equalized
 from tinyet.quantization.equalize import equalize as equalize_layers
@@ -42,6 +44,9 @@ in all."""
 
 _FEW_SAMPLES = 32
 """With fewer samples than this, ranges are known to be clipped visibly."""
+
+
+_QUANTIZER = "TinyetQuantizer(), or TinyetQuantizer(int16_config()); leave it away for int8"
 
 
 @dataclass(frozen=True)
@@ -73,7 +78,8 @@ def prepare(
     if is_quantized(program):
         raise QuantizationError("the program is quantized already", hint="leave the calibration away")
     stage("inserting observers")
-    chosen = quantizer or TinyetQuantizer()
+    chosen = TinyetQuantizer() if quantizer is None else quantizer
+    instance_given(chosen, Quantizer, "the quantizer is one of torchao's PT2E flow", _QUANTIZER)
     if training and isinstance(chosen, TinyetQuantizer):
         chosen = chosen.for_training()
     with quiet():
@@ -95,9 +101,10 @@ def _allow_any_strides(module: fx.GraphModule) -> None:
 
 def as_batches(batches: Iterable[Any], example: Inputs) -> Iterable[Any]:
     """Calibration data as the batches that it is made of. One tensor with the dimensions of the model's only input is
-    one batch; with one dimension more, it holds a batch in each element of the first."""
+    one batch; with one dimension more, it holds a batch in each element of the first. Raises QuantizationError for what
+    is no batches at all."""
     alone = isinstance(batches, torch.Tensor) and len(example) == 1 and batches.ndim == example[0].ndim
-    return [batches] if alone else batches
+    return [batches] if alone else iterable_of(batches)
 
 
 def samples(batches: Iterable[Any], example: Inputs) -> Iterator[tuple[int, Inputs]]:
@@ -111,14 +118,18 @@ def samples(batches: Iterable[Any], example: Inputs) -> Iterator[tuple[int, Inpu
         values = (batch,) if isinstance(batch, torch.Tensor) else batch
         if not isinstance(values, (tuple, list)) or not all(isinstance(v, torch.Tensor) for v in values):
             raise QuantizationError(
-                f"calibration batch {index} is a {type(batch).__name__}",
-                hint="yield a tensor or a tuple of tensors",
+                f"calibration batch {index} is {described(batch)}",
+                hint="yield a tensor or a tuple of tensors; torch.from_numpy(x) makes one of an array",
             )
         if len(values) != len(example):
             raise QuantizationError(
                 f"calibration batch {index} has {len(values)} tensors, the model takes {len(example)}",
                 hint="yield the inputs only, without labels",
             )
+        floats = [
+            v.is_floating_point() and w.is_floating_point() for v, w in zip(values, example, strict=True)
+        ]
+        values = [v.float() if is_float else v for v, is_float in zip(values, floats, strict=True)]
         for number, (value, wanted) in enumerate(zip(values, example, strict=True)):
             _check_value(value, wanted, f"calibration batch {index}, input {number}")
         sizes = {v.shape[0] // max(w.shape[0], 1) for v, w in zip(values, example, strict=True) if w.ndim}
@@ -332,6 +343,7 @@ def quantize_fully(
     prepared = prepare(program, quantizer)
     if needs_calibration(quantizer):
         calibrate(prepared, batches, progress)
+        _check_observers(prepared.module)
         share_close(prepared.module)
         narrow_masks(prepared.module, prepared.infinite)
     notes = _saturated(prepared)

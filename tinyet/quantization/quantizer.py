@@ -26,6 +26,7 @@ from tinyet.importers.torch.quiet import quiet
 from tinyet.quantization import annotate as rules
 from tinyet.quantization.config import QuantConfig, int8_config
 from tinyet.quantization.masks import sight_of, sink_masks
+from tinyet.quantization.pixels import Pixels, parameters_of, pixels_of
 from tinyet.quantization.saturating import saturating
 
 with quiet():
@@ -130,7 +131,12 @@ class TinyetQuantizer(Quantizer):  # type: ignore[misc]
         """Annotate every node that has a rule and a setting. Operators that only move data follow their
         source: behind a value that stays float they stay float."""
         self._check_names(model.graph)
+        pixels = pixels_of(model)
         for node in model.graph.nodes:
+            if node in pixels:
+                if any(user not in pixels for user in node.users):
+                    self._annotate_pixels(node, pixels[node])
+                continue
             if node.op != "call_function" or _KEY in node.meta:
                 continue
             config = self.config_of(node)
@@ -275,6 +281,16 @@ class TinyetQuantizer(Quantizer):  # type: ignore[misc]
         source = node.args[0]
         if isinstance(source, fx.Node) and rules.is_float(source):
             _set(node, {source: self._edge(source, config)}, output)
+
+    def _annotate_pixels(self, node: fx.Node, pixels: Pixels) -> None:
+        """What is made of bytes has parameters that are known, and what it is made with on the way has none."""
+        config = self.config_of(node)
+        if config is None or config.dynamic:
+            return
+        spec = config.activation
+        low, high = int(spec.quant_min or 0), int(spec.quant_max or 0)
+        known = parameters_of(pixels, low, high, symmetric=spec.dtype is torch.int16)
+        _set(node, {}, FixedQParamsQuantizationSpec(spec.dtype, *known, low, high, torch.per_tensor_affine))
 
     def _annotate_custom(self, node: fx.Node, custom: CustomOp, config: QuantConfig) -> None:
         """An operator of the user's: its computed inputs are quantized, its constants stay float."""

@@ -62,6 +62,11 @@ def identity(ctx: Context, a: Args) -> Value:
             f"converts float32 to {value.dtype}",
             "leave this out: torch.floor and torch.round give whole numbers in float32, argmax gives indices",
         )
+    if (x.dtype is DType.UINT8) != (value.dtype is torch.uint8):
+        raise RefusedError(
+            f"converts {x.dtype.value} to {value.dtype}",
+            "bytes become float32, by x.float(), and nothing else",
+        )
     return x
 
 

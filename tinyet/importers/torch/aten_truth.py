@@ -16,9 +16,9 @@ from tinyet.importers.torch.context import Args, Constant, Context, RefusedError
 from tinyet.ir import Attrs, DType, Tensor
 from tinyet.ops.amax import Amax
 from tinyet.ops.amin import Amin
+from tinyet.ops.cast import Cast
 from tinyet.ops.compare import Compare, Relation
 from tinyet.ops.expand import Expand
-from tinyet.ops.to_float import ToFloat
 from tinyet.ops.where import Where
 
 aten = torch.ops.aten
@@ -123,7 +123,7 @@ def _quantified(make: type[Amax] | type[Amin]) -> Row:
         )
         if not axes:
             return x
-        real = ctx.emit(ToFloat(), [x], x.shape, name=f"{ctx.node.name}_float")
+        real = ctx.emit(Cast(), [x], x.shape, name=f"{ctx.node.name}_float")
         best = ctx.emit(make(axes, bool(a.get("keepdim"))), [real], ctx.shape)
         zero = ctx.hold(Constant(f"{ctx.node.name}_zero", np.zeros((), np.float32)))
         return _emit(ctx, Compare("not_equal"), [best, zero])

@@ -117,15 +117,13 @@ def frame_of_exception(error: BaseException) -> Frame | None:
 def layer_of_exception(error: BaseException, model: nn.Module) -> str:
     """Where in the model, when no line of the user's is known: the deepest of its modules that the exception passed, as
     `2.0 (Linear of the Sequential)`, or the line at which the model's own forward() begins."""
-    names = {id(module): name for name, module in model.named_modules()}
-    layer = model
-    for frame, _ in traceback.walk_tb(error.__traceback__):
-        owner = frame.f_locals.get("self")
-        if id(owner) in names:
-            layer = owner
-    if layer is model:
+    names = {module: name for name, module in model.named_modules()}
+    owners = [frame.f_locals.get("self") for frame, _ in traceback.walk_tb(error.__traceback__)]
+    passed = [owner for owner in owners if isinstance(owner, nn.Module) and owner in names]
+    if not passed or passed[-1] is model:
         return place_of_forward(model)
-    return place_of(names[id(layer)], f"{type(layer).__name__} of the {type(model).__name__}")
+    layer = passed[-1]
+    return place_of(names[layer], f"{type(layer).__name__} of the {type(model).__name__}")
 
 
 def place_of_forward(model: nn.Module) -> str:

@@ -20,6 +20,7 @@ from torch.export import ExportedProgram
 from torch.export.graph_signature import ConstantArgument, InputKind, OutputKind
 from torch.nn.parameter import is_lazy
 
+from tinyet.arguments import described
 from tinyet.errors import DynamicShape, ModelError, bullet_list
 from tinyet.importers.torch.blame import (
     directory_of,
@@ -33,6 +34,7 @@ from tinyet.importers.torch.decompose import decompose
 from tinyet.importers.torch.held import left_as_found
 from tinyet.importers.torch.normalize import normalize
 from tinyet.importers.torch.origins import is_stamped, origin_of, stamp
+from tinyet.importers.torch.precision import in_float32, refuse_others, say
 from tinyet.importers.torch.prune import with_plain_weights
 from tinyet.importers.torch.quiet import quiet
 from tinyet.importers.torch.state import refuse_state
@@ -52,25 +54,29 @@ EXAMPLE_HINT = "let example_inputs() return what forward() takes: a tensor or a 
 
 
 def check_inputs(inputs: object) -> Inputs:
-    """A tuple of float32 or integer tensors; raises ModelError with what was given instead."""
+    """A tuple of tensors, all of whose floats are float32; raises ModelError with what was given instead."""
     if isinstance(inputs, torch.Tensor):
         inputs = (inputs,)
     if not isinstance(inputs, (tuple, list)) or not inputs:
-        raise ModelError(f"example inputs are a {type(inputs).__name__}", hint=EXAMPLE_HINT)
+        hint = (
+            "torch.from_numpy(x) makes a tensor of an array" if hasattr(inputs, "__array__") else EXAMPLE_HINT
+        )
+        raise ModelError(f"example inputs are {described(inputs)}", hint=hint)
     for index, value in enumerate(inputs):
         if not isinstance(value, torch.Tensor):
-            raise ModelError(
-                f"example input {index} is a {type(value).__name__}, not a tensor", hint=EXAMPLE_HINT
-            )
-        if value.is_floating_point() and value.dtype is not torch.float32:
-            raise ModelError(
-                f"example input {index} is {value.dtype}, not float32", hint="convert it with .float()"
-            )
+            hint = EXAMPLE_HINT
+            if all(isinstance(size, int) for size in inputs):
+                hint = f"give a tensor of that shape: torch.zeros({', '.join(map(str, inputs))})"
+            elif isinstance(value, (int, float)):
+                hint = f"give it as a tensor, torch.tensor({float(value)}), or make it a constant of the model"
+            elif hasattr(value, "__array__"):
+                hint = "torch.from_numpy(x) makes a tensor of an array"
+            raise ModelError(f"example input {index} is {described(value)}, not a tensor", hint=hint)
         if value.device.type != "cpu":
             raise ModelError(
                 f"example input {index} is on {value.device}", hint="move model and inputs with .cpu()"
             )
-    return tuple(inputs)
+    return tuple(value.float() if value.is_floating_point() else value for value in inputs)
 
 
 def _check_devices(module: nn.Module) -> None:
@@ -245,6 +251,7 @@ def lower(program: ExportedProgram, root: Path | None = None) -> ExportedProgram
         return program
     stage("decomposing the model")
     _check_outputs(program)
+    refuse_others(program)
     _check_static(program)
     try:
         with quiet():
@@ -269,7 +276,7 @@ def capture(
     """The module in eval mode as a normalised ExportedProgram; the module itself, with all that it holds, is left as it
     was, but for weights that are made at the first call.
 
-    Pruning masks and parametrizations become plain weights.
+    Pruning masks and parametrizations become plain weights, floats of another size float32 (`precision`).
 
     root: directory to which debug handles' file names are made relative; that of the module's class by
     default.
@@ -283,6 +290,8 @@ def capture(
         module = compiled  # what torch.compile makes of it runs on this machine only
     _check_devices(module)
     inputs = check_inputs(example_inputs)
+    kind = type(module)
+    module, remarks = in_float32(module)
     with _own_mistakes(module, inputs):
         _make_lazy_weights(module, inputs)
     with left_as_found(module):
@@ -295,4 +304,6 @@ def capture(
         except Exception as error:
             raise _capture_error(error, module) from error
         _check_outputs(program, place_of_forward(module))
-        return lower(program, root or directory_of(type(module)))
+        lowered = lower(program, root or directory_of(kind))
+    say(lowered, remarks)
+    return lowered

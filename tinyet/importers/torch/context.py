@@ -14,10 +14,10 @@ import torch
 from torch import fx
 
 from tinyet.ir import Array, Attrs, DType, Node, Origin, QuantParams, Shape, Tensor, TensorType
+from tinyet.ops.cast import Cast
 from tinyet.ops.dequantize import Dequantize
 from tinyet.ops.permute import Permute
 from tinyet.ops.reshape import Reshape
-from tinyet.ops.to_float import ToFloat
 
 _C_WORDS = frozenset(
     """
@@ -141,11 +141,13 @@ def bind(node: fx.Node) -> dict[str, Any]:
 
 
 def dtype_of(value: torch.Tensor) -> DType:
-    """The IR's type for a torch tensor: float32, int8, int16, or int32 for wider integers; else RefusedError."""
+    """The IR's type for a torch tensor: float32, uint8, int8, int16, or int32 for wider integers; else RefusedError."""
     if value.dtype is torch.float32:
         return DType.FLOAT32
     if value.dtype in (torch.int64, torch.int32):
         return DType.INT32
+    if value.dtype is torch.uint8:
+        return DType.UINT8
     if value.dtype in (torch.int8, torch.int16):
         return DType.INT8 if value.dtype is torch.int8 else DType.INT16
     kind = str(value.dtype).removeprefix("torch.")
@@ -265,11 +267,12 @@ class Context:
         tensor = self.tensor(argument)
         if tensor.dtype is DType.FLOAT32 or isinstance(tensor, StandIn):
             return tensor
-        if tensor.dtype is not DType.INT32:
+        if tensor.dtype not in (DType.INT32, DType.UINT8):
             raise RefusedError(
-                f"converts {tensor.dtype.value} to float32", "take float32, int32 or int64 in its place"
+                f"converts {tensor.dtype.value} to float32",
+                "take float32, uint8, int32 or int64 in its place",
             )
-        return self.emit(ToFloat(), [tensor], tensor.shape, name=f"{tensor.name}_float")
+        return self.emit(Cast(), [tensor], tensor.shape, name=f"{tensor.name}_float")
 
     def optional_constant(self, argument: object, role: str) -> Constant | None:
         """A constant argument or None; raises RefusedError when it is computed."""

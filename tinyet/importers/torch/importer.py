@@ -144,7 +144,8 @@ def _stand_in(node: fx.Node) -> Value:
         if not isinstance(value, torch.Tensor):
             return None
         whole = not (value.is_floating_point() or value.is_complex())
-        type_ = TensorType(tuple(int(s) for s in value.shape), DType.INT32 if whole else DType.FLOAT32)
+        dtype = DType.UINT8 if value.dtype is torch.uint8 else DType.INT32 if whole else DType.FLOAT32
+        type_ = TensorType(tuple(int(s) for s in value.shape), dtype)
         return StandIn(node.name, type_, has_type=not value.is_complex())
 
     value = node.meta.get("val")

@@ -84,18 +84,23 @@ def add_constant(module: fx.GraphModule, before: fx.Node, name: str, value: torc
 
 
 def _call(
-    graph: fx.Graph, before: fx.Node, target: Callable[..., Any], args: tuple[Any, ...], like: fx.Node
+    graph: fx.Graph,
+    before: fx.Node,
+    target: Callable[..., Any],
+    args: tuple[Any, ...],
+    like: fx.Node,
+    **options: Any,
 ) -> fx.Node:
     """A call in front of `before` that carries the origin and module of `like`; its value is computed from
     args."""
     with graph.inserting_before(before):
-        node = graph.call_function(target, args)
+        node = graph.call_function(target, args, options)
     for key in ("stack_trace", "nn_module_stack"):
         if key in like.meta:
             node.meta[key] = like.meta[key]
     stamp_node(node, origin_of(like))
     values = fx.node.map_arg(args, lambda n: n.meta["val"])
-    node.meta["val"] = target(*values)
+    node.meta["val"] = target(*values, **options)
     return node
 
 
@@ -147,6 +152,20 @@ def _same_value(node: fx.Node, source: fx.Node) -> bool:
     if node.target is aten.constant_pad_nd.default:
         return not any(second)  # pads of -1 and +1 give the same shape, but not the same value
     return True
+
+
+def _explicit_casts(module: fx.GraphModule) -> None:
+    """bytes / 255 → bytes.float() / 255: torch's own promotion of uint8 to float32, where an operator of both gives
+    floats."""
+    for node in list(module.graph.nodes):
+        value = node.meta.get("val")
+        floating = isinstance(value, torch.Tensor) and value.dtype is torch.float32
+        if node.op != "call_function" or not floating or node.target in _IDENTITIES:
+            continue
+        for source in node.all_input_nodes:
+            if isinstance(source.meta.get("val"), torch.Tensor) and source.meta["val"].dtype is torch.uint8:
+                cast = _call(module.graph, node, aten._to_copy.default, (source,), node, dtype=torch.float32)
+                node.replace_input_with(source, cast)
 
 
 def _fold_constants(module: fx.GraphModule) -> None:
@@ -320,6 +339,7 @@ def normalize(module: fx.GraphModule) -> None:
     export)."""
     passes: Sequence[Callable[[fx.GraphModule], None]] = (
         _drop_input_writes,  # first: keeps the rest functional
+        _explicit_casts,  # the folds and the quantizer know floats by their nodes
         _explicit_padding,  # before the folds, which know one overload only
         _drop_identities,  # a clone between a convolution and its batch norm would hide them from each other
         _fold_constants,  # parametrised weights become plain before batch norms are folded into them

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "tinyet_to_float.h"
+#include "tinyet_cast.h"
 
-void tinyet_to_float_s32_f32(const int32_t *input, float *output, const tinyet_to_float_params *params) {
+void tinyet_cast_s32_f32(const int32_t *input, float *output, const tinyet_cast_params *params) {
   const int32_t *const end = input + params->count;
   while (input != end) {
     *output++ = (float)*input++;
