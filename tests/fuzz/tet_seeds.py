@@ -31,6 +31,7 @@ from tinyet.ops.avg_pool2d import AvgPool2d
 from tinyet.ops.batch_norm import BatchNorm
 from tinyet.ops.cast import Cast
 from tinyet.ops.clamp import Clamp
+from tinyet.ops.compare import Compare
 from tinyet.ops.concat import Concat
 from tinyet.ops.conv2d import Conv2d
 from tinyet.ops.conv_transpose2d import ConvTranspose2d
@@ -302,7 +303,6 @@ def _conversions() -> list[Program]:
                 Requantize(), [value("x", (7,), dtype)], other, (0.03, 2) if other is S8 else (0.0007, 0)
             )
             made.append(program(f"requantize_{tag}_{other.suffix}", again))
-    made.append(program("to_float", node(ToFloat(), [value("x", (7,), I32)], F32)))
     for dtype in (F32, I32):
         operands = [value("x", (2, 3), dtype), value("z", (1,), dtype)]
         made.append(program(f"compare_{dtype.suffix}", node(Compare("greater"), operands, I32)))
@@ -310,7 +310,7 @@ def _conversions() -> list[Program]:
 
 
 def _bytes() -> list[Program]:
-    made = [program(f"cast_{t.suffix}", node(Cast(), [value("x", (7,), t)], F32)) for t in (U8, DType.INT32)]
+    made = [program(f"cast_{t.suffix}", node(Cast(), [value("x", (7,), t)], F32)) for t in (U8, I32)]
     image = value("x", (1, 3, 5, 2), U8)
     for dtype in (S8, S16):
         for rows in (1, 2):

@@ -189,7 +189,8 @@ def equal() -> ExportedProgram:
 def test_a_healthy_model_is_left_alone(equal: ExportedProgram) -> None:
     found = diagnose(_bench(equal), Settings(), ("mse", "minmax"), whole=("int16",), cost=cost_on(_BOARD))
     assert found.quality.healthy
-    assert not (found.free or found.exceptions or found.whole or found.flags)
+    proposals = (found.free, found.exceptions, found.whole, found.flags)
+    assert not any(proposals)
     assert found.remedy is None
     assert len(found.sensitivity.layers) == 3
     assert found.sensitivity.cost is not None
