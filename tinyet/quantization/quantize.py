@@ -26,7 +26,7 @@ from tinyet.quantization.bias_correction import correct_bias as correct_biases
 from tinyet.quantization.equalize import Equalized
 from tinyet.quantization.equalize import equalize as equalize_layers
 from tinyet.quantization.quantizer import TinyetQuantizer
-from tinyet.quantization.sharing import share_close
+from tinyet.quantization.sharing import share_clamps, share_close
 from tinyet.quantization.threads import one_thread
 from tinyet.stages import stage
 
@@ -279,6 +279,7 @@ def quantize_fully(
     prepared = prepare(program, quantizer)
     if needs_calibration(quantizer):
         calibrate(prepared, batches, progress)
+        share_clamps(prepared.module)
         share_close(prepared.module)
     quantized = convert(prepared)
     if correct_bias:
