@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """x - log(sum(exp(x))) along an axis. In int8 as LiteRT's LOG_SOFTMAX, bit for bit, for any axis.
 
-LiteRT fixes the output at scale 1/16 and zero point 127, which holds -15.9 … 0. At any other scale, differences and the
-logarithm of the sum are added in a format that holds all differences of the input, and only then become output steps. See
-shared/softmax.py for the exponentials.
+LiteRT fixes the output at scale 1/16 and zero point 127, which holds -15.9 … 0. At any other scale, differences and
+the logarithm of the sum are added in a format that holds all differences of the input, and only then become output
+steps. See shared/softmax.py for the exponentials.
 """
 
 from __future__ import annotations

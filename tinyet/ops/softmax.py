@@ -2,9 +2,9 @@
 """exp(x) / sum(exp(x)) along an axis. In int8 and int16 as LiteRT's SOFTMAX, bit for bit: in int8 gemmlowp's
 fixed-point arithmetic, in int16 two tables with interpolation.
 
-LiteRT has the last axis only and fixes the output: int8 at scale 1/256 and zero point -128, int16 at scale 1/32768. We
-have any axis, and any other scale by the same numbers with another last step: from the product of an exponential and the
-reciprocal of the sum straight to output steps, instead of to 1/256 or 1/32768.
+LiteRT has the last axis only and fixes the output: int8 at scale 1/256 and zero point -128, int16 at scale 1/32768.
+We have any axis, and any other scale by the same numbers with another last step: from the product of an exponential and
+the reciprocal of the sum straight to output steps, instead of to 1/256 or 1/32768.
 
 In int8 the exponential of a difference from the maximum takes at most 256 values, so the kernel looks it up.
 """
@@ -229,19 +229,33 @@ OP = Op(
     inplace=(0,),
     kernels=(
         Kernel(
-            "tinyet_softmax_s8", "s8", lower_s8, softmax.FIXED_HEADERS, ("tinyet_softmax_s8.c",),
+            "tinyet_softmax_s8",
+            "s8",
+            lower_s8,
+            softmax.FIXED_HEADERS,
+            ("tinyet_softmax_s8.c",),
             softmax.refuse_other_scales(LITERT_S8),
         ),
         Kernel(
-            "tinyet_softmax_scaled_s8", "s8", lower_scaled_s8, softmax.FIXED_HEADERS,
+            "tinyet_softmax_scaled_s8",
+            "s8",
+            lower_scaled_s8,
+            softmax.FIXED_HEADERS,
             ("tinyet_softmax_scaled_s8.c",),
         ),
         Kernel(
-            "tinyet_softmax_s16", "s16", lower_s16, TABLE_HEADERS, ("tinyet_softmax_s16.c",),
+            "tinyet_softmax_s16",
+            "s16",
+            lower_s16,
+            TABLE_HEADERS,
+            ("tinyet_softmax_s16.c",),
             softmax.refuse_other_scales(LITERT_S16),
         ),
         Kernel(
-            "tinyet_softmax_scaled_s16", "s16", lower_scaled_s16, TABLE_HEADERS,
+            "tinyet_softmax_scaled_s16",
+            "s16",
+            lower_scaled_s16,
+            TABLE_HEADERS,
             ("tinyet_softmax_scaled_s16.c",),
         ),
         Kernel(

@@ -17,6 +17,7 @@ import numpy as np
 
 from tinyet.errors import QuantizationError
 from tinyet.ir import DType, Graph, Node, Note, QuantParams, Tensor, TensorType, constant, substitute
+from tinyet.ir.limits import SMALLEST_SCALE
 from tinyet.numerics import SUM_BITS_64, bias_type, broadcast_params, quantize, round_half_away
 from tinyet.ops import op_of
 from tinyet.ops.dequantize import Dequantize
@@ -242,6 +243,10 @@ def _integer_bias(state: _Lowering, bias: Tensor, x: TensorType, weight: QuantPa
     scales, _ = broadcast_params(type_.quant, 1)
     # In float64 from the scales' product, not from its float32 rounding: the accumulator has exactly that scale.
     exact = np.array([x.scale * s for s in weight.scale], np.float64)
+    if exact.min() < SMALLEST_SCALE:
+        raise QuantizationError(
+            "the scale of its sums, that of the input times the weights', is no normal float32"
+        )
     values = round_half_away(
         bias.array.astype(np.float64) / np.broadcast_to(exact, scales.shape if len(exact) > 1 else 1)
     )

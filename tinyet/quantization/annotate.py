@@ -137,12 +137,12 @@ def bounds(node: fx.Node) -> tuple[float, float]:
     """Of a node of CLAMPS: what its result lies between; infinite where it is not bounded, or by a computed value."""
     if node.target is aten.relu.default:
         return 0.0, math.inf
-    low, high = (-1, 1) if node.target is aten.hardtanh.default else (None, None)
-    given = [*node.args[1:], *[None] * 2][:2]
+    given = list[object]([*node.args[1:], None, None])[:2]
     if node.target is aten.clamp_max.default:
         given.reverse()
-    low = given[0] if given[0] is not None else node.kwargs.get("min", node.kwargs.get("min_val", low))
-    high = given[1] if given[1] is not None else node.kwargs.get("max", node.kwargs.get("max_val", high))
+    both = node.target is aten.hardtanh.default  # from -1 to 1 where nothing else is said
+    low = given[0] if given[0] is not None else node.kwargs.get("min", -1 if both else None)
+    high = given[1] if given[1] is not None else node.kwargs.get("max", 1 if both else None)
     return (
         float(low) if isinstance(low, int | float) else -math.inf,
         float(high) if isinstance(high, int | float) else math.inf,

@@ -68,9 +68,7 @@ class QuantConfig:
                 torch.per_tensor_affine,
             )  # fmt: skip
         observer = observers.KNOWN_RANGE_FAKE_QUANTIZE if self.trained else observers.KNOWN_RANGE_OBSERVER
-        return KnownRangeSpec(
-            spec.dtype, observer, spec.quant_min, spec.quant_max, spec.qscheme, known=known
-        )
+        return KnownRangeSpec(spec.dtype, observer, spec.quant_min, spec.quant_max, spec.qscheme, known=known)
 
     @property
     def dynamic(self) -> bool:

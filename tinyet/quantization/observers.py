@@ -12,8 +12,8 @@ Activations (per tensor), by name:
 Weights (per channel): `minmax`, or `mse`, which pays with few bits. In training the same observers are asked
 at every step, so a weight's range follows the weight.
 
-Results whose range is known in advance (sigmoid, softmax …) have a `KnownRange` observer, which takes LiteRT's parameters
-unless those seen are better. All scales go down to the least normal float32: what a small value needs is up to it.
+Results whose range is known in advance (sigmoid, softmax …) have a `KnownRangeObserver`, which takes LiteRT's parameters
+unless those seen are better. Scales go down to the least normal float32 (torchao's own stop at 1.2e-7).
 
 All that sums or searches does so in float64, so that the same data give the same range on every processor (`exact`);
 scales and zero points are float32's of float32 ranges, as the device's.
@@ -51,7 +51,7 @@ CLOSE = 1.25
 this factor, that is by 1.9 dB."""
 
 CLOSE_INT16 = 16.0
-"""The latter in int16: 12 of the 16 bits are left, and a function at another scale than LiteRT's needs a table of 1 KB."""
+"""The latter in int16: 12 of the 16 bits are left, and a function at another scale than LiteRT's needs 1 KB of table."""
 
 _STEP = 1e-5
 """Share of the values by which the search over a histogram moves an end of the range."""
@@ -211,9 +211,11 @@ class PercentileObserver(HistogramObserver):
 class WeightPerChannelObserver(PerChannelMinMaxObserver):  # type: ignore[misc]
     """Smallest and largest weight of each channel, as the weight is now (training changes it).
 
-    A channel of zeros (training leaves such) takes the largest scale of the others instead of a tiny one, by
-    which its bias would not fit into 32 bits.
+    A channel of zeros (training leaves such) takes the largest scale of the others instead of a tiny one. least: the
+    smallest scale of each channel, (channels,); found when all activations are known.
     """
+
+    least: torch.Tensor | None = None
 
     def forward(self, x_orig: torch.Tensor) -> torch.Tensor:
         self.reset_min_max_vals()
@@ -225,7 +227,7 @@ class WeightPerChannelObserver(PerChannelMinMaxObserver):  # type: ignore[misc]
         if bool(dead.any()):
             usual = scale[~dead].max() if bool((~dead).any()) else torch.ones((), dtype=scale.dtype)
             scale = torch.where(dead, usual, scale)
-        return scale, zero_point
+        return scale if self.least is None else torch.maximum(scale, self.least), zero_point
 
 
 class WeightPerChannelMseObserver(WeightPerChannelObserver):
@@ -265,8 +267,8 @@ class WeightPerChannelFakeQuantize(FakeQuantize):  # type: ignore[misc]
 
 
 class Known(NamedTuple):
-    """LiteRT's parameters of a result whose range is known in advance. slack: how many steps beyond the range may be cut
-    off for them."""
+    """LiteRT's parameters of a result whose range is known in advance. slack: how many steps beyond the range may be
+    cut off for them."""
 
     scale: float
     zero_point: int
@@ -281,7 +283,7 @@ class Known(NamedTuple):
         low, high = float(observer.min_val), float(observer.max_val)  # type: ignore[arg-type]
         lowest = (quant_min - self.zero_point - self.slack) * self.scale
         highest = (quant_max - self.zero_point + self.slack) * self.scale
-        margin = CLOSE if observer.dtype is torch.int8 else CLOSE_INT16
+        margin = CLOSE_INT16 if quant_max > 127 else CLOSE
         fits = lowest <= low and high <= highest and self.scale <= margin * float(seen[0])
         if fits or low == high == 0:
             return torch.tensor([self.scale]), torch.tensor([self.zero_point])

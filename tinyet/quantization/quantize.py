@@ -26,6 +26,7 @@ from tinyet.quantization.bias_correction import correct_bias as correct_biases
 from tinyet.quantization.equalize import Equalized
 from tinyet.quantization.equalize import equalize as equalize_layers
 from tinyet.quantization.quantizer import TinyetQuantizer
+from tinyet.quantization.settling import settle
 from tinyet.quantization.sharing import share_clamps, share_close
 from tinyet.quantization.threads import one_thread
 from tinyet.stages import stage
@@ -211,6 +212,7 @@ def convert(prepared: Prepared) -> ExportedProgram:
     stage("converting to integers")
     _check_observers(prepared.module)
     _observe_weights(prepared.module)
+    settle(prepared.module)
     with quiet():
         module = convert_pt2e(prepared.module)
     drop_unused(module)

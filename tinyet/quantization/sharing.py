@@ -26,7 +26,7 @@ with quiet():
     from torchao.quantization.pt2e.observer import FixedQParamsObserver
 
 
-class _Observers:
+class Observers:
     """The observers of a prepared module. One that several nodes share has several names."""
 
     def __init__(self, module: fx.GraphModule) -> None:
@@ -38,6 +38,10 @@ class _Observers:
     def called_by(self, node: fx.Node) -> torch.nn.Module | None:
         """The observer that a node calls."""
         return observer_of(self.module, node)
+
+    def is_weight(self, node: fx.Node) -> bool:
+        """Whether the node's observer sees a constant."""
+        return node.all_input_nodes[0].op == "get_attr"
 
     def of_result(self, node: fx.Node) -> torch.nn.Module | None:
         """The observer of a node's result."""
@@ -52,7 +56,7 @@ class _Observers:
         """`result` in the place of `own`."""
         for name in self._names[own]:
             self.module.set_submodule(name, result)
-        self._names[result] += self._names.pop(own)
+        self._names.setdefault(result, []).extend(self._names.pop(own))
 
 
 def observer_of(module: fx.GraphModule, node: fx.Node) -> torch.nn.Module | None:
@@ -67,7 +71,7 @@ def share_close(module: fx.GraphModule) -> int:
     """Give inputs of ALL_SAME nodes the result's observer where its scale is at most CLOSE times their own and its
     range holds theirs. module: prepared and calibrated. Returns how many observers were replaced."""
     replaced = 0
-    observers = _Observers(module)
+    observers = Observers(module)
     # From the end: what is shared with a result is then that result's, for the nodes before it.
     for node in reversed(list(module.graph.nodes)):
         if node.op != "call_function" or node.target not in rules.ALL_SAME:
@@ -92,7 +96,7 @@ def share_clamps(module: fx.GraphModule) -> int:
     that computes its input, through movers that nobody else reads: that operator then writes the finer scale itself.
     """
     replaced = 0
-    observers = _Observers(module)
+    observers = Observers(module)
     for node in module.graph.nodes:
         if node.op != "call_function" or node.target not in rules.CLAMPS:
             continue

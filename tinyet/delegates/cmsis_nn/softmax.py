@@ -29,7 +29,9 @@ def refuse(node: Node, _target: Target) -> str | None:
             f"{shape[axis]} values, more than {MOST_VALUES} could add up to more than the library's sum holds"
         )
     if not has_scale(node, LITERT_S8):
-        return f"an output scale of {node.output.type.scale}, only {LITERT_S8[0]} with zero point {LITERT_S8[1]}"
+        return (
+            f"an output scale of {node.output.type.scale}, only {LITERT_S8[0]} with zero point {LITERT_S8[1]}"
+        )
     scale = node.input(0).type.scale
     return f"an input scale of {scale}, only below {LARGEST_SCALE}" if scale >= LARGEST_SCALE else None
 
