@@ -39,6 +39,12 @@ CLAMPS: frozenset[object] = frozenset({
 })  # fmt: skip
 """Fused into the WEIGHTED or BINARY operator in front of them when nothing else reads its result."""
 
+AVERAGING: frozenset[object] = frozenset({
+    aten.avg_pool1d.default, aten.avg_pool2d.default, aten.adaptive_avg_pool1d.default,
+    aten.adaptive_avg_pool2d.default,
+})  # fmt: skip
+"""The result lies within the input's range, and often in a small part of it."""
+
 SELECTING: frozenset[object] = frozenset({
     aten.max_pool1d.default, aten.max_pool2d.default, aten.amax.default, aten.amin.default, aten.view.default,
     aten._unsafe_view.default, aten.reshape.default, aten.permute.default, aten.transpose.int, aten.t.default,

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Literal
 
 import torch
 
@@ -24,11 +23,9 @@ with quiet():
         QuantizationSpecBase,
     )
 
-Outputs = Literal["calibrated", "litert"]
+OUTPUTS = ("calibrated", "litert")
 """Which parameters the results of sigmoid, tanh, hardsigmoid, softmax and log_softmax have, whose range is known in
-advance: LiteRT's always, or LiteRT's unless those that calibration finds are better (`observers.CLOSE`)."""
-
-OUTPUTS: tuple[Outputs, ...] = ("calibrated", "litert")
+advance: LiteRT's unless those that calibration finds are better (`observers.Known`), or LiteRT's always."""
 
 SMALLEST_DYNAMIC_SCALE = 2.0**-100
 """Of an input that is quantized at run time: times a weight's scale it is still a normal float32."""
@@ -44,13 +41,13 @@ class KnownRangeSpec(QuantizationSpec):  # type: ignore[misc]
 @dataclass(frozen=True)
 class QuantConfig:
     """activation: per tensor; with `is_dynamic` its parameters are found on the device, and only layers with
-    weights are quantized. weight: per output channel, symmetric. outputs: see `Outputs`. trained: fake quantizers
+    weights are quantized. weight: per output channel, symmetric. outputs: one of OUTPUTS. trained: fake quantizers
     stand in the observers' place.
     """
 
     activation: QuantizationSpec
     weight: QuantizationSpec
-    outputs: Outputs = "calibrated"
+    outputs: str = "calibrated"
     trained: bool = False
 
     def __post_init__(self) -> None:
@@ -106,18 +103,18 @@ def _int8_activations(observer: str) -> QuantizationSpec:
 
 
 def int8_config(
-    observer: str = "histogram", weights: str = "minmax", outputs: Outputs = "calibrated"
+    observer: str = "histogram", weights: str = "minmax", outputs: str = "calibrated"
 ) -> QuantConfig:
     """int8 activations per tensor, affine, and int8 weights per channel.
 
     observer: how an activation's range is found (see `observers`). weights: the same for weights, "minmax" or
-    "mse". outputs: "litert" gives sigmoid, softmax and their kind LiteRT's scales, and so LiteRT's bits (`Outputs`).
+    "mse". outputs: "litert" gives sigmoid, softmax and their kind LiteRT's scales, and so LiteRT's bits (OUTPUTS).
     """
     return QuantConfig(_int8_activations(observer), _weights(127, weights), outputs)
 
 
 def int16_config(
-    observer: str = "minmax", weights: str = "minmax", outputs: Outputs = "calibrated"
+    observer: str = "minmax", weights: str = "minmax", outputs: str = "calibrated"
 ) -> QuantConfig:
     """int16 activations per tensor, symmetric, and int8 weights per channel ("16x8"). With 65536 steps there
     is nothing to win by clipping, so `minmax` is the default."""
@@ -128,7 +125,7 @@ def int16_config(
 
 
 def int4_config(
-    observer: str = "histogram", weights: str = "mse", bits: int = 4, outputs: Outputs = "calibrated"
+    observer: str = "histogram", weights: str = "mse", bits: int = 4, outputs: str = "calibrated"
 ) -> QuantConfig:
     """int8 activations and int4 weights (-7..7) per channel, two to a byte in flash.
 
@@ -151,9 +148,7 @@ def dynamic_config(weights: str = "minmax") -> QuantConfig:
 KINDS = ("int8", "int16", "int4", "dynamic", "float")
 
 
-def make_config(
-    kind: str, observer: str | None = None, outputs: Outputs = "calibrated"
-) -> QuantConfig | None:
+def make_config(kind: str, observer: str | None = None, outputs: str = "calibrated") -> QuantConfig | None:
     """The configuration that a name means; None, which leaves in float, for "float". observer: of activations, outputs:
     as in `int8_config`, where the kind has any. Raises QuantizationError for an unknown name."""
     made: dict[str, Callable[[], QuantConfig | None]] = {

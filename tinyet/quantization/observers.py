@@ -12,8 +12,8 @@ Activations (per tensor), by name:
 Weights (per channel): `minmax`, or `mse`, which pays with few bits. In training the same observers are asked
 at every step, so a weight's range follows the weight.
 
-Results whose range is known in advance (sigmoid, softmax …) have a `KnownRangeObserver`, which takes LiteRT's parameters
-unless those seen are better. Scales go down to the least normal float32 (torchao's own stop at 1.2e-7).
+Results whose range is known in advance (sigmoid, softmax …) have a `KnownRangeObserver`, which takes LiteRT's
+parameters unless those seen are better. Scales go down to the least normal float32 (torchao's own stop at 1.2e-7).
 
 All that sums or searches does so in float64, so that the same data give the same range on every processor (`exact`);
 scales and zero points are float32's of float32 ranges, as the device's.
@@ -51,7 +51,7 @@ CLOSE = 1.25
 this factor, that is by 1.9 dB."""
 
 CLOSE_INT16 = 16.0
-"""The latter in int16: 12 of the 16 bits are left, and a function at another scale than LiteRT's needs 1 KB of table."""
+"""The latter in int16: 12 of the 16 bits are left, and a function at another scale than LiteRT's is 1 KB of table."""
 
 _STEP = 1e-5
 """Share of the values by which the search over a histogram moves an end of the range."""

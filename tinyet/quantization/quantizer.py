@@ -226,8 +226,8 @@ class TinyetQuantizer(Quantizer):  # type: ignore[misc]
             return
         _set(node, {source: self._edge(source, config)}, None)
         shared = SharedQuantizationSpec((source, node))
-        if node.target in rules.CLAMPS:
-            # Its bounds may not be among the source's numbers; where they are, calibration lets it share (`sharing`).
+        if node.target in rules.CLAMPS | rules.AVERAGING:
+            # Parameters of its own, unless calibration finds that it can share the source's (`sharing`).
             node.meta[_KEY].output_qspec = config.activation
         elif node.target in rules.SEVERAL_OUTPUTS:
             for user in node.users:

@@ -7,7 +7,8 @@ An input of `cat` and its kind that somebody else reads, too: the result's scale
 Where they are close, sharing saves the requantization on the way, and costs the other readers next to nothing.
 
 What a clamp (ReLU, ReLU6, …) leaves of a value that others read as it was, or that was moved about in between: its
-bounds may lie beyond what the value's integers hold, or between two of them.
+bounds may lie beyond what the value's integers hold, or between two of them. And what an average pooling gives: the
+mean of many values has a smaller range than these, and is more exact than their steps.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from torch import fx
 
 from tinyet.importers.torch.quiet import quiet
 from tinyet.quantization import annotate as rules
-from tinyet.quantization.observers import CLOSE, KnownRangeObserver
+from tinyet.quantization.observers import CLOSE, CLOSE_INT16, KnownRangeObserver
 
 with quiet():
     from torchao.quantization.pt2e.observer import FixedQParamsObserver
@@ -87,25 +88,30 @@ def share_close(module: fx.GraphModule) -> int:
     return replaced
 
 
-def share_clamps(module: fx.GraphModule) -> int:
-    """Give the result of a clamp the observer of its input where that serves it as well, so that the clamp is one of
-    integers, or none at all. module: prepared and calibrated. Returns how many observers were replaced.
+def share_with_inputs(module: fx.GraphModule) -> int:
+    """Give the result of a clamp or an average the observer of its input where that serves it as well, so that the
+    clamp is one of integers, or none at all. module: prepared and calibrated. Returns how many were replaced.
 
-    It serves as well where the two scales are close. A coarser one does, too, where the bounds are among its numbers
+    It serves as well where the two scales are close. A coarser one serves a clamp, too, where it holds the bounds
     (ReLU's 0 always is): what lies between them was rounded to it before. Not where the clamp goes into the operator
     that computes its input, through movers that nobody else reads: that operator then writes the finer scale itself.
     """
     replaced = 0
     observers = Observers(module)
     for node in module.graph.nodes:
-        if node.op != "call_function" or node.target not in rules.CLAMPS:
+        if node.op != "call_function" or node.target not in rules.CLAMPS | rules.AVERAGING:
             continue
         source, own = observers.called_by(node.all_input_nodes[0]), observers.of_result(node)
         if source is None or own is None or source is own or not _holds(source, own):
             continue
-        alone = all(n is node or _moves(n) for n in observers.seen_by(own))
-        rounded = alone and not _is_foldable(node) and _has_bounds(source, own, rules.bounds(node))
-        if _are_close(own, source) or rounded:
+        rounded = (
+            node.target in rules.CLAMPS
+            and all(n is node or _moves(n) for n in observers.seen_by(own))
+            and not _is_foldable(node)
+            and _has_bounds(source, own, rules.bounds(node))
+        )
+        margin = CLOSE_INT16 if int(own.quant_max) > 127 else CLOSE  # type: ignore[arg-type]
+        if _are_close(own, source, margin) or rounded:
             observers.replace(own, source)
             replaced += 1
     return replaced
@@ -114,7 +120,8 @@ def share_clamps(module: fx.GraphModule) -> int:
 def _moves(node: fx.Node) -> bool:
     """Whether the node's result has its input's parameters whatever was seen."""
     return node.target is operator.getitem or (
-        node.target in rules.SAME_AS_INPUT | rules.SEVERAL_OUTPUTS and node.target not in rules.CLAMPS
+        node.target in rules.SAME_AS_INPUT | rules.SEVERAL_OUTPUTS
+        and node.target not in rules.CLAMPS | rules.AVERAGING
     )
 
 
@@ -141,10 +148,10 @@ def _has_bounds(source: torch.nn.Module, own: torch.nn.Module, bounds: tuple[flo
     )
 
 
-def _are_close(own: torch.nn.Module, result: torch.nn.Module) -> bool:
+def _are_close(own: torch.nn.Module, result: torch.nn.Module, margin: float = CLOSE) -> bool:
     if _is_fixed(own) or _is_fixed(result):
         return False
-    return _holds(result, own) and _range(result)[0] <= CLOSE * _range(own)[0]
+    return _holds(result, own) and _range(result)[0] <= margin * _range(own)[0]
 
 
 def _is_fixed(observer: torch.nn.Module) -> bool:
