@@ -139,7 +139,7 @@ def _is_foldable(node: fx.Node) -> bool:
 
 def _has_bounds(source: torch.nn.Module, own: torch.nn.Module, bounds: tuple[float, float]) -> bool:
     """Whether the bounds that values came to are numbers of `source`, to half a step of `own`."""
-    scale, (fine, low, high) = _range(source)[0], _range(own)
+    scale, (fine, low, high) = range_of(source)[0], range_of(own)
     reached = low <= bounds[0] + fine, bounds[1] - fine <= high
     return all(
         abs(bound - round(bound / scale) * scale) <= fine / 2
@@ -151,25 +151,25 @@ def _has_bounds(source: torch.nn.Module, own: torch.nn.Module, bounds: tuple[flo
 def _are_close(own: torch.nn.Module, result: torch.nn.Module, margin: float = CLOSE) -> bool:
     if _is_fixed(own) or _is_fixed(result):
         return False
-    return _holds(result, own) and _range(result)[0] <= margin * _range(own)[0]
+    return _holds(result, own) and range_of(result)[0] <= margin * range_of(own)[0]
 
 
 def _is_fixed(observer: torch.nn.Module) -> bool:
     """Whether its parameters are not of what was seen but known in advance."""
     known = observer.known.scale if isinstance(observer, KnownRangeObserver) else None
-    return isinstance(observer, FixedQParamsObserver) or _range(observer)[0] == known
+    return isinstance(observer, FixedQParamsObserver) or range_of(observer)[0] == known
 
 
 def _holds(result: torch.nn.Module, own: torch.nn.Module) -> bool:
     """Whether the numbers of `result` reach as far as those of `own`, of the same type."""
     if getattr(own, "dtype", None) is not getattr(result, "dtype", None):
         return False
-    (_, low, high), (shared, lowest, highest) = _range(own), _range(result)
+    (_, low, high), (shared, lowest, highest) = range_of(own), range_of(result)
     # Half a step beyond the range is rounded into it.
     return lowest - shared / 2 <= low and high <= highest + shared / 2
 
 
-def _range(observer: torch.nn.Module) -> tuple[float, float, float]:
+def range_of(observer: torch.nn.Module) -> tuple[float, float, float]:
     """Scale, and the smallest and largest value that is represented."""
     scales, zero_points = observer.calculate_qparams()  # type: ignore[operator]
     scale, zero_point = float(scales), int(zero_points)
