@@ -79,6 +79,8 @@ def fit_biases(module: fx.GraphModule) -> None:
         weight = getattr(weight, "activation_post_process", weight)
         if values is None or activation is None or not isinstance(weight, WeightPerChannelObserver):
             continue
+        if activation.is_dynamic:  # quantized at run time: the bias stays float
+            continue
         scale = float(activation.calculate_qparams()[0])  # type: ignore[operator]
         # A transposed convolution in groups has one scale for a channel of each.
         largest = values.detach().abs().double().reshape(-1, len(weight.min_val)).amax(0)
