@@ -34,7 +34,8 @@ OPEN: dict[str, frozenset[str]] = {
         "a clamp and another reader", "pad with minus ten before a pool", "divided by a hundred",
         "sigmoid far below", "sigmoid far above", "tanh of little", "softmax over 360",
         "softmax over 360, nearly even", "log_softmax below -16", "log_softmax of little",
-        "hardsigmoid far below", "softmax, then a layer", "where with minus infinity", "squeeze and excite", "residual network", "detector",
+        "hardsigmoid far below", "softmax, then a layer", "where with minus infinity",
+        "squeeze and excite", "residual network", "detector",
     }),
 }  # fmt: skip
 """Networks that are known to be worse, by what is at fault."""
