@@ -8,8 +8,10 @@ device and in the host reference. PyTorch raises IndexError there, so data that 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from tinyet.errors import DataError
 from tinyet.ir import Array, DType, Graph, Node, Tensor
@@ -48,7 +50,8 @@ def refuse_indices(graph: Graph, arrays: Sequence[Array]) -> None:
     integers, of one sample or of several."""
     problems = []
     for tensor, node in tables_of(graph).items():
-        array, rows = np.asarray(arrays[graph.inputs.index(tensor)]), _rows(node)
+        array: npt.NDArray[np.integer[Any]] = np.asarray(arrays[graph.inputs.index(tensor)])
+        rows = _rows(node)
         bad = (array < 0) | (array >= rows)
         if bad.any():
             where = f" ({node.where})" if node.where else ""
