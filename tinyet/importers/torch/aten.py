@@ -39,8 +39,9 @@ _ADVICE = {
     "index": "use constant slices, or torch.nn.Embedding for a table",
     "_native_batch_norm_legit": "give the norm running statistics and call model.eval()",
     "upsample_bicubic2d": "use mode='bilinear' or 'nearest'",
-    "stft": "compute the spectrogram before the model",
-    "_fft_r2c": "compute the spectrum before the model",
+    "_fft_r2c": "multiply by constant matrices of cosines and sines (x @ cos, x @ sin), or compute the spectrum before "
+    "the model, in C: examples/keyword_spotting/mfcc.c does, bit for bit like its Python twin (docs/gallery.md)",
+    "unfold": "torch.stack slices of it, or hand windows to the model",
 }
 
 
