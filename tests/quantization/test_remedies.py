@@ -118,7 +118,7 @@ def _network(spread: float) -> _Unequal:
     factors = torch.logspace(-spread, spread, 6)
     with torch.no_grad():
         model.conv.weight *= factors.reshape(-1, 1, 1, 1)
-        model.conv.bias *= factors
+        model.conv.bias.mul_(factors)  # type: ignore[union-attr]
         model.depthwise.weight /= factors.reshape(-1, 1, 1, 1)
     return model
 
@@ -189,7 +189,8 @@ def equal() -> ExportedProgram:
 def test_a_healthy_model_is_left_alone(equal: ExportedProgram) -> None:
     found = diagnose(_bench(equal), Settings(), ("mse", "minmax"), whole=("int16",), cost=cost_on(_BOARD))
     assert found.quality.healthy
-    assert found.free == found.exceptions == found.whole == found.flags == ()
+    proposals = (found.free, found.exceptions, found.whole, found.flags)
+    assert not any(proposals)
     assert found.remedy is None
     assert len(found.sensitivity.layers) == 3
     assert found.sensitivity.cost is not None

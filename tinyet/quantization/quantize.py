@@ -330,6 +330,7 @@ def quantize_fully(
     prepared = prepare(program, quantizer)
     if needs_calibration(quantizer):
         calibrate(prepared, batches, progress)
+        _check_observers(prepared.module)
         share_close(prepared.module)
         narrow_masks(prepared.module, prepared.infinite)
     notes = _saturated(prepared)
