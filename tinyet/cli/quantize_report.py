@@ -194,12 +194,11 @@ def _for_bytes(diagnosis: Diagnosis) -> str:
 
 def _show_advice(diagnosis: Diagnosis, command: Sequence[str], types: Sequence[str]) -> None:
     advised = diagnosis.advised
-    is_enough = diagnosis.healed or (advised is not None and advised.is_enough)
     if diagnosis.flags:
-        label = "to do" if is_enough else "brings most, but is not enough"
+        label = "to do" if diagnosis.suffices else "brings most"
         kept = types if advised is None or advised.module else ()  # all layers are given other types
         ui.say(f"\n{label}: {shlex.join([*command, *kept, *diagnosis.flags])} -o FILE.tet", "bold")
-    if is_enough:
+    if diagnosis.suffices:
         return
     if diagnosis.quality.accuracy is not None:
         again = shlex.join([*command, *types])

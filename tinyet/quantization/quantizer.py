@@ -271,6 +271,9 @@ class TinyetQuantizer(Quantizer):  # type: ignore[misc]
         if not own:
             _set(node, edges, config.activation)
             return
+        own.sort(
+            key=lambda source: source.op == "get_attr"
+        )  # a constant has no parameters that it could give
         shared = SharedQuantizationSpec((own[0], node))
         edges.update(dict.fromkeys(own[1:], shared))
         _set(node, edges, shared)
