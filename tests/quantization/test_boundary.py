@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
@@ -57,7 +59,7 @@ def test_models_that_begin_with_a_table() -> None:
 @pytest.mark.parametrize("config", [int8_config(), int16_config(), int4_config()])
 def test_transposed_convolutions_of_one_channel(config: QuantConfig) -> None:
     """One channel in all, one a group, one in or one out: each axis of the weight that may count output channels."""
-    layers: list[tuple[nn.Module, int]] = []
+    layers: list[tuple[Any, int]] = []
     for into, out, groups in ((1, 1, 1), (4, 4, 4), (1, 4, 1), (4, 1, 1)):
         layers.append((nn.ConvTranspose2d(into, out, 3, stride=2, groups=groups), 2))
         layers.append((nn.ConvTranspose1d(into, out, 3, stride=2, groups=groups), 1))
@@ -72,7 +74,7 @@ def test_transposed_convolutions_of_one_channel(config: QuantConfig) -> None:
 
     torch.manual_seed(0)
     samples = [
-        tuple(torch.randn(1, layer.in_channels, *[5] * spatial) for layer, spatial in layers)  # type: ignore[arg-type]
+        tuple(torch.randn(1, layer.in_channels, *[5] * spatial) for layer, spatial in layers)
         for _ in range(8)
     ]
     model = All().eval()
