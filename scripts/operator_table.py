@@ -137,7 +137,7 @@ def import_rows() -> list[tuple[str, ...]]:
         (annotate.CLAMPS, "fused into the layer before it, or as its input"),
         (annotate.BINARY, "int8; own scale"),
         (annotate.UNARY, "int8; own scale"),
-        (annotate.FIXED, "int8; the fixed scale of its range"),
+        (annotate.FIXED, "int8; the known scale of its range, or the calibrated one"),
         (annotate.ALL_SAME, "int8; one scale for all inputs and the result"),
         (annotate.SAME_AS_INPUT | annotate.SEVERAL_OUTPUTS, "as its input"),
         (annotate.INPUT_ONLY, "int8 input, integer result"),

@@ -7,6 +7,7 @@ import contextlib
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -32,7 +33,8 @@ NET = nn.Sequential(nn.Linear(8, 3)).eval()
 
 
 def spectrum(x: Tensor) -> Tensor:
-    return torch.fft.rfft(x).abs()
+    lines: Tensor = torch.fft.rfft(x).abs()
+    return lines
 
 
 def spectrum_right(x: Tensor) -> Tensor:
@@ -89,7 +91,7 @@ def validated(use: Callable[[Project], object]) -> Callable[[], object]:
     return call
 
 
-_TWO = [np.zeros((6, 6, 3), np.float32), np.zeros(4, np.float32)]
+_TWO: Any = [np.zeros((6, 6, 3), np.float32), np.zeros(4, np.float32)]
 
 MORE_MISTAKES = (
     Mistake(
@@ -125,7 +127,7 @@ MORE_MISTAKES = (
         lambda: tinyet.compile(NET, (1, 8)),
         ModelError,
         "torch.zeros(1, 8)",
-        lambda: tinyet.compile(NET, torch.zeros(1, 8)),
+        lambda: tinyet.compile(NET, (torch.zeros(1, 8),)),
         same=False,
     ),
     Mistake(

@@ -29,6 +29,9 @@ class Notes:
 class Keeps(nn.Module):
     """Something of every kind that a module can hold."""
 
+    fc: Any
+    buffer: torch.Tensor
+
     def __init__(self) -> None:
         super().__init__()
         self.fc = nn.Linear(4, 4)
@@ -95,7 +98,7 @@ class CachesTheInput(Keeps):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         if self.cache is None:
             self.cache = self.fc(x)  # wrong
-        return self.cache + x  # type: ignore[no-any-return]
+        return self.cache + x
 
 
 class WritesWithoutEffect(Keeps):
@@ -173,7 +176,7 @@ def test_state_outside_the_module() -> None:
     class Elsewhere(Keeps):
         def forward(self, x: torch.Tensor) -> torch.Tensor:
             outside.h = outside.h + self.fc(x)
-            return outside.h
+            return outside.h  # type: ignore[no-any-return]
 
     with pytest.raises(ModelError, match="two runs with the same inputs"):
         capture(Elsewhere(), X)

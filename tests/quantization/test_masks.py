@@ -45,7 +45,8 @@ class Attention(nn.Module):
 
     def forward(self, x: torch.Tensor, *mask: torch.Tensor) -> torch.Tensor:
         scores = 2 * self.q(x) @ self.k(x).transpose(-1, -2) / math.sqrt(8)
-        return self.masked(scores, *mask).softmax(-1) @ self.v(x)
+        result: torch.Tensor = self.masked(scores, *mask).softmax(-1) @ self.v(x)
+        return result
 
 
 def sqnr(model: nn.Module, config: QuantConfig | None, *rest: torch.Tensor) -> tuple[float, tinyet.Program]:

@@ -184,13 +184,14 @@ def _build(state: _Lowering, node: Node, outputs: Sequence[Tensor], form: _Form)
         return None
     own: list[Tensor] = list(outputs)
     behind: list[Node] = []
-    if rounds(node) and inputs[0] is not None and _another_scale(inputs[0], own[0]):
+    x = inputs[0]
+    if rounds(node) and x is not None and _another_scale(x, own[0]):
         summing = as_sums(node, state.names)
         if summing is not None:
-            node, inputs = summing, [inputs[0], *summing.inputs[1:]]
+            node, inputs = summing, [x, *summing.inputs[1:]]
         else:
             # The input's steps, not the output's, are those that are averaged.
-            kept = TensorType(own[0].shape, inputs[0].dtype, inputs[0].type.quant)
+            kept = TensorType(own[0].shape, x.dtype, x.type.quant)
             own[0] = Tensor(state.names.fresh(f"{own[0].name}_unscaled"), kept)
             behind.append(Node(Requantize(), (own[0],), (outputs[0],), node.origins))
     elif op_of(node).same_scale:
