@@ -86,12 +86,15 @@ ROW = torch.linspace(-2, 2, 8).reshape(1, 8)
 IMAGE = torch.linspace(-1, 1, 192).reshape(1, 3, 8, 8)
 
 
-def running_sum(x: Tensor) -> Tensor:
-    return x.cumsum(1)
+def running_product(x: Tensor) -> Tensor:
+    return x.cumprod(1)
 
 
-def running_sum_right(x: Tensor) -> Tensor:
-    return x @ torch.ones(8, 8).triu()
+def running_product_right(x: Tensor) -> Tensor:
+    parts = [x[:, :1]]
+    for i in range(1, 8):
+        parts.append(parts[-1] * x[:, i : i + 1])
+    return torch.cat(parts, 1)
 
 
 def best_two(x: Tensor) -> Tensor:
@@ -353,11 +356,11 @@ INDEX = torch.tensor([[5, 2]])
 
 MISTAKES = (
     Mistake(
-        "`x.cumsum(1)`",
-        Attempt(running_sum, ROW),
+        "`x.cumprod(1)`",
+        Attempt(running_product, ROW),
         UnsupportedOp,
-        "x.cumsum(1)",
-        Attempt(running_sum_right, ROW),
+        "x.cumprod(1)",
+        Attempt(running_product_right, ROW),
     ),
     Mistake(
         "`x.topk(2)`", Attempt(best_two, ROW), UnsupportedOp, "x.topk(2)", Attempt(scores, ROW), same=False
