@@ -31,6 +31,6 @@ OP = Op(
     summary="mean over axes (global average pooling)",
     infer=reduction.infer,
     reference=summation.reference_of(summation.mean_multiplier, divisor),
-    check=summation.check,
+    check=summation.check_of(summation.mean_multiplier),
     kernels=summation.kernels_of(summation.mean_multiplier, divisor),
 )
