@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from tests.golden_files import difference, write_changed
-from tests.importers import mistakes
+from tests.importers import mistaken_models, mistakes
 from tests.importers.mistaken_arguments import MORE_MISTAKES
 from tests.importers.mistakes import Attempt, Mistake
 from tinyet.errors import TinyetError

@@ -26,15 +26,21 @@ AT_ONCE = 15
 RUNS = 3
 BOARD = "mps2_an386"
 
+<<<<<<< HEAD
 OPEN: dict[str, frozenset[str]] = {
     "a constant that no output shows": frozenset({"pad with minus ten before a pool"}),
     "one rounding more, of a scale that others share": frozenset({"detector"}),
 }  # fmt: skip
 """Networks that are known to be worse, by what is at fault."""
+=======
+OPEN = {
+    "pad with minus ten before a pool": "what is padded with takes range, though no maximum is ever it",
+    "where with minus infinity": "LiteRT's scale of softmax has no 1, which each first row of a causal mask is",
+}
+"""Networks that are known to be worse, and why."""
+>>>>>>> h-suite
 
-KNOWN = frozenset().union(*OPEN.values())
-CHECKED = [network for network in NETWORKS if network.name not in KNOWN]
-GROUPS = [CHECKED[start : start + AT_ONCE] for start in range(0, len(CHECKED), AT_ONCE)]
+GROUPS = [NETWORKS[start : start + AT_ONCE] for start in range(0, len(NETWORKS), AT_ONCE)]
 
 
 def _name(group: Sequence[Network]) -> str:
@@ -45,8 +51,10 @@ def _name(group: Sequence[Network]) -> str:
 @pytest.mark.parametrize("group", GROUPS, ids=_name)
 def test_as_near_as_plain_pt2e_and_exact_in_c(group: Sequence[Network]) -> None:
     results = [measure(network) for network in group]
-    worse = [f"{r.network.name}: {r.ours_db:.1f} dB, plain {r.plain_db:.1f} dB" for r in results if r.worse]
-    assert not worse, f"more than {WORSE_DB:g} dB below plain PT2E:\n" + "\n".join(worse)
+    worse = {r.network.name: f"{r.ours_db:.1f} dB, plain {r.plain_db:.1f} dB" for r in results if r.worse}
+    assert worse.keys() == OPEN.keys() & {network.name for network in group}, (
+        f"more than {WORSE_DB:g} dB below plain PT2E: {worse}"
+    )
     _check_c(results)
 
 
