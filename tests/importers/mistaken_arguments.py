@@ -15,7 +15,8 @@ from torch import Tensor, nn
 
 import tinyet
 from tests import small
-from tests.importers.mistakes import IMAGE, ROW, Attempt, Mistake
+from tests.importers.mistaken_models import IMAGE, ROW
+from tests.importers.mistakes import Attempt, Mistake
 from tests.torch_helpers import Lambda
 from tinyet.errors import (
     DataError,

@@ -3,22 +3,21 @@
 and holds docs/mistakes.md to what comes out.
 
 A new one is one entry of MISTAKES: `wrong` and `right` are calls (an `Attempt`, or any function without arguments), the
-functions of the model stand above the list, the line at fault being a line of its own.
+functions of the model stand in `mistaken_models.py`, the line at fault being a line of its own.
 """
 
 from __future__ import annotations
 
 import inspect
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 import torch
-import torch.nn.functional as F
-from torch import Tensor, nn
+from torch import nn
 
 import tinyet
+from tests.importers import mistaken_models as models
 from tinyet.errors import (
     DynamicShape,
     ModelError,
@@ -31,17 +30,6 @@ from tinyet.errors import (
 from tinyet.program import Program
 
 
-class Function(nn.Module):
-    """A model that computes a function."""
-
-    def __init__(self, function: Callable[..., Any]) -> None:
-        super().__init__()
-        self.function = function
-
-    def forward(self, *inputs: Tensor) -> Any:
-        return self.function(*inputs)
-
-
 class Attempt:
     """A call of `tinyet.compile`.
 
@@ -50,7 +38,7 @@ class Attempt:
 
     def __init__(self, model: nn.Module | Callable[..., Any], *example: Any, **options: Any) -> None:
         self.function = model
-        self.model = model if isinstance(model, nn.Module) else Function(model)
+        self.model = model if isinstance(model, nn.Module) else models.Function(model)
         self.example, self.options = example, options
 
     @property
@@ -80,595 +68,347 @@ class Mistake:
     same: bool = field(default=True, kw_only=True)
 
 
-# ---------------------------------------------------------------- models, wrong and right
-
-ROW = torch.linspace(-2, 2, 8).reshape(1, 8)
-IMAGE = torch.linspace(-1, 1, 192).reshape(1, 3, 8, 8)
-
-
-def running_sum(x: Tensor) -> Tensor:
-    return x.cumsum(1)
-
-
-def running_sum_right(x: Tensor) -> Tensor:
-    return x @ torch.ones(8, 8).triu()
-
-
-def best_two(x: Tensor) -> Tensor:
-    values, _ = x.topk(2)
-    return values
-
-
-def scores(x: Tensor) -> Tensor:
-    return x * 1.0
-
-
-def floor_division(x: Tensor) -> Tensor:
-    return x // 3
-
-
-def floor_division_right(x: Tensor) -> Tensor:
-    return torch.floor(x / 3)
-
-
-def norm_of_order_3(x: Tensor) -> Tensor:
-    length: Tensor = torch.linalg.vector_norm(x, 3, dim=1)
-    return length
-
-
-def norm_of_order_2(x: Tensor) -> Tensor:
-    length: Tensor = torch.linalg.vector_norm(x, 2, dim=1)
-    return length
-
-
-def positive_only(x: Tensor) -> Tensor:
-    return x[x > 0]
-
-
-def positive_only_right(x: Tensor) -> Tensor:
-    return torch.where(x > 0, x, 0.0)
-
-
-def added_noise(x: Tensor) -> Tensor:
-    return x + torch.randn(8)
-
-
-def given_noise(x: Tensor, noise: Tensor) -> Tensor:
-    return x + noise
-
-
-def uneven_pool(x: Tensor) -> Tensor:
-    return F.adaptive_max_pool2d(x, (3, 3))
-
-
-def even_pool(x: Tensor) -> Tensor:
-    return F.adaptive_max_pool2d(x, (4, 4))
-
-
-def other_size(x: Tensor) -> Tensor:
-    return x.reshape(1, 9)
-
-
-def numpy_inside(x: Tensor) -> Tensor:
-    return torch.from_numpy(abs(x.numpy()))
-
-
-def numpy_inside_right(x: Tensor) -> Tensor:
-    return x.abs()
-
-
-class Counting(nn.Module):
-    runs: Tensor
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.register_buffer("runs", torch.zeros(1))
-
-    def forward(self, x: Tensor) -> Tensor:
-        self.runs += 1
-        return x * self.runs
-
-
-def counted_outside(x: Tensor, runs: Tensor) -> tuple[Tensor, Tensor]:
-    runs = runs + 1
-    return x * runs, runs
-
-
-def either_side(x: Tensor) -> Tensor:
-    if x.sum() > 0:
-        return x * 2
-    return -x
-
-
-def either_side_right(x: Tensor) -> Tensor:
-    return torch.where(x.sum() > 0, x * 2, -x)
-
-
-def as_often_as_told(x: Tensor) -> Tensor:
-    for _ in range(int(x.abs().sum())):
-        x = x * 0.5
-    return x
-
-
-def as_often_as_always(x: Tensor) -> Tensor:
-    for _ in range(9):
-        x = x * 0.5
-    return x
-
-
-def asserted(x: Tensor) -> Tensor:
-    assert x.max() < 100
-    return x + 1
-
-
-def not_asserted(x: Tensor) -> Tensor:
-    return x + 1
-
-
-def python_number(x: Tensor) -> Tensor:
-    return x * float(x[0, 0])
-
-
-def python_number_right(x: Tensor) -> Tensor:
-    return x * x[0, 0]
-
-
-def item(x: Tensor) -> Tensor:
-    return x / x.max().item()
-
-
-def item_right(x: Tensor) -> Tensor:
-    return x / x.max()
-
-
-class Masked(nn.Module):
-    def forward(self, x: Tensor, mask: Tensor) -> Tensor:
-        return x.masked_fill(mask, 0.0)
-
-
-def masked_right(x: Tensor, mask: Tensor) -> Tensor:
-    return x.masked_fill(mask > 0.5, 0.0)
-
-
-def whole_numbers(index: Tensor) -> Tensor:
-    return index + 1
-
-
-def whole_numbers_right(index: Tensor) -> Tensor:
-    return index.float() + 1
-
-
-def to_int(x: Tensor) -> Tensor:
-    return x.int() * 0.5
-
-
-def to_int_right(x: Tensor) -> Tensor:
-    return torch.sign(x) * torch.floor(torch.abs(x)) * 0.5
-
-
-def to_double(x: Tensor) -> Tensor:
-    return x.double().exp()
-
-
-def to_double_right(x: Tensor) -> Tensor:
-    return x.exp()
-
-
-def dropped(x: Tensor) -> Tensor:
-    return F.dropout(x, 0.5)
-
-
-def dropped_in_training(x: Tensor) -> Tensor:
-    return F.dropout(x, 0.5, training=False)
-
-
-def spectrum(x: Tensor) -> Tensor:
-    return torch.abs(torch.fft.rfft(x))
-
-
-def given_spectrum(x: Tensor) -> Tensor:
-    return x.abs()
-
-
-def bicubic(x: Tensor) -> Tensor:
-    return F.interpolate(x, scale_factor=2, mode="bicubic")
-
-
-def bilinear(x: Tensor) -> Tensor:
-    return F.interpolate(x, scale_factor=2, mode="bilinear")
-
-
-def picked(x: Tensor, index: Tensor) -> Tensor:
-    return x.gather(1, index)
-
-
-def picked_right(x: Tensor, index: Tensor) -> Tensor:
-    mask = torch.arange(8) == index.unsqueeze(-1)
-    return (x.unsqueeze(1) * mask).sum(-1)
-
-
-def backwards(x: Tensor) -> Tensor:
-    return x.flip(1)
-
-
-def backwards_right(x: Tensor) -> Tensor:
-    return x.index_select(1, torch.arange(7, -1, -1))
-
-
-def with_loss(x: Tensor) -> Tensor:
-    return F.cross_entropy(x, torch.tensor([1]))
-
-
-def without_loss(x: Tensor) -> Tensor:
-    return x * 1.0
-
-
-def own_statistics(x: Tensor) -> Tensor:
-    return F.batch_norm(x, torch.zeros(3), torch.ones(3), training=True)
-
-
-def known_statistics(x: Tensor) -> Tensor:
-    return F.batch_norm(x, torch.zeros(3), torch.ones(3))
-
-
-def and_nothing(x: Tensor) -> tuple[Tensor, None]:
-    return x + 1, None
-
-
-def one_output(x: Tensor) -> Tensor:
-    return x + 1
-
-
-def scaled(x: Tensor, factor: Tensor) -> Tensor:
-    return x * factor
-
-
-def logarithm(x: Tensor) -> Tensor:
-    return torch.log(x)
-
-
-def logarithm_right(x: Tensor) -> Tensor:
-    return torch.log(x.clamp(min=1e-3))
-
-
-def packed() -> nn.Module:
-    """A model that torch.ao has quantized."""
-    float_model = nn.Sequential(nn.Linear(8, 2))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        made: nn.Module = torch.ao.quantization.quantize_dynamic(float_model, {nn.Linear}, dtype=torch.qint8)
-    return made
-
-
-def exported(**options: Any) -> torch.export.ExportedProgram:
-    return torch.export.export(nn.ReLU(), (torch.zeros(4, 8),), **options)
-
-
-LINEAR = nn.Linear(8, 2)
-BATCHES = [torch.linspace(-1, 1 + i, 8).reshape(1, 8) for i in range(4)]
-INDEX = torch.tensor([[5, 2]])
-
-
 # ---------------------------------------------------------------- the list
 
 MISTAKES = (
     Mistake(
-        "`x.cumsum(1)`",
-        Attempt(running_sum, ROW),
+        "`x.cumprod(1)`",
+        Attempt(models.running_product, models.ROW),
         UnsupportedOp,
-        "x.cumsum(1)",
-        Attempt(running_sum_right, ROW),
+        "x.cumprod(1)",
+        Attempt(models.running_product_right, models.ROW),
     ),
     Mistake(
-        "`x.topk(2)`", Attempt(best_two, ROW), UnsupportedOp, "x.topk(2)", Attempt(scores, ROW), same=False
+        "`x.topk(2)`",
+        Attempt(models.best_two, models.ROW),
+        UnsupportedOp,
+        "x.topk(2)",
+        Attempt(models.scores, models.ROW),
+        same=False,
     ),
     Mistake(
         "`x // 3`",
-        Attempt(floor_division, ROW),
+        Attempt(models.floor_division, models.ROW),
         UnsupportedShape,
         "x // 3",
-        Attempt(floor_division_right, ROW),
+        Attempt(models.floor_division_right, models.ROW),
     ),
     Mistake(
         "`vector_norm(x, 3)`",
-        Attempt(norm_of_order_3, ROW),
+        Attempt(models.norm_of_order_3, models.ROW),
         UnsupportedShape,
         "vector_norm(x, 3",
-        Attempt(norm_of_order_2, ROW),
+        Attempt(models.norm_of_order_2, models.ROW),
         same=False,
     ),
     Mistake(
         "`x[x > 0]`: a result whose size depends on values",
-        Attempt(positive_only, ROW),
+        Attempt(models.positive_only, models.ROW),
         DynamicShape,
         "x[x > 0]",
-        Attempt(positive_only_right, ROW),
+        Attempt(models.positive_only_right, models.ROW),
         same=False,
     ),
     Mistake(
         "noise made in `forward()`",
-        Attempt(added_noise, ROW),
+        Attempt(models.added_noise, models.ROW),
         UnsupportedOp,
         "torch.randn(8)",
-        Attempt(given_noise, ROW, ROW),
+        Attempt(models.given_noise, models.ROW, models.ROW),
         same=False,
     ),
     Mistake(
         "an adaptive max pool to a size that does not divide the image's",
-        Attempt(uneven_pool, IMAGE),
+        Attempt(models.uneven_pool, models.IMAGE),
         UnsupportedShape,
         "F.adaptive_max_pool2d(x, (3, 3))",
-        Attempt(even_pool, IMAGE),
+        Attempt(models.even_pool, models.IMAGE),
         same=False,
     ),
     Mistake(
         "a model that does not run on its own example inputs",
-        Attempt(other_size, ROW),
+        Attempt(models.other_size, models.ROW),
         ModelError,
         "x.reshape(1, 9)",
-        Attempt(other_size, torch.zeros(1, 9)),
+        Attempt(models.other_size, torch.zeros(1, 9)),
         same=False,
     ),
     Mistake(
         "`if` on a tensor",
-        Attempt(either_side, ROW),
+        Attempt(models.either_side, models.ROW),
         ModelError,
         "if x.sum() > 0:",
-        Attempt(either_side_right, ROW),
+        Attempt(models.either_side_right, models.ROW),
     ),
     Mistake(
         "a loop that runs as often as a tensor says",
-        Attempt(as_often_as_told, ROW),
+        Attempt(models.as_often_as_told, models.ROW),
         ModelError,
         "range(int(x.abs().sum()))",
-        Attempt(as_often_as_always, ROW),
+        Attempt(models.as_often_as_always, models.ROW),
     ),
     Mistake(
         "`assert` on a tensor",
-        Attempt(asserted, ROW),
+        Attempt(models.asserted, models.ROW),
         ModelError,
         "assert x.max()",
-        Attempt(not_asserted, ROW),
+        Attempt(models.not_asserted, models.ROW),
     ),
     Mistake(
         "`float(x[0, 0])`",
-        Attempt(python_number, ROW),
+        Attempt(models.python_number, models.ROW),
         ModelError,
         "float(x[0, 0])",
-        Attempt(python_number_right, ROW),
+        Attempt(models.python_number_right, models.ROW),
     ),
     Mistake(
-        "`x.max().item()`", Attempt(item, ROW), UnsupportedOp, "x.max().item()", Attempt(item_right, ROW)
+        "`x.max().item()`",
+        Attempt(models.item, models.ROW),
+        UnsupportedOp,
+        "x.max().item()",
+        Attempt(models.item_right, models.ROW),
     ),
     Mistake(
         "a mask of truth values as an input",
-        Attempt(Masked(), ROW, ROW > 0),
+        Attempt(models.Masked(), models.ROW, models.ROW > 0),
         ModelError,
         "input 1, mask",
-        Attempt(masked_right, ROW, (ROW > 0).float()),
+        Attempt(models.masked_right, models.ROW, (models.ROW > 0).float()),
         same=False,
     ),
     Mistake(
         "arithmetic with integers",
-        Attempt(whole_numbers, INDEX),
+        Attempt(models.whole_numbers, models.INDEX),
         UnsupportedShape,
         "index + 1",
-        Attempt(whole_numbers_right, INDEX),
+        Attempt(models.whole_numbers_right, models.INDEX),
     ),
-    Mistake("`x.int()`", Attempt(to_int, ROW), UnsupportedShape, "x.int()", Attempt(to_int_right, ROW)),
+    Mistake(
+        "`x.int()`",
+        Attempt(models.to_int, models.ROW),
+        UnsupportedShape,
+        "x.int()",
+        Attempt(models.to_int_right, models.ROW),
+    ),
     Mistake(
         "`x.double()`",
-        Attempt(to_double, ROW),
+        Attempt(models.to_double, models.ROW),
         UnsupportedShape,
         "x.double()",
-        Attempt(to_double_right, ROW),
+        Attempt(models.to_double_right, models.ROW),
     ),
     Mistake(
         "`F.dropout(x, 0.5)`, which drops in eval mode, too",
-        Attempt(dropped, ROW),
+        Attempt(models.dropped, models.ROW),
         UnsupportedOp,
         "F.dropout(x, 0.5)",
-        Attempt(dropped_in_training, ROW),
+        Attempt(models.dropped_in_training, models.ROW),
         same=False,
     ),
     Mistake(
         "a Fourier transform",
-        Attempt(spectrum, ROW),
+        Attempt(models.spectrum, models.ROW),
         UnsupportedOp,
         "torch.fft.rfft(x)",
-        Attempt(given_spectrum, ROW),
+        Attempt(models.given_spectrum, models.ROW),
         same=False,
     ),
     Mistake(
         "a bicubic resize",
-        Attempt(bicubic, IMAGE),
+        Attempt(models.bicubic, models.IMAGE),
         UnsupportedOp,
         'mode="bicubic"',
-        Attempt(bilinear, IMAGE),
+        Attempt(models.bilinear, models.IMAGE),
         same=False,
     ),
     Mistake(
         "`x.gather(1, index)`",
-        Attempt(picked, ROW, INDEX),
+        Attempt(models.picked, models.ROW, models.INDEX),
         UnsupportedOp,
         "x.gather(1, index)",
-        Attempt(picked_right, ROW, INDEX),
+        Attempt(models.picked_right, models.ROW, models.INDEX),
     ),
     Mistake(
-        "`x.flip(1)`", Attempt(backwards, ROW), UnsupportedOp, "x.flip(1)", Attempt(backwards_right, ROW)
+        "`x.flip(1)`",
+        Attempt(models.backwards, models.ROW),
+        UnsupportedOp,
+        "x.flip(1)",
+        Attempt(models.backwards_right, models.ROW),
     ),
     Mistake(
         "the loss as a part of the model",
-        Attempt(with_loss, ROW),
+        Attempt(models.with_loss, models.ROW),
         UnsupportedOp,
         "F.cross_entropy(",
-        Attempt(without_loss, ROW),
+        Attempt(models.without_loss, models.ROW),
         same=False,
     ),
     Mistake(
         "a batch norm with the statistics of the batch",
-        Attempt(own_statistics, IMAGE),
+        Attempt(models.own_statistics, models.IMAGE),
         UnsupportedOp,
         "training=True",
-        Attempt(known_statistics, IMAGE),
+        Attempt(models.known_statistics, models.IMAGE),
         same=False,
     ),
     Mistake(
         "`None` among the outputs",
-        Attempt(and_nothing, ROW),
+        Attempt(models.and_nothing, models.ROW),
         ModelError,
         "output 1",
-        Attempt(one_output, ROW),
+        Attempt(models.one_output, models.ROW),
         same=False,
     ),
     Mistake(
         "a layer without kernels in an `nn.Sequential`",
-        Attempt(nn.Sequential(nn.Flatten(0, 1), nn.MaxPool3d((1, 2, 2))), IMAGE[None]),
+        Attempt(nn.Sequential(nn.Flatten(0, 1), nn.MaxPool3d((1, 2, 2))), models.IMAGE[None]),
         UnsupportedOp,
         "1 (MaxPool3d of the Sequential)",
-        Attempt(nn.Sequential(nn.Flatten(0, 1), nn.MaxPool2d(2)), IMAGE[None]),
+        Attempt(nn.Sequential(nn.Flatten(0, 1), nn.MaxPool2d(2)), models.IMAGE[None]),
     ),
     Mistake(
         "layers of an `nn.Sequential` that do not fit",
-        Attempt(nn.Sequential(nn.ReLU(), nn.Linear(9, 2)), ROW),
+        Attempt(nn.Sequential(nn.ReLU(), nn.Linear(9, 2)), models.ROW),
         ModelError,
         "1 (Linear of the Sequential)",
-        Attempt(nn.Sequential(nn.ReLU(), nn.Linear(8, 2)), ROW),
+        Attempt(nn.Sequential(nn.ReLU(), nn.Linear(8, 2)), models.ROW),
         same=False,
     ),
     Mistake(
         "an input too few",
-        Attempt(scaled, ROW),
+        Attempt(models.scaled, models.ROW),
         ModelError,
         "missing 1 required positional argument: 'factor'",
-        Attempt(scaled, ROW, torch.ones(1)),
+        Attempt(models.scaled, models.ROW, torch.ones(1)),
         same=False,
     ),
     Mistake(
         "a Python number as an example input",
-        Attempt(scaled, ROW, 3),
+        Attempt(models.scaled, models.ROW, 3),
         ModelError,
         "example input 1",
-        Attempt(scaled, ROW, torch.tensor(3.0)),
+        Attempt(models.scaled, models.ROW, torch.tensor(3.0)),
         same=False,
     ),
     Mistake(
         "no example inputs",
-        lambda: tinyet.compile(LINEAR),
+        lambda: tinyet.compile(models.LINEAR),
         UsageError,
         "example_inputs",
-        lambda: tinyet.compile(LINEAR, (ROW,)),
+        lambda: tinyet.compile(models.LINEAR, (models.ROW,)),
         same=False,
     ),
     Mistake(
         "example inputs beside an exported program",
-        lambda: tinyet.compile(exported(), (ROW,)),
+        lambda: tinyet.compile(models.exported(), (models.ROW,)),
         UsageError,
         "example_inputs",
-        lambda: tinyet.compile(exported()),
+        lambda: tinyet.compile(models.exported()),
         same=False,
     ),
     Mistake(
         "a program that was exported with a dynamic dimension",
-        lambda: tinyet.compile(exported(dynamic_shapes=({0: torch.export.Dim("batch")},))),
+        lambda: tinyet.compile(models.exported(dynamic_shapes=({0: torch.export.Dim("batch")},))),
         DynamicShape,
         "input input",
-        lambda: tinyet.compile(exported()),
+        lambda: tinyet.compile(models.exported()),
         same=False,
     ),
     Mistake(
         "a model that torch.ao has quantized",
-        Attempt(packed(), ROW),
+        Attempt(models.packed(), models.ROW),
         ModelError,
         "at: Sequential",
-        Attempt(LINEAR, ROW, calibration=BATCHES),
+        Attempt(models.LINEAR, models.ROW, calibration=models.BATCHES),
         same=False,
     ),
     Mistake(
         "a model on the meta device",
-        Attempt(nn.Linear(8, 2, device="meta"), ROW),
+        Attempt(nn.Linear(8, 2, device="meta"), models.ROW),
         ModelError,
         "weight, bias",
-        Attempt(LINEAR, ROW),
+        Attempt(models.LINEAR, models.ROW),
         same=False,
     ),
     Mistake(
         "calibration samples without the batch dimension",
-        Attempt(LINEAR, ROW, calibration=[batch[0] for batch in BATCHES]),
+        Attempt(models.LINEAR, models.ROW, calibration=[batch[0] for batch in models.BATCHES]),
         QuantizationError,
         "calibration batch 0",
-        Attempt(LINEAR, ROW, calibration=[batch[0].unsqueeze(0) for batch in BATCHES]),
+        Attempt(models.LINEAR, models.ROW, calibration=[batch[0].unsqueeze(0) for batch in models.BATCHES]),
         same=False,
     ),
     Mistake(
         "labels in the calibration data",
-        Attempt(LINEAR, ROW, calibration=[(batch, torch.zeros(1)) for batch in BATCHES]),
+        Attempt(models.LINEAR, models.ROW, calibration=[(batch, torch.zeros(1)) for batch in models.BATCHES]),
         QuantizationError,
         "calibration batch 0",
-        Attempt(LINEAR, ROW, calibration=BATCHES),
+        Attempt(models.LINEAR, models.ROW, calibration=models.BATCHES),
         same=False,
     ),
     Mistake(
         "calibration data of another type",
-        Attempt(LINEAR, ROW, calibration=[batch.to(torch.uint8) for batch in BATCHES]),
+        Attempt(models.LINEAR, models.ROW, calibration=[batch.to(torch.uint8) for batch in models.BATCHES]),
         QuantizationError,
         "calibration batch 0, input 0",
-        Attempt(LINEAR, ROW, calibration=[batch.to(torch.uint8).float() for batch in BATCHES]),
+        Attempt(
+            models.LINEAR, models.ROW, calibration=[batch.to(torch.uint8).float() for batch in models.BATCHES]
+        ),
         same=False,
     ),
     Mistake(
         "NaN in the calibration data",
-        Attempt(LINEAR, ROW, calibration=[batch.log() for batch in BATCHES]),
+        Attempt(models.LINEAR, models.ROW, calibration=[batch.log() for batch in models.BATCHES]),
         QuantizationError,
         "calibration batch 0, input 0",
-        Attempt(LINEAR, ROW, calibration=BATCHES),
+        Attempt(models.LINEAR, models.ROW, calibration=models.BATCHES),
         same=False,
     ),
     Mistake(
         "a function outside of where it is defined, on calibration data",
-        Attempt(logarithm, ROW, calibration=BATCHES),
+        Attempt(models.logarithm, models.ROW, calibration=models.BATCHES),
         QuantizationError,
         "torch.log(x)",
-        Attempt(logarithm_right, ROW, calibration=BATCHES),
+        Attempt(models.logarithm_right, models.ROW, calibration=models.BATCHES),
         same=False,
     ),
     Mistake(
         "no calibration data for what needs it",
-        Attempt(LINEAR, ROW, equalize=True),
+        Attempt(models.LINEAR, models.ROW, equalize=True),
         QuantizationError,
         "calibration data",
-        Attempt(LINEAR, ROW, equalize=True, calibration=BATCHES),
+        Attempt(models.LINEAR, models.ROW, equalize=True, calibration=models.BATCHES),
         same=False,
     ),
     Mistake(
         "a name that is none in C",
-        Attempt(LINEAR, ROW, name="my model"),
+        Attempt(models.LINEAR, models.ROW, name="my model"),
         UsageError,
         "my model",
-        Attempt(LINEAR, ROW, name="my_model"),
+        Attempt(models.LINEAR, models.ROW, name="my_model"),
         same=False,
     ),
     Mistake(
         "more labels than the model has classes",
-        Attempt(LINEAR, ROW, labels=("yes", "no", "maybe")),
+        Attempt(models.LINEAR, models.ROW, labels=("yes", "no", "maybe")),
         ModelError,
         "label(s)",
-        Attempt(LINEAR, ROW, labels=("yes", "no")),
+        Attempt(models.LINEAR, models.ROW, labels=("yes", "no")),
         same=False,
     ),
     Mistake(
         "numpy in `forward()`",
-        Attempt(numpy_inside, ROW),
+        Attempt(models.numpy_inside, models.ROW),
         ModelError,
         "x.numpy()",
-        Attempt(numpy_inside_right, ROW),
+        Attempt(models.numpy_inside_right, models.ROW),
     ),
     Mistake(
         "state in a buffer that `forward()` writes",
-        Attempt(Counting(), ROW),
+        Attempt(models.Counting(), models.ROW),
         ModelError,
         "self.runs += 1",
-        Attempt(counted_outside, ROW, torch.zeros(1)),
+        Attempt(models.counted_outside, models.ROW, torch.zeros(1)),
         same=False,
     ),
 )

@@ -37,7 +37,7 @@ def complaints(
         (lambda x: torch.view_as_real(torch.fft.rfft(x) * 2), ["aten._fft_r2c.default: is not supported"]),
         # integers where floats are wanted, and a table that is computed
         (lambda x: torch.bucketize(x, ROW[0]) * 0.5, ["aten.bucketize.Tensor: is not supported"]),
-        (lambda x: F.embedding(torch.tensor([0]), x.cumsum(1)), ["aten.cumsum.default: is not supported"]),
+        (lambda x: F.embedding(torch.tensor([0]), x.cumprod(1)), ["aten.cumprod.default: is not supported"]),
         # numbers of Python
         (
             lambda x: torch.tensor(x[0].tolist()),
@@ -45,8 +45,11 @@ def complaints(
         ),
         # what is wrong with a reader itself is told
         (
-            lambda x: torch.linalg.vector_norm(x.cumsum(1), 3),
-            ["aten.cumsum.default: is not supported", "aten.linalg_vector_norm.default: a norm of order 3.0"],
+            lambda x: torch.linalg.vector_norm(x.cumprod(1), 3),
+            [
+                "aten.cumprod.default: is not supported",
+                "aten.linalg_vector_norm.default: a norm of order 3.0",
+            ],
         ),
     ],
 )
@@ -58,10 +61,10 @@ def test_equal_complaints_of_a_line_are_counted() -> None:
     """One a line and reason; those of different lines stay apart."""
 
     def two_lines(x: torch.Tensor) -> torch.Tensor:
-        y = x.cumsum(1).cumsum(1)
-        return y.cumsum(1)
+        y = x.cumprod(1).cumprod(1)
+        return y.cumprod(1)
 
-    expected = ["aten.cumsum.default: is not supported (2 times)", "aten.cumsum.default: is not supported"]
+    expected = ["aten.cumprod.default: is not supported (2 times)", "aten.cumprod.default: is not supported"]
     assert complaints(two_lines, ROW) == expected
 
 

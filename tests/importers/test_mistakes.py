@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from tests.golden_files import difference, write_changed
-from tests.importers import mistakes
+from tests.importers import mistaken_models, mistakes
 from tests.importers.mistaken_arguments import MORE_MISTAKES
 from tests.importers.mistakes import Attempt, Mistake
 from tinyet.errors import TinyetError
@@ -87,11 +87,13 @@ def test_what_the_answer_says_works(mistake: Mistake) -> None:
 
 def test_all_calibration_data_may_be_one_tensor() -> None:
     """It is one batch where it has the input's dimensions, and a batch in each element where it has one more."""
-    batches = mistakes.BATCHES
+    batches = mistaken_models.BATCHES
     ranges = set()
     for given in (batches, torch.cat(batches), torch.stack(batches)):
         for correct_bias in (False, True):
-            program = Attempt(mistakes.LINEAR, mistakes.ROW, calibration=given, correct_bias=correct_bias)()
+            program = Attempt(
+                mistaken_models.LINEAR, mistaken_models.ROW, calibration=given, correct_bias=correct_bias
+            )()
             ranges.add((correct_bias, program.graph.inputs[0].type, program.graph.outputs[0].type))
     assert len(ranges) == 2
 
