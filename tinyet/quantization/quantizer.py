@@ -280,7 +280,8 @@ class TinyetQuantizer(Quantizer):  # type: ignore[misc]
         )  # a constant has no parameters that it could give
         shared = SharedQuantizationSpec((own[0], node))
         edges.update(dict.fromkeys(own[1:], shared))
-        _set(node, edges, shared)
+        # First what the others refer to: torchao makes the observers in this order.
+        _set(node, {own[0]: edges.pop(own[0]), **edges}, shared)
 
     def _annotate_unary(
         self, node: fx.Node, config: QuantConfig, output: QuantizationSpecBase | None
