@@ -26,19 +26,11 @@ AT_ONCE = 15
 RUNS = 3
 BOARD = "mps2_an386"
 
-<<<<<<< HEAD
-OPEN: dict[str, frozenset[str]] = {
-    "a constant that no output shows": frozenset({"pad with minus ten before a pool"}),
-    "one rounding more, of a scale that others share": frozenset({"detector"}),
-}  # fmt: skip
-"""Networks that are known to be worse, by what is at fault."""
-=======
 OPEN = {
     "pad with minus ten before a pool": "what is padded with takes range, though no maximum is ever it",
     "where with minus infinity": "LiteRT's scale of softmax has no 1, which each first row of a causal mask is",
 }
 """Networks that are known to be worse, and why."""
->>>>>>> h-suite
 
 GROUPS = [NETWORKS[start : start + AT_ONCE] for start in range(0, len(NETWORKS), AT_ONCE)]
 
