@@ -259,8 +259,9 @@ def test_dynamic_dimension_is_named() -> None:
     ("inputs", "message"),
     [
         ("text", "example inputs are the string 'text'"),
-        ((), "example inputs are a tuple"),
-        ((1.0,), "example input 0 is the number 1.0"),
+        ((), "example inputs are a tuple of 0"),
+        ((1.0,), "example input 0 is the number 1.0, not a tensor"),
+        ((1, 8), r"torch.zeros\(1, 8\)"),
     ],
 )
 def test_example_inputs_are_checked(inputs: tuple[torch.Tensor, ...], message: str) -> None:
