@@ -25,6 +25,7 @@ from tinyet.opset import Call, Constant, Kernel
 HEADERS = ("tinyet_dsp.h", "tinyet_dsp_winograd.h")
 
 LARGEST_STEP = 4095  # that ADDW adds, in bytes
+MOST_BEFORE = 6  # int8 weights, transformed by F(2x2) and shifted further than this less 2, leave int16
 
 
 def matrix(*rows: tuple[int, ...]) -> Int64:
@@ -112,8 +113,9 @@ def transformed_range(transform: Transform) -> tuple[Int64, Int64]:
 def exact(transform: Transform, weights: Int64, r: Rounding) -> str | None:
     """Why a layer's sums might not be exact, or None, which is the proof that they are, for every input.
 
-    weights: transformed. Halves of words must hold what is in them; sums are exact modulo 2**32 whatever happens on the
-    way, so the last one, which is 2**power times the layer's, is all that must fit.
+    weights: as the kernel has them. Halves of words must hold what is in them; sums are exact modulo 2**32 whatever
+    happens on the way, so the last one is all that must fit: 2**power times the layer's, or, before a one-sided
+    rounding, what `rounding` has checked.
     """
     low, high = transformed_range(transform)
     if int(low.min()) < -(2**15) or int(high.max()) + transform.lift >= 2**15:
@@ -129,12 +131,21 @@ def exact(transform: Transform, weights: Int64, r: Rounding) -> str | None:
 
 
 def chosen_rounding(transform: Transform, node: Node) -> Rounding:
-    return rounding(node, attrs_of(node).clamp, least_before=max(2, transform.power))
+    """One-sided where the shift that it has before its multiplication is at least that of the sums, which are too large
+    by that; what is beyond goes into the factors, or else into the weights, where there is not always room."""
+    most = {} if transform.odd > 1 else {"most_before": MOST_BEFORE}
+    return rounding(node, attrs_of(node).clamp, least_before=transform.power, **most)
 
 
-def kernels_of(node: Node, r: Rounding) -> Int64:
-    """(out_c, 3, 3, in_c): the weights that the rounding leaves."""
-    return r.weights.reshape(node.input(1).shape)
+def beyond(transform: Transform, r: Rounding) -> Int64:
+    """The shift of each channel, (out_c,), that its sums need beyond that of the transform."""
+    return r.shift - transform.power if r.form is Form.ONE_SIDED else np.zeros_like(r.shift)
+
+
+def weights_of(transform: Transform, node: Node, r: Rounding) -> Int64:
+    """(out_c, positions, in_c): transformed, of the weights that the rounding leaves."""
+    found = transformed_weights(transform, r.weights.reshape(node.input(1).shape))
+    return found if transform.odd > 1 else found << beyond(transform, r)[:, None, None]
 
 
 def refuse(transform: Transform, node: Node, target: Target) -> str | None:
@@ -148,10 +159,10 @@ def refuse(transform: Transform, node: Node, target: Target) -> str | None:
     g = geometry(node)
     if min(g.out_h, g.out_w) < transform.tile:
         return f"{g.out_h}x{g.out_w} output pixels, needs {transform.tile}x{transform.tile}"
-    if 16 * pairs_of(g) > LARGEST_STEP:
+    if 16 * pairs_of(g) + 32 > LARGEST_STEP:
         return f"{g.in_c} input channels are too many"
     r = chosen_rounding(transform, node)
-    return exact(transform, transformed_weights(transform, kernels_of(node, r)), r)
+    return exact(transform, weights_of(transform, node, r), r)
 
 
 def pairs_of(g: Geometry) -> int:
@@ -160,8 +171,8 @@ def pairs_of(g: Geometry) -> int:
 
 
 def scratch_bytes(transform: Transform, g: Geometry) -> int:
-    work = 4 * transform.positions + (288 if transform.tile == 4 else 0)
-    return transform.positions * (16 * pairs_of(g) + 32) + work
+    # Transformed tiles and sums, four channels of a tile, and of a tile of which the columns are transformed.
+    return transform.positions * (16 * pairs_of(g) + 32 + 4 + 8)
 
 
 def starts(transform: Transform, weights: Int64, r: Rounding) -> Int64:
@@ -175,14 +186,15 @@ def starts(transform: Transform, weights: Int64, r: Rounding) -> Int64:
     if transform.tile == 4:
         ones = transform.inputs.sum(axis=1)
         found -= 128 * np.outer(ones, ones).ravel() * weights.sum(axis=2)
-    found[:, side + 1] += r.bias * transform.odd << transform.power
+    shift = transform.power + (0 if transform.odd > 1 else beyond(transform, r))
+    found[:, side + 1] += r.bias * transform.odd << shift
     return np.asarray(found, np.int64)
 
 
 def stream(transform: Transform, node: Node, r: Rounding) -> Int64:
     """The stream of tinyet_dsp_winograd.h, (words,)."""
     depth = node.input(1).shape[3]
-    weights = transformed_weights(transform, kernels_of(node, r))
+    weights = weights_of(transform, node, r)
     weights = np.pad(weights, ((0, 0), (0, 0), (0, -depth % 4)))
     start = padded_channels(starts(transform, weights, r), 2)
     weights = padded_channels(weights, 2)
@@ -190,8 +202,8 @@ def stream(transform: Transform, node: Node, r: Rounding) -> Int64:
     # (pairs of channels, positions, 1 + pairs of inputs, channel of the pair)
     body = np.concatenate([start[..., None], join_halves(low, high)], axis=2)
     body = body.reshape(-1, 2, *body.shape[1:]).transpose(0, 2, 3, 1)
-    left = r.shift - transform.power if r.form is Form.ONE_SIDED else np.zeros_like(r.shift)
-    ends = [transform.inverse << left, r.multiplier, r.offset, r.shift]
+    factors = [transform.inverse << beyond(transform, r)] if transform.odd > 1 else []
+    ends = [*factors, r.multiplier, r.offset, r.shift]
     tail = [padded_channels(end, 2).reshape(-1, 2) for end in ends]
     return words(np.concatenate([body.reshape(len(body), -1), *tail], axis=1).ravel())
 
