@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from tinyet.boards.cpus import Target
 from tinyet.delegates.cortex_m import conv2d, depthwise, elementwise, linear, pool
+from tinyet.delegates.cortex_m.claims import CLAIMS
 from tinyet.delegates.delegate import Delegate, arm_target
 from tinyet.ops.add import Add
 from tinyet.ops.avg_pool2d import AvgPool2d
@@ -17,6 +18,7 @@ from tinyet.ops.linear import Linear
 from tinyet.ops.mean import Mean
 from tinyet.ops.sub import Sub
 from tinyet.ops.sum import Sum
+from tinyet.opset import claimed
 
 
 def supports(target: Target) -> str | None:
@@ -28,13 +30,13 @@ def supports(target: Target) -> str | None:
 CORTEX_M = Delegate(
     "cortex_m",
     {
-        Conv2d: (*depthwise.KERNELS, *conv2d.KERNELS),
-        Linear: linear.KERNELS,
-        Add: elementwise.ADD_KERNELS,
-        Sub: elementwise.SUB_KERNELS,
-        AvgPool2d: pool.AVERAGE_KERNELS,
-        Mean: pool.MEAN_KERNELS,
-        Sum: pool.SUM_KERNELS,
+        Conv2d: claimed((*depthwise.KERNELS, *conv2d.KERNELS), CLAIMS),
+        Linear: claimed(linear.KERNELS, CLAIMS),
+        Add: claimed(elementwise.ADD_KERNELS, CLAIMS),
+        Sub: claimed(elementwise.SUB_KERNELS, CLAIMS),
+        AvgPool2d: claimed(pool.AVERAGE_KERNELS, CLAIMS),
+        Mean: claimed(pool.MEAN_KERNELS, CLAIMS),
+        Sum: claimed(pool.SUM_KERNELS, CLAIMS),
     },
     supports,
 )
