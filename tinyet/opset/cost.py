@@ -16,7 +16,7 @@ from pathlib import Path
 
 from tinyet.boards.cpus import Target
 from tinyet.ir import Node
-from tinyet.opset.call import Call, FieldValue, Struct
+from tinyet.opset.call import Call, FieldValue, Pointer, Struct
 
 Terms = Callable[[Node], Mapping[str, int]]
 """What something grows with: how often each of its parts is there, by the part's name."""
@@ -63,7 +63,7 @@ class Cost:
 
 @dataclass(frozen=True)
 class Rates:
-    """What the parts of a kernel's claim come to on one core: instructions and bytes each, and the code that is shared."""
+    """What the parts of a kernel's claim come to on one core: instructions and bytes each; and the shared code."""
 
     instructions: Mapping[str, float]
     code: Mapping[str, float]
@@ -134,11 +134,11 @@ def field_bytes(value: FieldValue, pointer: int) -> int:
     match value:
         case Struct():
             return sum(field_bytes(item, pointer) for item in value.fields.values())
+        case Pointer():
+            return pointer
         case tuple():
             return sum(field_bytes(item, pointer) for item in value)
-        case bool() | float():
+        case float():
             return 4
-        case int():
-            return 4 if -(2**31) <= value < 2**32 else 8
         case _:
-            return pointer
+            return 4 if -(2**31) <= value < 2**32 else 8

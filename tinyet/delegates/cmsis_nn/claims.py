@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the instructions of CMSIS-NN's int8 functions grow with. One claim serves plain, DSP and vector code: what one of
-them does not have costs nothing there."""
+"""What the instructions of CMSIS-NN's int8 functions grow with. One claim serves plain, DSP and vector code: what one
+of them does not have costs nothing there."""
 
 from __future__ import annotations
 

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from tinyet.ir import Node
 from tinyet.numerics import Int64
@@ -23,7 +24,7 @@ Parts = dict[str, int]
 class Axis:
     """One axis of a window's walk. inside: (positions, taps) whether the tap lies in the image."""
 
-    inside: np.ndarray[tuple[int, int], np.dtype[np.bool_]]
+    inside: npt.NDArray[np.bool_]
 
     @property
     def positions(self) -> int:
@@ -34,9 +35,9 @@ class Axis:
         return int(self.inside.shape[1])
 
     @property
-    def whole(self) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+    def whole(self) -> npt.NDArray[np.bool_]:
         """Positions whose taps all lie in the image."""
-        return self.inside.all(axis=1)
+        return np.asarray(self.inside.all(axis=1), np.bool_)
 
     @property
     def in_image(self) -> int:
