@@ -4,9 +4,9 @@
     python benchmarks/costs.py --board mps2_an386 [KERNEL ...]          compare what is stated with what is measured
     python benchmarks/costs.py --board mps2_an386 --write [KERNEL ...]  measure the rates, and write them
 
-The rates of a core are in tinyet/opset/measured/; the grid that they are fitted to and the one that they are compared on
-are different ones. Needs the board's compiler and QEMU, and for kernels of cmsis_nn its sources. Every output is compared
-with the operator's reference.
+The rates of a core are in tinyet/opset/measured/; the grid that they are fitted to and the one that they are compared
+on are different ones. Needs the board's compiler and QEMU, and for kernels of cmsis_nn its sources. Every output is
+compared with the operator's reference.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ import argparse
 import dataclasses
 import hashlib
 import json
-import math
 import re
 import subprocess
 import sys
@@ -32,7 +31,6 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from benchmarks import kernels as layers
 from tinyet import assets, ops
 from tinyet.boards import Board, load_board
-from tinyet.build.size import measure
 from tinyet.delegates import DELEGATES, Delegate
 from tinyet.deployment import Deployment
 from tinyet.emit.model import model_files
@@ -227,8 +225,13 @@ def own_code(deployment: Deployment, graph: Graph, board: Board) -> tuple[dict[s
             path.write_text(text, encoding="utf-8")
         flags = [*board.machine_flags, *board.toolchain.library_flags, "-std=c11", "-O2", "-ffp-contract=off"]
         include = [f"-I{firmware / 'include'}", f"-I{where}"]
-        # A function that is called once may be part of its caller: so it cannot be told what is whose.
-        flags += ["-ffunction-sections", "-fno-inline-functions-called-once"]
+        # A function that is called once may become part of its caller: then nobody can tell what is whose.
+        once = (
+            "-fno-inline-functions-called-once"
+            if "TINYET_DSP_FUNCTION" in files["layers.c"]
+            else "-fno-inline"
+        )
+        flags += ["-ffunction-sections", once]
         command = [board.toolchain.compiler, *flags, *include, "-c", "layers.c", "-o", "x.o"]
         subprocess.run(command, cwd=where, check=True)
         tool = board.toolchain.prefix + "nm"
@@ -311,13 +314,10 @@ def base_of(board: Board) -> tuple[dict[str, int], int]:
 def write(board: Board, wanted: Sequence[str], keep: Path | None) -> None:
     core = cost.core_of(board.target)
     path = MEASURED / f"{core}.json"
-    table = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {"kernels": {}}
     version = subprocess.run(
         [board.toolchain.compiler, "--version"], check=True, capture_output=True, text=True
     ).stdout.splitlines()[0]
-    table |= {"core": core, "board": board.name, "toolchain": f"{version}, -O2"}
     base, _ = base_of(board)
-    table.setdefault("base", 0)
     for home, attrs, kernel in kernels_of(board, wanted):
         nodes = grid(attrs, kernel, board, FIT)
         if len(nodes) < 8:
@@ -325,12 +325,12 @@ def write(board: Board, wanted: Sequence[str], keep: Path | None) -> None:
             continue
         found = sampled(kernel, home, attrs, nodes, board, keep)
         assert kernel.claim is not None
-        table["kernels"][kernel.symbol] = {
+        entry = {
             "instructions": fitted(nodes, kernel.claim.work, found.instructions),
             "code": fitted(nodes, kernel.claim.code, found.code),
             "shared": library_functions(found, base),
         }
-        rates = cost.Rates(**table["kernels"][kernel.symbol])
+        rates = cost.Rates(**entry)
         errors = [
             abs(cost._total(rates.instructions, kernel.claim.work(n)) / i - 1)
             for n, i in zip(nodes, found.instructions, strict=True)
@@ -344,9 +344,11 @@ def write(board: Board, wanted: Sequence[str], keep: Path | None) -> None:
             f"{np.mean(errors):6.2%} on average; code {max(sizes):6.1%}, {np.mean(sizes):6.2%}",
             flush=True,
         )
-        MEASURED.mkdir(exist_ok=True)
-        table["kernels"] = dict(sorted(table["kernels"].items()))
-        path.write_text(json.dumps(table, indent=1) + "\n", encoding="utf-8")
+        # Read late: others may write what they have measured of the same core.
+        table = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {"base": 0, "kernels": {}}
+        kernels = dict(sorted({**table["kernels"], kernel.symbol: entry}.items()))
+        table |= {"board": board.name, "toolchain": f"{version}, -O2", "kernels": kernels}
+        path.write_text(json.dumps(dict(sorted(table.items())), indent=1) + "\n", encoding="utf-8")
 
 
 def compare(board: Board, wanted: Sequence[str], keep: Path | None) -> bool:

@@ -32,7 +32,7 @@ OPTIMIZE: tuple[Optimize, ...] = get_args(Optimize)
 
 MOST_WAYS = 60_000
 """Ways to choose that are kept at a time."""
-MOST_SHARED = 12
+MOST_SHARED = 16
 """Pieces of shared code of which it is known at a time whether they are there."""
 LEAST_SHARED = 128
 """Bytes of the smallest array that counts once where several layers have it."""

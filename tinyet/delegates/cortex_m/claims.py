@@ -167,6 +167,11 @@ def patches_code(g: conv2d.Geometry, r: Rounding) -> Mapping[str, int]:
     return matrix_code(g, r, len(conv2d.patches_order(g)), 1)
 
 
+def row_unroll(pairs: int) -> int:
+    """Pairs of outputs a turn of the loop over an output row."""
+    return next(n for n in (4, 3, 2, 1) if pairs % n == 0)
+
+
 def depthwise_work(node: Node) -> Mapping[str, int]:
     g = min((g for g in depthwise.geometries(node) if g.refuse() is None), key=lambda g: g.instructions)
     r = rounding(node, clamp_of(node), depthwise.MOST_BEFORE)
@@ -200,8 +205,15 @@ def depthwise_work(node: Node) -> Mapping[str, int]:
         f"two outputs, stride {u.stride}": 2 * pairs * v.out * (u.out // 2),
         "odd output": 2 * pairs * v.out * (u.out % 2),
     }
-    if u.out // 2 > 4:
-        parts["long output row"] = 2 * pairs * v.out
+    unroll = row_unroll(u.out // 2)
+    if u.out // 2 > unroll:
+        parts["turn"] = 2 * pairs * v.out * (u.out // 2 // unroll)
+    if u.out_step >= 128:
+        parts["two outputs, far apart"] = 2 * pairs * v.out * (u.out // 2)
+    columns = (seen - odd) // 2
+    if columns > 4:
+        parts["turn of columns"] = pairs * filled * (columns // 4)
+        parts["last columns"] = pairs * filled * int(columns % 4 != 0)
     outputs(parts, r, 2 * pairs * v.out * u.out)
     return parts
 
@@ -219,8 +231,11 @@ def depthwise_code(node: Node) -> Mapping[str, int]:
         "last strip": int(g.v.out % g.strip != 0),
         "padding before": odd,
         "odd columns": (seen - odd) % 2,
-        "two columns": min((seen - odd) // 2, 4),
-        "two outputs": largest_divisor(half, 4) if half else 0,
+        "two columns": (seen - odd) // 2 if (seen - odd) // 2 <= 7 else 4 + (seen - odd) // 2 % 4,
+        "column loop": int((seen - odd) // 2 > 7),
+        f"two outputs, stride {g.u.stride}": row_unroll(half) if half else 0,
+        "far apart": row_unroll(half) if half and g.u.out_step >= 128 else 0,
+        "loop": int(half > row_unroll(half)),
         "odd outputs": g.u.out % 2,
         "odd channels": node.input(0).shape[3] % 2,
         "several images": int(node.input(0).shape[0] > 1),

@@ -81,8 +81,10 @@ def products(parts: Parts, pairs: int, depth: int, channels: int) -> None:
     steps = -(-depth // 2)
     doubles = pairs * -(-channels // 2)
     parts["two channels"] = doubles
+    parts["odd channel"] = pairs * (channels % 2)
     parts["four steps"] = doubles * (steps // 4)
     parts["step"] = doubles * (steps % 4)
+    parts["last steps"] = doubles * int(steps % 4 != 0)
     parts["output"] = 2 * pairs * channels
 
 
@@ -92,22 +94,30 @@ def conv2d(node: Node) -> Mapping[str, int]:
     rows, columns = axes(node, a, kernel_h, kernel_w)
     batch, pixels = node.input(0).shape[0], rows.positions * columns.positions
     parts: Parts = {"call": 1, "patch": 2 * batch * a.groups * -(-pixels // 2)}
+    gather(parts, node, rows, columns, batch * a.groups)
+    if pixels % 2:  # the last pixel is its own neighbour
+        gather(parts, node, Axis(rows.inside[-1:]), Axis(columns.inside[-1:]), batch * a.groups)
+    parts["kernel row"] = parts["patch"] * kernel_h
+    products(parts, batch * a.groups * -(-pixels // 2), kernel_h * kernel_w * count, out_c // a.groups)
+    return parts
+
+
+def gather(parts: Parts, node: Node, rows: Axis, columns: Axis, times: int) -> None:
+    """tinyet_gather of the patches of some pixels, so many times."""
+    a, (_, kernel_h, kernel_w, count) = attrs_of(node), node.input(1).shape
     together = a.dilation_w == 1 and a.groups == 1
     whole = columns.whole if together else np.zeros_like(columns.whole)
     row, start = kernel_w * count, np.arange(kernel_h) * kernel_w * count
     seen, at_edge = rows.inside.sum(axis=0), int((~whole).sum())
-    times = batch * a.groups
     put(parts, start, row, times * seen * int(whole.sum()))
     edge = columns.inside[~whole].sum(axis=0)  # of each column of the kernel
     first = start[:, None] + np.arange(kernel_w)[None, :] * count
     put(parts, first, count, times * seen[:, None] * edge[None, :])
     blank_rows = times * rows.outside * columns.positions
     blank_taps = times * rows.in_image * int(at_edge * kernel_w - edge.sum())
-    parts["blank piece"] = blank_rows + blank_taps
-    parts["blank value"] = blank_rows * row + blank_taps * count
-    parts["kernel row"] = parts["patch"] * kernel_h
-    products(parts, times * -(-pixels // 2), kernel_h * kernel_w * count, out_c // a.groups)
-    return parts
+    _add(parts, "edge row", times * rows.in_image * at_edge)
+    _add(parts, "blank piece", blank_rows + blank_taps)
+    _add(parts, "blank value", blank_rows * row + blank_taps * count)
 
 
 def conv2d_1x1(node: Node) -> Mapping[str, int]:
@@ -212,7 +222,15 @@ def pooled(node: Node) -> Mapping[str, int]:
 
 def reduced(node: Node) -> Mapping[str, int]:
     """Sums over some axes."""
-    return {"call": 1, "value": node.input(0).type.count, "output": node.output.type.count}
+    values, out, inner = node.input(0).type.count, node.output.type.count, node.output.shape[-1]
+    rest = out // max(inner, 1) * (inner % 4)
+    return {
+        "call": 1,
+        "value": values,
+        "output": out,
+        "single output": rest,
+        "single value": values // out * rest,
+    }
 
 
 def softmax(node: Node) -> Mapping[str, int]:
