@@ -154,8 +154,9 @@ def run(graph: Graph, arrays: Sequence[Array], board: Board, delegates: Sequence
     with tempfile.TemporaryDirectory(prefix="tinyet-kernels-") as where:
         folder = Path(where)
         for name, text in {**files, "model_desc.c": description}.items():
+            (folder / name).parent.mkdir(exist_ok=True)
             (folder / name).write_text(text, encoding="utf-8")
-        elf = build_firmware(board, sorted(folder.glob("*.c")), [folder], folder / "build")
+        elf = build_firmware(board, sorted(folder.rglob("*.c")), [folder], folder / "build")
         size = measure(elf)
         # Without the digest of a kernel's text, and what the compiler adds.
         code = {re.sub(r"(_[0-9a-f]{8})?(\..*)?$", "", s.name): s.bytes for s in size.largest("flash", 1000)}

@@ -9,12 +9,11 @@ import re
 import numpy as np
 import pytest
 
-from tests.delegates.test_cortex_m import BOARDS, DSP
+from tests.delegates.test_cortex_m import BOARDS, DSP, only
 from tests.ops import drawing
 from tests.ops.cases import Case, assert_exact
 from tests.ops.emulated import require_emulator
 from tinyet import assets
-from tinyet.delegates import CORTEX_M
 from tinyet.delegates.cortex_m import winograd
 from tinyet.delegates.cortex_m.rounding import Form, choose
 from tinyet.delegates.cortex_m.winograd import F2, F4, Transform
@@ -137,7 +136,7 @@ def extremes(f: Transform) -> list[Case]:
 
 @TRANSFORMS
 def test_extremes(f: Transform) -> None:
-    assert_exact(extremes(f), delegates=(CORTEX_M.preferring(f.symbol),))
+    assert_exact(extremes(f), delegates=(only(f.symbol),))
 
 
 @pytest.mark.emulated
@@ -145,7 +144,7 @@ def test_extremes(f: Transform) -> None:
 @TRANSFORMS
 def test_extremes_emulated(f: Transform, board: str) -> None:
     require_emulator()
-    deployment = assert_exact(extremes(f), on=board, delegates=(CORTEX_M.preferring(f.symbol),))
+    deployment = assert_exact(extremes(f), on=board, delegates=(only(f.symbol),))
     assert {step.choice.kernel.symbol for step in deployment.steps} == {f.symbol}
 
 

@@ -8,7 +8,7 @@ nodes, each of which becomes one node, and *preprocesses* each into a payload: C
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from tinyet import assets
@@ -120,22 +120,3 @@ class Delegate:
     def __post_init__(self) -> None:
         if (self.claim is None) != (self.preprocess is None):
             raise InternalError(f"delegate {self.name} has only one of claim and preprocess")
-
-    def preferring(self, *symbols: str) -> Delegate:
-        """The same delegate, but these kernels, in the given order, are asked before its others.
-
-        Raises UsageError, listing what there is, for names that no kernel has.
-        """
-        every = [kernel.symbol for kernels in self.kernels.values() for kernel in kernels]
-        unknown = [symbol for symbol in symbols if symbol not in every]
-        if unknown:
-            raise UsageError(
-                f"{self.name} has no kernel called {', '.join(unknown)}",
-                hint=f"one of {', '.join(dict.fromkeys(every))}",
-            )
-        rank = {symbol: i for i, symbol in enumerate(dict.fromkeys(symbols))}
-        ordered = {
-            op: tuple(sorted(kernels, key=lambda kernel: rank.get(kernel.symbol, len(rank))))
-            for op, kernels in self.kernels.items()
-        }
-        return replace(self, kernels=ordered)

@@ -159,7 +159,7 @@ def refuse(transform: Transform, node: Node, target: Target) -> str | None:
     g = geometry(node)
     if min(g.out_h, g.out_w) < transform.tile:
         return f"{g.out_h}x{g.out_w} output pixels, needs {transform.tile}x{transform.tile}"
-    if 16 * pairs_of(g) + 32 > LARGEST_STEP:
+    if step_bytes(pairs_of(g)) > LARGEST_STEP:
         return f"{g.in_c} input channels are too many"
     r = chosen_rounding(transform, node)
     return exact(transform, weights_of(transform, node, r), r)
@@ -170,9 +170,19 @@ def pairs_of(g: Geometry) -> int:
     return -(-g.in_c // 4) * 2
 
 
+def step_bytes(pairs: int) -> int:
+    """Between two positions in scratch: transformed tiles, and sums."""
+    return 16 * pairs + 32
+
+
+def unroll_of(pairs: int) -> int:
+    """How many of them are multiplied in straight code."""
+    return pairs if pairs <= STRAIGHT_TAPS else largest_divisor(pairs, LOOP_TAPS)
+
+
 def scratch_bytes(transform: Transform, g: Geometry) -> int:
-    # Transformed tiles and sums, four channels of a tile, and of a tile of which the columns are transformed.
-    return transform.positions * (16 * pairs_of(g) + 32 + 4 + 8)
+    # And four channels of a tile, as they are, and with their columns transformed.
+    return transform.positions * (step_bytes(pairs_of(g)) + 4 + 8)
 
 
 def starts(transform: Transform, weights: Int64, r: Rounding) -> Int64:
@@ -210,8 +220,7 @@ def stream(transform: Transform, node: Node, r: Rounding) -> Int64:
 
 def lower(transform: Transform, node: Node, target: Target) -> Call:
     g, r = geometry(node), chosen_rounding(transform, node)
-    pairs = pairs_of(g)
-    unroll = pairs if pairs <= STRAIGHT_TAPS else largest_divisor(pairs, LOOP_TAPS)
+    unroll = unroll_of(pairs_of(g))
     shape = (
         f"{{{g.batch}, /* in */ {g.in_h}, {g.in_w}, {g.in_c}, /* out */ {g.out_h}, {g.out_w}, {g.out_c}, "
         f"/* pad */ {g.pad_top}, {g.pad_left},\n"
