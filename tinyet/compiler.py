@@ -8,12 +8,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tinyet import passes
+from tinyet.arguments import function_given, text_given
 from tinyet.boards import Board, load_board
 from tinyet.delegates import Delegates, delegates_or_default
 from tinyet.deployment import deploy
 from tinyet.emit.model_name import check_name
 from tinyet.errors import ModelError, ToolchainError, UsageError, bullet_list
 from tinyet.ir import DType, Graph, Node
+from tinyet.ops.cast import Cast
 from tinyet.ops.concat import Concat
 from tinyet.ops.copy import Copy
 from tinyet.ops.dequantize import Dequantize
@@ -84,7 +86,10 @@ def compile(  # noqa: A001 - the public name is tinyet.compile
             hint="give board=, too, or give the delegates to `generate`: a program is the same for all of them",
         )
     chosen = delegates_or_default(delegates)
-    check_name(name)
+    check_name(text_given(name, "name", 'the prefix of the C functions: name="keywords"'))
+    function_given(dump, "dump", "it receives the name of each pass and the graph's text behind it")
+    function_given(progress, "progress", "it receives how many batches are done, and of how many")
+    target = None if board is None else load_board(board).target
     lowered = _graphs(
         model,
         example_inputs,
@@ -103,9 +108,9 @@ def compile(  # noqa: A001 - the public name is tinyet.compile
         # It keeps its channels: which of them are constant is not the same before and after quantizing.
         twin, _ = passes.run(lowered.float_graph, float_io=True, prune=False)
     names = () if labels is None else check_labels(labels, graph.outputs[0], "labels")
-    program = Program(name, graph, twin, notes, names)
-    if board is not None:
-        deploy(graph, load_board(board).target, chosen)
+    program = Program(name, graph, twin, (*lowered.notes, *notes), names)
+    if target is not None:
+        deploy(graph, target, chosen)
     return program
 
 
@@ -153,7 +158,7 @@ def float_layers(graph: Graph) -> list[Node]:
         node
         for node in graph.nodes
         if not isinstance(
-            node.attrs, Quantize | Dequantize | Concat | Copy | Expand | Permute | Reshape | Slice
+            node.attrs, Cast | Quantize | Dequantize | Concat | Copy | Expand | Permute | Reshape | Slice
         )
         and not isinstance(node.attrs, DynamicConv2d | DynamicLinear)
         and any(

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-import numpy as np
-
+from tinyet.arguments import path_given
 from tinyet.bounded import read_bounded
-from tinyet.data import prepare_inputs
+from tinyet.data import as_arrays, prepare_inputs
 from tinyet.errors import ModelError, ProgramError
+from tinyet.foreign import foreign_of
 from tinyet.ir import Array, DType, Graph, Note, Tensor
 from tinyet.numerics import dequantize
 from tinyet.reference import evaluate, run_graph
@@ -76,7 +76,7 @@ class Program:
     def save(self, path: str | Path) -> None:
         """Write a .tet file; an existing one is replaced whole or not at all. Raises ProgramError where it cannot be
         written, and for a program of more than MAX_FILE_BYTES."""
-        target = Path(path)
+        target = path_given(path, "save takes the path of a .tet file")
         if len(self.data) > MAX_FILE_BYTES:
             what = f"the program has {len(self.data):,} bytes, a file at most {MAX_FILE_BYTES:,}"
             raise ProgramError(what, str(target), "a smaller model, or one that is quantized")
@@ -96,7 +96,7 @@ class Program:
         program's own integers; by default, when every input was given as float. Returns one array, or a list
         when the model has several outputs. Raises DataError when number, shape or dtype do not fit.
         """
-        given = [np.asarray(x) for x in inputs]
+        given = as_arrays(inputs)
         prepared = prepare_inputs(self.inputs, given)
         values = evaluate(self.graph, prepared)
         if as_float is None:
@@ -149,6 +149,12 @@ def _finish(tensor: Tensor, value: Array, as_float: bool) -> Array:
 
 def load(path: str | Path) -> Program:
     """Read a .tet file. Raises ProgramError for one that is missing, truncated, damaged or of a newer format."""
+    path = path_given(path, "load takes the path of a .tet file")
+    if path.suffix in (".py", ".pt2"):
+        hint = f"program = tinyet.compile(…), or tinyet compile {path.name} -o {path.stem}.tet, makes a program of it"
+        raise ProgramError("this is a model, and load reads programs", str(path), hint)
+    if path.suffix != ".tet" and path.is_file() and (other := foreign_of(path)) is not None:
+        raise ProgramError(other.what, other.where, other.hint)
     try:
         data = read_bounded(path, MAX_FILE_BYTES)
     except OSError as error:

@@ -14,9 +14,16 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-import numpy as np
-
 from tinyet import ops
+from tinyet.arguments import (
+    described,
+    instance_given,
+    path_given,
+    place_given,
+    seconds_given,
+    text_given,
+    whole_given,
+)
 from tinyet.boards import Board, board_names, load_board
 from tinyet.budget.fit import (
     LARGEST,
@@ -34,7 +41,16 @@ from tinyet.build.manifest import MANIFEST
 from tinyet.build.size import Size, check_elf, measure
 from tinyet.build.tree import building, is_project, read_manifest, write_project
 from tinyet.custom import CustomAttrs
-from tinyet.data import Data, Samples, demonstration, encode_data, make_samples, pattern_inputs, read_data
+from tinyet.data import (
+    Data,
+    Samples,
+    as_arrays,
+    demonstration,
+    encode_data,
+    make_samples,
+    pattern_inputs,
+    read_data,
+)
 from tinyet.delegates import DEFAULT, Delegate, Delegates, delegates_named, delegates_or_default
 from tinyet.delegates.decide import Objective, Optimize, check_optimize
 from tinyet.deployment import Deployment, deploy
@@ -57,6 +73,9 @@ HARNESS = "harness"
 _BARE_METAL = ("platformio", "cmake")
 _BUILT_BY_CMAKE = ("cmake", "zephyr")
 EVALUATION = "evaluation.npz"
+_PROGRAM = (
+    "program = tinyet.compile(model, example_inputs, calibration=batches), or tinyet.load(path of a .tet)"
+)
 
 
 def generate(
@@ -73,7 +92,7 @@ def generate(
     max_flash: int | None = None,
     pins: Mapping[str, str] | None = None,
     sample: Sequence[Array] | None = None,
-    evaluation: Data | None = None,
+    evaluation: Data | str | Path | None = None,
     library_version: str | None = None,
     homepage: str | None = None,
     archive: bool = False,
@@ -90,12 +109,26 @@ def generate(
     max_ram, max_flash: limits in bytes, the board's own by default. pins: {layer: kernel} where the choice is yours.
     sample: one array per input for the application's
     demonstration; by default the first of `evaluation`, or a fixed pattern. evaluation: samples that the
-    project keeps, for `validate`.
+    project keeps, for `validate`: Data, or the path of a .npz file with one array per input, and labels.
     library_version, homepage: of the library that an arduino, cmake or platformio project has: three numbers, 1.0.0 by
     default, and an address, by default none. archive: write the .zip file of an Arduino library beside it, too.
     Raises FitError when the model does not fit, UnsupportedOp when an operator has no kernel for the board,
     ProjectError when the directory cannot be used. Nothing is written unless everything is.
     """
+    instance_given(program, Program, "generate takes a Program", _PROGRAM)
+    place = path_given(out, "out is the project's directory")
+    max_ram, max_flash = (
+        None if limit is None else whole_given(limit, what, "bytes: 64 * 1024")
+        for limit, what in ((max_ram, "max_ram"), (max_flash, "max_flash"))
+    )
+    for text, what in ((name, "name"), (library_version, "library_version"), (homepage, "homepage")):
+        if text is not None:
+            text_given(text, what, "or leave it away")
+    if sample is not None and not isinstance(sample, (list, tuple)):
+        raise UsageError(
+            f"sample is {described(sample)}", hint="a list of one array per input: sample=[image]"
+        )
+    evaluation = _evaluation_given(evaluation, program)
     target = load_board(board)
     check_kind(project, target)
     if project == "model" and (sample is not None or evaluation is not None):
@@ -136,7 +169,6 @@ def generate(
     sources = model_files(deployment, model, banner, labels=program.labels, program_hash=program.hash)
     files = project_files(project, target, facts, sources, options)
     stage("writing the project")
-    place = Path(out)
     if project in _BUILT_BY_CMAKE:
         cmake.check_directory(place)
     before = Project(place).archive if is_project(place) else None
@@ -153,6 +185,18 @@ def generate(
     if made.archive is not None:
         write_zip(place / library_name(model), made.archive)
     return made
+
+
+def _evaluation_given(given: object, program: Program) -> Data | None:
+    """Evaluation data in the one form that is worked with. Raises UsageError, and DataError for a file."""
+    if given is None or isinstance(given, Data):
+        return given
+    if isinstance(given, (str, Path)):
+        return read_data(given, [t.name for t in program.inputs])
+    raise UsageError(
+        f"evaluation is {described(given)}",
+        hint="the path of a file: numpy.savez(path, inputs=…, labels=…); or tinyet.data.Data((inputs,), labels)",
+    )
 
 
 def _data_files(
@@ -394,6 +438,11 @@ class Project:
         "qemu", "renode" or "serial:PORT".
         limit: the most samples to run. timeout: seconds that one run may take.
         """
+        if limit is not None:
+            limit = whole_given(limit, "limit", "the most samples to run; None for all")
+        whole_given(sqnr_samples, "sqnr_samples", "how many samples the float model is asked for", 0)
+        timeout = seconds_given(timeout, "timeout")
+        on = place_given(on)
         samples = self.samples(inputs, labels).first(limit)
         with tempfile.TemporaryDirectory(prefix="tinyet-") as scratch:
             elf = self.firmware(on, Path(scratch))
@@ -431,11 +480,15 @@ class Project:
         tensors = self.program.inputs
         if inputs:
             return make_samples(
-                tensors, [np.asarray(x) for x in inputs], None if labels is None else np.asarray(labels)
+                tensors, as_arrays(inputs), None if labels is None else as_arrays([labels], "labels")[0]
+            )
+        if labels is not None:
+            raise UsageError(
+                "there are labels, and no samples that they are of", hint="validate(images, labels=labels)"
             )
         if self.evaluation is not None:
             return make_samples(tensors, self.evaluation.arrays, self.evaluation.labels)
-        return Samples((tuple(pattern_inputs(tensors)),))
+        return Samples((tuple(pattern_inputs(tensors)),), made_up=True)
 
     def _check_harness(self) -> None:
         """Raise ProjectError when the project has nothing to run the model with."""
@@ -481,7 +534,7 @@ class Project:
 
 def open_project(path: str | Path) -> Project:
     """A project that exists. Raises ProjectError when the directory is none."""
-    project = Project(Path(path))
+    project = Project(path_given(path, "open_project takes the directory of a project"))
     if not is_project(project.path):
         raise ProjectError(
             "this directory is not a tinyet project",

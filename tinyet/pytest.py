@@ -31,7 +31,7 @@ from tinyet.boards import Board, load_board
 from tinyet.build.gcc import build_firmware
 from tinyet.build.size import measure
 from tinyet.cli.model import CaptureOptions, obtain
-from tinyet.data import Data, prepare_inputs
+from tinyet.data import Data, predicted, prepare_inputs
 from tinyet.delegates import Delegate, Delegates, delegates_named
 from tinyet.deployment import Deployment
 from tinyet.device.device import Device, open_device
@@ -41,7 +41,7 @@ from tinyet.ir import Array
 from tinyet.numerics import dequantize
 from tinyet.program import Program
 from tinyet.project import Project, generate, open_project
-from tinyet.validate import Counted, Sizes, ValidationResult, predicted, validate
+from tinyet.validate import Counted, Sizes, ValidationResult, validate
 
 _OPTIONS = ("model", "project", "board", "on", "delegates", "timeout")
 _TIMEOUT_SECONDS = 60.0

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from tinyet.data import Samples, prepare_inputs
+from tinyet.data import Samples, predicted, prepare_inputs
+from tinyet.data.doubts import doubts_of_fit, doubts_of_labels, fits_of
 from tinyet.deployment import Deployment, Step
 from tinyet.device.device import Device, DeviceFault, ModelFailed, RunResult
 from tinyet.device.protocol import Info
@@ -28,6 +29,9 @@ Progress = Callable[[int, int], None]
 
 # The float twin is slow in numpy and an error figure needs no thousand samples.
 DEFAULT_SQNR_SAMPLES = 32
+
+MADE_UP = "the sample is made up: it proves the bits and says nothing of accuracy"
+GIVE_DATA = "--data FILE.npz gives labelled data here, `tinyet generate --evaluation FILE.npz` keeps it in the project"
 
 
 @dataclass(frozen=True)
@@ -110,11 +114,14 @@ class Counted:
 class ValidationResult(Counted):
     """What `validate` measured.
 
-    outputs: a list of arrays a sample, as the device gave them. count: mean per inference, in `count_unit`:
-    "instructions" in an emulator, "cycles" on hardware, "nanoseconds" on the host; one is never printed as
-    another. ram_bytes: static data, the arena included, without the stack; flash_bytes: code and constants;
+    outputs: a list of arrays a sample, as the device gave them. made_up: there was no data, and the one sample is a
+    pattern; no layer has an SQNR then, because that of a pattern means nothing. count: mean per inference, in
+    `count_unit`: "instructions" in an emulator, "cycles" on hardware, "nanoseconds" on the host; one is never printed
+    as another. ram_bytes: static data, the arena included, without the stack; flash_bytes: code and constants;
     both of the application, None when it was not built. stack_bytes: the model's own, in a run of the
-    first sample that nothing interrupts; None where it cannot be measured.
+    first sample that nothing interrupts; None where it cannot be measured. clipped: share of the samples' real values
+    that lie outside of the inputs' calibrated ranges; None where no input takes such. doubts: what is doubtful about
+    the samples, a sentence each.
     """
 
     on: str
@@ -134,6 +141,9 @@ class ValidationResult(Counted):
     stack_bytes: int | None
     layers: tuple[LayerResult, ...]
     outputs: list[list[Array]]
+    made_up: bool = False
+    clipped: float | None = None
+    doubts: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         exact = "bit-exact" if self.bit_exact else f"{self.mismatches} differ"
@@ -144,6 +154,13 @@ class ValidationResult(Counted):
     def bit_exact(self) -> bool:
         return self.mismatches == 0
 
+    @property
+    def data_note(self) -> str | None:
+        """What the data cannot tell, and how to give some that can; None where it tells all."""
+        if self.made_up:
+            return f"{MADE_UP}: no accuracy and no SQNR; {GIVE_DATA}"
+        return f"no accuracy, because the data has no labels; {GIVE_DATA}" if self.accuracy is None else None
+
     def to_json(self) -> dict[str, object]:
         """The documented, stable form of `--json` (docs/json.md)."""
         return {
@@ -152,6 +169,8 @@ class ValidationResult(Counted):
             "board": self.board,
             "bit_exact": self.bit_exact,
             "samples": self.samples,
+            "made_up": self.made_up,
+            "data_note": self.data_note,
             "mismatches": self.mismatches,
             "first_mismatch": None if self.first_mismatch is None else _plain(self.first_mismatch),
             "accuracy": self.accuracy,
@@ -164,6 +183,8 @@ class ValidationResult(Counted):
             "ram_bytes": self.ram_bytes,
             "flash_bytes": self.flash_bytes,
             "stack_bytes": self.stack_bytes,
+            "clipped": self.clipped,
+            "doubts": list(self.doubts),
             "layers": [self._layer(layer) for layer in self.layers],
         }
 
@@ -222,7 +243,8 @@ def validate(
             "the device holds another program than the project", hint="build (and flash) the project again"
         )
     _check_description(info, deployment)
-    twin = Comparison(graph, program.float_graph) if program.float_graph is not None else None
+    exact_graph = None if samples.made_up else program.float_graph
+    twin = None if exact_graph is None else Comparison(graph, exact_graph)
     tally = _Tally(len(deployment.steps), len(deployment.events))
     outputs: list[list[Array]] = []
     mismatches, first = 0, None
@@ -268,6 +290,7 @@ def validate(
         for step in deployment.steps
     )
     count = len(samples)
+    clipped, doubts = _doubts(graph.inputs, graph.outputs, samples)
     return ValidationResult(
         on=on,
         board=board,
@@ -286,6 +309,23 @@ def validate(
         stack_bytes=stack or None,
         layers=layers,
         outputs=outputs,
+        made_up=samples.made_up,
+        clipped=clipped,
+        doubts=doubts,
+    )
+
+
+def _doubts(
+    inputs: Sequence[Tensor], outputs: Sequence[Tensor], samples: Samples
+) -> tuple[float | None, tuple[str, ...]]:
+    """The share of clipped values, and what is doubtful about the samples."""
+    columns = [np.stack(column) for column in zip(*samples.inputs, strict=True)]
+    fits = fits_of(inputs, columns) if columns else []
+    values = sum(fit.values.count for fit in fits)
+    labels = None if samples.labels is None else np.asarray(samples.labels)
+    return (
+        sum(fit.outside * fit.values.count for fit in fits) / values if values else None,
+        (*doubts_of_fit(fits), *doubts_of_labels(labels, outputs[0].type.count)),
     )
 
 
@@ -367,11 +407,6 @@ class _Tally:
 
     def share(self, right: int) -> float | None:
         return right / self.labelled if self.labelled else None
-
-
-def predicted(output: Array) -> int:
-    """The class that a classifier's output names."""
-    return int(output.ravel()[0]) if output.size == 1 else int(np.argmax(output.ravel()))
 
 
 def _from_bytes(data: bytes, tensor: Tensor) -> Array:

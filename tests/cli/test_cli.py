@@ -61,7 +61,11 @@ def test_generate_writes_a_project_and_says_what_is_next(here: Path) -> None:
     assert "build/small: small for mps2_an386, 3 layers" in ended.out
     assert "next: tinyet build build/small" in ended.out
     # The program's one note, and no progress bar.
-    assert ended.err == "note:\n  - head (net.py:14): return self.head(x): this is worth telling\n"
+    assert ended.err == (
+        "notes:\n  - head (net.py:14): return self.head(x): this is worth telling\n"
+        "  - no labelled data, so `validate` cannot tell the accuracy: a .tet file holds none; "
+        "--evaluation FILE.npz gives some\n"
+    )
     project = open_project(here / "build" / "small")
     assert project.program.hash == _PROGRAM.hash
     assert (project.path / "platformio.ini").is_file()
@@ -265,7 +269,7 @@ def test_a_wrong_value_on_the_device_is_found(here: Path, project: Path) -> None
     source.write_text(text.replace(end, f"small_arena[SMALL_OUTPUT_0_OFFSET + 3u] ^= 1u; {end}"))
     ended = tinyet("validate", project, "--on", "host", "--json", "v.json")
     assert ended.status == 1
-    assert "NO, 0 of 1 samples" in ended.out
+    assert "NO, 0 of 1 made-up sample" in ended.out
     assert ended.err.startswith("mismatch: 1 of 1 samples differ from the host reference\n")
     assert "first layer that differs: 2 head (linear, " in ended.err
     assert "element [0, 3]: device " in ended.err
@@ -501,3 +505,36 @@ def test_the_manifest_holds_the_hash_and_the_limits(project: Path) -> None:
     manifest = json.loads((project / "tinyet.json").read_text())
     assert manifest["hash"] == _PROGRAM.hash
     assert manifest["limits"] == {"max_ram": None, "max_flash": None}
+
+
+# ---- labelled data ----
+
+
+@_CC
+def test_labelled_data_goes_along_with_a_program(here: Path) -> None:
+    """A .tet holds none: it is given beside it, the project keeps it, and without it no figure pretends to be one."""
+    data = _data(here / "x.npz", labels=np.zeros(4, int))
+    ended = tinyet("generate", "small.tet", "--board", "mps2_an386", "-o", "p", "--evaluation", data)
+    assert "labelled" not in ended.err
+    assert tinyet("validate", "p", "--on", "host", "--json", "v.json").status == 0
+    with_data = json.loads((here / "v.json").read_text())
+    assert (with_data["samples"], with_data["made_up"], with_data["data_note"]) == (4, False, None)
+    assert with_data["accuracy"] is not None
+    assert all(layer["sqnr_db"] is not None for layer in with_data["layers"])
+    tinyet("generate", "small.tet", "--board", "mps2_an386", "-o", "q")
+    ended = tinyet("validate", "q", "--on", "host", "--json", "v.json")
+    without = json.loads((here / "v.json").read_text())
+    assert (without["samples"], without["made_up"], without["accuracy"]) == (1, True, None)
+    assert "says nothing of accuracy" in without["data_note"]
+    assert without["data_note"] in ended.err
+    assert [layer["sqnr_db"] for layer in without["layers"]] == [None] * len(without["layers"])
+    assert "yes, 1 of 1 made-up sample" in ended.out
+
+
+def test_labelled_data_that_would_be_lost(here: Path) -> None:
+    data = _data(here / "x.npz")
+    ended = tinyet("generate", "small.tet", "--board", "mps2_an386", "-o", "p", "--evaluation", data)
+    assert "the samples have no labels" in ended.err
+    command = ("generate", "small.tet", "--board", "mps2_an386", "--model-only", "--evaluation", data)
+    error = refused(here, "usage error", *command, status=2)
+    assert "keep no samples" in error

@@ -124,6 +124,24 @@ def test_compile_then_go_on_with_the_file(here: Path) -> None:
     assert tinyet("generate", "kws.tet", *_BOARD, "-o", "p", "--strict").status == 0
 
 
+def test_evaluation_data_goes_beside_a_tet_file(here: Path) -> None:
+    """What `compile` saves is what a project of the model would keep; without it, a line says that it is lost."""
+    _write(here)
+    told = tinyet("compile", "net.py", "-o", "a.tet").err
+    assert "the 5 samples of evaluation() are not in the .tet" in told
+    ended = tinyet("compile", "net.py", "-o", "b.tet", "--save-evaluation", "b.npz")
+    assert "are not in the .tet" not in ended.err
+    assert "b.npz: 5 samples with labels" in ended.err
+    assert tinyet("generate", "b.tet", *_BOARD, "-o", "q", "--evaluation", "b.npz").status == 0
+    assert tinyet("generate", "net.py", *_BOARD, "-o", "p").status == 0
+    assert (here / "q" / "evaluation.npz").read_bytes() == (here / "p" / "evaluation.npz").read_bytes()
+    _write(here, ("def evaluation", "def another"))
+    error = refused(
+        here, "usage error", "compile", "net.py", "-o", "c.tet", "--save-evaluation", "c.npz", status=2
+    )
+    assert "there is no evaluation()" in error
+
+
 def test_channels_last_turns_the_evaluation_data_too(here: Path) -> None:
     _write(here)
     assert tinyet("generate", "net.py", *_BOARD, "-o", "p", "--channels-last").status == 0
@@ -279,7 +297,7 @@ def test_a_file_that_is_no_model(here: Path) -> None:
         ("return [images(4) * float('nan')]", "NaN or infinite"),
         ("return [images(4) / 0]", "NaN or infinite"),
         ("return [images(4)[:, :1]]", "shape (4, 1, 6, 6), the model takes (1, 2, 6, 6)"),
-        ("return [images(4).double()]", "torch.float64"),
+        ("return [images(4).int()]", "torch.int32"),
         ("return [(images(4), images(4))]", "has 2 tensors, the model takes 1"),
     ],
 )

@@ -90,12 +90,12 @@ def test_each_stage_is_named_at_a_terminal_only(here: Path) -> None:
     )
     assert missing(shown, *stages) == []
     ended = tinyet(*command)
-    assert (ended.status, ended.err) == (0, "")
+    assert (ended.status, ended.err.splitlines()[:1]) == (0, ["note:"])
     if shutil.which("cc"):
         shown = at_terminal("validate", "p", "--on", "host")
         assert missing(shown, "reading the program", "compiling the harness", "running on host") == []
         ended = tinyet("validate", "p", "--on", "host")
-        assert (ended.status, ended.err) == (0, "")
+        assert (ended.status, ended.err.splitlines()[:1]) == (0, ["note:"])
 
 
 def test_counting_belongs_to_its_stage() -> None:

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from tests.fuzz.board import BoardFiles
+from tests.fuzz.foreign import ForeignFiles
 from tests.fuzz.frames import Frames
 from tests.fuzz.manifest import Manifests
 from tests.fuzz.npz import NpzFiles
@@ -16,6 +17,7 @@ TARGETS: Mapping[str, Callable[[], Target]] = {
     "tet": TetFiles,
     "boards": BoardFiles,
     "npz": NpzFiles,
+    "foreign": ForeignFiles,
     "manifests": Manifests,
     "frames": Frames,
 }

@@ -13,6 +13,7 @@ import yaml
 
 from tests import tiny_model
 from tests.fuzz.board import BoardFiles, read_back
+from tests.fuzz.foreign import ForeignFiles
 from tests.fuzz.frames import Frames
 from tests.fuzz.manifest import Manifests
 from tests.fuzz.npz import NpzFiles
@@ -25,7 +26,8 @@ SEED = 1
 
 
 @pytest.mark.parametrize(
-    ("make", "mutants"), [(BoardFiles, 1000), (NpzFiles, 3000), (Manifests, 150), (Frames, 800)]
+    ("make", "mutants"),
+    [(BoardFiles, 1000), (NpzFiles, 3000), (ForeignFiles, 2000), (Manifests, 150), (Frames, 800)],
 )
 def test_no_mutant_fails(make: Callable[[], Target], mutants: int) -> None:
     target = make()

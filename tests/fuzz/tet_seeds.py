@@ -29,6 +29,7 @@ from tinyet.ops.amin import Amin
 from tinyet.ops.argmax import ArgMax
 from tinyet.ops.avg_pool2d import AvgPool2d
 from tinyet.ops.batch_norm import BatchNorm
+from tinyet.ops.cast import Cast
 from tinyet.ops.clamp import Clamp
 from tinyet.ops.concat import Concat
 from tinyet.ops.conv2d import Conv2d
@@ -43,6 +44,7 @@ from tinyet.ops.expand import Expand
 from tinyet.ops.layer_norm import LayerNorm
 from tinyet.ops.linear import Linear
 from tinyet.ops.log_softmax import LogSoftmax
+from tinyet.ops.lookup import Lookup
 from tinyet.ops.matmul import MatMul
 from tinyet.ops.max_pool2d import MaxPool2d
 from tinyet.ops.maximum import Maximum
@@ -63,16 +65,17 @@ from tinyet.ops.softmax import Softmax
 from tinyet.ops.sub import Sub
 from tinyet.ops.sum import Sum
 from tinyet.ops.unary import Unary
+from tinyet.ops.where import Where
 from tinyet.opset import DelegateName
 from tinyet.program import Program
 
-S8, S16, F32, I32 = DType.INT8, DType.INT16, DType.FLOAT32, DType.INT32
+S8, S16, F32, I32, U8 = DType.INT8, DType.INT16, DType.FLOAT32, DType.INT32, DType.UINT8
 TYPES = (S8, S16, F32)
 RELU = (0.0, float("inf"))
 Quant = tuple[float, int] | None
 
 # Scales that suit sums, products and quotients of such inputs alike.
-QUANTS: dict[DType, Quant] = {S8: (0.05, -3), S16: (0.001, 0), F32: None, I32: None}
+QUANTS: dict[DType, Quant] = {S8: (0.05, -3), S16: (0.001, 0), F32: None, I32: None, U8: None}
 
 
 def value(name: str, shape: Shape, dtype: DType, quant: Quant = None) -> Tensor:
@@ -137,7 +140,16 @@ def program(name: str, *nodes: Node, outputs: Sequence[Tensor] = ()) -> Program:
 
 def seeds() -> list[Program]:
     """All of them."""
-    made = [*_elementwise(), *_weighted(), *_images(), *_movement(), *_axes(), *_conversions(), *_wholes()]
+    made = [
+        *_elementwise(),
+        *_weighted(),
+        *_images(),
+        *_movement(),
+        *_axes(),
+        *_conversions(),
+        *_bytes(),
+        *_wholes(),
+    ]
     used = {n.op for p in made for n in p.graph.nodes}
     assert used >= {op.name for op in ops.OPS} | {"region"}, {op.name for op in ops.OPS} - used
     return made
@@ -252,6 +264,8 @@ def _movement() -> list[Program]:
         made.append(program(f"copy_{tag}", node(Copy(), [x], dtype)))
         table = small("t", (5, 3), dtype)
         made.append(program(f"embedding_{tag}", node(Embedding(), [value("x", (2, 2), I32), table], dtype)))
+        condition, other = value("c", (2, 3, 4), I32), value("y", (1,), dtype)
+        made.append(program(f"where_{tag}", node(Where(), [condition, x, other], dtype)))
     return made
 
 
@@ -288,6 +302,20 @@ def _conversions() -> list[Program]:
                 Requantize(), [value("x", (7,), dtype)], other, (0.03, 2) if other is S8 else (0.0007, 0)
             )
             made.append(program(f"requantize_{tag}_{other.suffix}", again))
+    return made
+
+
+def _bytes() -> list[Program]:
+    made = [program(f"cast_{t.suffix}", node(Cast(), [value("x", (7,), t)], F32)) for t in (U8, DType.INT32)]
+    image = value("x", (1, 3, 5, 2), U8)
+    for dtype in (S8, S16):
+        for rows in (1, 2):
+            table = small("t", (rows, 256), dtype)
+            made.append(program(f"lookup_{dtype.suffix}_{rows}", node(Lookup(3), [image, table], dtype)))
+    quant = QuantParams.per_tensor(1 / 255, -128)
+    flip = constant("t", np.arange(-128, 128, dtype=np.int8).reshape(1, 256), quant)
+    turned = node(Permute((0, 3, 1, 2)), [image], U8, None, "turned")
+    made.append(program("flip", turned, node(Lookup(0), [turned.output, flip], S8, (1 / 255, -128))))
     return made
 
 

@@ -10,7 +10,7 @@ from tests.ops.cases import Case
 from tinyet import ops
 from tinyet.ir import Array, Attrs, DType, Node, QuantParams, Shape, Tensor, TensorType
 
-MOVABLE = (DType.INT8, DType.FLOAT32, DType.INT32, DType.INT16)
+MOVABLE = (DType.INT8, DType.FLOAT32, DType.INT32, DType.INT16, DType.UINT8)
 REDUCIBLE = (DType.INT8, DType.INT16, DType.FLOAT32)
 
 
@@ -34,7 +34,7 @@ def values(type_: TensorType, seed: int) -> Array:
     else:
         low, high = type_.dtype.range
         data = rng.integers(low, high, type_.shape, type_.dtype.numpy.type, endpoint=True)
-        special = rng.choice(np.array([low, high, 0, -1], type_.dtype.numpy), type_.shape)
+        special = rng.choice(np.array([low, high, 0, low + 127], type_.dtype.numpy), type_.shape)
     return np.asarray(np.where(rng.random(type_.shape) < 0.2, special, data), type_.dtype.numpy).reshape(
         type_.shape
     )

@@ -47,11 +47,24 @@ def run_emulated(
     flags: Sequence[str] = ("-O2", "-g1"),
 ) -> tuple[Deployment, bytes]:
     """The deployment for the board, and the output bytes in order."""
+    deployment, (found,) = run_samples(graph, [inputs], board_name, delegates, compiler, flags)
+    return deployment, found
+
+
+def run_samples(
+    graph: Graph,
+    samples: Sequence[Sequence[Array]],
+    board_name: str,
+    delegates: Sequence[Delegate] = (),
+    compiler: str = "gcc",
+    flags: Sequence[str] = ("-O2", "-g1"),
+) -> tuple[Deployment, list[bytes]]:
+    """The deployment for the board, and the output bytes in order of each of the samples, one run after the other."""
     require_emulator(board_name)
     board = load_board(board_name)
     deployment = deploy(graph, board.target, delegates)
     files = model_files(deployment, graph.name, [graph.name])
-    raw = [np.ascontiguousarray(a).tobytes() for a in inputs]
+    raw = [[np.ascontiguousarray(a).tobytes() for a in inputs] for inputs in samples]
     facts = ModelFacts(
         name=graph.name,
         macro=graph.name.upper(),
@@ -60,7 +73,7 @@ def run_emulated(
         layers=len(deployment.steps),
         inputs=tuple(_facts(t, deployment) for t in graph.inputs),
         outputs=tuple(_facts(t, deployment) for t in graph.outputs),
-        samples=tuple(raw),
+        samples=tuple(raw[0]),
     )
     description = project_files("platformio", board, facts, files)["harness/model_desc.c"]
     with tempfile.TemporaryDirectory(prefix="tinyet-emulated-") as where:
@@ -69,4 +82,4 @@ def run_emulated(
         sources = [folder / name for name in (*sorted(files), "model_desc.c") if name.endswith(".c")]
         elf = build_firmware(board, sources, [folder], folder / "build", flags=flags, compiler=compiler)
         with open_device(board, elf, "qemu") as device:
-            return deployment, b"".join(device.run(raw).outputs)
+            return deployment, [b"".join(device.run(inputs).outputs) for inputs in raw]

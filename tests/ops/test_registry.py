@@ -15,10 +15,15 @@ from tinyet.errors import InternalError
 from tinyet.ir import Attrs
 from tinyet.opset import Op, attributes
 
-# Conversions exist in one direction only; dynamic layers are float outside.
+# Conversions exist in one direction only, as does what bytes become; dynamic layers are float outside; truth values are
+# int32.
 ONE_FORM = {
+    "compare": {"f32_s32", "s32"},
+    "where": {"s32", "s32_s8", "s32_s16", "s32_f32"},
     "quantize": {"f32_s8", "f32_s16"},
     "dequantize": {"s8_f32", "s16_f32"},
+    "cast": {"u8_f32", "s32_f32"},
+    "lookup": {"u8_s8", "u8_s16"},
     "requantize": {"s8", "s16", "s8_s16", "s16_s8"},
     "dynamic_conv2d": {"f32"},
     "dynamic_linear": {"f32"},

@@ -20,6 +20,8 @@ FLOORS = {
     "text": 0,
     "stages": 0,
     "errors": 0.2,
+    "arguments": 0.3,
+    "foreign": 0.3,
     "version": 0,
     "moved": 0,
     "assets": 0.5,
@@ -62,6 +64,7 @@ MOST_LINES = 600
 AT_THE_TOP = {
     "__init__",
     "__main__",
+    "arguments",
     "bounded",
     "text",
     "errors",

@@ -14,7 +14,7 @@ import pytest
 
 from tests import small
 from tinyet.boards.cpus import Target
-from tinyet.data import Samples, make_samples
+from tinyet.data import Samples, make_samples, predicted
 from tinyet.deployment import Deployment, deploy
 from tinyet.device.device import Device, RunResult
 from tinyet.device.protocol import Slot
@@ -22,7 +22,7 @@ from tinyet.errors import DataError, EmulatorError
 from tinyet.ir import Array, Graph, Tensor
 from tinyet.program import Program
 from tinyet.reference import evaluate
-from tinyet.validate import Sizes, ValidationResult, predicted, validate
+from tinyet.validate import Sizes, ValidationResult, validate
 
 _PROGRAM = small.program()
 _DEPLOYMENT = deploy(_PROGRAM.graph, Target("cortex-m4", frozenset({"dsp"})))
@@ -278,9 +278,10 @@ def test_a_device_with_another_program_is_refused() -> None:
 # ---- the report ----
 
 _KEYS = {
-    *("version", "on", "board", "bit_exact", "samples", "mismatches", "first_mismatch", "accuracy"),
+    *("version", "on", "board", "bit_exact", "samples", "made_up", "data_note"),
+    *("mismatches", "first_mismatch", "accuracy"),
     *("host_accuracy", "float_accuracy", "instructions_per_inference", "cycles_per_inference", "macs"),
-    *("arena_bytes", "ram_bytes", "flash_bytes", "stack_bytes", "layers"),
+    *("arena_bytes", "ram_bytes", "flash_bytes", "stack_bytes", "clipped", "doubts", "layers"),
 }
 _LAYER_KEYS = {
     *("name", "value", "op", "kernel", "line", "source", "macs", "instructions", "cycles", "sqnr_db", "parts")

@@ -8,6 +8,7 @@ import tomllib
 from pathlib import Path
 
 from tinyet import assets
+from tinyet.arguments import path_given
 from tinyet.boards.board import Board
 from tinyet.bounded import read_bounded
 from tinyet.errors import BoardError
@@ -35,7 +36,7 @@ def load_board(board: str | Path | Board) -> Board:
     """
     if isinstance(board, Board):
         return board
-    text = str(board)
+    text = str(path_given(board, "a board is a name, the path of a .toml file, or a Board"))
     if isinstance(board, Path) or text.endswith(".toml") or "/" in text or "\\" in text:
         return _load_file(Path(board))
     names = board_names()

@@ -10,8 +10,8 @@ import typer
 
 from tinyet.boards import load_board
 from tinyet.cli import ui
-from tinyet.cli.model import CaptureOptions, obtain
-from tinyet.cli.options import Calibration, ChannelsLast, DumpIr, FloatIo, Model, Name, Strict
+from tinyet.cli.model import CaptureOptions, keep_evaluation, obtain
+from tinyet.cli.options import Calibration, ChannelsLast, DumpIr, FloatIo, Model, Name, SaveEvaluation, Strict
 from tinyet.errors import UsageError
 
 
@@ -27,6 +27,7 @@ def compile_(
     float_io: FloatIo = False,
     channels_last: ChannelsLast = False,
     dump_ir: DumpIr = None,
+    save_evaluation: SaveEvaluation = None,
 ) -> None:
     """Compile a model into a .tet file.
 
@@ -44,6 +45,7 @@ def compile_(
         load_board(board)
     options = CaptureOptions(calibration, name, board, strict, float_io, channels_last, dump_ir)
     compiled = obtain(model, options)
+    keep_evaluation(compiled, save_evaluation, model)
     with ui.stages("encoding the program"):
         compiled.program.save(out)
     ui.notes(compiled.warnings)

@@ -11,7 +11,7 @@ import typer
 from tinyet.boards import load_board
 from tinyet.build.tree import is_free, read_manifest
 from tinyet.cli import ui
-from tinyet.cli.model import CaptureOptions, obtain
+from tinyet.cli.model import CaptureOptions, input_names, obtain
 from tinyet.cli.options import (
     BoardOption,
     Calibration,
@@ -30,6 +30,7 @@ from tinyet.cli.options import (
     delegates_of,
     pins_of,
 )
+from tinyet.data import Data, read_data
 from tinyet.delegates.decide import check_optimize
 from tinyet.emit.project import KINDS, check_kind, check_library
 from tinyet.errors import UsageError
@@ -47,6 +48,14 @@ def generate(
         bool, typer.Option("--model-only", help="write just the C of model and kernels, no project")
     ] = False,
     calibration: Calibration = None,
+    evaluation: Annotated[
+        Path | None,
+        typer.Option(
+            "--evaluation",
+            metavar="NPZ",
+            help="samples and labels that the project keeps for `validate`, instead of the model's evaluation()",
+        ),
+    ] = None,
     name: Name = None,
     out: Annotated[
         Path | None, typer.Option("-o", "--out", metavar="DIR", help="by default build/NAME")
@@ -85,8 +94,15 @@ def generate(
     check_optimize(optimize)
     if out is not None:
         _check_out(out)
+    if kind == "model" and evaluation is not None:
+        raise UsageError(
+            "the C files alone keep no samples", "--evaluation", "leave it away, or --model-only"
+        )
     options = CaptureOptions(calibration, name, board, strict, float_io, channels_last, dump_ir, delegates)
     compiled = obtain(model, options)
+    data = compiled.evaluation
+    if evaluation is not None:
+        data = read_data(evaluation, input_names(compiled.program))
     directory = out or Path("build") / (name or compiled.program.name)
     with ui.stages("generating"):
         made = generate_project(
@@ -101,7 +117,7 @@ def generate(
             max_ram=max_ram,
             max_flash=max_flash,
             pins=pins,
-            evaluation=None if kind == "model" else compiled.evaluation,
+            evaluation=None if kind == "model" else data,
             library_version=library_version,
             homepage=homepage,
             archive=archive,
@@ -109,8 +125,19 @@ def generate(
     if save is not None:
         with ui.stages("encoding the program"):
             compiled.program.save(save)
-    ui.notes(compiled.warnings)
+    unlabelled = kind != "model" and (data is None or data.labels is None)
+    ui.notes([*compiled.warnings, *([_without_labels(model, data)] if unlabelled else [])])
     _show(made)
+
+
+def _without_labels(model: str, data: Data | None) -> str:
+    """What is said where a project gets no labelled data, by where the model came from."""
+    if data is not None:
+        return "no accuracy will be known: the samples have no labels, one class index each"
+    source = "the model's file has no evaluation()"
+    if model.endswith((".tet", ".pt2")):
+        source = f"a {Path(model).suffix} file holds none"
+    return f"no labelled data, so `validate` cannot tell the accuracy: {source}; --evaluation FILE.npz gives some"
 
 
 def _check_out(directory: Path) -> None:

@@ -15,12 +15,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tinyet.cli import ui
+from tinyet.cli.doubts import doubts_of, watch
 from tinyet.compiler import compile as compile_model
 from tinyet.compiler import float_layers, require_integer
-from tinyet.data import Data, make_samples, read_data
+from tinyet.data import Data, array_of, encode_data, make_samples, read_data
 from tinyet.delegates import Delegate
 from tinyet.emit.model_name import check_name, safe_name
 from tinyet.errors import DataError, ModelError, TinyetError, ToolchainError, UsageError
+from tinyet.foreign import foreign_error
 from tinyet.ir import Array, DType, Note
 from tinyet.program import Program, load
 
@@ -76,7 +78,8 @@ def _capture(model: str, options: CaptureOptions, progress: ui.Advance) -> Compi
     source = load_source(model)
     quantizer = None if source.quantizer is None else call_users(source.quantizer, "quantizer()")
     labels = labels_of(source)
-    batches = calibration_of(source, options.calibration)
+    given = calibration_of(source, options.calibration)
+    batches = None if given is None else watch(given)
     program = compile_model(
         source.program,
         calibration=batches,
@@ -93,7 +96,8 @@ def _capture(model: str, options: CaptureOptions, progress: ui.Advance) -> Compi
     if options.strict:
         require_integer(program, asked_keys=_left_in_float(source, quantizer))
     evaluation, remarks = evaluation_of(source, program, options.channels_last)
-    return Compiled(program, evaluation, (*warnings_of(program), *remarks))
+    doubts = doubts_of(program.inputs, program.outputs, batches, evaluation)
+    return Compiled(program, evaluation, (*warnings_of(program), *remarks, *doubts))
 
 
 def check_path(model: str) -> None:
@@ -101,12 +105,14 @@ def check_path(model: str) -> None:
     match = re.fullmatch(r"(.+\.py):([A-Za-z_]\w*)", model)
     path = Path(match[1] if match else model)
     kinds = "MODEL is file.py, file.py:factory, a .pt2 saved by torch.export.save, or a .tet program"
+    if (path / "saved_model.pb").is_file():
+        raise UsageError("MODEL is a TensorFlow SavedModel", str(path), f"{kinds}: PyTorch models only")
     if path.is_dir():
         raise UsageError("MODEL is a directory", str(path), kinds)
     if not path.is_file():
         raise UsageError(f"there is no file {path}", hint=kinds)
     if path.suffix not in (".py", ".pt2", ".tet"):
-        raise UsageError(f"{path} is no kind of model that tinyet knows", hint=kinds)
+        raise foreign_error(path)
 
 
 def _read(path: str, options: CaptureOptions) -> Compiled:
@@ -234,9 +240,9 @@ def evaluation_of(
         if len(values) != len(columns):
             raise DataError(f"evaluation() gives {len(values)} inputs, the model takes {len(columns)}", where)
         for column, value, example in zip(columns, values, source.example_inputs, strict=True):
-            array = _array(value)
+            array = array_of(value)
             column.append(array[None] if array.ndim == example.ndim - 1 else array)
-        expected.append(np.atleast_1d(_array(answer)))
+        expected.append(np.atleast_1d(array_of(answer)))
     try:
         arrays = [np.concatenate(column) for column in columns]
         answers = np.concatenate(expected)
@@ -262,18 +268,29 @@ def evaluation_of(
     return Data(tuple(arrays), labels), remarks
 
 
+def keep_evaluation(compiled: Compiled, out: Path | None, model: str) -> None:
+    """Write the samples of the source's evaluation() to `out`; say that they are in no .tet file where there is none.
+    Raises UsageError where there is nothing to write."""
+    data = compiled.evaluation
+    if out is None:
+        if data is not None:
+            count = f"{len(data.arrays[0])} samples of evaluation()"
+            text = f"the {count} are not in the .tet: --save-evaluation FILE.npz keeps them, for "
+            ui.notes([f"{text}`tinyet generate --evaluation FILE.npz`"])
+        return
+    if data is None:
+        raise UsageError("there is no evaluation() whose samples could be saved", model, "leave it away")
+    ui.write_file(out, encode_data(data, input_names(compiled.program)))
+    kept = f"{len(data.arrays[0])} samples{'' if data.labels is None else ' with labels'}"
+    ui.notes([f"{out}: {kept}, for `tinyet generate --evaluation {out}`"])
+
+
 def _is_single_pair(given: object) -> bool:
     """Whether evaluation() gave (inputs, expected) and not a sequence of two such pairs."""
     if not isinstance(given, tuple) or len(given) != 2:
         return False
     expected = given[1]
     return not isinstance(expected, (tuple, list)) or all(isinstance(label, int) for label in expected)
-
-
-def _array(value: Any) -> Array:
-    """A tensor, an array or a number as an array."""
-    detach = getattr(value, "detach", None)
-    return np.asarray(value if detach is None else detach().cpu().numpy())
 
 
 def _as_program(array: Array, rank: int, channels_last: bool) -> Array:

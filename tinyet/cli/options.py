@@ -10,6 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
+from tinyet.arguments import place_given
 from tinyet.delegates import Delegate, delegates_named
 from tinyet.errors import UsageError
 
@@ -51,9 +52,10 @@ def pins_of(texts: Sequence[str] | None) -> dict[str, str]:
 
 def place_to_run(text: str) -> str:
     """One of the places that `validate` can run on."""
-    if text in ("host", "qemu", "renode") or (text.startswith("serial:") and text != "serial:"):
-        return text
-    raise typer.BadParameter(f"{text!r} is none of host, qemu, renode, serial:PORT")
+    try:
+        return place_given(text)
+    except UsageError as error:
+        raise typer.BadParameter(error.what) from error
 
 
 Model = Annotated[
@@ -150,6 +152,16 @@ RequireDelegate = Annotated[
     bool,
     typer.Option(
         "--require-delegate", help="fail when a layer would go to a delegate that --delegate does not name"
+    ),
+]
+
+
+SaveEvaluation = Annotated[
+    Path | None,
+    typer.Option(
+        "--save-evaluation",
+        metavar="NPZ",
+        help="write what the model's evaluation() gives, too, for `generate --evaluation`: a .tet holds no data",
     ),
 ]
 

@@ -3,8 +3,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,54 +13,109 @@ import typer
 
 from tinyet.boards import load_board
 from tinyet.cli import ui
-from tinyet.cli.model import calibration_of, call_users, check_path, evaluation_of, labels_of, warnings_of
+from tinyet.cli.doubts import Watched, doubts_of, watch
+from tinyet.cli.model import (
+    Compiled,
+    calibration_of,
+    call_users,
+    check_path,
+    evaluation_of,
+    keep_evaluation,
+    labels_of,
+    warnings_of,
+)
+from tinyet.cli.options import SaveEvaluation
+from tinyet.cli.quantize_report import record_of, show_choice, show_diagnosis
 from tinyet.compiler import compile as compile_model
 from tinyet.compiler import cost_on
 from tinyet.data import Data
+from tinyet.data.doubts import doubts_of_labels
 from tinyet.emit.model_name import check_name, safe_name
-from tinyet.errors import DataError, QuantizationError, ToolchainError, UsageError
+from tinyet.errors import DataError, ToolchainError, UsageError
+from tinyet.ir import Graph
 from tinyet.program import Program
-from tinyet.stages import stage
-from tinyet.validate import predicted
 
 if TYPE_CHECKING:
     from tinyet.importers.torch.source import ModelSource
     from tinyet.quantization.quantizer import TinyetQuantizer
-    from tinyet.quantization.sensitivity import Exception_, Found, Sensitivity
+    from tinyet.quantization.remedies import Choice, Diagnosis, Settings, Workbench
 
-# How often the search is repeated with a higher aim when the host reference falls below the torch program.
-_ATTEMPTS = 3
-MOST_EXCEPTIONS = 12
+_OBSERVED = {"int8": "histogram", "int4": "histogram", "int16": "minmax"}
+"""The observer of each configuration that has one."""
 
 
 @dataclass(frozen=True)
 class _Task:
-    """A captured model with all that says how it is to be quantized. program: its ExportedProgram, equalized where that
-    was asked for."""
+    """A captured model with all that says how it is to be quantized.
+
+    settings: what is free, as it was given. observers: names to try; none where the model's own quantizer says it.
+    whole: configurations with more bits for all layers. make: a quantizer with the observer that is named.
+    """
 
     source: ModelSource
-    program: Any
-    batches: list[Any]
-    quantizer: TinyetQuantizer
+    batches: Watched
+    kept: list[Any]
+    make: Callable[[str | None], TinyetQuantizer]
+    settings: Settings
+    observers: tuple[str, ...]
+    whole: tuple[str, ...]
     board: str
     name: str
-    correct_bias: bool
     float_io: bool
     channels_last: bool
 
     def cost(self) -> Any:
         return cost_on(self.board, channels_last=self.channels_last, float_io=self.float_io)
 
-    def compile(self, quantizer: TinyetQuantizer, progress: ui.Advance) -> Program:
+    @cached_property
+    def float_program(self) -> Program:
+        return compile_model(self.source.program, name=self.name)
+
+    @property
+    def graph(self) -> Graph:
+        return self.float_program.graph
+
+    def evaluation(self, limit: int | None) -> tuple[Data | None, list[str]]:
+        """The model's evaluation data in PyTorch's order of memory, and remarks about it."""
+        data, remarks = evaluation_of(self.source, self.float_program, channels_last=False)
+        if data is None:
+            return None, remarks
+        labels = None if data.labels is None else data.labels[:limit]
+        return Data(tuple(array[:limit] for array in data.arrays), labels), remarks
+
+    def samples_of(self, data: Data) -> list[Any]:
+        from tinyet.quantization.batches import batches_of
+
+        return batches_of(data.arrays, self.source.example_inputs, str(self.source.path))
+
+    def bench(self, data: Data | None) -> Workbench:
+        """data: to measure with, the calibration data for none."""
+        from tinyet.quantization.quality import Yardstick
+        from tinyet.quantization.remedies import Workbench
+        from tinyet.quantization.sensitivity import calibration_samples
+
+        program = self.source.program
+        if data is None:
+            yardstick = Yardstick(program, calibration_samples(program, self.kept))
+        else:
+            labels = None if data.labels is None else [int(label) for label in data.labels]
+            yardstick = Yardstick(program, self.samples_of(data), labels)
+        return Workbench(program, self.kept, self.make, yardstick)
+
+    def compile(self, choice: Choice | None, progress: ui.Advance) -> Program:
+        """As `--auto` chose, else as it was given."""
+        settings = self.settings if choice is None else choice.settings
+        quantizer = self.make(settings.observer) if choice is None else choice.found.quantizer
         return compile_model(
-            self.program,
-            calibration=self.batches,
+            self.source.program,
+            calibration=self.kept,
             name=self.name,
             quantizer=quantizer,
             board=self.board,
             channels_last=self.channels_last,
             float_io=self.float_io,
-            correct_bias=self.correct_bias,
+            equalize=settings.equalize,
+            correct_bias=settings.correct_bias,
             labels=labels_of(self.source),
             progress=progress,
         )
@@ -96,14 +152,15 @@ def quantize(
     ] = False,
     report: Annotated[
         bool,
-        typer.Option("--report", help="show how much each layer suffers, and what exceptions bring and cost"),
+        typer.Option("--report", help="say whether the model is healthy, which layer hurts, and what helps"),
     ] = False,
     worst: Annotated[
         int | None,
         typer.Option("--worst", min=1, metavar="N", help="try exceptions for the N worst layers only"),
     ] = None,
     auto: Annotated[
-        bool, typer.Option("--auto", help="apply the cheapest exceptions that keep the accuracy")
+        bool,
+        typer.Option("--auto", help="apply what is free, else the cheapest exceptions, to keep the accuracy"),
     ] = False,
     accuracy: Annotated[
         float | None,
@@ -129,44 +186,57 @@ def quantize(
     ] = "mps2_an386",
     float_io: Annotated[bool, typer.Option("--float-io", help="as in `generate`")] = False,
     channels_last: Annotated[bool, typer.Option("--channels-last", help="as in `generate`")] = False,
+    save_evaluation: SaveEvaluation = None,
     json: Annotated[
         str | None,
         typer.Option("--json", metavar="FILE", help="write the report as JSON, too; - prints only that"),
     ] = None,
 ) -> None:
-    """Quantize a model: choose how, see which layers suffer, find the exceptions.
+    """Quantize a model: choose how, see whether it is healthy and what helps, let that be found.
 
     With --auto the accuracy on the model's evaluation() decides; it is that of the host reference, which the device
     repeats bit for bit.
     """
-    _check(model, out, report, auto, accuracy, max_drop, json)
+    _check(model, out, report, auto, accuracy, max_drop, json, save_evaluation)
     load_board(board)
     with ui.stages("loading torch"):
         task = _task(model, config, layer or [], observer, equalize, correct_bias, calibration, name, board,
                      float_io, channels_last)  # fmt: skip
-    sensitivity = _measure(task, worst) if report else None
-    found, program, host = None, None, None
-    if auto:
-        found, program, host = _search(
-            task, accuracy, max_drop, samples, sensitivity if worst is None else None
-        )
-        sensitivity = sensitivity or found.sensitivity
+        data, remarks = (_labelled(task, samples), []) if auto else task.evaluation(samples)
+    diagnosis = _diagnose(task, data, worst) if report else None
+    choice = _search(task, data, accuracy, max_drop) if auto and data is not None else None
+    program = None
     if out is not None:
         with ui.stages("compiling") as progress:
-            program = program or task.compile(task.quantizer, progress)
-            program.save(out)
+            program = task.compile(choice, progress)
+            evaluation, _ = evaluation_of(task.source, program, channels_last)
+        keep_evaluation(Compiled(program, evaluation), save_evaluation, model)
+        program.save(out)
+    found = program or (choice or diagnosis or task).graph
+    doubts = doubts_of(found.inputs, found.outputs, task.batches, data)
     if json is not None:
-        ui.write_json(json, _record(task, sensitivity, found, host, out))
+        ui.write_json(json, record_of(task.name, task.board, diagnosis, choice, out, doubts))
     if json == "-":
         return
-    if sensitivity is not None and report:
-        _show_sensitivity(sensitivity)
-    if found is not None and host is not None:
-        _show_found(found, host)
+    if diagnosis is not None:
+        types = [*(["--config", config] if config else []), *(f"--layer={text}" for text in layer or [])]
+        show_diagnosis(diagnosis, _command(model, calibration, float_io, channels_last), types)
+    if choice is not None:
+        show_choice(choice)
+    ui.notes([*(() if program is None else warnings_of(program)), *remarks, *doubts])
     if out is not None and program is not None:
-        ui.notes(warnings_of(program))
         ui.say(f"{out}: program {program.name}, {out.stat().st_size} bytes")
         ui.say(f"next: tinyet generate {out} --board BOARD")
+
+
+def _command(model: str, calibration: Path | None, float_io: bool, channels_last: bool) -> list[str]:
+    """What was given that is neither types nor free, to be said again with a remedy."""
+    return [
+        *("tinyet", "quantize", model),
+        *(() if calibration is None else ("--calibration", str(calibration))),
+        *(("--float-io",) if float_io else ()),
+        *(("--channels-last",) if channels_last else ()),
+    ]
 
 
 def _check(
@@ -177,6 +247,7 @@ def _check(
     accuracy: float | None,
     max_drop: float | None,
     json: str | None,
+    save_evaluation: Path | None,
 ) -> None:
     """What is quickly found to be wrong with the command line."""
     check_path(model)
@@ -186,6 +257,10 @@ def _check(
         raise UsageError(f"{out} does not end in .tet", "-o", f"-o {out.with_suffix('.tet')}")
     if out is not None and not out.parent.is_dir():
         raise UsageError(f"there is no directory {out.parent}", "-o")
+    if save_evaluation is not None and out is None:
+        raise UsageError(
+            "--save-evaluation goes beside a program", "--save-evaluation", "give -o FILE.tet, too"
+        )
     if out is None and not report and not auto:
         raise UsageError("there is nothing to do", "tinyet quantize", "give -o FILE.tet, --report or --auto")
     if auto and (accuracy is None) == (max_drop is None):
@@ -213,8 +288,8 @@ def _task(
 ) -> _Task:
     try:
         from tinyet.importers.torch.source import load_source
-        from tinyet.quantization.equalize import equalize as equalize_layers
-        from tinyet.quantization.quantize import is_quantized, needs_calibration, samples
+        from tinyet.quantization.quantize import is_quantized, needs_calibration
+        from tinyet.quantization.remedies import OBSERVERS, Settings
     except ImportError as error:
         raise ToolchainError(
             f"quantizing a model needs torch and torchao: {error}", model, "pip install 'tinyet[torch]'"
@@ -224,6 +299,7 @@ def _task(
     source = load_source(model)
     if is_quantized(source.program):
         raise UsageError("the model is quantized already", model, f"tinyet compile {model} -o FILE.tet")
+    settings = Settings(equalize, correct_bias, observer)
     quantizer = _quantizer(source, config, layers, observer)
     given = calibration_of(source, calibration)
     if given is None and (needs_calibration(quantizer) or equalize or correct_bias):
@@ -232,21 +308,21 @@ def _task(
             model,
             "define calibration() in the model's file, or give --calibration",
         )
-    batches = [] if given is None else list(given)
-    program = source.program
-    if equalize:
-        stage("equalizing layers")
-        program, _ = equalize_layers(
-            program, [inputs for _, inputs in samples(batches, source.example_inputs)]
-        )
+    batches = watch([] if given is None else given)
+    # With a quantizer of the model's own, --observer would replace all that it says.
+    is_own = source.quantizer is not None and config is None and observer is None
+    kind = config or "int8"
+    usual = None if is_own else _OBSERVED.get(kind)
     return _Task(
         source,
-        program,
         batches,
-        quantizer,
+        list(batches),
+        lambda name: _quantizer(source, config, layers, name),
+        settings,
+        tuple(name for name in OBSERVERS if usual is not None and name != (observer or usual)),
+        {"int8": ("int16",), "int4": ("int8", "int16")}.get(kind, ()),
         board,
         name or safe_name(source.name),
-        correct_bias,
         float_io,
         channels_last,
     )
@@ -282,195 +358,50 @@ def _quantizer(
 # ---------------------------------------------------------------- measuring and searching
 
 
-def _measure(task: _Task, worst: int | None) -> Sensitivity:
-    from tinyet.quantization.sensitivity import measure
-
-    with ui.counting("measuring layers") as progress:
-        return measure(
-            task.program,
-            task.batches,
-            task.quantizer,
-            worst=worst,
-            cost=task.cost(),
-            correct_bias=task.correct_bias,
-            progress=progress,
-        )
-
-
-def _search(
-    task: _Task, accuracy: float | None, max_drop: float | None, limit: int | None, known: Sensitivity | None
-) -> tuple[Found, Program, float]:
-    """The exceptions, the program with them, and its accuracy as the host reference computes it."""
-    from tinyet.quantization.batches import batches_of
-    from tinyet.quantization.sensitivity import accuracy_of, search
-
-    with ui.stages("compiling"):
-        as_torch = _evaluation(task, channels_last=False, limit=limit)
-        as_program = _evaluation(task, channels_last=True, limit=limit) if task.channels_last else as_torch
-    assert as_torch.labels is not None
-    labels = [int(label) for label in as_torch.labels]
-    evaluate = accuracy_of(
-        batches_of(as_torch.arrays, task.source.example_inputs, str(task.source.path)), labels
-    )
-    with ui.stages("evaluating the float model"):
-        target = accuracy if accuracy is not None else evaluate(task.program) - (max_drop or 0.0)
-    aim = target
-    for _ in range(_ATTEMPTS):
-        with ui.counting("searching exceptions") as progress:
-            found = search(
-                task.program,
-                task.batches,
-                evaluate,
-                aim,
-                task.quantizer,
-                cost=task.cost(),
-                correct_bias=task.correct_bias,
-                sensitivity=known,
-                progress=progress,
-            )
-        with ui.stages("compiling") as progress:
-            program = task.compile(found.quantizer, progress)
-        host = _host_accuracy(program, as_program, labels)
-        if host >= target:
-            return found, program, host
-        known = known or found.sensitivity
-        # The reference rounds as the device does, torch a little differently: aim higher by what that took.
-        aim = found.accuracy + 1 / len(labels) / 2
-    raise QuantizationError(
-        f"the host reference reaches {host:.4f}, less than {target:.4f}, which the torch program kept",
-        hint="ask for a little less",
-    )
-
-
-def _evaluation(task: _Task, *, channels_last: bool, limit: int | None) -> Data:
-    """The model's labelled samples in the order of memory that is asked for."""
-    float_program = compile_model(task.source.program, name=task.name, channels_last=channels_last)
-    data, remarks = evaluation_of(task.source, float_program, channels_last)
+def _labelled(task: _Task, limit: int | None) -> Data:
+    """The model's evaluation data. Raises DataError for none with labels, or with labels that name no class."""
+    data, remarks = task.evaluation(limit)
     if data is None or data.labels is None:
         raise DataError(
             "--auto needs evaluation data with labels",
             str(task.source.path),
             "; ".join(remarks) or "define evaluation(): it returns inputs, labels",
         )
-    return Data(tuple(array[:limit] for array in data.arrays), data.labels[:limit])
+    wrong = doubts_of_labels(data.labels, task.graph.outputs[0].type.count)
+    if wrong:
+        raise DataError(wrong[0], f"evaluation() in {task.source.path}")
+    return data
 
 
-def _host_accuracy(program: Program, data: Data, labels: Sequence[int]) -> float:
-    right = 0
-    with ui.counting("verifying on the host reference") as progress:
-        for index, label in enumerate(labels):
-            result = program.run(*(array[index] for array in data.arrays))
-            right += predicted(result[0] if isinstance(result, list) else result) == label
-            progress(index + 1, len(labels))
-    return right / len(labels)
+def _search(task: _Task, data: Data, accuracy: float | None, max_drop: float | None) -> Choice:
+    from tinyet.quantization.remedies import choose
+    from tinyet.quantization.sensitivity import accuracy_of
 
-
-# ---------------------------------------------------------------- showing
-
-
-def _record(
-    task: _Task, sensitivity: Sensitivity | None, found: Found | None, host: float | None, out: Path | None
-) -> dict[str, object]:
-    """The documented, stable form of `--json` (docs/json.md)."""
-    measured: dict[str, object] = {"output_sqnr_db": None, "layers": [], "exceptions": []}
-    if sensitivity is not None:
-        measured = sensitivity.to_json()
-    cost = found.cost if found is not None else sensitivity.cost if sensitivity is not None else None
-    automatic: dict[str, object] | None = None
-    if found is not None:
-        automatic = {
-            "base_accuracy": found.base_accuracy,
-            "accuracy": found.accuracy,
-            "host_accuracy": host,
-            "exceptions": dict(found.exceptions),
-            "steps": [
-                {"exceptions": dict(step.exceptions), "accuracy": step.accuracy} for step in found.steps
-            ],
-        }
-    return {
-        "version": 1,
-        "name": task.name,
-        "board": task.board,
-        "program": None if out is None else str(out),
-        "flash_bytes": None if cost is None else cost.flash_bytes,
-        "arena_bytes": None if cost is None else cost.arena_bytes,
-        **measured,
-        "auto": automatic,
-    }
-
-
-def _db(value: float | None) -> str:
-    return "–" if value is None else f"{value:.1f}"
-
-
-def _show_sensitivity(sensitivity: Sensitivity) -> None:
-    rows = [
-        (layer.module, layer.op.removeprefix("aten.").split(".")[0], _db(layer.sqnr_db), _db(layer.alone_db),
-         layer.source)
-        for layer in sensitivity.worst
-    ]  # fmt: skip
-    ui.table(
-        [
-            ("layer, worst first", "text"),
-            ("op", "name"),
-            ("SQNR dB", "number"),
-            ("alone, at output", "number"),
-            ("source", "detail"),
-        ],
-        rows,
-    )
-    cost = sensitivity.cost
-    facts = [("SQNR of the output", f"{_db(sensitivity.output_db)} dB")]
-    if cost is not None:
-        facts += [
-            ("weights and tables", f"{ui.number(cost.flash_bytes)} bytes"),
-            ("arena", f"{ui.number(cost.arena_bytes)} bytes"),
-        ]
-    ui.facts("", facts)
-    _show_exceptions(sensitivity.exceptions)
-
-
-def _show_exceptions(exceptions: Sequence[Exception_]) -> None:
-    if not exceptions:
-        return
-    rows = [
-        (
-            entry.module,
-            entry.kind,
-            f"{entry.gain_db:+.1f}",
-            "–" if entry.flash_bytes is None else f"{entry.flash_bytes:+d}",
-            "–" if entry.arena_bytes is None else f"{entry.arena_bytes:+d}",
-            entry.refused.split("\n")[0],
+    assert data.labels is not None
+    evaluate = accuracy_of(task.samples_of(data), [int(label) for label in data.labels])
+    with ui.phases("evaluating the float model") as progress:
+        target = accuracy if accuracy is not None else evaluate(task.source.program) - (max_drop or 0.0)
+        return choose(
+            task.bench(data),
+            evaluate,
+            target,
+            task.settings,
+            task.observers,
+            cost=task.cost(),
+            progress=progress,
         )
-        for entry in exceptions[:MOST_EXCEPTIONS]
-    ]
-    ui.table(
-        [
-            ("exception", "text"),
-            ("as", "name"),
-            ("output dB", "number"),
-            ("flash", "number"),
-            ("arena", "number"),
-            ("refused", "detail"),
-        ],
-        rows,
-    )
-    best = exceptions[0]
-    if not best.refused and best.gain_db > 0:
-        ui.say(f"\nto take the first: --layer {best.module}={best.kind}")
 
 
-def _show_found(found: Found, host: float) -> None:
-    chosen = [(path, kind) for path, kind in found.exceptions.items()]
-    pairs = [
-        ("without exceptions", ui.percent(found.base_accuracy)),
-        ("exceptions", ", ".join(f"{path}={kind}" for path, kind in chosen) or "none needed"),
-        ("accuracy", f"{ui.percent(host)} on the host reference"),
-        ("tried", f"{len(found.steps)} set(s) of exceptions"),
-    ]
-    if found.cost is not None:
-        pairs += [
-            ("weights and tables", f"{ui.number(found.cost.flash_bytes)} bytes"),
-            ("arena", f"{ui.number(found.cost.arena_bytes)} bytes"),
-        ]
-    ui.facts("", pairs)
+def _diagnose(task: _Task, data: Data | None, worst: int | None) -> Diagnosis:
+    from tinyet.quantization.remedies import diagnose
+
+    with ui.phases("measuring the quantized model") as progress:
+        return diagnose(
+            task.bench(data),
+            task.settings,
+            task.observers,
+            whole=task.whole,
+            cost=task.cost(),
+            worst=worst,
+            progress=progress,
+        )

@@ -226,6 +226,23 @@ def stages(label: str) -> Iterator[Advance]:
 
 
 @contextmanager
+def phases(label: str) -> Iterator[Callable[[str, int, int | None], None]]:
+    """A bar for work of several phases: the function takes the name of the phase, how many are done in it, of how
+    many."""
+    with _bar(label) as (rename, advance):
+        shown = label
+
+        def tell(phase: str, done: int, total: int | None) -> None:
+            nonlocal shown
+            if phase != shown:
+                rename(phase)
+                shown = phase
+            advance(done, total)
+
+        yield tell
+
+
+@contextmanager
 def _bar(label: str) -> Iterator[tuple[Callable[[str], None], Advance]]:
     """A bar on a terminal, and nothing elsewhere: functions that begin it anew under another name, and move it."""
     console = _terminal()

@@ -34,7 +34,8 @@ def validate(
     """Prove that the device computes what the host does.
 
     Every sample is compared bit for bit; on a mismatch the first layer that differs is named, and the exit
-    status is 1. Without --data the project's evaluation data is run, or else one fixed pattern.
+    status is 1. Without --data the project's evaluation data is run, or else one made-up sample, which says nothing
+    of accuracy.
     """
     project = open_project(directory)
     with ui.stages("reading the program") as progress:
@@ -50,6 +51,8 @@ def validate(
         ui.write_json(json, result.to_json())
     if json != "-":
         _show(result)
+        told = [] if result.data_note is None or not result.bit_exact else [result.data_note]
+        ui.notes([*told, *result.doubts])
     if result.bit_exact:
         return 0
     ui.show_error(_mismatch_error(result))
@@ -81,11 +84,10 @@ def _show(result: ValidationResult) -> None:
         rows,
     )
     right = result.samples - result.mismatches
+    compared = "made-up sample" if result.made_up else "samples"
+    exact = f"{'yes' if result.bit_exact else 'NO'}, {right} of {result.samples} {compared}"
     pairs = [
-        (
-            "device = host reference",
-            f"{'yes' if result.bit_exact else 'NO'}, {right} of {result.samples} samples",
-        ),
+        ("device = host reference", exact),
         ("run on", "host" if result.on == "host" else f"{result.on}, {result.board}"),
     ]
     if result.accuracy is not None:
@@ -95,6 +97,8 @@ def _show(result: ValidationResult) -> None:
             f"float model {ui.percent(result.float_accuracy)}",
         ]
         pairs.append(("accuracy", ", ".join(parts)))
+    if result.clipped is not None:
+        pairs.append(("input values clipped", ui.percent(result.clipped)))
     per_mac = f", {result.count / result.macs:.2f} per MAC" if result.count and result.macs else ""
     pairs += [
         (f"{unit} per inference", f"{ui.number(result.count)}{per_mac}"),

@@ -4,16 +4,28 @@
 from __future__ import annotations
 
 from tinyet.data.npz import LABELS, Data, encode_data, read_data
-from tinyet.data.samples import Samples, demonstration, make_samples, pattern_inputs, prepare_inputs
+from tinyet.data.samples import (
+    Samples,
+    array_of,
+    as_arrays,
+    demonstration,
+    make_samples,
+    pattern_inputs,
+    predicted,
+    prepare_inputs,
+)
 
 __all__ = [
     "LABELS",
     "Data",
     "Samples",
+    "array_of",
+    "as_arrays",
     "demonstration",
     "encode_data",
     "make_samples",
     "pattern_inputs",
+    "predicted",
     "prepare_inputs",
     "read_data",
 ]

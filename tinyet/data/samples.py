@@ -5,21 +5,31 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
+from tinyet.arguments import described
 from tinyet.data.npz import Data
 from tinyet.errors import DataError
 from tinyet.ir import Array, DType, Tensor
 from tinyet.numerics import quantize
 
+_AN_ARRAY_EACH = (
+    "give each input as an argument of its own, as one array: f(images, ranges), not f([images, ranges])"
+)
+
 
 @dataclass(frozen=True, eq=False)
 class Samples:
-    """Data to validate with: per sample one array per input, and its label if there are labels."""
+    """Data to validate with: per sample one array per input, and its label if there are labels.
+
+    made_up: nobody's data, but a pattern that visits all values: it shows whether bits agree, and nothing else.
+    """
 
     inputs: tuple[tuple[Array, ...], ...]
     labels: tuple[int, ...] | None = None
+    made_up: bool = False
 
     def __repr__(self) -> str:
         return f"<{len(self)} samples{'' if self.labels is None else ', labels'}>"
@@ -29,13 +39,50 @@ class Samples:
 
     def first(self, count: int | None) -> Samples:
         """The first `count` of them; all for None."""
-        return Samples(self.inputs[:count], None if self.labels is None else self.labels[:count])
+        labels = None if self.labels is None else self.labels[:count]
+        return Samples(self.inputs[:count], labels, self.made_up)
+
+
+def array_of(value: Any) -> Array:
+    """A tensor, an array, a number or nested lists of them as an array. Raises what numpy and torch do."""
+    if not hasattr(value, "detach"):
+        return np.asarray(value)
+    tensor = value.detach().cpu()
+    # numpy has no bfloat16; float32 holds it.
+    return np.asarray(tensor.float().numpy() if str(tensor.dtype) == "torch.bfloat16" else tensor.numpy())
+
+
+def as_arrays(given: Sequence[object], what: str = "input") -> list[Array]:
+    """What a user gave for each input as an array: one already, a tensor (on whatever device, trained or not), or
+    lists of numbers. Raises DataError that lists what is none."""
+    arrays, problems = [], []
+    for index, value in enumerate(given):
+        label = what if len(given) == 1 else f"{what} {index}"
+        try:
+            array = array_of(value)
+        # Lists of unequal lengths, and types of torch's that numpy does not have.
+        except (ValueError, TypeError) as error:
+            problems.append(f"{label} is {_what(value)}: {error}")
+            continue
+        if array.dtype.kind not in "biuf":
+            problems.append(f"{label} is {_what(value)} of {array.dtype}, not of numbers")
+        arrays.append(array)
+    if problems:
+        raise DataError("\n".join(problems), hint=_AN_ARRAY_EACH)
+    return arrays
+
+
+def _what(value: object) -> str:
+    """A value, and the shapes of the arrays in a list: of several inputs in one list, or samples of several shapes."""
+    shapes = [str(tuple(v.shape)) for v in value if hasattr(v, "shape")] if isinstance(value, list) else []
+    return described(value) + (f" arrays of shapes {', '.join(shapes[:4])}" if shapes else "")
 
 
 def make_samples(tensors: Sequence[Tensor], arrays: Sequence[Array], labels: Array | None = None) -> Samples:
     """Samples from one stacked array per input, the first dimension running over samples.
 
-    Raises DataError for a wrong number of arrays, different numbers of samples, or samples of a wrong shape.
+    Raises DataError for a wrong number of arrays, different numbers of samples, samples of a wrong shape, or values
+    that are NaN or infinite.
     """
     if len(arrays) != len(tensors):
         names = ", ".join(t.name for t in tensors)
@@ -47,6 +94,8 @@ def make_samples(tensors: Sequence[Tensor], arrays: Sequence[Array], labels: Arr
             problems.append(
                 f"data for input {tensor.name} must be (samples, {', '.join(map(str, each))}), is {array.shape}"
             )
+        elif problem := _not_finite(tensor, array):
+            problems.append(problem)
     counts = {len(a) for a in (*arrays, *([] if labels is None else [labels])) if a.ndim}
     if len(counts) > 1:
         problems.append(f"the arrays hold different numbers of samples: {sorted(counts)}")
@@ -57,9 +106,22 @@ def make_samples(tensors: Sequence[Tensor], arrays: Sequence[Array], labels: Arr
             f"labels must be one class index a sample, are {labels.dtype} of shape {labels.shape}"
         )
     if problems:
-        raise DataError("; ".join(problems), hint="one array per input, one row per sample")
+        hint = "one array per input, one row per sample; leave out samples that are not of numbers alone"
+        raise DataError("; ".join(problems), hint=hint)
     inputs = tuple(tuple(a[i] for a in arrays) for i in range(len(arrays[0])))
     return Samples(inputs, None if labels is None else tuple(int(v) for v in np.asarray(labels).ravel()))
+
+
+def _not_finite(tensor: Tensor, array: Array) -> str:
+    """Says which values of stacked samples are no numbers; empty when all are."""
+    bad = ~np.isfinite(array) if array.dtype.kind == "f" else np.zeros(array.shape, bool)
+    if not bad.any():
+        return ""
+    samples = np.flatnonzero(bad.reshape(len(array), -1).any(axis=1))
+    return (
+        f"data for input {tensor.name} holds {int(bad.sum())} values that are NaN or infinite, in {len(samples)} "
+        f"sample(s), first in sample {samples[0]}"
+    )
 
 
 def _are_classes(labels: Array) -> bool:
@@ -101,7 +163,12 @@ def prepare_inputs(tensors: Sequence[Tensor], arrays: Sequence[Array]) -> list[A
                 continue
             prepared.append(array.astype(tensor.dtype.numpy))
             continue
-        problems.append(f"input {tensor.name} is {tensor.dtype.value}, the array {array.dtype}")
+        what = (
+            "bytes as they come from the camera (uint8)"
+            if tensor.dtype is DType.UINT8
+            else tensor.dtype.value
+        )
+        problems.append(f"input {tensor.name} is {what}, the array {array.dtype}")
     if problems:
         raise DataError("; ".join(problems), hint="give one sample as float32, or in the input's own dtype")
     return prepared
@@ -119,7 +186,7 @@ def demonstration(
         sample = first if sample is None else sample
     if sample is None:
         return pattern_inputs(tensors)
-    return prepare_inputs(tensors, [np.asarray(x) for x in sample])
+    return prepare_inputs(tensors, as_arrays(sample))
 
 
 def pattern_inputs(tensors: Sequence[Tensor]) -> list[Array]:
@@ -129,6 +196,8 @@ def pattern_inputs(tensors: Sequence[Tensor]) -> list[Array]:
         ramp = (np.arange(tensor.type.count, dtype=np.int64) * 37) % 256 - 128
         if tensor.dtype.numpy.kind == "f":
             arrays.append((ramp / 128).astype(np.float32).reshape(tensor.shape))
+        elif tensor.dtype is DType.UINT8:
+            arrays.append((ramp + 128).astype(np.uint8).reshape(tensor.shape))
         elif tensor.type.quant is None:
             # Indices: zero is the one that always exists.
             arrays.append(np.zeros(tensor.shape, tensor.dtype.numpy))
@@ -139,3 +208,8 @@ def pattern_inputs(tensors: Sequence[Tensor]) -> list[Array]:
             values = (np.arange(tensor.type.count, dtype=np.int64) * step) % (high - low + 1) + low
             arrays.append(values.astype(tensor.dtype.numpy).reshape(tensor.shape))
     return arrays
+
+
+def predicted(output: Array) -> int:
+    """The class that a classifier's output names."""
+    return int(output.ravel()[0]) if output.size == 1 else int(np.argmax(output.ravel()))

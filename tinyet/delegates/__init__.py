@@ -6,9 +6,10 @@ Others come from packages that declare an entry point of the group `tinyet.deleg
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from importlib.metadata import entry_points
 
+from tinyet.arguments import described
 from tinyet.delegates.cmsis_nn import CMSIS_NN
 from tinyet.delegates.cortex_m import CORTEX_M
 from tinyet.delegates.delegate import Claims, Delegate, Payload, files_of
@@ -53,7 +54,7 @@ def delegates_named(wanted: Delegates) -> tuple[Delegate, ...]:
     Raises UsageError, listing them, for names that do not exist and for what is neither name nor Delegate; and for a
     name whose package cannot be loaded.
     """
-    given: list[object] = [wanted] if isinstance(wanted, (str, Delegate)) else list(wanted)
+    given: list[object] = [wanted] if isinstance(wanted, (str, Delegate)) else list(_listed(wanted))
     asked = [one for one in given if isinstance(one, (str, Delegate))]
     wrong = [repr(one) for one in given if one not in asked]
     if wrong:
@@ -71,6 +72,14 @@ def delegates_named(wanted: Delegates) -> tuple[Delegate, ...]:
             hint=f"one of {', '.join(delegate_names())}; others come with the packages that bring them",
         )
     return tuple(known[one] if isinstance(one, str) else one for one in asked)
+
+
+def _listed(given: object) -> Iterable[object]:
+    if isinstance(given, Iterable):
+        return given
+    raise UsageError(
+        f"delegates are names or Delegate objects, not {described(given)}", hint='delegates="cmsis_nn"'
+    )
 
 
 def delegates_or_default(wanted: Delegates | None, *, require: bool = False) -> tuple[Delegate, ...]:

@@ -59,7 +59,8 @@ def place_of(name: str, location: str) -> str:
 class Origin:
     """The debug handle: which line of the user's Python asked for this computation.
 
-    `key` is the name that the value had in the exported graph; it ties an integer node to its float twin.
+    `text` is that line; where no line is the user's (a layer of an nn.Sequential, which torch itself calls), it says
+    which layer. `key` is the name that the value had in the exported graph; it ties an integer node to its float twin.
     """
 
     aten: str = ""
@@ -81,12 +82,21 @@ class Origin:
 
     @property
     def place(self) -> str:
-        """Module path and line, `features.0 (model.py:12)`, as every report names a place in the model; or what of
-        it is known."""
-        return place_of(printable(self.module), self.location) or printable(self.aten) or "(no source)"
+        """Module path and line, `features.0 (model.py:12)`, as every report names a place in the model, or path and
+        layer, `0 (Conv2d of the Sequential)`; or what of it is known."""
+        return (
+            place_of(printable(self.module), self.location or printable(self.text))
+            or printable(self.aten)
+            or "(no source)"
+        )
+
+    @property
+    def is_known(self) -> bool:
+        """Whether it says where in the user's model."""
+        return bool(self.file or self.text)
 
     def __str__(self) -> str:
-        return f"{self.place}: {printable(self.text)}" if self.text else self.place
+        return f"{self.place}: {printable(self.text)}" if self.location and self.text else self.place
 
 
 @dataclass(frozen=True)

@@ -20,11 +20,13 @@ class DType(enum.Enum):
     """Element type of a tensor; the value is numpy's name, but for int4, which numpy holds as int8.
 
     INT4 (weights, packed two to a byte by the kernels that read them) and INT64 (biases of int16 layers) are for
-    constants only.
+    constants only. UINT8 are bytes that come from outside, of a camera: they stand for themselves, are never quantized,
+    and can be moved about, cast and looked up, nothing else.
     """
 
     INT4 = "int4"
     INT8 = "int8"
+    UINT8 = "uint8"
     INT16 = "int16"
     INT32 = "int32"
     INT64 = "int64"
@@ -50,14 +52,18 @@ class DType(enum.Enum):
 
     @property
     def suffix(self) -> str:
-        """Short name in kernel symbols: s4, s8, s16, s32, s64, f32."""
-        return "f32" if self is DType.FLOAT32 else f"s{self.bits}"
+        """Short name in kernel symbols: s4, s8, u8, s16, s32, s64, f32."""
+        if self is DType.FLOAT32:
+            return "f32"
+        return f"{'u' if self is DType.UINT8 else 's'}{self.bits}"
 
     @property
     def range(self) -> tuple[int, int]:
         """Smallest and largest integer; raises for float32."""
         if self is DType.FLOAT32:
             raise InternalError("float32 has no range of integers")
+        if self is DType.UINT8:
+            return 0, 255
         return -(1 << (self.bits - 1)), (1 << (self.bits - 1)) - 1
 
 

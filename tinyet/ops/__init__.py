@@ -17,7 +17,9 @@ from tinyet.ops import (
     argmax,
     avg_pool2d,
     batch_norm,
+    cast,
     clamp,
+    compare,
     concat,
     conv2d,
     conv_transpose2d,
@@ -31,6 +33,7 @@ from tinyet.ops import (
     layer_norm,
     linear,
     log_softmax,
+    lookup,
     matmul,
     max_pool2d,
     maximum,
@@ -48,6 +51,7 @@ from tinyet.ops import (
     softmax,
     sub,
     unary,
+    where,
 )
 from tinyet.ops import slice as slice_
 from tinyet.ops import sum as sum_
@@ -61,7 +65,9 @@ OPS: tuple[Op, ...] = (
     argmax.OP,
     avg_pool2d.OP,
     batch_norm.OP,
+    cast.OP,
     clamp.OP,
+    compare.OP,
     concat.OP,
     conv2d.OP,
     conv_transpose2d.OP,
@@ -75,6 +81,7 @@ OPS: tuple[Op, ...] = (
     layer_norm.OP,
     linear.OP,
     log_softmax.OP,
+    lookup.OP,
     matmul.OP,
     max_pool2d.OP,
     maximum.OP,
@@ -93,6 +100,7 @@ OPS: tuple[Op, ...] = (
     sub.OP,
     sum_.OP,
     unary.OP,
+    where.OP,
 )
 
 # A region is no operator of its own: it holds others, and a delegate brings its kernel.

@@ -13,7 +13,7 @@ import numpy as np
 from tinyet.boards.cpus import Target
 from tinyet.errors import UnsupportedShape
 from tinyet.ir import Array, Attrs, Node, Shape
-from tinyet.ops.shared.movement import MOVABLE, check_moved
+from tinyet.ops.shared.movement import MOVABLE, check_rearranged
 from tinyet.ops.shared.shapes import expect_axis
 from tinyet.opset import Arg, Call, Definition, InputArg, Kernel, Op, OutputArg
 
@@ -74,7 +74,7 @@ OP = Op(
     infer=infer,
     inputs=(1, MAX_INPUTS),
     reference=reference,
-    check=check_moved,
+    check=check_rearranged,
     same_scale=True,
     kernels=tuple(
         Kernel("tinyet_concat", dtype.suffix, lower, ("tinyet_concat.h",), ()) for dtype in MOVABLE

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from tinyet.ir import Array, Attrs, Node
-from tinyet.ops.shared.movement import check_moved, copy_kernels
+from tinyet.ops.shared.movement import check_rearranged, copy_kernels
 from tinyet.ops.shared.shapes import same_shape
 from tinyet.opset import Op
 
@@ -31,7 +31,7 @@ OP = Op(
     summary="the same values in bytes of their own",
     infer=same_shape,
     reference=reference,
-    check=check_moved,
+    check=check_rearranged,
     inplace=(0,),
     same_scale=True,
     kernels=copy_kernels(),

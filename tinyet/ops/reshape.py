@@ -10,7 +10,7 @@ from typing import ClassVar
 
 from tinyet.errors import UnsupportedShape
 from tinyet.ir import Array, Attrs, Node, Shape
-from tinyet.ops.shared.movement import check_moved, copy_kernels
+from tinyet.ops.shared.movement import check_rearranged, copy_kernels
 from tinyet.opset import Op
 
 
@@ -46,7 +46,7 @@ OP = Op(
     summary="another shape for the same bytes: costs nothing",
     infer=infer,
     reference=reference,
-    check=check_moved,
+    check=check_rearranged,
     inplace=(0,),
     same_scale=True,
     view=True,

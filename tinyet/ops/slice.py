@@ -11,7 +11,7 @@ import numpy as np
 
 from tinyet.errors import UnsupportedShape
 from tinyet.ir import Array, Attrs, Node, Shape
-from tinyet.ops.shared.movement import Move, check_moved, move_kernels, plan, strides
+from tinyet.ops.shared.movement import Move, check_rearranged, move_kernels, plan, strides
 from tinyet.ops.shared.shapes import expect_axis
 from tinyet.opset import Op
 
@@ -66,7 +66,7 @@ OP = Op(
     summary="part of a tensor along one axis, with a step (split, chunk, select, narrow)",
     infer=infer,
     reference=reference,
-    check=check_moved,
+    check=check_rearranged,
     same_scale=True,
     kernels=move_kernels(plan_of),
 )

@@ -20,6 +20,7 @@ from tinyet.passes.layout_apply import optimize_layout
 from tinyet.passes.lower_qdq import lower_qdq
 from tinyet.passes.merge_reshapes import merge_reshapes
 from tinyet.passes.prune_channels import prune_channels
+from tinyet.passes.tabulate_bytes import tabulate_bytes
 from tinyet.passes.widen_int4 import widen_int4
 from tinyet.stages import stage
 
@@ -47,6 +48,9 @@ PIPELINE: tuple[tuple[str, Rewrite | Lowering], ...] = (
     # Moves Dequantize down and Quantize up, so that the next pass finds integers on both sides of more
     # operators.
     ("keep_integers", keep_integers),
+    # Behind keep_integers, which has moved each Quantize right behind what computes its value; before integers, of
+    # which a byte needs none but its own.
+    ("tabulate_bytes", tabulate_bytes),
     ("lower_qdq", lower_qdq),
     # The float forms of weights are dead now; those that float operators still read become constants.
     ("dead_code_integer", eliminate_dead_code),

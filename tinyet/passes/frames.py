@@ -20,7 +20,9 @@ from tinyet.ops.amax import Amax
 from tinyet.ops.amin import Amin
 from tinyet.ops.argmax import ArgMax
 from tinyet.ops.batch_norm import BatchNorm
+from tinyet.ops.cast import Cast
 from tinyet.ops.clamp import Clamp
+from tinyet.ops.compare import Compare
 from tinyet.ops.concat import Concat
 from tinyet.ops.copy import Copy
 from tinyet.ops.dequantize import Dequantize
@@ -30,6 +32,7 @@ from tinyet.ops.expand import Expand
 from tinyet.ops.layer_norm import LayerNorm
 from tinyet.ops.linear import Linear
 from tinyet.ops.log_softmax import LogSoftmax
+from tinyet.ops.lookup import Lookup
 from tinyet.ops.maximum import Maximum
 from tinyet.ops.mean import Mean
 from tinyet.ops.minimum import Minimum
@@ -45,11 +48,12 @@ from tinyet.ops.softmax import Softmax
 from tinyet.ops.sub import Sub
 from tinyet.ops.sum import Sum
 from tinyet.ops.unary import Unary
+from tinyet.ops.where import Where
 
 Label = tuple[int, ...]
 Layout = tuple[int, ...]
 
-POINTWISE: tuple[type[Attrs], ...] = (Clamp, Copy, Dequantize, Quantize, Requantize, Unary)
+POINTWISE: tuple[type[Attrs], ...] = (Cast, Clamp, Copy, Dequantize, Quantize, Requantize, Unary)
 """Operators of one input that treat every element alike."""
 
 
@@ -165,6 +169,12 @@ def _batch_norm(node: Node) -> Frame:
     attrs = node.attrs
     assert isinstance(attrs, BatchNorm)
     return _aligned(node, 1, lambda label: dataclasses.replace(attrs, axis=label.index(attrs.axis)))
+
+
+def _lookup(node: Node) -> Frame:
+    attrs = node.attrs
+    assert isinstance(attrs, Lookup)
+    return _aligned(node, 1, lambda label: Lookup(label.index(attrs.axis)))
 
 
 def _pad(node: Node) -> Frame:
@@ -288,12 +298,13 @@ def _reshape(node: Node) -> Frame:
 
 
 _FRAMES: Mapping[type[Attrs], Callable[[Node], Frame | None]] = {
-    **dict.fromkeys((*POINTWISE, Add, Sub, Mul, Div, Minimum, Maximum, PRelu), _pointwise),
+    **dict.fromkeys((*POINTWISE, Add, Sub, Mul, Div, Minimum, Maximum, PRelu, Compare, Where), _pointwise),
     **dict.fromkeys((Mean, Sum, Amax, Amin), _reduce),
     **dict.fromkeys((Concat, Slice), _along_axis),
     **dict.fromkeys((Softmax, LogSoftmax), _softmax),
     ArgMax: _argmax,
     BatchNorm: _batch_norm,
+    Lookup: _lookup,
     Expand: _expand,
     LayerNorm: _trailing(_layer_norm_axes),
     **dict.fromkeys((DynamicLinear, Linear), _trailing(lambda _node: 1)),

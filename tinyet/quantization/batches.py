@@ -31,6 +31,14 @@ def batches_of(arrays: Sequence[Array], example: Inputs, where: str) -> list[Inp
         except TypeError as error:
             raise DataError(f"torch has no type for {array.dtype}", where) from error
         # uint8 pixels for a float model are not converted: whether 255 means 1.0 is for the user to say.
+        if wanted.dtype is torch.uint8 and tensor.dtype is not torch.uint8:
+            low, high = (float(tensor.min()), float(tensor.max())) if tensor.numel() else (0.0, 0.0)
+            if tensor.is_floating_point() or low < 0 or high > 255:
+                raise DataError(
+                    f"the model takes bytes (uint8), the array is {array.dtype} from {low:g} to {high:g}",
+                    where,
+                    "save the bytes as the camera gives them: x.astype(numpy.uint8)",
+                )
         if tensor.is_floating_point() == wanted.is_floating_point():
             tensor = tensor.to(wanted.dtype)
         # A sample comes with the batch dimension of the model's input, or without.

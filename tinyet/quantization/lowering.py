@@ -13,9 +13,11 @@ from torch.export import ExportedProgram
 
 from tinyet.errors import QuantizationError, UsageError
 from tinyet.importers.torch.capture import capture, example_inputs_of, lower
+from tinyet.importers.torch.given import check_model
 from tinyet.importers.torch.importer import import_program
+from tinyet.importers.torch.precision import said_of
 from tinyet.importers.torch.quiet import quiet
-from tinyet.ir import Graph
+from tinyet.ir import Graph, Note
 from tinyet.quantization.quantize import Progress, is_quantized, needs_calibration, quantize_fully
 
 with quiet():
@@ -25,10 +27,12 @@ with quiet():
 @dataclass(frozen=True)
 class Lowered:
     """graph: quantized where calibration was given, else as the program is. float_graph: its float twin,
-    whose nodes have the same origin keys; None for a program that came quantized."""
+    whose nodes have the same origin keys; None for a program that came quantized. notes: what a person should know of
+    the calibration."""
 
     graph: Graph
     float_graph: Graph | None
+    notes: tuple[Note, ...] = ()
 
 
 def lower_program(
@@ -73,9 +77,10 @@ def lower_program(
         )
     if calibration is None and quantizer is not None:
         calibration = ()  # it needs none
+    said = tuple(Note(text) for text in said_of(program))
     if calibration is None:
         graph = import_program(program, name=name, channels_last=channels_last)
-        return Lowered(graph, None if quantized_already else graph)
+        return Lowered(graph, None if quantized_already else graph, said)
     # first, so that an operator that cannot be lowered is told before minutes of calibration
     float_graph = import_program(program, name=name, channels_last=channels_last)
     quantized = quantize_fully(
@@ -84,7 +89,7 @@ def lower_program(
     if quantized.float_program is not program:
         float_graph = import_program(quantized.float_program, name=name, channels_last=channels_last)
     graph = import_program(quantized.program, name=name, channels_last=channels_last)
-    return Lowered(graph, float_graph)
+    return Lowered(graph, float_graph, (*said, *quantized.notes))
 
 
 def lower_model(
@@ -102,8 +107,9 @@ def lower_model(
     """A module, or a program that `torch.export` made of one, captured, then `lower_program`.
 
     example_inputs: as `capture.capture` takes them, for a module; a program has its own. Raises UsageError for a module
-    without, and for a program with them.
+    without, for a program with them, and for what is neither.
     """
+    check_model(model)
     if not isinstance(model, nn.Module):
         if example_inputs is not None:
             raise UsageError(

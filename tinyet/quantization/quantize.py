@@ -8,25 +8,28 @@ training instead of `calibrate`, and `convert`; `training` does so for batches l
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sized
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 from torch import fx
 from torch.export import ExportedProgram
 
+from tinyet.arguments import described, instance_given
 from tinyet.errors import QuantizationError
 from tinyet.importers.torch.blame import frame_of_exception, message_of
 from tinyet.importers.torch.capture import Inputs, example_inputs_of, re_export
 from tinyet.importers.torch.exact import Exact
 from tinyet.importers.torch.normalize import drop_unused, get_constant
-from tinyet.importers.torch.origins import origin_of, stamp
+from tinyet.importers.torch.origins import op_name, origin_of, stamp
 from tinyet.importers.torch.quiet import quiet
+from tinyet.ir import Note
 from tinyet.quantization.bias_correction import correct_bias as correct_biases
 from tinyet.quantization.equalize import Equalized
 from tinyet.quantization.equalize import equalize as equalize_layers
+from tinyet.quantization.narrowing import narrow_masks
 from tinyet.quantization.quantizer import TinyetQuantizer
-from tinyet.quantization.sharing import share_close
+from tinyet.quantization.sharing import observer_of, range_of, share_close
 from tinyet.quantization.threads import one_thread
 from tinyet.stages import stage
 
@@ -42,12 +45,19 @@ _FEW_SAMPLES = 32
 """With fewer samples than this, ranges are known to be clipped visibly."""
 
 
+_QUANTIZER = "TinyetQuantizer(), or TinyetQuantizer(int16_config()); leave it away for int8"
+
+
 @dataclass(frozen=True)
 class Prepared:
-    """A graph with observers in it. `module` runs on inputs like `example_inputs`."""
+    """A graph with observers in it. `module` runs on inputs like `example_inputs`.
+
+    infinite: names of the observers' nodes that calibration showed an infinity or NaN.
+    """
 
     module: fx.GraphModule
     example_inputs: Inputs
+    infinite: set[str] = field(default_factory=set)
 
 
 def is_quantized(program: ExportedProgram) -> bool:
@@ -67,7 +77,8 @@ def prepare(
     if is_quantized(program):
         raise QuantizationError("the program is quantized already", hint="leave the calibration away")
     stage("inserting observers")
-    chosen = quantizer or TinyetQuantizer()
+    chosen = TinyetQuantizer() if quantizer is None else quantizer
+    instance_given(chosen, Quantizer, "the quantizer is one of torchao's PT2E flow", _QUANTIZER)
     if training and isinstance(chosen, TinyetQuantizer):
         chosen = chosen.for_training()
     with quiet():
@@ -94,18 +105,27 @@ def samples(batches: Iterable[Any], example: Inputs) -> Iterator[tuple[int, Inpu
     example's are cut into pieces of its size. Raises QuantizationError naming the batch: number of inputs,
     shape, dtype, values that are not finite.
     """
+    if isinstance(batches, (str, bytes, dict)) or not isinstance(batches, Iterable):
+        hint = "a list of tensors, one a batch, or of tuples with one tensor per input"
+        if callable(batches):
+            hint = "call it: calibration=calibration()"
+        raise QuantizationError(f"the calibration data is {described(batches)}, not batches", hint=hint)
     for index, batch in enumerate(batches):
         values = (batch,) if isinstance(batch, torch.Tensor) else batch
         if not isinstance(values, (tuple, list)) or not all(isinstance(v, torch.Tensor) for v in values):
             raise QuantizationError(
-                f"calibration batch {index} is a {type(batch).__name__}",
-                hint="yield a tensor or a tuple of tensors",
+                f"calibration batch {index} is {described(batch)}",
+                hint="yield a tensor or a tuple of tensors; torch.from_numpy(x) makes one of an array",
             )
         if len(values) != len(example):
             raise QuantizationError(
                 f"calibration batch {index} has {len(values)} tensors, the model takes {len(example)}",
                 hint="yield the inputs only, without labels",
             )
+        floats = [
+            v.is_floating_point() and w.is_floating_point() for v, w in zip(values, example, strict=True)
+        ]
+        values = [v.float() if is_float else v for v, is_float in zip(values, floats, strict=True)]
         for number, (value, wanted) in enumerate(zip(values, example, strict=True)):
             _check_value(value, wanted, f"calibration batch {index}, input {number}")
         sizes = {v.shape[0] // max(w.shape[0], 1) for v, w in zip(values, example, strict=True) if w.ndim}
@@ -149,7 +169,7 @@ def calibrate(prepared: Prepared, batches: Iterable[Any], progress: Progress | N
     stage("calibrating")
     total = len(batches) if isinstance(batches, Sized) else None
     last, count = -1, 0
-    exact = Exact(prepared.module)
+    exact = _Calibration(prepared.module, prepared.infinite)
     try:
         for index, inputs in samples(batches, prepared.example_inputs):
             if progress is not None and index > last >= 0:
@@ -171,6 +191,21 @@ def calibrate(prepared: Prepared, batches: Iterable[Any], progress: Progress | N
     if progress is not None:
         progress(last + 1, total)
     return count
+
+
+class _Calibration(Exact):
+    """Runs the observers, and notes which of them are shown a value that is infinite or NaN."""
+
+    def __init__(self, module: fx.GraphModule, infinite: set[str]) -> None:
+        super().__init__(module)
+        self.infinite = infinite
+
+    def run_node(self, n: fx.Node) -> Any:
+        result = super().run_node(n)
+        observed = n.op == "call_module" and isinstance(result, torch.Tensor) and result.is_floating_point()
+        if observed and n.name not in self.infinite and not bool(torch.isfinite(result).all()):
+            self.infinite.add(n.name)
+        return result
 
 
 class _FindNotFinite(Exact):
@@ -228,6 +263,25 @@ def _observe_weights(module: fx.GraphModule) -> None:
                 observers[str(node.target)](weight)
 
 
+def _saturated(prepared: Prepared) -> tuple[Note, ...]:
+    """A note for each operator that gives infinities, of finite values: what these are in integers. `prepared`:
+    calibrated, and its masks narrowed."""
+    notes: list[Note] = []
+    for node in prepared.module.graph.nodes:
+        observer = observer_of(prepared.module, node)
+        source = node.args[0] if node.name in prepared.infinite else None
+        if observer is None or not isinstance(source, fx.Node) or source.op != "call_function":
+            continue
+        if any(before.name in prepared.infinite for before in source.all_input_nodes):
+            continue
+        _, low, high = range_of(observer)
+        ends = f"its integers stand for {low:.4g} ... {high:.4g}"
+        notes.append(
+            Note(f"{op_name(source)} gives infinity or NaN on calibration data; {ends}", origin_of(source))
+        )
+    return tuple(notes)
+
+
 def _check_observers(graph_module: fx.GraphModule) -> None:
     observers = dict(graph_module.named_modules())
     bad = []
@@ -251,11 +305,12 @@ def _check_observers(graph_module: fx.GraphModule) -> None:
 @dataclass(frozen=True)
 class Quantized:
     """program: quantized. float_program: the float model of which it is an image; equalized, where that was
-    asked for. equalized: the pairs of layers that were."""
+    asked for. equalized: the pairs of layers that were. notes: what a person should know of the calibration."""
 
     program: ExportedProgram
     float_program: ExportedProgram
     equalized: tuple[Equalized, ...] = ()
+    notes: tuple[Note, ...] = ()
 
 
 def quantize_fully(
@@ -280,11 +335,13 @@ def quantize_fully(
     if needs_calibration(quantizer):
         calibrate(prepared, batches, progress)
         share_close(prepared.module)
+        narrow_masks(prepared.module, prepared.infinite)
+    notes = _saturated(prepared)
     quantized = convert(prepared)
     if correct_bias:
         stage("correcting biases")
         quantized = correct_biases(program, quantized, [inputs for _, inputs in samples(batches, example)])
-    return Quantized(quantized, program, pairs)
+    return Quantized(quantized, program, pairs, notes)
 
 
 def needs_calibration(quantizer: Quantizer | None) -> bool:

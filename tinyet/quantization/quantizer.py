@@ -19,11 +19,15 @@ import torch
 from torch import fx
 
 from tinyet.custom import CustomOp, registered
-from tinyet.errors import QuantizationError
-from tinyet.importers.torch.origins import module_stack
+from tinyet.errors import QuantizationError, bullet_list
+from tinyet.importers.torch.normalize import get_constant
+from tinyet.importers.torch.origins import module_stack, origin_of
 from tinyet.importers.torch.quiet import quiet
 from tinyet.quantization import annotate as rules
 from tinyet.quantization.config import QuantConfig, int8_config
+from tinyet.quantization.masks import sight_of, sink_masks
+from tinyet.quantization.pixels import Pixels, parameters_of, pixels_of
+from tinyet.quantization.saturating import saturating
 
 with quiet():
     from torchao.quantization.pt2e.quantizer.quantizer import (
@@ -117,19 +121,32 @@ class TinyetQuantizer(Quantizer):  # type: ignore[misc]
         return self._global
 
     def transform_for_annotation(self, model: fx.GraphModule) -> fx.GraphModule:
+        """Before annotation: constant masks move to the softmax that sees them, where that is quantized."""
+        sink_masks(
+            model, lambda reader: (config := self.config_of(reader)) is not None and not config.dynamic
+        )
         return model
 
     def annotate(self, model: fx.GraphModule) -> fx.GraphModule:
         """Annotate every node that has a rule and a setting. Operators that only move data follow their
         source: behind a value that stays float they stay float."""
         self._check_names(model.graph)
+        pixels = pixels_of(model)
         for node in model.graph.nodes:
+            if node in pixels:
+                if any(user not in pixels for user in node.users):
+                    self._annotate_pixels(node, pixels[node])
+                continue
             if node.op != "call_function" or _KEY in node.meta:
                 continue
             config = self.config_of(node)
             if config is not None:
                 self._annotate_node(node, config)
         self._release_idle_movers(model.graph)
+        for node in model.graph.nodes:
+            if _KEY in node.meta and isinstance(node.target, torch._ops.OpOverload):
+                _saturate(node)
+        _check_constants(model)
         return model
 
     def validate(self, model: fx.GraphModule) -> None:
@@ -265,6 +282,16 @@ class TinyetQuantizer(Quantizer):  # type: ignore[misc]
         if isinstance(source, fx.Node) and rules.is_float(source):
             _set(node, {source: self._edge(source, config)}, output)
 
+    def _annotate_pixels(self, node: fx.Node, pixels: Pixels) -> None:
+        """What is made of bytes has parameters that are known, and what it is made with on the way has none."""
+        config = self.config_of(node)
+        if config is None or config.dynamic:
+            return
+        spec = config.activation
+        low, high = int(spec.quant_min or 0), int(spec.quant_max or 0)
+        known = parameters_of(pixels, low, high)
+        _set(node, {}, FixedQParamsQuantizationSpec(spec.dtype, *known, low, high, torch.per_tensor_affine))
+
     def _annotate_custom(self, node: fx.Node, custom: CustomOp, config: QuantConfig) -> None:
         """An operator of the user's: its computed inputs are quantized, its constants stay float."""
         inputs = [source for source in rules.float_inputs(node) if source.op != "get_attr"]
@@ -352,6 +379,43 @@ def _owner(node: fx.Node) -> tuple[_Place, QuantizationSpecBase | None]:
         else:
             spec = _output_spec(place)
     return place, spec
+
+
+def _check_constants(module: fx.GraphModule) -> None:
+    """Raise QuantizationError, listing them, for constants that would be quantized and hold infinities or NaN."""
+    lines: dict[str, None] = {}  # each once
+    for node in module.graph.nodes:
+        annotation = node.meta.get(_KEY)
+        for source, spec in (annotation.input_qspec_map if annotation is not None else {}).items():
+            constant = get_constant(module, source)
+            if spec is not None and constant is not None and not bool(torch.isfinite(constant).all()):
+                origin = origin_of(node)
+                lines[f"{origin.aten} reads {source.target}\n    at: {origin}"] = None
+    if lines:
+        raise QuantizationError(
+            "integers hold no infinity and no NaN, and these constants do:\n" + bullet_list(list(lines)),
+            hint="use finite numbers of the size of the values beside them, or leave the operator in float; -inf may "
+            "stay where the one reader is a softmax, or takes the greatest value of rows that are not masked wholly",
+        )
+
+
+def _saturate(node: fx.Node) -> None:
+    """Let a softmax's (or its kind's) input be observed as the softmax sees it, if nobody else reads it."""
+    source = node.args[0] if node.args else None
+    if not isinstance(source, fx.Node) or not _read_once(source):
+        return
+    edge = node.meta[_KEY].input_qspec_map.get(source)
+    place, spec = _owner(source) if isinstance(edge, SharedQuantizationSpec) else ((source, node), edge)
+    if not isinstance(spec, QuantizationSpec):
+        return
+    sight = sight_of(node, torch.iinfo(spec.dtype).bits)
+    if sight is None:
+        return
+    wanted = replace(spec, observer_or_fake_quant_ctr=saturating(spec.observer_or_fake_quant_ctr, sight))
+    if isinstance(place, tuple):
+        place[1].meta[_KEY].input_qspec_map[place[0]] = wanted
+    else:
+        place.meta[_KEY].output_qspec = wanted
 
 
 def _root(node: fx.Node) -> QuantizationSpecBase | None:

@@ -3,14 +3,15 @@
 exceptions that keeps a wanted accuracy.
 
 `measure` looks at every layer with weights; `search` applies exceptions. Nothing is estimated: each variant is
-quantized anew, and its bytes are those of the program compiled from it (`Costing`, from `tinyet.compiler.cost_on`).
+quantized anew, its outputs are those of the integers that ship (`quality`), and its bytes those of the program compiled
+from it (`Costing`, from `tinyet.compiler.cost_on`). `remedies` tries before what costs no bytes.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -24,6 +25,7 @@ from tinyet.importers.torch.origins import module_stack, origin_of
 from tinyet.importers.torch.quiet import quiet
 from tinyet.quantization.annotate import WEIGHTED
 from tinyet.quantization.config import QuantConfig, int8_config, int16_config
+from tinyet.quantization.quality import Quality, Yardstick, accuracy_on, compare, finite, shipped
 from tinyet.quantization.quantize import quantize, samples
 from tinyet.quantization.quantizer import TinyetQuantizer
 from tinyet.quantization.threads import one_thread
@@ -32,8 +34,6 @@ Exceptions = Mapping[str, QuantConfig | None]
 """Kind ("int16", "float") → the configuration that a layer gets instead."""
 
 Progress = Callable[[int, int | None], None]
-
-DEFAULT_SAMPLES = 32
 
 
 def exceptions_for(config: QuantConfig | None) -> dict[str, QuantConfig | None]:
@@ -67,7 +67,8 @@ class LayerSensitivity:
 
     sqnr_db: signal to quantization noise of its output in the quantized model: its own error and all before it.
     alone_db: of the model's output when this layer alone is quantized. None where there is no signal; infinite
-    without noise. source: file and line that asked for it.
+    without noise. source: file and line that asked for it. is_enough: whether the outputs are good enough (`quality`)
+    when it is quantized alone.
     """
 
     module: str
@@ -75,15 +76,17 @@ class LayerSensitivity:
     source: str
     sqnr_db: float | None
     alone_db: float | None
+    is_enough: bool = True
 
 
 @dataclass(frozen=True)
 class Exception_:  # noqa: N801 - Exception is Python's
     """What another configuration of one layer would change in the quantized model.
 
-    output_db: SQNR of the model's output with it; gain_db: how much more that is. flash_bytes, arena_bytes: what it
+    output_db: SQNR of the model's worst output with it, None where it is refused; gain_db: how much more its worst
+    output has. flash_bytes, arena_bytes: what it
     costs more (negative: less) than the model without exceptions; None when no costing was given. refused: why the
-    variant cannot be compiled; empty when it can.
+    variant cannot be compiled; empty when it can. is_enough: whether every output is good enough with it (`quality`).
     """
 
     module: str
@@ -93,6 +96,7 @@ class Exception_:  # noqa: N801 - Exception is Python's
     flash_bytes: int | None
     arena_bytes: int | None
     refused: str = ""
+    is_enough: bool = False
 
     @property
     def bytes(self) -> int:
@@ -102,7 +106,7 @@ class Exception_:  # noqa: N801 - Exception is Python's
 
 @dataclass(frozen=True)
 class Sensitivity:
-    """output_db: SQNR of the quantized model's output. layers: in the model's order. exceptions: those that bring
+    """output_db: SQNR of the quantized model's worst output. layers: in the model's order. exceptions: those that bring
     most first."""
 
     output_db: float | None
@@ -115,8 +119,8 @@ class Sensitivity:
         """The layers that hurt the model's output most, when quantized alone, first."""
         return tuple(sorted(self.layers, key=lambda layer: _number(layer.alone_db)))
 
-    def to_json(self) -> dict[str, object]:
-        """The documented, stable form of `--json` (docs/json.md)."""
+    def to_json(self, more: Sequence[Exception_] = ()) -> dict[str, object]:
+        """The documented, stable form of `--json` (docs/json.md). more: exceptions that were tried beside these."""
         return {
             "output_sqnr_db": finite(self.output_db),
             "layers": [
@@ -139,21 +143,12 @@ class Sensitivity:
                     "arena_bytes": entry.arena_bytes,
                     "refused": entry.refused or None,
                 }
-                for entry in self.exceptions
+                for entry in (*self.exceptions, *more)
             ],
         }
 
 
-def finite(db: float | None) -> float | None:
-    """A ratio as JSON knows it: infinity becomes null."""
-    return None if db is None or not math.isfinite(db) else db
-
-
-def _number(db: float | None) -> float:
-    return math.inf if db is None else db
-
-
-@dataclass
+@dataclass(frozen=True, eq=False)
 class _Model:
     """What all measurements share."""
 
@@ -161,42 +156,23 @@ class _Model:
     batches: list[Any]
     quantizer: TinyetQuantizer
     correct_bias: bool
-    inputs: list[Inputs] = field(init=False)
-    exact: list[list[torch.Tensor]] = field(init=False)
-
-    def __post_init__(self) -> None:
-        every = [inputs for _, inputs in samples(self.batches, example_inputs_of(self.program))]
-        if not every:
-            raise QuantizationError("there are no calibration batches to measure with")
-        step = max(1, len(every) // DEFAULT_SAMPLES)
-        self.inputs = every[::step][:DEFAULT_SAMPLES]
-        self.exact = _outputs(self.program, self.inputs)
+    yardstick: Yardstick
 
     def quantized(self, quantizer: TinyetQuantizer) -> ExportedProgram:
         return quantize(self.program, self.batches, quantizer, correct_bias=self.correct_bias)
 
-    def output_db(self, quantized: ExportedProgram) -> float | None:
-        return _sqnr(self.exact, _outputs(quantized, self.inputs))
+    def quality(self, quantized: ExportedProgram) -> Quality:
+        return self.yardstick.quality(shipped(quantized))
 
 
-def _outputs(program: ExportedProgram, inputs: Sequence[Inputs]) -> list[list[torch.Tensor]]:
-    """For each sample the outputs, computed in float64."""
-    exact = Exact(program.module(check_guards=False))
-    with torch.no_grad(), one_thread():
-        results = [exact.run(*sample) for sample in inputs]
-    return [list(r) if isinstance(r, (tuple, list)) else [r] for r in results]
+def calibration_samples(program: ExportedProgram, batches: Iterable[Any]) -> list[Inputs]:
+    """Calibration batches, cut into samples of the program's own shapes."""
+    return [inputs for _, inputs in samples(batches, example_inputs_of(program))]
 
 
-def _sqnr(exact: Sequence[Sequence[torch.Tensor]], found: Sequence[Sequence[torch.Tensor]]) -> float | None:
+def _sqnr(exact: Sequence[torch.Tensor], found: Sequence[torch.Tensor]) -> float | None:
     """10 log10(sum of signal squared / sum of error squared) over all samples."""
-    signal = noise = 0.0
-    for wanted, values in zip(exact, found, strict=True):
-        for a, b in zip(wanted, values, strict=True):
-            signal += float((a.double() ** 2).sum())
-            noise += float(((a.double() - b.double()) ** 2).sum())
-    if signal == 0.0:
-        return None
-    return math.inf if noise == 0.0 else 10.0 * math.log10(signal / noise)
+    return compare(torch.stack([*exact]).numpy(), torch.stack([*found]).numpy()).sqnr_db
 
 
 class _Values(Exact):
@@ -212,6 +188,10 @@ class _Values(Exact):
         if n in self.wanted:
             self.values[n] = value
         return value
+
+
+def _number(db: float | None) -> float:
+    return math.inf if db is None else db
 
 
 def _layer_nodes(module: fx.GraphModule) -> dict[str, fx.Node]:
@@ -234,18 +214,16 @@ def _layer_sqnr(model: _Model, quantized: ExportedProgram) -> dict[str, float | 
         for key, node in layers.items()
         if key in exact and any("dequantize" in str(source.target) for source in node.all_input_nodes)
     ]
-    pairs: dict[str, tuple[list[list[torch.Tensor]], list[list[torch.Tensor]]]] = {
-        key: ([], []) for key in shared
-    }
+    pairs: dict[str, tuple[list[torch.Tensor], list[torch.Tensor]]] = {key: ([], []) for key in shared}
     with torch.no_grad(), one_thread():
-        for inputs in model.inputs:
+        for inputs in model.yardstick.chosen:
             wanted = _Values(reference, [exact[key] for key in shared])
             found = _Values(module, [layers[key] for key in shared])
             wanted.run(*inputs)
             found.run(*inputs)
             for key, (a, b) in pairs.items():
-                a.append([wanted.values[exact[key]]])
-                b.append([found.values[layers[key]]])
+                a.append(wanted.values[exact[key]])
+                b.append(found.values[layers[key]])
     return {key: _sqnr(a, b) for key, (a, b) in pairs.items()}
 
 
@@ -284,18 +262,20 @@ def measure(
     worst: int | None = None,
     cost: Costing | None = None,
     correct_bias: bool = False,
+    yardstick: Yardstick | None = None,
     progress: Progress | None = None,
 ) -> Sensitivity:
     """Per layer: SQNR in the quantized model and alone; per exception: what it brings and costs.
 
-    program: of `capture` (equalize it first, if that is wanted). batches: calibration data; at most
-    `DEFAULT_SAMPLES` of them are measured with. exceptions: to try; `exceptions_for` the layer by default. worst: try
-    them for so many of the layers that hurt most, for all by default. progress: (variants done, in all).
+    program: of `capture` (equalize it first, if that is wanted). batches: calibration data. exceptions: to try;
+    `exceptions_for` the layer by default, none for an empty mapping. worst: try them for so many of the layers that
+    hurt most, for all by default. yardstick: what the outputs are measured with, the calibration data by default.
+    progress: (variants done, in all).
     """
-    model = _Model(program, list(batches), _own(quantizer), correct_bias)
+    model = _model(program, batches, quantizer, correct_bias, yardstick)
     base = model.quantized(model.quantizer)
     base_cost = None if cost is None else cost(base)
-    base_db = model.output_db(base)
+    quality = model.quality(base)
     layers = _layers(model, base)
     tried = len(layers) if worst is None else min(worst, len(layers))
     settings = _settings(model)
@@ -313,16 +293,31 @@ def measure(
     measured = []
     for path, layer in layers.items():
         alone = TinyetQuantizer().set_global(None).set_module_name(path, settings[path])
-        alone_db = model.output_db(model.quantized(alone))
-        measured.append(LayerSensitivity(path, layer.op, layer.source, layer.sqnr_db, alone_db))
+        left = model.quality(model.quantized(alone))
+        measured.append(replace(layer, alone_db=left.sqnr_db, is_enough=left.enough))
         advance()
     found = []
     for layer in sorted(measured, key=lambda entry: _number(entry.alone_db))[:tried]:
         for kind, config in kinds[layer.module].items():
-            found.append(_try(model, layer.module, kind, config, base_db, base_cost, cost))
+            variant = model.quantized(model.quantizer.copy().set_module_name(layer.module, config))
+            found.append(
+                judge_exception(layer.module, kind, variant, model.yardstick, quality, base_cost, cost)
+            )
             advance()
     found.sort(key=lambda entry: (bool(entry.refused), -entry.gain_db, entry.bytes))
-    return Sensitivity(base_db, base_cost, tuple(measured), tuple(found))
+    return Sensitivity(quality.sqnr_db, base_cost, tuple(measured), tuple(found))
+
+
+def _model(
+    program: ExportedProgram,
+    batches: Iterable[Any],
+    quantizer: TinyetQuantizer | None,
+    correct_bias: bool,
+    yardstick: Yardstick | None,
+) -> _Model:
+    kept = list(batches)
+    given = yardstick or Yardstick(program, calibration_samples(program, kept))
+    return _Model(program, kept, _own(quantizer), correct_bias, given)
 
 
 def _settings(model: _Model) -> dict[str, QuantConfig | None]:
@@ -334,34 +329,25 @@ def _settings(model: _Model) -> dict[str, QuantConfig | None]:
     }
 
 
-def _try(
-    model: _Model,
+def judge_exception(
     path: str,
     kind: str,
-    config: QuantConfig | None,
-    base_db: float | None,
+    quantized: ExportedProgram,
+    yardstick: Yardstick,
+    base: Quality,
     base_cost: Cost | None,
     cost: Costing | None,
 ) -> Exception_:
-    """One exception, compiled and measured."""
-    quantized = model.quantized(model.quantizer.copy().set_module_name(path, config))
-    output_db = model.output_db(quantized)
-    # Both infinite: no noise before, none now.
-    gain = 0.0 if output_db == base_db else _number(output_db) - _number(base_db)
-    if cost is None or base_cost is None:
-        return Exception_(path, kind, output_db, gain, None, None)
+    """What an exception brings that `quantized` has and the model of `base` has not."""
     try:
-        spent = cost(quantized)
+        quality = yardstick.quality(shipped(quantized))
+        spent = None if cost is None else cost(quantized)
     except TinyetError as error:
-        return Exception_(path, kind, output_db, gain, None, None, error.what)
-    return Exception_(
-        path,
-        kind,
-        output_db,
-        gain,
-        spent.flash_bytes - base_cost.flash_bytes,
-        spent.arena_bytes - base_cost.arena_bytes,
-    )
+        return Exception_(path, kind, None, 0.0, None, None, error.what)
+    more: tuple[int | None, int | None] = None, None
+    if spent is not None and base_cost is not None:
+        more = spent.flash_bytes - base_cost.flash_bytes, spent.arena_bytes - base_cost.arena_bytes
+    return Exception_(path, kind, quality.sqnr_db, quality.gain_over(base), *more, is_enough=quality.enough)
 
 
 # ---------------------------------------------------------------- search
@@ -396,14 +382,9 @@ class Found:
 
 
 def accuracy_of(inputs: Sequence[Inputs], labels: Sequence[int]) -> Evaluation:
-    """An evaluation by the quantized torch program: the share of samples (of the program's own shapes) of which the
-    first output's largest element is the label."""
-
-    def evaluate(program: ExportedProgram) -> float:
-        answers = [int(values[0].flatten().argmax()) for values in _outputs(program, inputs)]
-        return sum(a == b for a, b in zip(answers, labels, strict=True)) / len(labels)
-
-    return evaluate
+    """An evaluation by the integers that ship: the share of samples (of the program's own shapes) of which the host
+    reference's first output names the label."""
+    return lambda program: accuracy_on(shipped(program), inputs, labels)
 
 
 def search(
@@ -417,6 +398,7 @@ def search(
     cost: Costing | None = None,
     correct_bias: bool = False,
     sensitivity: Sensitivity | None = None,
+    yardstick: Yardstick | None = None,
     progress: Progress | None = None,
 ) -> Found:
     """The cheapest set of exceptions that was found to reach `target`.
@@ -427,11 +409,11 @@ def search(
     accuracy is reached; then each of them is left away again, the most expensive first, and stays away where the
     accuracy holds without it. The set is not proved to be the cheapest of all: that would need every subset.
 
-    sensitivity: of `measure` for the same arguments, so that it is not measured twice.
+    sensitivity: of `measure` for the same arguments, so that it is not measured twice. yardstick: as there.
 
     Raises QuantizationError, with the best that was reached, when all exceptions together are not enough.
     """
-    model = _Model(program, list(batches), _own(quantizer), correct_bias)
+    model = _model(program, batches, quantizer, correct_bias, yardstick)
     settings = _settings(model)
     steps: list[Step] = []
 
@@ -451,7 +433,7 @@ def search(
     if base < target:
         sensitivity = sensitivity or measure(
             program, model.batches, model.quantizer, exceptions=exceptions, cost=cost,
-            correct_bias=correct_bias, progress=progress,
+            correct_bias=correct_bias, yardstick=model.yardstick, progress=progress,
         )  # fmt: skip
         ranked = sorted((e for e in sensitivity.exceptions if not e.refused), key=_rank)
         expense = {(e.module, e.kind): e.bytes for e in ranked}

@@ -33,11 +33,11 @@ def share_close(module: fx.GraphModule) -> int:
     for node in reversed(list(module.graph.nodes)):
         if node.op != "call_function" or node.target not in rules.ALL_SAME:
             continue
-        result = next((o for user in node.users if (o := _observer(module, user)) is not None), None)
+        result = next((o for user in node.users if (o := observer_of(module, user)) is not None), None)
         if result is None:
             continue
         for source in node.all_input_nodes:
-            own = _observer(module, source)
+            own = observer_of(module, source)
             if own is not None and own is not result and _are_close(own, result):
                 for name in names[own]:
                     module.set_submodule(name, result)
@@ -46,7 +46,7 @@ def share_close(module: fx.GraphModule) -> int:
     return replaced
 
 
-def _observer(module: fx.GraphModule, node: fx.Node) -> torch.nn.Module | None:
+def observer_of(module: fx.GraphModule, node: fx.Node) -> torch.nn.Module | None:
     """The observer that a node calls."""
     if node.op != "call_module":
         return None
@@ -59,13 +59,13 @@ def _are_close(own: torch.nn.Module, result: torch.nn.Module) -> bool:
         return False
     if getattr(own, "dtype", None) is not getattr(result, "dtype", None):
         return False
-    (scale, low, high), (shared, lowest, highest) = _range(own), _range(result)
+    (scale, low, high), (shared, lowest, highest) = range_of(own), range_of(result)
     # Half a step beyond the range is rounded into it.
     holds = lowest - shared / 2 <= low and high <= highest + shared / 2
     return holds and shared <= CLOSE * scale
 
 
-def _range(observer: torch.nn.Module) -> tuple[float, float, float]:
+def range_of(observer: torch.nn.Module) -> tuple[float, float, float]:
     """Scale, and the smallest and largest value that is represented."""
     scales, zero_points = observer.calculate_qparams()  # type: ignore[operator]
     scale, zero_point = float(scales), int(zero_points)

@@ -23,9 +23,12 @@ import torch
 from torch import fx, nn
 from torch.export import ExportedProgram
 
-from tinyet.errors import QuantizationError
+from tinyet.arguments import whole_given
+from tinyet.errors import QuantizationError, UsageError
 from tinyet.importers.torch.capture import capture, check_inputs
+from tinyet.importers.torch.given import check_model
 from tinyet.importers.torch.quiet import quiet
+from tinyet.quantization.narrowing import narrow_masks
 from tinyet.quantization.quantize import Prepared, convert, prepare
 
 with quiet():
@@ -80,6 +83,7 @@ class Training:
         with torch.no_grad():
             for name, parameter in target.named_parameters():
                 parameter.copy_(trained[name])
+        narrow_masks(target)
         return convert(Prepared(target, self.small.example_inputs))
 
 
@@ -97,8 +101,12 @@ def prepare_training(
     Raises what `capture` raises, and QuantizationError for settings that cannot be trained for, or when the
     model is another graph for another batch size.
     """
+    check_model(model)
+    if isinstance(model, ExportedProgram):
+        raise UsageError("an exported program has one batch size", hint="give the module that it was made of")
     inputs = check_inputs(example_inputs)
-    if batch_size < 1 or any(batch_size % len(x) for x in inputs if x.ndim):
+    batch_size = whole_given(batch_size, "batch_size", "samples in a batch, as the loader gives them")
+    if any(batch_size % len(x) for x in inputs if x.ndim):
         raise QuantizationError(
             f"batch_size {batch_size} is no multiple of the example inputs' {len(inputs[0])} samples"
         )

@@ -9,6 +9,7 @@ import operator
 from tinyet.importers.torch.aten_math import MATH_ROWS
 from tinyet.importers.torch.aten_quant import quant_rows
 from tinyet.importers.torch.aten_shape import SHAPE_ROWS, getitem
+from tinyet.importers.torch.aten_truth import TRUTH_ROWS
 from tinyet.importers.torch.aten_window import WINDOW_ROWS
 from tinyet.importers.torch.context import Row
 from tinyet.importers.torch.lowered import LOWERED_ROWS
@@ -18,6 +19,7 @@ TABLE: dict[object, Row] = {
     **WINDOW_ROWS,
     **MATH_ROWS,
     **SHAPE_ROWS,
+    **TRUTH_ROWS,
     **quant_rows(),
     **LOWERED_ROWS,
 }

@@ -11,6 +11,7 @@ import numpy.typing as npt
 import torch
 
 from tinyet.importers.torch.aten_dynamic import source_of, weighted
+from tinyet.importers.torch.aten_where import where
 from tinyet.importers.torch.context import Args, Constant, Context, Dynamic, RefusedError, Row, Value, axis_of
 from tinyet.ir import Attrs, DType, Tensor
 from tinyet.ops.add import Add
@@ -297,24 +298,6 @@ def vector_norm(ctx: Context, a: Args) -> Value:
     return _call(ctx, "sqrt", _reduce(ctx, Sum, _call(ctx, "square", x), a["dim"], a["keepdim"]))
 
 
-def where(ctx: Context, a: Args) -> Value:
-    """With a constant condition: x * mask + y * (1 - mask)."""
-    condition = ctx.constant(a["condition"])
-    if condition is None:
-        raise RefusedError(
-            "a choice made while running", "multiply by a float mask, or use minimum or maximum"
-        )
-    mask = np.asarray(condition.data != 0, np.float32)
-    parts = []
-    for argument, keep in ((a["self"], mask), (a["other"], 1 - mask)):
-        constant = ctx.constant(argument)
-        if constant is not None and not np.isfinite(constant.real()).all():
-            raise RefusedError("fills with infinity", "fill with a large finite number")
-        held = ctx.hold(Constant(f"{ctx.node.name}_mask", keep))
-        parts.append(_broadcast(ctx, Mul(), _operand(ctx, argument), held))
-    return _add(ctx, parts[0], parts[1])
-
-
 def _correction(a: Args) -> float:
     if "unbiased" in a:
         return 1.0 if a["unbiased"] else 0.0
@@ -495,7 +478,6 @@ MATH_ROWS: dict[object, Row] = {
     aten.linalg_vector_norm.default: vector_norm,
     aten.softmax.int: _softmax(Softmax),
     aten._softmax.default: _softmax(Softmax),
-    aten._safe_softmax.default: _softmax(Softmax),
     aten.log_softmax.int: _softmax(LogSoftmax),
     aten._log_softmax.default: _softmax(LogSoftmax),
     aten.layer_norm.default: layer_norm,

@@ -15,9 +15,10 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 import torch
+from torch import fx
 
 from tinyet.importers.torch import aten_dynamic
-from tinyet.importers.torch.context import Args, Constant, Context, RefusedError, Row, Value
+from tinyet.importers.torch.context import Args, Constant, Context, RefusedError, Row, Value, bind
 from tinyet.importers.torch.quiet import quiet
 from tinyet.ir import DType, QuantParams
 from tinyet.ops.clamp import Clamp
@@ -196,6 +197,21 @@ def _affine_range(a: Args, dtype: torch.dtype) -> tuple[int, int]:
     low = info.min if a["quant_min"] is None else int(a["quant_min"])
     high = info.max if a["quant_max"] is None else int(a["quant_max"])
     return low, high
+
+
+def static_params(node: fx.Node) -> tuple[DType, QuantParams] | None:
+    """What a node quantizes to, if it does so per tensor, over the whole of its type, and to numbers known here."""
+    if node.target is not _decomposed.quantize_per_tensor.default:
+        return None
+    a = bind(node)
+    dtype = a["dtype"]
+    shift = _SHIFTS.get(dtype)
+    if shift is None:
+        return None
+    integer = DType.INT16 if dtype is torch.int16 else DType.INT8
+    if (int(a["quant_min"]) - shift, int(a["quant_max"]) - shift) != integer.range:
+        return None
+    return integer, QuantParams.per_tensor(float(a["scale"]), int(a["zero_point"]) - shift)
 
 
 def quantize_affine(ctx: Context, a: Args) -> Value:

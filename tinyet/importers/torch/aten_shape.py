@@ -9,7 +9,18 @@ from collections.abc import Sequence
 import numpy as np
 import torch
 
-from tinyet.importers.torch.context import Args, Constant, Context, Dynamic, RefusedError, Row, Value, axis_of
+from tinyet.importers.torch.aten_truth import converted
+from tinyet.importers.torch.context import (
+    Args,
+    Constant,
+    Context,
+    Dynamic,
+    RefusedError,
+    Row,
+    StandIn,
+    Value,
+    axis_of,
+)
 from tinyet.ir import DType, Tensor
 from tinyet.ops.concat import Concat
 from tinyet.ops.embedding import Embedding
@@ -32,16 +43,29 @@ def getitem(ctx: Context, a: Args) -> Value:
 
 
 def identity(ctx: Context, a: Args) -> Value:
-    """clone, detach, …, and _to_copy, which may only turn one integer type into another."""
+    """clone, detach, …, and _to_copy, which may turn integers and truth values into others and into float32."""
     source = a["self"] if "self" in a else a["input"]
+    value = ctx.node.meta["val"]
     constant = ctx.constant(source)
     if constant is not None:
         return constant
     x = ctx.tensor(source)
-    value = ctx.node.meta["val"]
-    floating = x.dtype is DType.FLOAT32
-    if value.is_floating_point() != floating or value.dtype in (torch.bool, torch.float16, torch.float64):
-        raise RefusedError(f"converts {x.dtype.value} to {value.dtype}", "keep float values in float32")
+    if isinstance(x, StandIn) or value.dtype is source.meta["val"].dtype:
+        return x
+    made = converted(ctx, source, value.dtype)
+    if made is not None:
+        return made
+    if value.is_floating_point():
+        raise RefusedError(f"converts {x.dtype.value} to {value.dtype}", "stay with float32: leave this out")
+    if x.dtype is DType.FLOAT32:
+        raise RefusedError(
+            f"converts float32 to {value.dtype}",
+            "leave this out: torch.floor and torch.round give whole numbers in float32, argmax gives indices",
+        )
+    if (x.dtype is DType.UINT8) != (value.dtype is torch.uint8):
+        raise RefusedError(
+            f"converts {x.dtype.value} to {value.dtype}", "bytes become float32, by x.float(), and nothing else"
+        )
     return x
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 import inspect
 import linecache
 import re
+import sys
 import sysconfig
 import traceback
 from collections.abc import Iterator
@@ -14,6 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from types import CodeType
 
 import torch
 from torch.fx.proxy import TracerBase
@@ -59,6 +61,12 @@ def _is_users(file: str) -> bool:
         return False
     installed = any(path.is_relative_to(d) for d in packages)
     return installed or not path.is_relative_to(stdlib)
+
+
+def is_users_module(name: str) -> bool:
+    """Whether a Python module, by its name, is the user's: not torch's, this package's, the standard library's."""
+    file = getattr(sys.modules.get(name), "__file__", None)
+    return _is_users(file) if file else name not in sys.builtin_module_names
 
 
 def shown_path(file: str) -> str:
@@ -109,6 +117,11 @@ def frame_of_stack_trace(text: str | None) -> Frame | None:
         if _is_users(match["file"]):
             return _frame(match["file"], int(match["line"]), match["text"])
     return None
+
+
+def frame_at(code: CodeType, line: int) -> Frame | None:
+    """A line of running code as a place; None where the code is not the user's."""
+    return _frame(code.co_filename, line, None) if _is_users(code.co_filename) else None
 
 
 def _users_frames(_tracer: object, frames: traceback.StackSummary) -> traceback.StackSummary:

@@ -9,7 +9,8 @@ dropped (`normalize.py`).
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from weakref import WeakSet
 
@@ -17,14 +18,19 @@ import torch
 from torch import fx, nn
 from torch.export import ExportedProgram
 from torch.export.graph_signature import InputKind, OutputKind
+from torch.nn.parameter import is_lazy
 
+from tinyet.arguments import described
 from tinyet.errors import DynamicShape, ModelError, bullet_list
 from tinyet.importers.torch.blame import directory_of, frame_of_exception, message_of, users_frames_recorded
 from tinyet.importers.torch.decompose import decompose
+from tinyet.importers.torch.held import left_as_found
 from tinyet.importers.torch.normalize import normalize
 from tinyet.importers.torch.origins import is_stamped, origin_of, stamp
+from tinyet.importers.torch.precision import in_float32, refuse_others, say
 from tinyet.importers.torch.prune import with_plain_weights
 from tinyet.importers.torch.quiet import quiet
+from tinyet.importers.torch.state import refuse_state
 from tinyet.stages import stage
 
 Inputs = tuple[torch.Tensor, ...]
@@ -40,32 +46,36 @@ EXAMPLE_HINT = "let example_inputs() return what forward() takes: a tensor or a 
 
 
 def check_inputs(inputs: object) -> Inputs:
-    """A tuple of float32 or integer tensors; raises ModelError with what was given instead."""
+    """A tuple of tensors, all of whose floats are float32; raises ModelError with what was given instead."""
     if isinstance(inputs, torch.Tensor):
         inputs = (inputs,)
     if not isinstance(inputs, (tuple, list)) or not inputs:
-        raise ModelError(f"example inputs are a {type(inputs).__name__}", hint=EXAMPLE_HINT)
+        hint = (
+            "torch.from_numpy(x) makes a tensor of an array" if hasattr(inputs, "__array__") else EXAMPLE_HINT
+        )
+        raise ModelError(f"example inputs are {described(inputs)}", hint=hint)
     for index, value in enumerate(inputs):
         if not isinstance(value, torch.Tensor):
-            raise ModelError(
-                f"example input {index} is a {type(value).__name__}, not a tensor", hint=EXAMPLE_HINT
-            )
-        if value.is_floating_point() and value.dtype is not torch.float32:
-            raise ModelError(
-                f"example input {index} is {value.dtype}, not float32", hint="convert it with .float()"
-            )
+            hint = EXAMPLE_HINT
+            if all(isinstance(size, int) for size in inputs):
+                hint = f"give a tensor of that shape: torch.zeros({', '.join(map(str, inputs))})"
+            elif hasattr(value, "__array__"):
+                hint = "torch.from_numpy(x) makes a tensor of an array"
+            raise ModelError(f"example input {index} is {described(value)}, not a tensor", hint=hint)
         if value.device.type != "cpu":
             raise ModelError(
                 f"example input {index} is on {value.device}", hint="move model and inputs with .cpu()"
             )
-    return tuple(inputs)
+    return tuple(value.float() if value.is_floating_point() else value for value in inputs)
 
 
-def _try_forward(module: nn.Module, inputs: Inputs) -> None:
-    """Run the model once as it is, so that its own mistakes are not taken for limits of the capture."""
+@contextmanager
+def _own_mistakes(inputs: Inputs) -> Iterator[None]:
+    """The model is run as it is: what it raises is its own mistake, and no limit of the capture."""
     try:
-        with torch.no_grad():
-            module(*(value.clone() for value in inputs))
+        yield
+    except ModelError:
+        raise
     except Exception as error:
         frame = frame_of_exception(error)
         shapes = ", ".join(str(tuple(value.shape)) for value in inputs)
@@ -74,6 +84,19 @@ def _try_forward(module: nn.Module, inputs: Inputs) -> None:
             str(frame) if frame else None,
             f"the example inputs have shapes {shapes}: make forward() run with them",
         ) from error
+
+
+def _make_lazy_weights(module: nn.Module, inputs: Inputs) -> None:
+    """Run a model once whose weights are made at the first call (LazyLinear); these it keeps."""
+    if any(map(is_lazy, (*module.parameters(), *module.buffers()))):
+        training = {child for child in module.modules() if child.training}
+        module.eval()
+        try:
+            with torch.no_grad():
+                module(*(value.clone() for value in inputs))
+        finally:
+            for child in training:
+                child.training = True
 
 
 def _capture_error(error: Exception) -> ModelError:
@@ -178,6 +201,7 @@ def lower(program: ExportedProgram, root: Path | None = None) -> ExportedProgram
     ):
         return program
     stage("decomposing the model")
+    refuse_others(program)
     _check_static(program)
     try:
         with quiet():
@@ -199,28 +223,32 @@ def lower(program: ExportedProgram, root: Path | None = None) -> ExportedProgram
 def capture(
     module: nn.Module, example_inputs: torch.Tensor | Sequence[torch.Tensor], root: Path | None = None
 ) -> ExportedProgram:
-    """The module in eval mode as a normalised ExportedProgram; the module itself is left as it was.
+    """The module in eval mode as a normalised ExportedProgram; the module itself, with all that it holds, is left as it
+    was, but for weights that are made at the first call.
 
-    Pruning masks and parametrizations become plain weights.
+    Pruning masks and parametrizations become plain weights, floats of another size float32 (`precision`).
 
     root: directory to which debug handles' file names are made relative; that of the module's class by
     default.
 
     Raises ModelError (DynamicShape among them) with the user's own file and line: the model raises, a
-    decision depends on tensor values, a shape is not static, or forward() changes the model's state.
+    decision depends on tensor values, a shape is not static, or forward() keeps state between calls.
     """
     stage("exporting the model")
     inputs = check_inputs(example_inputs)
-    training = {child for child in module.modules() if child.training}
-    module.eval()
-    try:
-        _try_forward(module, inputs)
+    kind = type(module)
+    module, remarks = in_float32(module)
+    with _own_mistakes(inputs):
+        _make_lazy_weights(module, inputs)
+    with left_as_found(module):
+        module.eval()
+        with _own_mistakes(inputs):
+            refuse_state(module, inputs)
         try:
             with quiet(), torch.no_grad(), users_frames_recorded():
                 program = torch.export.export(with_plain_weights(module), copy.deepcopy(inputs))
         except Exception as error:
             raise _capture_error(error) from error
-        return lower(program, root or directory_of(type(module)))
-    finally:
-        for child in training:
-            child.training = True
+        lowered = lower(program, root or directory_of(kind))
+    say(lowered, remarks)
+    return lowered

@@ -14,6 +14,7 @@ import torch
 from torch import fx
 
 from tinyet.ir import Array, Attrs, DType, Node, Origin, QuantParams, Shape, Tensor, TensorType
+from tinyet.ops.cast import Cast
 from tinyet.ops.dequantize import Dequantize
 from tinyet.ops.permute import Permute
 from tinyet.ops.reshape import Reshape
@@ -94,6 +95,17 @@ class Constant:
 
 
 @dataclass(frozen=True, eq=False)
+class StandIn(Tensor):
+    """What the readers of a refused node are given, so that they can be looked at as well. It has the right shape;
+    whatever else it lacks is no fault of its readers: what reads arguments takes it for anything.
+
+    has_type: it stands for a tensor of a type that a graph has; else (complex, a Python number) nothing can read it.
+    """
+
+    has_type: bool = True
+
+
+@dataclass(frozen=True, eq=False)
 class Dynamic:
     """A value that the device quantizes by its own range.
 
@@ -129,11 +141,13 @@ def bind(node: fx.Node) -> dict[str, Any]:
 
 
 def dtype_of(value: torch.Tensor) -> DType:
-    """The IR's type for a torch tensor: float32, int8, int16, or int32 for wider integers; else RefusedError."""
+    """The IR's type for a torch tensor: float32, uint8, int8, int16, or int32 for wider integers; else RefusedError."""
     if value.dtype is torch.float32:
         return DType.FLOAT32
     if value.dtype in (torch.int64, torch.int32):
         return DType.INT32
+    if value.dtype is torch.uint8:
+        return DType.UINT8
     if value.dtype in (torch.int8, torch.int16):
         return DType.INT8 if value.dtype is torch.int8 else DType.INT16
     kind = str(value.dtype).removeprefix("torch.")
@@ -232,20 +246,41 @@ class Context:
         raise RefusedError(f"cannot read {argument}", "use one tensor here")
 
     def real(self, argument: object) -> Tensor:
-        """The argument as a float32 value; raises RefusedError for integers, which only indices may be."""
+        """The argument as a float32 value. Integers count as such where torch computes in float for another operand's
+        sake; raises RefusedError where it computes with integers, which only indices and truth values may be."""
         tensor = self.tensor(argument)
-        if tensor.dtype is not DType.FLOAT32:
+        if tensor.dtype is DType.FLOAT32 or isinstance(tensor, StandIn):
+            return tensor
+        value = self.node.meta["val"]
+        if isinstance(value, torch.Tensor) and value.is_floating_point():
+            return self.as_float(argument)
+        raise RefusedError(
+            f"computes with {tensor.dtype.value} values",
+            "call .float() on them: integers are for indices and masks only",
+        )
+
+    def as_float(self, argument: object) -> Tensor:
+        """The argument, of any type that can be, as a float32 value."""
+        constant = self.constant(argument)
+        if constant is not None and constant.quant is None:
+            return self.hold(replace(constant, data=np.asarray(constant.data, np.float32), dtype=None))
+        tensor = self.tensor(argument)
+        if tensor.dtype is DType.FLOAT32 or isinstance(tensor, StandIn):
+            return tensor
+        if tensor.dtype not in (DType.INT32, DType.UINT8):
             raise RefusedError(
-                f"computes with {tensor.dtype.value} values",
-                "convert to float first: integers may only be indices",
+                f"converts {tensor.dtype.value} to float32",
+                "take float32, uint8, int32 or int64 in its place",
             )
-        return tensor
+        return self.emit(Cast(), [tensor], tensor.shape, name=f"{tensor.name}_float")
 
     def optional_constant(self, argument: object, role: str) -> Constant | None:
         """A constant argument or None; raises RefusedError when it is computed."""
         if argument is None:
             return None
         constant = self.constant(argument)
+        if constant is None and isinstance(argument, fx.Node) and isinstance(self.values[argument], StandIn):
+            constant = Constant(role, np.zeros(shape_of(argument), np.float32))
         if constant is None:
             raise RefusedError(
                 f"the {role} is computed, not a constant", f"make the {role} a parameter or buffer"

@@ -22,33 +22,48 @@ from tinyet.errors import ModelError, UnsupportedOp, UnsupportedShape, bullet_li
 from tinyet.importers.torch.aten import TABLE, advice
 from tinyet.importers.torch.aten_custom import custom_row
 from tinyet.importers.torch.capture import lower
-from tinyet.importers.torch.context import Constant, Context, RefusedError, Value, bind, dtype_of, shape_of
+from tinyet.importers.torch.context import (
+    Constant,
+    Context,
+    RefusedError,
+    StandIn,
+    Value,
+    bind,
+    dtype_of,
+    shape_of,
+)
 from tinyet.importers.torch.origins import is_stamped, op_name, origin_of, origins_of
 from tinyet.ir import Array, DType, Graph, Tensor, TensorType
 from tinyet.ops.copy import Copy
 from tinyet.stages import stage
+from tinyet.text import shown
 
 
 class _Complaints:
-    """Everything that is wrong with the program, in its order."""
+    """Everything that is wrong with the program, in its order; what a line of the user's is refused for several times
+    is said once."""
 
     def __init__(self) -> None:
-        self.lines: list[str] = []
+        self._times: dict[tuple[str, str], int] = {}
         self.only_shapes = True
 
     def add(self, node: fx.Node, reason: str, hint: str, *, shape: bool) -> None:
         origin = origin_of(node)
         inside = f" in {origin.module}" if origin.module else ""
-        line = f"{origin.aten or op_name(node)}{inside}: {reason}\n    at: {origin}"
-        self.lines.append(line + (f"\n    do: {hint}" if hint else ""))
+        advised = f"\n    do: {hint}" if hint else ""
+        found = f"{origin.aten or op_name(node)}{inside}: {reason}", f"\n    at: {origin}{advised}"
+        self._times[found] = self._times.get(found, 0) + 1
         self.only_shapes = self.only_shapes and shape
 
     def raise_any(self) -> None:
-        if self.lines:
+        if self._times:
             kind = UnsupportedShape if self.only_shapes else UnsupportedOp
-            count = len(self.lines)
-            what = "one operator" if count == 1 else f"{count} operators"
-            raise kind(f"{what} of the model cannot be lowered:\n{bullet_list(self.lines)}")
+            lines = [
+                f"{what}{f' ({times} times)' if times > 1 else ''}{where}"
+                for (what, where), times in self._times.items()
+            ]
+            what = "one operator" if len(lines) == 1 else f"{len(lines)} operators"
+            raise kind(f"{what} of the model cannot be lowered:\n{bullet_list(lines)}")
 
 
 def _array(value: torch.Tensor) -> Array:
@@ -75,13 +90,9 @@ def _targets(program: ExportedProgram) -> Mapping[str, str]:
 
 
 def _input(ctx: Context, node: fx.Node, channels_last: bool) -> tuple[Tensor, Tensor]:
-    """The graph's input for a placeholder, and the value in torch's order that stands for it inside."""
-    try:
-        dtype = dtype_of(node.meta["val"])
-    except RefusedError as refused:
-        raise ModelError(
-            f"input {node.name} {refused.reason}", hint="take float32 or integer inputs"
-        ) from refused
+    """The graph's input for a placeholder, and the value in torch's order that stands for it inside. Raises
+    RefusedError."""
+    dtype = dtype_of(node.meta["val"])
     shape = shape_of(node)
     if channels_last and len(shape) == 4:
         outer = Tensor(ctx.name(node.name), TensorType((shape[0], shape[2], shape[3], shape[1]), dtype))
@@ -90,19 +101,64 @@ def _input(ctx: Context, node: fx.Node, channels_last: bool) -> tuple[Tensor, Te
     return tensor, tensor
 
 
-def _stand_in(node: fx.Node) -> Value:
-    """A value of the right shape for a node that was refused, so that the rest can be looked at as well."""
+_INPUT_HINTS = {
+    torch.bool: "take it as float32, of 0 and 1",
+    torch.complex64: "take real and imaginary part as two float32 inputs",
+}
 
-    def one(value: object) -> Tensor | None:
+
+def _inputs(ctx: Context, program: ExportedProgram, channels_last: bool) -> list[Tensor]:
+    """The graph's inputs. Raises ModelError with all that no graph can take."""
+    constants, targets = _constants(program), _targets(program)
+    inputs: list[Tensor] = []
+    refused: list[str] = []
+    for node in program.graph.nodes:
+        if node.op != "placeholder":
+            continue
+        ctx.enter(node)
+        if node.name in constants:
+            title = targets.get(node.name, node.name)
+            ctx.values[node] = Constant(title, _array(constants[node.name]))
+            continue
+        try:
+            outer, ctx.values[node] = _input(ctx, node, channels_last)
+        except RefusedError:
+            dtype = node.meta["val"].dtype
+            hint = _INPUT_HINTS.get(dtype, "take it as float32, int8, int16, int32 or int64")
+            kind = str(dtype).removeprefix("torch.")
+            place = origin_of(node)
+            refused.append(
+                f"input {len(inputs) + len(refused)}, {node.name}: it is {kind}\n    at: {place}\n    do: {hint}"
+            )
+        else:
+            inputs.append(outer)
+    if refused:
+        count = "one input" if len(refused) == 1 else f"{len(refused)} inputs"
+        raise ModelError(f"{count} of the model cannot be taken:\n{bullet_list(refused)}")
+    return inputs
+
+
+def _stand_in(node: fx.Node) -> Value:
+    """What stands for the results of a node that was refused."""
+
+    def one(value: object) -> StandIn | None:
         if not isinstance(value, torch.Tensor):
             return None
-        dtype = DType.FLOAT32 if value.is_floating_point() else DType.INT32
-        return Tensor(node.name, TensorType(tuple(int(s) for s in value.shape), dtype))
+        whole = not (value.is_floating_point() or value.is_complex())
+        dtype = DType.UINT8 if value.dtype is torch.uint8 else DType.INT32 if whole else DType.FLOAT32
+        type_ = TensorType(tuple(int(s) for s in value.shape), dtype)
+        return StandIn(node.name, type_, has_type=not value.is_complex())
 
     value = node.meta.get("val")
     if isinstance(value, (tuple, list)):
         return tuple(one(part) for part in value)
-    return one(value) or Tensor(node.name, TensorType((1,), DType.FLOAT32))
+    return one(value) or StandIn(node.name, TensorType((1,), DType.FLOAT32), has_type=False)
+
+
+def _reads_what_cannot_be(ctx: Context, node: fx.Node) -> bool:
+    """Whether the node reads a refused value that no graph has, whatever its readers are (complex, a number)."""
+    values = (ctx.values.get(source) for source in node.all_input_nodes)
+    return any(isinstance(value, StandIn) and not value.has_type for value in values)
 
 
 def _used(program: ExportedProgram) -> set[fx.Node]:
@@ -126,6 +182,8 @@ def _walk(ctx: Context, program: ExportedProgram, complaints: _Complaints) -> No
         ctx.enter(node)
         row = TABLE.get(node.target) or custom_row(node.target)
         ctx.values[node] = _stand_in(node)
+        if _reads_what_cannot_be(ctx, node):
+            continue
         if row is None:
             name = op_name(node)
             complaints.add(node, "is not supported", advice(name), shape=False)
@@ -148,8 +206,9 @@ def _outputs(
             continue
         node = by_name.get(spec.arg.name)
         if node is None:
+            given = shown(getattr(spec.arg, "value", None))
             raise ModelError(
-                f"output {len(outputs)} of the model is not a tensor", hint="return tensors only"
+                f"output {len(outputs)} of forward() is {given}, not a tensor", hint="return tensors only"
             )
         ctx.enter(node)
         try:
@@ -182,17 +241,7 @@ def import_program(
         program = lower(program, root)
     stage("importing the graph")
     ctx, complaints = Context(origins_of(program.graph)), _Complaints()
-    constants, targets = _constants(program), _targets(program)
-    inputs: list[Tensor] = []
-    for node in program.graph.nodes:
-        if node.op == "placeholder":
-            ctx.enter(node)
-            if node.name in constants:
-                title = targets.get(node.name, node.name)
-                ctx.values[node] = Constant(title, _array(constants[node.name]))
-            else:
-                outer, ctx.values[node] = _input(ctx, node, channels_last)
-                inputs.append(outer)
+    inputs = _inputs(ctx, program, channels_last)
     _walk(ctx, program, complaints)
     complaints.raise_any()
     outputs = _outputs(ctx, program, channels_last, complaints)

@@ -29,6 +29,7 @@ _TORCH = {
     DType.FLOAT32: torch.float32,
     DType.INT32: torch.int64,
     DType.INT8: torch.int8,
+    DType.UINT8: torch.uint8,
     DType.INT16: torch.int16,
 }
 

@@ -9,6 +9,7 @@ shares its weights, which changes results, and spends a minute on each batch nor
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -83,18 +84,23 @@ def add_constant(module: fx.GraphModule, before: fx.Node, name: str, value: torc
 
 
 def _call(
-    graph: fx.Graph, before: fx.Node, target: Callable[..., Any], args: tuple[Any, ...], like: fx.Node
+    graph: fx.Graph,
+    before: fx.Node,
+    target: Callable[..., Any],
+    args: tuple[Any, ...],
+    like: fx.Node,
+    **options: Any,
 ) -> fx.Node:
     """A call in front of `before` that carries the origin and module of `like`; its value is computed from
     args."""
     with graph.inserting_before(before):
-        node = graph.call_function(target, args)
+        node = graph.call_function(target, args, options)
     for key in ("stack_trace", "nn_module_stack"):
         if key in like.meta:
             node.meta[key] = like.meta[key]
     stamp_node(node, origin_of(like))
     values = fx.node.map_arg(args, lambda n: n.meta["val"])
-    node.meta["val"] = target(*values)
+    node.meta["val"] = target(*values, **options)
     return node
 
 
@@ -148,6 +154,20 @@ def _same_value(node: fx.Node, source: fx.Node) -> bool:
     return True
 
 
+def _explicit_casts(module: fx.GraphModule) -> None:
+    """bytes / 255 → bytes.float() / 255: torch's own promotion of uint8 to float32, where an operator of both gives
+    floats."""
+    for node in list(module.graph.nodes):
+        value = node.meta.get("val")
+        floating = isinstance(value, torch.Tensor) and value.dtype is torch.float32
+        if node.op != "call_function" or not floating or node.target in _IDENTITIES:
+            continue
+        for source in node.all_input_nodes:
+            if isinstance(source.meta.get("val"), torch.Tensor) and source.meta["val"].dtype is torch.uint8:
+                cast = _call(module.graph, node, aten._to_copy.default, (source,), node, dtype=torch.float32)
+                node.replace_input_with(source, cast)
+
+
 def _fold_constants(module: fx.GraphModule) -> None:
     """Compute calls that read constants only (masks, position codes, weight normalisation) once, here, in float64
     rounded to the type that the call has.
@@ -175,6 +195,37 @@ def _fold_constants(module: fx.GraphModule) -> None:
             result = call(node.target, args, kwargs).to(value.dtype)
         node.replace_all_uses_with(add_constant(module, node, node.name, result.clone()))
         module.graph.erase_node(node)
+
+
+def _settle_safe_softmax(module: fx.GraphModule) -> None:
+    """_safe_softmax, which attention takes, → softmax. They differ in rows of -infinity, where the former gives 0:
+    such rows, known where a constant mask is added, are not masked then, but multiplied by 0 behind the softmax."""
+    for node in list(module.graph.nodes):
+        if node.op != "call_function" or node.target is not aten._safe_softmax.default:
+            continue
+        source, dim = node.args[:2]
+        mask = None
+        if source.op == "call_function" and source.target is aten.add.Tensor and len(source.users) == 1:
+            mask = get_constant(module, source.args[1])
+        empty = None
+        if mask is not None and mask.ndim and _axis_in(mask, dim, source) and not source.kwargs:
+            empty = (mask == -math.inf).all(dim, keepdim=True)
+        if mask is None or empty is None or not bool(empty.any()):
+            new = _call(module.graph, node, aten.softmax.int, (source, dim), node)
+        else:
+            freed = add_constant(module, source, f"{source.name}_mask", torch.where(empty, 0.0, mask))
+            total = _call(module.graph, node, aten.add.Tensor, (source.args[0], freed), source)
+            soft = _call(module.graph, node, aten.softmax.int, (total, dim), node)
+            kept = add_constant(module, node, f"{node.name}_rows", (~empty).float())
+            new = _call(module.graph, node, aten.mul.Tensor, (soft, kept), node)
+        node.replace_all_uses_with(new)
+        module.graph.erase_node(node)
+
+
+def _axis_in(mask: torch.Tensor, dim: int, value: fx.Node) -> bool:
+    """Whether the mask has all elements along the axis, which is counted from the end, of the value it is added to."""
+    shape = value.meta["val"].shape
+    return dim < 0 and mask.ndim >= -dim and mask.shape[dim] == shape[dim]
 
 
 def _explicit_padding(module: fx.GraphModule) -> None:
@@ -288,9 +339,11 @@ def normalize(module: fx.GraphModule) -> None:
     export)."""
     passes: Sequence[Callable[[fx.GraphModule], None]] = (
         _drop_input_writes,  # first: keeps the rest functional
+        _explicit_casts,  # the folds and the quantizer know floats by their nodes
         _explicit_padding,  # before the folds, which know one overload only
         _drop_identities,  # a clone between a convolution and its batch norm would hide them from each other
         _fold_constants,  # parametrised weights become plain before batch norms are folded into them
+        _settle_safe_softmax,  # when masks are constants
         _replace_batch_norms,
     )
     for step in passes:

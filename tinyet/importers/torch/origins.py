@@ -49,9 +49,18 @@ def _derive(node: fx.Node, root: Path | None = None) -> Origin:
         module=stack[-1][0] if stack else "",
         file=portable_path(frame.file, root) if frame else "",
         line=frame.line if frame else 0,
-        text=frame.text if frame else "",
+        text=frame.text if frame else _layer(stack),
         key=node.name,
     )
+
+
+def _layer(stack: Sequence[tuple[str, str]]) -> str:
+    """`Conv2d of the Sequential`: the module that called the operator, and the whole model, when both and all between
+    are torch's own, so that no line of the user's is known; else nothing."""
+    if not stack or not all(name.startswith("torch.nn.") for _, name in stack):
+        return ""
+    kinds = [name.rpartition(".")[2] for _, name in stack]
+    return f"{kinds[-1]} of the {kinds[0]}" if len(kinds) > 1 else kinds[0]
 
 
 def _stamped(node: fx.Node) -> Origin | None:
@@ -80,13 +89,13 @@ def _own(node: fx.Node) -> Origin:
 
 
 def _completed(own: Origin, found: Origin | None) -> Origin:
-    if own.file or found is None:
+    if own.is_known or found is None:
         return own
     return Origin(own.aten, own.module or found.module, found.file, found.line, found.text, own.key)
 
 
 def _nearest(node: fx.Node, step: Callable[[fx.Node], Iterable[fx.Node]]) -> Origin | None:
-    """The handle of the nearest node, breadth first along `step`, that knows its source line."""
+    """The handle of the nearest node, breadth first along `step`, that says where it is from."""
     seen: set[fx.Node] = set()
     queue = deque(step(node))
     while queue:
@@ -95,17 +104,17 @@ def _nearest(node: fx.Node, step: Callable[[fx.Node], Iterable[fx.Node]]) -> Ori
             continue
         seen.add(other)
         found = _own(other)
-        if found.file:
+        if found.is_known:
             return found
         queue += step(other)
     return None
 
 
 def origin_of(node: fx.Node) -> Origin:
-    """The node's handle; when no source line is known, the line of the nearest producer that has one, or
+    """The node's handle; when it does not say where, with the place of the nearest producer that does, or
     else (the input's quantize node) of the nearest reader."""
     own = _own(node)
-    if own.file:
+    if own.is_known:
         return own
     found = _nearest(node, lambda n: n.all_input_nodes) or _nearest(node, lambda n: n.users)
     return _completed(own, found)
@@ -128,7 +137,7 @@ def _all_nearest(
     for node in order:
         best: tuple[int, Origin | None] = len(order), None
         for other in step(node):
-            distance, origin = (0, own[other]) if own[other].file else found[other]
+            distance, origin = (0, own[other]) if own[other].is_known else found[other]
             if origin is not None and distance < best[0]:
                 best = distance, origin
         found[node] = best[0] + 1, best[1]

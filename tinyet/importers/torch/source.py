@@ -27,9 +27,10 @@ from typing import Any
 from torch import nn
 from torch.export import ExportedProgram
 
-from tinyet.errors import ModelError, TinyetError
+from tinyet.errors import ModelError, TinyetError, UsageError
 from tinyet.importers.torch.blame import frame_of_exception, message_of, shown_path
 from tinyet.importers.torch.capture import Inputs, capture, check_inputs, example_inputs_of, lower
+from tinyet.importers.torch.given import check_model
 from tinyet.importers.torch.quiet import quiet
 from tinyet.importers.torch.saved import load_saved
 from tinyet.stages import stage
@@ -119,8 +120,16 @@ def _load_python(path: Path, factory: str | None) -> ModelSource:
     inputs: Any = None
     if isinstance(made, tuple) and len(made) == 2:
         made, inputs = made
+    try:
+        check_model(made)
+    except UsageError as error:
+        raise ModelError(f"what {wanted}() returns is no model: {error.what}", shown, error.hint) from error
     if not isinstance(made, nn.Module):
-        raise ModelError(f"{wanted}() returns a {type(made).__name__}, not an nn.Module", shown)
+        raise ModelError(
+            f"{wanted}() returns an exported program",
+            shown,
+            "return the module, or save the program as a .pt2",
+        )
     if inputs is None:
         example = getattr(namespace, "example_inputs", None)
         if not callable(example):

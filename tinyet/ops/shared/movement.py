@@ -15,7 +15,7 @@ from tinyet.boards.cpus import Target
 from tinyet.ir import DType, Node, Shape
 from tinyet.opset import Call, Kernel, Struct, library_call
 
-MOVABLE = (DType.INT8, DType.INT16, DType.INT32, DType.FLOAT32)
+MOVABLE = (DType.INT8, DType.UINT8, DType.INT16, DType.INT32, DType.FLOAT32)
 """What a tensor can be at run time."""
 
 MAX_LOOPS = 6
@@ -112,7 +112,15 @@ def copy_kernels() -> tuple[Kernel, ...]:
 
 
 def check_moved(node: Node) -> str | None:
-    """The type rule: inputs and output have one dtype and one quantization, and that is per tensor."""
+    """The type rule: inputs and output have one dtype and one quantization, and that is per tensor. Bytes (uint8) are
+    refused: see `check_rearranged`."""
+    if node.output.dtype is DType.UINT8:
+        return f"{node.op} does not work on bytes (uint8)"
+    return check_rearranged(node)
+
+
+def check_rearranged(node: Node) -> str | None:
+    """`check_moved` for operators that only move elements, and so move bytes as well."""
     out = node.output.type
     for tensor in node.inputs:
         if tensor is None:

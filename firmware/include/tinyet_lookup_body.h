@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Functions of a byte by table, for results of any type. The file that includes this has defined
+ *
+ *   KERNEL     the function's name
+ *   PARAMS     the type of its parameters
+ *   element    the type of the results */
+#ifndef TINYET_LOOKUP_BODY_H
+#define TINYET_LOOKUP_BODY_H
+
+#include "tinyet_bytes.h"
+
+void KERNEL(const uint8_t *input, element *output, const PARAMS *params) {
+  const int32_t channels = params->channels, inner = params->inner;
+  for (int32_t o = 0; o < params->outer; o++) {
+    const TINYET_ROM element *table = params->table;
+    for (int32_t c = 0; c < channels; c++) {
+      const element *const end = output + inner;
+      do {
+        *output++ = table[*input++];
+      } while (output != end);
+      table += 256;
+    }
+  }
+}
+
+#endif

@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+"""No network is more than 3 dB below plain PT2E, and its C computes what the host reference computes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+
+from tests.networks import together
+from tests.networks.measure import WORSE_DB, Result, measure, sqnr_db
+from tests.networks.network import Network
+from tests.networks.suite import NETWORKS
+from tests.ops.emulated import require_emulator
+from tinyet.data.samples import prepare_inputs
+
+AT_ONCE = 15
+"""Networks that one program for the host, and one firmware, holds."""
+
+RUNS = 3
+BOARD = "mps2_an386"
+
+OPEN: dict[str, frozenset[str]] = {
+    "ranges of clamps and fixed ranges of results": frozenset({
+        "clamp above the range", "clamp below the range", "clamp_min above the range",
+        "clamp above the range of what is read twice", "pool, then clamp to a sliver",
+        "average pool, then clamp to a sliver", "reshape, then relu6 of large values",
+        "a clamp and another reader", "pad with minus ten before a pool", "divided by a hundred",
+        "sigmoid far below", "sigmoid far above", "tanh of little", "softmax over 360",
+        "softmax over 360, nearly even", "log_softmax below -16", "log_softmax of little",
+        "hardsigmoid far below", "softmax, then a layer", "squeeze and excite", "residual network", "detector",
+    }),
+    "masks": frozenset({
+        "masked_fill with -inf", "masked_fill with -1e+09", "masked_fill with -10000",
+        "a sum with minus infinity", "a sum with -1e4", "where with minus infinity",
+        "a masked softmax over channels", "a masked maximum", "causal attention", "attention with a boolean mask",
+        "attention with a mask of minus infinity", "MultiheadAttention with a mask",
+        "MultiheadAttention with a boolean mask", "causal transformer, torch's own mask",
+        "causal transformer, -inf mask", "causal transformer, -1e9 mask", "causal transformer, -1e4 mask",
+    }),
+    "values that come together": frozenset({
+        "cat of the input ×5", "cat of the input ×50", "cat of a cat",
+    }),
+}  # fmt: skip
+"""Networks that are known to be worse, by what is at fault."""
+
+KNOWN = frozenset().union(*OPEN.values())
+CHECKED = [network for network in NETWORKS if network.name not in KNOWN]
+GROUPS = [CHECKED[start : start + AT_ONCE] for start in range(0, len(CHECKED), AT_ONCE)]
+
+
+def _name(group: Sequence[Network]) -> str:
+    return f"{group[0].name} … {group[-1].name}"
+
+
+@pytest.mark.emulated
+@pytest.mark.parametrize("group", GROUPS, ids=_name)
+def test_as_near_as_plain_pt2e_and_exact_in_c(group: Sequence[Network]) -> None:
+    results = [measure(network) for network in group]
+    worse = [f"{r.network.name}: {r.ours_db:.1f} dB, plain {r.plain_db:.1f} dB" for r in results if r.worse]
+    assert not worse, f"more than {WORSE_DB:g} dB below plain PT2E:\n" + "\n".join(worse)
+    _check_c(results)
+
+
+def _check_c(results: Sequence[Result]) -> None:
+    """All programs in one C program and in one firmware: RUNS samples each, bit for bit."""
+    programs = [result.program for result in results]
+    samples = []
+    for run in range(RUNS):
+        row = []
+        for result in results:
+            _, evaluation = result.network.samples()
+            row += prepare_inputs(result.program.inputs, [x[run : run + 1].numpy() for x in evaluation])
+        samples.append(row)
+    want = together.wanted(programs, samples)
+    graph = together.side_by_side(programs)
+    owners = [result.network.name for result in results for _ in result.program.outputs]
+    assert not together.differing(owners, want, together.on_host(graph, samples))
+    require_emulator(BOARD)
+    assert not together.differing(owners, want, together.on_board(graph, samples, BOARD))
+
+
+def test_names_are_unique_and_there_are_enough() -> None:
+    assert len({network.name for network in NETWORKS}) == len(NETWORKS) >= 120
+
+
+def test_ratios() -> None:
+    exact = np.array([3.0, -4.0])
+    assert sqnr_db(exact, exact) == math.inf
+    assert sqnr_db(exact, exact * 1.1) == pytest.approx(20)
+    assert sqnr_db(exact, np.array([3.0, math.nan])) == -math.inf
+    assert sqnr_db(np.zeros(2), np.array([0.0, 1e-9])) == -math.inf
+    assert sqnr_db(np.zeros(2), np.zeros(2)) == math.inf
+
+
+def test_what_is_no_number_is_worse() -> None:
+    """A ratio that cannot be compared does not pass for one that is as good."""
+    network = NETWORKS[0]
+    program = measure(network).program
+    assert Result(network, program, math.nan, 40.0).worse
+    assert Result(network, program, 40.0, math.nan).worse
+    assert Result(network, program, 40.0, 36.9).worse
+    assert not Result(network, program, 40.0, 37.1).worse
+    assert not Result(network, program, math.inf, 58.0).worse

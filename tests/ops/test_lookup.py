@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import strategies as st
+
+from tests.ops import bodies, drawn
+from tests.ops.cases import HOST, Case, expected, tensor
+from tinyet import ops
+from tinyet.errors import UnsupportedShape
+from tinyet.ir import DType, Node, QuantParams, Tensor, TensorType, constant
+from tinyet.ops.lookup import OP, Lookup
+
+_FLIP = np.arange(-128, 128, dtype=np.int8).reshape(1, 256)
+
+
+@st.composite
+def lookup_nodes(draw: st.DrawFn) -> Case:
+    """Tables of one row or a row a channel, along any axis; every third is byte - 128."""
+    shape = draw(drawn.shapes(0, 4))
+    axis = draw(st.integers(0, max(len(shape) - 1, 0)))
+    dtype = draw(st.sampled_from((DType.INT8, DType.INT16)))
+    quant = draw(drawn.quants(dtype))
+    rows = shape[axis] if shape and draw(st.booleans()) else 1
+    kind = TensorType((rows, 256), dtype, quant)
+    data = drawn.values(kind, draw(drawn.seeds))
+    if dtype is DType.INT8 and draw(st.integers(0, 2)) == 0:
+        data = np.repeat(_FLIP, rows, axis=0)
+    x = TensorType(shape, DType.UINT8)
+    node = Node(
+        Lookup(axis),
+        (Tensor("x", x), Tensor("t", kind, data)),
+        (Tensor("y", TensorType(shape, dtype, quant)),),
+    )
+    assert OP.check(node) is None
+    return Case(node, (drawn.values(x, draw(drawn.seeds)),))
+
+
+test_host = bodies.host(st.lists(lookup_nodes(), min_size=10, max_size=30))
+
+test_every_kernel = bodies.each_kernel(OP, st.lists(lookup_nodes(), min_size=10, max_size=20))
+
+
+def _node(table: Tensor, shape: tuple[int, ...] = (2, 3), axis: int = 1, out: Tensor | None = None) -> Node:
+    result = out or Tensor("y", TensorType(shape, table.dtype, table.type.quant))
+    return Node(Lookup(axis), (tensor("x", shape, DType.UINT8), table), (result,))
+
+
+def test_a_row_for_each_channel() -> None:
+    quant = QuantParams.per_tensor(0.5, 1)
+    rows = np.stack([np.arange(-128, 128), -np.arange(-127, 129), np.full(256, 7)]).clip(-128, 127)
+    node = _node(constant("t", rows.astype(np.int8), quant))
+    got = expected(node, (np.array([[0, 0, 0], [255, 255, 255]], np.uint8),))[0]
+    assert got.tolist() == [[-128, 127, 7], [127, -128, 7]]
+
+
+def test_byte_less_128_needs_no_table() -> None:
+    quant = QuantParams.per_tensor(1 / 255, -128)
+    node = _node(constant("t", _FLIP, quant))
+    flip, general = OP.kernels[0], OP.kernels[1]
+    assert flip.why_not(node, HOST) is None
+    assert flip.lower(node, HOST).constants == ()
+    other = _FLIP.copy()
+    other[0, 3] += 1
+    assert "another than byte - 128" in str(flip.why_not(_node(constant("t", other, quant)), HOST))
+    assert general.why_not(node, HOST) is None
+
+
+def test_refusals() -> None:
+    quant = QuantParams.per_tensor(1.0, 0)
+    table = constant("t", _FLIP, quant)
+    with pytest.raises(UnsupportedShape, match="3 channels"):
+        ops.infer(_node(constant("t", np.zeros((2, 256), np.int8), quant)))
+    with pytest.raises(UnsupportedShape, match="axis 2 of 2"):
+        ops.infer(_node(table, axis=2))
+    assert "one type and quantization" in str(OP.check(_node(table, out=tensor("y", (2, 3), scale=2.0))))
+    moving = Tensor("t", TensorType((1, 256), DType.INT8, quant))
+    assert "must be a constant" in str(OP.check(_node(moving)))
+    node = _node(table).replace(inputs=(tensor("x", (2, 3), scale=1.0), table))
+    assert "looks up plain uint8, not int8" in str(OP.check(node))

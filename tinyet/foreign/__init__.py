@@ -1,0 +1,9 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Files of other tools: what one is, and how the model in it comes to be a `model.py`. Nothing in them is executed or
+unpickled."""
+
+from __future__ import annotations
+
+from tinyet.foreign.answer import foreign_error, foreign_of
+
+__all__ = ["foreign_error", "foreign_of"]

@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Any function of a byte (uint8) as an integer, by table: of an image's bytes, what the model makes of them first.
+
+One table for all elements, or one for each index of an axis (a camera's channels). Where the table is byte - 128, as
+with inputs divided by 255, no table is stored: the byte's highest bit is turned over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from tinyet.boards.cpus import Target
+from tinyet.errors import UnsupportedShape
+from tinyet.ir import Array, Attrs, DType, Node, Shape
+from tinyet.ops.shared.integers import check_activations
+from tinyet.ops.shared.shapes import around_axis
+from tinyet.opset import Call, Constant, Kernel, Op, Pointer, Struct, library_call, library_kernels
+
+_BYTES = 256
+_HEADERS = ("tinyet_bytes.h",)
+
+
+@dataclass(frozen=True)
+class Lookup(Attrs):
+    """inputs: x, uint8 of any shape; table (C, 256), a constant of the output's type: its row c holds the results for
+    the elements at index c of `axis`. With C = 1 the row is for all elements. The output is int8 or int16."""
+
+    name: ClassVar[str] = "lookup"
+    axis: int
+
+
+def attrs_of(node: Node) -> Lookup:
+    assert isinstance(node.attrs, Lookup)
+    return node.attrs
+
+
+def infer(node: Node) -> tuple[Shape, ...]:
+    shape, table, axis = node.input(0).shape, node.input(1).shape, attrs_of(node).axis
+    if not 0 <= axis < max(len(shape), 1):
+        raise UnsupportedShape(f"lookup: axis {axis} of {len(shape)} dimensions", node.where)
+    rows = (1, shape[axis]) if shape else (1,)
+    if table not in [(count, _BYTES) for count in rows]:
+        raise UnsupportedShape(f"lookup: a table {table} for {rows[-1]} channels of bytes", node.where)
+    return (shape,)
+
+
+def check(node: Node) -> str | None:
+    x, table, out = node.input(0), node.input(1), node.output
+    if x.dtype is not DType.UINT8 or x.type.quant is not None:
+        return f"looks up plain uint8, not {x.dtype.value}"
+    if not table.is_constant:
+        return "the table must be a constant"
+    if (table.dtype, table.type.quant) != (out.dtype, out.type.quant):
+        return "table and output must have one type and quantization"
+    return check_activations(out)
+
+
+def reference(node: Node, inputs: Sequence[Array | None]) -> tuple[Array, ...]:
+    x, table = inputs[0], inputs[1]
+    assert x is not None
+    assert table is not None
+    shape = [1] * x.ndim
+    if table.shape[0] > 1:
+        shape[attrs_of(node).axis] = -1
+    rows = np.arange(table.shape[0]).reshape(shape) if x.ndim else 0
+    return (np.asarray(table[rows, x], table.dtype).reshape(x.shape),)
+
+
+def is_flip(node: Node) -> bool:
+    """Whether every table is byte - 128."""
+    return bool((node.input(1).array == np.arange(_BYTES) - 128).all())
+
+
+def lower_flip(node: Node, _target: Target) -> Call:
+    params = Struct("tinyet_bytes_params", {"count": node.output.type.count})
+    return library_call("tinyet_flip_u8_s8", node, [0], params)
+
+
+def lower(node: Node, _target: Target) -> Call:
+    table = node.input(1).array
+    outer, channels, inner = 1, 1, node.output.type.count
+    if len(table) > 1:
+        outer, channels, inner = around_axis(node.input(0).shape, attrs_of(node).axis)
+    symbol = f"tinyet_lookup_u8_{node.output.dtype.suffix}"
+    fields = {"table": Pointer("table"), "outer": outer, "channels": channels, "inner": inner}
+    constants = [Constant("table", np.ascontiguousarray(table).reshape(-1))]
+    return library_call(symbol, node, [0], Struct(f"{symbol}_params", fields), constants)
+
+
+def refuse_flip(node: Node, _target: Target) -> str | None:
+    return None if is_flip(node) else "the table is another than byte - 128"
+
+
+OP = Op(
+    attrs=Lookup,
+    summary="functions of a uint8 by table",
+    infer=infer,
+    inputs=(2, 2),
+    reference=reference,
+    check=check,
+    inplace=(0,),
+    kernels=(
+        Kernel("tinyet_flip_u8_s8", "u8_s8", lower_flip, _HEADERS, ("tinyet_flip_u8_s8.c",), refuse_flip),
+        *library_kernels("tinyet_lookup", ("u8_s8", "u8_s16"), lower, _HEADERS),
+    ),
+)

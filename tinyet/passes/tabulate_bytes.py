@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is computed of each byte of an image until it is quantized becomes one table.
+
+A byte has 256 values, so the table holds exactly what the operators between Cast and Quantize give, rounding and all,
+for each index of an axis where they treat its indices unlike (a mean and a deviation for each channel).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tinyet import ops
+from tinyet.ir import Array, Attrs, Graph, Node, Tensor, TensorType, constant
+from tinyet.ops.add import Add
+from tinyet.ops.cast import Cast
+from tinyet.ops.clamp import Clamp
+from tinyet.ops.div import Div
+from tinyet.ops.lookup import Lookup
+from tinyet.ops.mul import Mul
+from tinyet.ops.quantize import Quantize
+from tinyet.ops.sub import Sub
+from tinyet.ops.unary import Unary
+from tinyet.passes.dead_code import eliminate_dead_code
+from tinyet.passes.rewrite import Names, all_origins, replace_nodes
+
+_ELEMENTWISE: tuple[type[Attrs], ...] = (Add, Clamp, Div, Mul, Sub, Unary)
+_LARGEST = 1 << 14
+"""Bytes of a table; more channels than that are computed."""
+
+
+def tabulate_bytes(graph: Graph) -> Graph:
+    """Cast, elementwise operators with constants, Quantize: a Lookup instead, with the very same results."""
+    names = Names(graph)
+    replacements: dict[Node, tuple[Node, ...]] = {}
+    for node in graph.nodes:
+        chain = _chain(graph, node) if isinstance(node.attrs, Quantize) else None
+        axis = None if chain is None else _axis(chain)
+        if chain is None or axis is None:
+            continue
+        table = _table(chain, axis)
+        if table.nbytes <= _LARGEST:
+            quant = node.output.type.quant
+            held = constant(names.fresh(f"{node.output.name}_table"), table, quant)
+            looked_up = (chain[0].input(0), held)
+            replacements[node] = (Node(Lookup(axis), looked_up, node.outputs, all_origins(chain)),)
+    return eliminate_dead_code(replace_nodes(graph, replacements)) if replacements else graph
+
+
+def _chain(graph: Graph, last: Node) -> list[Node] | None:
+    """From the Cast to the Quantize, with one value computed on the way; None where there is no such chain."""
+    chain = [last]
+    while not isinstance(chain[0].attrs, Cast):
+        computed = [t for t in chain[0].inputs if t is not None and not t.is_constant]
+        producer = graph.producer(computed[0]) if len(computed) == 1 else None
+        if producer is None or not isinstance(producer.attrs, (Cast, *_ELEMENTWISE)):
+            return None
+        chain.insert(0, producer)
+    # An operand that is broadcast to more elements than the image has is no function of one byte each.
+    return chain if all(node.output.shape == last.output.shape for node in chain) else None
+
+
+def _axis(chain: list[Node]) -> int | None:
+    """The one axis along which constants differ (0 where none does); None where there are several."""
+    rank = len(chain[0].output.shape)
+    axes = {
+        rank - len(tensor.shape) + axis
+        for node in chain
+        for tensor in node.inputs
+        if tensor is not None and tensor.is_constant
+        for axis, size in enumerate(tensor.shape)
+        if size > 1
+    }
+    return None if len(axes) > 1 else next(iter(axes), 0)
+
+
+def _table(chain: list[Node], axis: int) -> Array:
+    """(C, 256), or (1, 256) where all are alike: the chain's results for each byte."""
+    shape = [1] * len(chain[0].output.shape)
+    operands = [t for node in chain for t in node.inputs if t is not None and t.is_constant]
+    if any(t.type.count > 1 for t in operands):
+        shape[axis] = chain[0].output.shape[axis]
+    columns = []
+    small = {node.output: _as(node.output, shape) for node in chain}
+    source = _as(chain[0].input(0), shape)
+    for byte in range(256):
+        values: dict[Tensor, Array] = {source: np.full(shape, byte, np.uint8)}
+        for node in chain:
+            inputs = [None if t is None else small.get(t, t) for t in node.inputs]
+            inputs = [source] if node is chain[0] else inputs
+            given = [t.array if t.is_constant else values[t] for t in inputs if t is not None]
+            (values[small[node.output]],) = ops.evaluate(
+                node.replace(inputs=inputs, outputs=(small[node.output],)), given
+            )
+        columns.append(values[small[chain[-1].output]].reshape(-1))
+    return np.ascontiguousarray(np.stack(columns, axis=1))
+
+
+def _as(tensor: Tensor, shape: list[int]) -> Tensor:
+    """The tensor for one pixel."""
+    return Tensor(tensor.name, TensorType(tuple(shape), tensor.dtype, tensor.type.quant))

@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Masks that are computed: their ranges end where the softmax behind the sum sees no more of them.
+
+(1 - mask) * -1e9, added to scores of -5 ... 5, would have steps of four million. What softmax reads has been observed
+as it is seen (`saturating`): from there the range of each term follows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container
+from typing import Any
+
+import torch
+from torch import fx
+
+from tinyet.importers.torch.normalize import get_constant
+from tinyet.importers.torch.quiet import quiet
+from tinyet.quantization.masks import MOVES, PRODUCTS, SOFTMAX, SUMS
+from tinyet.quantization.saturating import SUM_FAR
+from tinyet.quantization.sharing import observer_of, range_of
+
+with quiet():
+    from torchao.quantization.pt2e.observer import MinMaxObserver
+
+aten = torch.ops.aten
+
+
+def narrow_masks(module: fx.GraphModule, infinite: Container[str] = ()) -> int:
+    """Narrow the range of every value that holds a mask and that only softmaxes see. module: prepared and calibrated,
+    or trained. infinite: names of the observers' nodes that were shown infinities. Returns how many observers were
+    replaced."""
+    floors: dict[fx.Node, float] = {}
+    for node in reversed(list(module.graph.nodes)):
+        seen = [_floor(module, node, reader, floors) for reader in node.users]
+        known = [floor for floor in seen if floor is not None]
+        if known and len(known) == len(seen):
+            floors[node] = min(known)
+    names: dict[torch.nn.Module, list[str]] = {}
+    for name, observer in module.named_modules(remove_duplicate=False):
+        names.setdefault(observer, []).append(name)
+    lowest: dict[torch.nn.Module, list[float | None]] = {}
+    for node in module.graph.nodes:
+        observer = observer_of(module, node)
+        if observer is not None:
+            lowest.setdefault(observer, []).append(floors.get(node))
+    replaced = 0
+    endless = {observer_of(module, node) for node in module.graph.nodes if node.name in infinite}
+    for observer, found in lowest.items():
+        known = [floor for floor in found if floor is not None]
+        if len(known) < len(found):
+            continue
+        low, high = _seen(observer)
+        if low < min(known) - SUM_FAR or (observer in endless and low > min(known)):
+            narrower = _spread_over(observer, min(known), high)
+            for name in names[observer]:
+                module.set_submodule(name, narrower)
+            replaced += 1
+    return replaced
+
+
+def _spread_over(observer: torch.nn.Module, low: float, high: float) -> torch.nn.Module:
+    """An observer of the same type that has seen the range."""
+    given: Any = getattr(observer, "activation_post_process", observer)  # of a fake quantizer
+    narrower: torch.nn.Module = MinMaxObserver(
+        dtype=given.dtype, qscheme=given.qscheme, quant_min=given.quant_min, quant_max=given.quant_max
+    )
+    narrower(torch.tensor([low, high]))
+    return narrower
+
+
+def _floor(
+    module: fx.GraphModule, node: fx.Node, reader: fx.Node, floors: dict[fx.Node, float]
+) -> float | None:
+    """The number below which all values of the node are one to the reader; None where it sees every difference."""
+    if reader.target in SOFTMAX:
+        observer = observer_of(module, node)
+        return None if observer is None else range_of(observer)[1]
+    floor = floors.get(reader)
+    if floor is None or reader.op == "call_module":
+        return floor
+    others = [argument for argument in reader.args if argument is not node]
+    if reader.target in MOVES:
+        return floor
+    if reader.target not in SUMS | PRODUCTS | {aten.minimum.default} or reader.kwargs or len(others) != 1:
+        return None
+    other = others[0]
+    if reader.target is aten.minimum.default:
+        return floor
+    if reader.target is aten.add.Tensor or (reader.target is aten.sub.Tensor and reader.args[0] is node):
+        bounds = _bounds(module, other)
+        if bounds is None:
+            return None
+        return floor - bounds[1] if reader.target is aten.add.Tensor else floor + bounds[0]
+    if reader.target in PRODUCTS and reader.args[0] is node:
+        bounds = _bounds(module, other)
+        if bounds is None or bounds[0] != bounds[1] or bounds[0] <= 0:
+            return None
+        return floor * bounds[0] if reader.target is aten.div.Tensor else floor / bounds[0]
+    return None
+
+
+def _bounds(module: fx.GraphModule, argument: object) -> tuple[float, float] | None:
+    """The least and the greatest value of an operand: of a constant, or what its observer has seen; None where that is
+    not known."""
+    if isinstance(argument, (int, float)):
+        return float(argument), float(argument)
+    if not isinstance(argument, fx.Node):
+        return None
+    observer = observer_of(module, argument)
+    constant = get_constant(module, argument.args[0] if observer is not None else argument)
+    if constant is not None:
+        return float(constant.min()), float(constant.max())
+    if observer is None:
+        return None
+    return _seen(observer)
+
+
+def _seen(observer: torch.nn.Module) -> tuple[float, float]:
+    """The least and the greatest value that were seen. The range that integers would have is coarser where a mask is in
+    it; it is taken where the observer does not tell, as one whose range is fixed."""
+    given = getattr(observer, "activation_post_process", observer)  # of a fake quantizer
+    low, high = getattr(given, "min_val", None), getattr(given, "max_val", None)
+    if isinstance(low, torch.Tensor) and isinstance(high, torch.Tensor):
+        return float(low), float(high)
+    _, least, greatest = range_of(observer)
+    return least, greatest

@@ -1,0 +1,376 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What may heal a quantized model, in the order in which it is worth trying: first what costs nothing on the device.
+
+Equalized layers, corrected biases and other observers change numbers, not types: no byte, no instruction more. Each is
+measured by quantizing anew, one calibration each. Only what they leave is for exceptions, which cost bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+from torch.export import ExportedProgram
+
+from tinyet.ir import Graph
+from tinyet.quantization.config import make_config
+from tinyet.quantization.equalize import equalize
+from tinyet.quantization.quality import Quality, Yardstick, finite, shipped
+from tinyet.quantization.quantize import quantize
+from tinyet.quantization.quantizer import TinyetQuantizer
+from tinyet.quantization.sensitivity import (
+    Cost,
+    Costing,
+    Evaluation,
+    Exception_,
+    Found,
+    LayerSensitivity,
+    Sensitivity,
+    calibration_samples,
+    judge_exception,
+    measure,
+    search,
+)
+
+OBSERVERS = ("histogram", "minmax", "mse", "percentile")
+WORTH_DB = 1.0
+"""What brings less is not worth telling: so much differs from one calibration sample to the next."""
+CULPRIT_DB = 6.0
+"""Layers that leave so much more than the worst, when quantized alone, are not at fault beside it: a quarter of its
+noise."""
+
+Phase = Callable[[str, int, int | None], None]
+"""Told what is being measured: its name, how many are done, and of how many."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What may be chosen at no cost on the device. observer: None for the configuration's own."""
+
+    equalize: bool = False
+    correct_bias: bool = False
+    observer: str | None = None
+
+    @property
+    def flags(self) -> tuple[str, ...]:
+        """As `tinyet quantize` takes them."""
+        return (
+            *(("--equalize",) if self.equalize else ()),
+            *(("--correct-bias",) if self.correct_bias else ()),
+            *(("--observer", self.observer) if self.observer is not None else ()),
+        )
+
+    def to_json(self) -> dict[str, object]:
+        return {"equalize": self.equalize, "correct_bias": self.correct_bias, "observer": self.observer}
+
+
+@dataclass(frozen=True)
+class Trial:
+    """Settings that were tried, and what the quantized model is like with them. gain_db: how much more its worst output
+    has than with the settings that were given."""
+
+    settings: Settings
+    quality: Quality
+    gain_db: float
+
+    def to_json(self) -> dict[str, object]:
+        """The documented, stable form of `--json` (docs/json.md)."""
+        return {
+            **self.settings.to_json(),
+            "output_sqnr_db": finite(self.quality.sqnr_db),
+            "gain_db": finite(self.gain_db),
+            "healthy": self.quality.healthy,
+        }
+
+
+@dataclass(frozen=True, eq=False)
+class Workbench:
+    """A captured float program with its calibration batches, quantized in one way after another.
+
+    make: a fresh quantizer with the observer that is named, or for None the configuration's own.
+    """
+
+    program: ExportedProgram
+    batches: Sequence[Any]
+    make: Callable[[str | None], TinyetQuantizer]
+    yardstick: Yardstick
+
+    @cached_property
+    def _equalized(self) -> tuple[ExportedProgram, bool]:
+        program, pairs = equalize(self.program, calibration_samples(self.program, self.batches))
+        return program, bool(pairs)
+
+    @property
+    def equalizes(self) -> bool:
+        """Whether there are layers to equalize."""
+        return self._equalized[1]
+
+    def float_program(self, settings: Settings) -> ExportedProgram:
+        return self._equalized[0] if settings.equalize else self.program
+
+    def quantized(self, settings: Settings) -> ExportedProgram:
+        return quantize(
+            self.float_program(settings),
+            self.batches,
+            self.make(settings.observer),
+            correct_bias=settings.correct_bias,
+        )
+
+    def quality(self, settings: Settings, *, accuracy: bool = False) -> Quality:
+        return self.yardstick.quality(shipped(self.quantized(settings)), accuracy=accuracy)
+
+    def measure(self, settings: Settings, **options: Any) -> Sensitivity:
+        """`sensitivity.measure` with these settings; options: its own."""
+        return measure(
+            self.float_program(settings),
+            self.batches,
+            self.make(settings.observer),
+            correct_bias=settings.correct_bias,
+            yardstick=self.yardstick,
+            **options,
+        )
+
+
+def _alternatives(bench: Workbench, given: Settings, observers: Sequence[str]) -> list[Settings]:
+    """All that is tried by itself; the first ones change layers, the others the observer."""
+    equalizing = (False, True) if bench.equalizes else (given.equalize,)
+    layers = [
+        replace(given, equalize=first, correct_bias=second)
+        for first in equalizing
+        for second in (False, True)
+        if (first, second) != (given.equalize, given.correct_bias)
+    ]
+    return [*layers, *(replace(given, observer=name) for name in observers if name != given.observer)]
+
+
+def best_of(trials: Sequence[Trial]) -> Trial | None:
+    """The trial that brings most; of those that bring nearly as much, the one with the fewest changes. None when none
+    brings what is worth it."""
+    worth = [trial for trial in trials if trial.gain_db >= WORTH_DB]
+    if not worth:
+        return None
+    top = max(trial.gain_db for trial in worth)
+    near = [trial for trial in worth if trial.gain_db >= top - WORTH_DB or trial.gain_db == top]
+    return min(near, key=lambda trial: (len(trial.settings.flags), -trial.gain_db))
+
+
+def try_free(
+    bench: Workbench, given: Settings, base: Quality, observers: Sequence[str], progress: Phase | None = None
+) -> tuple[Trial, ...]:
+    """Each change by itself, then the best of layers together with the best observer; those that bring most first.
+
+    observers: names to try; empty where they do not apply.
+    """
+    alternatives = _alternatives(bench, given, observers)
+    done: list[Trial] = []
+
+    def attempt(settings: Settings) -> None:
+        if progress is not None:
+            progress("trying what is free", len(done), len(alternatives) + 1)
+        quality = bench.quality(settings)
+        done.append(Trial(settings, quality, quality.gain_over(base)))
+
+    for settings in alternatives:
+        attempt(settings)
+    layers = best_of([trial for trial in done if trial.settings.observer == given.observer])
+    observer = best_of([trial for trial in done if trial.settings.observer != given.observer])
+    if layers is not None and observer is not None:
+        attempt(replace(layers.settings, observer=observer.settings.observer))
+    return tuple(sorted(done, key=lambda trial: (-trial.gain_db, len(trial.settings.flags))))
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """Whether a quantized model is healthy, and what heals it.
+
+    graph: that ships with the settings that were given; quality: its own. free: what was tried at no cost; nothing
+    where the model is healthy. remedy: the best of it with its accuracy, None where none brings anything. sensitivity:
+    the layers, with the remedy where it alone does not heal; its exceptions were tried only then. whole: all layers in
+    another configuration, tried where no single exception heals; an exception of the module "".
+    """
+
+    graph: Graph
+    quality: Quality
+    free: tuple[Trial, ...]
+    remedy: Trial | None
+    sensitivity: Sensitivity
+    whole: tuple[Exception_, ...] = ()
+
+    @property
+    def healed(self) -> bool:
+        """Whether what is free is enough."""
+        return self.remedy is not None and self.remedy.quality.healthy
+
+    @property
+    def exceptions(self) -> tuple[Exception_, ...]:
+        """Those that are worth their bytes, the ones that bring most first; all layers at once last."""
+        tried = (*self.sensitivity.exceptions, *self.whole)
+        return tuple(entry for entry in tried if not entry.refused and entry.gain_db >= WORTH_DB)
+
+    @property
+    def advised(self) -> Exception_ | None:
+        """The cheapest exception that makes every output good enough, else the one that brings most; None where none
+        is needed or helps."""
+        if not self.exceptions:
+            return None
+        enough = [entry for entry in self.exceptions if entry.is_enough]
+        return min(enough, key=lambda e: e.bytes) if enough else max(self.exceptions, key=lambda e: e.gain_db)
+
+    @property
+    def flags(self) -> tuple[str, ...]:
+        """What to give to `tinyet quantize` in place of the settings; empty where the model is healthy."""
+        flags = () if self.remedy is None else self.remedy.settings.flags
+        advised = self.advised
+        if advised is None:
+            return flags
+        layer = ("--layer", f"{advised.module}={advised.kind}")
+        return (*flags, *(layer if advised.module else ("--config", advised.kind)))
+
+    @property
+    def culprits(self) -> tuple[LayerSensitivity, ...]:
+        """The layers that hurt most when they are quantized alone, as much as the worst of them or nearly; none where
+        each is good enough alone, so that it is what lies between them, or all of them together."""
+        worst = [layer for layer in self.sensitivity.worst if layer.alone_db is not None]
+        least = worst[0].alone_db if worst else None
+        if least is None or worst[0].is_enough:
+            return ()
+        return tuple(entry for entry in worst if (entry.alone_db or 0.0) < least + CULPRIT_DB)
+
+    def to_json(self) -> dict[str, object]:
+        """The documented, stable form of `--json` (docs/json.md)."""
+        return {
+            "healthy": self.quality.healthy,
+            **self.quality.to_json(),
+            "free": [trial.to_json() for trial in self.free],
+            "healed": self.healed,
+            "advice": list(self.flags),
+        }
+
+
+def diagnose(
+    bench: Workbench,
+    given: Settings,
+    observers: Sequence[str] = (),
+    *,
+    whole: Sequence[str] = (),
+    cost: Costing | None = None,
+    worst: int | None = None,
+    progress: Phase | None = None,
+) -> Diagnosis:
+    """Judge the model; where it suffers try what is free, and where that is not enough exceptions on top of it.
+
+    whole: names of configurations (`make_config`) to try for all layers at last. worst: exceptions are tried for so
+    many layers, all by default.
+    """
+
+    def phase(name: str) -> Callable[[int, int | None], None]:
+        def tell(done: int, total: int | None) -> None:
+            if progress is not None:
+                progress(name, done, total)
+
+        tell(0, None)
+        return tell
+
+    phase("measuring the quantized model")
+    graph = shipped(bench.quantized(given))
+    quality = bench.yardstick.quality(graph, accuracy=True)
+    if quality.healthy:
+        layers = bench.measure(given, exceptions={}, cost=cost, progress=phase("measuring layers"))
+        return Diagnosis(graph, quality, (), None, layers)
+    free = try_free(bench, given, quality, observers, progress)
+    remedy = best_of(free)
+    if remedy is not None and quality.accuracy is not None:
+        phase("measuring the accuracy of the best")
+        remedy = replace(remedy, quality=bench.quality(remedy.settings, accuracy=True))
+    if remedy is not None and remedy.quality.healthy:
+        layers = bench.measure(given, exceptions={}, cost=cost, progress=phase("measuring layers"))
+        return Diagnosis(graph, quality, free, remedy, layers)
+    taken = given if remedy is None else remedy.settings
+    layers = bench.measure(taken, worst=worst, cost=cost, progress=phase("measuring layers and exceptions"))
+    diagnosis = Diagnosis(graph, quality, free, remedy, layers)
+    base = quality if remedy is None else remedy.quality
+    if any(entry.is_enough for entry in diagnosis.exceptions):
+        return diagnosis
+    tell = phase("measuring all layers in other types")
+    tried = []
+    for done, kind in enumerate(whole, 1):
+        tried.append(_whole(bench, taken, kind, base, layers.cost, cost))
+        tell(done, len(whole))
+    return replace(diagnosis, whole=tuple(tried))
+
+
+def _whole(
+    bench: Workbench,
+    settings: Settings,
+    kind: str,
+    base: Quality,
+    base_cost: Cost | None,
+    cost: Costing | None,
+) -> Exception_:
+    """All layers in one configuration."""
+    quantizer = TinyetQuantizer().set_global(make_config(kind))
+    program = bench.float_program(settings)
+    quantized = quantize(program, bench.batches, quantizer, correct_bias=settings.correct_bias)
+    return judge_exception("", kind, quantized, bench.yardstick, base, base_cost, cost)
+
+
+# ---------------------------------------------------------------- search
+
+
+@dataclass(frozen=True, eq=False)
+class Choice:
+    """What keeps a wanted accuracy. base_accuracy: with the settings that were given. free: what was tried at no cost,
+    with its accuracy. found: with the settings that were chosen, and the exceptions on top of them; graph: that ships
+    then."""
+
+    settings: Settings
+    base_accuracy: float
+    free: tuple[tuple[Settings, float], ...]
+    found: Found
+    graph: Graph
+
+
+def choose(
+    bench: Workbench,
+    evaluate: Evaluation,
+    target: float,
+    given: Settings,
+    observers: Sequence[str] = (),
+    *,
+    cost: Costing | None = None,
+    progress: Phase | None = None,
+) -> Choice:
+    """The cheapest way that was found to reach an accuracy: nothing, then what is free, by the decibels that it brings,
+    then `search` for exceptions on top of the best of that. Raises what `search` raises."""
+
+    def choice(settings: Settings, tried: Sequence[tuple[Settings, float]]) -> Choice:
+        found = search(
+            bench.float_program(settings),
+            bench.batches,
+            evaluate,
+            target,
+            bench.make(settings.observer),
+            cost=cost,
+            correct_bias=settings.correct_bias,
+            yardstick=bench.yardstick,
+            progress=None if progress is None else lambda *done: progress("searching exceptions", *done),
+        )
+        return Choice(settings, base, tuple(tried), found, shipped(found.program))
+
+    base_program = bench.quantized(given)
+    base = evaluate(base_program)
+    if base >= target:
+        return choice(given, ())
+    quality = bench.yardstick.quality(shipped(base_program))
+    trials = try_free(bench, given, quality, observers, progress)
+    tried: list[tuple[Settings, float]] = []
+    for number, trial in enumerate(trials):
+        if progress is not None:
+            progress("evaluating what is free", number, len(trials))
+        tried.append((trial.settings, evaluate(bench.quantized(trial.settings))))
+        if tried[-1][1] >= target:
+            break
+    best, accuracy = max(tried, key=lambda pair: pair[1], default=(given, base))
+    return choice(best if accuracy > base else given, tried)
