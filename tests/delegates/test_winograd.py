@@ -112,8 +112,7 @@ def test_sums_that_would_overflow_are_refused(f: Transform) -> None:
 
 
 def extremes(f: Transform) -> list[Case]:
-    """Inputs that drive every transformed value to both its ends; sums at the limit; layers that are left in
-    channels."""
+    """Inputs that drive every transformed value to both its ends; the most channels; a sum at the limit."""
     side = f.tile + 2
     signs = np.einsum("pi,qj->pqij", f.inputs, f.inputs).reshape(-1, 1, side, side, 1)
     pictures = np.where(np.concatenate([signs, -signs]) > 0, 127, -128)
@@ -128,6 +127,9 @@ def extremes(f: Transform) -> list[Case]:
         data = np.concatenate([mixed, mixed[:, :, :, ::-1], mixed], axis=3).astype(np.int8)
         node = layer(weights, rng.integers(-999, 999, 3), len(data), relu, 2.0**-11, side)
         found.append(Case(node, (data,)))
+    most_channels = rng.integers(-20, 21, (1, 3, 3, 504))
+    data = rng.integers(-128, 128, (1, side, side, 504)).astype(np.int8)
+    found.append(Case(layer(most_channels, np.zeros(1, np.int64), scale=2.0**-14, side=side), (data,)))
     limit = near_the_limit(f, 0)
     most = np.where(np.array([1, -1, 2, 127, -128, 0, 5, 7, -9]) > 0, 127, -128).reshape(3, 3)
     data = np.tile(most, (2, 2))[:side, :side].reshape(1, side, side, 1).astype(np.int8)
@@ -154,7 +156,7 @@ def test_every_reason_to_refuse() -> None:
     reasons = {
         "only 3x3": layer(np.ones((2, 2, 3, 4), np.int64), np.zeros(2, np.int64)),
         "3x3 output pixels, needs 4x4": layer(kernel, np.zeros(2, np.int64), side=5),
-        "input channels are too many": layer(np.ones((1, 3, 3, 512), np.int64), np.zeros(1, np.int64)),
+        "input channels are too many": layer(np.ones((1, 3, 3, 505), np.int64), np.zeros(1, np.int64)),
     }
     assert winograd.refuse(F4, plain, DSP) is None
     for reason, node in reasons.items():

@@ -125,7 +125,7 @@ def _total(rates: Mapping[str, float], parts: Mapping[str, int]) -> int:
 
 def constant_bytes(call: Call, target: Target) -> int:
     """Of a call's own arrays and parameter struct."""
-    pointer = 2 if target.family == "avr" else 4
+    pointer = 2 if "progmem" in target.features else 4
     arrays = sum(max(c.data.nbytes, c.data.itemsize) for c in call.constants)
     return arrays + (0 if call.params is None else field_bytes(call.params, pointer))
 

@@ -68,7 +68,9 @@ def check_inputs(inputs: object) -> Inputs:
             if all(isinstance(size, int) for size in inputs):
                 hint = f"give a tensor of that shape: torch.zeros({', '.join(map(str, inputs))})"
             elif isinstance(value, (int, float)):
-                hint = f"give it as a tensor, torch.tensor({float(value)}), or make it a constant of the model"
+                hint = (
+                    f"give it as a tensor, torch.tensor({float(value)}), or make it a constant of the model"
+                )
             elif hasattr(value, "__array__"):
                 hint = "torch.from_numpy(x) makes a tensor of an array"
             raise ModelError(f"example input {index} is {described(value)}, not a tensor", hint=hint)
