@@ -25,7 +25,7 @@ COMMANDS = {
     "analyze": ("analyze", "PROJECT"),
     "validate": ("validate", "PROJECT", "--samples", "20"),
     "boards": ("boards",),
-    "quantize": ("quantize", MODEL, "--report", "--worst", "2"),
+    "quantize": ("quantize", MODEL, "--report"),
 }
 # A page has no scroll bar.
 MOST_LINES = 90

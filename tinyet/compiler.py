@@ -63,8 +63,8 @@ def compile(  # noqa: A001 - the public name is tinyet.compile
 
     model: in eval mode, or an ExportedProgram (quantized already or not).
     example_inputs: a tuple of tensors with the shapes the firmware shall take; an ExportedProgram has its own.
-    calibration: batches (a tensor, or a tuple of one tensor per input) of typical data; without it the model
-        stays float, unless it is quantized already.
+    calibration: batches (a tensor, or a tuple of one tensor per input) of typical data, or all of it as one tensor,
+        where the model has one input; without it the model stays float, unless it is quantized already.
     quantizer: a torchao PT2E quantizer; TinyetQuantizer() by default.
     board: when given (a name, the path of a board file, or a Board), every operator's kernel is looked for now, so that
         errors come early. delegates: who is asked for them then, by name or as objects; as in `generate`.

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from tinyet.arguments import path_given
 from tinyet.bounded import read_bounded
-from tinyet.data import as_arrays, prepare_inputs
+from tinyet.data import as_arrays, prepare_inputs, refuse_indices
 from tinyet.errors import ModelError, ProgramError
 from tinyet.foreign import foreign_of
 from tinyet.ir import Array, DType, Graph, Note, Tensor
@@ -92,15 +92,19 @@ class Program:
         """The host reference: one sample in, its outputs out.
 
         inputs: one array per input, of the input's shape; float32 data for a quantized input is quantized
-        first, integers are taken as they are. as_float: outputs as real numbers (float32) instead of the
-        program's own integers; by default, when every input was given as float. Returns one array, or a list
-        when the model has several outputs. Raises DataError when number, shape or dtype do not fit.
+        first, integers are taken as they are. as_float: outputs as real numbers (float32), or as the device's own
+        integers (scale and zero point are in `outputs`); by default real numbers, unless a quantized input was given
+        as the device's integers. What is no quantized value, an index, stays an integer. Returns one array, or a list
+        when the model has several outputs. Raises DataError when number, shape or dtype do not fit, or an index is
+        outside its table.
         """
         given = as_arrays(inputs)
         prepared = prepare_inputs(self.inputs, given)
+        refuse_indices(self.graph, prepared)
         values = evaluate(self.graph, prepared)
         if as_float is None:
-            as_float = all(x.dtype.kind == "f" for x in given)
+            quantized = [x for t, x in zip(self.inputs, given, strict=True) if t.type.quant is not None]
+            as_float = all(x.dtype.kind == "f" for x in quantized)
         results = [_finish(t, values[t], as_float) for t in self.outputs]
         return results[0] if len(results) == 1 else results
 

@@ -50,6 +50,7 @@ from tinyet.data import (
     make_samples,
     pattern_inputs,
     read_data,
+    refuse_indices,
 )
 from tinyet.delegates import DEFAULT, Delegate, Delegates, delegates_named, delegates_or_default
 from tinyet.delegates.decide import Objective, Optimize, check_optimize
@@ -479,14 +480,18 @@ class Project:
         self._check_harness()
         tensors = self.program.inputs
         if inputs:
-            return make_samples(
-                tensors, as_arrays(inputs), None if labels is None else as_arrays([labels], "labels")[0]
+            arrays = as_arrays(inputs)
+            samples = make_samples(
+                tensors, arrays, None if labels is None else as_arrays([labels], "labels")[0]
             )
+            refuse_indices(self.program.graph, arrays)
+            return samples
         if labels is not None:
             raise UsageError(
                 "there are labels, and no samples that they are of", hint="validate(images, labels=labels)"
             )
         if self.evaluation is not None:
+            refuse_indices(self.program.graph, self.evaluation.arrays)
             return make_samples(tensors, self.evaluation.arrays, self.evaluation.labels)
         return Samples((tuple(pattern_inputs(tensors)),), made_up=True)
 

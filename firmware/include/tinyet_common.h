@@ -72,6 +72,14 @@ void tinyet_trace_event_end(uint32_t event);
 #define TINYET_RESTRICT restrict
 #endif
 
+/* A function of a generated model that several layers may call. GCC must not copy it: of a copy for arguments that are the
+ * same addresses in every call, GCC 12 for Thumb-2 thinks that it writes nothing, and leaves the calls away. */
+#if defined(__GNUC__) && !defined(__clang__)
+#define TINYET_FUNCTION __attribute__((noclone)) static
+#else
+#define TINYET_FUNCTION static
+#endif
+
 /* Stands in the type of every constant that only kernels read: weights, tables. On AVR it keeps them in program memory, an
  * address space of its own; pointers into it are of another type there than pointers to RAM. It is nothing elsewhere, and in
  * C++, which has no such types. */

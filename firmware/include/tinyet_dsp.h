@@ -26,9 +26,9 @@
 /* A wrapper of the generated model. GCC optimizes it whatever the flags say: with -Og alone, its constants would not be
  * constant enough for assembly. */
 #if TINYET_DSP_ASM && !defined(__clang__)
-#define TINYET_DSP_FUNCTION __attribute__((noinline, optimize("O2", "omit-frame-pointer"))) static
+#define TINYET_DSP_FUNCTION __attribute__((noinline, optimize("O2", "omit-frame-pointer"))) TINYET_FUNCTION
 #else
-#define TINYET_DSP_FUNCTION __attribute__((noinline)) static
+#define TINYET_DSP_FUNCTION __attribute__((noinline)) TINYET_FUNCTION
 #endif
 
 /* ---- single instructions; a "pair" is two int16 in one word, the first in the lower half ---- */

@@ -48,3 +48,39 @@ def test_clean(board: str, compiler: str) -> None:
     command = [prefix + compiler, *LANGUAGES[compiler], *machine, *FLAGS, "-I", str(firmware / "include")]
     done = subprocess.run([*command, "-fsyntax-only", *sources], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-4000:]
+
+
+TWO_CALLS = """
+#include "tinyet_concat.h"
+int8_t arena[2048];
+void layer(const int8_t *in, int8_t *out);
+TINYET_FUNCTION void join(const void *a, const void *b, void *out) {
+  tinyet_concat_part(a, out, 0u, 4u, 8u, 64u);
+  tinyet_concat_part(b, out, 4u, 4u, 8u, 64u);
+}
+void model(void);
+void model(void) {
+  layer(arena + 16, arena + 512);
+  join(arena + 512, arena + 768, arena);
+  layer(arena, arena + 1024);
+  join(arena + 512, arena + 768, arena);
+  layer(arena, arena + 1024);
+}
+"""
+
+
+@pytest.mark.emulated
+@pytest.mark.parametrize("board", ["nrf51_dk", "mps2_an386"])
+def test_two_layers_that_are_one_call_are_both_there(board: str, tmp_path: Path) -> None:
+    """Of a copy of a function for addresses that are always the same, GCC 12 leaves the calls away."""
+    toolchain = load_board(board).toolchain
+    if shutil.which(toolchain.compiler) is None:
+        pytest.skip(f"{toolchain.compiler} is not installed")
+    source = tmp_path / "model.c"
+    source.write_text(TWO_CALLS, encoding="utf-8")
+    include = assets.path("firmware") / "include"
+    command = [toolchain.compiler, *load_board(board).machine_flags, "-O2", "-S", "-o", "-"]
+    done = subprocess.run(
+        [*command, "-I", str(include), str(source)], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.split("\nmodel:")[1].count("\tjoin") == 2

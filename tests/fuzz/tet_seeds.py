@@ -31,6 +31,7 @@ from tinyet.ops.avg_pool2d import AvgPool2d
 from tinyet.ops.batch_norm import BatchNorm
 from tinyet.ops.cast import Cast
 from tinyet.ops.clamp import Clamp
+from tinyet.ops.compare import Compare
 from tinyet.ops.concat import Concat
 from tinyet.ops.conv2d import Conv2d
 from tinyet.ops.conv_transpose2d import ConvTranspose2d
@@ -264,7 +265,7 @@ def _movement() -> list[Program]:
         made.append(program(f"copy_{tag}", node(Copy(), [x], dtype)))
         table = small("t", (5, 3), dtype)
         made.append(program(f"embedding_{tag}", node(Embedding(), [value("x", (2, 2), I32), table], dtype)))
-        condition, other = value("c", (2, 3, 4), I32), value("y", (1,), dtype)
+        condition, other = value("c", (2, 3, 4), I32), value("w", (1,), dtype)
         made.append(program(f"where_{tag}", node(Where(), [condition, x, other], dtype)))
     return made
 
@@ -302,11 +303,14 @@ def _conversions() -> list[Program]:
                 Requantize(), [value("x", (7,), dtype)], other, (0.03, 2) if other is S8 else (0.0007, 0)
             )
             made.append(program(f"requantize_{tag}_{other.suffix}", again))
+    for dtype in (F32, I32):
+        operands = [value("x", (2, 3), dtype), value("z", (1,), dtype)]
+        made.append(program(f"compare_{dtype.suffix}", node(Compare("greater"), operands, I32)))
     return made
 
 
 def _bytes() -> list[Program]:
-    made = [program(f"cast_{t.suffix}", node(Cast(), [value("x", (7,), t)], F32)) for t in (U8, DType.INT32)]
+    made = [program(f"cast_{t.suffix}", node(Cast(), [value("x", (7,), t)], F32)) for t in (U8, I32)]
     image = value("x", (1, 3, 5, 2), U8)
     for dtype in (S8, S16):
         for rows in (1, 2):

@@ -9,6 +9,7 @@ functions of the model stand above the list, the line at fault being a line of i
 from __future__ import annotations
 
 import inspect
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -18,9 +19,27 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 import tinyet
-from tests.torch_helpers import Lambda
-from tinyet.errors import DynamicShape, ModelError, TinyetError, UnsupportedOp, UnsupportedShape
+from tinyet.errors import (
+    DynamicShape,
+    ModelError,
+    QuantizationError,
+    TinyetError,
+    UnsupportedOp,
+    UnsupportedShape,
+    UsageError,
+)
 from tinyet.program import Program
+
+
+class Function(nn.Module):
+    """A model that computes a function."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        super().__init__()
+        self.function = function
+
+    def forward(self, *inputs: Tensor) -> Any:
+        return self.function(*inputs)
 
 
 class Attempt:
@@ -31,7 +50,7 @@ class Attempt:
 
     def __init__(self, model: nn.Module | Callable[..., Any], *example: Any, **options: Any) -> None:
         self.function = model
-        self.model = model if isinstance(model, nn.Module) else Lambda(model)
+        self.model = model if isinstance(model, nn.Module) else Function(model)
         self.example, self.options = example, options
 
     @property
@@ -107,7 +126,7 @@ def positive_only(x: Tensor) -> Tensor:
 
 
 def positive_only_right(x: Tensor) -> Tensor:
-    return x.clamp(min=0)
+    return torch.where(x > 0, x, 0.0)
 
 
 def added_noise(x: Tensor) -> Tensor:
@@ -153,6 +172,181 @@ class Counting(nn.Module):
 def counted_outside(x: Tensor, runs: Tensor) -> tuple[Tensor, Tensor]:
     runs = runs + 1
     return x * runs, runs
+
+
+def either_side(x: Tensor) -> Tensor:
+    if x.sum() > 0:
+        return x * 2
+    return -x
+
+
+def either_side_right(x: Tensor) -> Tensor:
+    return torch.where(x.sum() > 0, x * 2, -x)
+
+
+def as_often_as_told(x: Tensor) -> Tensor:
+    for _ in range(int(x.abs().sum())):
+        x = x * 0.5
+    return x
+
+
+def as_often_as_always(x: Tensor) -> Tensor:
+    for _ in range(9):
+        x = x * 0.5
+    return x
+
+
+def asserted(x: Tensor) -> Tensor:
+    assert x.max() < 100
+    return x + 1
+
+
+def not_asserted(x: Tensor) -> Tensor:
+    return x + 1
+
+
+def python_number(x: Tensor) -> Tensor:
+    return x * float(x[0, 0])
+
+
+def python_number_right(x: Tensor) -> Tensor:
+    return x * x[0, 0]
+
+
+def item(x: Tensor) -> Tensor:
+    return x / x.max().item()
+
+
+def item_right(x: Tensor) -> Tensor:
+    return x / x.max()
+
+
+class Masked(nn.Module):
+    def forward(self, x: Tensor, mask: Tensor) -> Tensor:
+        return x.masked_fill(mask, 0.0)
+
+
+def masked_right(x: Tensor, mask: Tensor) -> Tensor:
+    return x.masked_fill(mask > 0.5, 0.0)
+
+
+def whole_numbers(index: Tensor) -> Tensor:
+    return index + 1
+
+
+def whole_numbers_right(index: Tensor) -> Tensor:
+    return index.float() + 1
+
+
+def to_int(x: Tensor) -> Tensor:
+    return x.int() * 0.5
+
+
+def to_int_right(x: Tensor) -> Tensor:
+    return torch.sign(x) * torch.floor(torch.abs(x)) * 0.5
+
+
+def to_double(x: Tensor) -> Tensor:
+    return x.double().exp()
+
+
+def to_double_right(x: Tensor) -> Tensor:
+    return x.exp()
+
+
+def dropped(x: Tensor) -> Tensor:
+    return F.dropout(x, 0.5)
+
+
+def dropped_in_training(x: Tensor) -> Tensor:
+    return F.dropout(x, 0.5, training=False)
+
+
+def spectrum(x: Tensor) -> Tensor:
+    return torch.abs(torch.fft.rfft(x))
+
+
+def given_spectrum(x: Tensor) -> Tensor:
+    return x.abs()
+
+
+def bicubic(x: Tensor) -> Tensor:
+    return F.interpolate(x, scale_factor=2, mode="bicubic")
+
+
+def bilinear(x: Tensor) -> Tensor:
+    return F.interpolate(x, scale_factor=2, mode="bilinear")
+
+
+def picked(x: Tensor, index: Tensor) -> Tensor:
+    return x.gather(1, index)
+
+
+def picked_right(x: Tensor, index: Tensor) -> Tensor:
+    mask = torch.arange(8) == index.unsqueeze(-1)
+    return (x.unsqueeze(1) * mask).sum(-1)
+
+
+def backwards(x: Tensor) -> Tensor:
+    return x.flip(1)
+
+
+def backwards_right(x: Tensor) -> Tensor:
+    return x.index_select(1, torch.arange(7, -1, -1))
+
+
+def with_loss(x: Tensor) -> Tensor:
+    return F.cross_entropy(x, torch.tensor([1]))
+
+
+def without_loss(x: Tensor) -> Tensor:
+    return x * 1.0
+
+
+def own_statistics(x: Tensor) -> Tensor:
+    return F.batch_norm(x, torch.zeros(3), torch.ones(3), training=True)
+
+
+def known_statistics(x: Tensor) -> Tensor:
+    return F.batch_norm(x, torch.zeros(3), torch.ones(3))
+
+
+def and_nothing(x: Tensor) -> tuple[Tensor, None]:
+    return x + 1, None
+
+
+def one_output(x: Tensor) -> Tensor:
+    return x + 1
+
+
+def scaled(x: Tensor, factor: Tensor) -> Tensor:
+    return x * factor
+
+
+def logarithm(x: Tensor) -> Tensor:
+    return torch.log(x)
+
+
+def logarithm_right(x: Tensor) -> Tensor:
+    return torch.log(x.clamp(min=1e-3))
+
+
+def packed() -> nn.Module:
+    """A model that torch.ao has quantized."""
+    float_model = nn.Sequential(nn.Linear(8, 2))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        made: nn.Module = torch.ao.quantization.quantize_dynamic(float_model, {nn.Linear}, dtype=torch.qint8)
+    return made
+
+
+def exported(**options: Any) -> torch.export.ExportedProgram:
+    return torch.export.export(nn.ReLU(), (torch.zeros(4, 8),), **options)
+
+
+LINEAR = nn.Linear(8, 2)
+BATCHES = [torch.linspace(-1, 1 + i, 8).reshape(1, 8) for i in range(4)]
+INDEX = torch.tensor([[5, 2]])
 
 
 # ---------------------------------------------------------------- the list
@@ -213,6 +407,253 @@ MISTAKES = (
         ModelError,
         "x.reshape(1, 9)",
         Attempt(other_size, torch.zeros(1, 9)),
+        same=False,
+    ),
+    Mistake(
+        "`if` on a tensor",
+        Attempt(either_side, ROW),
+        ModelError,
+        "if x.sum() > 0:",
+        Attempt(either_side_right, ROW),
+    ),
+    Mistake(
+        "a loop that runs as often as a tensor says",
+        Attempt(as_often_as_told, ROW),
+        ModelError,
+        "range(int(x.abs().sum()))",
+        Attempt(as_often_as_always, ROW),
+    ),
+    Mistake(
+        "`assert` on a tensor",
+        Attempt(asserted, ROW),
+        ModelError,
+        "assert x.max()",
+        Attempt(not_asserted, ROW),
+    ),
+    Mistake(
+        "`float(x[0, 0])`",
+        Attempt(python_number, ROW),
+        ModelError,
+        "float(x[0, 0])",
+        Attempt(python_number_right, ROW),
+    ),
+    Mistake(
+        "`x.max().item()`", Attempt(item, ROW), UnsupportedOp, "x.max().item()", Attempt(item_right, ROW)
+    ),
+    Mistake(
+        "a mask of truth values as an input",
+        Attempt(Masked(), ROW, ROW > 0),
+        ModelError,
+        "input 1, mask",
+        Attempt(masked_right, ROW, (ROW > 0).float()),
+        same=False,
+    ),
+    Mistake(
+        "arithmetic with integers",
+        Attempt(whole_numbers, INDEX),
+        UnsupportedShape,
+        "index + 1",
+        Attempt(whole_numbers_right, INDEX),
+    ),
+    Mistake("`x.int()`", Attempt(to_int, ROW), UnsupportedShape, "x.int()", Attempt(to_int_right, ROW)),
+    Mistake(
+        "`x.double()`",
+        Attempt(to_double, ROW),
+        UnsupportedShape,
+        "x.double()",
+        Attempt(to_double_right, ROW),
+    ),
+    Mistake(
+        "`F.dropout(x, 0.5)`, which drops in eval mode, too",
+        Attempt(dropped, ROW),
+        UnsupportedOp,
+        "F.dropout(x, 0.5)",
+        Attempt(dropped_in_training, ROW),
+        same=False,
+    ),
+    Mistake(
+        "a Fourier transform",
+        Attempt(spectrum, ROW),
+        UnsupportedOp,
+        "torch.fft.rfft(x)",
+        Attempt(given_spectrum, ROW),
+        same=False,
+    ),
+    Mistake(
+        "a bicubic resize",
+        Attempt(bicubic, IMAGE),
+        UnsupportedOp,
+        'mode="bicubic"',
+        Attempt(bilinear, IMAGE),
+        same=False,
+    ),
+    Mistake(
+        "`x.gather(1, index)`",
+        Attempt(picked, ROW, INDEX),
+        UnsupportedOp,
+        "x.gather(1, index)",
+        Attempt(picked_right, ROW, INDEX),
+    ),
+    Mistake(
+        "`x.flip(1)`", Attempt(backwards, ROW), UnsupportedOp, "x.flip(1)", Attempt(backwards_right, ROW)
+    ),
+    Mistake(
+        "the loss as a part of the model",
+        Attempt(with_loss, ROW),
+        UnsupportedOp,
+        "F.cross_entropy(",
+        Attempt(without_loss, ROW),
+        same=False,
+    ),
+    Mistake(
+        "a batch norm with the statistics of the batch",
+        Attempt(own_statistics, IMAGE),
+        UnsupportedOp,
+        "training=True",
+        Attempt(known_statistics, IMAGE),
+        same=False,
+    ),
+    Mistake(
+        "`None` among the outputs",
+        Attempt(and_nothing, ROW),
+        ModelError,
+        "output 1",
+        Attempt(one_output, ROW),
+        same=False,
+    ),
+    Mistake(
+        "a layer without kernels in an `nn.Sequential`",
+        Attempt(nn.Sequential(nn.Flatten(0, 1), nn.MaxPool3d((1, 2, 2))), IMAGE[None]),
+        UnsupportedOp,
+        "1 (MaxPool3d of the Sequential)",
+        Attempt(nn.Sequential(nn.Flatten(0, 1), nn.MaxPool2d(2)), IMAGE[None]),
+    ),
+    Mistake(
+        "layers of an `nn.Sequential` that do not fit",
+        Attempt(nn.Sequential(nn.ReLU(), nn.Linear(9, 2)), ROW),
+        ModelError,
+        "1 (Linear of the Sequential)",
+        Attempt(nn.Sequential(nn.ReLU(), nn.Linear(8, 2)), ROW),
+        same=False,
+    ),
+    Mistake(
+        "an input too few",
+        Attempt(scaled, ROW),
+        ModelError,
+        "missing 1 required positional argument: 'factor'",
+        Attempt(scaled, ROW, torch.ones(1)),
+        same=False,
+    ),
+    Mistake(
+        "a Python number as an example input",
+        Attempt(scaled, ROW, 3),
+        ModelError,
+        "example input 1",
+        Attempt(scaled, ROW, torch.tensor(3.0)),
+        same=False,
+    ),
+    Mistake(
+        "no example inputs",
+        lambda: tinyet.compile(LINEAR),
+        UsageError,
+        "example_inputs",
+        lambda: tinyet.compile(LINEAR, (ROW,)),
+        same=False,
+    ),
+    Mistake(
+        "example inputs beside an exported program",
+        lambda: tinyet.compile(exported(), (ROW,)),
+        UsageError,
+        "example_inputs",
+        lambda: tinyet.compile(exported()),
+        same=False,
+    ),
+    Mistake(
+        "a program that was exported with a dynamic dimension",
+        lambda: tinyet.compile(exported(dynamic_shapes=({0: torch.export.Dim("batch")},))),
+        DynamicShape,
+        "input input",
+        lambda: tinyet.compile(exported()),
+        same=False,
+    ),
+    Mistake(
+        "a model that torch.ao has quantized",
+        Attempt(packed(), ROW),
+        ModelError,
+        "at: Sequential",
+        Attempt(LINEAR, ROW, calibration=BATCHES),
+        same=False,
+    ),
+    Mistake(
+        "a model on the meta device",
+        Attempt(nn.Linear(8, 2, device="meta"), ROW),
+        ModelError,
+        "weight, bias",
+        Attempt(LINEAR, ROW),
+        same=False,
+    ),
+    Mistake(
+        "calibration samples without the batch dimension",
+        Attempt(LINEAR, ROW, calibration=[batch[0] for batch in BATCHES]),
+        QuantizationError,
+        "calibration batch 0",
+        Attempt(LINEAR, ROW, calibration=[batch[0].unsqueeze(0) for batch in BATCHES]),
+        same=False,
+    ),
+    Mistake(
+        "labels in the calibration data",
+        Attempt(LINEAR, ROW, calibration=[(batch, torch.zeros(1)) for batch in BATCHES]),
+        QuantizationError,
+        "calibration batch 0",
+        Attempt(LINEAR, ROW, calibration=BATCHES),
+        same=False,
+    ),
+    Mistake(
+        "calibration data of another type",
+        Attempt(LINEAR, ROW, calibration=[batch.to(torch.uint8) for batch in BATCHES]),
+        QuantizationError,
+        "calibration batch 0, input 0",
+        Attempt(LINEAR, ROW, calibration=[batch.to(torch.uint8).float() for batch in BATCHES]),
+        same=False,
+    ),
+    Mistake(
+        "NaN in the calibration data",
+        Attempt(LINEAR, ROW, calibration=[batch.log() for batch in BATCHES]),
+        QuantizationError,
+        "calibration batch 0, input 0",
+        Attempt(LINEAR, ROW, calibration=BATCHES),
+        same=False,
+    ),
+    Mistake(
+        "a function outside of where it is defined, on calibration data",
+        Attempt(logarithm, ROW, calibration=BATCHES),
+        QuantizationError,
+        "torch.log(x)",
+        Attempt(logarithm_right, ROW, calibration=BATCHES),
+        same=False,
+    ),
+    Mistake(
+        "no calibration data for what needs it",
+        Attempt(LINEAR, ROW, equalize=True),
+        QuantizationError,
+        "calibration data",
+        Attempt(LINEAR, ROW, equalize=True, calibration=BATCHES),
+        same=False,
+    ),
+    Mistake(
+        "a name that is none in C",
+        Attempt(LINEAR, ROW, name="my model"),
+        UsageError,
+        "my model",
+        Attempt(LINEAR, ROW, name="my_model"),
+        same=False,
+    ),
+    Mistake(
+        "more labels than the model has classes",
+        Attempt(LINEAR, ROW, labels=("yes", "no", "maybe")),
+        ModelError,
+        "label(s)",
+        Attempt(LINEAR, ROW, labels=("yes", "no")),
         same=False,
     ),
     Mistake(

@@ -190,6 +190,38 @@ FUNCTIONS: dict[str, tuple[Callable[..., Any], tuple[torch.Tensor, ...]]] = {
     },
     "round": (lambda a: torch.round(a * 3), (FLAT,)),
     "pow": (lambda a: a**3 + a**2 + a**0.5 + a**-1 + a**-0.5 + a**1, (POSITIVE,)),
+    "comparisons": (
+        lambda a, b: tuple(
+            c.float() for c in (a > b, a >= b, a < b, a <= b, a == b.round(), a != 0, a > 0.5)
+        ),
+        (FLAT.round(), tensor(3, 6).round()),
+    ),
+    "comparison broadcast": (lambda a, b: (a > b).float(), (FLAT, tensor(3, 1))),
+    "comparison of integers": (
+        lambda i: ((i == torch.arange(4)).float(), (i > 1).float(), (i < 2.5).float(), i.bool().float()),
+        (torch.tensor([[0], [3], [1]]),),
+    ),
+    "choice": (lambda a, b: torch.where(a > 0, a, b * 2), (FLAT, tensor(1, 6))),
+    "choice of a number": (lambda a: torch.where(a > 0, a.log(), -1.0), (FLAT,)),
+    "choice of integers": (lambda a: torch.where(a.sum() > 0, a.argmax(1), a.argmin(1)).float(), (FLAT,)),
+    "choice by a constant, of integers": (
+        lambda i: torch.where(torch.tensor([True, False]), i, 7).float(),
+        (torch.tensor([[1, 2]]),),
+    ),
+    "masked fill": (lambda a: a.masked_fill(a < 0, 0.25), (FLAT,)),
+    "logic": (
+        lambda a, b: (((a > 0) & (b > 0)) | ((a > 1) ^ ~(b > 1)) | torch.logical_not(a)).float(),
+        (FLAT, tensor(3, 6)),
+    ),
+    "any and all": (
+        lambda a: tuple(c.float() for c in ((a > 0).any(), (a > 0).all(1), (a > 1).any(0, keepdim=True))),
+        (FLAT,),
+    ),
+    "truth value as a factor": (lambda a: a * (a > 0), (FLAT,)),
+    "isnan": (lambda a: torch.where(torch.isnan(a.log()), 0.5, a), (FLAT,)),
+    "logsumexp": (lambda a: a.logsumexp(1), (FLAT,)),
+    "integers as float": (lambda i: i.float() / 3 + i, (torch.tensor([[5, 16777217]]),)),
+    "constant integers as float": (lambda a: a + torch.arange(6), (FLAT,)),
     "mean": (lambda a: a.mean((2, 3)), (IMAGE,)),
     "mean kept": (lambda a: a.mean(-1, keepdim=True), (IMAGE,)),
     "mean of all": (lambda a: a.mean(), (IMAGE,)),

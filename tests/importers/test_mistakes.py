@@ -78,8 +78,20 @@ def test_what_the_answer_says_works(mistake: Mistake) -> None:
         assert isinstance(made, Program)
         with torch.no_grad():
             wanted = mistake.wrong.model.eval()(*mistake.wrong.example)
-        found = run_graph(made.graph, [np.asarray(x) for x in mistake.wrong.example])
+        given = [x if x.is_floating_point() else x.int() for x in mistake.wrong.example]
+        found = run_graph(made.graph, [np.asarray(x) for x in given])
         np.testing.assert_allclose(np.asarray(found[0], np.float64), wanted.numpy(), rtol=1e-4, atol=1e-5)
+
+
+def test_all_calibration_data_may_be_one_tensor() -> None:
+    """It is one batch where it has the input's dimensions, and a batch in each element where it has one more."""
+    batches = mistakes.BATCHES
+    ranges = set()
+    for given in (batches, torch.cat(batches), torch.stack(batches)):
+        for correct_bias in (False, True):
+            program = Attempt(mistakes.LINEAR, mistakes.ROW, calibration=given, correct_bias=correct_bias)()
+            ranges.add((correct_bias, program.graph.inputs[0].type, program.graph.outputs[0].type))
+    assert len(ranges) == 2
 
 
 def cell(text: str) -> str:

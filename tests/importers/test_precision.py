@@ -32,8 +32,8 @@ def test_other_floats_become_float32_and_it_is_said(dtype: torch.dtype) -> None:
     exact = tinyet.compile(
         net.float(), (x[:1].float(),), calibration=[x[i : i + 1].float() for i in range(4)]
     )
-    assert exact.data == program.data or [str(n) for n in exact.notes] == []
-    assert np.array_equal(exact.run(x[0].float().numpy()), program.run(x[0]))
+    assert not [n for n in exact.notes if "weights" in str(n)]
+    assert np.array_equal(exact.run(x[0].float().numpy()), program.run(x[0].float().numpy()))
 
 
 def test_floats_of_two_sizes_in_one_model() -> None:

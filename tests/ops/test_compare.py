@@ -35,7 +35,7 @@ def compare_nodes(draw: st.DrawFn) -> Case:
     types = [TensorType(each, dtype) for each in shapes]
     seeds = [draw(drawn.seeds) for _ in types]
     arrays = [elementwise.values(t, seed) for t, seed in zip(types, seeds, strict=True)]
-    arrays = [a if draw(st.booleans()) else np.asarray(a / 1e9, a.dtype) for a in arrays]
+    arrays = [a if draw(st.booleans()) else np.asarray(a.astype(np.float64) / 1e9, a.dtype) for a in arrays]
     tensors = [Tensor(f"x{i}", t) for i, t in enumerate(types)]
     out = TensorType(((1,) if shape == () and shapes[0] == (1,) else shape), DType.INT32)
     relation: Relation = draw(st.sampled_from(get_args(Relation)))

@@ -22,7 +22,8 @@ def lookup_nodes(draw: st.DrawFn) -> Case:
     axis = draw(st.integers(0, max(len(shape) - 1, 0)))
     dtype = draw(st.sampled_from((DType.INT8, DType.INT16)))
     quant = draw(drawn.quants(dtype))
-    rows = shape[axis] if shape and draw(st.booleans()) else 1
+    one_row: bool = draw(st.booleans())
+    rows = 1 if one_row or not shape else shape[axis]
     kind = TensorType((rows, 256), dtype, quant)
     data = drawn.values(kind, draw(drawn.seeds))
     if dtype is DType.INT8 and draw(st.integers(0, 2)) == 0:

@@ -16,11 +16,12 @@ from torch.export import ExportedProgram
 from tests.torch_helpers import pieces
 from tinyet.compiler import cost_on
 from tinyet.importers.torch.capture import capture
+from tinyet.ir import Graph
 from tinyet.quantization.config import int4_config, int8_config
 from tinyet.quantization.quality import Accuracy, OutputQuality, Quality, Yardstick, compare, shipped
 from tinyet.quantization.quantizer import TinyetQuantizer
-from tinyet.quantization.remedies import Settings, Trial, Workbench, best_of, choose, diagnose
-from tinyet.quantization.sensitivity import accuracy_of
+from tinyet.quantization.remedies import Diagnosis, Settings, Trial, Workbench, best_of, choose, diagnose
+from tinyet.quantization.sensitivity import Exception_, Sensitivity, accuracy_of
 
 _IMAGES = torch.randn(48, 3, 6, 6, generator=torch.Generator().manual_seed(1))
 _BOARD = "mps2_an386"
@@ -94,6 +95,28 @@ def test_of_what_brings_nearly_as_much_the_simplest_is_best() -> None:
     assert best_of([trial(0.9, equalize=True)]) is None
 
 
+def _diagnosis(base: Quality, given: Settings, exceptions: tuple[Exception_, ...]) -> Diagnosis:
+    graph = Graph("g", (), (), ())
+    return Diagnosis(given, graph, base, (), None, Sensitivity(base.sqnr_db, None, (), exceptions))
+
+
+def test_what_is_advised_keeps_what_was_given() -> None:
+    dear = Exception_("a", "float", 30.0, 15.0, 500, 100, is_enough=True)
+    cheap = Exception_("b", "int16", 20.0, 5.0, 10, 10, is_enough=True)
+    small = Exception_("c", "int16", 15.5, 0.5, 0, 0)
+    noisy = Quality((OutputQuality(15.0, 15.0),), 32)
+    found = _diagnosis(noisy, Settings(equalize=True), (dear, cheap, small))
+    assert found.exceptions == (dear, cheap)
+    assert found.flags == ("--equalize", "--layer", "b=int16")
+    assert found.suffices
+    assert _diagnosis(noisy, Settings(equalize=True), (small,)).flags == ()
+    # Where it is accuracy that suffers, decibels do not say what is enough.
+    lost = Accuracy(100, 80, 95, 15, 0, 85)
+    wrong = _diagnosis(Quality((OutputQuality(25.0, 25.0),), 32, accuracy=lost), Settings(), (dear, cheap))
+    assert wrong.flags == ("--layer", "a=float")
+    assert not wrong.suffices
+
+
 # ---------------------------------------------------------------- a model that equalization heals
 
 
@@ -118,7 +141,7 @@ def _network(spread: float) -> _Unequal:
     factors = torch.logspace(-spread, spread, 6)
     with torch.no_grad():
         model.conv.weight *= factors.reshape(-1, 1, 1, 1)
-        model.conv.bias *= factors
+        model.conv.bias.mul_(factors)  # type: ignore[union-attr]
         model.depthwise.weight /= factors.reshape(-1, 1, 1, 1)
     return model
 
@@ -189,7 +212,8 @@ def equal() -> ExportedProgram:
 def test_a_healthy_model_is_left_alone(equal: ExportedProgram) -> None:
     found = diagnose(_bench(equal), Settings(), ("mse", "minmax"), whole=("int16",), cost=cost_on(_BOARD))
     assert found.quality.healthy
-    assert found.free == found.exceptions == found.whole == found.flags == ()
+    proposals = (found.free, found.exceptions, found.whole, found.flags)
+    assert not any(proposals)
     assert found.remedy is None
     assert len(found.sensitivity.layers) == 3
     assert found.sensitivity.cost is not None

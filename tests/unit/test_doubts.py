@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 
 from tinyet.data import make_samples
@@ -20,9 +21,10 @@ from tinyet.data.doubts import (
 from tinyet.errors import DataError
 from tinyet.ir import Array, DType, QuantParams, Tensor, TensorType
 
+Floats = npt.NDArray[np.float32]
 _RANDOM = np.random.default_rng(0)
-_NORMAL: Array = _RANDOM.normal(0.4, 1.0, (64, 3, 8)).astype(np.float32)
-_OTHERS: Array = _RANDOM.normal(0.4, 1.0, (64, 3, 8)).astype(np.float32)
+_NORMAL: Floats = _RANDOM.normal(0.4, 1.0, (64, 3, 8)).astype(np.float32)
+_OTHERS: Floats = _RANDOM.normal(0.4, 1.0, (64, 3, 8)).astype(np.float32)
 
 
 def _between(calibration: Array, evaluation: Array) -> list[str]:

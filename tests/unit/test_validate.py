@@ -315,6 +315,21 @@ def test_a_ratio_without_error_is_null_in_json() -> None:
     assert [layer["sqnr_db"] for layer in record["layers"]] == [None] * 3
 
 
+def test_samples_beyond_the_calibrated_range_and_labels_beyond_the_classes_are_told() -> None:
+    images = small.images(8)
+    good = _validate(FakeDevice(_DEPLOYMENT), make_samples(_PROGRAM.inputs, [images], np.zeros(8, np.int64)))
+    assert good.clipped is not None
+    assert good.clipped < 0.01
+    assert good.doubts == ()
+    samples = make_samples(_PROGRAM.inputs, [images * 1000], np.full(8, 5))
+    result = _validate(FakeDevice(_DEPLOYMENT), samples)
+    assert result.clipped is not None
+    assert result.clipped > 0.9
+    outside, labels = result.doubts
+    assert "% of the values lie outside of" in outside
+    assert "8 of 8 are no class of the model, which are 0 … 4" in labels
+
+
 # ---- samples ----
 
 

@@ -18,7 +18,7 @@ from tinyet.cli import ui
 from tinyet.cli.doubts import doubts_of, watch
 from tinyet.compiler import compile as compile_model
 from tinyet.compiler import float_layers, require_integer
-from tinyet.data import Data, array_of, encode_data, make_samples, read_data
+from tinyet.data import Data, array_of, encode_data, make_samples, read_data, refuse_indices
 from tinyet.delegates import Delegate
 from tinyet.emit.model_name import check_name, safe_name
 from tinyet.errors import DataError, ModelError, TinyetError, ToolchainError, UsageError
@@ -263,6 +263,7 @@ def evaluation_of(
         remarks.append("evaluation(): no accuracy, because what is expected is not one class index a sample")
     try:
         make_samples(program.inputs, arrays, labels)
+        refuse_indices(program.graph, arrays)
     except DataError as error:
         raise DataError(error.what, where, error.hint) from error
     return Data(tuple(arrays), labels), remarks

@@ -133,8 +133,8 @@ def _why_ill(quality: Quality) -> str:
         said.append(_signal(quality))
     elif any(output.drowned for output in quality.outputs):
         said.append(
-            f"of what moves at {_outputs(quality)} from sample to sample {_db(quality.moving_db)} dB are above the "
-            f"noise, {MOVING_DB:.0f} are enough"
+            f"SQNR of what moves at {_outputs(quality)} from sample to sample {_db(quality.moving_db)} dB, "
+            f"{MOVING_DB:.0f} are enough"
         )
     if quality.equal < ALIKE:
         said.append(f"{_signal(quality)}, {ui.percent(ALIKE)} are enough")
@@ -193,17 +193,20 @@ def _for_bytes(diagnosis: Diagnosis) -> str:
 
 
 def _show_advice(diagnosis: Diagnosis, command: Sequence[str], types: Sequence[str]) -> None:
+    advised = diagnosis.advised
     if diagnosis.flags:
-        ui.say(f"\nto do: {shlex.join([*command, *diagnosis.flags])} -o FILE.tet", "bold")
-    else:
-        ui.say(
-            "\nto do: more calibration data such as the device will see, or training (docs/quantization.md)",
-            "bold",
-        )
-    if not diagnosis.healed and diagnosis.quality.accuracy is not None:
-        ui.say(
-            f"or let a set of exceptions be found: {shlex.join([*command, *types])} --auto --max-drop 0.01 -o FILE.tet"
-        )
+        label = "to do" if diagnosis.suffices else "brings most"
+        kept = types if advised is None or advised.module else ()  # all layers are given other types
+        ui.say(f"\n{label}: {shlex.join([*command, *kept, *diagnosis.flags])} -o FILE.tet", "bold")
+    if diagnosis.suffices:
+        return
+    if diagnosis.quality.accuracy is not None:
+        again = shlex.join([*command, *types])
+        ui.say(f"let a set of exceptions be found: {again} --auto --max-drop 0.01 -o FILE.tet")
+    ui.say(
+        "else: several --layer NAME=float, calibration data more like what the device will see, or training with the "
+        "rounding in the loop (docs/quantization.md)"
+    )
 
 
 # ---------------------------------------------------------------- the figures
@@ -253,7 +256,8 @@ def _signed(value: int | None) -> str:
 
 def _show_exceptions(diagnosis: Diagnosis) -> None:
     """Those that are worth their bytes, and those that cannot be compiled, with the reason."""
-    refused = [entry for entry in diagnosis.sensitivity.exceptions if entry.refused]
+    tried = (*diagnosis.sensitivity.exceptions, *diagnosis.whole)
+    refused = [entry for entry in tried if entry.refused]
     shown: list[Exception_] = [*diagnosis.exceptions[:MOST_EXCEPTIONS], *refused[:MOST_EXCEPTIONS]]
     if not shown:
         return

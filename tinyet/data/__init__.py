@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from tinyet.data.indices import refuse_indices
 from tinyet.data.npz import LABELS, Data, encode_data, read_data
 from tinyet.data.samples import (
     Samples,
@@ -28,4 +29,5 @@ __all__ = [
     "predicted",
     "prepare_inputs",
     "read_data",
+    "refuse_indices",
 ]

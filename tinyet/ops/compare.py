@@ -11,7 +11,7 @@ import numpy as np
 
 from tinyet.boards.cpus import Target
 from tinyet.ir import Array, Attrs, DType, Node
-from tinyet.ops.shared import stepped
+from tinyet.ops.shared import broadcast, stepped
 from tinyet.opset import Call, Kernel, Op, Struct, library_call
 
 Relation = Literal["equal", "not_equal", "greater", "greater_equal"]
@@ -46,7 +46,8 @@ def check(node: Node) -> str | None:
 
 
 def reference(node: Node, inputs: Sequence[Array | None]) -> tuple[Array, ...]:
-    found = _RELATIONS[relation_of(node)](*inputs)
+    a, b = broadcast.operands(inputs)
+    found = _RELATIONS[relation_of(node)](a, b)
     return (np.asarray(found, np.int32).reshape(node.output.shape),)
 
 

@@ -64,7 +64,7 @@ def lower(node: Node, _target: Target) -> Call:
         lines.append(f"  tinyet_concat_part(in_{index}, out, {offset}u, {width}u, {stride}u, {rows}u);")
         offset += width
     args: list[Arg] = [InputArg(index) for index in range(len(widths))]
-    function = Definition("tinyet_concat", "static void", (*parameters, "void *out"), tuple(lines))
+    function = Definition("tinyet_concat", "TINYET_FUNCTION void", (*parameters, "void *out"), tuple(lines))
     return Call(function, (*args, OutputArg(0)))
 
 

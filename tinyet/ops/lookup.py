@@ -18,7 +18,17 @@ from tinyet.errors import UnsupportedShape
 from tinyet.ir import Array, Attrs, DType, Node, Shape
 from tinyet.ops.shared.integers import check_activations
 from tinyet.ops.shared.shapes import around_axis
-from tinyet.opset import Call, Constant, Kernel, Op, Pointer, Struct, library_call, library_kernels
+from tinyet.opset import (
+    Call,
+    Constant,
+    FieldValue,
+    Kernel,
+    Op,
+    Pointer,
+    Struct,
+    library_call,
+    library_kernels,
+)
 
 _BYTES = 256
 _HEADERS = ("tinyet_bytes.h",)
@@ -86,7 +96,12 @@ def lower(node: Node, _target: Target) -> Call:
     if len(table) > 1:
         outer, channels, inner = around_axis(node.input(0).shape, attrs_of(node).axis)
     symbol = f"tinyet_lookup_u8_{node.output.dtype.suffix}"
-    fields = {"table": Pointer("table"), "outer": outer, "channels": channels, "inner": inner}
+    fields: dict[str, FieldValue] = {
+        "table": Pointer("table"),
+        "outer": outer,
+        "channels": channels,
+        "inner": inner,
+    }
     constants = [Constant("table", np.ascontiguousarray(table).reshape(-1))]
     return library_call(symbol, node, [0], Struct(f"{symbol}_params", fields), constants)
 

@@ -41,6 +41,8 @@ def check(node: Node) -> str | None:
 def reference(node: Node, inputs: Sequence[Array | None]) -> tuple[Array, ...]:
     condition, a, b = inputs
     assert condition is not None
+    assert a is not None
+    assert b is not None
     return (np.asarray(np.where(condition != 0, a, b), node.output.dtype.numpy).reshape(node.output.shape),)
 
 

@@ -125,7 +125,7 @@ class Definition:
     It has no name yet. The emitter gives it one, after the layer that calls it, and prints equal ones once.
 
     kernel:     what reports call it.
-    returns:    what stands before the name: "static void".
+    returns:    what stands before the name: "TINYET_FUNCTION void".
     parameters: "const int8_t *input", … in the order of the call's arguments.
     body:       lines of C, indented.
     comment:    what it computes, for the line above; empty for none.

@@ -1,14 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Arrays from a file as calibration batches."""
+"""Calibration batches: arrays of a file as such, and what is none."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 import numpy as np
 import torch
 
-from tinyet.errors import DataError
+from tinyet.arguments import described
+from tinyet.errors import DataError, QuantizationError
 from tinyet.importers.torch.capture import Inputs
 from tinyet.ir import Array
 
@@ -48,3 +50,13 @@ def batches_of(arrays: Sequence[Array], example: Inputs, where: str) -> list[Inp
         batch = max(1, len(wanted)) if wanted.ndim else 1
         columns.append([tensor[at : at + batch] for at in range(0, len(tensor), batch)])
     return list(zip(*columns, strict=True))
+
+
+def iterable_of(batches: object) -> Iterable[Any]:
+    """Calibration data, if it can be batches at all. Raises QuantizationError with what was given instead."""
+    if isinstance(batches, Iterable) and not isinstance(batches, (str, bytes, dict)):
+        return batches
+    hint = "a list of tensors, one a batch, or of tuples with one tensor per input"
+    if callable(batches):
+        hint = "call it: calibration=calibration()"
+    raise QuantizationError(f"the calibration data is {described(batches)}, not batches", hint=hint)

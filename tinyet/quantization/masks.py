@@ -18,6 +18,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 import torch
 from torch import fx
@@ -83,7 +84,7 @@ def sink_masks(module: fx.GraphModule, is_quantized: Callable[[fx.Node], bool]) 
         masked = None if found is None else _masked(found, reader)
         if found is not None and masked is not None:
             _sink(module, reader, found, masked)
-    _limit_factors(module, is_quantized)
+    _limit_computed(module, is_quantized)
     module.graph.eliminate_dead_code()
     module.recompile()
 
@@ -106,9 +107,10 @@ def _masks_in(module: fx.GraphModule, node: object) -> _Found | None:
     return None
 
 
-def _limit_factors(module: fx.GraphModule, is_quantized: Callable[[fx.Node], bool]) -> None:
-    """Let no factor of a mask that is computed, a term of sums that only softmaxes see, be below FACTOR: a product with
-    -1e9, or with the least float32, has no integer form, and softmax sees it as it sees one with FACTOR."""
+def _limit_computed(module: fx.GraphModule, is_quantized: Callable[[fx.Node], bool]) -> None:
+    """Masks that are computed, in values that only softmaxes see: numbers far below that are chosen while the model
+    runs become -BEYOND, infinity or not; and no factor in a term of a sum is below FACTOR, for a product with -1e9, or
+    with the least float32, has no integer form, and softmax sees it as it sees one with FACTOR."""
     # Values that only softmaxes see, and whether each time as a term of a sum.
     terms: dict[fx.Node, bool] = {}
     for node in reversed(list(module.graph.nodes)):
@@ -116,19 +118,38 @@ def _limit_factors(module: fx.GraphModule, is_quantized: Callable[[fx.Node], boo
         for reader in node.users:
             if reader.target in SOFTMAX and is_quantized(reader):
                 ways.append(False)
-            elif reader in terms and (reader.target in MOVES or _scales(module, reader, node)):
+            elif reader in terms and passes_on(reader, node):
                 ways.append(terms[reader])
-            elif reader in terms and _adds(reader, node):
-                ways.append(True)
+            elif reader in terms and (_scales(module, reader, node) or _adds(reader, node)):
+                ways.append(terms[reader] or _adds(reader, node))
             else:
                 break
         if ways and len(ways) == len(node.users):
             terms[node] = all(ways)
     for node, is_term in terms.items():
+        if node.target is aten.where.self:
+            _limit_choices(module, node)
         factor = _number(module, node.args[1]) if is_term and node.target is aten.mul.Tensor else None
         if factor is not None and factor < FACTOR:
             limited = add_constant(module, node, f"{node.name}_factor", torch.tensor(FACTOR))
             node.args = (node.args[0], limited)
+
+
+def _limit_choices(module: fx.GraphModule, node: fx.Node) -> None:
+    args: list[Any] = list(node.args)
+    for index in (1, 2):
+        numbers = get_constant(module, args[index])
+        if numbers is not None and bool((numbers <= MASKED).any()):
+            limited = torch.where(numbers <= MASKED, -BEYOND, numbers)
+            args[index] = add_constant(module, node, f"{node.name}_mask", limited)
+    node.args = tuple(args)
+
+
+def passes_on(reader: fx.Node, node: fx.Node) -> bool:
+    """Whether values of the node are found in the reader as they are."""
+    if reader.target is aten.where.self:
+        return node is not reader.args[0]
+    return reader.target in MOVES or reader.target is aten.minimum.default
 
 
 def _adds(reader: fx.Node, node: fx.Node) -> bool:

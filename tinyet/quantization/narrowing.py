@@ -15,7 +15,7 @@ from torch import fx
 
 from tinyet.importers.torch.normalize import get_constant
 from tinyet.importers.torch.quiet import quiet
-from tinyet.quantization.masks import MOVES, PRODUCTS, SOFTMAX, SUMS
+from tinyet.quantization.masks import PRODUCTS, SOFTMAX, SUMS, passes_on
 from tinyet.quantization.saturating import SUM_FAR
 from tinyet.quantization.sharing import observer_of, range_of
 
@@ -23,6 +23,16 @@ with quiet():
     from torchao.quantization.pt2e.observer import MinMaxObserver
 
 aten = torch.ops.aten
+
+
+class _Settled(MinMaxObserver):  # type: ignore[misc]
+    """An observer whose range is as it was set, whatever it is shown (constants, at conversion, once more)."""
+
+    min_val: torch.Tensor
+    max_val: torch.Tensor
+
+    def forward(self, x_orig: torch.Tensor) -> torch.Tensor:
+        return x_orig
 
 
 def narrow_masks(module: fx.GraphModule, infinite: Container[str] = ()) -> int:
@@ -61,10 +71,10 @@ def narrow_masks(module: fx.GraphModule, infinite: Container[str] = ()) -> int:
 def _spread_over(observer: torch.nn.Module, low: float, high: float) -> torch.nn.Module:
     """An observer of the same type that has seen the range."""
     given: Any = getattr(observer, "activation_post_process", observer)  # of a fake quantizer
-    narrower: torch.nn.Module = MinMaxObserver(
+    narrower = _Settled(
         dtype=given.dtype, qscheme=given.qscheme, quant_min=given.quant_min, quant_max=given.quant_max
     )
-    narrower(torch.tensor([low, high]))
+    narrower.min_val, narrower.max_val = torch.tensor(low), torch.tensor(high)
     return narrower
 
 
@@ -79,13 +89,11 @@ def _floor(
     if floor is None or reader.op == "call_module":
         return floor
     others = [argument for argument in reader.args if argument is not node]
-    if reader.target in MOVES:
+    if passes_on(reader, node):
         return floor
-    if reader.target not in SUMS | PRODUCTS | {aten.minimum.default} or reader.kwargs or len(others) != 1:
+    if reader.target not in SUMS | PRODUCTS or reader.kwargs or len(others) != 1:
         return None
     other = others[0]
-    if reader.target is aten.minimum.default:
-        return floor
     if reader.target is aten.add.Tensor or (reader.target is aten.sub.Tensor and reader.args[0] is node):
         bounds = _bounds(module, other)
         if bounds is None:

@@ -37,7 +37,8 @@ class Pixels:
     def values(self) -> torch.Tensor:
         """All that it can be, float64 (channels, 256)."""
         factor, offset = torch.broadcast_tensors(self.factor, self.offset)
-        return factor.reshape(-1, 1) * _BYTES + offset.reshape(-1, 1)
+        values: torch.Tensor = factor.reshape(-1, 1) * _BYTES + offset.reshape(-1, 1)
+        return values
 
 
 def pixels_of(module: fx.GraphModule) -> Mapping[fx.Node, Pixels]:
@@ -115,13 +116,15 @@ def _combined(
     return Pixels(sign * right.factor, left + sign * right.offset)
 
 
-def parameters_of(pixels: Pixels, low: int, high: int) -> tuple[float, int]:
+def parameters_of(pixels: Pixels, low: int, high: int, *, symmetric: bool) -> tuple[float, int]:
     """Scale and zero point for integers from `low` to `high`: exact where there are such, else with the least mean
-    square error over all bytes. Zero, with which convolutions pad, is always one of the integers."""
+    square error over all bytes. Zero, with which convolutions pad, is always one of the integers.
+
+    symmetric: the zero point is 0, as int16 wants it.
+    """
     values = pixels.values
     step = float(pixels.factor.abs().reshape(-1)[0])
     least, most = min(float(values.min()), 0.0), max(float(values.max()), 0.0)
-    symmetric = low == -high
     candidates = [(max(-least, most) / high, 0)]
     if symmetric:
         # Bytes whose zero is at a half, (byte - 127.5) / 127.5, are whole numbers of half steps.

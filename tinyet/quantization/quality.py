@@ -228,7 +228,10 @@ class Yardstick:
 
     def __post_init__(self) -> None:
         if not self.samples:
-            raise QuantizationError("there are no samples to measure with")
+            raise QuantizationError(
+                "there are no samples to measure with",
+                hint="define calibration() or evaluation() in the model's file, or give --calibration",
+            )
 
     @cached_property
     def chosen(self) -> list[Inputs]:

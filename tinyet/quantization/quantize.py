@@ -24,6 +24,7 @@ from tinyet.importers.torch.normalize import drop_unused, get_constant
 from tinyet.importers.torch.origins import op_name, origin_of, stamp
 from tinyet.importers.torch.quiet import quiet
 from tinyet.ir import Note
+from tinyet.quantization.batches import iterable_of
 from tinyet.quantization.bias_correction import correct_bias as correct_biases
 from tinyet.quantization.equalize import Equalized
 from tinyet.quantization.equalize import equalize as equalize_layers
@@ -98,19 +99,22 @@ def _allow_any_strides(module: fx.GraphModule) -> None:
     module.recompile()
 
 
+def as_batches(batches: Iterable[Any], example: Inputs) -> Iterable[Any]:
+    """Calibration data as the batches that it is made of. One tensor with the dimensions of the model's only input is
+    one batch; with one dimension more, it holds a batch in each element of the first. Raises QuantizationError for what
+    is no batches at all."""
+    alone = isinstance(batches, torch.Tensor) and len(example) == 1 and batches.ndim == example[0].ndim
+    return [batches] if alone else iterable_of(batches)
+
+
 def samples(batches: Iterable[Any], example: Inputs) -> Iterator[tuple[int, Inputs]]:
     """The calibration batches as inputs of the program's own shapes, each with the index of its batch.
 
-    A batch is a tensor, or a tuple or list of one tensor an input. Batches of another batch size than the
-    example's are cut into pieces of its size. Raises QuantizationError naming the batch: number of inputs,
-    shape, dtype, values that are not finite.
+    batches: as `as_batches` takes them. A batch is a tensor, or a tuple or list of one tensor an input. Batches of
+    another batch size than the example's are cut into pieces of its size. Raises QuantizationError naming the
+    batch: number of inputs, shape, dtype, values that are not finite.
     """
-    if isinstance(batches, (str, bytes, dict)) or not isinstance(batches, Iterable):
-        hint = "a list of tensors, one a batch, or of tuples with one tensor per input"
-        if callable(batches):
-            hint = "call it: calibration=calibration()"
-        raise QuantizationError(f"the calibration data is {described(batches)}, not batches", hint=hint)
-    for index, batch in enumerate(batches):
+    for index, batch in enumerate(as_batches(batches, example)):
         values = (batch,) if isinstance(batch, torch.Tensor) else batch
         if not isinstance(values, (tuple, list)) or not all(isinstance(v, torch.Tensor) for v in values):
             raise QuantizationError(
@@ -145,14 +149,17 @@ def _check_value(value: torch.Tensor, wanted: torch.Tensor, label: str) -> None:
     same_rank = value.ndim == wanted.ndim
     whole = not wanted.ndim or (same_rank and wanted.shape[0] > 0 and value.shape[0] % wanted.shape[0] == 0)
     if not same_rank or value.shape[1:] != wanted.shape[1:] or not whole:
+        alone = value.shape == wanted.shape[1:]
         raise QuantizationError(
             f"{label} has shape {tuple(value.shape)}, the model takes {tuple(wanted.shape)}",
-            hint="only the first dimension, the batch, may be another multiple of the example's",
+            hint="a batch has the batch dimension, too: x.unsqueeze(0); all data in one tensor is calibration=[data]"
+            if alone
+            else "only the first dimension, the batch, may be another multiple of the example's",
         )
     if value.dtype != wanted.dtype:
         raise QuantizationError(
             f"{label} is {value.dtype}, the model takes {wanted.dtype}",
-            hint="convert it as for the model itself",
+            hint=f"give x.to({wanted.dtype}), scaled as the model was trained",
         )
     if value.is_floating_point() and not torch.isfinite(value).all():
         bad = int((~torch.isfinite(value)).sum())
@@ -167,6 +174,7 @@ def calibrate(prepared: Prepared, batches: Iterable[Any], progress: Progress | N
     Raises QuantizationError for data that does not fit, and when there is none.
     """
     stage("calibrating")
+    batches = as_batches(batches, prepared.example_inputs)
     total = len(batches) if isinstance(batches, Sized) else None
     last, count = -1, 0
     exact = _Calibration(prepared.module, prepared.infinite)
@@ -325,15 +333,17 @@ def quantize_fully(
     """equalize, prepare, calibrate, convert, correct biases. Batches are kept in memory where both steps around
     the calibration, or one of them, want to see them again."""
     pairs: tuple[Equalized, ...] = ()
+    example = example_inputs_of(program)
+    batches = as_batches(batches, example)
     if equalize or correct_bias:
         batches = list(batches)
-    example = example_inputs_of(program)
     if equalize:
         stage("equalizing layers")
         program, pairs = equalize_layers(program, [inputs for _, inputs in samples(batches, example)])
     prepared = prepare(program, quantizer)
     if needs_calibration(quantizer):
         calibrate(prepared, batches, progress)
+        _check_observers(prepared.module)
         share_close(prepared.module)
         narrow_masks(prepared.module, prepared.infinite)
     notes = _saturated(prepared)

@@ -271,6 +271,9 @@ class TinyetQuantizer(Quantizer):  # type: ignore[misc]
         if not own:
             _set(node, edges, config.activation)
             return
+        own.sort(
+            key=lambda source: source.op == "get_attr"
+        )  # a constant has no parameters that it could give
         shared = SharedQuantizationSpec((own[0], node))
         edges.update(dict.fromkeys(own[1:], shared))
         _set(node, edges, shared)
@@ -289,7 +292,7 @@ class TinyetQuantizer(Quantizer):  # type: ignore[misc]
             return
         spec = config.activation
         low, high = int(spec.quant_min or 0), int(spec.quant_max or 0)
-        known = parameters_of(pixels, low, high)
+        known = parameters_of(pixels, low, high, symmetric=spec.dtype is torch.int16)
         _set(node, {}, FixedQParamsQuantizationSpec(spec.dtype, *known, low, high, torch.per_tensor_affine))
 
     def _annotate_custom(self, node: fx.Node, custom: CustomOp, config: QuantConfig) -> None:

@@ -191,6 +191,7 @@ class Diagnosis:
     another configuration, tried where no single exception heals; an exception of the module "".
     """
 
+    given: Settings
     graph: Graph
     quality: Quality
     free: tuple[Trial, ...]
@@ -210,19 +211,32 @@ class Diagnosis:
         return tuple(entry for entry in tried if not entry.refused and entry.gain_db >= WORTH_DB)
 
     @property
+    def _tells(self) -> bool:
+        """Whether the outputs' decibels say what is enough: not where they are, and it is accuracy that suffers."""
+        return not (self.quality if self.remedy is None else self.remedy.quality).enough
+
+    @property
     def advised(self) -> Exception_ | None:
         """The cheapest exception that makes every output good enough, else the one that brings most; None where none
         is needed or helps."""
         if not self.exceptions:
             return None
-        enough = [entry for entry in self.exceptions if entry.is_enough]
+        enough = [entry for entry in self.exceptions if entry.is_enough and self._tells]
         return min(enough, key=lambda e: e.bytes) if enough else max(self.exceptions, key=lambda e: e.gain_db)
 
     @property
+    def suffices(self) -> bool:
+        """Whether the model is known to be healthy with what is advised."""
+        return self.healed or (self.advised is not None and self.advised.is_enough and self._tells)
+
+    @property
     def flags(self) -> tuple[str, ...]:
-        """What to give to `tinyet quantize` in place of the settings; empty where the model is healthy."""
-        flags = () if self.remedy is None else self.remedy.settings.flags
+        """What to give to `tinyet quantize` in place of the settings that were given; empty where the model is healthy
+        or nothing helps."""
         advised = self.advised
+        if self.remedy is None and advised is None:
+            return ()
+        flags = (self.given if self.remedy is None else self.remedy.settings).flags
         if advised is None:
             return flags
         layer = ("--layer", f"{advised.module}={advised.kind}")
@@ -278,7 +292,7 @@ def diagnose(
     quality = bench.yardstick.quality(graph, accuracy=True)
     if quality.healthy:
         layers = bench.measure(given, exceptions={}, cost=cost, progress=phase("measuring layers"))
-        return Diagnosis(graph, quality, (), None, layers)
+        return Diagnosis(given, graph, quality, (), None, layers)
     free = try_free(bench, given, quality, observers, progress)
     remedy = best_of(free)
     if remedy is not None and quality.accuracy is not None:
@@ -286,13 +300,13 @@ def diagnose(
         remedy = replace(remedy, quality=bench.quality(remedy.settings, accuracy=True))
     if remedy is not None and remedy.quality.healthy:
         layers = bench.measure(given, exceptions={}, cost=cost, progress=phase("measuring layers"))
-        return Diagnosis(graph, quality, free, remedy, layers)
+        return Diagnosis(given, graph, quality, free, remedy, layers)
     taken = given if remedy is None else remedy.settings
     layers = bench.measure(taken, worst=worst, cost=cost, progress=phase("measuring layers and exceptions"))
-    diagnosis = Diagnosis(graph, quality, free, remedy, layers)
-    base = quality if remedy is None else remedy.quality
-    if any(entry.is_enough for entry in diagnosis.exceptions):
+    diagnosis = Diagnosis(given, graph, quality, free, remedy, layers)
+    if diagnosis.suffices:
         return diagnosis
+    base = quality if remedy is None else remedy.quality
     tell = phase("measuring all layers in other types")
     tried = []
     for done, kind in enumerate(whole, 1):

@@ -59,7 +59,7 @@ static const TINYET_ROM int32_t softmax_3_exponentials[256] TINYET_ALIGNED(4) = 
   741, 698, 657, 619, 583, 549, 517, 487,
 };
 
-static void concat_2(const void *in_0, const void *in_1, void *out) {
+TINYET_FUNCTION void concat_2(const void *in_0, const void *in_1, void *out) {
   tinyet_concat_part(in_0, out, 0u, 6u, 10u, 1u);
   tinyet_concat_part(in_1, out, 6u, 4u, 10u, 1u);
 }

@@ -24,21 +24,94 @@ TABLE: dict[object, Row] = {
     **LOWERED_ROWS,
 }
 
-_ADVICE = {
-    "conv3d": "use 2-d convolutions over slices of the volume",
-    "topk": "return the scores and choose on the caller's side",
-    "sort": "return the scores and sort on the caller's side",
-    "nonzero": "its result has a size that depends on values",
-    "bernoulli": "remove random operators, or make the noise an input",
-    "rand": "make the noise an input",
-    "randn": "make the noise an input",
+_SLICES_3D = "work on slices of the volume with the 2-d operator, and add or stack the results"
+_CALLER = (
+    "return the scores and sort on the caller's side; the greatest alone is max(dim), its place argmax(dim)"
+)
+_NOISE = "make the noise an input"
+_TRAINING = (
+    "F.dropout, F.dropout2d and their kind drop unless told otherwise: give them training=self.training"
+)
+_STATISTICS = (
+    "give the norm running statistics and call model.eval(), without training=True in its functional form"
+)
+_POLYNOMIAL = "approximate it by a polynomial, or compute it outside of the model"
+_OUTSIDE = "compute it outside of the model"
+_NUMBERS = "leave .item(), .tolist(), int() and float() away: compute with tensors, of one element, too"
+_ONE_HOT = "use a mask, torch.arange(n) == index.unsqueeze(-1), in torch.where or a product"
+
+ADVICE = {
+    "conv3d": _SLICES_3D,
+    "conv_transpose3d": _SLICES_3D,
+    "max_pool3d": _SLICES_3D,
+    "avg_pool3d": _SLICES_3D + "; torch.nn.LocalResponseNorm, which is made of it, is best a batch norm",
+    "upsample_trilinear3d": _SLICES_3D,
+    "upsample_nearest3d": _SLICES_3D,
+    "topk": _CALLER,
+    "sort": _CALLER,
+    "kthvalue": _CALLER,
+    "median": _CALLER,
+    "native_dropout": _TRAINING,
+    "bernoulli": _NOISE + "; " + _TRAINING,
+    "rand": _NOISE,
+    "randn": _NOISE,
+    "rand_like": _NOISE,
+    "randn_like": _NOISE,
+    "randint": _NOISE,
+    "normal": _NOISE,
+    "rrelu": "use F.leaky_relu with the mean of lower and upper",
     "choose_qparams_symmetric": "quantize with torch.per_tensor_affine at run time",
     "cumsum": "multiply by a constant triangular matrix",
-    "flip": "reorder the weights that read it instead",
-    "gather": "use constant indices (slices), or torch.nn.Embedding for a table",
-    "index": "use constant slices, or torch.nn.Embedding for a table",
-    "_native_batch_norm_legit": "give the norm running statistics and call model.eval()",
+    "cumprod": "multiply slices one after the other, and torch.cat them",
+    "prod": "multiply slices one after the other",
+    "flip": "x.index_select(dim, torch.arange(n - 1, -1, -1)), or reorder the weights that read it",
+    "gather": _ONE_HOT + ": (x * mask).sum(-1); rows of a constant table are torch.nn.Embedding",
+    "scatter": _ONE_HOT + ": torch.where(mask, value, x)",
+    "scatter_add": _ONE_HOT + ": x + (mask * value).sum(dim)",
+    "index_put": _ONE_HOT + ", or torch.cat of the parts, where the places are constant",
+    "cross_entropy_loss": "leave the loss away: it is for training",
+    "nll_loss_nd": "leave the loss away: it is for training",
+    "grid_sampler_2d": "sample before the model; a resize by a fixed factor is F.interpolate",
     "upsample_bicubic2d": "use mode='bilinear' or 'nearest'",
+    "_upsample_bilinear2d_aa": "leave antialias=True away",
+    "unfold": "torch.stack slices: [x[:, i : i + size] for i in range(0, n - size + 1, step)]",
+    "im2col": "use F.conv2d with torch.eye(c * h * w).reshape(-1, c, h, w) as weight",
+    "col2im": "use F.conv_transpose2d with torch.eye(c * h * w).reshape(-1, c, h, w) as weight",
+    "max_unpool2d": "use F.interpolate with mode='nearest'",
+    "fractional_max_pool2d": "use F.max_pool2d, or F.adaptive_avg_pool2d",
+    "embedding_bag": "use torch.nn.Embedding, and .mean(1) or .sum(1) of what it gives",
+    "embedding_renorm": "leave max_norm away, and scale the table's rows once",
+    "_cdist_forward": "(x.unsqueeze(-2) - y).square().sum(-1).sqrt()",
+    "bilinear": "torch.einsum('bi,oij,bj->bo', a, weight, b) + bias",
+    "diagonal": "multiply by torch.eye(n), and sum",
+    "pow": "x ** y is torch.exp(y * torch.log(x)) for positive x, and 2 ** x is torch.exp(x * math.log(2))",
+    "remainder": "x - y * torch.floor(x / y)",
+    "fmod": "x - y * torch.sign(x / y) * torch.floor(torch.abs(x / y))",
+    "trunc": "torch.sign(x) * torch.floor(torch.abs(x))",
+    "fmax": "torch.maximum(a, b), which differs for NaN only",
+    "fmin": "torch.minimum(a, b), which differs for NaN only",
+    "bucketize": "count: (x.unsqueeze(-1) > boundaries).float().sum(-1)",
+    "searchsorted": "count: (x.unsqueeze(-1) > boundaries).float().sum(-1)",
+    "tan": "torch.sin(x) / torch.cos(x)",
+    "sinh": "(torch.exp(x) - torch.exp(-x)) / 2",
+    "cosh": "(torch.exp(x) + torch.exp(-x)) / 2",
+    "asinh": "torch.log(x + torch.sqrt(x * x + 1))",
+    "acosh": "torch.log(x + torch.sqrt(x * x - 1))",
+    "atanh": "torch.log((1 + x) / (1 - x)) / 2",
+    "asin": _POLYNOMIAL,
+    "acos": _POLYNOMIAL,
+    "atan": _POLYNOMIAL,
+    "atan2": _POLYNOMIAL,
+    "erfinv": _POLYNOMIAL,
+    "lgamma": _POLYNOMIAL,
+    "histc": _OUTSIDE,
+    "linalg_inv_ex": _OUTSIDE,
+    "_linalg_svd": _OUTSIDE,
+    "_linalg_det": _OUTSIDE,
+    "_local_scalar_dense": _NUMBERS,
+    "_native_batch_norm_legit": _STATISTICS,
+    "_native_batch_norm_legit_functional": _STATISTICS,
+    "complex": "take and give real and imaginary parts as two tensors",
     "stft": "compute the spectrogram before the model",
     "_fft_r2c": "compute the spectrum before the model",
 }
@@ -47,6 +120,6 @@ _ADVICE = {
 def advice(name: str) -> str:
     """What to do about an operator that has no row; `name` as in aten.topk.default."""
     parts = name.split(".")
-    return _ADVICE.get(
+    return ADVICE.get(
         parts[1] if len(parts) > 1 else name, "write it with supported operators, or keep it out of the model"
     )

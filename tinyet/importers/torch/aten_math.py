@@ -433,6 +433,8 @@ MATH_ROWS: dict[object, Row] = {
     aten.celu.default: _unary("celu", "alpha"),
     aten.softplus.default: _unary("softplus", "beta", "threshold"),
     aten.leaky_relu.default: _unary("leaky_relu", "negative_slope"),
+    aten.hardshrink.default: _unary("hardshrink", "lambd"),
+    aten.softshrink.default: _unary("softshrink", "lambd"),
     aten.threshold.default: _unary("threshold", "threshold", "value"),
     aten.gelu.default: gelu,
     aten.elu.default: elu,

@@ -64,14 +64,15 @@ def identity(ctx: Context, a: Args) -> Value:
         )
     if (x.dtype is DType.UINT8) != (value.dtype is torch.uint8):
         raise RefusedError(
-            f"converts {x.dtype.value} to {value.dtype}", "bytes become float32, by x.float(), and nothing else"
+            f"converts {x.dtype.value} to {value.dtype}",
+            "bytes become float32, by x.float(), and nothing else",
         )
     return x
 
 
 def dropout(ctx: Context, a: Args) -> Value:
     if a["train"]:
-        raise RefusedError("dropout in training mode", "call model.eval()")
+        raise RefusedError("drops while running, as in training", "give F.dropout training=self.training")
     return identity(ctx, a)
 
 
@@ -214,13 +215,28 @@ def index_select(ctx: Context, a: Args) -> Value:
     indices = ctx.optional_constant(a["index"], "index")
     assert indices is not None
     axis = axis_of(a["dim"], len(x.shape))
+    size = x.shape[axis]
     runs: list[list[int]] = []
-    for index in (int(i) for i in indices.data.reshape(-1)):
+    for index in (int(i) % size for i in indices.data.reshape(-1)):
         if runs and runs[-1][1] == index:
             runs[-1][1] += 1
         else:
             runs.append([index, index + 1])
     return _concat(ctx, [_slice(ctx, x, axis, start, stop) for start, stop in runs], axis)
+
+
+def index(ctx: Context, a: Args) -> Value:
+    """x[:, :, i] with constant integers i along one axis, of one dimension."""
+    given = [(axis, part) for axis, part in enumerate(a["indices"]) if part is not None]
+    axis, part = given[0]
+    constant = ctx.constant(part)
+    if len(given) > 1 or constant is None or constant.data.ndim != 1 or constant.data.dtype.kind != "i":
+        raise RefusedError(
+            "is not supported with these indices",
+            "take constant integers along one axis; a row of a constant table is torch.nn.Embedding; an element by a "
+            "computed index is (x * (torch.arange(n) == index.unsqueeze(-1))).sum(-1)",
+        )
+    return index_select(ctx, {"self": a["self"], "dim": axis, "index": part})
 
 
 def _scatter(ctx: Context, x: Tensor, part: Tensor, axis: int, start: int, stop: int) -> Tensor:
@@ -372,6 +388,7 @@ SHAPE_ROWS: dict[object, Row] = {
     aten.stack.default: stack,
     aten.roll.default: roll,
     aten.index_select.default: index_select,
+    aten.index.Tensor: index,
     aten.select_scatter.default: select_scatter,
     aten.slice_scatter.default: slice_scatter,
     aten.fill.Tensor: fill,

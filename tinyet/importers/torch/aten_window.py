@@ -76,13 +76,13 @@ def _tail(size: int, kernel: int, stride: int, dilation: int, pad: int, ceil: bo
 # ---------------------------------------------------------------- convolutions
 
 
-def _weight(ctx: Context, argument: object, axis: int) -> Constant:
-    """The constant weight, which may be quantized along `axis` only."""
+def _weight(ctx: Context, argument: object, *axes: int) -> Constant:
+    """The constant weight, which may be quantized along one of these axes only."""
     weight = ctx.optional_constant(argument, "weight")
     assert weight is not None
-    if weight.quant is not None and weight.quant.axis not in (None, axis):
+    if weight.quant is not None and weight.quant.axis not in (None, *axes):
         raise RefusedError(
-            f"weights are quantized along axis {weight.quant.axis}, not along the output channels ({axis})"
+            f"weights are quantized along axis {weight.quant.axis}, not along the output channels ({axes[0]})"
         )
     return weight.named(ctx.parameter_name("weight"))
 
@@ -132,9 +132,10 @@ def _transposed_convolution(spatial: int) -> Row:
         groups = a["groups"]
         given = ctx.optional_constant(a["weight"], "weight")
         assert given is not None
-        # with one channel a group, input channels are output channels
+        # with one channel a group, input channels are output channels; of one channel in all, each axis counts them
         depthwise = given.shape[0] == groups and given.shape[1] == 1
-        weight = _weight(ctx, a["weight"], 0 if depthwise else 1)
+        axes = (1, 0) if groups == 1 and depthwise else (0,) if depthwise else (1,)
+        weight = _weight(ctx, a["weight"], *axes)
         if spatial == 1:
             weight = weight.insert_axis(2)
         weight = transposed_weight(weight, groups)

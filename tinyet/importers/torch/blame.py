@@ -18,7 +18,10 @@ from pathlib import Path
 from types import CodeType
 
 import torch
+from torch import nn
 from torch.fx.proxy import TracerBase
+
+from tinyet.ir import place_of
 
 _FRAME = re.compile(
     r'File "(?P<file>[^"]+)", line (?P<line>\d+), in (?P<function>\S+)(?:\n +(?P<text>[^\n]+))?'
@@ -109,6 +112,26 @@ def frame_of_exception(error: BaseException) -> Frame | None:
             return _frame(entry.filename, entry.lineno, entry.line)
     cause = error.__cause__ or error.__context__
     return frame_of_exception(cause) if cause is not None else None
+
+
+def layer_of_exception(error: BaseException, model: nn.Module) -> str:
+    """Where in the model, when no line of the user's is known: the deepest of its modules that the exception passed, as
+    `2.0 (Linear of the Sequential)`, or the line at which the model's own forward() begins."""
+    names = {module: name for name, module in model.named_modules()}
+    owners = [frame.f_locals.get("self") for frame, _ in traceback.walk_tb(error.__traceback__)]
+    passed = [owner for owner in owners if isinstance(owner, nn.Module) and owner in names]
+    if not passed or passed[-1] is model:
+        return place_of_forward(model)
+    layer = passed[-1]
+    return place_of(names[layer], f"{type(layer).__name__} of the {type(model).__name__}")
+
+
+def place_of_forward(model: nn.Module) -> str:
+    """File and line of the model's forward(); the model's class where that is not the user's own."""
+    code = getattr(getattr(model.forward, "__func__", model.forward), "__code__", None)
+    if code is None or not _is_users(code.co_filename):
+        return type(model).__name__
+    return str(_frame(code.co_filename, code.co_firstlineno, None))
 
 
 def frame_of_stack_trace(text: str | None) -> Frame | None:

@@ -17,12 +17,19 @@ from weakref import WeakSet
 import torch
 from torch import fx, nn
 from torch.export import ExportedProgram
-from torch.export.graph_signature import InputKind, OutputKind
+from torch.export.graph_signature import ConstantArgument, InputKind, OutputKind
 from torch.nn.parameter import is_lazy
 
 from tinyet.arguments import described
 from tinyet.errors import DynamicShape, ModelError, bullet_list
-from tinyet.importers.torch.blame import directory_of, frame_of_exception, message_of, users_frames_recorded
+from tinyet.importers.torch.blame import (
+    directory_of,
+    frame_of_exception,
+    layer_of_exception,
+    message_of,
+    place_of_forward,
+    users_frames_recorded,
+)
 from tinyet.importers.torch.decompose import decompose
 from tinyet.importers.torch.held import left_as_found
 from tinyet.importers.torch.normalize import normalize
@@ -32,6 +39,7 @@ from tinyet.importers.torch.prune import with_plain_weights
 from tinyet.importers.torch.quiet import quiet
 from tinyet.importers.torch.state import refuse_state
 from tinyet.stages import stage
+from tinyet.text import shown
 
 Inputs = tuple[torch.Tensor, ...]
 
@@ -39,8 +47,8 @@ Inputs = tuple[torch.Tensor, ...]
 _MOST_BYTES = 1 << 28
 
 STATIC_HINT = (
-    "export without dynamic_shapes, and avoid operators whose result size depends on values (nonzero, masked_select, "
-    "unique, x[mask])"
+    "export without dynamic_shapes; instead of x[mask], nonzero or unique, whose size depends on values, keep the "
+    "size: torch.where(mask, x, 0.0)"
 )
 EXAMPLE_HINT = "let example_inputs() return what forward() takes: a tensor or a tuple of tensors"
 
@@ -59,6 +67,8 @@ def check_inputs(inputs: object) -> Inputs:
             hint = EXAMPLE_HINT
             if all(isinstance(size, int) for size in inputs):
                 hint = f"give a tensor of that shape: torch.zeros({', '.join(map(str, inputs))})"
+            elif isinstance(value, (int, float)):
+                hint = f"give it as a tensor, torch.tensor({float(value)}), or make it a constant of the model"
             elif hasattr(value, "__array__"):
                 hint = "torch.from_numpy(x) makes a tensor of an array"
             raise ModelError(f"example input {index} is {described(value)}, not a tensor", hint=hint)
@@ -69,8 +79,28 @@ def check_inputs(inputs: object) -> Inputs:
     return tuple(value.float() if value.is_floating_point() else value for value in inputs)
 
 
+def _check_devices(module: nn.Module) -> None:
+    """Raise ModelError, listing them by device, for weights that are not in this machine's memory."""
+    elsewhere: dict[str, list[str]] = {}
+    for name, value in (*module.named_parameters(), *module.named_buffers()):
+        if value.device.type != "cpu":
+            elsewhere.setdefault(str(value.device), []).append(name)
+    if elsewhere:
+        lists = [
+            f"on {device}: {', '.join(names[:4])}{', …' if len(names) > 4 else ''}"
+            for device, names in elsewhere.items()
+        ]
+        raise ModelError(
+            f"weights of the model are not on the CPU:\n{bullet_list(lists)}",
+            place_of_forward(module),
+            "load the weights; on the meta device they have no values"
+            if "meta" in elsewhere
+            else "move the model with .cpu()",
+        )
+
+
 @contextmanager
-def _own_mistakes(inputs: Inputs) -> Iterator[None]:
+def _own_mistakes(module: nn.Module, inputs: Inputs) -> Iterator[None]:
     """The model is run as it is: what it raises is its own mistake, and no limit of the capture."""
     try:
         yield
@@ -81,7 +111,7 @@ def _own_mistakes(inputs: Inputs) -> Iterator[None]:
         shapes = ", ".join(str(tuple(value.shape)) for value in inputs)
         raise ModelError(
             f"the model raises {message_of(error)}",
-            str(frame) if frame else None,
+            str(frame) if frame else layer_of_exception(error, module),
             f"the example inputs have shapes {shapes}: make forward() run with them",
         ) from error
 
@@ -99,8 +129,8 @@ def _make_lazy_weights(module: nn.Module, inputs: Inputs) -> None:
                 child.training = True
 
 
-def _capture_error(error: Exception) -> ModelError:
-    """What torch.export refused, in terms of the user's own line."""
+def _capture_error(error: Exception, module: nn.Module) -> ModelError:
+    """What torch.export refused of the module, in terms of the user's own line."""
     frame = frame_of_exception(error)
     where = str(frame) if frame else None
     text = str(error)
@@ -108,19 +138,38 @@ def _capture_error(error: Exception) -> ModelError:
         return ModelError(
             "what is computed depends on the values of a tensor",
             where,
-            "firmware runs a fixed list of operators: replace if, while, assert and .item() on tensors with "
-            "torch.where, clamp or masks, or take the decision outside the model",
+            "firmware runs a fixed list of operators: compute both sides of an if and choose with "
+            "torch.where(condition, a, b); leave assert and float() away; let while and range() run a fixed number of "
+            "times",
         )
     if "dynamic" in text.lower() and "shape" in text.lower() and "constraint" in text.lower():
         return DynamicShape(
             "a dimension that was declared dynamic is not", where, "export with static shapes"
         )
+    if "__obj_flatten__" in text or "ScriptObject" in text:
+        return ModelError(
+            "the model holds packed weights, as the quantized modules of torch.ao have them",
+            where or place_of_forward(module),
+            "give the float model, and calibration data: tinyet quantizes it",
+        )
     return ModelError(
         f"torch.export cannot capture the model: {message_of(error)}",
-        where,
+        where or layer_of_exception(error, module),
         "write this line with torch operators on tensors only (no numpy, no attributes assigned in "
         "forward())",
     )
+
+
+def _check_outputs(program: ExportedProgram, where: str | None = None) -> None:
+    """Every output is a tensor. where: the place of forward(), if it is known."""
+    specs = [s for s in program.graph_signature.output_specs if s.kind is OutputKind.USER_OUTPUT]
+    wrong = [
+        f"output {index} of forward() is {shown(spec.arg.value)}"
+        for index, spec in enumerate(specs)
+        if isinstance(spec.arg, ConstantArgument)
+    ]
+    if wrong:
+        raise ModelError(", ".join(wrong) + ": no tensor", where, "return tensors only")
 
 
 def _check_static(program: ExportedProgram) -> None:
@@ -201,13 +250,14 @@ def lower(program: ExportedProgram, root: Path | None = None) -> ExportedProgram
     ):
         return program
     stage("decomposing the model")
+    _check_outputs(program)
     refuse_others(program)
     _check_static(program)
     try:
         with quiet():
             core = decompose(program)
     except Exception as error:
-        raise _capture_error(error) from error
+        raise _capture_error(error, program.graph_module) from error
     _check_static(core)
     inputs = example_inputs_of(program)
     with quiet():
@@ -235,20 +285,25 @@ def capture(
     decision depends on tensor values, a shape is not static, or forward() keeps state between calls.
     """
     stage("exporting the model")
+    compiled = getattr(module, "_orig_mod", None)
+    if isinstance(compiled, nn.Module):
+        module = compiled  # what torch.compile makes of it runs on this machine only
+    _check_devices(module)
     inputs = check_inputs(example_inputs)
     kind = type(module)
     module, remarks = in_float32(module)
-    with _own_mistakes(inputs):
+    with _own_mistakes(module, inputs):
         _make_lazy_weights(module, inputs)
     with left_as_found(module):
         module.eval()
-        with _own_mistakes(inputs):
+        with _own_mistakes(module, inputs):
             refuse_state(module, inputs)
         try:
             with quiet(), torch.no_grad(), users_frames_recorded():
                 program = torch.export.export(with_plain_weights(module), copy.deepcopy(inputs))
         except Exception as error:
-            raise _capture_error(error) from error
+            raise _capture_error(error, module) from error
+        _check_outputs(program, place_of_forward(module))
         lowered = lower(program, root or directory_of(kind))
     say(lowered, remarks)
     return lowered

@@ -15,7 +15,7 @@ KEPT_WHOLE: frozenset[str] = frozenset(
     """
     conv1d conv2d conv_transpose1d conv_transpose2d linear matmul addmm
     hardswish hardsigmoid hardtanh silu mish gelu elu selu celu softplus leaky_relu prelu log_sigmoid clamp
-    threshold
+    threshold hardshrink softshrink
     softmax log_softmax _safe_softmax layer_norm group_norm instance_norm argmax argmin
     max_pool1d max_pool2d avg_pool1d avg_pool2d adaptive_avg_pool1d adaptive_avg_pool2d
     adaptive_max_pool1d adaptive_max_pool2d upsample_nearest1d upsample_nearest2d upsample_linear1d
@@ -30,9 +30,21 @@ one table look-up or kernel on the device and three to eight nodes when decompos
 go."""
 
 
+REFUSED_WHOLE: frozenset[str] = frozenset(
+    """
+    conv3d conv_transpose3d max_pool3d avg_pool3d bilinear im2col col2im max_unpool2d
+    upsample_bicubic2d upsample_trilinear3d upsample_nearest3d _upsample_bilinear2d_aa stft
+    cross_entropy_loss nll_loss_nd rrelu embedding_bag
+    """.split()  # noqa: SIM905
+)
+"""What cannot be lowered either way, so that it is refused once and by the name that its user gave it, not part by
+part."""
+
+
 def decomposition_table() -> dict[Any, Any]:
-    """torch's table of core ATen decompositions without the operators of `KEPT_WHOLE`."""
-    kept = {f"aten::{name}" for name in KEPT_WHOLE}
+    """torch's table of core ATen decompositions without the operators of `KEPT_WHOLE` and
+    `REFUSED_WHOLE`."""
+    kept = {f"aten::{name}" for name in KEPT_WHOLE | REFUSED_WHOLE}
     table: Any = torch.export.default_decompositions()
     for op in list(table):
         schema = getattr(op, "_schema", None)

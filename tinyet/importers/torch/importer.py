@@ -36,7 +36,6 @@ from tinyet.importers.torch.origins import is_stamped, op_name, origin_of, origi
 from tinyet.ir import Array, DType, Graph, Tensor, TensorType
 from tinyet.ops.copy import Copy
 from tinyet.stages import stage
-from tinyet.text import shown
 
 
 class _Complaints:
@@ -204,12 +203,7 @@ def _outputs(
     for spec in program.graph_signature.output_specs:
         if spec.kind is not OutputKind.USER_OUTPUT:
             continue
-        node = by_name.get(spec.arg.name)
-        if node is None:
-            given = shown(getattr(spec.arg, "value", None))
-            raise ModelError(
-                f"output {len(outputs)} of forward() is {given}, not a tensor", hint="return tensors only"
-            )
+        node = by_name[spec.arg.name]
         ctx.enter(node)
         try:
             tensor = ctx.tensor(node)
