@@ -31,7 +31,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from benchmarks import kernels as layers
 from tinyet import assets, ops
 from tinyet.boards import Board, load_board
-from tinyet.delegates import DELEGATES, Delegate
+from tinyet.delegates import DELEGATES, PORTABLE, Delegate
 from tinyet.deployment import Deployment
 from tinyet.emit.model import model_files
 from tinyet.ir import Array, Attrs, DType, Graph, Node, QuantParams, Tensor, TensorType
@@ -47,6 +47,8 @@ from tinyet.ops.sub import Sub
 from tinyet.ops.sum import Sum
 from tinyet.opset import Definition, Kernel, complaints, cost
 from tinyet.opset.cost import MEASURED, Terms
+from tinyet.program import Program
+from tinyet.project import generate
 
 FIT, COMPARE = 1, 2
 """Seeds of the two grids."""
@@ -161,7 +163,7 @@ def grid(attrs: type[Attrs], kernel: Kernel, board: Board, seed: int, cases: int
 
 @dataclass(frozen=True)
 class Sample:
-    """instructions, code in bytes: of each node. functions: all of the firmware, and their bytes. own: names in the
+    """instructions, and code in bytes: of each node. functions: all of the firmware, and their bytes. own: names in the
     generated model that are no functions of a library."""
 
     instructions: Sequence[int]
@@ -170,7 +172,7 @@ class Sample:
     own: Sequence[str]
 
 
-_DEFINED = re.compile(r"^(?:TINYET_DSP_FUNCTION void|static tinyet_status) (\w+)\(", re.MULTILINE)
+DEFINED = re.compile(r"^(?:TINYET_DSP_FUNCTION void|static tinyet_status) (\w+)\(", re.MULTILINE)
 
 
 def sampled(
@@ -201,7 +203,7 @@ def sample(kernel: Kernel, home: Delegate, attrs: type[Attrs], nodes: Sequence[N
     counts, own = [0] * len(nodes), [0.0] * len(nodes)
     sizes, text = own_code(measured.deployment, graph, board)
     definitions: dict[Definition, str] = {}
-    names = iter(_DEFINED.findall(text))
+    names = iter(DEFINED.findall(text))
     for step, count in zip(measured.deployment.steps, measured.counts, strict=True):
         counts[place[step.node]] = count
         size = (sizes["layers_run"]) / len(nodes)
@@ -299,16 +301,26 @@ def kernels_of(board: Board, wanted: Sequence[str]) -> Iterator[tuple[Delegate, 
                     yield delegate, attrs, kernel
 
 
-def base_of(board: Board) -> tuple[dict[str, int], int]:
-    """Symbols of a firmware of one layer that needs no library, and the bytes around a model in an application."""
+def one_layer() -> Graph:
     pair = [layers.activation(name, (1, 8)) for name in "ab"]
-    graph = layers.side_by_side([layers.with_output(Add(layers.NONE), pair, 0.1, False)])
+    return layers.side_by_side([layers.with_output(Add(layers.NONE), pair, 0.1, False)])
+
+
+def present_anyway(board: Board) -> dict[str, int]:
+    """Functions of a firmware of one layer, but for the layer's own."""
+    graph = one_layer()
     zeros: list[Array] = [np.zeros((1, 8), np.int8)] * len(graph.inputs)
-    run = layers.run(graph, zeros, board, [d for d in DELEGATES if d.name == "portable"])
-    own = {
-        name for name in run.code if name.startswith(("tinyet_table", "tinyet_affine", "tinyet_add", "row"))
-    }
-    return {name: size for name, size in run.code.items() if name not in own}, 0
+    run = layers.run(graph, zeros, board, [PORTABLE])
+    own = ("tinyet_table", "tinyet_affine", "tinyet_add", "row")
+    return {name: size for name, size in run.code.items() if not name.startswith(own)}
+
+
+def base_bytes(board: Board) -> int:
+    """Flash of an application around its model: startup, C library, main."""
+    with tempfile.TemporaryDirectory(prefix="tinyet-costs-") as where:
+        project = generate(Program("one", one_layer()), board, Path(where) / "one", project="cmake")
+        size = project.build()
+        return size.flash - size.sample - project.deployment.decision.point.flash
 
 
 def write(board: Board, wanted: Sequence[str], keep: Path | None) -> None:
@@ -317,7 +329,7 @@ def write(board: Board, wanted: Sequence[str], keep: Path | None) -> None:
     version = subprocess.run(
         [board.toolchain.compiler, "--version"], check=True, capture_output=True, text=True
     ).stdout.splitlines()[0]
-    base, _ = base_of(board)
+    base = present_anyway(board)
     for home, attrs, kernel in kernels_of(board, wanted):
         nodes = grid(attrs, kernel, board, FIT)
         if len(nodes) < 8:
@@ -349,6 +361,14 @@ def write(board: Board, wanted: Sequence[str], keep: Path | None) -> None:
         kernels = dict(sorted({**table["kernels"], kernel.symbol: entry}.items()))
         table |= {"board": board.name, "toolchain": f"{version}, -O2", "kernels": kernels}
         path.write_text(json.dumps(dict(sorted(table.items())), indent=1) + "\n", encoding="utf-8")
+
+
+def write_base(board: Board) -> None:
+    path = MEASURED / f"{cost.core_of(board.target)}.json"
+    table = json.loads(path.read_text(encoding="utf-8"))
+    table["base"] = base_bytes(board)
+    path.write_text(json.dumps(dict(sorted(table.items())), indent=1) + "\n", encoding="utf-8")
+    print(f"{table['base']} bytes of flash around a model")
 
 
 def compare(board: Board, wanted: Sequence[str], keep: Path | None) -> bool:
@@ -394,6 +414,7 @@ def main() -> int:
     board = load_board(args.board)
     if args.write:
         write(board, args.kernels, args.keep)
+        write_base(board)
         return 0
     return 0 if compare(board, args.kernels, args.keep) else 1
 

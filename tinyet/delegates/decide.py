@@ -198,7 +198,8 @@ def _best(ways: _Ways) -> _Ways:
 def _thin(ways: dict[int, _Ways]) -> int:
     """Of ways whose flash is within so many bytes keep the fastest, where there are too many; the bytes."""
     step, total = 0, 0
-    while sum(len(w.flash) for w in ways.values()) > MOST_WAYS:
+    # One for each set of shared parts is always kept.
+    while sum(len(w.flash) for w in ways.values()) > max(MOST_WAYS, len(ways)):
         step = max(2 * step, 16)
         for mask, way in ways.items():
             # By ascending flash the last of a run is the fastest.

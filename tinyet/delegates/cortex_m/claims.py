@@ -105,7 +105,9 @@ def patches_work(g: conv2d.Geometry, r: Rounding) -> Mapping[str, int]:
         "call": 1,
         "block": blocks,
         "pixel": 4 * blocks,
-        "kernel row": 4 * blocks * g.kernel_h,
+        ("kernel row" if g.dilation_w == 1 else "dilated kernel row"): 4 * blocks * g.kernel_h,
+        "kernel row above or below": 4 * blocks * g.kernel_h * int(g.pad_top > 0),
+        "row that may reach out": g.batch * int(seen.sum()) * int(not columns.whole.all()),
         "blank row": (hidden := g.batch * int((g.kernel_h - seen).sum())),
         "blank word": hidden * words,
     }
