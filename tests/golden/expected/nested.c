@@ -52,7 +52,7 @@ TINYET_DSP_FUNCTION void blocks_0_body_conv2d(const int8_t *input, int8_t *outpu
   const tinyet_dsp_conv2d shape = {1, /* in */ 1, 36, 4, /* out */ 1, 36, 4, /* kernel */ 1, 1, /* stride */ 1, 1,
       /* dilation */ 1, 1, /* pad */ 0, 0, /* zero point */ 0, /* unroll */ 2};
   const tinyet_dsp_rounding rounding = {TINYET_DSP_TWO_SIDED, /* exponent */ 0, /* clamp */ -128, 127};
-  tinyet_dsp_conv2d_rows(input, output, scratch, weights, shape, rounding);
+  tinyet_dsp_conv2d_patches(input, output, scratch, weights, shape, rounding);
 }
 
 /* add of 144 elements */
@@ -94,8 +94,8 @@ TINYET_DSP_FUNCTION void layer_2_int_linear(const int8_t *input, int8_t *output,
  *        0      180   5..6      arena_: int8[1x6x6x5] scale=0.0500000007 zero_point=-3
  *        0       12   7         scratch_7
  *       12        4   7..out    tinyet_linear_s8: int8[1x4] scale=0.0199999996 zero_point=3
- *      144       32   1         scratch_1
- *      144       32   2         scratch_2
+ *      144       36   1         scratch_1
+ *      144       36   2         scratch_2
  *      180      144   2..3      unix_: int8[1x6x6x4] scale=0.0500000007 zero_point=-3
  *      180      144   3..4      stem_conv_weights_2: int8[1x6x6x4] scale=0.0500000007 zero_point=-3
  *      180      144   4..5      x: int8[1x6x6x4] scale=0.0500000007 zero_point=-3
