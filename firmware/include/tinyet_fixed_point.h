@@ -15,6 +15,29 @@ static inline int32_t tinyet_as_addend(int32_t exponential) {
   return (int32_t)(((uint32_t)exponential + (1u << 11)) >> 12);
 }
 
+/* The largest of a column of elements `stride` apart. */
+static inline int32_t tinyet_largest_s8(const int8_t *column, int32_t span, int32_t stride) {
+  int32_t largest = INT8_MIN;
+  for (int32_t i = 0; i < span; i += stride) {
+    largest = column[i] > largest ? column[i] : largest;
+  }
+  return largest;
+}
+
+/* The sum, Q12.19, of the exponentials of a column's differences from its largest element: `exponentials`, Q0.31, are those
+ * of 0, -1 ... steps, and zero from `count` on. */
+static inline int32_t tinyet_sum_of_exponentials(const int8_t *column, int32_t span, int32_t stride, int32_t largest,
+                                                 const TINYET_ROM int32_t *exponentials, int32_t count) {
+  int32_t sum = 0;
+  for (int32_t i = 0; i < span; i += stride) {
+    const int32_t below = largest - column[i];
+    if (below < count) {
+      sum += tinyet_as_addend(exponentials[below]);
+    }
+  }
+  return sum;
+}
+
 /* 1 / (1 + x) for x in [0, 1), both Q0.31: three Newton steps in Q2.29. */
 static inline int32_t tinyet_one_over_one_plus(int32_t x) {
   const int32_t half_denominator = (int32_t)((UINT32_C(0x80000000) + (uint32_t)x) >> 1);
@@ -24,6 +47,11 @@ static inline int32_t tinyet_one_over_one_plus(int32_t x) {
     y += tinyet_high_mul(y, (INT32_C(1) << 29) - tinyet_high_mul(half_denominator, y)) * 4;
   }
   return y >= (INT32_C(1) << 30) ? INT32_MAX : y * 2;
+}
+
+/* 1 / sum of a sum in Q12.19 with so many leading zeros, which the result lacks: Q0.31, times 2^(12 - headroom). */
+static inline int32_t tinyet_reciprocal_of_sum(int32_t sum, int32_t headroom) {
+  return tinyet_one_over_one_plus((int32_t)(((uint32_t)sum << headroom) - UINT32_C(0x80000000)));
 }
 
 /* log(x) for x >= 1, Q12.19 to Q5.26: x = r 2^e where r is the nearer to 2^-0.25 of two mantissas half a power of two apart;

@@ -24,6 +24,17 @@ void tinyet_softmax_s8(const int8_t *input, int8_t *output, const tinyet_softmax
 
 typedef struct {
   tinyet_softmax_shape shape;
+  const TINYET_ROM int32_t *exponentials; /* as above */
+  int32_t count;
+  int32_t multiplier, shift; /* 1 / output scale: multiplier * 2^(12 - shift) */
+  int32_t out_zero_point;
+} tinyet_softmax_scaled_s8_params;
+
+/* Output scale above 2^-30. depth <= 4095. */
+void tinyet_softmax_scaled_s8(const int8_t *input, int8_t *output, const tinyet_softmax_scaled_s8_params *params);
+
+typedef struct {
+  tinyet_softmax_shape shape;
   const TINYET_ROM int16_t *exponentials; /* [513], as tinyet_look_up_s16 has tables: exp over -10 ... 0 */
   const TINYET_ROM int16_t *reciprocals;  /* [513], 1 / (1 + x) over 0 ... 1 */
   int32_t multiplier, shift;              /* from input steps to those of the exponentials */
@@ -31,6 +42,14 @@ typedef struct {
 
 /* Output scale 2^-15. depth <= 65535. */
 void tinyet_softmax_s16(const int16_t *input, int16_t *output, const tinyet_softmax_s16_params *params);
+
+typedef struct {
+  tinyet_softmax_s16_params softmax;
+  int32_t out_multiplier, out_shift; /* 2^-15 / output scale: out_multiplier * 2^(31 - out_shift), of 15 bits */
+} tinyet_softmax_scaled_s16_params;
+
+/* Output scale from 2^-29 to 2^-15. depth <= 65535. */
+void tinyet_softmax_scaled_s16(const int16_t *input, int16_t *output, const tinyet_softmax_scaled_s16_params *params);
 
 /* exp(x - max) / sum, summed in order. */
 void tinyet_softmax_f32(const float *input, float *output, const tinyet_softmax_shape *shape);
@@ -45,6 +64,20 @@ typedef struct {
 
 /* Output scale 1/16, zero point 127. depth <= 4095. */
 void tinyet_log_softmax_s8(const int8_t *input, int8_t *output, const tinyet_log_softmax_s8_params *params);
+
+typedef struct {
+  tinyet_softmax_shape shape;
+  const TINYET_ROM int32_t *exponentials; /* as above */
+  int32_t count;
+  int32_t multiplier, shift;         /* from input steps to Qm.n, which holds all differences and logarithms */
+  int32_t log_shift;                 /* from Q5.26 to Qm.n */
+  int32_t out_multiplier, out_shift; /* from Qm.n to output steps */
+  int32_t out_zero_point;
+} tinyet_log_softmax_scaled_s8_params;
+
+/* Any output scale of which Qm.n has two steps and more. depth <= 4095. */
+void tinyet_log_softmax_scaled_s8(const int8_t *input, int8_t *output,
+                                  const tinyet_log_softmax_scaled_s8_params *params);
 
 /* (x - max) - log(sum of exp(x - max)), summed in order. */
 void tinyet_log_softmax_f32(const float *input, float *output, const tinyet_softmax_shape *shape);

@@ -7,17 +7,8 @@ static void column(const int8_t *input, int8_t *output, const tinyet_log_softmax
   const int32_t stride = p->shape.inner, span = p->shape.depth * stride;
   const TINYET_ROM int32_t *const exponentials = p->exponentials;
   const int32_t count = p->count, near = p->near, multiplier = p->multiplier, left = p->left;
-  int32_t largest = INT8_MIN;
-  for (int32_t i = 0; i < span; i += stride) {
-    largest = input[i] > largest ? input[i] : largest;
-  }
-  int32_t sum = 0; /* Q12.19 */
-  for (int32_t i = 0; i < span; i += stride) {
-    const int32_t below = largest - input[i];
-    if (below < count) {
-      sum += tinyet_as_addend(exponentials[below]);
-    }
-  }
+  const int32_t largest = tinyet_largest_s8(input, span, stride);
+  const int32_t sum = tinyet_sum_of_exponentials(input, span, stride, largest, exponentials, count);
   const int32_t log_sum = tinyet_log_of_sum(sum);
   for (int32_t i = 0; i < span; i += stride) {
     const int32_t below = largest - input[i];

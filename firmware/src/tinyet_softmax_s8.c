@@ -6,19 +6,10 @@
 static void column(const int8_t *input, int8_t *output, int32_t depth, int32_t stride,
                    const TINYET_ROM int32_t *exponentials, int32_t count) {
   const int32_t span = depth * stride;
-  int32_t largest = INT8_MIN;
-  for (int32_t i = 0; i < span; i += stride) {
-    largest = input[i] > largest ? input[i] : largest;
-  }
-  int32_t sum = 0; /* Q12.19 */
-  for (int32_t i = 0; i < span; i += stride) {
-    const int32_t below = largest - input[i];
-    if (below < count) {
-      sum += tinyet_as_addend(exponentials[below]);
-    }
-  }
+  const int32_t largest = tinyet_largest_s8(input, span, stride);
+  const int32_t sum = tinyet_sum_of_exponentials(input, span, stride, largest, exponentials, count);
   const int32_t headroom = tinyet_leading_zeros((uint32_t)sum);
-  const int32_t reciprocal = tinyet_one_over_one_plus((int32_t)(((uint32_t)sum << headroom) - UINT32_C(0x80000000)));
+  const int32_t reciprocal = tinyet_reciprocal_of_sum(sum, headroom);
   /* 31 fraction bits of the exponential become 8, the sum's scale is undone; 32 bits and more leave nothing. */
   const int32_t shift = 12 - headroom + 31 - 8;
   for (int32_t i = 0; i < span; i += stride) {

@@ -204,48 +204,54 @@ def test_report_of_a_model_that_needs_bytes(here: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("command", "calibration", "evaluation", "said"),
     [
-        ("def calibration():\n    return [images(16, 1) * 1000]", "times narrower"),
         (
-            "def calibration():\n    return [images(1, 1).expand(16, -1, -1, -1)]",
-            "all 16 samples are the same one",
-        ),
-        ("def calibration():\n    return [images(2, 1)]", "calibration: 2 samples"),
-        (
-            "def evaluation():\n    return images(40, 2) * 255, torch.zeros(40, dtype=torch.int64)",
-            "times wider",
+            "compile",
+            "[images(2, 1) * 1000]",
+            "images(40, 2), torch.zeros(40).long()",
+            ["2 samples", "times narrower"],
         ),
         (
-            "def evaluation():\n    return images(40, 2) + 0.5, torch.zeros(40, dtype=torch.int64)",
-            "% of the values lie",
+            "quantize",
+            "[images(16, 1)]",
+            "images(40, 2) + 0.5, torch.zeros(40).long()",
+            ["% of the values lie outside"],
         ),
         (
-            "def evaluation():\n    return images(40, 2), torch.full((40,), 3)",
-            "40 of 40 are no class of the model",
-        ),
-        (
-            "def evaluation():\n    return images(1, 2).expand(40, -1, -1, -1), torch.zeros(40).long()",
-            "all 40 samples",
+            "quantize",
+            "[images(1, 1).expand(16, -1, -1, -1)]",
+            "images(1, 2).expand(40, -1, -1, -1) * 255, torch.full((40,), 3)",
+            [
+                "calibration: all 16 samples are the same one",
+                "evaluation: all 40 samples are the same one",
+                "times wider",
+                "40 of 40 are no class of the model",
+            ],
         ),
     ],
 )
-def test_doubtful_data_is_told_with_numbers(here: Path, change: str, said: str) -> None:
-    (here / "net.py").write_text(f"{_MODEL}\n\n{change}\n")
-    for command in ("compile", "quantize"):
-        ended = tinyet(command, "net.py", "-o", "net.tet")
-        assert ended.status == 0, ended.err
-        assert said in ended.err
+def test_doubtful_data_is_told_with_numbers(
+    here: Path, command: str, calibration: str, evaluation: str, said: list[str]
+) -> None:
+    functions = (
+        f"def calibration():\n    return {calibration}\n\n\ndef evaluation():\n    return {evaluation}\n"
+    )
+    (here / "net.py").write_text(f"{_MODEL}\n\n{functions}")
+    ended = tinyet(command, "net.py", "-o", "net.tet")
+    assert ended.status == 0, ended.err
+    assert [text for text in said if text not in ended.err] == []
+    doubts = [line for line in ended.err.splitlines() if line.startswith("  - ") and ".tet" not in line]
+    assert len(doubts) == len(said), "nothing else is doubted, and nothing twice"
 
 
 def test_evaluation_that_is_not_numbers_is_refused(here: Path) -> None:
     (here / "net.py").write_text(
         _MODEL + "\n\ndef evaluation():\n    return images(4, 2) / 0 * 0, torch.zeros(4, dtype=torch.int64)\n"
     )
-    for command in ("compile", "quantize"):
-        error = refused(here, "data error", command, "net.py", "-o", "net.tet")
-        assert "holds 288 values that are NaN or infinite, in 4 sample(s), first in sample 0" in error
-        assert "evaluation() in net.py" in error
+    error = refused(here, "data error", "compile", "net.py", "-o", "net.tet")
+    assert "holds 288 values that are NaN or infinite, in 4 sample(s), first in sample 0" in error
+    assert "evaluation() in net.py" in error
 
 
 def test_auto_wants_labels_that_name_classes(here: Path) -> None:

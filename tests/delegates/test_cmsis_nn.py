@@ -194,13 +194,14 @@ def test_grouped_1x1_gets_its_scratch_memory() -> None:
 
 
 def test_softmax_limits() -> None:
-    def softmax(depth: int, scale: float) -> Node:
+    def softmax(depth: int, scale: float, out_scale: float = 1 / 256) -> Node:
         x = image((1, depth), scale=scale)
-        return drawing.node_of(Softmax(1), [x], QuantParams.per_tensor(1 / 256, -128))
+        return drawing.node_of(Softmax(1), [x], QuantParams.per_tensor(out_scale, -128))
 
     assert not reason("arm_softmax_s8", softmax(511, 0.1), DSP)
     assert "more than 511" in reason("arm_softmax_s8", softmax(512, 0.1), DSP)
     assert "only below 16" in reason("arm_softmax_s8", softmax(3, 16.0), DSP)
+    assert "only 0.00390625 with" in reason("arm_softmax_s8", softmax(3, 0.1, 1 / 300), DSP)
 
 
 def test_the_largest_int16_product() -> None:

@@ -138,7 +138,7 @@ def network() -> Program:
         group_c, count = (channels, wanted) if wanted else (1, channels)
         pads = {f"pad_{side}": pad for side in ("top", "bottom", "left", "right")}
         y = b.add(
-            Conv2d(**pads, groups=channels // group_c, clamp=RELU),  # type: ignore[arg-type]
+            Conv2d(**pads, groups=channels // group_c, clamp=RELU),
             y,
             weights_s8(f"w{i}", (count, kernel, kernel, group_c), 37),
             bias_s32(f"b{i}", count, 411),

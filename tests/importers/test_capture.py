@@ -258,10 +258,10 @@ def test_dynamic_dimension_is_named() -> None:
 @pytest.mark.parametrize(
     ("inputs", "message"),
     [
-        ("text", "example inputs are a str"),
-        ((), "example inputs are a tuple"),
-        ((1.0,), "example input 0 is a float"),
-        ((torch.zeros(1, dtype=torch.float64),), "float64, not float32"),
+        ("text", "example inputs are the string 'text'"),
+        ((), "example inputs are a tuple of 0"),
+        ((1.0,), "example input 0 is the number 1.0, not a tensor"),
+        ((1, 8), r"torch.zeros\(1, 8\)"),
     ],
 )
 def test_example_inputs_are_checked(inputs: tuple[torch.Tensor, ...], message: str) -> None:

@@ -357,7 +357,7 @@ def test_unsupported_arguments(
 
 
 def test_input_of_another_type() -> None:
-    with pytest.raises(ModelError, match="input inputs_0 computes bool values"):
+    with pytest.raises(ModelError, match="input 0, inputs_0: it is bool"):
         import_program(capture(Lambda(lambda x: x), torch.tensor([True])), name="m")
 
 

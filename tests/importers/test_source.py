@@ -85,7 +85,7 @@ BROKEN = {
     "no model": ("def other(): ...\n", r"no function model\(\) in broken.py", None),
     "module": ("from torch import nn\nmodel = nn.ReLU()\n", "model is a module, not a function", None),
     "model raises": ("def model():\n    return 1 / 0\n", r"model\(\) raises ZeroDivisionError", 2),
-    "not a module": ("def model():\n    return 3\n", r"model\(\) returns a int, not an nn.Module", None),
+    "not a module": ("def model():\n    return 3\n", r"model\(\) returns is no model: the model is the number 3", None),
     "no inputs": (
         "from torch import nn\ndef model():\n    return nn.ReLU()\n", r"no function example_inputs\(\)", None,
     ),

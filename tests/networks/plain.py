@@ -9,8 +9,8 @@ float32. No value shares its parameters with another, and none has fixed ones:
   result quantized, each with the parameters that were observed there. A clamp behind a layer or a sum, product or
   quotient is fused: only its result is quantized, as in tinyet.
 - An operator that moves, repeats or selects values (`MOVERS`) is not annotated: its result is exactly what was put in.
-  What `cat` and `stack` put together is quantized on the way in, each input by itself, so that an input of the model
-  is int8 there, as it is on the device.
+  What `cat` and `stack` put together is quantized on the way in, each input by itself, and so is their result: on the
+  device an input of the model is int8, and so is a result.
 - A mask is not annotated, nor is its result where it is read: `where`, `minimum` or a sum in which a constant is
   infinite or below -1000 (`FAR`). Plain PT2E has masks for free, and softmax sees them as they are.
 """
@@ -78,7 +78,7 @@ class PlainQuantizer(Quantizer):  # type: ignore[misc]
             elif node.target in rules.WEIGHTED:
                 self._weighted(node)
             elif node.target in JOINS:
-                _set(node, dict.fromkeys(inputs, ACTIVATION), None)
+                _set(node, dict.fromkeys(inputs, ACTIVATION), ACTIVATION)
             elif node.target is aten.embedding.default:
                 _set(node, {node.args[0]: ACTIVATION}, None)
             elif node.target in rules.KNOWN - MOVERS and inputs:

@@ -10,6 +10,7 @@ import numpy as np
 
 from tests.ops.cases import HOST, run_on_host
 from tests.ops.emulated import run_samples
+from tinyet.delegates import delegates_or_default
 from tinyet.deployment import deploy
 from tinyet.ir import Array, Graph, Node, Tensor
 from tinyet.program import Program
@@ -66,8 +67,8 @@ def on_host(graph: Graph, samples: Samples) -> list[bytes]:
 
 
 def on_board(graph: Graph, samples: Samples, board: str) -> list[bytes]:
-    """The same on an emulated board, with the kernels that are chosen for it."""
-    return run_samples(graph, samples, board)[1]
+    """The same on an emulated board, with the kernels that a user's project has."""
+    return run_samples(graph, samples, board, delegates_or_default(None))[1]
 
 
 def differing(

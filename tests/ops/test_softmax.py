@@ -15,16 +15,46 @@ torch = pytest.importorskip("torch")
 OUT = {DType.INT8: QuantParams.per_tensor(1 / 256, -128), DType.INT16: QuantParams.per_tensor(2.0**-15, 0)}
 
 
-def softmax_nodes(dtypes: tuple[DType, ...] = elementwise.ALL, last: bool = False) -> st.SearchStrategy[Case]:
-    return along_axis.nodes(Softmax, OUT, dtypes, last)
+LEAST = {DType.INT8: 1e-9, DType.INT16: 2e-9}
 
 
-test_host = bodies.host(elementwise.lists(softmax_nodes()))
+def softmax_nodes(
+    dtypes: tuple[DType, ...] = elementwise.ALL, last: bool = False, scaled: bool = False
+) -> st.SearchStrategy[Case]:
+    return along_axis.nodes(Softmax, OUT, dtypes, last, LEAST if scaled else None)
+
+
+test_host = bodies.host(elementwise.lists(softmax_nodes(scaled=True)))
 
 test_litert = bodies.equals_litert("SOFTMAX", softmax_nodes(elementwise.INTEGERS, last=True))
 
 # The exponential of a difference far below 0 carries the error of the difference: 2**-24 of it.
 test_torch = along_axis.close_to_torch(torch.softmax, softmax_nodes((DType.FLOAT32,)), 1e-5, 1e-37)
+
+
+def exact(x: along_axis.Floats) -> along_axis.Floats:
+    exps = np.exp(x - x.max(-1, keepdims=True))
+    return np.asarray(exps / exps.sum(-1, keepdims=True))
+
+
+def test_other_output_scales_are_as_accurate_as_their_steps() -> None:
+    """Of probabilities up to 1, 1/4 and, with many classes, less; at both ends of what a sum can be."""
+    quant = QuantParams.per_tensor
+    narrow = [
+        along_axis.rows(Softmax, DType.INT8, scale, quant(out, zero_point), depth)
+        for scale, out, zero_point, depth in (
+            (0.03, 1 / 255, -128, 7), (0.1, 0.001, -128, 4), (0.002, 1e-5, -128, 360), (1e-5, 1e-6, -128, 4095),
+            (3.0, 1 / 200, 13, 2), (0.05, 0.9, 0, 30),
+        )
+    ]  # fmt: skip
+    assert max(along_axis.errors(narrow, exact)) < 0.52
+    wide = [
+        along_axis.rows(Softmax, DType.INT16, scale, quant(out, 0), depth)
+        for scale, out, depth in ((1e-4, 1e-6, 30), (1e-5, 1e-7, 360), (3e-4, 2.9e-5, 3), (1e-6, 2e-9, 60000))
+    ]
+    # LiteRT's tables, and its reciprocal of 15 bits, are good for 12 bits of a probability.
+    assert max(along_axis.errors(wide, exact)) < 10
+    assert_exact([*narrow, *wide])
 
 
 def test_many_equal() -> None:
@@ -40,6 +70,11 @@ def test_many_equal() -> None:
 
 def test_refusals() -> None:
     along_axis.expect_refusals(Softmax, OUT[DType.INT8])
+    for scale in (2.0**-30, 2.0**-14):
+        wide = Node(
+            Softmax(0), (tensor("x", (4,), DType.INT16, 1e-3),), (tensor("y", (4,), DType.INT16, scale),)
+        )
+        assert "from 2^-29 to 2^-14" in str(OP.check(wide))
     steep = Node(
         Softmax(0), (tensor("x", (4,), scale=16.0),), (tensor("y", (4,), scale=1 / 256, zero_point=-128),)
     )

@@ -15,7 +15,7 @@ from torch import nn
 import tinyet
 from tests.torch_helpers import Lambda
 from tinyet.program import Program
-from tinyet.quantization.sharing import CLOSE
+from tinyet.quantization.observers import CLOSE
 
 Outputs = torch.Tensor | tuple[torch.Tensor, ...]
 

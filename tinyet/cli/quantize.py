@@ -146,6 +146,14 @@ def quantize(
             "--observer", metavar="NAME", help="histogram, minmax, moving_average, mse or percentile[:P]"
         ),
     ] = None,
+    outputs: Annotated[
+        str,
+        typer.Option(
+            "--outputs",
+            metavar="NAME",
+            help="scales of sigmoid, softmax and their kind: calibrated where that is better, or litert",
+        ),
+    ] = "calibrated",
     equalize: Annotated[bool, typer.Option("--equalize", help="balance channels between layers")] = False,
     correct_bias: Annotated[
         bool, typer.Option("--correct-bias", help="let biases take back the mean error")
@@ -200,7 +208,7 @@ def quantize(
     _check(model, out, report, auto, accuracy, max_drop, json, save_evaluation)
     load_board(board)
     with ui.stages("loading torch"):
-        task = _task(model, config, layer or [], observer, equalize, correct_bias, calibration, name, board,
+        task = _task(model, config, layer or [], observer, outputs, equalize, correct_bias, calibration, name, board,
                      float_io, channels_last)  # fmt: skip
         data, remarks = (_labelled(task, samples), []) if auto else task.evaluation(samples)
     diagnosis = _diagnose(task, data, worst) if report else None
@@ -278,6 +286,7 @@ def _task(
     config: str | None,
     layers: Sequence[str],
     observer: str | None,
+    outputs: str,
     equalize: bool,
     correct_bias: bool,
     calibration: Path | None,
@@ -300,7 +309,7 @@ def _task(
     if is_quantized(source.program):
         raise UsageError("the model is quantized already", model, f"tinyet compile {model} -o FILE.tet")
     settings = Settings(equalize, correct_bias, observer)
-    quantizer = _quantizer(source, config, layers, observer)
+    quantizer = _quantizer(source, config, layers, observer, outputs)
     given = calibration_of(source, calibration)
     if given is None and (needs_calibration(quantizer) or equalize or correct_bias):
         raise UsageError(
@@ -310,14 +319,15 @@ def _task(
         )
     batches = watch([] if given is None else given)
     # With a quantizer of the model's own, --observer would replace all that it says.
-    is_own = source.quantizer is not None and config is None and observer is None
+    given_here = config is not None or observer is not None or outputs != "calibrated"
+    is_own = source.quantizer is not None and not given_here
     kind = config or "int8"
     usual = None if is_own else _OBSERVED.get(kind)
     return _Task(
         source,
         batches,
         list(batches),
-        lambda name: _quantizer(source, config, layers, name),
+        lambda name: _quantizer(source, config, layers, name, outputs),
         settings,
         tuple(name for name in OBSERVERS if usual is not None and name != (observer or usual)),
         {"int8": ("int16",), "int4": ("int8", "int16")}.get(kind, ()),
@@ -329,15 +339,16 @@ def _task(
 
 
 def _quantizer(
-    source: ModelSource, config: str | None, layers: Sequence[str], observer: str | None
+    source: ModelSource, config: str | None, layers: Sequence[str], observer: str | None, outputs: str
 ) -> TinyetQuantizer:
-    """The model's own quantizer, or one of --config and --observer; with the --layer settings in either case."""
+    """The model's own quantizer, or one of --config, --observer and --outputs; with the --layer settings in either
+    case."""
     from tinyet.quantization.config import make_config
     from tinyet.quantization.quantizer import TinyetQuantizer
 
     quantizer = TinyetQuantizer()
-    if config is not None or observer is not None:
-        quantizer.set_global(make_config(config or "int8", observer))
+    if config is not None or observer is not None or outputs != "calibrated":
+        quantizer.set_global(make_config(config or "int8", observer, outputs))
     elif source.quantizer is not None:
         own = call_users(source.quantizer, "quantizer()")
         if not isinstance(own, TinyetQuantizer):
@@ -351,7 +362,7 @@ def _quantizer(
         path, equals, kind = text.partition("=")
         if not equals or not path:
             raise UsageError(f"{text!r} is not NAME=KIND", "--layer", "for example --layer head=int16")
-        quantizer.set_module_name(path, make_config(kind, observer))
+        quantizer.set_module_name(path, make_config(kind, observer, outputs))
     return quantizer
 
 

@@ -25,6 +25,7 @@ from tinyet.numerics import (
 )
 from tinyet.ops.shared import broadcast
 from tinyet.ops.shared.clamped import clamp_fields, clamp_of
+from tinyet.ops.shared.factors import scale_product
 from tinyet.ops.shared.fixed_point import leading_zeros, one_over_one_plus
 from tinyet.ops.shared.table import every_int8
 from tinyet.opset import Call, Constant, Op, Pointer, Struct, library_call
@@ -43,8 +44,9 @@ class Div(broadcast.Arithmetic):
 def factor(node: Node) -> Multiplier:
     """a's scale / (b's scale * output scale), in float32 as in LiteRT."""
     a, b, out = broadcast.scales(node)
+    product = np.float32(scale_product(float(b), float(out)))
     with np.errstate(all="ignore"):
-        return quantize_multiplier(float(a / np.float32(b * out)))
+        return quantize_multiplier(float(a / product))
 
 
 def check(node: Node) -> str | None:

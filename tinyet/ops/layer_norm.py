@@ -36,6 +36,9 @@ from tinyet.opset import Call, Constant, Kernel, Op, Pointer, Struct, library_ca
 MAX_COUNT = 65535
 NORMAL_BITS = 20
 ROUND_NORMAL = 1 << (NORMAL_BITS - 1)
+LARGEST_EPSILON = 2.0**61
+FINEST_OUTPUT = 2.0 ** (3 - NORMAL_BITS)
+"""Output scale for a weight of 1: with finer ones the normalised value's rounding shows."""
 
 
 @dataclass(frozen=True)
@@ -95,6 +98,14 @@ def check(node: Node) -> str | None:
             return f"{tensor.name} must be finite"
     if out.dtype is DType.INT8 and count_of(node) > MAX_COUNT:
         return f"{count_of(node)} normalised elements, at most {MAX_COUNT}"
+    if out.dtype is DType.INT8:
+        if real_epsilon(node) >= LARGEST_EPSILON:
+            return (
+                f"an input scale of {x.type.scale} is too small beside an epsilon of {attrs_of(node).epsilon}"
+            )
+        weight = parameter(node.optional_input(1), count_of(node), 1)
+        if out.type.scale < FINEST_OUTPUT * float(np.abs(weight).max()):
+            return f"an output scale of {out.type.scale} is finer than the normalised values"
     return None
 
 
@@ -137,16 +148,24 @@ def integers(node: Node) -> Integers:
     limit = 2.0**29
     # n Q - S² is at most (n * 255 / 2)²; with the fraction bits it stays below 2**61.
     half_fraction = min((61 - 2 * (count * 128).bit_length()) // 2, 15)
-    epsilon = attrs_of(node).epsilon * count**2 / node.input(0).type.scale ** 2 * 4.0**half_fraction
+    epsilon = real_epsilon(node)
+    # So does E.
+    half_fraction = min(half_fraction, (61 - math.frexp(max(epsilon, 1.0))[1]) // 2)
+    epsilon *= 4.0**half_fraction
     return Integers(
         np.rint(np.clip(weight * 2.0**shift, -limit / math.sqrt(count), limit / math.sqrt(count))).astype(
             np.int64
         ),
         np.rint(np.clip(bias * 2.0**shift, -limit, limit)).astype(np.int64),
         shift,
-        int(min(round(epsilon), 2**61)),
+        round(epsilon),
         half_fraction,
     )
+
+
+def real_epsilon(node: Node) -> float:
+    """E, a real number."""
+    return attrs_of(node).epsilon * count_of(node) ** 2 / node.input(0).type.scale ** 2
 
 
 def reciprocal_root(x: int) -> tuple[int, int]:

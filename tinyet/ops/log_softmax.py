@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """x - log(sum(exp(x))) along an axis. In int8 as LiteRT's LOG_SOFTMAX, bit for bit, for any axis.
 
-LiteRT fixes the output at scale 1/16 and zero point 127. See shared/softmax.py for the exponentials.
+LiteRT fixes the output at scale 1/16 and zero point 127, which holds -15.9 … 0. At any other scale, differences and
+the logarithm of the sum are added in a format that holds all differences of the input, and only then become output
+steps. See shared/softmax.py for the exponentials.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -13,7 +16,7 @@ import numpy as np
 
 from tinyet.boards.cpus import Target
 from tinyet.ir import Array, DType, Node
-from tinyet.numerics import float32, round_shift
+from tinyet.numerics import Multiplier, float32, quantize_multiplier, requantize, round_shift
 from tinyet.ops.shared import softmax
 from tinyet.ops.shared.fixed_point import (
     DIFF_INTEGER_BITS,
@@ -22,9 +25,11 @@ from tinyet.ops.shared.fixed_point import (
     differences,
     log_of_sum,
 )
+from tinyet.ops.shared.integers import representable, saturated
 from tinyet.opset import Call, Kernel, Op, Pointer, Struct, library_call
 
-OUT_SCALE, OUT_ZERO_POINT = 1 / 16, 127
+LITERT = 1 / 16, 127
+"""Scale and zero point."""
 # From Q5.26 to steps of 1/16.
 OUT_SHIFT = 31 - DIFF_INTEGER_BITS - 4
 # The output ends at -255/16: differences below this are at its end whatever the sum, whose logarithm is not
@@ -40,17 +45,57 @@ class LogSoftmax(softmax.AlongAxis):
 
 
 def check(node: Node) -> str | None:
-    return softmax.check_fixed(node, (OUT_SCALE, OUT_ZERO_POINT))
+    complaint = softmax.check(node)
+    if complaint is not None or node.output.dtype is not DType.INT8 or softmax.has_scale(node, LITERT):
+        return complaint
+    fits = representable(lambda: format_of(node).to_out.shift <= 0)
+    return None if fits else "the output's scale is too small for the input's"
+
+
+@dataclass(frozen=True)
+class Format:
+    """Qm.n for an output of any scale: `to_sum` takes input steps to it, `log_shift` the logarithm, from Q5.26, and
+    `to_out` what they add up to to output steps."""
+
+    to_sum: Multiplier
+    log_shift: int
+    to_out: Multiplier
+
+
+LARGEST_LOG = math.log(softmax.MAX_DEPTH)
+
+
+def format_of(node: Node) -> Format:
+    """One bit more than all differences and the logarithm of the sum need: the factor of 255 steps is then below 2**22,
+    by which they can be shifted within int32."""
+    scale = node.input(0).type.scale
+    bits = max(DIFF_INTEGER_BITS, math.frexp(255 * scale + LARGEST_LOG)[1] + 1)
+    fraction = 31 - bits
+    return Format(
+        quantize_multiplier(scale * 2.0**fraction),
+        bits - DIFF_INTEGER_BITS,
+        quantize_multiplier(2.0**-fraction / node.output.type.scale),
+    )
+
+
+def log_softmax_scaled(x: Array, scale: float, form: Format, zero_point: int) -> Array:
+    """int8 (…, depth) → int8 of any scale, along the last axis."""
+    table = differences(scale)
+    diff = x.astype(np.int64) - x.max(axis=-1, keepdims=True).astype(np.int64)
+    total = round_shift(table.exponentials()[-diff], SUM_INTEGER_BITS).sum(axis=-1, keepdims=True)
+    near = requantize(diff, form.to_sum.multiplier, form.to_sum.shift)
+    value = near - round_shift(log_of_sum(total), form.log_shift)
+    return saturated(requantize(value, form.to_out.multiplier, form.to_out.shift) + zero_point, DType.INT8)
 
 
 def log_softmax_s8(x: Array, scale: float) -> Array:
-    """int8 (…, depth) → int8, along the last axis."""
+    """int8 (…, depth) → int8 of LiteRT's scale, along the last axis."""
     table = differences(scale)
     diff = x.astype(np.int64) - x.max(axis=-1, keepdims=True).astype(np.int64)
     total = round_shift(table.exponentials()[-diff], SUM_INTEGER_BITS).sum(axis=-1, keepdims=True)
     # Multiplied without a shift that might leave int32: far differences are at the end of the range.
     live = diff > -near_count(table)
-    value = round_shift(table.q5(np.where(live, diff, 0)) - log_of_sum(total), OUT_SHIFT) + OUT_ZERO_POINT
+    value = round_shift(table.q5(np.where(live, diff, 0)) - log_of_sum(total), OUT_SHIFT) + LITERT[1]
     return np.where(live, np.clip(value, -128, 127), -128).astype(np.int8)
 
 
@@ -71,7 +116,10 @@ def log_softmax_f32(x: float32.Float32) -> float32.Float32:
 def along_last(node: Node, x: Array) -> Array:
     if node.output.dtype is DType.FLOAT32:
         return log_softmax_f32(x.astype(np.float32))
-    return log_softmax_s8(x, node.input(0).type.scale)
+    scale = node.input(0).type.scale
+    if softmax.has_scale(node, LITERT):
+        return log_softmax_s8(x, scale)
+    return log_softmax_scaled(x, scale, format_of(node), node.output.type.zero_point)
 
 
 def lower_s8(node: Node, target: Target) -> Call:
@@ -91,6 +139,26 @@ def lower_s8(node: Node, target: Target) -> Call:
     return library_call("tinyet_log_softmax_s8", node, [0], params, [exponentials])
 
 
+def lower_scaled_s8(node: Node, target: Target) -> Call:
+    form = format_of(node)
+    exponentials = softmax.exponentials(node, "Q0.31, of 0, -1, -2 … steps")
+    params = Struct(
+        "tinyet_log_softmax_scaled_s8_params",
+        {
+            "shape": softmax.axis_struct(node),
+            "exponentials": Pointer(exponentials.name),
+            "count": exponentials.data.size,
+            "multiplier": form.to_sum.multiplier,
+            "shift": form.to_sum.shift,
+            "log_shift": form.log_shift,
+            "out_multiplier": form.to_out.multiplier,
+            "out_shift": form.to_out.shift,
+            "out_zero_point": node.output.type.zero_point,
+        },
+    )
+    return library_call("tinyet_log_softmax_scaled_s8", node, [0], params, [exponentials])
+
+
 OP = Op(
     attrs=LogSoftmax,
     summary="x - log(sum(exp(x))) along an axis",
@@ -105,6 +173,14 @@ OP = Op(
             lower_s8,
             softmax.FIXED_HEADERS,
             ("tinyet_log_softmax_s8.c",),
+            softmax.refuse_other_scales(LITERT),
+        ),
+        Kernel(
+            "tinyet_log_softmax_scaled_s8",
+            "s8",
+            lower_scaled_s8,
+            softmax.FIXED_HEADERS,
+            ("tinyet_log_softmax_scaled_s8.c",),
         ),
         Kernel(
             "tinyet_log_softmax_f32",

@@ -16,7 +16,7 @@ from typing import ClassVar
 import numpy as np
 
 from tinyet.boards.cpus import Target
-from tinyet.errors import UnsupportedShape
+from tinyet.errors import QuantizationError, UnsupportedShape
 from tinyet.ir import Array, Attrs, DType, Node, Shape
 from tinyet.numerics import NO_CLAMP, Int64, Multiplier, float32, quantize_multiplier
 from tinyet.ops.shared import factors, weighted_s16
@@ -61,18 +61,22 @@ def check(node: Node) -> str | None:
     complaint = check_activations(node.input(0), node.input(1), node.output)
     if complaint is not None:
         return complaint
+    try:
+        real = real_factor(node)
+    except QuantizationError as error:
+        return error.what
+    depth = node.input(0).shape[-1]
     if types == {DType.INT16}:
-        return weighted_s16.rescaling(real_factor(node), weighted_s16.LARGEST**2 * node.input(0).shape[-1])
-    if 255 * 256 * node.input(0).shape[-1] >= 2**31:
+        return weighted_s16.rescaling(real, weighted_s16.LARGEST**2 * depth)
+    if 255 * 256 * depth >= 2**31:
         return "sums could overflow 32 bits"
-    return None if representable(lambda: bool(factor(node))) else "the output's scale is far too small"
+    fits = representable(lambda: factors.shifts_fit(255 * 255 * depth, factor(node).shift))
+    return None if fits else "the output's scale is too small for the sums"
 
 
 def real_factor(node: Node) -> float:
     """scale(a) * scale(b) in float32, / scale(out) in float64."""
-    with np.errstate(over="ignore"):
-        product = np.float32(node.input(0).type.scale) * np.float32(node.input(1).type.scale)
-    return float(product) / node.output.type.scale
+    return factors.scale_product(node.input(0).type.scale, node.input(1).type.scale) / node.output.type.scale
 
 
 def factor(node: Node) -> Multiplier:

@@ -32,6 +32,6 @@ OP = Op(
     summary="mean over axes (global average pooling)",
     infer=reduction.infer,
     reference=summation.reference_of(summation.mean_multiplier, divisor),
-    check=summation.check,
+    check=summation.check_of(summation.mean_multiplier),
     kernels=claimed(summation.kernels_of(summation.mean_multiplier, divisor), CLAIMS),
 )

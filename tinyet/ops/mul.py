@@ -14,6 +14,7 @@ from tinyet.numerics import Multiplier, clamp_range, quantize_multiplier, requan
 from tinyet.ops.shared import broadcast
 from tinyet.ops.shared.claims import CLAIMS
 from tinyet.ops.shared.clamped import clamp_fields, clamp_of
+from tinyet.ops.shared.factors import scale_product
 from tinyet.ops.shared.integers import saturated
 from tinyet.opset import Call, Op, Struct, claimed, library_call
 
@@ -33,8 +34,9 @@ class Mul(broadcast.Arithmetic):
 def factor(node: Node) -> Multiplier:
     """a's scale * b's scale / output scale, in float32 as in LiteRT."""
     a, b, out = broadcast.scales(node)
+    product = np.float32(scale_product(float(a), float(b)))
     with np.errstate(all="ignore"):
-        return quantize_multiplier(float(np.float32(a * b) / out))
+        return quantize_multiplier(float(product / out))
 
 
 def check(node: Node) -> str | None:

@@ -2,9 +2,11 @@
 """exp(x) / sum(exp(x)) along an axis. In int8 and int16 as LiteRT's SOFTMAX, bit for bit: in int8 gemmlowp's
 fixed-point arithmetic, in int16 two tables with interpolation.
 
-LiteRT has the last axis only and fixes the output: int8 at scale 1/256 and zero point -128, int16 at scale
-1/32768; so do we, for any axis. In int8 the exponential of a difference from the maximum takes at most 256
-values, so the kernel looks it up.
+LiteRT has the last axis only and fixes the output: int8 at scale 1/256 and zero point -128, int16 at scale 1/32768.
+We have any axis, and any other scale by the same numbers with another last step: from the product of an exponential and
+the reciprocal of the sum straight to output steps, instead of to 1/256 or 1/32768.
+
+In int8 the exponential of a difference from the maximum takes at most 256 values, so the kernel looks it up.
 """
 
 from __future__ import annotations
@@ -16,15 +18,29 @@ from typing import ClassVar
 import numpy as np
 
 from tinyet.boards.cpus import Target
-from tinyet.ir import Array, DType, Node
-from tinyet.numerics import Int64, Multiplier, float32, high_mul, quantize_multiplier, requantize, round_shift
-from tinyet.ops.shared import broadcast, softmax, table_s16
+from tinyet.ir import Array, DType, Node, TensorType
+from tinyet.numerics import (
+    Int64,
+    Multiplier,
+    float32,
+    high_mul,
+    quantize_multiplier,
+    requantize,
+    requantize_64,
+    round_shift,
+)
+from tinyet.ops.shared import broadcast, factors, softmax, table_s16
 from tinyet.ops.shared.claims import CLAIMS
 from tinyet.ops.shared.fixed_point import SUM_INTEGER_BITS, differences, leading_zeros, one_over_one_plus
 from tinyet.ops.shared.integers import representable, saturated
 from tinyet.opset import Call, Constant, Kernel, Op, Pointer, Struct, claimed, library_call
 
 OUT_SCALE, OUT_ZERO_POINT = 1 / 256, -128
+LITERT_S8 = OUT_SCALE, OUT_ZERO_POINT
+LITERT_S16 = 2.0**-15, 0
+LEAST_OUT_SCALE_S8 = 2.0**-30
+"""Its inverse is a multiplier just not."""
+
 MAX_DEPTH_S16 = (1 << 16) - 1
 LEAST_S16 = 10.0
 """int16: exponentials below exp(-10) count as that."""
@@ -40,15 +56,18 @@ class Softmax(softmax.AlongAxis):
 def check(node: Node) -> str | None:
     if node.output.dtype is DType.INT16:
         return check_s16(node)
-    return softmax.check_fixed(node, (OUT_SCALE, OUT_ZERO_POINT))
+    complaint = softmax.check(node)
+    if complaint is not None or node.output.dtype is not DType.INT8:
+        return complaint
+    return None if node.output.type.scale > LEAST_OUT_SCALE_S8 else "the output's scale is too small"
 
 
 def check_s16(node: Node) -> str | None:
     complaint = broadcast.check_elementwise(node, (DType.INT16,))
     if complaint is not None:
         return complaint
-    if node.output.type.scale != 2.0**-15:
-        return "the output's scale must be 1/32768"
+    if not 2.0**-29 <= node.output.type.scale < 2.0**-14:
+        return f"an output scale of {node.output.type.scale}, from 2^-29 to 2^-14"
     if not representable(lambda: factor_s16(node.input(0).type.scale).shift <= 15):
         return f"an input scale of {node.input(0).type.scale} is too large"
     depth = node.input(0).shape[softmax.attrs_of(node).axis]
@@ -68,7 +87,7 @@ def tables_s16() -> tuple[Int64, Int64]:
     return exponentials, table_s16.populate(lambda x: 1 / (1 + x), (1.0 / 65535, -32768), out, np.float64)
 
 
-def softmax_s16(x: Array, scale: float) -> Array:
+def softmax_s16(x: Array, scale: float, out: TensorType) -> Array:
     """int16 (…, depth) → int16, along the last axis."""
     exponentials, reciprocals = tables_s16()
     factor = factor_s16(scale)
@@ -79,12 +98,21 @@ def softmax_s16(x: Array, scale: float) -> Array:
     headroom = leading_zeros(total)
     fraction = (((total << (headroom - 1)) + (1 << 13)) >> 14) - (1 << 16) - (1 << 15)
     reciprocal = table_s16.look_up(reciprocals, np.clip(fraction, -32768, 32767))
-    shift = 31 - headroom
-    out = (exps * reciprocal + (np.int64(1) << (shift - 1))) >> shift
-    return saturated(out, DType.INT16, (0, 32767))
+    if (out.scale, out.zero_point) == LITERT_S16:
+        shift = 31 - headroom
+        result = (exps * reciprocal + (np.int64(1) << (shift - 1))) >> shift
+    else:
+        last = out_factor_s16(out.scale)
+        result = requantize_64(exps * reciprocal, last.multiplier, last.shift + headroom - 31)
+    return saturated(result, DType.INT16, (0, 32767))
 
 
-def softmax_s8(x: Array, scale: float) -> Array:
+def out_factor_s16(scale: float) -> Multiplier:
+    """From Q0.15 to output steps; float64."""
+    return quantize_multiplier(2.0**-15 / scale)
+
+
+def softmax_s8(x: Array, scale: float, out: TensorType) -> Array:
     """int8 (…, depth) → int8, along the last axis. From a sum of 512 on LiteRT shifts by more than 31 bits,
     which C leaves undefined; here the outputs are then the 0 that the formula gives."""
     table = differences(scale)
@@ -94,8 +122,18 @@ def softmax_s8(x: Array, scale: float) -> Array:
     total = round_shift(exps, SUM_INTEGER_BITS).sum(axis=-1, keepdims=True)
     headroom = leading_zeros(total)
     reciprocal = one_over_one_plus((total << headroom) - 2**31)
-    out = round_shift(high_mul(reciprocal, exps), SUM_INTEGER_BITS - headroom + 31 - 8) + OUT_ZERO_POINT
-    return np.where(diff >= table.smallest, np.clip(out, -128, 127), -128).astype(np.int8)
+    product = high_mul(reciprocal, exps)
+    if (out.scale, out.zero_point) == LITERT_S8:
+        value = round_shift(product, SUM_INTEGER_BITS - headroom + 31 - 8)
+    else:
+        last = quantize_multiplier(1 / out.scale)
+        value = round_shift(high_mul(product, last.multiplier), shift_s8(last) - headroom)
+    return saturated(np.where(diff >= table.smallest, value, 0) + out.zero_point, DType.INT8)
+
+
+def shift_s8(last: Multiplier) -> int:
+    """The right shift from a product in Q0.31 to output steps, 1 / scale being `last`; less the sum's leading zeros."""
+    return SUM_INTEGER_BITS + 31 - last.shift
 
 
 def softmax_f32(x: float32.Float32) -> float32.Float32:
@@ -110,7 +148,7 @@ def along_last(node: Node, x: Array) -> Array:
     if node.output.dtype is DType.FLOAT32:
         return softmax_f32(x.astype(np.float32))
     integer = softmax_s16 if node.output.dtype is DType.INT16 else softmax_s8
-    return integer(x, node.input(0).type.scale)
+    return integer(x, node.input(0).type.scale, node.output.type)
 
 
 # ---------------------------------------------------------------- portable kernels
@@ -129,7 +167,25 @@ def lower_s8(node: Node, target: Target) -> Call:
     return library_call("tinyet_softmax_s8", node, [0], params, [table])
 
 
-def lower_s16(node: Node, target: Target) -> Call:
+def lower_scaled_s8(node: Node, target: Target) -> Call:
+    table = softmax.exponentials(node, "Q0.31, of the maximum less 0, 1, 2 …")
+    last = quantize_multiplier(1 / node.output.type.scale)
+    params = Struct(
+        "tinyet_softmax_scaled_s8_params",
+        {
+            "shape": softmax.axis_struct(node),
+            "exponentials": Pointer(table.name),
+            "count": table.data.size,
+            "multiplier": last.multiplier,
+            "shift": shift_s8(last),
+            "out_zero_point": node.output.type.zero_point,
+        },
+    )
+    return library_call("tinyet_softmax_scaled_s8", node, [0], params, [table])
+
+
+def struct_s16(node: Node) -> tuple[Struct, list[Constant]]:
+    """The parameters of LiteRT's arithmetic, and its tables."""
     factor = factor_s16(node.input(0).type.scale)
     params = Struct(
         "tinyet_softmax_s16_params",
@@ -146,7 +202,22 @@ def lower_s16(node: Node, target: Target) -> Call:
         Constant("exponentials", exponentials.astype(np.int16), "Q0.15, over -10 ... 0"),
         Constant("reciprocals", reciprocals.astype(np.int16), "Q0.15, 1 / (1 + x) over 0 ... 1"),
     ]
+    return params, constants
+
+
+def lower_s16(node: Node, target: Target) -> Call:
+    params, constants = struct_s16(node)
     return library_call("tinyet_softmax_s16", node, [0], params, constants)
+
+
+def lower_scaled_s16(node: Node, target: Target) -> Call:
+    inner, constants = struct_s16(node)
+    last = factors.factor_fields(out_factor_s16(node.output.type.scale), DType.INT16)
+    params = Struct(
+        "tinyet_softmax_scaled_s16_params",
+        {"softmax": inner, "out_multiplier": last["multiplier"], "out_shift": last["shift"] + 31},
+    )
+    return library_call("tinyet_softmax_scaled_s16", node, [0], params, constants)
 
 
 TABLE_HEADERS = ("tinyet_softmax.h", "tinyet_table.h")
@@ -159,8 +230,36 @@ OP = Op(
     inplace=(0,),
     kernels=claimed(
         (
-            Kernel("tinyet_softmax_s8", "s8", lower_s8, softmax.FIXED_HEADERS, ("tinyet_softmax_s8.c",)),
-            Kernel("tinyet_softmax_s16", "s16", lower_s16, TABLE_HEADERS, ("tinyet_softmax_s16.c",)),
+            Kernel(
+                "tinyet_softmax_s8",
+                "s8",
+                lower_s8,
+                softmax.FIXED_HEADERS,
+                ("tinyet_softmax_s8.c",),
+                softmax.refuse_other_scales(LITERT_S8),
+            ),
+            Kernel(
+                "tinyet_softmax_scaled_s8",
+                "s8",
+                lower_scaled_s8,
+                softmax.FIXED_HEADERS,
+                ("tinyet_softmax_scaled_s8.c",),
+            ),
+            Kernel(
+                "tinyet_softmax_s16",
+                "s16",
+                lower_s16,
+                TABLE_HEADERS,
+                ("tinyet_softmax_s16.c",),
+                softmax.refuse_other_scales(LITERT_S16),
+            ),
+            Kernel(
+                "tinyet_softmax_scaled_s16",
+                "s16",
+                lower_scaled_s16,
+                TABLE_HEADERS,
+                ("tinyet_softmax_scaled_s16.c",),
+            ),
             Kernel(
                 "tinyet_softmax_f32",
                 "f32",

@@ -32,6 +32,6 @@ OP = Op(
     summary="sum over axes",
     infer=reduction.infer,
     reference=summation.reference_of(summation.sum_multiplier, divisor),
-    check=summation.check,
+    check=summation.check_of(summation.sum_multiplier),
     kernels=claimed(summation.kernels_of(summation.sum_multiplier, divisor), CLAIMS),
 )

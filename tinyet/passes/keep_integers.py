@@ -7,12 +7,10 @@ from collections.abc import Mapping, Sequence
 
 from tinyet.ir import DType, Graph, Node, Tensor, TensorType
 from tinyet.ops import op_of
-from tinyet.ops.adaptive_avg_pool2d import AdaptiveAvgPool2d
-from tinyet.ops.avg_pool2d import AvgPool2d
 from tinyet.ops.concat import Concat
 from tinyet.ops.dequantize import Dequantize
 from tinyet.ops.quantize import Quantize
-from tinyet.ops.resize import Resize
+from tinyet.passes.averages import rounds
 from tinyet.passes.dead_code import eliminate_dead_code
 from tinyet.passes.edit import Edit, settle
 from tinyet.passes.rewrite import MONOTONE, Names, common_quantize
@@ -39,15 +37,8 @@ def keep_integers(graph: Graph) -> Graph:
     return eliminate_dead_code(edit.graph())
 
 
-def _rounds(node: Node) -> bool:
-    """Whether the integer form keeps its input's scale but rounds where the float operator does not."""
-    if isinstance(node.attrs, Resize):
-        return node.attrs.mode != "nearest"
-    return isinstance(node.attrs, AdaptiveAvgPool2d | AvgPool2d)
-
-
 def _sink_dequantize(graph: Edit, node: Node, names: Names) -> bool:
-    if not op_of(node).same_scale or _rounds(node):
+    if not op_of(node).same_scale or rounds(node):
         return False
     if len(node.outputs) != 1 or node.output.dtype is not DType.FLOAT32:
         return False

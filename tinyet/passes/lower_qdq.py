@@ -17,12 +17,14 @@ import numpy as np
 
 from tinyet.errors import QuantizationError
 from tinyet.ir import DType, Graph, Node, Note, QuantParams, Tensor, TensorType, constant, substitute
+from tinyet.ir.limits import SMALLEST_SCALE
 from tinyet.numerics import SUM_BITS_64, bias_type, broadcast_params, quantize, round_half_away
 from tinyet.ops import op_of
 from tinyet.ops.dequantize import Dequantize
 from tinyet.ops.quantize import Quantize
 from tinyet.ops.requantize import Requantize
 from tinyet.ops.shared.integers import INTEGERS
+from tinyet.passes.averages import as_sums, rounds
 from tinyet.passes.rewrite import Names, common_quantize
 
 MAX_AUTO_CONSTANT = (
@@ -180,10 +182,20 @@ def _build(state: _Lowering, node: Node, outputs: Sequence[Tensor], form: _Form)
     inputs = _integer_inputs(state, node, form, before)
     if inputs is None:
         return None
-    if op_of(node).same_scale:
+    own: list[Tensor] = list(outputs)
+    behind: list[Node] = []
+    if rounds(node) and inputs[0] is not None and _another_scale(inputs[0], own[0]):
+        summing = as_sums(node, state.names)
+        if summing is not None:
+            node, inputs = summing, [inputs[0], *summing.inputs[1:]]
+        else:
+            # The input's steps, not the output's, are those that are averaged.
+            kept = TensorType(own[0].shape, inputs[0].dtype, inputs[0].type.quant)
+            own[0] = Tensor(state.names.fresh(f"{own[0].name}_unscaled"), kept)
+            behind.append(Node(Requantize(), (own[0],), (outputs[0],), node.origins))
+    elif op_of(node).same_scale:
         inputs = [_rescaled(state, t, outputs[0], node, before) for t in inputs]
-    own, behind = list(outputs), []
-    for index, tensor in enumerate(outputs):
+    for index, tensor in enumerate(own):
         if form.wide and tensor.dtype is DType.INT8:
             lowest, highest = tensor.type.dtype.range
             reach = max(highest - tensor.type.zero_point, tensor.type.zero_point - lowest) * tensor.type.scale
@@ -242,6 +254,10 @@ def _integer_bias(state: _Lowering, bias: Tensor, x: TensorType, weight: QuantPa
     scales, _ = broadcast_params(type_.quant, 1)
     # In float64 from the scales' product, not from its float32 rounding: the accumulator has exactly that scale.
     exact = np.array([x.scale * s for s in weight.scale], np.float64)
+    if exact.min() < SMALLEST_SCALE:
+        raise QuantizationError(
+            "the scale of its sums, that of the input times the weights', is no normal float32"
+        )
     values = round_half_away(
         bias.array.astype(np.float64) / np.broadcast_to(exact, scales.shape if len(exact) > 1 else 1)
     )
@@ -270,6 +286,11 @@ def _auto_constant(state: _Lowering, tensor: Tensor, dtype: DType) -> Tensor:
             zero_point = int(np.clip(round_half_away(-128 - low / scale), -128, 127))
     type_ = TensorType(tensor.shape, dtype, QuantParams.per_tensor(scale, zero_point))
     return constant(state.names.fresh(f"{tensor.name}_q"), quantize(tensor.array, type_), type_.quant)
+
+
+def _another_scale(x: Tensor, out: Tensor) -> bool:
+    """Whether two activations of one integer type are quantized differently."""
+    return x.dtype is out.dtype and x.dtype in INTEGERS and x.type.quant != out.type.quant
 
 
 def _rescaled(

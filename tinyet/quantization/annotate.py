@@ -4,9 +4,14 @@ are observed."""
 
 from __future__ import annotations
 
+import math
+import operator
+
 import torch
 from torch import fx
 from torch._ops import OpOverload
+
+from tinyet.quantization.observers import Known
 
 aten = torch.ops.aten
 
@@ -33,6 +38,21 @@ CLAMPS: frozenset[object] = frozenset({
     aten.clamp_max.default,
 })  # fmt: skip
 """Fused into the WEIGHTED or BINARY operator in front of them when nothing else reads its result."""
+
+AVERAGING: frozenset[object] = frozenset({
+    aten.avg_pool1d.default, aten.avg_pool2d.default, aten.adaptive_avg_pool1d.default,
+    aten.adaptive_avg_pool2d.default,
+})  # fmt: skip
+"""The result lies within the input's range, and often in a small part of it."""
+
+SELECTING: frozenset[object] = frozenset({
+    aten.max_pool1d.default, aten.max_pool2d.default, aten.amax.default, aten.amin.default, aten.view.default,
+    aten._unsafe_view.default, aten.reshape.default, aten.permute.default, aten.transpose.int, aten.t.default,
+    aten.squeeze.dim, aten.squeeze.dims, aten.unsqueeze.default, aten.expand.default, aten.slice.Tensor,
+    aten.select.int, aten.clone.default, aten.split.Tensor, aten.split_with_sizes.default, aten.chunk.default,
+    aten.unbind.int, operator.getitem,
+})  # fmt: skip
+"""What a clamp behind it passes on its way into the operator before it (`passes.rewrite.MONOTONE`)."""
 
 SAME_AS_INPUT: frozenset[object] = CLAMPS | {
     aten.max_pool1d.default, aten.max_pool2d.default, aten.avg_pool1d.default, aten.avg_pool2d.default,
@@ -62,20 +82,21 @@ ALL_SAME: frozenset[object] = frozenset({
 })  # fmt: skip
 """Every float input and the result share one set of parameters."""
 
-FIXED: dict[object, tuple[float, int]] = {
-    aten.softmax.int: (1 / 256, -128),
-    aten.sigmoid.default: (1 / 256, -128),
-    aten.hardsigmoid.default: (1 / 256, -128),
-    aten.tanh.default: (1 / 128, 0),
-    aten.log_softmax.int: (16 / 256, 127),
+FIXED: dict[object, Known] = {
+    aten.softmax.int: Known(1 / 256, -128, slack=1),
+    aten.sigmoid.default: Known(1 / 256, -128),
+    aten.hardsigmoid.default: Known(1 / 256, -128),
+    aten.tanh.default: Known(1 / 128, 0),
+    aten.log_softmax.int: Known(16 / 256, 127),
 }
-"""Result with a range known in advance → its scale and zero point (those of TFLite's int8 specification)."""
+"""Result with a range known in advance → its parameters in TFLite's int8 specification. A probability of 1 lies a step
+beyond them: LiteRT's and CMSIS-NN's kernels give 255/256, and so do we. For the others any scale is a table."""
 
-FIXED_INT16: dict[object, tuple[float, int]] = {
-    aten.softmax.int: (1 / 32768, 0),
-    aten.sigmoid.default: (1 / 32768, 0),
-    aten.hardsigmoid.default: (1 / 32768, 0),
-    aten.tanh.default: (1 / 32768, 0),
+FIXED_INT16: dict[object, Known] = {
+    aten.softmax.int: Known(1 / 32768, 0, slack=1),
+    aten.sigmoid.default: Known(1 / 32768, 0, slack=1),
+    aten.hardsigmoid.default: Known(1 / 32768, 0, slack=1),
+    aten.tanh.default: Known(1 / 32768, 0, slack=1),
 }
 """The same for int16, from TFLite's 16x8 kernels."""
 
@@ -116,6 +137,22 @@ def is_float(value: object) -> bool:
 def float_inputs(node: fx.Node) -> list[fx.Node]:
     """The node's float32 tensor arguments in order, those inside lists too, each once."""
     return [source for source in node.all_input_nodes if is_float(source)]
+
+
+def bounds(node: fx.Node) -> tuple[float, float]:
+    """Of a node of CLAMPS: what its result lies between; infinite where it is not bounded, or by a computed value."""
+    if node.target is aten.relu.default:
+        return 0.0, math.inf
+    given = list[object]([*node.args[1:], None, None])[:2]
+    if node.target is aten.clamp_max.default:
+        given.reverse()
+    both = node.target is aten.hardtanh.default  # from -1 to 1 where nothing else is said
+    low = given[0] if given[0] is not None else node.kwargs.get("min", -1 if both else None)
+    high = given[1] if given[1] is not None else node.kwargs.get("max", 1 if both else None)
+    return (
+        float(low) if isinstance(low, int | float) else -math.inf,
+        float(high) if isinstance(high, int | float) else math.inf,
+    )
 
 
 def op_names(node: fx.Node) -> set[str]:

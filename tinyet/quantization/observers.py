@@ -12,6 +12,9 @@ Activations (per tensor), by name:
 Weights (per channel): `minmax`, or `mse`, which pays with few bits. In training the same observers are asked
 at every step, so a weight's range follows the weight.
 
+Results whose range is known in advance (sigmoid, softmax …) have a `KnownRangeObserver`, which takes LiteRT's
+parameters unless those seen are better. Scales go down to the least normal float32 (torchao's own stop at 1.2e-7).
+
 All that sums or searches does so in float64, so that the same data give the same range on every processor (`exact`);
 scales and zero points are float32's of float32 ranges, as the device's.
 """
@@ -22,15 +25,16 @@ import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
 from tinyet.errors import QuantizationError
 from tinyet.importers.torch.quiet import quiet
+from tinyet.ir.limits import SMALLEST_SCALE
 
 with quiet():
-    from torchao.quantization.pt2e.fake_quantize import FakeQuantize, FusedMovingAvgObsFakeQuantize
+    from torchao.quantization.pt2e.fake_quantize import FakeQuantize
     from torchao.quantization.pt2e.observer import HistogramObserver as TorchaoHistogramObserver
     from torchao.quantization.pt2e.observer import (
         MinMaxObserver,
@@ -41,6 +45,13 @@ with quiet():
 DEFAULT_PERCENTAGE = 99.99
 _FINE = 100
 """Steps of the grid over which a clipping range is searched, in both directions."""
+
+CLOSE = 1.25
+"""Most that a scale may grow for being shared, or for being the one that is known in advance. Rounding noise grows by
+this factor, that is by 1.9 dB."""
+
+CLOSE_INT16 = 16.0
+"""The latter in int16: 12 of the 16 bits are left, and a function at another scale than LiteRT's is 1 KB of table."""
 
 _STEP = 1e-5
 """Share of the values by which the search over a histogram moves an end of the range."""
@@ -200,9 +211,11 @@ class PercentileObserver(HistogramObserver):
 class WeightPerChannelObserver(PerChannelMinMaxObserver):  # type: ignore[misc]
     """Smallest and largest weight of each channel, as the weight is now (training changes it).
 
-    A channel of zeros (training leaves such) takes the largest scale of the others instead of a tiny one, by
-    which its bias would not fit into 32 bits.
+    A channel of zeros (training leaves such) takes the largest scale of the others instead of a tiny one. least: the
+    smallest scale of each channel, (channels,); found when all activations are known.
     """
+
+    least: torch.Tensor | None = None
 
     def forward(self, x_orig: torch.Tensor) -> torch.Tensor:
         self.reset_min_max_vals()
@@ -214,7 +227,7 @@ class WeightPerChannelObserver(PerChannelMinMaxObserver):  # type: ignore[misc]
         if bool(dead.any()):
             usual = scale[~dead].max() if bool((~dead).any()) else torch.ones((), dtype=scale.dtype)
             scale = torch.where(dead, usual, scale)
-        return scale, zero_point
+        return scale if self.least is None else torch.maximum(scale, self.least), zero_point
 
 
 class WeightPerChannelMseObserver(WeightPerChannelObserver):
@@ -253,6 +266,53 @@ class WeightPerChannelFakeQuantize(FakeQuantize):  # type: ignore[misc]
     """torchao hands the channel axis on by the class's name, so there is one with PerChannel in it."""
 
 
+class Known(NamedTuple):
+    """LiteRT's parameters of a result whose range is known in advance. slack: how many steps beyond the range may be
+    cut off for them."""
+
+    scale: float
+    zero_point: int
+    slack: float = 0.5
+
+    def or_better(
+        self, observer: torch.nn.Module, seen: tuple[torch.Tensor, torch.Tensor]
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Scale and zero point: these, unless they clip what the observer saw, or are too coarse for it beside `seen`,
+        which hold just that. Where nothing but 0 was seen, that tells nothing."""
+        quant_min, quant_max = int(observer.quant_min), int(observer.quant_max)  # type: ignore[arg-type]
+        low, high = float(observer.min_val), float(observer.max_val)  # type: ignore[arg-type]
+        lowest = (quant_min - self.zero_point - self.slack) * self.scale
+        highest = (quant_max - self.zero_point + self.slack) * self.scale
+        margin = CLOSE_INT16 if quant_max > 127 else CLOSE
+        fits = lowest <= low and high <= highest and self.scale <= margin * float(seen[0])
+        if fits or low == high == 0:
+            return torch.tensor([self.scale]), torch.tensor([self.zero_point])
+        return seen
+
+
+class KnownRangeObserver(MinMaxObserver):  # type: ignore[misc]
+    """Of a result whose range is known in advance: those parameters, or those of all that was seen where these are
+    better. Nothing that was seen is clipped."""
+
+    def __init__(self, known: Known, **arguments: Any) -> None:
+        super().__init__(**arguments)
+        self.known = known
+
+    def calculate_qparams(self) -> tuple[torch.Tensor, torch.Tensor]:
+        return self.known.or_better(self, super().calculate_qparams())
+
+
+class KnownRangeMovingAverageObserver(MovingAverageMinMaxObserver):  # type: ignore[misc]
+    """The same in training, of the range's moving average."""
+
+    def __init__(self, known: Known, **arguments: Any) -> None:
+        super().__init__(**arguments)
+        self.known = known
+
+    def calculate_qparams(self) -> tuple[torch.Tensor, torch.Tensor]:
+        return self.known.or_better(self, super().calculate_qparams())
+
+
 ACTIVATION_OBSERVERS: dict[str, Any] = {
     "histogram": HistogramObserver,
     "minmax": MinMaxObserver,
@@ -275,14 +335,14 @@ def activation_observer(name: str) -> Any:
             hint=f"one of {', '.join(ACTIVATION_OBSERVERS)}; percentile takes a number, as in percentile:99.9",
         )
     if not colon:
-        return ACTIVATION_OBSERVERS[kind]
+        return ACTIVATION_OBSERVERS[kind].with_args(eps=SMALLEST_SCALE)
     try:
         percentage = float(number)
     except ValueError:
         percentage = 0.0
     if not 50 < percentage <= 100:
         raise QuantizationError(f"{number!r} is no percentage", hint="a number above 50, up to 100")
-    return PercentileObserver.with_args(percentage=percentage)
+    return PercentileObserver.with_args(percentage=percentage, eps=SMALLEST_SCALE)
 
 
 def weight_observer(name: str) -> Any:
@@ -291,14 +351,21 @@ def weight_observer(name: str) -> Any:
         raise QuantizationError(
             f"there is no weight observer {name!r}", hint=f"one of {', '.join(WEIGHT_OBSERVERS)}"
         )
-    return WEIGHT_OBSERVERS[name]
+    return WEIGHT_OBSERVERS[name].with_args(eps=SMALLEST_SCALE)
 
 
 def activation_fake_quantize() -> Any:
     """What trains in an activation observer's place: a moving average of the range."""
-    return FusedMovingAvgObsFakeQuantize.with_args(observer=MovingAverageMinMaxObserver)
+    return FakeQuantize.with_args(observer=MovingAverageMinMaxObserver, eps=SMALLEST_SCALE)
 
 
 def weight_fake_quantize(observer: Any) -> Any:
     """What trains in a weight observer's place: the same observer, asked at every step."""
     return WeightPerChannelFakeQuantize.with_args(observer=observer)
+
+
+KNOWN_RANGE_OBSERVER = KnownRangeObserver.with_args(eps=SMALLEST_SCALE)
+KNOWN_RANGE_FAKE_QUANTIZE = FakeQuantize.with_args(
+    observer=KnownRangeMovingAverageObserver, eps=SMALLEST_SCALE
+)
+"""For a result whose range is known in advance; both take `known`."""

@@ -9,9 +9,9 @@ When a model is healthy, and why:
 
     accuracy      where there are labels: no more than a point below the float model's, or no more than chance explains
                   (two standard deviations of the samples that only one of both names rightly).
-    18 dB         at each output where no labels decide: the noise is an eighth of the signal. Trained networks lose a
-                  point of accuracy between 16 and 19 dB: DS-CNN and ResNet8 keep theirs at 21 and more, lose 0.7 points
-                  at 19, two at 16, six at 11 (docs/quantization.md, "Measured").
+    18 dB         at each output where no labels decide: the noise is an eighth of the signal. That is where a
+                  point of accuracy goes: trained networks (DS-CNN, ResNet8) keep theirs at 21 dB and more, DS-CNN loses
+                  one at 18, 1.6 at 15 and six at 11 (docs/quantization.md, "Measured").
     6 dB          of what moves at an output from sample to sample, twice as much as the noise: beside a large offset
                   (1013 hPa) 30 dB of everything can hide that nothing is left of it. From 40 dB of everything on that
                   is no fault of the model's layers any more: eight bits hold no more.

@@ -30,7 +30,8 @@ from tinyet.quantization.equalize import Equalized
 from tinyet.quantization.equalize import equalize as equalize_layers
 from tinyet.quantization.narrowing import narrow_masks
 from tinyet.quantization.quantizer import TinyetQuantizer
-from tinyet.quantization.sharing import observer_of, range_of, share_close
+from tinyet.quantization.settling import settle
+from tinyet.quantization.sharing import observer_of, range_of, share_close, share_with_inputs
 from tinyet.quantization.threads import one_thread
 from tinyet.stages import stage
 
@@ -254,6 +255,7 @@ def convert(prepared: Prepared) -> ExportedProgram:
     stage("converting to integers")
     _check_observers(prepared.module)
     _observe_weights(prepared.module)
+    settle(prepared.module)
     with quiet():
         module = convert_pt2e(prepared.module)
     drop_unused(module)
@@ -291,22 +293,28 @@ def _saturated(prepared: Prepared) -> tuple[Note, ...]:
 
 
 def _check_observers(graph_module: fx.GraphModule) -> None:
+    """That every range has a scale. Raises QuantizationError with all values that have none, at the first one."""
     observers = dict(graph_module.named_modules())
-    bad = []
+    bad: dict[str, str | None] = {}
     for node in graph_module.graph.nodes:
         module = observers.get(str(node.target)) if node.op == "call_module" else None
         observer = getattr(module, "activation_post_process", module)  # of a fake quantizer
         low, high = getattr(observer, "min_val", None), getattr(observer, "max_val", None)
         if isinstance(low, torch.Tensor) and isinstance(high, torch.Tensor) and low.numel():
-            seen = node.args[0]
+            seen = node.all_input_nodes[0]
+            computed = seen.op == "call_function"
+            place, name = (str(origin_of(seen)), origin_of(seen).aten) if computed else (None, str(seen))
             if low.numel() == 1 and bool(low > high):
-                bad.append(f"{seen} never got a value")
+                bad.setdefault(f"{name} never gets a finite value", place)
             elif not bool(torch.isfinite(low).all() and torch.isfinite(high).all()):
-                bad.append(f"{seen} becomes NaN or infinite")
+                bad.setdefault(f"{name} becomes NaN or infinite", place)
+            elif not bool(torch.isfinite((high.clamp(min=0) - low.clamp(max=0)).float()).all()):
+                bad.setdefault(f"{name} ranges over more than a float32 holds", place)
     if bad:
         raise QuantizationError(
-            "while calibrating, " + "; ".join(dict.fromkeys(bad)),
-            hint="look at the model's float output on that data",
+            "while calibrating, " + "; ".join(bad),
+            next((place for place in bad.values() if place is not None), None),
+            "look at the model's float output on that data",
         )
 
 
@@ -344,6 +352,7 @@ def quantize_fully(
     if needs_calibration(quantizer):
         calibrate(prepared, batches, progress)
         _check_observers(prepared.module)
+        share_with_inputs(prepared.module)
         share_close(prepared.module)
         narrow_masks(prepared.module, prepared.infinite)
     notes = _saturated(prepared)

@@ -24,7 +24,7 @@ from tinyet.importers.torch.normalize import get_constant
 from tinyet.importers.torch.origins import module_stack, origin_of
 from tinyet.importers.torch.quiet import quiet
 from tinyet.quantization import annotate as rules
-from tinyet.quantization.config import QuantConfig, int8_config
+from tinyet.quantization.config import KnownRangeSpec, QuantConfig, int8_config
 from tinyet.quantization.masks import sight_of, sink_masks
 from tinyet.quantization.pixels import Pixels, parameters_of, pixels_of
 from tinyet.quantization.saturating import saturating
@@ -181,7 +181,7 @@ class TinyetQuantizer(Quantizer):  # type: ignore[misc]
         elif target in rules.ALL_SAME and rules.is_float(node):
             self._annotate_all_same(node, config)
         elif target in rules.FIXED:
-            self._annotate_unary(node, config, _fixed_spec(target, config) or config.activation)
+            self._annotate_unary(node, config, _known_spec(target, config))
         elif target in rules.UNARY:
             self._annotate_unary(node, config, config.activation)
         elif target in rules.INPUT_ONLY:
@@ -243,7 +243,10 @@ class TinyetQuantizer(Quantizer):  # type: ignore[misc]
             return
         _set(node, {source: self._edge(source, config)}, None)
         shared = SharedQuantizationSpec((source, node))
-        if node.target in rules.SEVERAL_OUTPUTS:
+        if node.target in rules.CLAMPS | rules.AVERAGING:
+            # Parameters of its own, unless calibration finds that it can share the source's (`sharing`).
+            node.meta[_KEY].output_qspec = config.activation
+        elif node.target in rules.SEVERAL_OUTPUTS:
             for user in node.users:
                 if rules.is_float(user):
                     _set(user, {}, shared)
@@ -255,7 +258,8 @@ class TinyetQuantizer(Quantizer):  # type: ignore[misc]
         if not inputs or all(s.op == "call_function" and _output_spec(s) is None for s in inputs):
             return
         owners, roots = zip(*map(_owner, inputs), strict=True)
-        fixed = isinstance(roots[0], FixedQParamsQuantizationSpec) and all(r == roots[0] for r in roots)
+        alike = _is_known(roots[0]) and all(r == roots[0] for r in roots)
+        fixed = alike and isinstance(roots[0], FixedQParamsQuantizationSpec)
         if roots[0] is not None and (fixed or len(set(owners)) == 1):
             # alike without being asked: parts of one value and what repeats it, or all of one known range
             _set(node, {s: self._edge(s, config) for s in inputs}, SharedQuantizationSpec((inputs[0], node)))
@@ -266,7 +270,7 @@ class TinyetQuantizer(Quantizer):  # type: ignore[misc]
         own = [
             source
             for source, root in zip(inputs, roots, strict=True)
-            if not isinstance(root, FixedQParamsQuantizationSpec) and _read_once(source)
+            if (alike or not _is_known(root)) and _read_once(source)
         ]
         if not own:
             _set(node, edges, config.activation)
@@ -327,16 +331,15 @@ class TinyetQuantizer(Quantizer):  # type: ignore[misc]
                     part.meta.pop(_KEY, None)
 
 
-def _fixed_spec(target: object, config: QuantConfig) -> FixedQParamsQuantizationSpec | None:
-    """The parameters of a result whose range is known in advance; None where it is to be observed."""
-    spec = config.activation
-    table = rules.FIXED if spec.dtype is torch.int8 else rules.FIXED_INT16
-    if not config.fixed or target not in table:
-        return None
-    scale, zero_point = table[target]
-    return FixedQParamsQuantizationSpec(
-        spec.dtype, scale, zero_point, spec.quant_min, spec.quant_max, torch.per_tensor_affine
-    )
+def _known_spec(target: object, config: QuantConfig) -> QuantizationSpecBase:
+    """The spec of a result whose range is known in advance; that of any other where LiteRT fixes nothing."""
+    table = rules.FIXED if config.activation.dtype is torch.int8 else rules.FIXED_INT16
+    return config.of_known_range(table[target]) if target in table else config.activation
+
+
+def _is_known(spec: QuantizationSpecBase | None) -> bool:
+    """Whether the parameters are, or may be, those of a range known in advance."""
+    return isinstance(spec, FixedQParamsQuantizationSpec | KnownRangeSpec)
 
 
 def _weight_spec(node: fx.Node, weight: fx.Node, config: QuantConfig) -> QuantizationSpec:

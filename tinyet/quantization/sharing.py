@@ -1,68 +1,172 @@
 # SPDX-License-Identifier: Apache-2.0
 """Values whose ranges turn out to be close get one set of parameters where a node wants them alike.
 
-The quantizer leaves an input of `cat` and its kind its own parameters when somebody else reads it, too: the result's
-may be far too coarse for that reader. Calibration then tells how far. Where they are close, sharing saves the
-requantization on the way, and costs the other readers next to nothing.
+The quantizer leaves two kinds of values parameters of their own until calibration has told the ranges:
+
+An input of `cat` and its kind that somebody else reads, too: the result's scale may be far too coarse for that reader.
+Where they are close, sharing saves the requantization on the way, and costs the other readers next to nothing.
+
+What a clamp (ReLU, ReLU6, …) leaves of a value that others read as it was, or that was moved about in between: its
+bounds may lie beyond what the value's integers hold, or between two of them. And what an average pooling gives: the
+mean of many values has a smaller range than these, and is more exact than their steps.
 """
 
 from __future__ import annotations
+
+import math
+import operator
 
 import torch
 from torch import fx
 
 from tinyet.importers.torch.quiet import quiet
 from tinyet.quantization import annotate as rules
+from tinyet.quantization.observers import CLOSE, CLOSE_INT16, KnownRangeObserver
 
 with quiet():
     from torchao.quantization.pt2e.observer import FixedQParamsObserver
 
-CLOSE = 1.25
-"""Most that a scale may grow for being shared. Rounding noise grows by this factor, that is by 1.9 dB."""
 
+class Observers:
+    """The observers of a prepared module. One that several nodes share has several names."""
 
-def share_close(module: fx.GraphModule) -> int:
-    """Give inputs of ALL_SAME nodes the result's observer where its scale is at most CLOSE times their own and its
-    range holds theirs. module: prepared and calibrated. Returns how many observers were replaced."""
-    replaced = 0
-    # An observer that several nodes share has several names.
-    names: dict[torch.nn.Module, list[str]] = {}
-    for name, observer in module.named_modules(remove_duplicate=False):
-        names.setdefault(observer, []).append(name)
-    # From the end: what is shared with a result is then that result's, for the nodes before it.
-    for node in reversed(list(module.graph.nodes)):
-        if node.op != "call_function" or node.target not in rules.ALL_SAME:
-            continue
-        result = next((o for user in node.users if (o := observer_of(module, user)) is not None), None)
-        if result is None:
-            continue
-        for source in node.all_input_nodes:
-            own = observer_of(module, source)
-            if own is not None and own is not result and _are_close(own, result):
-                for name in names[own]:
-                    module.set_submodule(name, result)
-                names[result] += names.pop(own)
-                replaced += 1
-    return replaced
+    def __init__(self, module: fx.GraphModule) -> None:
+        self.module = module
+        self._names: dict[torch.nn.Module, list[str]] = {}
+        for name, observer in module.named_modules(remove_duplicate=False):
+            self._names.setdefault(observer, []).append(name)
+
+    def called_by(self, node: fx.Node) -> torch.nn.Module | None:
+        """The observer that a node calls."""
+        return observer_of(self.module, node)
+
+    def is_weight(self, node: fx.Node) -> bool:
+        """Whether the node's observer sees a constant."""
+        return node.all_input_nodes[0].op == "get_attr"
+
+    def of_result(self, node: fx.Node) -> torch.nn.Module | None:
+        """The observer of a node's result."""
+        return next((o for user in node.users if (o := self.called_by(user)) is not None), None)
+
+    def seen_by(self, observer: torch.nn.Module) -> list[fx.Node]:
+        """The nodes whose results an observer sees."""
+        nodes = self.module.graph.nodes
+        return [n.all_input_nodes[0] for n in nodes if self.called_by(n) is observer]
+
+    def replace(self, own: torch.nn.Module, result: torch.nn.Module) -> None:
+        """`result` in the place of `own`."""
+        for name in self._names[own]:
+            self.module.set_submodule(name, result)
+        self._names.setdefault(result, []).extend(self._names.pop(own))
 
 
 def observer_of(module: fx.GraphModule, node: fx.Node) -> torch.nn.Module | None:
-    """The observer that a node calls."""
+    """The observer that a node of a prepared module calls."""
     if node.op != "call_module":
         return None
     found = module.get_submodule(str(node.target))
     return found if hasattr(found, "calculate_qparams") else None
 
 
-def _are_close(own: torch.nn.Module, result: torch.nn.Module) -> bool:
-    if isinstance(own, FixedQParamsObserver) or isinstance(result, FixedQParamsObserver):
+def share_close(module: fx.GraphModule) -> int:
+    """Give inputs of ALL_SAME nodes the result's observer where its scale is at most CLOSE times their own and its
+    range holds theirs. module: prepared and calibrated. Returns how many observers were replaced."""
+    replaced = 0
+    observers = Observers(module)
+    # From the end: what is shared with a result is then that result's, for the nodes before it.
+    for node in reversed(list(module.graph.nodes)):
+        if node.op != "call_function" or node.target not in rules.ALL_SAME:
+            continue
+        result = observers.of_result(node)
+        if result is None:
+            continue
+        for source in node.all_input_nodes:
+            own = observers.called_by(source)
+            if own is not None and own is not result and _are_close(own, result):
+                observers.replace(own, result)
+                replaced += 1
+    return replaced
+
+
+def share_with_inputs(module: fx.GraphModule) -> int:
+    """Give the result of a clamp or an average the observer of its input where that serves it as well, so that the
+    clamp is one of integers, or none at all. module: prepared and calibrated. Returns how many were replaced.
+
+    It serves as well where the two scales are close. A coarser one serves a clamp, too, where it holds the bounds
+    (ReLU's 0 always is): what lies between them was rounded to it before. Not where the clamp goes into the operator
+    that computes its input, through movers that nobody else reads: that operator then writes the finer scale itself.
+    """
+    replaced = 0
+    observers = Observers(module)
+    for node in module.graph.nodes:
+        if node.op != "call_function" or node.target not in rules.CLAMPS | rules.AVERAGING:
+            continue
+        source, own = observers.called_by(node.all_input_nodes[0]), observers.of_result(node)
+        if source is None or own is None or source is own or not _holds(source, own):
+            continue
+        rounded = (
+            node.target in rules.CLAMPS
+            and all(n is node or _moves(n) for n in observers.seen_by(own))
+            and not _is_foldable(node)
+            and _has_bounds(source, own, rules.bounds(node))
+        )
+        margin = CLOSE_INT16 if int(own.quant_max) > 127 else CLOSE  # type: ignore[arg-type]
+        if _are_close(own, source, margin) or rounded:
+            observers.replace(own, source)
+            replaced += 1
+    return replaced
+
+
+def _moves(node: fx.Node) -> bool:
+    """Whether the node's result has its input's parameters whatever was seen."""
+    return node.target is operator.getitem or (
+        node.target in rules.SAME_AS_INPUT | rules.SEVERAL_OUTPUTS
+        and node.target not in rules.CLAMPS | rules.AVERAGING
+    )
+
+
+def _is_foldable(node: fx.Node) -> bool:
+    """Whether a clamp goes into the operator that computes its input, across movers that nobody else reads."""
+    source = node.all_input_nodes[0]
+    while len(source.users) == 1:
+        if source.target in rules.WEIGHTED or source.target in rules.BINARY:
+            return True
+        if source.op != "call_module" and source.target not in rules.SELECTING:
+            return False
+        source = source.all_input_nodes[0]
+    return False
+
+
+def _has_bounds(source: torch.nn.Module, own: torch.nn.Module, bounds: tuple[float, float]) -> bool:
+    """Whether the bounds that values came to are numbers of `source`, to half a step of `own`."""
+    scale, (fine, low, high) = range_of(source)[0], range_of(own)
+    reached = low <= bounds[0] + fine, bounds[1] - fine <= high
+    return all(
+        abs(bound - round(bound / scale) * scale) <= fine / 2
+        for bound, counts in zip(bounds, reached, strict=True)
+        if counts and math.isfinite(bound)
+    )
+
+
+def _are_close(own: torch.nn.Module, result: torch.nn.Module, margin: float = CLOSE) -> bool:
+    if _is_fixed(own) or _is_fixed(result):
         return False
+    return _holds(result, own) and range_of(result)[0] <= margin * range_of(own)[0]
+
+
+def _is_fixed(observer: torch.nn.Module) -> bool:
+    """Whether its parameters are not of what was seen but known in advance."""
+    known = observer.known.scale if isinstance(observer, KnownRangeObserver) else None
+    return isinstance(observer, FixedQParamsObserver) or range_of(observer)[0] == known
+
+
+def _holds(result: torch.nn.Module, own: torch.nn.Module) -> bool:
+    """Whether the numbers of `result` reach as far as those of `own`, of the same type."""
     if getattr(own, "dtype", None) is not getattr(result, "dtype", None):
         return False
-    (scale, low, high), (shared, lowest, highest) = range_of(own), range_of(result)
+    (_, low, high), (shared, lowest, highest) = range_of(own), range_of(result)
     # Half a step beyond the range is rounded into it.
-    holds = lowest - shared / 2 <= low and high <= highest + shared / 2
-    return holds and shared <= CLOSE * scale
+    return lowest - shared / 2 <= low and high <= highest + shared / 2
 
 
 def range_of(observer: torch.nn.Module) -> tuple[float, float, float]:

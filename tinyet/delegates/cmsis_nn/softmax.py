@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Softmax along the last axis."""
+"""Softmax along the last axis, at LiteRT's output scale."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from tinyet.boards.cpus import Target
 from tinyet.delegates.cmsis_nn.wrapper import delegated_call, kernel
 from tinyet.ir import Node
 from tinyet.ops.shared.fixed_point import differences
-from tinyet.ops.shared.softmax import attrs_of
+from tinyet.ops.shared.softmax import attrs_of, has_scale
+from tinyet.ops.softmax import LITERT_S8
 from tinyet.opset import Call
 
 LARGEST_SCALE = 16.0
@@ -26,6 +27,10 @@ def refuse(node: Node, _target: Target) -> str | None:
     if shape[axis] > MOST_VALUES:
         return (
             f"{shape[axis]} values, more than {MOST_VALUES} could add up to more than the library's sum holds"
+        )
+    if not has_scale(node, LITERT_S8):
+        return (
+            f"an output scale of {node.output.type.scale}, only {LITERT_S8[0]} with zero point {LITERT_S8[1]}"
         )
     scale = node.input(0).type.scale
     return f"an input scale of {scale}, only below {LARGEST_SCALE}" if scale >= LARGEST_SCALE else None

@@ -40,6 +40,10 @@ _OUTSIDE = "compute it outside of the model"
 _NUMBERS = "leave .item(), .tolist(), int() and float() away: compute with tensors, of one element, too"
 _ONE_HOT = "use a mask, torch.arange(n) == index.unsqueeze(-1), in torch.where or a product"
 
+_SPECTRUM = (
+    "multiply by constant matrices of cosines and sines (x @ cos, x @ sin), or compute the spectrum before the model, "
+    "in C: examples/keyword_spotting/mfcc.c does, bit for bit like its Python twin (docs/gallery.md)"
+)
 ADVICE = {
     "conv3d": _SLICES_3D,
     "conv_transpose3d": _SLICES_3D,
@@ -112,8 +116,8 @@ ADVICE = {
     "_native_batch_norm_legit": _STATISTICS,
     "_native_batch_norm_legit_functional": _STATISTICS,
     "complex": "take and give real and imaginary parts as two tensors",
-    "stft": "compute the spectrogram before the model",
-    "_fft_r2c": "compute the spectrum before the model",
+    "stft": _SPECTRUM,
+    "_fft_r2c": _SPECTRUM,
 }
 
 

@@ -160,7 +160,8 @@ def _explicit_casts(module: fx.GraphModule) -> None:
     for node in list(module.graph.nodes):
         value = node.meta.get("val")
         floating = isinstance(value, torch.Tensor) and value.dtype is torch.float32
-        if node.op != "call_function" or not floating or node.target in _IDENTITIES:
+        # Those of quantizers read integers as what these stand for.
+        if not floating or node.target in _IDENTITIES or not _schema_name(node).startswith("aten::"):
             continue
         for source in node.all_input_nodes:
             if isinstance(source.meta.get("val"), torch.Tensor) and source.meta["val"].dtype is torch.uint8:

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from tinyet.errors import QuantizationError
 from tinyet.ir import Array, DType, Node
+from tinyet.ir.limits import SMALLEST_SCALE
 from tinyet.numerics import (
     Float64,
     Int64,
@@ -31,6 +33,20 @@ def channel_factors(node: Node) -> Float64:
     assert quant is not None
     scales = np.broadcast_to(np.array(quant.scale, np.float64), (channels,))
     return np.asarray(node.input(0).type.scale * scales / node.output.type.scale, np.float64)
+
+
+def scale_product(a: float, b: float) -> float:
+    """Of two scales, rounded to float32 as LiteRT does. Raises QuantizationError where that is no normal number."""
+    with np.errstate(over="ignore", under="ignore"):
+        product = np.float32(a) * np.float32(b)
+    if not SMALLEST_SCALE <= product < np.inf:
+        raise QuantizationError(f"the product of the scales {a:.6g} and {b:.6g} is no normal float32")
+    return float(product)
+
+
+def shifts_fit(bound: Int64 | int, shift: Int64 | int) -> bool:
+    """Whether sums of such magnitudes stay within int32 when `requantize` shifts them to the left."""
+    return bool(np.all(np.asarray(bound, np.int64) << np.maximum(shift, 0) < 2**31))
 
 
 def output_factors(node: Node) -> tuple[Int64, Int64]:

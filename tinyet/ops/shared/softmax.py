@@ -16,7 +16,7 @@ from tinyet.ir import Array, Attrs, DType, Node, Shape
 from tinyet.ops.shared import broadcast
 from tinyet.ops.shared.fixed_point import SUM_INTEGER_BITS, differences
 from tinyet.ops.shared.shapes import around_axis, expect_axis
-from tinyet.opset import Call, Constant, Reference, Struct, library_call
+from tinyet.opset import Call, Constant, Reference, Refuse, Struct, library_call
 
 FIXED_HEADERS = ("tinyet_softmax.h", "tinyet_fixed_point.h")
 FLOAT_HEADERS = ("tinyet_softmax.h", "tinyet_math.h")
@@ -43,20 +43,29 @@ def infer(node: Node) -> tuple[Shape, ...]:
     return (expect_axis(node, attrs_of(node).axis),)
 
 
-def check_fixed(node: Node, wanted: tuple[float, int]) -> str | None:
-    """The type rule where the specification fixes scale and zero point of the int8 output."""
+def check(node: Node) -> str | None:
+    """The type rule of the int8 form, but for the output's scale."""
     complaint = broadcast.check_elementwise(node)
     if complaint is not None or node.output.dtype is not DType.INT8:
         return complaint
-    out = node.output.type
-    if (out.scale, out.zero_point) != wanted:
-        return f"the output's scale must be {wanted[0]}, its zero point {wanted[1]}"
     if node.input(0).type.scale <= 2.0**-26:
         return f"an input scale of {node.input(0).type.scale} is too small"
     if node.input(0).type.scale >= MAX_INPUT_SCALE:
         return f"an input scale of {node.input(0).type.scale} is too large: a step is already all or nothing"
     depth = node.input(0).shape[attrs_of(node).axis]
     return f"{depth} elements along the axis, at most {MAX_DEPTH}" if depth > MAX_DEPTH else None
+
+
+def has_scale(node: Node, wanted: tuple[float, int]) -> bool:
+    """Whether the output has the scale and zero point that LiteRT demands, and the node LiteRT's arithmetic."""
+    return (node.output.type.scale, node.output.type.zero_point) == wanted
+
+
+def refuse_other_scales(wanted: tuple[float, int]) -> Refuse:
+    """Of the kernel that has LiteRT's arithmetic."""
+    return lambda node, _: (
+        None if has_scale(node, wanted) else f"only an output scale of {wanted[0]} and zero point {wanted[1]}"
+    )
 
 
 def along_axis(function: Callable[[Node, Array], Array]) -> Reference:

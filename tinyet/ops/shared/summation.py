@@ -10,7 +10,7 @@ import numpy as np
 from tinyet.boards.cpus import Target
 from tinyet.ir import Array, DType, Node
 from tinyet.numerics import Multiplier, quantize_multiplier, requantize
-from tinyet.ops.shared import reduction
+from tinyet.ops.shared import factors, reduction
 from tinyet.ops.shared.integers import representable, saturated
 from tinyet.opset import Call, FieldValue, Kernel, Reference, Struct, library_call, library_kernels
 
@@ -30,17 +30,20 @@ def mean_multiplier(node: Node) -> Multiplier:
     return Multiplier((whole.multiplier << extra) // elements, whole.shift - extra)
 
 
-def check(node: Node) -> str | None:
-    """|x - zero point| <= 255 (int16: 2**15), and the sum must not leave int32."""
-    largest = {DType.INT8: 255, DType.INT16: 1 << 15}.get(node.input(0).dtype, 0)
-    if largest * reduction.count(node) >= 2**31:
-        return "sums could overflow 32 bits"
-    complaint = reduction.check(node)
-    if complaint is not None or node.output.dtype is DType.FLOAT32:
-        return complaint
-    return (
-        None if representable(lambda: bool(sum_multiplier(node))) else "the output's scale is far too small"
-    )
+def check_of(multiplier: Callable[[Node], Multiplier]) -> Callable[[Node], str | None]:
+    """|x - zero point| <= 255 (int16: 2**15), and the sum must not leave int32, nor when it is requantized."""
+
+    def check(node: Node) -> str | None:
+        largest = {DType.INT8: 255, DType.INT16: 1 << 15}.get(node.input(0).dtype, 0) * reduction.count(node)
+        if largest >= 2**31:
+            return "sums could overflow 32 bits"
+        complaint = reduction.check(node)
+        if complaint is not None or node.output.dtype is DType.FLOAT32:
+            return complaint
+        fits = representable(lambda: factors.shifts_fit(largest, multiplier(node).shift))
+        return None if fits else "the output's scale is too small for the sums"
+
+    return check
 
 
 def reference_of(multiplier: Callable[[Node], Multiplier], divisor: Callable[[Node], float]) -> Reference:

@@ -63,9 +63,8 @@ def check_weighted(node: Node) -> str | None:
     magnitude = 255 * magnitudes(weights.array) + np.abs(int_bias(node))
     if int(magnitude.max(initial=0)) >= 2**31:
         return "sums could overflow 32 bits"
-    return (
-        None if representable(lambda: bool(output_factors(node))) else "the output's scale is far too small"
-    )
+    fits = representable(lambda: factors.shifts_fit(magnitude, output_factors(node)[1]))
+    return None if fits else "the output's scale is too small for the sums"
 
 
 def operands(inputs: Sequence[Array | None]) -> tuple[Array, Array, Array | None]:
