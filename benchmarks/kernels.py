@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """The kernels of cortex_m beside the portable ones: instructions of each layer of DS-CNN and ResNet8.
 
-    python benchmarks/kernels.py [ds_cnn|resnet8 ...] [--board mps2_an386]
+    python benchmarks/kernels.py [ds_cnn|resnet8 ...] [--board mps2_an386] [--optimize speed] [--kernel SYMBOL ...]
 
 Weights and inputs are random; every output is compared with the operator's reference. Counts are executed
-instructions in QEMU, not cycles.
+instructions in QEMU, not cycles. --kernel computes every layer by it that it takes; flash is what the kernel says it
+costs, constants and code.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from tinyet.boards import Board, load_board
 from tinyet.build.gcc import build_firmware
 from tinyet.build.size import measure
 from tinyet.delegates import CORTEX_M, PORTABLE, Delegate
+from tinyet.delegates.decide import OPTIMIZE, Objective, Optimize, check_optimize
 from tinyet.deployment import Deployment, deploy
 from tinyet.device.device import open_device
 from tinyet.emit.model import model_files
@@ -138,9 +140,15 @@ class Measured:
     flash: int
 
 
-def run(graph: Graph, arrays: Sequence[Array], board: Board, delegates: Sequence[Delegate]) -> Measured:
+def run(
+    graph: Graph,
+    arrays: Sequence[Array],
+    board: Board,
+    delegates: Sequence[Delegate],
+    objective: Objective | None = None,
+) -> Measured:
     """Instructions of each layer; raises AssertionError when an output is not the reference's."""
-    deployment = deploy(graph, board.target, delegates)
+    deployment = deploy(graph, board.target, delegates, objective=objective)
     files = model_files(deployment, graph.name, ["layers"])
     raw = [a.tobytes() for a in arrays]
 
@@ -154,8 +162,9 @@ def run(graph: Graph, arrays: Sequence[Array], board: Board, delegates: Sequence
     with tempfile.TemporaryDirectory(prefix="tinyet-kernels-") as where:
         folder = Path(where)
         for name, text in {**files, "model_desc.c": description}.items():
+            (folder / name).parent.mkdir(exist_ok=True)
             (folder / name).write_text(text, encoding="utf-8")
-        elf = build_firmware(board, sorted(folder.glob("*.c")), [folder], folder / "build")
+        elf = build_firmware(board, sorted(folder.rglob("*.c")), [folder], folder / "build")
         size = measure(elf)
         # Without the digest of a kernel's text, and what the compiler adds.
         code = {re.sub(r"(_[0-9a-f]{8})?(\..*)?$", "", s.name): s.bytes for s in size.largest("flash", 1000)}
@@ -171,13 +180,30 @@ def run(graph: Graph, arrays: Sequence[Array], board: Board, delegates: Sequence
     return Measured(deployment, result.layer_counts, stack, code, size.flash)
 
 
-def report(name: str, board: Board) -> None:
+def pinned(graph: Graph, board: Board, symbols: Sequence[str]) -> dict[str, str]:
+    """The first of the kernels, by their names, that takes a layer, for every layer that one takes."""
+    found: dict[str, str] = {}
+    for step in deploy(graph, board.target, [CORTEX_M]).steps:
+        taking = {
+            kernel.symbol
+            for kernel in CORTEX_M.kernels.get(type(step.node.attrs), ())
+            if kernel.why_not(step.node, board.target) is None
+        }
+        for symbol in symbols:
+            if symbol in taking:
+                found.setdefault(step.name, symbol)
+    return found
+
+
+def report(name: str, board: Board, optimize: Optimize, symbols: Sequence[str]) -> None:
     graph = side_by_side(MODELS[name])
     rng = np.random.default_rng(1)
     arrays: list[Array] = [rng.integers(-128, 128, t.shape).astype(np.int8) for t in graph.inputs]
-    ours, portable = run(graph, arrays, board, [CORTEX_M]), run(graph, arrays, board, [PORTABLE])
+    objective = Objective(optimize, pins=pinned(graph, board, symbols))
+    ours = run(graph, arrays, board, [CORTEX_M], objective)
+    portable = run(graph, arrays, board, [PORTABLE])
     print(f"{name} on {board.name}: instructions")
-    print(f"{'layer':34} {'kernel':22} portable cortex_m  ratio per MAC scratch code")
+    print(f"{'layer':34} {'kernel':25} portable cortex_m  ratio per MAC scratch  flash")
     theirs = {step.node: n for step, n in zip(portable.deployment.steps, portable.counts, strict=True)}
     total = [0, 0]
     by_index = sorted(
@@ -190,13 +216,13 @@ def report(name: str, board: Board) -> None:
         per_mac = f"{count / step.macs:7.3f}" if step.macs else " " * 7
         before = theirs[node]
         total = [total[0] + before, total[1] + count]
-        code = ours.code.get(step.call.symbol, 0)
-        symbol = re.sub(r"_[0-9a-f]{8}$", "", step.call.symbol).removeprefix("tinyet_")
+        cost = ours.deployment.decision.chosen[node].cost
+        flash = f"{cost.constants + cost.code:6}" if cost is not None else " " * 6
         print(
-            f"{node.op + ' ' + kernel + ' ' + sizes:34} {symbol:22} {before:8} {count:8} "
-            f"{before / count:6.2f} {per_mac} {step.call.scratch_bytes:7} {code:4}"
+            f"{node.op + ' ' + kernel + ' ' + sizes:34} {step.call.kernel.removeprefix('tinyet_'):25} "
+            f"{before:8} {count:8} {before / count:6.2f} {per_mac} {step.call.scratch_bytes:7} {flash}"
         )
-    print(f"{'sum':57} {total[0]:8} {total[1]:8} {total[0] / total[1]:6.2f}")
+    print(f"{'sum':60} {total[0]:8} {total[1]:8} {total[0] / total[1]:6.2f}")
     print(f"stack {ours.stack} bytes (portable {portable.stack})")
     print(f"firmware {ours.flash} bytes of flash (portable {portable.flash})\n")
 
@@ -207,10 +233,12 @@ def main() -> None:
     )
     parser.add_argument("models", nargs="*", default=list(MODELS))
     parser.add_argument("--board", default="mps2_an386")
+    parser.add_argument("--optimize", choices=OPTIMIZE, default="balanced")
+    parser.add_argument("--kernel", action="append", default=[], metavar="SYMBOL")
     args = parser.parse_args()
     board = load_board(args.board)
     for name in args.models:
-        report(name, board)
+        report(name, board, check_optimize(args.optimize), args.kernel)
 
 
 if __name__ == "__main__":

@@ -3,22 +3,60 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from tinyet.boards import Board, load_board
-from tinyet.budget.fit import Contributor, largest_constants, peak_tensors
+from tinyet.boards.cpus import Target
+from tinyet.budget.fit import Contributor, largest_constants, objective_of, peak_tensors
 from tinyet.delegates import Delegates, delegates_or_default
+from tinyet.delegates.decide import Decision, check_optimize
 from tinyet.deployment import Deployment, deploy
-from tinyet.ir import Tensor, place_of
+from tinyet.ir import Node, Tensor, place_of
+from tinyet.opset.cost import constant_bytes
 from tinyet.program import Program
+
+MOST_POINTS = 16
+"""Of a frontier, in a report."""
+
+
+@dataclass(frozen=True)
+class VariantAnalysis:
+    """A kernel that could compute a layer, and what it says that costs: instructions of a call, bytes of flash
+    (constants, code of its own, shared code that may be there already), scratch in the arena. None: it does not say."""
+
+    kernel: str
+    delegate: str
+    instructions: int | None
+    constant_bytes: int
+    code_bytes: int | None
+    shared_bytes: int | None
+    scratch_bytes: int
+
+    @property
+    def flash(self) -> int:
+        """As far as it is stated, all code counted."""
+        return self.constant_bytes + (self.code_bytes or 0) + (self.shared_bytes or 0)
+
+
+@dataclass(frozen=True)
+class FrontierPoint:
+    """A choice that no other beats: instructions of an inference and bytes of flash, as far as layers state them.
+    chosen: this is what was taken."""
+
+    instructions: int
+    flash: int
+    chosen: bool
 
 
 @dataclass(frozen=True)
 class LayerAnalysis:
     """One call of the generated code. Bytes: `constant_bytes` in flash, `output_bytes` and `scratch_bytes` in
     the arena. name: as every report names it; value: the tensor that it computes; line: `file:line`, source: the line's
-    text behind it, both empty where they are not known."""
+    text behind it, both empty where they are not known. instructions: stated for its kernel, or None. variants: all
+    kernels that could compute it, in the order of asking, that one among them."""
 
     index: int
     name: str
@@ -35,6 +73,8 @@ class LayerAnalysis:
     refusals: tuple[str, ...]
     line: str
     source: str
+    instructions: int | None
+    variants: tuple[VariantAnalysis, ...]
 
     @property
     def label(self) -> str:
@@ -49,6 +89,8 @@ class Analysis:
     lower_bound: the most bytes that must be alive at once; `optimal` says that no arrangement is smaller than
         arena_bytes.
     peak: what is alive at the worst step. notes: layers that stayed float, and why.
+    frontier: of the choice of kernels, from the smallest to the fastest, at most MOST_POINTS of them; frontier_gap:
+        bytes by which it may miss better ones.
     """
 
     name: str
@@ -66,6 +108,9 @@ class Analysis:
     largest: tuple[Contributor, ...]
     layers: tuple[LayerAnalysis, ...]
     notes: tuple[str, ...]
+    optimize: str
+    frontier: tuple[FrontierPoint, ...]
+    frontier_gap: int
 
     def __repr__(self) -> str:
         what = f"{len(self.layers)} layers, {self.macs:,} MACs"
@@ -90,10 +135,18 @@ class Analysis:
             "peak": [vars(c) for c in self.peak],
             "largest_constants": [vars(c) for c in self.largest],
             "layers": [
-                {**vars(layer), "shape": list(layer.shape), "refusals": list(layer.refusals)}
+                {
+                    **vars(layer),
+                    "shape": list(layer.shape),
+                    "refusals": list(layer.refusals),
+                    "variants": [vars(variant) for variant in layer.variants],
+                }
                 for layer in self.layers
             ],
             "notes": list(self.notes),
+            "optimize": self.optimize,
+            "frontier": [vars(point) for point in self.frontier],
+            "frontier_gap": self.frontier_gap,
         }
 
 
@@ -103,18 +156,58 @@ def analyze(
     delegates: Delegates | None = None,
     *,
     require_delegate: bool = False,
+    optimize: str = "balanced",
+    max_ram: int | None = None,
+    max_flash: int | None = None,
+    pins: Mapping[str, str] | None = None,
 ) -> Analysis:
-    """board, delegates, require_delegate: as `generate` takes them. Raises UnsupportedOp when an operator has no kernel
-    for the board."""
+    """board and all options: as `generate` takes them. Raises UnsupportedOp when an operator has no kernel for the
+    board."""
     target = load_board(board)
     chosen = delegates_or_default(delegates, require=require_delegate)
-    deployment = deploy(program.graph, target.target, chosen, require=require_delegate)
+    aim = check_optimize(optimize)
+    objective = objective_of(target, aim, max_ram=max_ram, max_flash=max_flash, pins=pins)
+    deployment = deploy(program.graph, target.target, chosen, require=require_delegate, objective=objective)
     return analyze_deployment(program, deployment, target)
+
+
+def frontier_of(decision: Decision) -> tuple[FrontierPoint, ...]:
+    """Points at even steps of instructions, the ends and the chosen one among them."""
+    points = decision.frontier.points
+    shown = {0, len(points) - 1, points.index(decision.point)}
+    if len(points) > MOST_POINTS:
+        most, least = (math.log(max(points[i].instructions, 1)) for i in (0, -1))
+        steps = [most + (least - most) * step / (MOST_POINTS - 2) for step in range(1, MOST_POINTS - 2)]
+        logs = [math.log(max(p.instructions, 1)) for p in points]
+        shown |= {min(range(len(points)), key=lambda i: (abs(logs[i] - step), i)) for step in steps}
+    else:
+        shown |= set(range(len(points)))
+    return tuple(
+        FrontierPoint(points[i].instructions, points[i].flash, points[i] == decision.point)
+        for i in sorted(shown)
+    )
+
+
+def variants_of(decision: Decision, node: Node, target: Target) -> tuple[VariantAnalysis, ...]:
+    return tuple(
+        VariantAnalysis(
+            kernel=variant.choice.kernel.symbol,
+            delegate=variant.choice.delegate.name,
+            instructions=None if variant.cost is None else variant.cost.instructions,
+            constant_bytes=constant_bytes(variant.call, target),
+            code_bytes=None if variant.cost is None else variant.cost.code,
+            shared_bytes=None if variant.cost is None else sum(variant.cost.shared.values()),
+            scratch_bytes=variant.call.scratch_bytes,
+        )
+        for variant in decision.variants[node]
+    )
 
 
 def analyze_deployment(program: Program, deployment: Deployment, board: Board) -> Analysis:
     plan = deployment.plan
     step, peak = peak_tensors(deployment)
+    decision = deployment.decision
+    costs = {node: variant.cost for node, variant in decision.chosen.items()}
     return Analysis(
         name=program.name,
         board=board.name,
@@ -146,10 +239,15 @@ def analyze_deployment(program: Program, deployment: Deployment, board: Board) -
                 refusals=tuple(str(r) for r in s.choice.refusals),
                 line=s.line,
                 source=s.source,
+                instructions=None if (cost := costs[s.node]) is None else cost.instructions,
+                variants=variants_of(decision, s.node, deployment.target),
             )
             for s in deployment.steps
         ),
         notes=tuple(str(n) for n in program.notes),
+        optimize=decision.objective.optimize,
+        frontier=frontier_of(decision),
+        frontier_gap=decision.frontier.gap,
     )
 
 

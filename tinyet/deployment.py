@@ -15,6 +15,7 @@ import numpy as np
 
 from tinyet.boards.cpus import Target
 from tinyet.delegates import DEFAULT, Delegate
+from tinyet.delegates.decide import Decision, Objective, Variant, choose, comparable, pinned
 from tinyet.delegates.select import Choice, Selection, select
 from tinyet.errors import UnsupportedOp, bullet_list
 from tinyet.ir import Array, Graph, Node, place_of
@@ -22,6 +23,7 @@ from tinyet.layers import layer_names
 from tinyet.memory import MemoryPlan, plan_memory
 from tinyet.ops import op_of
 from tinyet.opset import Call, Constant, Event, FieldValue, InputArg, Pointer, Struct
+from tinyet.opset.cost import field_bytes
 from tinyet.stages import stage
 
 
@@ -84,12 +86,14 @@ class StoredArray:
 
 @dataclass(frozen=True, eq=False)
 class Deployment:
-    """graph: the program's, with a Region node for each part that a region delegate took."""
+    """graph: the program's, with a Region node for each part that a region delegate took. decision: why each layer has
+    the kernel that it has."""
 
     graph: Graph
     target: Target
     plan: MemoryPlan
     steps: tuple[Step, ...]
+    decision: Decision
 
     def __repr__(self) -> str:
         """In a line; `tinyet analyze` tells of each layer."""
@@ -186,7 +190,7 @@ class Deployment:
                 pointed = tuple(place[step, name] for name in _pointed(step.call.params))
                 same = (repr(step.call.params), pointed) if "progmem" in self.target.features else step
                 found[same] = step.call.params
-        return sum(_struct_bytes(params, pointer) for params in found.values())
+        return sum(field_bytes(params, pointer) for params in found.values())
 
 
 def _pointed(value: FieldValue) -> tuple[str, ...]:
@@ -200,48 +204,97 @@ def _pointed(value: FieldValue) -> tuple[str, ...]:
     )
 
 
-def _struct_bytes(value: FieldValue, pointer: int) -> int:
-    """Bytes of a field; every number in a parameter struct has 32 bits, or 64 where it needs them."""
-    match value:
-        case Struct():
-            return sum(_struct_bytes(item, pointer) for item in value.fields.values())
-        case Pointer():
-            return pointer
-        case tuple():
-            return sum(_struct_bytes(item, pointer) for item in value)
-        case float():
-            return 4
-        case _:
-            return 4 if -(2**31) <= value < 2**32 else 8
-
-
 def deploy(
-    graph: Graph, target: Target, delegates: Sequence[Delegate] = DEFAULT, *, require: bool = False
+    graph: Graph,
+    target: Target,
+    delegates: Sequence[Delegate] = DEFAULT,
+    *,
+    require: bool = False,
+    objective: Objective | None = None,
 ) -> Deployment:
     """Choose kernels, pack constants, order the calls and place every value.
 
-    delegates: who is asked for kernels, in this order; the portable ones come last where they are not named.
+    delegates: who is asked for kernels, in this order; the portable ones take what is left where they are not named.
     require: every call must go to one of `delegates`; without it the portable kernels take what these refuse.
-    Raises UnsupportedOp when a node has no kernel for the target, or one of a delegate that was not asked for.
+    objective: what the choice is made for; by default "balanced", without limits.
+    Raises UnsupportedOp when a node has no kernel for the target, or one of a delegate that was not asked for;
+    UsageError for a pin of the objective that no layer has.
     """
     stage("choosing kernels")
     selection = select(graph, target, delegates)
-    calls: Mapping[Node, Call] = {
-        node: choice.kernel.lower(node, target) for node, choice in selection.choices.items()
-    }
-    scratch = {node: call.scratch_bytes for node, call in calls.items() if call.scratch_bytes}
-    stage("planning memory")
-    plan = plan_memory(selection.graph, op_of, scratch)
+    decision, plan = _decide(selection, target, objective or Objective())
     steps: list[Step] = []
     events = 0
     for index, (node, name) in enumerate(zip(plan.calls, layer_names(plan.calls), strict=True)):
-        first = len(plan.calls) + events
-        steps.append(
-            Step(index, name, node, selection.choices[node], calls[node], op_of(node).macs(node), first)
-        )
-        events += len(calls[node].events)
+        first, chosen = len(plan.calls) + events, decision.chosen[node]
+        steps.append(Step(index, name, node, chosen.choice, chosen.call, op_of(node).macs(node), first))
+        events += len(chosen.call.events)
     _no_fallback(steps, selection, delegates if require else None)
-    return Deployment(selection.graph, target, plan, tuple(steps))
+    return Deployment(selection.graph, target, plan, tuple(steps), decision)
+
+
+def _decide(selection: Selection, target: Target, objective: Objective) -> tuple[Decision, MemoryPlan]:
+    """Choose a variant for every node, and plan the memory that they need.
+
+    Where the arena is larger than the objective allows, the variants with much scratch that cannot be there are taken
+    away, and the choice is made again.
+    """
+    variants = {node: _variants(node, selection.candidates[node], target) for node in selection.graph.nodes}
+    allowed = {node: comparable(found) for node, found in variants.items()}
+    if objective.pins:
+        calls = _plan(selection.graph, {node: found[0] for node, found in variants.items()}).calls
+        names = dict(zip(layer_names(calls), calls, strict=True))
+        allowed |= {node: [index] for node, index in pinned(variants, names, objective.pins).items()}
+    while True:
+        found, point, indices = choose(variants, allowed, objective, target)
+        chosen = {node: variants[node][index] for node, index in indices.items()}
+        plan = _plan(selection.graph, chosen)
+        state = sum(variant.call.state_bytes for variant in chosen.values())
+        if objective.ram is None or plan.arena_bytes + state <= objective.ram:
+            break
+        if not _take_away(variants, allowed, chosen, plan, objective.ram - state):
+            break
+    return Decision(objective, variants, chosen, found, point), plan
+
+
+def _variants(node: Node, candidates: Sequence[Choice], target: Target) -> tuple[Variant, ...]:
+    found = []
+    for choice in candidates:
+        call = choice.kernel.lower(node, target)
+        found.append(Variant(choice, call, choice.kernel.cost(node, target, call)))
+    return tuple(found)
+
+
+def _plan(graph: Graph, chosen: Mapping[Node, Variant]) -> MemoryPlan:
+    stage("planning memory")
+    scratch = {node: v.call.scratch_bytes for node, v in chosen.items() if v.call.scratch_bytes}
+    return plan_memory(graph, op_of, scratch)
+
+
+def _take_away(
+    variants: Mapping[Node, Sequence[Variant]],
+    allowed: dict[Node, list[int]],
+    chosen: Mapping[Node, Variant],
+    plan: MemoryPlan,
+    limit: int,
+) -> bool:
+    """Disallow variants because of their scratch: those of calls at which more than `limit` bytes are alive, or, where
+    there are none because the arena has gaps, of the call at which most are. False when there is nothing to gain."""
+
+    def smaller(node: Node) -> list[int]:
+        scratch = chosen[node].call.scratch_bytes
+        return [i for i in allowed[node] if variants[node][i].call.scratch_bytes < scratch]
+
+    alive = {
+        node: chosen[node].call.scratch_bytes
+        + sum(b.bytes for b in plan.blocks if b.lifetime.first <= index <= b.lifetime.last)
+        for index, node in enumerate(plan.calls)
+        if smaller(node)
+    }
+    too_much = [node for node, count in alive.items() if count > limit]
+    for node in too_much or sorted(alive, key=lambda n: -alive[n])[:1]:
+        allowed[node] = smaller(node)
+    return bool(alive)
 
 
 def _no_fallback(steps: Sequence[Step], selection: Selection, required: Sequence[Delegate] | None) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import re
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -25,7 +25,15 @@ from tinyet.arguments import (
     whole_given,
 )
 from tinyet.boards import Board, board_names, load_board
-from tinyet.budget.fit import LARGEST, Contributor, Use, check_fit, check_sizes, largest_constants
+from tinyet.budget.fit import (
+    LARGEST,
+    Contributor,
+    Use,
+    check_fit,
+    check_sizes,
+    largest_constants,
+    objective_of,
+)
 from tinyet.build import arduino, cmake, gcc, platformio, zephyr
 from tinyet.build.clang import GCC
 from tinyet.build.library_zip import write_zip
@@ -45,6 +53,7 @@ from tinyet.data import (
     refuse_indices,
 )
 from tinyet.delegates import DEFAULT, Delegate, Delegates, delegates_named, delegates_or_default
+from tinyet.delegates.decide import Objective, Optimize, check_optimize
 from tinyet.deployment import Deployment, deploy
 from tinyet.device.device import open_device
 from tinyet.device.host import build_host
@@ -79,8 +88,10 @@ def generate(
     name: str | None = None,
     delegates: Delegates | None = None,
     require_delegate: bool = False,
+    optimize: str = "balanced",
     max_ram: int | None = None,
     max_flash: int | None = None,
+    pins: Mapping[str, str] | None = None,
     sample: Sequence[Array] | None = None,
     evaluation: Data | str | Path | None = None,
     library_version: str | None = None,
@@ -95,7 +106,9 @@ def generate(
     delegates: who is asked for kernels, in this order, each by name (`tinyet delegates` lists them) or as an object,
     which `register_delegate` must know when the project is opened again. require_delegate: nobody else may compute
     anything; without it the portable kernels take what these refuse.
-    max_ram, max_flash: limits in bytes, the board's own by default. sample: one array per input for the application's
+    optimize: what kernels are chosen for, "speed", "balanced" or "size", of those that the delegates bring.
+    max_ram, max_flash: limits in bytes, the board's own by default. pins: {layer: kernel} where the choice is yours.
+    sample: one array per input for the application's
     demonstration; by default the first of `evaluation`, or a fixed pattern. evaluation: samples that the
     project keeps, for `validate`: Data, or the path of a .npz file with one array per input, and labels.
     library_version, homepage: of the library that an arduino, cmake or platformio project has: three numbers, 1.0.0 by
@@ -127,7 +140,9 @@ def generate(
     check_library(project, library_version, homepage, archive=archive)
     model = check_name(name or program.name)
     chosen = delegates_or_default(delegates, require=require_delegate)
-    deployment = deploy(program.graph, target.target, chosen, require=require_delegate)
+    aim = check_optimize(optimize)
+    objective = objective_of(target, aim, max_ram=max_ram, max_flash=max_flash, pins=pins)
+    deployment = deploy(program.graph, target.target, chosen, require=require_delegate, objective=objective)
     check_fit(deployment, target, max_ram=max_ram, max_flash=max_flash)
     inputs = demonstration(program.inputs, sample, evaluation)
     # Zephyr's own test runner reads the console, so it is told what will be there.
@@ -146,6 +161,8 @@ def generate(
         require_delegate=require_delegate,
         max_ram=max_ram,
         max_flash=max_flash,
+        optimize=aim,
+        pins=dict(pins or {}),
         operators=tuple(sorted({n.op for n in program.graph.nodes if isinstance(n.attrs, CustomAttrs)})),
         archive=f"{library_name(model)}.zip" if archive else None,
     )
@@ -263,7 +280,29 @@ class Project:
 
     @cached_property
     def deployment(self) -> Deployment:
-        return deploy(self.program.graph, self.board.target, self.delegates, require=self.require_delegate)
+        return deploy(
+            self.program.graph,
+            self.board.target,
+            self.delegates,
+            require=self.require_delegate,
+            objective=self.objective,
+        )
+
+    @property
+    def objective(self) -> Objective:
+        """What the kernels were chosen for."""
+        return objective_of(self.board, self.optimize, pins=self.pins, **self.limits)
+
+    @property
+    def optimize(self) -> Optimize:
+        """As it was given to `generate`."""
+        return check_optimize(str(self.manifest.get("optimize", "balanced")))
+
+    @property
+    def pins(self) -> dict[str, str]:
+        """The kernels that were named for layers."""
+        pins = self.manifest.get("pins")
+        return {str(k): str(v) for k, v in pins.items()} if isinstance(pins, dict) else {}
 
     @property
     def limits(self) -> dict[str, int | None]:

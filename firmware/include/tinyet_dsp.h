@@ -60,6 +60,8 @@ TINYET_DSP_UNARY(even, "sxtb16 %0, %1")
 TINYET_DSP_UNARY(odd, "sxtb16 %0, %1, ror #8")
 TINYET_DSP_BINARY(low_halves, "pkhbt %0, %1, %2, lsl #16")
 TINYET_DSP_BINARY(high_halves, "pkhtb %0, %2, %1, asr #16")
+TINYET_DSP_BINARY(add_halves, "sadd16 %0, %1, %2")
+TINYET_DSP_BINARY(subtract_halves, "ssub16 %0, %1, %2")
 TINYET_DSP_BINARY(add_even, "sxtab16 %0, %1, %2")
 TINYET_DSP_BINARY(add_odd, "sxtab16 %0, %1, %2, ror #8")
 TINYET_DSP_INLINE int32_t tinyet_dsp_smlad(uint32_t a, uint32_t b, int32_t c) {
@@ -93,9 +95,12 @@ TINYET_DSP_INLINE uint32_t tinyet_dsp_even(uint32_t a) {
 }
 /* Bytes 1 and 3. */
 TINYET_DSP_INLINE uint32_t tinyet_dsp_odd(uint32_t a) { return tinyet_dsp_even(a >> 8); }
-/* Pairs are added half by half. */
+/* Pairs are added and subtracted half by half. */
 TINYET_DSP_INLINE uint32_t tinyet_dsp_add_halves(uint32_t a, uint32_t b) {
   return tinyet_dsp_low_halves(a + b, (a >> 16) + (b >> 16));
+}
+TINYET_DSP_INLINE uint32_t tinyet_dsp_subtract_halves(uint32_t a, uint32_t b) {
+  return tinyet_dsp_low_halves(a - b, (a >> 16) - (b >> 16));
 }
 TINYET_DSP_INLINE uint32_t tinyet_dsp_add_even(uint32_t a, uint32_t b) {
   return tinyet_dsp_add_halves(a, tinyet_dsp_even(b));

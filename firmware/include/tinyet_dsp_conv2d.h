@@ -9,7 +9,9 @@
  *
  * The weight stream, in words, for each pair of output channels a, b (b has zeros where out_c is odd):
  *   bias a, b | for each lane, for each tap: bytes {a0, b0, a1, b1}, the weights of the lane's two channels |
- *   multiplier a, b | offset a, b | shift a, b */
+ *   multiplier a, b | offset a, b | shift a, b
+ * Wide weights are int16, {a0, a1} and {b0, b1}: two words a tap. They and the bias have the shift before the multiplication
+ * (tinyet_dsp_before) in them; the words with the shift are missing where the rounding is one-sided. */
 #ifndef TINYET_DSP_CONV2D_H
 #define TINYET_DSP_CONV2D_H
 
@@ -24,6 +26,7 @@ typedef struct {
   int32_t run;
   int32_t width;  /* words of a lane */
   int32_t unroll; /* taps of straight code; divides lanes * taps, and is a multiple of taps */
+  int32_t wide;   /* 1: the weights are int16 */
 } tinyet_dsp_lanes;
 
 /* Sums of pixels 0 ... 3 for channels a and b. */
@@ -37,7 +40,7 @@ TINYET_DSP_INLINE int32_t tinyet_dsp_tap(const tinyet_dsp_lanes g, int32_t tap) 
 }
 
 #if TINYET_DSP_ASM
-/* One tap for all eight sums: two words of weights become two pairs a channel, four words are the pixels. x points where the
+/* One tap for all eight sums: the weights are a pair a channel, four words are the pixels. x points where the
  * last tap of a lane reads pixel 2; that read moves it to the next lane. The geometry is in assembler symbols, since an asm
  * statement has room for few operands. */
 #if defined(__clang__)
@@ -76,6 +79,7 @@ TINYET_DSP_INLINE int32_t tinyet_dsp_tap(const tinyet_dsp_lanes g, int32_t tap) 
   ".set tinyet_taps, %c[geometry] & 0xff\n"           \
   ".set tinyet_stride, %c[geometry] >> 8 & 0xff\n"    \
   ".set tinyet_dilation, %c[geometry] >> 16 & 0xff\n" \
+  ".set tinyet_wide, %c[geometry] >> 24\n"            \
   ".set tinyet_run, %c[run]\n"                        \
   ".set tinyet_tap, tinyet_taps - 1\n"                \
   ".set tinyet_last, " TINYET_DSP_WORD " + 2\n"       \
@@ -83,10 +87,16 @@ TINYET_DSP_INLINE int32_t tinyet_dsp_tap(const tinyet_dsp_lanes g, int32_t tap) 
 #define TINYET_DSP_WORD \
   "tinyet_tap * tinyet_dilation %% tinyet_stride * tinyet_run + tinyet_tap * tinyet_dilation / tinyet_stride"
 #define TINYET_DSP_TAP(A0, A1, A2, A3, B0, B1, B2, B3)                                                    \
+  ".if tinyet_wide\n"                                                                                     \
+  "ldrd " TINYET_DSP_U ", " TINYET_DSP_V ", [" TINYET_DSP_W "], #8\n"                                     \
+  ".else\n"                                                                                               \
   "ldr " TINYET_DSP_U ", [" TINYET_DSP_W "], #4\n"                                                        \
+  ".endif\n"                                                                                              \
   "ldrd " TINYET_DSP_Y ", " TINYET_DSP_Z ", [" TINYET_DSP_X ", #(" TINYET_DSP_WORD " - tinyet_last) * 4]\n" \
+  ".if tinyet_wide == 0\n"                                                                                \
   "sxtb16 " TINYET_DSP_V ", " TINYET_DSP_U ", ror #8\n"                                                   \
   "sxtb16 " TINYET_DSP_U ", " TINYET_DSP_U "\n"                                                           \
+  ".endif\n"                                                                                              \
   "smlad " TINYET_DSP_A0 ", " TINYET_DSP_U ", " TINYET_DSP_Y ", " A0 "\n"                                 \
   "smlad " TINYET_DSP_B0 ", " TINYET_DSP_V ", " TINYET_DSP_Y ", " B0 "\n"                                 \
   "smlad " TINYET_DSP_A1 ", " TINYET_DSP_U ", " TINYET_DSP_Z ", " A1 "\n"                                 \
@@ -141,8 +151,8 @@ TINYET_DSP_INLINE int32_t tinyet_dsp_tap(const tinyet_dsp_lanes g, int32_t tap) 
 #define TINYET_DSP_LOST "r1", "r2", "r3", "r4", "r5", "r6", "r8", "r9", "r10", "r11", "r12", "lr", "memory", "cc"
 #endif
 #define TINYET_DSP_LANE_OPERANDS(g)                                                                            \
-  [geometry] "i"((g).taps | (g).stride << 8 | (g).dilation << 16), [run] "i"((g).run), [width] "i"((g).width), \
-      [unroll] "i"((g).unroll)
+  [geometry] "i"((g).taps | (g).stride << 8 | (g).dilation << 16 | (g).wide << 24), [run] "i"((g).run),      \
+      [width] "i"((g).width), [unroll] "i"((g).unroll)
 #endif
 
 /* Adds all products to the biases of a and b at *weights, and moves that behind the weights. */
@@ -204,7 +214,9 @@ TINYET_DSP_INLINE tinyet_dsp_sums tinyet_dsp_dot(const int32_t **weights, const 
   for (int32_t lane = 0; lane < g.lanes; lane++, pixels += g.width) {
     for (int32_t tap = 0; tap < g.taps; tap++) {
       const uint32_t *const x = pixels + tinyet_dsp_tap(g, tap);
-      const uint32_t word = (uint32_t)*w++, u = tinyet_dsp_even(word), v = tinyet_dsp_odd(word);
+      const uint32_t word = (uint32_t)*w++;
+      const uint32_t u = g.wide ? word : tinyet_dsp_even(word);
+      const uint32_t v = g.wide ? (uint32_t)*w++ : tinyet_dsp_odd(word);
       c.a0 = tinyet_dsp_smlad(u, x[0], c.a0);
       c.b0 = tinyet_dsp_smlad(v, x[0], c.b0);
       c.a1 = tinyet_dsp_smlad(u, x[1], c.a1);
@@ -220,23 +232,31 @@ TINYET_DSP_INLINE tinyet_dsp_sums tinyet_dsp_dot(const int32_t **weights, const 
   return c;
 }
 
+/* The output of a sum, of wide weights or not. */
+TINYET_DSP_INLINE int8_t tinyet_dsp_lane_round(int32_t sum, int32_t multiplier, int32_t offset, int32_t shift,
+                                               const tinyet_dsp_lanes g, const tinyet_dsp_rounding rounding) {
+  return g.wide ? tinyet_dsp_round_shifted(sum, multiplier, offset, shift, rounding)
+                : tinyet_dsp_round(sum, multiplier, offset, shift, rounding);
+}
+
 /* Two channels of four pixels, which lie `step` bytes apart in the output; only channel a where `pair` is 0. */
 TINYET_DSP_INLINE const int32_t *tinyet_dsp_channels(const int32_t *w, const uint32_t *pixels, int8_t *out,
                                                      const int32_t step, const int pair, const tinyet_dsp_lanes g,
                                                      const tinyet_dsp_rounding rounding) {
   const tinyet_dsp_sums c = tinyet_dsp_dot(&w, pixels, g);
-  const int32_t ma = w[0], mb = w[1], oa = w[2], ob = w[3], sa = w[4], sb = w[5];
-  out[0] = tinyet_dsp_round(c.a0, ma, oa, sa, rounding);
-  out[step] = tinyet_dsp_round(c.a1, ma, oa, sa, rounding);
-  out[2 * step] = tinyet_dsp_round(c.a2, ma, oa, sa, rounding);
-  out[3 * step] = tinyet_dsp_round(c.a3, ma, oa, sa, rounding);
+  const int has_shift = !g.wide || rounding.form != TINYET_DSP_ONE_SIDED;
+  const int32_t ma = w[0], mb = w[1], oa = w[2], ob = w[3], sa = has_shift ? w[4] : 0, sb = has_shift ? w[5] : 0;
+  out[0] = tinyet_dsp_lane_round(c.a0, ma, oa, sa, g, rounding);
+  out[step] = tinyet_dsp_lane_round(c.a1, ma, oa, sa, g, rounding);
+  out[2 * step] = tinyet_dsp_lane_round(c.a2, ma, oa, sa, g, rounding);
+  out[3 * step] = tinyet_dsp_lane_round(c.a3, ma, oa, sa, g, rounding);
   if (pair) {
-    out[1] = tinyet_dsp_round(c.b0, mb, ob, sb, rounding);
-    out[step + 1] = tinyet_dsp_round(c.b1, mb, ob, sb, rounding);
-    out[2 * step + 1] = tinyet_dsp_round(c.b2, mb, ob, sb, rounding);
-    out[3 * step + 1] = tinyet_dsp_round(c.b3, mb, ob, sb, rounding);
+    out[1] = tinyet_dsp_lane_round(c.b0, mb, ob, sb, g, rounding);
+    out[step + 1] = tinyet_dsp_lane_round(c.b1, mb, ob, sb, g, rounding);
+    out[2 * step + 1] = tinyet_dsp_lane_round(c.b2, mb, ob, sb, g, rounding);
+    out[3 * step + 1] = tinyet_dsp_lane_round(c.b3, mb, ob, sb, g, rounding);
   }
-  return w + 6;
+  return w + (has_shift ? 6 : 4);
 }
 
 /* All channels of four pixels. */
@@ -294,15 +314,15 @@ typedef struct {
 
 /* Columns shared by the four pixels: needs out_w >= 4, and stride_w or dilation_w of 1. Where out_w is no multiple of 4, the
  * last four pixels of a row overlap those before. scratch: 4 * lanes * width bytes. */
-TINYET_DSP_INLINE void tinyet_dsp_conv2d_rows(const int8_t *input, int8_t *output, void *scratch,
-                                              const int32_t *weights, const tinyet_dsp_conv2d s,
-                                              const tinyet_dsp_rounding rounding) {
+TINYET_DSP_INLINE void tinyet_dsp_conv2d_rows_of(const int8_t *input, int8_t *output, void *scratch,
+                                                 const int32_t *weights, const int32_t wide, const tinyet_dsp_conv2d s,
+                                                 const tinyet_dsp_rounding rounding) {
   const int32_t pairs = tinyet_dsp_pairs(s.in_c);
   const int32_t reach = (s.kernel_w - 1) * s.dilation_w;
   const int32_t run = reach / s.stride_w + 4;
   const int32_t runs = s.stride_w < reach + 1 ? s.stride_w : reach + 1;
   const int32_t width = runs * run;
-  const tinyet_dsp_lanes g = {s.kernel_h * pairs, s.kernel_w, s.stride_w, s.dilation_w, run, width, s.unroll};
+  const tinyet_dsp_lanes g = {s.kernel_h * pairs, s.kernel_w, s.stride_w, s.dilation_w, run, width, s.unroll, wide};
   const uint32_t blank = tinyet_dsp_both(s.zero_point);
   uint32_t *const pixels = (uint32_t *)scratch;
   for (int32_t n = 0; n < s.batch; n++) {
@@ -335,6 +355,18 @@ TINYET_DSP_INLINE void tinyet_dsp_conv2d_rows(const int8_t *input, int8_t *outpu
   }
 }
 
+TINYET_DSP_INLINE void tinyet_dsp_conv2d_rows(const int8_t *input, int8_t *output, void *scratch,
+                                              const int32_t *weights, const tinyet_dsp_conv2d s,
+                                              const tinyet_dsp_rounding rounding) {
+  tinyet_dsp_conv2d_rows_of(input, output, scratch, weights, 0, s, rounding);
+}
+
+TINYET_DSP_INLINE void tinyet_dsp_conv2d_rows_w16(const int8_t *input, int8_t *output, void *scratch,
+                                                  const int32_t *weights, const tinyet_dsp_conv2d s,
+                                                  const tinyet_dsp_rounding rounding) {
+  tinyet_dsp_conv2d_rows_of(input, output, scratch, weights, 1, s, rounding);
+}
+
 /* A kernel row that lies partly outside the image. */
 TINYET_DSP_INLINE void tinyet_dsp_edge(int8_t *to, const int8_t *image_row, const int32_t left,
                                        const tinyet_dsp_conv2d s) {
@@ -349,13 +381,13 @@ TINYET_DSP_INLINE void tinyet_dsp_edge(int8_t *to, const int8_t *image_row, cons
 /* Any four pixels that follow each other in the output; needs four of them. The lanes of a kernel row are pairs of its
  * kernel_w * in_c neighbouring bytes; where it is dilated, pairs of channels, tap by tap. scratch: 16 bytes a lane, and those
  * of a kernel row. */
-TINYET_DSP_INLINE void tinyet_dsp_conv2d_patches(const int8_t *input, int8_t *output, void *scratch,
-                                                 const int32_t *weights, const tinyet_dsp_conv2d s,
-                                                 const tinyet_dsp_rounding rounding) {
+TINYET_DSP_INLINE void tinyet_dsp_conv2d_patches_of(const int8_t *input, int8_t *output, void *scratch,
+                                                    const int32_t *weights, const int32_t wide,
+                                                    const tinyet_dsp_conv2d s, const tinyet_dsp_rounding rounding) {
   const int32_t together = s.dilation_w == 1 ? s.kernel_w : 1; /* taps */
   const int32_t pairs = tinyet_dsp_pairs(together * s.in_c);
   const int32_t row_pairs = s.kernel_w / together * pairs, count = s.out_h * s.out_w;
-  const tinyet_dsp_lanes g = {s.kernel_h * row_pairs, 1, 1, 1, 4, 4, s.unroll};
+  const tinyet_dsp_lanes g = {s.kernel_h * row_pairs, 1, 1, 1, 4, 4, s.unroll, wide};
   const uint32_t blank = tinyet_dsp_both(s.zero_point);
   uint32_t *const pixels = (uint32_t *)scratch;
   int8_t *const edge = (int8_t *)(pixels + 4 * g.lanes);
@@ -400,6 +432,18 @@ TINYET_DSP_INLINE void tinyet_dsp_conv2d_patches(const int8_t *input, int8_t *ou
     input += s.in_h * s.in_w * s.in_c;
     output += count * s.out_c;
   }
+}
+
+TINYET_DSP_INLINE void tinyet_dsp_conv2d_patches(const int8_t *input, int8_t *output, void *scratch,
+                                                 const int32_t *weights, const tinyet_dsp_conv2d s,
+                                                 const tinyet_dsp_rounding rounding) {
+  tinyet_dsp_conv2d_patches_of(input, output, scratch, weights, 0, s, rounding);
+}
+
+TINYET_DSP_INLINE void tinyet_dsp_conv2d_patches_w16(const int8_t *input, int8_t *output, void *scratch,
+                                                     const int32_t *weights, const tinyet_dsp_conv2d s,
+                                                     const tinyet_dsp_rounding rounding) {
+  tinyet_dsp_conv2d_patches_of(input, output, scratch, weights, 1, s, rounding);
 }
 
 #endif

@@ -27,11 +27,16 @@ def analysis(*arguments: str) -> list[str]:
     return [layer["delegate"] for layer in json.loads(ended.out)["layers"]]
 
 
-def test_the_order_decides() -> None:
+def test_who_takes_part() -> None:
     assert "cortex_m" in analysis()
     assert set(analysis("--delegate", "portable")) == {"portable"}
-    assert set(analysis("--delegate", "portable,cortex_m")) == {"portable"}
-    assert analysis("--delegate", " cortex_m , portable") == analysis("--delegate", "cortex_m")
+    assert analysis("--delegate", " portable , cortex_m") == analysis("--delegate", "cortex_m,portable")
+
+
+def test_the_order_decides_where_no_cost_is_stated() -> None:
+    on = ("--board", "microbit", "--delegate")
+    assert "cmsis_nn" in analysis(*on, "cmsis_nn,portable")
+    assert set(analysis(*on, "portable,cmsis_nn")) == {"portable"}
 
 
 def test_the_screen_says_who_took_what() -> None:

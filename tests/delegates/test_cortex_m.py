@@ -20,7 +20,7 @@ from tests.ops.emulated import require_emulator
 from tests.ops.test_conv2d import conv2d_nodes
 from tinyet.boards.cpus import Target
 from tinyet.delegates import CORTEX_M, Delegate
-from tinyet.delegates.cortex_m import rounding
+from tinyet.delegates.cortex_m import CONV2D_FOR_FLASH, rounding
 from tinyet.delegates.cortex_m.rounding import Form
 from tinyet.ir import Array, DType, QuantParams, Tensor, TensorType, constant
 from tinyet.numerics import NO_CLAMP, requantize
@@ -150,6 +150,24 @@ def gemm_nodes(draw: st.DrawFn) -> Case:
 
 
 @st.composite
+def winograd_nodes(draw: st.DrawFn) -> Case:
+    """3x3 of stride 1 with output tiles that fit, that overlap, and whose pixels are all padding; few and many
+    channels, more than are multiplied in straight code."""
+    rng = drawing.random(draw)
+    window: dict[str, int] = {}
+    sizes = []
+    for before, after in (("top", "bottom"), ("left", "right")):
+        out = draw(st.sampled_from((2, 3, 4, 5, 6, 8, 11, 17)))
+        pads = draw(st.integers(0, min(5, out + 1))), draw(st.integers(0, min(2, out + 1)))
+        pads = pads if sum(pads) <= out + 1 else (0, 0)
+        window |= {f"pad_{before}": pads[0], f"pad_{after}": pads[1]}
+        sizes.append(out + 2 - sum(pads))
+    channels = draw(st.one_of(st.sampled_from((4, 8, 16)), st.integers(1, 24), st.sampled_from((68, 132))))
+    x, weights = (draw(st.integers(1, 2)), *sizes, channels), (draw(st.integers(1, 5)), 3, 3, channels)
+    return layer(rng, Conv2d(**window, clamp=NO_CLAMP), x, weights)
+
+
+@st.composite
 def depthwise_nodes(draw: st.DrawFn) -> Case:
     """3x3 with a stride of 1 or 2 along at least one axis; now and then large enough for several strips."""
     rng = drawing.random(draw)
@@ -206,6 +224,10 @@ def pool_nodes(draw: st.DrawFn) -> Case:
 NODES = {
     "tinyet_dsp_conv2d_rows": gemm_nodes,
     "tinyet_dsp_conv2d_patches": gemm_nodes,
+    "tinyet_dsp_conv2d_rows_w16": gemm_nodes,
+    "tinyet_dsp_conv2d_patches_w16": gemm_nodes,
+    "tinyet_dsp_winograd_2x2": winograd_nodes,
+    "tinyet_dsp_winograd_4x4": winograd_nodes,
     "tinyet_dsp_depthwise_3x3": depthwise_nodes,
     "tinyet_dsp_linear": linear_nodes,
     "tinyet_dsp_linear_rows": linear_nodes,
@@ -215,7 +237,12 @@ NODES = {
 }
 """Kernel → strategy."""
 
-STRATEGIES = list(dict.fromkeys(NODES.values()))
+CHOSEN = list(
+    dict.fromkeys(
+        nodes for symbol, nodes in NODES.items() if symbol not in {k.symbol for k in CONV2D_FOR_FLASH}
+    )
+)
+"""The strategies of the kernels that the delegate chooses by itself."""
 
 
 # ---------------------------------------------------------------- tests
@@ -240,8 +267,9 @@ def test_every_kernel_has_nodes() -> None:
 def test_host(symbol: str) -> None:
     """Plain C in place of the instructions, under ASan and UBSan; also kernels that would not be chosen."""
     alone = only(symbol)
+    emulated_alone = symbol in {kernel.symbol for kernel in CONV2D_FOR_FLASH}
 
-    @drawing.compiled
+    @(drawing.emulated if emulated_alone else drawing.compiled)
     @given(drawing.many(NODES[symbol]()))
     def run(cases: list[Case]) -> None:
         taken = [case for case in cases if takes(alone, case)]
@@ -264,7 +292,7 @@ def test_host_conv2d_like_portable() -> None:
 
 @pytest.mark.emulated
 @pytest.mark.parametrize("board", BOARDS)
-@pytest.mark.parametrize("nodes", STRATEGIES, ids=lambda nodes: nodes.__name__)
+@pytest.mark.parametrize("nodes", CHOSEN, ids=lambda nodes: nodes.__name__)
 def test_emulated(nodes: Callable[[], st.SearchStrategy[Case]], board: str) -> None:
     """The instructions themselves."""
     require_emulator()
@@ -273,6 +301,41 @@ def test_emulated(nodes: Callable[[], st.SearchStrategy[Case]], board: str) -> N
     @given(drawing.many(nodes()))
     def run(cases: list[Case]) -> None:
         assert_exact(cases, on=board, delegates=(CORTEX_M,))
+
+    run()
+
+
+@pytest.mark.emulated
+@pytest.mark.parametrize(
+    ("symbol", "board"),
+    [
+        (kernel.symbol, board)
+        for i, kernel in enumerate(CONV2D_FOR_FLASH)
+        for board in (BOARDS[0], BOARDS[1 + i % 2])
+    ],
+)
+def test_emulated_alone(symbol: str, board: str) -> None:
+    """The instructions of kernels that are chosen only where flash allows."""
+    require_emulator()
+
+    @drawing.emulated
+    @given(drawing.many(NODES[symbol]()))
+    def run(cases: list[Case]) -> None:
+        taken = [case for case in cases if takes(only(symbol), case)]
+        assume(taken)
+        assert_exact(taken, on=board, delegates=(only(symbol),))
+
+    run()
+
+
+def test_kernels_for_flash_are_never_first() -> None:
+    """What they take, a kernel before them takes, too."""
+
+    @drawing.quick
+    @given(st.one_of(gemm_nodes(), winograd_nodes()))
+    def run(case: Case) -> None:
+        kernels = [k for k in CORTEX_M.kernels[Conv2d] if k.why_not(case.node, DSP) is None]
+        assert not kernels or kernels[0] not in CONV2D_FOR_FLASH
 
     run()
 

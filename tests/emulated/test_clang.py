@@ -24,6 +24,7 @@ from tinyet.boards import load_board
 from tinyet.build import clang, cmake
 from tinyet.build.process import run
 from tinyet.delegates import CMSIS_NN, CORTEX_M, Delegate
+from tinyet.delegates.cortex_m import CONV2D_FOR_FLASH
 from tinyet.emit.project import Kind
 from tinyet.errors import ToolchainError, UsageError
 from tinyet.ops import OPS
@@ -69,6 +70,19 @@ def test_operators(board: str, delegate: Delegate, own: Sequence[Callable[[], Se
     )
     deployment = assert_exact(cases, on=on)
     assert {step.choice.kernel.delegate for step in deployment.steps} == {"portable", delegate.name}
+
+
+@pytest.mark.parametrize("symbol", [kernel.symbol for kernel in CONV2D_FOR_FLASH])
+def test_kernels_for_flash(symbol: str) -> None:
+    """Their multiply loops take all registers."""
+    require_emulator("mps2_an386")
+    alone = test_cortex_m.only(symbol)
+    cases = [case for case in drawn(test_cortex_m.NODES[symbol]()) if test_cortex_m.takes(alone, case)]
+    assert cases
+    on = functools.partial(
+        run_emulated, board_name="mps2_an386", delegates=(alone,), compiler="clang", flags=STRICT
+    )
+    assert_exact(cases, on=on)
 
 
 def test_a_network_through_a_cmake_project(tmp_path: Path) -> None:

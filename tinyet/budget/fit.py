@@ -4,12 +4,14 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from tinyet.boards import Board
+from tinyet.delegates.decide import Objective, Optimize
 from tinyet.deployment import Deployment
 from tinyet.errors import FitError, bullet_list
+from tinyet.opset.cost import core_of, measured
 
 LARGEST = 5
 PROGMEM_REACH = 65536
@@ -25,6 +27,22 @@ class Contributor:
 
     def __str__(self) -> str:
         return f"{self.bytes} bytes: {self.text}"
+
+
+def objective_of(
+    board: Board,
+    optimize: Optimize = "balanced",
+    *,
+    max_ram: int | None = None,
+    max_flash: int | None = None,
+    pins: Mapping[str, str] | None = None,
+) -> Objective:
+    """What kernels are chosen for on a board: within its memories, or the given limits in bytes where these are
+    tighter, less the stack and what a firmware has around a model, as far as that has been measured for the core."""
+    table = measured(core_of(board.target))
+    flash = min(board.flash.bytes, max_flash or board.flash.bytes) - (0 if table is None else table.base)
+    ram = min(board.ram.bytes, max_ram or board.ram.bytes) - board.stack_bytes
+    return Objective(optimize, max(flash, 0), max(ram, 0), dict(pins or {}))
 
 
 def peak_tensors(deployment: Deployment) -> tuple[int, list[Contributor]]:

@@ -92,6 +92,13 @@ def _are_limits(value: object) -> bool:
     return isinstance(value, dict) and all(limit is None or _is_count(limit) for limit in value.values())
 
 
+def _are_pins(value: object) -> bool:
+    layer, kernel = _text(r"[\x21-\x7e]{1,300}"), _text(r"[\x21-\x7e]{1,100}")
+    if not isinstance(value, dict) or len(value) > MOST_FILES:
+        return False
+    return all(layer(name) and kernel(symbol) for name, symbol in value.items())
+
+
 def _are_digests(value: object) -> bool:
     digest = _text(r"[0-9a-f]{64}")
     if not isinstance(value, dict) or len(value) > MOST_FILES:
@@ -113,6 +120,8 @@ _FIELDS: Mapping[str, Callable[[object], bool]] = {
     "delegates": _list_of(_text(r"[\x21-\x7e]{1,100}")),
     "require_delegate": lambda value: isinstance(value, bool),
     "limits": _are_limits,
+    "optimize": _text(r"speed|balanced|size"),
+    "pins": _are_pins,
     "archive": _text(r"\w{1,63}\.zip"),
     "operators": _list_of(_text(r"[\x21-\x7e]{1,200}")),
     "files": _are_digests,

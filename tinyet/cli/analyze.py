@@ -16,7 +16,18 @@ from tinyet.boards import Board, load_board
 from tinyet.budget.fit import LARGEST, Contributor
 from tinyet.cli import ui
 from tinyet.cli.model import CaptureOptions, obtain
-from tinyet.cli.options import Calibration, DelegateNames, JsonFile, RequireDelegate, delegates_of
+from tinyet.cli.options import (
+    Calibration,
+    DelegateNames,
+    JsonFile,
+    MaxFlash,
+    MaxRam,
+    OptimizeAgain,
+    Pins,
+    RequireDelegate,
+    delegates_of,
+    pins_of,
+)
 from tinyet.delegates import PORTABLE
 from tinyet.errors import UsageError
 from tinyet.project import open_project
@@ -36,11 +47,16 @@ def analyze(
     calibration: Calibration = None,
     delegate: DelegateNames = None,
     require_delegate: RequireDelegate = False,
+    optimize: OptimizeAgain = None,
+    max_ram: MaxRam = None,
+    max_flash: MaxFlash = None,
+    pin: Pins = None,
     json: JsonFile = None,
 ) -> None:
     """Show what each layer costs on a board, before anything is built."""
     chosen = None if board is None else load_board(board)
     delegates = delegates_of(delegate, require_delegate)
+    pins, limits = pins_of(pin), {"max_ram": max_ram, "max_flash": max_flash}
     warnings: tuple[str, ...] = ()
     if Path(model).is_dir():
         if calibration is not None:
@@ -50,13 +66,23 @@ def analyze(
             program, default = project.program, project.board
         if delegate is None:
             delegates, require_delegate = project.delegates, project.require_delegate
+        optimize, pins = optimize or project.optimize, {**project.pins, **pins}
+        limits = {name: given or project.limits[name] for name, given in limits.items()}
     else:
         default = load_board(DEFAULT_BOARD)
         compiled = obtain(model, CaptureOptions(calibration=calibration))
         program, warnings = compiled.program, compiled.warnings
     target: Board = chosen or default
     with ui.stages("analyzing"):
-        analysis = analyze_program(program, target, delegates, require_delegate=require_delegate)
+        analysis = analyze_program(
+            program,
+            target,
+            delegates,
+            require_delegate=require_delegate,
+            optimize=optimize or "balanced",
+            pins=pins,
+            **limits,
+        )
     if json is not None:
         ui.write_json(json, analysis.to_json())
     if json != "-":
@@ -126,6 +152,7 @@ def _show(analysis: Analysis, board: Board) -> None:
         else "the boundary"
     )
     _contributors(f"alive at the peak of the arena, at {at}", analysis.peak)
+    _kernels(analysis)
     # Among the portable kernels this is how the right one is found; of a delegate's it is worth knowing.
     refused = [
         f"{layer.label}: {reason}"
@@ -137,6 +164,44 @@ def _show(analysis: Analysis, board: Board) -> None:
         ui.say("\nkernels that were asked first and do not apply (no failure: the next one took the layer):")
         for line in refused:
             ui.say(f"  - {line}")
+
+
+def _kernels(analysis: Analysis) -> None:
+    """What there was to choose from, where there was a choice."""
+    if len(analysis.frontier) > 1:
+        ui.table(
+            [("", "text"), ("flash", "number"), (f"instructions ({analysis.optimize})", "number")],
+            [("chosen" if p.chosen else "", p.flash, p.instructions) for p in analysis.frontier],
+        )
+        if analysis.frontier_gap:
+            ui.say(f"  found with a gap: better choices may take {analysis.frontier_gap} bytes less")
+    rows = [
+        (
+            layer.index,
+            layer.name,
+            "*" if (variant.kernel, variant.delegate) == (layer.kernel, layer.delegate) else "",
+            ui.kernel(variant.kernel),
+            "–" if variant.instructions is None else variant.instructions,
+            variant.flash,
+            variant.scratch_bytes or "–",
+        )
+        for layer in analysis.layers
+        for variant in layer.variants
+        if len(layer.variants) > 1
+    ]
+    if rows:
+        ui.table(
+            [
+                ("#", "number"),
+                ("layer", "text"),
+                ("", "text"),
+                ("kernels that compute it", "name"),
+                ("instructions", "number"),
+                ("flash", "number"),
+                ("scratch", "number"),
+            ],
+            rows,
+        )
 
 
 def _contributors(title: str, contributors: Sequence[Contributor]) -> None:

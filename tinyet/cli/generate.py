@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -19,14 +19,19 @@ from tinyet.cli.options import (
     DelegateNames,
     DumpIr,
     FloatIo,
+    MaxFlash,
+    MaxRam,
     Model,
     Name,
+    OptimizeFor,
+    Pins,
     RequireDelegate,
     Strict,
     delegates_of,
-    size_in_bytes,
+    pins_of,
 )
 from tinyet.data import Data, read_data
+from tinyet.delegates.decide import check_optimize
 from tinyet.emit.project import KINDS, check_kind, check_library
 from tinyet.errors import UsageError
 from tinyet.project import Project
@@ -55,12 +60,10 @@ def generate(
     out: Annotated[
         Path | None, typer.Option("-o", "--out", metavar="DIR", help="by default build/NAME")
     ] = None,
-    max_ram: Annotated[
-        Any, typer.Option(parser=size_in_bytes, metavar="BYTES", help="limit for data and stack, as in 64K")
-    ] = None,
-    max_flash: Annotated[
-        Any, typer.Option(parser=size_in_bytes, metavar="BYTES", help="limit for code and weights, as in 1M")
-    ] = None,
+    optimize: OptimizeFor = "balanced",
+    max_ram: MaxRam = None,
+    max_flash: MaxFlash = None,
+    pin: Pins = None,
     delegate: DelegateNames = None,
     require_delegate: RequireDelegate = False,
     strict: Strict = False,
@@ -87,7 +90,8 @@ def generate(
     target = load_board(board)
     kind = check_kind("model" if model_only else project, target)
     check_library(kind, library_version, homepage, archive=archive)
-    delegates = delegates_of(delegate, require_delegate)
+    delegates, pins = delegates_of(delegate, require_delegate), pins_of(pin)
+    check_optimize(optimize)
     if out is not None:
         _check_out(out)
     if kind == "model" and evaluation is not None:
@@ -109,8 +113,10 @@ def generate(
             name=name,
             delegates=delegates,
             require_delegate=require_delegate,
+            optimize=optimize,
             max_ram=max_ram,
             max_flash=max_flash,
+            pins=pins,
             evaluation=None if kind == "model" else data,
             library_version=library_version,
             homepage=homepage,

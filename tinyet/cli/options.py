@@ -4,8 +4,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -36,6 +37,17 @@ def delegates_of(names: str | None, require: bool) -> tuple[Delegate, ...] | Non
             )
         return None
     return delegates_named([name.strip() for name in names.split(",") if name.strip()])
+
+
+def pins_of(texts: Sequence[str] | None) -> dict[str, str]:
+    """The pins of `--pin layer=kernel`."""
+    found = {}
+    for text in texts or ():
+        layer, equals, kernel = text.partition("=")
+        if not (layer and equals and kernel):
+            raise UsageError(f"--pin {text} names no layer and kernel", hint="--pin conv1=tinyet_conv2d_s8")
+        found[layer] = kernel
+    return found
 
 
 def place_to_run(text: str) -> str:
@@ -92,6 +104,46 @@ DelegateNames = Annotated[
         "--delegate",
         metavar="NAMES",
         help="who is asked for kernels, in this order, as in cmsis_nn,portable (see `tinyet delegates`)",
+    ),
+]
+
+
+OptimizeFor = Annotated[
+    str,
+    typer.Option("--optimize", metavar="FOR", help="what kernels are chosen for: speed, balanced or size"),
+]
+
+
+OptimizeAgain = Annotated[
+    str | None,
+    typer.Option(
+        "--optimize", metavar="FOR", help="speed, balanced or size; by default the project's own, or balanced"
+    ),
+]
+
+
+MaxRam = Annotated[
+    Any,
+    typer.Option(
+        "--max-ram", parser=size_in_bytes, metavar="BYTES", help="limit for data and stack, as in 64K"
+    ),
+]
+
+
+MaxFlash = Annotated[
+    Any,
+    typer.Option(
+        "--max-flash", parser=size_in_bytes, metavar="BYTES", help="limit for code and weights, as in 1M"
+    ),
+]
+
+
+Pins = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--pin",
+        metavar="LAYER=KERNEL",
+        help="the kernel of a layer, by the names that `analyze` has; again for others",
     ),
 ]
 

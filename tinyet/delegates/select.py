@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which kernel computes which node, and why the others do not."""
+"""Which kernels can compute which node, and why the others cannot. `decide` picks one of them."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ class Choice:
 
 @dataclass(frozen=True, eq=False)
 class Selection:
-    """graph: as it was given, but for regions. choices: for every node of it.
+    """graph: as it was given, but for regions. candidates: for every node of it, in the order of asking.
 
     pinned: nodes that the user has lowered to one delegate, which nobody else may compute; `deploy` sees to that.
     """
 
     graph: Graph
-    choices: Mapping[Node, Choice]
+    candidates: Mapping[Node, tuple[Choice, ...]]
     pinned: Mapping[Node, Delegate]
 
 
@@ -58,7 +58,7 @@ def with_portable(delegates: Sequence[Delegate]) -> tuple[Delegate, ...]:
 class _State:
     graph: Graph
     target: Target
-    choices: dict[Node, Choice] = field(default_factory=dict)
+    candidates: dict[Node, list[Choice]] = field(default_factory=dict)
     refusals: dict[Node, list[Refusal]] = field(default_factory=dict)
     pinned: dict[Node, Delegate] = field(default_factory=dict)
     homeless: list[str] = field(default_factory=list)
@@ -68,7 +68,9 @@ class _State:
         self.refusals.setdefault(node, []).append(Refusal(delegate.name, kernel, reason))
 
     def choose(self, node: Node, delegate: Delegate, kernel: Kernel) -> None:
-        self.choices[node] = Choice(kernel, delegate, tuple(self.refusals.get(node, ())))
+        self.candidates.setdefault(node, []).append(
+            Choice(kernel, delegate, tuple(self.refusals.get(node, ())))
+        )
 
     def under_own_name(self, part: Graph) -> Graph:
         """The graph of a region under a name that no other region has, for delegates that name functions by it."""
@@ -88,17 +90,18 @@ class _State:
 
 
 def select(graph: Graph, target: Target, delegates: Sequence[Delegate] = DEFAULT) -> Selection:
-    """A kernel for every node, first come first served in the delegates' order.
+    """The kernels for every node, in the delegates' order.
 
-    A region delegate claims groups of the nodes that those before it left; each group becomes one node.
+    A region delegate claims groups of the nodes that those before it left; each group becomes one node. The portable
+    kernels, where the user does not name them, take the nodes that nobody else can compute, and no others.
     Raises UnsupportedOp with every node that nobody takes, each with its source line and the reasons.
     """
     state = _State(graph, target)
     _lowered_modules(state, delegates)
     for delegate in with_portable(delegates):
-        _ask(state, delegate)
+        _ask(state, delegate, last_resort=delegate not in delegates)
     for node in state.graph.nodes:
-        if node not in state.choices:
+        if node not in state.candidates:
             state.complain(node)
     if state.homeless:
         raise UnsupportedOp(
@@ -106,12 +109,14 @@ def select(graph: Graph, target: Target, delegates: Sequence[Delegate] = DEFAULT
             hint="leave these layers in float (TinyetQuantizer().set_module_name(name, None)) or write a kernel: "
             "docs/add-an-operator.md",
         )
-    return Selection(state.graph, state.choices, state.pinned)
+    return Selection(
+        state.graph, {node: tuple(found) for node, found in state.candidates.items()}, state.pinned
+    )
 
 
-def _ask(state: _State, delegate: Delegate) -> None:
-    """Let a delegate take what it can of the nodes without a kernel."""
-    free = [node for node in state.graph.nodes if node not in state.choices]
+def _ask(state: _State, delegate: Delegate, *, last_resort: bool) -> None:
+    """Let a delegate offer its kernels: for all nodes but regions, or for those only that have none yet."""
+    free = [node for node in state.graph.nodes if node not in state.candidates]
     reason = delegate.supports(state.target)
     if reason is not None:
         for node in free:
@@ -125,19 +130,20 @@ def _ask(state: _State, delegate: Delegate) -> None:
         # A pinned node has been offered to its delegate. The portable kernels may stand in where memory planning will
         # find that there is nothing to compute.
         may_ask = pinned is None or (delegate is PORTABLE and pinned is not PORTABLE)
-        if node not in state.choices and may_ask:
-            _first_kernel(state, node, delegate)
+        settled = last_resort or pinned is not None or isinstance(node.attrs, Region)
+        if may_ask and (node not in state.candidates or not settled):
+            _kernels(state, node, delegate)
 
 
-def _first_kernel(state: _State, node: Node, delegate: Delegate) -> None:
+def _kernels(state: _State, node: Node, delegate: Delegate) -> None:
     # Operators that the user has registered bring their portable kernels with them.
     own = ops.op_of(node).kernels if delegate is PORTABLE else delegate.kernels.get(type(node.attrs), ())
     for kernel in own:
         reason = kernel.why_not(node, state.target)
         if reason is None:
             state.choose(node, delegate, kernel)
-            return
-        state.refuse(node, delegate, kernel.symbol, reason)
+        else:
+            state.refuse(node, delegate, kernel.symbol, reason)
 
 
 def _claim(state: _State, delegate: Delegate, free: Sequence[Node]) -> None:
@@ -202,7 +208,7 @@ def _lowered_modules(state: _State, given: Sequence[Delegate]) -> None:
         state.graph, home = inline(state.graph, libraries.keys())
         state.pinned.update({node: libraries[region] for node, region in home.items()})
         for node, delegate in state.pinned.items():
-            _first_kernel(state, node, delegate)
+            _kernels(state, node, delegate)
 
 
 def _whole(state: _State, node: Node, delegate: Delegate, part: Graph) -> None:

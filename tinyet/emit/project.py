@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from tinyet.boards import Board, all_boards
 from tinyet.emit.facts import ModelFacts, TensorFacts
@@ -24,14 +24,17 @@ __all__ = ["KINDS", "Kind", "ModelFacts", "Options", "TensorFacts", "check_kind"
 class Options:
     """What a project must be built and checked with again, as it was given to `generate`.
 
-    delegates: names, in the order in which they are asked. max_ram, max_flash: limits in bytes, or None. operators:
-    names of those that a file of the user's registers. archive: the .zip file beside the library, or None.
+    delegates: names, in the order in which they are asked. max_ram, max_flash: limits in bytes, or None. optimize: what
+    kernels are chosen for; pins: layer → kernel, where the user has chosen. operators: names of those that a file of
+    the user's registers. archive: the .zip file beside the library, or None.
     """
 
     delegates: tuple[str, ...] = ()
     require_delegate: bool = False
     max_ram: int | None = None
     max_flash: int | None = None
+    optimize: str = "balanced"
+    pins: Mapping[str, str] = field(default_factory=dict)
     operators: tuple[str, ...] = ()
     archive: str | None = None
 
@@ -112,7 +115,10 @@ def project_files(
         "delegates": list(options.delegates),
         "require_delegate": options.require_delegate,
         "limits": {"max_ram": options.max_ram, "max_flash": options.max_flash},
+        "optimize": options.optimize,
     }
+    if options.pins:
+        manifest["pins"] = dict(options.pins)
     if options.archive:
         manifest["archive"] = options.archive
     if options.operators:

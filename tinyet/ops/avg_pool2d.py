@@ -20,11 +20,12 @@ from tinyet.ir import Array, DType, Node, Shape
 from tinyet.numerics import Int64
 from tinyet.ops.shared import pooling
 from tinyet.ops.shared.averaging import MAX_TABLE, average, division_table, fits
+from tinyet.ops.shared.claims import CLAIMS
 from tinyet.ops.shared.integers import INTEGERS, saturated
 from tinyet.ops.shared.movement import check_moved
 from tinyet.ops.shared.pooling import Pool
 from tinyet.ops.shared.window import window_shape
-from tinyet.opset import Call, Op, Pointer, Struct, library_call, library_kernels
+from tinyet.opset import Call, Op, Pointer, Struct, claimed, library_call, library_kernels
 
 
 @dataclass(frozen=True)
@@ -154,8 +155,11 @@ OP = Op(
     reference=reference,
     check=check,
     same_scale=True,
-    kernels=(
-        *library_kernels("tinyet_avg_pool2d", ("s8", "s16"), lower_integer, INTEGER_HEADERS),
-        *library_kernels("tinyet_avg_pool2d", ("f32",), lower_f32, HEADERS),
+    kernels=claimed(
+        (
+            *library_kernels("tinyet_avg_pool2d", ("s8", "s16"), lower_integer, INTEGER_HEADERS),
+            *library_kernels("tinyet_avg_pool2d", ("f32",), lower_f32, HEADERS),
+        ),
+        CLAIMS,
     ),
 )

@@ -13,6 +13,7 @@ from tinyet.boards.cpus import Target
 from tinyet.ir import Array, DType, Node
 from tinyet.numerics import float32
 from tinyet.ops.shared import convolution, nibbles, weighted, weighted_s16
+from tinyet.ops.shared.claims import CLAIMS
 from tinyet.ops.shared.clamped import clamp_of
 from tinyet.ops.shared.convolution import (
     DEPTHWISE,
@@ -30,7 +31,7 @@ from tinyet.ops.shared.convolution import (
     tap_bytes,
     tap_weights,
 )
-from tinyet.opset import Call, Constant, Kernel, Op, Struct, library_call
+from tinyet.opset import Call, Constant, Kernel, Op, Struct, claimed, library_call
 
 
 @dataclass(frozen=True)
@@ -185,59 +186,64 @@ OP = Op(
     check=weighted.check_weighted,
     macs=convolution.macs,
     bias=(2, 1),
-    kernels=(
-        Kernel("tinyet_conv2d_1x1_s8", "s8", lower_1x1, PATCHES, ("tinyet_conv2d_s8.c",), refuse_1x1),
-        Kernel(
-            "tinyet_depthwise_s8",
-            "s8",
-            lower_depthwise_s8,
-            DEPTHWISE,
-            ("tinyet_depthwise_s8.c",),
-            refuse_depthwise,
+    kernels=claimed(
+        (
+            Kernel("tinyet_conv2d_1x1_s8", "s8", lower_1x1, PATCHES, ("tinyet_conv2d_s8.c",), refuse_1x1),
+            Kernel(
+                "tinyet_depthwise_s8",
+                "s8",
+                lower_depthwise_s8,
+                DEPTHWISE,
+                ("tinyet_depthwise_s8.c",),
+                refuse_depthwise,
+            ),
+            Kernel(
+                "tinyet_depthwise_multiplier_s8",
+                "s8",
+                lower_depthwise_multiplier,
+                HEADERS,
+                ("tinyet_depthwise_multiplier_s8.c",),
+                refuse_depthwise_multiplier,
+            ),
+            Kernel("tinyet_conv2d_s8", "s8", lower_pairs, PATCHES, ("tinyet_conv2d_s8.c",)),
+            Kernel(
+                "tinyet_conv2d_1x1_s8_w4", "s8w4", lower_1x1_w4, (*PATCHES, *NIBBLES), CONV_W4, refuse_1x1_w4
+            ),
+            Kernel(
+                "tinyet_depthwise_s8_w4",
+                "s8w4",
+                lower_depthwise_w4,
+                (*DEPTHWISE, *NIBBLES),
+                ("tinyet_depthwise_s8_w4.c",),
+                refuse_depthwise_w4,
+            ),
+            Kernel(
+                "tinyet_conv2d_s8_w4",
+                "s8w4",
+                lower_pairs_w4,
+                (*PATCHES, *NIBBLES),
+                CONV_W4,
+                nibbles.refuse_long_sums,
+            ),
+            Kernel(
+                "tinyet_depthwise_s16",
+                "s16",
+                lower_depthwise_s16,
+                (*PAIRS, "tinyet_window.h"),
+                ("tinyet_depthwise_s16.c",),
+                refuse_depthwise_s16,
+            ),
+            Kernel(
+                "tinyet_depthwise_multiplier_s16",
+                "s16",
+                lower_depthwise_multiplier,
+                HEADERS,
+                ("tinyet_depthwise_multiplier_s16.c",),
+                refuse_depthwise_multiplier_s16,
+            ),
+            Kernel("tinyet_conv2d_s16", "s16", lower_pairs, DOT, ("tinyet_conv2d_s16.c",)),
+            Kernel("tinyet_conv2d_f32", "f32", lower_f32, HEADERS, ("tinyet_conv2d_f32.c",)),
         ),
-        Kernel(
-            "tinyet_depthwise_multiplier_s8",
-            "s8",
-            lower_depthwise_multiplier,
-            HEADERS,
-            ("tinyet_depthwise_multiplier_s8.c",),
-            refuse_depthwise_multiplier,
-        ),
-        Kernel("tinyet_conv2d_s8", "s8", lower_pairs, PATCHES, ("tinyet_conv2d_s8.c",)),
-        Kernel("tinyet_conv2d_1x1_s8_w4", "s8w4", lower_1x1_w4, (*PATCHES, *NIBBLES), CONV_W4, refuse_1x1_w4),
-        Kernel(
-            "tinyet_depthwise_s8_w4",
-            "s8w4",
-            lower_depthwise_w4,
-            (*DEPTHWISE, *NIBBLES),
-            ("tinyet_depthwise_s8_w4.c",),
-            refuse_depthwise_w4,
-        ),
-        Kernel(
-            "tinyet_conv2d_s8_w4",
-            "s8w4",
-            lower_pairs_w4,
-            (*PATCHES, *NIBBLES),
-            CONV_W4,
-            nibbles.refuse_long_sums,
-        ),
-        Kernel(
-            "tinyet_depthwise_s16",
-            "s16",
-            lower_depthwise_s16,
-            (*PAIRS, "tinyet_window.h"),
-            ("tinyet_depthwise_s16.c",),
-            refuse_depthwise_s16,
-        ),
-        Kernel(
-            "tinyet_depthwise_multiplier_s16",
-            "s16",
-            lower_depthwise_multiplier,
-            HEADERS,
-            ("tinyet_depthwise_multiplier_s16.c",),
-            refuse_depthwise_multiplier_s16,
-        ),
-        Kernel("tinyet_conv2d_s16", "s16", lower_pairs, DOT, ("tinyet_conv2d_s16.c",)),
-        Kernel("tinyet_conv2d_f32", "f32", lower_f32, HEADERS, ("tinyet_conv2d_f32.c",)),
+        CLAIMS,
     ),
 )

@@ -17,10 +17,11 @@ from tinyet.boards.cpus import Target
 from tinyet.ir import Array, Attrs, DType, Node
 from tinyet.numerics import NO_CLAMP, float32
 from tinyet.ops.shared import fully_connected, nibbles, weighted
+from tinyet.ops.shared.claims import CLAIMS
 from tinyet.ops.shared.clamped import clamp_of
 from tinyet.ops.shared.fully_connected import row_weights, size_fields
 from tinyet.ops.shared.packing import interleave_pairs
-from tinyet.opset import Call, Constant, Kernel, Op, Struct, library_call
+from tinyet.opset import Call, Constant, Kernel, Op, Struct, claimed, library_call
 
 
 @dataclass(frozen=True)
@@ -106,17 +107,22 @@ OP = Op(
     check=weighted.check_weighted,
     macs=fully_connected.macs,
     bias=(2, 1),
-    kernels=(
-        Kernel("tinyet_linear_s8", "s8", lower_s8, ROWS, ("tinyet_linear_s8.c",)),
-        Kernel(
-            "tinyet_linear_s8_w4",
-            "s8w4",
-            lower_s8_w4,
-            (*HEADERS, "tinyet_pairs.h", "tinyet_nibbles.h"),
-            ("tinyet_linear_s8_w4.c",),
-            nibbles.refuse_long_sums,
+    kernels=claimed(
+        (
+            Kernel("tinyet_linear_s8", "s8", lower_s8, ROWS, ("tinyet_linear_s8.c",)),
+            Kernel(
+                "tinyet_linear_s8_w4",
+                "s8w4",
+                lower_s8_w4,
+                (*HEADERS, "tinyet_pairs.h", "tinyet_nibbles.h"),
+                ("tinyet_linear_s8_w4.c",),
+                nibbles.refuse_long_sums,
+            ),
+            Kernel(
+                "tinyet_linear_s16", "s16", lower_s16, (*HEADERS, "tinyet_pairs.h"), ("tinyet_linear_s16.c",)
+            ),
+            Kernel("tinyet_linear_f32", "f32", lower_f32, HEADERS, ("tinyet_linear_f32.c",)),
         ),
-        Kernel("tinyet_linear_s16", "s16", lower_s16, (*HEADERS, "tinyet_pairs.h"), ("tinyet_linear_s16.c",)),
-        Kernel("tinyet_linear_f32", "f32", lower_f32, HEADERS, ("tinyet_linear_f32.c",)),
+        CLAIMS,
     ),
 )

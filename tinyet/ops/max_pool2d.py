@@ -12,9 +12,10 @@ import numpy as np
 from tinyet.boards.cpus import Target
 from tinyet.ir import Array, DType, Node
 from tinyet.ops.shared import pooling
+from tinyet.ops.shared.claims import CLAIMS
 from tinyet.ops.shared.movement import check_moved
 from tinyet.ops.shared.pooling import Pool
-from tinyet.opset import Call, Op, Struct, library_call, library_kernels
+from tinyet.opset import Call, Op, Struct, claimed, library_call, library_kernels
 
 
 @dataclass(frozen=True)
@@ -53,5 +54,5 @@ OP = Op(
     reference=reference,
     check=check_moved,
     same_scale=True,
-    kernels=library_kernels("tinyet_max_pool2d", ("s8", "s16", "f32"), lower, HEADERS),
+    kernels=claimed(library_kernels("tinyet_max_pool2d", ("s8", "s16", "f32"), lower, HEADERS), CLAIMS),
 )

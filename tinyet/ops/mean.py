@@ -12,7 +12,8 @@ from typing import ClassVar
 
 from tinyet.ir import Node
 from tinyet.ops.shared import reduction, summation
-from tinyet.opset import Op
+from tinyet.ops.shared.claims import CLAIMS
+from tinyet.opset import Op, claimed
 
 
 @dataclass(frozen=True)
@@ -32,5 +33,5 @@ OP = Op(
     infer=reduction.infer,
     reference=summation.reference_of(summation.mean_multiplier, divisor),
     check=summation.check_of(summation.mean_multiplier),
-    kernels=summation.kernels_of(summation.mean_multiplier, divisor),
+    kernels=claimed(summation.kernels_of(summation.mean_multiplier, divisor), CLAIMS),
 )

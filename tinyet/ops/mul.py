@@ -12,10 +12,11 @@ from tinyet.boards.cpus import Target
 from tinyet.ir import Array, DType, Node
 from tinyet.numerics import Multiplier, clamp_range, quantize_multiplier, requantize
 from tinyet.ops.shared import broadcast
+from tinyet.ops.shared.claims import CLAIMS
 from tinyet.ops.shared.clamped import clamp_fields, clamp_of
 from tinyet.ops.shared.factors import scale_product
 from tinyet.ops.shared.integers import saturated
-from tinyet.opset import Call, Op, Struct, library_call
+from tinyet.opset import Call, Op, Struct, claimed, library_call
 
 # An int8 product has 16 bits and a sign; the kernel shifts it left by one bit more than the factor asks for.
 # An int16 product has 30 and a sign.
@@ -93,10 +94,13 @@ OP = Op(
     reference=reference,
     check=check,
     inplace=(0, 1),
-    kernels=(
-        broadcast.table_kernel(reference),
-        broadcast.kernel("tinyet_mul_s8", lower_s8, "tinyet_mul_s8.c"),
-        broadcast.kernel("tinyet_mul_s16", lower_s16, "tinyet_mul_s16.c"),
-        broadcast.kernel("tinyet_mul_f32", broadcast.lower_f32, "tinyet_binary_f32.c"),
+    kernels=claimed(
+        (
+            broadcast.table_kernel(reference),
+            broadcast.kernel("tinyet_mul_s8", lower_s8, "tinyet_mul_s8.c"),
+            broadcast.kernel("tinyet_mul_s16", lower_s16, "tinyet_mul_s16.c"),
+            broadcast.kernel("tinyet_mul_f32", broadcast.lower_f32, "tinyet_binary_f32.c"),
+        ),
+        CLAIMS,
     ),
 )

@@ -30,9 +30,10 @@ from tinyet.numerics import (
     round_shift,
 )
 from tinyet.ops.shared import broadcast, factors, softmax, table_s16
+from tinyet.ops.shared.claims import CLAIMS
 from tinyet.ops.shared.fixed_point import SUM_INTEGER_BITS, differences, leading_zeros, one_over_one_plus
 from tinyet.ops.shared.integers import representable, saturated
-from tinyet.opset import Call, Constant, Kernel, Op, Pointer, Struct, library_call
+from tinyet.opset import Call, Constant, Kernel, Op, Pointer, Struct, claimed, library_call
 
 OUT_SCALE, OUT_ZERO_POINT = 1 / 256, -128
 LITERT_S8 = OUT_SCALE, OUT_ZERO_POINT
@@ -227,39 +228,46 @@ OP = Op(
     reference=softmax.along_axis(along_last),
     check=check,
     inplace=(0,),
-    kernels=(
-        Kernel(
-            "tinyet_softmax_s8",
-            "s8",
-            lower_s8,
-            softmax.FIXED_HEADERS,
-            ("tinyet_softmax_s8.c",),
-            softmax.refuse_other_scales(LITERT_S8),
+    kernels=claimed(
+        (
+            Kernel(
+                "tinyet_softmax_s8",
+                "s8",
+                lower_s8,
+                softmax.FIXED_HEADERS,
+                ("tinyet_softmax_s8.c",),
+                softmax.refuse_other_scales(LITERT_S8),
+            ),
+            Kernel(
+                "tinyet_softmax_scaled_s8",
+                "s8",
+                lower_scaled_s8,
+                softmax.FIXED_HEADERS,
+                ("tinyet_softmax_scaled_s8.c",),
+            ),
+            Kernel(
+                "tinyet_softmax_s16",
+                "s16",
+                lower_s16,
+                TABLE_HEADERS,
+                ("tinyet_softmax_s16.c",),
+                softmax.refuse_other_scales(LITERT_S16),
+            ),
+            Kernel(
+                "tinyet_softmax_scaled_s16",
+                "s16",
+                lower_scaled_s16,
+                TABLE_HEADERS,
+                ("tinyet_softmax_scaled_s16.c",),
+            ),
+            Kernel(
+                "tinyet_softmax_f32",
+                "f32",
+                softmax.lower_f32,
+                softmax.FLOAT_HEADERS,
+                ("tinyet_softmax_f32.c",),
+            ),
         ),
-        Kernel(
-            "tinyet_softmax_scaled_s8",
-            "s8",
-            lower_scaled_s8,
-            softmax.FIXED_HEADERS,
-            ("tinyet_softmax_scaled_s8.c",),
-        ),
-        Kernel(
-            "tinyet_softmax_s16",
-            "s16",
-            lower_s16,
-            TABLE_HEADERS,
-            ("tinyet_softmax_s16.c",),
-            softmax.refuse_other_scales(LITERT_S16),
-        ),
-        Kernel(
-            "tinyet_softmax_scaled_s16",
-            "s16",
-            lower_scaled_s16,
-            TABLE_HEADERS,
-            ("tinyet_softmax_scaled_s16.c",),
-        ),
-        Kernel(
-            "tinyet_softmax_f32", "f32", softmax.lower_f32, softmax.FLOAT_HEADERS, ("tinyet_softmax_f32.c",)
-        ),
+        CLAIMS,
     ),
 )

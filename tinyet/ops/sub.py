@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from tinyet.ops.shared import addition, broadcast
-from tinyet.opset import Op
+from tinyet.ops.shared.claims import CLAIMS
+from tinyet.opset import Op, claimed
 
 
 @dataclass(frozen=True)
@@ -25,5 +26,5 @@ OP = Op(
     reference=addition.reference_of(-1),
     check=addition.check,
     inplace=(0, 1),
-    kernels=addition.kernels_of("sub", -1),
+    kernels=claimed(addition.kernels_of("sub", -1), CLAIMS),
 )

@@ -26,7 +26,16 @@ from tinyet.opset.call import (
     library_call,
     wrapped,
 )
-from tinyet.opset.kernel import Kernel, Lower, Refuse, accept_all, library_kernels, signature
+from tinyet.opset.cost import Claim, Cost
+from tinyet.opset.kernel import (
+    Kernel,
+    Lower,
+    Refuse,
+    accept_all,
+    claimed,
+    library_kernels,
+    signature,
+)
 from tinyet.opset.op import Op, Reference, no_complaint, no_macs
 from tinyet.opset.rule import complaints, tensor_complaint
 
@@ -34,8 +43,10 @@ __all__ = [
     "WIDTH",
     "Arg",
     "Call",
+    "Claim",
     "Constant",
     "ConstantArg",
+    "Cost",
     "Definition",
     "DelegateName",
     "Event",
@@ -57,6 +68,7 @@ __all__ = [
     "Struct",
     "accept_all",
     "attribute_complaints",
+    "claimed",
     "complaints",
     "delegate_name",
     "library_call",

@@ -4,11 +4,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from tinyet.boards.cpus import Target
 from tinyet.ir import DType, Node
 from tinyet.opset.call import Call
+from tinyet.opset.cost import Claim, Cost, stated
 
 Lower = Callable[[Node, Target], Call]
 Refuse = Callable[[Node, Target], str | None]
@@ -30,6 +31,7 @@ class Kernel:
     lower:    the call, with constants packed and scratch counted, for a node that was not refused.
     delegate: who brought it.
     texts:    C files that it carries itself: {name: text}; headers and sources may name them.
+    claim:    what its cost grows with; None where it states none.
     """
 
     symbol: str
@@ -40,12 +42,22 @@ class Kernel:
     refuse: Refuse = accept_all
     delegate: str = "portable"
     texts: Mapping[str, str] = field(default_factory=dict)
+    claim: Claim | None = None
 
     def why_not(self, node: Node, target: Target) -> str | None:
         have = signature(node)
         if have != self.dtypes:
             return f"computes {self.dtypes}, the node is {have}"
         return self.refuse(node, target)
+
+    def cost(self, node: Node, target: Target, call: Call) -> Cost | None:
+        """Of the call that it made of a node; None where it states none for the target."""
+        return stated(self.symbol, self.claim, node, target, call)
+
+
+def claimed(kernels: Sequence[Kernel], claims: Mapping[str, Claim]) -> tuple[Kernel, ...]:
+    """Kernels with their claims, which are found by the kernels' names."""
+    return tuple(replace(kernel, claim=claims.get(kernel.symbol)) for kernel in kernels)
 
 
 def library_kernels(

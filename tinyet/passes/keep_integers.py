@@ -5,10 +5,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+import numpy as np
+
 from tinyet.ir import DType, Graph, Node, Tensor, TensorType
+from tinyet.numerics import dequantize, quantize
 from tinyet.ops import op_of
 from tinyet.ops.concat import Concat
 from tinyet.ops.dequantize import Dequantize
+from tinyet.ops.pad import Pad
 from tinyet.ops.quantize import Quantize
 from tinyet.passes.averages import rounds
 from tinyet.passes.dead_code import eliminate_dead_code
@@ -55,12 +59,23 @@ def _sink_dequantize(graph: Edit, node: Node, names: Names) -> bool:
     if len(types) != 1:
         return False
     ((dtype, quant),) = types
+    if isinstance(node.attrs, Pad) and not _can_hold(node.attrs, TensorType((), dtype, quant)):
+        return False
     moved = Tensor(names.fresh(f"{node.output.name}_integer"), TensorType(node.output.shape, dtype, quant))
     mover = node.replace(inputs=integers, outputs=(moved,))
     if op_of(mover).check(mover) is not None:
         return False
     graph.replace({node: (mover, Node(Dequantize(), (moved,), node.outputs, node.origins))})
     return True
+
+
+def _can_hold(pad: Pad, type_: TensorType) -> bool:
+    """Whether integers of the type reach as far as the value padded with. Else it is padded with behind the Quantize
+    that follows, whose range holds it."""
+    if pad.mode != "constant" or type_.quant is None:
+        return True
+    held = float(dequantize(quantize(np.array(pad.value, np.float32), type_), type_.quant))
+    return abs(held - pad.value) <= type_.scale
 
 
 def _hoist_over_concat(graph: Edit, node: Node, names: Names) -> bool:

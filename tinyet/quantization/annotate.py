@@ -110,6 +110,12 @@ UNARY: frozenset[object] = frozenset({
 })  # fmt: skip
 """First input and result have parameters of their own; further arguments stay as they are."""
 
+MAX_POOLS: frozenset[object] = frozenset({
+    aten.max_pool1d.default, aten.max_pool2d.default, aten.max_pool2d_with_indices.default,
+    aten.adaptive_max_pool2d.default, aten.amax.default,
+})  # fmt: skip
+"""Results are the greatest values of windows."""
+
 INPUT_ONLY: frozenset[object] = frozenset({aten.argmax.default, aten.argmin.default})
 """The result is an index: only the input is quantized."""
 
@@ -163,3 +169,15 @@ def op_names(node: fx.Node) -> set[str]:
     full = str(target)
     packet = full.rsplit(".", 1)[0]
     return {full, packet, packet.split(".")[-1]}
+
+
+def padded_with(node: fx.Node) -> float:
+    """The number that the node pads with; 0 for a node that does not pad, or repeats values of its input."""
+    value: object = 0.0
+    if node.target is aten.constant_pad_nd.default:
+        value = node.args[2] if len(node.args) > 2 else node.kwargs.get("value", 0.0)
+    elif node.target is aten.pad.default:
+        mode = node.args[2] if len(node.args) > 2 else node.kwargs.get("mode", "constant")
+        given = node.args[3] if len(node.args) > 3 else node.kwargs.get("value")
+        value = given if mode == "constant" else 0.0
+    return float(value) if isinstance(value, (int, float)) else 0.0

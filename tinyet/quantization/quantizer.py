@@ -173,7 +173,7 @@ class TinyetQuantizer(Quantizer):  # type: ignore[misc]
         elif target in rules.BINARY and rules.is_float(node):
             inputs = rules.float_inputs(node)
             self._finish(node, {source: self._edge(source, config) for source in inputs}, config)
-        elif target is aten.constant_pad_nd.default and len(node.args) > 2 and node.args[2]:
+        elif rules.padded_with(node):
             # the value padded with may lie outside the input's range
             self._annotate_unary(node, config, config.activation)
         elif target in rules.SAME_AS_INPUT or target in rules.SEVERAL_OUTPUTS:

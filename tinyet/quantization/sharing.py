@@ -9,6 +9,9 @@ Where they are close, sharing saves the requantization on the way, and costs the
 What a clamp (ReLU, ReLU6, …) leaves of a value that others read as it was, or that was moved about in between: its
 bounds may lie beyond what the value's integers hold, or between two of them. And what an average pooling gives: the
 mean of many values has a smaller range than these, and is more exact than their steps.
+
+What is padded with a value far below all others, in front of a max pooling: where no window lies in the padding alone,
+nobody sees that value, and it may saturate.
 """
 
 from __future__ import annotations
@@ -25,6 +28,8 @@ from tinyet.quantization.observers import CLOSE, CLOSE_INT16, KnownRangeObserver
 
 with quiet():
     from torchao.quantization.pt2e.observer import FixedQParamsObserver
+
+aten = torch.ops.aten
 
 
 class Observers:
@@ -89,8 +94,8 @@ def share_close(module: fx.GraphModule) -> int:
 
 
 def share_with_inputs(module: fx.GraphModule) -> int:
-    """Give the result of a clamp or an average the observer of its input where that serves it as well, so that the
-    clamp is one of integers, or none at all. module: prepared and calibrated. Returns how many were replaced.
+    """Give the result of a clamp, an average or a pad the observer of its input where that serves it as well, so that
+    the clamp is one of integers, or none at all. module: prepared and calibrated. Returns how many were replaced.
 
     It serves as well where the two scales are close. A coarser one serves a clamp, too, where it holds the bounds
     (ReLU's 0 always is): what lies between them was rounded to it before. Not where the clamp goes into the operator
@@ -99,10 +104,15 @@ def share_with_inputs(module: fx.GraphModule) -> int:
     replaced = 0
     observers = Observers(module)
     for node in module.graph.nodes:
-        if node.op != "call_function" or node.target not in rules.CLAMPS | rules.AVERAGING:
+        source = observers.called_by(node.all_input_nodes[0]) if node.all_input_nodes else None
+        own = observers.of_result(node)
+        if node.op != "call_function" or source is None or own is None or source is own:
             continue
-        source, own = observers.called_by(node.all_input_nodes[0]), observers.of_result(node)
-        if source is None or own is None or source is own or not _holds(source, own):
+        if _pads_unseen(node, observers):
+            observers.replace(own, source)
+            replaced += 1
+            continue
+        if node.target not in rules.CLAMPS | rules.AVERAGING or not _holds(source, own):
             continue
         rounded = (
             node.target in rules.CLAMPS
@@ -115,6 +125,24 @@ def share_with_inputs(module: fx.GraphModule) -> int:
             observers.replace(own, source)
             replaced += 1
     return replaced
+
+
+def _pads_unseen(node: fx.Node, observers: Observers) -> bool:
+    """Whether the node pads with a value below 0 that no reader's result shows: all take the greatest of windows, none
+    of which lies in the padding alone. Saturated, at the input's least integer, it is no more than any value there."""
+    if rules.padded_with(node) >= 0:
+        return False
+    readers = [
+        reader for user in node.users for reader in (user.users if observers.called_by(user) else (user,))
+    ]
+    if not all(reader.target in rules.MAX_POOLS for reader in readers):
+        return False
+    (source,) = node.all_input_nodes
+    given = source.all_input_nodes[0] if observers.called_by(source) is not None else source
+    inside = torch.zeros(given.meta["val"].shape)
+    padded = aten.constant_pad_nd.default(inside, node.args[1], -1.0)
+    results = [reader.target(padded, *reader.args[1:], **reader.kwargs) for reader in readers]  # type: ignore[operator]
+    return all(bool((x[0] if isinstance(x, tuple) else x).eq(0).all()) for x in results)
 
 
 def _moves(node: fx.Node) -> bool:

@@ -8,15 +8,18 @@
 #include "tinyet_dsp_linear.h"
 #include "tinyet_dsp_pool.h"
 
-/* ---- weights and tables: 496 bytes ---- */
+/* ---- weights and tables: 648 bytes ---- */
 
-/* 52 bias, weights and rounding of two channels after another */
-static const TINYET_ROM int32_t stem_conv_weights[52] TINYET_ALIGNED(4) = {
-  -3609, 456, 80460417, 703651750, -1721807339, -1098550470, 771023786, 1377372367, -1031178434, -407986845,
-  1444744403, 2067935736, -340614809, 282576525, 2135307772, -1519691231, 349948561, 956362678, -1452319195,
-  -829062070, 1099511680, 1236950528, -639, -639, 2, 2, -834, 1446, 1983720691, -1671278312, 198361480, 821552813,
-  -1603906276, -980649407, 888924849, 1495273430, -913277371, -290085782, 1562645466, -2092353281, -222713746,
-  400477588, -2024981501, -1401790168, 467849624, 1074263741, 1374389504, 1511828480, -639, -639, 2, 2,
+/* 84 bias, weights and rounding of two channels after another */
+static const TINYET_ROM int32_t stem_conv_weights[84] TINYET_ALIGNED(4) = {
+  -14436, 1824, -13828604, 1113832, -4129128, 10813308, 24903764, -27000520, -32243480, -17301044, -3080536, 11861900,
+  6618940, 21495840, -31194888, -16252452, -21495412, -6488460, 7667532, 22544432, 17367008, 32243908, -20446820,
+  -5439868, -10682828, 4259608, 18415600, 33292500, 28049540, -23854744, -9634236, 5308200, 65240, 15007676, 29098132,
+  -22806152, -28049112, -13042160, 1099511680, 1236950528, -639, -639, -3336, 5784, 16056268, 30933168, 25690208,
+  -26214076, -11993568, 2948868, -2294092, 12648344, 26738800, -25165484, -30408444, -15466008, -1245500, 13696936,
+  8453976, 23330876, -29359852, -14417416, -19660376, -4653424, 9502568, 24379468, 19202044, -32767776, -18611784,
+  -3604832, -8847792, 6094644, 20185100, -31719184, 29884576, -22019708, -7799200, 7143236, 1900276, 16842712,
+  1374389504, 1511828480, -639, -639,
 };
 
 /* 20 bias, weights and rounding of two channels after another */
@@ -25,10 +28,11 @@ static const TINYET_ROM int32_t blocks_0_body_weights[20] TINYET_ALIGNED(4) = {
   -1614138273, 1374389504, 1511828480, -320, -320, 7, 7,
 };
 
-/* 30 bias, weights and rounding of two channels after another */
-static const TINYET_ROM int32_t blocks_1_body_weights[30] TINYET_ALIGNED(4) = {
-  -1551, -935, -1523061119, 9652700, 1099511680, 1236950528, -320, -320, 7, 7, -319, -468, 2131937627, -613604169,
-  1374389504, 1511828480, -320, -320, 7, 7, -617, 0, 15532086, 4718738, 1649267456, 0, -320, 0, 7, 0,
+/* 36 bias, weights and rounding of two channels after another */
+static const TINYET_ROM int32_t blocks_1_body_weights[36] TINYET_ALIGNED(4) = {
+  -3102, -1870, 7274242, -11862052, -14221384, 146, 1099511680, 1236950528, -320, -320, 7, 7, -638, -936, 2359478,
+  16711570, 14352238, -4849592, 1374389504, 1511828480, -320, -320, 7, 7, -1234, 0, -2490260, 0, 9502500, 0,
+  1649267456, 0, -320, 0, 7, 0,
 };
 
 /* 22 bias, weights and rounding of four outputs after another */
@@ -43,7 +47,7 @@ TINYET_DSP_FUNCTION void stem_conv_conv2d(const int8_t *input, int8_t *output, v
   const tinyet_dsp_conv2d shape = {1, /* in */ 6, 6, 4, /* out */ 6, 6, 4, /* kernel */ 3, 3, /* stride */ 1, 1,
       /* dilation */ 1, 1, /* pad */ 1, 1, /* zero point */ -7, /* unroll */ 18};
   const tinyet_dsp_rounding rounding = {TINYET_DSP_ONE_SIDED, /* exponent */ 8, /* clamp */ -3, 127};
-  tinyet_dsp_conv2d_patches(input, output, scratch, weights, shape, rounding);
+  tinyet_dsp_conv2d_patches_w16(input, output, scratch, weights, shape, rounding);
 }
 
 /* 6x6x4 -> 6x6x4, kernel 1x1, stride 1x1 */
@@ -52,7 +56,7 @@ TINYET_DSP_FUNCTION void blocks_0_body_conv2d(const int8_t *input, int8_t *outpu
   const tinyet_dsp_conv2d shape = {1, /* in */ 1, 36, 4, /* out */ 1, 36, 4, /* kernel */ 1, 1, /* stride */ 1, 1,
       /* dilation */ 1, 1, /* pad */ 0, 0, /* zero point */ 0, /* unroll */ 2};
   const tinyet_dsp_rounding rounding = {TINYET_DSP_TWO_SIDED, /* exponent */ 0, /* clamp */ -128, 127};
-  tinyet_dsp_conv2d_rows(input, output, scratch, weights, shape, rounding);
+  tinyet_dsp_conv2d_patches(input, output, scratch, weights, shape, rounding);
 }
 
 /* add of 144 elements */
@@ -68,7 +72,7 @@ TINYET_DSP_FUNCTION void blocks_1_body_conv2d(const int8_t *input, int8_t *outpu
   const tinyet_dsp_conv2d shape = {1, /* in */ 1, 36, 4, /* out */ 1, 36, 5, /* kernel */ 1, 1, /* stride */ 1, 1,
       /* dilation */ 1, 1, /* pad */ 0, 0, /* zero point */ 0, /* unroll */ 2};
   const tinyet_dsp_rounding rounding = {TINYET_DSP_TWO_SIDED, /* exponent */ 0, /* clamp */ -128, 127};
-  tinyet_dsp_conv2d_rows(input, output, scratch, weights, shape, rounding);
+  tinyet_dsp_conv2d_rows_w16(input, output, scratch, weights, shape, rounding);
 }
 
 /* averages of 36 pixels, 5 channels */
@@ -94,8 +98,8 @@ TINYET_DSP_FUNCTION void layer_2_int_linear(const int8_t *input, int8_t *output,
  *        0      180   5..6      arena_: int8[1x6x6x5] scale=0.0500000007 zero_point=-3
  *        0       12   7         scratch_7
  *       12        4   7..out    tinyet_linear_s8: int8[1x4] scale=0.0199999996 zero_point=3
- *      144       32   1         scratch_1
- *      144       32   2         scratch_2
+ *      144       36   1         scratch_1
+ *      144       36   2         scratch_2
  *      180      144   2..3      unix_: int8[1x6x6x4] scale=0.0500000007 zero_point=-3
  *      180      144   3..4      stem_conv_weights_2: int8[1x6x6x4] scale=0.0500000007 zero_point=-3
  *      180      144   4..5      x: int8[1x6x6x4] scale=0.0500000007 zero_point=-3

@@ -3,12 +3,24 @@
 
 Each layer becomes a small C function around an always-inline kernel of firmware/include/tinyet_dsp*.h with
 every shape and rounding constant known to the compiler, and weights packed in the order it reads them in.
+
+Those of CONV2D_FOR_FLASH take flash for speed. They stand last, behind a kernel that takes all that they take, so that
+they are used only where their costs are weighed, or by a pin.
 """
 
 from __future__ import annotations
 
 from tinyet.boards.cpus import Target
-from tinyet.delegates.cortex_m import conv2d, depthwise, elementwise, linear, pool
+from tinyet.delegates.cortex_m import (
+    claims,
+    claims_for_flash,
+    conv2d,
+    depthwise,
+    elementwise,
+    linear,
+    pool,
+    winograd,
+)
 from tinyet.delegates.delegate import Delegate, arm_target
 from tinyet.ops.add import Add
 from tinyet.ops.avg_pool2d import AvgPool2d
@@ -17,6 +29,7 @@ from tinyet.ops.linear import Linear
 from tinyet.ops.mean import Mean
 from tinyet.ops.sub import Sub
 from tinyet.ops.sum import Sum
+from tinyet.opset import claimed
 
 
 def supports(target: Target) -> str | None:
@@ -25,16 +38,20 @@ def supports(target: Target) -> str | None:
     return arm_target(target) or (None if has_dsp else f"{target.cpu} has no DSP instructions")
 
 
+CONV2D_FOR_FLASH = (*winograd.KERNELS, *conv2d.WIDE_KERNELS)
+
+CLAIMS = {**claims.CLAIMS, **claims_for_flash.CLAIMS}
+
 CORTEX_M = Delegate(
     "cortex_m",
     {
-        Conv2d: (*depthwise.KERNELS, *conv2d.KERNELS),
-        Linear: linear.KERNELS,
-        Add: elementwise.ADD_KERNELS,
-        Sub: elementwise.SUB_KERNELS,
-        AvgPool2d: pool.AVERAGE_KERNELS,
-        Mean: pool.MEAN_KERNELS,
-        Sum: pool.SUM_KERNELS,
+        Conv2d: claimed((*depthwise.KERNELS, *conv2d.KERNELS, *CONV2D_FOR_FLASH), CLAIMS),
+        Linear: claimed(linear.KERNELS, CLAIMS),
+        Add: claimed(elementwise.ADD_KERNELS, CLAIMS),
+        Sub: claimed(elementwise.SUB_KERNELS, CLAIMS),
+        AvgPool2d: claimed(pool.AVERAGE_KERNELS, CLAIMS),
+        Mean: claimed(pool.MEAN_KERNELS, CLAIMS),
+        Sum: claimed(pool.SUM_KERNELS, CLAIMS),
     },
     supports,
 )

@@ -1,14 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Convolutions of one group as matrix products, four pixels by two channels a block (tinyet_dsp_conv2d.h)."""
+"""Convolutions of one group as matrix products, four pixels by two channels a block (tinyet_dsp_conv2d.h).
+
+Each with weights in int8, and, for more flash and fewer instructions, widened to int16 ahead of time (`_w16`).
+"""
 
 from __future__ import annotations
 
 from dataclasses import astuple, dataclass
+from functools import partial
 
 import numpy as np
 
 from tinyet.boards.cpus import Target
-from tinyet.delegates.cortex_m.packing import NONE, gemm_stream, lane_pairs
+from tinyet.delegates.cortex_m.packing import NONE, gemm_stream, lane_pairs, wide_stream
 from tinyet.delegates.cortex_m.rounding import Rounding, rounding
 from tinyet.delegates.cortex_m.summary import summary
 from tinyet.delegates.cortex_m.wrapper import largest_divisor, specialised_call
@@ -22,6 +26,8 @@ HEADERS = ("tinyet_dsp.h", "tinyet_dsp_conv2d.h")
 # many a turn.
 STRAIGHT_TAPS, LOOP_TAPS = 32, 24
 LARGEST_OFFSET = 1020  # of LDRD, in bytes
+WIDE = "_w16"  # ends the names of kernels with int16 weights
+MOST_BEFORE = 8  # int8 weights shifted further than this leave int16
 
 
 @dataclass(frozen=True)
@@ -151,10 +157,12 @@ def gemm_call(
     scratch_bytes: int,
     text: str,
 ) -> Call:
-    """The call of a kernel of tinyet_dsp_conv2d.h; `order` as gemm_stream wants it, `taps_of_lane` a lane."""
+    """The call of a kernel of tinyet_dsp_conv2d.h, whose name says how wide weights are; `order` as gemm_stream wants
+    it, `taps_of_lane` a lane."""
     taps = len(order)
     unroll = taps if taps <= STRAIGHT_TAPS else largest_divisor(taps, LOOP_TAPS, taps_of_lane)
-    stream = gemm_stream(r, order).astype(np.int32)
+    pack = wide_stream if name.endswith(WIDE) else gemm_stream
+    stream = pack(r, order).astype(np.int32)
     constant = Constant("weights", stream, "bias, weights and rounding of two channels after another")
     body = (
         f"const tinyet_dsp_conv2d shape = {g.literal(unroll)};",
@@ -172,12 +180,17 @@ def refuse_patches(node: Node, target: Target) -> str | None:
     return f"{pixels} output pixels, needs 4" if pixels < 4 else None
 
 
-def lower_patches(node: Node, target: Target) -> Call:
+def lower_patches(node: Node, target: Target, wide: bool = False) -> Call:
     g = geometry(node)
     order = patches_order(g)
     scratch = 16 * len(order) + -(-g.kernel_w * g.in_c // 4) * 4
-    r = rounding(node, attrs_of(node).clamp)
-    return gemm_call("tinyet_dsp_conv2d_patches", g, r, order, 1, scratch, summary(node))
+    name = "tinyet_dsp_conv2d_patches" + WIDE * wide
+    return gemm_call(name, g, rounding_of(node, wide), order, 1, scratch, summary(node))
+
+
+def rounding_of(node: Node, wide: bool) -> Rounding:
+    clamp = attrs_of(node).clamp
+    return rounding(node, clamp, MOST_BEFORE) if wide else rounding(node, clamp)
 
 
 def refuse_rows(node: Node, target: Target) -> str | None:
@@ -194,18 +207,22 @@ def refuse_rows(node: Node, target: Target) -> str | None:
     return f"about {costs[0]} instructions, patches need {costs[1]}" if costs[1] < costs[0] else None
 
 
-def rows_call(g: Geometry, r: Rounding, text: str) -> Call:
+def rows_call(g: Geometry, r: Rounding, text: str, wide: bool = False) -> Call:
     """tinyet_dsp_conv2d_rows for a geometry that it takes; `text` says what it computes."""
     order = rows_order(g)
     scratch = 4 * len(order) // g.kernel_w * g.lane_words
-    return gemm_call("tinyet_dsp_conv2d_rows", g, r, order, g.kernel_w, scratch, text)
+    return gemm_call("tinyet_dsp_conv2d_rows" + WIDE * wide, g, r, order, g.kernel_w, scratch, text)
 
 
-def lower_rows(node: Node, target: Target) -> Call:
-    return rows_call(geometry(node), rounding(node, attrs_of(node).clamp), summary(node))
+def lower_rows(node: Node, target: Target, wide: bool = False) -> Call:
+    return rows_call(geometry(node), rounding_of(node, wide), summary(node), wide)
 
 
 KERNELS = (
     Kernel("tinyet_dsp_conv2d_rows", "s8", lower_rows, HEADERS, (), refuse_rows, "cortex_m"),
     Kernel("tinyet_dsp_conv2d_patches", "s8", lower_patches, HEADERS, (), refuse_patches, "cortex_m"),
+)
+WIDE_KERNELS = tuple(
+    Kernel(k.symbol + WIDE, "s8", partial(lower, wide=True), HEADERS, (), k.refuse, "cortex_m")
+    for k, lower in zip(KERNELS, (lower_rows, lower_patches), strict=True)
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tinyet.delegates.cortex_m.rounding import Rounding
+from tinyet.delegates.cortex_m.rounding import Form, Rounding
 from tinyet.numerics import Int64
 
 NONE = -1
@@ -34,6 +34,11 @@ def join_bytes(parts: Int64) -> Int64:
     return words(low.sum(axis=-1))
 
 
+def join_halves(low: Int64, high: Int64) -> Int64:
+    """int16 values of one shape → words."""
+    return words((low & 0xFFFF) | high << 16)
+
+
 def padded_channels(values: Int64, multiple: int) -> Int64:
     """With channels of zeros behind (axis 0), up to a multiple."""
     pad = [(0, -len(values) % multiple)] + [(0, 0)] * (values.ndim - 1)
@@ -48,6 +53,19 @@ def gemm_stream(r: Rounding, order: list[tuple[int, int]]) -> Int64:
 def dot_stream(r: Rounding, order: list[tuple[int, int]]) -> Int64:
     """The stream of tinyet_dsp_linear.h, (words,); the same for four outputs."""
     return group_stream(r, order, 4)
+
+
+def wide_stream(r: Rounding, order: list[tuple[int, int]]) -> Int64:
+    """The stream of tinyet_dsp_conv2d.h with wide weights, (words,); `order` as gemm_stream takes it."""
+    columns = padded_channels(
+        np.pad(r.weights << r.before[:, None], ((0, 0), (0, 1))), 2
+    )  # NONE is the last one
+    low, high = np.array(order).T
+    # (pairs of channels, taps, channel of the pair)
+    taps = join_halves(columns[:, low], columns[:, high]).reshape(-1, 2, len(order)).transpose(0, 2, 1)
+    ends = [r.multiplier, r.offset] + ([] if r.form is Form.ONE_SIDED else [r.shift])
+    bias, *tail = (padded_channels(v, 2).reshape(-1, 2) for v in (r.bias << r.before, *ends))
+    return words(np.concatenate([bias, taps.reshape(len(taps), -1), *tail], axis=1).ravel())
 
 
 def group_stream(r: Rounding, order: list[tuple[int, int]], group: int) -> Int64:

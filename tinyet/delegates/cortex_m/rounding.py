@@ -71,11 +71,14 @@ def sum_range(weights: Int64, bias: Int64) -> tuple[Int64, Int64]:
     return bias - 128 * positive + 127 * negative, bias + 127 * positive - 128 * negative
 
 
-def rounding(node: Node, clamp: tuple[float, float], most_before: int = 30) -> Rounding:
+def rounding(
+    node: Node, clamp: tuple[float, float], most_before: int = 30, least_before: int = 2
+) -> Rounding:
     """The rounding of a node with weights (input 1), bias (input 2) and per-channel factors.
 
     The input's zero point is folded into the bias, so that sums are of raw int8 values.
-    most_before: the largest shift that sums may have before their multiplication.
+    least_before, most_before: the shifts that sums may have before their multiplication where it is one-sided;
+    at least 2.
     """
     low, high = clamp_range(clamp, node.output.type)
     weights = node.input(1).array.astype(np.int64)
@@ -88,6 +91,7 @@ def rounding(node: Node, clamp: tuple[float, float], most_before: int = 30) -> R
         node.output.type.zero_point,
         (low, high),
         most_before,
+        least_before,
     )
 
 
@@ -99,6 +103,7 @@ def choose(
     zero_point: int,
     clamp: tuple[int, int],
     most_before: int = 30,
+    least_before: int = 2,
 ) -> Rounding:
     """The cheapest form that is exact for every channel.
 
@@ -121,11 +126,13 @@ def choose(
     form = Form.PLAIN
     exponent = 0
     found = (
-        one_sided_exponent(exponents[live], bound[live], most_before) if fast and low >= zero_point else None
+        one_sided_exponent(exponents[live], bound[live], most_before, least_before)
+        if fast and low >= zero_point
+        else None
     )
     if found is not None:
         form, exponent = Form.ONE_SIDED, found
-        shifts = np.where(live, 1 + exponent - exponents, 2)
+        shifts = np.where(live, 1 + exponent - exponents, least_before)
         offset = (1 << (exponent - 1)) + (np.int64(1) << (shifts - 2)) + (zero_point << exponent)
         offset = np.where(live, offset, fixed << exponent)
     elif fast and two_sided(exponents[live], bound[live]):
@@ -150,12 +157,12 @@ def choose(
     )
 
 
-def one_sided_exponent(exponents: Int64, bound: Int64, most_before: int) -> int | None:
+def one_sided_exponent(exponents: Int64, bound: Int64, most_before: int, least_before: int = 2) -> int | None:
     """E for channels of right shifts `exponents` and sums up to `bound`, or None.
 
     A multiple of 4 where one fits, so that more layers have equal constants and share their code.
     """
-    least = int(exponents.max(initial=1)) + 1
+    least = int(exponents.max(initial=1)) + least_before - 1
     for exponent in (least + -least % 4, least):
         shift = 1 + exponent - exponents
         # acc << s must fit 32 bits. Then |hi(acc << s, m)| < 2**30, and so is the offset, which is at most

@@ -1,0 +1,423 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The costs that kernels state, measured: instructions by the emulator, code by the linker, over grids of shapes.
+
+    python benchmarks/costs.py --board mps2_an386 [KERNEL ...]          compare what is stated with what is measured
+    python benchmarks/costs.py --board mps2_an386 --write [KERNEL ...]  measure the rates, and write them
+
+The rates of a core are in tinyet/opset/measured/; the grid that they are fitted to and the one that they are compared
+on are different ones. Needs the board's compiler and QEMU, and for kernels of cmsis_nn its sources. Every output is
+compared with the operator's reference.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import hashlib
+import json
+import re
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from benchmarks import kernels as layers
+from tinyet import assets, ops
+from tinyet.boards import Board, load_board
+from tinyet.delegates import DELEGATES, PORTABLE, Delegate
+from tinyet.deployment import Deployment
+from tinyet.emit.model import model_files
+from tinyet.ir import Array, Attrs, DType, Graph, Node, QuantParams, Tensor, TensorType
+from tinyet.ops.add import Add
+from tinyet.ops.avg_pool2d import AvgPool2d
+from tinyet.ops.conv2d import Conv2d
+from tinyet.ops.linear import Linear
+from tinyet.ops.max_pool2d import MaxPool2d
+from tinyet.ops.mean import Mean
+from tinyet.ops.mul import Mul
+from tinyet.ops.softmax import Softmax
+from tinyet.ops.sub import Sub
+from tinyet.ops.sum import Sum
+from tinyet.opset import Definition, Kernel, complaints, cost
+from tinyet.opset.cost import MEASURED, Terms
+from tinyet.program import Program
+from tinyet.project import generate
+
+FIT, COMPARE = 1, 2
+"""Seeds of the two grids."""
+MOST_MACS = 300_000
+CASES = 56
+DRAWS = 3000
+LIMIT = 0.03
+
+Floats = npt.NDArray[np.float64]
+
+# ---------------------------------------------------------------- the grids
+
+
+def convolution(rng: np.random.Generator, *, depthwise: bool) -> Node | None:
+    """A convolution of a network's kind: any kernel, stride, padding and number of channels."""
+    size = [int(rng.choice([1, 4, 5, 7, 8, 10, 12, 14, 16, 25])) for _ in range(2)]
+    channels = int(rng.choice([1, 2, 3, 4, 5, 8, 12, 15, 16, 24, 32, 48, 64, 96]))
+    kernel = [int(k) for k in (rng.choice([[1, 1], [3, 3], [3, 3], [5, 5], [1, 3], [3, 1], [4, 10], [2, 2]]))]
+    stride = int(rng.choice([1, 1, 2]))
+    dilation = int(rng.choice([1, 1, 1, 1, 2]))
+    attrs = {"stride_h": stride, "stride_w": stride}
+    if stride == 1:
+        attrs |= {"dilation_h": dilation, "dilation_w": dilation}
+    for axis, sides, k in zip("hw", (("top", "bottom"), ("left", "right")), kernel, strict=True):
+        before = int(rng.integers(0, k // 2 + 1)) if rng.random() < 0.7 else k // 2
+        attrs |= {f"pad_{sides[0]}": before, f"pad_{sides[1]}": before}
+        if size["hw".index(axis)] + 2 * before < (k - 1) * attrs.get(f"dilation_{axis}", 1) + 1:
+            return None
+    out_c = channels if depthwise else int(rng.choice([1, 2, 4, 7, 8, 10, 16, 24, 32, 64, 96]))
+    groups = channels if depthwise else 1
+    relu = bool(rng.random() < 0.6)
+    clamp = layers.RELU if relu else layers.NONE
+    made = Conv2d(**attrs, groups=groups, clamp=clamp)
+    x = layers.activation("x", (1, *size, channels))
+    return layers.weighted(made, x, (out_c, *kernel, channels // groups), relu)
+
+
+def fully_connected(rng: np.random.Generator) -> Node:
+    rows = int(rng.choice([1, 1, 1, 2, 4, 5, 9]))
+    depth, count = int(rng.integers(3, 300)), int(rng.integers(1, 100))
+    relu = bool(rng.random() < 0.5)
+    made = Linear(layers.RELU if relu else layers.NONE)
+    return layers.weighted(made, layers.activation("x", (rows, depth)), (count, depth), relu)
+
+
+def pointwise(attrs: Attrs, rng: np.random.Generator, inputs: int = 2) -> Node:
+    count = int(rng.integers(40, 3000))
+    xs = [layers.activation(name, (1, count), relu=i == 0) for i, name in enumerate("ab"[:inputs])]
+    return layers.with_output(attrs, xs, 0.07, isinstance(attrs, Add))
+
+
+def pool(kind: type[AvgPool2d] | type[MaxPool2d], rng: np.random.Generator) -> Node | None:
+    size = (int(rng.integers(2, 13)), int(rng.integers(2, 13)), int(rng.choice([3, 4, 8, 10, 16, 20, 64])))
+    whole = rng.random() < 0.5
+    window = size[:2] if whole else (int(rng.integers(2, 4)),) * 2
+    stride = 1 if whole else int(rng.integers(1, 3))
+    pads = {} if whole or rng.random() < 0.5 else {"pad_top": 1, "pad_left": 1}
+    if min(size[:2]) < 3:
+        return None
+    made = kind(kernel_h=window[0], kernel_w=window[1], stride_h=stride, stride_w=stride, **pads)
+    x = layers.activation("x", (1, *size), relu=False)
+    node = Node(made, (x,), (Tensor("y", x.type),))
+    return node.replace(outputs=[Tensor("y", TensorType(ops.infer(node)[0], DType.INT8, x.type.quant))])
+
+
+def reduction(kind: type[Mean] | type[Sum], rng: np.random.Generator) -> Node:
+    size = (1, int(rng.integers(2, 13)), int(rng.integers(2, 13)), int(rng.choice([4, 8, 10, 16, 20, 64])))
+    return layers.with_output(kind(axes=(1, 2)), [layers.activation("x", size)], 0.5, False)
+
+
+def softmax(rng: np.random.Generator) -> Node:
+    x = layers.activation("x", (int(rng.integers(1, 6)), int(rng.integers(2, 60))), relu=False)
+    type_ = TensorType(x.shape, DType.INT8, QuantParams.per_tensor(1 / 256, -128))
+    return Node(Softmax(axis=1), (x,), (Tensor("y", type_),))
+
+
+def drawn(attrs: type[Attrs], rng: np.random.Generator) -> Node | None:
+    match attrs:
+        case _ if attrs is Conv2d:
+            return convolution(rng, depthwise=bool(rng.random() < 0.4))
+        case _ if attrs is Linear:
+            return fully_connected(rng)
+        case _ if attrs in (Add, Sub, Mul):
+            return pointwise(attrs(layers.RELU if rng.random() < 0.5 else layers.NONE), rng)
+        case _ if attrs in (AvgPool2d, MaxPool2d):
+            return pool(attrs, rng)
+        case _ if attrs in (Mean, Sum):
+            return reduction(attrs, rng)
+        case _ if attrs is Softmax:
+            return softmax(rng)
+    return None
+
+
+def grid(attrs: type[Attrs], kernel: Kernel, board: Board, seed: int, cases: int = CASES) -> list[Node]:
+    """Nodes that the kernel takes, the layers of known networks among them."""
+    rng = np.random.default_rng([seed, *kernel.symbol.encode()])
+    known = [node for model in layers.MODELS.values() for node in model if type(node.attrs) is attrs]
+    stream: Iterator[Node | None] = (drawn(attrs, rng) for _ in range(DRAWS))
+    found: list[Node] = []
+    for node in [*known, *stream] if seed == COMPARE else stream:
+        if node is None or len(found) == cases:
+            continue
+        macs = ops.op_of(node).macs(node)
+        small = macs <= MOST_MACS or node in known
+        if small and not complaints(ops.op_of(node), node) and kernel.why_not(node, board.target) is None:
+            found.append(node)
+    return found
+
+
+# ---------------------------------------------------------------- measuring
+
+
+@dataclass(frozen=True)
+class Sample:
+    """instructions, and code in bytes: of each node. functions: all of the firmware, and their bytes. own: names in the
+    generated model that are no functions of a library."""
+
+    instructions: Sequence[int]
+    code: Sequence[float]
+    functions: Mapping[str, int]
+    own: Sequence[str]
+
+
+DEFINED = re.compile(r"^(?:TINYET_DSP_FUNCTION void|static tinyet_status) (\w+)\(", re.MULTILINE)
+
+
+def sampled(
+    kernel: Kernel, home: Delegate, attrs: type[Attrs], nodes: Sequence[Node], board: Board, keep: Path | None
+) -> Sample:
+    """What `sample` gives, from a file where it has been measured before."""
+    weights = [t.array.tobytes() for node in nodes for t in node.inputs if t is not None and t.is_constant]
+    text = "\n".join(f"{n.attrs} {n.input(0).shape} {n.output.type}" for n in nodes)
+    digest = hashlib.sha256(text.encode() + b"".join(weights)).hexdigest()[:16]
+    place = None if keep is None else keep / f"{board.name}-{kernel.symbol}-{digest}.json"
+    if place is not None and place.is_file():
+        return Sample(**json.loads(place.read_text(encoding="utf-8")))
+    found = sample(kernel, home, attrs, nodes, board)
+    if place is not None:
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_text(json.dumps(dataclasses.asdict(found)), encoding="utf-8")
+    return found
+
+
+def sample(kernel: Kernel, home: Delegate, attrs: type[Attrs], nodes: Sequence[Node], board: Board) -> Sample:
+    """One firmware of all nodes, each computed by the kernel."""
+    only = dataclasses.replace(home, kernels={attrs: (kernel,)})
+    graph = layers.side_by_side(nodes)
+    rng = np.random.default_rng(7)
+    arrays: list[Array] = [rng.integers(-128, 128, t.shape).astype(np.int8) for t in graph.inputs]
+    measured = layers.run(graph, arrays, board, [only])
+    place = {node: i for i, node in enumerate(graph.nodes)}
+    counts, own = [0] * len(nodes), [0.0] * len(nodes)
+    sizes, text = own_code(measured.deployment, graph, board)
+    definitions: dict[Definition, str] = {}
+    names = iter(DEFINED.findall(text))
+    for step, count in zip(measured.deployment.steps, measured.counts, strict=True):
+        counts[place[step.node]] = count
+        size = (sizes["layers_run"]) / len(nodes)
+        if isinstance(step.call.symbol, Definition):
+            if step.call.symbol not in definitions:
+                definitions[step.call.symbol] = next(names)
+            size += -(-sizes[definitions[step.call.symbol]] // 4) * 4
+        own[place[step.node]] = size
+    words = set(re.findall(r"\b\w+\b", text)) - set(re.findall(r"\b((?:tinyet|arm)_\w+)\(", text))
+    return Sample(counts, own, measured.code, sorted(words))
+
+
+def own_code(deployment: Deployment, graph: Graph, board: Board) -> tuple[dict[str, int], str]:
+    """Bytes of the functions of the generated model, compiled as an application is, and its text."""
+    files = model_files(deployment, graph.name, ["layers"])
+    firmware = assets.path("firmware")
+    with tempfile.TemporaryDirectory(prefix="tinyet-costs-") as where:
+        for name, text in files.items():
+            path = Path(where) / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+        flags = [*board.machine_flags, *board.toolchain.library_flags, "-std=c11", "-O2", "-ffp-contract=off"]
+        include = [f"-I{firmware / 'include'}", f"-I{where}"]
+        # A function that is called once may become part of its caller: then nobody can tell what is whose.
+        once = (
+            "-fno-inline-functions-called-once"
+            if "TINYET_DSP_FUNCTION" in files["layers.c"]
+            else "-fno-inline"
+        )
+        flags += ["-ffunction-sections", once]
+        command = [board.toolchain.compiler, *flags, *include, "-c", "layers.c", "-o", "x.o"]
+        subprocess.run(command, cwd=where, check=True)
+        tool = board.toolchain.prefix + "nm"
+        lines = subprocess.run([tool, "-S", "x.o"], cwd=where, check=True, capture_output=True, text=True)
+        rows = [line.split() for line in lines.stdout.splitlines()]
+        return {row[3].split(".")[0]: int(row[1], 16) for row in rows if len(row) == 4}, files["layers.c"]
+
+
+def library_functions(found: Sample, base: Mapping[str, int]) -> dict[str, int]:
+    """What the kernel needs of the library beside what every firmware has, rounded up to words."""
+    extra = {n: b for n, b in found.functions.items() if n not in base and n not in found.own}
+    return {name: -(-size // 4) * 4 for name, size in sorted(extra.items()) if not name.startswith("layers_")}
+
+
+# ---------------------------------------------------------------- fitting
+
+
+def nonnegative(matrix: Floats, wanted: Floats) -> Floats:
+    """The non-negative x of the least squares of matrix @ x - wanted (Lawson and Hanson)."""
+    n = matrix.shape[1]
+    x, used = np.zeros(n), np.zeros(n, np.bool_)
+    for _ in range(6 * n):
+        gradient = matrix.T @ (wanted - matrix @ x)
+        gradient[used] = 0
+        best = int(np.argmax(gradient))
+        if gradient[best] < 1e-9:
+            break
+        used[best] = True
+        while True:
+            step = np.zeros(n)
+            step[used] = np.linalg.lstsq(matrix[:, used], wanted, rcond=None)[0]
+            if not np.any(step[used] <= 0):
+                x = step
+                break
+            falling = used & (step <= 0)
+            share = float(np.min(x[falling] / np.maximum(x[falling] - step[falling], 1e-12)))
+            x = x + share * (step - x)
+            used &= x > 1e-12
+            x[~used] = 0
+    return x
+
+
+def fitted(nodes: Sequence[Node], terms: Terms, wanted: Sequence[float]) -> dict[str, float]:
+    """Rates of the parts, for the least sum of squares of relative errors."""
+    counted = [terms(node) for node in nodes]
+    names = sorted({name for parts in counted for name, count in parts.items() if count})
+    matrix = np.array([[parts.get(name, 0) for name in names] for parts in counted], np.float64)
+    target = np.array(wanted, np.float64)
+    scaled = matrix / target[:, None]
+    norm = np.linalg.norm(scaled, axis=0)
+    x = nonnegative(scaled / norm, np.ones(len(target))) / norm
+    return {name: float(f"{value:.5g}") for name, value in zip(names, x, strict=True) if value > 1e-9}
+
+
+def kernels_of(board: Board, wanted: Sequence[str]) -> Iterator[tuple[Delegate, type[Attrs], Kernel]]:
+    seen: set[str] = set()
+    for delegate in DELEGATES:
+        if delegate.supports(board.target) is not None:
+            continue
+        for attrs, kernels in delegate.kernels.items():
+            for kernel in kernels:
+                asked = not wanted or kernel.symbol in wanted
+                if kernel.claim is not None and kernel.symbol not in seen and asked:
+                    seen.add(kernel.symbol)
+                    yield delegate, attrs, kernel
+
+
+def one_layer() -> Graph:
+    pair = [layers.activation(name, (1, 8)) for name in "ab"]
+    return layers.side_by_side([layers.with_output(Add(layers.NONE), pair, 0.1, False)])
+
+
+def present_anyway(board: Board) -> dict[str, int]:
+    """Functions of a firmware of one layer, but for the layer's own."""
+    graph = one_layer()
+    zeros: list[Array] = [np.zeros((1, 8), np.int8)] * len(graph.inputs)
+    run = layers.run(graph, zeros, board, [PORTABLE])
+    own = ("tinyet_table", "tinyet_affine", "tinyet_add", "row")
+    return {name: size for name, size in run.code.items() if not name.startswith(own)}
+
+
+def base_bytes(board: Board) -> int:
+    """Flash of an application around its model: startup, C library, main."""
+    with tempfile.TemporaryDirectory(prefix="tinyet-costs-") as where:
+        project = generate(Program("one", one_layer()), board, Path(where) / "one", project="cmake")
+        size = project.build()
+        return size.flash - size.sample - project.deployment.decision.point.flash
+
+
+def write(board: Board, wanted: Sequence[str], keep: Path | None) -> None:
+    core = cost.core_of(board.target)
+    path = MEASURED / f"{core}.json"
+    version = subprocess.run(
+        [board.toolchain.compiler, "--version"], check=True, capture_output=True, text=True
+    ).stdout.splitlines()[0]
+    base = present_anyway(board)
+    for home, attrs, kernel in kernels_of(board, wanted):
+        nodes = grid(attrs, kernel, board, FIT)
+        if len(nodes) < 8:
+            print(f"{kernel.symbol}: {len(nodes)} cases only, left out")
+            continue
+        found = sampled(kernel, home, attrs, nodes, board, keep)
+        assert kernel.claim is not None
+        entry = {
+            "instructions": fitted(nodes, kernel.claim.work, found.instructions),
+            "code": fitted(nodes, kernel.claim.code, found.code),
+            "shared": library_functions(found, base),
+        }
+        rates = cost.Rates(**entry)
+        errors = [
+            abs(cost._total(rates.instructions, kernel.claim.work(n)) / i - 1)
+            for n, i in zip(nodes, found.instructions, strict=True)
+        ]
+        sizes = [
+            abs(cost._total(rates.code, kernel.claim.code(n)) / i - 1)
+            for n, i in zip(nodes, found.code, strict=True)
+        ]
+        print(
+            f"{kernel.symbol:36} {len(nodes):3} cases, error {max(errors):6.1%} at most, "
+            f"{np.mean(errors):6.2%} on average; code {max(sizes):6.1%}, {np.mean(sizes):6.2%}",
+            flush=True,
+        )
+        # Read late: others may write what they have measured of the same core.
+        table = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {"base": 0, "kernels": {}}
+        kernels = dict(sorted({**table["kernels"], kernel.symbol: entry}.items()))
+        table |= {"board": board.name, "toolchain": f"{version}, -O2", "kernels": kernels}
+        path.write_text(json.dumps(dict(sorted(table.items())), indent=1) + "\n", encoding="utf-8")
+
+
+def write_base(board: Board) -> None:
+    path = MEASURED / f"{cost.core_of(board.target)}.json"
+    table = json.loads(path.read_text(encoding="utf-8"))
+    table["base"] = base_bytes(board)
+    path.write_text(json.dumps(dict(sorted(table.items())), indent=1) + "\n", encoding="utf-8")
+    print(f"{table['base']} bytes of flash around a model")
+
+
+def compare(board: Board, wanted: Sequence[str], keep: Path | None) -> bool:
+    """Print what is stated and measured; whether all is within the limit."""
+    worst = 0.0
+    print(f"{'kernel':36} cases   instructions          flash")
+    for home, attrs, kernel in kernels_of(board, wanted):
+        nodes = [
+            n
+            for n in grid(attrs, kernel, board, COMPARE)
+            if kernel.cost(n, board.target, kernel.lower(n, board.target)) is not None
+        ]
+        if not nodes:
+            continue
+        found = sampled(kernel, home, attrs, nodes, board, keep)
+        errors, flash = [], []
+        for node, count, code in zip(nodes, found.instructions, found.code, strict=True):
+            said = kernel.cost(node, board.target, kernel.lower(node, board.target))
+            assert said is not None
+            errors.append(said.instructions / count - 1)
+            flash.append((said.code + said.constants) / (code + said.constants) - 1)
+        largest = max(errors, key=abs)
+        worst = max(worst, abs(largest))
+        node = nodes[errors.index(largest)]
+        shape = "->".join("x".join(map(str, t.shape[1:])) for t in (node.input(0), node.output))
+        print(
+            f"{kernel.symbol:36} {len(nodes):4} {largest:+7.1%} {np.mean(np.abs(errors)):6.2%}   "
+            f"{max(flash, key=abs):+7.1%} {np.mean(np.abs(flash)):6.2%}   {shape} {node.attrs}",
+            flush=True,
+        )
+    return worst <= LIMIT
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("kernels", nargs="*")
+    parser.add_argument("--board", default="mps2_an386")
+    parser.add_argument("--write", action="store_true")
+    parser.add_argument("--keep", type=Path, help="a directory that keeps what was measured, to fit it again")
+    args = parser.parse_args()
+    board = load_board(args.board)
+    if args.write:
+        write(board, args.kernels, args.keep)
+        write_base(board)
+        return 0
+    return 0 if compare(board, args.kernels, args.keep) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

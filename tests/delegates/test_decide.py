@@ -1,0 +1,247 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The choice of kernels over a graph: the solver against all choices there are, limits, pins, what is not stated."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Hashable, Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.golden.programs import RELU, Builder, bias_s32, input_s8, weights_s8
+from tinyet.analyze import analyze
+from tinyet.boards import load_board
+from tinyet.budget.fit import objective_of
+from tinyet.delegates import CORTEX_M, DEFAULT, DELEGATES, PORTABLE, decide
+from tinyet.delegates.decide import Objective, Option, frontier, pick
+from tinyet.deployment import Deployment, deploy
+from tinyet.errors import UsageError
+from tinyet.ops.conv2d import Conv2d
+from tinyet.opset.cost import MEASURED, measured
+from tinyet.program import Program
+from tinyet.project import generate, open_project
+
+M4 = load_board("mps2_an386")
+
+
+def drawn(rng: np.random.Generator, nodes: int) -> list[list[Option]]:
+    """Nodes of up to three options, whose parts are their own or one of four that others need, too."""
+    sizes = rng.integers(1, 200, 4)
+    found = []
+    for n in range(nodes):
+        options = []
+        for o in range(rng.integers(1, 4)):
+            shared = [p for p in range(4) if rng.random() < 0.25]
+            parts: dict[Hashable, int] = {p: int(sizes[p]) for p in shared}
+            parts["own", n, o] = int(rng.integers(0, 300))
+            options.append(Option(int(rng.integers(1, 100)), parts))
+        found.append(options)
+    return found
+
+
+def every_choice(nodes: Sequence[Sequence[Option]]) -> list[tuple[int, int]]:
+    """(flash, instructions) of all of them."""
+    found = []
+    for options in itertools.product(*nodes):
+        parts = {part: size for option in options for part, size in option.parts.items()}
+        found.append((sum(parts.values()), sum(option.instructions for option in options)))
+    return found
+
+
+def unbeaten(choices: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    least, found = math.inf, []
+    for flash, instructions in sorted(choices):
+        if instructions < least:
+            least = instructions
+            found.append((flash, instructions))
+    return found
+
+
+def cost_of(nodes: Sequence[Sequence[Option]], picks: Sequence[int]) -> tuple[int, int]:
+    return every_choice([[options[i]] for options, i in zip(nodes, picks, strict=True)])[0]
+
+
+def test_the_frontier_is_that_of_all_choices() -> None:
+    rng = np.random.default_rng(5)
+    for _ in range(150):
+        nodes = drawn(rng, int(rng.integers(1, 7)))
+        found = frontier(nodes)
+        assert found.gap == 0
+        assert [(p.flash, p.instructions) for p in found.points] == unbeaten(every_choice(nodes))
+        assert all(cost_of(nodes, p.picks) == (p.flash, p.instructions) for p in found.points)
+        assert found == frontier(nodes), "the same question, another answer"
+
+
+@pytest.mark.parametrize(("name", "limit"), [("MOST_WAYS", 8), ("MOST_SHARED", 1)])
+def test_a_gap_is_what_it_says(monkeypatch: pytest.MonkeyPatch, name: str, limit: int) -> None:
+    """No choice that takes `gap` bytes less than a point executes fewer instructions."""
+    monkeypatch.setattr(decide, name, limit)
+    rng = np.random.default_rng(6)
+    gaps = 0
+    for _ in range(30):
+        nodes = drawn(rng, 8)
+        found = frontier(nodes)
+        choices = every_choice(nodes)
+        gaps += found.gap > 0
+        for flash, instructions in choices:
+            assert any(p.flash <= flash + found.gap and p.instructions <= instructions for p in found.points)
+        for point in found.points:
+            real = cost_of(nodes, point.picks)
+            assert real[1] == point.instructions
+            assert real[0] <= point.flash
+    assert gaps > 3
+
+
+def test_what_is_picked() -> None:
+    nodes = [
+        [Option(100, {"a": 1000}), Option(90, {"b": 1020}), Option(40, {"c": 5000}), Option(80, {"d": 1030})]
+    ]
+    found = frontier(nodes)
+    assert [p.instructions for p in found.points] == [100, 90, 80, 40]
+    assert pick(found, "speed", None).instructions == 40
+    assert pick(found, "size", None).instructions == 100
+    assert pick(found, "balanced", None).instructions == 80
+    assert pick(found, "speed", 1025).instructions == 90
+    assert pick(found, "balanced", 1025).instructions == 90
+    assert pick(found, "speed", 10).instructions == 100, "nothing fits: the smallest"
+
+
+def test_the_ends_of_a_large_problem() -> None:
+    """Fifty layers of four kernels; the fastest and the smallest are known without a solver."""
+    rng = np.random.default_rng(8)
+    nodes = [
+        [Option(int(rng.integers(1000, 90000)), {(n, o): int(rng.integers(100, 3000))}) for o in range(4)]
+        for n in range(50)
+    ]
+    found = frontier(nodes)
+    assert found.points[-1].instructions == sum(min(o.instructions for o in options) for options in nodes)
+    least = sum(min(sum(o.parts.values()) for o in options) for options in nodes)
+    assert least <= found.points[0].flash <= least + found.gap
+
+
+# ---------------------------------------------------------------- networks
+
+
+@pytest.fixture(scope="module")
+def network() -> Program:
+    """A first layer, then depthwise and pointwise ones of different sizes: kernels of both delegates have their place,
+    and much of the arena is scratch."""
+    b = Builder("tower")
+    x = y = input_s8("x", (1, 12, 12, 3), 0.05, -7)
+    channels = 3
+    for i, (kernel, wanted) in enumerate([(3, 8), (3, 0), (1, 12), (5, 12), (3, 0), (1, 20), (3, 6)]):
+        pad = kernel // 2
+        # 0: as many as there are, each on its own.
+        group_c, count = (channels, wanted) if wanted else (1, channels)
+        pads = {f"pad_{side}": pad for side in ("top", "bottom", "left", "right")}
+        y = b.add(
+            Conv2d(**pads, groups=channels // group_c, clamp=RELU),
+            y,
+            weights_s8(f"w{i}", (count, kernel, kernel, group_c), 37),
+            bias_s32(f"b{i}", count, 411),
+            out=f"y{i}",
+            source=f"x = self.conv{i}(x)",
+            quant=(0.031, -128),
+            module=f"conv{i}",
+        )
+        channels = count
+    return b.finish((x,), y)
+
+
+def kernels(deployment: Deployment) -> list[str]:
+    return [step.choice.kernel.symbol for step in deployment.steps]
+
+
+def deployed(program: Program, objective: Objective) -> Deployment:
+    return deploy(program.graph, M4.target, DEFAULT, objective=objective)
+
+
+def test_speed_and_size(network: Program) -> None:
+    speed, balanced, size = (deployed(network, Objective(o)) for o in decide.OPTIMIZE)
+    points = [d.decision.point for d in (speed, balanced, size)]
+    assert points[0].instructions <= points[1].instructions <= points[2].instructions
+    assert points[0].flash >= points[1].flash >= points[2].flash
+    assert points[0].flash > points[2].flash
+    assert any(s.startswith("tinyet_dsp_") for s in kernels(speed))
+    # What was asked for alone is what there is: the portable kernels take the rest only.
+    alone = deploy(network.graph, M4.target, [CORTEX_M], objective=Objective("size"))
+    convolutions = [s.choice.delegate for s in alone.steps if s.node.op == "conv2d"]
+    assert convolutions
+    assert PORTABLE not in convolutions
+
+
+def test_limits_choose_smaller_kernels(network: Program) -> None:
+    speed, size = (deployed(network, Objective(o)) for o in ("speed", "size"))
+    limit = size.decision.point.flash
+    assert deployed(network, Objective("speed", flash=limit)).decision.point.flash <= limit
+    arena = size.plan.arena_bytes
+    assert arena < speed.plan.arena_bytes, "the example shows nothing"
+    small = deployed(network, Objective("speed", ram=arena))
+    assert small.plan.arena_bytes <= arena
+    assert small.decision.point.instructions <= size.decision.point.instructions
+
+
+def test_pins(network: Program) -> None:
+    free = deployed(network, Objective("speed"))
+    step = next(s for s in free.steps if s.choice.delegate is CORTEX_M)
+    portable = next(
+        v.choice.kernel.symbol for v in free.decision.variants[step.node] if v.choice.delegate is PORTABLE
+    )
+    pinned = deployed(network, Objective("speed", pins={step.name: portable}))
+    other = next(s for s in pinned.steps if s.node is step.node)
+    assert other.choice.kernel.symbol == portable
+    with pytest.raises(UsageError) as error:
+        deployed(network, Objective(pins={"nobody": portable, step.name: "tinyet_nothing"}))
+    assert "no layer is called nobody" in str(error.value)
+    assert f"{step.name}: tinyet_nothing does not compute it" in str(error.value)
+
+
+def test_where_nothing_is_stated_the_order_decides(network: Program) -> None:
+    assert measured("cortex-m0") is None
+    for optimize in decide.OPTIMIZE:
+        found = deploy(network.graph, load_board("microbit").target, DEFAULT, objective=Objective(optimize))
+        assert all(found.decision.variants[s.node][0].choice is s.choice for s in found.steps)
+
+
+def test_a_project_knows_its_choice(network: Program, tmp_path: Path) -> None:
+    """The kernels of a project on disk are those that it was generated with."""
+    step = next(s for s in deployed(network, Objective("size")).steps if s.node.op == "conv2d")
+    pin = step.choice.kernel.symbol
+    asked = {"optimize": "speed", "pins": {step.name: pin}, "max_flash": 200_000}
+    project = generate(network, "mps2_an386", tmp_path / "p", project="cmake", **asked)  # type: ignore[arg-type]
+    again = open_project(tmp_path / "p")
+    assert again.objective == objective_of(M4, "speed", max_flash=200_000, pins={step.name: pin})
+    assert kernels(again.deployment) == kernels(project.deployment)
+    assert kernels(again.deployment)[step.index] == pin
+    report = analyze(again.program, again.board, optimize="speed", pins=again.pins)
+    assert [layer.kernel for layer in report.layers] == kernels(again.deployment)
+    with pytest.raises(UsageError, match="one of speed, balanced, size"):
+        generate(network, "mps2_an386", tmp_path / "q", optimize="small")
+
+
+def test_the_report_of_a_choice(network: Program) -> None:
+    report = analyze(network, "mps2_an386")
+    assert sum(point.chosen for point in report.frontier) == 1
+    flash = [point.flash for point in report.frontier]
+    assert flash == sorted(flash)
+    layer = next(one for one in report.layers if len(one.variants) > 1)
+    assert layer.kernel in [variant.kernel for variant in layer.variants]
+    assert report.to_json()["frontier"]
+
+
+def test_rates_are_of_kernels_that_claim_something() -> None:
+    """A kernel without a claim is never weighed, and a rate of nobody's would be forgotten."""
+    claiming = {
+        kernel.symbol
+        for delegate in DELEGATES
+        for own in delegate.kernels.values()
+        for kernel in own
+        if kernel.claim is not None
+    }
+    for path in MEASURED.glob("*.json"):
+        table = measured(path.stem)
+        assert table is not None
+        assert set(table.kernels) <= claiming

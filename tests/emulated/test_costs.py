@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What kernels say that they cost, against what the emulator counts and the compiler makes, on layers of known
+networks.
+
+`python benchmarks/costs.py` does the same over a grid of drawn shapes for each kernel.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from benchmarks import costs, kernels
+from tests.ops.emulated import require_emulator
+from tinyet.boards import load_board
+from tinyet.boards.cpus import Target
+from tinyet.delegates import CORTEX_M, PORTABLE, Delegate
+from tinyet.ir import Array, Attrs, Node
+from tinyet.opset import Definition, Kernel
+
+ALL, EACH = 0.03, 0.07
+"""Largest error of the sum of all layers, and of one."""
+
+
+def layers_and_kernels() -> list[tuple[Node, Delegate, Kernel]]:
+    """Each layer, with each kernel that can compute it; layers of one shape once."""
+    target = load_board("mps2_an386").target
+    found = {}
+    for node in [node for model in kernels.MODELS.values() for node in model]:
+        for delegate in (CORTEX_M, PORTABLE):
+            for kernel in delegate.kernels[type(node.attrs)]:
+                if kernel.claim is not None and kernel.why_not(node, target) is None:
+                    found[str(node.attrs), node.input(0).shape, node.output.shape, kernel.symbol] = (
+                        node,
+                        delegate,
+                        kernel,
+                    )
+    return list(found.values())
+
+
+def only(numbers: set[int], kernel: Kernel) -> Kernel:
+    """A kernel for the layers of these numbers alone."""
+
+    def refuse(node: Node, _target: Target) -> str | None:
+        return None if int(node.output.name[1:]) in numbers else "another kernel's"
+
+    checked: Callable[[Node, Target], str | None] = refuse
+    return dataclasses.replace(kernel, refuse=checked)
+
+
+@pytest.mark.parametrize("board_name", ["mps2_an386", "mps2_an505"])
+def test_costs_of_known_layers(board_name: str) -> None:
+    """On a core that has rates of its own, and on one that has those of another."""
+    require_emulator(board_name)
+    board = load_board(board_name)
+    cases = layers_and_kernels()[:: 2 if board_name == "mps2_an386" else 5]
+    graph = kernels.side_by_side([node for node, _, _ in cases])
+    delegates = []
+    for home in (CORTEX_M, PORTABLE):
+        own: dict[type[Attrs], list[Kernel]] = {}
+        for node, delegate, kernel in cases:
+            if delegate is home:
+                own.setdefault(type(node.attrs), []).append(kernel)
+        chosen = {
+            attrs: tuple(
+                only(
+                    {
+                        i
+                        for i, (node, _, other) in enumerate(cases)
+                        if other.symbol == kernel.symbol and type(node.attrs) is attrs
+                    },
+                    kernel,
+                )
+                for kernel in {kernel.symbol: kernel for kernel in found}.values()
+            )
+            for attrs, found in own.items()
+        }
+        delegates.append(Delegate(f"some_{home.name}", chosen, files=home.files))
+    rng = np.random.default_rng(3)
+    arrays: list[Array] = [rng.integers(-128, 128, t.shape).astype(np.int8) for t in graph.inputs]
+    measured = kernels.run(graph, arrays, board, delegates)
+    sizes, text = costs.own_code(measured.deployment, graph, board)
+    names = iter(costs.DEFINED.findall(text))
+    named: dict[Definition, str] = {}
+    stated, counted, code, bytes_ = 0, 0, 0, 0
+    for step, count in zip(measured.deployment.steps, measured.counts, strict=True):
+        cost = step.choice.kernel.cost(step.node, board.target, step.call)
+        assert cost is not None, step.choice.kernel.symbol
+        assert cost.scratch == step.call.scratch_bytes
+        assert abs(cost.instructions / count - 1) <= EACH, (
+            f"{step.choice.kernel.symbol}, {step.node.input(0).shape} to {step.node.output.shape}: "
+            f"{cost.instructions} stated, {count} counted"
+        )
+        stated, counted = stated + cost.instructions, counted + count
+        if isinstance(step.call.symbol, Definition) and step.call.symbol not in named:
+            named[step.call.symbol] = next(names)
+            code, bytes_ = code + cost.code, bytes_ + sizes[named[step.call.symbol]]
+    assert abs(stated / counted - 1) <= ALL
+    # Each wrapper's call is some 20 bytes more.
+    assert abs(code / (bytes_ + 20 * len(named)) - 1) <= 2 * ALL
+    constants = sum(
+        cost.constants
+        for step in measured.deployment.steps
+        if (cost := step.choice.kernel.cost(step.node, board.target, step.call)) is not None
+    )
+    of_calls = sum(c.data.nbytes for step in measured.deployment.steps for c in step.call.constants)
+    assert constants == of_calls + measured.deployment.parameter_bytes

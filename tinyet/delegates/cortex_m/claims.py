@@ -1,0 +1,346 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What instructions and code of the specialised kernels grow with, loop by loop as firmware/include/tinyet_dsp*.h have
+them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+import numpy as np
+
+from tinyet.delegates.cortex_m import conv2d, depthwise, linear
+from tinyet.delegates.cortex_m.packing import lane_pairs
+from tinyet.delegates.cortex_m.rounding import Rounding, rounding
+from tinyet.delegates.cortex_m.wrapper import largest_divisor
+from tinyet.ir import Node
+from tinyet.ops.shared.claims import Parts, axis
+from tinyet.ops.shared.clamped import clamp_of
+from tinyet.opset import Claim
+
+
+def outputs(parts: Parts, r: Rounding, count: int) -> None:
+    """`count` sums that become outputs."""
+    parts[f"output, {r.form.name.lower().replace('_', ' ')}"] = count
+    parts["clamped output"] = count * ((r.low > -128) + (r.high < 127))
+
+
+def form_of(parts: Parts, r: Rounding) -> None:
+    """Of the code: which rounding it has, and how many bounds."""
+    parts[r.form.name.lower().replace("_", " ")] = 1
+    parts["bound"] = (r.low > -128) + (r.high < 127)
+
+
+def widened(parts: Parts, channels: int, times: int) -> None:
+    """tinyet_dsp_widen of so many channels; few are straight code."""
+    quads, rest = divmod(channels, 4)
+    parts["widening"] = times
+    if quads:
+        parts["short widening" if quads <= 4 else "long widening"] = times
+        parts["four values"] = times * quads
+    if rest:
+        parts[f"last {rest} values"] = times
+
+
+def blocks_of_four(size: int) -> list[int]:
+    """Where each four of `size` values in a row begin: the last overlap those before."""
+    return sorted({min(start, size - 4) for start in range(0, size, 4)})
+
+
+def unroll_of(taps: int, of_lane: int) -> int:
+    straight = taps <= conv2d.STRAIGHT_TAPS
+    return taps if straight else largest_divisor(taps, conv2d.LOOP_TAPS, of_lane)
+
+
+def matrix(parts: Parts, g: conv2d.Geometry, r: Rounding, blocks: int, taps: int, of_lane: int) -> None:
+    """tinyet_dsp_four_pixels, `blocks` times."""
+    unroll, doubles = unroll_of(taps, of_lane), blocks * -(-g.out_c // 2)
+    parts["two channels"] = doubles
+    parts["odd channel"] = blocks * (g.out_c % 2)
+    parts["tap"] = doubles * taps
+    if unroll != taps:
+        parts["two channels by a loop"] = doubles
+        parts["turn"] = doubles * (taps // unroll)
+    outputs(parts, r, blocks * 4 * g.out_c)
+
+
+def rows_work(g: conv2d.Geometry, r: Rounding) -> Mapping[str, int]:
+    rows = axis(g.in_h, g.out_h, g.kernel_h, g.stride_h, g.dilation_h, g.pad_top)
+    reach = (g.kernel_w - 1) * g.dilation_w
+    runs = min(g.stride_w, reach + 1)
+    columns = np.array(
+        [f + i * g.stride_w for f in range(runs) for i in range((reach - f) // g.stride_w + 4)]
+    )
+    at = np.array(blocks_of_four(g.out_w))[:, None] * g.stride_w - g.pad_left + columns[None, :]
+    inside = int(((at >= 0) & (at < g.in_w)).sum())
+    blocks = g.batch * g.out_h * len(at)
+    seen = g.batch * rows.in_image * inside
+    blank = g.batch * (rows.inside.size * at.size) - seen
+    parts: Parts = {
+        "call": 1,
+        "row": g.batch * g.out_h,
+        "block": blocks,
+        "kernel row": blocks * g.kernel_h,
+        "run": blocks * g.kernel_h * runs,
+        "blank": blank,
+        "blank word": blank * len(lane_pairs(g.in_c)),
+        "checked column": 0 if g.pointwise else seen,
+    }
+    widened(parts, g.in_c, seen)
+    matrix(parts, g, r, blocks, len(conv2d.rows_order(g)), g.kernel_w)
+    return parts
+
+
+def patches_work(g: conv2d.Geometry, r: Rounding) -> Mapping[str, int]:
+    rows = axis(g.in_h, g.out_h, g.kernel_h, g.stride_h, g.dilation_h, g.pad_top)
+    columns = axis(g.in_w, g.out_w, g.kernel_w, g.stride_w, g.dilation_w, g.pad_left)
+    which = np.concatenate(
+        [np.arange(start, start + 4) for start in blocks_of_four(g.out_h * g.out_w)]
+    )  # pixels
+    blocks = g.batch * len(which) // 4
+    seen = rows.inside.sum(axis=1)[which // g.out_w]  # kernel rows of each pixel
+    together = g.in_c * (g.kernel_w if g.dilation_w == 1 else 1)
+    words = len(lane_pairs(together)) * (1 if g.dilation_w == 1 else g.kernel_w)
+    parts: Parts = {
+        "call": 1,
+        "block": blocks,
+        "pixel": 4 * blocks,
+        ("kernel row" if g.dilation_w == 1 else "dilated kernel row"): 4 * blocks * g.kernel_h,
+        "kernel row above or below": 4 * blocks * g.kernel_h * int(g.pad_top > 0),
+        "row that may reach out": g.batch * int(seen.sum()) * int(not columns.whole.all()),
+        "blank row": (hidden := g.batch * int((g.kernel_h - seen).sum())),
+        "blank word": hidden * words,
+    }
+    whole = columns.whole[which % g.out_w]
+    if g.dilation_w == 1:
+        edge = g.batch * int(seen[~whole].sum())
+        parts["edge"] = edge
+        parts["edge byte"] = edge * together
+        parts["copied edge byte"] = (
+            g.batch * g.in_c * int((seen * columns.inside.sum(axis=1)[which % g.out_w])[~whole].sum())
+        )
+        widened(parts, together, g.batch * int(seen.sum()))
+    else:
+        there = g.batch * int((seen * columns.inside.sum(axis=1)[which % g.out_w]).sum())
+        blank = g.batch * int(seen.sum()) * g.kernel_w - there
+        parts["tap of a pixel"] = there
+        parts["blank tap"] = blank
+        parts["blank word"] += blank * len(lane_pairs(together))
+        widened(parts, together, there)
+    matrix(parts, g, r, blocks, len(conv2d.patches_order(g)), 1)
+    return parts
+
+
+def matrix_code(g: conv2d.Geometry, r: Rounding, taps: int, of_lane: int) -> Parts:
+    unroll = unroll_of(taps, of_lane)
+    copies = 1 + g.out_c % 2 if g.out_c > 1 else 1
+    quads, rest = divmod(g.in_c, 4)
+    parts: Parts = {
+        "call": 1,
+        "copy": copies,
+        "straight tap": copies * unroll,
+        "loop": copies if unroll != taps else 0,
+        "padding": int(g.pad_top > 0 or g.pad_left > 0),
+        "odd width": int(g.out_w % 4 != 0),
+        "four values": min(quads, 4),
+        f"last {rest} values": 1,
+        "several images": int(g.batch > 1),
+        "runs": min(g.stride_w, (g.kernel_w - 1) * g.dilation_w + 1),
+    }
+    form_of(parts, r)
+    parts[f"copy, {r.form.name.lower().replace('_', ' ')}"] = copies
+    return parts
+
+
+def convolution(node: Node) -> tuple[conv2d.Geometry, Rounding]:
+    return conv2d.geometry(node), rounding(node, clamp_of(node))
+
+
+def pixel_row(node: Node) -> tuple[conv2d.Geometry, Rounding]:
+    (count, depth), rows = node.input(1).shape, linear.row_count(node)
+    return conv2d.pixel_row(rows, depth, count), rounding(node, clamp_of(node))
+
+
+def rows_code(g: conv2d.Geometry, r: Rounding) -> Mapping[str, int]:
+    return matrix_code(g, r, len(conv2d.rows_order(g)), g.kernel_w)
+
+
+def patches_code(g: conv2d.Geometry, r: Rounding) -> Mapping[str, int]:
+    return matrix_code(g, r, len(conv2d.patches_order(g)), 1)
+
+
+def row_unroll(pairs: int) -> int:
+    """Pairs of outputs a turn of the loop over an output row."""
+    return next(n for n in (4, 3, 2, 1) if pairs % n == 0)
+
+
+def depthwise_work(node: Node) -> Mapping[str, int]:
+    g = min((g for g in depthwise.geometries(node) if g.refuse() is None), key=lambda g: g.instructions)
+    r = rounding(node, clamp_of(node), depthwise.MOST_BEFORE)
+    batch, channels = node.input(0).shape[0], node.input(0).shape[3]
+    pairs, u, v, strip = batch * -(-channels // 2), g.u, g.v, g.strip
+    rows, kept = g.strip_rows(strip), g.strip_rows(strip) - strip * v.stride
+    strips = -(-v.out // strip)
+    filled = blank = 0
+    for top in range(0, v.out, strip):
+        first = kept if top and kept > 0 else 0
+        places = [top * v.stride - v.pad + row for row in range(first, rows)]
+        inside = sum(0 <= place < v.size for place in places)
+        filled, blank = filled + inside, blank + (len(places) - inside if strips > 1 else 0)
+    seen = min(u.size, (u.out - 1) * u.stride + 3 - u.pad)
+    odd = u.pad & 1
+    words = odd + (seen - odd) // 2 + (seen - odd) % 2
+    parts: Parts = {
+        "call": 1,
+        "word": 2 * rows * g.row_words,
+        "two channels": pairs,
+        "strip": pairs * strips,
+        "later strip": pairs * (strips - 1),
+        "kept word": pairs * (strips - 1) * max(kept, 0) * g.row_words,
+        "filled row": pairs * filled,
+        "filled word": pairs * filled * words,
+        "half word": pairs * filled * (odd + (seen - odd) % 2),
+        "blank row": pairs * blank,
+        "blank word": pairs * blank * g.row_words,
+        "channel of a strip": 2 * pairs * strips,
+        "output row": 2 * pairs * v.out,
+        f"two outputs, stride {u.stride}": 2 * pairs * v.out * (u.out // 2),
+        "odd output": 2 * pairs * v.out * (u.out % 2),
+    }
+    unroll = row_unroll(u.out // 2)
+    if u.out // 2 > unroll:
+        parts["turn"] = 2 * pairs * v.out * (u.out // 2 // unroll)
+    if u.out_step >= 128:
+        parts["two outputs, far apart"] = 2 * pairs * v.out * (u.out // 2)
+    columns = (seen - odd) // 2
+    if columns > 4:
+        parts["turn of columns"] = pairs * filled * (columns // 4)
+        parts["last columns"] = pairs * filled * int(columns % 4 != 0)
+    outputs(parts, r, 2 * pairs * v.out * u.out)
+    return parts
+
+
+def depthwise_code(node: Node) -> Mapping[str, int]:
+    g = min((g for g in depthwise.geometries(node) if g.refuse() is None), key=lambda g: g.instructions)
+    r = rounding(node, clamp_of(node), depthwise.MOST_BEFORE)
+    strips = -(-g.v.out // g.strip)
+    half = g.u.out // 2
+    seen = min(g.u.size, (g.u.out - 1) * g.u.stride + 3 - g.u.pad)
+    odd = g.u.pad & 1
+    parts: Parts = {
+        "call": 1,
+        "several strips": int(strips > 1),
+        "last strip": int(g.v.out % g.strip != 0),
+        "padding before": odd,
+        "odd columns": (seen - odd) % 2,
+        "two columns": (seen - odd) // 2 if (seen - odd) // 2 <= 7 else 4 + (seen - odd) // 2 % 4,
+        "column loop": int((seen - odd) // 2 > 7),
+        f"two outputs, stride {g.u.stride}": row_unroll(half) if half else 0,
+        "far apart": row_unroll(half) if half and g.u.out_step >= 128 else 0,
+        "loop": int(half > row_unroll(half)),
+        "odd outputs": g.u.out % 2,
+        "odd channels": node.input(0).shape[3] % 2,
+        "several images": int(node.input(0).shape[0] > 1),
+    }
+    form_of(parts, r)
+    return parts
+
+
+def linear_work(node: Node) -> Mapping[str, int]:
+    (count, depth), rows = node.input(1).shape, linear.row_count(node)
+    pairs = len(lane_pairs(depth))
+    unroll = largest_divisor(pairs, linear.LOOP_PAIRS)
+    groups = rows * -(-count // 4)
+    parts: Parts = {
+        "call": 1,
+        "row": rows,
+        "four outputs": groups,
+        "pair": groups * pairs,
+        "turn": groups * (pairs // unroll),
+        "last outputs": rows * int(count % 4 != 0),
+    }
+    widened(parts, depth, rows)
+    outputs(parts, rounding(node, clamp_of(node)), rows * count)
+    return parts
+
+
+def linear_code(node: Node) -> Mapping[str, int]:
+    (count, depth), rows = node.input(1).shape, linear.row_count(node)
+    parts: Parts = {
+        "call": 1,
+        "pair": largest_divisor(len(lane_pairs(depth)), linear.LOOP_PAIRS),
+        "last outputs": int(count % 4 != 0),
+        "several rows": int(rows > 1),
+        "four values": min(depth // 4, 4),
+        f"last {depth % 4} values": 1,
+    }
+    form_of(parts, rounding(node, clamp_of(node)))
+    return parts
+
+
+def affine_work(node: Node) -> Mapping[str, int]:
+    count = node.output.type.count
+    return {"call": 1, "eight outputs": count // 8, "output": count, "clamped output": count * bounds(node)}
+
+
+def affine_code(node: Node) -> Mapping[str, int]:
+    count = node.output.type.count
+    copies = min(count, 8)
+    return {"call": 1, "output": copies, "bound": copies * bounds(node), "rest": int(count % 8 != 0)}
+
+
+def bounds(node: Node) -> int:
+    """Clamps that an elementwise operation has beside saturation."""
+    low, high = clamp_of(node)
+    q = node.output.type
+    quantized = [round(x / q.scale) + q.zero_point if math.isfinite(x) else None for x in (low, high)]
+    return int(quantized[0] is not None and quantized[0] > -128) + int(
+        quantized[1] is not None and quantized[1] < 127
+    )
+
+
+def over_pixels(node: Node) -> Mapping[str, int]:
+    """Global pools and sums: the pixels of an image, four channels at a time."""
+    channels = node.input(0).shape[-1]
+    values, out = node.input(0).type.count, node.output.type.count
+    images = out // channels
+    pixels = values // out
+    quads = images * -(-channels // 4)
+    return {
+        "call": 1,
+        "image": images,
+        "four channels": quads,
+        "pixel": quads * pixels,
+        "eight pixels": quads * (pixels // 8),
+        "last pixels": quads * int(pixels % 8 != 0),
+    }
+
+
+def over_pixels_code(node: Node) -> Mapping[str, int]:
+    channels = node.input(0).shape[-1]
+    pixels = node.input(0).type.count // node.output.type.count
+    return {
+        "call": 1,
+        "pixel": min(pixels, 8),
+        "loop": int(pixels > 8),
+        "last pixels": int(pixels > 8 and pixels % 8 != 0),
+        "odd channels": int(channels % 4 != 0),
+        "several images": int(node.output.type.count > channels),
+    }
+
+
+CLAIMS: Mapping[str, Claim] = {
+    "tinyet_dsp_conv2d_rows": Claim(
+        lambda n: rows_work(*convolution(n)), lambda n: rows_code(*convolution(n))
+    ),
+    "tinyet_dsp_conv2d_patches": Claim(
+        lambda n: patches_work(*convolution(n)), lambda n: patches_code(*convolution(n))
+    ),
+    "tinyet_dsp_linear_rows": Claim(lambda n: rows_work(*pixel_row(n)), lambda n: rows_code(*pixel_row(n))),
+    "tinyet_dsp_depthwise_3x3": Claim(depthwise_work, depthwise_code),
+    "tinyet_dsp_linear": Claim(linear_work, linear_code),
+    "tinyet_dsp_affine": Claim(affine_work, affine_code),
+    "tinyet_dsp_average": Claim(over_pixels, over_pixels_code),
+    "tinyet_dsp_sum": Claim(over_pixels, over_pixels_code),
+}
+"""By the kernels' names."""

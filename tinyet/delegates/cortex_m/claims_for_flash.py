@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What instructions and code of the convolutions grow with that take flash for speed: see claims.py."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import numpy as np
+
+from tinyet.delegates.cortex_m import claims, conv2d, winograd
+from tinyet.delegates.cortex_m.conv2d import Geometry
+from tinyet.delegates.cortex_m.rounding import Rounding
+from tinyet.delegates.cortex_m.winograd import Transform
+from tinyet.ir import Node
+from tinyet.numerics import Int64
+from tinyet.ops.shared.claims import Parts
+from tinyet.opset import Claim
+
+
+def wide(parts: Callable[[Geometry, Rounding], Mapping[str, int]]) -> Callable[[Node], Mapping[str, int]]:
+    """The parts of a kernel with int16 weights are those of the same one with int8 weights."""
+    return lambda node: parts(conv2d.geometry(node), conv2d.rounding_of(node, wide=True))
+
+
+def tile_starts(out: int, tile: int) -> Int64:
+    """Where each tile begins along one axis: the last overlaps those before."""
+    return np.minimum(np.arange(0, out, tile), out - tile)
+
+
+def seen(size: int, starts: Int64, pad: int, side: int) -> Int64:
+    """Input rows or columns in the image, of each tile along one axis."""
+    first = starts - pad
+    return np.asarray(np.clip(first + side, 0, size) - np.clip(first, 0, size), np.int64)
+
+
+def tiles_of(f: Transform, g: Geometry) -> tuple[Int64, Int64]:
+    """Rows and columns in the image of every tile that is computed, in the order of computing: (tiles,) each."""
+    side = f.tile + 2
+    rows = seen(g.in_h, tile_starts(g.out_h, f.tile), g.pad_top, side)
+    columns = seen(g.in_w, tile_starts(g.out_w, f.tile), g.pad_left, side)
+    both = np.repeat(rows, len(columns)), np.tile(columns, len(rows))
+    filled = [np.pad(one, (0, -len(one) % 4), mode="edge") for one in both]
+    return filled[0], filled[1]
+
+
+def winograd_work(f: Transform) -> Callable[[Node], Mapping[str, int]]:
+    def parts(node: Node) -> Mapping[str, int]:
+        g, r = conv2d.geometry(node), winograd.chosen_rounding(f, node)
+        rows, columns = tiles_of(f, g)
+        pairs, quads, rest = winograd.pairs_of(g), g.in_c // 4, g.in_c % 4
+        whole = (rows == f.tile + 2) & (columns == f.tile + 2)
+        tiles, edges = g.batch * len(rows), g.batch * int((~whole).sum())
+        hidden_rows, hidden = g.batch * int(rows[~whole].sum()), g.batch * int((rows * columns)[~whole].sum())
+        doubles = tiles // 4 * -(-g.out_c // 2)
+        found: Parts = {
+            "call": 1,
+            "four tiles": tiles // 4,
+            "tile": tiles,
+            "edge": edges,
+            "four channels of a tile": tiles * (quads + (rest > 0)),
+            "four channels of an edge": edges * quads,
+            "four channels of an edge row": hidden_rows * quads,
+            "four channels of an edge pixel": hidden * quads,
+            "two channels": doubles,
+            "position": doubles * f.positions,
+            "product": doubles * f.positions * pairs,
+            "finished tile": tiles * g.out_c,
+        }
+        if rest:
+            found["last channels of a tile"] = tiles
+            found[f"last {rest} channels of a pixel"] = g.batch * int((rows * columns).sum())
+        unroll = winograd.unroll_of(pairs)
+        if unroll != pairs:
+            found["position by a loop"] = doubles * f.positions
+            found["turn"] = doubles * f.positions * (pairs // unroll)
+        if f.tile == 4 and winograd.step_bytes(pairs) >= 1024:
+            found["far position"] = tiles * g.out_c * f.positions // 2
+        claims.outputs(found, r, tiles * f.tile**2 * g.out_c)
+        return found
+
+    return parts
+
+
+def winograd_code(f: Transform) -> Callable[[Node], Mapping[str, int]]:
+    def parts(node: Node) -> Mapping[str, int]:
+        g, r = conv2d.geometry(node), winograd.chosen_rounding(f, node)
+        pairs = winograd.pairs_of(g)
+        unroll = winograd.unroll_of(pairs)
+        found: Parts = {
+            "call": 1,
+            "straight product": unroll,
+            "loop": int(unroll != pairs),
+            "several fours": int(g.in_c > 4),
+            f"last {g.in_c % 4} channels": 1,
+            "odd channels out": g.out_c % 2,
+            "odd height": int(g.out_h % f.tile != 0),
+            "odd width": int(g.out_w % f.tile != 0),
+            "padding": int(g.pad_top > 0) + int(g.pad_left > 0),
+            "several images": int(g.batch > 1),
+            "far rows": int(winograd.step_bytes(pairs) * f.tile >= 4096),
+            "far position": int(winograd.step_bytes(pairs) >= 1024),
+        }
+        claims.form_of(found, r)
+        return found
+
+    return parts
+
+
+CLAIMS: Mapping[str, Claim] = {
+    "tinyet_dsp_conv2d_rows_w16": Claim(wide(claims.rows_work), wide(claims.rows_code)),
+    "tinyet_dsp_conv2d_patches_w16": Claim(wide(claims.patches_work), wide(claims.patches_code)),
+    **{f.symbol: Claim(winograd_work(f), winograd_code(f)) for f in (winograd.F4, winograd.F2)},
+}
+"""By the kernels' names."""

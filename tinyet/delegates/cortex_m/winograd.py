@@ -1,0 +1,243 @@
+# SPDX-License-Identifier: Apache-2.0
+"""3x3 convolutions of stride 1 by Winograd's F(2x2, 3x3) and F(4x4, 3x3), exact in integers (tinyet_dsp_winograd.h).
+
+docs/winograd.md has the proof; what it asks of a layer is checked here, in `refuse`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+
+from tinyet.boards.cpus import Target
+from tinyet.delegates.cortex_m.conv2d import LOOP_TAPS, STRAIGHT_TAPS, Geometry, geometry
+from tinyet.delegates.cortex_m.packing import join_halves, lane_pairs, padded_channels, words
+from tinyet.delegates.cortex_m.rounding import LIMIT, Form, Rounding, rounding, sum_range
+from tinyet.delegates.cortex_m.summary import summary
+from tinyet.delegates.cortex_m.wrapper import largest_divisor, specialised_call
+from tinyet.ir import Node
+from tinyet.numerics import Int64
+from tinyet.ops.shared.convolution import attrs_of
+from tinyet.opset import Call, Constant, Kernel
+
+HEADERS = ("tinyet_dsp.h", "tinyet_dsp_winograd.h")
+
+LARGEST_STEP = 4095  # that ADDW adds, in bytes
+MOST_BEFORE = 6  # int8 weights, transformed by F(2x2) and shifted further than this less 2, leave int16
+
+
+def matrix(*rows: tuple[int, ...]) -> Int64:
+    return np.array(rows, np.int64)
+
+
+@dataclass(frozen=True, eq=False)
+class Transform:
+    """F(tile x tile, 3x3) in integers: with i, w, o these matrices,
+
+        o @ ((w @ kernel @ w.T) * (i @ pixels @ i.T)) @ o.T == 2**power * odd * correlation
+
+    tile:    output pixels a side.
+    inputs:  (tile + 2, tile + 2); weights: (tile + 2, 3); outputs: (tile, tile + 2).
+    lift:    TINYET_DSP_LIFT: what is added to the lower half of a pair of transformed inputs.
+    """
+
+    tile: int
+    inputs: Int64
+    weights: Int64
+    outputs: Int64
+    power: int
+    odd: int
+    lift: int
+
+    @property
+    def symbol(self) -> str:
+        return f"tinyet_dsp_winograd_{self.tile}x{self.tile}"
+
+    @property
+    def positions(self) -> int:
+        return (self.tile + 2) ** 2
+
+    @property
+    def inverse(self) -> int:
+        """Of `odd`, modulo 2**32."""
+        return pow(self.odd, -1, 2**32)
+
+
+# Of Lavin and Gray, Fast Algorithms for Convolutional Neural Networks (2015), with their weights doubled.
+F2 = Transform(
+    tile=2,
+    inputs=matrix((1, 0, -1, 0), (0, 1, 1, 0), (0, -1, 1, 0), (0, 1, 0, -1)),
+    weights=matrix((2, 0, 0), (1, 1, 1), (1, -1, 1), (0, 0, 2)),
+    outputs=matrix((1, 1, 1, 0), (0, 1, -1, -1)),
+    power=2,
+    odd=1,
+    lift=0,
+)
+# With their weights multiplied by 24; the last row has a third of that, and the last output column three times as much.
+F4 = Transform(
+    tile=4,
+    inputs=matrix(
+        (4, 0, -5, 0, 1, 0),
+        (0, -4, -4, 1, 1, 0),
+        (0, 4, -4, -1, 1, 0),
+        (0, -2, -1, 2, 1, 0),
+        (0, 2, -1, -2, 1, 0),
+        (0, 4, 0, -5, 0, 1),
+    ),
+    weights=matrix((6, 0, 0), (-4, -4, -4), (-4, 4, -4), (1, 2, 4), (1, -2, 4), (0, 0, 8)),
+    outputs=matrix((1, 1, 1, 1, 1, 0), (0, 1, -1, 2, -2, 0), (0, 1, 1, 4, 4, 0), (0, 1, -1, 8, -8, 3)),
+    power=6,
+    odd=9,
+    lift=12800,
+)
+
+
+def transformed_weights(transform: Transform, weights: Int64) -> Int64:
+    """(out_c, 3, 3, in_c) → (out_c, positions, in_c)."""
+    count, _, _, depth = weights.shape
+    t = transform.weights
+    return np.asarray(np.einsum("pi,nijc,qj->npqc", t, weights, t).reshape(count, -1, depth), np.int64)
+
+
+def transformed_range(transform: Transform) -> tuple[Int64, Int64]:
+    """The smallest and the largest transformed input of each position, (positions,), as the kernel has it without its
+    lift: of int8 for 2x2, of these plus 128 for 4x4."""
+    both = np.einsum("pi,qj->pqij", transform.inputs, transform.inputs).reshape(transform.positions, -1)
+    low, high = (-128, 127) if transform.tile == 2 else (0, 255)
+    positive, negative = np.maximum(both, 0).sum(axis=1), np.minimum(both, 0).sum(axis=1)
+    return low * positive + high * negative, high * positive + low * negative
+
+
+def exact(transform: Transform, weights: Int64, r: Rounding) -> str | None:
+    """Why a layer's sums might not be exact, or None, which is the proof that they are, for every input.
+
+    weights: as the kernel has them. Halves of words must hold what is in them; sums are exact modulo 2**32 whatever
+    happens on the way, so the last one is all that must fit: 2**power times the layer's, or, before a one-sided
+    rounding, what `rounding` has checked.
+    """
+    low, high = transformed_range(transform)
+    if int(low.min()) < -(2**15) or int(high.max()) + transform.lift >= 2**15:
+        return "transformed inputs leave int16"
+    if transform.lift and int(low.min()) + transform.lift < 0:
+        return "the lower half of transformed inputs is negative"
+    if int(weights.min(initial=0)) < -(2**15) or int(weights.max(initial=0)) >= 2**15:
+        return "transformed weights leave int16"
+    bound = int(max(np.abs(end).max(initial=0) for end in sum_range(r.weights, r.bias)))
+    if bound << transform.power >= LIMIT:
+        return f"{2**transform.power} times a sum of up to {bound} leaves int32"
+    return None
+
+
+def chosen_rounding(transform: Transform, node: Node) -> Rounding:
+    """One-sided where the shift that it has before its multiplication is at least that of the sums, which are too large
+    by that; what is beyond goes into the factors, or else into the weights, where there is not always room."""
+    most = {} if transform.odd > 1 else {"most_before": MOST_BEFORE}
+    return rounding(node, attrs_of(node).clamp, least_before=transform.power, **most)
+
+
+def beyond(transform: Transform, r: Rounding) -> Int64:
+    """The shift of each channel, (out_c,), that its sums need beyond that of the transform."""
+    return r.shift - transform.power if r.form is Form.ONE_SIDED else np.zeros_like(r.shift)
+
+
+def weights_of(transform: Transform, node: Node, r: Rounding) -> Int64:
+    """(out_c, positions, in_c): transformed, of the weights that the rounding leaves."""
+    found = transformed_weights(transform, r.weights.reshape(node.input(1).shape))
+    return found if transform.odd > 1 else found << beyond(transform, r)[:, None, None]
+
+
+def refuse(transform: Transform, node: Node, target: Target) -> str | None:
+    attrs = attrs_of(node)
+    if attrs.groups != 1:
+        return "only one group"
+    if node.input(1).shape[1:3] != (3, 3):
+        return "only 3x3 kernels"
+    if (attrs.stride_h, attrs.stride_w, attrs.dilation_h, attrs.dilation_w) != (1, 1, 1, 1):
+        return "only stride 1 and dilation 1"
+    g = geometry(node)
+    if min(g.out_h, g.out_w) < transform.tile:
+        return f"{g.out_h}x{g.out_w} output pixels, needs {transform.tile}x{transform.tile}"
+    if step_bytes(pairs_of(g)) > LARGEST_STEP:
+        return f"{g.in_c} input channels are too many"
+    r = chosen_rounding(transform, node)
+    return exact(transform, weights_of(transform, node, r), r)
+
+
+def pairs_of(g: Geometry) -> int:
+    """Pairs of input channels."""
+    return -(-g.in_c // 4) * 2
+
+
+def step_bytes(pairs: int) -> int:
+    """Between two positions in scratch: transformed tiles, and sums."""
+    return 16 * pairs + 32
+
+
+def unroll_of(pairs: int) -> int:
+    """How many of them are multiplied in straight code."""
+    return pairs if pairs <= STRAIGHT_TAPS else largest_divisor(pairs, LOOP_TAPS)
+
+
+def scratch_bytes(transform: Transform, g: Geometry) -> int:
+    # And four channels of a tile, as they are, and with their columns transformed.
+    return transform.positions * (step_bytes(pairs_of(g)) + 4 + 8)
+
+
+def starts(transform: Transform, weights: Int64, r: Rounding) -> Int64:
+    """What the sums of each position begin with, (out_c, positions).
+
+    The bias is at position (1, 1), which is in every output once. What is added to inputs is taken away: the lift of
+    lower halves, and the 128 that make int8 unsigned.
+    """
+    side = transform.tile + 2
+    found = -transform.lift * weights[..., [low for low, _ in lane_pairs(weights.shape[2])]].sum(axis=2)
+    if transform.tile == 4:
+        ones = transform.inputs.sum(axis=1)
+        found -= 128 * np.outer(ones, ones).ravel() * weights.sum(axis=2)
+    shift = transform.power + (0 if transform.odd > 1 else beyond(transform, r))
+    found[:, side + 1] += r.bias * transform.odd << shift
+    return np.asarray(found, np.int64)
+
+
+def stream(transform: Transform, node: Node, r: Rounding) -> Int64:
+    """The stream of tinyet_dsp_winograd.h, (words,)."""
+    depth = node.input(1).shape[3]
+    weights = weights_of(transform, node, r)
+    weights = np.pad(weights, ((0, 0), (0, 0), (0, -depth % 4)))
+    start = padded_channels(starts(transform, weights, r), 2)
+    weights = padded_channels(weights, 2)
+    low, high = (weights[..., list(columns)] for columns in zip(*lane_pairs(weights.shape[2]), strict=True))
+    # (pairs of channels, positions, 1 + pairs of inputs, channel of the pair)
+    body = np.concatenate([start[..., None], join_halves(low, high)], axis=2)
+    body = body.reshape(-1, 2, *body.shape[1:]).transpose(0, 2, 3, 1)
+    factors = [transform.inverse << beyond(transform, r)] if transform.odd > 1 else []
+    ends = [*factors, r.multiplier, r.offset, r.shift]
+    tail = [padded_channels(end, 2).reshape(-1, 2) for end in ends]
+    return words(np.concatenate([body.reshape(len(body), -1), *tail], axis=1).ravel())
+
+
+def lower(transform: Transform, node: Node, target: Target) -> Call:
+    g, r = geometry(node), chosen_rounding(transform, node)
+    unroll = unroll_of(pairs_of(g))
+    shape = (
+        f"{{{g.batch}, /* in */ {g.in_h}, {g.in_w}, {g.in_c}, /* out */ {g.out_h}, {g.out_w}, {g.out_c}, "
+        f"/* pad */ {g.pad_top}, {g.pad_left},\n"
+        f"      /* zero point */ {g.zero_point}, /* unroll */ {unroll}}}"
+    )
+    body = (
+        f"const tinyet_dsp_winograd shape = {shape};",
+        f"const tinyet_dsp_rounding rounding = {r.literal};",
+        f"tinyet_dsp_winograd_conv2d(input, output, scratch, weights, /* tile */ {transform.tile}, shape, rounding);",
+    )
+    data = stream(transform, node, r).astype(np.int32)
+    constant = Constant("weights", data, "transformed weights and rounding of two channels after another")
+    return specialised_call(
+        transform.symbol, summary(node), [constant], body, scratch_bytes=scratch_bytes(transform, g)
+    )
+
+
+KERNELS = tuple(
+    Kernel(f.symbol, "s8", partial(lower, f), HEADERS, (), partial(refuse, f), "cortex_m") for f in (F4, F2)
+)

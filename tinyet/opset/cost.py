@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a kernel costs for a node, stated before it is chosen: instructions, code, constants, scratch.
+
+A kernel says what its cost grows with (`Claim`: so many taps, so many outputs, …); how much each of these is on a core
+is measured, and stands in `measured/<cpu>.json` with the toolchain that it was measured with. Constants and scratch
+come from the `Call`, to the byte.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from tinyet.boards.cpus import Target
+from tinyet.ir import Node
+from tinyet.opset.call import Call, FieldValue, Pointer, Struct
+
+Terms = Callable[[Node], Mapping[str, int]]
+"""What something grows with: how often each of its parts is there, by the part's name."""
+
+MEASURED = Path(__file__).parent / "measured"
+
+# Cores for which GCC makes the code of another, or nearly so: with DSP, benchmarks/costs.py finds them within the same
+# limits.
+_SAME_CODE = {"cortex-m7": "cortex-m4", "cortex-m33": "cortex-m4"}
+
+
+def one_call(_node: Node) -> Mapping[str, int]:
+    """Code that is the same for every call."""
+    return {"call": 1}
+
+
+@dataclass(frozen=True)
+class Claim:
+    """What a kernel's cost grows with.
+
+    work: parts of the instructions that one call executes. code: parts of the bytes of code that a call has of its own;
+    what calls share is a matter of the kernel alone.
+    """
+
+    work: Terms
+    code: Terms = one_call
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Of one call. All but `instructions` are in bytes.
+
+    instructions: executed by one call; an average where they depend on the values.
+    code:         of its own, the call itself included; calls of equal functions share it.
+    shared:       code that all calls of some kernels share, by name: counted once, whoever needs it.
+    constants:    weights, tables and parameter structs. scratch: in the arena, while the call runs.
+    """
+
+    instructions: int
+    code: int
+    shared: Mapping[str, int]
+    constants: int
+    scratch: int
+
+
+@dataclass(frozen=True)
+class Rates:
+    """What the parts of a kernel's claim come to on one core: instructions and bytes each; and the shared code."""
+
+    instructions: Mapping[str, float]
+    code: Mapping[str, float]
+    shared: Mapping[str, int]
+
+
+@dataclass(frozen=True)
+class Measured:
+    """The rates of all kernels on one core. toolchain: what they were measured with.
+
+    base: bytes of flash of a firmware around the model: startup, C library, application.
+    """
+
+    toolchain: str
+    base: int
+    kernels: Mapping[str, Rates]
+
+
+def core_of(target: Target) -> str:
+    """The core in whose file the rates are."""
+    cpu = _SAME_CODE.get(target.cpu, target.cpu)
+    # Code for Helium or DSP is another kernel's than the code without.
+    return "-".join([cpu, *(f for f in ("dsp", "mve") if f in target.features)])
+
+
+@functools.cache
+def measured(core: str) -> Measured | None:
+    """What was measured on a core; None where nothing was."""
+    path = MEASURED / f"{core}.json"
+    if not path.is_file():
+        return None
+    table = json.loads(path.read_text(encoding="utf-8"))
+    kernels = {
+        name: Rates(entry["instructions"], entry["code"], entry["shared"])
+        for name, entry in table["kernels"].items()
+    }
+    return Measured(table["toolchain"], table["base"], kernels)
+
+
+def stated(symbol: str, claim: Claim | None, node: Node, target: Target, call: Call) -> Cost | None:
+    """The cost of a call that the kernel `symbol` made of a node; None where none is stated for the target."""
+    table = measured(core_of(target))
+    rates = None if table is None or claim is None else table.kernels.get(symbol)
+    if claim is None or rates is None:
+        return None
+    return Cost(
+        instructions=max(1, _total(rates.instructions, claim.work(node))),
+        code=max(0, _total(rates.code, claim.code(node))),
+        shared=rates.shared,
+        constants=constant_bytes(call, target),
+        scratch=call.scratch_bytes,
+    )
+
+
+def _total(rates: Mapping[str, float], parts: Mapping[str, int]) -> int:
+    return round(sum(rates.get(name, 0.0) * count for name, count in parts.items()))
+
+
+def constant_bytes(call: Call, target: Target) -> int:
+    """Of a call's own arrays and parameter struct."""
+    pointer = 2 if "progmem" in target.features else 4
+    arrays = sum(max(c.data.nbytes, c.data.itemsize) for c in call.constants)
+    return arrays + (0 if call.params is None else field_bytes(call.params, pointer))
+
+
+def field_bytes(value: FieldValue, pointer: int) -> int:
+    """Bytes of a field of a parameter struct, whose numbers have 32 bits, or 64 where they need them."""
+    match value:
+        case Struct():
+            return sum(field_bytes(item, pointer) for item in value.fields.values())
+        case Pointer():
+            return pointer
+        case tuple():
+            return sum(field_bytes(item, pointer) for item in value)
+        case float():
+            return 4
+        case _:
+            return 4 if -(2**31) <= value < 2**32 else 8
