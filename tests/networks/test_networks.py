@@ -27,7 +27,6 @@ RUNS = 3
 BOARD = "mps2_an386"
 
 OPEN = {
-    "pad with minus ten before a pool": "what is padded with takes range, though no maximum is ever it",
     "where with minus infinity": "LiteRT's scale of softmax has no 1, which each first row of a causal mask is",
 }
 """Networks that are known to be worse, and why."""
