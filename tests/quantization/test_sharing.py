@@ -145,3 +145,18 @@ def test_a_dense_block_shares_where_it_costs_nothing() -> None:
     program, sqnr = compiled(block.forward, IMAGES)
     assert sqnr > 38
     assert ops(program).count("requantize") <= 1
+
+
+@pytest.mark.parametrize(("value", "kernel", "is_seen"), [(-10.0, 3, False), (-10.0, 1, True), (10.0, 3, True)])
+def test_what_a_pool_pads_with_takes_range_where_it_is_seen(value: float, kernel: int, is_seen: bool) -> None:
+    """A maximum never is what lies below all values, but in windows of nothing else."""
+
+    def padded(x: torch.Tensor) -> torch.Tensor:
+        return F.max_pool2d(F.pad(CONV(x), (1, 1, 1, 1), value=value), kernel, 2 if kernel > 1 else 1)
+
+    program, sqnr_db = compiled(padded, IMAGES)
+    low, high = (
+        (bound - program.outputs[0].type.zero_point) * program.outputs[0].type.scale for bound in (-128, 127)
+    )
+    assert (low < value + 0.1 if value < 0 else high > value - 0.1) == is_seen
+    assert sqnr_db > 30
