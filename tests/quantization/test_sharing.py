@@ -147,7 +147,9 @@ def test_a_dense_block_shares_where_it_costs_nothing() -> None:
     assert ops(program).count("requantize") <= 1
 
 
-@pytest.mark.parametrize(("value", "kernel", "is_seen"), [(-10.0, 3, False), (-10.0, 1, True), (10.0, 3, True)])
+@pytest.mark.parametrize(
+    ("value", "kernel", "is_seen"), [(-10.0, 3, False), (-10.0, 1, True), (10.0, 3, True)]
+)
 def test_what_a_pool_pads_with_takes_range_where_it_is_seen(value: float, kernel: int, is_seen: bool) -> None:
     """A maximum never is what lies below all values, but in windows of nothing else."""
 
