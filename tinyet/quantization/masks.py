@@ -27,12 +27,10 @@ from tinyet.importers.torch.normalize import add_constant, get_constant
 from tinyet.importers.torch.origins import origin_of, stamp_node
 from tinyet.ir import Origin
 from tinyet.quantization import annotate as rules
+from tinyet.quantization.observers import MASKED
 from tinyet.quantization.saturating import BEYOND, Sight, greatest_sight, log_softmax_sight, softmax_sight
 
 aten = torch.ops.aten
-
-MASKED = -1000.0
-"""A constant of this or less that is added to scores, or put in their place, is a mask."""
 
 FACTOR = -1e4
 """The least factor that is left in a mask that is computed."""

@@ -266,6 +266,10 @@ class WeightPerChannelFakeQuantize(FakeQuantize):  # type: ignore[misc]
     """torchao hands the channel axis on by the class's name, so there is one with PerChannel in it."""
 
 
+MASKED = -1000.0
+"""A constant of this or less that is added to scores, or put in their place, is a mask."""
+
+
 class Known(NamedTuple):
     """LiteRT's parameters of a result whose range is known in advance. slack: how many steps beyond the range may be
     cut off for them."""
@@ -273,6 +277,11 @@ class Known(NamedTuple):
     scale: float
     zero_point: int
     slack: float = 0.5
+
+    def shown(self, x: torch.Tensor, observer: torch.nn.Module) -> torch.Tensor:
+        """What of a result counts for its range: what a mask makes of a log_softmax is as small as can be, no more."""
+        lowest = (int(observer.quant_min) - self.zero_point) * self.scale  # type: ignore[arg-type]
+        return torch.where(x > MASKED, x.detach(), lowest)
 
     def or_better(
         self, observer: torch.nn.Module, seen: tuple[torch.Tensor, torch.Tensor]
@@ -298,6 +307,10 @@ class KnownRangeObserver(MinMaxObserver):  # type: ignore[misc]
         super().__init__(**arguments)
         self.known = known
 
+    def forward(self, x_orig: torch.Tensor) -> torch.Tensor:
+        super().forward(self.known.shown(x_orig, self))
+        return x_orig
+
     def calculate_qparams(self) -> tuple[torch.Tensor, torch.Tensor]:
         return self.known.or_better(self, super().calculate_qparams())
 
@@ -308,6 +321,10 @@ class KnownRangeMovingAverageObserver(MovingAverageMinMaxObserver):  # type: ign
     def __init__(self, known: Known, **arguments: Any) -> None:
         super().__init__(**arguments)
         self.known = known
+
+    def forward(self, x_orig: torch.Tensor) -> torch.Tensor:
+        super().forward(self.known.shown(x_orig, self))
+        return x_orig
 
     def calculate_qparams(self) -> tuple[torch.Tensor, torch.Tensor]:
         return self.known.or_better(self, super().calculate_qparams())
