@@ -27,7 +27,7 @@ def example_inputs():
     return (torch.ones(1, 4),)
 
 def calibration():
-    return [torch.randn(1, 4) for _ in range(3)]
+    return [torch.randn(1, 4) for _ in range(8)]
 """
 
 
