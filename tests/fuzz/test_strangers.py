@@ -33,7 +33,8 @@ def test_no_mutant_fails(make: Callable[[], Target], mutants: int) -> None:
     target = make()
     tally = run_here(target, SEED, range(mutants))
     assert tally.failures == [], table(target.name, tally)
-    assert tally.outcomes[Outcome.EXACT] >= mutants // 25, table(target.name, tally)
+    # A pickle is so dense that few changes of it leave one that is right.
+    assert tally.outcomes[Outcome.EXACT] >= mutants // 60, table(target.name, tally)
     assert tally.outcomes[Outcome.REFUSED] >= mutants // 3, table(target.name, tally)
 
 
