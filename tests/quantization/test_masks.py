@@ -17,7 +17,7 @@ from tests.torch_helpers import Lambda, line_of
 from tinyet.errors import QuantizationError
 from tinyet.importers.torch.capture import capture
 from tinyet.quantization.config import QuantConfig, int8_config, int16_config
-from tinyet.quantization.masks import MASKED
+from tinyet.quantization.observers import MASKED
 from tinyet.quantization.quantize import calibrate, prepare
 from tinyet.quantization.quantizer import TinyetQuantizer
 from tinyet.quantization.saturating import BEYOND, log_softmax_sight, seen_by, softmax_sight

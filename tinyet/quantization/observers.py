@@ -281,7 +281,7 @@ class Known(NamedTuple):
     def shown(self, x: torch.Tensor, observer: torch.nn.Module) -> torch.Tensor:
         """What of a result counts for its range: what a mask makes of a log_softmax is as small as can be, no more."""
         lowest = (int(observer.quant_min) - self.zero_point) * self.scale  # type: ignore[arg-type]
-        return torch.where(x > MASKED, x.detach(), lowest)
+        return torch.where(x <= MASKED, lowest, x.detach())
 
     def or_better(
         self, observer: torch.nn.Module, seen: tuple[torch.Tensor, torch.Tensor]
@@ -299,35 +299,28 @@ class Known(NamedTuple):
         return seen
 
 
-class KnownRangeObserver(MinMaxObserver):  # type: ignore[misc]
-    """Of a result whose range is known in advance: those parameters, or those of all that was seen where these are
-    better. Nothing that was seen is clipped."""
+class _KnownRange:
+    """Mixed into an observer of smallest and largest value, of a result whose range is known in advance: gives those
+    parameters, or those of all that was seen where these are better. Nothing that was seen is clipped."""
 
-    def __init__(self, known: Known, **arguments: Any) -> None:
+    def __init__(self, *, known: Known, **arguments: Any) -> None:
         super().__init__(**arguments)
         self.known = known
 
     def forward(self, x_orig: torch.Tensor) -> torch.Tensor:
-        super().forward(self.known.shown(x_orig, self))
+        super().forward(self.known.shown(x_orig, self))  # type: ignore[misc, arg-type]
         return x_orig
 
     def calculate_qparams(self) -> tuple[torch.Tensor, torch.Tensor]:
-        return self.known.or_better(self, super().calculate_qparams())
+        return self.known.or_better(self, super().calculate_qparams())  # type: ignore[misc, arg-type]
 
 
-class KnownRangeMovingAverageObserver(MovingAverageMinMaxObserver):  # type: ignore[misc]
-    """The same in training, of the range's moving average."""
+class KnownRangeObserver(_KnownRange, MinMaxObserver):  # type: ignore[misc]
+    """Of all that calibration shows."""
 
-    def __init__(self, known: Known, **arguments: Any) -> None:
-        super().__init__(**arguments)
-        self.known = known
 
-    def forward(self, x_orig: torch.Tensor) -> torch.Tensor:
-        super().forward(self.known.shown(x_orig, self))
-        return x_orig
-
-    def calculate_qparams(self) -> tuple[torch.Tensor, torch.Tensor]:
-        return self.known.or_better(self, super().calculate_qparams())
+class KnownRangeMovingAverageObserver(_KnownRange, MovingAverageMinMaxObserver):  # type: ignore[misc]
+    """Of the range's moving average, in training."""
 
 
 ACTIVATION_OBSERVERS: dict[str, Any] = {
