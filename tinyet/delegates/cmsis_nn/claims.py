@@ -169,7 +169,7 @@ def pools(node: Node) -> Mapping[str, int]:
 
 
 def softmax(node: Node) -> Mapping[str, int]:
-    width = node.output.shape[-1]
+    width = node.output.shape[-1] if node.output.shape else 1
     rows = math.prod(node.output.shape[:-1])
     return {"call": 1, "row": rows, "vector": rows * blocks(width, 4), "value": rows * width}
 

@@ -222,20 +222,21 @@ def pooled(node: Node) -> Mapping[str, int]:
 
 def reduced(node: Node) -> Mapping[str, int]:
     """Sums over some axes."""
-    values, out, inner = node.input(0).type.count, node.output.type.count, node.output.shape[-1]
+    values, out = node.input(0).type.count, node.output.type.count
+    inner = node.output.shape[-1] if node.output.shape else 1
     rest = out // max(inner, 1) * (inner % 4)
     return {
         "call": 1,
         "value": values,
         "output": out,
         "single output": rest,
-        "single value": values // out * rest,
+        "single value": values // max(out, 1) * rest,
     }
 
 
 def softmax(node: Node) -> Mapping[str, int]:
     """Rows of values."""
-    count, width = node.output.type.count, node.output.shape[-1]
+    count, width = node.output.type.count, node.output.shape[-1] if node.output.shape else 1
     return {"call": 1, "row": count // max(width, 1), "value": count}
 
 
