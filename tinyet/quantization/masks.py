@@ -118,8 +118,8 @@ def _limit_computed(module: fx.GraphModule, is_quantized: Callable[[fx.Node], bo
                 ways.append(False)
             elif reader in terms and passes_on(reader, node):
                 ways.append(terms[reader])
-            elif reader in terms and (_scales(module, reader, node) or _adds(reader, node)):
-                ways.append(terms[reader] or _adds(reader, node))
+            elif reader in terms and (_scales(module, reader, node) or adds(reader, node)):
+                ways.append(terms[reader] or adds(reader, node))
             else:
                 break
         if ways and len(ways) == len(node.users):
@@ -150,7 +150,7 @@ def passes_on(reader: fx.Node, node: fx.Node) -> bool:
     return reader.target in MOVES or reader.target is aten.minimum.default
 
 
-def _adds(reader: fx.Node, node: fx.Node) -> bool:
+def adds(reader: fx.Node, node: fx.Node) -> bool:
     """Whether the node is a term of the sum that the reader is."""
     return reader.target is aten.add.Tensor or (reader.target is aten.sub.Tensor and reader.args[0] is node)
 

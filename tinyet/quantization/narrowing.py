@@ -15,9 +15,9 @@ from torch import fx
 
 from tinyet.importers.torch.normalize import get_constant
 from tinyet.importers.torch.quiet import quiet
-from tinyet.quantization.masks import PRODUCTS, SOFTMAX, SUMS, passes_on
+from tinyet.quantization.masks import PRODUCTS, SOFTMAX, adds, passes_on
 from tinyet.quantization.saturating import SUM_FAR
-from tinyet.quantization.sharing import observer_of, range_of
+from tinyet.quantization.sharing import Observers, observer_of, range_of
 
 with quiet():
     from torchao.quantization.pt2e.observer import MinMaxObserver
@@ -45,25 +45,21 @@ def narrow_masks(module: fx.GraphModule, infinite: Container[str] = ()) -> int:
         known = [floor for floor in seen if floor is not None]
         if known and len(known) == len(seen):
             floors[node] = min(known)
-    names: dict[torch.nn.Module, list[str]] = {}
-    for name, observer in module.named_modules(remove_duplicate=False):
-        names.setdefault(observer, []).append(name)
+    observers = Observers(module)
     lowest: dict[torch.nn.Module, list[float | None]] = {}
     for node in module.graph.nodes:
-        observer = observer_of(module, node)
+        observer = observers.called_by(node)
         if observer is not None:
             lowest.setdefault(observer, []).append(floors.get(node))
     replaced = 0
-    endless = {observer_of(module, node) for node in module.graph.nodes if node.name in infinite}
+    endless = {observers.called_by(node) for node in module.graph.nodes if node.name in infinite}
     for observer, found in lowest.items():
         known = [floor for floor in found if floor is not None]
         if len(known) < len(found):
             continue
         low, high = _seen(observer)
         if low < min(known) - SUM_FAR or (observer in endless and low > min(known)):
-            narrower = _spread_over(observer, min(known), high)
-            for name in names[observer]:
-                module.set_submodule(name, narrower)
+            observers.replace(observer, _spread_over(observer, min(known), high))
             replaced += 1
     return replaced
 
@@ -88,13 +84,13 @@ def _floor(
     floor = floors.get(reader)
     if floor is None or reader.op == "call_module":
         return floor
-    others = [argument for argument in reader.args if argument is not node]
     if passes_on(reader, node):
         return floor
-    if reader.target not in SUMS | PRODUCTS or reader.kwargs or len(others) != 1:
+    others = [argument for argument in reader.args if argument is not node]
+    if reader.kwargs or len(others) != 1:
         return None
     other = others[0]
-    if reader.target is aten.add.Tensor or (reader.target is aten.sub.Tensor and reader.args[0] is node):
+    if adds(reader, node):
         bounds = _bounds(module, other)
         if bounds is None:
             return None
