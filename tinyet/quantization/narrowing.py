@@ -17,7 +17,7 @@ from tinyet.importers.torch.normalize import get_constant
 from tinyet.importers.torch.quiet import quiet
 from tinyet.quantization.masks import PRODUCTS, SOFTMAX, adds, passes_on
 from tinyet.quantization.saturating import SUM_FAR
-from tinyet.quantization.sharing import Observers, observer_of, range_of
+from tinyet.quantization.sharing import Observers, extremes_of, inner_of, observer_of, range_of
 
 with quiet():
     from torchao.quantization.pt2e.observer import MinMaxObserver
@@ -66,7 +66,7 @@ def narrow_masks(module: fx.GraphModule, infinite: Container[str] = ()) -> int:
 
 def _spread_over(observer: torch.nn.Module, low: float, high: float) -> torch.nn.Module:
     """An observer of the same type that has seen the range."""
-    given: Any = getattr(observer, "activation_post_process", observer)  # of a fake quantizer
+    given: Any = inner_of(observer)
     narrower = _Settled(
         dtype=given.dtype, qscheme=given.qscheme, quant_min=given.quant_min, quant_max=given.quant_max
     )
@@ -122,9 +122,8 @@ def _bounds(module: fx.GraphModule, argument: object) -> tuple[float, float] | N
 def _seen(observer: torch.nn.Module) -> tuple[float, float]:
     """The least and the greatest value that were seen. The range that integers would have is coarser where a mask is in
     it; it is taken where the observer does not tell, as one whose range is fixed."""
-    given = getattr(observer, "activation_post_process", observer)  # of a fake quantizer
-    low, high = getattr(given, "min_val", None), getattr(given, "max_val", None)
-    if isinstance(low, torch.Tensor) and isinstance(high, torch.Tensor):
-        return float(low), float(high)
+    extremes = extremes_of(observer)
+    if extremes is not None:
+        return float(extremes[0]), float(extremes[1])
     _, least, greatest = range_of(observer)
     return least, greatest

@@ -31,7 +31,7 @@ from tinyet.quantization.equalize import equalize as equalize_layers
 from tinyet.quantization.narrowing import narrow_masks
 from tinyet.quantization.quantizer import TinyetQuantizer
 from tinyet.quantization.settling import settle
-from tinyet.quantization.sharing import observer_of, range_of, share_close, share_with_inputs
+from tinyet.quantization.sharing import extremes_of, observer_of, range_of, share_close, share_with_inputs
 from tinyet.quantization.threads import one_thread
 from tinyet.stages import stage
 
@@ -298,9 +298,9 @@ def _check_observers(graph_module: fx.GraphModule) -> None:
     bad: dict[str, str | None] = {}
     for node in graph_module.graph.nodes:
         module = observers.get(str(node.target)) if node.op == "call_module" else None
-        observer = getattr(module, "activation_post_process", module)  # of a fake quantizer
-        low, high = getattr(observer, "min_val", None), getattr(observer, "max_val", None)
-        if isinstance(low, torch.Tensor) and isinstance(high, torch.Tensor) and low.numel():
+        extremes = None if module is None else extremes_of(module)
+        if extremes is not None and extremes[0].numel():
+            low, high = extremes
             seen = node.all_input_nodes[0]
             computed = seen.op == "call_function"
             place, name = (str(origin_of(seen)), origin_of(seen).aten) if computed else (None, str(seen))

@@ -15,7 +15,7 @@ from tinyet.importers.torch.quiet import quiet
 from tinyet.numerics import SUM_BITS_64
 from tinyet.quantization import annotate as rules
 from tinyet.quantization.observers import WeightPerChannelObserver
-from tinyet.quantization.sharing import Observers, observer_of
+from tinyet.quantization.sharing import Observers, extremes_of, inner_of, observer_of
 
 with quiet():
     from torchao.quantization.pt2e.observer import FixedQParamsObserver
@@ -50,11 +50,11 @@ def scale_zeros(module: fx.GraphModule) -> None:
 
 def _is_zero(observer: torch.nn.Module) -> bool:
     """Whether a tensor's observer saw zeros only."""
-    inner = getattr(observer, "activation_post_process", observer)  # of a fake quantizer
-    low, high = getattr(inner, "min_val", None), getattr(inner, "max_val", None)
-    if not (isinstance(low, torch.Tensor) and isinstance(high, torch.Tensor)) or low.numel() != 1:
+    extremes = extremes_of(observer)
+    if extremes is None or extremes[0].numel() != 1:
         return False
-    return float(low) == float(high) == 0 and getattr(inner, "known", None) is None
+    low, high = extremes
+    return float(low) == float(high) == 0 and getattr(inner_of(observer), "known", None) is None
 
 
 def _nearest(node: fx.Node) -> Iterator[fx.Node]:
@@ -76,8 +76,10 @@ def fit_biases(module: fx.GraphModule) -> None:
             continue
         values = get_constant(module, bias)
         activation, weight = (observer_of(module, n) for n in node.all_input_nodes[:2])
-        weight = getattr(weight, "activation_post_process", weight)
-        if values is None or activation is None or not isinstance(weight, WeightPerChannelObserver):
+        if values is None or activation is None or weight is None:
+            continue
+        weight = inner_of(weight)
+        if not isinstance(weight, WeightPerChannelObserver):
             continue
         if activation.is_dynamic:  # quantized at run time: the bias stays float
             continue

@@ -73,6 +73,20 @@ def observer_of(module: fx.GraphModule, node: fx.Node) -> torch.nn.Module | None
     return found if hasattr(found, "calculate_qparams") else None
 
 
+def inner_of(observer: torch.nn.Module) -> torch.nn.Module:
+    """The observer that a fake quantizer asks; any other is its own."""
+    inner: torch.nn.Module = getattr(observer, "activation_post_process", observer)
+    return inner
+
+
+def extremes_of(observer: torch.nn.Module) -> tuple[torch.Tensor, torch.Tensor] | None:
+    """The least and the greatest value that were seen, of one element or one a channel; None where the observer does
+    not tell, as one whose range is fixed."""
+    inner = inner_of(observer)
+    low, high = getattr(inner, "min_val", None), getattr(inner, "max_val", None)
+    return (low, high) if isinstance(low, torch.Tensor) and isinstance(high, torch.Tensor) else None
+
+
 def share_close(module: fx.GraphModule) -> int:
     """Give inputs of ALL_SAME nodes the result's observer where its scale is at most CLOSE times their own and its
     range holds theirs. module: prepared and calibrated. Returns how many observers were replaced."""
