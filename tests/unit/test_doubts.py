@@ -7,6 +7,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
+from tinyet.cli.doubts import watch
 from tinyet.data import make_samples
 from tinyet.data.doubts import (
     Values,
@@ -146,3 +147,10 @@ def test_samples_that_are_no_numbers_are_refused_at_once() -> None:
         DataError, match=r"input x holds 3 values that are NaN or infinite, in 2 sample\(s\), first in "
     ):
         make_samples([_input()], [data])
+
+
+def test_batches_of_a_type_that_numpy_lacks_are_looked_at() -> None:
+    torch = pytest.importorskip("torch")
+    watched = watch([torch.tensor([[1.0, 3.0]], dtype=torch.bfloat16)])
+    assert len(list(watched)) == 1
+    assert [(column.samples, column.low, column.high) for column in watched.columns] == [(1, 1.0, 3.0)]

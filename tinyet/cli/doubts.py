@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tinyet.data import Data
+from tinyet.data import Data, array_of
 from tinyet.data.doubts import (
     Values,
     doubts_between,
@@ -41,7 +41,7 @@ class Watched:
             # Without strict: the calibration refuses another number of inputs.
             for column, value in zip(self.columns, values, strict=False):
                 if hasattr(value, "detach"):
-                    column.add(value.detach().cpu().numpy())
+                    column.add(array_of(value))
             yield batch
 
 
