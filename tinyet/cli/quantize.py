@@ -83,13 +83,9 @@ class _Task:
         labels = None if data.labels is None else data.labels[:limit]
         return Data(tuple(array[:limit] for array in data.arrays), labels), remarks
 
-    def samples_of(self, data: Data) -> list[Any]:
-        from tinyet.quantization.batches import batches_of
-
-        return batches_of(data.arrays, self.source.example_inputs, str(self.source.path))
-
     def bench(self, data: Data | None) -> Workbench:
         """data: to measure with, the calibration data for none."""
+        from tinyet.quantization.batches import batches_of
         from tinyet.quantization.quality import Yardstick
         from tinyet.quantization.remedies import Workbench
         from tinyet.quantization.sensitivity import calibration_samples
@@ -99,7 +95,8 @@ class _Task:
             yardstick = Yardstick(program, calibration_samples(program, self.kept))
         else:
             labels = None if data.labels is None else [int(label) for label in data.labels]
-            yardstick = Yardstick(program, self.samples_of(data), labels)
+            samples = batches_of(data.arrays, self.source.example_inputs, str(self.source.path))
+            yardstick = Yardstick(program, samples, labels)
         return Workbench(program, self.kept, self.make, yardstick)
 
     def compile(self, choice: Choice | None, progress: ui.Advance) -> Program:
@@ -319,8 +316,7 @@ def _task(
         )
     batches = watch([] if given is None else given)
     # With a quantizer of the model's own, --observer would replace all that it says.
-    given_here = config is not None or observer is not None or outputs != "calibrated"
-    is_own = source.quantizer is not None and not given_here
+    is_own = source.quantizer is not None and not _says_how(config, observer, outputs)
     kind = config or "int8"
     usual = None if is_own else _OBSERVED.get(kind)
     return _Task(
@@ -338,6 +334,11 @@ def _task(
     )
 
 
+def _says_how(config: str | None, observer: str | None, outputs: str) -> bool:
+    """Whether the command line says how to quantize, in place of the model's own quantizer."""
+    return config is not None or observer is not None or outputs != "calibrated"
+
+
 def _quantizer(
     source: ModelSource, config: str | None, layers: Sequence[str], observer: str | None, outputs: str
 ) -> TinyetQuantizer:
@@ -347,7 +348,7 @@ def _quantizer(
     from tinyet.quantization.quantizer import TinyetQuantizer
 
     quantizer = TinyetQuantizer()
-    if config is not None or observer is not None or outputs != "calibrated":
+    if _says_how(config, observer, outputs):
         quantizer.set_global(make_config(config or "int8", observer, outputs))
     elif source.quantizer is not None:
         own = call_users(source.quantizer, "quantizer()")
@@ -388,12 +389,14 @@ def _search(task: _Task, data: Data, accuracy: float | None, max_drop: float | N
     from tinyet.quantization.remedies import choose
     from tinyet.quantization.sensitivity import accuracy_of
 
-    assert data.labels is not None
-    evaluate = accuracy_of(task.samples_of(data), [int(label) for label in data.labels])
+    bench = task.bench(data)
+    labels = bench.yardstick.labels
+    assert labels is not None
+    evaluate = accuracy_of(bench.yardstick.samples, labels)
     with ui.phases("evaluating the float model") as progress:
         target = accuracy if accuracy is not None else evaluate(task.source.program) - (max_drop or 0.0)
         return choose(
-            task.bench(data),
+            bench,
             evaluate,
             target,
             task.settings,
