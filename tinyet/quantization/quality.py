@@ -79,11 +79,11 @@ class OutputQuality:
     @property
     def drowned(self) -> bool:
         """Whether noise hides what moves, for which the output has bits."""
-        return _number(self.moving_db) < MOVING_DB and _number(self.sqnr_db) < EIGHT_BITS_DB
+        return or_infinite(self.moving_db) < MOVING_DB and or_infinite(self.sqnr_db) < EIGHT_BITS_DB
 
     @property
     def enough(self) -> bool:
-        return _number(self.sqnr_db) >= ENOUGH_DB and not self.drowned
+        return or_infinite(self.sqnr_db) >= ENOUGH_DB and not self.drowned
 
 
 @dataclass(frozen=True)
@@ -184,7 +184,8 @@ def finite(db: float | None) -> float | None:
     return None if db is None or not math.isfinite(db) else db
 
 
-def _number(db: float | None) -> float:
+def or_infinite(db: float | None) -> float:
+    """A ratio to compare by: where there is no signal, nothing is amiss."""
     return math.inf if db is None else db
 
 

@@ -9,7 +9,6 @@ from it (`Costing`, from `tinyet.compiler.cost_on`). `remedies` tries before wha
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -25,7 +24,7 @@ from tinyet.importers.torch.origins import module_stack, origin_of
 from tinyet.importers.torch.quiet import quiet
 from tinyet.quantization.annotate import WEIGHTED
 from tinyet.quantization.config import QuantConfig, int8_config, int16_config
-from tinyet.quantization.quality import Quality, Yardstick, accuracy_on, compare, finite, shipped
+from tinyet.quantization.quality import Quality, Yardstick, accuracy_on, compare, finite, or_infinite, shipped
 from tinyet.quantization.quantize import quantize, samples
 from tinyet.quantization.quantizer import TinyetQuantizer
 from tinyet.quantization.threads import one_thread
@@ -117,7 +116,7 @@ class Sensitivity:
     @property
     def worst(self) -> tuple[LayerSensitivity, ...]:
         """The layers that hurt the model's output most, when quantized alone, first."""
-        return tuple(sorted(self.layers, key=lambda layer: _number(layer.alone_db)))
+        return tuple(sorted(self.layers, key=lambda layer: or_infinite(layer.alone_db)))
 
     def to_json(self, more: Sequence[Exception_] = ()) -> dict[str, object]:
         """The documented, stable form of `--json` (docs/json.md). more: exceptions that were tried beside these."""
@@ -190,10 +189,6 @@ class _Values(Exact):
         return value
 
 
-def _number(db: float | None) -> float:
-    return math.inf if db is None else db
-
-
 def _layer_nodes(module: fx.GraphModule) -> dict[str, fx.Node]:
     """Key of the origin → node of a layer with a weight."""
     return {
@@ -238,7 +233,7 @@ def _layers(model: _Model, quantized: ExportedProgram) -> dict[str, LayerSensiti
         if origin is None or origin.key not in sqnr or not stack[-1][0]:
             continue
         path, value = stack[-1][0], sqnr[origin.key]
-        if path not in found or _number(value) < _number(found[path].sqnr_db):
+        if path not in found or or_infinite(value) < or_infinite(found[path].sqnr_db):
             found[path] = LayerSensitivity(path, origin.aten, origin.source, value, None)
     return found
 
@@ -297,7 +292,7 @@ def measure(
         measured.append(replace(layer, alone_db=left.sqnr_db, is_enough=left.enough))
         advance()
     found = []
-    for layer in sorted(measured, key=lambda entry: _number(entry.alone_db))[:tried]:
+    for layer in sorted(measured, key=lambda entry: or_infinite(entry.alone_db))[:tried]:
         for kind, config in kinds[layer.module].items():
             variant = model.quantized(model.quantizer.copy().set_module_name(layer.module, config))
             found.append(
