@@ -23,7 +23,7 @@ from typing import Any
 import torch
 from torch import fx
 
-from tinyet.importers.torch.normalize import add_constant, get_constant
+from tinyet.importers.torch.normalize import add_call, add_constant, get_constant
 from tinyet.importers.torch.origins import origin_of, stamp_node
 from tinyet.ir import Origin
 from tinyet.quantization import annotate as rules
@@ -257,10 +257,7 @@ def _sink(module: fx.GraphModule, reader: fx.Node, found: _Found, masked: torch.
     assert isinstance(value, fx.Node)
     bounds = _smallest(torch.where(masked, -BEYOND, BEYOND).float())
     name = add_constant(module, reader, f"{value.name}_mask", bounds)
-    with graph.inserting_before(reader):
-        new = graph.call_function(aten.minimum.default, (value, name))
-    new.meta.update({key: value.meta[key] for key in ("stack_trace", "nn_module_stack") if key in value.meta})
-    new.meta["val"] = aten.minimum.default(value.meta["val"], name.meta["val"])
+    new = add_call(graph, reader, aten.minimum.default, (value, name), value)
     # Without a key: its values stand for none of the float model's.
     stamp_node(new, Origin(first.aten, first.module, first.file, first.line, first.text, ""))
     reader.replace_input_with(value, new)
@@ -270,12 +267,7 @@ def _replace(graph: fx.Graph, node: fx.Node, source: fx.Node) -> None:
     """`source` in the node's place, expanded to its shape."""
     if source.meta["val"].shape != node.meta["val"].shape:
         shape = list(node.meta["val"].shape)
-        with graph.inserting_before(node):
-            wider = graph.call_function(aten.expand.default, (source, shape))
-        wider.meta.update({k: v for k, v in node.meta.items() if k in ("stack_trace", "nn_module_stack")})
-        wider.meta["val"] = aten.expand.default(source.meta["val"], shape)
-        stamp_node(wider, origin_of(node))
-        source = wider
+        source = add_call(graph, node, aten.expand.default, (source, shape), node)
     node.replace_all_uses_with(source)
 
 

@@ -83,7 +83,7 @@ def add_constant(module: fx.GraphModule, before: fx.Node, name: str, value: torc
     return node
 
 
-def _call(
+def add_call(
     graph: fx.Graph,
     before: fx.Node,
     target: Callable[..., Any],
@@ -165,7 +165,9 @@ def _explicit_casts(module: fx.GraphModule) -> None:
             continue
         for source in node.all_input_nodes:
             if isinstance(source.meta.get("val"), torch.Tensor) and source.meta["val"].dtype is torch.uint8:
-                cast = _call(module.graph, node, aten._to_copy.default, (source,), node, dtype=torch.float32)
+                cast = add_call(
+                    module.graph, node, aten._to_copy.default, (source,), node, dtype=torch.float32
+                )
                 node.replace_input_with(source, cast)
 
 
@@ -212,13 +214,13 @@ def _settle_safe_softmax(module: fx.GraphModule) -> None:
         if mask is not None and mask.ndim and _axis_in(mask, dim, source) and not source.kwargs:
             empty = (mask == -math.inf).all(dim, keepdim=True)
         if mask is None or empty is None or not bool(empty.any()):
-            new = _call(module.graph, node, aten.softmax.int, (source, dim), node)
+            new = add_call(module.graph, node, aten.softmax.int, (source, dim), node)
         else:
             freed = add_constant(module, source, f"{source.name}_mask", torch.where(empty, 0.0, mask))
-            total = _call(module.graph, node, aten.add.Tensor, (source.args[0], freed), source)
-            soft = _call(module.graph, node, aten.softmax.int, (total, dim), node)
+            total = add_call(module.graph, node, aten.add.Tensor, (source.args[0], freed), source)
+            soft = add_call(module.graph, node, aten.softmax.int, (total, dim), node)
             kept = add_constant(module, node, f"{node.name}_rows", (~empty).float())
-            new = _call(module.graph, node, aten.mul.Tensor, (soft, kept), node)
+            new = add_call(module.graph, node, aten.mul.Tensor, (soft, kept), node)
         node.replace_all_uses_with(new)
         module.graph.erase_node(node)
 
@@ -245,10 +247,10 @@ def _explicit_padding(module: fx.GraphModule) -> None:
         padding = [t // 2 for t in total]
         if any(t % 2 for t in total):
             amounts = [amount for t in reversed(total) for amount in (t // 2, t - t // 2)]
-            x = _call(module.graph, node, aten.constant_pad_nd.default, (x, amounts, 0.0), node)
+            x = add_call(module.graph, node, aten.constant_pad_nd.default, (x, amounts, 0.0), node)
             padding = [0] * len(total)
         args = (x, weight, bias, stride, padding, dilation, groups)
-        new = _call(module.graph, node, overloads[node.target], args, node)
+        new = add_call(module.graph, node, overloads[node.target], args, node)
         node.replace_all_uses_with(new)
         module.graph.erase_node(node)
 
@@ -300,9 +302,9 @@ def _as_depthwise(
     convolution = aten.conv1d.default if spatial == 1 else aten.conv2d.default
     ones, zeros = [1] * spatial, [0] * spatial
     graph = module.graph
-    x = source if len(shape) > 2 else _call(graph, norm, aten.view.default, (source, [*shape, 1]), norm)
-    y = _call(graph, norm, convolution, (x, weight, bias, ones, zeros, ones, shape[1]), norm)
-    return y if len(shape) > 2 else _call(graph, norm, aten.view.default, (y, shape), norm)
+    x = source if len(shape) > 2 else add_call(graph, norm, aten.view.default, (source, [*shape, 1]), norm)
+    y = add_call(graph, norm, convolution, (x, weight, bias, ones, zeros, ones, shape[1]), norm)
+    return y if len(shape) > 2 else add_call(graph, norm, aten.view.default, (y, shape), norm)
 
 
 def _replace_batch_norms(module: fx.GraphModule) -> None:
