@@ -40,9 +40,6 @@ if TYPE_CHECKING:
     from tinyet.quantization.quantizer import TinyetQuantizer
     from tinyet.quantization.remedies import Choice, Diagnosis, Settings, Workbench
 
-_OBSERVED = {"int8": "histogram", "int4": "histogram", "int16": "minmax"}
-"""The observer of each configuration that has one."""
-
 
 @dataclass(frozen=True)
 class _Task:
@@ -294,6 +291,7 @@ def _task(
 ) -> _Task:
     try:
         from tinyet.importers.torch.source import load_source
+        from tinyet.quantization.config import USUAL_OBSERVERS
         from tinyet.quantization.quantize import is_quantized, needs_calibration
         from tinyet.quantization.remedies import OBSERVERS, Settings
     except ImportError as error:
@@ -318,7 +316,7 @@ def _task(
     # With a quantizer of the model's own, --observer would replace all that it says.
     is_own = source.quantizer is not None and not _says_how(config, observer, outputs)
     kind = config or "int8"
-    usual = None if is_own else _OBSERVED.get(kind)
+    usual = None if is_own else USUAL_OBSERVERS.get(kind)
     return _Task(
         source,
         batches,

@@ -147,14 +147,18 @@ def dynamic_config(weights: str = "minmax") -> QuantConfig:
 
 KINDS = ("int8", "int16", "int4", "dynamic", "float")
 
+USUAL_OBSERVERS = {"int8": "histogram", "int16": "minmax", "int4": "histogram"}
+"""Of the kinds that have one, where none is named."""
+
 
 def make_config(kind: str, observer: str | None = None, outputs: str = "calibrated") -> QuantConfig | None:
     """The configuration that a name means; None, which leaves in float, for "float". observer: of activations, outputs:
     as in `int8_config`, where the kind has any. Raises QuantizationError for an unknown name."""
+    named = observer or USUAL_OBSERVERS.get(kind, "")
     made: dict[str, Callable[[], QuantConfig | None]] = {
-        "int8": lambda: int8_config(observer or "histogram", outputs=outputs),
-        "int16": lambda: int16_config(observer or "minmax", outputs=outputs),
-        "int4": lambda: int4_config(observer or "histogram", outputs=outputs),
+        "int8": lambda: int8_config(named, outputs=outputs),
+        "int16": lambda: int16_config(named, outputs=outputs),
+        "int4": lambda: int4_config(named, outputs=outputs),
         "dynamic": dynamic_config,
         "float": lambda: None,
     }
