@@ -359,6 +359,12 @@ def axis_of(axis: int, rank: int) -> int:
     return axis + rank if axis < 0 else axis
 
 
+def axes_of(dim: object, rank: int) -> tuple[int, ...]:
+    """The axes that an operator goes over, in order: an axis, a list of them, or all for None and []."""
+    listed = [dim] if isinstance(dim, int) else list(dim or range(rank))  # type: ignore[call-overload]
+    return tuple(sorted(axis_of(axis, rank) for axis in listed))
+
+
 def pair(value: object) -> tuple[int, int]:
     """An int, or a list of one or two ints, as (h, w)."""
     if isinstance(value, int):
