@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from tinyet import ops
-from tinyet.ir import Array, Attrs, Graph, Node, Tensor, constant
+from tinyet.ir import Array, Attrs, DType, Graph, Node, Tensor, constant
 from tinyet.ops.add import Add
 from tinyet.ops.cast import Cast
 from tinyet.ops.clamp import Clamp
@@ -55,6 +55,8 @@ def _chain(graph: Graph, last: Node) -> list[Node] | None:
         if producer is None or not isinstance(producer.attrs, (Cast, *_ELEMENTWISE)):
             return None
         chain.insert(0, producer)
+    if chain[0].input(0).dtype is not DType.UINT8:  # a truth value, or an index
+        return None
     # An operand that is broadcast to more elements than the image has is no function of one byte each.
     return chain if all(node.output.shape == last.output.shape for node in chain) else None
 
