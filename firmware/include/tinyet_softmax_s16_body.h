@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Softmax of int16 along the middle axis. The file that includes this has defined KERNEL, the function's name, `params`,
+/* Softmax of int16 along the middle axis. The file that includes this has defined KERNEL, the function's name, PARAMS,
  * the type of its parameters, `softmax_of`, the tinyet_softmax_s16_params of these, and `probability`, a function of an
  * exponential times the reciprocal of the sum (Q.30), the sum's leading zeros and the parameters, that gives the output. */
 #ifndef TINYET_SOFTMAX_S16_BODY_H
@@ -9,8 +9,8 @@
 #include "tinyet_table.h"
 
 /* One column: elements `stride` apart. The output holds the exponentials, Q0.15, in between. */
-static void column(const int16_t *input, int16_t *output, const params *all) {
-  const tinyet_softmax_s16_params *const p = softmax_of(all);
+static void column(const int16_t *input, int16_t *output, const PARAMS *params) {
+  const tinyet_softmax_s16_params *const p = softmax_of(params);
   const int32_t stride = p->shape.inner, span = p->shape.depth * stride;
   int32_t largest = INT16_MIN;
   for (int32_t i = 0; i < span; i += stride) {
@@ -29,19 +29,12 @@ static void column(const int16_t *input, int16_t *output, const params *all) {
       (int32_t)((((uint32_t)sum << (headroom - 1)) + (1u << 13)) >> 14) - (INT32_C(1) << 16) - (INT32_C(1) << 15);
   const int32_t reciprocal = tinyet_look_up_s16(p->reciprocals, tinyet_clamp(fraction, INT16_MIN, INT16_MAX));
   for (int32_t i = 0; i < span; i += stride) {
-    output[i] = (int16_t)tinyet_clamp(probability(output[i] * reciprocal, headroom, all), 0, INT16_MAX);
+    output[i] = (int16_t)tinyet_clamp(probability(output[i] * reciprocal, headroom, params), 0, INT16_MAX);
   }
 }
 
-void KERNEL(const int16_t *input, int16_t *output, const params *all) {
-  const tinyet_softmax_shape s = softmax_of(all)->shape;
-  for (int32_t n = 0; n < s.outer; n++) {
-    for (int32_t i = 0; i < s.inner; i++) {
-      column(input + i, output + i, all);
-    }
-    input += s.depth * s.inner;
-    output += s.depth * s.inner;
-  }
-}
+typedef int16_t element;
+#define shape_of(params) (softmax_of(params)->shape)
+#include "tinyet_softmax_integer_body.h"
 
 #endif

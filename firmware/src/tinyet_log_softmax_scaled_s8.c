@@ -16,14 +16,8 @@ static void column(const int8_t *input, int8_t *output, const tinyet_log_softmax
   }
 }
 
-void tinyet_log_softmax_scaled_s8(const int8_t *input, int8_t *output,
-                                  const tinyet_log_softmax_scaled_s8_params *params) {
-  const tinyet_softmax_shape s = params->shape;
-  for (int32_t n = 0; n < s.outer; n++) {
-    for (int32_t i = 0; i < s.inner; i++) {
-      column(input + i, output + i, params);
-    }
-    input += s.depth * s.inner;
-    output += s.depth * s.inner;
-  }
-}
+typedef int8_t element;
+#define KERNEL tinyet_log_softmax_scaled_s8
+#define PARAMS tinyet_log_softmax_scaled_s8_params
+#define shape_of(params) ((params)->shape)
+#include "tinyet_softmax_integer_body.h"

@@ -8,7 +8,6 @@ networks.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -47,8 +46,7 @@ def only(numbers: set[int], kernel: Kernel) -> Kernel:
     def refuse(node: Node, _target: Target) -> str | None:
         return None if int(node.output.name[1:]) in numbers else "another kernel's"
 
-    checked: Callable[[Node, Target], str | None] = refuse
-    return dataclasses.replace(kernel, refuse=checked)
+    return dataclasses.replace(kernel, refuse=refuse)
 
 
 @pytest.mark.parametrize("board_name", ["mps2_an386", "mps2_an505"])
@@ -60,23 +58,18 @@ def test_costs_of_known_layers(board_name: str) -> None:
     graph = kernels.side_by_side([node for node, _, _ in cases])
     delegates = []
     for home in (CORTEX_M, PORTABLE):
-        own: dict[type[Attrs], list[Kernel]] = {}
-        for node, delegate, kernel in cases:
+        numbers: dict[type[Attrs], dict[str, set[int]]] = {}
+        for number, (node, delegate, kernel) in enumerate(cases):
             if delegate is home:
-                own.setdefault(type(node.attrs), []).append(kernel)
+                of_symbol = numbers.setdefault(type(node.attrs), {})
+                of_symbol.setdefault(kernel.symbol, set()).add(number)
         chosen = {
             attrs: tuple(
-                only(
-                    {
-                        i
-                        for i, (node, _, other) in enumerate(cases)
-                        if other.symbol == kernel.symbol and type(node.attrs) is attrs
-                    },
-                    kernel,
-                )
-                for kernel in {kernel.symbol: kernel for kernel in found}.values()
+                only(of_symbol[kernel.symbol], kernel)
+                for kernel in home.kernels[attrs]
+                if kernel.symbol in of_symbol
             )
-            for attrs, found in own.items()
+            for attrs, of_symbol in numbers.items()
         }
         delegates.append(Delegate(f"some_{home.name}", chosen, files=home.files))
     rng = np.random.default_rng(3)

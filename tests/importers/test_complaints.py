@@ -37,6 +37,7 @@ def complaints(
         (lambda x: torch.view_as_real(torch.fft.rfft(x) * 2), ["aten._fft_r2c.default: is not supported"]),
         # integers where floats are wanted, and a table that is computed
         (lambda x: torch.bucketize(x, ROW[0]) * 0.5, ["aten.bucketize.Tensor: is not supported"]),
+        (lambda x: torch.bucketize(x, ROW[0]).abs(), ["aten.bucketize.Tensor: is not supported"]),
         (lambda x: F.embedding(torch.tensor([0]), x.cumprod(1)), ["aten.cumprod.default: is not supported"]),
         # numbers of Python
         (

@@ -3,11 +3,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
+import pytest
 import torch
 from torch import nn
 
 import tinyet
+from tests.torch_helpers import Lambda
 from tinyet.ir import DType
 
 
@@ -42,3 +46,15 @@ def test_a_choice_between_layers() -> None:
     found = np.stack([program.run(x[None].numpy())[0].reshape(2) for x in data[:16]])
     noise = float(np.sum((found - wanted) ** 2))
     assert 10 * np.log10(float(np.sum(wanted**2)) / noise) > 25
+
+
+@pytest.mark.parametrize(
+    "function",
+    [lambda x: (x > 0).float() * x, lambda x: (x > 0).float() * 0.5 + x, lambda x: (x > 0).float() * 0.5],
+)
+def test_truth_values_in_sums_and_products(function: Callable[[torch.Tensor], torch.Tensor]) -> None:
+    """They are no bytes, of which a table could be made."""
+    data = torch.linspace(-1, 1, 256).reshape(32, 8)
+    program = tinyet.compile(Lambda(function).eval(), (data[:1],), calibration=[data])
+    found = np.concatenate([program.run(x[None].numpy()) for x in data])
+    assert np.abs(found - function(data).numpy()).max() < 0.02

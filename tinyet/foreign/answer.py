@@ -151,7 +151,7 @@ def _of_saved(path: Path, saved: Saved, *, safetensors: bool = False) -> UsageEr
     if saved.key:
         load += f"[{saved.key!r}]"
         others = ", ".join(shown(name, 40) for name in saved.others[:_SHOWN])
-        what = f"{'a checkpoint of PyTorch Lightning' if saved.lightning else 'a training checkpoint'}"
+        what = "a checkpoint of PyTorch Lightning" if saved.lightning else "a training checkpoint"
         what += f" (weights in {saved.key!r}" + (f", beside {others})" if others else ")")
     lines = ["net = Net()"]
     prefix = _prefix(saved.weights)

@@ -64,7 +64,10 @@ class _Machine:
 
     def marked(self) -> list[object]:
         """Take off what lies above the last mark, and the mark."""
-        at = max(i for i, value in enumerate(self.stack) if value is _MARK)
+        # From the top: what is passed is taken off, so that all marks together cost no more than the stack ever held.
+        at = next((i for i in reversed(range(len(self.stack))) if self.stack[i] is _MARK), None)
+        if at is None:
+            raise ValueError("it takes what lies above a mark, and there is none")
         taken = self.stack[at + 1 :]
         del self.stack[at:]
         return taken

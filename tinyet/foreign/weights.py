@@ -95,22 +95,32 @@ def of_safetensors(file: BinaryIO) -> Saved:
 
 
 def _saved(root: object) -> Saved:
-    if not isinstance(root, Made):
-        raise ValueError("it holds neither weights nor a module")
-    weights = tuple(_weights(root))
+    alone = _alone(root)
+    if alone is not None:
+        return alone
+    pairs = root.pairs if isinstance(root, Made) else []
+    names = tuple(key for key, _ in pairs if isinstance(key, str))
+    # Of a key that is there twice, the first counts, as in Made.get.
+    inside = {key: value for key, value in reversed(pairs) if isinstance(key, str)}
+    for key in sorted(names, key=lambda n: n not in _USUAL):
+        found = _alone(inside[key])
+        if found is not None:
+            others = tuple(name for name in names if name != key)
+            lightning = not found.owner and any("lightning" in name for name in names)
+            return replace(found, key=key, others=others, lightning=lightning)
+    raise ValueError("it holds neither weights nor a module")
+
+
+def _alone(value: object) -> Saved | None:
+    """Weights by their names, or a module that was pickled whole; None for anything else."""
+    if not isinstance(value, Made):
+        return None
+    weights = tuple(_weights(value))
     if weights:
         return Saved(weights)
-    if isinstance(root.state, Made) and root.state.get("_modules") is not None:
-        return Saved(tuple(_of_module(root)), owner=root.name)
-    names = tuple(key for key, _ in root.pairs if isinstance(key, str))
-    inside = {key: root.get(key) for key in sorted(names, key=lambda n: n not in _USUAL)}
-    for key, value in inside.items():
-        others = tuple(name for name in names if name != key)
-        if isinstance(value, Made) and (weights := tuple(_weights(value))):
-            return Saved(weights, key, others, lightning=any("lightning" in name for name in names))
-        if isinstance(value, Made) and isinstance(value.state, Made) and value.state.get("_modules"):
-            return Saved(tuple(_of_module(value)), key, others, owner=value.name)
-    raise ValueError("it holds neither weights nor a module")
+    if isinstance(value.state, Made) and value.state.get("_modules") is not None:
+        return Saved(tuple(_of_module(value)), owner=value.name)
+    return None
 
 
 def _weights(container: Made) -> Iterator[Weight]:

@@ -16,7 +16,7 @@ import numpy as np
 
 from tinyet.boards.cpus import Target
 from tinyet.ir import Array, DType, Node
-from tinyet.numerics import Multiplier, float32, quantize_multiplier, requantize, round_shift
+from tinyet.numerics import Int64, Multiplier, float32, quantize_multiplier, requantize, round_shift
 from tinyet.ops.shared import softmax
 from tinyet.ops.shared.fixed_point import (
     DIFF_INTEGER_BITS,
@@ -26,7 +26,7 @@ from tinyet.ops.shared.fixed_point import (
     log_of_sum,
 )
 from tinyet.ops.shared.integers import representable, saturated
-from tinyet.opset import Call, Kernel, Op, Pointer, Struct, library_call
+from tinyet.opset import Call, Kernel, Op
 
 LITERT = 1 / 16, 127
 """Scale and zero point."""
@@ -78,11 +78,15 @@ def format_of(node: Node) -> Format:
     )
 
 
+def differences_and_sum(x: Array, table: Differences) -> tuple[Int64, Int64]:
+    """Along the last axis: int8 less its maximum, and the sum of their exponentials, Q12.19."""
+    diff = x.astype(np.int64) - x.max(axis=-1, keepdims=True).astype(np.int64)
+    return diff, round_shift(table.exponentials()[-diff], SUM_INTEGER_BITS).sum(axis=-1, keepdims=True)
+
+
 def log_softmax_scaled(x: Array, scale: float, form: Format, zero_point: int) -> Array:
     """int8 (…, depth) → int8 of any scale, along the last axis."""
-    table = differences(scale)
-    diff = x.astype(np.int64) - x.max(axis=-1, keepdims=True).astype(np.int64)
-    total = round_shift(table.exponentials()[-diff], SUM_INTEGER_BITS).sum(axis=-1, keepdims=True)
+    diff, total = differences_and_sum(x, differences(scale))
     near = requantize(diff, form.to_sum.multiplier, form.to_sum.shift)
     value = near - round_shift(log_of_sum(total), form.log_shift)
     return saturated(requantize(value, form.to_out.multiplier, form.to_out.shift) + zero_point, DType.INT8)
@@ -91,8 +95,7 @@ def log_softmax_scaled(x: Array, scale: float, form: Format, zero_point: int) ->
 def log_softmax_s8(x: Array, scale: float) -> Array:
     """int8 (…, depth) → int8 of LiteRT's scale, along the last axis."""
     table = differences(scale)
-    diff = x.astype(np.int64) - x.max(axis=-1, keepdims=True).astype(np.int64)
-    total = round_shift(table.exponentials()[-diff], SUM_INTEGER_BITS).sum(axis=-1, keepdims=True)
+    diff, total = differences_and_sum(x, table)
     # Multiplied without a shift that might leave int32: far differences are at the end of the range.
     live = diff > -near_count(table)
     value = round_shift(table.q5(np.where(live, diff, 0)) - log_of_sum(total), OUT_SHIFT) + LITERT[1]
@@ -122,41 +125,30 @@ def along_last(node: Node, x: Array) -> Array:
     return log_softmax_scaled(x, scale, format_of(node), node.output.type.zero_point)
 
 
+EXPONENTIALS = "Q0.31, of 0, -1, -2 … steps"
+
+
 def lower_s8(node: Node, target: Target) -> Call:
     table = differences(node.input(0).type.scale)
-    exponentials = softmax.exponentials(node, "Q0.31, of 0, -1, -2 … steps")
-    params = Struct(
-        "tinyet_log_softmax_s8_params",
-        {
-            "shape": softmax.axis_struct(node),
-            "exponentials": Pointer(exponentials.name),
-            "count": exponentials.data.size,
-            "near": near_count(table),
-            "multiplier": table.factor.multiplier,
-            "left": table.factor.shift,
-        },
-    )
-    return library_call("tinyet_log_softmax_s8", node, [0], params, [exponentials])
+    fields = {
+        "near": near_count(table),
+        "multiplier": table.factor.multiplier,
+        "left": table.factor.shift,
+    }
+    return softmax.exponentials_call("tinyet_log_softmax_s8", node, EXPONENTIALS, fields)
 
 
 def lower_scaled_s8(node: Node, target: Target) -> Call:
     form = format_of(node)
-    exponentials = softmax.exponentials(node, "Q0.31, of 0, -1, -2 … steps")
-    params = Struct(
-        "tinyet_log_softmax_scaled_s8_params",
-        {
-            "shape": softmax.axis_struct(node),
-            "exponentials": Pointer(exponentials.name),
-            "count": exponentials.data.size,
-            "multiplier": form.to_sum.multiplier,
-            "shift": form.to_sum.shift,
-            "log_shift": form.log_shift,
-            "out_multiplier": form.to_out.multiplier,
-            "out_shift": form.to_out.shift,
-            "out_zero_point": node.output.type.zero_point,
-        },
-    )
-    return library_call("tinyet_log_softmax_scaled_s8", node, [0], params, [exponentials])
+    fields = {
+        "multiplier": form.to_sum.multiplier,
+        "shift": form.to_sum.shift,
+        "log_shift": form.log_shift,
+        "out_multiplier": form.to_out.multiplier,
+        "out_shift": form.to_out.shift,
+        "out_zero_point": node.output.type.zero_point,
+    }
+    return softmax.exponentials_call("tinyet_log_softmax_scaled_s8", node, EXPONENTIALS, fields)
 
 
 OP = Op(

@@ -153,35 +153,21 @@ def along_last(node: Node, x: Array) -> Array:
 
 # ---------------------------------------------------------------- portable kernels
 
+EXPONENTIALS = "Q0.31, of the maximum less 0, 1, 2 …"
+
 
 def lower_s8(node: Node, target: Target) -> Call:
-    table = softmax.exponentials(node, "Q0.31, of the maximum less 0, 1, 2 …")
-    params = Struct(
-        "tinyet_softmax_s8_params",
-        {
-            "shape": softmax.axis_struct(node),
-            "exponentials": Pointer(table.name),
-            "count": table.data.size,
-        },
-    )
-    return library_call("tinyet_softmax_s8", node, [0], params, [table])
+    return softmax.exponentials_call("tinyet_softmax_s8", node, EXPONENTIALS, {})
 
 
 def lower_scaled_s8(node: Node, target: Target) -> Call:
-    table = softmax.exponentials(node, "Q0.31, of the maximum less 0, 1, 2 …")
     last = quantize_multiplier(1 / node.output.type.scale)
-    params = Struct(
-        "tinyet_softmax_scaled_s8_params",
-        {
-            "shape": softmax.axis_struct(node),
-            "exponentials": Pointer(table.name),
-            "count": table.data.size,
-            "multiplier": last.multiplier,
-            "shift": shift_s8(last),
-            "out_zero_point": node.output.type.zero_point,
-        },
-    )
-    return library_call("tinyet_softmax_scaled_s8", node, [0], params, [table])
+    fields = {
+        "multiplier": last.multiplier,
+        "shift": shift_s8(last),
+        "out_zero_point": node.output.type.zero_point,
+    }
+    return softmax.exponentials_call("tinyet_softmax_scaled_s8", node, EXPONENTIALS, fields)
 
 
 def struct_s16(node: Node) -> tuple[Struct, list[Constant]]:

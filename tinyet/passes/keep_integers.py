@@ -5,11 +5,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-import numpy as np
-
 from tinyet.ir import DType, Graph, Node, Tensor, TensorType
-from tinyet.numerics import dequantize, quantize
-from tinyet.ops import op_of
+from tinyet.numerics import dequantize
+from tinyet.ops import op_of, pad
 from tinyet.ops.concat import Concat
 from tinyet.ops.dequantize import Dequantize
 from tinyet.ops.pad import Pad
@@ -59,23 +57,25 @@ def _sink_dequantize(graph: Edit, node: Node, names: Names) -> bool:
     if len(types) != 1:
         return False
     ((dtype, quant),) = types
-    if isinstance(node.attrs, Pad) and not _can_hold(node.attrs, TensorType((), dtype, quant)):
+    of_integers = node.replace(inputs=integers)
+    if isinstance(node.attrs, Pad) and not _can_hold(of_integers):
         return False
     moved = Tensor(names.fresh(f"{node.output.name}_integer"), TensorType(node.output.shape, dtype, quant))
-    mover = node.replace(inputs=integers, outputs=(moved,))
+    mover = of_integers.replace(outputs=(moved,))
     if op_of(mover).check(mover) is not None:
         return False
     graph.replace({node: (mover, Node(Dequantize(), (moved,), node.outputs, node.origins))})
     return True
 
 
-def _can_hold(pad: Pad, type_: TensorType) -> bool:
-    """Whether integers of the type reach as far as the value padded with. Else it is padded with behind the Quantize
+def _can_hold(node: Node) -> bool:
+    """Whether the integers of a Pad reach as far as the value padded with. Else it is padded with behind the Quantize
     that follows, whose range holds it."""
-    if pad.mode != "constant" or type_.quant is None:
+    attrs, type_ = pad.attrs_of(node), node.input(0).type
+    if attrs.mode != "constant" or type_.quant is None:
         return True
-    held = float(dequantize(quantize(np.array(pad.value, np.float32), type_), type_.quant))
-    return abs(held - pad.value) <= type_.scale
+    held = float(dequantize(pad.fill_value(node), type_.quant)[0])
+    return abs(held - attrs.value) <= type_.scale
 
 
 def _hoist_over_concat(graph: Edit, node: Node, names: Names) -> bool:

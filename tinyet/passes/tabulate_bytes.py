@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from tinyet import ops
-from tinyet.ir import Array, Attrs, Graph, Node, Tensor, TensorType, constant
+from tinyet.ir import Array, Attrs, DType, Graph, Node, Tensor, constant
 from tinyet.ops.add import Add
 from tinyet.ops.cast import Cast
 from tinyet.ops.clamp import Clamp
@@ -55,6 +55,8 @@ def _chain(graph: Graph, last: Node) -> list[Node] | None:
         if producer is None or not isinstance(producer.attrs, (Cast, *_ELEMENTWISE)):
             return None
         chain.insert(0, producer)
+    if chain[0].input(0).dtype is not DType.UINT8:  # a truth value, or an index
+        return None
     # An operand that is broadcast to more elements than the image has is no function of one byte each.
     return chain if all(node.output.shape == last.output.shape for node in chain) else None
 
@@ -75,26 +77,15 @@ def _axis(chain: list[Node]) -> int | None:
 
 def _table(chain: list[Node], axis: int) -> Array:
     """(C, 256), or (1, 256) where all are alike: the chain's results for each byte."""
-    shape = [1] * len(chain[0].output.shape)
+    x = chain[0].input(0)
+    shape = [1] * len(x.shape)
     operands = [t for node in chain for t in node.inputs if t is not None and t.is_constant]
     if any(t.type.count > 1 for t in operands):
-        shape[axis] = chain[0].output.shape[axis]
-    columns = []
-    small = {node.output: _as(node.output, shape) for node in chain}
-    source = _as(chain[0].input(0), shape)
-    for byte in range(256):
-        values: dict[Tensor, Array] = {source: np.full(shape, byte, np.uint8)}
-        for node in chain:
-            inputs = [None if t is None else small.get(t, t) for t in node.inputs]
-            inputs = [source] if node is chain[0] else inputs
-            given = [t.array if t.is_constant else values[t] for t in inputs if t is not None]
-            (values[small[node.output]],) = ops.evaluate(
-                node.replace(inputs=inputs, outputs=(small[node.output],)), given
-            )
-        columns.append(values[small[chain[-1].output]].reshape(-1))
-    return np.ascontiguousarray(np.stack(columns, axis=1))
-
-
-def _as(tensor: Tensor, shape: list[int]) -> Tensor:
-    """The tensor for one pixel."""
-    return Tensor(tensor.name, TensorType(tuple(shape), tensor.dtype, tensor.type.quant))
+        shape[axis] = x.shape[axis]
+    # Bytes along an axis in front: constants are broadcast over it.
+    bytes_ = np.arange(256, dtype=np.uint8).reshape(-1, *[1] * len(shape))
+    values: dict[Tensor, Array] = {x: np.broadcast_to(bytes_, (256, *shape))}
+    for node in chain:
+        given = [None if t is None else t.array if t.is_constant else values[t] for t in node.inputs]
+        (values[node.output],) = ops.evaluate(node, given)
+    return np.ascontiguousarray(values[chain[-1].output].reshape(256, -1).T)

@@ -12,7 +12,17 @@ import torch
 
 from tinyet.importers.torch.aten_dynamic import source_of, weighted
 from tinyet.importers.torch.aten_where import where
-from tinyet.importers.torch.context import Args, Constant, Context, Dynamic, RefusedError, Row, Value, axis_of
+from tinyet.importers.torch.context import (
+    Args,
+    Constant,
+    Context,
+    Dynamic,
+    RefusedError,
+    Row,
+    Value,
+    axes_of,
+    axis_of,
+)
 from tinyet.ir import Attrs, DType, Tensor
 from tinyet.ops.add import Add
 from tinyet.ops.amax import Amax
@@ -233,10 +243,8 @@ def _reduced(shape: Sequence[int], axes: Sequence[int], keep: bool) -> list[int]
 def _reduce(
     ctx: Context, make: type[Mean] | type[Sum] | type[Amax] | type[Amin], x: Tensor, dim: object, keep: bool
 ) -> Tensor:
-    """Over `dim`: an axis, a list of them, or all for None and []."""
-    rank = len(x.shape)
-    listed = [dim] if isinstance(dim, int) else list(dim or range(rank))  # type: ignore[call-overload]
-    axes = tuple(sorted(axis_of(axis, rank) for axis in listed))
+    """Over `dim`, as `axes_of` reads it."""
+    axes = axes_of(dim, len(x.shape))
     return ctx.emit(make(axes, keep), [x], _reduced(x.shape, axes, keep)) if axes else x
 
 

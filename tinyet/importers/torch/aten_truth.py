@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import fx
 
-from tinyet.importers.torch.context import Args, Constant, Context, RefusedError, Row, Value, axis_of
+from tinyet.importers.torch.context import Args, Constant, Context, RefusedError, Row, Value, axes_of
 from tinyet.ir import Attrs, DType, Tensor
 from tinyet.ops.amax import Amax
 from tinyet.ops.amin import Amin
@@ -63,8 +63,13 @@ def truth(ctx: Context, argument: object) -> Tensor:
         return whole(ctx, argument)
     if _is_whole(argument):
         return _emit(ctx, Compare("not_equal"), [whole(ctx, argument), _whole(ctx, 0)])
+    return _not_zero(ctx, ctx.as_float(argument))
+
+
+def _not_zero(ctx: Context, x: Tensor) -> Tensor:
+    """Whether float32 values are not 0."""
     zero = ctx.hold(Constant(f"{ctx.node.name}_zero", np.zeros((), np.float32)))
-    return _emit(ctx, Compare("not_equal"), [ctx.as_float(argument), zero])
+    return _emit(ctx, Compare("not_equal"), [x, zero])
 
 
 def _compare(relation: Relation, *, swapped: bool = False) -> Row:
@@ -77,12 +82,17 @@ def _compare(relation: Relation, *, swapped: bool = False) -> Row:
     return row
 
 
+def _refuse_bits(ctx: Context) -> None:
+    """The bitwise operators are those of logic on truth values, and are not on integers."""
+    if ctx.node.meta["val"].dtype is not torch.bool:
+        raise RefusedError("works on the bits of integers", "work on truth values, or in float32")
+
+
 def _logic(make: Callable[[Context, Tensor, Tensor], Tensor]) -> Row:
-    """Of two truth values; the bitwise operators are the same on those, and are not for integers."""
+    """Of two truth values."""
 
     def row(ctx: Context, a: Args) -> Value:
-        if ctx.node.meta["val"].dtype is not torch.bool:
-            raise RefusedError("works on the bits of integers", "work on truth values, or in float32")
+        _refuse_bits(ctx)
         return make(ctx, truth(ctx, a["self"]), truth(ctx, a["other"]))
 
     return row
@@ -101,8 +111,7 @@ def _xor(ctx: Context, a: Tensor, b: Tensor) -> Tensor:
 
 
 def _not(ctx: Context, a: Args) -> Value:
-    if ctx.node.meta["val"].dtype is not torch.bool:
-        raise RefusedError("works on the bits of integers", "work on truth values, or in float32")
+    _refuse_bits(ctx)
     return _emit(ctx, Compare("equal"), [truth(ctx, a["self"]), _whole(ctx, 0)])
 
 
@@ -116,17 +125,11 @@ def _quantified(make: type[Amax] | type[Amin]) -> Row:
 
     def row(ctx: Context, a: Args) -> Value:
         x = truth(ctx, a["self"])
-        rank = len(x.shape)
-        given = a.get("dim")
-        axes = tuple(
-            sorted(axis_of(d, rank) for d in ([given] if isinstance(given, int) else given or range(rank)))
-        )
+        axes = axes_of(a.get("dim"), len(x.shape))
         if not axes:
             return x
         real = ctx.emit(Cast(), [x], x.shape, name=f"{ctx.node.name}_float")
-        best = ctx.emit(make(axes, bool(a.get("keepdim"))), [real], ctx.shape)
-        zero = ctx.hold(Constant(f"{ctx.node.name}_zero", np.zeros((), np.float32)))
-        return _emit(ctx, Compare("not_equal"), [best, zero])
+        return _not_zero(ctx, ctx.emit(make(axes, bool(a.get("keepdim"))), [real], ctx.shape))
 
     return row
 

@@ -51,6 +51,7 @@ STATIC_HINT = (
     "size: torch.where(mask, x, 0.0)"
 )
 EXAMPLE_HINT = "let example_inputs() return what forward() takes: a tensor or a tuple of tensors"
+_ARRAY_HINT = "torch.from_numpy(x) makes a tensor of an array"
 
 
 def check_inputs(inputs: object) -> Inputs:
@@ -58,9 +59,7 @@ def check_inputs(inputs: object) -> Inputs:
     if isinstance(inputs, torch.Tensor):
         inputs = (inputs,)
     if not isinstance(inputs, (tuple, list)) or not inputs:
-        hint = (
-            "torch.from_numpy(x) makes a tensor of an array" if hasattr(inputs, "__array__") else EXAMPLE_HINT
-        )
+        hint = _ARRAY_HINT if hasattr(inputs, "__array__") else EXAMPLE_HINT
         raise ModelError(f"example inputs are {described(inputs)}", hint=hint)
     for index, value in enumerate(inputs):
         if not isinstance(value, torch.Tensor):
@@ -72,7 +71,7 @@ def check_inputs(inputs: object) -> Inputs:
                     f"give it as a tensor, torch.tensor({float(value)}), or make it a constant of the model"
                 )
             elif hasattr(value, "__array__"):
-                hint = "torch.from_numpy(x) makes a tensor of an array"
+                hint = _ARRAY_HINT
             raise ModelError(f"example input {index} is {described(value)}, not a tensor", hint=hint)
         if value.device.type != "cpu":
             raise ModelError(

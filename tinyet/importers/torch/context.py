@@ -140,6 +140,11 @@ def bind(node: fx.Node) -> dict[str, Any]:
     return bound
 
 
+def dtype_name(dtype: torch.dtype) -> str:
+    """As torch calls it: float16."""
+    return str(dtype).removeprefix("torch.")
+
+
 def dtype_of(value: torch.Tensor) -> DType:
     """The IR's type for a torch tensor: float32, uint8, int8, int16, or int32 for wider integers; else RefusedError."""
     if value.dtype is torch.float32:
@@ -150,7 +155,7 @@ def dtype_of(value: torch.Tensor) -> DType:
         return DType.UINT8
     if value.dtype in (torch.int8, torch.int16):
         return DType.INT8 if value.dtype is torch.int8 else DType.INT16
-    kind = str(value.dtype).removeprefix("torch.")
+    kind = dtype_name(value.dtype)
     hint = "use a float mask and multiply" if value.dtype is torch.bool else "convert it to float32"
     raise RefusedError(f"computes {kind} values", hint)
 
@@ -357,6 +362,12 @@ class Context:
 def axis_of(axis: int, rank: int) -> int:
     """A possibly negative axis as 0 … rank - 1."""
     return axis + rank if axis < 0 else axis
+
+
+def axes_of(dim: object, rank: int) -> tuple[int, ...]:
+    """The axes that an operator goes over, in order: an axis, a list of them, or all for None and []."""
+    listed = [dim] if isinstance(dim, int) else list(dim or range(rank))  # type: ignore[call-overload]
+    return tuple(sorted(axis_of(axis, rank) for axis in listed))
 
 
 def pair(value: object) -> tuple[int, int]:

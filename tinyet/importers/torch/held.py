@@ -159,8 +159,7 @@ def equal(a: Any, b: Any) -> bool:
     """Whether two tensors, or two arrays, have the same values, NaN among them."""
     if isinstance(a, torch.Tensor):
         a, b = a.detach(), b.detach()
-        return bool(((a == b) | ((a != a) & (b != b))).all())
-    return bool(np.all((a == b) | ((a != a) & (b != b))))
+    return bool(((a == b) | ((a != a) & (b != b))).all())
 
 
 def _same(a: object, b: object) -> bool:
@@ -203,15 +202,17 @@ class Held:
             self._seen[id(value)] = value  # kept alive, so that no other object gets its id
             if isinstance(value, dict):
                 self._entries.append(_Dict(path, value, is_attributes))
-                inner = [(item, _name(path, key, is_attributes)) for key, item in value.items()]
                 stack += [
-                    (item, name, is_attributes and key in _DICTS_OF_A_MODULE and isinstance(item, dict))
-                    for (item, name), key in zip(inner, value, strict=True)
+                    (
+                        item,
+                        _name(path, key, is_attributes),
+                        is_attributes and key in _DICTS_OF_A_MODULE and isinstance(item, dict),
+                    )
+                    for key, item in value.items()
                 ][::-1]
-            elif isinstance(value, (list, deque, set)):
-                self._entries.append(_Sequence(path, value))
-                stack += [(item, f"{path}[{i}]", False) for i, item in enumerate(value)][::-1]
-            elif isinstance(value, tuple):
+            elif isinstance(value, (list, deque, set, tuple)):
+                if not isinstance(value, tuple):
+                    self._entries.append(_Sequence(path, value))
                 stack += [(item, f"{path}[{i}]", False) for i, item in enumerate(value)][::-1]
             elif _has_values(value):
                 self._entries.append(_Values(path, value))

@@ -29,6 +29,7 @@ from tinyet.importers.torch.context import (
     StandIn,
     Value,
     bind,
+    dtype_name,
     dtype_of,
     shape_of,
 )
@@ -124,11 +125,8 @@ def _inputs(ctx: Context, program: ExportedProgram, channels_last: bool) -> list
         except RefusedError:
             dtype = node.meta["val"].dtype
             hint = _INPUT_HINTS.get(dtype, "take it as float32, int8, int16, int32 or int64")
-            kind = str(dtype).removeprefix("torch.")
-            place = origin_of(node)
-            refused.append(
-                f"input {len(inputs) + len(refused)}, {node.name}: it is {kind}\n    at: {place}\n    do: {hint}"
-            )
+            which = f"input {len(inputs) + len(refused)}, {node.name}"
+            refused.append(f"{which}: it is {dtype_name(dtype)}\n    at: {origin_of(node)}\n    do: {hint}")
         else:
             inputs.append(outer)
     if refused:

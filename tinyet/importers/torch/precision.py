@@ -12,6 +12,7 @@ from torch import nn
 from torch.export import ExportedProgram
 
 from tinyet.errors import ModelError
+from tinyet.importers.torch.context import dtype_name
 
 _EXACT = (torch.float16, torch.bfloat16)
 
@@ -25,7 +26,7 @@ def in_float32(module: nn.Module) -> tuple[nn.Module, tuple[str, ...]]:
         return module, ()
     return copy.deepcopy(module).float(), (
         "the model's weights are "
-        + " and ".join(f"{_name(dtype)} ({', '.join(names)})" for dtype, names in found.items())
+        + " and ".join(f"{dtype_name(dtype)} ({', '.join(names)})" for dtype, names in found.items())
         + "; the firmware's are made of float32, "
         + ("which holds them exactly" if set(found) <= set(_EXACT) else "to which float64 is rounded"),
     )
@@ -38,7 +39,7 @@ def refuse_others(program: ExportedProgram) -> None:
     if found:
         raise ModelError(
             "the program was exported with inputs of "
-            + " and ".join(f"{_name(dtype)} ({', '.join(names)})" for dtype, names in found.items()),
+            + " and ".join(f"{dtype_name(dtype)} ({', '.join(names)})" for dtype, names in found.items()),
             hint="export it in float32: torch.export.export(model.float(), (x.float(),)); float32 holds the values of "
             "float16 and bfloat16 exactly",
         )
@@ -53,10 +54,6 @@ def say(program: ExportedProgram, remarks: tuple[str, ...]) -> None:
 def said_of(program: ExportedProgram) -> tuple[str, ...]:
     """What is to be told of a program that was captured."""
     return _SAID.get(program, ())
-
-
-def _name(dtype: torch.dtype) -> str:
-    return str(dtype).removeprefix("torch.")
 
 
 def _others(values: Iterable[tuple[str, object]]) -> dict[torch.dtype, list[str]]:

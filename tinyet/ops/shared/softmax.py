@@ -6,7 +6,7 @@ In int8 the exponential of a difference from the maximum takes at most 256 value
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,7 +16,7 @@ from tinyet.ir import Array, Attrs, DType, Node, Shape
 from tinyet.ops.shared import broadcast
 from tinyet.ops.shared.fixed_point import SUM_INTEGER_BITS, differences
 from tinyet.ops.shared.shapes import around_axis, expect_axis
-from tinyet.opset import Call, Constant, Reference, Refuse, Struct, library_call
+from tinyet.opset import Call, Constant, Pointer, Reference, Refuse, Struct, library_call
 
 FIXED_HEADERS = ("tinyet_softmax.h", "tinyet_fixed_point.h")
 FLOAT_HEADERS = ("tinyet_softmax.h", "tinyet_math.h")
@@ -89,11 +89,22 @@ def axis_struct(node: Node) -> Struct:
     return Struct("tinyet_softmax_shape", {"outer": outer, "depth": depth, "inner": inner})
 
 
-def exponentials(node: Node, comment: str) -> Constant:
-    """Of the differences 0, -1 …, as far as they are not zero."""
+def exponentials_call(symbol: str, node: Node, comment: str, fields: Mapping[str, int]) -> Call:
+    """The call of an int8 kernel: its parameters are the axis, the exponentials of the differences 0, -1 … as far as
+    they are not zero, and `fields`. comment: of the exponentials."""
     values = differences(node.input(0).type.scale).exponentials()
     # They fall; an exponential of zero gives the same output as does a difference that counts as nothing.
-    return Constant("exponentials", values[: np.count_nonzero(values)].astype(np.int32), comment)
+    table = Constant("exponentials", values[: np.count_nonzero(values)].astype(np.int32), comment)
+    params = Struct(
+        f"{symbol}_params",
+        {
+            "shape": axis_struct(node),
+            "exponentials": Pointer(table.name),
+            "count": table.data.size,
+            **fields,
+        },
+    )
+    return library_call(symbol, node, [0], params, [table])
 
 
 def lower_f32(node: Node, _target: Target) -> Call:
