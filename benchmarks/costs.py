@@ -202,15 +202,12 @@ def sample(kernel: Kernel, home: Delegate, attrs: type[Attrs], nodes: Sequence[N
     place = {node: i for i, node in enumerate(graph.nodes)}
     counts, own = [0] * len(nodes), [0.0] * len(nodes)
     sizes, text = own_code(measured.deployment, graph, board)
-    definitions: dict[Definition, str] = {}
-    names = iter(DEFINED.findall(text))
+    functions = wrappers(measured.deployment, sizes, text)
     for step, count in zip(measured.deployment.steps, measured.counts, strict=True):
         counts[place[step.node]] = count
         size = (sizes["layers_run"]) / len(nodes)
         if isinstance(step.call.symbol, Definition):
-            if step.call.symbol not in definitions:
-                definitions[step.call.symbol] = next(names)
-            size += -(-sizes[definitions[step.call.symbol]] // 4) * 4
+            size += -(-functions[step.call.symbol] // 4) * 4
         own[place[step.node]] = size
     words = set(re.findall(r"\b\w+\b", text)) - set(re.findall(r"\b((?:tinyet|arm)_\w+)\(", text))
     return Sample(counts, own, measured.code, sorted(words))
@@ -240,6 +237,13 @@ def own_code(deployment: Deployment, graph: Graph, board: Board) -> tuple[dict[s
         lines = subprocess.run([tool, "-S", "x.o"], cwd=where, check=True, capture_output=True, text=True)
         rows = [line.split() for line in lines.stdout.splitlines()]
         return {row[3].split(".")[0]: int(row[1], 16) for row in rows if len(row) == 4}, files["layers.c"]
+
+
+def wrappers(deployment: Deployment, sizes: Mapping[str, int], text: str) -> dict[Definition, int]:
+    """Bytes of each function that a call defines, of what `own_code` gives."""
+    called = [step.call.symbol for step in deployment.steps]
+    defined = dict.fromkeys(symbol for symbol in called if isinstance(symbol, Definition))
+    return {definition: sizes[name] for definition, name in zip(defined, DEFINED.findall(text), strict=True)}
 
 
 def library_functions(found: Sample, base: Mapping[str, int]) -> dict[str, int]:
@@ -323,6 +327,10 @@ def base_bytes(board: Board) -> int:
         return size.flash - size.sample - project.deployment.decision.point.flash
 
 
+def store(path: Path, table: Mapping[str, object]) -> None:
+    path.write_text(json.dumps(dict(sorted(table.items())), indent=1) + "\n", encoding="utf-8")
+
+
 def write(board: Board, wanted: Sequence[str], keep: Path | None) -> None:
     core = cost.core_of(board.target)
     path = MEASURED / f"{core}.json"
@@ -360,14 +368,14 @@ def write(board: Board, wanted: Sequence[str], keep: Path | None) -> None:
         table = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {"base": 0, "kernels": {}}
         kernels = dict(sorted({**table["kernels"], kernel.symbol: entry}.items()))
         table |= {"board": board.name, "toolchain": f"{version}, -O2", "kernels": kernels}
-        path.write_text(json.dumps(dict(sorted(table.items())), indent=1) + "\n", encoding="utf-8")
+        store(path, table)
 
 
 def write_base(board: Board) -> None:
     path = MEASURED / f"{cost.core_of(board.target)}.json"
     table = json.loads(path.read_text(encoding="utf-8"))
     table["base"] = base_bytes(board)
-    path.write_text(json.dumps(dict(sorted(table.items())), indent=1) + "\n", encoding="utf-8")
+    store(path, table)
     print(f"{table['base']} bytes of flash around a model")
 
 
@@ -376,18 +384,17 @@ def compare(board: Board, wanted: Sequence[str], keep: Path | None) -> bool:
     worst = 0.0
     print(f"{'kernel':36} cases   instructions          flash")
     for home, attrs, kernel in kernels_of(board, wanted):
-        nodes = [
-            n
-            for n in grid(attrs, kernel, board, COMPARE)
-            if kernel.cost(n, board.target, kernel.lower(n, board.target)) is not None
+        asked = [
+            (node, kernel.cost(node, board.target, kernel.lower(node, board.target)))
+            for node in grid(attrs, kernel, board, COMPARE)
         ]
-        if not nodes:
+        stated = [(node, said) for node, said in asked if said is not None]
+        if not stated:
             continue
+        nodes = [node for node, _ in stated]
         found = sampled(kernel, home, attrs, nodes, board, keep)
         errors, flash = [], []
-        for node, count, code in zip(nodes, found.instructions, found.code, strict=True):
-            said = kernel.cost(node, board.target, kernel.lower(node, board.target))
-            assert said is not None
+        for (_, said), count, code in zip(stated, found.instructions, found.code, strict=True):
             errors.append(said.instructions / count - 1)
             flash.append((said.code + said.constants) / (code + said.constants) - 1)
         largest = max(errors, key=abs)

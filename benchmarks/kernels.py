@@ -183,12 +183,9 @@ def run(
 def pinned(graph: Graph, board: Board, symbols: Sequence[str]) -> dict[str, str]:
     """The first of the kernels, by their names, that takes a layer, for every layer that one takes."""
     found: dict[str, str] = {}
-    for step in deploy(graph, board.target, [CORTEX_M]).steps:
-        taking = {
-            kernel.symbol
-            for kernel in CORTEX_M.kernels.get(type(step.node.attrs), ())
-            if kernel.why_not(step.node, board.target) is None
-        }
+    free = deploy(graph, board.target, [CORTEX_M])
+    for step in free.steps:
+        taking = {variant.choice.kernel.symbol for variant in free.decision.variants[step.node]}
         for symbol in symbols:
             if symbol in taking:
                 found.setdefault(step.name, symbol)

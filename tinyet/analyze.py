@@ -12,7 +12,7 @@ from tinyet.boards import Board, load_board
 from tinyet.boards.cpus import Target
 from tinyet.budget.fit import Contributor, largest_constants, objective_of, peak_tensors
 from tinyet.delegates import Delegates, delegates_or_default
-from tinyet.delegates.decide import Decision, check_optimize
+from tinyet.delegates.decide import Decision
 from tinyet.deployment import Deployment, deploy
 from tinyet.ir import Node, Tensor, place_of
 from tinyet.opset.cost import constant_bytes
@@ -165,8 +165,7 @@ def analyze(
     board."""
     target = load_board(board)
     chosen = delegates_or_default(delegates, require=require_delegate)
-    aim = check_optimize(optimize)
-    objective = objective_of(target, aim, max_ram=max_ram, max_flash=max_flash, pins=pins)
+    objective = objective_of(target, optimize, max_ram=max_ram, max_flash=max_flash, pins=pins)
     deployment = deploy(program.graph, target.target, chosen, require=require_delegate, objective=objective)
     return analyze_deployment(program, deployment, target)
 

@@ -182,7 +182,6 @@ class Deployment:
     def parameter_bytes(self) -> int:
         """Bytes of the kernels' parameter structs; where constants have an address space of their own, each once.
         64-bit fields that hold small numbers count as 32 bits."""
-        pointer = 2 if self.target.family == "avr" else 4
         place = {use: number for number, array in enumerate(self.arrays) for use in array.uses}
         found: dict[object, Struct] = {}
         for step in self.steps:
@@ -190,7 +189,7 @@ class Deployment:
                 pointed = tuple(place[step, name] for name in _pointed(step.call.params))
                 same = (repr(step.call.params), pointed) if "progmem" in self.target.features else step
                 found[same] = step.call.params
-        return sum(field_bytes(params, pointer) for params in found.values())
+        return sum(field_bytes(params, self.target) for params in found.values())
 
 
 def _pointed(value: FieldValue) -> tuple[str, ...]:

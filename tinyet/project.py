@@ -53,7 +53,7 @@ from tinyet.data import (
     refuse_indices,
 )
 from tinyet.delegates import DEFAULT, Delegate, Delegates, delegates_named, delegates_or_default
-from tinyet.delegates.decide import Objective, Optimize, check_optimize
+from tinyet.delegates.decide import Objective
 from tinyet.deployment import Deployment, deploy
 from tinyet.device.device import open_device
 from tinyet.device.host import build_host
@@ -140,8 +140,7 @@ def generate(
     check_library(project, library_version, homepage, archive=archive)
     model = check_name(name or program.name)
     chosen = delegates_or_default(delegates, require=require_delegate)
-    aim = check_optimize(optimize)
-    objective = objective_of(target, aim, max_ram=max_ram, max_flash=max_flash, pins=pins)
+    objective = objective_of(target, optimize, max_ram=max_ram, max_flash=max_flash, pins=pins)
     deployment = deploy(program.graph, target.target, chosen, require=require_delegate, objective=objective)
     check_fit(deployment, target, max_ram=max_ram, max_flash=max_flash)
     inputs = demonstration(program.inputs, sample, evaluation)
@@ -161,8 +160,8 @@ def generate(
         require_delegate=require_delegate,
         max_ram=max_ram,
         max_flash=max_flash,
-        optimize=aim,
-        pins=dict(pins or {}),
+        optimize=objective.optimize,
+        pins=objective.pins,
         operators=tuple(sorted({n.op for n in program.graph.nodes if isinstance(n.attrs, CustomAttrs)})),
         archive=f"{library_name(model)}.zip" if archive else None,
     )
@@ -294,9 +293,9 @@ class Project:
         return objective_of(self.board, self.optimize, pins=self.pins, **self.limits)
 
     @property
-    def optimize(self) -> Optimize:
+    def optimize(self) -> str:
         """As it was given to `generate`."""
-        return check_optimize(str(self.manifest.get("optimize", "balanced")))
+        return str(self.manifest.get("optimize", "balanced"))
 
     @property
     def pins(self) -> dict[str, str]:

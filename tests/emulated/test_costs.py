@@ -76,9 +76,9 @@ def test_costs_of_known_layers(board_name: str) -> None:
     arrays: list[Array] = [rng.integers(-128, 128, t.shape).astype(np.int8) for t in graph.inputs]
     measured = kernels.run(graph, arrays, board, delegates)
     sizes, text = costs.own_code(measured.deployment, graph, board)
-    names = iter(costs.DEFINED.findall(text))
-    named: dict[Definition, str] = {}
-    stated, counted, code, bytes_ = 0, 0, 0, 0
+    functions = costs.wrappers(measured.deployment, sizes, text)
+    stated, counted, constants = 0, 0, 0
+    code: dict[Definition, int] = {}
     for step, count in zip(measured.deployment.steps, measured.counts, strict=True):
         cost = step.choice.kernel.cost(step.node, board.target, step.call)
         assert cost is not None, step.choice.kernel.symbol
@@ -88,16 +88,11 @@ def test_costs_of_known_layers(board_name: str) -> None:
             f"{cost.instructions} stated, {count} counted"
         )
         stated, counted = stated + cost.instructions, counted + count
-        if isinstance(step.call.symbol, Definition) and step.call.symbol not in named:
-            named[step.call.symbol] = next(names)
-            code, bytes_ = code + cost.code, bytes_ + sizes[named[step.call.symbol]]
+        constants += cost.constants
+        if isinstance(step.call.symbol, Definition):
+            code.setdefault(step.call.symbol, cost.code)
     assert abs(stated / counted - 1) <= ALL
     # Each wrapper's call is some 20 bytes more.
-    assert abs(code / (bytes_ + 20 * len(named)) - 1) <= 2 * ALL
-    constants = sum(
-        cost.constants
-        for step in measured.deployment.steps
-        if (cost := step.choice.kernel.cost(step.node, board.target, step.call)) is not None
-    )
+    assert abs(sum(code.values()) / (sum(functions.values()) + 20 * len(functions)) - 1) <= 2 * ALL
     of_calls = sum(c.data.nbytes for step in measured.deployment.steps for c in step.call.constants)
     assert constants == of_calls + measured.deployment.parameter_bytes

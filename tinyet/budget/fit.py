@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from tinyet.boards import Board
-from tinyet.delegates.decide import Objective, Optimize
+from tinyet.delegates.decide import Objective, check_optimize
 from tinyet.deployment import Deployment
 from tinyet.errors import FitError, bullet_list
 from tinyet.opset.cost import core_of, measured
@@ -31,18 +31,21 @@ class Contributor:
 
 def objective_of(
     board: Board,
-    optimize: Optimize = "balanced",
+    optimize: str = "balanced",
     *,
     max_ram: int | None = None,
     max_flash: int | None = None,
     pins: Mapping[str, str] | None = None,
 ) -> Objective:
     """What kernels are chosen for on a board: within its memories, or the given limits in bytes where these are
-    tighter, less the stack and what a firmware has around a model, as far as that has been measured for the core."""
+    tighter, less the stack and what a firmware has around a model, as far as that has been measured for the core.
+
+    Raises UsageError for an `optimize` that there is not.
+    """
     table = measured(core_of(board.target))
     flash = min(board.flash.bytes, max_flash or board.flash.bytes) - (0 if table is None else table.base)
     ram = min(board.ram.bytes, max_ram or board.ram.bytes) - board.stack_bytes
-    return Objective(optimize, max(flash, 0), max(ram, 0), dict(pins or {}))
+    return Objective(check_optimize(optimize), max(flash, 0), max(ram, 0), dict(pins or {}))
 
 
 def peak_tensors(deployment: Deployment) -> tuple[int, list[Contributor]]:

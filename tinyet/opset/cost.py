@@ -125,20 +125,19 @@ def _total(rates: Mapping[str, float], parts: Mapping[str, int]) -> int:
 
 def constant_bytes(call: Call, target: Target) -> int:
     """Of a call's own arrays and parameter struct."""
-    pointer = 2 if "progmem" in target.features else 4
     arrays = sum(max(c.data.nbytes, c.data.itemsize) for c in call.constants)
-    return arrays + (0 if call.params is None else field_bytes(call.params, pointer))
+    return arrays + (0 if call.params is None else field_bytes(call.params, target))
 
 
-def field_bytes(value: FieldValue, pointer: int) -> int:
+def field_bytes(value: FieldValue, target: Target) -> int:
     """Bytes of a field of a parameter struct, whose numbers have 32 bits, or 64 where they need them."""
     match value:
         case Struct():
-            return sum(field_bytes(item, pointer) for item in value.fields.values())
+            return sum(field_bytes(item, target) for item in value.fields.values())
         case Pointer():
-            return pointer
+            return 2 if target.family == "avr" else 4
         case tuple():
-            return sum(field_bytes(item, pointer) for item in value)
+            return sum(field_bytes(item, target) for item in value)
         case float():
             return 4
         case _:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from tinyet.delegates.cmsis_nn.linear import rows_of
 from tinyet.ir import Node
 from tinyet.ops.shared import pooling
-from tinyet.ops.shared.claims import Parts, axes
+from tinyet.ops.shared.claims import Parts, axes, width
 from tinyet.ops.shared.convolution import attrs_of
 from tinyet.opset import Claim
 
@@ -169,9 +169,8 @@ def pools(node: Node) -> Mapping[str, int]:
 
 
 def softmax(node: Node) -> Mapping[str, int]:
-    width = node.output.shape[-1] if node.output.shape else 1
-    rows = math.prod(node.output.shape[:-1])
-    return {"call": 1, "row": rows, "vector": rows * blocks(width, 4), "value": rows * width}
+    rows, values = math.prod(node.output.shape[:-1]), width(node)
+    return {"call": 1, "row": rows, "vector": rows * blocks(values, 4), "value": rows * values}
 
 
 CLAIMS: Mapping[str, Claim] = {

@@ -4,7 +4,6 @@ them."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 
 import numpy as np
@@ -14,21 +13,32 @@ from tinyet.delegates.cortex_m.packing import lane_pairs
 from tinyet.delegates.cortex_m.rounding import Rounding, rounding
 from tinyet.delegates.cortex_m.wrapper import largest_divisor
 from tinyet.ir import Node
+from tinyet.numerics import clamp_range
 from tinyet.ops.shared.claims import Parts, axis
 from tinyet.ops.shared.clamped import clamp_of
 from tinyet.opset import Claim
 
 
+def form_name(r: Rounding) -> str:
+    """As the parts are called."""
+    return r.form.name.lower().replace("_", " ")
+
+
+def bounds(low: int, high: int) -> int:
+    """Clamps beside the saturation of int8."""
+    return (low > -128) + (high < 127)
+
+
 def outputs(parts: Parts, r: Rounding, count: int) -> None:
     """`count` sums that become outputs."""
-    parts[f"output, {r.form.name.lower().replace('_', ' ')}"] = count
-    parts["clamped output"] = count * ((r.low > -128) + (r.high < 127))
+    parts[f"output, {form_name(r)}"] = count
+    parts["clamped output"] = count * bounds(r.low, r.high)
 
 
 def form_of(parts: Parts, r: Rounding) -> None:
     """Of the code: which rounding it has, and how many bounds."""
-    parts[r.form.name.lower().replace("_", " ")] = 1
-    parts["bound"] = (r.low > -128) + (r.high < 127)
+    parts[form_name(r)] = 1
+    parts["bound"] = bounds(r.low, r.high)
 
 
 def widened(parts: Parts, channels: int, times: int) -> None:
@@ -47,14 +57,9 @@ def blocks_of_four(size: int) -> list[int]:
     return sorted({min(start, size - 4) for start in range(0, size, 4)})
 
 
-def unroll_of(taps: int, of_lane: int) -> int:
-    straight = taps <= conv2d.STRAIGHT_TAPS
-    return taps if straight else largest_divisor(taps, conv2d.LOOP_TAPS, of_lane)
-
-
 def matrix(parts: Parts, g: conv2d.Geometry, r: Rounding, blocks: int, taps: int, of_lane: int) -> None:
     """tinyet_dsp_four_pixels, `blocks` times."""
-    unroll, doubles = unroll_of(taps, of_lane), blocks * -(-g.out_c // 2)
+    unroll, doubles = conv2d.unroll_of(taps, of_lane), blocks * -(-g.out_c // 2)
     parts["two channels"] = doubles
     parts["odd channel"] = blocks * (g.out_c % 2)
     parts["tap"] = doubles * taps
@@ -132,7 +137,7 @@ def patches_work(g: conv2d.Geometry, r: Rounding) -> Mapping[str, int]:
 
 
 def matrix_code(g: conv2d.Geometry, r: Rounding, taps: int, of_lane: int) -> Parts:
-    unroll = unroll_of(taps, of_lane)
+    unroll = conv2d.unroll_of(taps, of_lane)
     copies = 1 + g.out_c % 2 if g.out_c > 1 else 1
     quads, rest = divmod(g.in_c, 4)
     parts: Parts = {
@@ -148,7 +153,7 @@ def matrix_code(g: conv2d.Geometry, r: Rounding, taps: int, of_lane: int) -> Par
         "runs": min(g.stride_w, (g.kernel_w - 1) * g.dilation_w + 1),
     }
     form_of(parts, r)
-    parts[f"copy, {r.form.name.lower().replace('_', ' ')}"] = copies
+    parts[f"copy, {form_name(r)}"] = copies
     return parts
 
 
@@ -175,7 +180,7 @@ def row_unroll(pairs: int) -> int:
 
 
 def depthwise_work(node: Node) -> Mapping[str, int]:
-    g = min((g for g in depthwise.geometries(node) if g.refuse() is None), key=lambda g: g.instructions)
+    g = depthwise.cheapest(node)
     r = rounding(node, clamp_of(node), depthwise.MOST_BEFORE)
     batch, channels = node.input(0).shape[0], node.input(0).shape[3]
     pairs, u, v, strip = batch * -(-channels // 2), g.u, g.v, g.strip
@@ -221,7 +226,7 @@ def depthwise_work(node: Node) -> Mapping[str, int]:
 
 
 def depthwise_code(node: Node) -> Mapping[str, int]:
-    g = min((g for g in depthwise.geometries(node) if g.refuse() is None), key=lambda g: g.instructions)
+    g = depthwise.cheapest(node)
     r = rounding(node, clamp_of(node), depthwise.MOST_BEFORE)
     strips = -(-g.v.out // g.strip)
     half = g.u.out // 2
@@ -279,24 +284,14 @@ def linear_code(node: Node) -> Mapping[str, int]:
 
 
 def affine_work(node: Node) -> Mapping[str, int]:
-    count = node.output.type.count
-    return {"call": 1, "eight outputs": count // 8, "output": count, "clamped output": count * bounds(node)}
+    count, clamps = node.output.type.count, bounds(*clamp_range(clamp_of(node), node.output.type))
+    return {"call": 1, "eight outputs": count // 8, "output": count, "clamped output": count * clamps}
 
 
 def affine_code(node: Node) -> Mapping[str, int]:
-    count = node.output.type.count
+    count, clamps = node.output.type.count, bounds(*clamp_range(clamp_of(node), node.output.type))
     copies = min(count, 8)
-    return {"call": 1, "output": copies, "bound": copies * bounds(node), "rest": int(count % 8 != 0)}
-
-
-def bounds(node: Node) -> int:
-    """Clamps that an elementwise operation has beside saturation."""
-    low, high = clamp_of(node)
-    q = node.output.type
-    quantized = [round(x / q.scale) + q.zero_point if math.isfinite(x) else None for x in (low, high)]
-    return int(quantized[0] is not None and quantized[0] > -128) + int(
-        quantized[1] is not None and quantized[1] < 127
-    )
+    return {"call": 1, "output": copies, "bound": copies * clamps, "rest": int(count % 8 != 0)}
 
 
 def over_pixels(node: Node) -> Mapping[str, int]:

@@ -69,7 +69,7 @@ def winograd_work(f: Transform) -> Callable[[Node], Mapping[str, int]]:
         if rest:
             found["last channels of a tile"] = tiles
             found[f"last {rest} channels of a pixel"] = g.batch * int((rows * columns).sum())
-        unroll = winograd.unroll_of(pairs)
+        unroll = conv2d.unroll_of(pairs)
         if unroll != pairs:
             found["position by a loop"] = doubles * f.positions
             found["turn"] = doubles * f.positions * (pairs // unroll)
@@ -85,7 +85,7 @@ def winograd_code(f: Transform) -> Callable[[Node], Mapping[str, int]]:
     def parts(node: Node) -> Mapping[str, int]:
         g, r = conv2d.geometry(node), winograd.chosen_rounding(f, node)
         pairs = winograd.pairs_of(g)
-        unroll = winograd.unroll_of(pairs)
+        unroll = conv2d.unroll_of(pairs)
         found: Parts = {
             "call": 1,
             "straight product": unroll,

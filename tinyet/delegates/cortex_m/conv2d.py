@@ -148,6 +148,11 @@ def block_cost(g: Geometry, taps: int) -> int:
     return -(-g.out_c // 2) * (13 * taps + 48)
 
 
+def unroll_of(taps: int, taps_of_lane: int = 1) -> int:
+    """How many of them are multiplied in straight code."""
+    return taps if taps <= STRAIGHT_TAPS else largest_divisor(taps, LOOP_TAPS, taps_of_lane)
+
+
 def gemm_call(
     name: str,
     g: Geometry,
@@ -160,7 +165,7 @@ def gemm_call(
     """The call of a kernel of tinyet_dsp_conv2d.h, whose name says how wide weights are; `order` as gemm_stream wants
     it, `taps_of_lane` a lane."""
     taps = len(order)
-    unroll = taps if taps <= STRAIGHT_TAPS else largest_divisor(taps, LOOP_TAPS, taps_of_lane)
+    unroll = unroll_of(taps, taps_of_lane)
     pack = wide_stream if name.endswith(WIDE) else gemm_stream
     stream = pack(r, order).astype(np.int32)
     constant = Constant("weights", stream, "bias, weights and rounding of two channels after another")

@@ -104,6 +104,11 @@ def refuse(node: Node, target: Target) -> str | None:
     return reasons[0] if all(reasons) else None
 
 
+def cheapest(node: Node) -> Geometry:
+    """Of the orientations that the kernel takes, for a node that was not refused."""
+    return min((g for g in geometries(node) if g.refuse() is None), key=lambda g: g.instructions)
+
+
 def stream(r: Rounding, transposed: bool) -> Int64:
     """The stream of tinyet_dsp_depthwise.h, (words,)."""
     kernel = r.weights.reshape(-1, 3, 3)
@@ -115,7 +120,7 @@ def stream(r: Rounding, transposed: bool) -> Int64:
 
 
 def lower(node: Node, target: Target) -> Call:
-    g = min((g for g in geometries(node) if g.refuse() is None), key=lambda g: g.instructions)
+    g = cheapest(node)
     r = rounding(node, attrs_of(node).clamp, MOST_BEFORE)
     batch, _, _, channels = node.input(0).shape
     iu, isu, ou, osu, su, _, pu = astuple(g.u)

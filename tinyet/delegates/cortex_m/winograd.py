@@ -12,11 +12,11 @@ from functools import partial
 import numpy as np
 
 from tinyet.boards.cpus import Target
-from tinyet.delegates.cortex_m.conv2d import LOOP_TAPS, STRAIGHT_TAPS, Geometry, geometry
+from tinyet.delegates.cortex_m.conv2d import Geometry, geometry, unroll_of
 from tinyet.delegates.cortex_m.packing import join_halves, lane_pairs, padded_channels, words
 from tinyet.delegates.cortex_m.rounding import LIMIT, Form, Rounding, rounding, sum_range
 from tinyet.delegates.cortex_m.summary import summary
-from tinyet.delegates.cortex_m.wrapper import largest_divisor, specialised_call
+from tinyet.delegates.cortex_m.wrapper import specialised_call
 from tinyet.ir import Node
 from tinyet.numerics import Int64
 from tinyet.ops.shared.convolution import attrs_of
@@ -173,11 +173,6 @@ def pairs_of(g: Geometry) -> int:
 def step_bytes(pairs: int) -> int:
     """Between two positions in scratch: transformed tiles, and sums."""
     return 16 * pairs + 32
-
-
-def unroll_of(pairs: int) -> int:
-    """How many of them are multiplied in straight code."""
-    return pairs if pairs <= STRAIGHT_TAPS else largest_divisor(pairs, LOOP_TAPS)
 
 
 def scratch_bytes(transform: Transform, g: Geometry) -> int:

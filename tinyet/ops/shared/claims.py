@@ -220,10 +220,15 @@ def pooled(node: Node) -> Mapping[str, int]:
     }
 
 
+def width(node: Node) -> int:
+    """Of the output's last axis; an output without dimensions is one value."""
+    return node.output.shape[-1] if node.output.shape else 1
+
+
 def reduced(node: Node) -> Mapping[str, int]:
     """Sums over some axes."""
     values, out = node.input(0).type.count, node.output.type.count
-    inner = node.output.shape[-1] if node.output.shape else 1
+    inner = width(node)
     rest = out // max(inner, 1) * (inner % 4)
     return {
         "call": 1,
@@ -236,8 +241,8 @@ def reduced(node: Node) -> Mapping[str, int]:
 
 def softmax(node: Node) -> Mapping[str, int]:
     """Rows of values."""
-    count, width = node.output.type.count, node.output.shape[-1] if node.output.shape else 1
-    return {"call": 1, "row": count // max(width, 1), "value": count}
+    count = node.output.type.count
+    return {"call": 1, "row": count // max(width(node), 1), "value": count}
 
 
 CLAIMS: Mapping[str, Claim] = {
