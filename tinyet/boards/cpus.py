@@ -104,6 +104,11 @@ class Target:
         return CPUS[self.cpu].isa
 
     @property
+    def pointer_bytes(self) -> int:
+        """Of a pointer in a struct. Asked by the name alone: operators are tried on this machine under one of its own."""
+        return 2 if self.cpu.startswith("avr") else 4
+
+    @property
     def toolchain(self) -> Toolchain | None:
         return TOOLCHAINS.get(self.family, TOOLCHAINS.get(self.cpu))
 

@@ -135,7 +135,7 @@ def field_bytes(value: FieldValue, target: Target) -> int:
         case Struct():
             return sum(field_bytes(item, target) for item in value.fields.values())
         case Pointer():
-            return 2 if target.family == "avr" else 4
+            return target.pointer_bytes
         case tuple():
             return sum(field_bytes(item, target) for item in value)
         case float():

@@ -13,7 +13,6 @@ from torch.export import ExportedProgram
 from tinyet.arguments import described
 from tinyet.errors import UsageError
 from tinyet.foreign import foreign_error
-from tinyet.program import Program
 
 _TAKES = "a model is an nn.Module, or what torch.export.export made of one"
 
@@ -56,7 +55,8 @@ def _no_model(given: object) -> UsageError:
     elif callable(given) and not isinstance(given, type):
         what = f"{described(given)} is no module"
         hint = "give what it returns, if it makes the model; if it computes, make it the forward() of an nn.Module"
-    elif isinstance(given, Program):
+    # Not by its class: what imports a model lies below what a Program is, and doesn't know it.
+    elif type(given).__module__.startswith("tinyet.program"):
         what, hint = (
             "a Program is compiled already",
             "tinyet.generate(program, board, out) makes a project of it",
