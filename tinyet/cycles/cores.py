@@ -149,6 +149,6 @@ CORES: Mapping[str, Core] = {
 
 # Why a core of the same family has no entry.
 WITHOUT_MODEL: Mapping[str, str] = {
-    "cortex-m7": "it issues two instructions in a cycle and waits for its caches: a sum over instructions is no estimate",
+    "cortex-m7": "it issues two instructions in a cycle and waits for caches: a sum over instructions is no estimate",
     "cortex-m55": "its vector instructions overlap in a way that a sum over instructions does not know",
 }

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from tinyet.boards import Flash
@@ -117,8 +117,8 @@ class Estimator:
         self._flash = flash
         self._blocks: dict[tuple[int, int], tuple[Work, Instruction]] = {}
 
-    def mean(self, empty: tuple[Run, Run], runs: Sequence[Run]) -> tuple[tuple[Work, ...], Work]:
-        """(the work of each layer, what lies between them), means over runs of one model.
+    def mean(self, empty: tuple[Run, Run], runs: Iterable[Run]) -> tuple[tuple[Work, ...], Work]:
+        """(the work of each layer, what lies between them), means over runs of one model, at least one.
 
         empty: a run without layers, and one with EMPTY_LAYERS layers without work: what they take is taken off.
         """
@@ -126,14 +126,15 @@ class Estimator:
         empty_layer = marked[0][-1]
         a_layer = (total((*marked[0], marked[1])) - nothing[1]).times(1 / EMPTY_LAYERS)
         sums: list[Work] = []
-        whole = Work()
+        whole, count = Work(), 0
         for run in runs:
+            count += 1
             layers, between = self._parts(run)
             net = [layer - empty_layer for layer in layers]
             sums = [a + b for a, b in zip(sums, net, strict=True)] if sums else net
             whole += total((*layers, between)) - nothing[1] - a_layer.times(len(layers))
-        mean = tuple(layer.times(1 / len(runs)).at_least_zero() for layer in sums)
-        return mean, (whole.times(1 / len(runs)) - total(mean)).at_least_zero()
+        mean = tuple(layer.times(1 / count).at_least_zero() for layer in sums)
+        return mean, (whole.times(1 / count) - total(mean)).at_least_zero()
 
     def _parts(self, run: Run) -> tuple[list[Work], Work]:
         """(the work of each layer, what lies between them) of one run, the cost of telling them apart included."""

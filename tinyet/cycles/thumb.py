@@ -53,9 +53,9 @@ _NO_REGISTER = -1
 class Instruction(NamedTuple):
     """One instruction.
 
-    size: bytes. registers: how many words a multiple transfer moves; 1 else. conditional: it may do nothing, and if it is
-    a branch, control then goes on behind it. target: the register that a single load writes; -1 where there is none.
-    address: the registers that a load or store computes its address from. indexed: by two registers.
+    size: bytes. registers: how many words a multiple transfer moves; 1 else. conditional: it may do nothing, and
+    control then goes on behind it though it is a branch. target: the register that a single load writes; -1 where there
+    is none. address: the registers that a load or store computes its address from. indexed: by two registers.
     """
 
     kind: Kind
