@@ -41,7 +41,7 @@ struct qemu_plugin_insn;
 typedef uint32_t qemu_plugin_meminfo_t;
 typedef struct qemu_info_t qemu_info_t;
 enum qemu_plugin_cb_flags { QEMU_PLUGIN_CB_NO_REGS };
-enum qemu_plugin_mem_rw { QEMU_PLUGIN_MEM_R = 1 };
+enum qemu_plugin_mem_rw { QEMU_PLUGIN_MEM_RW = 3 };
 
 void qemu_plugin_register_vcpu_tb_trans_cb(qemu_plugin_id_t id, void (*cb)(qemu_plugin_id_t, struct qemu_plugin_tb *));
 void qemu_plugin_register_vcpu_tb_exec_cb(struct qemu_plugin_tb *tb, void (*cb)(unsigned, void *),
@@ -49,6 +49,7 @@ void qemu_plugin_register_vcpu_tb_exec_cb(struct qemu_plugin_tb *tb, void (*cb)(
 void qemu_plugin_register_vcpu_mem_cb(struct qemu_plugin_insn *insn,
                                       void (*cb)(unsigned, qemu_plugin_meminfo_t, uint64_t, void *),
                                       enum qemu_plugin_cb_flags flags, enum qemu_plugin_mem_rw rw, void *data);
+bool qemu_plugin_mem_is_store(qemu_plugin_meminfo_t info);
 size_t qemu_plugin_tb_n_insns(const struct qemu_plugin_tb *tb);
 uint64_t qemu_plugin_tb_vaddr(const struct qemu_plugin_tb *tb);
 struct qemu_plugin_insn *qemu_plugin_tb_get_insn(const struct qemu_plugin_tb *tb, size_t index);
@@ -130,9 +131,9 @@ static void fetch(const block *now) {
   }
 }
 
-static void on_read(unsigned cpu, qemu_plugin_meminfo_t info, uint64_t address, void *data) {
-  (void)cpu, (void)info, (void)data;
-  if (state == RUNNING && address >= flash.from && address < flash.to && misses(&data_buffer, address / line_bytes)) {
+static void on_access(unsigned cpu, qemu_plugin_meminfo_t info, uint64_t address, void *data) {
+  (void)cpu, (void)data;
+  if (state == RUNNING && !qemu_plugin_mem_is_store(info) && address >= flash.from && address < flash.to && misses(&data_buffer, address / line_bytes)) {
     data_reads++;
   }
 }
@@ -261,7 +262,8 @@ static void on_translation(qemu_plugin_id_t id, struct qemu_plugin_tb *tb) {
   qemu_plugin_register_vcpu_tb_exec_cb(tb, on_block, QEMU_PLUGIN_CB_NO_REGS, made);
   for (size_t i = 0; line_bytes != 0 && i < n; i++) {
     struct qemu_plugin_insn *insn = qemu_plugin_tb_get_insn(tb, i);
-    qemu_plugin_register_vcpu_mem_cb(insn, on_read, QEMU_PLUGIN_CB_NO_REGS, QEMU_PLUGIN_MEM_R, NULL);
+    /* Asked for reads alone, QEMU 7.2 tells of writes alone. */
+    qemu_plugin_register_vcpu_mem_cb(insn, on_access, QEMU_PLUGIN_CB_NO_REGS, QEMU_PLUGIN_MEM_RW, NULL);
   }
 }
 

@@ -274,4 +274,6 @@ def _float_transfer(first: int, second: int) -> Instruction:
             return Instruction("load_double" if load else "store_double", 4, 2, address=(first & 0xF,))
         # A float register is the base of no address.
         return Instruction("load" if load else "store", 4, address=(first & 0xF,))
-    return Instruction("load_multiple" if load else "store_multiple", 4, second & 0xFF)
+    # FLDMX and FSTMX, which nobody writes any more, say one word too many.
+    words = second & (0xFE if second & 0x100 else 0xFF)
+    return Instruction("load_multiple" if load else "store_multiple", 4, words)
