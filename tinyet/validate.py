@@ -202,9 +202,9 @@ class ValidationResult(Counted):
 
     def _layer(self, layer: LayerResult) -> dict[str, object]:
         fields = self._counted(layer)
-        del fields["parts"]
-        fields["estimate"] = None if layer.estimate is None else dataclasses.asdict(layer.estimate)
+        del fields["parts"], fields["estimate"]
         fields["parts"] = [self._counted(part) for part in layer.parts]
+        fields["estimate"] = None if layer.estimate is None else dataclasses.asdict(layer.estimate)
         return fields
 
     def _counted(self, record: LayerResult | PartResult) -> dict[str, object]:

@@ -42,8 +42,7 @@ NAMES: tuple[tuple[str, Kind], ...] = (
     (f"[su]mull{COND}", "multiply_long"),
     (f"(?:smlal(?:[bt][bt]|dx?)?|smlsldx?|umlal|umaal){COND}", "multiply_add_long"),
     (
-        f"(?:smul[bt][bt]|smla[bt][bt]|smulw[bt]|smlaw[bt]|smuadx?|smusdx?|smladx?|smlsdx?|smmulr?|smmlar?|smmlsr?"
-        f"|usada?8){COND}",
+        f"(?:smu[ls][bt][bt]|sml[as][bt][bt]|sm[ul]+[aw]+[bt]|sm[ul][as]dx?|sml[as]dx?|smmulr?|smml[as]r?|usada?8){COND}",
         "multiply_dsp",
     ),
     (f"[su]div{COND}", "divide"),
@@ -117,7 +116,9 @@ def disassembly(file: Path, *options: str) -> Iterator[Line]:
     text = subprocess.run(
         [OBJDUMP, "-d", *options, file], capture_output=True, text=True, check=True, timeout=120
     ).stdout
-    for match in re.finditer(r"^ *[0-9a-f]+:\t([0-9a-f]{4})(?: ([0-9a-f]{4}))? +\t(\S+)(.*)$", text, re.M):
+    for match in re.finditer(
+        r"^ *[0-9a-f]+:\t([0-9a-f]{4})(?: ([0-9a-f]{4}))? +\t(\S+)(.*)$", text, re.MULTILINE
+    ):
         first, second, name, rest = match.groups()
         if name.startswith("."):
             continue

@@ -137,8 +137,8 @@ def _show_estimate(result: ValidationResult, estimate: CycleEstimate) -> None:
             ("loads", "number"),
             ("stores", "number"),
             ("multiplies", "number"),
-            ("taken branches", "number"),
-            ("flash waits", "number"),
+            ("branches", "number"),
+            ("waits", "number"),
         ],
         [
             *(row(layer.name, layer.estimate or Work(), layer.macs) for layer in result.layers),

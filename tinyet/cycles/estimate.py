@@ -115,7 +115,7 @@ class Estimator:
         self._core = core
         self._code = code
         self._flash = flash
-        self._blocks: dict[tuple[int, int], tuple[Work, Instruction]] = {}
+        self._blocks: dict[tuple[int, int], tuple[Work, Instruction, int]] = {}
 
     def mean(self, empty: tuple[Run, Run], runs: Iterable[Run]) -> tuple[tuple[Work, ...], Work]:
         """(the work of each layer, what lies between them), means over runs of one model, at least one.
@@ -141,20 +141,21 @@ class Estimator:
         return [self._work(layer) for layer in run.layers], self._work(run.between)
 
     def _work(self, segment: Segment) -> Work:
-        work = Work()
+        work, code_bytes = Work(), 0
         for block in segment.blocks:
-            once, last = self._block(block.start, block.instructions)
+            once, last, size = self._block(block.start, block.instructions)
             behind = block.behind2 if last.size == 2 else block.behind4
             refill = self._core.taken.get(last.kind, 0)
             taken = 0
             if refill:
                 taken = block.count - behind if last.conditional else block.count
             work += once.times(block.count) + Work(cycles=taken * refill, taken_branches=taken)
-        waits = self._waits(segment)
+            code_bytes += block.count * size
+        waits = self._waits(segment, work.cycles / max(1, code_bytes))
         return work + Work(cycles=waits, wait_cycles=waits)
 
-    def _block(self, start: int, count: int) -> tuple[Work, Instruction]:
-        """(the work of a block that runs once and whose branch is not taken, its last instruction)."""
+    def _block(self, start: int, count: int) -> tuple[Work, Instruction, int]:
+        """(the work of a block that runs once and whose branch is not taken, its last instruction, its bytes)."""
         known = self._blocks.get((start, count))
         if known is None:
             block = self._code.block(start, count)
@@ -167,11 +168,16 @@ class Estimator:
                 multiplies=sum(kind in MULTIPLIES for kind in kinds),
                 divides=sum(kind in DIVIDES for kind in kinds),
             )
-            known = self._blocks[start, count] = once, block[-1]
+            size = sum(instruction.size for instruction in block)
+            known = self._blocks[start, count] = once, block[-1], size
         return known
 
-    def _waits(self, segment: Segment) -> int:
-        if self._flash is None:
+    def _waits(self, segment: Segment, cycles_per_byte: float) -> int:
+        """Cycles that the flash adds. A line that is read ahead has as long as the line before it takes to execute."""
+        flash = self._flash
+        if flash is None:
             return 0
-        code = segment.code_reads - (segment.next_reads if self._flash.prefetch else 0)
-        return self._flash.wait_states * (code + segment.data_reads)
+        ahead = segment.next_reads if flash.prefetch else 0
+        others = segment.code_reads - ahead + segment.data_reads
+        late = max(0.0, flash.wait_states + 1 - cycles_per_byte * flash.line_bytes)
+        return round(flash.wait_states * others + min(late, flash.wait_states) * ahead)

@@ -87,7 +87,9 @@ def flash_sentence(flash: Flash | None) -> str:
         return "the board's file does not say how long its flash lets the core wait: not at all"
     if flash.wait_states == 0:
         return "the flash lets the core wait for nothing, as the board's file says"
-    ahead = ", lines right behind the last one read meanwhile" if flash.prefetch else ""
+    ahead = (
+        ", less for the line behind the one that is executed, which is read ahead" if flash.prefetch else ""
+    )
     return (
         f"the flash takes {flash.wait_states} cycles longer for each line of {flash.line_bytes} bytes that is not "
         f"among the last {flash.code_lines} of code or {flash.data_lines} of data{ahead}"
