@@ -174,6 +174,21 @@ def test_validate(
     golden(shown("validate", "p", status=0 if result.bit_exact else 1), f"validate_{name}.txt")
 
 
+@pytest.mark.parametrize("options", [(), ("--cycles",)])
+def test_cycles_are_estimated_where_they_are_asked_for(
+    options: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def validate(_: Project, **given: object) -> ValidationResult:
+        return _ESTIMATED if given["cycles"] else _RIGHT
+
+    shown("generate", "small.tet", "--board", "mps2_an386", "-o", "p")
+    monkeypatch.setattr(Project, "validate", validate)
+    assert ("ESTIMATED cycles" in shown("validate", "p", *options)) == bool(options)
+    record = json.loads(shown("validate", "p", *options, "--json", "-"))
+    assert (record["estimate"] is not None) == bool(options)
+    assert record["cycles_per_inference"] is None
+
+
 # ---- boards ----
 
 
