@@ -55,6 +55,11 @@ PUSH_4, POP_4_PC = decode(0xB50E), decode(0xBD0E)  # {r1, r2, r3, lr}, {r1, r2, 
         # The second load's address is what the first one loads.
         ([LDR, LDR_R1_BY_R0], 4),
         ([LDR, ADDS, LDR], 5),
+        # An address that the instruction before has computed.
+        ([ADDS, LDR_R1], 3),
+        ([ADDS, LDR_R1_BY_R0], 4),
+        ([decode(0x1D1B), STR], 3),  # adds r3, r3, #4; str r0, [r3]
+        ([decode(0x4353), STR_INDEXED], 4),  # muls r3, r2; str r0, [r3, r2]
         ([STR, STR], 2),
         ([STR_INDEXED, LDR], 4),
         # 1+N

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from tinyet.cycles.thumb import Instruction, Kind
+from tinyet.cycles.thumb import PROCESSING, Instruction, Kind
 
 _MULTIPLE = frozenset(("load_multiple", "store_multiple", "load_multiple_pc", "load_double", "store_double"))
 LOADS = frozenset(("load", "load_double", "load_multiple", "load_multiple_pc", "load_pc"))
@@ -25,7 +25,8 @@ class Core:
     filled, a sentence each. cycles: of an instruction that is not in a branch's way; 1 for a kind that is not there,
     one more a register for transfers of several. taken: how many more when control goes elsewhere. pairs: a load takes
     a cycle less right behind another load, unless its address needs what that one loads, and so does a store with an
-    indexed address, which takes one more otherwise.
+    indexed address, which takes one more otherwise; both wait a cycle for an address that data processing right before
+    them computes.
     """
 
     title: str
@@ -39,7 +40,7 @@ class Core:
         """Cycles of a block's instructions, its branch not taken."""
         total, before = 0, None
         for now in block:
-            total += self._alone(now) - self._saved(before, now)
+            total += self._alone(now) + self._beside(before, now)
             before = now
         return total
 
@@ -49,11 +50,15 @@ class Core:
             cycles += now.registers
         return cycles + (self.pairs and now.kind == "store" and now.indexed)
 
-    def _saved(self, before: Instruction | None, now: Instruction) -> int:
-        if not self.pairs or before is None or before.kind != "load":
+    def _beside(self, before: Instruction | None, now: Instruction) -> int:
+        """Cycles more, or less, because of the instruction before."""
+        if not self.pairs or before is None:
             return 0
-        paired = now.kind == "load" or (now.kind == "store" and now.indexed)
-        return int(paired and before.target not in now.address)
+        depends = before.target in now.address
+        if before.kind in PROCESSING:
+            return int(depends)
+        paired = before.kind == "load" and (now.kind == "load" or (now.kind == "store" and now.indexed))
+        return -int(paired and not depends)
 
 
 # DDI 0337 and DDI 0439 give P, the cycles to refill the pipeline, as 1 to 3 for a branch and as 3 for a load of the
@@ -73,9 +78,7 @@ _ARMV7_ASSUMED = (
     "the pipeline refills in 2 cycles after a taken branch to a constant address, in 3 after others (1 to 3)",
     "an IT instruction takes a cycle (none where the core folds it)",
 )
-_WAITS = (
-    "stalls for an address that the instruction before has computed, and unaligned accesses, are not counted"
-)
+_ALIGNED = "accesses to memory are aligned"
 _M4_CYCLES: Mapping[Kind, int] = {
     "divide": 7,
     "load": 2,
@@ -111,7 +114,7 @@ CORES: Mapping[str, Core] = {
         (
             *_ARMV7_ASSUMED,
             "a 64-bit product takes 4 cycles (3 to 5), one with an addition 6 (4 to 7)",
-            _WAITS,
+            _ALIGNED,
         ),
         {
             "multiply_add": 2,
@@ -128,7 +131,7 @@ CORES: Mapping[str, Core] = {
     "cortex-m4": Core(
         "Cortex-M4",
         "Cortex-M4 Technical Reference Manual (DDI 0439D), tables 3-1 and 7-1 and \"Load/store timings\"",
-        (*_ARMV7_ASSUMED, _WAITS),
+        (*_ARMV7_ASSUMED, _ALIGNED),
         _M4_CYCLES,
         _REFILL,
         pairs=True,
@@ -139,7 +142,7 @@ CORES: Mapping[str, Core] = {
         (
             "each instruction takes as long as on the Cortex-M4, and none is issued together with another one",
             *_ARMV7_ASSUMED,
-            _WAITS,
+            _ALIGNED,
         ),
         _M4_CYCLES,
         _REFILL,

@@ -37,6 +37,7 @@ Kind = Literal[
     "system",  # MRS, MSR
     "interrupts",  # CPS
     "exception",  # SVC, BKPT, UDF
+    "coprocessor",  # any but the floating-point extension
     "float",  # addition, multiplication, comparison, conversion
     "float_multiply_add",
     "float_divide",
@@ -44,6 +45,9 @@ Kind = Literal[
     "float_move",
     "float_move_two",  # two core registers at once
 ]
+
+# Kinds whose result is in one core register.
+PROCESSING: frozenset[Kind] = frozenset(("data", "multiply", "multiply_add", "multiply_dsp", "divide"))
 
 PC = 15
 _SP = 13
@@ -54,8 +58,9 @@ class Instruction(NamedTuple):
     """One instruction.
 
     size: bytes. registers: how many words a multiple transfer moves; 1 else. conditional: it may do nothing, and
-    control then goes on behind it though it is a branch. target: the register that a single load writes; -1 where there
-    is none. address: the registers that a load or store computes its address from. indexed: by two registers.
+    control then goes on behind it though it is a branch. target: the register that a single load, or one of
+    PROCESSING, writes; -1 where there is none. address: the registers that a load or store computes its address from.
+    indexed: by two registers.
     """
 
     kind: Kind
@@ -79,15 +84,10 @@ def is_wide(first: int) -> bool:
 def decode(first: int, second: int = 0) -> Instruction:
     """The instruction with these halfwords; `second` counts where the first announces it. A halfword that no manual
     defines is taken for data processing."""
-    if not is_wide(first):
-        return _narrow(first)
-    match first >> 11:
-        case 0x1D:
-            return _wide_01(first, second)
-        case 0x1E:
-            return _control(first, second) if second & 0x8000 else _DATA32
-        case _:
-            return _wide_11(first, second)
+    found = _wide(first, second) if is_wide(first) else _narrow(first)
+    if found.kind in PROCESSING:
+        return found._replace(target=_result(first, second))
+    return found
 
 
 def it_length(first: int) -> int:
@@ -96,6 +96,36 @@ def it_length(first: int) -> int:
         return 0
     mask = first & 0xF
     return 4 - ((mask & -mask).bit_length() - 1)
+
+
+def _result(first: int, second: int) -> int:
+    """The register that data processing writes; -1 where it only compares."""
+    if is_wide(first):
+        register = second >> 8 & 0xF
+        return _NO_REGISTER if register == PC else register
+    match first >> 10:
+        case 0b001010 | 0b001011:
+            return _NO_REGISTER  # CMP
+        case 0b010000:
+            return _NO_REGISTER if first >> 6 & 0xF in (8, 10, 11) else first & 7  # TST, CMP, CMN
+        case 0b010001:
+            return _NO_REGISTER if first >> 8 & 3 == 1 else first & 7 | first >> 4 & 8
+    match first >> 12:
+        case 0b0010 | 0b0011 | 0b1010:
+            return first >> 8 & 7
+        case 0b1011 if first >> 8 == 0xB0:
+            return _SP
+    return first & 7
+
+
+def _wide(first: int, second: int) -> Instruction:
+    match first >> 11:
+        case 0x1D:
+            return _wide_01(first, second)
+        case 0x1E:
+            return _control(first, second) if second & 0x8000 else _DATA32
+        case _:
+            return _wide_11(first, second)
 
 
 def _narrow(word: int) -> Instruction:
@@ -177,8 +207,10 @@ def _wide_01(first: int, second: int) -> Instruction:
         return Instruction(kind, 4, second.bit_count())
     if first & 0xFFF0 == 0xE8D0 and second & 0xFFE0 == 0xF000:
         return Instruction("table_branch", 4)
-    if (first & 0xFFF0 == 0xE840 and second & 0xF03F == 0xF000) or (first, second) == (0xE97F, 0xE97F):
-        return _DATA32  # TT, SG
+    if first & 0xFFF0 == 0xE840 and second & 0xF03F == 0xF000:
+        return _DATA32  # TT
+    if (first, second) == (0xE97F, 0xE97F):
+        return Instruction("hint", 4)  # SG
     if first & 0x0120 == 0:
         # LDREX, LDREXB, …, LDAEX, LDA, and their stores: neither indexed nor written back
         return _single("load" if load else "store", 4, second >> 12, (base,))
@@ -245,9 +277,8 @@ def _multiply_long(first: int) -> Instruction:
 
 
 def _coprocessor(first: int, second: int) -> Instruction:
-    """The floating-point extension; what belongs to other coprocessors is taken for data processing."""
     if second & 0x0E00 != 0x0A00:
-        return _DATA32
+        return Instruction("coprocessor", 4)
     if first & 0xFF00 == 0xFE00:
         return Instruction("float", 4)  # VSEL, VMAXNM, VMINNM, VRINT, VCVTA
     if first & 0x0200 == 0:
