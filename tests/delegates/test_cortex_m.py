@@ -151,6 +151,16 @@ def gemm_nodes(draw: st.DrawFn) -> Case:
 
 
 @st.composite
+def nibble_nodes(draw: st.DrawFn) -> Case:
+    """The same with int4 weights."""
+    case = draw(gemm_nodes())
+    x, w, *bias = case.node.inputs
+    assert w is not None
+    weights = Tensor("w", TensorType(w.shape, DType.INT4, w.type.quant), w.array.astype(np.int8) >> 4)
+    return Case(case.node.replace(inputs=[x, weights, *bias]), case.inputs)
+
+
+@st.composite
 def transposed_nodes(draw: st.DrawFn) -> Case:
     """Decoders' layers, and those with phases of few taps or none, cropped and with rows and columns to spare."""
     rng = drawing.random(draw)
@@ -268,6 +278,8 @@ NODES = {
     "tinyet_dsp_conv2d_patches": gemm_nodes,
     "tinyet_dsp_conv2d_rows_w16": gemm_nodes,
     "tinyet_dsp_conv2d_patches_w16": gemm_nodes,
+    "tinyet_dsp_conv2d_rows_w4": nibble_nodes,
+    "tinyet_dsp_conv2d_patches_w4": nibble_nodes,
     "tinyet_dsp_winograd_2x2": winograd_nodes,
     "tinyet_dsp_winograd_4x4": winograd_nodes,
     "tinyet_dsp_conv_transpose2d_phases": transposed_nodes,

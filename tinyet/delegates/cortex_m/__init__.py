@@ -55,7 +55,9 @@ CLAIMS = {
 CORTEX_M = Delegate(
     "cortex_m",
     {
-        Conv2d: claimed((*depthwise.KERNELS, *conv2d.KERNELS, *CONV2D_FOR_FLASH), CLAIMS),
+        Conv2d: claimed(
+            (*depthwise.KERNELS, *conv2d.KERNELS, *CONV2D_FOR_FLASH, *conv2d.NIBBLE_KERNELS), CLAIMS
+        ),
         ConvTranspose2d: claimed(conv_transpose2d.KERNELS, CLAIMS),
         Linear: claimed(linear.KERNELS, CLAIMS),
         Add: claimed(elementwise.ADD_KERNELS, CLAIMS),
