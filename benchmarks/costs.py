@@ -29,6 +29,7 @@ import numpy.typing as npt
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from benchmarks import kernels as layers
+from benchmarks.cost_grids import DRAWN, of_type
 from tinyet import assets, ops
 from tinyet.boards import Board, load_board
 from tinyet.delegates import DELEGATES, PORTABLE, Delegate
@@ -54,6 +55,7 @@ FIT, COMPARE = 1, 2
 """Seeds of the two grids."""
 MOST_MACS = 300_000
 CASES = 56
+LEAST_CASES = 8
 DRAWS = 3000
 LIMIT = 0.03
 
@@ -143,6 +145,8 @@ def drawn(attrs: type[Attrs], rng: np.random.Generator) -> Node | None:
             return reduction(attrs, rng)
         case _ if attrs is Softmax:
             return softmax(rng)
+        case _ if attrs in DRAWN:
+            return DRAWN[attrs](rng)
     return None
 
 
@@ -152,11 +156,12 @@ def grid(attrs: type[Attrs], kernel: Kernel, board: Board, seed: int, cases: int
     known = [node for model in layers.MODELS.values() for node in model if type(node.attrs) is attrs]
     stream: Iterator[Node | None] = (drawn(attrs, rng) for _ in range(DRAWS))
     found: list[Node] = []
-    for node in [*known, *stream] if seed == COMPARE else stream:
-        if node is None or len(found) == cases:
+    for plain in [*known, *stream] if seed == COMPARE else stream:
+        if plain is None or len(found) == cases:
             continue
+        node = of_type(plain, kernel.dtypes)
         macs = ops.op_of(node).macs(node)
-        small = macs <= MOST_MACS or node in known
+        small = macs <= MOST_MACS or plain in known
         if small and not complaints(ops.op_of(node), node) and kernel.why_not(node, board.target) is None:
             found.append(node)
     return found
@@ -176,7 +181,9 @@ class Sample:
     own: Sequence[str]
 
 
-DEFINED = re.compile(r"^(?:TINYET_DSP_FUNCTION void|static tinyet_status) (\w+)\(", re.MULTILINE)
+DEFINED = re.compile(
+    r"^(?:TINYET_DSP_FUNCTION void|TINYET_FUNCTION void|static tinyet_status) (\w+)\(", re.MULTILINE
+)
 
 
 def sampled(
@@ -196,13 +203,20 @@ def sampled(
     return found
 
 
+def values(tensor: Tensor, rng: np.random.Generator) -> Array:
+    """Random ones, of the whole range where it is one of integers."""
+    if tensor.dtype is DType.FLOAT32:
+        return rng.normal(size=tensor.shape).astype(np.float32)
+    low, high = tensor.dtype.range
+    return rng.integers(low, high + 1, tensor.shape).astype(tensor.dtype.numpy)
+
+
 def sample(kernel: Kernel, home: Delegate, attrs: type[Attrs], nodes: Sequence[Node], board: Board) -> Sample:
     """One firmware of all nodes, each computed by the kernel."""
     only = dataclasses.replace(home, kernels={attrs: (kernel,)})
     graph = layers.side_by_side(nodes)
     rng = np.random.default_rng(7)
-    arrays: list[Array] = [rng.integers(-128, 128, t.shape).astype(np.int8) for t in graph.inputs]
-    measured = layers.run(graph, arrays, board, [only])
+    measured = layers.run(graph, [values(t, rng) for t in graph.inputs], board, [only])
     place = {node: i for i, node in enumerate(graph.nodes)}
     counts, own = [0] * len(nodes), [0.0] * len(nodes)
     sizes, text = own_code(measured.deployment, graph, board)
@@ -297,6 +311,7 @@ def fitted(nodes: Sequence[Node], terms: Terms, wanted: Sequence[float]) -> dict
 
 
 def kernels_of(board: Board, wanted: Sequence[str]) -> Iterator[tuple[Delegate, type[Attrs], Kernel]]:
+    """Each kernel once, for the first operator of which a node can be drawn that it takes."""
     seen: set[str] = set()
     for delegate in DELEGATES:
         if delegate.supports(board.target) is not None:
@@ -304,7 +319,9 @@ def kernels_of(board: Board, wanted: Sequence[str]) -> Iterator[tuple[Delegate, 
         for attrs, kernels in delegate.kernels.items():
             for kernel in kernels:
                 asked = not wanted or kernel.symbol in wanted
-                if kernel.claim is not None and kernel.symbol not in seen and asked:
+                if kernel.claim is None or kernel.symbol in seen or not asked:
+                    continue
+                if grid(attrs, kernel, board, FIT, 1):
                     seen.add(kernel.symbol)
                     yield delegate, attrs, kernel
 
@@ -313,6 +330,17 @@ def with_memory(board: Board) -> Board:
     """A board that runs the same code and has the memory for a grid."""
     other = ROOMY.get(board.cpu)
     return board if other is None else dataclasses.replace(load_board(other), target=board.target)
+
+
+def computed(nodes: Sequence[Node], found: Sample) -> tuple[list[Node], Sample]:
+    """Without the nodes that need no call, because memory planning finds their output in the input's place."""
+    there = [i for i, count in enumerate(found.instructions) if count]
+    kept = dataclasses.replace(
+        found,
+        instructions=[found.instructions[i] for i in there],
+        code=[found.code[i] for i in there],
+    )
+    return [nodes[i] for i in there], kept
 
 
 def one_layer() -> Graph:
@@ -350,10 +378,11 @@ def write(board: Board, wanted: Sequence[str], keep: Path | None) -> None:
     base = present_anyway(board)
     for home, attrs, kernel in kernels_of(board, wanted):
         nodes = grid(attrs, kernel, board, FIT)
-        if len(nodes) < 8:
+        if len(nodes) >= LEAST_CASES:
+            nodes, found = computed(nodes, sampled(kernel, home, attrs, nodes, board, keep))
+        if len(nodes) < LEAST_CASES:
             print(f"{kernel.symbol}: {len(nodes)} cases only, left out")
             continue
-        found = sampled(kernel, home, attrs, nodes, board, keep)
         assert kernel.claim is not None
         entry = {
             "instructions": fitted(nodes, kernel.claim.work, found.instructions),
@@ -401,10 +430,13 @@ def compare(board: Board, wanted: Sequence[str], keep: Path | None) -> bool:
         stated = [(node, said) for node, said in asked if said is not None]
         if not stated:
             continue
-        nodes = [node for node, _ in stated]
-        found = sampled(kernel, home, attrs, nodes, board, keep)
+        nodes, found = computed(
+            [n for n, _ in stated], sampled(kernel, home, attrs, [n for n, _ in stated], board, keep)
+        )
+        said_of = dict(stated)
         errors, flash = [], []
-        for (_, said), count, code in zip(stated, found.instructions, found.code, strict=True):
+        for node, count, code in zip(nodes, found.instructions, found.code, strict=True):
+            said = said_of[node]
             errors.append(said.instructions / count - 1)
             flash.append((said.code + said.constants) / (code + said.constants) - 1)
         largest = max(errors, key=abs)
