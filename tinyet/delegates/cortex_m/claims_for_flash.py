@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What instructions and code of convolutions grow with whose weights are stored otherwise than as int8: see claims.py."""
+"""What instructions and code of convolutions grow with whose weights are not stored as int8: see claims.py."""
 
 from __future__ import annotations
 

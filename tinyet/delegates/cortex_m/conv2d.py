@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Convolutions of one group as matrix products, four pixels by two channels a block (tinyet_dsp_conv2d.h).
 
-Each with weights in int8 or int4 (`_w4`), and, for more flash and fewer instructions, with int8 weights widened to int16
-ahead of time (`_w16`).
+Each with weights in int8 or int4 (`_w4`), and, for more flash and fewer instructions, with int8 weights widened
+to int16 ahead of time (`_w16`).
 """
 
 from __future__ import annotations
