@@ -15,6 +15,7 @@ from tinyet.delegates.cortex_m import (
     claims,
     claims_for_flash,
     conv2d,
+    conv2d_s8,
     depthwise,
     elementwise,
     linear,
@@ -45,7 +46,7 @@ CLAIMS = {**claims.CLAIMS, **claims_for_flash.CLAIMS}
 CORTEX_M = Delegate(
     "cortex_m",
     {
-        Conv2d: claimed((*depthwise.KERNELS, *conv2d.KERNELS, *CONV2D_FOR_FLASH), CLAIMS),
+        Conv2d: claimed((*depthwise.KERNELS, *conv2d.KERNELS, *conv2d_s8.KERNELS, *CONV2D_FOR_FLASH), CLAIMS),
         Linear: claimed(linear.KERNELS, CLAIMS),
         Add: claimed(elementwise.ADD_KERNELS, CLAIMS),
         Sub: claimed(elementwise.SUB_KERNELS, CLAIMS),

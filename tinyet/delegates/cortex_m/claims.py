@@ -8,9 +8,9 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from tinyet.delegates.cortex_m import conv2d, depthwise, linear
+from tinyet.delegates.cortex_m import conv2d, conv2d_s8, depthwise, linear
 from tinyet.delegates.cortex_m.packing import lane_pairs
-from tinyet.delegates.cortex_m.rounding import Rounding, rounding
+from tinyet.delegates.cortex_m.rounding import Form, Rounding, rounding
 from tinyet.delegates.cortex_m.wrapper import largest_divisor
 from tinyet.ir import Node
 from tinyet.numerics import clamp_range
@@ -134,6 +134,46 @@ def patches_work(g: conv2d.Geometry, r: Rounding) -> Mapping[str, int]:
         widened(parts, together, there)
     matrix(parts, g, r, blocks, len(conv2d.patches_order(g)), 1)
     return parts
+
+
+def shared_work(node: Node) -> Mapping[str, int]:
+    g, r = conv2d.geometry(node), conv2d_s8.chosen_rounding(node)
+    rows = axis(g.in_h, g.out_h, g.kernel_h, g.stride_h, g.dilation_h, g.pad_top)
+    columns = axis(g.in_w, g.out_w, g.kernel_w, g.stride_w, g.dilation_w, g.pad_left)
+    count = g.out_h * g.out_w
+    starts = np.minimum(np.arange(0, count, 3), count - 3)
+    which = (starts[:, None] + np.arange(3)).ravel()  # pixels
+    blocks, values = g.batch * len(starts), g.in_c * g.kernel_w
+    seen = rows.inside.sum(axis=1)[which // g.out_w]  # kernel rows of each pixel
+    apart = ~columns.whole[which % g.out_w] | (g.dilation_w > 1)
+    taps = columns.inside.sum(axis=1)[which % g.out_w]  # of each pixel's kernel rows
+    hidden, edges = g.batch * int((g.kernel_h - seen).sum()), g.batch * int(seen[apart].sum())
+    widened, copied = g.batch * int(seen.sum()), g.batch * int((seen * taps)[apart].sum())
+    runs = copied if g.dilation_w > 1 else g.batch * int((seen * (taps > 0))[apart].sum())
+    steps, pairs = len(conv2d_s8.even_order(g)) // 2, blocks * -(-g.out_c // 2)
+    return {
+        "call": 1,
+        "block": blocks,
+        "pixel": 3 * blocks,
+        "row above or below": hidden,
+        "blank word": hidden * len(lane_pairs(values)),
+        "pixel at an edge": g.batch * int(apart.sum()),
+        "byte of a pixel at an edge": g.batch * int(apart.sum()) * values,
+        "edge": edges,
+        "dilated tap": edges * g.kernel_w * (g.dilation_w > 1),
+        "copy": runs,
+        "copied byte": copied * g.in_c,
+        "row": widened,
+        "four values": widened * (values // 4),
+        "sixteen values": widened * -(-(values // 4) // 4),
+        f"last {values % 4} values": widened,
+        "two channels": pairs,
+        "two channels, two-sided": pairs * (r.form is Form.TWO_SIDED),
+        "odd channel": blocks * (g.out_c % 2),
+        "four inputs": pairs * steps,
+        "turn": pairs * -(-steps // 8),
+        "clamped output": g.batch * count * g.out_c * (bounds(r.low, r.high) > 0),
+    }
 
 
 def matrix_code(g: conv2d.Geometry, r: Rounding, taps: int, of_lane: int) -> Parts:
@@ -331,6 +371,7 @@ CLAIMS: Mapping[str, Claim] = {
     "tinyet_dsp_conv2d_patches": Claim(
         lambda n: patches_work(*convolution(n)), lambda n: patches_code(*convolution(n))
     ),
+    "tinyet_dsp_conv2d_s8": Claim(shared_work),
     "tinyet_dsp_linear_rows": Claim(lambda n: rows_work(*pixel_row(n)), lambda n: rows_code(*pixel_row(n))),
     "tinyet_dsp_depthwise_3x3": Claim(depthwise_work, depthwise_code),
     "tinyet_dsp_linear": Claim(linear_work, linear_code),
