@@ -38,7 +38,7 @@ typedef struct {
 } tinyet_dsp_conv2d_s8_params;
 
 /* Needs three output pixels and two output channels. scratch: 12 bytes for each pair of input values that a pixel has, an even
- * number, and in_c * kernel_w bytes. */
+ * number, and the words that hold in_c * kernel_w + 1 bytes. */
 void tinyet_dsp_conv2d_s8(const int8_t *input, int8_t *output, void *scratch,
                           const tinyet_dsp_conv2d_s8_params *params);
 

@@ -182,12 +182,23 @@ TINYET_DSP_INLINE uint32_t *widen_quads(uint32_t *to, const int8_t *from, int32_
   return to;
 }
 
+/* memcpy for few bytes from any address to any. */
+TINYET_DSP_INLINE void copy(int8_t *to, const int8_t *from, int32_t count) {
+  for (; count >= 4; count -= 4, from += 4, to += 4) {
+    memcpy(to, from, 4);
+  }
+  for (; count > 0; count--) {
+    TINYET_DSP_UNKNOWN(count); /* or it becomes a call of memcpy after all */
+    *to++ = *from++;
+  }
+}
+
 /* What a dilated kernel row sees of the image from column `left` on. What lies outside stays as it is. */
 static __attribute__((noinline)) void gather(int8_t *to, const int8_t *row, int32_t left,
                                              const tinyet_dsp_conv2d_s8_params *s) {
   for (int32_t kx = s->kernel_w; kx != 0; kx--, left += s->dilation_w, to += s->in_c) {
     if ((uint32_t)left < (uint32_t)s->in_w) {
-      memcpy(to, row + left * s->in_c, (size_t)s->in_c);
+      copy(to, row + left * s->in_c, s->in_c);
     }
   }
 }
@@ -195,11 +206,11 @@ static __attribute__((noinline)) void gather(int8_t *to, const int8_t *row, int3
 /* What all pixels have in common. */
 typedef struct {
   const tinyet_dsp_conv2d_s8_params *s;
-  int8_t *edge;  /* room for a kernel row */
+  int8_t *edge;  /* room for a kernel row, in whole words, and for one more */
   int32_t count; /* of values in a kernel row */
   int32_t words; /* of a kernel row, of all three pixels */
   int32_t line;  /* bytes of a row of the image */
-  uint32_t blank;
+  uint32_t blank; /* four bytes of what padding reads as */
 } window;
 
 /* All that the kernel sees for one pixel. */
@@ -209,12 +220,18 @@ TINYET_DSP_INLINE void pixel(uint32_t *to, const int8_t *input, int32_t top, int
   const int32_t length = count - (first + (over > 0 ? over : 0)) * in_c; /* bytes inside the image */
   const int whole = length == count && v.s->dilation_w == 1;
   if (!whole) {
-    memset(v.edge, v.s->in_zero_point, (size_t)count);
+    uint32_t *const edge = (uint32_t *)(void *)v.edge;
+    for (int32_t i = count >> 2; i >= 0; i--) {
+      TINYET_DSP_UNKNOWN(i); /* or it becomes a call of memset */
+      edge[i] = v.blank;
+    }
   }
   for (int32_t ky = v.s->kernel_h; ky != 0; ky--, top += v.s->dilation_h) {
     if ((uint32_t)top >= (uint32_t)v.s->in_h) {
-      for (const uint32_t *const end = to + v.words; to != end; to += 3) {
-        *to = v.blank;
+      const uint32_t blank = tinyet_dsp_both(v.s->in_zero_point);
+      for (int32_t pairs = v.words; pairs != 0; pairs -= 3, to += 3) {
+        TINYET_DSP_UNKNOWN(pairs); /* or where that ends is computed in advance, which takes longer */
+        *to = blank;
       }
       continue;
     }
@@ -223,8 +240,8 @@ TINYET_DSP_INLINE void pixel(uint32_t *to, const int8_t *input, int32_t top, int
       from = row + left * in_c;
     } else if (v.s->dilation_w != 1) {
       gather(v.edge, row, left, v.s);
-    } else if (length > 0) {
-      memcpy(v.edge + first * in_c, row + (left + first) * in_c, (size_t)length);
+    } else {
+      copy(v.edge + first * in_c, row + (left + first) * in_c, length);
     }
     if (count >= 4) {
       to = widen_quads(to, from, count >> 2);
@@ -250,7 +267,8 @@ void tinyet_dsp_conv2d_s8(const int8_t *input, int8_t *output, void *scratch,
   const int32_t count = s->out_h * s->out_w;
   uint32_t *const pixels = (uint32_t *)scratch;
   const window v = {
-      s, (int8_t *)(pixels + 3 * even), values, words, s->in_w * s->in_c, tinyet_dsp_both(s->in_zero_point)};
+      s, (int8_t *)(pixels + 3 * even), values, words, s->in_w * s->in_c,
+      0x01010101u * (uint8_t)s->in_zero_point};
   three_pixels block;
   block.pixels = pixels;
   block.end = pixels + 3 * even;

@@ -148,8 +148,10 @@ def shared_work(node: Node) -> Mapping[str, int]:
     apart = ~columns.whole[which % g.out_w] | (g.dilation_w > 1)
     taps = columns.inside.sum(axis=1)[which % g.out_w]  # of each pixel's kernel rows
     hidden, edges = g.batch * int((g.kernel_h - seen).sum()), g.batch * int(seen[apart].sum())
-    widened, copied = g.batch * int(seen.sum()), g.batch * int((seen * taps)[apart].sum())
-    runs = copied if g.dilation_w > 1 else g.batch * int((seen * (taps > 0))[apart].sum())
+    widened = g.batch * int(seen.sum())
+    # Bytes that a row copies at once, and how often each pixel does.
+    length = np.where(g.dilation_w > 1, g.in_c, taps * g.in_c)
+    times = seen * apart * (taps if g.dilation_w > 1 else 1)
     steps, pairs = len(conv2d_s8.even_order(g)) // 2, blocks * -(-g.out_c // 2)
     return {
         "call": 1,
@@ -158,11 +160,12 @@ def shared_work(node: Node) -> Mapping[str, int]:
         "row above or below": hidden,
         "blank word": hidden * len(lane_pairs(values)),
         "pixel at an edge": g.batch * int(apart.sum()),
-        "byte of a pixel at an edge": g.batch * int(apart.sum()) * values,
+        "word of a pixel at an edge": g.batch * int(apart.sum()) * (values // 4),
         "edge": edges,
         "dilated tap": edges * g.kernel_w * (g.dilation_w > 1),
-        "copy": runs,
-        "copied byte": copied * g.in_c,
+        "copy": g.batch * int(times.sum()),
+        "copied word": g.batch * int((times * (length // 4)).sum()),
+        "copied byte": g.batch * int((times * (length % 4)).sum()),
         "row": widened,
         "four values": widened * (values // 4),
         "sixteen values": widened * -(-(values // 4) // 4),

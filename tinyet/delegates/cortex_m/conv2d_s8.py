@@ -117,7 +117,7 @@ def lower(node: Node, target: Target) -> Call:
     }
     data = stream(r, g).astype(np.int32)
     constant = Constant("weights", data, "bias, weights and rounding of two channels after another")
-    scratch = 12 * len(even_order(g)) + -(-g.kernel_w * g.in_c // 4) * 4
+    scratch = 12 * len(even_order(g)) + (g.kernel_w * g.in_c // 4 + 1) * 4
     return library_call(SYMBOL, node, [0], Struct(f"{SYMBOL}_params", fields), [constant], scratch)
 
 
