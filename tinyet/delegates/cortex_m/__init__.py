@@ -16,6 +16,7 @@ from tinyet.delegates.cortex_m import (
     claims_for_flash,
     conv2d,
     conv2d_s8,
+    conv2d_two,
     depthwise,
     elementwise,
     linear,
@@ -39,7 +40,7 @@ def supports(target: Target) -> str | None:
     return arm_target(target) or (None if has_dsp else f"{target.cpu} has no DSP instructions")
 
 
-CONV2D_FOR_FLASH = (*winograd.KERNELS, *conv2d.WIDE_KERNELS)
+CONV2D_FOR_FLASH = (*winograd.KERNELS, *conv2d.WIDE_KERNELS, *conv2d_two.KERNELS)
 
 CLAIMS = {**claims.CLAIMS, **claims_for_flash.CLAIMS}
 
