@@ -413,6 +413,40 @@ TINYET_DSP_INLINE void tinyet_dsp_edge(int8_t *to, const int8_t *image_row, cons
   }
 }
 
+/* All that the kernel sees of one pixel, widened, into every `width`-th word. */
+TINYET_DSP_INLINE void tinyet_dsp_patch(uint32_t *to, const int8_t *input, const int32_t top, const int32_t left,
+                                        const int32_t width, int8_t *edge, const tinyet_dsp_conv2d s) {
+  const int32_t together = s.dilation_w == 1 ? s.kernel_w : 1; /* taps */
+  const int32_t pairs = tinyet_dsp_pairs(together * s.in_c), row_pairs = s.kernel_w / together * pairs;
+  const uint32_t blank = tinyet_dsp_both(s.zero_point);
+  for (int32_t ky = 0; ky < s.kernel_h; ky++, to += width * row_pairs) {
+    const int32_t y = top + ky * s.dilation_h;
+    if ((uint32_t)y >= (uint32_t)s.in_h) {
+      tinyet_dsp_fill(to, blank, row_pairs, width);
+      continue;
+    }
+    const int8_t *const row = input + y * s.in_w * s.in_c;
+    if (s.dilation_w == 1) {
+      const int8_t *from = edge;
+      if (left < 0 || left + s.kernel_w > s.in_w) {
+        tinyet_dsp_edge(edge, row, left, s);
+      } else {
+        from = row + left * s.in_c;
+      }
+      tinyet_dsp_widen(to, from, s.kernel_w * s.in_c, width);
+      continue;
+    }
+    for (int32_t kx = 0; kx < s.kernel_w; kx++) {
+      const int32_t x = left + kx * s.dilation_w;
+      if ((uint32_t)x < (uint32_t)s.in_w) {
+        tinyet_dsp_widen(to + width * pairs * kx, row + x * s.in_c, s.in_c, width);
+      } else {
+        tinyet_dsp_fill(to + width * pairs * kx, blank, pairs, width);
+      }
+    }
+  }
+}
+
 /* Any four pixels that follow each other in the output; needs four of them. The lanes of a kernel row are pairs of its
  * kernel_w * in_c neighbouring bytes; where it is dilated, pairs of channels, tap by tap. scratch: 16 bytes a lane, and those
  * of a kernel row. */
@@ -423,7 +457,6 @@ TINYET_DSP_INLINE void tinyet_dsp_conv2d_patches_of(const int8_t *input, int8_t 
   const int32_t pairs = tinyet_dsp_pairs(together * s.in_c);
   const int32_t row_pairs = s.kernel_w / together * pairs, count = s.out_h * s.out_w;
   const tinyet_dsp_lanes g = {s.kernel_h * row_pairs, 1, 1, 1, 4, 4, s.unroll, kind};
-  const uint32_t blank = tinyet_dsp_both(s.zero_point);
   uint32_t *const pixels = (uint32_t *)scratch;
   int8_t *const edge = (int8_t *)(pixels + 4 * g.lanes);
   for (int32_t n = 0; n < s.batch; n++) {
@@ -432,35 +465,8 @@ TINYET_DSP_INLINE void tinyet_dsp_conv2d_patches_of(const int8_t *input, int8_t 
         first = count - 4;
       }
       for (int32_t j = 0; j < 4; j++) {
-        const int32_t top = (first + j) / s.out_w * s.stride_h - s.pad_top;
-        const int32_t left = (first + j) % s.out_w * s.stride_w - s.pad_left;
-        uint32_t *to = pixels + j;
-        for (int32_t ky = 0; ky < s.kernel_h; ky++, to += 4 * row_pairs) {
-          const int32_t y = top + ky * s.dilation_h;
-          if ((uint32_t)y >= (uint32_t)s.in_h) {
-            tinyet_dsp_fill(to, blank, row_pairs, 4);
-            continue;
-          }
-          const int8_t *const row = input + y * s.in_w * s.in_c;
-          if (s.dilation_w == 1) {
-            const int8_t *from = edge;
-            if (left < 0 || left + s.kernel_w > s.in_w) {
-              tinyet_dsp_edge(edge, row, left, s);
-            } else {
-              from = row + left * s.in_c;
-            }
-            tinyet_dsp_widen(to, from, s.kernel_w * s.in_c, 4);
-            continue;
-          }
-          for (int32_t kx = 0; kx < s.kernel_w; kx++) {
-            const int32_t x = left + kx * s.dilation_w;
-            if ((uint32_t)x < (uint32_t)s.in_w) {
-              tinyet_dsp_widen(to + 4 * pairs * kx, row + x * s.in_c, s.in_c, 4);
-            } else {
-              tinyet_dsp_fill(to + 4 * pairs * kx, blank, pairs, 4);
-            }
-          }
-        }
+        tinyet_dsp_patch(pixels + j, input, (first + j) / s.out_w * s.stride_h - s.pad_top,
+                         (first + j) % s.out_w * s.stride_w - s.pad_left, 4, edge, s);
       }
       tinyet_dsp_four_pixels(weights, pixels, output + first * s.out_c, s.out_c, g, rounding);
     }

@@ -20,7 +20,7 @@ from tests.ops.emulated import require_emulator
 from tests.ops.test_conv2d import conv2d_nodes
 from tinyet.boards.cpus import Target
 from tinyet.delegates import CORTEX_M, Delegate
-from tinyet.delegates.cortex_m import CONV2D_FOR_FLASH, rounding
+from tinyet.delegates.cortex_m import CONV2D_FOR_FLASH, conv2d, conv2d_s8, rounding
 from tinyet.delegates.cortex_m.rounding import Form
 from tinyet.ir import Array, Attrs, DType, QuantParams, Tensor, TensorType, constant
 from tinyet.numerics import NO_CLAMP, requantize
@@ -276,10 +276,12 @@ def window_nodes(draw: st.DrawFn) -> Case:
 NODES = {
     "tinyet_dsp_conv2d_rows": gemm_nodes,
     "tinyet_dsp_conv2d_patches": gemm_nodes,
+    "tinyet_dsp_conv2d_s8": gemm_nodes,
     "tinyet_dsp_conv2d_rows_w16": gemm_nodes,
     "tinyet_dsp_conv2d_patches_w16": gemm_nodes,
     "tinyet_dsp_conv2d_rows_w4": nibble_nodes,
     "tinyet_dsp_conv2d_patches_w4": nibble_nodes,
+    "tinyet_dsp_conv2d_two_w16": gemm_nodes,
     "tinyet_dsp_winograd_2x2": winograd_nodes,
     "tinyet_dsp_winograd_4x4": winograd_nodes,
     "tinyet_dsp_conv_transpose2d_phases": transposed_nodes,
@@ -294,11 +296,10 @@ NODES = {
 }
 """Kernel → strategy."""
 
-CHOSEN = list(
-    dict.fromkeys(
-        nodes for symbol, nodes in NODES.items() if symbol not in {k.symbol for k in CONV2D_FOR_FLASH}
-    )
-)
+ALONE = [k.symbol for k in (*conv2d.KERNELS, *conv2d_s8.KERNELS, *CONV2D_FOR_FLASH)]
+"""Kernels for the same nodes: which of them is chosen is a matter of what they cost."""
+
+CHOSEN = list(dict.fromkeys(nodes for symbol, nodes in NODES.items() if symbol not in ALONE))
 """The strategies of the kernels that the delegate chooses by itself."""
 
 
@@ -324,9 +325,8 @@ def test_every_kernel_has_nodes() -> None:
 def test_host(symbol: str) -> None:
     """Plain C in place of the instructions, under ASan and UBSan; also kernels that would not be chosen."""
     alone = only(symbol)
-    emulated_alone = symbol in {kernel.symbol for kernel in CONV2D_FOR_FLASH}
 
-    @(drawing.emulated if emulated_alone else drawing.compiled)
+    @(drawing.emulated if symbol in ALONE else drawing.compiled)
     @given(drawing.many(NODES[symbol]()))
     def run(cases: list[Case]) -> None:
         taken = [case for case in cases if takes(alone, case)]
@@ -365,14 +365,10 @@ def test_emulated(nodes: Callable[[], st.SearchStrategy[Case]], board: str) -> N
 @pytest.mark.emulated
 @pytest.mark.parametrize(
     ("symbol", "board"),
-    [
-        (kernel.symbol, board)
-        for i, kernel in enumerate(CONV2D_FOR_FLASH)
-        for board in (BOARDS[0], BOARDS[1 + i % 2])
-    ],
+    [(symbol, board) for i, symbol in enumerate(ALONE) for board in (BOARDS[0], BOARDS[1 + i % 2])],
 )
 def test_emulated_alone(symbol: str, board: str) -> None:
-    """The instructions of kernels that are chosen only where flash allows."""
+    """The instructions of each kernel, whatever would be chosen."""
     require_emulator()
 
     @drawing.emulated

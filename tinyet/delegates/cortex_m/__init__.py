@@ -17,6 +17,8 @@ from tinyet.delegates.cortex_m import (
     claims_of_transposed,
     claims_of_windows,
     conv2d,
+    conv2d_s8,
+    conv2d_two,
     conv_transpose2d,
     depthwise,
     elementwise,
@@ -43,7 +45,7 @@ def supports(target: Target) -> str | None:
     return arm_target(target) or (None if has_dsp else f"{target.cpu} has no DSP instructions")
 
 
-CONV2D_FOR_FLASH = (*winograd.KERNELS, *conv2d.WIDE_KERNELS)
+CONV2D_FOR_FLASH = (*winograd.KERNELS, *conv2d.WIDE_KERNELS, *conv2d_two.KERNELS)
 
 CLAIMS = {
     **claims.CLAIMS,
@@ -56,7 +58,14 @@ CORTEX_M = Delegate(
     "cortex_m",
     {
         Conv2d: claimed(
-            (*depthwise.KERNELS, *conv2d.KERNELS, *CONV2D_FOR_FLASH, *conv2d.NIBBLE_KERNELS), CLAIMS
+            (
+                *depthwise.KERNELS,
+                *conv2d.KERNELS,
+                *conv2d_s8.KERNELS,
+                *CONV2D_FOR_FLASH,
+                *conv2d.NIBBLE_KERNELS,
+            ),
+            CLAIMS,
         ),
         ConvTranspose2d: claimed(conv_transpose2d.KERNELS, CLAIMS),
         Linear: claimed(linear.KERNELS, CLAIMS),
