@@ -5,8 +5,8 @@ fastest.
     python benchmarks/optimize.py [NETWORK ...] [--board mps2_an386] [--optimize speed] [--layers] [--frontier]
                                   [--json FILE]
 
-Networks are those of benchmarks/nets.py, with random weights, and ds_cnn and resnet8 of benchmarks/mlperf_tiny.py, which
-needs them. One firmware for each network and objective, run in QEMU on two samples, every layer bit for bit beside the
+Networks are those of benchmarks/nets.py, with random weights, and ds_cnn and resnet8 as benchmarks/mlperf_tiny.py has
+them. One firmware for each network and objective, run in QEMU on two samples, every layer bit for bit beside the
 reference. Counts are executed instructions, not cycles; flash is the application's without its demonstration sample.
 
 --layers shows each layer of each firmware, --frontier all points of the frontier instead of a few.
