@@ -180,7 +180,7 @@ def row_unroll(pairs: int) -> int:
 
 
 def depthwise_work(node: Node) -> Mapping[str, int]:
-    g = depthwise.cheapest(node)
+    g = depthwise.cheapest(node, three=True)
     r = rounding(node, clamp_of(node), depthwise.MOST_BEFORE)
     batch, channels = node.input(0).shape[0], node.input(0).shape[3]
     pairs, u, v, strip = batch * -(-channels // 2), g.u, g.v, g.strip
@@ -226,7 +226,7 @@ def depthwise_work(node: Node) -> Mapping[str, int]:
 
 
 def depthwise_code(node: Node) -> Mapping[str, int]:
-    g = depthwise.cheapest(node)
+    g = depthwise.cheapest(node, three=True)
     r = rounding(node, clamp_of(node), depthwise.MOST_BEFORE)
     strips = -(-g.v.out // g.strip)
     half = g.u.out // 2
