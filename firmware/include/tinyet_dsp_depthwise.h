@@ -14,35 +14,63 @@
 
 enum { TINYET_DSP_DEPTHWISE_WORDS = 5 };
 
-/* One channel of a strip as its loops want it. The weights are pairs, {w0, w1} and {w1, w2} of each kernel row, shifted. */
-typedef struct {
-  uint32_t weights[6];
-  int32_t bias, multiplier, offset, shift;
-  const uint32_t *row_end, *end; /* where the loop over an output row, and that over the rows, end */
-  int32_t next;                  /* bytes from behind an output row to the next */
-  const uint32_t *rows;
-} tinyet_dsp_depthwise_channel;
-
-TINYET_DSP_INLINE void tinyet_dsp_depthwise_unpack(tinyet_dsp_depthwise_channel *c, const int32_t *w,
-                                                   const tinyet_dsp_depthwise s, const tinyet_dsp_rounding rounding) {
-  c->shift = (int8_t)(uint8_t)((uint32_t)w[0] >> 8);
-  const uint32_t before = (uint32_t)tinyet_dsp_before(c->shift, rounding);
-  const uint32_t keep = ~(((UINT32_C(1) << before) - 1u) << 16); /* without what leaves the lower half */
-  for (int32_t row = 0; row < 3; row++) {
-    const uint32_t first = tinyet_dsp_even((uint32_t)w[row]);
-    const uint32_t second = tinyet_dsp_high_halves(first, tinyet_dsp_odd((uint32_t)w[row]));
-    c->weights[2 * row] = (first << before) & keep;
-    c->weights[2 * row + 1] = (second << before) & keep;
-  }
-  c->bias = w[3];
-  c->multiplier = w[4];
-  c->offset = tinyet_dsp_offset(c->shift, s.out_zero_point, rounding);
-}
-
 #if TINYET_DSP_ASM
 /* The loops have their registers by name, since the compiler does not always find so many:
  *   r2 ... r6, r8   weights    r9   bias    r10, r11   sums of two neighbouring outputs    r12, lr   inputs
- * and on the stack multiplier, offset, shift, row_end, end, next. Kernel row `at` for two outputs, strides 1 and 2: */
+ * and on the stack multiplier, offset, shift, where the loop over an output row ends, where that over the rows ends, and the
+ * bytes from behind an output row to the next. A kernel row's weights are two pairs, {w0, w1} and {w1, w2}, shifted. */
+/* clang-format off */
+#define TINYET_DSP_ROW_WEIGHTS(w0, w1) \
+  "sxtb16 " w1 ", " w0 ", ror #8\n" \
+  "sxtb16 " w0 ", " w0 "\n" \
+  "pkhtb " w1 ", " w1 ", " w0 ", asr #16\n" \
+  ".if %c[one_sided]\n" \
+  "lsl " w0 ", " w0 ", r10\n" \
+  "lsl " w1 ", " w1 ", r10\n" \
+  "bic " w0 ", " w0 ", r11\n" \
+  "bic " w1 ", " w1 ", r11\n" \
+  ".else\n" \
+  "lsl " w0 ", " w0 ", #1\n" \
+  "lsl " w1 ", " w1 ", #1\n" \
+  "bic " w0 ", " w0 ", #0x10000\n" \
+  "bic " w1 ", " w1 ", #0x10000\n" \
+  ".endif\n"
+/* Loads the channel at `w`, which holds the offset then; r11 masks what leaves the lower half. */
+#define TINYET_DSP_CHANNEL \
+  "ldr lr, %[end]\n" \
+  "sub sp, sp, #24\n" \
+  "ldm %[w], {r2, r4, r6, r9, r12}\n" \
+  "sbfx r10, r2, #8, #8\n" \
+  ".if %c[one_sided]\n" \
+  "mov r11, #1\n" \
+  "lsl r11, r11, r10\n" \
+  "movw %[w], #%c[base] & 0xffff\n" \
+  "movt %[w], #(%c[base] >> 16) & 0xffff\n" \
+  "add %[w], %[w], r11, lsr #2\n" \
+  "sub r11, r11, #1\n" \
+  "lsl r11, r11, #16\n" \
+  ".else\n" \
+  "movw %[w], #%c[base] & 0xffff\n" \
+  "movt %[w], #(%c[base] >> 16) & 0xffff\n" \
+  "sub r11, r10, #1\n" \
+  "lsl %[w], %[w], r11\n" \
+  "str r10, [sp, #8]\n" \
+  ".endif\n" \
+  "strd r12, %[w], [sp]\n" \
+  TINYET_DSP_ROW_WEIGHTS("r2", "r3") \
+  TINYET_DSP_ROW_WEIGHTS("r4", "r5") \
+  TINYET_DSP_ROW_WEIGHTS("r6", "r8") \
+  ".if %c[several]\n" \
+  "movw r10, #%c[next] & 0xffff\n" \
+  "movt r10, #(%c[next] >> 16) & 0xffff\n" \
+  "strd lr, r10, [sp, #16]\n" \
+  ".endif\n" \
+  ".if %c[looped]\n" \
+  "addw r12, %[p], %[row_bytes]\n" \
+  "str r12, [sp, #12]\n" \
+  ".endif\n"
+/* clang-format on */
+/* Kernel row `at` for two outputs, strides 1 and 2: */
 #define TINYET_DSP_ROW_1(at, w0, w1, a, b) \
   "ldrd r12, lr, [%[p]" at "\n"            \
   "smlad r10, r12, " w0 ", " a "\n"        \
@@ -119,10 +147,9 @@ TINYET_DSP_INLINE void tinyet_dsp_depthwise_unpack(tinyet_dsp_depthwise_channel 
 /* clang-format on */
 #endif
 
-/* `count` output rows of one channel: `rows` is the first one's first input row in the plane, of `row` words. */
-TINYET_DSP_INLINE void tinyet_dsp_depthwise_rows(const uint32_t *rows, int8_t *out, tinyet_dsp_depthwise_channel *c,
-                                                 int32_t count, const tinyet_dsp_depthwise s,
-                                                 const tinyet_dsp_rounding rounding) {
+/* `count` output rows of one channel: `rows` is the first one's first input row in the plane. */
+TINYET_DSP_INLINE void tinyet_dsp_depthwise_rows(const uint32_t *rows, int8_t *out, const int32_t *w, int32_t count,
+                                                 const tinyet_dsp_depthwise s, const tinyet_dsp_rounding rounding) {
   const int32_t row = tinyet_dsp_row_words(s), kernel_row = s.dilation_v * row;
 #if TINYET_DSP_ASM
   if (rounding.form != TINYET_DSP_PLAIN) {
@@ -131,18 +158,15 @@ TINYET_DSP_INLINE void tinyet_dsp_depthwise_rows(const uint32_t *rows, int8_t *o
     const int32_t within = 2 * unroll * s.out_step_u < 4096, looped = pairs > unroll;
     /* From behind the pairs of a row to the next; an odd output moves neither. */
     const int32_t to_next = 4 * (s.stride_v * row - pairs * s.stride_u);
-    c->row_end = rows + pairs * s.stride_u;
-    c->end = rows + count * s.stride_v * row;
-    c->next = s.out_step_v - 2 * pairs * s.out_step_u;
-    c->rows = rows;
-    const void *p = c;
+    const int32_t next = s.out_step_v - 2 * pairs * s.out_step_u;
+    /* Without what depends on the shift. */
+    const int32_t base = rounding.form == TINYET_DSP_ONE_SIDED
+                             ? (1 << (rounding.exponent - 1)) + s.out_zero_point * (1 << rounding.exponent)
+                             : 2 * s.out_zero_point + 1;
+    const uint32_t *const end = rows + count * s.stride_v * row;
     /* clang-format off */
     __asm__ volatile(
-        "add r12, %[p], #28\n"
-        "ldm r12, {r2, r3, r4, r5, r6, r8}\n"
-        "push {r2, r3, r4, r5, r6, r8}\n"
-        "ldm %[p], {r2, r3, r4, r5, r6, r8, r9}\n"
-        "ldr %[p], [%[p], #52]\n"
+        TINYET_DSP_CHANNEL
         "2:\n"
         ".if %c[pairs]\n"
         "1:\n"
@@ -182,8 +206,8 @@ TINYET_DSP_INLINE void tinyet_dsp_depthwise_rows(const uint32_t *rows, int8_t *o
         "bne 2b\n"
         ".endif\n"
         "add sp, sp, #24\n"
-        : [p] "+r"(p), [out] "+r"(out)
-        : [row] "i"(kernel_row), [stride] "i"(s.stride_u), [step] "i"(s.out_step_u),
+        : [p] "+r"(rows), [out] "+r"(out), [w] "+r"(w)
+        : [end] "m"(end), [base] "i"(base), [next] "i"(next), [row_bytes] "i"(4 * pairs * s.stride_u), [row] "i"(kernel_row), [stride] "i"(s.stride_u), [step] "i"(s.out_step_u),
           [pairs] "i"(pairs), [unroll] "i"(unroll), [looped] "i"(looped), [within] "i"(within),
           [odd] "i"(s.out_u % 2), [one_sided] "i"(rounding.form == TINYET_DSP_ONE_SIDED),
           [several] "i"(s.strip > 1), [row_step] "i"(4 * s.stride_v * row), [to_next] "i"(to_next),
@@ -194,18 +218,19 @@ TINYET_DSP_INLINE void tinyet_dsp_depthwise_rows(const uint32_t *rows, int8_t *o
     return;
   }
 #endif
+  const int32_t shift = (int8_t)(uint8_t)((uint32_t)w[0] >> 8), before = tinyet_dsp_before(shift, rounding);
+  const int32_t offset = tinyet_dsp_offset(shift, s.out_zero_point, rounding);
   for (int32_t v = 0; v < count; v++, rows += s.stride_v * row, out += s.out_step_v) {
     for (int32_t u = 0; u < s.out_u; u++) {
-      uint32_t sum = (uint32_t)c->bias;
+      uint32_t sum = (uint32_t)w[3];
       for (int32_t ky = 0; ky < 3; ky++) {
         for (int32_t tap = 0; tap < 3; tap++) {
-          const int32_t at = u * s.stride_u + tap;
-          const int32_t weight = tinyet_dsp_half(c->weights[2 * ky + tap / 2], tap == 1);
-          const int32_t last = tinyet_dsp_half(c->weights[2 * ky + 1], 1);
-          sum += (uint32_t)((tap < 2 ? weight : last) * tinyet_dsp_half(rows[ky * kernel_row + at / 2], at % 2));
+          const int32_t at = u * s.stride_u + tap, place = tap == 0 ? 0 : 8 + 8 * tap;
+          const int32_t weight = (int8_t)(uint8_t)((uint32_t)w[ky] >> place) * (1 << before);
+          sum += (uint32_t)(weight * tinyet_dsp_half(rows[ky * kernel_row + at / 2], at % 2));
         }
       }
-      out[u * s.out_step_u] = tinyet_dsp_round_shifted((int32_t)sum, c->multiplier, c->offset, c->shift, rounding);
+      out[u * s.out_step_u] = tinyet_dsp_round_shifted((int32_t)sum, w[4], offset, shift, rounding);
     }
   }
 }
@@ -227,10 +252,9 @@ TINYET_DSP_INLINE void tinyet_dsp_depthwise_3x3(const int8_t *input, int8_t *out
         tinyet_dsp_fill_planes(planes, input + channel, top, s);
         for (int32_t k = 0; k < s.group; k++) {
           TINYET_DSP_UNKNOWN(k);
-          tinyet_dsp_depthwise_channel c;
-          tinyet_dsp_depthwise_unpack(&c, weights + (channel + k) * TINYET_DSP_DEPTHWISE_WORDS, s, rounding);
-          tinyet_dsp_depthwise_rows(planes + k * plane, output + top * s.out_step_v + channel + k, &c,
-                                    tinyet_dsp_rows_left(top, s), s, rounding);
+          tinyet_dsp_depthwise_rows(planes + k * plane, output + top * s.out_step_v + channel + k,
+                                    weights + (channel + k) * TINYET_DSP_DEPTHWISE_WORDS, tinyet_dsp_rows_left(top, s),
+                                    s, rounding);
         }
       }
     }
@@ -255,6 +279,7 @@ TINYET_DSP_INLINE void tinyet_dsp_depthwise_outputs(const int16_t *from, int8_t 
                                                     const int32_t count, const int32_t step, const int32_t out_step,
                                                     const tinyet_dsp_depthwise s, const tinyet_dsp_rounding rounding) {
   int32_t sums[4];
+#pragma GCC unroll 4
   for (int32_t i = 0; i < count; i++) {
     sums[i] = bias;
   }
@@ -265,12 +290,14 @@ TINYET_DSP_INLINE void tinyet_dsp_depthwise_outputs(const int16_t *from, int8_t 
 #pragma GCC unroll 8
     for (int32_t t = 0; t < tinyet_dsp_tap_pairs(s); t++) {
       const uint32_t weights = *taps++;
+#pragma GCC unroll 4
       for (int32_t i = 0; i < count; i++) {
         sums[i] = tinyet_dsp_smlad(tinyet_dsp_load((const int8_t *)(from + i * step + 2 * t)), weights, sums[i]);
       }
     }
     from += 2 * s.dilation_v * tinyet_dsp_row_words(s);
   }
+#pragma GCC unroll 4
   for (int32_t i = 0; i < count; i++) {
     out[i * out_step] = tinyet_dsp_round(sums[i], multiplier, offset, shift, rounding);
   }

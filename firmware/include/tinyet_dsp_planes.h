@@ -60,24 +60,88 @@ TINYET_DSP_INLINE void tinyet_dsp_plane_word(uint32_t *to, uint32_t first, uint3
   }
 }
 
+#if TINYET_DSP_ASM
+/* `words` words of each plane, which are two pixels each, `step` bytes apart: literals, (2 * words - 1) * step and 12 * plane
+ * below 4096. What `to` becomes. */
+TINYET_DSP_INLINE uint32_t *tinyet_dsp_plane_turn(uint32_t *to, const int8_t *from, const int32_t words, const int32_t step,
+                                                  const int32_t plane, const int32_t group) {
+  uint32_t a, b, c, d;
+  /* clang-format off */
+  __asm__ volatile(
+      ".set tinyet_dsp_at, 0\n"
+      ".rept %c[words]\n"
+      ".if %c[group] == 4\n"
+      "ldr %[a], [%[from], #tinyet_dsp_at]\n"
+      "ldr %[b], [%[from], #tinyet_dsp_at + %c[step]]\n"
+      "pkhbt %[c], %[a], %[b], lsl #16\n"
+      "pkhtb %[a], %[b], %[a], asr #16\n"
+      "sxtb16 %[b], %[c]\n"
+      "sxtb16 %[c], %[c], ror #8\n"
+      "sxtb16 %[d], %[a]\n"
+      "sxtb16 %[a], %[a], ror #8\n"
+      "str %[d], [%[to], #8 * %c[plane]]\n"
+      "str %[a], [%[to], #12 * %c[plane]]\n"
+      ".else\n"
+      "ldrh %[c], [%[from], #tinyet_dsp_at]\n"
+      "ldrh %[b], [%[from], #tinyet_dsp_at + %c[step]]\n"
+      "pkhbt %[c], %[c], %[b], lsl #16\n"
+      "sxtb16 %[b], %[c]\n"
+      "sxtb16 %[c], %[c], ror #8\n"
+      ".endif\n"
+      "str %[c], [%[to], #4 * %c[plane]]\n"
+      "str %[b], [%[to]], #4\n"
+      ".set tinyet_dsp_at, tinyet_dsp_at + 2 * %c[step]\n"
+      ".endr\n"
+      : [to] "+r"(to), [a] "=&r"(a), [b] "=&r"(b), [c] "=&r"(c), [d] "=&r"(d)
+      : [from] "r"(from), [words] "i"(words), [step] "i"(step), [plane] "i"(plane), [group] "i"(group)
+      : "memory");
+  /* clang-format on */
+  return to;
+}
+#endif
+
+/* `words` words of each plane: two pixels each, `step` bytes apart. Literals, for the machine code, where `known` says so. */
+TINYET_DSP_INLINE void tinyet_dsp_plane_words(uint32_t *to, const int8_t *from, const int32_t words, const int32_t step,
+                                              const int32_t plane, const int32_t group, const int32_t known) {
+#if TINYET_DSP_ASM
+  const int32_t most = (4095 / step + 1) / 2; /* words whose pixels one address reaches */
+  const int32_t even = words <= 6 ? words : (words % 4 == 0 ? 4 : (words % 5 == 0 ? 5 : (words % 3 == 0 ? 3 : 4)));
+  const int32_t unroll = even < most ? even : most;
+  if (known && unroll > 0 && 12 * plane < 4096) {
+    for (int32_t i = 0; i < words / unroll; i++) {
+      to = tinyet_dsp_plane_turn(to, from, unroll, step, plane, group);
+      from += 2 * unroll * step;
+    }
+    if (words % unroll != 0) {
+      tinyet_dsp_plane_turn(to, from, words % unroll, step, plane, group);
+    }
+    return;
+  }
+#else
+  (void)known;
+#endif
+  for (int32_t i = 0; i < words; i++) {
+    tinyet_dsp_plane_word(to++, tinyet_dsp_load_group(from, group), tinyet_dsp_load_group(from + step, group), plane,
+                          group);
+    from += 2 * step;
+  }
+}
+
 /* `count` pixels, `step` bytes apart, into the values from `first` on of a row; what shares a word with them is blank. */
 TINYET_DSP_INLINE void tinyet_dsp_plane_values(uint32_t *to, const int8_t *from, int32_t first, int32_t count,
                                                const int32_t step, const int32_t plane, const int32_t group,
-                                               const uint32_t blank) {
+                                               const uint32_t blank, const int32_t known) {
   to += first / 2;
   if (first % 2 != 0) {
     tinyet_dsp_plane_word(to++, blank, tinyet_dsp_load_group(from, group), plane, group);
     from += step;
     count--;
   }
-#pragma GCC unroll 4
-  for (int32_t i = 0; i < count / 2; i++) {
-    tinyet_dsp_plane_word(to++, tinyet_dsp_load_group(from, group), tinyet_dsp_load_group(from + step, group), plane,
-                          group);
-    from += 2 * step;
+  if (count > 1) {
+    tinyet_dsp_plane_words(to, from, count / 2, step, plane, group, known);
   }
   if (count % 2 != 0) {
-    tinyet_dsp_plane_word(to, tinyet_dsp_load_group(from, group), blank, plane, group);
+    tinyet_dsp_plane_word(to + count / 2, tinyet_dsp_load_group(from + (count - 1) * step, group), blank, plane, group);
   }
 }
 
@@ -91,7 +155,7 @@ TINYET_DSP_INLINE void tinyet_dsp_plane_row(uint32_t *to, const int8_t *from, co
     const int32_t count = (end - part + d - 1) / d - first;
     if (count > 0) {
       tinyet_dsp_plane_values(to + part * s.part / 2, from + (part + first * d - s.pad_u) * s.in_step_u, first, count,
-                              d * s.in_step_u, plane, s.group, blank);
+                              d * s.in_step_u, plane, s.group, blank, d == 1);
     }
   }
 }
@@ -104,6 +168,22 @@ TINYET_DSP_INLINE void tinyet_dsp_blank_planes(uint32_t *planes, const tinyet_ds
   }
 }
 
+typedef struct {
+  uint32_t words[4];
+} tinyet_dsp_four_words;
+
+/* `count` words, to a place before them. */
+TINYET_DSP_INLINE void tinyet_dsp_move_words(uint32_t *to, const uint32_t *from, const int32_t count) {
+  for (int32_t i = 0; i < count / 4; i++) {
+    tinyet_dsp_four_words four;
+    memcpy(&four, from + 4 * i, sizeof four);
+    memcpy(to + 4 * i, &four, sizeof four);
+  }
+  for (int32_t i = count / 4 * 4; i < count; i++) {
+    to[i] = from[i];
+  }
+}
+
 /* The strip of output rows from `top` on, of the group of channels at `input`. */
 TINYET_DSP_INLINE void tinyet_dsp_fill_planes(uint32_t *planes, const int8_t *input, int32_t top,
                                               const tinyet_dsp_depthwise s) {
@@ -112,10 +192,9 @@ TINYET_DSP_INLINE void tinyet_dsp_fill_planes(uint32_t *planes, const int8_t *in
   const uint32_t blank = tinyet_dsp_both(s.zero_point), blank_pixel = ((uint32_t)s.zero_point & 0xffu) * 0x01010101u;
   int32_t r = 0;
   if (s.strip < s.out_v && kept > 0 && top > 0) {
-    for (int32_t i = 0; i < kept * row; i++) {
-      for (int32_t k = 0; k < s.group; k++) {
-        planes[k * plane + i] = planes[k * plane + i + (rows - kept) * row];
-      }
+    for (int32_t k = 0; k < s.group; k++) {
+      TINYET_DSP_UNKNOWN(k);
+      tinyet_dsp_move_words(planes + k * plane, planes + k * plane + (rows - kept) * row, kept * row);
     }
     r = kept;
   }
@@ -126,6 +205,7 @@ TINYET_DSP_INLINE void tinyet_dsp_fill_planes(uint32_t *planes, const int8_t *in
       tinyet_dsp_plane_row(to, input + v * s.in_step_v, plane, blank_pixel, s);
     } else if (s.strip < s.out_v) {
       for (int32_t i = 0; i < row; i++) {
+#pragma GCC unroll 4
         for (int32_t k = 0; k < s.group; k++) {
           to[k * plane + i] = blank;
         }

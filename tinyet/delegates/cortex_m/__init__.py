@@ -13,6 +13,7 @@ from __future__ import annotations
 from tinyet.boards.cpus import Target
 from tinyet.delegates.cortex_m import (
     claims,
+    claims_depthwise,
     claims_for_flash,
     conv2d,
     depthwise,
@@ -40,7 +41,7 @@ def supports(target: Target) -> str | None:
 
 CONV2D_FOR_FLASH = (*winograd.KERNELS, *conv2d.WIDE_KERNELS)
 
-CLAIMS = {**claims.CLAIMS, **claims_for_flash.CLAIMS}
+CLAIMS = {**claims.CLAIMS, **claims_depthwise.CLAIMS, **claims_for_flash.CLAIMS}
 
 CORTEX_M = Delegate(
     "cortex_m",

@@ -21,8 +21,9 @@ from tinyet.opset import Call, Constant, Kernel
 
 HEADERS = ("tinyet_dsp.h", "tinyet_dsp_planes.h", "tinyet_dsp_depthwise.h")
 
-# Bytes of scratch up to which more output rows are made of one filling of the planes.
-SCRATCH = 1000
+# More output rows are made of one filling of the planes up to so many bytes of scratch, or this part of what the layer
+# reads and writes.
+SCRATCH, SCRATCH_PART = 1000, 32
 # int8 weights shifted further than this leave int16.
 MOST_BEFORE = 8
 LARGEST_OFFSET = 1020  # of LDRD, in bytes
@@ -45,13 +46,15 @@ class Axis:
 
 @dataclass(frozen=True)
 class Geometry:
-    """u: the axis that is contiguous in a plane. group: channels at a time. three: by the kernel for 3x3."""
+    """u: the axis that is contiguous in a plane. group: channels at a time. three: by the kernel for 3x3.
+    traffic: bytes of an image's inputs and outputs."""
 
     u: Axis
     v: Axis
     transposed: bool
     group: int
     three: bool
+    traffic: int
 
     @property
     def tap_pairs(self) -> int:
@@ -87,8 +90,9 @@ class Geometry:
 
     @property
     def strip(self) -> int:
-        """Output rows at a time: all, or as many as SCRATCH allows, evenly."""
-        most = max((n for n in range(1, self.v.out + 1) if self.planes_bytes(n) <= SCRATCH), default=1)
+        """Output rows at a time: all, or as many as scratch allows, evenly."""
+        limit = max(SCRATCH, self.traffic // SCRATCH_PART)
+        most = max((n for n in range(1, self.v.out + 1) if self.planes_bytes(n) <= limit), default=1)
         return -(-self.v.out // -(-self.v.out // most))
 
     @property
@@ -119,12 +123,12 @@ class Geometry:
             row = 10 + (22 if self.u.stride == 1 else 25) * (self.u.out // 2) + 14 * (self.u.out % 2)
         else:
             row = self.blocks * (12 + self.v.kernel * self.tap_pairs * (1 + 2 * self.block) + 6 * self.block)
-        strips = -(-self.v.out // self.strip)
-        rows = self.v.size + max(self.strip_rows(self.strip) - self.strip * self.v.stride, 0) * (strips - 1)
-        word = 14 if self.group == 4 else 9
-        return (
-            row * self.v.out + (rows * (8 + word * self.row_words) + 60 * strips) / self.group + 50 * strips
-        )
+        strip = self.strip
+        strips, rows = -(-self.v.out // strip), self.strip_rows(strip)
+        kept = max(rows - strip * self.v.stride, 0) * (strips - 1)
+        filling = 10 + (13 if self.group == 4 else 8) * self.row_words
+        of_strips = 55 * strips + (14 * (strips - 1) + 2.3 * kept * self.row_words)
+        return row * self.v.out + self.v.size * filling / self.group + of_strips
 
     def refuse(self) -> str | None:
         """Why the kernel for 3x3 cannot compute it, or None."""
@@ -151,8 +155,9 @@ def geometries(node: Node, *, three: bool) -> list[Geometry]:
     )
     width = Axis(in_w, channels, out_w, out_c, kernel_w, stride_w, dilation_w, a.pad_left)
     height = Axis(in_h, in_w * channels, out_h, out_w * out_c, kernel_h, stride_h, dilation_h, a.pad_top)
+    traffic = (node.input(0).type.count + node.output.type.count) // node.input(0).shape[0]
     return [
-        Geometry(u, v, transposed, group, three)
+        Geometry(u, v, transposed, group, three, traffic)
         for u, v, transposed in ((width, height, False), (height, width, True))
         for group in (2, 4)
         if group <= channels
@@ -191,8 +196,8 @@ def self_contained(r: Rounding, zero_point: int) -> tuple[Int64, Int64, Int64]:
 
     A channel whose output is the same for every input (multiplier 0) gets a bias of which that output is made.
     """
-    shift = {Form.ONE_SIDED: r.exponent, Form.TWO_SIDED: r.shift, Form.PLAIN: np.zeros_like(r.shift)}[r.form]
-    fixed = (r.offset >> shift) - zero_point
+    down = r.shift if r.form is Form.TWO_SIDED else np.full_like(r.shift, r.exponent)  # PLAIN has exponent 0
+    fixed = (r.offset >> down) - zero_point
     # Right shifts of exponent - 1, 1 and 1, behind a multiplication by 1/2.
     instead = {
         Form.ONE_SIDED: (fixed << r.exponent, 2),
@@ -216,7 +221,9 @@ def oriented(r: Rounding, node: Node, transposed: bool) -> Int64:
 def stream(r: Rounding, kernel: Int64, zero_point: int) -> Int64:
     """The stream of the kernel for 3x3, (words,). kernel: (channels, 3, 3)."""
     bias, multiplier, shift = self_contained(r, zero_point)
-    before = {Form.ONE_SIDED: shift, Form.TWO_SIDED: 1, Form.PLAIN: 0}[r.form]
+    before = {Form.ONE_SIDED: shift, Form.TWO_SIDED: np.ones_like(shift), Form.PLAIN: np.zeros_like(shift)}[
+        r.form
+    ]
     spare = np.zeros((len(kernel), 3, 1), np.int64)
     spare[:, 0, 0] = shift
     rows = join_bytes(np.concatenate([kernel[:, :, :1], spare, kernel[:, :, 1:]], axis=2))
