@@ -61,43 +61,51 @@ TINYET_DSP_INLINE void tinyet_dsp_plane_word(uint32_t *to, uint32_t first, uint3
 }
 
 #if TINYET_DSP_ASM
-/* `words` words of each plane, which are two pixels each, `step` bytes apart: literals, (2 * words - 1) * step and 12 * plane
- * below 4096. What `to` becomes. */
+/* Word `number` of `words`. Written out for each, not repeated by the assembler: the compiler counts lines, to know how far a
+ * branch over them is. */
+/* clang-format off */
+#define TINYET_DSP_PLANE_WORD(number) \
+  ".if %c[words] > " number "\n" \
+  ".if %c[group] == 4\n" \
+  "ldr %[a], [%[from], #2 * " number " * %c[step]]\n" \
+  "ldr %[b], [%[from], #(2 * " number " + 1) * %c[step]]\n" \
+  "pkhbt %[c], %[a], %[b], lsl #16\n" \
+  "pkhtb %[a], %[b], %[a], asr #16\n" \
+  "sxtb16 %[b], %[c]\n" \
+  "sxtb16 %[c], %[c], ror #8\n" \
+  "sxtb16 %[d], %[a]\n" \
+  "sxtb16 %[a], %[a], ror #8\n" \
+  "str %[d], [%[to], #8 * %c[plane]]\n" \
+  "str %[a], [%[to], #12 * %c[plane]]\n" \
+  ".else\n" \
+  "ldrh %[c], [%[from], #2 * " number " * %c[step]]\n" \
+  "ldrh %[b], [%[from], #(2 * " number " + 1) * %c[step]]\n" \
+  "pkhbt %[c], %[c], %[b], lsl #16\n" \
+  "sxtb16 %[b], %[c]\n" \
+  "sxtb16 %[c], %[c], ror #8\n" \
+  ".endif\n" \
+  "str %[c], [%[to], #4 * %c[plane]]\n" \
+  "str %[b], [%[to]], #4\n" \
+  ".endif\n"
+
+/* `words` words of each plane, which are two pixels each, `step` bytes apart: literals, at most 6, and (2 * words - 1) * step
+ * and 12 * plane below 4096. What `to` becomes. */
 TINYET_DSP_INLINE uint32_t *tinyet_dsp_plane_turn(uint32_t *to, const int8_t *from, const int32_t words, const int32_t step,
                                                   const int32_t plane, const int32_t group) {
   uint32_t a, b, c, d;
-  /* clang-format off */
   __asm__ volatile(
-      ".set tinyet_dsp_at, 0\n"
-      ".rept %c[words]\n"
-      ".if %c[group] == 4\n"
-      "ldr %[a], [%[from], #tinyet_dsp_at]\n"
-      "ldr %[b], [%[from], #tinyet_dsp_at + %c[step]]\n"
-      "pkhbt %[c], %[a], %[b], lsl #16\n"
-      "pkhtb %[a], %[b], %[a], asr #16\n"
-      "sxtb16 %[b], %[c]\n"
-      "sxtb16 %[c], %[c], ror #8\n"
-      "sxtb16 %[d], %[a]\n"
-      "sxtb16 %[a], %[a], ror #8\n"
-      "str %[d], [%[to], #8 * %c[plane]]\n"
-      "str %[a], [%[to], #12 * %c[plane]]\n"
-      ".else\n"
-      "ldrh %[c], [%[from], #tinyet_dsp_at]\n"
-      "ldrh %[b], [%[from], #tinyet_dsp_at + %c[step]]\n"
-      "pkhbt %[c], %[c], %[b], lsl #16\n"
-      "sxtb16 %[b], %[c]\n"
-      "sxtb16 %[c], %[c], ror #8\n"
-      ".endif\n"
-      "str %[c], [%[to], #4 * %c[plane]]\n"
-      "str %[b], [%[to]], #4\n"
-      ".set tinyet_dsp_at, tinyet_dsp_at + 2 * %c[step]\n"
-      ".endr\n"
+      TINYET_DSP_PLANE_WORD("0")
+      TINYET_DSP_PLANE_WORD("1")
+      TINYET_DSP_PLANE_WORD("2")
+      TINYET_DSP_PLANE_WORD("3")
+      TINYET_DSP_PLANE_WORD("4")
+      TINYET_DSP_PLANE_WORD("5")
       : [to] "+r"(to), [a] "=&r"(a), [b] "=&r"(b), [c] "=&r"(c), [d] "=&r"(d)
       : [from] "r"(from), [words] "i"(words), [step] "i"(step), [plane] "i"(plane), [group] "i"(group)
       : "memory");
-  /* clang-format on */
   return to;
 }
+/* clang-format on */
 #endif
 
 /* `words` words of each plane: two pixels each, `step` bytes apart. Literals, for the machine code, where `known` says so. */

@@ -22,13 +22,14 @@ from tinyet.boards.cpus import Target
 from tinyet.delegates import CORTEX_M, Delegate
 from tinyet.delegates.cortex_m import CONV2D_FOR_FLASH, rounding
 from tinyet.delegates.cortex_m.rounding import Form
-from tinyet.ir import Array, DType, QuantParams, Tensor, TensorType, constant
+from tinyet.ir import Array, Attrs, DType, QuantParams, Tensor, TensorType, constant
 from tinyet.numerics import NO_CLAMP, requantize
 from tinyet.ops.add import Add
 from tinyet.ops.avg_pool2d import AvgPool2d
 from tinyet.ops.conv2d import Conv2d
 from tinyet.ops.conv_transpose2d import ConvTranspose2d
 from tinyet.ops.linear import Linear
+from tinyet.ops.max_pool2d import MaxPool2d
 from tinyet.ops.mean import Mean
 from tinyet.ops.sub import Sub
 from tinyet.ops.sum import Sum
@@ -234,6 +235,25 @@ def pool_nodes(draw: st.DrawFn) -> Case:
     return Case(node, (data,))
 
 
+@st.composite
+def window_nodes(draw: st.DrawFn) -> Case:
+    """Pools with sliding windows, small and large, in the image, across its border and, for maxima, outside."""
+    rng = drawing.random(draw)
+    x = activation(rng, (*draw(drawing.images), draw(st.integers(4, 11))))
+    largest = draw(st.booleans())
+    kernel = draw(st.sampled_from((3, 3, 6)))
+    _, height, width, _ = x.shape
+    window = draw(drawing.windows(height, width, kernel=kernel, dilation=2, inside=not largest))
+    attrs: Attrs = MaxPool2d(**window)
+    if not largest:
+        divisor = draw(st.sampled_from((None, None, 1, 40, 1000)))
+        attrs = AvgPool2d(**window, count_include_pad=draw(st.booleans()), divisor=divisor)
+    data = drawing.int8_data(rng, x.shape)
+    if draw(st.booleans()):
+        data[...] = draw(st.sampled_from((-128, 127)))
+    return Case(drawing.node_of(attrs, [x], x.type.quant), (data,))
+
+
 NODES = {
     "tinyet_dsp_conv2d_rows": gemm_nodes,
     "tinyet_dsp_conv2d_patches": gemm_nodes,
@@ -246,6 +266,8 @@ NODES = {
     "tinyet_dsp_linear": linear_nodes,
     "tinyet_dsp_linear_rows": linear_nodes,
     "tinyet_dsp_affine": elementwise_nodes,
+    "tinyet_dsp_max_pool2d": window_nodes,
+    "tinyet_dsp_avg_pool2d": window_nodes,
     "tinyet_dsp_average": pool_nodes,
     "tinyet_dsp_sum": pool_nodes,
 }

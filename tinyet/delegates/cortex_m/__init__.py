@@ -15,6 +15,7 @@ from tinyet.delegates.cortex_m import (
     claims,
     claims_depthwise,
     claims_for_flash,
+    claims_of_windows,
     conv2d,
     depthwise,
     elementwise,
@@ -27,6 +28,7 @@ from tinyet.ops.add import Add
 from tinyet.ops.avg_pool2d import AvgPool2d
 from tinyet.ops.conv2d import Conv2d
 from tinyet.ops.linear import Linear
+from tinyet.ops.max_pool2d import MaxPool2d
 from tinyet.ops.mean import Mean
 from tinyet.ops.sub import Sub
 from tinyet.ops.sum import Sum
@@ -41,7 +43,12 @@ def supports(target: Target) -> str | None:
 
 CONV2D_FOR_FLASH = (*winograd.KERNELS, *conv2d.WIDE_KERNELS)
 
-CLAIMS = {**claims.CLAIMS, **claims_depthwise.CLAIMS, **claims_for_flash.CLAIMS}
+CLAIMS = {
+    **claims.CLAIMS,
+    **claims_depthwise.CLAIMS,
+    **claims_for_flash.CLAIMS,
+    **claims_of_windows.CLAIMS,
+}
 
 CORTEX_M = Delegate(
     "cortex_m",
@@ -51,6 +58,7 @@ CORTEX_M = Delegate(
         Add: claimed(elementwise.ADD_KERNELS, CLAIMS),
         Sub: claimed(elementwise.SUB_KERNELS, CLAIMS),
         AvgPool2d: claimed(pool.AVERAGE_KERNELS, CLAIMS),
+        MaxPool2d: claimed(pool.MAX_KERNELS, CLAIMS),
         Mean: claimed(pool.MEAN_KERNELS, CLAIMS),
         Sum: claimed(pool.SUM_KERNELS, CLAIMS),
     },
