@@ -17,8 +17,9 @@ enum { TINYET_DSP_DEPTHWISE_WORDS = 5 };
 #if TINYET_DSP_ASM
 /* The loops have their registers by name, since the compiler does not always find so many:
  *   r2 ... r6, r8   weights    r9   bias    r10, r11   sums of two neighbouring outputs    r12, lr   inputs
- * and on the stack multiplier, offset, shift, where the loop over an output row ends, where that over the rows ends, and the
- * bytes from behind an output row to the next. A kernel row's weights are two pairs, {w0, w1} and {w1, w2}, shifted. */
+ * and on the stack multiplier, offset, shift, where the loop over an output row ends, where that over the rows ends, the bytes
+ * from behind an output row to the next, and the bias. Where `two_rows` says so, two output rows are computed at a time: the
+ * sums of the second are in `w` and r9. A kernel row's weights are two pairs, {w0, w1} and {w1, w2}, shifted. */
 /* clang-format off */
 #define TINYET_DSP_ROW_WEIGHTS(w0, w1) \
   "sxtb16 " w1 ", " w0 ", ror #8\n" \
@@ -38,7 +39,7 @@ enum { TINYET_DSP_DEPTHWISE_WORDS = 5 };
 /* Loads the channel at `w`, which holds the offset then; r11 masks what leaves the lower half. */
 #define TINYET_DSP_CHANNEL \
   "ldr lr, %[end]\n" \
-  "sub sp, sp, #24\n" \
+  "sub sp, sp, #32\n" \
   "ldm %[w], {r2, r4, r6, r9, r12}\n" \
   "sbfx r10, r2, #8, #8\n" \
   ".if %c[one_sided]\n" \
@@ -130,6 +131,71 @@ enum { TINYET_DSP_DEPTHWISE_WORDS = 5 };
   "it gt\n" \
   "movgt " sum ", %[high]\n" \
   ".endif\n"
+/* Input row `at` for two outputs of each of two rows: one row's pair of weights, and the other's. */
+#define TINYET_DSP_ROW_OF_TWO(at, w0, w1, a, b, v0, v1, c, d) \
+  TINYET_DSP_ROW_1(at, w0, w1, a, b) \
+  "smlad %[w], r12, " v0 ", " c "\n" \
+  "smlatb r9, r12, " v0 ", " d "\n" \
+  "smlabt %[w], lr, " v1 ", %[w]\n" \
+  "smlad r9, lr, " v1 ", r9\n"
+#define TINYET_DSP_FOUR_OUTPUTS \
+  "ldr r9, [sp, #24]\n" \
+  TINYET_DSP_ROW_1("], #4", "r2", "r3", "r9", "r9") \
+  TINYET_DSP_ROW_OF_TWO(", #%c[row] * 4 - 4]", "r4", "r5", "r10", "r11", "r2", "r3", "r9", "r9") \
+  TINYET_DSP_ROW_OF_TWO(", #%c[row] * 8 - 4]", "r6", "r8", "r10", "r11", "r4", "r5", "%[w]", "r9") \
+  "ldrd r12, lr, [%[p], #%c[row] * 12 - 4]\n" \
+  "smlad %[w], r12, r6, %[w]\n" \
+  "smlatb r9, r12, r6, r9\n" \
+  "smlabt %[w], lr, r8, %[w]\n" \
+  "smlad r9, lr, r8, r9\n"
+#define TINYET_DSP_LAST_OF_TWO(at, w0, w1, a, v0, v1, b) \
+  TINYET_DSP_ROW_LAST(at, w0, w1, a) \
+  "smlad r11, r12, " v0 ", " b "\n" \
+  "smlabt r11, lr, " v1 ", r11\n"
+#define TINYET_DSP_LAST_OUTPUTS \
+  "ldr r9, [sp, #24]\n" \
+  TINYET_DSP_ROW_LAST("]", "r2", "r3", "r9") \
+  TINYET_DSP_LAST_OF_TWO(", #%c[row] * 4]", "r4", "r5", "r10", "r2", "r3", "r9") \
+  TINYET_DSP_LAST_OF_TWO(", #%c[row] * 8]", "r6", "r8", "r10", "r4", "r5", "r11") \
+  "ldrd r12, lr, [%[p], #%c[row] * 12]\n" \
+  "smlad r11, r12, r6, r11\n" \
+  "smlabt r11, lr, r8, r11\n"
+#define TINYET_DSP_STORE_FOUR \
+  ".if %c[step] < 128\n" \
+  "strb %[w], [%[out], %[below]]\n" \
+  "strb r9, [%[out], #%c[below] + %c[step]]\n" \
+  "strb r11, [%[out], %[step]]\n" \
+  "strb r10, [%[out]], #2 * %c[step]\n" \
+  ".else\n" \
+  "strb r10, [%[out], #tinyet_dsp_at]\n" \
+  "strb r11, [%[out], #tinyet_dsp_at + %c[step]]\n" \
+  "strb %[w], [%[out], #tinyet_dsp_at + %c[below]]\n" \
+  "strb r9, [%[out], #tinyet_dsp_at + %c[below] + %c[step]]\n" \
+  ".set tinyet_dsp_at, tinyet_dsp_at + 2 * %c[step]\n" \
+  ".endif\n"
+/* The end of a turn, and of an output row or two. */
+#define TINYET_DSP_NEXT_TURN \
+  ".if tinyet_dsp_at\n" \
+  "addw %[out], %[out], #tinyet_dsp_at\n" \
+  ".endif\n" \
+  ".if %c[looped]\n" \
+  "ldr r12, [sp, #12]\n" \
+  "cmp %[p], r12\n" \
+  "bne 1b\n" \
+  ".endif\n"
+#define TINYET_DSP_NEXT_ROW \
+  ".if %c[several]\n" \
+  ".if %c[looped]\n" \
+  "ldr r12, [sp, #12]\n" \
+  "addw r12, r12, %[row_step]\n" \
+  "str r12, [sp, #12]\n" \
+  ".endif\n" \
+  "ldrd r12, lr, [sp, #16]\n" \
+  "addw %[p], %[p], %[to_next]\n" \
+  "add %[out], lr\n" \
+  "cmp %[p], r12\n" \
+  "bne 2b\n" \
+  ".endif\n"
 /* Where a turn's outputs lie within the reach of one address, that is moved on behind them all. */
 #define TINYET_DSP_STORE_TWO \
   ".if %c[step] < 128\n" \
@@ -153,20 +219,56 @@ TINYET_DSP_INLINE void tinyet_dsp_depthwise_rows(const uint32_t *rows, int8_t *o
   const int32_t row = tinyet_dsp_row_words(s), kernel_row = s.dilation_v * row;
 #if TINYET_DSP_ASM
   if (rounding.form != TINYET_DSP_PLAIN) {
-    const int32_t pairs = s.out_u / 2;
-    const int32_t unroll = pairs % 4 == 0 ? 4 : (pairs % 3 == 0 ? 3 : (pairs % 2 == 0 ? 2 : 1));
-    const int32_t within = 2 * unroll * s.out_step_u < 4096, looped = pairs > unroll;
+    const int32_t pairs = s.out_u / 2, few = pairs == 3 ? 3 : 2 - pairs % 2;
+    /* So that no strip ends with half a pair of rows, but for the last row of all. */
+    const int32_t two_rows = s.stride_u == 1 && s.stride_v == 1 && s.dilation_v == 1 && s.out_v > 1 &&
+                             (s.strip == s.out_v || (s.strip % 2 == 0 && s.out_v % 2 == 0)) &&
+                             s.out_step_v + 2 * few * s.out_step_u < 4096 && 12 * row < 1024;
+    const int32_t many = pairs % 4 == 0 ? 4 : (pairs % 3 == 0 ? 3 : (pairs % 2 == 0 ? 2 : 1));
+    const int32_t unroll = two_rows ? few : many, looped = pairs > unroll, together = 1 + two_rows;
     /* From behind the pairs of a row to the next; an odd output moves neither. */
-    const int32_t to_next = 4 * (s.stride_v * row - pairs * s.stride_u);
-    const int32_t next = s.out_step_v - 2 * pairs * s.out_step_u;
+    const int32_t to_next = 4 * (together * s.stride_v * row - pairs * s.stride_u);
+    const int32_t next = together * s.out_step_v - 2 * pairs * s.out_step_u;
     /* Without what depends on the shift. */
     const int32_t base = rounding.form == TINYET_DSP_ONE_SIDED
                              ? (1 << (rounding.exponent - 1)) + s.out_zero_point * (1 << rounding.exponent)
                              : 2 * s.out_zero_point + 1;
-    const uint32_t *const end = rows + count * s.stride_v * row;
+    const uint32_t *const end = rows + count / together * together * s.stride_v * row;
     /* clang-format off */
     __asm__ volatile(
         TINYET_DSP_CHANNEL
+        ".if %c[two_rows]\n"
+        "str r9, [sp, #24]\n"
+        "2:\n"
+        ".if %c[pairs]\n"
+        "1:\n"
+        ".set tinyet_dsp_at, 0\n"
+        ".rept %c[unroll]\n"
+        TINYET_DSP_FOUR_OUTPUTS
+        TINYET_DSP_FACTORS
+        TINYET_DSP_FINISH("r10")
+        TINYET_DSP_FINISH("r11")
+        TINYET_DSP_FINISH("%[w]")
+        TINYET_DSP_FINISH("r9")
+        TINYET_DSP_STORE_FOUR
+        ".endr\n"
+        TINYET_DSP_NEXT_TURN
+        ".endif\n"
+        ".if %c[odd]\n"
+        TINYET_DSP_LAST_OUTPUTS
+        TINYET_DSP_FACTORS
+        TINYET_DSP_FINISH("r10")
+        TINYET_DSP_FINISH("r11")
+        "strb r10, [%[out]]\n"
+        "strb r11, [%[out], %[below]]\n"
+        ".endif\n"
+        TINYET_DSP_NEXT_ROW
+        ".endif\n"
+        /* One row at a time, or the last of an odd number. */
+        ".if %c[single]\n"
+        ".if %c[two_rows]\n"
+        "ldr r9, [sp, #24]\n"
+        ".endif\n"
         "2:\n"
         ".if %c[pairs]\n"
         "1:\n"
@@ -178,14 +280,7 @@ TINYET_DSP_INLINE void tinyet_dsp_depthwise_rows(const uint32_t *rows, int8_t *o
         TINYET_DSP_FINISH("r11")
         TINYET_DSP_STORE_TWO
         ".endr\n"
-        ".if tinyet_dsp_at\n"
-        "addw %[out], %[out], #tinyet_dsp_at\n"
-        ".endif\n"
-        ".if %c[looped]\n"
-        "ldr r12, [sp, #12]\n"
-        "cmp %[p], r12\n"
-        "bne 1b\n"
-        ".endif\n"
+        TINYET_DSP_NEXT_TURN
         ".endif\n"
         ".if %c[odd]\n"
         TINYET_DSP_LAST_OUTPUT
@@ -193,24 +288,19 @@ TINYET_DSP_INLINE void tinyet_dsp_depthwise_rows(const uint32_t *rows, int8_t *o
         TINYET_DSP_FINISH("r10")
         "strb r10, [%[out]]\n"
         ".endif\n"
-        ".if %c[several]\n"
-        ".if %c[looped]\n"
-        "ldr r12, [sp, #12]\n"
-        "addw r12, r12, %[row_step]\n"
-        "str r12, [sp, #12]\n"
+        ".if !%c[two_rows]\n"
+        TINYET_DSP_NEXT_ROW
         ".endif\n"
-        "ldrd r12, lr, [sp, #16]\n"
-        "addw %[p], %[p], %[to_next]\n"
-        "add %[out], lr\n"
-        "cmp %[p], r12\n"
-        "bne 2b\n"
         ".endif\n"
-        "add sp, sp, #24\n"
+        "add sp, sp, #32\n"
         : [p] "+r"(rows), [out] "+r"(out), [w] "+r"(w)
-        : [end] "m"(end), [base] "i"(base), [next] "i"(next), [row_bytes] "i"(4 * pairs * s.stride_u), [row] "i"(kernel_row), [stride] "i"(s.stride_u), [step] "i"(s.out_step_u),
-          [pairs] "i"(pairs), [unroll] "i"(unroll), [looped] "i"(looped), [within] "i"(within),
-          [odd] "i"(s.out_u % 2), [one_sided] "i"(rounding.form == TINYET_DSP_ONE_SIDED),
-          [several] "i"(s.strip > 1), [row_step] "i"(4 * s.stride_v * row), [to_next] "i"(to_next),
+        : [end] "m"(end), [base] "i"(base), [next] "i"(next), [row_bytes] "i"(4 * pairs * s.stride_u),
+          [row] "i"(kernel_row), [stride] "i"(s.stride_u), [step] "i"(s.out_step_u), [below] "i"(s.out_step_v),
+          [pairs] "i"(pairs), [unroll] "i"(unroll), [looped] "i"(looped),
+          [within] "i"(2 * unroll * s.out_step_u < 4096), [odd] "i"(s.out_u % 2), [two_rows] "i"(two_rows),
+          [single] "i"(!two_rows || s.out_v % 2 != 0), [several] "i"(s.strip > together),
+          [row_step] "i"(4 * together * s.stride_v * row), [to_next] "i"(to_next),
+          [one_sided] "i"(rounding.form == TINYET_DSP_ONE_SIDED),
           [exponent] "i"(rounding.form == TINYET_DSP_ONE_SIDED ? rounding.exponent : 1), [low] "i"(rounding.low),
           [high] "i"(rounding.high)
         : "r2", "r3", "r4", "r5", "r6", "r8", "r9", "r10", "r11", "r12", "lr", "memory", "cc");

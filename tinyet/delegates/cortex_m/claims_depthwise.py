@@ -15,11 +15,6 @@ LARGEST_LOOP = 8
 """Pairs of taps of a kernel row in straight code, where the kernel is not the one for 3x3."""
 
 
-def turn_of(count: int) -> int:
-    """Pairs of outputs a turn of the loop over an output row."""
-    return next(n for n in (4, 3, 2, 1) if count % n == 0)
-
-
 def seen(g: Geometry) -> tuple[int, int]:
     """Words of an input row in which both pixels are, and in which one is."""
     u = g.u
@@ -97,20 +92,25 @@ def three_work(node: Node) -> Mapping[str, int]:
     parts = planes_work(node, g)
     u, v = g.u, g.v
     channels = node.input(0).shape[0] * g.group * -(-node.input(0).shape[3] // g.group)
-    rows, pairs = channels * v.out, u.out // 2
+    pairs, turns = u.out // 2, u.out // 2 // g.turn
+    doubles = channels * (v.out // 2) if g.two_rows else 0
+    singles = channels * v.out - 2 * doubles
     parts |= {
-        "output row": rows,
-        f"two outputs, stride {u.stride}": rows * pairs,
-        "odd output": rows * (u.out % 2),
+        "two output rows": doubles,
+        "output row": singles,
+        "four outputs": doubles * pairs,
+        f"two outputs, stride {u.stride}": singles * pairs,
+        "last two outputs": doubles * (u.out % 2),
+        "last output": singles * (u.out % 2),
     }
-    if pairs > turn_of(pairs):
-        parts["turn"] = rows * (pairs // turn_of(pairs))
-        parts["looped row"] = rows
+    if turns > 1:
+        parts["turn"] = (doubles + singles) * turns
+        parts["looped row"] = doubles + singles
     if u.out_step >= 128:
-        if 2 * turn_of(pairs) * u.out_step < 4096:
-            parts["far turn"] = rows * (pairs // turn_of(pairs))
-        else:
-            parts["far outputs"] = rows * pairs
+        within = 2 * g.turn * u.out_step <= depthwise.LARGEST_IMMEDIATE
+        parts["far turn"] = (doubles + singles * int(within)) * turns
+        parts["far outputs"] = 0 if within else singles * pairs
+    rows = channels * v.out
     claims.outputs(parts, r, rows * u.out)
     return parts
 
@@ -118,17 +118,21 @@ def three_work(node: Node) -> Mapping[str, int]:
 def three_code(node: Node) -> Mapping[str, int]:
     g, r = depthwise.cheapest(node, three=True), depthwise.rounding_of(node, three=True)
     parts = planes_code(node, g)
-    pairs = g.u.out // 2
-    turn = turn_of(pairs) if pairs else 0
+    odd, single = g.u.out % 2, int(not g.two_rows or g.v.out % 2)
+    turn = g.turn if g.u.out > 1 else 0
     parts |= {
-        f"two outputs, stride {g.u.stride}": turn,
+        f"two outputs, stride {g.u.stride}": turn * single,
+        "four outputs": turn * int(g.two_rows),
         "far outputs": turn if g.u.out_step >= 128 else 0,
-        "loop": int(pairs > turn),
-        "several rows": int(g.strip > 1),
-        "odd outputs": g.u.out % 2,
+        "loop": int(g.u.out // 2 > turn),
+        "several rows": int(g.strip > 1 + g.two_rows),
+        "odd outputs": odd * single,
+        "last two outputs": odd * int(g.two_rows),
     }
     claims.form_of(parts, r)
-    parts[f"output, {claims.form_name(r)}"] = 2 * turn + g.u.out % 2
+    sums = (2 * turn + odd) * (single + 2 * g.two_rows)
+    parts[f"output, {claims.form_name(r)}"] = sums
+    parts["clamped output"] = sums * claims.bounds(r.low, r.high)
     return parts
 
 

@@ -23,7 +23,7 @@ HEADERS = ("tinyet_dsp.h", "tinyet_dsp_planes.h", "tinyet_dsp_depthwise.h")
 
 # More output rows are made of one filling of the planes up to so many bytes of scratch, or this part of what the layer
 # reads and writes.
-SCRATCH, SCRATCH_PART = 1000, 32
+SCRATCH, SCRATCH_PART = 1500, 32
 # int8 weights shifted further than this leave int16.
 MOST_BEFORE = 8
 LARGEST_OFFSET = 1020  # of LDRD, in bytes
@@ -93,7 +93,31 @@ class Geometry:
         """Output rows at a time: all, or as many as scratch allows, evenly."""
         limit = max(SCRATCH, self.traffic // SCRATCH_PART)
         most = max((n for n in range(1, self.v.out + 1) if self.planes_bytes(n) <= limit), default=1)
-        return -(-self.v.out // -(-self.v.out // most))
+        strip = -(-self.v.out // -(-self.v.out // most))
+        if self.three and strip < self.v.out and self.v.out % 2 == 0 and strip % 2 and most > 1:
+            strip += 1 if strip < most else -1  # for two rows at a time
+        return strip
+
+    @property
+    def turn(self) -> int:
+        """Pairs of outputs a turn of the loop over an output row, or two, of the kernel for 3x3."""
+        pairs = self.u.out // 2
+        if self.two_rows:
+            return 3 if pairs == 3 else 2 - pairs % 2
+        return next(n for n in (4, 3, 2, 1) if pairs % n == 0)
+
+    @property
+    def two_rows(self) -> bool:
+        """Whether the kernel for 3x3 computes two output rows at a time."""
+        u, v, strip = self.u, self.v, self.strip
+        few = 3 if u.out // 2 == 3 else 2 - u.out // 2 % 2
+        return (
+            (u.stride, v.stride, v.dilation) == (1, 1, 1)
+            and v.out > 1
+            and (strip == v.out or (strip % 2 == 0 and v.out % 2 == 0))
+            and v.out_step + 2 * few * u.out_step <= LARGEST_IMMEDIATE
+            and 12 * self.row_words <= LARGEST_OFFSET
+        )
 
     @property
     def apart(self) -> int:
@@ -120,7 +144,8 @@ class Geometry:
     def instructions(self) -> float:
         """Of one channel, roughly: what decides between the axes, and on the group."""
         if self.three:
-            row = 10 + (22 if self.u.stride == 1 else 25) * (self.u.out // 2) + 14 * (self.u.out % 2)
+            two = 21 if self.two_rows else 22 if self.u.stride == 1 else 25
+            row = 10 + two * (self.u.out // 2) + 13 * (self.u.out % 2)
         else:
             row = self.blocks * (12 + self.v.kernel * self.tap_pairs * (1 + 2 * self.block) + 6 * self.block)
         strip = self.strip
