@@ -151,6 +151,28 @@ def gemm_nodes(draw: st.DrawFn) -> Case:
 
 
 @st.composite
+def transposed_nodes(draw: st.DrawFn) -> Case:
+    """Decoders' layers, and those with phases of few taps or none, cropped and with rows and columns to spare."""
+    rng = drawing.random(draw)
+    attrs: dict[str, int] = {}
+    sizes, kernels = [], []
+    for letter, sides, least in (("h", ("top", "bottom"), 1), ("w", ("left", "right"), 4)):
+        kernel, stride = draw(st.integers(1, 5)), draw(st.integers(1, 3))
+        size = draw(st.integers(1, 4)) + least
+        spare = draw(st.integers(0, stride - 1))
+        room = (size - 1) * stride + kernel + spare - least * stride
+        before = draw(st.integers(0, max(0, min(kernel, room))))
+        after = draw(st.integers(0, max(0, min(kernel, room - before))))
+        attrs |= {f"pad_{sides[0]}": before, f"pad_{sides[1]}": after}
+        attrs |= {f"stride_{letter}": stride, f"out_pad_{letter}": spare}
+        sizes.append(size)
+        kernels.append(kernel)
+    channels = draw(st.one_of(st.sampled_from((4, 8, 16)), st.integers(1, 24)))
+    x, weights = (draw(st.integers(1, 2)), *sizes, channels), (draw(st.integers(1, 9)), *kernels, channels)
+    return layer(rng, ConvTranspose2d(**attrs, clamp=NO_CLAMP), x, weights)
+
+
+@st.composite
 def winograd_nodes(draw: st.DrawFn) -> Case:
     """3x3 of stride 1 with output tiles that fit, that overlap, and whose pixels are all padding; few and many
     channels, more than are multiplied in straight code."""
@@ -261,6 +283,7 @@ NODES = {
     "tinyet_dsp_conv2d_patches_w16": gemm_nodes,
     "tinyet_dsp_winograd_2x2": winograd_nodes,
     "tinyet_dsp_winograd_4x4": winograd_nodes,
+    "tinyet_dsp_conv_transpose2d_phases": transposed_nodes,
     "tinyet_dsp_depthwise_3x3": depthwise_nodes,
     "tinyet_dsp_depthwise_any": any_depthwise_nodes,
     "tinyet_dsp_linear": linear_nodes,

@@ -15,8 +15,10 @@ from tinyet.delegates.cortex_m import (
     claims,
     claims_depthwise,
     claims_for_flash,
+    claims_of_transposed,
     claims_of_windows,
     conv2d,
+    conv_transpose2d,
     depthwise,
     elementwise,
     linear,
@@ -27,6 +29,7 @@ from tinyet.delegates.delegate import Delegate, arm_target
 from tinyet.ops.add import Add
 from tinyet.ops.avg_pool2d import AvgPool2d
 from tinyet.ops.conv2d import Conv2d
+from tinyet.ops.conv_transpose2d import ConvTranspose2d
 from tinyet.ops.linear import Linear
 from tinyet.ops.max_pool2d import MaxPool2d
 from tinyet.ops.mean import Mean
@@ -47,6 +50,7 @@ CLAIMS = {
     **claims.CLAIMS,
     **claims_depthwise.CLAIMS,
     **claims_for_flash.CLAIMS,
+    **claims_of_transposed.CLAIMS,
     **claims_of_windows.CLAIMS,
 }
 
@@ -54,6 +58,7 @@ CORTEX_M = Delegate(
     "cortex_m",
     {
         Conv2d: claimed((*depthwise.KERNELS, *conv2d.KERNELS, *CONV2D_FOR_FLASH), CLAIMS),
+        ConvTranspose2d: claimed(conv_transpose2d.KERNELS, CLAIMS),
         Linear: claimed(linear.KERNELS, CLAIMS),
         Add: claimed(elementwise.ADD_KERNELS, CLAIMS),
         Sub: claimed(elementwise.SUB_KERNELS, CLAIMS),
