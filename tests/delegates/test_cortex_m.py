@@ -213,6 +213,19 @@ def depthwise_nodes(draw: st.DrawFn) -> Case:
 
 
 @st.composite
+def any_depthwise_nodes(draw: st.DrawFn) -> Case:
+    """Kernels along both axes and along one, dilated further than they are wide, with several outputs a channel."""
+    rng = drawing.random(draw)
+    largest = draw(st.sampled_from((3, 6, 12)))
+    outs = draw(st.integers(1, largest)), draw(st.integers(1, largest))
+    taps = draw(st.sampled_from((st.integers(1, 5), st.just(3), st.sampled_from((1, 9, 20)))))
+    window, kernel, size = draw(windows(outs, taps, draw(st.sampled_from((1, 2, 5)))))
+    channels, multiplier = draw(st.integers(2, 9)), draw(st.sampled_from((1, 1, 2, 3)))
+    x, weights = (draw(st.integers(1, 2)), *size, channels), (channels * multiplier, *kernel, 1)
+    return layer(rng, Conv2d(**window, groups=channels, clamp=NO_CLAMP), x, weights)
+
+
+@st.composite
 def linear_nodes(draw: st.DrawFn) -> Case:
     """One to nine rows."""
     rng = drawing.random(draw)
@@ -286,6 +299,7 @@ NODES = {
     "tinyet_dsp_winograd_4x4": winograd_nodes,
     "tinyet_dsp_conv_transpose2d_phases": transposed_nodes,
     "tinyet_dsp_depthwise_3x3": depthwise_nodes,
+    "tinyet_dsp_depthwise_any": any_depthwise_nodes,
     "tinyet_dsp_linear": linear_nodes,
     "tinyet_dsp_linear_rows": linear_nodes,
     "tinyet_dsp_affine": elementwise_nodes,

@@ -13,6 +13,7 @@ from __future__ import annotations
 from tinyet.boards.cpus import Target
 from tinyet.delegates.cortex_m import (
     claims,
+    claims_depthwise,
     claims_for_flash,
     claims_of_transposed,
     claims_of_windows,
@@ -49,6 +50,7 @@ CONV2D_FOR_FLASH = (*winograd.KERNELS, *conv2d.WIDE_KERNELS, *conv2d_two.KERNELS
 
 CLAIMS = {
     **claims.CLAIMS,
+    **claims_depthwise.CLAIMS,
     **claims_for_flash.CLAIMS,
     **claims_of_transposed.CLAIMS,
     **claims_of_windows.CLAIMS,

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from tinyet.delegates.cortex_m import conv2d, conv2d_s8, conv2d_two, depthwise, linear
+from tinyet.delegates.cortex_m import conv2d, conv2d_s8, conv2d_two, linear
 from tinyet.delegates.cortex_m.packing import lane_pairs
 from tinyet.delegates.cortex_m.rounding import Form, Rounding, rounding
 from tinyet.delegates.cortex_m.wrapper import largest_divisor
@@ -259,83 +259,6 @@ def patches_code(g: conv2d.Geometry, r: Rounding) -> Mapping[str, int]:
     return matrix_code(g, r, len(conv2d.patches_order(g)), 1)
 
 
-def row_unroll(pairs: int) -> int:
-    """Pairs of outputs a turn of the loop over an output row."""
-    return next(n for n in (4, 3, 2, 1) if pairs % n == 0)
-
-
-def depthwise_work(node: Node) -> Mapping[str, int]:
-    g = depthwise.cheapest(node)
-    r = rounding(node, clamp_of(node), depthwise.MOST_BEFORE)
-    batch, channels = node.input(0).shape[0], node.input(0).shape[3]
-    pairs, u, v, strip = batch * -(-channels // 2), g.u, g.v, g.strip
-    rows, kept = g.strip_rows(strip), g.strip_rows(strip) - strip * v.stride
-    strips = -(-v.out // strip)
-    filled = blank = 0
-    for top in range(0, v.out, strip):
-        first = kept if top and kept > 0 else 0
-        places = [top * v.stride - v.pad + row for row in range(first, rows)]
-        inside = sum(0 <= place < v.size for place in places)
-        filled, blank = filled + inside, blank + (len(places) - inside if strips > 1 else 0)
-    seen = min(u.size, (u.out - 1) * u.stride + 3 - u.pad)
-    odd = u.pad & 1
-    words = odd + (seen - odd) // 2 + (seen - odd) % 2
-    parts: Parts = {
-        "call": 1,
-        "word": 2 * rows * g.row_words,
-        "two channels": pairs,
-        "strip": pairs * strips,
-        "later strip": pairs * (strips - 1),
-        "kept word": pairs * (strips - 1) * max(kept, 0) * g.row_words,
-        "filled row": pairs * filled,
-        "filled word": pairs * filled * words,
-        "half word": pairs * filled * (odd + (seen - odd) % 2),
-        "blank row": pairs * blank,
-        "blank word": pairs * blank * g.row_words,
-        "channel of a strip": 2 * pairs * strips,
-        "output row": 2 * pairs * v.out,
-        f"two outputs, stride {u.stride}": 2 * pairs * v.out * (u.out // 2),
-        "odd output": 2 * pairs * v.out * (u.out % 2),
-    }
-    unroll = row_unroll(u.out // 2)
-    if u.out // 2 > unroll:
-        parts["turn"] = 2 * pairs * v.out * (u.out // 2 // unroll)
-    if u.out_step >= 128:
-        parts["two outputs, far apart"] = 2 * pairs * v.out * (u.out // 2)
-    columns = (seen - odd) // 2
-    if columns > 4:
-        parts["turn of columns"] = pairs * filled * (columns // 4)
-        parts["last columns"] = pairs * filled * int(columns % 4 != 0)
-    outputs(parts, r, 2 * pairs * v.out * u.out)
-    return parts
-
-
-def depthwise_code(node: Node) -> Mapping[str, int]:
-    g = depthwise.cheapest(node)
-    r = rounding(node, clamp_of(node), depthwise.MOST_BEFORE)
-    strips = -(-g.v.out // g.strip)
-    half = g.u.out // 2
-    seen = min(g.u.size, (g.u.out - 1) * g.u.stride + 3 - g.u.pad)
-    odd = g.u.pad & 1
-    parts: Parts = {
-        "call": 1,
-        "several strips": int(strips > 1),
-        "last strip": int(g.v.out % g.strip != 0),
-        "padding before": odd,
-        "odd columns": (seen - odd) % 2,
-        "two columns": (seen - odd) // 2 if (seen - odd) // 2 <= 7 else 4 + (seen - odd) // 2 % 4,
-        "column loop": int((seen - odd) // 2 > 7),
-        f"two outputs, stride {g.u.stride}": row_unroll(half) if half else 0,
-        "far apart": row_unroll(half) if half and g.u.out_step >= 128 else 0,
-        "loop": int(half > row_unroll(half)),
-        "odd outputs": g.u.out % 2,
-        "odd channels": node.input(0).shape[3] % 2,
-        "several images": int(node.input(0).shape[0] > 1),
-    }
-    form_of(parts, r)
-    return parts
-
-
 def linear_work(node: Node) -> Mapping[str, int]:
     (count, depth), rows = node.input(1).shape, linear.row_count(node)
     pairs = len(lane_pairs(depth))
@@ -419,7 +342,6 @@ CLAIMS: Mapping[str, Claim] = {
     "tinyet_dsp_conv2d_s8": Claim(shared_work),
     "tinyet_dsp_conv2d_two_w16": Claim(two_work, two_code),
     "tinyet_dsp_linear_rows": Claim(lambda n: rows_work(*pixel_row(n)), lambda n: rows_code(*pixel_row(n))),
-    "tinyet_dsp_depthwise_3x3": Claim(depthwise_work, depthwise_code),
     "tinyet_dsp_linear": Claim(linear_work, linear_code),
     "tinyet_dsp_affine": Claim(affine_work, affine_code),
     "tinyet_dsp_average": Claim(over_pixels, over_pixels_code),
