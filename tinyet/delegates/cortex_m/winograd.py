@@ -222,7 +222,9 @@ def narrow_stream(node: Node, r: Rounding) -> Int64:
     # (pairs of channels, channel of the pair, taps, pairs of inputs, input of the pair)
     both = np.stack([low, high], axis=-1).reshape(-1, 2, 9, low.shape[3], 2)
     body = join_bytes(both.transpose(0, 3, 2, 4, 1).reshape(*both.shape[:1], both.shape[3], 9, 4))
-    head = [padded_channels(v, 2).reshape(-1, 2) for v in (start, r.multiplier, r.offset, r.shift)]
+    # A channel that is there for its partner alone has a shift that a shift can be.
+    shift = np.pad(r.shift, (0, len(r.shift) % 2), mode="edge")
+    head = [padded_channels(v, 2).reshape(-1, 2) for v in (start, r.multiplier, r.offset, shift)]
     return words(np.concatenate([*head, body.reshape(len(body), -1)], axis=1).ravel())
 
 
