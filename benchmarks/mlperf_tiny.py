@@ -2,7 +2,8 @@
 """DS-CNN (keywords) and ResNet8 (CIFAR-10) of MLPerf Tiny on an emulated board: exactness, accuracy, memory,
 instructions.
 
-    python benchmarks/mlperf_tiny.py [ds_cnn|resnet8 ...] [--board mps2_an386] [--optimize speed] [--samples N] [--json FILE]
+    python benchmarks/mlperf_tiny.py [ds_cnn|resnet8 ...] [--board mps2_an386] [--optimize speed] [--samples N]
+                                     [--json FILE]
 
 Needs the trained models and their data: TINYET_MLPERF_DIR (default ../shared/mlperf_tiny), with a `models.py` that has
 ds_cnn(), resnet8(), keyword_test() and cifar10(split). Baselines of TFLM with CMSIS-NN are read from TINYET_BASELINES
