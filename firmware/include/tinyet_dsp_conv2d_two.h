@@ -35,10 +35,10 @@
   "smmla r2, r2, r5, r8\n"                  \
   "smmla r3, r3, r6, r9\n"                  \
   "smmla r4, r4, r6, r9\n"                  \
-  "ssat r1, #8, r1, asr %c[exponent]\n"     \
-  "ssat r2, #8, r2, asr %c[exponent]\n"     \
-  "ssat r3, #8, r3, asr %c[exponent]\n"     \
-  "ssat r4, #8, r4, asr %c[exponent]\n"
+  "ssat r1, #8, r1, asr #%c[exponent]\n"     \
+  "ssat r2, #8, r2, asr #%c[exponent]\n"     \
+  "ssat r3, #8, r3, asr #%c[exponent]\n"     \
+  "ssat r4, #8, r4, asr #%c[exponent]\n"
 #define TINYET_DSP_TWO_TWO_SIDED_SUM(A, M, O, S) \
   "add " O ", " O ", " A ", asr #31\n"           \
   "smmlar " A ", " A ", " M ", " O "\n"          \

@@ -296,6 +296,7 @@ NODES = {
     "tinyet_dsp_conv2d_patches_w4": nibble_nodes,
     "tinyet_dsp_conv2d_two_w16": gemm_nodes,
     "tinyet_dsp_winograd_2x2": winograd_nodes,
+    "tinyet_dsp_winograd_2x2_s8": winograd_nodes,
     "tinyet_dsp_winograd_4x4": winograd_nodes,
     "tinyet_dsp_conv_transpose2d_phases": transposed_nodes,
     "tinyet_dsp_depthwise_3x3": depthwise_nodes,

@@ -108,6 +108,16 @@ def winograd_code(f: Transform) -> Callable[[Node], Mapping[str, int]]:
     return parts
 
 
+def narrow_work(node: Node) -> Mapping[str, int]:
+    g = conv2d.geometry(node)
+    pairs = -(-g.out_c // 2)
+    return {
+        **winograd_work(winograd.F2)(node),
+        "transformed channels": pairs,
+        "transformed kernel": pairs * 2 * winograd.pairs_of(g),
+    }
+
+
 CLAIMS: Mapping[str, Claim] = {
     **{
         f"tinyet_dsp_conv2d_{name}{how.value}": Claim(stored(work, how), stored(code, how))
@@ -117,6 +127,7 @@ CLAIMS: Mapping[str, Claim] = {
             ("patches", claims.patches_work, claims.patches_code),
         )
     },
+    winograd.NARROW: Claim(narrow_work, winograd_code(winograd.F2)),
     **{f.symbol: Claim(winograd_work(f), winograd_code(f)) for f in (winograd.F4, winograd.F2)},
 }
 """By the kernels' names."""
