@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Fully connected layers with two weights in one lane: the stream of tinyet_dsp_linear_paired.h, and what it needs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tinyet.boards.cpus import Target
+from tinyet.delegates.cortex_m.packing import join_bytes, join_halves, padded_channels, words
+from tinyet.delegates.cortex_m.rounding import Form, Rounding, rounding, sum_range
+from tinyet.delegates.cortex_m.wrapper import specialised_call
+from tinyet.ir import Node
+from tinyet.numerics import Int64
+from tinyet.ops.shared.clamped import clamp_of
+from tinyet.opset import Call, Constant, Kernel
+
+HEADERS = ("tinyet_dsp.h", "tinyet_dsp_conv2d.h", "tinyet_dsp_linear_paired.h")
+
+LEAST_LEFT, MOST_LEFT = 2, 8
+"""What SMLAW may shift to the right by, so that both powers of two fit their byte."""
+
+
+@dataclass(frozen=True)
+class Paired:
+    """What is multiplied and shifted; arrays are int64, one element a channel, as many as `count` rounded up to four.
+
+    weights: (channels, depth rounded up to eight); shift: the right shift e of numerics.requantize, made positive;
+    exponent: the part of it that all channels share.
+    """
+
+    weights: Int64
+    bias: Int64
+    multiplier: Int64
+    shift: Int64
+    exponent: int
+
+
+def shared_exponent(shift: Int64) -> int | None:
+    """A multiple of 4 where one fits, so that more layers have equal constants and share their code."""
+    least = max(1, int(shift.max(initial=0)) - MOST_LEFT)
+    most = int(shift.min(initial=MOST_LEFT + least)) - LEAST_LEFT
+    exponent = least + -least % 4
+    return None if least > most else exponent if exponent <= most else least
+
+
+def paired(r: Rounding, zero_point: int) -> Paired | None:
+    """None where the shifts of the channels are too far apart, or too small. The form of `r` is not PLAIN."""
+    live = r.multiplier != 0
+    one_sided = r.form is Form.ONE_SIDED
+    shift = 1 + r.exponent - r.shift if one_sided else r.shift
+    exponent = shared_exponent(shift[live])
+    if exponent is None:
+        return None
+    # A channel of one output has that as its bias, times the power of two that requantization divides by.
+    fixed = r.offset >> (r.exponent if one_sided else r.shift)
+    shift = np.where(live, shift, exponent + LEAST_LEFT)
+    bias = np.where(live, r.bias, (fixed - zero_point) << (shift + 1))
+    multiplier = np.where(live, r.multiplier, 2**30)
+    deep = np.pad(r.weights, ((0, 0), (0, -r.weights.shape[1] % 8)))
+    short = padded_channels(multiplier - 2**30, 4) + 2**30  # what is behind the last channel is any valid one
+    left = padded_channels(shift - exponent - LEAST_LEFT, 4) + exponent + LEAST_LEFT
+    return Paired(padded_channels(deep, 4), padded_channels(bias, 4), short, left, exponent)
+
+
+def refuse(node: Node, target: Target) -> str | None:
+    r = rounding(node, clamp_of(node))
+    if r.form is Form.PLAIN:
+        return "a factor of one half or more, or sums too large to be scaled in one step"
+    if (r.low, r.high) != (-128, 127):
+        return f"clamped to {r.low} … {r.high} within int8"
+    p = paired(r, node.output.type.zero_point)
+    if p is None:
+        return "the factors of its channels are too far apart, or one is above 1/16"
+    a, b = p.weights[0::2], p.weights[1::2]
+    if np.any((b == -128) & (a < 0)):
+        return "a weight of -128"
+    smallest, largest = sum_range(b, p.bias[1::2])
+    bound = int(max(-smallest.min(), largest.max()))
+    return f"sums up to {bound}, needs fewer than 2**23" if bound >= 2**23 else None
+
+
+def stream(node: Node) -> tuple[Int64, int]:
+    """The words of tinyet_dsp_linear_paired.h, and the exponent. The node is not refused."""
+    count, depth = node.input(1).shape
+    zero_point = node.output.type.zero_point
+    r = rounding(node, clamp_of(node))
+    p = paired(r, zero_point)
+    assert p is not None
+    rows = node.output.type.count // count
+    two_sided = int(r.form is Form.TWO_SIDED)
+    offset = (1 << (p.exponent - 1)) + (zero_point << p.exponent)
+    a, b = p.weights[0::2], p.weights[1::2]
+    lanes = (256 * b + a).reshape(len(a), -1, 4)  # (pairs, quads of inputs, 4)
+    both = np.stack([join_halves(lanes[..., i], lanes[..., i + 2]) for i in (0, 1)], axis=-1)  # (pairs, quads, 2)
+    # (groups, pair, quads, 2) -> (groups, quads, pair, 2)
+    body = both.reshape(-1, 2, both.shape[1], 2).transpose(0, 2, 1, 3).reshape(len(a) // 2, -1)
+    four = a.reshape(len(a), -1, 4)
+    constant = (four[..., 0] * four[..., 1] + four[..., 2] * four[..., 3]).sum(axis=1)
+    bias_a, bias_b = p.bias[0::2], p.bias[1::2]
+    start = np.stack([256 * bias_b + bias_a, bias_a - constant], axis=1).reshape(-1, 4)
+    multiplier = np.stack([2 * p.multiplier[0::2], p.multiplier[1::2]], axis=1).reshape(-1, 4)
+    left = p.shift - p.exponent
+    powers = np.stack([1 << (9 - left[1::2]), 1 << (8 - left[0::2])], axis=1).reshape(-1, 4)
+    head = np.array([depth, count, rows, offset, two_sided])
+    groups = np.concatenate([start, body, multiplier, join_bytes(powers)[:, None]], axis=1)
+    return words(np.concatenate([head, groups.ravel()])), p.exponent
+
+
+def lower(node: Node, target: Target) -> Call:
+    count, depth = node.input(1).shape
+    data, exponent = stream(node)
+    body = (
+        f"tinyet_dsp_linear_paired(input, output, scratch, weights, /* ragged */ {int(depth % 8 > 0)}, "
+        f"/* rest */ {count % 4}, /* exponent */ {exponent});",
+    )
+    constant = Constant("weights", data.astype(np.int32), "sizes, then bias, weights and rounding of four outputs after another")
+    return specialised_call(
+        "tinyet_dsp_linear_paired",
+        f"fully connected, {count % 4} outputs over",
+        [constant],
+        body,
+        scratch_bytes=-(-depth // 8) * 16,
+    )
+
+
+KERNELS = (Kernel("tinyet_dsp_linear_paired", "s8", lower, HEADERS, (), refuse, "cortex_m"),)
