@@ -8,8 +8,7 @@
  * where SXTAB16 takes a out of the lane and adds x at once, the third term is a constant, and the last is the same for all
  * channels. Four channels of eight inputs are 20 instructions and 3 loads.
  *
- * The stream, in words: a head (TINYET_DSP_PAIRED_HEAD: depth, outputs, rows, offset, two-sided), then for each four outputs
- * a, b, c, d (zeros where there are fewer):
+ * The stream, in words: a head (tinyet_dsp_paired_head), then for each four outputs a, b, c, d (zeros where there are fewer):
  *   256 * bias b + bias a | bias a - constant | the same of d and c |
  *   for each eight inputs 0 … 7: lanes (b, a) of (0, 2), of (1, 3); lanes (d, c) of the same; four words of (4, 6), (5, 7) |
  *   multiplier a, doubled without its highest bit | multiplier b | the same of c and d | bytes 2^(9 - shift b),
@@ -21,123 +20,116 @@
 
 #include "tinyet_dsp_conv2d.h"
 
-/* Eight inputs a time in the loop, so often in a turn of it. */
-enum { TINYET_DSP_PAIRED_HEAD = 5, TINYET_DSP_PAIRED_TURN = 8 };
+/* Eight inputs a time in the loop, so often in a turn of it; bytes of code that they need. */
+enum { TINYET_DSP_PAIRED_TURN = 10, TINYET_DSP_PAIRED_CODE = 88 };
+
+/* eights: so many times eight inputs, rounded up, are in the first turn; turns: how many follow. */
+typedef struct {
+  int32_t eights, turns;
+  int32_t count; /* outputs, rounded down to a multiple of four */
+  int32_t offset, two_sided;
+} tinyet_dsp_paired_head;
 
 /* What the loops have no registers for, in the order that they read it in. */
 typedef struct {
-  int32_t start; /* minus the sum of all x0 * x1 */
-  const uint32_t *inputs;
   int32_t offset;
   int32_t half; /* 64: what rounds the upper word of 256 * B * multiplier */
   int8_t *output, *end;
-  const uint32_t *inputs_end;
+  int32_t start; /* minus the sum of all x0 * x1 */
+  const uint32_t *inputs;
   int32_t skipped; /* bytes of code that the first turn leaves out */
   int32_t two_sided;
   const int32_t *weights;
 } tinyet_dsp_paired;
 
 #if TINYET_DSP_ASM
-/* r4 … r7: the sums of both channels and of the first, twice; r8 … r11: inputs; r12: weights; lr: inputs. */
-#define TINYET_DSP_PAIRED_QUAD(x0, x1)       \
-  "ldmia.w r12!, {r0, r1, r2, r3}\n"         \
-  "smlad r4, r0, " x0 ", r4\n"               \
-  "smlad r4, r1, " x1 ", r4\n"               \
-  "sxtab16 r0, " x1 ", r0\n"                 \
-  "sxtab16 r1, " x0 ", r1\n"                 \
-  "smlad r5, r0, r1, r5\n"                   \
-  "smlad r6, r2, " x0 ", r6\n"               \
-  "smlad r6, r3, " x1 ", r6\n"               \
-  "sxtab16 r2, " x1 ", r2\n"                 \
-  "sxtab16 r3, " x0 ", r3\n"                 \
-  "smlad r7, r2, r3, r7\n"
-#define TINYET_DSP_PAIRED_STORE(exponent)    \
-  "smlawb r5, r5, r1, r9\n"                  \
-  "smlawb r4, r4, r0, r9\n"                  \
-  "smlawt r7, r7, r1, r9\n"                  \
-  "smlawt r6, r6, r0, r9\n"                  \
-  "ssat r5, #8, r5, asr " exponent "\n"      \
-  "strb r5, [r11], #1\n"                     \
-  "ssat r4, #8, r4, asr " exponent "\n"      \
-  "strb r4, [r11], #1\n"                     \
-  "ssat r7, #8, r7, asr " exponent "\n"      \
-  "strb r7, [r11], #1\n"                     \
-  "ssat r6, #8, r6, asr " exponent "\n"      \
-  "strb r6, [r11], #1\n"                     \
-  "str r11, [sp, #16]\n"                     \
-  "cmp r11, lr\n"                            \
-  "bne 1b\n"
+/* r4, r6: 256 * B + A of both pairs; r5, r8: A; r9 … r12: inputs; r7: weights; lr: inputs. 22 words of code for eight inputs. */
+#define TINYET_DSP_PAIRED_QUAD(x0, x1) \
+  "ldmia.n r7!, {r0, r1, r2, r3}\n"    \
+  "smlad r4, r0, " x0 ", r4\n"         \
+  "smlad r4, r1, " x1 ", r4\n"         \
+  "sxtab16 r0, " x1 ", r0\n"           \
+  "sxtab16 r1, " x0 ", r1\n"           \
+  "smlad r5, r0, r1, r5\n"             \
+  "smlad r6, r2, " x0 ", r6\n"         \
+  "smlad r6, r3, " x1 ", r6\n"         \
+  "sxtab16 r2, " x1 ", r2\n"           \
+  "sxtab16 r3, " x0 ", r3\n"           \
+  "smlad r8, r2, r3, r8\n"
 
-/* Four outputs at a time, of all inputs of a row. */
+/* Four outputs at a time, of all inputs of a row. Before the last eight inputs of a turn is a word that is not zero where
+ * another turn follows. */
 TINYET_DSP_INLINE void tinyet_dsp_paired_outputs(const tinyet_dsp_paired *row, const int32_t exponent) {
   /* r7 may be the frame pointer, which is not to be named among the registers that are lost. row is in r0 or r7. */
   __asm__ volatile(
       "push {r0, r7}\n"
-      "ldr r12, [%[row], #36]\n"
-      "ldr r10, [%[row], #32]\n"
+      "ldr r12, [%[row], #32]\n"
       "ldmia.w %[row], {r0, r1, r2, r3, r4, r5, r6, r8}\n"
+      "mov r7, r12\n"
       "adr.w r9, 2f\n"
-      "add r8, r8, r9\n"
-      "orr r8, r8, #1\n" /* a Thumb address */
-      "adr.w r9, 3f\n"
-      "adr.w r11, 4f\n"
-      "cmp r10, #0\n"
+      "add r6, r6, r9\n"
+      "orr r6, r6, #1\n" /* an address of Thumb code */
+      "adr.w r9, 4f\n"
+      "adr.w r11, 3f\n"
+      "cmp r8, #0\n"
       "it ne\n"
       "movne r9, r11\n"
-      "orr r9, r9, #1\n"
-      "push {r0, r1, r2, r3, r4, r5, r6, r8, r9}\n"
+      "orr r8, r9, #1\n"
+      "push {r0, r1, r2, r3, r4, r5, r6, r8}\n"
       "1:\n"
-      "ldmia.w r12!, {r4, r5, r6, r7}\n"
-      "ldrd r0, lr, [sp]\n"
-      "add r5, r5, r0\n"
-      "add r7, r7, r0\n"
-      "ldr pc, [sp, #28]\n"
+      "ldmia.w r7!, {r4, r5, r6, r8}\n"
+      "ldrd r0, lr, [sp, #16]\n"
+      "adds r5, r5, r0\n"
+      "add r8, r8, r0\n"
+      "ldr pc, [sp, #24]\n"
       "2:\n"
-      ".rept %c[turn]\n"
-      "ldmia.w lr!, {r8, r9, r10, r11}\n"
-      TINYET_DSP_PAIRED_QUAD("r8", "r9") TINYET_DSP_PAIRED_QUAD("r10", "r11")
+      ".rept %c[turn] - 1\n"
+      "ldmia.w lr!, {r9, r10, r11, r12}\n" TINYET_DSP_PAIRED_QUAD("r9", "r10") TINYET_DSP_PAIRED_QUAD("r11", "r12")
       ".endr\n"
-      "ldr r0, [sp, #24]\n"
-      "cmp lr, r0\n"
+      "ldmia.w lr!, {r3, r9, r10, r11, r12}\n"
+      "cmp r3, #0\n" TINYET_DSP_PAIRED_QUAD("r9", "r10") TINYET_DSP_PAIRED_QUAD("r11", "r12")
       "bne 2b\n"
-      "ldmia.w r12!, {r0, r1, r2, r3, r8}\n"
-      "ldrd r9, r10, [sp, #8]\n"
-      "ldrd r11, lr, [sp, #16]\n"
-      "sub r4, r4, r5\n"
-      "sub r6, r6, r7\n"
-      "ldr pc, [sp, #32]\n"
-      "3:\n"
-      "smmlar r5, r5, r0, r5\n"
-      "smmla r4, r4, r1, r10\n"
-      "smmlar r7, r7, r2, r7\n"
-      "smmla r6, r6, r3, r10\n"
-      "uxtb16 r0, r8\n"
-      "and r1, r8, #0xff00ff00\n"
-      TINYET_DSP_PAIRED_STORE("%[exponent]")
-      "b 5f\n"
-      "4:\n"
+      "ldmia.w r7!, {r0, r1, r2, r3, r9}\n"
+      "ldmia.w sp, {r10, r11, r12, lr}\n"
+      "subs r4, r4, r5\n"
+      "sub r6, r6, r8\n"
       "smmlar r0, r5, r0, r5\n"
-      "add r5, r0, r5, asr #31\n"
-      "smmla r1, r4, r1, r10\n"
-      "asr r4, r4, #31\n"
-      "add r4, r1, r4, lsl #7\n"
-      "smmlar r2, r7, r2, r7\n"
-      "add r7, r2, r7, asr #31\n"
-      "smmla r3, r6, r3, r10\n"
-      "asr r6, r6, #31\n"
-      "add r6, r3, r6, lsl #7\n"
-      "uxtb16 r0, r8\n"
-      "and r1, r8, #0xff00ff00\n"
-      TINYET_DSP_PAIRED_STORE("%[exponent]")
-      "5:\n"
-      "add sp, sp, #36\n"
+      "smmla r1, r4, r1, r11\n"
+      "smmlar r2, r8, r2, r8\n"
+      "smmla r3, r6, r3, r11\n"
+      "ldr pc, [sp, #28]\n"
+      "3:\n"
+      "add r0, r0, r5, asr #31\n"
+      "asrs r4, r4, #31\n"
+      "add r1, r1, r4, lsl #7\n"
+      "add r2, r2, r8, asr #31\n"
+      "asrs r6, r6, #31\n"
+      "add r3, r3, r6, lsl #7\n"
+      "4:\n"
+      "uxtb16 r5, r9\n"
+      "and r4, r9, #0xff00ff00\n"
+      "smlawb r0, r0, r4, r10\n"
+      "smlawb r1, r1, r5, r10\n"
+      "smlawt r2, r2, r4, r10\n"
+      "smlawt r3, r3, r5, r10\n"
+      "ssat r0, #8, r0, asr %[exponent]\n"
+      "strb r0, [r12], #1\n"
+      "ssat r1, #8, r1, asr %[exponent]\n"
+      "strb r1, [r12], #1\n"
+      "ssat r2, #8, r2, asr %[exponent]\n"
+      "strb r2, [r12], #1\n"
+      "ssat r3, #8, r3, asr %[exponent]\n"
+      "strb r3, [r12], #1\n"
+      "str r12, [sp, #8]\n"
+      "cmp r12, lr\n"
+      "bne 1b\n"
+      "add sp, sp, #32\n"
       "pop {r0, r7}\n"
       :
       : [row] "r"(row), [turn] "i"(TINYET_DSP_PAIRED_TURN), [exponent] "i"(exponent)
       : "r1", "r2", "r3", "r4", "r5", "r6", "r8", "r9", "r10", "r11", "r12", "lr", "memory", "cc");
 }
 #undef TINYET_DSP_PAIRED_QUAD
-#undef TINYET_DSP_PAIRED_STORE
 #else
 /* value * (a half word of powers) >> 16, and `offset` */
 TINYET_DSP_INLINE int32_t tinyet_dsp_smlaw(int32_t value, int32_t power, int32_t offset) {
@@ -151,11 +143,17 @@ TINYET_DSP_INLINE void tinyet_dsp_paired_outputs(const tinyet_dsp_paired *row, c
     int32_t both[2] = {w[0], w[2]};
     int32_t first[2] = {(int32_t)((uint32_t)w[1] + (uint32_t)row->start), (int32_t)((uint32_t)w[3] + (uint32_t)row->start)};
     w += 4;
-    for (const uint32_t *x = row->inputs; x != row->inputs_end; x += 2) {
-      for (int32_t k = 0; k < 2; k++, w += 2) {
-        const uint32_t u = (uint32_t)w[0], v = (uint32_t)w[1];
-        both[k] = tinyet_dsp_smlad(v, x[1], tinyet_dsp_smlad(u, x[0], both[k]));
-        first[k] = tinyet_dsp_smlad(tinyet_dsp_add_even(x[1], u), tinyet_dsp_add_even(x[0], v), first[k]);
+    const uint32_t *x = row->inputs;
+    for (int32_t left = TINYET_DSP_PAIRED_TURN - row->skipped / TINYET_DSP_PAIRED_CODE; left > 0; left--) {
+      if (left == 1) {
+        left += (int32_t)*x++ * TINYET_DSP_PAIRED_TURN;
+      }
+      for (int32_t quad = 0; quad < 2; quad++, x += 2) {
+        for (int32_t k = 0; k < 2; k++, w += 2) {
+          const uint32_t u = (uint32_t)w[0], v = (uint32_t)w[1];
+          both[k] = tinyet_dsp_smlad(v, x[1], tinyet_dsp_smlad(u, x[0], both[k]));
+          first[k] = tinyet_dsp_smlad(tinyet_dsp_add_even(x[1], u), tinyet_dsp_add_even(x[0], v), first[k]);
+        }
       }
     }
     for (int32_t k = 0; k < 2; k++) {
@@ -174,60 +172,88 @@ TINYET_DSP_INLINE void tinyet_dsp_paired_outputs(const tinyet_dsp_paired *row, c
 }
 #endif
 
-/* Rows of inputs to rows of outputs. scratch: 16 bytes for each eight inputs of a row, or fewer. exponent: see above; ragged: whether
- * `depth` is no multiple of eight; rest: count % 4; these are literals. */
+/* Eight inputs as pairs (0, 2), (1, 3), (4, 6), (5, 7); returns `products` with those of (0, 1), (2, 3), … added. */
+#if TINYET_DSP_ASM
+#define TINYET_DSP_WIDEN_EIGHT(to, from, products)      \
+  __asm__("ldr r2, [%[source]], #4\n"                   \
+          "ldr r4, [%[source]], #4\n"                   \
+          "sxtb16 r3, r2, ror #8\n"                     \
+          "sxtb16 r2, r2\n"                             \
+          "smlad %[sum], r2, r3, %[sum]\n"              \
+          "sxtb16 r5, r4, ror #8\n"                     \
+          "sxtb16 r4, r4\n"                             \
+          "smlad %[sum], r4, r5, %[sum]\n"              \
+          "stmia.w %[target]!, {r2, r3, r4, r5}\n"      \
+          : [source] "+r"(from), [target] "+r"(to), [sum] "+r"(products) \
+          :                                             \
+          : "r2", "r3", "r4", "r5", "memory")
+#else
+#define TINYET_DSP_WIDEN_EIGHT(to, from, products)                          \
+  do {                                                                      \
+    for (int32_t half_ = 0; half_ < 8; half_ += 4, to += 2) {               \
+      const uint32_t word_ = tinyet_dsp_load(from);                         \
+      to[0] = tinyet_dsp_even(word_);                                       \
+      to[1] = tinyet_dsp_odd(word_);                                        \
+      products = tinyet_dsp_smlad(to[0], to[1], products);                  \
+      from += 4;                                                            \
+    }                                                                       \
+  } while (0)
+#endif
+
+/* Rows of inputs to rows of outputs. scratch: 16 bytes for each eight inputs of a row, rounded up, and 4 for each turn. odd: depth % 8; rest:
+ * outputs % 4; exponent: see above; literals. */
 TINYET_DSP_INLINE void tinyet_dsp_linear_paired(const int8_t *input, int8_t *output, void *scratch,
-                                                const int32_t *weights, const int32_t ragged, const int32_t rest,
-                                                const int32_t exponent) {
-  const int32_t depth = weights[0], count = weights[1], words = (depth + 7) / 8 * 4;
-  const int32_t turn = 4 * TINYET_DSP_PAIRED_TURN;
-  uint32_t *const wide = (uint32_t *)scratch;
+                                                const int32_t *weights, const int32_t rows, const int32_t odd,
+                                                const int32_t rest, const int32_t exponent) {
+  tinyet_dsp_paired_head head;
+  memcpy(&head, weights, sizeof head);
   tinyet_dsp_paired row;
-  row.inputs = wide;
-  row.inputs_end = wide + words;
-  row.offset = weights[3];
+  row.offset = head.offset;
   row.half = 64;
-  row.skipped = (turn - 1 - (words + turn - 1) % turn) * 23; /* 23 instructions of four bytes for each four words */
-  row.two_sided = weights[4];
-  for (int32_t left = weights[2]; left > 0; left--, output += count) {
-    uint32_t *to = wide;
+  row.inputs = (const uint32_t *)scratch;
+  row.skipped = (TINYET_DSP_PAIRED_TURN - head.eights) * TINYET_DSP_PAIRED_CODE;
+  row.two_sided = head.two_sided;
+  for (int32_t i = 0; i < rows; i++) {
+    uint32_t *to = (uint32_t *)scratch;
     int32_t products = 0;
-    for (const int8_t *const end = input + (ragged ? depth & ~3 : depth); input != end; input += 4, to += 2) {
-      const uint32_t word = tinyet_dsp_load(input);
-      to[0] = tinyet_dsp_even(word);
-      to[1] = tinyet_dsp_odd(word);
-      products = tinyet_dsp_smlad(to[0], to[1], products);
+    for (int32_t eights = head.eights, turns = head.turns; turns >= 0; turns--, eights = TINYET_DSP_PAIRED_TURN) {
+      while (--eights != 0) {
+        TINYET_DSP_WIDEN_EIGHT(to, input, products);
+      }
+      *to++ = turns != 0;
+      if (odd == 0 || turns != 0) {
+        TINYET_DSP_WIDEN_EIGHT(to, input, products);
+      }
     }
-    if (ragged) {
-      uint32_t word = 0;
-      for (int32_t i = 0; i < (depth & 3); i++) {
-        word |= (uint32_t)(uint8_t)*input++ << (8 * i);
-      }
-      for (; to != row.inputs_end; to += 2, word = 0) {
-        to[0] = tinyet_dsp_even(word);
-        to[1] = tinyet_dsp_odd(word);
-        products = tinyet_dsp_smlad(to[0], to[1], products);
-      }
+    if (odd != 0) {
+      int8_t last[8] = {0};
+      const int8_t *from = last;
+      memcpy(last, input, (size_t)odd);
+      input += odd;
+      TINYET_DSP_WIDEN_EIGHT(to, from, products);
     }
     row.start = (int32_t)(0u - (uint32_t)products);
-    row.weights = weights + TINYET_DSP_PAIRED_HEAD;
+    row.weights = weights + sizeof head / sizeof *weights;
     row.output = output;
-    row.end = output + count - rest;
+    row.end = output + head.count;
+    output += head.count;
     if (rest == 0) {
       tinyet_dsp_paired_outputs(&row, exponent);
     } else {
       int8_t last[4];
-      int32_t parts = count < 4 ? 1 : 2;
+      int32_t left = head.count == 0 ? 1 : 2;
       do {
-        if (parts == 1) {
-          row.weights += (count >> 2) * (2 * words + 9);
+        if (left == 1) {
+          const int32_t eights = head.eights + head.turns * TINYET_DSP_PAIRED_TURN;
+          row.weights += (head.count >> 2) * (8 * eights + 9);
           row.output = last;
           row.end = last + 4;
         }
         tinyet_dsp_paired_outputs(&row, exponent);
-        TINYET_DSP_UNKNOWN(parts);
-      } while (--parts != 0);
-      memcpy(output + count - rest, last, (size_t)rest);
+        TINYET_DSP_UNKNOWN(left);
+      } while (--left != 0);
+      memcpy(output, last, (size_t)rest);
+      output += rest;
     }
   }
 }

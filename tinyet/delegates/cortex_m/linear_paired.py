@@ -18,6 +18,9 @@ from tinyet.opset import Call, Constant, Kernel
 
 HEADERS = ("tinyet_dsp.h", "tinyet_dsp_conv2d.h", "tinyet_dsp_linear_paired.h")
 
+TURN = 10
+"""TINYET_DSP_PAIRED_TURN"""
+
 LEAST_LEFT, MOST_LEFT = 2, 8
 """What SMLAW may shift to the right by, so that both powers of two fit their byte."""
 
@@ -88,7 +91,6 @@ def stream(node: Node) -> tuple[Int64, int]:
     r = rounding(node, clamp_of(node))
     p = paired(r, zero_point)
     assert p is not None
-    rows = node.output.type.count // count
     two_sided = int(r.form is Form.TWO_SIDED)
     offset = (1 << (p.exponent - 1)) + (zero_point << p.exponent)
     a, b = p.weights[0::2], p.weights[1::2]
@@ -103,7 +105,9 @@ def stream(node: Node) -> tuple[Int64, int]:
     multiplier = np.stack([2 * p.multiplier[0::2], p.multiplier[1::2]], axis=1).reshape(-1, 4)
     left = p.shift - p.exponent
     powers = np.stack([1 << (9 - left[1::2]), 1 << (8 - left[0::2])], axis=1).reshape(-1, 4)
-    head = np.array([depth, count, rows, offset, two_sided])
+    eights = -(-depth // 8)
+    turns = (eights - 1) // TURN
+    head = np.array([eights - turns * TURN, turns, count // 4 * 4, offset, two_sided])
     groups = np.concatenate([start, body, multiplier, join_bytes(powers)[:, None]], axis=1)
     return words(np.concatenate([head, groups.ravel()])), p.exponent
 
@@ -111,17 +115,18 @@ def stream(node: Node) -> tuple[Int64, int]:
 def lower(node: Node, target: Target) -> Call:
     count, depth = node.input(1).shape
     data, exponent = stream(node)
+    rows, eights = node.output.type.count // count, -(-depth // 8)
     body = (
-        f"tinyet_dsp_linear_paired(input, output, scratch, weights, /* ragged */ {int(depth % 8 > 0)}, "
-        f"/* rest */ {count % 4}, /* exponent */ {exponent});",
+        f"tinyet_dsp_linear_paired(input, output, scratch, weights, /* rows */ {rows}, "
+        f"/* odd */ {depth % 8}, /* rest */ {count % 4}, /* exponent */ {exponent});",
     )
     constant = Constant("weights", data.astype(np.int32), "sizes, then bias, weights and rounding of four outputs after another")
     return specialised_call(
         "tinyet_dsp_linear_paired",
-        f"fully connected, {count % 4} outputs over",
+        "fully connected, two weights in a lane",
         [constant],
         body,
-        scratch_bytes=-(-depth // 8) * 16,
+        scratch_bytes=16 * eights + 4 * -(-eights // TURN),
     )
 
 
