@@ -21,13 +21,14 @@
 #include "tinyet_dsp_conv2d.h"
 
 /* Eight inputs a time in the loop, so often in a turn of it; bytes of code that they need. */
-enum { TINYET_DSP_PAIRED_TURN = 10, TINYET_DSP_PAIRED_CODE = 88 };
+enum { TINYET_DSP_PAIRED_TURN = 9, TINYET_DSP_PAIRED_CODE = 88 };
 
 /* eights: so many times eight inputs, rounded up, are in the first turn; turns: how many follow. */
 typedef struct {
   int32_t eights, turns;
   int32_t count; /* outputs, rounded down to a multiple of four */
-  int32_t offset, two_sided;
+  int32_t offset;
+  int32_t signs; /* 20 where negative sums are corrected: the bytes of code that do it; or 0 */
 } tinyet_dsp_paired_head;
 
 /* What the loops have no registers for, in the order that they read it in. */
@@ -38,7 +39,7 @@ typedef struct {
   int32_t start; /* minus the sum of all x0 * x1 */
   const uint32_t *inputs;
   int32_t skipped; /* bytes of code that the first turn leaves out */
-  int32_t two_sided;
+  int32_t signs;
   const int32_t *weights;
 } tinyet_dsp_paired;
 
@@ -66,15 +67,10 @@ TINYET_DSP_INLINE void tinyet_dsp_paired_outputs(const tinyet_dsp_paired *row, c
       "ldr r12, [%[row], #32]\n"
       "ldmia.w %[row], {r0, r1, r2, r3, r4, r5, r6, r8}\n"
       "mov r7, r12\n"
-      "adr.w r9, 2f\n"
+      "adr.w r9, 2f + 1\n" /* the addresses of Thumb code are odd */
       "add r6, r6, r9\n"
-      "orr r6, r6, #1\n" /* an address of Thumb code */
-      "adr.w r9, 4f\n"
-      "adr.w r11, 3f\n"
-      "cmp r8, #0\n"
-      "it ne\n"
-      "movne r9, r11\n"
-      "orr r8, r9, #1\n"
+      "adr.w r9, 4f + 1\n"
+      "sub r8, r9, r8\n"
       "push {r0, r1, r2, r3, r4, r5, r6, r8}\n"
       "1:\n"
       "ldmia.w r7!, {r4, r5, r6, r8}\n"
@@ -146,7 +142,7 @@ TINYET_DSP_INLINE void tinyet_dsp_paired_outputs(const tinyet_dsp_paired *row, c
     const uint32_t *x = row->inputs;
     for (int32_t left = TINYET_DSP_PAIRED_TURN - row->skipped / TINYET_DSP_PAIRED_CODE; left > 0; left--) {
       if (left == 1) {
-        left += (int32_t)*x++ * TINYET_DSP_PAIRED_TURN;
+        left += *x++ != 0 ? TINYET_DSP_PAIRED_TURN : 0;
       }
       for (int32_t quad = 0; quad < 2; quad++, x += 2) {
         for (int32_t k = 0; k < 2; k++, w += 2) {
@@ -160,7 +156,7 @@ TINYET_DSP_INLINE void tinyet_dsp_paired_outputs(const tinyet_dsp_paired *row, c
       const int32_t a = first[k], b = (int32_t)((uint32_t)both[k] - (uint32_t)a);
       const int32_t powers = w[4] >> (16 * k);
       int32_t of_a = tinyet_dsp_smmlar(a, w[2 * k], a), of_b = tinyet_dsp_smmla(b, w[2 * k + 1], row->half);
-      if (row->two_sided) {
+      if (row->signs != 0) {
         of_a -= a < 0;
         of_b -= (b < 0) << 7;
       }
@@ -212,17 +208,20 @@ TINYET_DSP_INLINE void tinyet_dsp_linear_paired(const int8_t *input, int8_t *out
   row.half = 64;
   row.inputs = (const uint32_t *)scratch;
   row.skipped = (TINYET_DSP_PAIRED_TURN - head.eights) * TINYET_DSP_PAIRED_CODE;
-  row.two_sided = head.two_sided;
+  row.signs = head.signs;
   for (int32_t i = 0; i < rows; i++) {
     uint32_t *to = (uint32_t *)scratch;
     int32_t products = 0;
-    for (int32_t eights = head.eights, turns = head.turns; turns >= 0; turns--, eights = TINYET_DSP_PAIRED_TURN) {
+    for (int32_t eights = head.eights, turns = head.turns;; turns--, eights = TINYET_DSP_PAIRED_TURN) {
       while (--eights != 0) {
         TINYET_DSP_WIDEN_EIGHT(to, input, products);
       }
-      *to++ = turns != 0;
+      *to++ = (uint32_t)turns;
       if (odd == 0 || turns != 0) {
         TINYET_DSP_WIDEN_EIGHT(to, input, products);
+      }
+      if (turns == 0) {
+        break;
       }
     }
     if (odd != 0) {

@@ -18,7 +18,7 @@ from tinyet.opset import Call, Constant, Kernel
 
 HEADERS = ("tinyet_dsp.h", "tinyet_dsp_conv2d.h", "tinyet_dsp_linear_paired.h")
 
-TURN = 10
+TURN = 9
 """TINYET_DSP_PAIRED_TURN"""
 
 LEAST_LEFT, MOST_LEFT = 2, 8
@@ -91,7 +91,7 @@ def stream(node: Node) -> tuple[Int64, int]:
     r = rounding(node, clamp_of(node))
     p = paired(r, zero_point)
     assert p is not None
-    two_sided = int(r.form is Form.TWO_SIDED)
+    signs = 20 if r.form is Form.TWO_SIDED else 0
     offset = (1 << (p.exponent - 1)) + (zero_point << p.exponent)
     a, b = p.weights[0::2], p.weights[1::2]
     lanes = (256 * b + a).reshape(len(a), -1, 4)  # (pairs, quads of inputs, 4)
@@ -107,7 +107,7 @@ def stream(node: Node) -> tuple[Int64, int]:
     powers = np.stack([1 << (9 - left[1::2]), 1 << (8 - left[0::2])], axis=1).reshape(-1, 4)
     eights = -(-depth // 8)
     turns = (eights - 1) // TURN
-    head = np.array([eights - turns * TURN, turns, count // 4 * 4, offset, two_sided])
+    head = np.array([eights - turns * TURN, turns, count // 4 * 4, offset, signs])
     groups = np.concatenate([start, body, multiplier, join_bytes(powers)[:, None]], axis=1)
     return words(np.concatenate([head, groups.ravel()])), p.exponent
 
