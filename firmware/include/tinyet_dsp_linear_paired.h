@@ -170,19 +170,19 @@ TINYET_DSP_INLINE void tinyet_dsp_paired_outputs(const tinyet_dsp_paired *row, c
 
 /* Eight inputs as pairs (0, 2), (1, 3), (4, 6), (5, 7); returns `products` with those of (0, 1), (2, 3), … added. */
 #if TINYET_DSP_ASM
-#define TINYET_DSP_WIDEN_EIGHT(to, from, products)      \
-  __asm__("ldr r2, [%[source]], #4\n"                   \
-          "ldr r4, [%[source]], #4\n"                   \
-          "sxtb16 r3, r2, ror #8\n"                     \
-          "sxtb16 r2, r2\n"                             \
-          "smlad %[sum], r2, r3, %[sum]\n"              \
-          "sxtb16 r5, r4, ror #8\n"                     \
-          "sxtb16 r4, r4\n"                             \
-          "smlad %[sum], r4, r5, %[sum]\n"              \
-          "stmia.w %[target]!, {r2, r3, r4, r5}\n"      \
+#define TINYET_DSP_WIDEN_EIGHT(to, from, products)                       \
+  __asm__("ldr r4, [%[source]], #4\n"                                    \
+          "ldr r6, [%[source]], #4\n"                                    \
+          "sxtb16 r5, r4, ror #8\n"                                      \
+          "sxtb16 r4, r4\n"                                              \
+          "smlad %[sum], r4, r5, %[sum]\n"                               \
+          "sxtb16 r8, r6, ror #8\n"                                      \
+          "sxtb16 r6, r6\n"                                              \
+          "smlad %[sum], r6, r8, %[sum]\n"                               \
+          "stmia.w %[target]!, {r4, r5, r6, r8}\n"                       \
           : [source] "+r"(from), [target] "+r"(to), [sum] "+r"(products) \
-          :                                             \
-          : "r2", "r3", "r4", "r5", "memory")
+          :                                                              \
+          : "r4", "r5", "r6", "r8", "memory")
 #else
 #define TINYET_DSP_WIDEN_EIGHT(to, from, products)                          \
   do {                                                                      \
@@ -216,7 +216,9 @@ TINYET_DSP_INLINE void tinyet_dsp_linear_paired(const int8_t *input, int8_t *out
       while (--eights != 0) {
         TINYET_DSP_WIDEN_EIGHT(to, input, products);
       }
-      *to++ = (uint32_t)turns;
+      *to = (uint32_t)turns;
+      to++;
+      TINYET_DSP_UNKNOWN(to);
       if (odd == 0 || turns != 0) {
         TINYET_DSP_WIDEN_EIGHT(to, input, products);
       }
