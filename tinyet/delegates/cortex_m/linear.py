@@ -8,7 +8,7 @@ import math
 import numpy as np
 
 from tinyet.boards.cpus import Target
-from tinyet.delegates.cortex_m import linear_paired
+from tinyet.delegates.cortex_m import linear_row
 from tinyet.delegates.cortex_m.conv2d import pixel_row, rows_call
 from tinyet.delegates.cortex_m.packing import dot_stream, lane_pairs
 from tinyet.delegates.cortex_m.rounding import rounding
@@ -61,7 +61,8 @@ def lower(node: Node, target: Target) -> Call:
 
 
 KERNELS = (
-    *linear_paired.KERNELS,
+    *linear_row.KERNELS,
     Kernel("tinyet_dsp_linear_rows", "s8", lower_rows, HEADERS[:2], (), refuse_rows, "cortex_m"),
     Kernel("tinyet_dsp_linear", "s8", lower, HEADERS, (), delegate="cortex_m"),
+    *linear_row.WIDE_KERNELS,
 )

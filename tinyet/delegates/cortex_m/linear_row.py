@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Fully connected layers with two weights in one lane: the stream of tinyet_dsp_linear_paired.h, and what it needs."""
+"""Fully connected layers, one row at a time: the streams of tinyet_dsp_linear_row.h, and what they need."""
 
 from __future__ import annotations
 
@@ -16,10 +16,13 @@ from tinyet.numerics import Int64
 from tinyet.ops.shared.clamped import clamp_of
 from tinyet.opset import Call, Constant, Kernel
 
-HEADERS = ("tinyet_dsp.h", "tinyet_dsp_conv2d.h", "tinyet_dsp_linear_paired.h")
+HEADERS = ("tinyet_dsp.h", "tinyet_dsp_conv2d.h", "tinyet_dsp_linear_row.h")
 
 TURN = 9
-"""TINYET_DSP_PAIRED_TURN"""
+"""TINYET_DSP_ROW_TURN"""
+
+MOST_BEFORE = 8
+"""-128 << 8 fits int16."""
 
 LEAST_LEFT, MOST_LEFT = 2, 8
 """What SMLAW may shift to the right by, so that both powers of two fit their byte."""
@@ -84,8 +87,15 @@ def refuse(node: Node, target: Target) -> str | None:
     return f"sums up to {bound}, needs fewer than 2**23" if bound >= 2**23 else None
 
 
+def head(depth: int, count: int, offset: int, signs: int) -> Int64:
+    """A tinyet_dsp_row_head."""
+    eights = -(-depth // 8)
+    turns = (eights - 1) // TURN
+    return np.array([eights - turns * TURN, turns, count // 4 * 4, offset, signs], np.int64)
+
+
 def stream(node: Node) -> tuple[Int64, int]:
-    """The words of tinyet_dsp_linear_paired.h, and the exponent. The node is not refused."""
+    """The words of tinyet_dsp_linear_row.h, and the exponent. The node is not refused."""
     count, depth = node.input(1).shape
     zero_point = node.output.type.zero_point
     r = rounding(node, clamp_of(node))
@@ -105,29 +115,63 @@ def stream(node: Node) -> tuple[Int64, int]:
     multiplier = np.stack([2 * p.multiplier[0::2], p.multiplier[1::2]], axis=1).reshape(-1, 4)
     left = p.shift - p.exponent
     powers = np.stack([1 << (9 - left[1::2]), 1 << (8 - left[0::2])], axis=1).reshape(-1, 4)
-    eights = -(-depth // 8)
-    turns = (eights - 1) // TURN
-    head = np.array([eights - turns * TURN, turns, count // 4 * 4, offset, signs])
     groups = np.concatenate([start, body, multiplier, join_bytes(powers)[:, None]], axis=1)
-    return words(np.concatenate([head, groups.ravel()])), p.exponent
+    return words(np.concatenate([head(depth, count, offset, signs), groups.ravel()])), p.exponent
+
+
+def wide_rounding(node: Node) -> Rounding:
+    """Of sums of weights that are shifted before: they have to fit int16."""
+    return rounding(node, clamp_of(node), MOST_BEFORE)
+
+
+def refuse_wide(node: Node, target: Target) -> str | None:
+    r = wide_rounding(node)
+    if r.form is Form.PLAIN:
+        return "a factor of one half or more, or sums too large to be scaled in one step"
+    return None if (r.low, r.high) == (-128, 127) else f"clamped to {r.low} … {r.high} within int8"
+
+
+def wide_stream(node: Node) -> Int64:
+    count, depth = node.input(1).shape
+    r = wide_rounding(node)
+    deep = np.pad(r.weights << r.before[:, None], ((0, 0), (0, -depth % 8)))
+    four = padded_channels(deep, 4).reshape(-1, 4, deep.shape[1] // 4, 4)  # (groups, channel, quads, 4)
+    body = np.stack([join_halves(four[..., i], four[..., i + 2]) for i in (0, 1)], axis=-1)
+    body = body.transpose(0, 2, 3, 1).reshape(len(four), -1)
+    ends = [r.multiplier, r.offset, *([r.shift] if r.form is Form.TWO_SIDED else [])]
+    start, *tail = (padded_channels(v, 4).reshape(-1, 4) for v in (r.bias << r.before, *ends))
+    return words(np.concatenate([head(depth, count, 0, 0), np.concatenate([start, body, *tail], axis=1).ravel()]))
+
+
+def call(node: Node, data: Int64, literal: str, *, wide: bool) -> Call:
+    count, depth = node.input(1).shape
+    rows, eights = node.output.type.count // count, -(-depth // 8)
+    body = (
+        f"const tinyet_dsp_rounding rounding = {literal};",
+        f"tinyet_dsp_linear_row(input, output, scratch, weights, /* wide */ {int(wide)}, /* rows */ {rows},",
+        f"    /* odd */ {depth % 8}, /* rest */ {count % 4}, rounding);",
+    )
+    constant = Constant(
+        "weights", data.astype(np.int32), "sizes, then bias, weights and rounding of four outputs after another"
+    )
+    kernel = "tinyet_dsp_linear_w16" if wide else "tinyet_dsp_linear_paired"
+    # Layers of other sizes share the function, so that the comment is not of their sizes.
+    comment = f"fully connected, {'int16 weights' if wide else 'two weights in a lane'}"
+    return specialised_call(
+        kernel, comment, [constant], body, scratch_bytes=16 * eights + 4 * -(-eights // TURN)
+    )
 
 
 def lower(node: Node, target: Target) -> Call:
-    count, depth = node.input(1).shape
     data, exponent = stream(node)
-    rows, eights = node.output.type.count // count, -(-depth // 8)
-    body = (
-        f"tinyet_dsp_linear_paired(input, output, scratch, weights, /* rows */ {rows}, "
-        f"/* odd */ {depth % 8}, /* rest */ {count % 4}, /* exponent */ {exponent});",
-    )
-    constant = Constant("weights", data.astype(np.int32), "sizes, then bias, weights and rounding of four outputs after another")
-    return specialised_call(
-        "tinyet_dsp_linear_paired",
-        "fully connected, two weights in a lane",
-        [constant],
-        body,
-        scratch_bytes=16 * eights + 4 * -(-eights // TURN),
-    )
+    return call(node, data, f"{{TINYET_DSP_TWO_SIDED, /* exponent */ {exponent}, /* clamp */ -128, 127}}", wide=False)
+
+
+def lower_wide(node: Node, target: Target) -> Call:
+    return call(node, wide_stream(node), wide_rounding(node).literal, wide=True)
 
 
 KERNELS = (Kernel("tinyet_dsp_linear_paired", "s8", lower, HEADERS, (), refuse, "cortex_m"),)
+
+WIDE_KERNELS = (Kernel("tinyet_dsp_linear_w16", "s8", lower_wide, HEADERS, (), refuse_wide, "cortex_m"),)
+"""Faster, with twice the weights."""
