@@ -20,7 +20,7 @@ from tests.ops.emulated import require_emulator
 from tests.ops.test_conv2d import conv2d_nodes
 from tinyet.boards.cpus import Target
 from tinyet.delegates import CORTEX_M, Delegate
-from tinyet.delegates.cortex_m import CONV2D_FOR_FLASH, rounding
+from tinyet.delegates.cortex_m import FOR_FLASH, rounding
 from tinyet.delegates.cortex_m.rounding import Form
 from tinyet.ir import Array, Attrs, DType, QuantParams, Tensor, TensorType, constant
 from tinyet.numerics import NO_CLAMP, requantize
@@ -212,6 +212,25 @@ def linear_nodes(draw: st.DrawFn) -> Case:
 
 
 @st.composite
+def row_nodes(draw: st.DrawFn) -> Case:
+    """As quantizers make them: weights of -127 … 127, all of int8 used, or ReLU above its lower end. Depths of one to
+    five turns of the loop, and numbers of outputs with and without a rest."""
+    rng = drawing.random(draw)
+    depth = draw(st.one_of(st.sampled_from((8, 64, 72, 144)), st.integers(1, 300)))
+    count, rows = draw(st.integers(1, 13)), draw(st.sampled_from((1, 1, 1, 2, 5)))
+    values = rng.integers(-127, 128, (count, depth)) * (rng.random((count, 1)) < 0.95)
+    scale = 70 * 60 * math.sqrt(depth) / 64 / float(rng.choice([1, 50, 100]))
+    scales = np.minimum(edge_scales(rng, count, 1 / 64), scale / 20)
+    weights = constant("w", values.astype(np.int8), QuantParams(tuple(scales.tolist()), (0,) * count, 0))
+    bias = constant("b", rng.integers(-(2**15), 2**15, count).astype(np.int32))
+    relu = bool(rng.integers(2))
+    quant = QuantParams.per_tensor(scale, -128) if relu else quants(rng, scale)
+    made = Linear((0.0, math.inf) if relu else NO_CLAMP)
+    node = drawing.node_of(made, [activation(rng, (rows, depth)), weights, bias], quant)
+    return Case(node, (drawing.int8_data(rng, (rows, depth)),))
+
+
+@st.composite
 def elementwise_nodes(draw: st.DrawFn) -> Case:
     """Sums and differences of two tensors of one shape, with quantizations as they come."""
     rng = drawing.random(draw)
@@ -272,6 +291,8 @@ NODES = {
     "tinyet_dsp_winograd_4x4": winograd_nodes,
     "tinyet_dsp_conv_transpose2d_phases": transposed_nodes,
     "tinyet_dsp_depthwise_3x3": depthwise_nodes,
+    "tinyet_dsp_linear_paired": row_nodes,
+    "tinyet_dsp_linear_w16": row_nodes,
     "tinyet_dsp_linear": linear_nodes,
     "tinyet_dsp_linear_rows": linear_nodes,
     "tinyet_dsp_affine": elementwise_nodes,
@@ -283,9 +304,7 @@ NODES = {
 """Kernel → strategy."""
 
 CHOSEN = list(
-    dict.fromkeys(
-        nodes for symbol, nodes in NODES.items() if symbol not in {k.symbol for k in CONV2D_FOR_FLASH}
-    )
+    dict.fromkeys(nodes for symbol, nodes in NODES.items() if symbol not in {k.symbol for k in FOR_FLASH})
 )
 """The strategies of the kernels that the delegate chooses by itself."""
 
@@ -312,7 +331,7 @@ def test_every_kernel_has_nodes() -> None:
 def test_host(symbol: str) -> None:
     """Plain C in place of the instructions, under ASan and UBSan; also kernels that would not be chosen."""
     alone = only(symbol)
-    emulated_alone = symbol in {kernel.symbol for kernel in CONV2D_FOR_FLASH}
+    emulated_alone = symbol in {kernel.symbol for kernel in FOR_FLASH}
 
     @(drawing.emulated if emulated_alone else drawing.compiled)
     @given(drawing.many(NODES[symbol]()))
@@ -355,7 +374,7 @@ def test_emulated(nodes: Callable[[], st.SearchStrategy[Case]], board: str) -> N
     ("symbol", "board"),
     [
         (kernel.symbol, board)
-        for i, kernel in enumerate(CONV2D_FOR_FLASH)
+        for i, kernel in enumerate(FOR_FLASH)
         for board in (BOARDS[0], BOARDS[1 + i % 2])
     ],
 )
@@ -377,10 +396,10 @@ def test_kernels_for_flash_are_never_first() -> None:
     """What they take, a kernel before them takes, too."""
 
     @drawing.quick
-    @given(st.one_of(gemm_nodes(), winograd_nodes()))
+    @given(st.one_of(gemm_nodes(), winograd_nodes(), linear_nodes(), row_nodes()))
     def run(case: Case) -> None:
-        kernels = [k for k in CORTEX_M.kernels[Conv2d] if k.why_not(case.node, DSP) is None]
-        assert not kernels or kernels[0] not in CONV2D_FOR_FLASH
+        kernels = [k for k in CORTEX_M.kernels[type(case.node.attrs)] if k.why_not(case.node, DSP) is None]
+        assert not kernels or kernels[0] not in FOR_FLASH
 
     run()
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Fully connected layers of few rows (tinyet_dsp_linear.h), and of many, as pixels of a convolution."""
+"""Fully connected layers of any factors and clamps (tinyet_dsp_linear.h), and many rows as pixels of a convolution."""
 
 from __future__ import annotations
 
@@ -64,5 +64,4 @@ KERNELS = (
     *linear_row.KERNELS,
     Kernel("tinyet_dsp_linear_rows", "s8", lower_rows, HEADERS[:2], (), refuse_rows, "cortex_m"),
     Kernel("tinyet_dsp_linear", "s8", lower, HEADERS, (), delegate="cortex_m"),
-    *linear_row.WIDE_KERNELS,
 )

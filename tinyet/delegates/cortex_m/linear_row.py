@@ -70,8 +70,12 @@ def paired(r: Rounding, zero_point: int) -> Paired | None:
     return Paired(padded_channels(deep, 4), padded_channels(bias, 4), short, left, exponent)
 
 
+def rounding_of(node: Node) -> Rounding:
+    return rounding(node, clamp_of(node))
+
+
 def refuse(node: Node, target: Target) -> str | None:
-    r = rounding(node, clamp_of(node))
+    r = rounding_of(node)
     if r.form is Form.PLAIN:
         return "a factor of one half or more, or sums too large to be scaled in one step"
     if (r.low, r.high) != (-128, 127):
@@ -98,14 +102,16 @@ def stream(node: Node) -> tuple[Int64, int]:
     """The words of tinyet_dsp_linear_row.h, and the exponent. The node is not refused."""
     count, depth = node.input(1).shape
     zero_point = node.output.type.zero_point
-    r = rounding(node, clamp_of(node))
+    r = rounding_of(node)
     p = paired(r, zero_point)
     assert p is not None
     signs = 20 if r.form is Form.TWO_SIDED else 0
     offset = (1 << (p.exponent - 1)) + (zero_point << p.exponent)
     a, b = p.weights[0::2], p.weights[1::2]
     lanes = (256 * b + a).reshape(len(a), -1, 4)  # (pairs, quads of inputs, 4)
-    both = np.stack([join_halves(lanes[..., i], lanes[..., i + 2]) for i in (0, 1)], axis=-1)  # (pairs, quads, 2)
+    both = np.stack(
+        [join_halves(lanes[..., i], lanes[..., i + 2]) for i in (0, 1)], axis=-1
+    )  # (pairs, quads, 2)
     # (groups, pair, quads, 2) -> (groups, quads, pair, 2)
     body = both.reshape(-1, 2, both.shape[1], 2).transpose(0, 2, 1, 3).reshape(len(a) // 2, -1)
     four = a.reshape(len(a), -1, 4)
@@ -140,7 +146,9 @@ def wide_stream(node: Node) -> Int64:
     body = body.transpose(0, 2, 3, 1).reshape(len(four), -1)
     ends = [r.multiplier, r.offset, *([r.shift] if r.form is Form.TWO_SIDED else [])]
     start, *tail = (padded_channels(v, 4).reshape(-1, 4) for v in (r.bias << r.before, *ends))
-    return words(np.concatenate([head(depth, count, 0, 0), np.concatenate([start, body, *tail], axis=1).ravel()]))
+    return words(
+        np.concatenate([head(depth, count, 0, 0), np.concatenate([start, body, *tail], axis=1).ravel()])
+    )
 
 
 def call(node: Node, data: Int64, literal: str, *, wide: bool) -> Call:
@@ -152,7 +160,9 @@ def call(node: Node, data: Int64, literal: str, *, wide: bool) -> Call:
         f"    /* odd */ {depth % 8}, /* rest */ {count % 4}, rounding);",
     )
     constant = Constant(
-        "weights", data.astype(np.int32), "sizes, then bias, weights and rounding of four outputs after another"
+        "weights",
+        data.astype(np.int32),
+        "sizes, then bias, weights and rounding of four outputs after another",
     )
     kernel = "tinyet_dsp_linear_w16" if wide else "tinyet_dsp_linear_paired"
     # Layers of other sizes share the function, so that the comment is not of their sizes.
@@ -164,7 +174,9 @@ def call(node: Node, data: Int64, literal: str, *, wide: bool) -> Call:
 
 def lower(node: Node, target: Target) -> Call:
     data, exponent = stream(node)
-    return call(node, data, f"{{TINYET_DSP_TWO_SIDED, /* exponent */ {exponent}, /* clamp */ -128, 127}}", wide=False)
+    return call(
+        node, data, f"{{TINYET_DSP_TWO_SIDED, /* exponent */ {exponent}, /* clamp */ -128, 127}}", wide=False
+    )
 
 
 def lower_wide(node: Node, target: Target) -> Call:
