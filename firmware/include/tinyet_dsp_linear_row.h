@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Fully connected layers for cores with DSP instructions (see tinyet_dsp.h), one row at a time: each weight is used once, so that
- * reading and widening the weights would be most of the work.
+/* Fully connected layers for cores with DSP instructions (see tinyet_dsp.h), one row at a time: each weight is used once,
+ * so that reading and widening the weights would be most of the work.
  *
- * PAIRED does not widen them: of each two channels a, b there is a lane 256 * b + a for every input, which multiplied as it is
- * adds up to 256 * B + A. A alone comes of Winograd's inner product: with weights a0, a1 and inputs x0, x1,
+ * PAIRED does not widen them: of each two channels a, b there is a lane 256 * b + a for every input, which multiplied as it
+ * is adds up to 256 * B + A. A alone comes of Winograd's inner product: with weights a0, a1 and inputs x0, x1,
  *   (a0 + x1) * (a1 + x0) = a0 * x0 + a1 * x1 + a0 * a1 + x0 * x1,
  * where SXTAB16 takes a out of the lane and adds x at once, the third term is a constant, and the last is the same for all
- * channels. Four channels of eight inputs are 20 instructions and 3 loads. WIDE has weights of int16, shifted as tinyet_dsp_before
- * says: 16 instructions and 5 loads, and twice the flash.
+ * channels. Four channels of eight inputs are 20 instructions and 3 loads. WIDE has weights of int16, shifted as
+ * tinyet_dsp_before says: 16 instructions and 5 loads, and twice the flash.
  *
  * The stream, in words: a head (tinyet_dsp_row_head), then for each four outputs a, b, c, d (zeros where there are fewer):
  * PAIRED: 256 * bias b + bias a | bias a - constant | the same of d and c |
- *   for each eight inputs 0 … 7: lanes (b, a) of (0, 2), of (1, 3); lanes (d, c) of the same; four words of (4, 6), (5, 7) |
+ *   for each eight inputs 0 … 7: lanes (b, a) of (0, 2), of (1, 3); lanes (d, c) of the same; the same of (4, 6), (5, 7) |
  *   multiplier a, doubled without its highest bit | multiplier b | the same of c and d | bytes 2^(9 - shift b),
  *   2^(8 - shift a), 2^(9 - shift d), 2^(8 - shift c), of shifts less the exponent.
  *   The requantization is that of TWO_SIDED in tinyet_dsp.h, or without its correction of negative sums; its shift to the
  *   right is done by SMLAW as far as channels differ in it, then by SSAT.
- * WIDE: bias a … d, shifted | for each eight inputs: a … d of (0, 2), of (1, 3), of (4, 6), of (5, 7) | multiplier a … d |
- *   offset a … d | shift a … d where the form is TWO_SIDED. */
+ * WIDE: bias a … d, shifted | for each eight inputs: a … d of (0, 2), of (1, 3), of (4, 6), of (5, 7) |
+ *   multiplier a … d | offset a … d | shift a … d where the form is TWO_SIDED. */
 #ifndef TINYET_DSP_LINEAR_ROW_H
 #define TINYET_DSP_LINEAR_ROW_H
 
@@ -47,8 +47,8 @@ typedef struct {
 } tinyet_dsp_row;
 
 #if TINYET_DSP_ASM
-/* The addresses of Thumb code are odd. r7 may be the frame pointer, which is not to be named among the registers that are lost;
- * row is in r0 or r7. */
+/* The addresses of Thumb code are odd. r7 may be the frame pointer, which is not to be named among the registers that are
+ * lost; row is in r0 or r7. */
 #define TINYET_DSP_ROW_ENTER \
   "push {r0, r7}\n" \
   "ldr r12, [%[row], #32]\n" \
@@ -63,7 +63,7 @@ typedef struct {
   "add sp, sp, #32\n"        \
   "pop {r0, r7}\n"
 #define TINYET_DSP_ROW_LOST "r1", "r2", "r3", "r4", "r5", "r6", "r8", "r9", "r10", "r11", "r12", "lr", "memory", "cc"
-/* r4, r6: 256 * B + A of both pairs; r5, r8: A; r9 … r12: inputs; r7: weights; lr: inputs. 22 words of code for eight inputs. */
+/* r4, r6: 256 * B + A of both pairs; r5, r8: A; r9 … r12: inputs; r7: where the weights are; lr: where the inputs are. */
 #define TINYET_DSP_PAIRED_QUAD(x0, x1) \
   "ldmia.n r7!, {r0, r1, r2, r3}\n"    \
   "smlad r4, r0, " x0 ", r4\n"         \
@@ -134,7 +134,7 @@ TINYET_DSP_INLINE void tinyet_dsp_paired_outputs(const tinyet_dsp_row *row, cons
       : [row] "r"(row), [turn] "i"(TINYET_DSP_ROW_TURN), [exponent] "i"(exponent)
       : TINYET_DSP_ROW_LOST);
 }
-/* r4, r5, r6, r8: sums; the rest as above. 19 words of code for eight inputs. */
+/* r4, r5, r6, r8: sums; the rest as above. */
 #define TINYET_DSP_WIDE_PAIR(x)        \
   "ldmia.n r7!, {r0, r1, r2, r3}\n"    \
   "smlad r4, r0, " x ", r4\n"          \
@@ -222,7 +222,8 @@ TINYET_DSP_INLINE void tinyet_dsp_paired_outputs(const tinyet_dsp_row *row, cons
   int8_t *out = row->output;
   do {
     int32_t both[2] = {w[0], w[2]};
-    int32_t first[2] = {(int32_t)((uint32_t)w[1] + (uint32_t)row->start), (int32_t)((uint32_t)w[3] + (uint32_t)row->start)};
+    const uint32_t start = (uint32_t)row->start;
+    int32_t first[2] = {(int32_t)((uint32_t)w[1] + start), (int32_t)((uint32_t)w[3] + start)};
     w += 4;
     const uint32_t *x = row->inputs;
     for (int32_t left = TINYET_DSP_ROW_TURN - row->skipped / TINYET_DSP_PAIRED_CODE; left > 0; left--) {
@@ -314,8 +315,8 @@ TINYET_DSP_INLINE void tinyet_dsp_row_outputs(const tinyet_dsp_row *row, const i
   }
 }
 
-/* Rows of inputs to rows of outputs. scratch: 16 bytes for each eight inputs of a row, rounded up, and 4 for each turn. wide: WIDE, or
- * PAIRED, of whose rounding the form is not looked at; odd: depth % 8; rest: outputs % 4; all of them literals. */
+/* Rows of inputs to rows of outputs. scratch: 16 bytes for each eight inputs of a row, rounded up, and 4 for each turn.
+ * wide: WIDE, or PAIRED, of whose rounding the form is not looked at; odd: depth % 8; rest: outputs % 4; all literals. */
 TINYET_DSP_INLINE void tinyet_dsp_linear_row(const int8_t *input, int8_t *output, void *scratch, const int32_t *weights,
                                              const int32_t wide, const int32_t rows, const int32_t odd,
                                              const int32_t rest, const tinyet_dsp_rounding rounding) {

@@ -82,7 +82,7 @@ def refuse(node: Node, target: Target) -> str | None:
         return f"clamped to {r.low} … {r.high} within int8"
     p = paired(r, node.output.type.zero_point)
     if p is None:
-        return "the factors of its channels are too far apart, or one is above 1/16"
+        return "the factors of its channels are too far apart, or one is 1/8 or more"
     a, b = p.weights[0::2], p.weights[1::2]
     if np.any((b == -128) & (a < 0)):
         return "a weight of -128"
