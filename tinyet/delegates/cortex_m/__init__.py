@@ -4,7 +4,7 @@
 Each layer becomes a small C function around an always-inline kernel of firmware/include/tinyet_dsp*.h with
 every shape and rounding constant known to the compiler, and weights packed in the order it reads them in.
 
-Those of CONV2D_FOR_FLASH take flash for speed. They stand last, behind a kernel that takes all that they take, so that
+Those of FOR_FLASH take flash for speed. They stand last, behind a kernel that takes all that they take, so that
 they are used only where their costs are weighed, or by a pin.
 """
 
@@ -15,6 +15,7 @@ from tinyet.delegates.cortex_m import (
     claims,
     claims_depthwise,
     claims_for_flash,
+    claims_of_rows,
     claims_of_transposed,
     claims_of_windows,
     conv2d,
@@ -24,6 +25,7 @@ from tinyet.delegates.cortex_m import (
     depthwise,
     elementwise,
     linear,
+    linear_row,
     pool,
     winograd,
 )
@@ -47,11 +49,13 @@ def supports(target: Target) -> str | None:
 
 
 CONV2D_FOR_FLASH = (*winograd.KERNELS, *conv2d.WIDE_KERNELS, *conv2d_two.KERNELS)
+FOR_FLASH = (*CONV2D_FOR_FLASH, *linear_row.WIDE_KERNELS)
 
 CLAIMS = {
     **claims.CLAIMS,
     **claims_depthwise.CLAIMS,
     **claims_for_flash.CLAIMS,
+    **claims_of_rows.CLAIMS,
     **claims_of_transposed.CLAIMS,
     **claims_of_windows.CLAIMS,
 }
@@ -70,7 +74,7 @@ CORTEX_M = Delegate(
             CLAIMS,
         ),
         ConvTranspose2d: claimed(conv_transpose2d.KERNELS, CLAIMS),
-        Linear: claimed(linear.KERNELS, CLAIMS),
+        Linear: claimed((*linear.KERNELS, *linear_row.WIDE_KERNELS), CLAIMS),
         Add: claimed(elementwise.ADD_KERNELS, CLAIMS),
         Sub: claimed(elementwise.SUB_KERNELS, CLAIMS),
         AvgPool2d: claimed(pool.AVERAGE_KERNELS, CLAIMS),
