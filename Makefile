@@ -46,7 +46,7 @@ check: lint
 format: setup
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
-	clang-format -i firmware/*/*.c firmware/*/*.h
+	clang-format -i firmware/*/*.c firmware/*/*.h qemu/*.c
 
 docs: setup
 	$(BIN)/python scripts/operator_table.py

@@ -39,6 +39,7 @@ from tinyet.ir import Array, Attrs, DType, Graph, Node, QuantParams, Tensor, Ten
 from tinyet.ops.add import Add
 from tinyet.ops.avg_pool2d import AvgPool2d
 from tinyet.ops.conv2d import Conv2d
+from tinyet.ops.conv_transpose2d import ConvTranspose2d
 from tinyet.ops.linear import Linear
 from tinyet.ops.max_pool2d import MaxPool2d
 from tinyet.ops.mean import Mean
@@ -92,6 +93,20 @@ def convolution(rng: np.random.Generator, *, depthwise: bool) -> Node | None:
     return layers.weighted(made, x, (out_c, *kernel, channels // groups), relu)
 
 
+def transposed(rng: np.random.Generator) -> Node:
+    """A transposed convolution of a decoder's kind."""
+    size = int(rng.integers(1, 9)), int(rng.integers(4, 17))
+    kernel, stride = (rng.choice([[2, 2], [3, 2], [4, 2], [3, 1], [5, 3]])).tolist()
+    pad = int(rng.integers(0, min(kernel, (kernel + size[0]) // 2)) // 2)
+    in_c, out_c = int(rng.choice([1, 3, 4, 8, 16, 24, 32])), int(rng.choice([1, 2, 3, 8, 16, 24]))
+    made = ConvTranspose2d(
+        stride_h=stride, stride_w=stride, pad_top=pad, pad_left=pad, pad_bottom=pad, pad_right=pad
+    )
+    return layers.weighted(
+        made, layers.activation("x", (1, *size, in_c)), (out_c, kernel, kernel, in_c), False
+    )
+
+
 def fully_connected(rng: np.random.Generator) -> Node:
     rows = int(rng.choice([1, 1, 1, 2, 4, 5, 9]))
     depth, count = int(rng.integers(3, 300)), int(rng.integers(1, 100))
@@ -135,6 +150,8 @@ def drawn(attrs: type[Attrs], rng: np.random.Generator) -> Node | None:
     match attrs:
         case _ if attrs is Conv2d:
             return convolution(rng, depthwise=bool(rng.random() < 0.4))
+        case _ if attrs is ConvTranspose2d:
+            return transposed(rng)
         case _ if attrs is Linear:
             return fully_connected(rng)
         case _ if attrs in (Add, Sub, Mul):

@@ -11,7 +11,7 @@ import os
 import tempfile
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 
 from tests.ops.objects import DIRECTORY, stored
 from tinyet.build import objects
@@ -23,7 +23,15 @@ pytest_plugins = ["tests.golden_files", "tests.compile_budget", "tests.slowest"]
 CALM = [HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large]
 
 settings.register_profile("home", deadline=None, suppress_health_check=CALM)
-settings.register_profile("ci", deadline=None, suppress_health_check=CALM, derandomize=True, print_blob=True)
+# Nothing that fails is made smaller there: each attempt may be a compiler run, and the printed blob does it at home.
+settings.register_profile(
+    "ci",
+    deadline=None,
+    suppress_health_check=CALM,
+    derandomize=True,
+    print_blob=True,
+    phases=(Phase.explicit, Phase.reuse, Phase.generate, Phase.target),
+)
 settings.load_profile("ci" if os.environ.get("CI") else "home")
 
 

@@ -41,6 +41,8 @@ from tinyet.build.manifest import MANIFEST
 from tinyet.build.size import Size, check_elf, measure
 from tinyet.build.tree import building, is_project, read_manifest, write_project
 from tinyet.custom import CustomAttrs
+from tinyet.cycles.estimate import CycleEstimate
+from tinyet.cycles.inference import CycleModel, cycle_model
 from tinyet.data import (
     Data,
     Samples,
@@ -66,7 +68,14 @@ from tinyet.errors import FitError, ProjectError, ToolchainError, UsageError, bu
 from tinyet.ir import Array
 from tinyet.program import Program, load
 from tinyet.stages import stage
-from tinyet.validate import DEFAULT_SQNR_SAMPLES, Progress, Sizes, ValidationResult, validate
+from tinyet.validate import (
+    DEFAULT_SQNR_SAMPLES,
+    Progress,
+    Sizes,
+    ValidationResult,
+    sample_bytes,
+    validate,
+)
 from tinyet.version import __version__
 
 HARNESS = "harness"
@@ -430,13 +439,16 @@ class Project:
         sqnr_samples: int = DEFAULT_SQNR_SAMPLES,
         timeout: float = 60.0,
         progress: Progress | None = None,
+        cycles: bool = False,
     ) -> ValidationResult:
         """Run data on the device and compare with the host reference.
 
         inputs: one array per model input, samples along the first dimension; none takes the evaluation data
         stored with the project, or else a fixed pattern. labels: class indices, for accuracy. on: "host",
         "qemu", "renode" or "serial:PORT".
-        limit: the most samples to run. timeout: seconds that one run may take.
+        limit: the most samples to run. timeout: seconds that one run may take. cycles: estimate them, too, from what
+        QEMU executes for the same samples; wherever they run, the result's `estimate` is none of its counts.
+        Raises UsageError when there is no model of the board's core, or QEMU takes no plugins.
         """
         if limit is not None:
             limit = whole_given(limit, "limit", "the most samples to run; None for all")
@@ -445,9 +457,10 @@ class Project:
         on = place_given(on)
         samples = self.samples(inputs, labels).first(limit)
         with tempfile.TemporaryDirectory(prefix="tinyet-") as scratch:
+            model = cycle_model(self.board, Path(scratch)) if cycles else None
             elf = self.firmware(on, Path(scratch))
             with open_device(self.board, elf, on, timeout=timeout) as device:
-                return validate(
+                result = validate(
                     self.program,
                     self.deployment,
                     device,
@@ -458,6 +471,22 @@ class Project:
                     sqnr_samples=sqnr_samples,
                     progress=progress,
                 )
+            if model is None or not samples.inputs:
+                return result
+            estimate = self._estimate(model, samples, Path(scratch, "cycles"), timeout)
+            return result.with_estimate(estimate)
+
+    def _estimate(self, model: CycleModel, samples: Samples, where: Path, timeout: float) -> CycleEstimate:
+        """An estimate of the samples' cycles; `where` is a new directory."""
+        where.mkdir()
+        if model.stands_in:
+            stage(f"compiling for {model.machine.name}")
+            elf = gcc.build_firmware(model.machine, self._harness_sources, [self._model_dir], where)
+        else:
+            elf = self.firmware("qemu", where)
+        stage("estimating cycles")
+        raw = sample_bytes(self.deployment.graph.inputs, samples)
+        return model.estimate(elf, raw, where, timeout=timeout)
 
     def firmware(self, on: str, where: Path, *, compile_anew: bool = False) -> Path:
         """The harness as it runs in a place: an executable for "host", an elf for the others.

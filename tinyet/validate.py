@@ -6,13 +6,15 @@ On a mismatch the first layer that differs is found by running the device up to 
 
 from __future__ import annotations
 
+import dataclasses
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
+from tinyet.cycles.estimate import CycleEstimate, Work
 from tinyet.data import Samples, predicted, prepare_inputs
 from tinyet.data.doubts import doubts_of_fit, doubts_of_labels, fits_of
 from tinyet.deployment import Deployment, Step
@@ -41,6 +43,7 @@ class LayerResult:
     name: as every report names it; value: the tensor that it computes; line: `file:line`, source: the line's text
     behind it, both empty where they are not known. count: mean over the samples, in the result's `count_unit`.
     sqnr_db: signal to quantization noise of its value against the float model; None where it has no float partner.
+    estimate: its part of the result's estimate of cycles; None where none was asked for.
     """
 
     name: str
@@ -53,6 +56,7 @@ class LayerResult:
     count: int | None
     sqnr_db: float | None
     parts: tuple[PartResult, ...] = ()
+    estimate: Work | None = None
 
 
 @dataclass(frozen=True)
@@ -121,7 +125,7 @@ class ValidationResult(Counted):
     both of the application, None when it was not built. stack_bytes: the model's own, in a run of the
     first sample that nothing interrupts; None where it cannot be measured. clipped: share of the samples' real values
     that lie outside of the inputs' calibrated ranges; None where no input takes such. doubts: what is doubtful about
-    the samples, a sentence each.
+    the samples, a sentence each. estimate: of cycles, where it was asked for; it is no count, wherever the model ran.
     """
 
     on: str
@@ -144,6 +148,7 @@ class ValidationResult(Counted):
     made_up: bool = False
     clipped: float | None = None
     doubts: tuple[str, ...] = ()
+    estimate: CycleEstimate | None = None
 
     def __repr__(self) -> str:
         exact = "bit-exact" if self.bit_exact else f"{self.mismatches} differ"
@@ -160,6 +165,12 @@ class ValidationResult(Counted):
         if self.made_up:
             return f"{MADE_UP}: no accuracy and no SQNR; {GIVE_DATA}"
         return f"no accuracy, because the data has no labels; {GIVE_DATA}" if self.accuracy is None else None
+
+    def with_estimate(self, estimate: CycleEstimate) -> ValidationResult:
+        """The same with an estimate of cycles, which has as many layers."""
+        pairs = zip(self.layers, estimate.layers, strict=True)
+        layers = tuple(dataclasses.replace(layer, estimate=work) for layer, work in pairs)
+        return dataclasses.replace(self, layers=layers, estimate=estimate)
 
     def to_json(self) -> dict[str, object]:
         """The documented, stable form of `--json` (docs/json.md)."""
@@ -185,13 +196,15 @@ class ValidationResult(Counted):
             "stack_bytes": self.stack_bytes,
             "clipped": self.clipped,
             "doubts": list(self.doubts),
+            "estimate": None if self.estimate is None else self.estimate.to_json(),
             "layers": [self._layer(layer) for layer in self.layers],
         }
 
     def _layer(self, layer: LayerResult) -> dict[str, object]:
         fields = self._counted(layer)
-        del fields["parts"]
+        del fields["parts"], fields["estimate"]
         fields["parts"] = [self._counted(part) for part in layer.parts]
+        fields["estimate"] = None if layer.estimate is None else dataclasses.asdict(layer.estimate)
         return fields
 
     def _counted(self, record: LayerResult | PartResult) -> dict[str, object]:
@@ -269,9 +282,7 @@ def validate(
             progress(i + 1, len(samples))
     stack = 0
     if samples.inputs:
-        raw = [
-            np.ascontiguousarray(a).tobytes() for a in prepare_inputs(graph.inputs, list(samples.inputs[0]))
-        ]
+        raw = next(sample_bytes(graph.inputs, samples))
         # The other runs have the frames of the counter's interrupt in it, where one happened to come.
         stack = device.run(raw, uninterrupted=True).stack_bytes
     layers = tuple(
@@ -313,6 +324,12 @@ def validate(
         clipped=clipped,
         doubts=doubts,
     )
+
+
+def sample_bytes(inputs: Sequence[Tensor], samples: Samples) -> Iterator[list[bytes]]:
+    """Each sample as the device takes it: the bytes of each input."""
+    for arrays in samples.inputs:
+        yield [np.ascontiguousarray(a).tobytes() for a in prepare_inputs(inputs, list(arrays))]
 
 
 def _doubts(

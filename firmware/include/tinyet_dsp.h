@@ -74,6 +74,12 @@ TINYET_DSP_INLINE int32_t tinyet_dsp_saturate(int32_t x) {
   __asm__("ssat %0, #8, %1" : "=r"(result) : "r"(x));
   return result;
 }
+/* One statement: the compiler does not know of the flags between the two. */
+TINYET_DSP_INLINE uint32_t tinyet_dsp_greater_bytes(uint32_t a, uint32_t b) {
+  uint32_t result;
+  __asm__("ssub8 %0, %1, %2\n\tsel %0, %1, %2" : "=&r"(result) : "r"(a), "r"(b));
+  return result;
+}
 /* shift: 1 ... 31, a literal */
 TINYET_DSP_INLINE int32_t tinyet_dsp_saturate_shifted(int32_t x, const int32_t shift) {
   int32_t result;
@@ -85,6 +91,15 @@ TINYET_DSP_INLINE int32_t tinyet_dsp_saturate_shifted(int32_t x, const int32_t s
 #undef TINYET_DSP_TERNARY
 #else
 TINYET_DSP_INLINE int32_t tinyet_dsp_byte(uint32_t a, int32_t index) { return (int8_t)(uint8_t)(a >> (8 * index)); }
+/* The greater of each two of four int8. */
+TINYET_DSP_INLINE uint32_t tinyet_dsp_greater_bytes(uint32_t a, uint32_t b) {
+  uint32_t result = 0;
+  for (int32_t i = 0; i < 4; i++) {
+    const int32_t x = tinyet_dsp_byte(a, i), y = tinyet_dsp_byte(b, i);
+    result |= ((uint32_t)(x >= y ? x : y) & 0xffu) << (8 * i);
+  }
+  return result;
+}
 /* The lower halves of a and b. */
 TINYET_DSP_INLINE uint32_t tinyet_dsp_low_halves(uint32_t a, uint32_t b) { return (a & 0xffffu) | (b << 16); }
 /* The upper halves of a and b. */
@@ -134,6 +149,9 @@ TINYET_DSP_INLINE uint32_t tinyet_dsp_load(const int8_t *source) {
   memcpy(&word, source, sizeof word);
   return word;
 }
+
+/* Four bytes to any address. */
+TINYET_DSP_INLINE void tinyet_dsp_store(int8_t *to, uint32_t word) { memcpy(to, &word, sizeof word); }
 
 /* Two bytes from any address. */
 TINYET_DSP_INLINE uint32_t tinyet_dsp_load_half(const int8_t *source) {

@@ -20,6 +20,7 @@ from tinyet import cli, load_board
 from tinyet.analyze import analyze
 from tinyet.boards import all_boards
 from tinyet.boards.cpus import CPUS
+from tinyet.cycles.estimate import CycleEstimate, Work
 from tinyet.emit.kinds import KINDS, kinds_for
 from tinyet.validate import LayerResult, Mismatch, ValidationResult
 
@@ -126,12 +127,16 @@ def fields_of(text: str) -> list[list[str]]:
 
 
 def test_every_field_of_validate_is_documented() -> None:
-    report: Any = RESULT.to_json()
-    whole, layers, mismatch = fields_of(sections("json.md", 2)["`tinyet validate`"])
+    estimate = CycleEstimate("Cortex-M4", "a table", (), "mps2_an386", 25_000_000, (Work(),), Work())
+    report: Any = RESULT.with_estimate(estimate).to_json()
+    whole, layers, estimated, work, mismatch = fields_of(sections("json.md", 2)["`tinyet validate`"])
     assert whole == list(report)
     (layer,) = report["layers"]
     assert layers == list(layer)
     assert mismatch == list(report["first_mismatch"])
+    assert estimated == [name for name in report["estimate"] if name not in work]
+    assert work == list(layer["estimate"]) == list(report["estimate"]["between"])
+    assert set(work) <= set(report["estimate"])
 
 
 def test_every_field_of_analyze_is_documented() -> None:

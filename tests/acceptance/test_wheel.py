@@ -31,7 +31,7 @@ from tinyet.program import Program
 from tinyet.version import __version__
 
 ROOT = Path(__file__).resolve().parents[2]
-KINDS: tuple[assets.Kind, ...] = ("templates", "firmware", "boards", "renode")
+KINDS: tuple[assets.Kind, ...] = ("templates", "firmware", "boards", "renode", "qemu")
 
 
 @dataclass(frozen=True)

@@ -21,6 +21,7 @@ from tinyet import cli
 from tinyet.boards import all_boards, board_names, load_board
 from tinyet.build.doctor import NEEDED, Check
 from tinyet.cli import ui
+from tinyet.cycles.estimate import CycleEstimate, Work
 from tinyet.program import Program
 from tinyet.project import Project
 from tinyet.validate import LayerResult, Mismatch, PartResult, ValidationResult
@@ -124,6 +125,21 @@ _RIGHT = ValidationResult(
     ),
     outputs=[],
 )  # fmt: skip
+_ESTIMATED = _RIGHT.with_estimate(
+    CycleEstimate(
+        "Cortex-M4",
+        "Cortex-M4 Technical Reference Manual (DDI 0439D), tables 3-1 and 7-1",
+        ("a division takes 7 cycles (2 to 12, by its operands)", "the flash lets the core wait for nothing"),
+        "mps2_an386",
+        25_000_000,
+        (
+            Work(150_500, 110_000, 25_000, 3_000, 52_000, 0, 1_000, 12_345),
+            Work(14_000, 10_456, 2_000, 1_000, 0, 0, 800, 0),
+            Work(4_321, 3_000, 500, 100, 180, 2, 75, 6),
+        ),
+        Work(40, 30, 2, 1, 0, 0, 5, 0),
+    )
+)
 _WRONG = dataclasses.replace(
     _RIGHT,
     on="serial:/dev/ttyACM0",
@@ -145,6 +161,7 @@ _WRONG = dataclasses.replace(
     [
         ("right", _RIGHT),
         ("host", dataclasses.replace(_RIGHT, on="host", count_unit="nanoseconds", ram_bytes=None, flash_bytes=None)),
+        ("estimated", _ESTIMATED),
         ("wrong", _WRONG),
         ("wrong_somewhere", dataclasses.replace(_WRONG, first_mismatch=None)),
     ],
@@ -155,6 +172,21 @@ def test_validate(
     shown("generate", "small.tet", "--board", "mps2_an386", "-o", "p")
     monkeypatch.setattr(Project, "validate", lambda *_, **__: result)
     golden(shown("validate", "p", status=0 if result.bit_exact else 1), f"validate_{name}.txt")
+
+
+@pytest.mark.parametrize("options", [(), ("--cycles",)])
+def test_cycles_are_estimated_where_they_are_asked_for(
+    options: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def validate(_: Project, **given: object) -> ValidationResult:
+        return _ESTIMATED if given["cycles"] else _RIGHT
+
+    shown("generate", "small.tet", "--board", "mps2_an386", "-o", "p")
+    monkeypatch.setattr(Project, "validate", validate)
+    assert ("ESTIMATED cycles" in shown("validate", "p", *options)) == bool(options)
+    record = json.loads(shown("validate", "p", *options, "--json", "-"))
+    assert (record["estimate"] is not None) == bool(options)
+    assert record["cycles_per_inference"] is None
 
 
 # ---- boards ----

@@ -22,13 +22,14 @@ from tinyet.boards.cpus import Target
 from tinyet.delegates import CORTEX_M, Delegate
 from tinyet.delegates.cortex_m import CONV2D_FOR_FLASH, rounding
 from tinyet.delegates.cortex_m.rounding import Form
-from tinyet.ir import Array, DType, QuantParams, Tensor, TensorType, constant
+from tinyet.ir import Array, Attrs, DType, QuantParams, Tensor, TensorType, constant
 from tinyet.numerics import NO_CLAMP, requantize
 from tinyet.ops.add import Add
 from tinyet.ops.avg_pool2d import AvgPool2d
 from tinyet.ops.conv2d import Conv2d
 from tinyet.ops.conv_transpose2d import ConvTranspose2d
 from tinyet.ops.linear import Linear
+from tinyet.ops.max_pool2d import MaxPool2d
 from tinyet.ops.mean import Mean
 from tinyet.ops.sub import Sub
 from tinyet.ops.sum import Sum
@@ -150,6 +151,28 @@ def gemm_nodes(draw: st.DrawFn) -> Case:
 
 
 @st.composite
+def transposed_nodes(draw: st.DrawFn) -> Case:
+    """Decoders' layers, and those with phases of few taps or none, cropped and with rows and columns to spare."""
+    rng = drawing.random(draw)
+    attrs: dict[str, int] = {}
+    sizes, kernels = [], []
+    for letter, sides, least in (("h", ("top", "bottom"), 1), ("w", ("left", "right"), 4)):
+        kernel, stride = draw(st.integers(1, 5)), draw(st.integers(1, 3))
+        size = draw(st.integers(1, 4)) + least
+        spare = draw(st.integers(0, stride - 1))
+        room = (size - 1) * stride + kernel + spare - least * stride
+        before = draw(st.integers(0, max(0, min(kernel, room))))
+        after = draw(st.integers(0, max(0, min(kernel, room - before))))
+        attrs |= {f"pad_{sides[0]}": before, f"pad_{sides[1]}": after}
+        attrs |= {f"stride_{letter}": stride, f"out_pad_{letter}": spare}
+        sizes.append(size)
+        kernels.append(kernel)
+    channels = draw(st.one_of(st.sampled_from((4, 8, 16)), st.integers(1, 24)))
+    x, weights = (draw(st.integers(1, 2)), *sizes, channels), (draw(st.integers(1, 9)), *kernels, channels)
+    return layer(rng, ConvTranspose2d(**attrs, clamp=NO_CLAMP), x, weights)
+
+
+@st.composite
 def winograd_nodes(draw: st.DrawFn) -> Case:
     """3x3 of stride 1 with output tiles that fit, that overlap, and whose pixels are all padding; few and many
     channels, more than are multiplied in straight code."""
@@ -221,6 +244,25 @@ def pool_nodes(draw: st.DrawFn) -> Case:
     return Case(node, (data,))
 
 
+@st.composite
+def window_nodes(draw: st.DrawFn) -> Case:
+    """Pools with sliding windows, small and large, in the image, across its border and, for maxima, outside."""
+    rng = drawing.random(draw)
+    x = activation(rng, (*draw(drawing.images), draw(st.integers(4, 11))))
+    largest = draw(st.booleans())
+    kernel = draw(st.sampled_from((3, 3, 6)))
+    _, height, width, _ = x.shape
+    window = draw(drawing.windows(height, width, kernel=kernel, dilation=2, inside=not largest))
+    attrs: Attrs = MaxPool2d(**window)
+    if not largest:
+        divisor = draw(st.sampled_from((None, None, 1, 40, 1000)))
+        attrs = AvgPool2d(**window, count_include_pad=draw(st.booleans()), divisor=divisor)
+    data = drawing.int8_data(rng, x.shape)
+    if draw(st.booleans()):
+        data[...] = draw(st.sampled_from((-128, 127)))
+    return Case(drawing.node_of(attrs, [x], x.type.quant), (data,))
+
+
 NODES = {
     "tinyet_dsp_conv2d_rows": gemm_nodes,
     "tinyet_dsp_conv2d_patches": gemm_nodes,
@@ -228,10 +270,13 @@ NODES = {
     "tinyet_dsp_conv2d_patches_w16": gemm_nodes,
     "tinyet_dsp_winograd_2x2": winograd_nodes,
     "tinyet_dsp_winograd_4x4": winograd_nodes,
+    "tinyet_dsp_conv_transpose2d_phases": transposed_nodes,
     "tinyet_dsp_depthwise_3x3": depthwise_nodes,
     "tinyet_dsp_linear": linear_nodes,
     "tinyet_dsp_linear_rows": linear_nodes,
     "tinyet_dsp_affine": elementwise_nodes,
+    "tinyet_dsp_max_pool2d": window_nodes,
+    "tinyet_dsp_avg_pool2d": window_nodes,
     "tinyet_dsp_average": pool_nodes,
     "tinyet_dsp_sum": pool_nodes,
 }

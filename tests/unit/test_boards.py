@@ -11,7 +11,7 @@ import pytest
 
 from tests.golden_files import Golden
 from tinyet import assets
-from tinyet.boards import Board, all_boards, board_names, load_board
+from tinyet.boards import Board, Flash, all_boards, board_names, load_board
 from tinyet.boards.linker import linker_script
 from tinyet.errors import BoardError
 
@@ -166,6 +166,15 @@ def write(tmp_path: Path, text: str, name: str = "mine.toml") -> Path:
 def told(error: BoardError, directory: Path) -> str:
     """The error without the places of this machine."""
     return f"{error}\n".replace(str(directory), "DIRECTORY").replace(str(assets.path("boards")), "BOARDS")
+
+
+def test_how_long_the_flash_lets_the_core_wait(tmp_path: Path) -> None:
+    assert load_board(write(tmp_path, OWN)).flash_timing is None
+    short = OWN.replace("[uart]", "[flash]\nwait_states = 1\n[uart]")
+    assert load_board(write(tmp_path, short)).flash_timing == Flash(1, 4, 1, 1, prefetch=False)
+    assert load_board("nucleo_f446re").flash_timing == Flash(5, 16, 64, 8, prefetch=True)
+    assert load_board("nucleo_f401re").flash_timing == Flash(2, 16, 64, 8, prefetch=True)
+    assert load_board("stm32f4_discovery").flash_timing == Flash(0, 4, 1, 1, prefetch=False)
 
 
 def test_the_boards_are_those_of_the_table() -> None:
@@ -379,6 +388,24 @@ def test_everything_that_is_wrong_is_listed(tmp_path: Path, golden: Golden) -> N
         ('cpu = "cortex-m33"', 'cpu = "cortex-a9"', "'cortex-a9', which is none of cortex-m0"),
         ("[memory.ram]", "[memory.RAM]", "memory.ram is missing"),
         ("[counter]", "counter = 3\n[extra]", "counter must be a table"),
+        ("[uart]", "[flash]\nline_bytes = 16\n[uart]", "flash.wait_states is missing"),
+        ("[uart]", "[flash]\nwait_states = 99\n[uart]", "flash.wait_states is 99: input should be less"),
+        (
+            "[uart]",
+            "[flash]\nwait_states = 1\nline_bytes = 12\n[uart]",
+            "flash.line_bytes is 12; it is one of 4, 8",
+        ),
+        (
+            "[uart]",
+            "[flash]\nwait_states = 1\ncode_lines = 0\n[uart]",
+            "flash.code_lines is 0: input should be",
+        ),
+        (
+            "[uart]",
+            "[flash]\nwait_states = 1\nprefetch = 1\n[uart]",
+            "flash.prefetch is 1: input should be a valid",
+        ),
+        ("[uart]", "[flash]\nwait_states = 1\ncache = true\n[uart]", "flash.cache is not known here"),
     ],
 )
 def test_one_mistake(tmp_path: Path, old: str, new: str, part: str) -> None:

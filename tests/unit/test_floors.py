@@ -46,6 +46,7 @@ FLOORS = {
     "emit": 7,
     "build": 8,
     "device": 8.5,
+    "cycles": 8.7,
     "compiler": 8,
     "lower": 9,
     "validate": 9,

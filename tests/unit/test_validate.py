@@ -282,9 +282,23 @@ _KEYS = {
     *("mismatches", "first_mismatch", "accuracy"),
     *("host_accuracy", "float_accuracy", "instructions_per_inference", "cycles_per_inference", "macs"),
     *("arena_bytes", "ram_bytes", "flash_bytes", "stack_bytes", "clipped", "doubts", "layers"),
+    "estimate",
 }
 _LAYER_KEYS = {
-    *("name", "value", "op", "kernel", "line", "source", "macs", "instructions", "cycles", "sqnr_db", "parts")
+    *(
+        "name",
+        "value",
+        "op",
+        "kernel",
+        "line",
+        "source",
+        "macs",
+        "instructions",
+        "cycles",
+        "sqnr_db",
+        "parts",
+    ),
+    "estimate",
 }
 
 

@@ -35,6 +35,22 @@ class Memory:
 
 
 @dataclass(frozen=True)
+class Flash:
+    """How long the flash lets the core wait at the board's clock; for estimates of cycles.
+
+    wait_states: cycles that a read takes longer than one of RAM. line_bytes: what one read brings. code_lines,
+    data_lines: how many such lines are kept, for instructions and for data. prefetch: the line behind the one that is
+    being executed is read meanwhile.
+    """
+
+    wait_states: int
+    line_bytes: int
+    code_lines: int
+    data_lines: int
+    prefetch: bool
+
+
+@dataclass(frozen=True)
 class Uart:
     """The UART of the harness. Pins are numbers as the driver takes them; None where the board has fixed ones.
     `spacing` is bytes from one register to the next; None where the driver knows."""
@@ -119,8 +135,9 @@ class Board:
 
     `flash` holds code and constants, as much of it as an application can have; `ram` everything else;
     `vectors` is the memory the core boots from where that is not the flash; `extra_memories` are further RAMs
-    that sections named `.tinyet.<memory>` go to. `uart` and `counter` are there for bare-metal boards, those
-    that tinyet has startup code for; the others are reached through a framework.
+    that sections named `.tinyet.<memory>` go to. `flash_timing` is None where the file says nothing of it. `uart` and
+    `counter` are there for bare-metal boards, those that tinyet has startup code for; the others are reached through a
+    framework.
     """
 
     name: str
@@ -134,6 +151,7 @@ class Board:
     vectors: Memory | None
     extra_memories: tuple[Memory, ...]
     stack_bytes: int
+    flash_timing: Flash | None
     uart: Uart | None
     counter: str | None
     qemu: Qemu | None

@@ -105,7 +105,7 @@ class Target:
 
     @property
     def pointer_bytes(self) -> int:
-        """Of a pointer in a struct. Asked by the name alone: operators are tried on this machine under one of its own."""
+        """Of a pointer in a struct; by the name alone, for operators are tried on this machine under one of its own."""
         return 2 if self.cpu.startswith("avr") else 4
 
     @property

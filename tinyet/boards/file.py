@@ -26,7 +26,18 @@ from pydantic import (
 )
 
 from tinyet import assets
-from tinyet.boards.board import DEFAULT_BAUD, Arduino, Board, Memory, PlatformIo, Qemu, Renode, Uart, Zephyr
+from tinyet.boards.board import (
+    DEFAULT_BAUD,
+    Arduino,
+    Board,
+    Flash,
+    Memory,
+    PlatformIo,
+    Qemu,
+    Renode,
+    Uart,
+    Zephyr,
+)
 from tinyet.boards.cpus import CPUS, FPUS, Target
 from tinyet.boards.strings import (
     Chip,
@@ -66,6 +77,7 @@ _PIN_FORMS: Mapping[str, tuple[str, str]] = {
 _SPACED = ("ns16550",)
 _ADDRESSES = 1 << 32
 _MOST_MEMORIES = 16
+_LINE_BYTES = (4, 8, 16, 32, 64)
 
 _Record = TypeVar("_Record")
 
@@ -101,6 +113,21 @@ class _Memories(_Table):
             name: Memory(name, table.origin, table.bytes, "rx" if name in ("flash", "vectors") else "rwx")
             for name, table in (("flash", self.flash), ("ram", self.ram), *self.__pydantic_extra__.items())
         }
+
+
+class _Flash(_Table):
+    wait_states: int = Field(ge=0, le=64)
+    line_bytes: int = Field(4, validate_default=True)
+    code_lines: int = Field(1, ge=1, le=1024)
+    data_lines: int = Field(1, ge=1, le=1024)
+    prefetch: bool = False
+
+    @field_validator("line_bytes")
+    @classmethod
+    def _line(cls, value: int) -> int:
+        if value not in _LINE_BYTES:
+            raise ValueError(f"is {value}; it is one of {', '.join(map(str, _LINE_BYTES))}")
+        return value
 
 
 class _Uart(_Table):
@@ -189,6 +216,7 @@ class _File(_Table):
     clock_hz: int = Field(ge=1, le=2_000_000_000)
     stack_bytes: int = Field(ge=256, le=1 << 24)
     memory: _Memories
+    flash: _Flash | None = None
     uart: _Uart | None = None
     counter: _Counter | None = None
     qemu: _Qemu | None = None
@@ -228,6 +256,7 @@ def board_of(values: Mapping[str, Any], path: Path, text: str) -> Board:
         vectors=memories.pop("vectors", None),
         extra_memories=tuple(memories.values()),
         stack_bytes=file.stack_bytes,
+        flash_timing=_record(Flash, file.flash),
         uart=Uart(uart.driver, uart.base, uart.baud, uart.tx, uart.rx, uart.spacing) if uart else None,
         counter=file.counter.driver if file.counter else None,
         qemu=_record(Qemu, file.qemu),

@@ -183,7 +183,11 @@ def _host_compiler() -> Check:
     name = os.environ.get("CC") or "cc"
     version = _version(name)
     return Check(
-        "host cc", version is not None, version, "running the C code on this machine", install_command("cc")
+        "host cc",
+        version is not None,
+        version,
+        "running the C code on this machine, and `validate --cycles`",
+        install_command("cc"),
     )
 
 

@@ -68,6 +68,8 @@ def _show_one(one: Board) -> None:
         *((m.name, f"{ui.size(m.bytes)} at {m.origin:#010x}, {m.access}") for m in memories),
         ("stack", f"{ui.size(one.stack_bytes)} of the RAM"),
     ]
+    if one.flash_timing is not None:
+        pairs.append(("flash wait states", str(one.flash_timing.wait_states)))
     if one.uart is not None:
         pairs.append(("UART", f"{one.uart.driver} at {one.uart.base:#010x}, {one.uart.baud} baud"))
     if one.platformio is not None:

@@ -11,6 +11,7 @@ import typer
 from tinyet.cli import ui
 from tinyet.cli.model import input_names
 from tinyet.cli.options import Directory, JsonFile, place_to_run
+from tinyet.cycles.estimate import CycleEstimate, Work
 from tinyet.data import read_data
 from tinyet.errors import MismatchError
 from tinyet.project import open_project
@@ -28,6 +29,9 @@ def validate(
             metavar="NPZ", help="one array per input, and labels; by default the project's evaluation"
         ),
     ] = None,
+    cycles: Annotated[
+        bool, typer.Option("--cycles", help="estimate cycles and milliseconds, too, layer by layer")
+    ] = False,
     samples: Annotated[int | None, typer.Option(min=1, help="run no more samples than this")] = None,
     json: JsonFile = None,
 ) -> int:
@@ -35,7 +39,7 @@ def validate(
 
     Every sample is compared bit for bit; on a mismatch the first layer that differs is named, and the exit
     status is 1. Without --data the project's evaluation data is run, or else one made-up sample, which says nothing
-    of accuracy.
+    of accuracy. --cycles needs QEMU, and a compiler for this machine.
     """
     project = open_project(directory)
     with ui.stages("reading the program") as progress:
@@ -45,12 +49,15 @@ def validate(
             labels=None if given is None else given.labels,
             on=on,
             limit=samples,
+            cycles=cycles,
             progress=progress,
         )
     if json is not None:
         ui.write_json(json, result.to_json())
     if json != "-":
         _show(result)
+        if result.estimate is not None:
+            _show_estimate(result, result.estimate)
         told = [] if result.data_note is None or not result.bit_exact else [result.data_note]
         ui.notes([*told, *result.doubts])
     if result.bit_exact:
@@ -109,6 +116,47 @@ def _show(result: ValidationResult) -> None:
         ("stack, highest use", ui.size(result.stack_bytes)),
     ]
     ui.facts("", pairs)
+
+
+def _show_estimate(result: ValidationResult, estimate: CycleEstimate) -> None:
+    ui.say()
+    ui.say(f"ESTIMATED cycles, by a model of the {estimate.model}: no hardware has counted them")
+
+    def row(name: str, work: Work, macs: int) -> tuple[str | int, ...]:
+        per_mac = f"{work.cycles / macs:.2f}" if macs else "–"
+        milliseconds = f"{estimate.milliseconds_of(work.cycles):.3f}"
+        mix = (work.loads, work.stores, work.multiplies, work.taken_branches, work.wait_cycles)
+        return (name, work.cycles, per_mac, milliseconds, *mix)
+
+    ui.table(
+        [
+            ("layer", "text"),
+            ("est. cycles", "number"),
+            ("/MAC", "number"),
+            ("est. ms", "number"),
+            ("loads", "number"),
+            ("stores", "number"),
+            ("multiplies", "number"),
+            ("branches", "number"),
+            ("waits", "number"),
+        ],
+        [
+            *(row(layer.name, layer.estimate or Work(), layer.macs) for layer in result.layers),
+            row("between layers", estimate.between, 0),
+            row("whole", estimate.whole, result.macs),
+        ],
+    )
+    clock = f"{estimate.clock_hz / 1e6:g} MHz"
+    ui.facts(
+        "",
+        [
+            ("estimated cycles per inference", ui.number(estimate.cycles)),
+            ("estimated time per inference", f"{estimate.milliseconds:.3f} ms at {clock}"),
+            ("cycles of instructions from", estimate.source),
+            ("instructions counted in", f"QEMU, {estimate.machine}"),
+        ],
+    )
+    ui.notes([f"the estimate assumes: {sentence}" for sentence in estimate.assumed])
 
 
 def _mismatch_error(result: ValidationResult) -> MismatchError:

@@ -10,6 +10,7 @@ and 86 for the fastest (168 MHz).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from tinyet.boards import Board, Qemu
@@ -39,18 +40,25 @@ def ticks_per_instruction(board: Board) -> float:
     return _machine(board).counter_hz * (1 << _ICOUNT_SHIFT) / 1e9
 
 
-def start(board: Board, elf: Path) -> PipeLink:
-    """Start QEMU with the firmware and return the link to its UART. Raises EmulatorError, ToolchainError."""
+def start(board: Board, elf: Path, plugin: Sequence[str] = ()) -> PipeLink:
+    """Start QEMU with the firmware and return the link to its UART. Raises EmulatorError, ToolchainError.
+
+    plugin: the path of a shared object and its arguments. Time is the host's then: a plugin that counts needs no
+    counter, and QEMU would cut blocks of code where a timer is due.
+    """
     machine = _machine(board)
     check_elf(elf)
     tool = process.find_tool(str(board.toolchain.qemu), what=f"running {board.name} in QEMU")
+    counted = ("-icount", f"shift={_ICOUNT_SHIFT},sleep=off,align=off")
+    # In a list of arguments QEMU reads two commas as one that belongs to the argument.
+    loaded = ("-plugin", "file=" + ",".join(word.replace(",", ",,") for word in plugin))
     return PipeLink(
         Child(
             [
                 str(tool),
                 *("-M", machine.machine, *machine.args),
                 *("-display", "none", "-monitor", "none", "-net", "none"),
-                *("-icount", f"shift={_ICOUNT_SHIFT},sleep=off,align=off"),
+                *(loaded if plugin else counted),
                 *("-chardev", "stdio,id=uart,signal=off"),
                 *(word for _ in range(machine.serial) for word in ("-serial", "null")),
                 *("-serial", "chardev:uart"),

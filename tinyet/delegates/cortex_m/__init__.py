@@ -14,7 +14,10 @@ from tinyet.boards.cpus import Target
 from tinyet.delegates.cortex_m import (
     claims,
     claims_for_flash,
+    claims_of_transposed,
+    claims_of_windows,
     conv2d,
+    conv_transpose2d,
     depthwise,
     elementwise,
     linear,
@@ -25,7 +28,9 @@ from tinyet.delegates.delegate import Delegate, arm_target
 from tinyet.ops.add import Add
 from tinyet.ops.avg_pool2d import AvgPool2d
 from tinyet.ops.conv2d import Conv2d
+from tinyet.ops.conv_transpose2d import ConvTranspose2d
 from tinyet.ops.linear import Linear
+from tinyet.ops.max_pool2d import MaxPool2d
 from tinyet.ops.mean import Mean
 from tinyet.ops.sub import Sub
 from tinyet.ops.sum import Sum
@@ -40,16 +45,23 @@ def supports(target: Target) -> str | None:
 
 CONV2D_FOR_FLASH = (*winograd.KERNELS, *conv2d.WIDE_KERNELS)
 
-CLAIMS = {**claims.CLAIMS, **claims_for_flash.CLAIMS}
+CLAIMS = {
+    **claims.CLAIMS,
+    **claims_for_flash.CLAIMS,
+    **claims_of_transposed.CLAIMS,
+    **claims_of_windows.CLAIMS,
+}
 
 CORTEX_M = Delegate(
     "cortex_m",
     {
         Conv2d: claimed((*depthwise.KERNELS, *conv2d.KERNELS, *CONV2D_FOR_FLASH), CLAIMS),
+        ConvTranspose2d: claimed(conv_transpose2d.KERNELS, CLAIMS),
         Linear: claimed(linear.KERNELS, CLAIMS),
         Add: claimed(elementwise.ADD_KERNELS, CLAIMS),
         Sub: claimed(elementwise.SUB_KERNELS, CLAIMS),
         AvgPool2d: claimed(pool.AVERAGE_KERNELS, CLAIMS),
+        MaxPool2d: claimed(pool.MAX_KERNELS, CLAIMS),
         Mean: claimed(pool.MEAN_KERNELS, CLAIMS),
         Sum: claimed(pool.SUM_KERNELS, CLAIMS),
     },

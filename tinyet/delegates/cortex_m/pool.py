@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sums over whole images (tinyet_dsp_pool.h): global average pooling as AvgPool2d or Mean, and Sum."""
+"""Pools (tinyet_dsp_pool.h): with sliding windows, and over whole images as AvgPool2d, Mean and Sum."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ from tinyet.delegates.cortex_m.wrapper import specialised_call
 from tinyet.ir import Node
 from tinyet.numerics import Multiplier
 from tinyet.ops import avg_pool2d
-from tinyet.ops.shared import reduction, summation
-from tinyet.ops.shared.averaging import division
-from tinyet.opset import Call, Kernel
+from tinyet.ops.shared import pooling, reduction, summation
+from tinyet.ops.shared.averaging import division, division_table
+from tinyet.opset import Call, Constant, Kernel
 
-HEADERS = ("tinyet_dsp.h", "tinyet_dsp_pool.h")
+HEADERS = ("tinyet_dsp.h", "tinyet_dsp_pool.h", "tinyet_average.h", "tinyet_pool2d.h", "tinyet_window.h")
 MOST_PIXELS = 255  # sums are int16
+STRAIGHT = 16  # TINYET_DSP_STRAIGHT
 
 
 def refuse_sizes(pixels: int, channels: int) -> str | None:
@@ -52,6 +53,56 @@ def lower_average(node: Node, target: Target) -> Call:
     return specialised_call("tinyet_dsp_average", text, (), body)
 
 
+def window_lines(node: Node) -> tuple[str, ...]:
+    """C of a `tinyet_pool2d_shape shape`, a member's name before each value."""
+    fields = pooling.shape_fields(node)
+    listed = [f".{name} = {value}" for name, value in fields.items()]
+    return (
+        f"const tinyet_pool2d_shape shape = {{{', '.join(listed[:6])},",
+        f"    {', '.join(listed[6:])}}};",
+    )
+
+
+def window_text(node: Node) -> str:
+    a = pooling.attrs_of(node)
+    image = "x".join(map(str, node.input(0).shape[1:]))
+    return f"windows of {a.kernel_h}x{a.kernel_w} taps of {image} values"
+
+
+def refuse_channels(node: Node, target: Target) -> str | None:
+    channels = node.input(0).shape[3]
+    return f"{channels} channels, needs 4" if channels < 4 else None
+
+
+def lower_windows_max(node: Node, target: Target) -> Call:
+    body = (*window_lines(node), "tinyet_dsp_max_pool2d(input, output, shape);")
+    return specialised_call("tinyet_dsp_max_pool2d", f"maxima of {window_text(node)}", (), body)
+
+
+def refuse_windows_average(node: Node, target: Target) -> str | None:
+    a = avg_pool2d.attrs_of(node)
+    if refuse_average(node, target) is None:
+        return "windows that are the whole image are sums in one run"
+    return refuse_sizes(a.kernel_h * a.kernel_w, node.input(0).shape[3])
+
+
+def lower_windows_average(node: Node, target: Target) -> Call:
+    x, a, counts = node.input(0).type, avg_pool2d.attrs_of(node), avg_pool2d.distinct_counts(node)
+    taps = a.kernel_h * a.kernel_w
+    constants: list[Constant] = []
+    first, table = 0, "NULL"
+    if counts != [taps]:
+        first, divisions = division_table(counts, a.fixed_divisor, x.zero_point, x.dtype)
+        constants, table = [divisions], divisions.name
+    body = (
+        *window_lines(node),
+        f"const tinyet_division division = {c_division(taps, a.fixed_divisor or taps, x.zero_point)};",
+        f"tinyet_dsp_avg_pool2d(input, output, shape, division, {table}, /* first count */ {first});",
+    )
+    text = f"averages of {window_text(node)}"
+    return specialised_call("tinyet_dsp_avg_pool2d", text, constants, body)
+
+
 def refuse_sum(node: Node, target: Target) -> str | None:
     sizes = reduction.loops(node)
     if sizes is None or sizes[1] != 1 or sizes[4] == 1:
@@ -82,6 +133,12 @@ def lower_sum(node: Node, target: Target) -> Call:
 
 AVERAGE_KERNELS = (
     Kernel("tinyet_dsp_average", "s8", lower_average, HEADERS, (), refuse_average, "cortex_m"),
+    Kernel(
+        "tinyet_dsp_avg_pool2d", "s8", lower_windows_average, HEADERS, (), refuse_windows_average, "cortex_m"
+    ),
+)
+MAX_KERNELS = (
+    Kernel("tinyet_dsp_max_pool2d", "s8", lower_windows_max, HEADERS, (), refuse_channels, "cortex_m"),
 )
 MEAN_KERNELS = (Kernel("tinyet_dsp_sum", "s8", lower_mean, HEADERS, (), refuse_sum, "cortex_m"),)
 SUM_KERNELS = (Kernel("tinyet_dsp_sum", "s8", lower_sum, HEADERS, (), refuse_sum, "cortex_m"),)

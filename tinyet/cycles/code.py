@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The code of a firmware, decoded from its ELF file: where each instruction stands, and where the functions begin."""
+
+from __future__ import annotations
+
+import bisect
+import io
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from elftools.common.exceptions import ELFError
+from elftools.elf.elffile import ELFFile
+from elftools.elf.sections import Section, SymbolTableSection
+
+from tinyet.cycles.thumb import Instruction, decode, is_wide, it_length
+from tinyet.errors import ToolchainError
+
+# What begins at the address of such a symbol (ELF for the Arm Architecture, "Mapping symbols").
+_CODE, _OTHERS = "$t", ("$d", "$a")
+
+
+@dataclass(frozen=True)
+class Function:
+    """Where a function lies: [start, end)."""
+
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, eq=False)
+class Code:
+    """instructions: by address. functions: by name; of several with one name, any."""
+
+    instructions: Mapping[int, Instruction]
+    functions: Mapping[str, Function]
+
+    def block(self, start: int, count: int) -> list[Instruction]:
+        """`count` instructions one behind the other. Raises KeyError where there is no code."""
+        found: list[Instruction] = []
+        at = start
+        for _ in range(count):
+            instruction = self.instructions[at]
+            found.append(instruction)
+            at += instruction.size
+        return found
+
+
+def read_code(elf: Path) -> Code:
+    """Decode all Thumb code of a firmware. Raises ToolchainError: no ELF file, or one without symbols."""
+    try:
+        image = ELFFile(io.BytesIO(elf.read_bytes()))
+        tables = [
+            s for s in image.iter_sections() if isinstance(s, SymbolTableSection) and s.num_symbols() > 1
+        ]
+        if not tables:
+            raise ELFError("it has no symbols")
+        symbols = [symbol for table in tables for symbol in table.iter_symbols()]
+        instructions: dict[int, Instruction] = {}
+        marks: dict[int, list[tuple[int, bool]]] = {}
+        functions: dict[str, Function] = {}
+        for symbol in symbols:
+            kind = symbol.name.partition(".")[0]
+            if isinstance(home := symbol["st_shndx"], int) and (kind == _CODE or kind in _OTHERS):
+                marks.setdefault(home, []).append((symbol["st_value"], kind == _CODE))
+            elif symbol["st_info"]["type"] == "STT_FUNC":
+                start = symbol["st_value"] & ~1
+                functions[symbol.name] = Function(start, start + symbol["st_size"])
+        for index, found in marks.items():
+            instructions.update(_decoded(image.get_section(index), sorted(found)))
+    except (ELFError, OSError) as error:
+        raise ToolchainError(
+            f"the firmware's code cannot be read: {error}", str(elf), "build it again, and do not strip it"
+        ) from error
+    return Code(instructions, functions)
+
+
+def _decoded(section: Section, marks: list[tuple[int, bool]]) -> Iterator[tuple[int, Instruction]]:
+    """(address, instruction) of a section's Thumb code. marks: (address, is Thumb code) in ascending order."""
+    if section["sh_type"] == "SHT_NOBITS":
+        return
+    base, data = section["sh_addr"], section.data()
+    addresses = [address for address, _ in marks]
+    for i, (address, is_code) in enumerate(marks):
+        # Of several marks at one address the last one decides, whatever it says.
+        if is_code and bisect.bisect_right(addresses, address) == i + 1:
+            end = addresses[i + 1] if i + 1 < len(marks) else base + len(data)
+            yield from _thumb(address, data[address - base : end - base])
+
+
+def _thumb(address: int, data: bytes) -> Iterator[tuple[int, Instruction]]:
+    """The instructions of a stretch of code; those behind an IT instruction are conditional if they branch."""
+    words = [first | second << 8 for first, second in zip(data[::2], data[1::2], strict=False)]
+    under_it = 0
+    at = 0
+    while at < len(words):
+        first, second = words[at], words[at + 1] if at + 1 < len(words) else 0
+        instruction = decode(first, second)
+        if under_it:
+            instruction = instruction._replace(conditional=True)
+        under_it = it_length(first) or max(0, under_it - 1)
+        yield address + 2 * at, instruction
+        at += 2 if is_wide(first) else 1

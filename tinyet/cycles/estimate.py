@@ -1,0 +1,183 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From how often each block of code ran to an estimate of cycles."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from tinyet.boards import Flash
+from tinyet.cycles.code import Code
+from tinyet.cycles.cores import DIVIDES, LOADS, MULTIPLIES, STORES, Core
+from tinyet.cycles.profile import Run, Segment
+from tinyet.cycles.thumb import Instruction
+
+# Layers of the harness's run that measures what telling them apart costs.
+EMPTY_LAYERS = 8
+
+
+@dataclass(frozen=True)
+class Work:
+    """What was executed, and the cycles it is estimated to take; counts are of instructions, whatever they move.
+
+    wait_cycles: of the flash, part of `cycles`. multiplies: those with an addition, too; divides: square roots, too.
+    """
+
+    cycles: int = 0
+    instructions: int = 0
+    loads: int = 0
+    stores: int = 0
+    multiplies: int = 0
+    divides: int = 0
+    taken_branches: int = 0
+    wait_cycles: int = 0
+
+    def __add__(self, other: Work) -> Work:
+        return self._with(other, int.__add__)
+
+    def __sub__(self, other: Work) -> Work:
+        return self._with(other, int.__sub__)
+
+    def times(self, factor: float) -> Work:
+        """Each figure times a factor, rounded."""
+        return Work(*(round(factor * value) for value in dataclasses.astuple(self)))
+
+    def at_least_zero(self) -> Work:
+        """What is left where more was taken off than there was: a call next to other code pairs its loads otherwise."""
+        return Work(*(max(0, value) for value in dataclasses.astuple(self)))
+
+    def _with(self, other: Work, apply: Callable[[int, int], int]) -> Work:
+        both = zip(dataclasses.astuple(self), dataclasses.astuple(other), strict=True)
+        return Work(*(apply(a, b) for a, b in both))
+
+
+def total(parts: Iterable[Work]) -> Work:
+    """The sum of several."""
+    return sum(parts, Work())
+
+
+@dataclass(frozen=True)
+class CycleEstimate:
+    """An estimate of an inference's cycles, a mean over the samples.
+
+    model: the core's name, source: where its cycles are from. assumed: a sentence for each thing that no table says.
+    machine: the board that was emulated, which has the same core or one that runs the same instructions. clock_hz: of
+    the board, what `milliseconds` is computed with. layers: in the order of the calls; between: what belongs to none
+    of them. The cost of telling layers apart is in none of the figures.
+    """
+
+    model: str
+    source: str
+    assumed: tuple[str, ...]
+    machine: str
+    clock_hz: int
+    layers: tuple[Work, ...]
+    between: Work
+
+    @property
+    def whole(self) -> Work:
+        """The layers and what lies between them."""
+        return total((*self.layers, self.between))
+
+    @property
+    def cycles(self) -> int:
+        """Estimated cycles of an inference."""
+        return self.whole.cycles
+
+    @property
+    def milliseconds(self) -> float:
+        """Estimated time of an inference."""
+        return self.milliseconds_of(self.cycles)
+
+    def milliseconds_of(self, cycles: int) -> float:
+        """Of a number of cycles at the board's clock."""
+        return 1e3 * cycles / self.clock_hz
+
+    def to_json(self) -> dict[str, object]:
+        """The part of `--json` that concerns no layer (docs/json.md)."""
+        return {
+            "model": self.model,
+            "source": self.source,
+            "assumed": list(self.assumed),
+            "machine": self.machine,
+            "clock_hz": self.clock_hz,
+            "milliseconds": self.milliseconds,
+            **dataclasses.asdict(self.whole),
+            "between": dataclasses.asdict(self.between),
+        }
+
+
+class Estimator:
+    """Turns runs into work, for one firmware on one core."""
+
+    def __init__(self, core: Core, code: Code, flash: Flash | None) -> None:
+        self._core = core
+        self._code = code
+        self._flash = flash
+        self._blocks: dict[tuple[int, int], tuple[Work, Instruction, int]] = {}
+
+    def mean(self, empty: tuple[Run, Run], runs: Iterable[Run]) -> tuple[tuple[Work, ...], Work]:
+        """(the work of each layer, what lies between them), means over runs of one model, at least one.
+
+        empty: a run without layers, and one with EMPTY_LAYERS layers without work: what they take is taken off.
+        """
+        nothing, marked = (self._parts(run) for run in empty)
+        empty_layer = marked[0][-1]
+        a_layer = (total((*marked[0], marked[1])) - nothing[1]).times(1 / EMPTY_LAYERS)
+        sums: list[Work] = []
+        whole, count = Work(), 0
+        for run in runs:
+            count += 1
+            layers, between = self._parts(run)
+            net = [layer - empty_layer for layer in layers]
+            sums = [a + b for a, b in zip(sums, net, strict=True)] if sums else net
+            whole += total((*layers, between)) - nothing[1] - a_layer.times(len(layers))
+        mean = tuple(layer.times(1 / count).at_least_zero() for layer in sums)
+        return mean, (whole.times(1 / count) - total(mean)).at_least_zero()
+
+    def _parts(self, run: Run) -> tuple[list[Work], Work]:
+        """(the work of each layer, what lies between them) of one run, the cost of telling them apart included."""
+        return [self._work(layer) for layer in run.layers], self._work(run.between)
+
+    def _work(self, segment: Segment) -> Work:
+        work, code_bytes = Work(), 0
+        for block in segment.blocks:
+            once, last, size = self._block(block.start, block.instructions)
+            behind = block.behind2 if last.size == 2 else block.behind4
+            refill = self._core.taken.get(last.kind, 0)
+            taken = 0
+            if refill:
+                taken = block.count - behind if last.conditional else block.count
+            work += once.times(block.count) + Work(cycles=taken * refill, taken_branches=taken)
+            code_bytes += block.count * size
+        waits = self._waits(segment, work.cycles / max(1, code_bytes))
+        return work + Work(cycles=waits, wait_cycles=waits)
+
+    def _block(self, start: int, count: int) -> tuple[Work, Instruction, int]:
+        """(the work of a block that runs once and whose branch is not taken, its last instruction, its bytes)."""
+        known = self._blocks.get((start, count))
+        if known is None:
+            block = self._code.block(start, count)
+            kinds = [instruction.kind for instruction in block]
+            once = Work(
+                cycles=self._core.straight(block),
+                instructions=count,
+                loads=sum(kind in LOADS for kind in kinds),
+                stores=sum(kind in STORES for kind in kinds),
+                multiplies=sum(kind in MULTIPLIES for kind in kinds),
+                divides=sum(kind in DIVIDES for kind in kinds),
+            )
+            size = sum(instruction.size for instruction in block)
+            known = self._blocks[start, count] = once, block[-1], size
+        return known
+
+    def _waits(self, segment: Segment, cycles_per_byte: float) -> int:
+        """Cycles that the flash adds. A line that is read ahead has as long as the line before it takes to execute."""
+        flash = self._flash
+        if flash is None:
+            return 0
+        ahead = segment.next_reads if flash.prefetch else 0
+        others = segment.code_reads - ahead + segment.data_reads
+        late = max(0.0, flash.wait_states + 1 - cycles_per_byte * flash.line_bytes)
+        return round(flash.wait_states * others + min(late, flash.wait_states) * ahead)

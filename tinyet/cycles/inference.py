@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The estimate of a firmware's inference: everything that it takes, from the board to the figures."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tinyet.boards import Board, Flash, load_board
+from tinyet.cycles.code import read_code
+from tinyet.cycles.cores import Core
+from tinyet.cycles.estimate import CycleEstimate, Estimator
+from tinyet.cycles.plugin import build_plugin, core_of
+from tinyet.cycles.profile import Profiler
+
+# Boards that run the code of a core in QEMU where the core's own board has no machine there: those with the largest
+# memories whose core knows all of its instructions.
+_STAND_INS: Mapping[str, str] = {
+    "cortex-m0": "mps2_an385",
+    "cortex-m0plus": "mps2_an385",
+    "cortex-m3": "mps2_an385",
+    "cortex-m4": "mps2_an386",
+    "cortex-m33": "mps2_an505",
+}
+
+
+@dataclass(frozen=True)
+class CycleModel:
+    """What an estimate for a board is made with.
+
+    machine: the board that QEMU emulates for it, the board itself where QEMU has it. plugin: for that QEMU.
+    """
+
+    board: Board
+    core: Core
+    machine: Board
+    plugin: Path
+
+    @property
+    def stands_in(self) -> bool:
+        """Whether the machine is another board, for which the firmware must be compiled."""
+        return self.machine is not self.board
+
+    def estimate(
+        self, elf: Path, samples: Iterable[Sequence[bytes]], where: Path, *, timeout: float
+    ) -> CycleEstimate:
+        """Run samples, at least one, and estimate the cycles of an inference.
+
+        elf: the harness, for `machine`. samples: bytes of each input. where: a directory of the caller's, for files.
+        timeout: seconds that a run may take. Raises EmulatorError, ToolchainError.
+        """
+        timing = self.board.flash_timing
+        flash = timing if timing is not None and timing.wait_states else None
+        code = read_code(elf)
+        estimator = Estimator(self.core, code, flash)
+        with Profiler(self.machine, elf, code, self.plugin, where, flash, timeout=timeout) as profiler:
+            layers, between = estimator.mean(profiler.empty, map(profiler.run, samples))
+        return CycleEstimate(
+            self.core.title,
+            self.core.source,
+            (*self.core.assumed, flash_sentence(timing)),
+            self.machine.name,
+            self.board.clock_hz,
+            layers,
+            between,
+        )
+
+
+def cycle_model(board: Board, where: Path) -> CycleModel:
+    """Find out how a board's cycles can be estimated, and build the plugin in the directory `where`.
+
+    Raises UsageError: its core has no model, or QEMU no plugins; MissingTool, ToolchainError.
+    """
+    core = core_of(board)
+    machine = board
+    if board.qemu is None:
+        # With the board's own target, the compiler makes the code that the board would run.
+        machine = dataclasses.replace(load_board(_STAND_INS[board.cpu]), target=board.target)
+    return CycleModel(board, core, machine, build_plugin(machine, where))
+
+
+def flash_sentence(flash: Flash | None) -> str:
+    """What is assumed of a board's flash."""
+    if flash is None:
+        return "the board's file does not say how long its flash lets the core wait: not at all"
+    if flash.wait_states == 0:
+        return "the flash lets the core wait for nothing, as the board's file says"
+    ahead = (
+        ", less for the line behind the one that is executed, which is read ahead" if flash.prefetch else ""
+    )
+    return (
+        f"the flash takes {flash.wait_states} cycles longer for each line of {flash.line_bytes} bytes that is not "
+        f"among the last {flash.code_lines} of code or {flash.data_lines} of data{ahead}"
+    )

@@ -1,0 +1,179 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs a harness in QEMU with the plugin that counts how often each block of its code ran, layer by layer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from tinyet.boards import Board, Flash
+from tinyet.cycles.code import Code
+from tinyet.device import qemu
+from tinyet.device.device import Device
+from tinyet.errors import EmulatorError, ToolchainError
+
+# What the plugin calls what lies between the layers.
+_BETWEEN = -1
+_RESTART, _COUNTER = "tinyet_platform_counter_restart", "tinyet_platform_counter"
+_BEGIN, _END = "tinyet_trace_begin", "tinyet_trace_end"
+# Functions that read the counter, and stand in a harness only where something has parts.
+_MARKS = ("tinyet_trace_event_begin", "tinyet_trace_event_end")
+
+
+@dataclass(frozen=True)
+class Block:
+    """Code that ran from its first instruction to its last.
+
+    behind2, behind4: how often the next block began 2 and 4 bytes behind the start of the last instruction.
+    """
+
+    start: int
+    instructions: int
+    count: int
+    behind2: int
+    behind4: int
+
+
+@dataclass
+class Segment:
+    """What a layer executed. code_reads: lines of the flash that were read for instructions, next_reads: those of them
+    that lie right behind the line before, data_reads: lines for data; 0 where nobody asked for them."""
+
+    blocks: list[Block] = field(default_factory=list)
+    code_reads: int = 0
+    next_reads: int = 0
+    data_reads: int = 0
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run of a model: what each layer executed, and what lies between them."""
+
+    layers: tuple[Segment, ...]
+    between: Segment
+
+
+class Profiler:
+    """A harness that runs in QEMU with the plugin.
+
+    machine: the board that is emulated. code: of `elf`. plugin: the shared object. where: a directory of the caller's,
+    for files. flash: whose reads are counted; None for none. timeout: seconds that a run may take.
+    Raises EmulatorError, ToolchainError.
+    """
+
+    def __init__(
+        self,
+        machine: Board,
+        elf: Path,
+        code: Code,
+        plugin: Path,
+        where: Path,
+        flash: Flash | None,
+        *,
+        timeout: float,
+    ) -> None:
+        self._out = where.resolve() / "profile"
+        self._taken = 0
+        words = [str(plugin.resolve()), f"out={self._out}", *_functions(code, elf)]
+        if flash is not None:
+            words += [f"flash={machine.flash.origin:x}-{machine.flash.end:x}", f"line={flash.line_bytes}"]
+            words += [f"code={flash.code_lines}", f"data={flash.data_lines}"]
+        self._device = Device(
+            qemu.start(machine, elf, plugin=words),
+            elf=elf,
+            prefix=machine.toolchain.prefix,
+            ticks_per_instruction=qemu.ticks_per_instruction(machine),
+            bytes_per_second=qemu.BYTES_PER_SECOND,
+            timeout=timeout,
+        )
+        try:
+            # The greeting runs a model without layers and one with empty ones, each time it is asked.
+            greeting = self._take()
+            if len(greeting) < 2:
+                raise EmulatorError(
+                    what=f"QEMU's plugin saw {len(greeting)} runs where the harness measures itself in two",
+                    where=str(elf),
+                    hint="build the project again with this version of tinyet",
+                )
+        except BaseException:
+            self._device.close()
+            raise
+        self.empty = (greeting[-2], greeting[-1])
+        """A run without layers, and one whose layers do nothing."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._device.close()
+
+    def run(self, inputs: Sequence[bytes]) -> Run:
+        """Run the model once. inputs: bytes of each input, in the model's order. Raises EmulatorError."""
+        self._device.run(inputs, uninterrupted=True)
+        (run,) = self._take()
+        return run
+
+    def _take(self) -> list[Run]:
+        """The runs since the last call; the files are gone afterwards."""
+        found: list[Run] = []
+        while (path := Path(f"{self._out}.{self._taken}")).is_file():
+            found.append(_parse(path.read_text(encoding="ascii"), path))
+            path.unlink()
+            self._taken += 1
+        return found
+
+
+def _functions(code: Code, elf: Path) -> list[str]:
+    """The plugin's arguments for the functions that it watches, and for code that is no part of a run."""
+    missing = [name for name in (_RESTART, _COUNTER, _BEGIN, _END) if name not in code.functions]
+    if missing:
+        raise ToolchainError(
+            f"the firmware has no function {', '.join(missing)}",
+            str(elf),
+            "build it as tinyet does: without link-time optimization, and not stripped",
+        )
+    functions = code.functions
+    marks = [name for name in _MARKS if name in functions]
+    handlers = [name for name, at in functions.items() if name.endswith("_Handler") and at.end > at.start]
+    quiet = [functions[name] for name in (_RESTART, _COUNTER, _BEGIN, _END, *marks, *handlers)]
+    return [
+        f"restart={functions[_RESTART].start:x}",
+        f"counter={functions[_COUNTER].start:x}",
+        f"begin={functions[_BEGIN].start:x}",
+        f"end={functions[_END].start:x}",
+        *(f"mark={functions[name].start:x}" for name in marks),
+        *(f"quiet={start:x}-{end:x}" for start, end in sorted({(at.start, at.end) for at in quiet})),
+    ]
+
+
+def _parse(text: str, path: Path) -> Run:
+    """A run's file, as qemu/tinyet_profile.c describes it. Raises EmulatorError for one that is cut off."""
+    segments: dict[int, Segment] = {}
+    current = Segment()
+    *lines, last = text.splitlines() or [""]
+    if last != "end":
+        raise EmulatorError(
+            what="QEMU's plugin left a file without its end", where=str(path), hint="is the disk full?"
+        )
+    for line in lines:
+        words = line.split()
+        match words[0]:
+            case "segment":
+                current = segments.setdefault(int(words[1]), Segment())
+            case "flash":
+                code_reads, next_reads, data_reads = map(int, words[1:])
+                current.code_reads += code_reads
+                current.next_reads += next_reads
+                current.data_reads += data_reads
+            case start:
+                current.blocks.append(Block(int(start, 16), *map(int, words[1:])))
+    between = segments.pop(_BETWEEN, Segment())
+    return Run(tuple(segments[i] for i in range(len(segments))), between)
