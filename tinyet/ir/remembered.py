@@ -15,12 +15,12 @@ R = TypeVar("R")
 
 
 def remembered(function: Callable[Concatenate[Node, P], R]) -> Callable[Concatenate[Node, P], R]:
-    """A function of a node, and of hashable arguments, that keeps what it gave as long as the node is there. Callers share
-    the result, and leave it as it is."""
+    """A function of a node, and of hashable arguments, that keeps what it gave as long as the node is there. Callers
+    share the result, and leave it as it is."""
     found: WeakKeyDictionary[Node, dict[Hashable, R]] = WeakKeyDictionary()
 
     @functools.wraps(function)
-    def ask(node: Node, *args: P.args, **kwargs: P.kwargs) -> R:
+    def ask(node: Node, /, *args: P.args, **kwargs: P.kwargs) -> R:
         of_node = found.setdefault(node, {})
         key = args, tuple(sorted(kwargs.items()))
         if key not in of_node:
