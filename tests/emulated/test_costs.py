@@ -23,8 +23,8 @@ from tinyet.deployment import Step
 from tinyet.ir import Array, Attrs, Graph, Node
 from tinyet.opset import Cost, Definition, Kernel, cost
 
-ALL, EACH = 0.03, 0.07
-"""Largest error of the sum of all layers, and of one."""
+ALL, EACH, DRAWN_EACH = 0.03, 0.07, 0.13
+"""Largest error of the sum of all layers, of one of a known network, and of one of any shape."""
 BY_VALUES = {"tinyet_maximum_s8", "tinyet_minimum_s8"}
 """Kernels that jump over half of their work by what they read: of a layer nothing but an average can be stated."""
 
@@ -77,13 +77,13 @@ def run(cases: Sequence[tuple[Node, Delegate, Kernel]], board: Board) -> tuple[k
     return kernels.run(graph, [costs.values(t, rng) for t in graph.inputs], board, delegates), graph
 
 
-def compared(step: Step, count: int, board: Board) -> Cost:
+def compared(step: Step, count: int, board: Board, limit: float = EACH) -> Cost:
     """What a layer's kernel states, which is near what was counted."""
     kernel = step.choice.kernel
     said = kernel.cost(step.node, board.target, step.call)
     assert said is not None, kernel.symbol
     assert said.scratch == step.call.scratch_bytes
-    assert kernel.symbol in BY_VALUES or abs(said.instructions / count - 1) <= EACH, (
+    assert kernel.symbol in BY_VALUES or abs(said.instructions / count - 1) <= limit, (
         f"{kernel.symbol}, {step.node.input(0).shape} to {step.node.output.shape}, {step.node.attrs}: "
         f"{said.instructions} stated, {count} counted"
     )
@@ -133,12 +133,11 @@ def drawn_layers(board: Board) -> list[tuple[Node, Delegate, Kernel]]:
     """Of operators that the known networks do not have: some nodes for each kernel that states a cost."""
     table = cost.measured(cost.core_of(board.target))
     assert table is not None
-    of_symbol = {
-        kernel.symbol: (attrs, kernel)
-        for attrs in DRAWN
-        for kernel in PORTABLE.kernels[attrs]
-        if kernel.symbol in table.kernels
-    }
+    of_symbol: dict[str, tuple[type[Attrs], Kernel]] = {}
+    for attrs in DRAWN:
+        for kernel in PORTABLE.kernels[attrs]:
+            if kernel.symbol in table.kernels:
+                of_symbol.setdefault(kernel.symbol, (attrs, kernel))
     return [
         (node, PORTABLE, kernel)
         for attrs, kernel in of_symbol.values()
@@ -152,6 +151,6 @@ def test_costs_of_drawn_layers(board_name: str) -> None:
     require_emulator(board_name)
     measured, _ = run(drawn_layers(board), board)
     found = zip(measured.deployment.steps, measured.counts, strict=True)
-    stated = {step: compared(step, count, board).instructions for step, count in found}
+    stated = {step: compared(step, count, board, DRAWN_EACH).instructions for step, count in found}
     assert len({step.choice.kernel.symbol for step in stated}) > 12
     assert abs(sum(stated.values()) / sum(measured.counts) - 1) <= ALL
