@@ -14,7 +14,6 @@ from tinyet.ir import Attrs, DType, Node, QuantParams, Shape, Tensor, TensorType
 from tinyet.ops.adaptive_avg_pool2d import AdaptiveAvgPool2d
 from tinyet.ops.batch_norm import BatchNorm
 from tinyet.ops.clamp import Clamp
-from tinyet.ops.concat import Concat
 from tinyet.ops.conv_transpose2d import ConvTranspose2d
 from tinyet.ops.dequantize import Dequantize
 from tinyet.ops.layer_norm import LayerNorm
@@ -54,15 +53,6 @@ def kept(attrs: Attrs, *inputs: Tensor) -> Node:
 def reshape(rng: np.random.Generator) -> Node:
     count = int(rng.integers(1, 2000))
     return kept(Reshape((count, 1)), layers.activation("x", (1, count), relu=False))
-
-
-def concat(rng: np.random.Generator) -> Node:
-    shape, axis = image(rng), int(rng.integers(1, 4))
-    xs = []
-    for name in "abcd"[: int(rng.integers(2, 5))]:
-        size = int(rng.choice([1, 2, 3, 4, 8, 16, 32]))
-        xs.append(layers.activation(name, (*shape[:axis], size, *shape[axis + 1 :]), relu=False))
-    return kept(Concat(axis), *xs)
 
 
 def pad(rng: np.random.Generator) -> Node:
@@ -185,7 +175,6 @@ def dequantize(rng: np.random.Generator) -> Node:
 
 DRAWN: Mapping[type[Attrs], Draw] = {
     Reshape: reshape,
-    Concat: concat,
     Pad: pad,
     Permute: permute,
     Slice: cut,

@@ -157,7 +157,7 @@ def lower_f32(node: Node, _target: Target) -> Call:
 def normalized(node: Node) -> Parts:
     """One channel's values after another's."""
     outer, count, _ = around_axis(node.input(0).shape, attrs_of(node).axis)
-    return {"call": 1, "channel": outer * count, **outputs(node, node.output.type.count)}
+    return {"call": 1, "row": outer, "channel": outer * count, **outputs(node, node.output.type.count)}
 
 
 HEADERS = ("tinyet_batch_norm.h",)

@@ -13,16 +13,11 @@ import numpy as np
 from tinyet.boards.cpus import Target
 from tinyet.errors import UnsupportedShape
 from tinyet.ir import Array, Attrs, Node, Shape
-from tinyet.ops.shared.counting import Parts, add, copied
 from tinyet.ops.shared.movement import MOVABLE, check_rearranged
 from tinyet.ops.shared.shapes import expect_axis
-from tinyet.opset import Arg, Call, Claim, Definition, InputArg, Kernel, Op, OutputArg
+from tinyet.opset import Arg, Call, Definition, InputArg, Kernel, Op, OutputArg
 
 MAX_INPUTS = 4096
-HEADERS = ("tinyet_concat.h",)
-
-SHORT = 64
-"""Bytes of the longest row that compilers copy without memcpy."""
 
 
 @dataclass(frozen=True)
@@ -73,32 +68,6 @@ def lower(node: Node, _target: Target) -> Call:
     return Call(function, (*args, OutputArg(0)))
 
 
-def joined(node: Node) -> Parts:
-    """A row of each input after another; the compiler knows the sizes, and makes loads and stores of short rows."""
-    rows = math.prod(node.output.shape[: attrs_of(node).axis])
-    stride = node.output.type.bytes // rows
-    parts: Parts = {"call": 1}
-    for index in range(len(node.inputs)):
-        width = node.input(index).type.bytes // rows
-        times, size = (1, rows * width) if width == stride else (rows, width)
-        add(parts, "part", 1)
-        copied(parts, "short row" if size <= SHORT else "row", times, size)
-    return parts
-
-
-def joined_code(node: Node) -> Parts:
-    rows = math.prod(node.output.shape[: attrs_of(node).axis])
-    sizes = [node.input(index).type.bytes // rows for index in range(len(node.inputs))]
-    short = [size for size in sizes if size <= SHORT]
-    return {
-        "call": 1,
-        "part": len(sizes),
-        "short part": len(short),
-        "short word": sum(size // 4 for size in short),
-        "short rest": sum(size % 4 for size in short),
-    }
-
-
 OP = Op(
     attrs=Concat,
     summary="tensors one after another along an axis (cat, stack)",
@@ -108,7 +77,6 @@ OP = Op(
     check=check_rearranged,
     same_scale=True,
     kernels=tuple(
-        Kernel("tinyet_concat", dtype.suffix, lower, HEADERS, (), claim=Claim(joined, joined_code))
-        for dtype in MOVABLE
+        Kernel("tinyet_concat", dtype.suffix, lower, ("tinyet_concat.h",), ()) for dtype in MOVABLE
     ),
 )

@@ -17,7 +17,7 @@ from tinyet.boards.cpus import Target
 from tinyet.errors import UnsupportedShape
 from tinyet.ir import Array, Attrs, DType, Node, Shape
 from tinyet.numerics import quantize
-from tinyet.ops.shared.counting import Parts, copied
+from tinyet.ops.shared.counting import Parts, copied, copied_to
 from tinyet.ops.shared.movement import check_moved
 from tinyet.opset import Call, Claim, Kernel, Op, Struct, library_call
 
@@ -127,17 +127,26 @@ def padded(node: Node) -> Parts:
     *outer, last = (Axis(1),) * (MAX_DIMS - len(dims)) + dims
     size, constant = item * node.input(0).dtype.bytes, attrs_of(node).mode == "constant"
     rows = math.prod(axis.length for axis in outer)
-    inside = math.prod(axis.inside for axis in outer) if constant else rows
-    parts: Parts = {"call": 1, "row": rows, "row inside": inside, "row outside": rows - inside}
+    parts: Parts = {"call": 1, "row": rows}
     parts["loop ended"] = sum(math.prod(axis.length for axis in outer[:loop]) for loop in range(len(outer)))
-    if not constant:
+    there = np.ones((), np.bool_)
+    for axis in outer:
+        at = np.arange(axis.length) - axis.before
+        there = there[..., None] & (((at >= 0) & (at < axis.size)) | (not constant))
+    starts = np.arange(rows, dtype=np.int64) * last.length * size
+    inner, blank = starts[there.ravel()], starts[~there.ravel()]
+    before, after = max(last.before, 0) * size, max(last.after, 0) * size
+    if constant:
+        copied_to(parts, "fill", inner, before)
+        copied_to(parts, "fill", inner + last.length * size - after, after)
+        copied_to(parts, "fill", blank, last.length * size)
+    else:
         copied(parts, "repeat", rows * (last.before + last.after), size)
-        copied(parts, "copy", rows, last.size * size)
-        return parts
-    for around in (last.before, last.after):
-        copied(parts, "fill", inside, max(around, 0) * size)
-    copied(parts, "fill", rows - inside, last.length * size)
-    copied(parts, "copy", inside, last.inside * size)
+    copied_to(parts, "copy", inner + before, last.inside * size)
+    parts["no fill"] = len(inner) * ((before == 0) + (after == 0))
+    parts["row outside"] = len(blank)
+    parts["row of repeats"] = 0 if constant else rows
+    parts["row reflected"] = rows * (attrs_of(node).mode == "reflect")
     return parts
 
 

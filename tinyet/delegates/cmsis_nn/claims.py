@@ -43,6 +43,7 @@ def products(parts: Parts, pixels: int, channels: int, depth: int) -> None:
     dot(parts, "odd channel of two pixels", pixels // 2 * (channels % 2), depth)
     dot(parts, "channel of four pixels", pixels // 4 * channels, depth)
     dot(parts, "channel of an odd pixel", pixels % 2 * channels, depth)
+    dot(parts, "odd channel of an odd pixel", pixels % 2 * (channels % 2), depth)
     dot(parts, "channel of a last pixel", pixels % 4 * channels, depth)
     parts["four pixels"] = pixels // 4
     parts["last pixel"] = pixels % 4

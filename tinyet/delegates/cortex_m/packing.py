@@ -41,8 +41,10 @@ def join_halves(low: Int64, high: Int64) -> Int64:
 
 def padded_channels(values: Int64, multiple: int) -> Int64:
     """With channels of zeros behind (axis 0), up to a multiple."""
-    pad = [(0, -len(values) % multiple)] + [(0, 0)] * (values.ndim - 1)
-    return np.asarray(np.pad(values, pad), np.int64)
+    missing = -len(values) % multiple
+    if not missing:
+        return values
+    return np.concatenate([values, np.zeros((missing, *values.shape[1:]), np.int64)])
 
 
 def gemm_stream(r: Rounding, order: list[tuple[int, int]]) -> Int64:
