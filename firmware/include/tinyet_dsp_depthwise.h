@@ -12,7 +12,7 @@
 
 #include "tinyet_dsp_planes.h"
 
-enum { TINYET_DSP_DEPTHWISE_WORDS = 5 };
+enum { TINYET_DSP_DEPTHWISE_WORDS = 5, TINYET_DSP_TAPS = 4 };
 
 #if TINYET_DSP_ASM
 /* The loops have their registers by name, since the compiler does not always find so many:
@@ -363,11 +363,63 @@ TINYET_DSP_INLINE int32_t tinyet_dsp_tap_words(const tinyet_dsp_depthwise s) {
   return (s.kernel_v * tinyet_dsp_tap_pairs(s) + 1) / 2;
 }
 
+#if TINYET_DSP_ASM
+/* Volatile, so that the compiler leaves them in an order that needs few registers. */
+TINYET_DSP_INLINE int32_t tinyet_dsp_ordered_smlad(uint32_t a, uint32_t b, int32_t c) {
+  int32_t result;
+  __asm__ volatile("smlad %0, %1, %2, %3" : "=r"(result) : "r"(a), "r"(b), "r"(c));
+  return result;
+}
+TINYET_DSP_INLINE uint32_t tinyet_dsp_ordered_load(const void *from, const int32_t offset) {
+  uint32_t word;
+  __asm__ volatile("ldr %0, [%1, %2]" : "=r"(word) : "r"(from), "i"(offset) : "memory");
+  return word;
+}
+#else
+TINYET_DSP_INLINE int32_t tinyet_dsp_ordered_smlad(uint32_t a, uint32_t b, int32_t c) {
+  return tinyet_dsp_smlad(a, b, c);
+}
+TINYET_DSP_INLINE uint32_t tinyet_dsp_ordered_load(const void *from, const int32_t offset) {
+  return tinyet_dsp_load((const int8_t *)from + offset);
+}
+#endif
+
+/* `pairs` pairs of taps, at most TINYET_DSP_TAPS, for `count` sums whose first values are `step` apart. Each word of the
+ * plane is loaded once where neighbours can share it. */
+TINYET_DSP_INLINE void tinyet_dsp_tap_row(int32_t *sums, const int16_t *from, const uint32_t *taps, const int32_t pairs,
+                                          const int32_t count, const int32_t step) {
+  uint32_t weights[TINYET_DSP_TAPS];
+  const int32_t shared = step < 3, last = shared ? (count - 1) * step + 2 * (pairs - 1) : pairs * count - 1;
+#pragma GCC unroll 32
+  for (int32_t at = 0; at <= last; at++) {
+    /* Value `at` for all sums, or each pair of taps for one after another. */
+    const int32_t value = shared ? at : at % count * step + at / count * 2;
+    const int32_t first = shared ? 0 : at % count, end = shared ? count : first + 1;
+    uint32_t word = 0;
+    int32_t loaded = 0;
+#pragma GCC unroll 4
+    for (int32_t i = first; i < end; i++) {
+      const int32_t t = (value - i * step) / 2;
+      if (value >= i * step && (value - i * step) % 2 == 0 && t < pairs) {
+        if (i == 0) {
+          weights[t] = tinyet_dsp_ordered_load(taps, 4 * t);
+        }
+        if (!loaded) {
+          word = tinyet_dsp_ordered_load(from, 2 * value);
+          loaded = 1;
+        }
+        sums[i] = tinyet_dsp_ordered_smlad(word, weights[t], sums[i]);
+      }
+    }
+  }
+}
+
 /* `count` outputs, `out_step` bytes apart: `from` is the first one's first value, `step` values apart. */
 TINYET_DSP_INLINE void tinyet_dsp_depthwise_outputs(const int16_t *from, int8_t *out, const uint32_t *taps, int32_t bias,
                                                     int32_t multiplier, int32_t offset, int32_t shift,
                                                     const int32_t count, const int32_t step, const int32_t out_step,
                                                     const tinyet_dsp_depthwise s, const tinyet_dsp_rounding rounding) {
+  const int32_t pairs = tinyet_dsp_tap_pairs(s), rest = pairs % TINYET_DSP_TAPS;
   int32_t sums[4];
 #pragma GCC unroll 4
   for (int32_t i = 0; i < count; i++) {
@@ -377,14 +429,14 @@ TINYET_DSP_INLINE void tinyet_dsp_depthwise_outputs(const int16_t *from, int8_t 
     if (s.kernel_v > 1) {
       TINYET_DSP_UNKNOWN(ky);
     }
-#pragma GCC unroll 8
-    for (int32_t t = 0; t < tinyet_dsp_tap_pairs(s); t++) {
-      const uint32_t weights = *taps++;
-#pragma GCC unroll 4
-      for (int32_t i = 0; i < count; i++) {
-        sums[i] = tinyet_dsp_smlad(tinyet_dsp_load((const int8_t *)(from + i * step + 2 * t)), weights, sums[i]);
-      }
+    for (int32_t t = 0; t < pairs - rest; t += TINYET_DSP_TAPS) {
+      TINYET_DSP_UNKNOWN(t);
+      tinyet_dsp_tap_row(sums, from + 2 * t, taps + t, TINYET_DSP_TAPS, count, step);
     }
+    if (rest > 0) {
+      tinyet_dsp_tap_row(sums, from + 2 * (pairs - rest), taps + pairs - rest, rest, count, step);
+    }
+    taps += pairs;
     from += 2 * s.dilation_v * tinyet_dsp_row_words(s);
   }
 #pragma GCC unroll 4
@@ -394,10 +446,10 @@ TINYET_DSP_INLINE void tinyet_dsp_depthwise_outputs(const int16_t *from, int8_t 
 }
 
 /* One output row of one channel: `row` is its first input row in the plane. */
-TINYET_DSP_INLINE void tinyet_dsp_depthwise_row(const int16_t *row, int8_t *out, const uint32_t *taps, const int32_t *w,
+TINYET_DSP_INLINE void tinyet_dsp_depthwise_row(const int16_t *row, int8_t *out, const uint32_t *taps, int32_t bias,
+                                                int32_t multiplier, int32_t offset, int32_t shift,
                                                 const tinyet_dsp_depthwise s, const tinyet_dsp_rounding rounding) {
   const int32_t runs = s.apart < s.out_u ? s.apart : s.out_u, block = s.out_u / runs < 4 ? s.out_u / runs : 4;
-  const int32_t offset = tinyet_dsp_offset(w[2], s.out_zero_point, rounding);
   for (int32_t run = 0; run < runs; run++) {
     const int16_t *const from = row + run * s.stride_u % s.dilation_u * s.part + run * s.stride_u / s.dilation_u;
     const int32_t count = (s.out_u - run + s.apart - 1) / s.apart;
@@ -405,8 +457,8 @@ TINYET_DSP_INLINE void tinyet_dsp_depthwise_row(const int16_t *row, int8_t *out,
       if (count % block != 0 && i > count - block) {
         i = count - block; /* some are computed twice */
       }
-      tinyet_dsp_depthwise_outputs(from + i * s.between, out + (run + i * s.apart) * s.out_step_u, taps, w[0], w[1], offset,
-                                   w[2], block, s.between, s.apart * s.out_step_u, s, rounding);
+      tinyet_dsp_depthwise_outputs(from + i * s.between, out + (run + i * s.apart) * s.out_step_u, taps, bias,
+                                   multiplier, offset, shift, block, s.between, s.apart * s.out_step_u, s, rounding);
     }
   }
 }
@@ -432,12 +484,14 @@ TINYET_DSP_INLINE void tinyet_dsp_depthwise_any(const int8_t *input, int8_t *out
             taps[2 * i] = tinyet_dsp_even((uint32_t)w[i]);
             taps[2 * i + 1] = tinyet_dsp_odd((uint32_t)w[i]);
           }
-          w += words;
+          const int32_t bias = w[words], multiplier = w[words + 1], shift = w[words + 2];
+          const int32_t offset = tinyet_dsp_offset(shift, s.out_zero_point, rounding);
           const uint32_t *rows = planes + k / s.multiplier * plane;
           int8_t *out = output + top * s.out_step_v + channel * s.multiplier + k;
           for (int32_t v = tinyet_dsp_rows_left(top, s); v > 0; v--) {
             TINYET_DSP_UNKNOWN(v);
-            tinyet_dsp_depthwise_row((const int16_t *)rows, out, taps, w, s, rounding);
+            tinyet_dsp_depthwise_row((const int16_t *)rows, out, taps, bias, multiplier, offset, shift, s,
+                                     rounding);
             rows += s.stride_v * row;
             out += s.out_step_v;
           }
