@@ -2,7 +2,8 @@
 """The kernels of cortex_m beside the portable ones: instructions of each layer of DS-CNN and ResNet8, and of depthwise
 layers of other kinds.
 
-    python benchmarks/kernels.py [ds_cnn|resnet8|depthwise ...] [--board mps2_an386] [--optimize speed] [--kernel SYMBOL ...]
+    python benchmarks/kernels.py [ds_cnn|resnet8|depthwise ...] [--board mps2_an386] [--optimize speed]
+                                 [--kernel SYMBOL ...]
 
 Weights and inputs are random; every output is compared with the operator's reference. Counts are executed
 instructions in QEMU, not cycles. --kernel computes every layer by it that it takes; flash is what the kernel says it
