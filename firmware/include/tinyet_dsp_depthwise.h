@@ -19,7 +19,7 @@ enum { TINYET_DSP_DEPTHWISE_WORDS = 5, TINYET_DSP_TAPS = 4 };
  *   r2 ... r6, r8   weights    r9   bias    r10, r11   sums of two neighbouring outputs    r12, lr   inputs
  * and on the stack multiplier, offset, shift, where the loop over an output row ends, where that over the rows ends, the bytes
  * from behind an output row to the next, and the bias. Where `two_rows` says so, two output rows are computed at a time: the
- * sums of the second are in `w` and r9. A kernel row's weights are two pairs, {w0, w1} and {w1, w2}, shifted. */
+ * sums of the second are in a register more, which clang has not, and r9. A kernel row's weights are two pairs, {w0, w1} and {w1, w2}, shifted. */
 /* clang-format off */
 #define TINYET_DSP_ROW_WEIGHTS(w0, w1) \
   "sxtb16 " w1 ", " w0 ", ror #8\n" \
@@ -36,28 +36,30 @@ enum { TINYET_DSP_DEPTHWISE_WORDS = 5, TINYET_DSP_TAPS = 4 };
   "bic " w0 ", " w0 ", #0x10000\n" \
   "bic " w1 ", " w1 ", #0x10000\n" \
   ".endif\n"
-/* Loads the channel at `w`, which holds the offset then; r11 masks what leaves the lower half. */
+/* Loads the channel that the words at `p` speak of: its stream, where its rows end, its first row. `p` holds
+ * the row then; r11 masks what leaves the lower half. */
 #define TINYET_DSP_CHANNEL \
-  "ldr lr, %[end]\n" \
+  "ldrd r12, lr, [%[p]]\n" \
+  "ldr %[p], [%[p], #8]\n" \
   "sub sp, sp, #32\n" \
-  "ldm %[w], {r2, r4, r6, r9, r12}\n" \
+  "ldm r12, {r2, r4, r6, r9, r12}\n" \
   "sbfx r10, r2, #8, #8\n" \
   ".if %c[one_sided]\n" \
   "mov r11, #1\n" \
   "lsl r11, r11, r10\n" \
-  "movw %[w], #%c[base] & 0xffff\n" \
-  "movt %[w], #(%c[base] >> 16) & 0xffff\n" \
-  "add %[w], %[w], r11, lsr #2\n" \
+  "movw r8, #%c[base] & 0xffff\n" \
+  "movt r8, #(%c[base] >> 16) & 0xffff\n" \
+  "add r8, r8, r11, lsr #2\n" \
   "sub r11, r11, #1\n" \
   "lsl r11, r11, #16\n" \
   ".else\n" \
-  "movw %[w], #%c[base] & 0xffff\n" \
-  "movt %[w], #(%c[base] >> 16) & 0xffff\n" \
+  "movw r8, #%c[base] & 0xffff\n" \
+  "movt r8, #(%c[base] >> 16) & 0xffff\n" \
   "sub r11, r10, #1\n" \
-  "lsl %[w], %[w], r11\n" \
+  "lsl r8, r8, r11\n" \
   "str r10, [sp, #8]\n" \
   ".endif\n" \
-  "strd r12, %[w], [sp]\n" \
+  "strd r12, r8, [sp]\n" \
   TINYET_DSP_ROW_WEIGHTS("r2", "r3") \
   TINYET_DSP_ROW_WEIGHTS("r4", "r5") \
   TINYET_DSP_ROW_WEIGHTS("r6", "r8") \
@@ -131,22 +133,29 @@ enum { TINYET_DSP_DEPTHWISE_WORDS = 5, TINYET_DSP_TAPS = 4 };
   "it gt\n" \
   "movgt " sum ", %[high]\n" \
   ".endif\n"
+#ifdef __clang__
+#define TINYET_DSP_FOURTH "r9"
+#define TINYET_DSP_FOURTH_OPERAND(x)
+#else
+#define TINYET_DSP_FOURTH "%[fourth]"
+#define TINYET_DSP_FOURTH_OPERAND(x) , [fourth] "=&r"(x)
+#endif
 /* Input row `at` for two outputs of each of two rows: one row's pair of weights, and the other's. */
 #define TINYET_DSP_ROW_OF_TWO(at, w0, w1, a, b, v0, v1, c, d) \
   TINYET_DSP_ROW_1(at, w0, w1, a, b) \
-  "smlad %[w], r12, " v0 ", " c "\n" \
+  "smlad " TINYET_DSP_FOURTH ", r12, " v0 ", " c "\n" \
   "smlatb r9, r12, " v0 ", " d "\n" \
-  "smlabt %[w], lr, " v1 ", %[w]\n" \
+  "smlabt " TINYET_DSP_FOURTH ", lr, " v1 ", " TINYET_DSP_FOURTH "\n" \
   "smlad r9, lr, " v1 ", r9\n"
 #define TINYET_DSP_FOUR_OUTPUTS \
   "ldr r9, [sp, #24]\n" \
   TINYET_DSP_ROW_1("], #4", "r2", "r3", "r9", "r9") \
   TINYET_DSP_ROW_OF_TWO(", #%c[row] * 4 - 4]", "r4", "r5", "r10", "r11", "r2", "r3", "r9", "r9") \
-  TINYET_DSP_ROW_OF_TWO(", #%c[row] * 8 - 4]", "r6", "r8", "r10", "r11", "r4", "r5", "%[w]", "r9") \
+  TINYET_DSP_ROW_OF_TWO(", #%c[row] * 8 - 4]", "r6", "r8", "r10", "r11", "r4", "r5", TINYET_DSP_FOURTH, "r9") \
   "ldrd r12, lr, [%[p], #%c[row] * 12 - 4]\n" \
-  "smlad %[w], r12, r6, %[w]\n" \
+  "smlad " TINYET_DSP_FOURTH ", r12, r6, " TINYET_DSP_FOURTH "\n" \
   "smlatb r9, r12, r6, r9\n" \
-  "smlabt %[w], lr, r8, %[w]\n" \
+  "smlabt " TINYET_DSP_FOURTH ", lr, r8, " TINYET_DSP_FOURTH "\n" \
   "smlad r9, lr, r8, r9\n"
 #define TINYET_DSP_LAST_OF_TWO(at, w0, w1, a, v0, v1, b) \
   TINYET_DSP_ROW_LAST(at, w0, w1, a) \
@@ -162,14 +171,14 @@ enum { TINYET_DSP_DEPTHWISE_WORDS = 5, TINYET_DSP_TAPS = 4 };
   "smlabt r11, lr, r8, r11\n"
 #define TINYET_DSP_STORE_FOUR \
   ".if %c[step] < 128\n" \
-  "strb %[w], [%[out], %[below]]\n" \
+  "strb " TINYET_DSP_FOURTH ", [%[out], %[below]]\n" \
   "strb r9, [%[out], #%c[below] + %c[step]]\n" \
   "strb r11, [%[out], %[step]]\n" \
   "strb r10, [%[out]], #2 * %c[step]\n" \
   ".else\n" \
   "strb r10, [%[out], #tinyet_dsp_at]\n" \
   "strb r11, [%[out], #tinyet_dsp_at + %c[step]]\n" \
-  "strb %[w], [%[out], #tinyet_dsp_at + %c[below]]\n" \
+  "strb " TINYET_DSP_FOURTH ", [%[out], #tinyet_dsp_at + %c[below]]\n" \
   "strb r9, [%[out], #tinyet_dsp_at + %c[below] + %c[step]]\n" \
   ".set tinyet_dsp_at, tinyet_dsp_at + 2 * %c[step]\n" \
   ".endif\n"
@@ -221,9 +230,13 @@ TINYET_DSP_INLINE void tinyet_dsp_depthwise_rows(const uint32_t *rows, int8_t *o
   if (rounding.form != TINYET_DSP_PLAIN) {
     const int32_t pairs = s.out_u / 2, few = pairs == 3 ? 3 : 2 - pairs % 2;
     /* So that no strip ends with half a pair of rows, but for the last row of all. */
+#ifdef __clang__
+    const int32_t two_rows = 0;
+#else
     const int32_t two_rows = s.stride_u == 1 && s.stride_v == 1 && s.dilation_v == 1 && s.out_v > 1 &&
                              (s.strip == s.out_v || (s.strip % 2 == 0 && s.out_v % 2 == 0)) &&
                              s.out_step_v + 2 * few * s.out_step_u < 4096 && 12 * row < 1024;
+#endif
     const int32_t many = pairs % 4 == 0 ? 4 : (pairs % 3 == 0 ? 3 : (pairs % 2 == 0 ? 2 : 1));
     const int32_t unroll = two_rows ? few : many, looped = pairs > unroll, together = 1 + two_rows;
     /* From behind the pairs of a row to the next; an odd output moves neither. */
@@ -233,7 +246,11 @@ TINYET_DSP_INLINE void tinyet_dsp_depthwise_rows(const uint32_t *rows, int8_t *o
     const int32_t base = rounding.form == TINYET_DSP_ONE_SIDED
                              ? (1 << (rounding.exponent - 1)) + s.out_zero_point * (1 << rounding.exponent)
                              : 2 * s.out_zero_point + 1;
-    const uint32_t *const end = rows + count / together * together * s.stride_v * row;
+    const void *const of_channel[3] = {w, rows + count / together * together * s.stride_v * row, rows};
+    const void *p = of_channel;
+#ifndef __clang__
+    int32_t fourth;
+#endif
     /* clang-format off */
     __asm__ volatile(
         TINYET_DSP_CHANNEL
@@ -248,7 +265,7 @@ TINYET_DSP_INLINE void tinyet_dsp_depthwise_rows(const uint32_t *rows, int8_t *o
         TINYET_DSP_FACTORS
         TINYET_DSP_FINISH("r10")
         TINYET_DSP_FINISH("r11")
-        TINYET_DSP_FINISH("%[w]")
+        TINYET_DSP_FINISH(TINYET_DSP_FOURTH)
         TINYET_DSP_FINISH("r9")
         TINYET_DSP_STORE_FOUR
         ".endr\n"
@@ -293,8 +310,8 @@ TINYET_DSP_INLINE void tinyet_dsp_depthwise_rows(const uint32_t *rows, int8_t *o
         ".endif\n"
         ".endif\n"
         "add sp, sp, #32\n"
-        : [p] "+r"(rows), [out] "+r"(out), [w] "+r"(w)
-        : [end] "m"(end), [base] "i"(base), [next] "i"(next), [row_bytes] "i"(4 * pairs * s.stride_u),
+        : [p] "+r"(p), [out] "+r"(out) TINYET_DSP_FOURTH_OPERAND(fourth)
+        : [base] "i"(base), [next] "i"(next), [row_bytes] "i"(4 * pairs * s.stride_u),
           [row] "i"(kernel_row), [stride] "i"(s.stride_u), [step] "i"(s.out_step_u), [below] "i"(s.out_step_v),
           [pairs] "i"(pairs), [unroll] "i"(unroll), [looped] "i"(looped),
           [within] "i"(2 * unroll * s.out_step_u < 4096), [odd] "i"(s.out_u % 2), [two_rows] "i"(two_rows),
@@ -372,7 +389,7 @@ TINYET_DSP_INLINE int32_t tinyet_dsp_ordered_smlad(uint32_t a, uint32_t b, int32
 }
 TINYET_DSP_INLINE uint32_t tinyet_dsp_ordered_load(const void *from, const int32_t offset) {
   uint32_t word;
-  __asm__ volatile("ldr %0, [%1, %2]" : "=r"(word) : "r"(from), "i"(offset) : "memory");
+  __asm__ volatile("ldr %0, %1" : "=r"(word) : "m"(*(const char(*)[4])((const char *)from + offset)));
   return word;
 }
 #else
