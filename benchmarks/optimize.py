@@ -134,6 +134,7 @@ def main() -> int:
     torch.set_num_threads(1)
     console = Console(width=150)
     rows: list[Row] = []
+    columns = ["network", "", "instructions", "stated", "per MAC", "flash", "arena", "bit-exact"]
     target = load_board(options.board).target
     for name in options.networks or [*TRAINED, *NETWORKS]:
         program, samples = program_of(name)
@@ -166,8 +167,8 @@ def main() -> int:
                     ],
                     3,
                 )
-    columns = ["network", "", "instructions", "stated", "per MAC", "flash", "arena", "bit-exact"]
-    show(console, f"{options.board}: executed instructions", columns, [cells(row) for row in rows], 2)
+        of_network = [cells(row) for row in rows if row.network == name]
+        show(console, f"{name} on {options.board}", columns, of_network, 2)
     if options.json is not None:
         options.json.write_text(json.dumps([asdict(row) for row in rows], indent=1) + "\n", encoding="utf-8")
     return 0 if all(row.bit_exact for row in rows) else 1

@@ -12,14 +12,14 @@
 
 #include "tinyet_dsp_planes.h"
 
-enum { TINYET_DSP_DEPTHWISE_WORDS = 5 };
+enum { TINYET_DSP_DEPTHWISE_WORDS = 5, TINYET_DSP_TAPS = 4 };
 
 #if TINYET_DSP_ASM
 /* The loops have their registers by name, since the compiler does not always find so many:
  *   r2 ... r6, r8   weights    r9   bias    r10, r11   sums of two neighbouring outputs    r12, lr   inputs
  * and on the stack multiplier, offset, shift, where the loop over an output row ends, where that over the rows ends, the bytes
  * from behind an output row to the next, and the bias. Where `two_rows` says so, two output rows are computed at a time: the
- * sums of the second are in `w` and r9. A kernel row's weights are two pairs, {w0, w1} and {w1, w2}, shifted. */
+ * sums of the second are in a register more, which clang has not, and r9. A kernel row's weights are two pairs, {w0, w1} and {w1, w2}, shifted. */
 /* clang-format off */
 #define TINYET_DSP_ROW_WEIGHTS(w0, w1) \
   "sxtb16 " w1 ", " w0 ", ror #8\n" \
@@ -36,28 +36,30 @@ enum { TINYET_DSP_DEPTHWISE_WORDS = 5 };
   "bic " w0 ", " w0 ", #0x10000\n" \
   "bic " w1 ", " w1 ", #0x10000\n" \
   ".endif\n"
-/* Loads the channel at `w`, which holds the offset then; r11 masks what leaves the lower half. */
+/* Loads the channel that the words at `p` speak of: its stream, where its rows end, its first row. `p` holds
+ * the row then; r11 masks what leaves the lower half. */
 #define TINYET_DSP_CHANNEL \
-  "ldr lr, %[end]\n" \
+  "ldrd r12, lr, [%[p]]\n" \
+  "ldr %[p], [%[p], #8]\n" \
   "sub sp, sp, #32\n" \
-  "ldm %[w], {r2, r4, r6, r9, r12}\n" \
+  "ldm r12, {r2, r4, r6, r9, r12}\n" \
   "sbfx r10, r2, #8, #8\n" \
   ".if %c[one_sided]\n" \
   "mov r11, #1\n" \
   "lsl r11, r11, r10\n" \
-  "movw %[w], #%c[base] & 0xffff\n" \
-  "movt %[w], #(%c[base] >> 16) & 0xffff\n" \
-  "add %[w], %[w], r11, lsr #2\n" \
+  "movw r8, #%c[base] & 0xffff\n" \
+  "movt r8, #(%c[base] >> 16) & 0xffff\n" \
+  "add r8, r8, r11, lsr #2\n" \
   "sub r11, r11, #1\n" \
   "lsl r11, r11, #16\n" \
   ".else\n" \
-  "movw %[w], #%c[base] & 0xffff\n" \
-  "movt %[w], #(%c[base] >> 16) & 0xffff\n" \
+  "movw r8, #%c[base] & 0xffff\n" \
+  "movt r8, #(%c[base] >> 16) & 0xffff\n" \
   "sub r11, r10, #1\n" \
-  "lsl %[w], %[w], r11\n" \
+  "lsl r8, r8, r11\n" \
   "str r10, [sp, #8]\n" \
   ".endif\n" \
-  "strd r12, %[w], [sp]\n" \
+  "strd r12, r8, [sp]\n" \
   TINYET_DSP_ROW_WEIGHTS("r2", "r3") \
   TINYET_DSP_ROW_WEIGHTS("r4", "r5") \
   TINYET_DSP_ROW_WEIGHTS("r6", "r8") \
@@ -131,22 +133,29 @@ enum { TINYET_DSP_DEPTHWISE_WORDS = 5 };
   "it gt\n" \
   "movgt " sum ", %[high]\n" \
   ".endif\n"
+#ifdef __clang__
+#define TINYET_DSP_FOURTH "r9"
+#define TINYET_DSP_FOURTH_OPERAND(x)
+#else
+#define TINYET_DSP_FOURTH "%[fourth]"
+#define TINYET_DSP_FOURTH_OPERAND(x) , [fourth] "=&r"(x)
+#endif
 /* Input row `at` for two outputs of each of two rows: one row's pair of weights, and the other's. */
 #define TINYET_DSP_ROW_OF_TWO(at, w0, w1, a, b, v0, v1, c, d) \
   TINYET_DSP_ROW_1(at, w0, w1, a, b) \
-  "smlad %[w], r12, " v0 ", " c "\n" \
+  "smlad " TINYET_DSP_FOURTH ", r12, " v0 ", " c "\n" \
   "smlatb r9, r12, " v0 ", " d "\n" \
-  "smlabt %[w], lr, " v1 ", %[w]\n" \
+  "smlabt " TINYET_DSP_FOURTH ", lr, " v1 ", " TINYET_DSP_FOURTH "\n" \
   "smlad r9, lr, " v1 ", r9\n"
 #define TINYET_DSP_FOUR_OUTPUTS \
   "ldr r9, [sp, #24]\n" \
   TINYET_DSP_ROW_1("], #4", "r2", "r3", "r9", "r9") \
   TINYET_DSP_ROW_OF_TWO(", #%c[row] * 4 - 4]", "r4", "r5", "r10", "r11", "r2", "r3", "r9", "r9") \
-  TINYET_DSP_ROW_OF_TWO(", #%c[row] * 8 - 4]", "r6", "r8", "r10", "r11", "r4", "r5", "%[w]", "r9") \
+  TINYET_DSP_ROW_OF_TWO(", #%c[row] * 8 - 4]", "r6", "r8", "r10", "r11", "r4", "r5", TINYET_DSP_FOURTH, "r9") \
   "ldrd r12, lr, [%[p], #%c[row] * 12 - 4]\n" \
-  "smlad %[w], r12, r6, %[w]\n" \
+  "smlad " TINYET_DSP_FOURTH ", r12, r6, " TINYET_DSP_FOURTH "\n" \
   "smlatb r9, r12, r6, r9\n" \
-  "smlabt %[w], lr, r8, %[w]\n" \
+  "smlabt " TINYET_DSP_FOURTH ", lr, r8, " TINYET_DSP_FOURTH "\n" \
   "smlad r9, lr, r8, r9\n"
 #define TINYET_DSP_LAST_OF_TWO(at, w0, w1, a, v0, v1, b) \
   TINYET_DSP_ROW_LAST(at, w0, w1, a) \
@@ -162,14 +171,14 @@ enum { TINYET_DSP_DEPTHWISE_WORDS = 5 };
   "smlabt r11, lr, r8, r11\n"
 #define TINYET_DSP_STORE_FOUR \
   ".if %c[step] < 128\n" \
-  "strb %[w], [%[out], %[below]]\n" \
+  "strb " TINYET_DSP_FOURTH ", [%[out], %[below]]\n" \
   "strb r9, [%[out], #%c[below] + %c[step]]\n" \
   "strb r11, [%[out], %[step]]\n" \
   "strb r10, [%[out]], #2 * %c[step]\n" \
   ".else\n" \
   "strb r10, [%[out], #tinyet_dsp_at]\n" \
   "strb r11, [%[out], #tinyet_dsp_at + %c[step]]\n" \
-  "strb %[w], [%[out], #tinyet_dsp_at + %c[below]]\n" \
+  "strb " TINYET_DSP_FOURTH ", [%[out], #tinyet_dsp_at + %c[below]]\n" \
   "strb r9, [%[out], #tinyet_dsp_at + %c[below] + %c[step]]\n" \
   ".set tinyet_dsp_at, tinyet_dsp_at + 2 * %c[step]\n" \
   ".endif\n"
@@ -221,9 +230,13 @@ TINYET_DSP_INLINE void tinyet_dsp_depthwise_rows(const uint32_t *rows, int8_t *o
   if (rounding.form != TINYET_DSP_PLAIN) {
     const int32_t pairs = s.out_u / 2, few = pairs == 3 ? 3 : 2 - pairs % 2;
     /* So that no strip ends with half a pair of rows, but for the last row of all. */
+#ifdef __clang__
+    const int32_t two_rows = 0;
+#else
     const int32_t two_rows = s.stride_u == 1 && s.stride_v == 1 && s.dilation_v == 1 && s.out_v > 1 &&
                              (s.strip == s.out_v || (s.strip % 2 == 0 && s.out_v % 2 == 0)) &&
                              s.out_step_v + 2 * few * s.out_step_u < 4096 && 12 * row < 1024;
+#endif
     const int32_t many = pairs % 4 == 0 ? 4 : (pairs % 3 == 0 ? 3 : (pairs % 2 == 0 ? 2 : 1));
     const int32_t unroll = two_rows ? few : many, looped = pairs > unroll, together = 1 + two_rows;
     /* From behind the pairs of a row to the next; an odd output moves neither. */
@@ -233,7 +246,11 @@ TINYET_DSP_INLINE void tinyet_dsp_depthwise_rows(const uint32_t *rows, int8_t *o
     const int32_t base = rounding.form == TINYET_DSP_ONE_SIDED
                              ? (1 << (rounding.exponent - 1)) + s.out_zero_point * (1 << rounding.exponent)
                              : 2 * s.out_zero_point + 1;
-    const uint32_t *const end = rows + count / together * together * s.stride_v * row;
+    const void *const of_channel[3] = {w, rows + count / together * together * s.stride_v * row, rows};
+    const void *p = of_channel;
+#ifndef __clang__
+    int32_t fourth;
+#endif
     /* clang-format off */
     __asm__ volatile(
         TINYET_DSP_CHANNEL
@@ -248,7 +265,7 @@ TINYET_DSP_INLINE void tinyet_dsp_depthwise_rows(const uint32_t *rows, int8_t *o
         TINYET_DSP_FACTORS
         TINYET_DSP_FINISH("r10")
         TINYET_DSP_FINISH("r11")
-        TINYET_DSP_FINISH("%[w]")
+        TINYET_DSP_FINISH(TINYET_DSP_FOURTH)
         TINYET_DSP_FINISH("r9")
         TINYET_DSP_STORE_FOUR
         ".endr\n"
@@ -293,8 +310,8 @@ TINYET_DSP_INLINE void tinyet_dsp_depthwise_rows(const uint32_t *rows, int8_t *o
         ".endif\n"
         ".endif\n"
         "add sp, sp, #32\n"
-        : [p] "+r"(rows), [out] "+r"(out), [w] "+r"(w)
-        : [end] "m"(end), [base] "i"(base), [next] "i"(next), [row_bytes] "i"(4 * pairs * s.stride_u),
+        : [p] "+r"(p), [out] "+r"(out) TINYET_DSP_FOURTH_OPERAND(fourth)
+        : [base] "i"(base), [next] "i"(next), [row_bytes] "i"(4 * pairs * s.stride_u),
           [row] "i"(kernel_row), [stride] "i"(s.stride_u), [step] "i"(s.out_step_u), [below] "i"(s.out_step_v),
           [pairs] "i"(pairs), [unroll] "i"(unroll), [looped] "i"(looped),
           [within] "i"(2 * unroll * s.out_step_u < 4096), [odd] "i"(s.out_u % 2), [two_rows] "i"(two_rows),
@@ -363,11 +380,63 @@ TINYET_DSP_INLINE int32_t tinyet_dsp_tap_words(const tinyet_dsp_depthwise s) {
   return (s.kernel_v * tinyet_dsp_tap_pairs(s) + 1) / 2;
 }
 
+#if TINYET_DSP_ASM
+/* Volatile, so that the compiler leaves them in an order that needs few registers. */
+TINYET_DSP_INLINE int32_t tinyet_dsp_ordered_smlad(uint32_t a, uint32_t b, int32_t c) {
+  int32_t result;
+  __asm__ volatile("smlad %0, %1, %2, %3" : "=r"(result) : "r"(a), "r"(b), "r"(c));
+  return result;
+}
+TINYET_DSP_INLINE uint32_t tinyet_dsp_ordered_load(const void *from, const int32_t offset) {
+  uint32_t word;
+  __asm__ volatile("ldr %0, %1" : "=r"(word) : "m"(*(const char(*)[4])((const char *)from + offset)));
+  return word;
+}
+#else
+TINYET_DSP_INLINE int32_t tinyet_dsp_ordered_smlad(uint32_t a, uint32_t b, int32_t c) {
+  return tinyet_dsp_smlad(a, b, c);
+}
+TINYET_DSP_INLINE uint32_t tinyet_dsp_ordered_load(const void *from, const int32_t offset) {
+  return tinyet_dsp_load((const int8_t *)from + offset);
+}
+#endif
+
+/* `pairs` pairs of taps, at most TINYET_DSP_TAPS, for `count` sums whose first values are `step` apart. Each word of the
+ * plane is loaded once where neighbours can share it. */
+TINYET_DSP_INLINE void tinyet_dsp_tap_row(int32_t *sums, const int16_t *from, const uint32_t *taps, const int32_t pairs,
+                                          const int32_t count, const int32_t step) {
+  uint32_t weights[TINYET_DSP_TAPS];
+  const int32_t shared = step < 3, last = shared ? (count - 1) * step + 2 * (pairs - 1) : pairs * count - 1;
+#pragma GCC unroll 32
+  for (int32_t at = 0; at <= last; at++) {
+    /* Value `at` for all sums, or each pair of taps for one after another. */
+    const int32_t value = shared ? at : at % count * step + at / count * 2;
+    const int32_t first = shared ? 0 : at % count, end = shared ? count : first + 1;
+    uint32_t word = 0;
+    int32_t loaded = 0;
+#pragma GCC unroll 4
+    for (int32_t i = first; i < end; i++) {
+      const int32_t t = (value - i * step) / 2;
+      if (value >= i * step && (value - i * step) % 2 == 0 && t < pairs) {
+        if (i == 0) {
+          weights[t] = tinyet_dsp_ordered_load(taps, 4 * t);
+        }
+        if (!loaded) {
+          word = tinyet_dsp_ordered_load(from, 2 * value);
+          loaded = 1;
+        }
+        sums[i] = tinyet_dsp_ordered_smlad(word, weights[t], sums[i]);
+      }
+    }
+  }
+}
+
 /* `count` outputs, `out_step` bytes apart: `from` is the first one's first value, `step` values apart. */
 TINYET_DSP_INLINE void tinyet_dsp_depthwise_outputs(const int16_t *from, int8_t *out, const uint32_t *taps, int32_t bias,
                                                     int32_t multiplier, int32_t offset, int32_t shift,
                                                     const int32_t count, const int32_t step, const int32_t out_step,
                                                     const tinyet_dsp_depthwise s, const tinyet_dsp_rounding rounding) {
+  const int32_t pairs = tinyet_dsp_tap_pairs(s), rest = pairs % TINYET_DSP_TAPS;
   int32_t sums[4];
 #pragma GCC unroll 4
   for (int32_t i = 0; i < count; i++) {
@@ -377,14 +446,14 @@ TINYET_DSP_INLINE void tinyet_dsp_depthwise_outputs(const int16_t *from, int8_t 
     if (s.kernel_v > 1) {
       TINYET_DSP_UNKNOWN(ky);
     }
-#pragma GCC unroll 8
-    for (int32_t t = 0; t < tinyet_dsp_tap_pairs(s); t++) {
-      const uint32_t weights = *taps++;
-#pragma GCC unroll 4
-      for (int32_t i = 0; i < count; i++) {
-        sums[i] = tinyet_dsp_smlad(tinyet_dsp_load((const int8_t *)(from + i * step + 2 * t)), weights, sums[i]);
-      }
+    for (int32_t t = 0; t < pairs - rest; t += TINYET_DSP_TAPS) {
+      TINYET_DSP_UNKNOWN(t);
+      tinyet_dsp_tap_row(sums, from + 2 * t, taps + t, TINYET_DSP_TAPS, count, step);
     }
+    if (rest > 0) {
+      tinyet_dsp_tap_row(sums, from + 2 * (pairs - rest), taps + pairs - rest, rest, count, step);
+    }
+    taps += pairs;
     from += 2 * s.dilation_v * tinyet_dsp_row_words(s);
   }
 #pragma GCC unroll 4
@@ -394,10 +463,10 @@ TINYET_DSP_INLINE void tinyet_dsp_depthwise_outputs(const int16_t *from, int8_t 
 }
 
 /* One output row of one channel: `row` is its first input row in the plane. */
-TINYET_DSP_INLINE void tinyet_dsp_depthwise_row(const int16_t *row, int8_t *out, const uint32_t *taps, const int32_t *w,
+TINYET_DSP_INLINE void tinyet_dsp_depthwise_row(const int16_t *row, int8_t *out, const uint32_t *taps, int32_t bias,
+                                                int32_t multiplier, int32_t offset, int32_t shift,
                                                 const tinyet_dsp_depthwise s, const tinyet_dsp_rounding rounding) {
   const int32_t runs = s.apart < s.out_u ? s.apart : s.out_u, block = s.out_u / runs < 4 ? s.out_u / runs : 4;
-  const int32_t offset = tinyet_dsp_offset(w[2], s.out_zero_point, rounding);
   for (int32_t run = 0; run < runs; run++) {
     const int16_t *const from = row + run * s.stride_u % s.dilation_u * s.part + run * s.stride_u / s.dilation_u;
     const int32_t count = (s.out_u - run + s.apart - 1) / s.apart;
@@ -405,8 +474,8 @@ TINYET_DSP_INLINE void tinyet_dsp_depthwise_row(const int16_t *row, int8_t *out,
       if (count % block != 0 && i > count - block) {
         i = count - block; /* some are computed twice */
       }
-      tinyet_dsp_depthwise_outputs(from + i * s.between, out + (run + i * s.apart) * s.out_step_u, taps, w[0], w[1], offset,
-                                   w[2], block, s.between, s.apart * s.out_step_u, s, rounding);
+      tinyet_dsp_depthwise_outputs(from + i * s.between, out + (run + i * s.apart) * s.out_step_u, taps, bias,
+                                   multiplier, offset, shift, block, s.between, s.apart * s.out_step_u, s, rounding);
     }
   }
 }
@@ -432,12 +501,14 @@ TINYET_DSP_INLINE void tinyet_dsp_depthwise_any(const int8_t *input, int8_t *out
             taps[2 * i] = tinyet_dsp_even((uint32_t)w[i]);
             taps[2 * i + 1] = tinyet_dsp_odd((uint32_t)w[i]);
           }
-          w += words;
+          const int32_t bias = w[words], multiplier = w[words + 1], shift = w[words + 2];
+          const int32_t offset = tinyet_dsp_offset(shift, s.out_zero_point, rounding);
           const uint32_t *rows = planes + k / s.multiplier * plane;
           int8_t *out = output + top * s.out_step_v + channel * s.multiplier + k;
           for (int32_t v = tinyet_dsp_rows_left(top, s); v > 0; v--) {
             TINYET_DSP_UNKNOWN(v);
-            tinyet_dsp_depthwise_row((const int16_t *)rows, out, taps, w, s, rounding);
+            tinyet_dsp_depthwise_row((const int16_t *)rows, out, taps, bias, multiplier, offset, shift, s,
+                                     rounding);
             rows += s.stride_v * row;
             out += s.out_step_v;
           }

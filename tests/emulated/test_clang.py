@@ -41,6 +41,7 @@ pytestmark = [
 DSP = (
     test_cortex_m.gemm_nodes,
     test_cortex_m.depthwise_nodes,
+    test_cortex_m.any_depthwise_nodes,
     test_cortex_m.linear_nodes,
     test_cortex_m.row_nodes,
     test_cortex_m.elementwise_nodes,

@@ -11,8 +11,8 @@ from tinyet.ir import Node
 from tinyet.ops.shared.claims import Parts
 from tinyet.opset import Claim
 
-LARGEST_LOOP = 8
-"""Pairs of taps of a kernel row in straight code, where the kernel is not the one for 3x3."""
+TAPS = 4
+"""Pairs of taps of a turn of the loop over a kernel row (TINYET_DSP_TAPS)."""
 
 
 def seen(g: Geometry) -> tuple[int, int]:
@@ -136,9 +136,13 @@ def three_code(node: Node) -> Mapping[str, int]:
     return parts
 
 
-def inputs_of(g: Geometry, pairs: int) -> int:
-    """Different words that so many pairs of taps of a block's outputs look at."""
-    return len({i * g.between + 2 * t for i in range(g.block) for t in range(pairs)})
+def straight(g: Geometry, pairs: int) -> int:
+    """Loads of weights and of words, and products, of so many pairs of taps for a block of outputs."""
+    if g.between > 2:
+        words = g.block * pairs
+    else:
+        words = len({i * g.between + 2 * t for i in range(g.block) for t in range(pairs)})
+    return words + pairs * (1 + g.block)
 
 
 def any_work(node: Node) -> Mapping[str, int]:
@@ -148,20 +152,19 @@ def any_work(node: Node) -> Mapping[str, int]:
     out_c = batch * g.group * -(-channels // g.group) * (node.output.shape[3] // channels)
     rows, strips = out_c * g.v.out, -(-g.v.out // g.strip)
     blocks = rows * g.blocks
-    straight = min(g.tap_pairs, LARGEST_LOOP)
+    turns, rest = divmod(g.tap_pairs, TAPS)
     parts |= {
         "channel of a strip": out_c * strips,
         "unpacked word": out_c * strips * g.tap_words,
         "output row": rows,
         "run": rows * min(g.apart, g.u.out),
         "block": blocks,
-        "kernel row": blocks * g.v.kernel,
-        "weights": blocks * g.v.kernel * g.tap_pairs,
-        "product": blocks * g.v.kernel * g.tap_pairs * g.block,
-        "input": round(blocks * g.v.kernel * inputs_of(g, straight) * g.tap_pairs / straight),
+        "uneven row": rows * int(g.u.out // min(g.apart, g.u.out) % g.block > 0),
+        "uneven block": blocks * int(g.u.out // min(g.apart, g.u.out) % g.block > 0),
+        "kernel row": blocks * g.v.kernel * int(g.v.kernel > 1),
+        "load or product": blocks * g.v.kernel * (turns * straight(g, TAPS) + straight(g, rest)),
+        "turn of taps": blocks * g.v.kernel * turns,
     }
-    if g.tap_pairs > LARGEST_LOOP:
-        parts["long kernel row"] = blocks * g.v.kernel
     claims.outputs(parts, r, blocks * g.block)
     return parts
 
@@ -169,11 +172,10 @@ def any_work(node: Node) -> Mapping[str, int]:
 def any_code(node: Node) -> Mapping[str, int]:
     g, r = depthwise.cheapest(node, three=False), depthwise.rounding_of(node, three=False)
     parts = planes_code(node, g)
-    straight = min(g.tap_pairs, LARGEST_LOOP)
+    turns, rest = divmod(g.tap_pairs, TAPS)
     parts |= {
-        "weights": straight,
-        "product": straight * g.block,
-        "input": inputs_of(g, straight),
+        "load or product": min(turns, 1) * straight(g, TAPS) + straight(g, rest),
+        "loop over taps": min(turns, 1),
         "kernel rows": int(g.v.kernel > 1),
         "runs": int(g.apart > 1),
         "blocks": int(g.blocks > 1),
