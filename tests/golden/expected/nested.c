@@ -12,7 +12,7 @@
 #include "tinyet_pool2d.h"
 #include "tinyet_window.h"
 
-/* ---- weights and tables: 664 bytes ---- */
+/* ---- weights and tables: 648 bytes ---- */
 
 /* 84 bias, weights and rounding of two channels after another */
 static const TINYET_ROM int32_t stem_conv_weights[84] TINYET_ALIGNED(4) = {
@@ -26,17 +26,17 @@ static const TINYET_ROM int32_t stem_conv_weights[84] TINYET_ALIGNED(4) = {
   1374389504, 1511828480, -639, -639,
 };
 
-/* 24 bias, weights and rounding of two channels after another */
-static const TINYET_ROM int32_t blocks_0_body_weights[24] TINYET_ALIGNED(4) = {
-  -2940, -2096, -2687230, -8388438, 4259692, -1376490, 1099511680, 1236950528, -320, -320, 7, 7, -1252, -408,
-  -14024620, 13828094, -7077698, -12713880, 1374389504, 1511828480, -320, -320, 7, 7,
+/* 20 bias, weights and rounding of two channels after another */
+static const TINYET_ROM int32_t blocks_0_body_weights[20] TINYET_ALIGNED(4) = {
+  -1470, -1048, -1058318975, -182416458, 1099511680, 1236950528, -320, -320, 7, 7, -626, -204, 1771437866,
+  -1614138273, 1374389504, 1511828480, -320, -320, 7, 7,
 };
 
 /* 36 bias, weights and rounding of two channels after another */
 static const TINYET_ROM int32_t blocks_1_body_weights[36] TINYET_ALIGNED(4) = {
   -3102, -1870, 7274242, -11862052, -14221384, 146, 1099511680, 1236950528, -320, -320, 7, 7, -638, -936, 2359478,
-  16711570, 14352238, -4849592, 1374389504, 1511828480, -320, -320, 7, 7, -936, -1234, 16711570, -2490260, -4849592,
-  9502500, 1511828480, 1649267456, -320, -320, 7, 7,
+  16711570, 14352238, -4849592, 1374389504, 1511828480, -320, -320, 7, 7, -1234, 0, -2490260, 0, 9502500, 0,
+  1649267456, 0, -320, 0, 7, 0,
 };
 
 /* 22 bias, weights and rounding of four outputs after another */
@@ -58,9 +58,9 @@ TINYET_DSP_FUNCTION void stem_conv_conv2d(const int8_t *input, int8_t *output, v
 TINYET_DSP_FUNCTION void blocks_0_body_conv2d(const int8_t *input, int8_t *output, void *scratch,
     const int32_t *weights) {
   const tinyet_dsp_conv2d shape = {1, /* in */ 1, 36, 4, /* out */ 1, 36, 4, /* kernel */ 1, 1, /* stride */ 1, 1,
-      /* dilation */ 1, 1, /* pad */ 0, 0, /* zero point */ 0, /* unroll */ 1};
+      /* dilation */ 1, 1, /* pad */ 0, 0, /* zero point */ 0, /* unroll */ 2};
   const tinyet_dsp_rounding rounding = {TINYET_DSP_TWO_SIDED, /* exponent */ 0, /* clamp */ -128, 127};
-  tinyet_dsp_conv2d_two_w16(input, output, scratch, weights, shape, rounding);
+  tinyet_dsp_conv2d_patches(input, output, scratch, weights, shape, rounding);
 }
 
 /* add of 144 elements */
@@ -74,9 +74,9 @@ TINYET_DSP_FUNCTION void blocks_add(const int8_t *input_0, const int8_t *input_1
 TINYET_DSP_FUNCTION void blocks_1_body_conv2d(const int8_t *input, int8_t *output, void *scratch,
     const int32_t *weights) {
   const tinyet_dsp_conv2d shape = {1, /* in */ 1, 36, 4, /* out */ 1, 36, 5, /* kernel */ 1, 1, /* stride */ 1, 1,
-      /* dilation */ 1, 1, /* pad */ 0, 0, /* zero point */ 0, /* unroll */ 1};
+      /* dilation */ 1, 1, /* pad */ 0, 0, /* zero point */ 0, /* unroll */ 2};
   const tinyet_dsp_rounding rounding = {TINYET_DSP_TWO_SIDED, /* exponent */ 0, /* clamp */ -128, 127};
-  tinyet_dsp_conv2d_two_w16(input, output, scratch, weights, shape, rounding);
+  tinyet_dsp_conv2d_rows_w16(input, output, scratch, weights, shape, rounding);
 }
 
 /* averages of 36 pixels, 5 channels */
@@ -102,8 +102,8 @@ TINYET_DSP_FUNCTION void layer_2_int_linear(const int8_t *input, int8_t *output,
  *        0      180   5..6      arena_: int8[1x6x6x5] scale=0.0500000007 zero_point=-3
  *        0       12   7         scratch_7
  *       12        4   7..out    tinyet_linear_s8: int8[1x4] scale=0.0199999996 zero_point=3
- *      144       20   1         scratch_1
- *      144       20   2         scratch_2
+ *      144       36   1         scratch_1
+ *      144       36   2         scratch_2
  *      156      144   in..0     input: int8[1x6x6x4] scale=0.0500000007 zero_point=-7
  *      180      144   2..3      unix_: int8[1x6x6x4] scale=0.0500000007 zero_point=-3
  *      180      144   3..4      stem_conv_weights_2: int8[1x6x6x4] scale=0.0500000007 zero_point=-3
@@ -111,7 +111,7 @@ TINYET_DSP_FUNCTION void layer_2_int_linear(const int8_t *input, int8_t *output,
  *      180        5   6..7      nested_run_: int8[1x1x1x5] scale=0.0500000007 zero_point=-3
  *      180        5   6..7      value_5: int8[1x5] scale=0.0500000007 zero_point=-3
  *      300      144   0..1      default_: int8[1x6x6x4] scale=0.0500000007 zero_point=-3
- *      328       20   5         scratch_5
+ *      328       32   5         scratch_5
  */
 uint8_t nested_arena[NESTED_ARENA_BYTES] TINYET_ALIGNED(16);
 
