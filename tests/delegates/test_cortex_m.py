@@ -429,6 +429,29 @@ def test_kernels_for_flash_are_never_first() -> None:
     run()
 
 
+def test_two_weights_in_an_int16() -> None:
+    """What the shared convolution refuses, and the last that it takes."""
+
+    def reason(a: int, b: int, bias: int = 0, scale: float = 64.0, pixels: int = 3) -> str | None:
+        w = np.array([a, b], np.int8).reshape(2, 1, 1, 1)
+        weights = constant("w", w, QuantParams.per_tensor(1.0, 0))
+        inputs = [
+            Tensor("x", TensorType((1, 1, pixels, 1), DType.INT8, QuantParams.per_tensor(1.0, 0))),
+            weights,
+            constant("b", np.array([bias, 0], np.int32)),
+        ]
+        out = QuantParams.per_tensor(scale, -128)
+        return conv2d_s8.refuse(drawing.node_of(Conv2d(clamp=(0.0, math.inf)), inputs, out), DSP)
+
+    assert reason(-1, -127) is None
+    assert reason(1, -128) is None
+    assert "-128" in str(reason(-1, -128))
+    # Sums around the middle between two outputs, just below 2**23 and above.
+    assert reason(127, 1, bias=255 * 2**15, scale=2.0**16) is None
+    assert "leaves int32" in str(reason(127, 1, bias=129 * 2**16, scale=2.0**17))
+    assert "needs 3" in str(reason(1, 1, pixels=2))
+
+
 # ---------------------------------------------------------------- rounding
 
 
