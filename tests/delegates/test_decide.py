@@ -14,13 +14,14 @@ import pytest
 from tests.golden.programs import RELU, Builder, bias_s32, input_s8, weights_s8
 from tinyet.analyze import analyze
 from tinyet.boards import load_board
+from tinyet.boards.cpus import Target
 from tinyet.budget.fit import objective_of
-from tinyet.delegates import CORTEX_M, DEFAULT, DELEGATES, PORTABLE, decide
+from tinyet.delegates import CMSIS_NN, CORTEX_M, DEFAULT, DELEGATES, PORTABLE, decide
 from tinyet.delegates.decide import Objective, Option, frontier, pick
 from tinyet.deployment import Deployment, deploy
 from tinyet.errors import UsageError
 from tinyet.ops.conv2d import Conv2d
-from tinyet.opset.cost import MEASURED, measured
+from tinyet.opset.cost import MEASURED, core_of, measured
 from tinyet.program import Program
 from tinyet.project import generate, open_project
 
@@ -101,12 +102,14 @@ def test_what_is_picked() -> None:
     ]
     found = frontier(nodes)
     assert [p.instructions for p in found.points] == [100, 90, 80, 40]
-    assert pick(found, "speed", None).instructions == 40
-    assert pick(found, "size", None).instructions == 100
-    assert pick(found, "balanced", None).instructions == 80
-    assert pick(found, "speed", 1025).instructions == 90
-    assert pick(found, "balanced", 1025).instructions == 90
-    assert pick(found, "speed", 10).instructions == 100, "nothing fits: the smallest"
+    assert pick(found, "speed", None, 100).instructions == 40
+    assert pick(found, "size", None, 50).instructions == 100
+    assert pick(found, "balanced", None, 100).instructions == 80
+    assert pick(found, "balanced", None, 79).instructions == 40, "no saved flash is worth more instructions"
+    assert pick(found, "speed", 1025, 100).instructions == 90
+    assert pick(found, "balanced", 1025, 100).instructions == 90
+    assert pick(found, "balanced", 1025, 50).instructions == 90, "nothing that fits takes so few"
+    assert pick(found, "speed", 10, 100).instructions == 100, "nothing fits: the smallest"
 
 
 def test_the_ends_of_a_large_problem() -> None:
@@ -173,6 +176,24 @@ def test_speed_and_size(network: Program) -> None:
     assert PORTABLE not in convolutions
 
 
+@pytest.mark.parametrize(
+    "board", ["microbit", "pico", "mps2_an385", "riscv32_virt", "esp32c3", "mps2_an386", "mps3_an547"]
+)
+def test_balanced_is_never_dearer_than_one_delegate(network: Program, board: str) -> None:
+    """The kernels of one delegate, in its own order: what there would be if nothing were weighed."""
+    target = load_board(board).target
+    here = [d for d in (CMSIS_NN, CORTEX_M, PORTABLE) if d.supports(target) is None]
+    decision = deploy(network.graph, target, here, objective=Objective()).decision
+    for home in here:
+        alone = 0
+        for found in decision.variants.values():
+            stated = [v for v in found if v.cost is not None]
+            cost = next((v for v in stated if v.choice.delegate is home), found[0]).cost
+            assert cost is not None, "nothing to weigh"
+            alone += cost.instructions
+        assert decision.point.instructions <= alone, home.name
+
+
 def test_limits_choose_smaller_kernels(network: Program) -> None:
     speed, size = (deployed(network, Objective(o)) for o in ("speed", "size"))
     limit = size.decision.point.flash
@@ -200,10 +221,12 @@ def test_pins(network: Program) -> None:
 
 
 def test_where_nothing_is_stated_the_order_decides(network: Program) -> None:
-    assert measured("cortex-m0") is None
-    for optimize in decide.OPTIMIZE:
-        found = deploy(network.graph, load_board("microbit").target, DEFAULT, objective=Objective(optimize))
-        assert all(found.decision.variants[s.node][0].choice is s.choice for s in found.steps)
+    target = Target("cortex-m33", frozenset())
+    assert measured(core_of(target)) is None
+    for delegates in itertools.permutations((CMSIS_NN, PORTABLE)):
+        for optimize in decide.OPTIMIZE:
+            found = deploy(network.graph, target, delegates, objective=Objective(optimize))
+            assert {s.choice.delegate for s in found.steps} == {delegates[0]}
 
 
 def test_a_project_knows_its_choice(network: Program, tmp_path: Path) -> None:

@@ -339,16 +339,30 @@ def choose(
         for node, indices in allowed.items()
     ]
     found = frontier(options)
-    point = pick(found, objective.optimize, objective.flash)
+    point = pick(found, objective.optimize, objective.flash, of_one_delegate(variants, allowed))
     picked = zip(allowed.items(), point.picks, strict=True)
     return found, point, {node: indices[option] for (node, indices), option in picked}
 
 
-def pick(found: Frontier, optimize: Optimize, flash: int | None) -> Point:
+def of_one_delegate(variants: Mapping[Node, Sequence[Variant]], allowed: Mapping[Node, Sequence[int]]) -> int:
+    """Instructions of the network by the kernels of one delegate, of the one that takes the fewest: each node by the
+    first of its kernels, or, where it has none, by the first of all. No saved flash is worth more than that."""
+    weighed = [[variants[node][i] for i in indices] for node, indices in allowed.items()]
+    homes = dict.fromkeys(v.choice.delegate.name for found in weighed for v in found)
+
+    def instructions(found: Sequence[Variant], home: str) -> int:
+        cost = next((v for v in found if v.choice.delegate.name == home), found[0]).cost
+        return 0 if cost is None else cost.instructions
+
+    return min((sum(instructions(found, home) for found in weighed) for home in homes), default=0)
+
+
+def pick(found: Frontier, optimize: Optimize, flash: int | None, most: int) -> Point:
     """One point: what is optimized for, among those that take at most `flash` bytes; the smallest where none does.
 
     speed: the fewest instructions. size: the least flash. balanced: the least product of instructions and the square of
-    flash, so that a percent of flash is worth two percent of instructions.
+    flash, so that a percent of flash is worth two percent of instructions; of what takes at most `most` instructions,
+    or of all that fits where nothing of it does.
     """
     fitting = [p for p in found.points if flash is None or p.flash <= flash] or [found.points[0]]
     match optimize:
@@ -357,7 +371,7 @@ def pick(found: Frontier, optimize: Optimize, flash: int | None) -> Point:
         case "size":
             return fitting[0]
         case "balanced":
-            return min(fitting, key=_balance)
+            return min([p for p in fitting if p.instructions <= most] or fitting, key=_balance)
 
 
 def _balance(point: Point) -> float:

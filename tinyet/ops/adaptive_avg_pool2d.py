@@ -16,10 +16,11 @@ from tinyet.boards.cpus import Target
 from tinyet.ir import Array, Attrs, DType, Node, Shape
 from tinyet.numerics import Int64
 from tinyet.ops.shared.averaging import average, division_table, fits
+from tinyet.ops.shared.claims import Parts, windows
 from tinyet.ops.shared.integers import INTEGERS
 from tinyet.ops.shared.movement import check_moved
 from tinyet.ops.shared.window import image_fields, resized_shape
-from tinyet.opset import Call, Constant, Op, Pointer, Struct, library_call, library_kernels
+from tinyet.opset import Call, Claim, Constant, Op, Pointer, Struct, library_call, library_kernels
 
 
 @dataclass(frozen=True)
@@ -131,6 +132,15 @@ def lower_f32(node: Node, _target: Target) -> Call:
     return library_call("tinyet_adaptive_avg_pool2d_f32", node, [0], params, tables)
 
 
+def averaged(node: Node) -> Parts:
+    """Windows of different sizes, four channels at a time."""
+    rows, columns = node_spans(node)
+    batch, out_h, out_w, channels = node.output.shape
+    tap_rows = batch * int(rows[:, 1].sum())
+    found = windows(channels, batch * out_h * out_w, tap_rows * out_w, tap_rows * int(columns[:, 1].sum()))
+    return found | {"call": 1, "row": batch * out_h}
+
+
 HEADERS = ("tinyet_adaptive_avg_pool2d.h",)
 INTEGER_HEADERS = (*HEADERS, "tinyet_average.h")
 
@@ -142,7 +152,9 @@ OP = Op(
     check=check,
     same_scale=True,
     kernels=(
-        *library_kernels("tinyet_adaptive_avg_pool2d", ("s8", "s16"), lower_integer, INTEGER_HEADERS),
+        *library_kernels(
+            "tinyet_adaptive_avg_pool2d", ("s8", "s16"), lower_integer, INTEGER_HEADERS, claim=Claim(averaged)
+        ),
         *library_kernels("tinyet_adaptive_avg_pool2d", ("f32",), lower_f32, HEADERS),
     ),
 )

@@ -20,10 +20,11 @@ from tinyet.errors import UnsupportedShape
 from tinyet.ir import Array, Attrs, DType, Node, Shape
 from tinyet.numerics import NO_CLAMP, Int64, float32, quantize_multipliers, round_half_away
 from tinyet.ops.shared import factors, weighted_s16
+from tinyet.ops.shared.claims import Parts, outputs
 from tinyet.ops.shared.clamped import clamp_complaint, clamp_fields
 from tinyet.ops.shared.integers import check_activations
 from tinyet.ops.shared.shapes import around_axis
-from tinyet.opset import Call, Constant, FieldValue, Op, Pointer, Struct, library_call, library_kernels
+from tinyet.opset import Call, Claim, Constant, FieldValue, Op, Pointer, Struct, library_call, library_kernels
 
 BIAS_LIMITS = {DType.INT8: 2**22, DType.INT16: 2**30}
 """Largest magnitude of a bias: in int8, with 8 bits of left shift the sum still fits 32 bits."""
@@ -153,6 +154,12 @@ def lower_f32(node: Node, _target: Target) -> Call:
     return library_call("tinyet_batch_norm_f32", node, [0, 1, 2], params)
 
 
+def normalized(node: Node) -> Parts:
+    """One channel's values after another's."""
+    outer, count, _ = around_axis(node.input(0).shape, attrs_of(node).axis)
+    return {"call": 1, "row": outer, "channel": outer * count, **outputs(node, node.output.type.count)}
+
+
 HEADERS = ("tinyet_batch_norm.h",)
 
 OP = Op(
@@ -164,7 +171,7 @@ OP = Op(
     check=check,
     inplace=(0,),
     kernels=(
-        *library_kernels("tinyet_batch_norm", ("s8", "s16"), lower_integer, HEADERS),
+        *library_kernels("tinyet_batch_norm", ("s8", "s16"), lower_integer, HEADERS, claim=Claim(normalized)),
         *library_kernels("tinyet_batch_norm", ("f32",), lower_f32, HEADERS),
     ),
 )

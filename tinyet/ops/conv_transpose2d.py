@@ -20,8 +20,9 @@ from tinyet.errors import UnsupportedShape
 from tinyet.ir import Array, DType, Node, Shape
 from tinyet.numerics import NO_CLAMP, Int64, float32
 from tinyet.ops.shared import convolution, weighted
+from tinyet.ops.shared.claims import Parts, outputs
 from tinyet.ops.shared.window import MAX_REACH, Window, expect_window
-from tinyet.opset import Call, Constant, Op, Pointer, Struct, library_call, library_kernels
+from tinyet.opset import Call, Claim, Constant, Op, Pointer, Struct, library_call, library_kernels
 
 Mask = npt.NDArray[np.bool_]
 
@@ -192,6 +193,44 @@ def lower(node: Node, _target: Target) -> Call:
     return library_call(symbol, node, [0], params, constants, scratch)
 
 
+def transposed(node: Node) -> Parts:
+    """tinyet_conv_transpose2d: the taps that reach a pixel, then four channels at a time of each group."""
+    a, (_, in_h, in_w, _), (batch, out_h, out_w, out_c) = (
+        attrs_of(node),
+        node.input(0).shape,
+        node.output.shape,
+    )
+    _, kernel_h, kernel_w, depth = node.input(1).shape
+    tried, taps = [], []
+    for size, out, kernel, stride, dilation, before in (
+        (in_h, out_h, kernel_h, a.stride_h, a.dilation_h, a.pad_top),
+        (in_w, out_w, kernel_w, a.stride_w, a.dilation_w, a.pad_left),
+    ):
+        found = phases(kernel, stride, dilation, before)
+        each = -(-(kernel - found.first) // found.tap_step)
+        tried.append(int(each[np.arange(out) % stride].sum()))
+        taps.append(sum(reached(out, size, tap, stride, dilation, before) for tap in range(kernel)))
+    pixels, there = batch * out_h * out_w, batch * taps[0] * taps[1]
+    quads, rest = divmod(out_c // a.groups, 4)
+    return {
+        "call": 1,
+        "row": batch * out_h,
+        "pixel": pixels,
+        "kernel row": batch * tried[0] * out_w,
+        "kernel row in the image": batch * taps[0] * out_w,
+        "kernel tap": batch * taps[0] * tried[1],
+        "tap": there,
+        "group": pixels * a.groups,
+        "four channels": pixels * a.groups * quads,
+        "tap of four channels": there * a.groups * quads,
+        "products of four channels": there * a.groups * quads * depth,
+        "channel": pixels * a.groups * rest,
+        "tap of a channel": there * a.groups * rest,
+        "product of a channel": there * a.groups * rest * depth,
+        **outputs(node, pixels * out_c),
+    }
+
+
 HEADERS = ("tinyet_conv_transpose2d.h", "tinyet_conv2d.h")
 
 OP = Op(
@@ -203,5 +242,7 @@ OP = Op(
     check=weighted.check_weighted,
     macs=macs,
     bias=(2, 1),
-    kernels=library_kernels("tinyet_conv_transpose2d", ("s8", "s16", "f32"), lower, HEADERS),
+    kernels=library_kernels(
+        "tinyet_conv_transpose2d", ("s8", "s16", "f32"), lower, HEADERS, claim=Claim(transposed)
+    ),
 )

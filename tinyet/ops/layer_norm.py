@@ -29,7 +29,8 @@ from tinyet.errors import UnsupportedShape
 from tinyet.ir import Array, Attrs, DType, Node, Shape, Tensor
 from tinyet.numerics import Float64, Int64, dequantize, float32, requantize
 from tinyet.ops.shared import broadcast
-from tinyet.opset import Call, Constant, Kernel, Op, Pointer, Struct, library_call
+from tinyet.ops.shared.counting import Parts
+from tinyet.opset import Call, Claim, Constant, Kernel, Op, Pointer, Struct, library_call
 
 # n² times the squares of two int8 differences must fit in 64 bits, and the sum of squares in unsigned 32
 # bits.
@@ -268,6 +269,12 @@ def lower_f32(node: Node, target: Target) -> Call:
     return library_call("tinyet_layer_norm_f32", node, [0], params, arrays)
 
 
+def normalized(node: Node) -> Parts:
+    """The root of a row's variance takes as many steps whatever it is, the branches in them do not."""
+    count = node.output.type.count
+    return {"call": 1, "row": count // count_of(node), "value": count}
+
+
 HEADERS = ("tinyet_layer_norm.h",)
 
 OP = Op(
@@ -279,7 +286,14 @@ OP = Op(
     check=check,
     inplace=(0,),
     kernels=(
-        Kernel("tinyet_layer_norm_s8", "s8", lower_s8, HEADERS, ("tinyet_layer_norm_s8.c",)),
+        Kernel(
+            "tinyet_layer_norm_s8",
+            "s8",
+            lower_s8,
+            HEADERS,
+            ("tinyet_layer_norm_s8.c",),
+            claim=Claim(normalized),
+        ),
         Kernel(
             "tinyet_layer_norm_f32",
             "f32",

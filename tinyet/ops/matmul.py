@@ -20,9 +20,10 @@ from tinyet.errors import QuantizationError, UnsupportedShape
 from tinyet.ir import Array, Attrs, DType, Node, Shape
 from tinyet.numerics import NO_CLAMP, Int64, Multiplier, float32, quantize_multiplier
 from tinyet.ops.shared import factors, weighted_s16
+from tinyet.ops.shared.claims import Parts, outputs
 from tinyet.ops.shared.clamped import clamp_complaint, clamp_fields, clamp_of
 from tinyet.ops.shared.integers import check_activations, representable
-from tinyet.opset import Call, Constant, FieldValue, Op, Pointer, Struct, library_call, library_kernels
+from tinyet.opset import Call, Claim, Constant, FieldValue, Op, Pointer, Struct, library_call, library_kernels
 
 MAX_MATRICES = 1 << 14
 """Products in one node: the kernel has a table of them."""
@@ -141,6 +142,24 @@ def lower(node: Node, _target: Target) -> Call:
     return library_call(f"tinyet_matmul_{out.suffix}", node, [0, 1], params, [table])
 
 
+def multiplied(node: Node) -> Parts:
+    """tinyet_matmul: a row by four columns at a time."""
+    depth, columns = node.input(0).shape[-1], node.output.shape[-1]
+    rows = node.output.type.count // max(columns, 1)
+    quads, rest = divmod(columns, 4)
+    return {
+        "call": 1,
+        "matrix": math.prod(node.output.shape[:-2]),
+        "row": rows,
+        "value of a row": rows * depth,
+        "four columns": rows * quads,
+        "products of four columns": rows * quads * depth,
+        "column": rows * rest,
+        "product of a column": rows * rest * depth,
+        **outputs(node, rows * columns),
+    }
+
+
 OP = Op(
     attrs=MatMul,
     summary="product of matrices, batches broadcast, fused clamp",
@@ -149,5 +168,7 @@ OP = Op(
     reference=reference,
     check=check,
     macs=macs,
-    kernels=library_kernels("tinyet_matmul", ("s8", "s16", "f32"), lower, ("tinyet_matmul.h",)),
+    kernels=library_kernels(
+        "tinyet_matmul", ("s8", "s16", "f32"), lower, ("tinyet_matmul.h",), claim=Claim(multiplied)
+    ),
 )

@@ -17,8 +17,9 @@ from tinyet.boards.cpus import Target
 from tinyet.errors import UnsupportedShape
 from tinyet.ir import Array, Attrs, DType, Node, Shape
 from tinyet.numerics import quantize
+from tinyet.ops.shared.counting import Parts, copied, copied_to
 from tinyet.ops.shared.movement import check_moved
-from tinyet.opset import Call, Kernel, Op, Struct, library_call
+from tinyet.opset import Call, Claim, Kernel, Op, Struct, library_call
 
 PadMode = Literal["constant", "reflect", "replicate"]
 
@@ -46,6 +47,16 @@ class Axis:
     size: int
     before: int = 0
     after: int = 0
+
+    @property
+    def length(self) -> int:
+        """Of the output."""
+        return self.before + self.size + self.after
+
+    @property
+    def inside(self) -> int:
+        """Positions of the output that lie in the image."""
+        return self.size + min(self.before, 0) + min(self.after, 0)
 
 
 def attrs_of(node: Node) -> Pad:
@@ -110,6 +121,35 @@ def axes(node: Node) -> tuple[tuple[Axis, ...], int]:
     return tuple(merged), item
 
 
+def padded(node: Node) -> Parts:
+    """tinyet_pad: rows of the last dimension; with a constant those outside the image are filled."""
+    dims, item = axes(node)
+    *outer, last = (Axis(1),) * (MAX_DIMS - len(dims)) + dims
+    size, constant = item * node.input(0).dtype.bytes, attrs_of(node).mode == "constant"
+    rows = math.prod(axis.length for axis in outer)
+    parts: Parts = {"call": 1, "row": rows}
+    parts["loop ended"] = sum(math.prod(axis.length for axis in outer[:loop]) for loop in range(len(outer)))
+    there = np.ones((), np.bool_)
+    for axis in outer:
+        at = np.arange(axis.length) - axis.before
+        there = there[..., None] & (((at >= 0) & (at < axis.size)) | (not constant))
+    starts = np.arange(rows, dtype=np.int64) * last.length * size
+    inner, blank = starts[there.ravel()], starts[~there.ravel()]
+    before, after = max(last.before, 0) * size, max(last.after, 0) * size
+    if constant:
+        copied_to(parts, "fill", inner, before)
+        copied_to(parts, "fill", inner + last.length * size - after, after)
+        copied_to(parts, "fill", blank, last.length * size)
+    else:
+        copied(parts, "repeat", rows * (last.before + last.after), size)
+    copied_to(parts, "copy", inner + before, last.inside * size)
+    parts["no fill"] = len(inner) * ((before == 0) + (after == 0))
+    parts["row outside"] = len(blank)
+    parts["row of repeats"] = 0 if constant else rows
+    parts["row reflected"] = rows * (attrs_of(node).mode == "reflect")
+    return parts
+
+
 def refuse(node: Node, _target: Target) -> str | None:
     count = len(axes(node)[0])
     return f"{count} dimensions after merging, at most {MAX_DIMS}" if count > MAX_DIMS else None
@@ -118,7 +158,7 @@ def refuse(node: Node, _target: Target) -> str | None:
 def lower(node: Node, _target: Target) -> Call:
     dims, item = axes(node)
     dims = (Axis(1),) * (MAX_DIMS - len(dims)) + dims
-    outs = tuple(axis.before + axis.size + axis.after for axis in dims)
+    outs = tuple(axis.length for axis in dims)
     pattern = fill_value(node).tobytes()
     params = Struct(
         "tinyet_pad_params",
@@ -136,7 +176,9 @@ def lower(node: Node, _target: Target) -> Call:
 
 
 def kernel(dtypes: str) -> Kernel:
-    return Kernel("tinyet_pad", dtypes, lower, ("tinyet_pad.h",), ("tinyet_pad.c",), refuse)
+    return Kernel(
+        "tinyet_pad", dtypes, lower, ("tinyet_pad.h",), ("tinyet_pad.c",), refuse, claim=Claim(padded)
+    )
 
 
 OP = Op(

@@ -18,9 +18,10 @@ from tinyet.boards.cpus import Target
 from tinyet.errors import UnsupportedShape
 from tinyet.ir import Array, Attrs, DType, Node, Shape
 from tinyet.numerics import Int64, round_half_away, round_shift
+from tinyet.ops.shared.counting import Parts, copied
 from tinyet.ops.shared.movement import check_moved
 from tinyet.ops.shared.window import image_fields, resized_shape
-from tinyet.opset import Call, Constant, Kernel, Op, Pointer, Struct, library_call
+from tinyet.opset import Call, Claim, Constant, Kernel, Op, Pointer, Struct, library_call
 
 MAX_RATIO = 65536.0
 
@@ -212,17 +213,57 @@ def lower_f32(node: Node, _target: Target) -> Call:
     return lower_bilinear(node, "tinyet_resize_bilinear_f32", np.float32)
 
 
+def resized_nearest(node: Node) -> Parts:
+    """tinyet_resize_nearest: a row that is the one before is copied whole, other rows pixel by pixel."""
+    rows, _ = nearest(node)
+    batch, out_w = node.output.shape[0], node.output.shape[2]
+    new, size = (
+        batch * (1 + int(np.count_nonzero(np.diff(rows)))),
+        node.output.shape[3] * node.output.dtype.bytes,
+    )
+    parts: Parts = {"call": 1, "row": new, "pixel": new * out_w}
+    copied(parts, "row again", batch * len(rows) - new, out_w * size)
+    if size < SHORT:
+        parts["byte of a pixel"] = new * out_w * size
+    else:
+        copied(parts, "long pixel", new * out_w, size)
+    return parts
+
+
+def interpolated(node: Node) -> Parts:
+    batch, out_h, out_w, channels = node.output.shape
+    return {
+        "call": 1,
+        "row": batch * out_h,
+        "pixel": batch * out_h * out_w,
+        "value": batch * out_h * out_w * channels,
+    }
+
+
 HEADERS = ("tinyet_resize.h",)
+
+SHORT = 16
+"""Bytes from which on tinyet_resize_nearest copies pixels by memcpy."""
 
 
 def nearest_kernel(dtypes: str) -> Kernel:
     sources = ("tinyet_resize_nearest.c",)
-    return Kernel("tinyet_resize_nearest", dtypes, lower_nearest, HEADERS, sources, refuse_nearest)
+    return Kernel(
+        "tinyet_resize_nearest",
+        dtypes,
+        lower_nearest,
+        HEADERS,
+        sources,
+        refuse_nearest,
+        claim=Claim(resized_nearest),
+    )
 
 
 def bilinear_kernel(dtypes: str, lower: Callable[[Node, Target], Call]) -> Kernel:
     symbol = f"tinyet_resize_bilinear_{dtypes}"
-    return Kernel(symbol, dtypes, lower, HEADERS, (f"{symbol}.c",), refuse_bilinear)
+    return Kernel(
+        symbol, dtypes, lower, HEADERS, (f"{symbol}.c",), refuse_bilinear, claim=Claim(interpolated)
+    )
 
 
 OP = Op(

@@ -25,7 +25,12 @@ MEASURED = Path(__file__).parent / "measured"
 
 # Cores for which GCC makes the code of another, or nearly so: with DSP, benchmarks/costs.py finds them within the same
 # limits.
-_SAME_CODE = {"cortex-m7": "cortex-m4", "cortex-m33": "cortex-m4"}
+_SAME_CODE = {
+    "cortex-m0plus": "cortex-m0",
+    "cortex-m7": "cortex-m4",
+    "cortex-m33": "cortex-m4",
+    "rv32imc": "rv32imac",
+}
 
 
 def one_call(_node: Node) -> Mapping[str, int]:

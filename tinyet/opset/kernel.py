@@ -57,15 +57,22 @@ class Kernel:
 
 def claimed(kernels: Sequence[Kernel], claims: Mapping[str, Claim]) -> tuple[Kernel, ...]:
     """Kernels with their claims, which are found by the kernels' names."""
-    return tuple(replace(kernel, claim=claims.get(kernel.symbol)) for kernel in kernels)
+    return tuple(replace(kernel, claim=claims.get(kernel.symbol, kernel.claim)) for kernel in kernels)
 
 
 def library_kernels(
-    name: str, dtypes: Sequence[str], lower: Lower, headers: tuple[str, ...], refuse: Refuse = accept_all
+    name: str,
+    dtypes: Sequence[str],
+    lower: Lower,
+    headers: tuple[str, ...],
+    refuse: Refuse = accept_all,
+    claim: Claim | None = None,
 ) -> tuple[Kernel, ...]:
     """`<name>_<dtypes>` for each of `dtypes`, every one in the C file of its name; `lower` makes the calls of all."""
     symbols = {each: f"{name}_{each}" for each in dtypes}
-    return tuple(Kernel(s, each, lower, headers, (f"{s}.c",), refuse) for each, s in symbols.items())
+    return tuple(
+        Kernel(s, each, lower, headers, (f"{s}.c",), refuse, claim=claim) for each, s in symbols.items()
+    )
 
 
 def signature(node: Node) -> str:

@@ -7,10 +7,12 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
+import numpy as np
+
 from tinyet.delegates.cmsis_nn.linear import rows_of
 from tinyet.ir import Node
 from tinyet.ops.shared import pooling
-from tinyet.ops.shared.claims import Parts, axes, width
+from tinyet.ops.shared.claims import Parts, axes, outputs, width
 from tinyet.ops.shared.convolution import attrs_of
 from tinyet.opset import Claim
 
@@ -41,6 +43,7 @@ def products(parts: Parts, pixels: int, channels: int, depth: int) -> None:
     dot(parts, "odd channel of two pixels", pixels // 2 * (channels % 2), depth)
     dot(parts, "channel of four pixels", pixels // 4 * channels, depth)
     dot(parts, "channel of an odd pixel", pixels % 2 * channels, depth)
+    dot(parts, "odd channel of an odd pixel", pixels % 2 * (channels % 2), depth)
     dot(parts, "channel of a last pixel", pixels % 4 * channels, depth)
     parts["four pixels"] = pixels // 4
     parts["last pixel"] = pixels % 4
@@ -108,6 +111,7 @@ def depthwise(node: Node) -> Mapping[str, int]:
         "tap": taps,
         "tap row": batch * rows.in_image * columns.positions,
         "channel of a tap row": batch * rows.in_image * columns.positions * (channels // 4),
+        "tap row of a channel": batch * rows.in_image * columns.positions * channels,
         "channel of a pixel": pixels * channels,
         "four channels of a pixel": pixels * quads,
         "whole four channels of a pixel": pixels * (channels // 4),
@@ -121,10 +125,11 @@ def depthwise(node: Node) -> Mapping[str, int]:
         "kernel tap of a last channel": pixels * (channels % 4) * kernel,
         "tap of four channels": taps * (channels // 4),
         "tap of a last channel": taps * (channels % 4),
+        "dilated channel of a pixel": pixels * channels * ((a.dilation_h > 1) + (a.dilation_w > 1)),
         "edge pixel": pixels - inner,
         "edge four channels": (pixels - inner) * (channels // 4),
         "product": taps * out_c,
-        "output": pixels * out_c,
+        **outputs(node, pixels * out_c),
     }
     copies(parts, taps, pixels * kernel - taps, min(channels, MVE_BLOCK))
     return parts
@@ -152,6 +157,9 @@ def pools(node: Node) -> Mapping[str, int]:
     rows, columns = axes(node, a, a.kernel_h, a.kernel_w)
     batch, channels = node.input(0).shape[0], node.input(0).shape[3]
     pixels, taps = batch * rows.positions * columns.positions, batch * rows.in_image * columns.in_image
+    # As often is one of n random values greater than all before it, but for the first: 1/2 + 1/3 + ... + 1/n.
+    harmonic = np.cumsum([0.0, 0.0, *(1 / n for n in range(2, a.kernel_h * a.kernel_w + 1))])
+    records = harmonic[rows.inside.sum(axis=1)[:, None] * columns.inside.sum(axis=1)[None, :]]
     return {
         "call": 1,
         "row": batch * rows.positions,
@@ -164,6 +172,15 @@ def pools(node: Node) -> Mapping[str, int]:
         "tap": taps,
         "four values": taps * (channels // 4),
         "value": taps * channels,
+        "rest of a tap": taps * (channels % 4),
+        "later tap": taps - pixels,
+        "later tap with a rest": (taps - pixels) * min(channels % 4, 1),
+        "four values of a later tap": (taps - pixels) * (channels // 4),
+        "rest of a later tap": (taps - pixels) * (channels % 4),
+        "greater value": round(channels * batch * float(records.sum())),
+        "kernel row of a channel": pixels * channels * a.kernel_h,
+        "kernel tap of a channel": pixels * channels * a.kernel_h * a.kernel_w,
+        "kernel tap in a row of the image": batch * rows.in_image * columns.positions * a.kernel_w * channels,
         "output": pixels * channels,
     }
 

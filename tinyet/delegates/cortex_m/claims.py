@@ -8,9 +8,9 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from tinyet.delegates.cortex_m import conv2d, linear
+from tinyet.delegates.cortex_m import conv2d, conv2d_s8, conv2d_two, linear
 from tinyet.delegates.cortex_m.packing import lane_pairs
-from tinyet.delegates.cortex_m.rounding import Rounding, rounding
+from tinyet.delegates.cortex_m.rounding import Form, Rounding, rounding
 from tinyet.delegates.cortex_m.wrapper import largest_divisor
 from tinyet.ir import Node
 from tinyet.numerics import clamp_range
@@ -96,22 +96,23 @@ def rows_work(g: conv2d.Geometry, r: Rounding) -> Mapping[str, int]:
     return parts
 
 
-def patches_work(g: conv2d.Geometry, r: Rounding) -> Mapping[str, int]:
+def patches(g: conv2d.Geometry, at_once: int) -> tuple[Parts, int]:
+    """tinyet_dsp_patch of all pixels, `at_once` of them in a row each time, and how often that is."""
     rows = axis(g.in_h, g.out_h, g.kernel_h, g.stride_h, g.dilation_h, g.pad_top)
     columns = axis(g.in_w, g.out_w, g.kernel_w, g.stride_w, g.dilation_w, g.pad_left)
-    which = np.concatenate(
-        [np.arange(start, start + 4) for start in blocks_of_four(g.out_h * g.out_w)]
-    )  # pixels
-    blocks = g.batch * len(which) // 4
+    starts = np.minimum(np.arange(0, g.out_h * g.out_w, at_once), g.out_h * g.out_w - at_once)
+    which = (starts[:, None] + np.arange(at_once)).ravel()  # pixels
+    blocks = g.batch * len(starts)
     seen = rows.inside.sum(axis=1)[which // g.out_w]  # kernel rows of each pixel
     together = g.in_c * (g.kernel_w if g.dilation_w == 1 else 1)
     words = len(lane_pairs(together)) * (1 if g.dilation_w == 1 else g.kernel_w)
+    pixels = at_once * blocks
     parts: Parts = {
         "call": 1,
         "block": blocks,
-        "pixel": 4 * blocks,
-        ("kernel row" if g.dilation_w == 1 else "dilated kernel row"): 4 * blocks * g.kernel_h,
-        "kernel row above or below": 4 * blocks * g.kernel_h * int(g.pad_top > 0),
+        "pixel": pixels,
+        ("kernel row" if g.dilation_w == 1 else "dilated kernel row"): pixels * g.kernel_h,
+        "kernel row above or below": pixels * g.kernel_h * int(g.pad_top > 0),
         "row that may reach out": g.batch * int(seen.sum()) * int(not columns.whole.all()),
         "blank row": (hidden := g.batch * int((g.kernel_h - seen).sum())),
         "blank word": hidden * words,
@@ -132,8 +133,92 @@ def patches_work(g: conv2d.Geometry, r: Rounding) -> Mapping[str, int]:
         parts["blank tap"] = blank
         parts["blank word"] += blank * len(lane_pairs(together))
         widened(parts, together, there)
+    return parts, blocks
+
+
+def patches_work(g: conv2d.Geometry, r: Rounding) -> Mapping[str, int]:
+    parts, blocks = patches(g, 4)
     matrix(parts, g, r, blocks, len(conv2d.patches_order(g)), 1)
     return parts
+
+
+def two_work(node: Node) -> Mapping[str, int]:
+    g, r = conv2d.geometry(node), conv2d.rounding_of(node, conv2d.Stored.INT16)
+    parts, blocks = patches(g, 2)
+    steps, unroll = len(conv2d_two.order_of(g)) // 2, conv2d_two.unroll_of(g)
+    pairs = blocks * -(-g.out_c // 2)
+    parts[f"two channels, {form_name(r)}"] = pairs
+    parts["two pairs"] = pairs * steps
+    if unroll != steps:
+        parts["two channels by a loop"] = pairs
+        parts["turn"] = pairs * (steps // unroll)
+    parts["odd channel"] = blocks * (g.out_c % 2)
+    parts["clamped output"] = g.batch * g.out_h * g.out_w * g.out_c * (bounds(r.low, r.high) > 0)
+    return parts
+
+
+def two_code(node: Node) -> Mapping[str, int]:
+    g, r = conv2d.geometry(node), conv2d.rounding_of(node, conv2d.Stored.INT16)
+    steps, unroll = len(conv2d_two.order_of(g)) // 2, conv2d_two.unroll_of(g)
+    copies = 1 + g.out_c % 2 if g.out_c > 2 else 1
+    return {
+        "call": 1,
+        "copy": copies,
+        f"copy, {form_name(r)}": copies,
+        "two pairs": copies * unroll,
+        "loop": copies * (unroll != steps),
+        "padding": int(g.pad_top > 0 or g.pad_left > 0),
+        "kernel": int(g.kernel_h > 1),
+        "dilated": int(g.dilation_w > 1),
+        "odd number of pixels": g.out_h * g.out_w % 2,
+        "four values": min(g.in_c // 4, 4),
+        f"last {g.in_c % 4} values": 1,
+        "several images": int(g.batch > 1),
+        "clamp": int(bounds(r.low, r.high) > 0),
+    }
+
+
+def shared_work(node: Node) -> Mapping[str, int]:
+    g, r = conv2d.geometry(node), conv2d_s8.chosen_rounding(node)
+    rows = axis(g.in_h, g.out_h, g.kernel_h, g.stride_h, g.dilation_h, g.pad_top)
+    columns = axis(g.in_w, g.out_w, g.kernel_w, g.stride_w, g.dilation_w, g.pad_left)
+    count = g.out_h * g.out_w
+    starts = np.minimum(np.arange(0, count, 3), count - 3)
+    which = (starts[:, None] + np.arange(3)).ravel()  # pixels
+    blocks, values = g.batch * len(starts), g.in_c * g.kernel_w
+    seen = rows.inside.sum(axis=1)[which // g.out_w]  # kernel rows of each pixel
+    apart = ~columns.whole[which % g.out_w] | (g.dilation_w > 1)
+    taps = columns.inside.sum(axis=1)[which % g.out_w]  # of each pixel's kernel rows
+    hidden, edges = g.batch * int((g.kernel_h - seen).sum()), g.batch * int(seen[apart].sum())
+    widened = g.batch * int(seen.sum())
+    # Bytes that a row copies at once, and how often each pixel does.
+    length = np.where(g.dilation_w > 1, g.in_c, taps * g.in_c)
+    times = seen * apart * (taps if g.dilation_w > 1 else 1)
+    steps, pairs = len(conv2d_s8.even_order(g)) // 2, blocks * -(-g.out_c // 2)
+    return {
+        "call": 1,
+        "block": blocks,
+        "pixel": 3 * blocks,
+        "row above or below": hidden,
+        "blank word": hidden * len(lane_pairs(values)),
+        "pixel at an edge": g.batch * int(apart.sum()),
+        "word of a pixel at an edge": g.batch * int(apart.sum()) * (values // 4),
+        "edge": edges,
+        "dilated tap": edges * g.kernel_w * (g.dilation_w > 1),
+        "copy": g.batch * int(times.sum()),
+        "copied word": g.batch * int((times * (length // 4)).sum()),
+        "copied byte": g.batch * int((times * (length % 4)).sum()),
+        "row": widened,
+        "four values": widened * (values // 4),
+        "sixteen values": widened * -(-(values // 4) // 4),
+        f"last {values % 4} values": widened,
+        "two channels": pairs,
+        "two channels, two-sided": pairs * (r.form is Form.TWO_SIDED),
+        "odd channel": blocks * (g.out_c % 2),
+        "four inputs": pairs * steps,
+        "turn": pairs * -(-steps // 8),
+        "clamped output": g.batch * count * g.out_c * (bounds(r.low, r.high) > 0),
+    }
 
 
 def matrix_code(g: conv2d.Geometry, r: Rounding, taps: int, of_lane: int) -> Parts:
@@ -254,6 +339,8 @@ CLAIMS: Mapping[str, Claim] = {
     "tinyet_dsp_conv2d_patches": Claim(
         lambda n: patches_work(*convolution(n)), lambda n: patches_code(*convolution(n))
     ),
+    "tinyet_dsp_conv2d_s8": Claim(shared_work),
+    "tinyet_dsp_conv2d_two_w16": Claim(two_work, two_code),
     "tinyet_dsp_linear_rows": Claim(lambda n: rows_work(*pixel_row(n)), lambda n: rows_code(*pixel_row(n))),
     "tinyet_dsp_linear": Claim(linear_work, linear_code),
     "tinyet_dsp_affine": Claim(affine_work, affine_code),

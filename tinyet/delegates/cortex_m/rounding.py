@@ -20,6 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tinyet.ir import Node
+from tinyet.ir.remembered import remembered
 from tinyet.numerics import Int64, clamp_range, requantize
 from tinyet.ops.shared.factors import output_factors
 from tinyet.ops.shared.weighted import folded_bias
@@ -71,6 +72,7 @@ def sum_range(weights: Int64, bias: Int64) -> tuple[Int64, Int64]:
     return bias - 128 * positive + 127 * negative, bias + 127 * positive - 128 * negative
 
 
+@remembered
 def rounding(
     node: Node, clamp: tuple[float, float], most_before: int = 30, least_before: int = 2
 ) -> Rounding:

@@ -4,6 +4,7 @@ operands."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -14,9 +15,10 @@ from tinyet.errors import UnsupportedShape
 from tinyet.ir import Array, Attrs, DType, Node, Shape
 from tinyet.numerics import NO_CLAMP, Int64, float32
 from tinyet.ops.shared.clamped import clamp_complaint, clamp_fields, clamp_of
+from tinyet.ops.shared.counting import Parts, looked_up
 from tinyet.ops.shared.integers import INTEGERS, check_activations, representable
 from tinyet.ops.shared.table import TABLE_HEADERS, TABLE_SOURCES, every_int8, table_call
-from tinyet.opset import Call, Kernel, Lower, Reference, Refuse, Struct, library_call
+from tinyet.opset import Call, Claim, Kernel, Lower, Reference, Refuse, Struct, library_call
 
 # TINYET_BROADCAST_LOOPS in tinyet_broadcast.h: dimensions outside the innermost.
 MAX_LOOPS = 5
@@ -160,6 +162,21 @@ def shape_struct(node: Node) -> Struct:
     )
 
 
+def walked(node: Node) -> Parts:
+    """TINYET_BROADCAST: rows, in which both operands move on, or one of them is repeated."""
+    walk = node_loops(node)
+    rows, count = math.prod(walk.size[:-1]), node.output.type.count
+    together = walk.a_stride[-1] == walk.b_stride[-1] == 1
+    return {
+        "call": 1,
+        "row": rows,
+        "row ended": sum(math.prod(walk.size[:loop]) for loop in range(len(walk.size) - 1)),
+        "row repeating": 0 if together else rows,
+        "value": count if together else 0,
+        "value repeating": 0 if together else count,
+    }
+
+
 # ---------------------------------------------------------------- float
 
 
@@ -199,7 +216,7 @@ def kernel(
     refuse: Refuse = refuse_loops,
 ) -> Kernel:
     """A library kernel of two operands whose symbol ends in its dtype; `refuse` must include refuse_loops."""
-    return Kernel(symbol, symbol.rsplit("_", 1)[1], lower, HEADERS, (source,), refuse)
+    return Kernel(symbol, symbol.rsplit("_", 1)[1], lower, HEADERS, (source,), refuse, claim=Claim(walked))
 
 
 def plain_call(symbol: str, node: Node) -> Call:
@@ -234,7 +251,8 @@ def table_kernel(reference: Reference) -> Kernel:
         ]
         return table_call(node, index, reference(node, inputs)[0])
 
-    return Kernel("tinyet_table_s8", "s8", lower, TABLE_HEADERS, TABLE_SOURCES, refuse_fold)
+    claim = Claim(looked_up)
+    return Kernel("tinyet_table_s8", "s8", lower, TABLE_HEADERS, TABLE_SOURCES, refuse_fold, claim=claim)
 
 
 def refuse_fold(node: Node, target: Target) -> str | None:

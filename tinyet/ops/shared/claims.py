@@ -12,12 +12,14 @@ import numpy.typing as npt
 
 from tinyet.ir import Node
 from tinyet.numerics import Int64
-from tinyet.ops.shared import pooling
+from tinyet.ops.shared import counting, pooling
+from tinyet.ops.shared.broadcast import walked
+from tinyet.ops.shared.clamped import clamp_of
 from tinyet.ops.shared.convolution import attrs_of
 from tinyet.ops.shared.window import Window
 from tinyet.opset import Claim
 
-Parts = dict[str, int]
+Parts = counting.Parts
 
 
 @dataclass(frozen=True)
@@ -48,6 +50,12 @@ class Axis:
     def outside(self) -> int:
         return self.inside.size - self.in_image
 
+    @property
+    def before(self) -> int:
+        """Taps of all positions that lie before the image's first element."""
+        first = np.where(self.inside.any(axis=1), self.inside.argmax(axis=1), self.taps)
+        return int(first.sum())
+
 
 def axis(size: int, out: int, kernel: int, stride: int, dilation: int, before: int) -> Axis:
     at = np.arange(out)[:, None] * stride - before + np.arange(kernel)[None, :] * dilation
@@ -64,28 +72,42 @@ def axes(node: Node, a: Window, kernel_h: int, kernel_w: int) -> tuple[Axis, Axi
     )
 
 
+def spans(parts: Parts, along: Axis, times: int) -> None:
+    """tinyet_span_inside at every position, so many times: a test where the window lies in the image, loops else."""
+    edge = Axis(along.inside[~along.whole])
+    counting.add(parts, "edge span", times * edge.positions)
+    counting.add(parts, "tap before the image", times * edge.before)
+    counting.add(parts, "tap counted", times * edge.in_image)
+
+
 def put(parts: Parts, first: Int64, count: int, times: Int64) -> None:
     """tinyet_put of `count` elements from `first` on, as often as `times` says."""
     odd = np.minimum(first & 1, count)
-    _add(parts, "piece", int(times.sum()))
-    _add(parts, "four values", int((times * ((count - odd) // 4)).sum()))
-    _add(parts, "single value", int((times * (odd + (count - odd) % 4)).sum()))
+    fours = (count - odd) // 4
+    counting.add(parts, "piece", int(times.sum()))
+    counting.add(parts, "piece with fours", int((times * np.minimum(fours, 1)).sum()))
+    counting.add(parts, "odd value", int((times * odd).sum()))
+    counting.add(parts, "four values", int((times * fours).sum()))
+    counting.add(parts, "single value", int((times * ((count - odd) % 4)).sum()))
 
 
-def _add(parts: Parts, name: str, count: int) -> None:
-    parts[name] = parts.get(name, 0) + count
+def outputs(node: Node, count: int) -> Parts:
+    """So many outputs, rounded and clamped. Compilers jump over what a clamp need not do: values at the lower limit, as
+    many rectified ones are, cost less; they are taken to be as many as of random inputs."""
+    return {"output": count, "output not rectified": count * math.isinf(clamp_of(node)[0])}
 
 
 def products(parts: Parts, pairs: int, depth: int, channels: int) -> None:
     """two_pixels, `pairs` times: sums over `depth` of `channels`."""
     steps = -(-depth // 2)
+    counting.copied(parts, "clear", 1, 8 * steps)
     doubles = pairs * -(-channels // 2)
-    parts["two channels"] = doubles
-    parts["odd channel"] = pairs * (channels % 2)
+    parts["pair of pixels"] = pairs
+    parts["channels"] = doubles
     parts["four steps"] = doubles * (steps // 4)
     parts["step"] = doubles * (steps % 4)
     parts["last steps"] = doubles * int(steps % 4 != 0)
-    parts["output"] = 2 * pairs * channels
+    parts["two channels of two pixels"] = pairs * (channels // 2)
 
 
 def conv2d(node: Node) -> Mapping[str, int]:
@@ -99,7 +121,7 @@ def conv2d(node: Node) -> Mapping[str, int]:
         gather(parts, node, Axis(rows.inside[-1:]), Axis(columns.inside[-1:]), batch * a.groups)
     parts["kernel row"] = parts["patch"] * kernel_h
     products(parts, batch * a.groups * -(-pixels // 2), kernel_h * kernel_w * count, out_c // a.groups)
-    return parts
+    return parts | outputs(node, 2 * batch * -(-pixels // 2) * out_c)
 
 
 def gather(parts: Parts, node: Node, rows: Axis, columns: Axis, times: int) -> None:
@@ -115,9 +137,9 @@ def gather(parts: Parts, node: Node, rows: Axis, columns: Axis, times: int) -> N
     put(parts, first, count, times * seen[:, None] * edge[None, :])
     blank_rows = times * rows.outside * columns.positions
     blank_taps = times * rows.in_image * int(at_edge * kernel_w - edge.sum())
-    _add(parts, "edge row", times * rows.in_image * at_edge)
-    _add(parts, "blank piece", blank_rows + blank_taps)
-    _add(parts, "blank value", blank_rows * row + blank_taps * count)
+    counting.add(parts, "edge row", times * rows.in_image * at_edge)
+    counting.add(parts, "blank piece", blank_rows + blank_taps)
+    counting.add(parts, "blank value", blank_rows * row + blank_taps * count)
 
 
 def conv2d_1x1(node: Node) -> Mapping[str, int]:
@@ -127,7 +149,7 @@ def conv2d_1x1(node: Node) -> Mapping[str, int]:
     parts: Parts = {"call": 1, "patch": 2 * pairs}
     put(parts, np.zeros(1, np.int64), channels, np.array([2 * pairs]))
     products(parts, pairs, channels, node.output.shape[3])
-    return parts
+    return parts | outputs(node, 2 * pairs * node.output.shape[3])
 
 
 def depthwise(node: Node) -> Mapping[str, int]:
@@ -139,7 +161,10 @@ def depthwise(node: Node) -> Mapping[str, int]:
     edge = batch * rows.positions * columns.positions - inner
     there = batch * rows.in_image * columns.in_image  # taps of all pixels in the image
     quads, rest = divmod(channels, 4)
-    return {
+    parts: Parts = {}
+    spans(parts, rows, batch)
+    spans(parts, columns, batch * rows.positions)
+    return parts | {
         "call": 1,
         "tap": taps,
         "row": batch * rows.positions,
@@ -147,14 +172,21 @@ def depthwise(node: Node) -> Mapping[str, int]:
         "edge pixel": edge,
         "edge tap": edge * taps,
         "edge row": edge * kernel_h,
+        "edge tap in a row of the image": batch * rows.in_image * columns.positions * kernel_w - inner * taps,
+        "edge tap in the image": there - inner * taps,
+        "pixel of four channels": (inner + edge) * min(quads, 1),
+        "pixel of single channels": (inner + edge) * min(rest, 1),
         "four channels": (inner + edge) * quads,
+        "edge four channels": edge * quads,
+        "four channels with three taps": inner * quads * min(taps // 3, 1),
         "three taps of four channels": inner * quads * (taps // 3),
+        "last taps of four channels": inner * quads * min(taps % 3, 1),
         "tap of four channels": inner * quads * (taps % 3),
         "edge tap of four channels": edge * taps * quads,
-        "tap in the image": there,
+        "edge tap of four channels in the image": (there - inner * taps) * quads,
         "single channel": (inner + edge) * rest,
         "tap of a channel": (inner + edge) * taps * rest,
-        "output": (inner + edge) * channels,
+        **outputs(node, node.output.type.count),
     }
 
 
@@ -169,9 +201,13 @@ def depthwise_multiplier(node: Node) -> Mapping[str, int]:
         "pixel": pixels,
         "tap": there,
         "tap row": batch * rows.in_image * columns.positions,
+        "row before the image": batch * rows.before * columns.positions,
+        "row behind the image": batch * (rows.outside - rows.before) * columns.positions,
+        "tap before the image": batch * rows.in_image * columns.before,
+        "tap behind the image": batch * rows.in_image * (columns.outside - columns.before),
         "tap of a channel": there * in_c,
         "product": there * out_c,
-        "output": pixels * out_c,
+        **outputs(node, node.output.type.count),
     }
 
 
@@ -186,13 +222,13 @@ def linear(node: Node) -> Mapping[str, int]:
         "odd block": groups * (depth // 4 % 2),
         "two blocks": groups * (depth // 8),
         "rest": groups * (depth % 4),
-        "output": rows * count,
+        **outputs(node, node.output.type.count),
     }
 
 
-def elements(node: Node) -> Mapping[str, int]:
-    """One value after another."""
-    return {"call": 1, "output": node.output.type.count}
+def pairs(node: Node) -> Mapping[str, int]:
+    """One value of both operands after another."""
+    return walked(node) | outputs(node, node.output.type.count)
 
 
 def pooled(node: Node) -> Mapping[str, int]:
@@ -202,13 +238,21 @@ def pooled(node: Node) -> Mapping[str, int]:
     batch, channels = node.input(0).shape[0], node.input(0).shape[3]
     pixels, taps = batch * rows.positions * columns.positions, batch * rows.in_image * columns.in_image
     tap_rows = batch * rows.in_image * columns.positions
+    parts = windows(channels, pixels, tap_rows, taps)
+    spans(parts, rows, batch)
+    spans(parts, columns, batch * rows.positions)
+    return parts | {"call": 1, "row": batch * rows.positions}
+
+
+def windows(channels: int, pixels: int, tap_rows: int, taps: int) -> Parts:
+    """So many pixels with their windows, whose taps and rows of taps are these: four channels at a time."""
     quads, rest = divmod(channels, 4)
     return {
-        "call": 1,
-        "row": batch * rows.positions,
         "pixel": pixels,
         "tap row": tap_rows,
         "tap": taps,
+        "pixel of four channels": pixels * min(quads, 1),
+        "pixel of single channels": pixels * min(rest, 1),
         "four channels": pixels * quads,
         "row of four channels": tap_rows * quads,
         "tap of four channels": taps * quads,
@@ -251,13 +295,27 @@ CLAIMS: Mapping[str, Claim] = {
     "tinyet_depthwise_s8": Claim(depthwise),
     "tinyet_depthwise_multiplier_s8": Claim(depthwise_multiplier),
     "tinyet_linear_s8": Claim(linear),
-    "tinyet_affine_s8": Claim(elements),
-    "tinyet_add_s8": Claim(elements),
-    "tinyet_sub_s8": Claim(elements),
-    "tinyet_mul_s8": Claim(elements),
+    "tinyet_affine_s8": Claim(pairs),
+    "tinyet_add_s8": Claim(pairs),
+    "tinyet_sub_s8": Claim(pairs),
+    "tinyet_mul_s8": Claim(pairs),
     "tinyet_avg_pool2d_s8": Claim(pooled),
     "tinyet_max_pool2d_s8": Claim(pooled),
     "tinyet_sum_s8": Claim(reduced),
     "tinyet_softmax_s8": Claim(softmax),
+    "tinyet_conv2d_s8_w4": Claim(conv2d),
+    "tinyet_conv2d_1x1_s8_w4": Claim(conv2d_1x1),
+    "tinyet_depthwise_s8_w4": Claim(depthwise),
+    "tinyet_linear_s8_w4": Claim(linear),
+    "tinyet_conv2d_s16": Claim(conv2d),
+    "tinyet_depthwise_s16": Claim(depthwise),
+    "tinyet_depthwise_multiplier_s16": Claim(depthwise_multiplier),
+    "tinyet_linear_s16": Claim(linear),
+    "tinyet_avg_pool2d_s16": Claim(pooled),
+    "tinyet_max_pool2d_s16": Claim(pooled),
+    "tinyet_add_s16": Claim(pairs),
+    "tinyet_sub_s16": Claim(pairs),
+    "tinyet_mul_s16": Claim(pairs),
+    "tinyet_sum_s16": Claim(reduced),
 }
 """By the kernels' names."""

@@ -7,7 +7,8 @@ from collections.abc import Callable, Sequence
 
 from tinyet.boards.cpus import Target
 from tinyet.ir import Node, TensorType
-from tinyet.opset import Call, Kernel, Struct, library_call, library_kernels, signature
+from tinyet.ops.shared.counting import values
+from tinyet.opset import Call, Claim, Kernel, Struct, library_call, library_kernels, signature
 
 
 def kernels_of(
@@ -20,4 +21,4 @@ def kernels_of(
         fields = {"scale": type_.scale, "zero_point": type_.zero_point, "count": type_.count}
         return library_call(f"{name}_{signature(node)}", node, [0], Struct("tinyet_quantize_params", fields))
 
-    return library_kernels(name, signatures, lower, ("tinyet_quantize.h",))
+    return library_kernels(name, signatures, lower, ("tinyet_quantize.h",), claim=Claim(values))

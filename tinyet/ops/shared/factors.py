@@ -12,6 +12,7 @@ import numpy as np
 from tinyet.errors import QuantizationError
 from tinyet.ir import Array, DType, Node
 from tinyet.ir.limits import SMALLEST_SCALE
+from tinyet.ir.remembered import remembered
 from tinyet.numerics import (
     Float64,
     Int64,
@@ -49,6 +50,7 @@ def shifts_fit(bound: Int64 | int, shift: Int64 | int) -> bool:
     return bool(np.all(np.asarray(bound, np.int64) << np.maximum(shift, 0) < 2**31))
 
 
+@remembered
 def output_factors(node: Node) -> tuple[Int64, Int64]:
     """(multiplier, shift), each int64 (channels,), of channel_factors."""
     return quantize_multipliers(channel_factors(node))

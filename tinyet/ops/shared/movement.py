@@ -13,7 +13,8 @@ from dataclasses import dataclass
 
 from tinyet.boards.cpus import Target
 from tinyet.ir import DType, Node, Shape
-from tinyet.opset import Call, Kernel, Struct, library_call
+from tinyet.ops.shared.counting import Parts, copied
+from tinyet.opset import Call, Claim, Kernel, Struct, library_call
 
 MOVABLE = (DType.INT8, DType.UINT8, DType.INT16, DType.INT32, DType.FLOAT32)
 """What a tensor can be at run time."""
@@ -82,6 +83,27 @@ def move_struct(move: Move) -> Struct:
     )
 
 
+def moved(move: Move, item: int) -> Parts:
+    """tinyet_move of elements of `item` bytes: runs of the innermost loop, and ends of those around it."""
+    loops = (Loop(1, 0, 0),) * (MAX_LOOPS - len(move.loops)) + move.loops
+    sizes, inner = [loop.size for loop in loops[:-1]], loops[-1]
+    runs = math.prod(sizes)
+    parts: Parts = {"call": 1, "run": runs}
+    parts["loop ended"] = sum(math.prod(sizes[:loop]) for loop in range(len(sizes)))
+    if inner.in_stride == inner.out_stride == 1:
+        copied(parts, "copy", runs, inner.size * item)
+    else:
+        parts |= {"strided run": runs, "strided element": runs * inner.size}
+    return parts
+
+
+def copied_whole(node: Node) -> Parts:
+    """tinyet_copy."""
+    parts: Parts = {"call": 1}
+    copied(parts, "copy", 1, node.output.type.bytes)
+    return parts
+
+
 def move_kernels(plan_of: Callable[[Node], Move]) -> tuple[Kernel, ...]:
     """One kernel a dtype for an operator whose copy `plan_of` knows."""
 
@@ -95,7 +117,8 @@ def move_kernels(plan_of: Callable[[Node], Move]) -> tuple[Kernel, ...]:
         def lower(node: Node, _target: Target) -> Call:
             return library_call(symbol, node, [0], move_struct(plan_of(node)))
 
-        return Kernel(symbol, dtype.suffix, lower, ("tinyet_move.h",), (f"{symbol}.c",), refuse)
+        claim = Claim(lambda node: moved(plan_of(node), dtype.bytes))
+        return Kernel(symbol, dtype.suffix, lower, ("tinyet_move.h",), (f"{symbol}.c",), refuse, claim=claim)
 
     return tuple(kernel(dtype) for dtype in MOVABLE)
 
@@ -108,7 +131,8 @@ def lower_copy(node: Node, _target: Target) -> Call:
 def copy_kernels() -> tuple[Kernel, ...]:
     """memmove, for every dtype."""
     files = ("tinyet_copy.h",), ("tinyet_copy.c",)
-    return tuple(Kernel("tinyet_copy", dtype.suffix, lower_copy, *files) for dtype in MOVABLE)
+    claim = Claim(copied_whole)
+    return tuple(Kernel("tinyet_copy", dtype.suffix, lower_copy, *files, claim=claim) for dtype in MOVABLE)
 
 
 def check_moved(node: Node) -> str | None:

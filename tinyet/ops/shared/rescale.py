@@ -8,8 +8,9 @@ import numpy as np
 from tinyet.boards.cpus import Target
 from tinyet.ir import Array, DType, Node
 from tinyet.numerics import Multiplier, quantize_multiplier, requantize
+from tinyet.ops.shared.counting import values
 from tinyet.ops.shared.integers import check_activations, representable, saturated
-from tinyet.opset import Call, Kernel, Lower, Struct, library_call, signature
+from tinyet.opset import Call, Claim, Kernel, Lower, Struct, library_call, signature
 
 # |q - zero_point| is at most 255 in int8, 2**15 in int16: with one left shift more it would leave int32.
 MAX_LEFT_SHIFTS = {DType.INT8: 22, DType.INT16: 15}
@@ -63,6 +64,7 @@ def kernels_of(lower: Lower) -> tuple[Kernel, ...]:
     sources = {"s8": "s8", "s16": "s16", "s8_s16": "s16", "s16_s8": "s16"}
     headers = ("tinyet_quantize.h",)
     return tuple(
-        Kernel(f"tinyet_requantize_{dtypes}", dtypes, lower, headers, (f"tinyet_requantize_{file}.c",))
+        Kernel(symbol, dtypes, lower, headers, (f"tinyet_requantize_{file}.c",), claim=Claim(values))
         for dtypes, file in sources.items()
+        for symbol in (f"tinyet_requantize_{dtypes}",)
     )

@@ -11,7 +11,8 @@ import numpy.typing as npt
 
 from tinyet.boards.cpus import Target
 from tinyet.ir import Array, Node
-from tinyet.opset import Call, Constant, Kernel, Pointer, Struct, accept_all, library_call
+from tinyet.ops.shared.counting import looked_up
+from tinyet.opset import Call, Claim, Constant, Kernel, Pointer, Struct, accept_all, library_call
 
 TABLE_HEADERS = ("tinyet_table.h",)
 TABLE_SOURCES = ("tinyet_table_s8.c",)
@@ -38,4 +39,5 @@ def table_kernel(
     def lower(node: Node, target: Target) -> Call:
         return table_call(node, 0, reference(node, [every_int8()])[0])
 
-    return Kernel("tinyet_table_s8", "s8", lower, TABLE_HEADERS, TABLE_SOURCES, refuse)
+    claim = Claim(looked_up)
+    return Kernel("tinyet_table_s8", "s8", lower, TABLE_HEADERS, TABLE_SOURCES, refuse, claim=claim)

@@ -1,0 +1,228 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Drawn nodes of operators whose kernels state costs, beside those that benchmarks/costs.py draws itself."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+
+import numpy as np
+
+from benchmarks import kernels as layers
+from tinyet import ops
+from tinyet.ir import Attrs, DType, Node, QuantParams, Shape, Tensor, TensorType, constant
+from tinyet.ops.adaptive_avg_pool2d import AdaptiveAvgPool2d
+from tinyet.ops.batch_norm import BatchNorm
+from tinyet.ops.clamp import Clamp
+from tinyet.ops.conv_transpose2d import ConvTranspose2d
+from tinyet.ops.dequantize import Dequantize
+from tinyet.ops.layer_norm import LayerNorm
+from tinyet.ops.matmul import MatMul
+from tinyet.ops.maximum import Maximum
+from tinyet.ops.minimum import Minimum
+from tinyet.ops.pad import MODES, Pad
+from tinyet.ops.permute import Permute
+from tinyet.ops.prelu import PRelu
+from tinyet.ops.quantize import Quantize
+from tinyet.ops.requantize import Requantize
+from tinyet.ops.reshape import Reshape
+from tinyet.ops.resize import Resize
+from tinyet.ops.slice import Slice
+from tinyet.ops.unary import Unary
+
+Draw = Callable[[np.random.Generator], Node | None]
+
+
+def image(rng: np.random.Generator, largest: int = 14) -> Shape:
+    """(1, H, W, C)."""
+    return (
+        1,
+        int(rng.integers(1, largest)),
+        int(rng.integers(1, largest)),
+        int(rng.choice([1, 2, 3, 4, 6, 8, 16, 20, 48])),
+    )
+
+
+def kept(attrs: Attrs, *inputs: Tensor) -> Node:
+    """A node whose output is quantized as its first input."""
+    node = Node(attrs, inputs, (Tensor("y", inputs[0].type),))
+    shape, type_ = ops.infer(node)[0], inputs[0].type
+    return node.replace(outputs=[Tensor("y", TensorType(shape, type_.dtype, type_.quant))])
+
+
+def reshape(rng: np.random.Generator) -> Node:
+    count = int(rng.integers(1, 2000))
+    return kept(Reshape((count, 1)), layers.activation("x", (1, count), relu=False))
+
+
+def pad(rng: np.random.Generator) -> Node:
+    shape, mode = image(rng), MODES[int(rng.choice([0, 0, 0, 1, 2]))]
+    pads = [(0, 0)] * 4
+    for axis in (1, 2, 3) if rng.random() < 0.25 else (1, 2):
+        most = min(3, shape[axis]) if mode == "reflect" else 3
+        before, after = (int(n) for n in rng.integers(0, most, 2))
+        pads[axis] = (before, after)
+    return kept(Pad(tuple(pads), mode), layers.activation("x", shape, relu=False))
+
+
+def permute(rng: np.random.Generator) -> Node:
+    order = tuple(int(n) for n in rng.permutation(4))
+    return kept(Permute(order), layers.activation("x", image(rng), relu=False))
+
+
+def cut(rng: np.random.Generator) -> Node:
+    shape, axis = image(rng), int(rng.integers(1, 4))
+    start = int(rng.integers(0, shape[axis]))
+    stop = int(rng.integers(start + 1, shape[axis] + 1))
+    return kept(
+        Slice(axis, start, stop, int(rng.choice([1, 1, 2]))), layers.activation("x", shape, relu=False)
+    )
+
+
+def clamp(rng: np.random.Generator) -> Node:
+    x = layers.activation("x", (1, int(rng.integers(40, 3000))), relu=False)
+    return kept(Clamp(float(rng.choice([-1.0, 0.0])), float(rng.choice([math.inf, 3.0]))), x)
+
+
+def requantize(rng: np.random.Generator) -> Node:
+    x = layers.activation("x", (1, int(rng.integers(40, 3000))), relu=False)
+    return layers.with_output(Requantize(), [x], float(rng.choice([0.04, 0.07, 0.2])), False)
+
+
+def unary(rng: np.random.Generator) -> Node:
+    x = layers.activation("x", (1, int(rng.integers(4, 3000))), relu=False)
+    return layers.with_output(Unary("sigmoid"), [x], 1 / 200, False)
+
+
+def resize(rng: np.random.Generator) -> Node:
+    shape = image(rng, 9)
+    out_h, out_w = (int(size * rng.choice([0.5, 1, 1, 1.5, 2, 2, 3])) or 1 for size in shape[1:3])
+    mode = "nearest" if rng.random() < 0.5 else "bilinear"
+    ratios = shape[1] / out_h, shape[2] / out_w
+    attrs = Resize(out_h, out_w, mode, False, mode == "bilinear", *ratios)
+    return kept(attrs, layers.activation("x", shape, relu=False))
+
+
+def adaptive(rng: np.random.Generator) -> Node:
+    shape = image(rng)
+    attrs = AdaptiveAvgPool2d(int(rng.integers(1, 5)), int(rng.integers(1, 5)))
+    return kept(attrs, layers.activation("x", shape, relu=False))
+
+
+def transposed(rng: np.random.Generator) -> Node | None:
+    shape = image(rng, 8)
+    stride, kernel = int(rng.choice([1, 2, 2, 3])), int(rng.choice([2, 3, 4]))
+    out_c, crop = int(rng.choice([1, 2, 4, 5, 8, 12, 16])), int(rng.integers(0, 2))
+    groups = int(rng.choice([1, 1, 1, 2]))
+    if shape[3] % groups or out_c % groups:
+        return None
+    pads = dict.fromkeys(("pad_top", "pad_bottom", "pad_left", "pad_right"), crop)
+    relu = bool(rng.random() < 0.6)
+    attrs = ConvTranspose2d(
+        **pads, stride_h=stride, stride_w=stride, groups=groups, clamp=layers.RELU if relu else layers.NONE
+    )
+    if (min(shape[1:3]) - 1) * stride + kernel <= 2 * crop:
+        return None
+    return layers.weighted(
+        attrs, layers.activation("x", shape), (out_c, kernel, kernel, shape[3] // groups), relu
+    )
+
+
+def matmul(rng: np.random.Generator) -> Node:
+    batch, rows, depth, columns = (int(n) for n in rng.integers(1, (4, 13, 33, 33)))
+    relu = bool(rng.random() < 0.5)
+    a = layers.activation("a", (batch, rows, depth), relu=False)
+    b = layers.activation("b", (batch, depth, columns), relu=False)
+    attrs = MatMul(layers.RELU if relu else layers.NONE)
+    return layers.with_output(attrs, [a, b], 0.05 * 0.05 * 74 * 74 * math.sqrt(depth) / 60, relu)
+
+
+def batch_norm(rng: np.random.Generator) -> Node:
+    shape, relu = image(rng), bool(rng.random() < 0.5)
+    factors = [constant(n, rng.uniform(0.3, 1.2, shape[3]).astype(np.float32)) for n in ("f", "o")]
+    attrs = BatchNorm(3, layers.RELU if relu else layers.NONE)
+    return layers.with_output(attrs, [layers.activation("x", shape, relu=False), *factors], 0.05, relu)
+
+
+def pair(kind: Callable[[], Attrs], *, of_channel: bool = False) -> Draw:
+    """Two operands of one shape, or one element of the second for each channel."""
+
+    def draw(rng: np.random.Generator) -> Node:
+        shape = image(rng)
+        other = (shape[3],) if of_channel or rng.random() < 0.3 else shape
+        return kept(
+            kind(), layers.activation("a", shape, relu=False), layers.activation("b", other, relu=False)
+        )
+
+    return draw
+
+
+def layer_norm(rng: np.random.Generator) -> Node:
+    shape = (1, int(rng.integers(1, 9)), int(rng.integers(2, 70)))
+    x = layers.activation("x", shape, relu=False)
+    return layers.with_output(LayerNorm(2), [x], 0.03, False)
+
+
+def quantize(rng: np.random.Generator) -> Node:
+    x = Tensor("x", TensorType((1, int(rng.integers(4, 2000))), DType.FLOAT32))
+    return layers.with_output(Quantize(), [x], 0.02, False)
+
+
+def dequantize(rng: np.random.Generator) -> Node:
+    x = layers.activation("x", (1, int(rng.integers(4, 2000))), relu=False)
+    return Node(Dequantize(), (x,), (Tensor("y", TensorType(x.shape, DType.FLOAT32)),))
+
+
+DRAWN: Mapping[type[Attrs], Draw] = {
+    Reshape: reshape,
+    Pad: pad,
+    Permute: permute,
+    Slice: cut,
+    Clamp: clamp,
+    Requantize: requantize,
+    Unary: unary,
+    Resize: resize,
+    AdaptiveAvgPool2d: adaptive,
+    ConvTranspose2d: transposed,
+    MatMul: matmul,
+    BatchNorm: batch_norm,
+    Maximum: pair(Maximum),
+    Minimum: pair(Minimum),
+    PRelu: pair(PRelu, of_channel=True),
+    LayerNorm: layer_norm,
+    Quantize: quantize,
+    Dequantize: dequantize,
+}
+
+
+def of_type(node: Node, dtypes: str) -> Node:
+    """An int8 node with int16 activations ("s16") or int4 weights ("s8w4"), where that is what a kernel computes."""
+    if dtypes == "s16":
+        tensors: dict[Tensor, Tensor] = {
+            t: widened(t) for t in (*node.inputs, *node.outputs) if t is not None
+        }
+    elif dtypes == "s8w4" and len(node.inputs) > 1:
+        tensors = {node.input(1): narrowed(node.input(1))}
+    else:
+        return node
+    inputs = [None if t is None else tensors.get(t, t) for t in node.inputs]
+    return node.replace(inputs=inputs, outputs=[tensors.get(t, t) for t in node.outputs])
+
+
+def widened(tensor: Tensor) -> Tensor:
+    """int16 of the same range, with a zero point of 0; a bias as int64; weights as they are."""
+    if tensor.dtype is DType.INT32:
+        return constant(tensor.name, tensor.array.astype(np.int64) << 8)
+    if tensor.is_constant or tensor.dtype is not DType.INT8:
+        return tensor
+    quant = QuantParams.per_tensor(tensor.type.scale / 256, 0)
+    return Tensor(tensor.name, TensorType(tensor.shape, DType.INT16, quant))
+
+
+def narrowed(weights: Tensor) -> Tensor:
+    """int4 weights of the same range."""
+    array = np.clip(weights.array // 16, -8, 7).astype(np.int8)
+    quant = weights.type.quant
+    assert quant is not None
+    wider = QuantParams(tuple(16 * scale for scale in quant.scale), quant.zero_point, quant.axis)
+    return constant(weights.name, array, wider, DType.INT4)
