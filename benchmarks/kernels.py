@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The kernels of cortex_m beside the portable ones: instructions of each layer of DS-CNN and ResNet8.
+"""The kernels of cortex_m beside the portable ones: instructions of each layer of DS-CNN and ResNet8, and of depthwise
+layers of other kinds.
 
-    python benchmarks/kernels.py [ds_cnn|resnet8 ...] [--board mps2_an386] [--optimize speed] [--kernel SYMBOL ...]
+    python benchmarks/kernels.py [ds_cnn|resnet8|depthwise ...] [--board mps2_an386] [--optimize speed]
+                                 [--kernel SYMBOL ...]
 
 Weights and inputs are random; every output is compared with the operator's reference. Counts are executed
 instructions in QEMU, not cycles. --kernel computes every layer by it that it takes; flash is what the kernel says it
@@ -115,6 +117,13 @@ MODELS: dict[str, list[Node]] = {
         add((8, 8, 64)),
         pool((8, 8, 64)),
         linear(64, 10),
+    ],
+    "depthwise": [
+        conv((24, 24, 32), 0, (3, 3), 2),
+        conv((6, 6, 64), 0, (3, 3)),
+        conv((12, 12, 32), 0, (5, 5)),
+        conv((49, 1, 32), 0, (9, 1)),
+        conv((1, 100, 32), 0, (1, 3)),
     ],
 }
 

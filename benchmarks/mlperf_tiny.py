@@ -2,7 +2,8 @@
 """DS-CNN (keywords) and ResNet8 (CIFAR-10) of MLPerf Tiny on an emulated board: exactness, accuracy, memory,
 instructions.
 
-    python benchmarks/mlperf_tiny.py [ds_cnn|resnet8 ...] [--board mps2_an386] [--samples N] [--json FILE]
+    python benchmarks/mlperf_tiny.py [ds_cnn|resnet8 ...] [--board mps2_an386] [--optimize speed] [--samples N]
+                                     [--json FILE]
 
 Needs the trained models and their data: TINYET_MLPERF_DIR (default ../shared/mlperf_tiny), with a `models.py` that has
 ds_cnn(), resnet8(), keyword_test() and cifar10(split). Baselines of TFLM with CMSIS-NN are read from TINYET_BASELINES
@@ -26,6 +27,7 @@ from rich.table import Table
 import tinyet
 from tinyet.boards import load_board
 from tinyet.delegates import DEFAULT, Delegate
+from tinyet.delegates.decide import OPTIMIZE, Optimize, check_optimize
 from tinyet.validate import ValidationResult
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -75,6 +77,7 @@ def run(
     count: int,
     console: Console,
     delegates: Sequence[Delegate] = DEFAULT,
+    optimize: Optimize = "balanced",
 ) -> ValidationResult:
     network = getattr(models, name)()
     calibration, x, labels, counted = data_of(models, name)
@@ -82,7 +85,12 @@ def run(
     x, labels, counted = x[:count], labels[:count], counted[:count]
     with tempfile.TemporaryDirectory(prefix="tinyet-bench-") as where:
         project = tinyet.generate(
-            program, board_name, Path(where) / name, sample=[x[0].numpy()], delegates=delegates
+            program,
+            board_name,
+            Path(where) / name,
+            sample=[x[0].numpy()],
+            delegates=delegates,
+            optimize=optimize,
         )
         project.build()
         result = project.validate(x.numpy(), labels=labels.numpy(), on="qemu")
@@ -162,6 +170,7 @@ def main() -> int:
     )
     parser.add_argument("models", nargs="*", choices=[*DEFAULT_SAMPLES, []], default=[])
     parser.add_argument("--board", default="mps2_an386")
+    parser.add_argument("--optimize", choices=OPTIMIZE, default="balanced")
     parser.add_argument("--samples", type=int, default=None)
     parser.add_argument("--json", type=Path, default=None)
     options = parser.parse_args()
@@ -169,7 +178,9 @@ def main() -> int:
     console = Console(width=150)
     results = {}
     for name in options.models or list(DEFAULT_SAMPLES):
-        result = run(models, name, options.board, options.samples or DEFAULT_SAMPLES[name], console)
+        samples = options.samples or DEFAULT_SAMPLES[name]
+        optimize = check_optimize(options.optimize)
+        result = run(models, name, options.board, samples, console, optimize=optimize)
         results[name] = result.to_json()
     if options.json is not None:
         options.json.write_text(json.dumps(results, indent=2) + "\n", encoding="utf-8")

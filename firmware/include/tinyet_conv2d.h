@@ -98,6 +98,14 @@ void tinyet_depthwise_multiplier_s16(const int16_t *input, int16_t *output, void
 /* Sums in the order bias, kernel row, kernel column, channel; taps outside the image are left out. */
 void tinyet_conv2d_f32(const float *input, float *output, const tinyet_conv2d_f32_params *params);
 
+/* One group, the same sums. Weights are [quads of channels][kernel_h][kernel_w][in_c][4], and behind them what channels are
+ * left, [out_c % 4][kernel_h][kernel_w][in_c]. */
+void tinyet_conv2d_blocked_f32(const float *input, float *output, const tinyet_conv2d_f32_params *params);
+
+/* groups == in_c == out_c, the same sums. Weights are [quads of channels][kernel_h][kernel_w][4], and behind them what
+ * channels are left, [out_c % 4][kernel_h][kernel_w]. */
+void tinyet_depthwise_f32(const float *input, float *output, const tinyet_conv2d_f32_params *params);
+
 #ifdef __cplusplus
 }
 #endif

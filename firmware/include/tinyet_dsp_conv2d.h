@@ -10,12 +10,16 @@
  * The weight stream, in words, for each pair of output channels a, b (b has zeros where out_c is odd):
  *   bias a, b | for each lane, for each tap: bytes {a0, b0, a1, b1}, the weights of the lane's two channels |
  *   multiplier a, b | offset a, b | shift a, b
- * Wide weights are int16, {a0, a1} and {b0, b1}: two words a tap. They and the bias have the shift before the multiplication
- * (tinyet_dsp_before) in them; the words with the shift are missing where the rounding is one-sided. */
+ * Weights of int16 are {a0, a1} and {b0, b1}: two words a tap. They and the bias have the shift before the multiplication
+ * (tinyet_dsp_before) in them; the words with the shift are missing where the rounding is one-sided.
+ * Weights of int4 are a word for two taps, the first one's in the upper halves of the bytes. A half of a byte, its other half
+ * zero, is 16 times the weight: so are the sums and the bias, and a one-sided shift before the multiplication is at least 4. */
 #ifndef TINYET_DSP_CONV2D_H
 #define TINYET_DSP_CONV2D_H
 
 #include "tinyet_dsp.h"
+
+enum { TINYET_DSP_INT8 = 0, TINYET_DSP_INT16 = 1, TINYET_DSP_INT4 = 2 };
 
 /* The geometry of the multiply loop; literals. */
 typedef struct {
@@ -25,8 +29,8 @@ typedef struct {
   int32_t dilation;
   int32_t run;
   int32_t width;  /* words of a lane */
-  int32_t unroll; /* taps of straight code; divides lanes * taps, and is a multiple of taps */
-  int32_t wide;   /* 1: the weights are int16 */
+  int32_t unroll;  /* taps of straight code; divides lanes * taps, and is a multiple of taps; in a loop of int4 even */
+  int32_t weights; /* TINYET_DSP_INT8, ... */
 } tinyet_dsp_lanes;
 
 /* Sums of pixels 0 ... 3 for channels a and b. */
@@ -79,7 +83,8 @@ TINYET_DSP_INLINE int32_t tinyet_dsp_tap(const tinyet_dsp_lanes g, int32_t tap) 
   ".set tinyet_taps, %c[geometry] & 0xff\n"           \
   ".set tinyet_stride, %c[geometry] >> 8 & 0xff\n"    \
   ".set tinyet_dilation, %c[geometry] >> 16 & 0xff\n" \
-  ".set tinyet_wide, %c[geometry] >> 24\n"            \
+  ".set tinyet_weights, %c[geometry] >> 24\n"         \
+  ".set tinyet_half, 0\n"                             \
   ".set tinyet_run, %c[run]\n"                        \
   ".set tinyet_tap, tinyet_taps - 1\n"                \
   ".set tinyet_last, " TINYET_DSP_WORD " + 2\n"       \
@@ -87,13 +92,21 @@ TINYET_DSP_INLINE int32_t tinyet_dsp_tap(const tinyet_dsp_lanes g, int32_t tap) 
 #define TINYET_DSP_WORD \
   "tinyet_tap * tinyet_dilation %% tinyet_stride * tinyet_run + tinyet_tap * tinyet_dilation / tinyet_stride"
 #define TINYET_DSP_TAP(A0, A1, A2, A3, B0, B1, B2, B3)                                                    \
-  ".if tinyet_wide\n"                                                                                     \
+  ".if tinyet_weights == 1\n"                                                                             \
   "ldrd " TINYET_DSP_U ", " TINYET_DSP_V ", [" TINYET_DSP_W "], #8\n"                                     \
+  ".elseif tinyet_weights == 2 && tinyet_half == 0\n"                                                     \
+  "ldr " TINYET_DSP_U ", [" TINYET_DSP_W "]\n"                                                            \
+  "and " TINYET_DSP_U ", " TINYET_DSP_U ", #0xf0f0f0f0\n"                                                 \
   ".else\n"                                                                                               \
   "ldr " TINYET_DSP_U ", [" TINYET_DSP_W "], #4\n"                                                        \
+  ".if tinyet_weights == 2\n"                                                                             \
+  "lsl " TINYET_DSP_U ", " TINYET_DSP_U ", #4\n"                                                          \
+  "and " TINYET_DSP_U ", " TINYET_DSP_U ", #0xf0f0f0f0\n"                                                 \
   ".endif\n"                                                                                              \
+  ".endif\n"                                                                                              \
+  ".set tinyet_half, 1 - tinyet_half\n"                                                                   \
   "ldrd " TINYET_DSP_Y ", " TINYET_DSP_Z ", [" TINYET_DSP_X ", #(" TINYET_DSP_WORD " - tinyet_last) * 4]\n" \
-  ".if tinyet_wide == 0\n"                                                                                \
+  ".if tinyet_weights != 1\n"                                                                             \
   "sxtb16 " TINYET_DSP_V ", " TINYET_DSP_U ", ror #8\n"                                                   \
   "sxtb16 " TINYET_DSP_U ", " TINYET_DSP_U "\n"                                                           \
   ".endif\n"                                                                                              \
@@ -120,7 +133,12 @@ TINYET_DSP_INLINE int32_t tinyet_dsp_tap(const tinyet_dsp_lanes g, int32_t tap) 
 #define TINYET_DSP_FIRST_TAP                                                                                    \
   TINYET_DSP_TAP(TINYET_DSP_A3, TINYET_DSP_A3, TINYET_DSP_A3, TINYET_DSP_A3, TINYET_DSP_B3, TINYET_DSP_B3, \
                  TINYET_DSP_B3, TINYET_DSP_B3)
-#define TINYET_DSP_ALL_TAPS TINYET_DSP_FIRST_TAP ".rept %c[unroll] - 1\n" TINYET_DSP_NEXT_TAP ".endr\n"
+/* Of an odd number of them, the word of the last one has not been left. */
+#define TINYET_DSP_ALL_TAPS                                            \
+  TINYET_DSP_FIRST_TAP ".rept %c[unroll] - 1\n" TINYET_DSP_NEXT_TAP ".endr\n" \
+                       ".if tinyet_weights == 2 && tinyet_half\n"      \
+                       "add " TINYET_DSP_W ", " TINYET_DSP_W ", #4\n"  \
+                       ".endif\n"
 /* In a loop, whose end is in the word that sp points at. */
 #define TINYET_DSP_TAPS_IN_LOOP               \
   "mov " TINYET_DSP_A0 ", " TINYET_DSP_A3 "\n" \
@@ -151,7 +169,7 @@ TINYET_DSP_INLINE int32_t tinyet_dsp_tap(const tinyet_dsp_lanes g, int32_t tap) 
 #define TINYET_DSP_LOST "r1", "r2", "r3", "r4", "r5", "r6", "r8", "r9", "r10", "r11", "r12", "lr", "memory", "cc"
 #endif
 #define TINYET_DSP_LANE_OPERANDS(g)                                                                            \
-  [geometry] "i"((g).taps | (g).stride << 8 | (g).dilation << 16 | (g).wide << 24), [run] "i"((g).run),      \
+  [geometry] "i"((g).taps | (g).stride << 8 | (g).dilation << 16 | (g).weights << 24), [run] "i"((g).run),      \
       [width] "i"((g).width), [unroll] "i"((g).unroll)
 #endif
 
@@ -214,9 +232,15 @@ TINYET_DSP_INLINE tinyet_dsp_sums tinyet_dsp_dot(const int32_t **weights, const 
   for (int32_t lane = 0; lane < g.lanes; lane++, pixels += g.width) {
     for (int32_t tap = 0; tap < g.taps; tap++) {
       const uint32_t *const x = pixels + tinyet_dsp_tap(g, tap);
-      const uint32_t word = (uint32_t)*w++;
-      const uint32_t u = g.wide ? word : tinyet_dsp_even(word);
-      const uint32_t v = g.wide ? (uint32_t)*w++ : tinyet_dsp_odd(word);
+      const int32_t behind = g.lanes * g.taps - (lane * g.taps + tap);
+      const int first = g.weights == TINYET_DSP_INT4 && (lane * g.taps + tap) % 2 == 0;
+      uint32_t word = (uint32_t)*w;
+      w += first && behind > 1 ? 0 : 1;
+      if (g.weights == TINYET_DSP_INT4) {
+        word = (first ? word : word << 4) & 0xf0f0f0f0u;
+      }
+      const uint32_t u = g.weights == TINYET_DSP_INT16 ? word : tinyet_dsp_even(word);
+      const uint32_t v = g.weights == TINYET_DSP_INT16 ? (uint32_t)*w++ : tinyet_dsp_odd(word);
       c.a0 = tinyet_dsp_smlad(u, x[0], c.a0);
       c.b0 = tinyet_dsp_smlad(v, x[0], c.b0);
       c.a1 = tinyet_dsp_smlad(u, x[1], c.a1);
@@ -232,11 +256,16 @@ TINYET_DSP_INLINE tinyet_dsp_sums tinyet_dsp_dot(const int32_t **weights, const 
   return c;
 }
 
-/* The output of a sum, of wide weights or not. */
+/* The output of a sum of weights of any width. */
 TINYET_DSP_INLINE int8_t tinyet_dsp_lane_round(int32_t sum, int32_t multiplier, int32_t offset, int32_t shift,
                                                const tinyet_dsp_lanes g, const tinyet_dsp_rounding rounding) {
-  return g.wide ? tinyet_dsp_round_shifted(sum, multiplier, offset, shift, rounding)
-                : tinyet_dsp_round(sum, multiplier, offset, shift, rounding);
+  if (g.weights == TINYET_DSP_INT4) {
+    const int32_t before = tinyet_dsp_before(shift, rounding) - 4;
+    sum = rounding.form == TINYET_DSP_ONE_SIDED ? tinyet_shift_left(sum, before) : sum >> -before;
+  } else if (g.weights == TINYET_DSP_INT8) {
+    sum = tinyet_shift_left(sum, tinyet_dsp_before(shift, rounding));
+  }
+  return tinyet_dsp_round_shifted(sum, multiplier, offset, shift, rounding);
 }
 
 /* Two channels of four pixels, which lie `step` bytes apart in the output; only channel a where `pair` is 0. */
@@ -244,7 +273,7 @@ TINYET_DSP_INLINE const int32_t *tinyet_dsp_channels(const int32_t *w, const uin
                                                      const int32_t step, const int pair, const tinyet_dsp_lanes g,
                                                      const tinyet_dsp_rounding rounding) {
   const tinyet_dsp_sums c = tinyet_dsp_dot(&w, pixels, g);
-  const int has_shift = !g.wide || rounding.form != TINYET_DSP_ONE_SIDED;
+  const int has_shift = g.weights != TINYET_DSP_INT16 || rounding.form != TINYET_DSP_ONE_SIDED;
   const int32_t ma = w[0], mb = w[1], oa = w[2], ob = w[3], sa = has_shift ? w[4] : 0, sb = has_shift ? w[5] : 0;
   out[0] = tinyet_dsp_lane_round(c.a0, ma, oa, sa, g, rounding);
   out[step] = tinyet_dsp_lane_round(c.a1, ma, oa, sa, g, rounding);
@@ -315,14 +344,14 @@ typedef struct {
 /* Columns shared by the four pixels: needs out_w >= 4, and stride_w or dilation_w of 1. Where out_w is no multiple of 4, the
  * last four pixels of a row overlap those before. scratch: 4 * lanes * width bytes. */
 TINYET_DSP_INLINE void tinyet_dsp_conv2d_rows_of(const int8_t *input, int8_t *output, void *scratch,
-                                                 const int32_t *weights, const int32_t wide, const tinyet_dsp_conv2d s,
+                                                 const int32_t *weights, const int32_t kind, const tinyet_dsp_conv2d s,
                                                  const tinyet_dsp_rounding rounding) {
   const int32_t pairs = tinyet_dsp_pairs(s.in_c);
   const int32_t reach = (s.kernel_w - 1) * s.dilation_w;
   const int32_t run = reach / s.stride_w + 4;
   const int32_t runs = s.stride_w < reach + 1 ? s.stride_w : reach + 1;
   const int32_t width = runs * run;
-  const tinyet_dsp_lanes g = {s.kernel_h * pairs, s.kernel_w, s.stride_w, s.dilation_w, run, width, s.unroll, wide};
+  const tinyet_dsp_lanes g = {s.kernel_h * pairs, s.kernel_w, s.stride_w, s.dilation_w, run, width, s.unroll, kind};
   const uint32_t blank = tinyet_dsp_both(s.zero_point);
   uint32_t *const pixels = (uint32_t *)scratch;
   for (int32_t n = 0; n < s.batch; n++) {
@@ -358,13 +387,19 @@ TINYET_DSP_INLINE void tinyet_dsp_conv2d_rows_of(const int8_t *input, int8_t *ou
 TINYET_DSP_INLINE void tinyet_dsp_conv2d_rows(const int8_t *input, int8_t *output, void *scratch,
                                               const int32_t *weights, const tinyet_dsp_conv2d s,
                                               const tinyet_dsp_rounding rounding) {
-  tinyet_dsp_conv2d_rows_of(input, output, scratch, weights, 0, s, rounding);
+  tinyet_dsp_conv2d_rows_of(input, output, scratch, weights, TINYET_DSP_INT8, s, rounding);
 }
 
 TINYET_DSP_INLINE void tinyet_dsp_conv2d_rows_w16(const int8_t *input, int8_t *output, void *scratch,
                                                   const int32_t *weights, const tinyet_dsp_conv2d s,
                                                   const tinyet_dsp_rounding rounding) {
-  tinyet_dsp_conv2d_rows_of(input, output, scratch, weights, 1, s, rounding);
+  tinyet_dsp_conv2d_rows_of(input, output, scratch, weights, TINYET_DSP_INT16, s, rounding);
+}
+
+TINYET_DSP_INLINE void tinyet_dsp_conv2d_rows_w4(const int8_t *input, int8_t *output, void *scratch,
+                                                 const int32_t *weights, const tinyet_dsp_conv2d s,
+                                                 const tinyet_dsp_rounding rounding) {
+  tinyet_dsp_conv2d_rows_of(input, output, scratch, weights, TINYET_DSP_INT4, s, rounding);
 }
 
 /* A kernel row that lies partly outside the image. */
@@ -378,17 +413,50 @@ TINYET_DSP_INLINE void tinyet_dsp_edge(int8_t *to, const int8_t *image_row, cons
   }
 }
 
+/* All that the kernel sees of one pixel, widened, into every `width`-th word. */
+TINYET_DSP_INLINE void tinyet_dsp_patch(uint32_t *to, const int8_t *input, const int32_t top, const int32_t left,
+                                        const int32_t width, int8_t *edge, const tinyet_dsp_conv2d s) {
+  const int32_t together = s.dilation_w == 1 ? s.kernel_w : 1; /* taps */
+  const int32_t pairs = tinyet_dsp_pairs(together * s.in_c), row_pairs = s.kernel_w / together * pairs;
+  const uint32_t blank = tinyet_dsp_both(s.zero_point);
+  for (int32_t ky = 0; ky < s.kernel_h; ky++, to += width * row_pairs) {
+    const int32_t y = top + ky * s.dilation_h;
+    if ((uint32_t)y >= (uint32_t)s.in_h) {
+      tinyet_dsp_fill(to, blank, row_pairs, width);
+      continue;
+    }
+    const int8_t *const row = input + y * s.in_w * s.in_c;
+    if (s.dilation_w == 1) {
+      const int8_t *from = edge;
+      if (left < 0 || left + s.kernel_w > s.in_w) {
+        tinyet_dsp_edge(edge, row, left, s);
+      } else {
+        from = row + left * s.in_c;
+      }
+      tinyet_dsp_widen(to, from, s.kernel_w * s.in_c, width);
+      continue;
+    }
+    for (int32_t kx = 0; kx < s.kernel_w; kx++) {
+      const int32_t x = left + kx * s.dilation_w;
+      if ((uint32_t)x < (uint32_t)s.in_w) {
+        tinyet_dsp_widen(to + width * pairs * kx, row + x * s.in_c, s.in_c, width);
+      } else {
+        tinyet_dsp_fill(to + width * pairs * kx, blank, pairs, width);
+      }
+    }
+  }
+}
+
 /* Any four pixels that follow each other in the output; needs four of them. The lanes of a kernel row are pairs of its
  * kernel_w * in_c neighbouring bytes; where it is dilated, pairs of channels, tap by tap. scratch: 16 bytes a lane, and those
  * of a kernel row. */
 TINYET_DSP_INLINE void tinyet_dsp_conv2d_patches_of(const int8_t *input, int8_t *output, void *scratch,
-                                                    const int32_t *weights, const int32_t wide,
+                                                    const int32_t *weights, const int32_t kind,
                                                     const tinyet_dsp_conv2d s, const tinyet_dsp_rounding rounding) {
   const int32_t together = s.dilation_w == 1 ? s.kernel_w : 1; /* taps */
   const int32_t pairs = tinyet_dsp_pairs(together * s.in_c);
   const int32_t row_pairs = s.kernel_w / together * pairs, count = s.out_h * s.out_w;
-  const tinyet_dsp_lanes g = {s.kernel_h * row_pairs, 1, 1, 1, 4, 4, s.unroll, wide};
-  const uint32_t blank = tinyet_dsp_both(s.zero_point);
+  const tinyet_dsp_lanes g = {s.kernel_h * row_pairs, 1, 1, 1, 4, 4, s.unroll, kind};
   uint32_t *const pixels = (uint32_t *)scratch;
   int8_t *const edge = (int8_t *)(pixels + 4 * g.lanes);
   for (int32_t n = 0; n < s.batch; n++) {
@@ -397,35 +465,8 @@ TINYET_DSP_INLINE void tinyet_dsp_conv2d_patches_of(const int8_t *input, int8_t 
         first = count - 4;
       }
       for (int32_t j = 0; j < 4; j++) {
-        const int32_t top = (first + j) / s.out_w * s.stride_h - s.pad_top;
-        const int32_t left = (first + j) % s.out_w * s.stride_w - s.pad_left;
-        uint32_t *to = pixels + j;
-        for (int32_t ky = 0; ky < s.kernel_h; ky++, to += 4 * row_pairs) {
-          const int32_t y = top + ky * s.dilation_h;
-          if ((uint32_t)y >= (uint32_t)s.in_h) {
-            tinyet_dsp_fill(to, blank, row_pairs, 4);
-            continue;
-          }
-          const int8_t *const row = input + y * s.in_w * s.in_c;
-          if (s.dilation_w == 1) {
-            const int8_t *from = edge;
-            if (left < 0 || left + s.kernel_w > s.in_w) {
-              tinyet_dsp_edge(edge, row, left, s);
-            } else {
-              from = row + left * s.in_c;
-            }
-            tinyet_dsp_widen(to, from, s.kernel_w * s.in_c, 4);
-            continue;
-          }
-          for (int32_t kx = 0; kx < s.kernel_w; kx++) {
-            const int32_t x = left + kx * s.dilation_w;
-            if ((uint32_t)x < (uint32_t)s.in_w) {
-              tinyet_dsp_widen(to + 4 * pairs * kx, row + x * s.in_c, s.in_c, 4);
-            } else {
-              tinyet_dsp_fill(to + 4 * pairs * kx, blank, pairs, 4);
-            }
-          }
-        }
+        tinyet_dsp_patch(pixels + j, input, (first + j) / s.out_w * s.stride_h - s.pad_top,
+                         (first + j) % s.out_w * s.stride_w - s.pad_left, 4, edge, s);
       }
       tinyet_dsp_four_pixels(weights, pixels, output + first * s.out_c, s.out_c, g, rounding);
     }
@@ -437,13 +478,19 @@ TINYET_DSP_INLINE void tinyet_dsp_conv2d_patches_of(const int8_t *input, int8_t 
 TINYET_DSP_INLINE void tinyet_dsp_conv2d_patches(const int8_t *input, int8_t *output, void *scratch,
                                                  const int32_t *weights, const tinyet_dsp_conv2d s,
                                                  const tinyet_dsp_rounding rounding) {
-  tinyet_dsp_conv2d_patches_of(input, output, scratch, weights, 0, s, rounding);
+  tinyet_dsp_conv2d_patches_of(input, output, scratch, weights, TINYET_DSP_INT8, s, rounding);
 }
 
 TINYET_DSP_INLINE void tinyet_dsp_conv2d_patches_w16(const int8_t *input, int8_t *output, void *scratch,
                                                      const int32_t *weights, const tinyet_dsp_conv2d s,
                                                      const tinyet_dsp_rounding rounding) {
-  tinyet_dsp_conv2d_patches_of(input, output, scratch, weights, 1, s, rounding);
+  tinyet_dsp_conv2d_patches_of(input, output, scratch, weights, TINYET_DSP_INT16, s, rounding);
+}
+
+TINYET_DSP_INLINE void tinyet_dsp_conv2d_patches_w4(const int8_t *input, int8_t *output, void *scratch,
+                                                    const int32_t *weights, const tinyet_dsp_conv2d s,
+                                                    const tinyet_dsp_rounding rounding) {
+  tinyet_dsp_conv2d_patches_of(input, output, scratch, weights, TINYET_DSP_INT4, s, rounding);
 }
 
 #endif

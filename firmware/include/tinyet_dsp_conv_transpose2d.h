@@ -45,7 +45,7 @@ TINYET_DSP_INLINE void tinyet_dsp_conv_transpose2d_phases(const int8_t *input, i
                                                           const int32_t *weights, const tinyet_dsp_conv_transpose2d s,
                                                           const tinyet_dsp_rounding rounding) {
   const int32_t lanes = s.taps_h * tinyet_dsp_pairs(s.in_c), width = s.taps_w + 3;
-  const tinyet_dsp_lanes g = {lanes, s.taps_w, 1, 1, width, width, s.unroll, 0};
+  const tinyet_dsp_lanes g = {lanes, s.taps_w, 1, 1, width, width, s.unroll, TINYET_DSP_INT8};
   const int32_t step = s.stride_w * s.out_c, stream = (s.out_c + 1) / 2 * (lanes * s.taps_w + 8);
   uint32_t *const pixels = (uint32_t *)scratch;
   for (int32_t n = 0; n < s.batch; n++) {

@@ -443,4 +443,71 @@ TINYET_DSP_INLINE void tinyet_dsp_winograd_conv2d(const int8_t *input, int8_t *o
   }
 }
 
+/* ---- F(2x2, 3x3) whose weights are transformed by each call ---- */
+
+/* Both values of a pair, shifted to the left. */
+TINYET_DSP_INLINE uint32_t tinyet_dsp_shift_halves(uint32_t pair, int32_t bits) {
+  return tinyet_dsp_low_halves(pair << bits, pair >> 16 << bits);
+}
+
+/* Three weights in a row or column, of a pair of channels. */
+TINYET_DSP_INLINE void tinyet_dsp_winograd2_weights(uint32_t *to, const int32_t step, uint32_t g0, uint32_t g1,
+                                                    uint32_t g2) {
+  const uint32_t ends = tinyet_dsp_add_halves(g0, g2);
+  to[0] = tinyet_dsp_add_halves(g0, g0);
+  to[step] = tinyet_dsp_add_halves(ends, g1);
+  to[2 * step] = tinyet_dsp_subtract_halves(ends, g1);
+  to[3 * step] = tinyet_dsp_add_halves(g2, g2);
+}
+
+/* Nine weights of a pair of input channels, each shifted by `bits`, into all positions, `step` words apart. */
+TINYET_DSP_INLINE void tinyet_dsp_winograd2_kernel(uint32_t *to, const int32_t step, const uint32_t *taps, int32_t bits) {
+  uint32_t rows[12];
+  for (int32_t x = 0; x < 3; x++) {
+    tinyet_dsp_winograd2_weights(rows + x, 3, tinyet_dsp_shift_halves(taps[x], bits),
+                                 tinyet_dsp_shift_halves(taps[3 + x], bits), tinyet_dsp_shift_halves(taps[6 + x], bits));
+  }
+  for (int32_t y = 0; y < 4; y++) {
+    tinyet_dsp_winograd2_weights(to + 4 * y * step, step, rows[3 * y], rows[3 * y + 1], rows[3 * y + 2]);
+  }
+}
+
+/* The stream above from one with int8 weights. In words, for each pair of output channels a, b:
+ *   start of position (1, 1) a, b | multiplier a, b | offset a, b | shift a, b |
+ *   for each pair of input channels, for each tap: bytes {a0, b0, a1, b1} */
+TINYET_DSP_INLINE void tinyet_dsp_winograd2_stream(uint32_t *to, const int32_t *from, const int32_t pairs,
+                                                   const tinyet_dsp_winograd s, const tinyet_dsp_rounding rounding) {
+  const int32_t step = 2 + 2 * pairs;
+  for (int32_t channel = 0; channel < s.out_c; channel += 2) {
+    const int32_t *const head = from;
+    for (int32_t position = 0; position < 16; position++) {
+      to[position * step] = position == 5 ? (uint32_t)head[0] : 0;
+      to[position * step + 1] = position == 5 ? (uint32_t)head[1] : 0;
+    }
+    from += 8;
+    for (int32_t pair = 0; pair < pairs; pair++, from += 9) {
+      for (int32_t which = 0; which < 2; which++) {
+        uint32_t taps[9];
+        for (int32_t tap = 0; tap < 9; tap++) {
+          taps[tap] = tinyet_dsp_even((uint32_t)from[tap] >> (8 * which));
+        }
+        tinyet_dsp_winograd2_kernel(to + 2 + 2 * pair + which, step, taps,
+                                    rounding.form == TINYET_DSP_ONE_SIDED ? head[6 + which] - 2 : 0);
+      }
+    }
+    memcpy(to + 16 * step, head + 2, 24);
+    to += 16 * step + 6;
+  }
+}
+
+/* scratch: as above, and the stream. */
+TINYET_DSP_INLINE void tinyet_dsp_winograd_2x2_s8(const int8_t *input, int8_t *output, void *scratch,
+                                                  const int32_t *weights, const tinyet_dsp_winograd s,
+                                                  const tinyet_dsp_rounding rounding) {
+  const int32_t pairs = (s.in_c + 3) / 4 * 2;
+  uint32_t *const stream = (uint32_t *)scratch + 4 * (16 * pairs + 44);
+  tinyet_dsp_winograd2_stream(stream, weights, pairs, s, rounding);
+  tinyet_dsp_winograd_conv2d(input, output, scratch, (const int32_t *)stream, 2, s, rounding);
+}
+
 #endif

@@ -20,7 +20,7 @@ from tests.ops.emulated import require_emulator
 from tests.ops.test_conv2d import conv2d_nodes
 from tinyet.boards.cpus import Target
 from tinyet.delegates import CORTEX_M, Delegate
-from tinyet.delegates.cortex_m import CONV2D_FOR_FLASH, rounding
+from tinyet.delegates.cortex_m import FOR_FLASH, conv2d, conv2d_s8, rounding
 from tinyet.delegates.cortex_m.rounding import Form
 from tinyet.ir import Array, Attrs, DType, QuantParams, Tensor, TensorType, constant
 from tinyet.numerics import NO_CLAMP, requantize
@@ -151,6 +151,16 @@ def gemm_nodes(draw: st.DrawFn) -> Case:
 
 
 @st.composite
+def nibble_nodes(draw: st.DrawFn) -> Case:
+    """The same with int4 weights."""
+    case = draw(gemm_nodes())
+    x, w, *bias = case.node.inputs
+    assert w is not None
+    weights = Tensor("w", TensorType(w.shape, DType.INT4, w.type.quant), w.array.astype(np.int8) >> 4)
+    return Case(case.node.replace(inputs=[x, weights, *bias]), case.inputs)
+
+
+@st.composite
 def transposed_nodes(draw: st.DrawFn) -> Case:
     """Decoders' layers, and those with phases of few taps or none, cropped and with rows and columns to spare."""
     rng = drawing.random(draw)
@@ -203,12 +213,44 @@ def depthwise_nodes(draw: st.DrawFn) -> Case:
 
 
 @st.composite
+def any_depthwise_nodes(draw: st.DrawFn) -> Case:
+    """Kernels along both axes and along one, dilated further than they are wide, with several outputs a channel."""
+    rng = drawing.random(draw)
+    largest = draw(st.sampled_from((3, 6, 12)))
+    outs = draw(st.integers(1, largest)), draw(st.integers(1, largest))
+    taps = draw(st.sampled_from((st.integers(1, 5), st.just(3), st.sampled_from((1, 9, 20)))))
+    window, kernel, size = draw(windows(outs, taps, draw(st.sampled_from((1, 2, 5)))))
+    channels, multiplier = draw(st.integers(2, 9)), draw(st.sampled_from((1, 1, 2, 3)))
+    x, weights = (draw(st.integers(1, 2)), *size, channels), (channels * multiplier, *kernel, 1)
+    return layer(rng, Conv2d(**window, groups=channels, clamp=NO_CLAMP), x, weights)
+
+
+@st.composite
 def linear_nodes(draw: st.DrawFn) -> Case:
     """One to nine rows."""
     rng = drawing.random(draw)
     depth = draw(st.one_of(st.sampled_from((16, 64)), st.integers(1, 90)))
     x = draw(st.sampled_from((1, 1, 2, 5, 9))), depth
     return layer(rng, Linear(), x, (draw(st.integers(1, 11)), depth))
+
+
+@st.composite
+def row_nodes(draw: st.DrawFn) -> Case:
+    """As quantizers make them: weights of -127 … 127, all of int8 used, or ReLU above its lower end. Depths of one to
+    five turns of the loop, and numbers of outputs with and without a rest."""
+    rng = drawing.random(draw)
+    depth = draw(st.one_of(st.sampled_from((8, 64, 72, 144)), st.integers(1, 300)))
+    count, rows = draw(st.integers(1, 13)), draw(st.sampled_from((1, 1, 1, 2, 5)))
+    values = rng.integers(-127, 128, (count, depth)) * (rng.random((count, 1)) < 0.95)
+    scale = 70 * 60 * math.sqrt(depth) / 64 / float(rng.choice([1, 50, 100]))
+    scales = np.minimum(edge_scales(rng, count, 1 / 64), scale / 20)
+    weights = constant("w", values.astype(np.int8), QuantParams(tuple(scales.tolist()), (0,) * count, 0))
+    bias = constant("b", rng.integers(-(2**15), 2**15, count).astype(np.int32))
+    relu = bool(rng.integers(2))
+    quant = QuantParams.per_tensor(scale, -128) if relu else quants(rng, scale)
+    made = Linear((0.0, math.inf) if relu else NO_CLAMP)
+    node = drawing.node_of(made, [activation(rng, (rows, depth)), weights, bias], quant)
+    return Case(node, (drawing.int8_data(rng, (rows, depth)),))
 
 
 @st.composite
@@ -266,12 +308,20 @@ def window_nodes(draw: st.DrawFn) -> Case:
 NODES = {
     "tinyet_dsp_conv2d_rows": gemm_nodes,
     "tinyet_dsp_conv2d_patches": gemm_nodes,
+    "tinyet_dsp_conv2d_s8": gemm_nodes,
     "tinyet_dsp_conv2d_rows_w16": gemm_nodes,
     "tinyet_dsp_conv2d_patches_w16": gemm_nodes,
+    "tinyet_dsp_conv2d_rows_w4": nibble_nodes,
+    "tinyet_dsp_conv2d_patches_w4": nibble_nodes,
+    "tinyet_dsp_conv2d_two_w16": gemm_nodes,
     "tinyet_dsp_winograd_2x2": winograd_nodes,
+    "tinyet_dsp_winograd_2x2_s8": winograd_nodes,
     "tinyet_dsp_winograd_4x4": winograd_nodes,
     "tinyet_dsp_conv_transpose2d_phases": transposed_nodes,
     "tinyet_dsp_depthwise_3x3": depthwise_nodes,
+    "tinyet_dsp_depthwise_any": any_depthwise_nodes,
+    "tinyet_dsp_linear_paired": row_nodes,
+    "tinyet_dsp_linear_w16": row_nodes,
     "tinyet_dsp_linear": linear_nodes,
     "tinyet_dsp_linear_rows": linear_nodes,
     "tinyet_dsp_affine": elementwise_nodes,
@@ -282,11 +332,10 @@ NODES = {
 }
 """Kernel → strategy."""
 
-CHOSEN = list(
-    dict.fromkeys(
-        nodes for symbol, nodes in NODES.items() if symbol not in {k.symbol for k in CONV2D_FOR_FLASH}
-    )
-)
+ALONE = [k.symbol for k in (*conv2d.KERNELS, *conv2d_s8.KERNELS, *FOR_FLASH)]
+"""Kernels for the same nodes: which of them is chosen is a matter of what they cost."""
+
+CHOSEN = list(dict.fromkeys(nodes for symbol, nodes in NODES.items() if symbol not in ALONE))
 """The strategies of the kernels that the delegate chooses by itself."""
 
 
@@ -312,9 +361,8 @@ def test_every_kernel_has_nodes() -> None:
 def test_host(symbol: str) -> None:
     """Plain C in place of the instructions, under ASan and UBSan; also kernels that would not be chosen."""
     alone = only(symbol)
-    emulated_alone = symbol in {kernel.symbol for kernel in CONV2D_FOR_FLASH}
 
-    @(drawing.emulated if emulated_alone else drawing.compiled)
+    @(drawing.emulated if symbol in ALONE else drawing.compiled)
     @given(drawing.many(NODES[symbol]()))
     def run(cases: list[Case]) -> None:
         taken = [case for case in cases if takes(alone, case)]
@@ -353,14 +401,10 @@ def test_emulated(nodes: Callable[[], st.SearchStrategy[Case]], board: str) -> N
 @pytest.mark.emulated
 @pytest.mark.parametrize(
     ("symbol", "board"),
-    [
-        (kernel.symbol, board)
-        for i, kernel in enumerate(CONV2D_FOR_FLASH)
-        for board in (BOARDS[0], BOARDS[1 + i % 2])
-    ],
+    [(symbol, board) for i, symbol in enumerate(ALONE) for board in (BOARDS[0], BOARDS[1 + i % 2])],
 )
 def test_emulated_alone(symbol: str, board: str) -> None:
-    """The instructions of kernels that are chosen only where flash allows."""
+    """The instructions of each kernel, whatever would be chosen."""
     require_emulator()
 
     @drawing.emulated
@@ -377,10 +421,10 @@ def test_kernels_for_flash_are_never_first() -> None:
     """What they take, a kernel before them takes, too."""
 
     @drawing.quick
-    @given(st.one_of(gemm_nodes(), winograd_nodes()))
+    @given(st.one_of(gemm_nodes(), winograd_nodes(), linear_nodes(), row_nodes()))
     def run(case: Case) -> None:
-        kernels = [k for k in CORTEX_M.kernels[Conv2d] if k.why_not(case.node, DSP) is None]
-        assert not kernels or kernels[0] not in CONV2D_FOR_FLASH
+        kernels = [k for k in CORTEX_M.kernels[type(case.node.attrs)] if k.why_not(case.node, DSP) is None]
+        assert not kernels or kernels[0] not in FOR_FLASH
 
     run()
 

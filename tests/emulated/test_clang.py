@@ -24,7 +24,7 @@ from tinyet.boards import load_board
 from tinyet.build import clang, cmake
 from tinyet.build.process import run
 from tinyet.delegates import CMSIS_NN, CORTEX_M, Delegate
-from tinyet.delegates.cortex_m import CONV2D_FOR_FLASH
+from tinyet.delegates.cortex_m import FOR_FLASH
 from tinyet.emit.project import Kind
 from tinyet.errors import ToolchainError, UsageError
 from tinyet.ops import OPS
@@ -41,7 +41,9 @@ pytestmark = [
 DSP = (
     test_cortex_m.gemm_nodes,
     test_cortex_m.depthwise_nodes,
+    test_cortex_m.any_depthwise_nodes,
     test_cortex_m.linear_nodes,
+    test_cortex_m.row_nodes,
     test_cortex_m.elementwise_nodes,
     test_cortex_m.pool_nodes,
 )
@@ -72,7 +74,7 @@ def test_operators(board: str, delegate: Delegate, own: Sequence[Callable[[], Se
     assert {step.choice.kernel.delegate for step in deployment.steps} == {"portable", delegate.name}
 
 
-@pytest.mark.parametrize("symbol", [kernel.symbol for kernel in CONV2D_FOR_FLASH])
+@pytest.mark.parametrize("symbol", [kernel.symbol for kernel in FOR_FLASH])
 def test_kernels_for_flash(symbol: str) -> None:
     """Their multiply loops take all registers."""
     require_emulator("mps2_an386")

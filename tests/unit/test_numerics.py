@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 import shutil
 import subprocess
 from pathlib import Path
@@ -13,12 +14,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tinyet import assets
+from tinyet.errors import QuantizationError
 from tinyet.ir import DType, QuantParams, TensorType
 from tinyet.numerics import (
     MAX_SHIFT_64,
     SUM_BITS_64,
     bias_type,
     quantize_multiplier,
+    quantize_multipliers,
     requantize_64,
     short_multiplier,
 )
@@ -59,6 +62,26 @@ def test_it_multiplies(acc: int, factor: float) -> None:
 def test_short_multipliers() -> None:
     wide = np.array([0, 2**30, 2**30 + 2**15, 2**31 - 2**16, 2**31 - 2**15, 2**31 - 1])
     assert short_multiplier(wide).tolist() == [0, 2**14, 2**14 + 1, 32767, 32767, 32767]
+
+
+def test_multipliers_of_many_factors() -> None:
+    """The same as one by one, around powers of two and at both ends of the range."""
+    powers = 2.0 ** np.arange(-40, 30)
+    near = [powers * (1 - 2.0**-bits) for bits in (31, 32, 33, 40, 53)]
+    factors = np.concatenate([[0.0, 5e-324, 0.3, 0.7], powers, *near])
+    multipliers, shifts = quantize_multipliers(factors)
+    one_by_one = [quantize_multiplier(float(f)) for f in factors]
+    assert multipliers.tolist() == [m.multiplier for m in one_by_one]
+    assert shifts.tolist() == [m.shift for m in one_by_one]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [(math.nan, "nan"), (-1.0, "-1.0"), (math.inf, "inf"), (2.0**30, "too large")],
+)
+def test_a_factor_among_many_that_cannot_be_used(wrong: float, words: str) -> None:
+    with pytest.raises(QuantizationError, match=words):
+        quantize_multipliers([1.0, wrong])
 
 
 PROGRAM = """

@@ -61,11 +61,16 @@ def quantize_multiplier(real: float) -> Multiplier:
 
 def quantize_multipliers(reals: npt.ArrayLike) -> tuple[Int64, Int64]:
     """quantize_multiplier for each element: (multipliers, shifts), both int64 of the same shape."""
-    flat = [quantize_multiplier(float(r)) for r in np.asarray(reals, np.float64).ravel()]
-    shape = np.shape(reals)
-    multipliers = np.array([m.multiplier for m in flat], np.int64).reshape(shape)
-    shifts = np.array([m.shift for m in flat], np.int64).reshape(shape)
-    return multipliers, shifts
+    x = np.asarray(reals, np.float64)
+    usable = np.isfinite(x) & (x >= 0)
+    fraction, shift = np.frexp(np.where(usable, x, 0.0))
+    fixed = np.floor(fraction * 2.0**31 + 0.5).astype(np.int64)
+    full = fixed == 2**31
+    multipliers, shifts = np.where(full, fixed >> 1, fixed), shift.astype(np.int64) + full
+    for wrong in x[~usable | (shifts > 30)].ravel()[:1]:
+        quantize_multiplier(float(wrong))  # says what is wrong with it
+    nothing = (fixed == 0) | (shifts < -31)
+    return np.where(nothing, 0, multipliers), np.where(nothing, 0, shifts)
 
 
 def high_mul(a: npt.ArrayLike, b: npt.ArrayLike) -> Int64:

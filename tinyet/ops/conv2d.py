@@ -135,7 +135,33 @@ def lower_f32(node: Node, _target: Target) -> Call:
     return layer_call("conv2d", node, weighted.constants(node, Constant("weights", node.input(1).array)))
 
 
+def four_by_four(weights: Array) -> Array:
+    """(channels, …) → as many, flat: of each four channels together one element after another, then the channels that
+    are left."""
+    flat = weights.reshape(len(weights), -1)
+    whole = len(flat) // 4 * 4
+    quads = flat[:whole].reshape(-1, 4, flat.shape[1]).transpose(0, 2, 1)
+    return np.concatenate([quads.ravel(), flat[whole:].ravel()])
+
+
+def quads_call(name: str, node: Node) -> Call:
+    weights = Constant("weights", four_by_four(node.input(1).array), "four channels in turn")
+    return layer_call(name, node, weighted.constants(node, weights))
+
+
+def lower_blocked_f32(node: Node, _target: Target) -> Call:
+    return quads_call("conv2d_blocked", node)
+
+
+def lower_depthwise_f32(node: Node, _target: Target) -> Call:
+    return quads_call("depthwise", node)
+
+
 # ---------------------------------------------------------------- refusals
+
+
+def refuse_groups(node: Node, _target: Target) -> str | None:
+    return None if attrs_of(node).groups == 1 else "only one group"
 
 
 def refuse_1x1(node: Node, _target: Target) -> str | None:
@@ -242,6 +268,22 @@ OP = Op(
                 refuse_depthwise_multiplier_s16,
             ),
             Kernel("tinyet_conv2d_s16", "s16", lower_pairs, DOT, ("tinyet_conv2d_s16.c",)),
+            Kernel(
+                "tinyet_depthwise_f32",
+                "f32",
+                lower_depthwise_f32,
+                (*HEADERS, "tinyet_window.h"),
+                ("tinyet_depthwise_f32.c",),
+                refuse_depthwise,
+            ),
+            Kernel(
+                "tinyet_conv2d_blocked_f32",
+                "f32",
+                lower_blocked_f32,
+                (*HEADERS, "tinyet_window.h"),
+                ("tinyet_conv2d_blocked_f32.c",),
+                refuse_groups,
+            ),
             Kernel("tinyet_conv2d_f32", "f32", lower_f32, HEADERS, ("tinyet_conv2d_f32.c",)),
         ),
         CLAIMS,

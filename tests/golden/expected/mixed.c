@@ -10,10 +10,11 @@
 #include "tinyet_quantize.h"
 #include "tinyet_rows.h"
 #include "tinyet_softmax.h"
+#include "tinyet_window.h"
 
 /* ---- weights and tables: 192 bytes ---- */
 
-/* 3x2x2x2 */
+/* 24 four channels in turn */
 static const TINYET_ROM float conv2d_0_weights[24] TINYET_ALIGNED(4) = {
   -0.49609375f, -0.3359375f, -0.17578125f, -0.015625f, 0.14453125f, 0.3046875f, 0.46484375f, -0.37109375f,
   -0.2109375f, -0.05078125f, 0.109375f, 0.26953125f, 0.4296875f, -0.40625f, -0.24609375f, -0.0859375f, 0.07421875f,
@@ -128,7 +129,7 @@ tinyet_status mixed_run(void) {
    */
   float *const conv = (float *)(void *)(arena + 200);
   TINYET_LAYER_BEGIN(0u);
-  tinyet_conv2d_f32(image, conv, &conv2d_0_params);
+  tinyet_conv2d_blocked_f32(image, conv, &conv2d_0_params);
   TINYET_LAYER_END(0u);
 
   /* 1: quantize 1x12 -> 1x12

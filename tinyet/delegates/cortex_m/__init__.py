@@ -4,7 +4,7 @@
 Each layer becomes a small C function around an always-inline kernel of firmware/include/tinyet_dsp*.h with
 every shape and rounding constant known to the compiler, and weights packed in the order it reads them in.
 
-Those of CONV2D_FOR_FLASH take flash for speed. They stand last, behind a kernel that takes all that they take, so that
+Those of FOR_FLASH take flash for speed. They stand last, behind a kernel that takes all that they take, so that
 they are used only where their costs are weighed, or by a pin.
 """
 
@@ -13,14 +13,19 @@ from __future__ import annotations
 from tinyet.boards.cpus import Target
 from tinyet.delegates.cortex_m import (
     claims,
+    claims_depthwise,
     claims_for_flash,
+    claims_of_rows,
     claims_of_transposed,
     claims_of_windows,
     conv2d,
+    conv2d_s8,
+    conv2d_two,
     conv_transpose2d,
     depthwise,
     elementwise,
     linear,
+    linear_row,
     pool,
     winograd,
 )
@@ -43,11 +48,14 @@ def supports(target: Target) -> str | None:
     return arm_target(target) or (None if has_dsp else f"{target.cpu} has no DSP instructions")
 
 
-CONV2D_FOR_FLASH = (*winograd.KERNELS, *conv2d.WIDE_KERNELS)
+CONV2D_FOR_FLASH = (*winograd.KERNELS, *conv2d.WIDE_KERNELS, *conv2d_two.KERNELS)
+FOR_FLASH = (*CONV2D_FOR_FLASH, *linear_row.WIDE_KERNELS)
 
 CLAIMS = {
     **claims.CLAIMS,
+    **claims_depthwise.CLAIMS,
     **claims_for_flash.CLAIMS,
+    **claims_of_rows.CLAIMS,
     **claims_of_transposed.CLAIMS,
     **claims_of_windows.CLAIMS,
 }
@@ -55,9 +63,18 @@ CLAIMS = {
 CORTEX_M = Delegate(
     "cortex_m",
     {
-        Conv2d: claimed((*depthwise.KERNELS, *conv2d.KERNELS, *CONV2D_FOR_FLASH), CLAIMS),
+        Conv2d: claimed(
+            (
+                *depthwise.KERNELS,
+                *conv2d.KERNELS,
+                *conv2d_s8.KERNELS,
+                *CONV2D_FOR_FLASH,
+                *conv2d.NIBBLE_KERNELS,
+            ),
+            CLAIMS,
+        ),
         ConvTranspose2d: claimed(conv_transpose2d.KERNELS, CLAIMS),
-        Linear: claimed(linear.KERNELS, CLAIMS),
+        Linear: claimed((*linear.KERNELS, *linear_row.WIDE_KERNELS), CLAIMS),
         Add: claimed(elementwise.ADD_KERNELS, CLAIMS),
         Sub: claimed(elementwise.SUB_KERNELS, CLAIMS),
         AvgPool2d: claimed(pool.AVERAGE_KERNELS, CLAIMS),

@@ -8,9 +8,9 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from tinyet.delegates.cortex_m import conv2d, depthwise, linear
+from tinyet.delegates.cortex_m import conv2d, conv2d_s8, conv2d_two, linear
 from tinyet.delegates.cortex_m.packing import lane_pairs
-from tinyet.delegates.cortex_m.rounding import Rounding, rounding
+from tinyet.delegates.cortex_m.rounding import Form, Rounding, rounding
 from tinyet.delegates.cortex_m.wrapper import largest_divisor
 from tinyet.ir import Node
 from tinyet.numerics import clamp_range
@@ -96,22 +96,23 @@ def rows_work(g: conv2d.Geometry, r: Rounding) -> Mapping[str, int]:
     return parts
 
 
-def patches_work(g: conv2d.Geometry, r: Rounding) -> Mapping[str, int]:
+def patches(g: conv2d.Geometry, at_once: int) -> tuple[Parts, int]:
+    """tinyet_dsp_patch of all pixels, `at_once` of them in a row each time, and how often that is."""
     rows = axis(g.in_h, g.out_h, g.kernel_h, g.stride_h, g.dilation_h, g.pad_top)
     columns = axis(g.in_w, g.out_w, g.kernel_w, g.stride_w, g.dilation_w, g.pad_left)
-    which = np.concatenate(
-        [np.arange(start, start + 4) for start in blocks_of_four(g.out_h * g.out_w)]
-    )  # pixels
-    blocks = g.batch * len(which) // 4
+    starts = np.minimum(np.arange(0, g.out_h * g.out_w, at_once), g.out_h * g.out_w - at_once)
+    which = (starts[:, None] + np.arange(at_once)).ravel()  # pixels
+    blocks = g.batch * len(starts)
     seen = rows.inside.sum(axis=1)[which // g.out_w]  # kernel rows of each pixel
     together = g.in_c * (g.kernel_w if g.dilation_w == 1 else 1)
     words = len(lane_pairs(together)) * (1 if g.dilation_w == 1 else g.kernel_w)
+    pixels = at_once * blocks
     parts: Parts = {
         "call": 1,
         "block": blocks,
-        "pixel": 4 * blocks,
-        ("kernel row" if g.dilation_w == 1 else "dilated kernel row"): 4 * blocks * g.kernel_h,
-        "kernel row above or below": 4 * blocks * g.kernel_h * int(g.pad_top > 0),
+        "pixel": pixels,
+        ("kernel row" if g.dilation_w == 1 else "dilated kernel row"): pixels * g.kernel_h,
+        "kernel row above or below": pixels * g.kernel_h * int(g.pad_top > 0),
         "row that may reach out": g.batch * int(seen.sum()) * int(not columns.whole.all()),
         "blank row": (hidden := g.batch * int((g.kernel_h - seen).sum())),
         "blank word": hidden * words,
@@ -132,8 +133,92 @@ def patches_work(g: conv2d.Geometry, r: Rounding) -> Mapping[str, int]:
         parts["blank tap"] = blank
         parts["blank word"] += blank * len(lane_pairs(together))
         widened(parts, together, there)
+    return parts, blocks
+
+
+def patches_work(g: conv2d.Geometry, r: Rounding) -> Mapping[str, int]:
+    parts, blocks = patches(g, 4)
     matrix(parts, g, r, blocks, len(conv2d.patches_order(g)), 1)
     return parts
+
+
+def two_work(node: Node) -> Mapping[str, int]:
+    g, r = conv2d.geometry(node), conv2d.rounding_of(node, conv2d.Stored.INT16)
+    parts, blocks = patches(g, 2)
+    steps, unroll = len(conv2d_two.order_of(g)) // 2, conv2d_two.unroll_of(g)
+    pairs = blocks * -(-g.out_c // 2)
+    parts[f"two channels, {form_name(r)}"] = pairs
+    parts["two pairs"] = pairs * steps
+    if unroll != steps:
+        parts["two channels by a loop"] = pairs
+        parts["turn"] = pairs * (steps // unroll)
+    parts["odd channel"] = blocks * (g.out_c % 2)
+    parts["clamped output"] = g.batch * g.out_h * g.out_w * g.out_c * (bounds(r.low, r.high) > 0)
+    return parts
+
+
+def two_code(node: Node) -> Mapping[str, int]:
+    g, r = conv2d.geometry(node), conv2d.rounding_of(node, conv2d.Stored.INT16)
+    steps, unroll = len(conv2d_two.order_of(g)) // 2, conv2d_two.unroll_of(g)
+    copies = 1 + g.out_c % 2 if g.out_c > 2 else 1
+    return {
+        "call": 1,
+        "copy": copies,
+        f"copy, {form_name(r)}": copies,
+        "two pairs": copies * unroll,
+        "loop": copies * (unroll != steps),
+        "padding": int(g.pad_top > 0 or g.pad_left > 0),
+        "kernel": int(g.kernel_h > 1),
+        "dilated": int(g.dilation_w > 1),
+        "odd number of pixels": g.out_h * g.out_w % 2,
+        "four values": min(g.in_c // 4, 4),
+        f"last {g.in_c % 4} values": 1,
+        "several images": int(g.batch > 1),
+        "clamp": int(bounds(r.low, r.high) > 0),
+    }
+
+
+def shared_work(node: Node) -> Mapping[str, int]:
+    g, r = conv2d.geometry(node), conv2d_s8.chosen_rounding(node)
+    rows = axis(g.in_h, g.out_h, g.kernel_h, g.stride_h, g.dilation_h, g.pad_top)
+    columns = axis(g.in_w, g.out_w, g.kernel_w, g.stride_w, g.dilation_w, g.pad_left)
+    count = g.out_h * g.out_w
+    starts = np.minimum(np.arange(0, count, 3), count - 3)
+    which = (starts[:, None] + np.arange(3)).ravel()  # pixels
+    blocks, values = g.batch * len(starts), g.in_c * g.kernel_w
+    seen = rows.inside.sum(axis=1)[which // g.out_w]  # kernel rows of each pixel
+    apart = ~columns.whole[which % g.out_w] | (g.dilation_w > 1)
+    taps = columns.inside.sum(axis=1)[which % g.out_w]  # of each pixel's kernel rows
+    hidden, edges = g.batch * int((g.kernel_h - seen).sum()), g.batch * int(seen[apart].sum())
+    widened = g.batch * int(seen.sum())
+    # Bytes that a row copies at once, and how often each pixel does.
+    length = np.where(g.dilation_w > 1, g.in_c, taps * g.in_c)
+    times = seen * apart * (taps if g.dilation_w > 1 else 1)
+    steps, pairs = len(conv2d_s8.even_order(g)) // 2, blocks * -(-g.out_c // 2)
+    return {
+        "call": 1,
+        "block": blocks,
+        "pixel": 3 * blocks,
+        "row above or below": hidden,
+        "blank word": hidden * len(lane_pairs(values)),
+        "pixel at an edge": g.batch * int(apart.sum()),
+        "word of a pixel at an edge": g.batch * int(apart.sum()) * (values // 4),
+        "edge": edges,
+        "dilated tap": edges * g.kernel_w * (g.dilation_w > 1),
+        "copy": g.batch * int(times.sum()),
+        "copied word": g.batch * int((times * (length // 4)).sum()),
+        "copied byte": g.batch * int((times * (length % 4)).sum()),
+        "row": widened,
+        "four values": widened * (values // 4),
+        "sixteen values": widened * -(-(values // 4) // 4),
+        f"last {values % 4} values": widened,
+        "two channels": pairs,
+        "two channels, two-sided": pairs * (r.form is Form.TWO_SIDED),
+        "odd channel": blocks * (g.out_c % 2),
+        "four inputs": pairs * steps,
+        "turn": pairs * -(-steps // 8),
+        "clamped output": g.batch * count * g.out_c * (bounds(r.low, r.high) > 0),
+    }
 
 
 def matrix_code(g: conv2d.Geometry, r: Rounding, taps: int, of_lane: int) -> Parts:
@@ -172,83 +257,6 @@ def rows_code(g: conv2d.Geometry, r: Rounding) -> Mapping[str, int]:
 
 def patches_code(g: conv2d.Geometry, r: Rounding) -> Mapping[str, int]:
     return matrix_code(g, r, len(conv2d.patches_order(g)), 1)
-
-
-def row_unroll(pairs: int) -> int:
-    """Pairs of outputs a turn of the loop over an output row."""
-    return next(n for n in (4, 3, 2, 1) if pairs % n == 0)
-
-
-def depthwise_work(node: Node) -> Mapping[str, int]:
-    g = depthwise.cheapest(node)
-    r = rounding(node, clamp_of(node), depthwise.MOST_BEFORE)
-    batch, channels = node.input(0).shape[0], node.input(0).shape[3]
-    pairs, u, v, strip = batch * -(-channels // 2), g.u, g.v, g.strip
-    rows, kept = g.strip_rows(strip), g.strip_rows(strip) - strip * v.stride
-    strips = -(-v.out // strip)
-    filled = blank = 0
-    for top in range(0, v.out, strip):
-        first = kept if top and kept > 0 else 0
-        places = [top * v.stride - v.pad + row for row in range(first, rows)]
-        inside = sum(0 <= place < v.size for place in places)
-        filled, blank = filled + inside, blank + (len(places) - inside if strips > 1 else 0)
-    seen = min(u.size, (u.out - 1) * u.stride + 3 - u.pad)
-    odd = u.pad & 1
-    words = odd + (seen - odd) // 2 + (seen - odd) % 2
-    parts: Parts = {
-        "call": 1,
-        "word": 2 * rows * g.row_words,
-        "two channels": pairs,
-        "strip": pairs * strips,
-        "later strip": pairs * (strips - 1),
-        "kept word": pairs * (strips - 1) * max(kept, 0) * g.row_words,
-        "filled row": pairs * filled,
-        "filled word": pairs * filled * words,
-        "half word": pairs * filled * (odd + (seen - odd) % 2),
-        "blank row": pairs * blank,
-        "blank word": pairs * blank * g.row_words,
-        "channel of a strip": 2 * pairs * strips,
-        "output row": 2 * pairs * v.out,
-        f"two outputs, stride {u.stride}": 2 * pairs * v.out * (u.out // 2),
-        "odd output": 2 * pairs * v.out * (u.out % 2),
-    }
-    unroll = row_unroll(u.out // 2)
-    if u.out // 2 > unroll:
-        parts["turn"] = 2 * pairs * v.out * (u.out // 2 // unroll)
-    if u.out_step >= 128:
-        parts["two outputs, far apart"] = 2 * pairs * v.out * (u.out // 2)
-    columns = (seen - odd) // 2
-    if columns > 4:
-        parts["turn of columns"] = pairs * filled * (columns // 4)
-        parts["last columns"] = pairs * filled * int(columns % 4 != 0)
-    outputs(parts, r, 2 * pairs * v.out * u.out)
-    return parts
-
-
-def depthwise_code(node: Node) -> Mapping[str, int]:
-    g = depthwise.cheapest(node)
-    r = rounding(node, clamp_of(node), depthwise.MOST_BEFORE)
-    strips = -(-g.v.out // g.strip)
-    half = g.u.out // 2
-    seen = min(g.u.size, (g.u.out - 1) * g.u.stride + 3 - g.u.pad)
-    odd = g.u.pad & 1
-    parts: Parts = {
-        "call": 1,
-        "several strips": int(strips > 1),
-        "last strip": int(g.v.out % g.strip != 0),
-        "padding before": odd,
-        "odd columns": (seen - odd) % 2,
-        "two columns": (seen - odd) // 2 if (seen - odd) // 2 <= 7 else 4 + (seen - odd) // 2 % 4,
-        "column loop": int((seen - odd) // 2 > 7),
-        f"two outputs, stride {g.u.stride}": row_unroll(half) if half else 0,
-        "far apart": row_unroll(half) if half and g.u.out_step >= 128 else 0,
-        "loop": int(half > row_unroll(half)),
-        "odd outputs": g.u.out % 2,
-        "odd channels": node.input(0).shape[3] % 2,
-        "several images": int(node.input(0).shape[0] > 1),
-    }
-    form_of(parts, r)
-    return parts
 
 
 def linear_work(node: Node) -> Mapping[str, int]:
@@ -331,8 +339,9 @@ CLAIMS: Mapping[str, Claim] = {
     "tinyet_dsp_conv2d_patches": Claim(
         lambda n: patches_work(*convolution(n)), lambda n: patches_code(*convolution(n))
     ),
+    "tinyet_dsp_conv2d_s8": Claim(shared_work),
+    "tinyet_dsp_conv2d_two_w16": Claim(two_work, two_code),
     "tinyet_dsp_linear_rows": Claim(lambda n: rows_work(*pixel_row(n)), lambda n: rows_code(*pixel_row(n))),
-    "tinyet_dsp_depthwise_3x3": Claim(depthwise_work, depthwise_code),
     "tinyet_dsp_linear": Claim(linear_work, linear_code),
     "tinyet_dsp_affine": Claim(affine_work, affine_code),
     "tinyet_dsp_average": Claim(over_pixels, over_pixels_code),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What instructions and code of the convolutions grow with that take flash for speed: see claims.py."""
+"""What instructions and code of convolutions grow with whose weights are not stored as int8: see claims.py."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 import numpy as np
 
 from tinyet.delegates.cortex_m import claims, conv2d, winograd
-from tinyet.delegates.cortex_m.conv2d import Geometry
+from tinyet.delegates.cortex_m.conv2d import Geometry, Stored
 from tinyet.delegates.cortex_m.rounding import Rounding
 from tinyet.delegates.cortex_m.winograd import Transform
 from tinyet.ir import Node
@@ -17,9 +17,11 @@ from tinyet.ops.shared.claims import Parts
 from tinyet.opset import Claim
 
 
-def wide(parts: Callable[[Geometry, Rounding], Mapping[str, int]]) -> Callable[[Node], Mapping[str, int]]:
-    """The parts of a kernel with int16 weights are those of the same one with int8 weights."""
-    return lambda node: parts(conv2d.geometry(node), conv2d.rounding_of(node, wide=True))
+def stored(
+    parts: Callable[[Geometry, Rounding], Mapping[str, int]], how: Stored
+) -> Callable[[Node], Mapping[str, int]]:
+    """The parts of a kernel with int16 or int4 weights are those of the same one with int8 weights."""
+    return lambda node: parts(conv2d.geometry(node), conv2d.rounding_of(node, how))
 
 
 def tile_starts(out: int, tile: int) -> Int64:
@@ -106,9 +108,26 @@ def winograd_code(f: Transform) -> Callable[[Node], Mapping[str, int]]:
     return parts
 
 
+def narrow_work(node: Node) -> Mapping[str, int]:
+    g = conv2d.geometry(node)
+    pairs = -(-g.out_c // 2)
+    return {
+        **winograd_work(winograd.F2)(node),
+        "transformed channels": pairs,
+        "transformed kernel": pairs * 2 * winograd.pairs_of(g),
+    }
+
+
 CLAIMS: Mapping[str, Claim] = {
-    "tinyet_dsp_conv2d_rows_w16": Claim(wide(claims.rows_work), wide(claims.rows_code)),
-    "tinyet_dsp_conv2d_patches_w16": Claim(wide(claims.patches_work), wide(claims.patches_code)),
+    **{
+        f"tinyet_dsp_conv2d_{name}{how.value}": Claim(stored(work, how), stored(code, how))
+        for how in (Stored.INT16, Stored.INT4)
+        for name, work, code in (
+            ("rows", claims.rows_work, claims.rows_code),
+            ("patches", claims.patches_work, claims.patches_code),
+        )
+    },
+    winograd.NARROW: Claim(narrow_work, winograd_code(winograd.F2)),
     **{f.symbol: Claim(winograd_work(f), winograd_code(f)) for f in (winograd.F4, winograd.F2)},
 }
 """By the kernels' names."""

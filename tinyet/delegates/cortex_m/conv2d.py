@@ -1,19 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
 """Convolutions of one group as matrix products, four pixels by two channels a block (tinyet_dsp_conv2d.h).
 
-Each with weights in int8, and, for more flash and fewer instructions, widened to int16 ahead of time (`_w16`).
+Each with weights in int8 or int4 (`_w4`), and, for more flash and fewer instructions, with int8 weights widened
+to int16 ahead of time (`_w16`).
 """
 
 from __future__ import annotations
 
+import enum
+import math
 from dataclasses import astuple, dataclass
 from functools import partial
 
 import numpy as np
 
 from tinyet.boards.cpus import Target
-from tinyet.delegates.cortex_m.packing import NONE, gemm_stream, lane_pairs, wide_stream
-from tinyet.delegates.cortex_m.rounding import Rounding, rounding
+from tinyet.delegates.cortex_m.packing import NONE, gemm_stream, lane_pairs, nibble_stream, wide_stream
+from tinyet.delegates.cortex_m.rounding import LIMIT, Rounding, rounding, sum_range
 from tinyet.delegates.cortex_m.summary import summary
 from tinyet.delegates.cortex_m.wrapper import largest_divisor, specialised_call
 from tinyet.ir import Node
@@ -26,8 +29,18 @@ HEADERS = ("tinyet_dsp.h", "tinyet_dsp_conv2d.h")
 # many a turn.
 STRAIGHT_TAPS, LOOP_TAPS = 32, 24
 LARGEST_OFFSET = 1020  # of LDRD, in bytes
-WIDE = "_w16"  # ends the names of kernels with int16 weights
 MOST_BEFORE = 8  # int8 weights shifted further than this leave int16
+
+
+class Stored(enum.Enum):
+    """As what weights lie in flash. The value ends the names of the kernels."""
+
+    INT8 = ""
+    INT16 = "_w16"
+    INT4 = "_w4"
+
+
+STREAMS = {Stored.INT8: gemm_stream, Stored.INT16: wide_stream, Stored.INT4: nibble_stream}
 
 
 @dataclass(frozen=True)
@@ -153,8 +166,14 @@ def unroll_of(taps: int, taps_of_lane: int = 1) -> int:
     return taps if taps <= STRAIGHT_TAPS else largest_divisor(taps, LOOP_TAPS, taps_of_lane)
 
 
+def turn_multiple(stored: Stored, taps_of_lane: int) -> int:
+    """Taps of which a turn of a loop has a multiple: whole lanes, and whole words of weights."""
+    return math.lcm(2, taps_of_lane) if stored is Stored.INT4 else taps_of_lane
+
+
 def gemm_call(
     name: str,
+    stored: Stored,
     g: Geometry,
     r: Rounding,
     order: list[tuple[int, int]],
@@ -162,12 +181,10 @@ def gemm_call(
     scratch_bytes: int,
     text: str,
 ) -> Call:
-    """The call of a kernel of tinyet_dsp_conv2d.h, whose name says how wide weights are; `order` as gemm_stream wants
-    it, `taps_of_lane` a lane."""
-    taps = len(order)
-    unroll = unroll_of(taps, taps_of_lane)
-    pack = wide_stream if name.endswith(WIDE) else gemm_stream
-    stream = pack(r, order).astype(np.int32)
+    """The call of a kernel of tinyet_dsp_conv2d.h; `order` as gemm_stream wants it, `taps_of_lane` a lane."""
+    name += stored.value
+    unroll = unroll_of(len(order), turn_multiple(stored, taps_of_lane))
+    stream = STREAMS[stored](r, order).astype(np.int32)
     constant = Constant("weights", stream, "bias, weights and rounding of two channels after another")
     body = (
         f"const tinyet_dsp_conv2d shape = {g.literal(unroll)};",
@@ -185,17 +202,23 @@ def refuse_patches(node: Node, target: Target) -> str | None:
     return f"{pixels} output pixels, needs 4" if pixels < 4 else None
 
 
-def lower_patches(node: Node, target: Target, wide: bool = False) -> Call:
+def lower_patches(node: Node, target: Target, stored: Stored = Stored.INT8) -> Call:
     g = geometry(node)
     order = patches_order(g)
     scratch = 16 * len(order) + -(-g.kernel_w * g.in_c // 4) * 4
-    name = "tinyet_dsp_conv2d_patches" + WIDE * wide
-    return gemm_call(name, g, rounding_of(node, wide), order, 1, scratch, summary(node))
+    r = rounding_of(node, stored)
+    return gemm_call("tinyet_dsp_conv2d_patches", stored, g, r, order, 1, scratch, summary(node))
 
 
-def rounding_of(node: Node, wide: bool) -> Rounding:
+def rounding_of(node: Node, stored: Stored) -> Rounding:
     clamp = attrs_of(node).clamp
-    return rounding(node, clamp, MOST_BEFORE) if wide else rounding(node, clamp)
+    match stored:
+        case Stored.INT8:
+            return rounding(node, clamp)
+        case Stored.INT16:
+            return rounding(node, clamp, most_before=MOST_BEFORE)
+        case Stored.INT4:
+            return rounding(node, clamp, least_before=4)  # sums are made 16 times as large
 
 
 def refuse_rows(node: Node, target: Target) -> str | None:
@@ -212,15 +235,37 @@ def refuse_rows(node: Node, target: Target) -> str | None:
     return f"about {costs[0]} instructions, patches need {costs[1]}" if costs[1] < costs[0] else None
 
 
-def rows_call(g: Geometry, r: Rounding, text: str, wide: bool = False) -> Call:
+def refuse_nibbles(node: Node, order: list[tuple[int, int]], taps_of_lane: int) -> str | None:
+    r = rounding_of(node, Stored.INT4)
+    smallest, largest = sum_range(r.weights, r.bias)
+    if 16 * int(max(largest.max(), -smallest.min())) >= LIMIT:
+        return "sums of 16 times the weights could leave int32"
+    multiple = turn_multiple(Stored.INT4, taps_of_lane)
+    if len(order) > STRAIGHT_TAPS and len(order) % multiple != 0:
+        return f"{len(order)} pairs of weights a channel, no multiple of {multiple}"
+    return None
+
+
+def refuse_patches_nibbles(node: Node, target: Target) -> str | None:
+    return refuse_patches(node, target) or refuse_nibbles(node, patches_order(geometry(node)), 1)
+
+
+def refuse_rows_nibbles(node: Node, target: Target) -> str | None:
+    if (reason := refuse_rows(node, target)) is not None:
+        return reason
+    g = geometry(node)
+    return refuse_nibbles(node, rows_order(g), g.kernel_w)
+
+
+def rows_call(g: Geometry, r: Rounding, text: str, stored: Stored = Stored.INT8) -> Call:
     """tinyet_dsp_conv2d_rows for a geometry that it takes; `text` says what it computes."""
     order = rows_order(g)
     scratch = 4 * len(order) // g.kernel_w * g.lane_words
-    return gemm_call("tinyet_dsp_conv2d_rows" + WIDE * wide, g, r, order, g.kernel_w, scratch, text)
+    return gemm_call("tinyet_dsp_conv2d_rows", stored, g, r, order, g.kernel_w, scratch, text)
 
 
-def lower_rows(node: Node, target: Target, wide: bool = False) -> Call:
-    return rows_call(geometry(node), rounding_of(node, wide), summary(node), wide)
+def lower_rows(node: Node, target: Target, stored: Stored = Stored.INT8) -> Call:
+    return rows_call(geometry(node), rounding_of(node, stored), summary(node), stored)
 
 
 KERNELS = (
@@ -228,6 +273,28 @@ KERNELS = (
     Kernel("tinyet_dsp_conv2d_patches", "s8", lower_patches, HEADERS, (), refuse_patches, "cortex_m"),
 )
 WIDE_KERNELS = tuple(
-    Kernel(k.symbol + WIDE, "s8", partial(lower, wide=True), HEADERS, (), k.refuse, "cortex_m")
+    Kernel(
+        k.symbol + Stored.INT16.value,
+        "s8",
+        partial(lower, stored=Stored.INT16),
+        HEADERS,
+        (),
+        k.refuse,
+        "cortex_m",
+    )
     for k, lower in zip(KERNELS, (lower_rows, lower_patches), strict=True)
+)
+NIBBLE_KERNELS = tuple(
+    Kernel(
+        k.symbol + Stored.INT4.value,
+        "s8w4",
+        partial(lower, stored=Stored.INT4),
+        HEADERS,
+        (),
+        refuse,
+        "cortex_m",
+    )
+    for k, lower, refuse in zip(
+        KERNELS, (lower_rows, lower_patches), (refuse_rows_nibbles, refuse_patches_nibbles), strict=True
+    )
 )

@@ -1,15 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Depthwise 3x3 convolutions on planes of int16 (tinyet_dsp_depthwise.h)."""
+"""Depthwise convolutions on planes of int16 (tinyet_dsp_planes.h, tinyet_dsp_depthwise.h)."""
 
 from __future__ import annotations
 
-from dataclasses import astuple, dataclass
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from tinyet.boards.cpus import Target
 from tinyet.delegates.cortex_m.packing import join_bytes, words
-from tinyet.delegates.cortex_m.rounding import Rounding, rounding
+from tinyet.delegates.cortex_m.rounding import Form, Rounding, rounding
 from tinyet.delegates.cortex_m.summary import summary
 from tinyet.delegates.cortex_m.wrapper import specialised_call
 from tinyet.ir import Node
@@ -17,13 +19,15 @@ from tinyet.numerics import Int64
 from tinyet.ops.shared.convolution import attrs_of
 from tinyet.opset import Call, Constant, Kernel
 
-HEADERS = ("tinyet_dsp.h", "tinyet_dsp_depthwise.h")
+HEADERS = ("tinyet_dsp.h", "tinyet_dsp_planes.h", "tinyet_dsp_depthwise.h")
 
-# Bytes of scratch up to which more output rows are made of one filling of the planes.
-SCRATCH = 1000
+# More output rows are made of one filling of the planes up to so many bytes of scratch, or this part of what the layer
+# reads and writes.
+SCRATCH, SCRATCH_PART = 1500, 32
 # int8 weights shifted further than this leave int16.
 MOST_BEFORE = 8
 LARGEST_OFFSET = 1020  # of LDRD, in bytes
+LARGEST_IMMEDIATE = 4095  # of ADDW and STRB
 
 
 @dataclass(frozen=True)
@@ -34,6 +38,7 @@ class Axis:
     step: int
     out: int
     out_step: int
+    kernel: int
     stride: int
     dilation: int
     pad: int
@@ -41,55 +46,156 @@ class Axis:
 
 @dataclass(frozen=True)
 class Geometry:
-    """u: the axis that is contiguous in a plane."""
+    """u: the axis that is contiguous in a plane. group: channels at a time. three: by the kernel for 3x3.
+    traffic: bytes of an image's inputs and outputs."""
 
     u: Axis
     v: Axis
     transposed: bool
+    group: int
+    three: bool
+    traffic: int
+
+    @property
+    def tap_pairs(self) -> int:
+        """Of a kernel row."""
+        return -(-self.u.kernel // 2)
+
+    @property
+    def part(self) -> int:
+        """Values: all that the last outputs look at."""
+        if self.three:
+            return 2 * ((self.u.out + 1) // 2 + 1 if self.u.stride == 1 else self.u.out + 1)
+        values = (self.u.out - 1) * self.u.stride // self.u.dilation + 2 * self.tap_pairs
+        return values + values % 2
 
     @property
     def row_words(self) -> int:
-        return (self.u.out + 1) // 2 + 1 if self.u.stride == 1 else self.u.out + 1
+        return self.u.dilation * self.part // 2
+
+    @property
+    def tap_words(self) -> int:
+        """Of the weights of an output channel, where the kernel is not the one for 3x3."""
+        return -(-self.v.kernel * self.tap_pairs // 2)
 
     def strip_rows(self, strip: int) -> int:
-        return (strip - 1) * self.v.stride + 2 * self.v.dilation + 1
+        return (strip - 1) * self.v.stride + (self.v.kernel - 1) * self.v.dilation + 1
 
-    def scratch(self, strip: int) -> int:
-        return 8 * self.strip_rows(strip) * self.row_words
+    def planes_bytes(self, strip: int) -> int:
+        return 4 * self.group * self.strip_rows(strip) * self.row_words
+
+    @property
+    def scratch(self) -> int:
+        return self.planes_bytes(self.strip) + (0 if self.three else 8 * self.tap_words)
 
     @property
     def strip(self) -> int:
-        """Output rows at a time: all, or as many as SCRATCH allows, evenly."""
-        most = max((n for n in range(1, self.v.out + 1) if self.scratch(n) <= SCRATCH), default=1)
-        return -(-self.v.out // -(-self.v.out // most))
+        """Output rows at a time: all, or as many as scratch allows, evenly."""
+        limit = max(SCRATCH, self.traffic // SCRATCH_PART)
+        most = max((n for n in range(1, self.v.out + 1) if self.planes_bytes(n) <= limit), default=1)
+        strip = -(-self.v.out // -(-self.v.out // most))
+        if self.three and strip < self.v.out and self.v.out % 2 == 0 and strip % 2 and most > 1:
+            strip += 1 if strip < most else -1  # for two rows at a time
+        return strip
 
     @property
-    def instructions(self) -> int:
-        """Of one channel, roughly: what decides between the axes."""
-        row = 12 + (23 if self.u.stride == 1 else 26) * (self.u.out // 2) + 18 * (self.u.out % 2)
-        strips = -(-self.v.out // self.strip)
-        return row * self.v.out + 2 * self.row_words * (self.v.size + 2 * (strips - 1)) + 60 * strips
+    def turn(self) -> int:
+        """Pairs of outputs a turn of the loop over an output row, or two, of the kernel for 3x3."""
+        pairs = self.u.out // 2
+        if self.two_rows:
+            return 3 if pairs == 3 else 2 - pairs % 2
+        return next(n for n in (4, 3, 2, 1) if pairs % n == 0)
+
+    @property
+    def two_rows(self) -> bool:
+        """Whether the kernel for 3x3 computes two output rows at a time."""
+        u, v, strip = self.u, self.v, self.strip
+        few = 3 if u.out // 2 == 3 else 2 - u.out // 2 % 2
+        return (
+            (u.stride, v.stride, v.dilation) == (1, 1, 1)
+            and v.out > 1
+            and (strip == v.out or (strip % 2 == 0 and v.out % 2 == 0))
+            and v.out_step + 2 * few * u.out_step <= LARGEST_IMMEDIATE
+            and 12 * self.row_words <= LARGEST_OFFSET
+        )
+
+    @property
+    def apart(self) -> int:
+        """Outputs so far apart along u look at the same part of a row."""
+        return self.u.dilation // math.gcd(self.u.dilation, self.u.stride)
+
+    @property
+    def between(self) -> int:
+        """Values between what such outputs look at."""
+        return self.u.stride // math.gcd(self.u.dilation, self.u.stride)
+
+    @property
+    def block(self) -> int:
+        """Outputs at a time, where the kernel is not the one for 3x3."""
+        return min(4, self.u.out // min(self.apart, self.u.out))
+
+    @property
+    def blocks(self) -> int:
+        """Of an output row."""
+        runs = min(self.apart, self.u.out)
+        return sum(-(-len(range(run, self.u.out, self.apart)) // self.block) for run in range(runs))
+
+    @property
+    def instructions(self) -> float:
+        """Of one channel, roughly: what decides between the axes, and on the group."""
+        if self.three:
+            two = 21 if self.two_rows else 22 if self.u.stride == 1 else 25
+            row = 10 + two * (self.u.out // 2) + 13 * (self.u.out % 2)
+        else:
+            row = self.blocks * (12 + self.v.kernel * self.tap_pairs * (1 + 2 * self.block) + 6 * self.block)
+        strip = self.strip
+        strips, rows = -(-self.v.out // strip), self.strip_rows(strip)
+        kept = max(rows - strip * self.v.stride, 0) * (strips - 1)
+        filling = 10 + (13 if self.group == 4 else 8) * self.row_words
+        of_strips = 55 * strips + (14 * (strips - 1) + 2.3 * kept * self.row_words)
+        return row * self.v.out + self.v.size * filling / self.group + of_strips
 
     def refuse(self) -> str | None:
+        """Why the kernel for 3x3 cannot compute it, or None."""
         if self.u.dilation != 1 or self.u.stride > 2:
             return "needs dilation 1 and stride 1 or 2 along one axis"
-        if self.u.pad > 2:
-            return f"a padding of {self.u.pad} before the image"
-        if 8 * self.v.dilation * self.row_words > LARGEST_OFFSET or self.u.out_step * 2 > 4095:
+        if (
+            8 * self.v.dilation * self.row_words > LARGEST_OFFSET
+            or 4 * self.v.stride * self.row_words > LARGEST_IMMEDIATE
+            or self.u.out_step * 2 > LARGEST_IMMEDIATE
+        ):
             return "rows are too long"
         return None
 
 
-def geometries(node: Node) -> list[Geometry]:
-    """u along the width, and u along the height."""
+def geometries(node: Node, *, three: bool) -> list[Geometry]:
+    """u along the width, and u along the height, each with all numbers of channels at a time."""
     a = attrs_of(node)
     _, in_h, in_w, channels = node.input(0).shape
-    _, out_h, out_w, _ = node.output.shape
-    dilation_h, dilation_w = a.dilation_h, a.dilation_w
+    _, out_h, out_w, out_c = node.output.shape
+    _, kernel_h, kernel_w, _ = node.input(1).shape
     stride_h, stride_w = (s if o > 1 else 1 for s, o in ((a.stride_h, out_h), (a.stride_w, out_w)))
-    width = Axis(in_w, channels, out_w, channels, stride_w, dilation_w, a.pad_left)
-    height = Axis(in_h, in_w * channels, out_h, out_w * channels, stride_h, dilation_h, a.pad_top)
-    return [Geometry(width, height, False), Geometry(height, width, True)]
+    dilation_h, dilation_w = (
+        d if k > 1 else 1 for d, k in ((a.dilation_h, kernel_h), (a.dilation_w, kernel_w))
+    )
+    width = Axis(in_w, channels, out_w, out_c, kernel_w, stride_w, dilation_w, a.pad_left)
+    height = Axis(in_h, in_w * channels, out_h, out_w * out_c, kernel_h, stride_h, dilation_h, a.pad_top)
+    traffic = (node.input(0).type.count + node.output.type.count) // node.input(0).shape[0]
+    return [
+        Geometry(u, v, transposed, group, three, traffic)
+        for u, v, transposed in ((width, height, False), (height, width, True))
+        for group in (2, 4)
+        if group <= channels
+    ]
+
+
+def refuse_any(node: Node, target: Target) -> str | None:
+    channels = node.input(0).shape[3]
+    if attrs_of(node).groups != channels:
+        return "only one channel in a group"
+    if channels < 2:
+        return "a single channel"
+    return "tinyet_dsp_depthwise_3x3 is made for it" if refuse(node, target) is None else None
 
 
 def refuse(node: Node, target: Target) -> str | None:
@@ -100,46 +206,107 @@ def refuse(node: Node, target: Target) -> str | None:
         return "only 3x3 kernels"
     if channels < 2:
         return "a single channel"
-    reasons = [g.refuse() for g in geometries(node)]
+    reasons = [g.refuse() for g in geometries(node, three=True)]
     return reasons[0] if all(reasons) else None
 
 
-def cheapest(node: Node) -> Geometry:
-    """Of the orientations that the kernel takes, for a node that was not refused."""
-    return min((g for g in geometries(node) if g.refuse() is None), key=lambda g: g.instructions)
+def cheapest(node: Node, *, three: bool) -> Geometry:
+    """Of what the kernel takes, for a node that was not refused."""
+    taken = (g for g in geometries(node, three=three) if not three or g.refuse() is None)
+    return min(taken, key=lambda g: g.instructions)
 
 
-def stream(r: Rounding, transposed: bool) -> Int64:
-    """The stream of tinyet_dsp_depthwise.h, (words,)."""
-    kernel = r.weights.reshape(-1, 3, 3)
-    if transposed:
-        kernel = kernel.transpose(0, 2, 1)
-    rows = join_bytes(kernel[:, :, [0, 1, 1, 2]])
-    rest = np.stack([r.bias << r.before, r.multiplier, r.offset, r.shift], axis=1)
-    return words(np.concatenate([rows, rest], axis=1).ravel())
+def self_contained(r: Rounding, zero_point: int) -> tuple[Int64, Int64, Int64]:
+    """Bias, multiplier and shift of each channel, (channels,), from which tinyet_dsp_offset makes the offset.
+
+    A channel whose output is the same for every input (multiplier 0) gets a bias of which that output is made.
+    """
+    down = r.shift if r.form is Form.TWO_SIDED else np.full_like(r.shift, r.exponent)  # PLAIN has exponent 0
+    fixed = (r.offset >> down) - zero_point
+    # Right shifts of exponent - 1, 1 and 1, behind a multiplication by 1/2.
+    instead = {
+        Form.ONE_SIDED: (fixed << r.exponent, 2),
+        Form.TWO_SIDED: (fixed << 2, 1),
+        Form.PLAIN: (fixed << 2, -1),
+    }[r.form]
+    still = r.multiplier == 0
+    return (
+        np.where(still, instead[0], r.bias),
+        np.where(still, 2**30, r.multiplier),
+        np.where(still, instead[1], r.shift),
+    )
+
+
+def oriented(r: Rounding, node: Node, transposed: bool) -> Int64:
+    """The weights, (channels, taps along v, taps along u)."""
+    kernel = r.weights.reshape(len(r.weights), *node.input(1).shape[1:3])
+    return kernel.transpose(0, 2, 1) if transposed else kernel
+
+
+def stream(r: Rounding, kernel: Int64, zero_point: int) -> Int64:
+    """The stream of the kernel for 3x3, (words,). kernel: (channels, 3, 3)."""
+    bias, multiplier, shift = self_contained(r, zero_point)
+    before = {Form.ONE_SIDED: shift, Form.TWO_SIDED: np.ones_like(shift), Form.PLAIN: np.zeros_like(shift)}[
+        r.form
+    ]
+    spare = np.zeros((len(kernel), 3, 1), np.int64)
+    spare[:, 0, 0] = shift
+    rows = join_bytes(np.concatenate([kernel[:, :, :1], spare, kernel[:, :, 1:]], axis=2))
+    return words(np.concatenate([rows, np.stack([bias << before, multiplier], axis=1)], axis=1).ravel())
+
+
+def stream_any(r: Rounding, kernel: Int64, zero_point: int) -> Int64:
+    """The stream of the kernel for any size, (words,). kernel: (channels, taps along v, taps along u)."""
+    pairs = np.pad(kernel, ((0, 0), (0, 0), (0, kernel.shape[2] % 2))).reshape(len(kernel), -1, 2)
+    pairs = np.pad(pairs, ((0, 0), (0, pairs.shape[1] % 2), (0, 0)))
+    # Two pairs {a0, a1}, {b0, b1} as bytes a0, b0, a1, b1.
+    taps = join_bytes(pairs.reshape(len(kernel), -1, 2, 2).swapaxes(2, 3).reshape(len(kernel), -1, 4))
+    return words(np.concatenate([taps, np.stack(self_contained(r, zero_point), axis=1)], axis=1).ravel())
+
+
+def rounding_of(node: Node, *, three: bool) -> Rounding:
+    clamp = attrs_of(node).clamp
+    return rounding(node, clamp, MOST_BEFORE) if three else rounding(node, clamp)
+
+
+def call(node: Node, g: Geometry, r: Rounding, name: str, packed: Int64) -> Call:
+    batch, _, _, channels = node.input(0).shape
+    u, v = g.u, g.v
+    parts: Sequence[tuple[str, tuple[int, ...]]] = (
+        ("", (batch, channels, g.group, node.output.shape[3] // channels)),
+        ("in", (u.size, v.size, u.step, v.step)),
+        ("out", (u.out, v.out, u.out_step, v.out_step)),
+        ("kernel", (u.kernel, v.kernel)),
+        ("stride", (u.stride, v.stride)),
+        ("dilation", (u.dilation, v.dilation)),
+        ("pad", (u.pad, v.pad)),
+        ("zero points", (node.input(0).type.zero_point, node.output.type.zero_point)),
+        ("planes", (g.part, g.apart, g.between, g.strip)),
+    )
+    texts = [(f"/* {title} */ " if title else "") + ", ".join(map(str, values)) for title, values in parts]
+    body = (
+        "const tinyet_dsp_depthwise shape = {" + ", ".join(texts[:3]) + ",",
+        "    " + ", ".join(texts[3:]) + "};",
+        f"const tinyet_dsp_rounding rounding = {r.literal};",
+        f"{name}(input, output, scratch, weights, shape, rounding);",
+    )
+    constant = Constant("weights", packed.astype(np.int32), "weights, bias and rounding of each channel")
+    return specialised_call(name, summary(node), [constant], body, scratch_bytes=g.scratch)
 
 
 def lower(node: Node, target: Target) -> Call:
-    g = cheapest(node)
-    r = rounding(node, attrs_of(node).clamp, MOST_BEFORE)
-    batch, _, _, channels = node.input(0).shape
-    iu, isu, ou, osu, su, _, pu = astuple(g.u)
-    iv, isv, ov, osv, sv, dv, pv = astuple(g.v)
-    shape = (
-        f"{{{batch}, {channels}, /* in */ {iu}, {iv}, {isu}, {isv}, /* out */ {ou}, {ov}, {osu}, {osv},\n"
-        f"      /* stride */ {su}, {sv}, /* dilation */ {dv}, /* pad */ {pu}, {pv}, "
-        f"/* zero point */ {node.input(0).type.zero_point}, /* strip */ {g.strip}}}"
-    )
-    body = (
-        f"const tinyet_dsp_depthwise shape = {shape};",
-        f"const tinyet_dsp_rounding rounding = {r.literal};",
-        "tinyet_dsp_depthwise_3x3(input, output, scratch, weights, shape, rounding);",
-    )
-    constant = Constant(
-        "weights", stream(r, g.transposed).astype(np.int32), "weights, bias and rounding of each channel"
-    )
-    name = "tinyet_dsp_depthwise_3x3"
-    return specialised_call(name, summary(node), [constant], body, scratch_bytes=g.scratch(g.strip))
+    g, r = cheapest(node, three=True), rounding_of(node, three=True)
+    packed = stream(r, oriented(r, node, g.transposed), node.output.type.zero_point)
+    return call(node, g, r, "tinyet_dsp_depthwise_3x3", packed)
 
 
-KERNELS = (Kernel("tinyet_dsp_depthwise_3x3", "s8", lower, HEADERS, (), refuse, "cortex_m"),)
+def lower_any(node: Node, target: Target) -> Call:
+    g, r = cheapest(node, three=False), rounding_of(node, three=False)
+    packed = stream_any(r, oriented(r, node, g.transposed), node.output.type.zero_point)
+    return call(node, g, r, "tinyet_dsp_depthwise_any", packed)
+
+
+KERNELS = (
+    Kernel("tinyet_dsp_depthwise_3x3", "s8", lower, HEADERS, (), refuse, "cortex_m"),
+    Kernel("tinyet_dsp_depthwise_any", "s8", lower_any, HEADERS, (), refuse_any, "cortex_m"),
+)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Fully connected layers of few rows (tinyet_dsp_linear.h), and of many, as pixels of a convolution."""
+"""Fully connected layers of any factors and clamps (tinyet_dsp_linear.h), and many rows as pixels of a convolution."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import math
 import numpy as np
 
 from tinyet.boards.cpus import Target
+from tinyet.delegates.cortex_m import linear_row
 from tinyet.delegates.cortex_m.conv2d import pixel_row, rows_call
 from tinyet.delegates.cortex_m.packing import dot_stream, lane_pairs
 from tinyet.delegates.cortex_m.rounding import rounding
@@ -60,6 +61,7 @@ def lower(node: Node, target: Target) -> Call:
 
 
 KERNELS = (
+    *linear_row.KERNELS,
     Kernel("tinyet_dsp_linear_rows", "s8", lower_rows, HEADERS[:2], (), refuse_rows, "cortex_m"),
     Kernel("tinyet_dsp_linear", "s8", lower, HEADERS, (), delegate="cortex_m"),
 )

@@ -70,13 +70,30 @@ def wide_stream(r: Rounding, order: list[tuple[int, int]]) -> Int64:
     return words(np.concatenate([bias, taps.reshape(len(taps), -1), *tail], axis=1).ravel())
 
 
+def nibble_stream(r: Rounding, order: list[tuple[int, int]]) -> Int64:
+    """The stream of tinyet_dsp_conv2d.h with int4 weights, (words,); `order` as gemm_stream takes it."""
+    pairs = group_taps(r.weights, order, 2)  # (pairs of channels, taps, 4)
+    pairs = np.pad(pairs, ((0, 0), (0, pairs.shape[1] % 2), (0, 0)))
+    body = join_bytes(pairs[:, ::2] << 4 | pairs[:, 1::2] & 15)
+    return framed(r, body, 2, 16 * r.bias)
+
+
 def group_stream(r: Rounding, order: list[tuple[int, int]], group: int) -> Int64:
     """bias | weights | multiplier | offset | shift, each for `group` channels, an even number."""
-    columns = np.pad(padded_channels(r.weights, group), ((0, 0), (0, 1)))  # NONE is the last one
+    return framed(r, join_bytes(group_taps(r.weights, order, group)), group, r.bias)
+
+
+def group_taps(weights: Int64, order: list[tuple[int, int]], group: int) -> Int64:
+    """(groups, taps * group / 2, 4): of each tap and pair of channels the bytes a0, b0, a1, b1."""
+    columns = np.pad(padded_channels(weights, group), ((0, 0), (0, 1)))  # NONE is the last one
     taps = columns.reshape(-1, group // 2, 2, columns.shape[1])[..., np.array(order)]
-    # (groups, taps, pair of channels, column of the tap, channel of the pair): bytes a0, b0, a1, b1.
-    body = join_bytes(taps.transpose(0, 3, 1, 4, 2).reshape(len(taps), -1, 4))
-    bias, multiplier, offset, shift = (
-        padded_channels(v, group).reshape(-1, group) for v in (r.bias, r.multiplier, r.offset, r.shift)
+    # (groups, taps, pair of channels, column of the tap, channel of the pair)
+    return np.asarray(taps.transpose(0, 3, 1, 4, 2).reshape(len(taps), -1, 4), np.int64)
+
+
+def framed(r: Rounding, body: Int64, group: int, bias: Int64) -> Int64:
+    """The words of the weights, (groups, …), between their groups' biases and roundings; (words,)."""
+    first, multiplier, offset, shift = (
+        padded_channels(v, group).reshape(-1, group) for v in (bias, r.multiplier, r.offset, r.shift)
     )
-    return words(np.concatenate([bias, body, multiplier, offset, shift], axis=1).ravel())
+    return words(np.concatenate([first, body, multiplier, offset, shift], axis=1).ravel())

@@ -13,7 +13,7 @@ import numpy as np
 
 from tinyet.boards.cpus import Target
 from tinyet.delegates.cortex_m.conv2d import Geometry, geometry, unroll_of
-from tinyet.delegates.cortex_m.packing import join_halves, lane_pairs, padded_channels, words
+from tinyet.delegates.cortex_m.packing import join_bytes, join_halves, lane_pairs, padded_channels, words
 from tinyet.delegates.cortex_m.rounding import LIMIT, Form, Rounding, rounding, sum_range
 from tinyet.delegates.cortex_m.summary import summary
 from tinyet.delegates.cortex_m.wrapper import specialised_call
@@ -213,16 +213,63 @@ def stream(transform: Transform, node: Node, r: Rounding) -> Int64:
     return words(np.concatenate([body.reshape(len(body), -1), *tail], axis=1).ravel())
 
 
+def narrow_stream(node: Node, r: Rounding) -> Int64:
+    """The stream with int8 weights of tinyet_dsp_winograd_2x2_s8, (words,)."""
+    weights = r.weights.reshape(node.input(1).shape)
+    weights = padded_channels(np.pad(weights, ((0, 0), (0, 0), (0, 0), (0, -weights.shape[3] % 4))), 2)
+    start = starts(F2, weights_of(F2, node, r), r)[:, 5]
+    low, high = (weights[..., list(columns)] for columns in zip(*lane_pairs(weights.shape[3]), strict=True))
+    # (pairs of channels, channel of the pair, taps, pairs of inputs, input of the pair)
+    both = np.stack([low, high], axis=-1).reshape(-1, 2, 9, low.shape[3], 2)
+    body = join_bytes(both.transpose(0, 3, 2, 4, 1).reshape(*both.shape[:1], both.shape[3], 9, 4))
+    # A channel that is there for its partner alone has a shift that a shift can be.
+    shift = np.pad(r.shift, (0, len(r.shift) % 2), mode="edge")
+    head = [padded_channels(v, 2).reshape(-1, 2) for v in (start, r.multiplier, r.offset, shift)]
+    return words(np.concatenate([*head, body.reshape(len(body), -1)], axis=1).ravel())
+
+
+def stream_bytes(g: Geometry) -> int:
+    """Of the transformed weights of F(2x2)."""
+    return 4 * -(-g.out_c // 2) * (16 * (2 + 2 * pairs_of(g)) + 6)
+
+
+def refuse_narrow(node: Node, target: Target) -> str | None:
+    reason = refuse(F2, node, target)
+    if reason is not None:
+        return reason
+    room, both = stream_bytes(geometry(node)), node.input(0).type.bytes + node.output.type.bytes
+    return (
+        f"its weights would need {room} bytes of scratch, more than its {both} of input and output"
+        if room > both
+        else None
+    )
+
+
+def shape_line(g: Geometry) -> str:
+    return (
+        f"const tinyet_dsp_winograd shape = {{{g.batch}, /* in */ {g.in_h}, {g.in_w}, {g.in_c}, "
+        f"/* out */ {g.out_h}, {g.out_w}, {g.out_c}, /* pad */ {g.pad_top}, {g.pad_left},\n"
+        f"      /* zero point */ {g.zero_point}, /* unroll */ {unroll_of(pairs_of(g))}}};"
+    )
+
+
+def lower_narrow(node: Node, target: Target) -> Call:
+    g, r = geometry(node), chosen_rounding(F2, node)
+    body = (
+        shape_line(g),
+        f"const tinyet_dsp_rounding rounding = {r.literal};",
+        f"{NARROW}(input, output, scratch, weights, shape, rounding);",
+    )
+    data = narrow_stream(node, r).astype(np.int32)
+    constant = Constant("weights", data, "bias, rounding and weights of two channels after another")
+    scratch = scratch_bytes(F2, g) + stream_bytes(g)
+    return specialised_call(NARROW, summary(node), [constant], body, scratch_bytes=scratch)
+
+
 def lower(transform: Transform, node: Node, target: Target) -> Call:
     g, r = geometry(node), chosen_rounding(transform, node)
-    unroll = unroll_of(pairs_of(g))
-    shape = (
-        f"{{{g.batch}, /* in */ {g.in_h}, {g.in_w}, {g.in_c}, /* out */ {g.out_h}, {g.out_w}, {g.out_c}, "
-        f"/* pad */ {g.pad_top}, {g.pad_left},\n"
-        f"      /* zero point */ {g.zero_point}, /* unroll */ {unroll}}}"
-    )
     body = (
-        f"const tinyet_dsp_winograd shape = {shape};",
+        shape_line(g),
         f"const tinyet_dsp_rounding rounding = {r.literal};",
         f"tinyet_dsp_winograd_conv2d(input, output, scratch, weights, /* tile */ {transform.tile}, shape, rounding);",
     )
@@ -233,6 +280,11 @@ def lower(transform: Transform, node: Node, target: Target) -> Call:
     )
 
 
-KERNELS = tuple(
-    Kernel(f.symbol, "s8", partial(lower, f), HEADERS, (), partial(refuse, f), "cortex_m") for f in (F4, F2)
+NARROW = "tinyet_dsp_winograd_2x2_s8"
+KERNELS = (
+    *(
+        Kernel(f.symbol, "s8", partial(lower, f), HEADERS, (), partial(refuse, f), "cortex_m")
+        for f in (F4, F2)
+    ),
+    Kernel(NARROW, "s8", lower_narrow, HEADERS, (), refuse_narrow, "cortex_m"),
 )

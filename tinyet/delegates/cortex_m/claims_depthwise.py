@@ -1,0 +1,192 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What instructions and code of the depthwise kernels grow with: see claims.py."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from tinyet.delegates.cortex_m import claims, depthwise
+from tinyet.delegates.cortex_m.depthwise import Geometry
+from tinyet.ir import Node
+from tinyet.ops.shared.claims import Parts
+from tinyet.opset import Claim
+
+TAPS = 4
+"""Pairs of taps of a turn of the loop over a kernel row (TINYET_DSP_TAPS)."""
+
+
+def seen(g: Geometry) -> tuple[int, int]:
+    """Words of an input row in which both pixels are, and in which one is."""
+    u = g.u
+    reach = (u.out - 1) * u.stride + (u.kernel - 1) * u.dilation + 1
+    whole = half = 0
+    for part in range(u.dilation):
+        first = max(-(-(u.pad - part) // u.dilation), 0)
+        count = -(-(min(reach, u.pad + u.size) - part) // u.dilation) - first
+        if count > 0:
+            odd = first % 2
+            whole, half = whole + (count - odd) // 2, half + odd + (count - odd) % 2
+    return whole, half
+
+
+def words_a_turn(g: Geometry) -> int:
+    """Of the loop that fills a row, where it is not straight code."""
+    words, most = seen(g)[0], (4095 // g.u.step + 1) // 2
+    return min(words if words <= 6 else next((n for n in (4, 5, 3) if words % n == 0), 4), most)
+
+
+def planes_work(node: Node, g: Geometry) -> Parts:
+    batch, channels = node.input(0).shape[0], node.input(0).shape[3]
+    v, strip = g.v, g.strip
+    groups, strips = batch * -(-channels // g.group), -(-v.out // strip)
+    rows, kept = g.strip_rows(strip), g.strip_rows(strip) - strip * v.stride
+    filled = blank = 0
+    for top in range(0, v.out, strip):
+        first = kept if top and kept > 0 else 0
+        places = [top * v.stride - v.pad + row for row in range(first, rows)]
+        inside = sum(0 <= place < v.size for place in places)
+        filled, blank = filled + inside, blank + (len(places) - inside if strips > 1 else 0)
+    whole, half = seen(g)
+    known = g.u.dilation == 1 and words_a_turn(g) > 0
+    parts: Parts = {
+        "call": 1,
+        "word": g.group * rows * g.row_words,
+        "group": groups,
+        "strip": groups * strips,
+        "kept row": groups * (strips - 1) * int(kept > 0) * g.group,
+        "kept word": groups * (strips - 1) * max(kept, 0) * g.row_words * g.group,
+        "filled row": groups * filled * g.u.dilation,
+        f"{'' if known else 'looped '}word of {g.group}": groups * filled * whole,
+        f"half word of {g.group}": groups * filled * half,
+        "blank row": groups * blank,
+        "blank word": groups * blank * g.row_words * g.group,
+        "channel of a strip": groups * g.group * strips,
+    }
+    if known and whole > words_a_turn(g):
+        parts["turn of a filled row"] = groups * filled * (whole // words_a_turn(g))
+    return parts
+
+
+def planes_code(node: Node, g: Geometry) -> Parts:
+    batch, channels = node.input(0).shape[0], node.input(0).shape[3]
+    strips = -(-g.v.out // g.strip)
+    u = g.u
+    whole, half = seen(g)
+    known = u.dilation == 1 and words_a_turn(g) > 0
+    turn = max(words_a_turn(g), 1)
+    return {
+        "call": 1,
+        "several strips": int(strips > 1),
+        "last strip": int(g.v.out % g.strip != 0),
+        f"half word of {g.group}": half if u.dilation == 1 else 0,
+        f"word of {g.group}": (min(whole, turn) + (whole % turn if whole > turn else 0)) if known else 0,
+        "looped words": int(not known),
+        "word loop": int(known and whole > turn),
+        "odd channels": int(channels % g.group != 0),
+        "several images": int(batch > 1),
+    }
+
+
+def three_work(node: Node) -> Mapping[str, int]:
+    g, r = depthwise.cheapest(node, three=True), depthwise.rounding_of(node, three=True)
+    parts = planes_work(node, g)
+    u, v = g.u, g.v
+    channels = node.input(0).shape[0] * g.group * -(-node.input(0).shape[3] // g.group)
+    pairs, turns = u.out // 2, u.out // 2 // g.turn
+    doubles = channels * (v.out // 2) if g.two_rows else 0
+    singles = channels * v.out - 2 * doubles
+    parts |= {
+        "two output rows": doubles,
+        "output row": singles,
+        "four outputs": doubles * pairs,
+        f"two outputs, stride {u.stride}": singles * pairs,
+        "last two outputs": doubles * (u.out % 2),
+        "last output": singles * (u.out % 2),
+    }
+    if turns > 1:
+        parts["turn"] = (doubles + singles) * turns
+        parts["looped row"] = doubles + singles
+    if u.out_step >= 128:
+        within = 2 * g.turn * u.out_step <= depthwise.LARGEST_IMMEDIATE
+        parts["far turn"] = (doubles + singles * int(within)) * turns
+        parts["far outputs"] = 0 if within else singles * pairs
+    rows = channels * v.out
+    claims.outputs(parts, r, rows * u.out)
+    return parts
+
+
+def three_code(node: Node) -> Mapping[str, int]:
+    g, r = depthwise.cheapest(node, three=True), depthwise.rounding_of(node, three=True)
+    parts = planes_code(node, g)
+    odd, single = g.u.out % 2, int(not g.two_rows or g.v.out % 2)
+    turn = g.turn if g.u.out > 1 else 0
+    parts |= {
+        f"two outputs, stride {g.u.stride}": turn * single,
+        "four outputs": turn * int(g.two_rows),
+        "far outputs": turn if g.u.out_step >= 128 else 0,
+        "loop": int(g.u.out // 2 > turn),
+        "several rows": int(g.strip > 1 + g.two_rows),
+        "odd outputs": odd * single,
+        "last two outputs": odd * int(g.two_rows),
+    }
+    claims.form_of(parts, r)
+    sums = (2 * turn + odd) * (single + 2 * g.two_rows)
+    parts[f"output, {claims.form_name(r)}"] = sums
+    parts["clamped output"] = sums * claims.bounds(r.low, r.high)
+    return parts
+
+
+def straight(g: Geometry, pairs: int) -> int:
+    """Loads of weights and of words, and products, of so many pairs of taps for a block of outputs."""
+    if g.between > 2:
+        words = g.block * pairs
+    else:
+        words = len({i * g.between + 2 * t for i in range(g.block) for t in range(pairs)})
+    return words + pairs * (1 + g.block)
+
+
+def any_work(node: Node) -> Mapping[str, int]:
+    g, r = depthwise.cheapest(node, three=False), depthwise.rounding_of(node, three=False)
+    parts = planes_work(node, g)
+    batch, _, _, channels = node.input(0).shape
+    out_c = batch * g.group * -(-channels // g.group) * (node.output.shape[3] // channels)
+    rows, strips = out_c * g.v.out, -(-g.v.out // g.strip)
+    blocks = rows * g.blocks
+    turns, rest = divmod(g.tap_pairs, TAPS)
+    parts |= {
+        "channel of a strip": out_c * strips,
+        "unpacked word": out_c * strips * g.tap_words,
+        "output row": rows,
+        "run": rows * min(g.apart, g.u.out),
+        "block": blocks,
+        "uneven row": rows * int(g.u.out // min(g.apart, g.u.out) % g.block > 0),
+        "uneven block": blocks * int(g.u.out // min(g.apart, g.u.out) % g.block > 0),
+        "kernel row": blocks * g.v.kernel * int(g.v.kernel > 1),
+        "load or product": blocks * g.v.kernel * (turns * straight(g, TAPS) + straight(g, rest)),
+        "turn of taps": blocks * g.v.kernel * turns,
+    }
+    claims.outputs(parts, r, blocks * g.block)
+    return parts
+
+
+def any_code(node: Node) -> Mapping[str, int]:
+    g, r = depthwise.cheapest(node, three=False), depthwise.rounding_of(node, three=False)
+    parts = planes_code(node, g)
+    turns, rest = divmod(g.tap_pairs, TAPS)
+    parts |= {
+        "load or product": min(turns, 1) * straight(g, TAPS) + straight(g, rest),
+        "loop over taps": min(turns, 1),
+        "kernel rows": int(g.v.kernel > 1),
+        "runs": int(g.apart > 1),
+        "blocks": int(g.blocks > 1),
+    }
+    claims.form_of(parts, r)
+    parts[f"output, {claims.form_name(r)}"] = g.block
+    return parts
+
+
+CLAIMS: Mapping[str, Claim] = {
+    "tinyet_dsp_depthwise_3x3": Claim(three_work, three_code),
+    "tinyet_dsp_depthwise_any": Claim(any_work, any_code),
+}
+"""By the kernels' names."""

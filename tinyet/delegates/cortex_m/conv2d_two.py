@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Convolutions of one group with int16 weights, two pixels by two channels a block (tinyet_dsp_conv2d_two.h)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tinyet.boards.cpus import Target
+from tinyet.delegates.cortex_m.conv2d import Geometry, Stored, geometry, patches_order, rounding_of
+from tinyet.delegates.cortex_m.conv2d_s8 import channel_pairs
+from tinyet.delegates.cortex_m.packing import NONE, join_halves, words
+from tinyet.delegates.cortex_m.rounding import Form, Rounding
+from tinyet.delegates.cortex_m.summary import summary
+from tinyet.delegates.cortex_m.wrapper import largest_divisor, specialised_call
+from tinyet.ir import Node
+from tinyet.numerics import Int64
+from tinyet.ops.shared.convolution import attrs_of
+from tinyet.opset import Call, Constant, Kernel
+
+SYMBOL = "tinyet_dsp_conv2d_two_w16"
+HEADERS = ("tinyet_dsp.h", "tinyet_dsp_conv2d.h", "tinyet_dsp_conv2d_two.h")
+
+# Steps of straight code in the multiply loop, of two pairs of input values and 40 bytes: all of them when they are this
+# few, else up to so many a turn.
+STRAIGHT_STEPS, LOOP_STEPS = 16, 12
+LARGEST_OFFSET = 4094  # of STRB, less one
+
+
+def order_of(g: Geometry) -> list[tuple[int, int]]:
+    """Two columns of the weights for each pair of input values, an even number of pairs."""
+    order = patches_order(g)
+    return order + [(NONE, NONE)] * (len(order) % 2)
+
+
+def unroll_of(g: Geometry) -> int:
+    steps = len(order_of(g)) // 2
+    return steps if steps <= STRAIGHT_STEPS else largest_divisor(steps, LOOP_STEPS)
+
+
+def refuse(node: Node, target: Target) -> str | None:
+    if attrs_of(node).groups != 1:
+        return "only one group"
+    g = geometry(node)
+    pixels = g.out_h * g.out_w
+    if pixels < 2:
+        return "1 output pixel, needs 2"
+    if not 2 <= g.out_c <= LARGEST_OFFSET:
+        return f"{g.out_c} output channels, takes 2 to {LARGEST_OFFSET}"
+    if rounding_of(node, Stored.INT16).form is Form.PLAIN:
+        return "a factor of one half and more, or sums too large for its rounding"
+    return None
+
+
+def stream(r: Rounding, g: Geometry) -> Int64:
+    """The stream of tinyet_dsp_conv2d_two.h, (words,)."""
+    pairs = channel_pairs(g.out_c)
+    columns = np.pad(r.weights << r.before[:, None], ((0, 0), (0, 1)))[pairs]  # NONE is the last one
+    low, high = np.array(order_of(g)).T
+    # (pairs of channels, pairs of inputs, channel of the pair)
+    body = join_halves(columns[..., low], columns[..., high]).transpose(0, 2, 1)
+    ends = [r.multiplier, r.offset] + ([] if r.form is Form.ONE_SIDED else [r.shift])
+    bias, *tail = (values[pairs] for values in (r.bias << r.before, *ends))
+    return words(np.concatenate([bias, body.reshape(len(body), -1), *tail], axis=1).ravel())
+
+
+def lower(node: Node, target: Target) -> Call:
+    g, r = geometry(node), rounding_of(node, Stored.INT16)
+    body = (
+        f"const tinyet_dsp_conv2d shape = {g.literal(unroll_of(g))};",
+        f"const tinyet_dsp_rounding rounding = {r.literal};",
+        f"{SYMBOL}(input, output, scratch, weights, shape, rounding);",
+    )
+    data = stream(r, g).astype(np.int32)
+    constant = Constant("weights", data, "bias, weights and rounding of two channels after another")
+    scratch = 8 * len(order_of(g)) + -(-g.kernel_w * g.in_c // 4) * 4
+    return specialised_call(SYMBOL, summary(node), [constant], body, scratch_bytes=scratch)
+
+
+KERNELS = (Kernel(SYMBOL, "s8", lower, HEADERS, (), refuse, "cortex_m"),)
