@@ -26,7 +26,7 @@ from tinyet.ops.prelu import PRelu
 from tinyet.ops.quantize import Quantize
 from tinyet.ops.requantize import Requantize
 from tinyet.ops.reshape import Reshape
-from tinyet.ops.resize import Resize
+from tinyet.ops.resize import Resize, ResizeMode
 from tinyet.ops.slice import Slice
 from tinyet.ops.unary import Unary
 
@@ -97,7 +97,7 @@ def unary(rng: np.random.Generator) -> Node:
 def resize(rng: np.random.Generator) -> Node:
     shape = image(rng, 9)
     out_h, out_w = (int(size * rng.choice([0.5, 1, 1, 1.5, 2, 2, 3])) or 1 for size in shape[1:3])
-    mode = "nearest" if rng.random() < 0.5 else "bilinear"
+    mode: ResizeMode = "nearest" if rng.random() < 0.5 else "bilinear"
     ratios = shape[1] / out_h, shape[2] / out_w
     attrs = Resize(out_h, out_w, mode, False, mode == "bilinear", *ratios)
     return kept(attrs, layers.activation("x", shape, relu=False))

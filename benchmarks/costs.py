@@ -22,6 +22,7 @@ import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -126,10 +127,17 @@ def pool(kind: type[AvgPool2d] | type[MaxPool2d], rng: np.random.Generator) -> N
     whole = rng.random() < 0.5
     window = size[:2] if whole else (int(rng.integers(2, 4)),) * 2
     stride = 1 if whole else int(rng.integers(1, 3))
-    pads = {} if whole or rng.random() < 0.5 else {"pad_top": 1, "pad_left": 1}
+    before = 0 if whole or rng.random() < 0.5 else 1
     if min(size[:2]) < 3:
         return None
-    made = kind(kernel_h=window[0], kernel_w=window[1], stride_h=stride, stride_w=stride, **pads)
+    made = kind(
+        kernel_h=window[0],
+        kernel_w=window[1],
+        stride_h=stride,
+        stride_w=stride,
+        pad_top=before,
+        pad_left=before,
+    )
     x = layers.activation("x", (1, *size), relu=False)
     node = Node(made, (x,), (Tensor("y", x.type),))
     return node.replace(outputs=[Tensor("y", TensorType(ops.infer(node)[0], DType.INT8, x.type.quant))])
@@ -401,12 +409,12 @@ def write(board: Board, wanted: Sequence[str], keep: Path | None) -> None:
             print(f"{kernel.symbol}: {len(nodes)} cases only, left out")
             continue
         assert kernel.claim is not None
-        entry = {
-            "instructions": fitted(nodes, kernel.claim.work, found.instructions),
-            "code": fitted(nodes, kernel.claim.code, found.code),
-            "shared": library_functions(found, base),
-        }
-        rates = cost.Rates(**entry)
+        rates = cost.Rates(
+            fitted(nodes, kernel.claim.work, found.instructions),
+            fitted(nodes, kernel.claim.code, found.code),
+            library_functions(found, base),
+        )
+        entry = dataclasses.asdict(rates)
         errors = [
             abs(cost._total(rates.instructions, kernel.claim.work(n)) / i - 1)
             for n, i in zip(nodes, found.instructions, strict=True)
@@ -421,7 +429,9 @@ def write(board: Board, wanted: Sequence[str], keep: Path | None) -> None:
             flush=True,
         )
         # Read late: others may write what they have measured of the same core.
-        table = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {"base": 0, "kernels": {}}
+        table: dict[str, Any] = {"base": 0, "kernels": {}}
+        if path.is_file():
+            table = json.loads(path.read_text(encoding="utf-8"))
         kernels = dict(sorted({**table["kernels"], kernel.symbol: entry}.items()))
         table |= {"board": board.name, "toolchain": f"{version}, -O2", "kernels": kernels}
         store(path, table)

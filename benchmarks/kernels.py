@@ -67,7 +67,7 @@ def conv(
     size: tuple[int, int, int], out_c: int, kernel: tuple[int, int], stride: int = 1, *, relu: bool = True
 ) -> Node:
     """With TensorFlow's "same" padding."""
-    pads = {}
+    pads: dict[str, int] = {}
     for letter, sides, length, k in zip(
         "hw", (("top", "bottom"), ("left", "right")), size, kernel, strict=False
     ):
