@@ -47,9 +47,11 @@ typedef struct {
 } tinyet_dsp_row;
 
 #if TINYET_DSP_ASM
-/* The addresses of Thumb code are odd. r7 may be the frame pointer, which is not to be named among the registers that are
+/* The addresses of Thumb code are odd. ADR counts from a multiple of four: without an alignment Clang puts functions at any
+ * even address, and the assembler knows no better. r7 may be the frame pointer, which is not to be named among the registers that are
  * lost; row is in r0 or r7. */
 #define TINYET_DSP_ROW_ENTER \
+  ".p2align 2\n"             \
   "push {r0, r7}\n" \
   "ldr r12, [%[row], #32]\n" \
   "ldmia.w %[row], {r0, r1, r2, r3, r4, r5, r6, r8}\n" \

@@ -36,7 +36,7 @@ BOARDS = {
     "xtensa-lx106": "xtensa_lx60",
 }
 ARENA_KEYWORDS = 17 * 1024
-ARENA_IMAGES = 50 * 1024
+ARENA_IMAGES = 60 * 1024
 
 pytestmark = pytest.mark.emulated
 

@@ -150,14 +150,17 @@ def gemm_nodes(draw: st.DrawFn) -> Case:
     return layer(rng, Conv2d(**window, clamp=NO_CLAMP), x, weights)
 
 
-@st.composite
-def nibble_nodes(draw: st.DrawFn) -> Case:
-    """The same with int4 weights."""
-    case = draw(gemm_nodes())
+def with_nibbles(case: Case) -> Case:
+    """The same layer with int4 weights."""
     x, w, *bias = case.node.inputs
     assert w is not None
     weights = Tensor("w", TensorType(w.shape, DType.INT4, w.type.quant), w.array.astype(np.int8) >> 4)
     return Case(case.node.replace(inputs=[x, weights, *bias]), case.inputs)
+
+
+@st.composite
+def nibble_nodes(draw: st.DrawFn) -> Case:
+    return with_nibbles(draw(gemm_nodes()))
 
 
 @st.composite
@@ -202,19 +205,21 @@ def winograd_nodes(draw: st.DrawFn) -> Case:
 
 @st.composite
 def depthwise_nodes(draw: st.DrawFn) -> Case:
-    """3x3 with a stride of 1 or 2 along at least one axis; now and then large enough for several strips."""
+    """3x3 with a stride of 1 or 2 along at least one axis; now and then large enough for several strips, or of int4."""
     rng = drawing.random(draw)
     largest = draw(st.sampled_from((5, 9, 9, 30)))
     outs = draw(st.integers(1, largest)), draw(st.integers(1, largest))
     window, kernel, size = draw(windows(outs, st.just(3), draw(st.sampled_from((1, 1, 2)))))
     channels = draw(st.integers(2, 9))
     x = draw(st.integers(1, 2)), *size, channels
-    return layer(rng, Conv2d(**window, groups=channels, clamp=NO_CLAMP), x, (channels, *kernel, 1))
+    case = layer(rng, Conv2d(**window, groups=channels, clamp=NO_CLAMP), x, (channels, *kernel, 1))
+    return with_nibbles(case) if draw(st.integers(0, 3)) == 0 else case
 
 
 @st.composite
 def any_depthwise_nodes(draw: st.DrawFn) -> Case:
-    """Kernels along both axes and along one, dilated further than they are wide, with several outputs a channel."""
+    """Kernels along both axes and along one, dilated further than they are wide, with several outputs a channel; also
+    of int4."""
     rng = drawing.random(draw)
     largest = draw(st.sampled_from((3, 6, 12)))
     outs = draw(st.integers(1, largest)), draw(st.integers(1, largest))
@@ -222,7 +227,8 @@ def any_depthwise_nodes(draw: st.DrawFn) -> Case:
     window, kernel, size = draw(windows(outs, taps, draw(st.sampled_from((1, 2, 5)))))
     channels, multiplier = draw(st.integers(2, 9)), draw(st.sampled_from((1, 1, 2, 3)))
     x, weights = (draw(st.integers(1, 2)), *size, channels), (channels * multiplier, *kernel, 1)
-    return layer(rng, Conv2d(**window, groups=channels, clamp=NO_CLAMP), x, weights)
+    case = layer(rng, Conv2d(**window, groups=channels, clamp=NO_CLAMP), x, weights)
+    return with_nibbles(case) if draw(st.integers(0, 3)) == 0 else case
 
 
 @st.composite

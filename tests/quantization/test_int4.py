@@ -136,22 +136,25 @@ def test_half_the_flash(program: Program) -> None:
     assert wide_bytes - narrow_bytes > 0.45 * weights
 
 
+PORTABLE = {"tinyet_conv2d_s8_w4", "tinyet_conv2d_1x1_s8_w4", "tinyet_depthwise_s8_w4", "tinyet_linear_s8_w4"}
+
+
 @pytest.mark.emulated
-@pytest.mark.parametrize("on", ["host", "qemu"])
-def test_bit_exact(program: Program, on: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("on", "delegates", "expected"),
+    [("host", "portable", PORTABLE), ("qemu", None, {"tinyet_dsp_conv2d_patches_w4", "tinyet_linear_s8_w4"})],
+    ids=["portable-host", "default-qemu"],
+)
+def test_bit_exact(
+    program: Program, on: str, delegates: str | None, expected: set[str], tmp_path: Path
+) -> None:
     require_emulator()
-    project = tinyet.generate(program, "mps2_an386", tmp_path / "net")
+    project = tinyet.generate(program, "mps2_an386", tmp_path / "net", delegates=delegates, optimize="speed")
     if on != "host":
         project.build()
     result = project.validate(DATA[:4].numpy(), on=on)
     assert result.bit_exact
-    kernels = {layer.kernel for layer in result.layers}
-    assert kernels >= {
-        "tinyet_conv2d_s8_w4",
-        "tinyet_conv2d_1x1_s8_w4",
-        "tinyet_depthwise_s8_w4",
-        "tinyet_linear_s8_w4",
-    }
+    assert {layer.kernel for layer in result.layers} >= expected
 
 
 class Other(Quantizer):  # type: ignore[misc]

@@ -69,6 +69,7 @@ CORTEX_M = Delegate(
                 *conv2d.KERNELS,
                 *conv2d_s8.KERNELS,
                 *CONV2D_FOR_FLASH,
+                *depthwise.NIBBLE_KERNELS,
                 *conv2d.NIBBLE_KERNELS,
             ),
             CLAIMS,

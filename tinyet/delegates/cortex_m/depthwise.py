@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -310,3 +310,5 @@ KERNELS = (
     Kernel("tinyet_dsp_depthwise_3x3", "s8", lower, HEADERS, (), refuse, "cortex_m"),
     Kernel("tinyet_dsp_depthwise_any", "s8", lower_any, HEADERS, (), refuse_any, "cortex_m"),
 )
+# A channel has few weights: those of int4 lie in flash as bytes, too.
+NIBBLE_KERNELS = tuple(replace(kernel, dtypes="s8w4") for kernel in KERNELS)
