@@ -18,6 +18,14 @@
 #pragma GCC optimize("fp-contract=off")
 #endif
 
+/* Asks for so many copies of the body of the loop that follows. GCC knows it from version 8 on, and warned of it before. */
+#if defined(__clang__) || (defined(__GNUC__) && __GNUC__ >= 8)
+#define TINYET_PRAGMA(text) _Pragma(#text)
+#define TINYET_UNROLL(times) TINYET_PRAGMA(GCC unroll times)
+#else
+#define TINYET_UNROLL(times)
+#endif
+
 /* Changes when generated code and runtime must change together; generated code checks it when it is compiled. */
 #define TINYET_ABI_VERSION 2
 

@@ -80,6 +80,7 @@ TINYET_DSP_INLINE int32_t tinyet_dsp_tap(const tinyet_dsp_lanes g, int32_t tap) 
 #define TINYET_DSP_Z "%[z]"
 #endif
 #define TINYET_DSP_GEOMETRY                           \
+  TINYET_DSP_LINES                                    \
   ".set tinyet_taps, %c[geometry] & 0xff\n"           \
   ".set tinyet_stride, %c[geometry] >> 8 & 0xff\n"    \
   ".set tinyet_dilation, %c[geometry] >> 16 & 0xff\n" \

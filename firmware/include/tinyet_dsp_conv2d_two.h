@@ -83,7 +83,7 @@
   "bne.w 2b\n"
 #define TINYET_DSP_TWO_ASM(LOOP, ROUND)                                                                        \
   /* r7 may be the frame pointer, which is not to be named among the registers that are lost. p is in r0 or r7. */ \
-  __asm__ volatile(TINYET_DSP_TWO_CHANNELS(LOOP, ROUND)                                                       \
+  __asm__ volatile(TINYET_DSP_LINES TINYET_DSP_TWO_CHANNELS(LOOP, ROUND)                                      \
                    :                                                                                           \
                    : [p] "r"(&state), [unroll] "i"(unroll), [step] "i"(step), [exponent] "i"(exponent)         \
                    : "r1", "r2", "r3", "r4", "r5", "r6", "r8", "r9", "r10", "r11", "r12", "lr", "memory", "cc")

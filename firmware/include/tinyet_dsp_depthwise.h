@@ -253,6 +253,7 @@ TINYET_DSP_INLINE void tinyet_dsp_depthwise_rows(const uint32_t *rows, int8_t *o
 #endif
     /* clang-format off */
     __asm__ volatile(
+        TINYET_DSP_LINES
         TINYET_DSP_CHANNEL
         ".if %c[two_rows]\n"
         "str r9, [sp, #24]\n"

@@ -21,7 +21,7 @@ TINYET_DSP_INLINE void tinyet_dsp_dot_row(int32_t sums[4], const int32_t **weigh
   int32_t a = sums[0], b = sums[1], c = sums[2], d = sums[3];
   uint32_t x, y, z, t;
   do {
-    __asm__(".rept %c[unroll]\n"
+    __asm__(TINYET_DSP_LINES ".rept %c[unroll]\n"
             "ldrd %[y], %[z], [%[w]], #8\n"
             "ldr %[x], [%[in]], #4\n"
             "sxtb16 %[t], %[y]\n"

@@ -51,6 +51,7 @@ typedef struct {
  * even address, and the assembler knows no better. r7 may be the frame pointer, which is not to be named among the registers that are
  * lost; row is in r0 or r7. */
 #define TINYET_DSP_ROW_ENTER \
+  TINYET_DSP_LINES           \
   ".p2align 2\n"             \
   "push {r0, r7}\n" \
   "ldr r12, [%[row], #32]\n" \

@@ -82,7 +82,7 @@ TINYET_DSP_INLINE void tinyet_dsp_winograd_products(const int32_t *w, uint32_t *
     uint32_t *x, *end;
   } state = {w, x, x + positions * (4 * pairs + 8)};
   if (unroll == pairs) {
-    __asm__ volatile(TINYET_DSP_ENTER_PRODUCTS "push {r11}\n"
+    __asm__ volatile(TINYET_DSP_LINES TINYET_DSP_ENTER_PRODUCTS "push {r11}\n"
                                                "1:\n"
                                                "ldrd r4, r8, [r9], #8\n" TINYET_DSP_FIRST_PRODUCT
                                                ".rept %c[unroll] - 1\n" TINYET_DSP_NEXT_PRODUCT ".endr\n"
@@ -91,7 +91,7 @@ TINYET_DSP_INLINE void tinyet_dsp_winograd_products(const int32_t *w, uint32_t *
                      : [p] "r"(&state), [unroll] "i"(unroll)
                      : TINYET_DSP_WINOGRAD_LOST);
   } else {
-    __asm__ volatile(TINYET_DSP_ENTER_PRODUCTS "push {r11}\n"
+    __asm__ volatile(TINYET_DSP_LINES TINYET_DSP_ENTER_PRODUCTS "push {r11}\n"
                                                "1:\n"
                                                "ldrd r4, r8, [r9], #8\n"
                                                "addw r11, r10, #%c[bytes]\n"

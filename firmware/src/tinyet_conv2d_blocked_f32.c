@@ -32,7 +32,7 @@ static inline __attribute__((always_inline)) void block(const window *v, const t
       do {
         const float first = *x, second = pixels == 2 ? x[v->next_pixel] : 0.0f;
         x++;
-#pragma GCC unroll 4
+        TINYET_UNROLL(4)
         for (int32_t c = 0; c < channels; c++) {
           sums[0][c] += first * w[c];
           if (pixels == 2) {

@@ -18,7 +18,7 @@ static inline __attribute__((always_inline)) void block(const float *first, cons
     const float *x = first;
     const TINYET_ROM float *w = weights;
     for (int32_t j = across.count; j > 0; j--, x += next, w += channels) {
-#pragma GCC unroll 4
+      TINYET_UNROLL(4)
       for (int32_t c = 0; c < channels; c++) {
         sums[c] += x[c] * w[c];
       }

@@ -57,8 +57,9 @@ PROGRAMS: dict[str, Callable[[], Program]] = {
 }
 
 
-def _project(tmp_path: Path, program: Program) -> Project:
-    return generate(program, zephyr_standin.own_board(tmp_path), tmp_path / "p", project="zephyr")
+def _project(tmp_path: Path, program: Program, delegates: str | None = None) -> Project:
+    board = zephyr_standin.own_board(tmp_path)
+    return generate(program, board, tmp_path / "p", project="zephyr", delegates=delegates)
 
 
 def _console(elf: Path) -> list[str]:
@@ -254,9 +255,11 @@ def test_the_overlay_moves_the_console(tmp_path: Path) -> None:
 
 def test_another_application_uses_two_models(tmp_path: Path) -> None:
     """Modules moved out of their projects; the models have a kernel in common."""
-    project = _project(tmp_path, small.program())
+    project = _project(tmp_path, small.program(), "portable")
     board = tmp_path / "my_board.toml"
-    second = generate(small.program(hidden=3), board, tmp_path / "q", project="zephyr", name="second")
+    second = generate(
+        small.program(hidden=3), board, tmp_path / "q", project="zephyr", name="second", delegates="portable"
+    )
     application = tmp_path / "other"
     application.mkdir()
     modules = [tmp_path / "one", tmp_path / "two"]

@@ -46,8 +46,8 @@ class Example:
 
 
 GALLERY = [
-    Example("keyword_spotting", 0.95, 60, 10_500),
-    Example("gesture", 0.95, 100, 3_500),
+    Example("keyword_spotting", 0.95, 60, 10_600),
+    Example("gesture", 0.95, 100, 4_200),
     Example("anomaly", 0.95, 0, 300),
     Example("image", 0.92, 70, 7_000),
 ]
