@@ -22,7 +22,7 @@ from tests.ops.cases import Case, assert_exact, expected, tensor
 from tests.ops.strategies import strategy_of
 from tests.ops.test_int4 import int4
 from tests.ops.test_unary import every_function
-from tinyet import assets, ops
+from tinyet import assets
 from tinyet.boards import load_board
 from tinyet.delegates import Delegate
 from tinyet.deployment import Deployment
@@ -210,7 +210,7 @@ def test_kernels_are_clean(level: str) -> None:
         pytest.skip("avr-gcc is not installed")
     firmware = assets.path("firmware")
     # Those of the portable kernels: others are for cores that have their instructions.
-    names = {source for op in ops.OPS for kernel in op.kernels for source in kernel.sources}
+    names = {source for op in OPS for kernel in op.kernels for source in kernel.sources}
     sources = [str(firmware / "src" / name) for name in sorted(names)]
     flags = [flag for flag in FLAGS if not flag.startswith("-O")]
     command = ["avr-gcc", f"-mmcu={UNO}", *flags, level, "-fsyntax-only", "-I", str(firmware / "include")]
