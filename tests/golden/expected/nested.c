@@ -2,15 +2,12 @@
  */
 #include "nested.h"
 
-#include "tinyet_average.h"
 #include "tinyet_dsp.h"
 #include "tinyet_dsp_conv2d.h"
 #include "tinyet_dsp_conv2d_two.h"
 #include "tinyet_dsp_elementwise.h"
 #include "tinyet_dsp_linear.h"
 #include "tinyet_dsp_pool.h"
-#include "tinyet_pool2d.h"
-#include "tinyet_window.h"
 
 /* ---- weights and tables: 648 bytes ---- */
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import enum
 import math
-from dataclasses import astuple, dataclass
+from collections.abc import Callable
+from dataclasses import astuple, dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -21,7 +22,7 @@ from tinyet.delegates.cortex_m.summary import summary
 from tinyet.delegates.cortex_m.wrapper import largest_divisor, specialised_call
 from tinyet.ir import Node
 from tinyet.ops.shared.convolution import attrs_of
-from tinyet.opset import Call, Constant, Kernel
+from tinyet.opset import Call, Constant, Kernel, Refuse
 
 HEADERS = ("tinyet_dsp.h", "tinyet_dsp_conv2d.h")
 
@@ -272,29 +273,27 @@ KERNELS = (
     Kernel("tinyet_dsp_conv2d_rows", "s8", lower_rows, HEADERS, (), refuse_rows, "cortex_m"),
     Kernel("tinyet_dsp_conv2d_patches", "s8", lower_patches, HEADERS, (), refuse_patches, "cortex_m"),
 )
-WIDE_KERNELS = tuple(
-    Kernel(
-        k.symbol + Stored.INT16.value,
-        "s8",
-        partial(lower, stored=Stored.INT16),
-        HEADERS,
-        (),
-        k.refuse,
-        "cortex_m",
+
+
+def stored_kernel(
+    kernel: Kernel, stored: Stored, dtypes: str, lower: Callable[..., Call], refuse: Refuse
+) -> Kernel:
+    """The same with weights stored otherwise; `lower` is its own."""
+    return replace(
+        kernel,
+        symbol=kernel.symbol + stored.value,
+        dtypes=dtypes,
+        lower=partial(lower, stored=stored),
+        refuse=refuse,
     )
-    for k, lower in zip(KERNELS, (lower_rows, lower_patches), strict=True)
+
+
+ROWS, PATCHES = KERNELS
+WIDE_KERNELS = (
+    stored_kernel(ROWS, Stored.INT16, "s8", lower_rows, refuse_rows),
+    stored_kernel(PATCHES, Stored.INT16, "s8", lower_patches, refuse_patches),
 )
-NIBBLE_KERNELS = tuple(
-    Kernel(
-        k.symbol + Stored.INT4.value,
-        "s8w4",
-        partial(lower, stored=Stored.INT4),
-        HEADERS,
-        (),
-        refuse,
-        "cortex_m",
-    )
-    for k, lower, refuse in zip(
-        KERNELS, (lower_rows, lower_patches), (refuse_rows_nibbles, refuse_patches_nibbles), strict=True
-    )
+NIBBLE_KERNELS = (
+    stored_kernel(ROWS, Stored.INT4, "s8w4", lower_rows, refuse_rows_nibbles),
+    stored_kernel(PATCHES, Stored.INT4, "s8w4", lower_patches, refuse_patches_nibbles),
 )

@@ -13,6 +13,7 @@ from tinyet.delegates.cortex_m.packing import gemm_stream
 from tinyet.delegates.cortex_m.rounding import Rounding, choose
 from tinyet.delegates.cortex_m.wrapper import specialised_call
 from tinyet.ir import Node
+from tinyet.ir.remembered import remembered
 from tinyet.numerics import Int64, clamp_range
 from tinyet.ops import conv_transpose2d
 from tinyet.ops.shared.factors import output_factors
@@ -62,6 +63,7 @@ def phase_weights(node: Node) -> Int64:
     return found.reshape(-1, *found.shape[2:])
 
 
+@remembered
 def rounding(node: Node) -> Rounding:
     """Of all phases; the channels of one after those of another."""
     weights = phase_weights(node)

@@ -14,7 +14,7 @@ from tinyet.ops.shared import pooling, reduction, summation
 from tinyet.ops.shared.averaging import division, division_table
 from tinyet.opset import Call, Constant, Kernel
 
-HEADERS = ("tinyet_dsp.h", "tinyet_dsp_pool.h", "tinyet_average.h", "tinyet_pool2d.h", "tinyet_window.h")
+HEADERS = ("tinyet_dsp.h", "tinyet_dsp_pool.h")
 MOST_PIXELS = 255  # sums are int16
 STRAIGHT = 16  # TINYET_DSP_STRAIGHT
 
