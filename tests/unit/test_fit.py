@@ -13,6 +13,7 @@ import pytest
 from tests import small
 from tests.golden_files import Golden
 from tinyet.boards import Board, load_board
+from tinyet.boards.cpus import Target
 from tinyet.budget.fit import (
     LARGEST,
     Contributor,
@@ -27,6 +28,8 @@ from tinyet.emit.model import model_files
 from tinyet.errors import FitError
 from tinyet.ir import DType, Graph, Node, Tensor, TensorType, constant
 from tinyet.ops.add import Add
+from tinyet.opset import Pointer, Struct
+from tinyet.opset.cost import field_bytes
 from tinyet.project import generate
 
 _BOARD = load_board("mps2_an386")
@@ -201,3 +204,11 @@ def test_a_model_that_does_not_fit_leaves_no_project(tmp_path: Path) -> None:
     with pytest.raises(FitError):
         generate(small.program(), _BOARD, tmp_path / "project", max_ram=100)
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(("cpu", "pointer"), [("avr5", 2), ("cortex-m0", 4), ("rv32imac", 4), ("host", 4)])
+def test_fields_have_the_bytes_of_the_core(cpu: str, pointer: int) -> None:
+    """Numbers take four, or eight where they need them; a pointer what the core's addresses take."""
+    inner = Struct("inner", {"weights": Pointer("weights"), "scale": 0.5})
+    outer = Struct("outer", {"inner": inner, "sizes": (1, 2, 3), "large": 2**40, "bias": Pointer("bias")})
+    assert field_bytes(outer, Target(cpu, frozenset())) == 2 * pointer + 4 + 3 * 4 + 8
