@@ -251,47 +251,55 @@ typedef struct {
   int8_t *blank, *cut[2];
 } tinyet_dsp_edges;
 
-/* Whether no kernel reaches over an edge of the image, along its height and along its width. */
-TINYET_DSP_INLINE int tinyet_dsp_inside_h(const tinyet_dsp_conv2d s) {
-  return s.pad_top == 0 && (s.out_h - 1) * s.stride_h + (s.kernel_h - 1) * s.dilation_h < s.in_h;
+/* Rows and columns that a kernel spans. */
+TINYET_DSP_INLINE int32_t tinyet_dsp_span_h(const tinyet_dsp_conv2d s) { return (s.kernel_h - 1) * s.dilation_h + 1; }
+TINYET_DSP_INLINE int32_t tinyet_dsp_span_w(const tinyet_dsp_conv2d s) { return (s.kernel_w - 1) * s.dilation_w + 1; }
+
+/* Whether no kernel reaches over an edge of the image. */
+TINYET_DSP_INLINE int tinyet_dsp_inside(const tinyet_dsp_conv2d s) {
+  return s.pad_top == 0 && (s.out_h - 1) * s.stride_h + tinyet_dsp_span_h(s) <= s.in_h && s.pad_left == 0 &&
+         (s.out_w - 1) * s.stride_w + tinyet_dsp_span_w(s) <= s.in_w;
 }
 
-TINYET_DSP_INLINE int tinyet_dsp_inside_w(const tinyet_dsp_conv2d s) {
-  return s.pad_left == 0 && (s.out_w - 1) * s.stride_w + (s.kernel_w - 1) * s.dilation_w < s.in_w;
-}
-
-/* Where the bytes lie that a kernel row, or its tap `kx` where it is dilated, sees for a pixel. */
+/* Where the bytes lie that a kernel row, or its tap `kx` where it is dilated, sees for a pixel. `whole`: all of the kernel is
+ * in the image. */
 TINYET_DSP_INLINE const int8_t *tinyet_dsp_bytes_of(const int8_t *input, const int32_t top, const int32_t left,
                                                     const int32_t ky, const int32_t kx, int8_t *cut, const int8_t *blank,
-                                                    const tinyet_dsp_conv2d s) {
-  const int inside_w = tinyet_dsp_inside_w(s);
+                                                    const int whole, const tinyet_dsp_conv2d s) {
   const int32_t y = top + ky * s.dilation_h, x = left + kx * s.dilation_w;
   const int8_t *const row = input + y * s.in_w * s.in_c;
-  if (!tinyet_dsp_inside_h(s) && (uint32_t)y >= (uint32_t)s.in_h) {
+  if (whole) {
+    return row + x * s.in_c;
+  }
+  if ((uint32_t)y >= (uint32_t)s.in_h || (s.dilation_w != 1 && (uint32_t)x >= (uint32_t)s.in_w)) {
     return blank;
   }
-  if (!inside_w && s.dilation_w != 1 && (uint32_t)x >= (uint32_t)s.in_w) {
-    return blank;
-  }
-  if (!inside_w && s.dilation_w == 1 && (x < 0 || x + s.kernel_w > s.in_w)) {
+  if (s.dilation_w == 1 && (x < 0 || x + s.kernel_w > s.in_w)) {
     tinyet_dsp_edge(cut, row, x, s);
     return cut;
   }
   return row + x * s.in_c;
 }
 
-/* All that the kernel sees of one or two pixels (`at_once`), in the order of conv2d_two.py. tops, lefts: of the pixels. */
-TINYET_DSP_INLINE void tinyet_dsp_see_two(uint32_t *to, const int8_t *input, const int32_t tops[2], const int32_t lefts[2],
-                                          const int32_t at_once, const tinyet_dsp_edges edges, const tinyet_dsp_conv2d s) {
+/* Where the kernel lies for one or two pixels (`at_once`). */
+typedef struct {
+  int32_t top[2], left[2];
+} tinyet_dsp_places;
+
+/* All that the kernel sees there, in the order of conv2d_two.py. */
+TINYET_DSP_INLINE void tinyet_dsp_see_two(uint32_t *to, const int8_t *input, const tinyet_dsp_places p,
+                                          const int32_t at_once, const int whole, const tinyet_dsp_edges edges,
+                                          const tinyet_dsp_conv2d s) {
   const int32_t taps = s.dilation_w == 1 ? 1 : s.kernel_w, count = (s.dilation_w == 1 ? s.kernel_w : 1) * s.in_c;
   const int32_t second = at_once - 1;
   uint32_t odd[2] = {0, 0};
   int32_t waits = 0;
+#pragma GCC unroll 3
   for (int32_t ky = 0; ky < s.kernel_h; ky++) {
     for (int32_t kx = 0; kx < taps; kx++) {
-      const int8_t *a = tinyet_dsp_bytes_of(input, tops[0], lefts[0], ky, kx, edges.cut[0], edges.blank, s), *b = a;
+      const int8_t *a = tinyet_dsp_bytes_of(input, p.top[0], p.left[0], ky, kx, edges.cut[0], edges.blank, whole, s), *b = a;
       if (at_once == 2) {
-        b = tinyet_dsp_bytes_of(input, tops[1], lefts[1], ky, kx, edges.cut[1], edges.blank, s);
+        b = tinyet_dsp_bytes_of(input, p.top[1], p.left[1], ky, kx, edges.cut[1], edges.blank, whole, s);
         if (count >= 4) {
           to = tinyet_dsp_widen_two(to, a, b, count / 4);
         }
@@ -300,8 +308,8 @@ TINYET_DSP_INLINE void tinyet_dsp_see_two(uint32_t *to, const int8_t *input, con
         to += count / 4 * 2;
       }
       if ((count & 2) != 0) {
-        tinyet_dsp_widen(to, a + (count & ~3), 2, 2);
-        tinyet_dsp_widen(to + second, b + (count & ~3), 2, 2);
+        tinyet_dsp_widen(to, a + (count & ~3), 2, 1);
+        tinyet_dsp_widen(to + second, b + (count & ~3), 2, 1);
         to += at_once;
       }
       if ((count & 1) != 0) {
@@ -324,6 +332,18 @@ TINYET_DSP_INLINE void tinyet_dsp_see_two(uint32_t *to, const int8_t *input, con
   }
 }
 
+/* The outputs of one or two pixels, whose inputs are in scratch. */
+TINYET_DSP_INLINE void tinyet_dsp_outputs_of_two(const int32_t *weights, const uint32_t *pixels, int8_t *out,
+                                                 const int32_t pairs, const int32_t at_once, const tinyet_dsp_conv2d s,
+                                                 const tinyet_dsp_rounding rounding) {
+  const int32_t words = 2 * pairs + (rounding.form == TINYET_DSP_ONE_SIDED ? 6 : 8); /* of two channels' weights */
+  tinyet_dsp_two_pixels(weights, pixels, out, s.out_c & ~1, s.out_c, pairs, s.unroll, at_once, rounding);
+  if (s.out_c % 2 != 0) {
+    const int32_t *const last = weights + s.out_c / 2 * words;
+    tinyet_dsp_two_pixels(last, pixels, out + s.out_c - 2, 2, s.out_c, pairs, s.unroll, at_once, rounding);
+  }
+}
+
 /* Any convolution of two output channels at least, any two pixels that follow each other in the output at a time; the last of an
  * odd number is alone. s.unroll: steps of two pairs. scratch: 8 bytes a pair of input values, an even number, and where a kernel
  * reaches over an edge three times those of a kernel row, or of a tap where it is dilated, in whole words. */
@@ -334,46 +354,46 @@ TINYET_DSP_INLINE void tinyet_dsp_conv2d_two_w16(const int8_t *input, int8_t *ou
   const int32_t segments = s.kernel_h * (s.dilation_w == 1 ? 1 : s.kernel_w);
   const int32_t pairs = segments * (together / 2) + (segments * (together % 2) + 1) / 2;
   const int32_t even = pairs + pairs % 2, count = s.out_h * s.out_w, room = (together + 3) / 4 * 4;
-  const int32_t words = 2 * even + (rounding.form == TINYET_DSP_ONE_SIDED ? 6 : 8); /* of two channels' weights */
+  const uint32_t last_top = (uint32_t)(s.in_h - tinyet_dsp_span_h(s)), last_left = (uint32_t)(s.in_w - tinyet_dsp_span_w(s));
+  const int inside = tinyet_dsp_inside(s), may_be = s.in_h >= tinyet_dsp_span_h(s) && s.in_w >= tinyet_dsp_span_w(s);
   uint32_t *const pixels = (uint32_t *)scratch;
   int8_t *const blank = (int8_t *)(pixels + 2 * even);
   const tinyet_dsp_edges edges = {blank, {blank + room, blank + 2 * room}};
-  if (!tinyet_dsp_inside_h(s) || !tinyet_dsp_inside_w(s)) {
+  if (!inside) {
     memset(blank, s.zero_point, (size_t)together);
   }
   for (int32_t n = 0; n < s.batch; n++) {
     int32_t y = 0, x = 0;
     for (int32_t first = 0; first < count; first += 2) {
-      int32_t tops[2], lefts[2];
+      const int alone = count % 2 != 0 && first == count - 1;
+      int8_t *const out = output + first * s.out_c;
+      tinyet_dsp_places p;
       for (int32_t j = 0; j < 2; j++) {
-        tops[j] = y * s.stride_h - s.pad_top;
-        lefts[j] = x * s.stride_w - s.pad_left;
+        p.top[j] = y * s.stride_h - s.pad_top;
+        p.left[j] = x * s.stride_w - s.pad_left;
         if (++x == s.out_w && s.out_h > 1) {
           x = 0;
           y++;
         }
       }
-      int8_t *const out = output + first * s.out_c;
-      const int32_t *const odd = weights + s.out_c / 2 * words;
-      if (count % 2 != 0 && first == count - 1) {
-        tinyet_dsp_see_two(pixels, input, tops, lefts, 1, edges, s);
+      if (alone) {
+        tinyet_dsp_see_two(pixels, input, p, 1, inside, edges, s);
         if (pairs % 2 != 0) {
           pixels[pairs] = 0;
         }
-        tinyet_dsp_two_pixels(weights, pixels, out, s.out_c & ~1, s.out_c, even, s.unroll, 1, rounding);
-        if (s.out_c % 2 != 0) {
-          tinyet_dsp_two_pixels(odd, pixels, out + s.out_c - 2, 2, s.out_c, even, s.unroll, 1, rounding);
-        }
-      } else {
-        tinyet_dsp_see_two(pixels, input, tops, lefts, 2, edges, s);
-        if (pairs % 2 != 0) {
-          pixels[2 * pairs] = pixels[2 * pairs + 1] = 0;
-        }
-        tinyet_dsp_two_pixels(weights, pixels, out, s.out_c & ~1, s.out_c, even, s.unroll, 2, rounding);
-        if (s.out_c % 2 != 0) {
-          tinyet_dsp_two_pixels(odd, pixels, out + s.out_c - 2, 2, s.out_c, even, s.unroll, 2, rounding);
-        }
+        tinyet_dsp_outputs_of_two(weights, pixels, out, even, 1, s, rounding);
+        continue;
       }
+      if (inside || (may_be && (uint32_t)p.top[0] <= last_top && (uint32_t)p.top[1] <= last_top &&
+                     (uint32_t)p.left[0] <= last_left && (uint32_t)p.left[1] <= last_left)) {
+        tinyet_dsp_see_two(pixels, input, p, 2, 1, edges, s);
+      } else {
+        tinyet_dsp_see_two(pixels, input, p, 2, 0, edges, s);
+      }
+      if (pairs % 2 != 0) {
+        pixels[2 * pairs] = pixels[2 * pairs + 1] = 0;
+      }
+      tinyet_dsp_outputs_of_two(weights, pixels, out, even, 2, s, rounding);
     }
     input += s.in_h * s.in_w * s.in_c;
     output += count * s.out_c;

@@ -22,7 +22,7 @@ HEADERS = ("tinyet_dsp.h", "tinyet_dsp_conv2d.h", "tinyet_dsp_conv2d_two.h")
 
 # Steps of straight code in the multiply loop, of two pairs of input values and 40 bytes: all of them when they are this
 # few, else up to so many a turn.
-STRAIGHT_STEPS, LOOP_STEPS = 16, 12
+STRAIGHT_STEPS, LOOP_STEPS = 28, 12
 TOGETHER_STEPS = 8
 """Up to so many steps of straight code there are four channels in a turn (TINYET_DSP_TOGETHER)."""
 LARGEST_OFFSET = 4092  # of STRB, less three
