@@ -21,7 +21,7 @@ HEADERS = ("tinyet_dsp.h", "tinyet_dsp_conv2d.h", "tinyet_dsp_conv2d_few.h")
 
 MOST_CHANNELS = 8
 """Of the input: all that registers hold."""
-LOOP_CHANNELS = 8
+LOOP_CHANNELS = 16
 """Output channels of a turn, at most."""
 LARGEST_IMMEDIATE = 4095  # of ADDW
 
@@ -52,7 +52,11 @@ def stream(r: Rounding, g: Geometry) -> Int64:
     columns = np.pad(r.weights << r.before[:, None], ((0, 0), (0, 1)))  # NONE is the last one
     low, high = np.array(lane_pairs(g.in_c)).T
     ends = [r.multiplier, r.offset] + ([] if r.form is Form.ONE_SIDED else [r.shift])
-    parts = [(r.bias << r.before)[:, None], join_halves(columns[:, low], columns[:, high]), np.stack(ends, axis=1)]
+    parts = [
+        (r.bias << r.before)[:, None],
+        join_halves(columns[:, low], columns[:, high]),
+        np.stack(ends, axis=1),
+    ]
     return words(np.concatenate(parts, axis=1).ravel())
 
 
@@ -63,7 +67,9 @@ def lower(node: Node, target: Target) -> Call:
         f"const tinyet_dsp_rounding rounding = {r.literal};",
         f"{SYMBOL}(input, output, weights, shape, rounding);",
     )
-    constant = Constant("weights", stream(r, g).astype(np.int32), "bias, weights and rounding of each channel")
+    constant = Constant(
+        "weights", stream(r, g).astype(np.int32), "bias, weights and rounding of each channel"
+    )
     return specialised_call(SYMBOL, summary(node), [constant], body)
 
 
