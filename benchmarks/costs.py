@@ -57,7 +57,7 @@ FIT, COMPARE = 1, 2
 """Seeds of the two grids."""
 MOST_MACS = 300_000
 CASES = 56
-FIT_CASES = 240
+FIT_CASES = 28
 LEAST_CASES = 8
 DRAWS = 12000
 LIMIT = 0.03

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from benchmarks.kernels import MODELS, side_by_side
 from tests.golden.programs import RELU, Builder, bias_s32, input_s8, weights_s8
 from tinyet.analyze import analyze
 from tinyet.boards import load_board
@@ -290,6 +291,13 @@ def test_the_report_of_a_choice(network: Program) -> None:
     assert report.to_json()["frontier"]
 
 
+def test_every_kernel_states_a_cost_or_says_why_not() -> None:
+    for delegate in DELEGATES:
+        for own in delegate.kernels.values():
+            for kernel in own:
+                assert (kernel.claim is None) == bool(kernel.unstated), kernel.symbol
+
+
 def test_rates_are_of_kernels_that_claim_something() -> None:
     """A kernel without a claim is never weighed, and a rate of nobody's would be forgotten."""
     claiming = {
@@ -303,3 +311,16 @@ def test_rates_are_of_kernels_that_claim_something() -> None:
         table = measured(path.stem)
         assert table is not None
         assert set(table.kernels) <= claiming
+
+
+def test_a_layer_has_one_name_whatever_computes_it() -> None:
+    """Layers without modules are numbered; calls that do not depend on each other are made in an order that depends on
+    their scratch. So a name that one report has pins the same layer in another."""
+    graph = side_by_side(MODELS["resnet8"])
+    found = [deploy(graph, M4.target, DEFAULT, objective=Objective(optimize)) for optimize in decide.OPTIMIZE]
+    names = [{step.node: step.name for step in deployment.steps} for deployment in found]
+    assert names[0] == names[1] == names[2]
+    assert len({tuple(step.node.output.name for step in d.steps) for d in found}) > 1, "always the same order"
+    pins = {step.name: "tinyet_conv2d_s8" for step in found[0].steps if step.node.op == "conv2d"}
+    pinned = deploy(graph, M4.target, DEFAULT, objective=Objective("speed", pins=pins))
+    assert {s.name for s in pinned.steps if s.choice.kernel.symbol == "tinyet_conv2d_s8"} == set(pins)
