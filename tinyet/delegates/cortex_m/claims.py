@@ -13,7 +13,6 @@ from tinyet.delegates.cortex_m.packing import lane_pairs
 from tinyet.delegates.cortex_m.rounding import Form, Rounding, rounding
 from tinyet.delegates.cortex_m.wrapper import largest_divisor
 from tinyet.ir import Node
-from tinyet.numerics import clamp_range
 from tinyet.ops.shared.claims import Parts, axis
 from tinyet.ops.shared.clamped import clamp_of
 from tinyet.opset import Claim
@@ -291,17 +290,6 @@ def linear_code(node: Node) -> Mapping[str, int]:
     return parts
 
 
-def affine_work(node: Node) -> Mapping[str, int]:
-    count, clamps = node.output.type.count, bounds(*clamp_range(clamp_of(node), node.output.type))
-    return {"call": 1, "eight outputs": count // 8, "output": count, "clamped output": count * clamps}
-
-
-def affine_code(node: Node) -> Mapping[str, int]:
-    count, clamps = node.output.type.count, bounds(*clamp_range(clamp_of(node), node.output.type))
-    copies = min(count, 8)
-    return {"call": 1, "output": copies, "bound": copies * clamps, "rest": int(count % 8 != 0)}
-
-
 def over_pixels(node: Node) -> Mapping[str, int]:
     """Global pools and sums: the pixels of an image, four channels at a time."""
     channels = node.input(0).shape[-1]
@@ -343,7 +331,6 @@ CLAIMS: Mapping[str, Claim] = {
     "tinyet_dsp_conv2d_two_w16": Claim(two_work, two_code),
     "tinyet_dsp_linear_rows": Claim(lambda n: rows_work(*pixel_row(n)), lambda n: rows_code(*pixel_row(n))),
     "tinyet_dsp_linear": Claim(linear_work, linear_code),
-    "tinyet_dsp_affine": Claim(affine_work, affine_code),
     "tinyet_dsp_average": Claim(over_pixels, over_pixels_code),
     "tinyet_dsp_sum": Claim(over_pixels, over_pixels_code),
 }
