@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Drawn nodes that work element by element, for the kernels of cortex_m; and the quantizations that its nodes have."""
+"""Drawn nodes that work element by element or resize, for the kernels of cortex_m; and the quantizations that its nodes
+have."""
 
 from __future__ import annotations
 
@@ -17,6 +18,7 @@ from tinyet.ops.maximum import Maximum
 from tinyet.ops.minimum import Minimum
 from tinyet.ops.mul import Mul
 from tinyet.ops.requantize import Requantize
+from tinyet.ops.resize import Resize
 from tinyet.ops.sub import Sub
 
 
@@ -111,3 +113,23 @@ def one_operand_nodes(draw: st.DrawFn) -> Case:
         scale = x.type.scale * fixed.type.scale * float(rng.uniform(20, 200))
     inputs = draw(st.sampled_from(([x, fixed], [fixed, x], [x, x])))
     return Case(drawing.node_of(operator(), inputs, quants(rng, scale)), (data,))
+
+
+@st.composite
+def bilinear_nodes(draw: st.DrawFn) -> Case:
+    """Images made larger and smaller, by factors of two and by others; also of extremes only, and of pairs whose middle
+    is halfway between two outputs."""
+    rng = drawing.random(draw)
+    batch, *size = draw(drawing.images)
+    channels = draw(st.integers(4, 11))
+    aligned, centred = draw(st.sampled_from(((True, False), (False, True), (False, True), (False, False))))
+    factor = draw(st.sampled_from((1, 2, 2, 4, 8, 16, 0)))
+    out = [n * factor if factor else draw(st.integers(1, 20)) for n in size]
+    ratios = [(n - 1) / max(wide - 1, 1) if aligned else n / wide for n, wide in zip(size, out, strict=True)]
+    x = Tensor("x", TensorType((batch, *size, channels), DType.INT8, quants(rng, 0.1)))
+    data = drawing.int8_data(rng, x.shape)
+    kind = draw(st.integers(0, 2))
+    if kind:
+        data[...] = rng.choice([-128, 127] if kind == 1 else [-2, -1, 0, 1], x.shape)
+    attrs = Resize(out[0], out[1], "bilinear", aligned, centred, *ratios)
+    return Case(drawing.node_of(attrs, [x], x.type.quant), (data,))

@@ -15,6 +15,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from tests.delegates.elementwise_nodes import (
+    bilinear_nodes,
     clamp,
     elementwise_nodes,
     extremum_nodes,
@@ -28,7 +29,7 @@ from tests.ops.emulated import require_emulator
 from tests.ops.test_conv2d import conv2d_nodes
 from tinyet.boards.cpus import Target
 from tinyet.delegates import CORTEX_M, Delegate
-from tinyet.delegates.cortex_m import FOR_FLASH, conv2d, conv2d_s8, linear_row, rounding
+from tinyet.delegates.cortex_m import FOR_FLASH, conv2d, conv2d_s8, linear_row, resize, rounding
 from tinyet.delegates.cortex_m.rounding import Form
 from tinyet.ir import Array, Attrs, DType, QuantParams, Tensor, TensorType, constant
 from tinyet.numerics import NO_CLAMP, requantize
@@ -311,6 +312,8 @@ NODES = {
     "tinyet_dsp_maximum_same": extremum_nodes,
     "tinyet_dsp_minimum_same": extremum_nodes,
     "tinyet_dsp_clip": one_operand_nodes,
+    "tinyet_dsp_resize_bilinear_sixteenths": bilinear_nodes,
+    "tinyet_dsp_resize_bilinear": bilinear_nodes,
     "tinyet_dsp_max_pool2d": window_nodes,
     "tinyet_dsp_avg_pool2d": window_nodes,
     "tinyet_dsp_average": pool_nodes,
@@ -318,7 +321,7 @@ NODES = {
 }
 """Kernel → strategy."""
 
-ALONE = [k.symbol for k in (*conv2d.KERNELS, *conv2d_s8.KERNELS, *FOR_FLASH)]
+ALONE = [k.symbol for k in (*conv2d.KERNELS, *conv2d_s8.KERNELS, *FOR_FLASH, *resize.KERNELS)]
 """Kernels for the same nodes: which of them is chosen is a matter of what they cost."""
 
 CHOSEN = list(dict.fromkeys(nodes for symbol, nodes in NODES.items() if symbol not in ALONE))

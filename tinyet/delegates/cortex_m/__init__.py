@@ -27,6 +27,7 @@ from tinyet.delegates.cortex_m import (
     linear,
     linear_row,
     pool,
+    resize,
     winograd,
 )
 from tinyet.delegates.delegate import Delegate, arm_target
@@ -42,6 +43,7 @@ from tinyet.ops.mean import Mean
 from tinyet.ops.minimum import Minimum
 from tinyet.ops.mul import Mul
 from tinyet.ops.requantize import Requantize
+from tinyet.ops.resize import Resize
 from tinyet.ops.sub import Sub
 from tinyet.ops.sum import Sum
 from tinyet.opset import claimed
@@ -88,6 +90,7 @@ CORTEX_M = Delegate(
         Minimum: elementwise.MINIMUM_KERNELS,
         Clamp: elementwise.CLAMP_KERNELS,
         Requantize: elementwise.REQUANTIZE_KERNELS,
+        Resize: resize.KERNELS,
         AvgPool2d: claimed(pool.AVERAGE_KERNELS, CLAIMS),
         MaxPool2d: claimed(pool.MAX_KERNELS, CLAIMS),
         Mean: claimed(pool.MEAN_KERNELS, CLAIMS),
