@@ -148,7 +148,9 @@ def pool(kind: type[AvgPool2d] | type[MaxPool2d], rng: np.random.Generator) -> N
 
 
 def reduction(kind: type[Mean] | type[Sum], rng: np.random.Generator) -> Node:
-    size = (1, int(rng.integers(2, 13)), int(rng.integers(2, 13)), int(rng.choice([4, 8, 10, 16, 20, 64])))
+    largest = 33 if rng.random() < 0.25 else 13
+    pixels = int(rng.integers(2, largest)), int(rng.integers(2, largest))
+    size = (1, *pixels, int(rng.choice([4, 8, 10, 16, 20, 64])))
     return layers.with_output(kind(axes=(1, 2)), [layers.activation("x", size)], 0.5, False)
 
 

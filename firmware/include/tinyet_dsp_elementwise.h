@@ -32,6 +32,17 @@ void tinyet_dsp_affine_columns(const int8_t *a, const int8_t *b, int8_t *output,
 /* The same of one operand: b_factor is not used. */
 void tinyet_dsp_affine_of_one(const int8_t *input, int8_t *output, const tinyet_dsp_affine_params *params);
 
+/* The same of one operand with a factor and an offset for each column, or for each row of `channels` that follow each other
+ * again and again. */
+typedef struct {
+  tinyet_dsp_rows walk;
+  int32_t channels;
+  const int32_t *constants; /* [channels][2]: factor, offset */
+} tinyet_dsp_affine_channels_params;
+
+void tinyet_dsp_affine_by_column(const int8_t *input, int8_t *output, const tinyet_dsp_affine_channels_params *params);
+void tinyet_dsp_affine_by_row(const int8_t *input, int8_t *output, const tinyet_dsp_affine_channels_params *params);
+
 /* tinyet_mul_right_s8. offset: 2^(shift - 1) + 2^shift times (the output's zero point + 128). Results before the clamp fit
  * int16, the 128 included. */
 typedef struct {

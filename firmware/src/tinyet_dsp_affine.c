@@ -89,3 +89,45 @@ void tinyet_dsp_affine_columns(const int8_t *a, const int8_t *b, int8_t *output,
   }
   tinyet_dsp_clamp_rows(output, &params->walk);
 }
+
+void tinyet_dsp_affine_by_row(const int8_t *input, int8_t *output, const tinyet_dsp_affine_channels_params *params) {
+  const int32_t row = params->walk.row;
+  int32_t channel = 0;
+  for (int32_t i = 0; i < params->walk.rows; i++) {
+    const int32_t *const constant = params->constants + 2 * channel;
+    row_of_one(input + i * row, output + i * row, row, constant[0], constant[1]);
+    channel = channel + 1 < params->channels ? channel + 1 : 0;
+  }
+  tinyet_dsp_clamp_rows(output, &params->walk);
+}
+
+/* Four neighbouring columns. */
+static TINYET_DSP_ROW void four_columns(const int8_t *from, int8_t *to, int32_t rows, int32_t row,
+                                        const int32_t *constants) {
+  const int32_t u0 = constants[0], u1 = constants[2], u2 = constants[4], u3 = constants[6];
+  const int32_t w0 = constants[1], w1 = constants[3], w2 = constants[5], w3 = constants[7];
+  for (int32_t i = rows; i != 0; i--) {
+    const uint32_t a = tinyet_dsp_load(from);
+    const uint32_t odd = a & 0xff00ff00u, even = (a & 0x00ff00ffu) << 8;
+    const uint32_t second = tinyet_dsp_bytes_of(tinyet_dsp_smlawb(u1, odd, w1), tinyet_dsp_smlawt(u3, odd, w3));
+    const uint32_t first = tinyet_dsp_bytes_of(tinyet_dsp_smlawb(u0, even, w0), tinyet_dsp_smlawt(u2, even, w2));
+    tinyet_dsp_store(to, tinyet_dsp_join_bytes(first, second));
+    from += row, to += row;
+  }
+}
+
+void tinyet_dsp_affine_by_column(const int8_t *input, int8_t *output, const tinyet_dsp_affine_channels_params *params) {
+  const int32_t rows = params->walk.rows, row = params->walk.row;
+  const int32_t *constant = params->constants;
+  int32_t c = 0;
+  for (; c + 4 <= row; c += 4, constant += 8) {
+    four_columns(input + c, output + c, rows, row, constant);
+  }
+  for (; c < row; c++, constant += 2) {
+    const int32_t u = constant[0], w = constant[1];
+    for (int32_t i = 0; i < rows; i++) {
+      output[i * row + c] = one(input[i * row + c], u, w);
+    }
+  }
+  tinyet_dsp_clamp_rows(output, &params->walk);
+}

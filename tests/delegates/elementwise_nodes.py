@@ -13,6 +13,7 @@ from tests.ops import drawing
 from tests.ops.cases import Case
 from tinyet.ir import DType, QuantParams, Shape, Tensor, TensorType, constant
 from tinyet.ops.add import Add
+from tinyet.ops.batch_norm import BatchNorm
 from tinyet.ops.clamp import Clamp
 from tinyet.ops.maximum import Maximum
 from tinyet.ops.minimum import Minimum
@@ -113,6 +114,24 @@ def one_operand_nodes(draw: st.DrawFn) -> Case:
         scale = x.type.scale * fixed.type.scale * float(rng.uniform(20, 200))
     inputs = draw(st.sampled_from(([x, fixed], [fixed, x], [x, x])))
     return Case(drawing.node_of(operator(), inputs, quants(rng, scale)), (data,))
+
+
+@st.composite
+def batch_norm_nodes(draw: st.DrawFn) -> Case:
+    """A factor and an offset for each channel, of the last axis or another; some channels are of one value."""
+    rng = drawing.random(draw)
+    shape = tuple(draw(st.lists(st.integers(1, 9), min_size=2, max_size=4)))
+    axis = draw(st.sampled_from((len(shape) - 1, len(shape) - 1, 0, 1)))
+    x = Tensor("x", TensorType(shape, DType.INT8, quants(rng, 1.0)))
+    count = shape[axis]
+    factors = rng.choice([1.0, -1.0, 0.0, 0.5], count) * 2.0 ** rng.choice([0, 0, rng.uniform(-6, 2)], count)
+    factors = np.where(rng.random(count) < 0.5, factors * rng.uniform(0.5, 1, count), factors)
+    offsets = rng.uniform(-100, 100, count)
+    constants = [constant(n, v.astype(np.float32)) for n, v in (("m", factors), ("o", offsets))]
+    scale = float(rng.uniform(0.5, 2))
+    bounds = clamp(rng, scale)
+    node = drawing.node_of(BatchNorm(axis, bounds), [x, *constants], output_quant(rng, scale, bounds))
+    return Case(node, (drawing.int8_data(rng, shape),))
 
 
 @st.composite

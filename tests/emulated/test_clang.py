@@ -47,6 +47,7 @@ DSP = (
     elementwise_nodes.elementwise_nodes,
     elementwise_nodes.extremum_nodes,
     elementwise_nodes.one_operand_nodes,
+    elementwise_nodes.batch_norm_nodes,
     elementwise_nodes.bilinear_nodes,
     test_cortex_m.pool_nodes,
 )

@@ -33,6 +33,7 @@ from tinyet.delegates.cortex_m import (
 from tinyet.delegates.delegate import Delegate, arm_target
 from tinyet.ops.add import Add
 from tinyet.ops.avg_pool2d import AvgPool2d
+from tinyet.ops.batch_norm import BatchNorm
 from tinyet.ops.clamp import Clamp
 from tinyet.ops.conv2d import Conv2d
 from tinyet.ops.conv_transpose2d import ConvTranspose2d
@@ -90,6 +91,7 @@ CORTEX_M = Delegate(
         Minimum: elementwise.MINIMUM_KERNELS,
         Clamp: elementwise.CLAMP_KERNELS,
         Requantize: elementwise.REQUANTIZE_KERNELS,
+        BatchNorm: elementwise.BATCH_NORM_KERNELS,
         Resize: resize.KERNELS,
         AvgPool2d: claimed(pool.AVERAGE_KERNELS, CLAIMS),
         MaxPool2d: claimed(pool.MAX_KERNELS, CLAIMS),

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """int8 arithmetic element by element, four values at a time (tinyet_dsp_elementwise.h): a + b, a - b, a * b, the
-larger and the lesser, values within bounds, and requantization. Operands are of one shape, or one has a value for each
-row or column of the other.
+larger and the lesser, values within bounds, batch norms and requantization. Operands are of one shape, or one has a
+value for each row or column of the other.
 
-Sums and requantization are one affine form with 16 fraction bits, proved exact for every value or pair of values;
-products have the two roundings of the specification.
+Sums, batch norms and requantization are one affine form with 16 fraction bits, proved exact for every value or pair of
+values; products have the two roundings of the specification.
 """
 
 from __future__ import annotations
@@ -18,12 +18,25 @@ import numpy as np
 from tinyet.boards.cpus import Target
 from tinyet.ir import Array, Node
 from tinyet.numerics import Int64, clamp_range
-from tinyet.ops import clamp, mul, requantize
-from tinyet.ops.shared import addition, affine, broadcast
+from tinyet.ops import batch_norm, clamp, mul, requantize
+from tinyet.ops.shared import addition, affine, broadcast, factors
 from tinyet.ops.shared.addition import Scaling
 from tinyet.ops.shared.clamped import clamp_of
 from tinyet.ops.shared.counting import Parts
-from tinyet.opset import Call, Claim, FieldValue, Kernel, Lower, Reference, Refuse, Struct, library_call
+from tinyet.ops.shared.shapes import around_axis
+from tinyet.opset import (
+    Call,
+    Claim,
+    Constant,
+    FieldValue,
+    Kernel,
+    Lower,
+    Pointer,
+    Reference,
+    Refuse,
+    Struct,
+    library_call,
+)
 
 HEADERS = ("tinyet_dsp_elementwise.h",)
 INT8 = (-128, 127)
@@ -105,35 +118,41 @@ def same_work(node: Node) -> Parts:
     return one_row(node) | clipped(node)
 
 
+def rows_parts(rows: int, row: int) -> Parts:
+    fours, last = divmod(row, 4)
+    return {
+        "call": 1,
+        "row": rows,
+        "row with fours": rows * int(fours > 0),
+        "four values": rows * fours,
+        "row with a rest": rows * int(last > 0),
+        "last value": rows * last,
+    }
+
+
 def rows_work(node: Node) -> Parts:
     walk = walk_of(node)
     assert walk is not None
-    fours, last = divmod(walk.row, 4)
-    parts = {
+    return rows_parts(walk.rows, walk.row) | clipped(node)
+
+
+def columns_parts(rows: int, row: int) -> Parts:
+    fours, last = divmod(row, 4)
+    return {
         "call": 1,
-        "row": walk.rows,
-        "row with fours": walk.rows * int(fours > 0),
-        "four values": walk.rows * fours,
-        "row with a rest": walk.rows * int(last > 0),
-        "last value": walk.rows * last,
+        "any four columns": int(fours > 0),
+        "four columns": fours,
+        "four values": rows * fours,
+        "any last column": int(last > 0),
+        "last column": last,
+        "last value": rows * last,
     }
-    return parts | clipped(node)
 
 
 def columns_work(node: Node) -> Parts:
     walk = walk_of(node)
     assert walk is not None
-    fours, last = divmod(walk.row, 4)
-    parts = {
-        "call": 1,
-        "any four columns": int(fours > 0),
-        "four columns": fours,
-        "four values": walk.rows * fours,
-        "any last column": int(last > 0),
-        "last column": last,
-        "last value": walk.rows * last,
-    }
-    return parts | clipped(node)
+    return columns_parts(walk.rows, walk.row) | clipped(node)
 
 
 WORK: Mapping[str, Callable[[Node], Parts]] = {
@@ -231,12 +250,14 @@ def sums(sign: int) -> tuple[Kernel, ...]:
 EVERY = np.arange(-128, 128, dtype=np.int64)
 
 
-@lru_cache(maxsize=1024)
-def form_of_table(table: bytes, factor: float) -> Form | None:
-    """Of the outputs for -128 … 127, int8 as bytes, which are about `factor` apart."""
+@lru_cache(maxsize=4096)
+def form_of_table(table: bytes, factor: float, bounds: tuple[int, int] = INT8) -> Form | None:
+    """Of the outputs for -128 … 127, int8 as bytes, which are about `factor` apart and lie within the bounds."""
     want, none = np.frombuffer(table, np.int8).astype(np.int64), np.zeros(1, np.int64)
-    found = affine.find(EVERY, none, want, (factor, 0.0), INT8)
-    return None if found is None else form_for(EVERY, none, want, found, INT8)
+    if np.all(want == want[0]):
+        return Form(0, 0, int(want[0]) << 16)
+    found = affine.find(EVERY, none, want, (factor, 0.0), bounds)
+    return None if found is None else form_for(EVERY, none, want, found, bounds)
 
 
 def of_one(reference: Reference, factor: Callable[[Node, int], float | None]) -> Kernel:
@@ -250,7 +271,7 @@ def of_one(reference: Reference, factor: Callable[[Node, int], float | None]) ->
     def form(node: Node) -> Form | None:
         index = index_of(node)
         slope = None if index is None else factor(node, index)
-        if index is None or not slope:
+        if index is None or slope is None:
             return None
         varying = node.input(index)
         inputs: list[Array | None] = [
@@ -295,6 +316,66 @@ def product_factor(node: Node, index: int) -> float | None:
 
 def ratio(node: Node, _index: int) -> float:
     return node.input(0).type.scale / node.output.type.scale
+
+
+# ---------------------------------------------------------------- one operand, a form for each channel
+
+
+def forms_of_channels(node: Node) -> list[Form] | None:
+    """Of a batch norm; None where there is none for some channel."""
+    c = batch_norm.channels(node)
+    sums = (EVERY - node.input(0).type.zero_point) * c.weight[:, None] + c.bias[:, None]
+    tables = factors.rescaled(node, sums, c.multiplier[:, None], c.shift[:, None]).astype(np.int8)
+    slopes = c.weight * c.multiplier * 2.0 ** (c.shift - 31)
+    bounds = bounds_of(node)
+    forms = [
+        form_of_table(table.tobytes(), float(slope), bounds)
+        for table, slope in zip(tables, slopes, strict=True)
+    ]
+    found = [form for form in forms if form is not None]
+    return found if len(found) == len(forms) else None
+
+
+def by_channel(kind: str) -> Kernel:
+    """Channels are columns, or else rows."""
+    symbol = f"tinyet_dsp_affine_by_{kind}"
+
+    def sizes(node: Node) -> tuple[int, int, int]:
+        return around_axis(node.input(0).shape, batch_norm.attrs_of(node).axis)
+
+    def refuse(node: Node, target: Target) -> str | None:
+        if (sizes(node)[2] == 1) != (kind == "column"):
+            return f"only where each {kind} is a channel"
+        return (
+            None
+            if forms_of_channels(node)
+            else "no affine form of 16 fraction bits is exact for some channel"
+        )
+
+    def lower(node: Node, target: Target) -> Call:
+        outer, channels, inner = sizes(node)
+        forms = forms_of_channels(node)
+        assert forms is not None
+        pairs = np.array([(f.u, f.w + (128 << 16)) for f in forms], np.int32)
+        constant = Constant("constants", pairs, "factor and offset of each channel")
+        rows, row = (outer, channels) if kind == "column" else (outer * channels, inner)
+        params = Struct(
+            "tinyet_dsp_affine_channels_params",
+            {
+                "walk": rows_struct(rows, row, bounds_of(node)),
+                "channels": channels,
+                "constants": Pointer(constant.name),
+            },
+        )
+        return library_call(symbol, node, [0], params, [constant])
+
+    def work(node: Node) -> Parts:
+        outer, channels, inner = sizes(node)
+        if kind == "column":
+            return columns_parts(outer, channels) | clipped(node)
+        return rows_parts(outer * channels, inner) | clipped(node)
+
+    return library_kernel(symbol, "affine", lower, refuse, work)
 
 
 # ---------------------------------------------------------------- products
@@ -383,3 +464,4 @@ MINIMUM_KERNELS = (
 )
 CLAMP_KERNELS = (clip(clamp.integer_range, clamp.refuse_clip), of_one(clamp.reference, ratio))
 REQUANTIZE_KERNELS = (of_one(requantize.reference, ratio),)
+BATCH_NORM_KERNELS = (by_channel("column"), by_channel("row"))
