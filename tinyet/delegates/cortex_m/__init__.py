@@ -27,16 +27,24 @@ from tinyet.delegates.cortex_m import (
     linear,
     linear_row,
     pool,
+    resize,
     winograd,
 )
 from tinyet.delegates.delegate import Delegate, arm_target
 from tinyet.ops.add import Add
 from tinyet.ops.avg_pool2d import AvgPool2d
+from tinyet.ops.batch_norm import BatchNorm
+from tinyet.ops.clamp import Clamp
 from tinyet.ops.conv2d import Conv2d
 from tinyet.ops.conv_transpose2d import ConvTranspose2d
 from tinyet.ops.linear import Linear
 from tinyet.ops.max_pool2d import MaxPool2d
+from tinyet.ops.maximum import Maximum
 from tinyet.ops.mean import Mean
+from tinyet.ops.minimum import Minimum
+from tinyet.ops.mul import Mul
+from tinyet.ops.requantize import Requantize
+from tinyet.ops.resize import Resize
 from tinyet.ops.sub import Sub
 from tinyet.ops.sum import Sum
 from tinyet.opset import claimed
@@ -76,8 +84,15 @@ CORTEX_M = Delegate(
         ),
         ConvTranspose2d: claimed(conv_transpose2d.KERNELS, CLAIMS),
         Linear: claimed((*linear.KERNELS, *linear_row.WIDE_KERNELS), CLAIMS),
-        Add: claimed(elementwise.ADD_KERNELS, CLAIMS),
-        Sub: claimed(elementwise.SUB_KERNELS, CLAIMS),
+        Add: elementwise.ADD_KERNELS,
+        Sub: elementwise.SUB_KERNELS,
+        Mul: elementwise.MUL_KERNELS,
+        Maximum: elementwise.MAXIMUM_KERNELS,
+        Minimum: elementwise.MINIMUM_KERNELS,
+        Clamp: elementwise.CLAMP_KERNELS,
+        Requantize: elementwise.REQUANTIZE_KERNELS,
+        BatchNorm: elementwise.BATCH_NORM_KERNELS,
+        Resize: resize.KERNELS,
         AvgPool2d: claimed(pool.AVERAGE_KERNELS, CLAIMS),
         MaxPool2d: claimed(pool.MAX_KERNELS, CLAIMS),
         Mean: claimed(pool.MEAN_KERNELS, CLAIMS),
