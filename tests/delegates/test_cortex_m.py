@@ -360,7 +360,9 @@ def takes(delegate: Delegate, case: Case) -> bool:
 
 
 def test_every_kernel_has_nodes() -> None:
-    assert {kernel.symbol for kernels in CORTEX_M.kernels.values() for kernel in kernels} == set(NODES)
+    """Those for int16 activations are in test_cortex_m_s16.py."""
+    all_kernels = [kernel for kernels in CORTEX_M.kernels.values() for kernel in kernels]
+    assert {kernel.symbol for kernel in all_kernels if kernel.dtypes != "s16"} == set(NODES)
 
 
 @pytest.mark.parametrize("symbol", NODES)
