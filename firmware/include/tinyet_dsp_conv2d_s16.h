@@ -34,15 +34,15 @@ TINYET_DSP_INLINE const int32_t *tinyet_dsp_channels_s16(const int32_t *w, const
   if (parts == 1) {
     const tinyet_dsp_sums c = tinyet_dsp_dot(&w, pixels, g);
     const int32_t ma = w[0], mb = w[1];
-    out[0] = tinyet_dsp_round_s16(c.a0, ma, rounding);
-    out[step] = tinyet_dsp_round_s16(c.a1, ma, rounding);
-    out[2 * step] = tinyet_dsp_round_s16(c.a2, ma, rounding);
-    out[3 * step] = tinyet_dsp_round_s16(c.a3, ma, rounding);
+    tinyet_dsp_store_s16(out, tinyet_dsp_round_s16(c.a0, ma, rounding));
+    tinyet_dsp_store_s16(out + step, tinyet_dsp_round_s16(c.a1, ma, rounding));
+    tinyet_dsp_store_s16(out + 2 * step, tinyet_dsp_round_s16(c.a2, ma, rounding));
+    tinyet_dsp_store_s16(out + 3 * step, tinyet_dsp_round_s16(c.a3, ma, rounding));
     if (pair) {
-      out[1] = tinyet_dsp_round_s16(c.b0, mb, rounding);
-      out[step + 1] = tinyet_dsp_round_s16(c.b1, mb, rounding);
-      out[2 * step + 1] = tinyet_dsp_round_s16(c.b2, mb, rounding);
-      out[3 * step + 1] = tinyet_dsp_round_s16(c.b3, mb, rounding);
+      tinyet_dsp_store_s16(out + 1, tinyet_dsp_round_s16(c.b0, mb, rounding));
+      tinyet_dsp_store_s16(out + step + 1, tinyet_dsp_round_s16(c.b1, mb, rounding));
+      tinyet_dsp_store_s16(out + 2 * step + 1, tinyet_dsp_round_s16(c.b2, mb, rounding));
+      tinyet_dsp_store_s16(out + 3 * step + 1, tinyet_dsp_round_s16(c.b3, mb, rounding));
     }
     return w + 2;
   }
@@ -57,9 +57,9 @@ TINYET_DSP_INLINE const int32_t *tinyet_dsp_channels_s16(const int32_t *w, const
     tinyet_dsp_add_products(totals, tinyet_dsp_dot(&w, pixels, g), ma, mb);
   }
   for (int32_t i = 0; i < 4; i++) {
-    out[i * step] = tinyet_dsp_clamp_s16((int32_t)(totals[i] >> 32), rounding);
+    tinyet_dsp_store_s16(out + i * step, tinyet_dsp_clamp_s16((int32_t)(totals[i] >> 32), rounding));
     if (pair) {
-      out[i * step + 1] = tinyet_dsp_clamp_s16((int32_t)(totals[4 + i] >> 32), rounding);
+      tinyet_dsp_store_s16(out + i * step + 1, tinyet_dsp_clamp_s16((int32_t)(totals[4 + i] >> 32), rounding));
     }
   }
   return w + 2;

@@ -21,6 +21,7 @@ from tinyet.delegates.cortex_m import conv2d_s16, rounding_s16
 from tinyet.ir import Array, DType, Node, QuantParams, Tensor, TensorType, constant
 from tinyet.numerics import NO_CLAMP, Int64, requantize_64
 from tinyet.ops.conv2d import Conv2d
+from tinyet.ops.linear import Linear
 from tinyet.opset import complaints
 
 # ---------------------------------------------------------------- drawing
@@ -72,14 +73,32 @@ def gemm_nodes(draw: st.DrawFn) -> Case:
     rng = drawing.random(draw)
     if draw(st.integers(0, 3)) > 0:
         return with_int16(draw(s8.gemm_nodes()), rng)
-    channels, kernel = draw(st.sampled_from(((516, 1), (520, 1), (1032, 1), (60, 3), (120, 3), (230, 3), (1030, 1))))
+    channels, kernel = draw(
+        st.sampled_from(((516, 1), (520, 1), (1032, 1), (60, 3), (120, 3), (230, 3), (1030, 1)))
+    )
     x = 1, kernel, 3 + kernel, channels
     case = s8.layer(rng, Conv2d(), x, (draw(st.integers(1, 3)), kernel, kernel, channels))
     wide = with_int16(case, rng)
     return of_extremes(wide, rng) if draw(st.booleans()) else wide
 
 
+@st.composite
+def linear_nodes(draw: st.DrawFn) -> Case:
+    """As in int8, and now and then deeper than 32 bits hold sums of."""
+    rng = drawing.random(draw)
+    kind = draw(st.integers(0, 3))
+    if kind == 0:
+        x = draw(st.sampled_from((1, 2, 5))), draw(st.sampled_from((513, 516, 600, 1029, 1537, 2500)))
+        wide = with_int16(s8.layer(rng, Linear(), x, (draw(st.integers(1, 9)), x[1])), rng)
+        return of_extremes(wide, rng) if draw(st.booleans()) else wide
+    return with_int16(draw(s8.linear_nodes() if kind == 1 else s8.row_nodes()), rng)
+
+
 NODES = {
+    "tinyet_dsp_linear_s16": linear_nodes,
+    "tinyet_dsp_linear_s16_w16": linear_nodes,
+    "tinyet_dsp_linear_rows_s16": linear_nodes,
+    "tinyet_dsp_linear_rows_s16_w16": linear_nodes,
     "tinyet_dsp_conv2d_rows_s16": gemm_nodes,
     "tinyet_dsp_conv2d_patches_s16": gemm_nodes,
     "tinyet_dsp_conv2d_rows_s16_w16": gemm_nodes,
@@ -204,7 +223,11 @@ def test_sums_are_divided_where_32_bits_are_not_enough() -> None:
 def test_products_of_parts_fit_64_bits() -> None:
     """Two parts hold sums of just below 2**32, which the largest factor would bring beyond 64 bits with the rounding."""
     r = rounding_s16.choose(
-        np.full((1, 4), 127, np.int64), np.zeros(1, np.int64), np.array([2**31 - 1]), np.array([-1]), (-32768, 32767)
+        np.full((1, 4), 127, np.int64),
+        np.zeros(1, np.int64),
+        np.array([2**31 - 1]),
+        np.array([-1]),
+        (-32768, 32767),
     )
     assert r.multiplier[0] == 32767 << 16
     part = np.full((1, 2**9 - 4), 128, np.int64)

@@ -27,6 +27,7 @@ from tinyet.delegates.cortex_m import (
     elementwise,
     linear,
     linear_row,
+    linear_s16,
     pool,
     winograd,
 )
@@ -78,7 +79,15 @@ CORTEX_M = Delegate(
             CLAIMS,
         ),
         ConvTranspose2d: claimed(conv_transpose2d.KERNELS, CLAIMS),
-        Linear: claimed((*linear.KERNELS, *linear_row.WIDE_KERNELS), CLAIMS),
+        Linear: claimed(
+            (
+                *linear.KERNELS,
+                *linear_row.WIDE_KERNELS,
+                *linear_s16.KERNELS,
+                *linear_s16.WIDE_KERNELS,
+            ),
+            CLAIMS,
+        ),
         Add: claimed(elementwise.ADD_KERNELS, CLAIMS),
         Sub: claimed(elementwise.SUB_KERNELS, CLAIMS),
         AvgPool2d: claimed(pool.AVERAGE_KERNELS, CLAIMS),

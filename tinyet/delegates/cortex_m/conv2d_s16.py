@@ -84,11 +84,20 @@ def stream(r: Rounding16, found: list[Order], stored: Stored) -> Int64:
 
 
 def gemm_call(
-    name: str, stored: Stored, g: Geometry, r: Rounding16, order: Order, taps_of_lane: int, scratch: int, text: str
+    name: str,
+    stored: Stored,
+    g: Geometry,
+    r: Rounding16,
+    order: Order,
+    taps_of_lane: int,
+    scratch: int,
+    text: str,
 ) -> Call:
     found = parts(r, order, taps_of_lane)
     constant = Constant(
-        "weights", stream(r, found, stored).astype(np.int32), "bias, weights and factor of two channels after another"
+        "weights",
+        stream(r, found, stored).astype(np.int32),
+        "bias, weights and factor of two channels after another",
     )
     unroll = conv2d.unroll_of(len(found[0]), taps_of_lane)
     body = (
@@ -116,7 +125,9 @@ def lower_patches(node: Node, target: Target, stored: Stored) -> Call:
     g = geometry(node)
     order = patches_order(g)
     scratch = 16 * len(order) + 4 * -(-g.kernel_w * g.in_c // 2)
-    return gemm_call("tinyet_dsp_conv2d_patches_s16", stored, g, rounding(node), order, 1, scratch, summary(node))
+    return gemm_call(
+        "tinyet_dsp_conv2d_patches_s16", stored, g, rounding(node), order, 1, scratch, summary(node)
+    )
 
 
 def refuse_rows(node: Node, target: Target) -> str | None:
@@ -125,7 +136,9 @@ def refuse_rows(node: Node, target: Target) -> str | None:
 
 
 def refuse_patches(node: Node, target: Target) -> str | None:
-    return conv2d.refuse_patches(node, target) or refuse_sums(rounding(node), patches_order(geometry(node)), 1)
+    return conv2d.refuse_patches(node, target) or refuse_sums(
+        rounding(node), patches_order(geometry(node)), 1
+    )
 
 
 def kernels(stored: Stored) -> tuple[Kernel, ...]:

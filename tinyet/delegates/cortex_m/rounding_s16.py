@@ -70,7 +70,9 @@ def rounding(node: Node) -> Rounding16:
     return choose(weights.reshape(len(weights), -1), int_bias(node), *output_factors(node), clamp)
 
 
-def choose(weights: Int64, bias: Int64, multiplier: Int64, shift: Int64, clamp: tuple[int, int]) -> Rounding16:
+def choose(
+    weights: Int64, bias: Int64, multiplier: Int64, shift: Int64, clamp: tuple[int, int]
+) -> Rounding16:
     """weights: (channels, depth); bias, multiplier, shift: (channels,); with a refusal where the factors do not fit."""
     low, high = clamp
     smallest, largest = sum_range(weights, bias)
@@ -99,9 +101,15 @@ def choose(weights: Int64, bias: Int64, multiplier: Int64, shift: Int64, clamp: 
 def parts_refusal(r: Rounding16, parts: list[Int64]) -> str | None:
     """Why sums in 32 bits of each part, added up as products with M in 64 bits where there are several, are not exact;
     None where they are. parts: (channels, columns) each, all weights of a channel together; the bias is in the first."""
-    bounds = [LARGEST * np.abs(part).sum(axis=1) + (np.abs(r.bias) if i == 0 else 0) for i, part in enumerate(parts)]
+    bounds = [
+        LARGEST * np.abs(part).sum(axis=1) + (np.abs(r.bias) if i == 0 else 0) for i, part in enumerate(parts)
+    ]
     if any(np.any(bound >= LIMIT) for bound in bounds):
         return f"sums up to {max(int(b.max()) for b in bounds)} in 32 bits"
     products = np.stack(bounds).sum(axis=0).astype(object) * r.multiplier
     rounds = 2 ** (31 + r.exponent)
-    return None if len(parts) == 1 or max(products, default=0) + rounds < 2**63 else "products of more than 64 bits"
+    return (
+        None
+        if len(parts) == 1 or max(products, default=0) + rounds < 2**63
+        else "products of more than 64 bits"
+    )
