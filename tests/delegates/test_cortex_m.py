@@ -260,6 +260,16 @@ def row_nodes(draw: st.DrawFn) -> Case:
 
 
 @st.composite
+def nibble_linear_nodes(draw: st.DrawFn) -> Case:
+    """Few inputs, and so many that the inputs are divided."""
+    if draw(st.integers(0, 3)) > 0:
+        return with_nibbles(draw(st.one_of(linear_nodes(), row_nodes())))
+    rng = drawing.random(draw)
+    x = draw(st.sampled_from((1, 2, 4))), draw(st.sampled_from((500, 517, 1040, 2500)))
+    return with_nibbles(layer(rng, Linear(), x, (draw(st.integers(1, 9)), x[1])))
+
+
+@st.composite
 def elementwise_nodes(draw: st.DrawFn) -> Case:
     """Sums and differences of two tensors of one shape, with quantizations as they come."""
     rng = drawing.random(draw)
@@ -330,6 +340,8 @@ NODES = {
     "tinyet_dsp_linear_w16": row_nodes,
     "tinyet_dsp_linear": linear_nodes,
     "tinyet_dsp_linear_rows": linear_nodes,
+    "tinyet_dsp_linear_w4": nibble_linear_nodes,
+    "tinyet_dsp_linear_rows_w4": nibble_linear_nodes,
     "tinyet_dsp_affine": elementwise_nodes,
     "tinyet_dsp_max_pool2d": window_nodes,
     "tinyet_dsp_avg_pool2d": window_nodes,

@@ -17,7 +17,7 @@ from tests.ops.cases import Case, assert_exact
 from tests.ops.emulated import require_emulator
 from tinyet import ops
 from tinyet.delegates import CORTEX_M
-from tinyet.delegates.cortex_m import conv2d_s16, rounding_s16
+from tinyet.delegates.cortex_m import conv2d, conv2d_s16, rounding_s16
 from tinyet.ir import Array, DType, Node, QuantParams, Tensor, TensorType, constant
 from tinyet.numerics import NO_CLAMP, Int64, requantize_64
 from tinyet.ops.conv2d import Conv2d
@@ -158,7 +158,7 @@ def rounded(r: rounding_s16.Rounding16, sums: Int64) -> Int64:
     upper = sums * r.multiplier + (2**31 if r.exponent == 0 else 0) >> 32
     upper += 1 << (r.exponent - 1) if r.exponent else 0
     assert np.all(np.abs(upper) < 2**31)
-    return np.clip(upper >> r.exponent, r.low, r.high)
+    return np.asarray(np.clip(upper >> r.exponent, r.low, r.high), np.int64)
 
 
 @drawing.quick
@@ -207,7 +207,7 @@ def test_sums_are_divided_where_32_bits_are_not_enough() -> None:
     def parts(depth: int, bias: int = 0, scale: float = 2.0**9) -> int:
         node = layer(np.full((2, depth), -128), scale, bias)
         r = rounding_s16.rounding(node)
-        order = conv2d_s16.rows_order(conv2d_s16.geometry(node))
+        order = conv2d_s16.rows_order(conv2d.geometry(node))
         return len(conv2d_s16.parts(r, order, 1))
 
     assert parts(510) == 1
@@ -221,7 +221,7 @@ def test_sums_are_divided_where_32_bits_are_not_enough() -> None:
 
 
 def test_products_of_parts_fit_64_bits() -> None:
-    """Two parts hold sums of just below 2**32, which the largest factor would bring beyond 64 bits with the rounding."""
+    """Two parts of sums up to just below 2**31 fit beside the largest factor and the rounding; three do not."""
     r = rounding_s16.choose(
         np.full((1, 4), 127, np.int64),
         np.zeros(1, np.int64),

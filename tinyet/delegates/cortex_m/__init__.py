@@ -19,8 +19,8 @@ from tinyet.delegates.cortex_m import (
     claims_of_transposed,
     claims_of_windows,
     conv2d,
-    conv2d_s16,
     conv2d_s8,
+    conv2d_s16,
     conv2d_two,
     conv_transpose2d,
     depthwise,
@@ -28,6 +28,7 @@ from tinyet.delegates.cortex_m import (
     linear,
     linear_row,
     linear_s16,
+    linear_w4,
     pool,
     winograd,
 )
@@ -83,6 +84,8 @@ CORTEX_M = Delegate(
             (
                 *linear.KERNELS,
                 *linear_row.WIDE_KERNELS,
+                *linear_w4.KERNELS,
+                *linear_w4.WIDE_KERNELS,
                 *linear_s16.KERNELS,
                 *linear_s16.WIDE_KERNELS,
             ),

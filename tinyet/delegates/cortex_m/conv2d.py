@@ -241,7 +241,10 @@ def refuse_rows(node: Node, target: Target) -> str | None:
 
 
 def refuse_nibbles(node: Node, order: list[tuple[int, int]], taps_of_lane: int) -> str | None:
-    r = rounding_of(node, Stored.INT4)
+    return refuse_nibble_sums(rounding_of(node, Stored.INT4), order, taps_of_lane)
+
+
+def refuse_nibble_sums(r: Rounding, order: list[tuple[int, int]], taps_of_lane: int) -> str | None:
     smallest, largest = sum_range(r.weights, r.bias)
     if 16 * int(max(largest.max(), -smallest.min())) >= LIMIT:
         return "sums of 16 times the weights could leave int32"

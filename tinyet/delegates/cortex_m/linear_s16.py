@@ -1,16 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Fully connected layers with int16 activations: many rows as pixels of a convolution (tinyet_dsp_conv2d_s16.h), few one
-at a time (tinyet_dsp_linear_s16.h). Each with weights in int8, and widened to int16 ahead of time."""
+"""Fully connected layers with int16 activations: many rows as pixels of a convolution (tinyet_dsp_conv2d_s16.h), few
+one at a time (tinyet_dsp_linear_s16.h). Each with weights in int8, and widened to int16 ahead of time."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import partial
 
 import numpy as np
 
 from tinyet.boards.cpus import Target
 from tinyet.delegates.cortex_m import conv2d_s16, linear
-from tinyet.delegates.cortex_m.conv2d import Stored, pixel_row
+from tinyet.delegates.cortex_m.conv2d import Geometry, Stored, pixel_row
 from tinyet.delegates.cortex_m.packing import join_halves, padded_channels, words
 from tinyet.delegates.cortex_m.rounding_s16 import Rounding16, parts_refusal, rounding
 from tinyet.delegates.cortex_m.wrapper import specialised_call
@@ -28,14 +29,17 @@ HEADERS = (
 MOST_PARTS = 16
 
 
+def divided(weights: Int64) -> Iterator[list[Int64]]:
+    """Weights (channels, inputs) in one part, two, … of equally many eights of inputs, the last with zeros behind."""
+    depth, eights = weights.shape[1], -(-weights.shape[1] // 8)
+    for size in dict.fromkeys(8 * -(-eights // count) for count in range(1, MOST_PARTS + 1)):
+        count = -(-depth // size)
+        yield np.split(np.pad(weights, ((0, 0), (0, count * size - depth))), count, axis=1)
+
+
 def parts(r: Rounding16) -> list[Int64]:
-    """The weights in as few parts of equally many eights of inputs as have sums that are proved to fit: (channels,
-    inputs) each, the last with zeros behind; none where there are none."""
-    depth = r.weights.shape[1]
-    for count in range(1, MOST_PARTS + 1):
-        size = 8 * -(-depth // (8 * count))
-        padded = np.pad(r.weights, ((0, 0), (0, count * size - depth)))
-        found = np.split(padded, count, axis=1)
+    """The weights in as few parts as have sums that are proved to fit, as `divided` gives them; else none."""
+    for found in divided(r.weights):
         if parts_refusal(r, found) is None:
             return found
     return []
@@ -108,7 +112,7 @@ def refuse_rows(node: Node, target: Target) -> str | None:
     return reason or conv2d_s16.refuse_sums(rounding(node), conv2d_s16.rows_order(g), 1)
 
 
-def row_geometry(node: Node) -> conv2d_s16.Geometry:
+def row_geometry(node: Node) -> Geometry:
     """The rows are the pixels of an image one pixel high."""
     (count, depth), rows = node.input(1).shape, linear.row_count(node)
     return pixel_row(rows, depth, count)

@@ -100,7 +100,7 @@ def choose(
 
 def parts_refusal(r: Rounding16, parts: list[Int64]) -> str | None:
     """Why sums in 32 bits of each part, added up as products with M in 64 bits where there are several, are not exact;
-    None where they are. parts: (channels, columns) each, all weights of a channel together; the bias is in the first."""
+    None where they are. parts: (channels, columns) each, all weights together; the bias is in the first."""
     bounds = [
         LARGEST * np.abs(part).sum(axis=1) + (np.abs(r.bias) if i == 0 else 0) for i, part in enumerate(parts)
     ]
