@@ -204,7 +204,7 @@ def winograd_nodes(draw: st.DrawFn) -> Case:
 
 
 @st.composite
-def depthwise_nodes(draw: st.DrawFn) -> Case:
+def depthwise_nodes(draw: st.DrawFn, *, nibbles: bool = True) -> Case:
     """3x3 with a stride of 1 or 2 along at least one axis; now and then large enough for several strips, or of int4."""
     rng = drawing.random(draw)
     largest = draw(st.sampled_from((5, 9, 9, 30)))
@@ -213,11 +213,11 @@ def depthwise_nodes(draw: st.DrawFn) -> Case:
     channels = draw(st.integers(2, 9))
     x = draw(st.integers(1, 2)), *size, channels
     case = layer(rng, Conv2d(**window, groups=channels, clamp=NO_CLAMP), x, (channels, *kernel, 1))
-    return with_nibbles(case) if draw(st.integers(0, 3)) == 0 else case
+    return with_nibbles(case) if nibbles and draw(st.integers(0, 3)) == 0 else case
 
 
 @st.composite
-def any_depthwise_nodes(draw: st.DrawFn) -> Case:
+def any_depthwise_nodes(draw: st.DrawFn, *, nibbles: bool = True) -> Case:
     """Kernels along both axes and along one, dilated further than they are wide, with several outputs a channel; also
     of int4."""
     rng = drawing.random(draw)
@@ -228,7 +228,7 @@ def any_depthwise_nodes(draw: st.DrawFn) -> Case:
     channels, multiplier = draw(st.integers(2, 9)), draw(st.sampled_from((1, 1, 2, 3)))
     x, weights = (draw(st.integers(1, 2)), *size, channels), (channels * multiplier, *kernel, 1)
     case = layer(rng, Conv2d(**window, groups=channels, clamp=NO_CLAMP), x, weights)
-    return with_nibbles(case) if draw(st.integers(0, 3)) == 0 else case
+    return with_nibbles(case) if nibbles and draw(st.integers(0, 3)) == 0 else case
 
 
 @st.composite

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -42,14 +41,6 @@ def with_int16(case: Case, rng: np.random.Generator) -> Case:
     node = case.node.replace(inputs=inputs, outputs=[Tensor("y", TensorType(out.shape, DType.INT16, quant))])
     assume(not complaints(ops.op_of(node), node))
     return Case(node, (drawing.integer_data(rng, x.shape, DType.INT16),))
-
-
-def drawn_as_int8(nodes: Callable[[], st.SearchStrategy[Case]]) -> Callable[[], st.SearchStrategy[Case]]:
-    @st.composite
-    def wider(draw: st.DrawFn) -> Case:
-        return with_int16(draw(nodes()), drawing.random(draw))
-
-    return wider
 
 
 def of_extremes(case: Case, rng: np.random.Generator) -> Case:
@@ -94,7 +85,34 @@ def linear_nodes(draw: st.DrawFn) -> Case:
     return with_int16(draw(s8.linear_nodes() if kind == 1 else s8.row_nodes()), rng)
 
 
+def with_zeros(case: Case) -> Case:
+    """The same with one channel of zeros and the largest bias, which no input changes."""
+    x, w, bias = case.node.inputs
+    if bias is None or w is None:
+        return case
+    array, biases = w.array.copy(), bias.array.copy()
+    array[-1], biases[-1] = 0, 2**31 - 1
+    inputs = [x, constant("w", array, w.type.quant), constant("b", biases)]
+    node = case.node.replace(inputs=inputs)
+    assume(not complaints(ops.op_of(node), node))
+    return Case(node, case.inputs)
+
+
+@st.composite
+def depthwise_nodes(draw: st.DrawFn) -> Case:
+    case = with_int16(draw(s8.depthwise_nodes(nibbles=False)), drawing.random(draw))
+    return with_zeros(case) if draw(st.integers(0, 5)) == 0 else case
+
+
+@st.composite
+def any_depthwise_nodes(draw: st.DrawFn) -> Case:
+    case = with_int16(draw(s8.any_depthwise_nodes(nibbles=False)), drawing.random(draw))
+    return with_zeros(case) if draw(st.integers(0, 5)) == 0 else case
+
+
 NODES = {
+    "tinyet_dsp_depthwise_3x3_s16": depthwise_nodes,
+    "tinyet_dsp_depthwise_any_s16": any_depthwise_nodes,
     "tinyet_dsp_linear_s16": linear_nodes,
     "tinyet_dsp_linear_s16_w16": linear_nodes,
     "tinyet_dsp_linear_rows_s16": linear_nodes,
