@@ -307,7 +307,7 @@ def window_nodes(draw: st.DrawFn) -> Case:
     return Case(drawing.node_of(attrs, [x], x.type.quant), (data,))
 
 
-NODES = {
+NODES: dict[str, Callable[[], st.SearchStrategy[Case]]] = {
     "tinyet_dsp_conv2d_rows": gemm_nodes,
     "tinyet_dsp_conv2d_patches": gemm_nodes,
     "tinyet_dsp_conv2d_s8": gemm_nodes,
