@@ -268,6 +268,7 @@ def nibble_linear_nodes(draw: st.DrawFn) -> Case:
     return with_nibbles(layer(rng, Linear(), x, (draw(st.integers(1, 9)), x[1])))
 
 
+@st.composite
 def pool_nodes(draw: st.DrawFn) -> Case:
     """Averages, means and sums over whole images, also of one extreme value throughout."""
     rng = drawing.random(draw)
@@ -307,7 +308,7 @@ def window_nodes(draw: st.DrawFn) -> Case:
     return Case(drawing.node_of(attrs, [x], x.type.quant), (data,))
 
 
-NODES: dict[str, Callable[[], st.SearchStrategy[Case]]] = {
+NODES = {
     "tinyet_dsp_conv2d_rows": gemm_nodes,
     "tinyet_dsp_conv2d_patches": gemm_nodes,
     "tinyet_dsp_conv2d_s8": gemm_nodes,
