@@ -8,7 +8,7 @@ program alone, without torch and always to the same result.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -17,12 +17,12 @@ from tinyet.boards.cpus import Target
 from tinyet.delegates import DEFAULT, Delegate
 from tinyet.delegates.decide import Decision, Objective, Variant, choose, comparable, pinned
 from tinyet.delegates.select import Choice, Selection, select
-from tinyet.errors import UnsupportedOp, bullet_list
-from tinyet.ir import Array, Graph, Node, place_of
+from tinyet.errors import InternalError, UnsupportedOp, bullet_list
+from tinyet.ir import Array, Graph, Node, Tensor, place_of
 from tinyet.layers import layer_names
 from tinyet.memory import MemoryPlan, plan_memory
 from tinyet.ops import op_of
-from tinyet.opset import Call, Constant, Event, FieldValue, InputArg, Pointer, Struct
+from tinyet.opset import DENSE, Call, Constant, Event, FieldValue, InputArg, Pitch, Pointer, Struct
 from tinyet.opset.cost import field_bytes
 from tinyet.stages import stage
 
@@ -253,7 +253,7 @@ def _decide(selection: Selection, target: Target, objective: Objective) -> tuple
             break
         if not _take_away(variants, allowed, chosen, plan, objective.ram - state):
             break
-    return Decision(objective, variants, chosen, found, point), plan
+    return Decision(objective, variants, _pitched(chosen, plan, target), found, point), plan
 
 
 def _variants(node: Node, candidates: Sequence[Choice], target: Target) -> tuple[Variant, ...]:
@@ -267,7 +267,27 @@ def _variants(node: Node, candidates: Sequence[Choice], target: Target) -> tuple
 def _plan(graph: Graph, chosen: Mapping[Node, Variant]) -> MemoryPlan:
     stage("planning memory")
     scratch = {node: v.call.scratch_bytes for node, v in chosen.items() if v.call.scratch_bytes}
-    return plan_memory(graph, op_of, scratch)
+
+    def may_pitch(node: Node, tensor: Tensor, pitch: int) -> bool:
+        return chosen[node].choice.kernel.may_pitch(node, tensor, pitch)
+
+    return plan_memory(graph, op_of, scratch, may_pitch=may_pitch)
+
+
+def _pitched(chosen: Mapping[Node, Variant], plan: MemoryPlan, target: Target) -> dict[Node, Variant]:
+    """The variants, those of calls among whose tensors' pixels others lie with calls that leave these out."""
+    found = dict(chosen)
+    for node in plan.calls:
+        first = node.inputs[0] if node.inputs else None
+        read = 0 if first is None or first.is_constant else plan.pitch(first)
+        pitch, variant = Pitch(read, plan.pitch(node.outputs[0])), chosen[node]
+        pitched = variant.choice.kernel.pitched
+        if pitch != DENSE and pitched is not None:
+            call = pitched.lower(node, target, pitch)
+            if call.scratch_bytes != variant.call.scratch_bytes:
+                raise InternalError(f"{call.kernel} needs other scratch memory with a pitch", node.where)
+            found[node] = replace(variant, call=call)
+    return found
 
 
 def _take_away(

@@ -156,19 +156,23 @@ TINYET_DSP_INLINE void tinyet_dsp_conv2d_two_w16(const int8_t *input, int8_t *ou
         tinyet_dsp_patch(pixels + j, input, (first + j) / s.out_w * s.stride_h - s.pad_top,
                          (first + j) % s.out_w * s.stride_w - s.pad_left, 2, edge, s);
       }
-      int8_t *const out = output + first * s.out_c;
-      tinyet_dsp_two_pixels(weights, pixels, out, s.out_c & ~1, s.out_c, even, s.unroll, rounding);
+      int8_t *const out = output + first * s.out_pitch;
+      tinyet_dsp_two_pixels(weights, pixels, out, s.out_c & ~1, s.out_pitch, even, s.unroll, rounding);
       if (s.out_c % 2 != 0) {
-        tinyet_dsp_two_pixels(weights + s.out_c / 2 * words, pixels, out + s.out_c - 2, 2, s.out_c, even, s.unroll, rounding);
+        tinyet_dsp_two_pixels(weights + s.out_c / 2 * words, pixels, out + s.out_c - 2, 2, s.out_pitch, even, s.unroll,
+                              rounding);
       }
     }
-    input += s.in_h * s.in_w * s.in_c;
-    output += count * s.out_c;
+    input += s.in_h * s.in_w * s.in_pitch;
+    output += count * s.out_pitch;
   }
   if (rounding.low > -128 || rounding.high < 127) {
+    const int32_t run = s.out_pitch == s.out_c ? s.batch * count * s.out_c : s.out_c; /* bytes without a gap */
     const int8_t *const end = output;
-    for (int8_t *value = output - s.batch * count * s.out_c; value != end; value++) {
-      *value = (int8_t)tinyet_clamp(*value, rounding.low, rounding.high);
+    for (output -= s.batch * count * s.out_pitch; output != end; output += s.out_pitch == s.out_c ? run : s.out_pitch) {
+      for (int8_t *value = output; value != output + run; value++) {
+        *value = (int8_t)tinyet_clamp(*value, rounding.low, rounding.high);
+      }
     }
   }
 }

@@ -7,7 +7,7 @@ import dataclasses
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -133,7 +133,7 @@ class Builder:
         return Graph("test", tuple(self.inputs), outputs, tuple(self.nodes))
 
 
-def plan_of(graph: Graph, **options: int) -> MemoryPlan:
+def plan_of(graph: Graph, **options: Any) -> MemoryPlan:
     return plan_memory(graph, op_of, {}, **options)
 
 

@@ -373,8 +373,10 @@ def _arena_map(deployment: Deployment, pointers: Pointers) -> list[ArenaRow]:
 
     for tensor in plan.storage:
         life, at = plan.lifetimes[tensor], plan.offset(tensor)
-        text = f"{pointers.names[tensor]}: {tensor.type}"
-        rows.append((life.first, ArenaRow(at, tensor.type.bytes, alive(life.first, life.last), text)))
+        pitch = plan.pitch(tensor)
+        apart = f", a pixel every {pitch} bytes" if pitch else ""
+        text = f"{pointers.names[tensor]}: {tensor.type}{apart}"
+        rows.append((life.first, ArenaRow(at, plan.extent(tensor), alive(life.first, life.last), text)))
     for step, name in pointers.scratch.items():
         row = ArenaRow(plan.scratch[step.node], step.call.scratch_bytes, str(step.index), name)
         rows.append((step.index, row))

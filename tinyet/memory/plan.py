@@ -34,10 +34,15 @@ class Block:
 
 @dataclass(frozen=True)
 class Storage:
-    """Where a tensor's bytes lie, row-major and without gaps: `offset` bytes into `blocks[block]`."""
+    """Where a tensor's bytes lie, row-major: `offset` bytes into `blocks[block]`.
+
+    pitch: bytes from one pixel, all values of the last axis, to the next, where other tensors' values lie between
+    them; 0 where nothing does.
+    """
 
     block: int
     offset: int
+    pitch: int = 0
 
 
 @dataclass(frozen=True)
@@ -75,7 +80,32 @@ class MemoryPlan:
 
     def offset(self, tensor: Tensor) -> int:
         """Byte offset of a tensor in the arena; raises InternalError for a constant or a stranger."""
+        storage = self._storage(tensor)
+        return self.blocks[storage.block].offset + storage.offset
+
+    def pitch(self, tensor: Tensor) -> int:
+        """Bytes from pixel to pixel of a tensor that has others' values between them; 0 for all others."""
+        return self._storage(tensor).pitch
+
+    def extent(self, tensor: Tensor) -> int:
+        """Bytes from the tensor's first one to behind its last."""
+        run, pitch = _pixel(tensor), self.pitch(tensor)
+        return (tensor.type.bytes // run - 1) * pitch + run if pitch else tensor.type.bytes
+
+    def dense(self, tensor: Tensor, extent: bytes) -> bytes:
+        """The tensor's bytes, one after another, out of those of its extent."""
+        run, pitch = _pixel(tensor), self.pitch(tensor)
+        if not pitch:
+            return extent
+        return b"".join(extent[at : at + run] for at in range(0, len(extent), pitch))
+
+    def _storage(self, tensor: Tensor) -> Storage:
         storage = self.storage.get(tensor)
         if storage is None:
             raise InternalError(f"tensor {tensor.name} has no place in the arena")
-        return self.blocks[storage.block].offset + storage.offset
+        return storage
+
+
+def _pixel(tensor: Tensor) -> int:
+    """Bytes of the last axis."""
+    return tensor.shape[-1] * tensor.dtype.bytes if tensor.shape else tensor.dtype.bytes

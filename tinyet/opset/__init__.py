@@ -28,8 +28,11 @@ from tinyet.opset.call import (
 )
 from tinyet.opset.cost import Claim, Cost
 from tinyet.opset.kernel import (
+    DENSE,
     Kernel,
     Lower,
+    Pitch,
+    Pitched,
     Refuse,
     accept_all,
     claimed,
@@ -40,6 +43,7 @@ from tinyet.opset.op import Op, Reference, no_complaint, no_macs
 from tinyet.opset.rule import complaints, tensor_complaint
 
 __all__ = [
+    "DENSE",
     "WIDTH",
     "Arg",
     "Call",
@@ -60,6 +64,8 @@ __all__ = [
     "Op",
     "OutputArg",
     "ParamsArg",
+    "Pitch",
+    "Pitched",
     "Pointer",
     "Reference",
     "Refuse",

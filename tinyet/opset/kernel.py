@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from tinyet.boards.cpus import Target
-from tinyet.ir import DType, Node
+from tinyet.ir import DType, Node, Tensor
 from tinyet.opset.call import Call
 from tinyet.opset.cost import Claim, Cost, stated
 
@@ -18,6 +18,33 @@ Refuse = Callable[[Node, Target], str | None]
 def accept_all(node: Node, target: Target) -> str | None:
     """A kernel that refuses nothing."""
     return None
+
+
+@dataclass(frozen=True)
+class Pitch:
+    """Bytes from one pixel, all values of the last axis, to the next, of a node's first input and of its output, where
+    other tensors' values lie between them; 0 where nothing does."""
+
+    input: int = 0
+    output: int = 0
+
+
+DENSE = Pitch()
+
+LowerPitched = Callable[[Node, Target, Pitch], Call]
+
+
+@dataclass(frozen=True)
+class Pitched:
+    """What a kernel does for a node whose output, or first input, has its pixels apart.
+
+    lower: as the kernel's own, with scratch of the same size. reads: whether it takes such an input, too; such an output
+    any does. most: bytes of the largest pitch; by default what an offset of Cortex-M's stores reaches, less one.
+    """
+
+    lower: LowerPitched
+    reads: Callable[[Node], bool] = lambda _node: True
+    most: int = 4094
 
 
 @dataclass(frozen=True)
@@ -32,6 +59,7 @@ class Kernel:
     delegate: who brought it.
     texts:    C files that it carries itself: {name: text}; headers and sources may name them.
     claim:    what its cost grows with; None where it states none.
+    pitched:  how it leaves room between pixels; None where it cannot.
     """
 
     symbol: str
@@ -43,6 +71,15 @@ class Kernel:
     delegate: str = "portable"
     texts: Mapping[str, str] = field(default_factory=dict)
     claim: Claim | None = None
+    pitched: Pitched | None = None
+
+    def may_pitch(self, node: Node, tensor: Tensor, pitch: int) -> bool:
+        """Whether it can read or write this tensor of a node with a pixel every `pitch` bytes."""
+        if self.pitched is None or pitch > self.pitched.most:
+            return False
+        if tensor is node.outputs[0]:
+            return len(node.outputs) == 1
+        return tensor is node.inputs[0] and node.inputs.count(tensor) == 1 and self.pitched.reads(node)
 
     def why_not(self, node: Node, target: Target) -> str | None:
         have = signature(node)

@@ -6,7 +6,14 @@ from __future__ import annotations
 import numpy as np
 
 from tinyet.boards.cpus import Target
-from tinyet.delegates.cortex_m.conv2d import Geometry, Stored, geometry, patches_order, rounding_of
+from tinyet.delegates.cortex_m.conv2d import (
+    Geometry,
+    Stored,
+    geometry,
+    patches_order,
+    reads_by_tap,
+    rounding_of,
+)
 from tinyet.delegates.cortex_m.conv2d_s8 import channel_pairs
 from tinyet.delegates.cortex_m.packing import NONE, join_halves, words
 from tinyet.delegates.cortex_m.rounding import Form, Rounding
@@ -15,7 +22,7 @@ from tinyet.delegates.cortex_m.wrapper import largest_divisor, specialised_call
 from tinyet.ir import Node
 from tinyet.numerics import Int64
 from tinyet.ops.shared.convolution import attrs_of
-from tinyet.opset import Call, Constant, Kernel
+from tinyet.opset import DENSE, Call, Constant, Kernel, Pitch, Pitched
 
 SYMBOL = "tinyet_dsp_conv2d_two_w16"
 HEADERS = ("tinyet_dsp.h", "tinyet_dsp_conv2d.h", "tinyet_dsp_conv2d_two.h")
@@ -63,8 +70,8 @@ def stream(r: Rounding, g: Geometry) -> Int64:
     return words(np.concatenate([bias, body.reshape(len(body), -1), *tail], axis=1).ravel())
 
 
-def lower(node: Node, target: Target) -> Call:
-    g, r = geometry(node), rounding_of(node, Stored.INT16)
+def lower(node: Node, target: Target, pitch: Pitch = DENSE) -> Call:
+    g, r = geometry(node, pitch), rounding_of(node, Stored.INT16)
     body = (
         f"const tinyet_dsp_conv2d shape = {g.literal(unroll_of(g))};",
         f"const tinyet_dsp_rounding rounding = {r.literal};",
@@ -76,4 +83,6 @@ def lower(node: Node, target: Target) -> Call:
     return specialised_call(SYMBOL, summary(node), [constant], body, scratch_bytes=scratch)
 
 
-KERNELS = (Kernel(SYMBOL, "s8", lower, HEADERS, (), refuse, "cortex_m"),)
+KERNELS = (
+    Kernel(SYMBOL, "s8", lower, HEADERS, (), refuse, "cortex_m", pitched=Pitched(lower, reads_by_tap)),
+)
