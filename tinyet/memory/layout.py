@@ -169,8 +169,8 @@ class Layout:
                 block.overlay([Piece(start, start + self._bytes[tensor], when, used[tensor])])
 
     def spread(self, tensor: Tensor, size: int) -> None:
-        """A tensor that is alone in its block takes up `size` bytes, because its pixels lie apart. Which of them are its
-        own is not asked."""
+        """A tensor that is alone in its block takes up `size` bytes, because its pixels lie apart. Which of these are
+        its own is not asked."""
         block = self._block[tensor]
         self._bytes[tensor] = block.high = size
         block.pieces = [Piece(0, size, piece.written, piece.used) for piece in block.pieces]

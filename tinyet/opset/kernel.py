@@ -31,20 +31,17 @@ class Pitch:
 
 DENSE = Pitch()
 
-LowerPitched = Callable[[Node, Target, Pitch], Call]
-
 
 @dataclass(frozen=True)
 class Pitched:
     """What a kernel does for a node whose output, or first input, has its pixels apart.
 
-    lower: as the kernel's own, with scratch of the same size. reads: whether it takes such an input, too; such an output
-    any does. most: bytes of the largest pitch; by default what an offset of Cortex-M's stores reaches, less one.
+    lower: as the kernel's own, with scratch memory of the same size. takes: which pitches of a node's output, and which
+    of its input, it can lower.
     """
 
-    lower: LowerPitched
-    reads: Callable[[Node], bool] = lambda _node: True
-    most: int = 4094
+    lower: Callable[[Node, Target, Pitch], Call]
+    takes: Callable[[Node, Pitch], bool] = lambda _node, _pitch: True
 
 
 @dataclass(frozen=True)
@@ -75,11 +72,12 @@ class Kernel:
 
     def may_pitch(self, node: Node, tensor: Tensor, pitch: int) -> bool:
         """Whether it can read or write this tensor of a node with a pixel every `pitch` bytes."""
-        if self.pitched is None or pitch > self.pitched.most:
+        if self.pitched is None:
             return False
         if tensor is node.outputs[0]:
-            return len(node.outputs) == 1
-        return tensor is node.inputs[0] and node.inputs.count(tensor) == 1 and self.pitched.reads(node)
+            return len(node.outputs) == 1 and self.pitched.takes(node, Pitch(output=pitch))
+        alone = tensor is node.inputs[0] and node.inputs.count(tensor) == 1
+        return alone and self.pitched.takes(node, Pitch(input=pitch))
 
     def why_not(self, node: Node, target: Target) -> str | None:
         have = signature(node)

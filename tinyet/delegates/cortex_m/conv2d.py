@@ -276,10 +276,10 @@ def lower_rows(node: Node, target: Target, pitch: Pitch = DENSE, stored: Stored 
     return rows_call(geometry(node, pitch), rounding_of(node, stored), summary(node), stored)
 
 
-def reads_by_tap(node: Node) -> bool:
-    """Whether patches take no two taps of a kernel row for neighbouring bytes."""
+def takes_pitch(node: Node, pitch: Pitch) -> bool:
+    """Of patches: where the taps of a kernel row are no neighbouring bytes, they must not be taken for such."""
     g = geometry(node)
-    return g.kernel_w == 1 or g.dilation_w > 1
+    return not pitch.input or g.kernel_w == 1 or g.dilation_w > 1
 
 
 KERNELS = (
@@ -301,7 +301,7 @@ KERNELS = (
         (),
         refuse_patches,
         "cortex_m",
-        pitched=Pitched(lower_patches, reads_by_tap),
+        pitched=Pitched(lower_patches, takes_pitch),
     ),
 )
 

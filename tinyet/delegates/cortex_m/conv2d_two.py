@@ -11,8 +11,8 @@ from tinyet.delegates.cortex_m.conv2d import (
     Stored,
     geometry,
     patches_order,
-    reads_by_tap,
     rounding_of,
+    takes_pitch,
 )
 from tinyet.delegates.cortex_m.conv2d_s8 import channel_pairs
 from tinyet.delegates.cortex_m.packing import NONE, join_halves, words
@@ -83,6 +83,8 @@ def lower(node: Node, target: Target, pitch: Pitch = DENSE) -> Call:
     return specialised_call(SYMBOL, summary(node), [constant], body, scratch_bytes=scratch)
 
 
-KERNELS = (
-    Kernel(SYMBOL, "s8", lower, HEADERS, (), refuse, "cortex_m", pitched=Pitched(lower, reads_by_tap)),
-)
+def takes(node: Node, pitch: Pitch) -> bool:
+    return takes_pitch(node, pitch) and pitch.output <= LARGEST_OFFSET
+
+
+KERNELS = (Kernel(SYMBOL, "s8", lower, HEADERS, (), refuse, "cortex_m", pitched=Pitched(lower, takes)),)

@@ -6,6 +6,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
@@ -17,7 +18,7 @@ from tinyet.delegates.cortex_m.wrapper import specialised_call
 from tinyet.ir import Node
 from tinyet.numerics import Int64
 from tinyet.ops.shared.convolution import attrs_of
-from tinyet.opset import Call, Constant, Kernel
+from tinyet.opset import DENSE, Call, Constant, Kernel, Pitch, Pitched
 
 HEADERS = ("tinyet_dsp.h", "tinyet_dsp_planes.h", "tinyet_dsp_depthwise.h")
 
@@ -216,6 +217,22 @@ def cheapest(node: Node, *, three: bool) -> Geometry:
     return min(taken, key=lambda g: g.instructions)
 
 
+def apart(g: Geometry, pitch: Pitch) -> Geometry:
+    """The same where pixels have a pitch."""
+
+    def axis(a: Axis, pixels: int, out_pixels: int) -> Axis:
+        step, out_step = pixels * pitch.input or a.step, out_pixels * pitch.output or a.out_step
+        return replace(a, step=step, out_step=out_step)
+
+    if g.transposed:
+        return replace(g, u=axis(g.u, g.v.size, g.v.out), v=axis(g.v, 1, 1))
+    return replace(g, u=axis(g.u, 1, 1), v=axis(g.v, g.u.size, g.u.out))
+
+
+def takes(node: Node, pitch: Pitch, *, three: bool) -> bool:
+    return not three or apart(cheapest(node, three=True), pitch).refuse() is None
+
+
 def self_contained(r: Rounding, zero_point: int) -> tuple[Int64, Int64, Int64]:
     """Bias, multiplier and shift of each channel, (channels,), from which tinyet_dsp_offset makes the offset.
 
@@ -294,21 +311,39 @@ def call(node: Node, g: Geometry, r: Rounding, name: str, packed: Int64) -> Call
     return specialised_call(name, summary(node), [constant], body, scratch_bytes=g.scratch)
 
 
-def lower(node: Node, target: Target) -> Call:
-    g, r = cheapest(node, three=True), rounding_of(node, three=True)
+def lower(node: Node, target: Target, pitch: Pitch = DENSE) -> Call:
+    g, r = apart(cheapest(node, three=True), pitch), rounding_of(node, three=True)
     packed = stream(r, oriented(r, node, g.transposed), node.output.type.zero_point)
     return call(node, g, r, "tinyet_dsp_depthwise_3x3", packed)
 
 
-def lower_any(node: Node, target: Target) -> Call:
-    g, r = cheapest(node, three=False), rounding_of(node, three=False)
+def lower_any(node: Node, target: Target, pitch: Pitch = DENSE) -> Call:
+    g, r = apart(cheapest(node, three=False), pitch), rounding_of(node, three=False)
     packed = stream_any(r, oriented(r, node, g.transposed), node.output.type.zero_point)
     return call(node, g, r, "tinyet_dsp_depthwise_any", packed)
 
 
 KERNELS = (
-    Kernel("tinyet_dsp_depthwise_3x3", "s8", lower, HEADERS, (), refuse, "cortex_m"),
-    Kernel("tinyet_dsp_depthwise_any", "s8", lower_any, HEADERS, (), refuse_any, "cortex_m"),
+    Kernel(
+        "tinyet_dsp_depthwise_3x3",
+        "s8",
+        lower,
+        HEADERS,
+        (),
+        refuse,
+        "cortex_m",
+        pitched=Pitched(lower, partial(takes, three=True)),
+    ),
+    Kernel(
+        "tinyet_dsp_depthwise_any",
+        "s8",
+        lower_any,
+        HEADERS,
+        (),
+        refuse_any,
+        "cortex_m",
+        pitched=Pitched(lower_any, partial(takes, three=False)),
+    ),
 )
 # A channel has few weights: those of int4 lie in flash as bytes, too.
 NIBBLE_KERNELS = tuple(replace(kernel, dtypes="s8w4") for kernel in KERNELS)
