@@ -366,8 +366,8 @@ TINYET_DSP_INLINE void tinyet_dsp_depthwise_3x3(const int8_t *input, int8_t *out
         }
       }
     }
-    input += s.in_u * s.in_v * s.channels;
-    output += s.out_u * s.out_v * s.channels;
+    input += s.in_u * s.in_v * tinyet_dsp_pitch(s.in_step_u, s.in_step_v);
+    output += s.out_u * s.out_v * tinyet_dsp_pitch(s.out_step_u, s.out_step_v);
   }
 }
 
@@ -516,8 +516,8 @@ TINYET_DSP_INLINE void tinyet_dsp_depthwise_any(const int8_t *input, int8_t *out
         }
       }
     }
-    input += s.in_u * s.in_v * s.channels;
-    output += s.out_u * s.out_v * s.channels * s.multiplier;
+    input += s.in_u * s.in_v * tinyet_dsp_pitch(s.in_step_u, s.in_step_v);
+    output += s.out_u * s.out_v * tinyet_dsp_pitch(s.out_step_u, s.out_step_v);
   }
 }
 

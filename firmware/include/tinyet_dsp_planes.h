@@ -42,6 +42,9 @@ TINYET_DSP_INLINE int32_t tinyet_dsp_offset(int32_t shift, int32_t zero_point, c
   return rounding.form == TINYET_DSP_TWO_SIDED ? (2 * zero_point + 1) * (1 << (shift - 1)) : zero_point;
 }
 
+/* Bytes from pixel to pixel: one of the steps, the other one is that of a row of them. */
+TINYET_DSP_INLINE int32_t tinyet_dsp_pitch(int32_t step_u, int32_t step_v) { return step_u < step_v ? step_u : step_v; }
+
 /* The channels of a group, of one pixel. */
 TINYET_DSP_INLINE uint32_t tinyet_dsp_load_group(const int8_t *from, const int32_t group) {
   return group == 4 ? tinyet_dsp_load(from) : tinyet_dsp_load_half(from);
