@@ -23,7 +23,9 @@ from tinyet.ops.unary import Unary
 from tinyet.opset import Pitch
 from tinyet.reference.evaluate import run_graph
 
-KERNELS = sorted({k.symbol for kernels in CORTEX_M.kernels.values() for k in kernels if k.pitched is not None})
+KERNELS = sorted(
+    {k.symbol for kernels in CORTEX_M.kernels.values() for k in kernels if k.pitched is not None}
+)
 
 
 def mirrored(x: Tensor, name: str) -> Node:

@@ -189,7 +189,19 @@ def graphs(draw: st.DrawFn) -> tuple[Graph, dict[Node, int]]:
         wide = [t for t in known if t.shape[1] == width]
         kind = draw(
             st.sampled_from(
-                ["mix", "mix2", "pair", "one", "two", "reshape", "slice", "concat", "beside", "beside", "copy"]
+                [
+                    "mix",
+                    "mix2",
+                    "pair",
+                    "one",
+                    "two",
+                    "reshape",
+                    "slice",
+                    "concat",
+                    "beside",
+                    "beside",
+                    "copy",
+                ]
             )
         )
         if kind == "mix":

@@ -15,10 +15,12 @@ from tinyet.delegates.cortex_m import (
     claims,
     claims_depthwise,
     claims_for_flash,
+    claims_of_pixels,
     claims_of_rows,
     claims_of_transposed,
     claims_of_windows,
     conv2d,
+    conv2d_few,
     conv2d_s8,
     conv2d_two,
     conv_transpose2d,
@@ -48,13 +50,14 @@ def supports(target: Target) -> str | None:
     return arm_target(target) or (None if has_dsp else f"{target.cpu} has no DSP instructions")
 
 
-CONV2D_FOR_FLASH = (*winograd.KERNELS, *conv2d.WIDE_KERNELS, *conv2d_two.KERNELS)
+CONV2D_FOR_FLASH = (*winograd.KERNELS, *conv2d.WIDE_KERNELS, *conv2d_two.KERNELS, *conv2d_few.KERNELS)
 FOR_FLASH = (*CONV2D_FOR_FLASH, *linear_row.WIDE_KERNELS)
 
 CLAIMS = {
     **claims.CLAIMS,
     **claims_depthwise.CLAIMS,
     **claims_for_flash.CLAIMS,
+    **claims_of_pixels.CLAIMS,
     **claims_of_rows.CLAIMS,
     **claims_of_transposed.CLAIMS,
     **claims_of_windows.CLAIMS,
