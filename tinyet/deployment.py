@@ -8,7 +8,7 @@ program alone, without torch and always to the same result.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -17,14 +17,15 @@ from tinyet.boards.cpus import Target
 from tinyet.delegates import DEFAULT, Delegate
 from tinyet.delegates.decide import Decision, Objective, Variant, choose, comparable, pinned
 from tinyet.delegates.select import Choice, Selection, select
-from tinyet.errors import InternalError, UnsupportedOp, bullet_list
-from tinyet.ir import Array, Graph, Node, Tensor, place_of
+from tinyet.errors import UnsupportedOp, bullet_list
+from tinyet.ir import Array, Graph, Node, place_of
 from tinyet.layers import layer_names
-from tinyet.memory import MemoryPlan, plan_memory
+from tinyet.memory import MemoryPlan
 from tinyet.ops import op_of
-from tinyet.opset import DENSE, Call, Constant, Event, FieldValue, InputArg, Pitch, Pointer, Struct
+from tinyet.opset import Call, Constant, Event, FieldValue, InputArg, Pointer, Struct
 from tinyet.opset.cost import field_bytes
 from tinyet.stages import stage
+from tinyet.storage import arranged, planned
 
 
 @dataclass(frozen=True, eq=False)
@@ -241,19 +242,24 @@ def _decide(selection: Selection, target: Target, objective: Objective) -> tuple
     variants = {node: _variants(node, selection.candidates[node], target) for node in selection.graph.nodes}
     allowed = {node: comparable(found) for node, found in variants.items()}
     if objective.pins:
-        calls = _plan(selection.graph, {node: found[0] for node, found in variants.items()}).calls
+        calls = planned(selection.graph, {node: found[0] for node, found in variants.items()}).calls
         names = dict(zip(layer_names(calls), calls, strict=True))
         allowed |= {node: [index] for node, index in pinned(variants, names, objective.pins).items()}
     while True:
         found, point, indices = choose(variants, allowed, objective, target)
         chosen = {node: variants[node][index] for node, index in indices.items()}
-        plan = _plan(selection.graph, chosen)
+        plan = planned(selection.graph, chosen)
         state = sum(variant.call.state_bytes for variant in chosen.values())
         if objective.ram is None or plan.arena_bytes + state <= objective.ram:
             break
         if not _take_away(variants, allowed, chosen, plan, objective.ram - state):
             break
-    return Decision(objective, variants, _pitched(chosen, plan, target), found, point), plan
+    most = None if objective.ram is None else objective.ram - state
+    if objective.optimize != "speed":
+        # What is there is spent on speed only where that is all that is asked for.
+        most = min(plan.arena_bytes, plan.arena_bytes if most is None else most)
+    arranged_, plan = arranged(selection.graph, chosen, plan, most, target)
+    return Decision(objective, variants, arranged_, found, point), plan
 
 
 def _variants(node: Node, candidates: Sequence[Choice], target: Target) -> tuple[Variant, ...]:
@@ -262,32 +268,6 @@ def _variants(node: Node, candidates: Sequence[Choice], target: Target) -> tuple
         call = choice.kernel.lower(node, target)
         found.append(Variant(choice, call, choice.kernel.cost(node, target, call)))
     return tuple(found)
-
-
-def _plan(graph: Graph, chosen: Mapping[Node, Variant]) -> MemoryPlan:
-    stage("planning memory")
-    scratch = {node: v.call.scratch_bytes for node, v in chosen.items() if v.call.scratch_bytes}
-
-    def may_pitch(node: Node, tensor: Tensor, pitch: int) -> bool:
-        return chosen[node].choice.kernel.may_pitch(node, tensor, pitch)
-
-    return plan_memory(graph, op_of, scratch, may_pitch=may_pitch)
-
-
-def _pitched(chosen: Mapping[Node, Variant], plan: MemoryPlan, target: Target) -> dict[Node, Variant]:
-    """The variants, those of calls among whose tensors' pixels others lie with calls that leave these out."""
-    found = dict(chosen)
-    for node in plan.calls:
-        first = node.inputs[0] if node.inputs else None
-        read = 0 if first is None or first.is_constant else plan.pitch(first)
-        pitch, variant = Pitch(read, plan.pitch(node.outputs[0])), chosen[node]
-        pitched = variant.choice.kernel.pitched
-        if pitch != DENSE and pitched is not None:
-            call = pitched.lower(node, target, pitch)
-            if call.scratch_bytes != variant.call.scratch_bytes:
-                raise InternalError(f"{call.kernel} needs other scratch memory with a pitch", node.where)
-            found[node] = replace(variant, call=call)
-    return found
 
 
 def _take_away(

@@ -344,6 +344,19 @@ TINYET_DSP_INLINE void tinyet_dsp_outputs_of_two(const int32_t *weights, const u
   }
 }
 
+/* What the rounding leaves out, of all pixels before `end`. */
+TINYET_DSP_INLINE void tinyet_dsp_clamp_pixels(int8_t *end, const tinyet_dsp_conv2d s, const tinyet_dsp_rounding rounding) {
+  if (rounding.low > -128 || rounding.high < 127) {
+    const int32_t pixels = s.batch * s.out_h * s.out_w, dense = s.out_pitch == s.out_c;
+    const int32_t run = dense ? pixels * s.out_c : s.out_c; /* bytes without a gap */
+    for (int8_t *first = end - pixels * s.out_pitch; first != end; first += dense ? run : s.out_pitch) {
+      for (int8_t *value = first; value != first + run; value++) {
+        *value = (int8_t)tinyet_clamp(*value, rounding.low, rounding.high);
+      }
+    }
+  }
+}
+
 /* Any convolution of two output channels at least, any two pixels that follow each other in the output at a time; the last of an
  * odd number is alone. s.unroll: steps of two pairs. scratch: 8 bytes a pair of input values, an even number, and where a kernel
  * reaches over an edge three times those of a kernel row, or of a tap where it is dilated, in whole words. */
@@ -398,15 +411,19 @@ TINYET_DSP_INLINE void tinyet_dsp_conv2d_two_w16(const int8_t *input, int8_t *ou
     input += s.in_h * s.in_w * s.in_pitch;
     output += count * s.out_pitch;
   }
-  if (rounding.low > -128 || rounding.high < 127) {
-    const int32_t run = s.out_pitch == s.out_c ? s.batch * count * s.out_c : s.out_c; /* bytes without a gap */
-    const int8_t *const end = output;
-    for (output -= s.batch * count * s.out_pitch; output != end; output += s.out_pitch == s.out_c ? run : s.out_pitch) {
-      for (int8_t *value = output; value != output + run; value++) {
-        *value = (int8_t)tinyet_clamp(*value, rounding.low, rounding.high);
-      }
-    }
+  tinyet_dsp_clamp_pixels(output, s, rounding);
+}
+
+/* The same for a pointwise one without padding, of an even number of pixels, whose input lies in pairs already: for each two
+ * pixels, for each of their channels c, c + 2 and c + 1, c + 3 a word of the first and one of the second. */
+TINYET_DSP_INLINE void tinyet_dsp_conv2d_two_pairs_w16(const int8_t *input, int8_t *output, const int32_t *weights,
+                                                       const tinyet_dsp_conv2d s, const tinyet_dsp_rounding rounding) {
+  const uint32_t *pixels = (const uint32_t *)(const void *)input;
+  for (const int8_t *const end = output + s.out_w * s.out_pitch; output != end; output += 2 * s.out_pitch) {
+    tinyet_dsp_outputs_of_two(weights, pixels, output, s.in_c / 2, 2, s, rounding);
+    pixels += s.in_c;
   }
+  tinyet_dsp_clamp_pixels(output, s, rounding);
 }
 
 #endif

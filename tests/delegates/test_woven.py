@@ -20,11 +20,11 @@ from tinyet.deployment import deploy
 from tinyet.ir import Array, DType, Graph, Node, Tensor, TensorType
 from tinyet.ops.concat import Concat
 from tinyet.ops.unary import Unary
-from tinyet.opset import Pitch
+from tinyet.opset import Arrangement
 from tinyet.reference.evaluate import run_graph
 
 KERNELS = sorted(
-    {k.symbol for kernels in CORTEX_M.kernels.values() for k in kernels if k.pitched is not None}
+    {k.symbol for kernels in CORTEX_M.kernels.values() for k in kernels if k.arranged is not None}
 )
 
 
@@ -82,18 +82,18 @@ def wanted(symbol: str, cases: Sequence[Case]) -> list[Case]:
     return [case for case in cases if takes(delegate, case) and math.prod(case.node.output.shape[:-1]) > 1]
 
 
-def pitches(graph: Graph, symbol: str) -> list[Pitch]:
+def pitches(graph: Graph, symbol: str) -> list[Arrangement]:
     """Of the layers that a kernel computes."""
     found = deploy(graph, HOST_WITH_DSP, (only(symbol),))
     plan = found.plan
     steps = [step.node for step in found.steps if step.choice.kernel.symbol == symbol]
-    return [Pitch(plan.pitch(n.input(0)), plan.pitch(n.output)) for n in steps]
+    return [Arrangement(plan.pitch(n.input(0)), plan.pitch(n.output)) for n in steps]
 
 
 @pytest.mark.parametrize("symbol", KERNELS)
 def test_host(symbol: str) -> None:
     """Under ASan and UBSan."""
-    seen: list[Pitch] = []
+    seen: list[Arrangement] = []
 
     @drawing.emulated
     @given(drawing.many(NODES[symbol]()))

@@ -374,7 +374,9 @@ def _arena_map(deployment: Deployment, pointers: Pointers) -> list[ArenaRow]:
     for tensor in plan.storage:
         life, at = plan.lifetimes[tensor], plan.offset(tensor)
         pitch = plan.pitch(tensor)
-        apart = f", a pixel every {pitch} bytes" if pitch else ""
+        apart = (
+            f", a pixel every {pitch} bytes" if pitch else ", pairs of pixels" if plan.pairs(tensor) else ""
+        )
         text = f"{pointers.names[tensor]}: {tensor.type}{apart}"
         rows.append((life.first, ArenaRow(at, plan.extent(tensor), alive(life.first, life.last), text)))
     for step, name in pointers.scratch.items():

@@ -368,6 +368,8 @@ def check_plan(
 
     def span(tensor: Tensor) -> Span:
         offset, size, width = plan.offset(tensor), tensor.type.bytes, tensor.dtype.bytes
+        if plan.pairs(tensor):
+            return Span(tensor.name, offset, 2 * size, max(align, 4))
         if not plan.pitch(tensor):
             return Span(tensor.name, offset, size, max(align, width))
         return Span(tensor.name, offset, size, width, tensor.shape[-1] * width, plan.pitch(tensor))

@@ -6,6 +6,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+import numpy as np
+
 from tinyet.errors import InternalError
 from tinyet.ir import Node, Tensor
 
@@ -37,12 +39,13 @@ class Storage:
     """Where a tensor's bytes lie, row-major: `offset` bytes into `blocks[block]`.
 
     pitch: bytes from one pixel, all values of the last axis, to the next, where other tensors' values lie between
-    them; 0 where nothing does.
+    them; 0 where nothing does. pairs: they lie as pairs of pixels in int16 (`opset.Arrangement`).
     """
 
     block: int
     offset: int
     pitch: int = 0
+    pairs: bool = False
 
 
 @dataclass(frozen=True)
@@ -87,14 +90,24 @@ class MemoryPlan:
         """Bytes from pixel to pixel of a tensor that has others' values between them; 0 for all others."""
         return self._storage(tensor).pitch
 
+    def pairs(self, tensor: Tensor) -> bool:
+        """Whether a tensor lies as pairs of pixels in int16."""
+        return self._storage(tensor).pairs
+
     def extent(self, tensor: Tensor) -> int:
         """Bytes from the tensor's first one to behind its last."""
         run, pitch = _pixel(tensor), self.pitch(tensor)
+        if self.pairs(tensor):
+            return 2 * tensor.type.bytes
         return (tensor.type.bytes // run - 1) * pitch + run if pitch else tensor.type.bytes
 
     def dense(self, tensor: Tensor, extent: bytes) -> bytes:
         """The tensor's bytes, one after another, out of those of its extent."""
         run, pitch = _pixel(tensor), self.pitch(tensor)
+        if self.pairs(tensor):
+            # (pairs of pixels, fours of channels, pair of channels, pixel, channel of the pair)
+            words = np.frombuffer(extent, np.int16).reshape(-1, tensor.shape[-1] // 4, 2, 2, 2)
+            return words.transpose(0, 3, 1, 4, 2).astype(tensor.dtype.numpy).tobytes()
         if not pitch:
             return extent
         return b"".join(extent[at : at + run] for at in range(0, len(extent), pitch))

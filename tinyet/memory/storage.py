@@ -34,6 +34,7 @@ def plan_memory(
     scratch: Mapping[Node, int],
     *,
     may_pitch: MayPitch = no_pitch,
+    pairs: frozenset[Tensor] = frozenset(),
     align: int = 4,
     scratch_align: int = 8,
     search_budget: int = packing.DEFAULT_BUDGET,
@@ -46,6 +47,7 @@ def plan_memory(
         op_of: the operator of a node.
         scratch: bytes of scratch memory of each node's call; a node that is missing needs none.
         may_pitch: which tensors the kernels can read and write with their pixels apart.
+        pairs: tensors that lie as pairs of pixels in int16, with twice the bytes; none of the graph's inputs and outputs.
         align: every tensor's offset is a multiple of this (a power of two), and of its element's size; of the latter
             alone where its pixels lie apart.
         scratch_align: the same for scratch memory.
@@ -65,7 +67,7 @@ def plan_memory(
             raise InternalError(
                 f"output {tensor.name} is a constant, which has no place in the arena", graph.name
             )
-    planner = _Planner(graph, op_of, scratch, may_pitch, align, scratch_align, order_budget)
+    planner = _Planner(graph, op_of, scratch, may_pitch, pairs, align, scratch_align, order_budget)
     chosen = planner.best()
     placement = packing.place(chosen.buffers, budget=search_budget)
     if placement.peak > chosen.bound and chosen.schedule.peak < chosen.schedule.given_peak:
@@ -130,6 +132,7 @@ class _Planner:
         op_of: Callable[[Node], Op],
         scratch: Mapping[Node, int],
         may_pitch: MayPitch,
+        pairs: frozenset[Tensor],
         align: int,
         scratch_align: int,
         order_budget: int,
@@ -138,6 +141,7 @@ class _Planner:
         self.ops = {node: op_of(node) for node in graph.nodes}
         self.scratch = scratch
         self.may_pitch = may_pitch
+        self.pairs = pairs
         self.align = align
         self.scratch_align = scratch_align
         self.order_budget = order_budget
@@ -217,7 +221,10 @@ class _Planner:
     def share(self, copied: frozenset[Node]) -> tuple[Layout, frozenset[Node], dict[Tensor, Group]]:
         """Views and windows: what needs no call because its bytes can lie where they are wanted."""
         layout = Layout(self.tensors, self.align)
-        woven = weave(self.graph, self.may_pitch, copied)
+        for tensor in self.pairs:
+            layout.spread(tensor, 2 * tensor.type.bytes)
+        of_pairs = {node for t in self.pairs for node in self.graph.consumers(t)}
+        woven = weave(self.graph, self.may_pitch, copied | of_pairs)
         elided = set(woven.elided)
         for node in woven.elided:
             layout.renounce(node.output)
@@ -231,7 +238,9 @@ class _Planner:
         layout.keep()
         apart = {t: group for group in woven.groups for t in group.at if group.apart(t)}
         for node, found in self.moves.items():
-            if node in copied or any(t in apart for t in (*_variables(node), *node.outputs)):
+            if node in copied or any(
+                t in apart or t in self.pairs for t in (*_variables(node), *node.outputs)
+            ):
                 continue
             for output in node.outputs:
                 layout.renounce(output)
@@ -300,7 +309,7 @@ class _Planner:
         found = []
         allowed = [t for i in self.ops[node].inplace if (t := node.optional_input(i)) is not None]
         for source in dict.fromkeys(allowed):
-            if source.is_constant or source in woven:
+            if source.is_constant or source in woven or source in self.pairs:
                 continue
             start, end = layout.extent(source)
             others = (
@@ -400,7 +409,7 @@ class _Planner:
             overwrites=draft.overwrites,
             blocks=blocks,
             storage={
-                t: Storage(index[layout.root(t)], layout.start(t) + at, pitch)
+                t: Storage(index[layout.root(t)], layout.start(t) + at, pitch, t in self.pairs)
                 for t, at, pitch in map(draft.lying, self.tensors)
             },
             lifetimes=self.lifetimes(draft, order),

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from tinyet.opset.arrangement import DENSE, Arrangement
 from tinyet.opset.attributes import DelegateName, attribute_complaints, delegate_name
 from tinyet.opset.call import (
     WIDTH,
@@ -28,15 +29,14 @@ from tinyet.opset.call import (
 )
 from tinyet.opset.cost import Claim, Cost
 from tinyet.opset.kernel import (
-    DENSE,
+    Arranged,
     Kernel,
     Lower,
-    Pitch,
-    Pitched,
     Refuse,
     accept_all,
     claimed,
     library_kernels,
+    only_pitches,
     signature,
 )
 from tinyet.opset.op import Op, Reference, no_complaint, no_macs
@@ -46,6 +46,8 @@ __all__ = [
     "DENSE",
     "WIDTH",
     "Arg",
+    "Arranged",
+    "Arrangement",
     "Call",
     "Claim",
     "Constant",
@@ -64,8 +66,6 @@ __all__ = [
     "Op",
     "OutputArg",
     "ParamsArg",
-    "Pitch",
-    "Pitched",
     "Pointer",
     "Reference",
     "Refuse",
@@ -81,6 +81,7 @@ __all__ = [
     "library_kernels",
     "no_complaint",
     "no_macs",
+    "only_pitches",
     "signature",
     "tensor_complaint",
     "wrapped",

@@ -3,11 +3,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from tinyet.boards.cpus import Target
 from tinyet.ir import DType, Node, Tensor
+from tinyet.opset.arrangement import DENSE, Arrangement
 from tinyet.opset.call import Call
 from tinyet.opset.cost import Claim, Cost, stated
 
@@ -21,27 +23,20 @@ def accept_all(node: Node, target: Target) -> str | None:
 
 
 @dataclass(frozen=True)
-class Pitch:
-    """Bytes from one pixel, all values of the last axis, to the next, of a node's first input and of its output, where
-    other tensors' values lie between them; 0 where nothing does."""
+class Arranged:
+    """What a kernel does for a node whose output, or first input, is not row-major without gaps.
 
-    input: int = 0
-    output: int = 0
-
-
-DENSE = Pitch()
-
-
-@dataclass(frozen=True)
-class Pitched:
-    """What a kernel does for a node whose output, or first input, has its pixels apart.
-
-    lower: as the kernel's own, with scratch memory of the same size. takes: which pitches of a node's output, and which
-    of its input, it can lower.
+    lower: as the kernel's own; with scratch memory of the same size where only pitches differ. takes: whether it can
+    lower a node so; asked of the input and of the output, each by itself.
     """
 
-    lower: Callable[[Node, Target, Pitch], Call]
-    takes: Callable[[Node, Pitch], bool] = lambda _node, _pitch: True
+    lower: Callable[[Node, Target, Arrangement], Call]
+    takes: Callable[[Node, Arrangement], bool]
+
+
+def only_pitches(_node: Node, arrangement: Arrangement) -> bool:
+    """Of kernels for which any pitch is as good as another."""
+    return not (arrangement.reads_pairs or arrangement.writes_pairs)
 
 
 @dataclass(frozen=True)
@@ -56,7 +51,7 @@ class Kernel:
     delegate: who brought it.
     texts:    C files that it carries itself: {name: text}; headers and sources may name them.
     claim:    what its cost grows with; None where it states none.
-    pitched:  how it leaves room between pixels; None where it cannot.
+    arranged: how it leaves room between pixels; None where it cannot.
     """
 
     symbol: str
@@ -68,16 +63,16 @@ class Kernel:
     delegate: str = "portable"
     texts: Mapping[str, str] = field(default_factory=dict)
     claim: Claim | None = None
-    pitched: Pitched | None = None
+    arranged: Arranged | None = None
 
     def may_pitch(self, node: Node, tensor: Tensor, pitch: int) -> bool:
         """Whether it can read or write this tensor of a node with a pixel every `pitch` bytes."""
-        if self.pitched is None:
+        if self.arranged is None:
             return False
         if tensor is node.outputs[0]:
-            return len(node.outputs) == 1 and self.pitched.takes(node, Pitch(output=pitch))
+            return len(node.outputs) == 1 and self.arranged.takes(node, Arrangement(output=pitch))
         alone = tensor is node.inputs[0] and node.inputs.count(tensor) == 1
-        return alone and self.pitched.takes(node, Pitch(input=pitch))
+        return alone and self.arranged.takes(node, Arrangement(input=pitch))
 
     def why_not(self, node: Node, target: Target) -> str | None:
         have = signature(node)
@@ -85,9 +80,19 @@ class Kernel:
             return f"computes {self.dtypes}, the node is {have}"
         return self.refuse(node, target)
 
-    def cost(self, node: Node, target: Target, call: Call) -> Cost | None:
+    def may_pair(self, node: Node, tensor: Tensor) -> bool:
+        """Whether it can read or write this tensor of a node as pairs of pixels (`Arrangement`)."""
+        *pixels, channels = tensor.shape
+        if self.arranged is None or math.prod(pixels) % 2 != 0 or channels % 4 != 0:
+            return False
+        if tensor is node.outputs[0]:
+            return len(node.outputs) == 1 and self.arranged.takes(node, Arrangement(writes_pairs=True))
+        alone = tensor is node.inputs[0] and node.inputs.count(tensor) == 1
+        return alone and self.arranged.takes(node, Arrangement(reads_pairs=True))
+
+    def cost(self, node: Node, target: Target, call: Call, arrangement: Arrangement = DENSE) -> Cost | None:
         """Of the call that it made of a node; None where it states none for the target."""
-        return stated(self.symbol, self.claim, node, target, call)
+        return stated(self.symbol, self.claim, node, target, call, arrangement)
 
 
 def claimed(kernels: Sequence[Kernel], claims: Mapping[str, Claim]) -> tuple[Kernel, ...]:

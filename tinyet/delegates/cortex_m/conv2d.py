@@ -22,7 +22,7 @@ from tinyet.delegates.cortex_m.summary import summary
 from tinyet.delegates.cortex_m.wrapper import largest_divisor, specialised_call
 from tinyet.ir import Node
 from tinyet.ops.shared.convolution import attrs_of
-from tinyet.opset import DENSE, Call, Constant, Kernel, Pitch, Pitched, Refuse
+from tinyet.opset import DENSE, Arranged, Arrangement, Call, Constant, Kernel, Refuse, only_pitches
 
 HEADERS = ("tinyet_dsp.h", "tinyet_dsp_conv2d.h")
 
@@ -106,7 +106,7 @@ class Geometry:
         )
 
 
-def geometry(node: Node, pitch: Pitch = DENSE) -> Geometry:
+def geometry(node: Node, pitch: Arrangement = DENSE) -> Geometry:
     """Of a node; a pointwise one is a row of all its pixels, without the zero point that it does not need."""
     a = attrs_of(node)
     kernel = node.input(1).shape[1:3]
@@ -143,7 +143,7 @@ def geometry(node: Node, pitch: Pitch = DENSE) -> Geometry:
     return pixel_row(batch * in_h * in_w, in_c, out_c, pitch)
 
 
-def pixel_row(pixels: int, in_c: int, out_c: int, pitch: Pitch = DENSE) -> Geometry:
+def pixel_row(pixels: int, in_c: int, out_c: int, pitch: Arrangement = DENSE) -> Geometry:
     """A pointwise convolution of pixels in a row."""
     pitches = pitch.input or in_c, pitch.output or out_c
     return Geometry(1, 1, pixels, in_c, 1, pixels, out_c, 1, 1, 1, 1, 1, 1, 0, 0, *pitches, 0)
@@ -226,7 +226,9 @@ def refuse_patches(node: Node, target: Target) -> str | None:
     return f"{pixels} output pixels, needs 4" if pixels < 4 else None
 
 
-def lower_patches(node: Node, target: Target, pitch: Pitch = DENSE, stored: Stored = Stored.INT8) -> Call:
+def lower_patches(
+    node: Node, target: Target, pitch: Arrangement = DENSE, stored: Stored = Stored.INT8
+) -> Call:
     g = geometry(node, pitch)
     order = patches_order(g)
     scratch = 16 * len(order) + -(-g.kernel_w * g.in_c // 4) * 4
@@ -288,14 +290,14 @@ def rows_call(g: Geometry, r: Rounding, text: str, stored: Stored = Stored.INT8)
     return gemm_call("tinyet_dsp_conv2d_rows", stored, g, r, order, g.kernel_w, scratch, text)
 
 
-def lower_rows(node: Node, target: Target, pitch: Pitch = DENSE, stored: Stored = Stored.INT8) -> Call:
+def lower_rows(node: Node, target: Target, pitch: Arrangement = DENSE, stored: Stored = Stored.INT8) -> Call:
     return rows_call(geometry(node, pitch), rounding_of(node, stored), summary(node), stored)
 
 
-def takes_pitch(node: Node, pitch: Pitch) -> bool:
+def takes_pitch(node: Node, pitch: Arrangement) -> bool:
     """Of patches: where the taps of a kernel row are no neighbouring bytes, they must not be taken for such."""
     g = geometry(node)
-    return not pitch.input or g.kernel_w == 1 or g.dilation_w > 1
+    return only_pitches(node, pitch) and (not pitch.input or g.kernel_w == 1 or g.dilation_w > 1)
 
 
 KERNELS = (
@@ -307,7 +309,7 @@ KERNELS = (
         (),
         refuse_rows,
         "cortex_m",
-        pitched=Pitched(lower_rows),
+        arranged=Arranged(lower_rows, only_pitches),
     ),
     Kernel(
         "tinyet_dsp_conv2d_patches",
@@ -317,7 +319,7 @@ KERNELS = (
         (),
         refuse_patches,
         "cortex_m",
-        pitched=Pitched(lower_patches, takes_pitch),
+        arranged=Arranged(lower_patches, takes_pitch),
     ),
 )
 
@@ -333,7 +335,7 @@ def stored_kernel(
         dtypes=dtypes,
         lower=lowered,
         refuse=refuse,
-        pitched=None if kernel.pitched is None else replace(kernel.pitched, lower=lowered),
+        arranged=None if kernel.arranged is None else replace(kernel.arranged, lower=lowered),
     )
 
 

@@ -15,9 +15,10 @@ from tinyet.delegates.cortex_m.wrapper import largest_divisor, specialised_call
 from tinyet.ir import Node
 from tinyet.numerics import Int64
 from tinyet.ops.shared.convolution import attrs_of
-from tinyet.opset import DENSE, Call, Constant, Kernel, Pitch, Pitched
+from tinyet.opset import DENSE, Arranged, Arrangement, Call, Constant, Kernel
 
 SYMBOL = "tinyet_dsp_conv2d_two_w16"
+PAIRS = "tinyet_dsp_conv2d_two_pairs_w16"
 HEADERS = ("tinyet_dsp.h", "tinyet_dsp_conv2d.h", "tinyet_dsp_conv2d_two.h")
 
 # Steps of straight code in the multiply loop, of two pairs of input values and 40 bytes: all of them when they are this
@@ -85,7 +86,7 @@ def stream(r: Rounding, g: Geometry) -> Int64:
     return words(np.concatenate([bias, body.reshape(len(body), -1), *tail], axis=1).ravel())
 
 
-def lower(node: Node, target: Target, pitch: Pitch = DENSE) -> Call:
+def lower(node: Node, target: Target, pitch: Arrangement = DENSE) -> Call:
     g, r = geometry(node, pitch), rounding_of(node, Stored.INT16)
     body = (
         f"const tinyet_dsp_conv2d shape = {g.literal(unroll_of(g))};",
@@ -94,12 +95,20 @@ def lower(node: Node, target: Target, pitch: Pitch = DENSE) -> Call:
     )
     data = stream(r, g).astype(np.int32)
     constant = Constant("weights", data, "bias, weights and rounding of two channels after another")
+    if pitch.reads_pairs:
+        paired = (*body[:2], f"{PAIRS}(input, output, weights, shape, rounding);")
+        return specialised_call(PAIRS, summary(node), [constant], paired)
     scratch = 8 * len(order_of(g)) + (0 if g.inside else 3 * -(-g.together // 4) * 4)
     return specialised_call(SYMBOL, summary(node), [constant], body, scratch_bytes=scratch)
 
 
-def takes(node: Node, pitch: Pitch) -> bool:
-    return takes_pitch(node, pitch) and pitch.output <= LARGEST_OFFSET
+def takes(node: Node, arrangement: Arrangement) -> bool:
+    if arrangement.writes_pairs:
+        return False
+    if arrangement.reads_pairs:
+        g = geometry(node)
+        return g.pointwise and g.inside
+    return takes_pitch(node, arrangement) and arrangement.output <= LARGEST_OFFSET
 
 
-KERNELS = (Kernel(SYMBOL, "s8", lower, HEADERS, (), refuse, "cortex_m", pitched=Pitched(lower, takes)),)
+KERNELS = (Kernel(SYMBOL, "s8", lower, HEADERS, (), refuse, "cortex_m", arranged=Arranged(lower, takes)),)

@@ -18,7 +18,7 @@ from tinyet.numerics import Int64, clamp_range
 from tinyet.ops import conv_transpose2d
 from tinyet.ops.shared.factors import output_factors
 from tinyet.ops.shared.weighted import int_bias
-from tinyet.opset import DENSE, Call, Constant, Kernel, Pitch, Pitched
+from tinyet.opset import DENSE, Arranged, Arrangement, Call, Constant, Kernel, only_pitches
 
 SYMBOL = "tinyet_dsp_conv_transpose2d_phases"
 HEADERS = ("tinyet_dsp.h", "tinyet_dsp_conv2d.h", "tinyet_dsp_conv_transpose2d.h")
@@ -34,7 +34,7 @@ class Phases:
     one: conv2d.Geometry
 
 
-def phases_of(node: Node, pitch: Pitch = DENSE) -> Phases:
+def phases_of(node: Node, pitch: Arrangement = DENSE) -> Phases:
     a = conv_transpose2d.attrs_of(node)
     kernel_h, kernel_w = node.input(1).shape[1:3]
     taps = -(-kernel_h // a.stride_h), -(-kernel_w // a.stride_w)
@@ -92,7 +92,7 @@ def refuse(node: Node, target: Target) -> str | None:
     return f"a kernel of {node.input(1).shape[2]} columns reaches too far" if too_far else None
 
 
-def lower(node: Node, target: Target, pitch: Pitch = DENSE) -> Call:
+def lower(node: Node, target: Target, pitch: Arrangement = DENSE) -> Call:
     a, p, r = conv_transpose2d.attrs_of(node), phases_of(node, pitch), rounding(node)
     g, order = p.one, conv2d.rows_order(p.one)
     of_phases = [
@@ -128,4 +128,6 @@ def lower(node: Node, target: Target, pitch: Pitch = DENSE) -> Call:
     return specialised_call(SYMBOL, text, [constant], body, scratch_bytes=scratch)
 
 
-KERNELS = (Kernel(SYMBOL, "s8", lower, HEADERS, (), refuse, "cortex_m", pitched=Pitched(lower)),)
+KERNELS = (
+    Kernel(SYMBOL, "s8", lower, HEADERS, (), refuse, "cortex_m", arranged=Arranged(lower, only_pitches)),
+)

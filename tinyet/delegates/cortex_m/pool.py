@@ -12,7 +12,7 @@ from tinyet.numerics import Multiplier
 from tinyet.ops import avg_pool2d
 from tinyet.ops.shared import pooling, reduction, summation
 from tinyet.ops.shared.averaging import division, division_table
-from tinyet.opset import DENSE, Call, Constant, Kernel, Pitch, Pitched
+from tinyet.opset import DENSE, Arranged, Arrangement, Call, Constant, Kernel, only_pitches
 
 HEADERS = ("tinyet_dsp.h", "tinyet_dsp_pool.h")
 MOST_PIXELS = 255  # sums are int16
@@ -74,12 +74,12 @@ def refuse_channels(node: Node, target: Target) -> str | None:
     return f"{channels} channels, needs 4" if channels < 4 else None
 
 
-def pitches(node: Node, pitch: Pitch) -> str:
+def pitches(node: Node, pitch: Arrangement) -> str:
     channels = node.input(0).shape[3]
     return f"/* pitch */ {pitch.input or channels}, {pitch.output or channels}"
 
 
-def lower_windows_max(node: Node, target: Target, pitch: Pitch = DENSE) -> Call:
+def lower_windows_max(node: Node, target: Target, pitch: Arrangement = DENSE) -> Call:
     body = (*window_lines(node), f"tinyet_dsp_max_pool2d(input, output, shape, {pitches(node, pitch)});")
     return specialised_call("tinyet_dsp_max_pool2d", f"maxima of {window_text(node)}", (), body)
 
@@ -91,7 +91,7 @@ def refuse_windows_average(node: Node, target: Target) -> str | None:
     return refuse_sizes(a.kernel_h * a.kernel_w, node.input(0).shape[3])
 
 
-def lower_windows_average(node: Node, target: Target, pitch: Pitch = DENSE) -> Call:
+def lower_windows_average(node: Node, target: Target, pitch: Arrangement = DENSE) -> Call:
     x, a, counts = node.input(0).type, avg_pool2d.attrs_of(node), avg_pool2d.distinct_counts(node)
     taps = a.kernel_h * a.kernel_w
     constants: list[Constant] = []
@@ -147,7 +147,7 @@ AVERAGE_KERNELS = (
         (),
         refuse_windows_average,
         "cortex_m",
-        pitched=Pitched(lower_windows_average),
+        arranged=Arranged(lower_windows_average, only_pitches),
     ),
 )
 MAX_KERNELS = (
@@ -159,7 +159,7 @@ MAX_KERNELS = (
         (),
         refuse_channels,
         "cortex_m",
-        pitched=Pitched(lower_windows_max),
+        arranged=Arranged(lower_windows_max, only_pitches),
     ),
 )
 MEAN_KERNELS = (Kernel("tinyet_dsp_sum", "s8", lower_mean, HEADERS, (), refuse_sum, "cortex_m"),)

@@ -20,7 +20,7 @@ from tinyet.delegates.cortex_m.wrapper import specialised_call
 from tinyet.ir import Node
 from tinyet.numerics import Int64
 from tinyet.ops.shared.convolution import attrs_of
-from tinyet.opset import DENSE, Call, Constant, Kernel, Pitch, Pitched
+from tinyet.opset import DENSE, Arranged, Arrangement, Call, Constant, Kernel, only_pitches
 
 HEADERS = ("tinyet_dsp.h", "tinyet_dsp_winograd.h")
 
@@ -254,7 +254,7 @@ def shape_line(g: Geometry) -> str:
     )
 
 
-def lower_narrow(node: Node, target: Target, pitch: Pitch = DENSE) -> Call:
+def lower_narrow(node: Node, target: Target, pitch: Arrangement = DENSE) -> Call:
     g, r = geometry(node, pitch), chosen_rounding(F2, node)
     body = (
         shape_line(g),
@@ -267,7 +267,7 @@ def lower_narrow(node: Node, target: Target, pitch: Pitch = DENSE) -> Call:
     return specialised_call(NARROW, summary(node), [constant], body, scratch_bytes=scratch)
 
 
-def lower(transform: Transform, node: Node, target: Target, pitch: Pitch = DENSE) -> Call:
+def lower(transform: Transform, node: Node, target: Target, pitch: Arrangement = DENSE) -> Call:
     g, r = geometry(node, pitch), chosen_rounding(transform, node)
     body = (
         shape_line(g),
@@ -292,9 +292,18 @@ KERNELS = (
             (),
             partial(refuse, f),
             "cortex_m",
-            pitched=Pitched(partial(lower, f)),
+            arranged=Arranged(partial(lower, f), only_pitches),
         )
         for f in (F4, F2)
     ),
-    Kernel(NARROW, "s8", lower_narrow, HEADERS, (), refuse_narrow, "cortex_m", pitched=Pitched(lower_narrow)),
+    Kernel(
+        NARROW,
+        "s8",
+        lower_narrow,
+        HEADERS,
+        (),
+        refuse_narrow,
+        "cortex_m",
+        arranged=Arranged(lower_narrow, only_pitches),
+    ),
 )

@@ -14,6 +14,8 @@ from tinyet.boards.cpus import Target
 from tinyet.ir import Array, Node
 from tinyet.ops.shared.counting import looked_up
 from tinyet.opset import (
+    Arranged,
+    Arrangement,
     Call,
     Claim,
     Constant,
@@ -22,12 +24,11 @@ from tinyet.opset import (
     InputArg,
     Kernel,
     OutputArg,
-    Pitch,
-    Pitched,
     Pointer,
     Struct,
     accept_all,
     library_call,
+    only_pitches,
 )
 
 TABLE_HEADERS = ("tinyet_table.h",)
@@ -55,7 +56,7 @@ def table_kernel(
     def lower(node: Node, target: Target) -> Call:
         return table_call(node, 0, reference(node, [every_int8()])[0])
 
-    def lower_pixels(node: Node, target: Target, pitch: Pitch) -> Call:
+    def lower_pixels(node: Node, target: Target, pitch: Arrangement) -> Call:
         shape = node.output.shape
         pixels, channels = math.prod(shape[:-1]), shape[-1]
         function = Definition(
@@ -71,7 +72,7 @@ def table_kernel(
         return Call(function, (InputArg(0), OutputArg(0), ConstantArg("table")), None, (table,))
 
     claim = Claim(looked_up)
-    pitched = Pitched(lower_pixels)
+    arranged = Arranged(lower_pixels, only_pitches)
     return Kernel(
-        "tinyet_table_s8", "s8", lower, TABLE_HEADERS, TABLE_SOURCES, refuse, claim=claim, pitched=pitched
+        "tinyet_table_s8", "s8", lower, TABLE_HEADERS, TABLE_SOURCES, refuse, claim=claim, arranged=arranged
     )
