@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Kernels that leave room between pixels: their first input is woven into another tensor, and so is their output."""
+"""Kernels whose tensors do not lie row-major: pixels with others' between them, because they are woven into a larger
+tensor, and pairs of pixels in int16."""
 
 from __future__ import annotations
 
@@ -9,16 +10,20 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 from hypothesis import assume, given
+from hypothesis import strategies as st
 
-from tests.delegates.test_cortex_m import BOARDS, NODES, only, takes
+from tests.delegates.test_cortex_m import BOARDS, DSP, NODES, layer, only, takes, windows
 from tests.ops import drawing
 from tests.ops.cases import HOST_WITH_DSP, Case, renamed, run_on_host
 from tests.ops.emulated import require_emulator, run_emulated
 from tinyet import ops
 from tinyet.delegates import CORTEX_M
+from tinyet.delegates.decide import Objective
 from tinyet.deployment import deploy
 from tinyet.ir import Array, DType, Graph, Node, Tensor, TensorType
+from tinyet.numerics import NO_CLAMP
 from tinyet.ops.concat import Concat
+from tinyet.ops.conv2d import Conv2d
 from tinyet.ops.unary import Unary
 from tinyet.opset import Arrangement
 from tinyet.reference.evaluate import run_graph
@@ -125,6 +130,84 @@ def test_emulated(symbol: str, board: str) -> None:
         assume(taken)
         graph, arrays = woven(taken)
         _, raw = run_emulated(graph, arrays, board, (only(symbol),))
+        compare(graph, arrays, raw)
+
+    run()
+
+
+# ---------------------------------------------------------------- pairs of pixels
+
+
+@st.composite
+def separable(draw: st.DrawFn) -> tuple[Case, Case]:
+    """A 3x3 depthwise convolution with rows of an even number of pixels, and a pointwise one behind it."""
+    rng = drawing.random(draw)
+    outs = draw(st.integers(1, 9)), 2 * draw(st.integers(1, 6))
+    window, kernel, size = draw(windows(outs, st.just(3), 1))
+    batch, channels = draw(st.integers(1, 2)), 4 * draw(st.integers(1, 6))
+    first = layer(
+        rng,
+        Conv2d(**window, groups=channels, clamp=NO_CLAMP),
+        (batch, *size, channels),
+        (channels, *kernel, 1),
+    )
+    second = layer(
+        rng,
+        Conv2d(clamp=NO_CLAMP),
+        (batch, *outs, channels),
+        (draw(st.integers(2, 11)), 1, 1, channels),
+    )
+    return first, second
+
+
+def chained(cases: Sequence[tuple[Case, Case]]) -> tuple[Graph, list[Array]]:
+    """The pointwise layers read what the depthwise ones write."""
+    nodes: list[Node] = []
+    for i, (first, second) in enumerate(cases):
+        depthwise, pointwise = renamed(first, f"d{i}"), renamed(second, f"p{i}")
+        quant = pointwise.input(0).type
+        between = Tensor(f"between{i}", TensorType(quant.shape, quant.dtype, depthwise.output.type.quant))
+        nodes.append(depthwise.replace(outputs=[between]))
+        nodes.append(pointwise.replace(inputs=[between, *pointwise.inputs[1:]]))
+    graph = Graph(
+        "cases",
+        tuple(node.input(0) for node in nodes[::2]),
+        tuple(node.output for node in nodes[1::2]),
+        tuple(nodes),
+    )
+    return ops.check(graph, "chaining"), [first.inputs[0] for first, _ in cases]
+
+
+FAST = Objective("speed")
+
+
+def test_pairs_on_host() -> None:
+    """Depthwise kernels write, and pointwise ones read, what lies as pairs of pixels; under ASan and UBSan."""
+    seen: list[bool] = []
+
+    @drawing.compiled
+    @given(st.lists(separable(), min_size=1, max_size=6))
+    def run(cases: list[tuple[Case, Case]]) -> None:
+        graph, arrays = chained(cases)
+        deployment = deploy(graph, DSP, (CORTEX_M,), objective=FAST)
+        seen.extend(deployment.plan.pairs(node.output) for node in graph.nodes[::2])
+        compare(graph, arrays, run_on_host(deployment, b"".join(a.tobytes() for a in arrays)))
+
+    run()
+    assert any(seen)
+
+
+@pytest.mark.emulated
+@pytest.mark.parametrize("board", BOARDS)
+def test_pairs_emulated(board: str) -> None:
+    require_emulator()
+
+    @drawing.emulated
+    @given(st.lists(separable(), min_size=1, max_size=6))
+    def run(cases: list[tuple[Case, Case]]) -> None:
+        graph, arrays = chained(cases)
+        deployment, raw = run_emulated(graph, arrays, board, (CORTEX_M,), objective=FAST)
+        assert deployment.steps
         compare(graph, arrays, raw)
 
     run()

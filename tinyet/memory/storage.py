@@ -47,7 +47,7 @@ def plan_memory(
         op_of: the operator of a node.
         scratch: bytes of scratch memory of each node's call; a node that is missing needs none.
         may_pitch: which tensors the kernels can read and write with their pixels apart.
-        pairs: tensors that lie as pairs of pixels in int16, with twice the bytes; none of the graph's inputs and outputs.
+        pairs: tensors that lie as pairs of pixels in int16, with twice the bytes; none of the graph's own.
         align: every tensor's offset is a multiple of this (a power of two), and of its element's size; of the latter
             alone where its pixels lie apart.
         scratch_align: the same for scratch memory.
@@ -222,7 +222,7 @@ class _Planner:
         """Views and windows: what needs no call because its bytes can lie where they are wanted."""
         layout = Layout(self.tensors, self.align)
         for tensor in self.pairs:
-            layout.spread(tensor, 2 * tensor.type.bytes)
+            layout.spread(tensor, 2 * tensor.type.bytes, 4)
         of_pairs = {node for t in self.pairs for node in self.graph.consumers(t)}
         woven = weave(self.graph, self.may_pitch, copied | of_pairs)
         elided = set(woven.elided)
@@ -321,7 +321,9 @@ class _Planner:
             )
             if safe:
                 found += [
-                    (source, o) for o in node.outputs if o.type.bytes == source.type.bytes and o not in woven
+                    (source, o)
+                    for o in node.outputs
+                    if o.type.bytes == source.type.bytes and o not in woven and o not in self.pairs
                 ]
         return found
 

@@ -105,7 +105,7 @@ def lower(node: Node, target: Target) -> Call:
     g, r = geometry(node), chosen_rounding(node)
     zero_point = node.output.type.zero_point
     one_sided = (1 << (r.exponent - 1)) + (zero_point << r.exponent) if r.exponent else 0
-    names = [name for name in g.__dataclass_fields__ if name != "zero_point"]
+    names = [n for n in g.__dataclass_fields__ if n not in ("zero_point", "in_pitch", "out_pitch")]
     fields = {
         **{name: getattr(g, name) for name in names},
         "in_zero_point": g.zero_point,
