@@ -286,49 +286,69 @@ typedef struct {
   int32_t top[2], left[2];
 } tinyet_dsp_places;
 
+/* What is being gathered: where it goes, and the last values of an odd number, that wait for those of the next row. */
+typedef struct {
+  uint32_t *to, odd[2];
+  int32_t waits;
+} tinyet_dsp_gathered;
+
+/* What kernel row `ky` sees there, or its tap `kx` where it is dilated. */
+TINYET_DSP_INLINE tinyet_dsp_gathered tinyet_dsp_see_row(tinyet_dsp_gathered g, const int8_t *input, const int32_t ky,
+                                                         const int32_t kx, const tinyet_dsp_places p, const int32_t at_once,
+                                                         const int whole, const tinyet_dsp_edges edges,
+                                                         const tinyet_dsp_conv2d s) {
+  const int32_t count = (s.dilation_w == 1 ? s.kernel_w : 1) * s.in_c, second = at_once - 1;
+  const int8_t *const a = tinyet_dsp_bytes_of(input, p.top[0], p.left[0], ky, kx, edges.cut[0], edges.blank, whole, s);
+  const int8_t *b = a;
+  if (at_once == 2) {
+    b = tinyet_dsp_bytes_of(input, p.top[1], p.left[1], ky, kx, edges.cut[1], edges.blank, whole, s);
+    if (count >= 4) {
+      g.to = tinyet_dsp_widen_two(g.to, a, b, count / 4);
+    }
+  } else {
+    tinyet_dsp_widen(g.to, a, count & ~3, 1);
+    g.to += count / 4 * 2;
+  }
+  if ((count & 2) != 0) {
+    tinyet_dsp_widen(g.to, a + (count & ~3), 2, 1);
+    tinyet_dsp_widen(g.to + second, b + (count & ~3), 2, 1);
+    g.to += at_once;
+  }
+  if ((count & 1) != 0) {
+    const uint32_t last_a = (uint32_t)(int32_t)a[count - 1], last_b = (uint32_t)(int32_t)b[count - 1];
+    if (g.waits) {
+      g.to[0] = tinyet_dsp_low_halves(g.odd[0], last_a);
+      g.to[second] = tinyet_dsp_low_halves(g.odd[1], last_b);
+      g.to += at_once;
+    } else {
+      g.odd[0] = last_a;
+      g.odd[1] = last_b;
+    }
+    g.waits = !g.waits;
+  }
+  return g;
+}
+
 /* All that the kernel sees there, in the order of conv2d_two.py. */
 TINYET_DSP_INLINE void tinyet_dsp_see_two(uint32_t *to, const int8_t *input, const tinyet_dsp_places p,
                                           const int32_t at_once, const int whole, const tinyet_dsp_edges edges,
                                           const tinyet_dsp_conv2d s) {
-  const int32_t taps = s.dilation_w == 1 ? 1 : s.kernel_w, count = (s.dilation_w == 1 ? s.kernel_w : 1) * s.in_c;
-  const int32_t second = at_once - 1;
-  uint32_t odd[2] = {0, 0};
-  int32_t waits = 0;
-#pragma GCC unroll 3
-  for (int32_t ky = 0; ky < s.kernel_h; ky++) {
-    for (int32_t kx = 0; kx < taps; kx++) {
-      const int8_t *a = tinyet_dsp_bytes_of(input, p.top[0], p.left[0], ky, kx, edges.cut[0], edges.blank, whole, s), *b = a;
-      if (at_once == 2) {
-        b = tinyet_dsp_bytes_of(input, p.top[1], p.left[1], ky, kx, edges.cut[1], edges.blank, whole, s);
-        if (count >= 4) {
-          to = tinyet_dsp_widen_two(to, a, b, count / 4);
-        }
-      } else {
-        tinyet_dsp_widen(to, a, count & ~3, 1);
-        to += count / 4 * 2;
-      }
-      if ((count & 2) != 0) {
-        tinyet_dsp_widen(to, a + (count & ~3), 2, 1);
-        tinyet_dsp_widen(to + second, b + (count & ~3), 2, 1);
-        to += at_once;
-      }
-      if ((count & 1) != 0) {
-        const uint32_t last_a = (uint32_t)(int32_t)a[count - 1], last_b = (uint32_t)(int32_t)b[count - 1];
-        if (waits) {
-          to[0] = tinyet_dsp_low_halves(odd[0], last_a);
-          to[second] = tinyet_dsp_low_halves(odd[1], last_b);
-          to += at_once;
-        } else {
-          odd[0] = last_a;
-          odd[1] = last_b;
-        }
-        waits = !waits;
+  tinyet_dsp_gathered g = {to, {0, 0}, 0};
+  if (whole && at_once == 2 && s.dilation_w == 1 && s.kernel_w * s.in_c % 2 != 0) {
+#pragma GCC unroll 3 /* so that it is known which row waits */
+    for (int32_t ky = 0; ky < s.kernel_h; ky++) {
+      g = tinyet_dsp_see_row(g, input, ky, 0, p, at_once, whole, edges, s);
+    }
+  } else {
+    for (int32_t ky = 0; ky < s.kernel_h; ky++) {
+      for (int32_t kx = 0; kx < (s.dilation_w == 1 ? 1 : s.kernel_w); kx++) {
+        g = tinyet_dsp_see_row(g, input, ky, kx, p, at_once, whole, edges, s);
       }
     }
   }
-  if (waits) {
-    to[0] = odd[0]; /* the upper half meets a weight of zero */
-    to[second] = odd[1];
+  if (g.waits) {
+    g.to[0] = g.odd[0]; /* the upper half meets a weight of zero */
+    g.to[at_once - 1] = g.odd[1];
   }
 }
 

@@ -169,8 +169,8 @@ class Layout:
                 block.overlay([Piece(start, start + self._bytes[tensor], when, used[tensor])])
 
     def spread(self, tensor: Tensor, size: int, align: int = 1) -> None:
-        """A tensor that is alone in its block takes up `size` bytes, aligned to `align` at least. Which of these are its
-        own is not asked."""
+        """A tensor that is alone in its block takes up `size` bytes, aligned to `align` at least. Which of these are
+        its own is not asked."""
         block = self._block[tensor]
         block.align = max(block.align, align)
         self._bytes[tensor] = block.high = size

@@ -10,10 +10,10 @@ import numpy as np
 
 from tinyet.delegates.cortex_m import conv2d, conv2d_s8, linear
 from tinyet.delegates.cortex_m.packing import lane_pairs
+from tinyet.delegates.cortex_m.pool import LEAST_PART, MOST_PIXELS
 from tinyet.delegates.cortex_m.rounding import Form, Rounding, rounding
 from tinyet.delegates.cortex_m.wrapper import largest_divisor
 from tinyet.ir import Node
-from tinyet.numerics import clamp_range
 from tinyet.ops.shared.claims import Parts, axis
 from tinyet.ops.shared.clamped import clamp_of
 from tinyet.opset import Claim
@@ -255,42 +255,33 @@ def linear_code(node: Node) -> Mapping[str, int]:
     return parts
 
 
-def affine_work(node: Node) -> Mapping[str, int]:
-    count, clamps = node.output.type.count, bounds(*clamp_range(clamp_of(node), node.output.type))
-    return {"call": 1, "eight outputs": count // 8, "output": count, "clamped output": count * clamps}
-
-
-def affine_code(node: Node) -> Mapping[str, int]:
-    count, clamps = node.output.type.count, bounds(*clamp_range(clamp_of(node), node.output.type))
-    copies = min(count, 8)
-    return {"call": 1, "output": copies, "bound": copies * clamps, "rest": int(count % 8 != 0)}
-
-
 def over_pixels(node: Node) -> Mapping[str, int]:
-    """Global pools and sums: the pixels of an image, four channels at a time."""
+    """Global pools and sums: the pixels of an image, four channels at a time; many pixels in parts."""
     channels = node.input(0).shape[-1]
     values, out = node.input(0).type.count, node.output.type.count
     images = out // channels
     pixels = values // out
     quads = images * -(-channels // 4)
-    return {
-        "call": 1,
-        "image": images,
-        "four channels": quads,
-        "pixel": quads * pixels,
-        "eight pixels": quads * (pixels // 8),
-        "last pixels": quads * int(pixels % 8 != 0),
-    }
+    parts: Parts = {"call": 1, "image": images, "four channels": quads, "pixel": quads * pixels}
+    whole, first = divmod(pixels, LEAST_PART) if pixels > MOST_PIXELS else (0, pixels)
+    parts["part"] = quads * whole
+    looped = first if first > 8 else 0
+    parts["eight pixels"] = quads * (looped // 8 + whole * (LEAST_PART // 8))
+    parts["last pixels"] = quads * int(looped % 8 != 0)
+    parts["last pixel"] = quads * (looped % 8)
+    return parts
 
 
 def over_pixels_code(node: Node) -> Mapping[str, int]:
     channels = node.input(0).shape[-1]
     pixels = node.input(0).type.count // node.output.type.count
+    first = pixels % LEAST_PART if pixels > MOST_PIXELS else pixels
     return {
         "call": 1,
-        "pixel": min(pixels, 8),
-        "loop": int(pixels > 8),
-        "last pixels": int(pixels > 8 and pixels % 8 != 0),
+        "pixel": min(first, 8),
+        "loop": int(first > 8),
+        "last pixels": int(first > 8 and first % 8 != 0),
+        "parts": int(pixels > MOST_PIXELS),
         "odd channels": int(channels % 4 != 0),
         "several images": int(node.output.type.count > channels),
     }
@@ -306,7 +297,6 @@ CLAIMS: Mapping[str, Claim] = {
     "tinyet_dsp_conv2d_s8": Claim(shared_work),
     "tinyet_dsp_linear_rows": Claim(lambda n: rows_work(*pixel_row(n)), lambda n: rows_code(*pixel_row(n))),
     "tinyet_dsp_linear": Claim(linear_work, linear_code),
-    "tinyet_dsp_affine": Claim(affine_work, affine_code),
     "tinyet_dsp_average": Claim(over_pixels, over_pixels_code),
     "tinyet_dsp_sum": Claim(over_pixels, over_pixels_code),
 }

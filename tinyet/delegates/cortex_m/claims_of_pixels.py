@@ -22,35 +22,43 @@ def seen(g: Geometry) -> Parts:
     """What the kernel sees of all pixels, two of them at a time."""
     rows = axis(g.in_h, g.out_h, g.kernel_h, g.stride_h, g.dilation_h, g.pad_top)
     columns = axis(g.in_w, g.out_w, g.kernel_w, g.stride_w, g.dilation_w, g.pad_left)
-    pixels = g.out_h * g.out_w
-    blocks, singles = g.batch * (pixels // 2), g.batch * (pixels % 2)
+    y, x = np.divmod(np.arange(g.out_h * g.out_w), g.out_w)
+    whole = rows.whole[y] & columns.whole[x]  # of each pixel
+    doubles = len(whole) // 2
+    together = whole[: 2 * doubles].reshape(-1, 2).all(axis=1)  # neither of two pixels has an edge
+    # Pixels that are looked at row by row, and what of them is in the image.
+    checked = np.append(np.repeat(~together, 2), [not g.inside] * (len(whole) % 2))
+    in_rows, in_columns = rows.inside.sum(axis=1)[y], columns.inside.sum(axis=1)[x]
     dilated = g.dilation_w > 1
-    segments, quads = g.kernel_h * (g.kernel_w if dilated else 1), g.together // 4
+    taps = g.kernel_w if dilated else 1
+    segments, quads = g.kernel_h * taps, g.together // 4
+    blocks, singles, edges = g.batch * doubles, g.batch * (len(whole) % 2), g.batch * int((~together).sum())
     parts: Parts = {
         "call": 1,
         "block": blocks,
+        "block of several rows": blocks * int(g.out_h > 1),
+        "block that may reach out": blocks * int(not g.inside),
+        "block with an edge": edges,
         "single pixel": singles,
-        "segment": (blocks + singles) * segments,
-        "row that may be outside": (2 * blocks + singles) * segments * int(not rows.inside.all()),
+        "row": (blocks - edges) * segments,
+        "row with an edge": edges * segments,
+        "row of one": singles * segments,
         "four values of two": blocks * segments * quads,
         "four values of one": singles * segments * quads,
-        "several rows": 2 * (blocks + singles) * int(g.out_h > 1),
         f"last {g.together % 4} values": (blocks + singles) * segments,
+        "hidden row": g.batch * int((checked * (g.kernel_h - in_rows)).sum()) * taps,
     }
     turn = widening_turn(quads)
     if quads > turn:
         parts["turn of widening"] = blocks * segments * (quads // turn)
-    if not columns.inside.all():
-        there = int(rows.inside.sum())  # kernel rows of all output rows
-        if dilated:
-            parts["tap that may be outside"] = g.batch * there * g.out_w * g.kernel_w
-        else:
-            cut = g.batch * there * int((~columns.whole).sum())
-            values = columns.inside.sum(axis=1)[~columns.whole].sum()
-            parts["row that may reach out"] = g.batch * there * g.out_w
-            parts["edge"] = cut
-            parts["edge byte"] = cut * g.together
-            parts["copied edge byte"] = g.batch * there * int(values) * g.in_c
+    if dilated:
+        parts["hidden tap"] = g.batch * int((checked * in_rows * (g.kernel_w - in_columns)).sum())
+    else:
+        cut = checked * in_rows * ~columns.whole[x]
+        parts["edge"] = g.batch * int(cut.sum())
+        parts["edge byte"] = g.batch * int(cut.sum()) * g.together
+        parts["copied edge"] = g.batch * int((cut * (in_columns > 0)).sum())
+        parts["copied edge byte"] = g.batch * int((cut * in_columns).sum()) * g.in_c
     return parts
 
 
@@ -80,9 +88,9 @@ def two_code(node: Node) -> Mapping[str, int]:
     form, copies = claims.form_name(r), 1 + g.out_c % 2 if g.out_c > 2 else 1
     alone = copies * (g.out_h * g.out_w % 2)
     together = conv2d_two.together(g)
+    rows = code_rows(g)
     quads = g.together // 4
     turn = widening_turn(quads)
-    rest = quads % turn if quads else 0
     return {
         "call": 1,
         "copy": copies,
@@ -93,13 +101,26 @@ def two_code(node: Node) -> Mapping[str, int]:
         "two pairs of one": alone * unroll,
         "loop": (copies + alone) * (unroll != steps),
         "outside": int(not g.inside),
-        "kernel": int(g.kernel_h > 1),
+        "row": rows,
         "dilated": int(g.dilation_w > 1),
-        "four values": turn + rest,
-        f"last {g.together % 4} values": 1,
+        "four values": rows * (turn + (quads % turn if turn else 0)),
+        "looped values": rows * int(quads > turn),
+        f"last {g.together % 4} values": rows,
+        "single pixel": int(alone > 0),
+        "single pixel, several rows": int(alone > 0 and g.kernel_h > 1),
         "several images": int(g.batch > 1),
         "clamp": int(claims.bounds(r.low, r.high) > 0),
     }
+
+
+def code_rows(g: Geometry) -> int:
+    """Copies of the code that widens a kernel row of two pixels."""
+    if g.out_h * g.out_w < 2:
+        return 0
+    waits = g.together % 2 and g.dilation_w == 1
+    written_out = next((n for n in (3, 2) if g.kernel_h % n == 0), 3) if waits else 1
+    fits = g.in_h >= (g.kernel_h - 1) * g.dilation_h + 1 and g.in_w >= (g.kernel_w - 1) * g.dilation_w + 1
+    return (min(g.kernel_h, written_out) if fits else 0) + int(not g.inside)
 
 
 def few_work(node: Node) -> Mapping[str, int]:

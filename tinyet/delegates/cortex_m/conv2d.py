@@ -149,22 +149,26 @@ def pixel_row(pixels: int, in_c: int, out_c: int, pitch: Arrangement = DENSE) ->
     return Geometry(1, 1, pixels, in_c, 1, pixels, out_c, 1, 1, 1, 1, 1, 1, 0, 0, *pitches, 0)
 
 
-def rows_order(g: Geometry) -> list[tuple[int, int]]:
+Pairs = Callable[[int], list[tuple[int, int]]]
+"""The two of so many channels, or NONE, that each word of a pixel holds."""
+
+
+def rows_order(g: Geometry, pairs: Pairs = lane_pairs) -> list[tuple[int, int]]:
     """Two columns for each tap of tinyet_dsp_conv2d_rows, in (kernel_h, kernel_w, in_c), or NONE."""
     return [
         (tap + first, tap + second if second != NONE else NONE)
         for ky in range(g.kernel_h)
-        for first, second in lane_pairs(g.in_c)
+        for first, second in pairs(g.in_c)
         for tap in range(ky * g.kernel_w * g.in_c, (ky + 1) * g.kernel_w * g.in_c, g.in_c)
     ]
 
 
-def patches_order(g: Geometry) -> list[tuple[int, int]]:
+def patches_order(g: Geometry, pairs: Pairs = lane_pairs) -> list[tuple[int, int]]:
     """The same for tinyet_dsp_conv2d_patches."""
     return [
         (start + first, start + second if second != NONE else NONE)
         for start in range(0, g.kernel_h * g.kernel_w * g.in_c, g.together)
-        for first, second in lane_pairs(g.together)
+        for first, second in pairs(g.together)
     ]
 
 
@@ -262,7 +266,10 @@ def refuse_rows(node: Node, target: Target) -> str | None:
 
 
 def refuse_nibbles(node: Node, order: list[tuple[int, int]], taps_of_lane: int) -> str | None:
-    r = rounding_of(node, Stored.INT4)
+    return refuse_nibble_sums(rounding_of(node, Stored.INT4), order, taps_of_lane)
+
+
+def refuse_nibble_sums(r: Rounding, order: list[tuple[int, int]], taps_of_lane: int) -> str | None:
     smallest, largest = sum_range(r.weights, r.bias)
     if 16 * int(max(largest.max(), -smallest.min())) >= LIMIT:
         return "sums of 16 times the weights could leave int32"

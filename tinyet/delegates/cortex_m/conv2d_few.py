@@ -21,7 +21,7 @@ HEADERS = ("tinyet_dsp.h", "tinyet_dsp_conv2d.h", "tinyet_dsp_conv2d_few.h")
 
 MOST_CHANNELS = 8
 """Of the input: all that registers hold."""
-LOOP_CHANNELS = 8
+LOOP_CHANNELS = 16
 """Output channels of a turn, at most."""
 LARGEST_IMMEDIATE = 4095  # of ADDW
 
