@@ -6,6 +6,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import numpy as np
+
 from tinyet.delegates.cortex_m import claims, conv2d, conv2d_few, conv2d_two
 from tinyet.delegates.cortex_m.conv2d import Geometry, Stored
 from tinyet.ir import Node
