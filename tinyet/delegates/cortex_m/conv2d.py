@@ -106,7 +106,7 @@ class Geometry:
         )
 
 
-def geometry(node: Node, pitch: Arrangement = DENSE) -> Geometry:
+def geometry(node: Node, arrangement: Arrangement = DENSE) -> Geometry:
     """Of a node; a pointwise one is a row of all its pixels, without the zero point that it does not need."""
     a = attrs_of(node)
     kernel = node.input(1).shape[1:3]
@@ -134,18 +134,18 @@ def geometry(node: Node, pitch: Arrangement = DENSE) -> Geometry:
         dilation_w=dilation_w,
         pad_top=a.pad_top,
         pad_left=a.pad_left,
-        in_pitch=pitch.input or in_c,
-        out_pitch=pitch.output or out_c,
+        in_pitch=arrangement.input or in_c,
+        out_pitch=arrangement.output or out_c,
         zero_point=node.input(0).type.zero_point,
     )
     if not g.pointwise or a.pad_top or a.pad_left:
         return g
-    return pixel_row(batch * in_h * in_w, in_c, out_c, pitch)
+    return pixel_row(batch * in_h * in_w, in_c, out_c, arrangement)
 
 
-def pixel_row(pixels: int, in_c: int, out_c: int, pitch: Arrangement = DENSE) -> Geometry:
+def pixel_row(pixels: int, in_c: int, out_c: int, arrangement: Arrangement = DENSE) -> Geometry:
     """A pointwise convolution of pixels in a row."""
-    pitches = pitch.input or in_c, pitch.output or out_c
+    pitches = arrangement.input or in_c, arrangement.output or out_c
     return Geometry(1, 1, pixels, in_c, 1, pixels, out_c, 1, 1, 1, 1, 1, 1, 0, 0, *pitches, 0)
 
 
@@ -231,9 +231,9 @@ def refuse_patches(node: Node, target: Target) -> str | None:
 
 
 def lower_patches(
-    node: Node, target: Target, pitch: Arrangement = DENSE, stored: Stored = Stored.INT8
+    node: Node, target: Target, arrangement: Arrangement = DENSE, stored: Stored = Stored.INT8
 ) -> Call:
-    g = geometry(node, pitch)
+    g = geometry(node, arrangement)
     order = patches_order(g)
     scratch = 16 * len(order) + -(-g.kernel_w * g.in_c // 4) * 4
     r = rounding_of(node, stored)
@@ -297,14 +297,16 @@ def rows_call(g: Geometry, r: Rounding, text: str, stored: Stored = Stored.INT8)
     return gemm_call("tinyet_dsp_conv2d_rows", stored, g, r, order, g.kernel_w, scratch, text)
 
 
-def lower_rows(node: Node, target: Target, pitch: Arrangement = DENSE, stored: Stored = Stored.INT8) -> Call:
-    return rows_call(geometry(node, pitch), rounding_of(node, stored), summary(node), stored)
+def lower_rows(
+    node: Node, target: Target, arrangement: Arrangement = DENSE, stored: Stored = Stored.INT8
+) -> Call:
+    return rows_call(geometry(node, arrangement), rounding_of(node, stored), summary(node), stored)
 
 
-def takes_pitch(node: Node, pitch: Arrangement) -> bool:
+def takes_pitch(node: Node, arrangement: Arrangement) -> bool:
     """Of patches: where the taps of a kernel row are no neighbouring bytes, they must not be taken for such."""
     g = geometry(node)
-    return only_pitches(node, pitch) and (not pitch.input or g.kernel_w == 1 or g.dilation_w > 1)
+    return only_pitches(node, arrangement) and (not arrangement.input or g.kernel_w == 1 or g.dilation_w > 1)
 
 
 KERNELS = (

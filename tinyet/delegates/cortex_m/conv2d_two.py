@@ -86,8 +86,8 @@ def stream(r: Rounding, g: Geometry) -> Int64:
     return words(np.concatenate([bias, body.reshape(len(body), -1), *tail], axis=1).ravel())
 
 
-def lower(node: Node, target: Target, pitch: Arrangement = DENSE) -> Call:
-    g, r = geometry(node, pitch), rounding_of(node, Stored.INT16)
+def lower(node: Node, target: Target, arrangement: Arrangement = DENSE) -> Call:
+    g, r = geometry(node, arrangement), rounding_of(node, Stored.INT16)
     body = (
         f"const tinyet_dsp_conv2d shape = {g.literal(unroll_of(g))};",
         f"const tinyet_dsp_rounding rounding = {r.literal};",
@@ -95,7 +95,7 @@ def lower(node: Node, target: Target, pitch: Arrangement = DENSE) -> Call:
     )
     data = stream(r, g).astype(np.int32)
     constant = Constant("weights", data, "bias, weights and rounding of two channels after another")
-    if pitch.reads_pairs:
+    if arrangement.reads_pairs:
         paired = (*body[:2], f"{PAIRS}(input, output, weights, shape, rounding);")
         return specialised_call(PAIRS, summary(node), [constant], paired)
     scratch = 8 * len(order_of(g)) + (0 if g.inside else 3 * -(-g.together // 4) * 4)

@@ -220,14 +220,16 @@ def cheapest(node: Node, *, three: bool) -> Geometry:
     return min(taken, key=lambda g: g.instructions)
 
 
-def apart(g: Geometry, pitch: Arrangement) -> Geometry:
+def apart(g: Geometry, arrangement: Arrangement) -> Geometry:
     """The same where pixels have a pitch."""
 
     def axis(a: Axis, pixels: int, out_pixels: int) -> Axis:
-        found = replace(a, step=pixels * pitch.input or a.step)
-        if not pitch.output:
+        found = replace(a, step=pixels * arrangement.input or a.step)
+        if not arrangement.output:
             return found
-        return replace(found, out_step=out_pixels * pitch.output, out_two=2 * out_pixels * pitch.output)
+        return replace(
+            found, out_step=out_pixels * arrangement.output, out_two=2 * out_pixels * arrangement.output
+        )
 
     if g.transposed:
         return replace(g, u=axis(g.u, g.v.size, g.v.out), v=axis(g.v, 1, 1))
@@ -345,13 +347,13 @@ def call(node: Node, g: Geometry, r: Rounding, name: str, packed: Int64) -> Call
     return specialised_call(name, summary(node), [constant], body, scratch_bytes=g.scratch)
 
 
-def lower(node: Node, target: Target, pitch: Arrangement = DENSE) -> Call:
-    g, r = arranged(node, pitch), rounding_of(node, three=True)
+def lower(node: Node, target: Target, arrangement: Arrangement = DENSE) -> Call:
+    g, r = arranged(node, arrangement), rounding_of(node, three=True)
     packed = stream(r, oriented(r, node, g.transposed), node.output.type.zero_point)
     return call(node, g, r, "tinyet_dsp_depthwise_3x3", packed)
 
 
-def lower_any(node: Node, target: Target, pitch: Arrangement = DENSE) -> Call:
+def lower_any(node: Node, target: Target, arrangement: Arrangement = DENSE) -> Call:
     g, r = apart(cheapest(node, three=False), pitch), rounding_of(node, three=False)
     packed = stream_any(r, oriented(r, node, g.transposed), node.output.type.zero_point)
     return call(node, g, r, "tinyet_dsp_depthwise_any", packed)

@@ -77,13 +77,16 @@ def refuse_channels(node: Node, target: Target) -> str | None:
     return f"{channels} channels, needs 4" if channels < 4 else None
 
 
-def pitches(node: Node, pitch: Arrangement) -> str:
+def pitches(node: Node, arrangement: Arrangement) -> str:
     channels = node.input(0).shape[3]
-    return f"/* pitch */ {pitch.input or channels}, {pitch.output or channels}"
+    return f"/* pitch */ {arrangement.input or channels}, {arrangement.output or channels}"
 
 
-def lower_windows_max(node: Node, target: Target, pitch: Arrangement = DENSE) -> Call:
-    body = (*window_lines(node), f"tinyet_dsp_max_pool2d(input, output, shape, {pitches(node, pitch)});")
+def lower_windows_max(node: Node, target: Target, arrangement: Arrangement = DENSE) -> Call:
+    body = (
+        *window_lines(node),
+        f"tinyet_dsp_max_pool2d(input, output, shape, {pitches(node, arrangement)});",
+    )
     return specialised_call("tinyet_dsp_max_pool2d", f"maxima of {window_text(node)}", (), body)
 
 
@@ -94,7 +97,7 @@ def refuse_windows_average(node: Node, target: Target) -> str | None:
     return refuse_sizes(a.kernel_h * a.kernel_w, node.input(0).shape[3], MOST_PIXELS)
 
 
-def lower_windows_average(node: Node, target: Target, pitch: Arrangement = DENSE) -> Call:
+def lower_windows_average(node: Node, target: Target, arrangement: Arrangement = DENSE) -> Call:
     x, a, counts = node.input(0).type, avg_pool2d.attrs_of(node), avg_pool2d.distinct_counts(node)
     taps = a.kernel_h * a.kernel_w
     constants: list[Constant] = []
@@ -105,7 +108,7 @@ def lower_windows_average(node: Node, target: Target, pitch: Arrangement = DENSE
     body = (
         *window_lines(node),
         f"const tinyet_division division = {c_division(taps, a.fixed_divisor or taps, x.zero_point)};",
-        f"tinyet_dsp_avg_pool2d(input, output, shape, {pitches(node, pitch)}, division, {table},",
+        f"tinyet_dsp_avg_pool2d(input, output, shape, {pitches(node, arrangement)}, division, {table},",
         f"    /* first count */ {first});",
     )
     text = f"averages of {window_text(node)}"

@@ -254,8 +254,8 @@ def shape_line(g: Geometry) -> str:
     )
 
 
-def lower_narrow(node: Node, target: Target, pitch: Arrangement = DENSE) -> Call:
-    g, r = geometry(node, pitch), chosen_rounding(F2, node)
+def lower_narrow(node: Node, target: Target, arrangement: Arrangement = DENSE) -> Call:
+    g, r = geometry(node, arrangement), chosen_rounding(F2, node)
     body = (
         shape_line(g),
         f"const tinyet_dsp_rounding rounding = {r.literal};",
@@ -267,8 +267,8 @@ def lower_narrow(node: Node, target: Target, pitch: Arrangement = DENSE) -> Call
     return specialised_call(NARROW, summary(node), [constant], body, scratch_bytes=scratch)
 
 
-def lower(transform: Transform, node: Node, target: Target, pitch: Arrangement = DENSE) -> Call:
-    g, r = geometry(node, pitch), chosen_rounding(transform, node)
+def lower(transform: Transform, node: Node, target: Target, arrangement: Arrangement = DENSE) -> Call:
+    g, r = geometry(node, arrangement), chosen_rounding(transform, node)
     body = (
         shape_line(g),
         f"const tinyet_dsp_rounding rounding = {r.literal};",

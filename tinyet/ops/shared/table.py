@@ -56,7 +56,7 @@ def table_kernel(
     def lower(node: Node, target: Target) -> Call:
         return table_call(node, 0, reference(node, [every_int8()])[0])
 
-    def lower_pixels(node: Node, target: Target, pitch: Arrangement) -> Call:
+    def lower_pixels(node: Node, target: Target, arrangement: Arrangement) -> Call:
         shape = node.output.shape
         pixels, channels = math.prod(shape[:-1]), shape[-1]
         function = Definition(
@@ -65,7 +65,7 @@ def table_kernel(
             ("const int8_t *input", "int8_t *output", "const TINYET_ROM int8_t *table"),
             (
                 f"  tinyet_table_pixels_s8(input, output, table, /* pixels */ {pixels}, /* channels */ {channels},",
-                f"                         /* pitch */ {pitch.input or channels}, {pitch.output or channels});",
+                f"      /* pitch */ {arrangement.input or channels}, {arrangement.output or channels});",
             ),
         )
         table = Constant("table", reference(node, [every_int8()])[0].reshape(256))
