@@ -354,7 +354,7 @@ def lower(node: Node, target: Target, arrangement: Arrangement = DENSE) -> Call:
 
 
 def lower_any(node: Node, target: Target, arrangement: Arrangement = DENSE) -> Call:
-    g, r = apart(cheapest(node, three=False), pitch), rounding_of(node, three=False)
+    g, r = apart(cheapest(node, three=False), arrangement), rounding_of(node, three=False)
     packed = stream_any(r, oriented(r, node, g.transposed), node.output.type.zero_point)
     return call(node, g, r, "tinyet_dsp_depthwise_any", packed)
 
