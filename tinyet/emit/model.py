@@ -397,11 +397,8 @@ def _arena_map(deployment: Deployment, pointers: Pointers) -> list[ArenaRow]:
 
     for tensor in plan.storage:
         life, at = plan.lifetimes[tensor], plan.offset(tensor)
-        pitch = plan.pitch(tensor)
-        apart = (
-            f", a pixel every {pitch} bytes" if pitch else ", pairs of pixels" if plan.pairs(tensor) else ""
-        )
-        text = f"{pointers.names[tensor]}: {tensor.type}{apart}"
+        form = plan.form(tensor)
+        text = f"{pointers.names[tensor]}: {tensor.type}" + (f", {form}" if form else "")
         rows.append((life.first, ArenaRow(at, plan.extent(tensor), alive(life.first, life.last), text)))
     for step, name in pointers.scratch.items():
         row = ArenaRow(plan.scratch[step.node], step.call.scratch_bytes, str(step.index), name)

@@ -94,6 +94,12 @@ class MemoryPlan:
         """Whether a tensor lies as pairs of pixels in int16."""
         return self._storage(tensor).pairs
 
+    def form(self, tensor: Tensor) -> str:
+        """How a tensor lies, for people; empty for row-major without gaps."""
+        if self.pairs(tensor):
+            return "pairs of pixels"
+        return f"a pixel every {self.pitch(tensor)} bytes" if self.pitch(tensor) else ""
+
     def extent(self, tensor: Tensor) -> int:
         """Bytes from the tensor's first one to behind its last."""
         run, pitch = _pixel(tensor), self.pitch(tensor)
