@@ -4,6 +4,9 @@
  * tinyet_dsp_depthwise_3x3: dilation_u 1, stride_u 1 or 2, multiplier 1. Word j of a plane's row holds the inputs
  *   u = 2 * j - pad_u and the one behind it. The weight stream, in words, for each channel:
  *   three kernel rows along u: bytes {w0, x, w1, w2}, the first row's x is the shift, | bias | multiplier
+ * tinyet_dsp_depthwise_3x3_w16: the same. The weight stream, in words, for each channel:
+ *   of three kernel rows {w0, w1} and {w1, w2} as int16, | bias | multiplier | offset | shift, which is missing where the
+ *   rounding is one-sided. Weights and bias have the shift before the multiplication (tinyet_dsp_before) in them.
  * tinyet_dsp_depthwise_any: whatever there is. The weight stream, in words, for each output channel:
  *   pairs of neighbouring taps along u, row by row, the last of an odd number with a zero, two pairs a word:
  *   bytes {a0, b0, a1, b1}, | bias | multiplier | shift */
@@ -42,6 +45,16 @@ enum { TINYET_DSP_DEPTHWISE_WORDS = 5, TINYET_DSP_TAPS = 4 };
   "ldrd r12, lr, [%[p]]\n" \
   "ldr %[p], [%[p], #8]\n" \
   "sub sp, sp, #32\n" \
+  ".if %c[wide]\n" \
+  "ldmia r12!, {r2, r3, r4, r5, r6, r8, r9}\n" \
+  ".if %c[one_sided]\n" \
+  "ldrd r10, r11, [r12]\n" \
+  ".else\n" \
+  "ldm r12, {r10, r11, r12}\n" \
+  "str r12, [sp, #8]\n" \
+  ".endif\n" \
+  "strd r10, r11, [sp]\n" \
+  ".else\n" \
   "ldm r12, {r2, r4, r6, r9, r12}\n" \
   "sbfx r10, r2, #8, #8\n" \
   ".if %c[one_sided]\n" \
@@ -63,6 +76,7 @@ enum { TINYET_DSP_DEPTHWISE_WORDS = 5, TINYET_DSP_TAPS = 4 };
   TINYET_DSP_ROW_WEIGHTS("r2", "r3") \
   TINYET_DSP_ROW_WEIGHTS("r4", "r5") \
   TINYET_DSP_ROW_WEIGHTS("r6", "r8") \
+  ".endif\n" \
   ".if %c[several]\n" \
   "movw r10, #%c[next] & 0xffff\n" \
   "movt r10, #(%c[next] >> 16) & 0xffff\n" \
@@ -281,7 +295,7 @@ enum { TINYET_DSP_DEPTHWISE_WORDS = 5, TINYET_DSP_TAPS = 4 };
       ".endif\n" \
       "add sp, sp, #32\n" \
       : [p] "+r"(p), [out] "+r"(out) TINYET_DSP_FOURTH_OPERAND(fourth) \
-      : [base] "i"(base), [next] "i"(next), [row_bytes] "i"(4 * pairs * s.stride_u), \
+      : [base] "i"(base), [wide] "i"(wide), [next] "i"(next), [row_bytes] "i"(4 * pairs * s.stride_u), \
         [row] "i"(kernel_row), [stride] "i"(s.stride_u), [step] "i"(s.out_step_u), [two] "i"(s.out_two_u), \
         [below] "i"(s.out_step_v), [pairs] "i"(pairs), [unroll] "i"(unroll), [looped] "i"(looped), \
         [within] "i"(unroll * s.out_two_u < 4096), [odd] "i"(s.out_u % 2), [two_rows] "i"(two_rows), \
@@ -294,9 +308,11 @@ enum { TINYET_DSP_DEPTHWISE_WORDS = 5, TINYET_DSP_TAPS = 4 };
 /* clang-format on */
 #endif
 
-/* `count` output rows of one channel: `rows` is the first one's first input row in the plane. */
+/* `count` output rows of one channel: `rows` is the first one's first input row in the plane. wide: weights are int16, which is
+ * not for PLAIN. */
 TINYET_DSP_INLINE void tinyet_dsp_depthwise_rows(const uint32_t *rows, int8_t *out, const int32_t *w, int32_t count,
-                                                 const tinyet_dsp_depthwise s, const tinyet_dsp_rounding rounding) {
+                                                 const int wide, const tinyet_dsp_depthwise s,
+                                                 const tinyet_dsp_rounding rounding) {
   const int32_t row = tinyet_dsp_row_words(s), kernel_row = s.dilation_v * row;
 #if TINYET_DSP_ASM
   if (rounding.form != TINYET_DSP_PLAIN) {
@@ -331,20 +347,34 @@ TINYET_DSP_INLINE void tinyet_dsp_depthwise_rows(const uint32_t *rows, int8_t *o
     return;
   }
 #endif
-  const int32_t shift = (int8_t)(uint8_t)((uint32_t)w[0] >> 8), before = tinyet_dsp_before(shift, rounding);
-  const int32_t offset = tinyet_dsp_offset(shift, s.out_zero_point, rounding);
+  int32_t weights[9], shift = 0, offset;
+  if (wide) {
+    for (int32_t i = 0; i < 9; i++) {
+      weights[i] = tinyet_dsp_half((uint32_t)w[2 * (i / 3) + i % 3 / 2], i % 3 > 0);
+    }
+    w += 6;
+    offset = w[2];
+    if (rounding.form == TINYET_DSP_TWO_SIDED) {
+      shift = w[3];
+    }
+  } else {
+    shift = (int8_t)(uint8_t)((uint32_t)w[0] >> 8);
+    offset = tinyet_dsp_offset(shift, s.out_zero_point, rounding);
+    for (int32_t i = 0; i < 9; i++) {
+      const int32_t place = i % 3 == 0 ? 0 : 8 + 8 * (i % 3);
+      weights[i] = (int8_t)(uint8_t)((uint32_t)w[i / 3] >> place) * (1 << tinyet_dsp_before(shift, rounding));
+    }
+    w += 3;
+  }
   for (int32_t v = 0; v < count; v++, rows += s.stride_v * row, out += s.out_step_v) {
     for (int32_t u = 0; u < s.out_u; u++) {
-      uint32_t sum = (uint32_t)w[3];
-      for (int32_t ky = 0; ky < 3; ky++) {
-        for (int32_t tap = 0; tap < 3; tap++) {
-          const int32_t at = u * s.stride_u + tap, place = tap == 0 ? 0 : 8 + 8 * tap;
-          const int32_t weight = (int8_t)(uint8_t)((uint32_t)w[ky] >> place) * (1 << before);
-          sum += (uint32_t)(weight * tinyet_dsp_half(rows[ky * kernel_row + at / 2], at % 2));
-        }
+      uint32_t sum = (uint32_t)w[0];
+      for (int32_t i = 0; i < 9; i++) {
+        const int32_t at = u * s.stride_u + i % 3;
+        sum += (uint32_t)(weights[i] * tinyet_dsp_half(rows[i / 3 * kernel_row + at / 2], at % 2));
       }
       int8_t *const at = out + u / 2 * s.out_two_u + u % 2 * s.out_step_u;
-      const int8_t value = tinyet_dsp_round_shifted((int32_t)sum, w[4], offset, shift, rounding);
+      const int8_t value = tinyet_dsp_round_shifted((int32_t)sum, w[1], offset, shift, rounding);
       if (s.pairs) {
         *(int16_t *)(void *)at = value;
       } else {
@@ -356,9 +386,10 @@ TINYET_DSP_INLINE void tinyet_dsp_depthwise_rows(const uint32_t *rows, int8_t *o
 
 /* scratch: 4 * group * tinyet_dsp_strip_rows * tinyet_dsp_row_words bytes. Needs as many channels as a group has; where the
  * last group has fewer, those before are computed twice. */
-TINYET_DSP_INLINE void tinyet_dsp_depthwise_3x3(const int8_t *input, int8_t *output, void *scratch,
-                                                const int32_t *weights, const tinyet_dsp_depthwise s,
-                                                const tinyet_dsp_rounding rounding) {
+TINYET_DSP_INLINE void tinyet_dsp_depthwise_3x3_of(const int8_t *input, int8_t *output, void *scratch,
+                                                   const int32_t *weights, const int wide, const tinyet_dsp_depthwise s,
+                                                   const tinyet_dsp_rounding rounding) {
+  const int32_t words = wide ? (rounding.form == TINYET_DSP_ONE_SIDED ? 9 : 10) : TINYET_DSP_DEPTHWISE_WORDS;
   const int32_t plane = tinyet_dsp_strip_rows(s) * tinyet_dsp_row_words(s);
   uint32_t *const planes = (uint32_t *)scratch;
   tinyet_dsp_blank_planes(planes, s);
@@ -372,7 +403,7 @@ TINYET_DSP_INLINE void tinyet_dsp_depthwise_3x3(const int8_t *input, int8_t *out
         for (int32_t k = 0; k < s.group; k++) {
           TINYET_DSP_UNKNOWN(k);
           tinyet_dsp_depthwise_rows(planes + k * plane, output + top * s.out_step_v + tinyet_dsp_out_byte(channel + k, s),
-                                    weights + (channel + k) * TINYET_DSP_DEPTHWISE_WORDS, tinyet_dsp_rows_left(top, s),
+                                    weights + (channel + k) * words, tinyet_dsp_rows_left(top, s), wide,
                                     s, rounding);
         }
       }
@@ -380,6 +411,18 @@ TINYET_DSP_INLINE void tinyet_dsp_depthwise_3x3(const int8_t *input, int8_t *out
     input += s.in_u * s.in_v * tinyet_dsp_pitch(s.in_step_u, s.in_step_v);
     output += s.pairs ? s.out_v * s.out_step_v : s.out_u * s.out_v * tinyet_dsp_pitch(s.out_step_u, s.out_step_v);
   }
+}
+
+TINYET_DSP_INLINE void tinyet_dsp_depthwise_3x3(const int8_t *input, int8_t *output, void *scratch,
+                                                const int32_t *weights, const tinyet_dsp_depthwise s,
+                                                const tinyet_dsp_rounding rounding) {
+  tinyet_dsp_depthwise_3x3_of(input, output, scratch, weights, 0, s, rounding);
+}
+
+TINYET_DSP_INLINE void tinyet_dsp_depthwise_3x3_w16(const int8_t *input, int8_t *output, void *scratch,
+                                                    const int32_t *weights, const tinyet_dsp_depthwise s,
+                                                    const tinyet_dsp_rounding rounding) {
+  tinyet_dsp_depthwise_3x3_of(input, output, scratch, weights, 1, s, rounding);
 }
 
 /* ---- any kernel ---- */

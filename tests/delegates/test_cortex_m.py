@@ -323,6 +323,7 @@ NODES = {
     "tinyet_dsp_winograd_4x4": winograd_nodes,
     "tinyet_dsp_conv_transpose2d_phases": transposed_nodes,
     "tinyet_dsp_depthwise_3x3": depthwise_nodes,
+    "tinyet_dsp_depthwise_3x3_w16": depthwise_nodes,
     "tinyet_dsp_depthwise_any": any_depthwise_nodes,
     "tinyet_dsp_linear_paired": row_nodes,
     "tinyet_dsp_linear_w16": row_nodes,

@@ -62,7 +62,13 @@ def supports(target: Target) -> str | None:
     return arm_target(target) or (None if has_dsp else f"{target.cpu} has no DSP instructions")
 
 
-CONV2D_FOR_FLASH = (*winograd.KERNELS, *conv2d.WIDE_KERNELS, *conv2d_two.KERNELS, *conv2d_few.KERNELS)
+CONV2D_FOR_FLASH = (
+    *winograd.KERNELS,
+    *conv2d.WIDE_KERNELS,
+    *conv2d_two.KERNELS,
+    *conv2d_few.KERNELS,
+    *depthwise.WIDE_KERNELS,
+)
 FOR_FLASH = (*CONV2D_FOR_FLASH, *linear_row.WIDE_KERNELS)
 
 CLAIMS = {

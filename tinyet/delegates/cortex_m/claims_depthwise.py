@@ -187,6 +187,7 @@ def any_code(node: Node) -> Mapping[str, int]:
 
 CLAIMS: Mapping[str, Claim] = {
     "tinyet_dsp_depthwise_3x3": Claim(three_work, three_code, three_work),
+    depthwise.WIDE: Claim(three_work, three_code, three_work),
     "tinyet_dsp_depthwise_any": Claim(any_work, any_code),
 }
 """By the kernels' names."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from tinyet.boards.cpus import Target
-from tinyet.delegates.cortex_m.packing import join_bytes, words
+from tinyet.delegates.cortex_m.packing import join_bytes, join_halves, words
 from tinyet.delegates.cortex_m.rounding import Form, Rounding, rounding
 from tinyet.delegates.cortex_m.summary import summary
 from tinyet.delegates.cortex_m.wrapper import specialised_call
@@ -19,6 +19,7 @@ from tinyet.numerics import Int64
 from tinyet.ops.shared.convolution import attrs_of
 from tinyet.opset import DENSE, Arranged, Arrangement, Call, Constant, Kernel, only_pitches
 
+WIDE = "tinyet_dsp_depthwise_3x3_w16"
 HEADERS = ("tinyet_dsp.h", "tinyet_dsp_planes.h", "tinyet_dsp_depthwise.h")
 
 # More output rows are made of one filling of the planes up to so many bytes of scratch, or this part of what the layer
@@ -295,13 +296,24 @@ def oriented(r: Rounding, node: Node, transposed: bool) -> Int64:
 def stream(r: Rounding, kernel: Int64, zero_point: int) -> Int64:
     """The stream of the kernel for 3x3, (words,). kernel: (channels, 3, 3)."""
     bias, multiplier, shift = self_contained(r, zero_point)
-    before = {Form.ONE_SIDED: shift, Form.TWO_SIDED: np.ones_like(shift), Form.PLAIN: np.zeros_like(shift)}[
-        r.form
-    ]
+    before = replace(r, shift=shift).before
     spare = np.zeros((len(kernel), 3, 1), np.int64)
     spare[:, 0, 0] = shift
     rows = join_bytes(np.concatenate([kernel[:, :, :1], spare, kernel[:, :, 1:]], axis=2))
     return words(np.concatenate([rows, np.stack([bias << before, multiplier], axis=1)], axis=1).ravel())
+
+
+def stream_wide(r: Rounding, kernel: Int64, zero_point: int) -> Int64:
+    """The stream of the kernel for 3x3 with int16 weights, (words,). kernel: (channels, 3, 3)."""
+    bias, multiplier, shift = self_contained(r, zero_point)
+    before = replace(r, shift=shift).before
+    shifted = kernel << before[:, None, None]
+    pairs = join_halves(shifted[..., [0, 1]], shifted[..., [1, 2]])  # {w0, w1}, {w1, w2} of each row
+    one_sided = (1 << max(r.exponent - 1, 0)) + (zero_point << r.exponent) + (1 << np.maximum(shift - 2, 0))
+    two_sided = (2 * zero_point + 1) << np.maximum(shift - 1, 0)  # as tinyet_dsp_offset
+    ends = [one_sided] if r.form is Form.ONE_SIDED else [two_sided, shift]
+    tail = np.stack([bias << before, multiplier, *ends], axis=1)
+    return words(np.concatenate([pairs.reshape(len(kernel), -1), tail], axis=1).ravel())
 
 
 def stream_any(r: Rounding, kernel: Int64, zero_point: int) -> Int64:
@@ -353,6 +365,19 @@ def lower(node: Node, target: Target, arrangement: Arrangement = DENSE) -> Call:
     return call(node, g, r, "tinyet_dsp_depthwise_3x3", packed)
 
 
+def refuse_wide(node: Node, target: Target) -> str | None:
+    if (reason := refuse(node, target)) is not None:
+        return reason
+    plain = rounding_of(node, three=True).form is Form.PLAIN
+    return "a factor of one half and more, or sums too large for its rounding" if plain else None
+
+
+def lower_wide(node: Node, target: Target, arrangement: Arrangement = DENSE) -> Call:
+    g, r = arranged(node, arrangement), rounding_of(node, three=True)
+    packed = stream_wide(r, oriented(r, node, g.transposed), node.output.type.zero_point)
+    return call(node, g, r, WIDE, packed)
+
+
 def lower_any(node: Node, target: Target, arrangement: Arrangement = DENSE) -> Call:
     g, r = apart(cheapest(node, three=False), arrangement), rounding_of(node, three=False)
     packed = stream_any(r, oriented(r, node, g.transposed), node.output.type.zero_point)
@@ -379,6 +404,12 @@ KERNELS = (
         refuse_any,
         "cortex_m",
         arranged=Arranged(lower_any, only_pitches),
+    ),
+)
+# For flash: a channel's weights are ready for the multiplication.
+WIDE_KERNELS = (
+    Kernel(
+        WIDE, "s8", lower_wide, HEADERS, (), refuse_wide, "cortex_m", arranged=Arranged(lower_wide, takes)
     ),
 )
 # A channel has few weights: those of int4 lie in flash as bytes, too.
