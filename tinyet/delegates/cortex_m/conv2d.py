@@ -72,6 +72,23 @@ class Geometry:
         return same and (self.kernel_h, self.kernel_w, self.stride_h, self.stride_w) == (1, 1, 1, 1)
 
     @property
+    def together(self) -> int:
+        """Neighbouring values of an image's row that a kernel row sees, or one of its taps where it is dilated."""
+        return self.in_c * (self.kernel_w if self.dilation_w == 1 else 1)
+
+    @property
+    def inside(self) -> bool:
+        """No kernel reaches over an edge of the image."""
+        ends = (
+            (self.in_h, self.out_h, self.kernel_h, self.stride_h, self.dilation_h, self.pad_top),
+            (self.in_w, self.out_w, self.kernel_w, self.stride_w, self.dilation_w, self.pad_left),
+        )
+        return all(
+            not pad and (out - 1) * stride + (kernel - 1) * dilation < size
+            for size, out, kernel, stride, dilation, pad in ends
+        )
+
+    @property
     def lane_words(self) -> int:
         """Words of a lane in tinyet_dsp_conv2d_rows."""
         reach = (self.kernel_w - 1) * self.dilation_w
@@ -141,11 +158,10 @@ def rows_order(g: Geometry, pairs: Pairs = lane_pairs) -> list[tuple[int, int]]:
 
 def patches_order(g: Geometry, pairs: Pairs = lane_pairs) -> list[tuple[int, int]]:
     """The same for tinyet_dsp_conv2d_patches."""
-    together = g.in_c * (g.kernel_w if g.dilation_w == 1 else 1)
     return [
         (start + first, start + second if second != NONE else NONE)
-        for start in range(0, g.kernel_h * g.kernel_w * g.in_c, together)
-        for first, second in pairs(together)
+        for start in range(0, g.kernel_h * g.kernel_w * g.in_c, g.together)
+        for first, second in pairs(g.together)
     ]
 
 
