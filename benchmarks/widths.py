@@ -59,7 +59,8 @@ def compact(delegate: Delegate) -> Delegate:
     return dataclasses.replace(delegate, kernels=kept)
 
 
-def report(board: Board, delegate: Delegate) -> None:
+def measured(board: Board, delegate: Delegate) -> dict[str, list[tuple[str, float]]]:
+    """For each layer the kernel and its instructions a product, of each of TYPES."""
     nodes = [of_type(node, dtypes) for node in LAYERS.values() for dtypes in TYPES]
     graph = layers.side_by_side(nodes)
     rng = np.random.default_rng(1)
@@ -73,8 +74,11 @@ def report(board: Board, delegate: Delegate) -> None:
         for step, count in zip(run.deployment.steps, run.counts, strict=True)
     }
     own = iter(graph.nodes)
-    for name in LAYERS:
-        (kernel, base), *others = (found[next(own)] for _ in TYPES)
+    return {name: [found[next(own)] for _ in TYPES] for name in LAYERS}
+
+
+def report(board: Board, delegate: Delegate) -> None:
+    for name, ((kernel, base), *others) in measured(board, delegate).items():
         print(f"{name:34} {kernel:26} {base:6.3f}")
         for title, (other, count) in zip(list(TYPES.values())[1:], others, strict=True):
             print(f"{title:>34} {other:26} {count:6.3f} {count / base:6.2f}")
