@@ -268,9 +268,9 @@ def matmul(rng: np.random.Generator) -> Node:
 
 
 def batch_norm(rng: np.random.Generator) -> Node:
-    shape, relu = image(rng), bool(rng.random() < 0.5)
-    factors = [constant(n, rng.uniform(0.3, 1.2, shape[3]).astype(np.float32)) for n in ("f", "o")]
-    attrs = BatchNorm(3, layers.RELU if relu else layers.NONE)
+    shape, relu, axis = image(rng), bool(rng.random() < 0.5), int(rng.choice([1, 3, 3]))
+    factors = [constant(n, rng.uniform(0.3, 1.2, shape[axis]).astype(np.float32)) for n in ("f", "o")]
+    attrs = BatchNorm(axis, layers.RELU if relu else layers.NONE)
     return layers.with_output(attrs, [layers.activation("x", shape, relu=False), *factors], 0.05, relu)
 
 

@@ -118,10 +118,14 @@ def fully_connected(rng: np.random.Generator) -> Node:
     return layers.weighted(made, layers.activation("x", (rows, depth)), (count, depth), relu)
 
 
-def pointwise(attrs: Attrs, rng: np.random.Generator, inputs: int = 2) -> Node:
-    count = int(rng.integers(40, 3000))
-    xs = [layers.activation(name, (1, count), relu=i == 0) for i, name in enumerate("ab"[:inputs])]
-    return layers.with_output(attrs, xs, 0.07, isinstance(attrs, Add))
+def pointwise(attrs: Attrs, rng: np.random.Generator) -> Node:
+    """Two operands of one shape, or one with a value for each row or column of the other."""
+    shapes = [(int(rng.integers(1, 50)), int(rng.integers(1, 65)))] * 2
+    kind = int(rng.choice([0, 0, 1, 2]))
+    if kind:
+        shapes[1] = (shapes[0][0], 1) if kind == 1 else (1, shapes[0][1])
+    a, b = (layers.activation(n, shape, n == "a") for n, shape in zip("ab", shapes, strict=True))
+    return layers.with_output(attrs, [a, b], 0.07, isinstance(attrs, Add) and bool(rng.random() < 0.7))
 
 
 def pool(kind: type[AvgPool2d] | type[MaxPool2d], rng: np.random.Generator) -> Node | None:
@@ -146,7 +150,9 @@ def pool(kind: type[AvgPool2d] | type[MaxPool2d], rng: np.random.Generator) -> N
 
 
 def reduction(kind: type[Mean] | type[Sum], rng: np.random.Generator) -> Node:
-    size = (1, int(rng.integers(2, 13)), int(rng.integers(2, 13)), int(rng.choice([4, 8, 10, 16, 20, 64])))
+    largest = 33 if rng.random() < 0.25 else 13
+    pixels = int(rng.integers(2, largest)), int(rng.integers(2, largest))
+    size = (1, *pixels, int(rng.choice([4, 8, 10, 16, 20, 64])))
     return layers.with_output(kind(axes=(1, 2)), [layers.activation("x", size)], 0.5, False)
 
 

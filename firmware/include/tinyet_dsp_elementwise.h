@@ -1,27 +1,68 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Specialised int8 arithmetic of two operands of one shape for cores with DSP instructions: see tinyet_dsp.h. */
+/* int8 arithmetic element by element for cores with DSP instructions, four values at a time: see tinyet_dsp.h.
+ *
+ * Of two operands, `_same` has two of one shape. `_rows` has one value of b for each row of `row` values of a, `_columns` has
+ * one value of b for each column, the same in all rows. The output may be an operand of its own size. */
 #ifndef TINYET_DSP_ELEMENTWISE_H
 #define TINYET_DSP_ELEMENTWISE_H
 
-#include "tinyet_dsp.h"
+#include "tinyet_common.h"
 
-/* clamp((offset + first * a[i] + second * b[i]) >> shift); no step leaves int32. The output may be one of the inputs. */
-TINYET_DSP_INLINE void tinyet_dsp_affine(const int8_t *a, const int8_t *b, int8_t *output, const int32_t count,
-                                         const int32_t first, const int32_t second, const int32_t offset,
-                                         const int32_t shift, const int32_t low, const int32_t high) {
-  int32_t u = first, v = second, w = offset;
-  /* Products by unknown factors are one instruction; by known ones they may become many. */
-  TINYET_DSP_UNKNOWN(u);
-  TINYET_DSP_UNKNOWN(v);
-  TINYET_DSP_UNKNOWN(w);
-#pragma GCC unroll 8
-  for (int32_t i = 0; i < count; i++) {
-    int32_t value = tinyet_dsp_saturate_shifted(w + u * a[i] + v * b[i], shift);
-    if (low > -128 || high < 127) {
-      value = tinyet_clamp(value, low, high);
-    }
-    output[i] = (int8_t)value;
-  }
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* What is walked, and the bounds of the result. */
+typedef struct {
+  int32_t rows, row; /* `_same` has one row */
+  int32_t clamp_low, clamp_high;
+} tinyet_dsp_rows;
+
+/* clamp((offset + (a * a_factor >> 8) + (b * b_factor >> 8)) >> 16) of the raw values. Proved ahead of time to be what
+ * tinyet_add_s8 or tinyet_sub_s8 gives for every pair of values; nothing leaves int32. The offset is 128 * 2^16 more. */
+typedef struct {
+  tinyet_dsp_rows walk;
+  int32_t a_factor, b_factor, offset;
+} tinyet_dsp_affine_params;
+
+void tinyet_dsp_affine_same(const int8_t *a, const int8_t *b, int8_t *output, const tinyet_dsp_affine_params *params);
+void tinyet_dsp_affine_rows(const int8_t *a, const int8_t *b, int8_t *output, const tinyet_dsp_affine_params *params);
+void tinyet_dsp_affine_columns(const int8_t *a, const int8_t *b, int8_t *output, const tinyet_dsp_affine_params *params);
+
+/* The same of one operand: b_factor is not used. */
+void tinyet_dsp_affine_of_one(const int8_t *input, int8_t *output, const tinyet_dsp_affine_params *params);
+
+/* The same of one operand with a factor and an offset for each column, or for each row of `channels` that follow each other
+ * again and again. */
+typedef struct {
+  tinyet_dsp_rows walk;
+  int32_t channels;
+  const int32_t *constants; /* [channels][2]: factor, offset */
+} tinyet_dsp_affine_channels_params;
+
+void tinyet_dsp_affine_by_column(const int8_t *input, int8_t *output, const tinyet_dsp_affine_channels_params *params);
+void tinyet_dsp_affine_by_row(const int8_t *input, int8_t *output, const tinyet_dsp_affine_channels_params *params);
+
+/* tinyet_mul_right_s8. offset: 2^(shift - 1) + 2^shift times (the output's zero point + 128). Results before the clamp fit
+ * int16, the 128 included. */
+typedef struct {
+  tinyet_dsp_rows walk;
+  int32_t a_zero_point, b_zero_point;
+  int32_t multiplier, shift, offset;
+} tinyet_dsp_mul_params;
+
+void tinyet_dsp_mul_same(const int8_t *a, const int8_t *b, int8_t *output, const tinyet_dsp_mul_params *params);
+void tinyet_dsp_mul_rows(const int8_t *a, const int8_t *b, int8_t *output, const tinyet_dsp_mul_params *params);
+void tinyet_dsp_mul_columns(const int8_t *a, const int8_t *b, int8_t *output, const tinyet_dsp_mul_params *params);
+
+void tinyet_dsp_maximum_same(const int8_t *a, const int8_t *b, int8_t *output, const tinyet_dsp_rows *walk);
+void tinyet_dsp_minimum_same(const int8_t *a, const int8_t *b, int8_t *output, const tinyet_dsp_rows *walk);
+
+/* Within the walk's bounds. */
+void tinyet_dsp_clip(const int8_t *input, int8_t *output, const tinyet_dsp_rows *walk);
+
+#ifdef __cplusplus
 }
+#endif
 
 #endif

@@ -16,9 +16,12 @@ TINYET_DSP_INLINE void tinyet_dsp_unpack_sums(int32_t sums[4], uint32_t even, ui
   sums[3] = tinyet_dsp_half(odd, 1);
 }
 
+/* Pixels whose sums fit int16, a multiple of what the loop over them is unrolled by. */
+enum { TINYET_DSP_PIXELS = 248 };
+
 /* Four channels of `count` pixels, which are `channels` bytes apart; at most 255 of them, so that sums fit int16. */
-TINYET_DSP_INLINE void tinyet_dsp_four_sums(int32_t sums[4], const int8_t *from, const int32_t count,
-                                            const int32_t channels) {
+TINYET_DSP_INLINE void tinyet_dsp_four_short_sums(int32_t sums[4], const int8_t *from, const int32_t count,
+                                                  const int32_t channels) {
   uint32_t even = 0, odd = 0;
 #pragma GCC unroll 8
   for (int32_t i = 0; i < count; i++) {
@@ -28,6 +31,25 @@ TINYET_DSP_INLINE void tinyet_dsp_four_sums(int32_t sums[4], const int8_t *from,
     from += channels;
   }
   tinyet_dsp_unpack_sums(sums, even, odd);
+}
+
+/* The same of any number of pixels. */
+TINYET_DSP_INLINE void tinyet_dsp_four_sums(int32_t sums[4], const int8_t *from, const int32_t count,
+                                            const int32_t channels) {
+  if (count <= INT8_MAX - INT8_MIN) {
+    tinyet_dsp_four_short_sums(sums, from, count, channels);
+    return;
+  }
+  tinyet_dsp_four_short_sums(sums, from, count % TINYET_DSP_PIXELS, channels);
+  from += count % TINYET_DSP_PIXELS * channels;
+  for (int32_t i = count / TINYET_DSP_PIXELS; i != 0; i--) {
+    int32_t part[4];
+    tinyet_dsp_four_short_sums(part, from, TINYET_DSP_PIXELS, channels);
+    for (int32_t k = 0; k < 4; k++) {
+      sums[k] += part[k];
+    }
+    from += TINYET_DSP_PIXELS * channels;
+  }
 }
 
 /* The last four channels overlap those before where their number is no multiple of 4. `finish` is an expression of `sum`. */

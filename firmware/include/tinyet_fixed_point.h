@@ -15,11 +15,18 @@ static inline int32_t tinyet_as_addend(int32_t exponential) {
   return (int32_t)(((uint32_t)exponential + (1u << 11)) >> 12);
 }
 
+/* tinyet_high_mul of two numbers that are not negative. */
+static inline int32_t tinyet_high_mul_positive(int32_t a, int32_t b) {
+  const uint64_t product = (uint64_t)((uint32_t)a * 2u) * (uint32_t)b;
+  return (int32_t)((uint32_t)(product >> 32) + ((uint32_t)product >> 31));
+}
+
 /* The largest of a column of elements `stride` apart. */
 static inline int32_t tinyet_largest_s8(const int8_t *column, int32_t span, int32_t stride) {
+  const int8_t *const end = column + span;
   int32_t largest = INT8_MIN;
-  for (int32_t i = 0; i < span; i += stride) {
-    largest = column[i] > largest ? column[i] : largest;
+  for (; column != end; column += stride) {
+    largest = *column > largest ? *column : largest;
   }
   return largest;
 }
@@ -28,9 +35,10 @@ static inline int32_t tinyet_largest_s8(const int8_t *column, int32_t span, int3
  * of 0, -1 ... steps, and zero from `count` on. */
 static inline int32_t tinyet_sum_of_exponentials(const int8_t *column, int32_t span, int32_t stride, int32_t largest,
                                                  const TINYET_ROM int32_t *exponentials, int32_t count) {
+  const int8_t *const end = column + span;
   int32_t sum = 0;
-  for (int32_t i = 0; i < span; i += stride) {
-    const int32_t below = largest - column[i];
+  for (; column != end; column += stride) {
+    const int32_t below = largest - *column;
     if (below < count) {
       sum += tinyet_as_addend(exponentials[below]);
     }

@@ -10,15 +10,21 @@ static void column(const int8_t *input, int8_t *output, int32_t depth, int32_t s
   const int32_t sum = tinyet_sum_of_exponentials(input, span, stride, largest, exponentials, count);
   const int32_t headroom = tinyet_leading_zeros((uint32_t)sum);
   const int32_t reciprocal = tinyet_reciprocal_of_sum(sum, headroom);
-  /* 31 fraction bits of the exponential become 8, the sum's scale is undone; 32 bits and more leave nothing. */
+  /* 31 fraction bits of the exponential become 8, the sum's scale is undone: 23 bits and more, as the largest exponential
+   * is 1; 32 and more leave nothing, and then nothing is near. */
   const int32_t shift = 12 - headroom + 31 - 8;
-  for (int32_t i = 0; i < span; i += stride) {
-    const int32_t below = largest - input[i];
-    int32_t value = 0;
-    if (below < count && shift < 32) {
-      value = tinyet_round_shift(tinyet_high_mul(reciprocal, exponentials[below]), shift);
+  const int32_t near = shift < 32 ? count : 0;
+  const uint32_t half = UINT32_C(1) << ((shift - 1) & 31);
+  const int8_t *const end = input + span;
+  for (; input != end; input += stride, output += stride) {
+    const int32_t below = largest - *input;
+    int32_t value = INT8_MIN;
+    if (below < near) {
+      const uint32_t share = (uint32_t)tinyet_high_mul_positive(reciprocal, exponentials[below]);
+      value = (int32_t)((share + half) >> shift) - 128;
+      value = value > INT8_MAX ? INT8_MAX : value;
     }
-    output[i] = (int8_t)(value > 255 ? INT8_MAX : value - 128);
+    *output = (int8_t)value;
   }
 }
 

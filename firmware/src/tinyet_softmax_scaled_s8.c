@@ -17,7 +17,7 @@ static void column(const int8_t *input, int8_t *output, const tinyet_softmax_sca
     const int32_t below = largest - input[i];
     int32_t value = 0;
     if (below < count && shift < 32) {
-      value = tinyet_requantize(tinyet_high_mul(reciprocal, exponentials[below]), multiplier, -shift);
+      value = tinyet_requantize(tinyet_high_mul_positive(reciprocal, exponentials[below]), multiplier, -shift);
     }
     output[i] = (int8_t)tinyet_clamp(value + zero_point, INT8_MIN, INT8_MAX);
   }

@@ -9,15 +9,13 @@ from collections.abc import Callable
 import numpy as np
 from hypothesis import strategies as st
 
+from tests.delegates.elementwise_nodes import clamp, output_quant, quants
 from tests.delegates.test_cortex_m import (
     activation,
-    clamp,
     depthwise_nodes,
     gemm_nodes,
     layer,
     linear_nodes,
-    output_quant,
-    quants,
     windows,
 )
 from tests.ops import drawing

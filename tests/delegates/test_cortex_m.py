@@ -14,24 +14,32 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from tests.delegates.elementwise_nodes import (
+    batch_norm_nodes,
+    bilinear_nodes,
+    clamp,
+    elementwise_nodes,
+    extremum_nodes,
+    one_operand_nodes,
+    output_quant,
+    quants,
+)
 from tests.ops import drawing
 from tests.ops.cases import Case, assert_exact
 from tests.ops.emulated import require_emulator
 from tests.ops.test_conv2d import conv2d_nodes
 from tinyet.boards.cpus import Target
 from tinyet.delegates import CORTEX_M, Delegate
-from tinyet.delegates.cortex_m import FOR_FLASH, conv2d, conv2d_s8, linear_row, rounding
+from tinyet.delegates.cortex_m import FOR_FLASH, conv2d, conv2d_s8, linear_row, resize, rounding
 from tinyet.delegates.cortex_m.rounding import Form
 from tinyet.ir import Array, Attrs, DType, QuantParams, Tensor, TensorType, constant
 from tinyet.numerics import NO_CLAMP, requantize
-from tinyet.ops.add import Add
 from tinyet.ops.avg_pool2d import AvgPool2d
 from tinyet.ops.conv2d import Conv2d
 from tinyet.ops.conv_transpose2d import ConvTranspose2d
 from tinyet.ops.linear import Linear
 from tinyet.ops.max_pool2d import MaxPool2d
 from tinyet.ops.mean import Mean
-from tinyet.ops.sub import Sub
 from tinyet.ops.sum import Sum
 
 DSP = Target("cortex-m4", frozenset({"dsp"}))
@@ -80,30 +88,8 @@ def weighted(rng: np.random.Generator, shape: tuple[int, ...]) -> tuple[Tensor, 
     return weights, constant("b", bias) if rng.random() < 0.8 else None, out
 
 
-def quants(rng: np.random.Generator, scale: float) -> QuantParams:
-    return QuantParams.per_tensor(scale, int(rng.choice([-128, 127, 0, int(rng.integers(-128, 128))])))
-
-
-def clamp(rng: np.random.Generator, out_scale: float) -> tuple[float, float]:
-    """None, ReLU, and bounds inside the range."""
-    bounds = (
-        (-math.inf, math.inf),
-        (0.0, math.inf),
-        (0.0, 60 * out_scale),
-        (-20 * out_scale, 30 * out_scale),
-    )
-    return bounds[int(rng.integers(4))]
-
-
 def activation(rng: np.random.Generator, shape: tuple[int, ...]) -> Tensor:
     return Tensor("x", TensorType(shape, DType.INT8, quants(rng, 1.0)))
-
-
-def output_quant(rng: np.random.Generator, scale: float, bounds: tuple[float, float]) -> QuantParams:
-    """Under ReLU the zero point is mostly where a quantizer puts it."""
-    return (
-        QuantParams.per_tensor(scale, -128) if bounds[0] == 0 and rng.random() < 0.7 else quants(rng, scale)
-    )
 
 
 def layer(
@@ -148,6 +134,19 @@ def gemm_nodes(draw: st.DrawFn) -> Case:
     channels = draw(st.one_of(st.sampled_from((4, 8, 16)), st.integers(1, 24)))
     x, weights = (draw(st.integers(1, 2)), *size, channels), (draw(st.integers(1, 9)), *kernel, channels)
     return layer(rng, Conv2d(**window, clamp=NO_CLAMP), x, weights)
+
+
+@st.composite
+def pointwise_nodes(draw: st.DrawFn) -> Case:
+    """Pointwise convolutions of few input channels, and now and then of more than are widened in straight code."""
+    rng = drawing.random(draw)
+    channels = draw(st.sampled_from((1, 2, 3, 4, 5, 6, 7, 8, 40, 44, 64)))
+    x = draw(st.integers(1, 2)), draw(st.integers(1, 4)), draw(st.integers(4, 9)), channels
+    return layer(rng, Conv2d(clamp=NO_CLAMP), x, (draw(st.integers(1, 20)), 1, 1, channels))
+
+
+def two_nodes() -> st.SearchStrategy[Case]:
+    return st.one_of(gemm_nodes(), pointwise_nodes())
 
 
 def with_nibbles(case: Case) -> Case:
@@ -204,7 +203,7 @@ def winograd_nodes(draw: st.DrawFn) -> Case:
 
 
 @st.composite
-def depthwise_nodes(draw: st.DrawFn) -> Case:
+def depthwise_nodes(draw: st.DrawFn, *, nibbles: bool = True) -> Case:
     """3x3 with a stride of 1 or 2 along at least one axis; now and then large enough for several strips, or of int4."""
     rng = drawing.random(draw)
     largest = draw(st.sampled_from((5, 9, 9, 30)))
@@ -213,11 +212,11 @@ def depthwise_nodes(draw: st.DrawFn) -> Case:
     channels = draw(st.integers(2, 9))
     x = draw(st.integers(1, 2)), *size, channels
     case = layer(rng, Conv2d(**window, groups=channels, clamp=NO_CLAMP), x, (channels, *kernel, 1))
-    return with_nibbles(case) if draw(st.integers(0, 3)) == 0 else case
+    return with_nibbles(case) if nibbles and draw(st.integers(0, 3)) == 0 else case
 
 
 @st.composite
-def any_depthwise_nodes(draw: st.DrawFn) -> Case:
+def any_depthwise_nodes(draw: st.DrawFn, *, nibbles: bool = True) -> Case:
     """Kernels along both axes and along one, dilated further than they are wide, with several outputs a channel; also
     of int4."""
     rng = drawing.random(draw)
@@ -228,7 +227,7 @@ def any_depthwise_nodes(draw: st.DrawFn) -> Case:
     channels, multiplier = draw(st.integers(2, 9)), draw(st.sampled_from((1, 1, 2, 3)))
     x, weights = (draw(st.integers(1, 2)), *size, channels), (channels * multiplier, *kernel, 1)
     case = layer(rng, Conv2d(**window, groups=channels, clamp=NO_CLAMP), x, weights)
-    return with_nibbles(case) if draw(st.integers(0, 3)) == 0 else case
+    return with_nibbles(case) if nibbles and draw(st.integers(0, 3)) == 0 else case
 
 
 @st.composite
@@ -260,24 +259,22 @@ def row_nodes(draw: st.DrawFn) -> Case:
 
 
 @st.composite
-def elementwise_nodes(draw: st.DrawFn) -> Case:
-    """Sums and differences of two tensors of one shape, with quantizations as they come."""
+def nibble_linear_nodes(draw: st.DrawFn) -> Case:
+    """Few inputs, and so many that the inputs are divided."""
+    if draw(st.integers(0, 3)) > 0:
+        return with_nibbles(draw(st.one_of(linear_nodes(), row_nodes())))
     rng = drawing.random(draw)
-    shape = tuple(draw(st.lists(st.integers(1, 9), min_size=1, max_size=3)))
-    scale = float(2.0 ** rng.uniform(-4, 4))
-    a, b = (Tensor(n, TensorType(shape, DType.INT8, quants(rng, scale * rng.uniform(0.2, 1)))) for n in "ab")
-    bounds = clamp(rng, scale)
-    attrs = draw(st.sampled_from((Add, Sub)))(clamp=bounds)
-    node = drawing.node_of(attrs, [a, b], output_quant(rng, scale, bounds))
-    return Case(node, (drawing.int8_data(rng, shape), drawing.int8_data(rng, shape)))
+    x = draw(st.sampled_from((1, 2, 4))), draw(st.sampled_from((500, 517, 1040, 2500)))
+    return with_nibbles(layer(rng, Linear(), x, (draw(st.integers(1, 9)), x[1])))
 
 
 @st.composite
 def pool_nodes(draw: st.DrawFn) -> Case:
     """Averages, means and sums over whole images, also of one extreme value throughout."""
     rng = drawing.random(draw)
-    batch, height, width = draw(st.integers(1, 2)), draw(st.integers(1, 15)), draw(st.integers(1, 17))
-    x = activation(rng, (batch, height, width, draw(st.integers(4, 11))))
+    large = st.sampled_from(((16, 16), (31, 8), (31, 16), (23, 33)))  # around what is summed in parts
+    height, width = draw(st.one_of(st.tuples(st.integers(1, 15), st.integers(1, 17)), large))
+    x = activation(rng, (draw(st.integers(1, 2)), height, width, draw(st.integers(4, 11))))
     kind = draw(st.integers(0, 2))
     if kind == 0:
         divisor = draw(st.sampled_from((None, None, 7)))
@@ -319,7 +316,8 @@ NODES = {
     "tinyet_dsp_conv2d_patches_w16": gemm_nodes,
     "tinyet_dsp_conv2d_rows_w4": nibble_nodes,
     "tinyet_dsp_conv2d_patches_w4": nibble_nodes,
-    "tinyet_dsp_conv2d_two_w16": gemm_nodes,
+    "tinyet_dsp_conv2d_two_w16": two_nodes,
+    "tinyet_dsp_conv2d_few_w16": pointwise_nodes,
     "tinyet_dsp_winograd_2x2": winograd_nodes,
     "tinyet_dsp_winograd_2x2_s8": winograd_nodes,
     "tinyet_dsp_winograd_4x4": winograd_nodes,
@@ -330,7 +328,22 @@ NODES = {
     "tinyet_dsp_linear_w16": row_nodes,
     "tinyet_dsp_linear": linear_nodes,
     "tinyet_dsp_linear_rows": linear_nodes,
-    "tinyet_dsp_affine": elementwise_nodes,
+    "tinyet_dsp_affine_same": elementwise_nodes,
+    "tinyet_dsp_affine_rows": elementwise_nodes,
+    "tinyet_dsp_affine_columns": elementwise_nodes,
+    "tinyet_dsp_affine_of_one": one_operand_nodes,
+    "tinyet_dsp_mul_same": elementwise_nodes,
+    "tinyet_dsp_mul_rows": elementwise_nodes,
+    "tinyet_dsp_mul_columns": elementwise_nodes,
+    "tinyet_dsp_maximum_same": extremum_nodes,
+    "tinyet_dsp_minimum_same": extremum_nodes,
+    "tinyet_dsp_affine_by_column": batch_norm_nodes,
+    "tinyet_dsp_affine_by_row": batch_norm_nodes,
+    "tinyet_dsp_clip": one_operand_nodes,
+    "tinyet_dsp_resize_bilinear_sixteenths": bilinear_nodes,
+    "tinyet_dsp_resize_bilinear": bilinear_nodes,
+    "tinyet_dsp_linear_w4": nibble_linear_nodes,
+    "tinyet_dsp_linear_rows_w4": nibble_linear_nodes,
     "tinyet_dsp_max_pool2d": window_nodes,
     "tinyet_dsp_avg_pool2d": window_nodes,
     "tinyet_dsp_average": pool_nodes,
@@ -338,7 +351,7 @@ NODES = {
 }
 """Kernel → strategy."""
 
-ALONE = [k.symbol for k in (*conv2d.KERNELS, *conv2d_s8.KERNELS, *FOR_FLASH)]
+ALONE = [k.symbol for k in (*conv2d.KERNELS, *conv2d_s8.KERNELS, *FOR_FLASH, *resize.KERNELS)]
 """Kernels for the same nodes: which of them is chosen is a matter of what they cost."""
 
 CHOSEN = list(dict.fromkeys(nodes for symbol, nodes in NODES.items() if symbol not in ALONE))
@@ -360,7 +373,9 @@ def takes(delegate: Delegate, case: Case) -> bool:
 
 
 def test_every_kernel_has_nodes() -> None:
-    assert {kernel.symbol for kernels in CORTEX_M.kernels.values() for kernel in kernels} == set(NODES)
+    """Those for int16 activations are in test_cortex_m_s16.py."""
+    all_kernels = [kernel for kernels in CORTEX_M.kernels.values() for kernel in kernels]
+    assert {kernel.symbol for kernel in all_kernels if kernel.dtypes != "s16"} == set(NODES)
 
 
 @pytest.mark.parametrize("symbol", NODES)
@@ -427,7 +442,7 @@ def test_kernels_for_flash_are_never_first() -> None:
     """What they take, a kernel before them takes, too."""
 
     @drawing.quick
-    @given(st.one_of(gemm_nodes(), winograd_nodes(), linear_nodes(), row_nodes()))
+    @given(st.one_of(two_nodes(), winograd_nodes(), linear_nodes(), row_nodes()))
     def run(case: Case) -> None:
         kernels = [k for k in CORTEX_M.kernels[type(case.node.attrs)] if k.why_not(case.node, DSP) is None]
         assert not kernels or kernels[0] not in FOR_FLASH

@@ -15,7 +15,7 @@ from hypothesis.strategies import SearchStrategy
 
 import tinyet
 from tests import small
-from tests.delegates import cmsis_nodes, test_cortex_m
+from tests.delegates import cmsis_nodes, elementwise_nodes, test_cortex_m
 from tests.emulated.test_riscv import drawn, drawn_of
 from tests.ops.cases import Case, assert_exact
 from tests.ops.emulated import require_emulator, run_emulated
@@ -44,7 +44,11 @@ DSP = (
     test_cortex_m.any_depthwise_nodes,
     test_cortex_m.linear_nodes,
     test_cortex_m.row_nodes,
-    test_cortex_m.elementwise_nodes,
+    elementwise_nodes.elementwise_nodes,
+    elementwise_nodes.extremum_nodes,
+    elementwise_nodes.one_operand_nodes,
+    elementwise_nodes.batch_norm_nodes,
+    elementwise_nodes.bilinear_nodes,
     test_cortex_m.pool_nodes,
 )
 HELIUM = (

@@ -2,6 +2,7 @@
  */
 #include "nested.h"
 
+#include "nested_kernels.h"
 #include "tinyet_dsp.h"
 #include "tinyet_dsp_conv2d.h"
 #include "tinyet_dsp_conv2d_two.h"
@@ -60,13 +61,6 @@ TINYET_DSP_FUNCTION void blocks_0_body_conv2d(const int8_t *input, int8_t *outpu
   tinyet_dsp_conv2d_patches(input, output, scratch, weights, shape, rounding);
 }
 
-/* add of 144 elements */
-TINYET_DSP_FUNCTION void blocks_add(const int8_t *input_0, const int8_t *input_1, int8_t *output) {
-  tinyet_dsp_affine(input_0, input_1, output, /* count */ 144,
-      /* factors */ 2097152, 2097152, /* offset */ 7340031, /* shift */ 21,
-      /* clamp */ -128, 127);
-}
-
 /* 6x6x4 -> 6x6x5, kernel 1x1, stride 1x1 */
 TINYET_DSP_FUNCTION void blocks_1_body_conv2d(const int8_t *input, int8_t *output, void *scratch,
     const int32_t *weights) {
@@ -90,6 +84,32 @@ TINYET_DSP_FUNCTION void layer_2_int_linear(const int8_t *input, int8_t *output,
   tinyet_dsp_linear(input, output, scratch, weights, /* rows */ 1,
       /* depth */ 5, /* outputs */ 4, /* unroll */ 3, rounding);
 }
+
+/* ---- kernel parameters ---- */
+
+static const tinyet_dsp_affine_params blocks_0_add_params = {
+  .walk = {
+    .rows = 1,
+    .row = 144,
+    .clamp_low = -128,
+    .clamp_high = 127,
+  },
+  .a_factor = 33554432,
+  .b_factor = 0,
+  .offset = 8617983,
+};
+
+static const tinyet_dsp_affine_params blocks_1_add_params = {
+  .walk = {
+    .rows = 1,
+    .row = 144,
+    .clamp_low = -128,
+    .clamp_high = 127,
+  },
+  .a_factor = 33554432,
+  .b_factor = 0,
+  .offset = 8617983,
+};
 
 /* ---- memory: one arena of 444 bytes; optimal (the lower bound)
  *
@@ -148,7 +168,7 @@ tinyet_status nested_run(void) {
    */
   int8_t *const stem_conv_weights_2 = (int8_t *)(arena + 180);
   TINYET_LAYER_BEGIN(3u);
-  blocks_add(unix_, unix_, stem_conv_weights_2);
+  tinyet_dsp_affine_of_one(unix_, stem_conv_weights_2, &blocks_0_add_params);
   TINYET_LAYER_END(3u);
 
   /* 4: add 1x6x6x4 + 1x6x6x4 -> 1x6x6x4
@@ -156,7 +176,7 @@ tinyet_status nested_run(void) {
    */
   int8_t *const x = (int8_t *)(arena + 180);
   TINYET_LAYER_BEGIN(4u);
-  blocks_add(stem_conv_weights_2, stem_conv_weights_2, x);
+  tinyet_dsp_affine_of_one(stem_conv_weights_2, x, &blocks_1_add_params);
   TINYET_LAYER_END(4u);
 
   /* 5: conv2d 1x6x6x4 -> 1x6x6x5, 720 MACs

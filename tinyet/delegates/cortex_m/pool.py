@@ -15,14 +15,17 @@ from tinyet.ops.shared.averaging import division, division_table
 from tinyet.opset import Call, Constant, Kernel
 
 HEADERS = ("tinyet_dsp.h", "tinyet_dsp_pool.h")
-MOST_PIXELS = 255  # sums are int16
+MOST_PIXELS = 255  # sums are int16, or parts of sums
+LEAST_PART = 248  # TINYET_DSP_PIXELS
+MOST_SUMMED = 2**22
+"""Pixels of an image, whose sums are int32."""
 STRAIGHT = 16  # TINYET_DSP_STRAIGHT
 
 
-def refuse_sizes(pixels: int, channels: int) -> str | None:
+def refuse_sizes(pixels: int, channels: int, most: int) -> str | None:
     if channels < 4:
         return f"{channels} channels, needs 4"
-    return f"sums of {pixels} values could leave int16" if pixels > MOST_PIXELS else None
+    return f"{pixels} values to sum, at most {most}" if pixels > most else None
 
 
 def c_division(count: int, divisor: int, zero_point: int) -> str:
@@ -37,7 +40,7 @@ def refuse_average(node: Node, target: Target) -> str | None:
     whole = (a.kernel_h, a.kernel_w, a.dilation_h, a.dilation_w) == (height, width, 1, 1)
     if not whole or any((a.pad_top, a.pad_bottom, a.pad_left, a.pad_right)):
         return "only windows that are the whole image"
-    return refuse_sizes(height * width, channels)
+    return refuse_sizes(height * width, channels, MOST_SUMMED)
 
 
 def lower_average(node: Node, target: Target) -> Call:
@@ -83,7 +86,7 @@ def refuse_windows_average(node: Node, target: Target) -> str | None:
     a = avg_pool2d.attrs_of(node)
     if refuse_average(node, target) is None:
         return "windows that are the whole image are sums in one run"
-    return refuse_sizes(a.kernel_h * a.kernel_w, node.input(0).shape[3])
+    return refuse_sizes(a.kernel_h * a.kernel_w, node.input(0).shape[3], MOST_PIXELS)
 
 
 def lower_windows_average(node: Node, target: Target) -> Call:
@@ -107,7 +110,7 @@ def refuse_sum(node: Node, target: Target) -> str | None:
     sizes = reduction.loops(node)
     if sizes is None or sizes[1] != 1 or sizes[4] == 1:
         return "only sums over one run of axes before the last ones"
-    return refuse_sizes(sizes[3], sizes[4])
+    return refuse_sizes(sizes[3], sizes[4], MOST_SUMMED)
 
 
 def sum_call(node: Node, multiplier: Multiplier) -> Call:

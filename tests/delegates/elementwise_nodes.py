@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Drawn nodes that work element by element or resize, for the kernels of cortex_m; and the quantizations that its nodes
+have."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from hypothesis import strategies as st
+
+from tests.ops import drawing
+from tests.ops.cases import Case
+from tinyet.ir import DType, QuantParams, Shape, Tensor, TensorType, constant
+from tinyet.ops.add import Add
+from tinyet.ops.batch_norm import BatchNorm
+from tinyet.ops.clamp import Clamp
+from tinyet.ops.maximum import Maximum
+from tinyet.ops.minimum import Minimum
+from tinyet.ops.mul import Mul
+from tinyet.ops.requantize import Requantize
+from tinyet.ops.resize import Resize
+from tinyet.ops.sub import Sub
+
+
+def quants(rng: np.random.Generator, scale: float) -> QuantParams:
+    return QuantParams.per_tensor(scale, int(rng.choice([-128, 127, 0, int(rng.integers(-128, 128))])))
+
+
+def clamp(rng: np.random.Generator, out_scale: float) -> tuple[float, float]:
+    """None, ReLU, and bounds inside the range."""
+    bounds = (
+        (-math.inf, math.inf),
+        (0.0, math.inf),
+        (0.0, 60 * out_scale),
+        (-20 * out_scale, 30 * out_scale),
+    )
+    return bounds[int(rng.integers(4))]
+
+
+def output_quant(rng: np.random.Generator, scale: float, bounds: tuple[float, float]) -> QuantParams:
+    """Under ReLU the zero point is mostly where a quantizer puts it."""
+    return (
+        QuantParams.per_tensor(scale, -128) if bounds[0] == 0 and rng.random() < 0.7 else quants(rng, scale)
+    )
+
+
+@st.composite
+def pairs_of_shapes(draw: st.DrawFn) -> tuple[Shape, Shape]:
+    """Of one shape, or one with a value for each row or column of the other, or for all of it; sometimes of neither
+    kind."""
+    rows, row = draw(st.integers(1, 9)), draw(st.integers(1, 19))
+    whole: Shape = (rows, row)
+    others: tuple[Shape, ...] = (whole, whole, (rows, 1), (1, row), (1, row), (1, 1))
+    if draw(st.integers(0, 9)) == 0:
+        whole, others = (2, *whole), ((2, 1, row), (2, rows, 1))
+    other = draw(st.sampled_from(others))
+    return (whole, other) if draw(st.booleans()) else (other, whole)
+
+
+@st.composite
+def elementwise_nodes(draw: st.DrawFn) -> Case:
+    """Sums, differences and products of two tensors, with quantizations as they come."""
+    rng = drawing.random(draw)
+    shapes = draw(pairs_of_shapes())
+    scale = float(2.0 ** rng.uniform(-4, 4))
+    operator = draw(st.sampled_from((Add, Sub, Mul, Mul)))
+    a, b = (
+        Tensor(n, TensorType(shape, DType.INT8, quants(rng, scale * rng.uniform(0.2, 1))))
+        for n, shape in zip("ab", shapes, strict=True)
+    )
+    if operator is Mul:
+        # Outputs that about fill int8, or that mostly leave it, or are next to nothing.
+        scale = a.type.scale * b.type.scale * float(rng.choice([100, 100, 3, 3000]) * rng.uniform(0.8, 2))
+    bounds = clamp(rng, scale)
+    node = drawing.node_of(operator(clamp=bounds), [a, b], output_quant(rng, scale, bounds))
+    return Case(node, tuple(drawing.int8_data(rng, shape) for shape in shapes))
+
+
+@st.composite
+def extremum_nodes(draw: st.DrawFn) -> Case:
+    """The larger and the lesser of two tensors, or of one and a constant."""
+    rng = drawing.random(draw)
+    shapes, operator = draw(pairs_of_shapes()), draw(st.sampled_from((Maximum, Minimum)))
+    quant = quants(rng, 0.5)
+    a, b = (Tensor(n, TensorType(shape, DType.INT8, quant)) for n, shape in zip("ab", shapes, strict=True))
+    if draw(st.booleans()):
+        fixed = constant("b", np.array(int(rng.integers(-128, 128)), np.int8), quant)
+        node = drawing.node_of(operator(), [a, fixed] if draw(st.booleans()) else [fixed, a], quant)
+        return Case(node, (drawing.int8_data(rng, a.shape),))
+    node = drawing.node_of(operator(), [a, b], quant)
+    return Case(node, tuple(drawing.int8_data(rng, shape) for shape in shapes))
+
+
+@st.composite
+def one_operand_nodes(draw: st.DrawFn) -> Case:
+    """All values of an int8, through requantization, bounds, or arithmetic with a scalar."""
+    rng = drawing.random(draw)
+    count = 256 + draw(st.integers(0, 5))
+    scale = float(2.0 ** rng.uniform(-4, 4))
+    x = Tensor("x", TensorType((count,), DType.INT8, quants(rng, scale * rng.uniform(0.2, 2))))
+    data = np.resize(np.arange(-128, 128), count).astype(np.int8)
+    kind = draw(st.integers(0, 3))
+    if kind == 0:
+        return Case(drawing.node_of(Requantize(), [x], quants(rng, scale)), (data,))
+    if kind == 1:
+        low, high = sorted(rng.uniform(-100, 100, 2) * scale)
+        quant = x.type.quant if draw(st.booleans()) else quants(rng, scale)
+        attrs = Clamp(*(float(v) for v in (draw(st.sampled_from((low, -math.inf))), high)))
+        return Case(drawing.node_of(attrs, [x], quant), (data,))
+    fixed = constant("c", np.array(int(rng.integers(-128, 128)), np.int8), quants(rng, scale))
+    operator = draw(st.sampled_from((Add, Sub, Mul)))
+    if operator is Mul:
+        scale = x.type.scale * fixed.type.scale * float(rng.uniform(20, 200))
+    inputs = draw(st.sampled_from(([x, fixed], [fixed, x], [x, x])))
+    return Case(drawing.node_of(operator(), inputs, quants(rng, scale)), (data,))
+
+
+@st.composite
+def batch_norm_nodes(draw: st.DrawFn) -> Case:
+    """A factor and an offset for each channel, of the last axis or another; some channels are of one value."""
+    rng = drawing.random(draw)
+    shape = tuple(draw(st.lists(st.integers(1, 9), min_size=2, max_size=4)))
+    axis = draw(st.sampled_from((len(shape) - 1, len(shape) - 1, 0, 1)))
+    x = Tensor("x", TensorType(shape, DType.INT8, quants(rng, 1.0)))
+    count = shape[axis]
+    factors = rng.choice([1.0, -1.0, 0.0, 0.5], count) * 2.0 ** rng.choice([0, 0, rng.uniform(-6, 2)], count)
+    factors = np.where(rng.random(count) < 0.5, factors * rng.uniform(0.5, 1, count), factors)
+    offsets = rng.uniform(-100, 100, count)
+    constants = [constant(n, v.astype(np.float32)) for n, v in (("m", factors), ("o", offsets))]
+    scale = float(rng.uniform(0.5, 2))
+    bounds = clamp(rng, scale)
+    node = drawing.node_of(BatchNorm(axis, bounds), [x, *constants], output_quant(rng, scale, bounds))
+    return Case(node, (drawing.int8_data(rng, shape),))
+
+
+@st.composite
+def bilinear_nodes(draw: st.DrawFn) -> Case:
+    """Images made larger and smaller, by factors of two and by others; also of extremes only, and of pairs whose middle
+    is halfway between two outputs."""
+    rng = drawing.random(draw)
+    batch, *size = draw(drawing.images)
+    channels = draw(st.integers(4, 11))
+    aligned, centred = draw(st.sampled_from(((True, False), (False, True), (False, True), (False, False))))
+    factor = draw(st.sampled_from((1, 2, 2, 4, 8, 16, 0)))
+    out = [n * factor if factor else draw(st.integers(1, 20)) for n in size]
+    ratios = [(n - 1) / max(wide - 1, 1) if aligned else n / wide for n, wide in zip(size, out, strict=True)]
+    x = Tensor("x", TensorType((batch, *size, channels), DType.INT8, quants(rng, 0.1)))
+    data = drawing.int8_data(rng, x.shape)
+    kind = draw(st.integers(0, 2))
+    if kind:
+        data[...] = rng.choice([-128, 127] if kind == 1 else [-2, -1, 0, 1], x.shape)
+    attrs = Resize(out[0], out[1], "bilinear", aligned, centred, *ratios)
+    return Case(drawing.node_of(attrs, [x], x.type.quant), (data,))
