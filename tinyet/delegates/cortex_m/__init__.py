@@ -19,6 +19,7 @@ from tinyet.delegates.cortex_m import (
     claims_of_rows,
     claims_of_transposed,
     claims_of_windows,
+    claims_s16,
     conv2d,
     conv2d_few,
     conv2d_s8,
@@ -73,6 +74,7 @@ CLAIMS = {
     **claims_of_rows.CLAIMS,
     **claims_of_transposed.CLAIMS,
     **claims_of_windows.CLAIMS,
+    **claims_s16.CLAIMS,
 }
 
 CORTEX_M = Delegate(
