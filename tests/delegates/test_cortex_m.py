@@ -23,6 +23,7 @@ from tests.delegates.elementwise_nodes import (
     one_operand_nodes,
     output_quant,
     quants,
+    softmax_nodes,
 )
 from tests.ops import drawing
 from tests.ops.cases import Case, assert_exact
@@ -318,6 +319,7 @@ NODES = {
     "tinyet_dsp_clip": one_operand_nodes,
     "tinyet_dsp_resize_bilinear_sixteenths": bilinear_nodes,
     "tinyet_dsp_resize_bilinear": bilinear_nodes,
+    "tinyet_dsp_softmax": softmax_nodes,
     "tinyet_dsp_max_pool2d": window_nodes,
     "tinyet_dsp_avg_pool2d": window_nodes,
     "tinyet_dsp_average": pool_nodes,
