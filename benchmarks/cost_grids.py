@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from typing import get_args
 
 import numpy as np
 
@@ -12,11 +13,24 @@ from benchmarks import kernels as layers
 from tinyet import ops
 from tinyet.ir import Attrs, DType, Node, QuantParams, Shape, Tensor, TensorType, constant
 from tinyet.ops.adaptive_avg_pool2d import AdaptiveAvgPool2d
+from tinyet.ops.amax import Amax
+from tinyet.ops.amin import Amin
+from tinyet.ops.argmax import ArgMax
 from tinyet.ops.batch_norm import BatchNorm
+from tinyet.ops.cast import Cast
 from tinyet.ops.clamp import Clamp
+from tinyet.ops.compare import Compare, Relation
+from tinyet.ops.concat import Concat
+from tinyet.ops.conv2d import Conv2d
 from tinyet.ops.conv_transpose2d import ConvTranspose2d
 from tinyet.ops.dequantize import Dequantize
+from tinyet.ops.dynamic_conv2d import DynamicConv2d
+from tinyet.ops.dynamic_linear import DynamicLinear
+from tinyet.ops.embedding import Embedding
 from tinyet.ops.layer_norm import LayerNorm
+from tinyet.ops.linear import Linear
+from tinyet.ops.log_softmax import LogSoftmax
+from tinyet.ops.lookup import Lookup
 from tinyet.ops.matmul import MatMul
 from tinyet.ops.maximum import Maximum
 from tinyet.ops.minimum import Minimum
@@ -27,8 +41,12 @@ from tinyet.ops.quantize import Quantize
 from tinyet.ops.requantize import Requantize
 from tinyet.ops.reshape import Reshape
 from tinyet.ops.resize import Resize, ResizeMode
+from tinyet.ops.shared.unary_functions import FUNCTIONS
 from tinyet.ops.slice import Slice
 from tinyet.ops.unary import Unary
+from tinyet.ops.where import Where
+
+RELATIONS: tuple[Relation, ...] = get_args(Relation)
 
 Draw = Callable[[np.random.Generator], Node | None]
 
@@ -91,7 +109,119 @@ def requantize(rng: np.random.Generator) -> Node:
 
 def unary(rng: np.random.Generator) -> Node:
     x = layers.activation("x", (1, int(rng.integers(4, 3000))), relu=False)
-    return layers.with_output(Unary("sigmoid"), [x], 1 / 200, False)
+    function = sorted(FUNCTIONS)[int(rng.integers(len(FUNCTIONS)))] if rng.random() < 0.8 else "sigmoid"
+    return layers.with_output(Unary(function), [x], 1 / 200, False)
+
+
+def concat(rng: np.random.Generator) -> Node:
+    axis, inputs = int(rng.choice([1, 2, 3, 3])), []
+    shape = list(image(rng))
+    for i in range(int(rng.integers(2, 5))):
+        shape[axis] = int(rng.choice([1, 2, 3, 4, 8, 12, 16, 20, 48]))
+        inputs.append(layers.activation(f"x{i}", tuple(shape), relu=False))
+    return kept(Concat(axis), *inputs)
+
+
+def plain(name: str, shape: Shape, dtype: DType) -> Tensor:
+    return Tensor(name, TensorType(shape, dtype))
+
+
+def compare(rng: np.random.Generator) -> Node:
+    shape, dtype = (1, int(rng.integers(4, 2000))), DType.INT32 if rng.random() < 0.5 else DType.FLOAT32
+    relation = RELATIONS[int(rng.integers(len(RELATIONS)))]
+    attrs = Compare(relation)
+    return Node(
+        attrs, (plain("a", shape, dtype), plain("b", shape, dtype)), (plain("y", shape, DType.INT32),)
+    )
+
+
+def where(rng: np.random.Generator) -> Node:
+    shape = (1, int(rng.integers(4, 2000)))
+    choice = rng.random()
+    a, b = (layers.activation(n, shape, relu=False) for n in "ab")
+    if choice < 0.3:
+        a, b = widened(a), widened(b)
+    elif choice < 0.6:
+        a, b = as_float(a), as_float(b)
+    return Node(Where(), (plain("c", shape, DType.INT32), a, b), (Tensor("y", a.type),))
+
+
+def cast(rng: np.random.Generator) -> Node:
+    shape, dtype = (1, int(rng.integers(4, 2000))), DType.INT32 if rng.random() < 0.5 else DType.UINT8
+    return Node(Cast(), (plain("x", shape, dtype),), (plain("y", shape, DType.FLOAT32),))
+
+
+def argmax(rng: np.random.Generator) -> Node:
+    x, choice, attrs = (
+        layers.activation("x", image(rng), relu=False),
+        rng.random(),
+        ArgMax(int(rng.integers(1, 4))),
+    )
+    x = widened(x) if choice < 0.3 else as_float(x) if choice < 0.6 else x
+    node = Node(attrs, (x,), (plain("y", (1,), DType.INT32),))
+    return node.replace(outputs=[plain("y", ops.infer(node)[0], DType.INT32)])
+
+
+def over_axes(kind: Callable[[tuple[int, ...]], Attrs]) -> Draw:
+    def draw(rng: np.random.Generator) -> Node:
+        return kept(kind((1, 2)), layers.activation("x", image(rng), relu=False))
+
+    return draw
+
+
+def embedding(rng: np.random.Generator) -> Node:
+    rows, width = int(rng.integers(2, 40)), int(rng.integers(1, 80))
+    type_ = layers.activation("t", (rows, width), relu=False).type
+    table = constant("t", rng.integers(-128, 128, (rows, width)).astype(np.int8), type_.quant)
+    count = int(rng.integers(1, 30))
+    out = Tensor("y", TensorType((1, count, width), DType.INT8, type_.quant))
+    return Node(Embedding(), (plain("x", (1, count), DType.INT32), table), (out,))
+
+
+def lookup(rng: np.random.Generator) -> Node:
+    shape = image(rng)
+    type_ = layers.activation("y", shape, relu=False).type
+    flip, channels = rng.random() < 0.4, shape[3] if rng.random() < 0.3 else 1
+    entries = np.arange(256)[None, :] - 128 if flip else rng.integers(-128, 128, (channels, 256))
+    y, table = Tensor("y", type_), constant("t", entries.astype(np.int8), type_.quant)
+    if not flip and rng.random() < 0.5:
+        y = widened(y)
+        table = constant("t", (entries * 256).astype(np.int16), y.type.quant)
+    return Node(Lookup(3), (plain("x", shape, DType.UINT8), table), (y,))
+
+
+def dynamic_conv2d(rng: np.random.Generator) -> Node | None:
+    shape, kernel, pad = image(rng), int(rng.choice([1, 3])), int(rng.integers(0, 2))
+    groups = shape[3] if rng.random() < 0.4 else 1
+    out_c = shape[3] if groups > 1 else int(rng.choice([1, 2, 3, 4, 8, 12]))
+    pads = dict.fromkeys(("pad_top", "pad_bottom", "pad_left", "pad_right"), pad)
+    if min(shape[1:3]) + 2 * pad < kernel:
+        return None
+    x = layers.activation("x", shape, relu=False)
+    made = layers.weighted(
+        Conv2d(**pads, groups=groups), x, (out_c, kernel, kernel, shape[3] // groups), False
+    )
+    attrs = DynamicConv2d(**pads, groups=groups)
+    return at_run_time(attrs, made)
+
+
+def dynamic_linear(rng: np.random.Generator) -> Node:
+    rows, depth, count = int(rng.integers(1, 5)), int(rng.integers(3, 150)), int(rng.integers(1, 60))
+    x = layers.activation("x", (rows, depth), relu=False)
+    return at_run_time(DynamicLinear(), layers.weighted(Linear(layers.NONE), x, (count, depth), False))
+
+
+def at_run_time(attrs: Attrs, node: Node) -> Node:
+    """A layer with int8 weights, its input quantized when it is there."""
+    inputs = [as_float(node.input(0)), node.input(1), as_float(node.input(2))]
+    return Node(attrs, tuple(inputs), (as_float(node.output),))
+
+
+def log_softmax(rng: np.random.Generator) -> Node:
+    x = layers.activation("x", (int(rng.integers(1, 6)), int(rng.integers(2, 60))), relu=False)
+    scale, zero = (1 / 16, 127) if rng.random() < 0.5 else (0.08, 120)
+    y = Tensor("y", TensorType(x.shape, DType.INT8, QuantParams.per_tensor(scale, zero)))
+    return Node(LogSoftmax(1), (x,), (y,))
 
 
 def resize(rng: np.random.Generator) -> Node:
@@ -192,21 +322,42 @@ DRAWN: Mapping[type[Attrs], Draw] = {
     LayerNorm: layer_norm,
     Quantize: quantize,
     Dequantize: dequantize,
+    Concat: concat,
+    Compare: compare,
+    Where: where,
+    Cast: cast,
+    ArgMax: argmax,
+    Amax: over_axes(Amax),
+    Amin: over_axes(Amin),
+    Embedding: embedding,
+    Lookup: lookup,
+    LogSoftmax: log_softmax,
+    DynamicConv2d: dynamic_conv2d,
+    DynamicLinear: dynamic_linear,
 }
 
 
 def of_type(node: Node, dtypes: str) -> Node:
-    """An int8 node with int16 activations ("s16") or int4 weights ("s8w4"), where that is what a kernel computes."""
+    """An int8 node with int16 activations ("s16"), int4 weights ("s8w4") or all in float ("f32"), where that is what a
+    kernel computes."""
     if dtypes == "s16":
         tensors: dict[Tensor, Tensor] = {
             t: widened(t) for t in (*node.inputs, *node.outputs) if t is not None
         }
+    elif dtypes == "f32":
+        tensors = {t: as_float(t) for t in (*node.inputs, *node.outputs) if t is not None}
     elif dtypes == "s8w4" and len(node.inputs) > 1:
         tensors = {node.input(1): narrowed(node.input(1))}
     else:
         return node
     inputs = [None if t is None else tensors.get(t, t) for t in node.inputs]
     return node.replace(inputs=inputs, outputs=[tensors.get(t, t) for t in node.outputs])
+
+
+def as_float(tensor: Tensor) -> Tensor:
+    if tensor.is_constant:
+        return constant(tensor.name, (tensor.array / 64).astype(np.float32))
+    return Tensor(tensor.name, TensorType(tensor.shape, DType.FLOAT32))
 
 
 def widened(tensor: Tensor) -> Tensor:

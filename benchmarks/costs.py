@@ -57,8 +57,9 @@ FIT, COMPARE = 1, 2
 """Seeds of the two grids."""
 MOST_MACS = 300_000
 CASES = 56
+FIT_CASES = 28
 LEAST_CASES = 8
-DRAWS = 3000
+DRAWS = 12000
 LIMIT = 0.03
 
 ROOMY = {"cortex-m0": "mps2_an385"}
@@ -408,7 +409,7 @@ def write(board: Board, wanted: Sequence[str], keep: Path | None) -> None:
     ).stdout.splitlines()[0]
     base = present_anyway(board)
     for home, attrs, kernel in kernels_of(board, wanted):
-        nodes = grid(attrs, kernel, board, FIT)
+        nodes = grid(attrs, kernel, board, FIT, FIT_CASES)
         if len(nodes) >= LEAST_CASES:
             nodes, found = computed(nodes, sampled(kernel, home, attrs, nodes, board, keep))
         if len(nodes) < LEAST_CASES:

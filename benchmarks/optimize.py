@@ -32,7 +32,8 @@ import tinyet
 from benchmarks.mlperf_tiny import data_of, load_models
 from benchmarks.nets import NETWORKS
 from tinyet.boards import load_board
-from tinyet.delegates.decide import OPTIMIZE, Objective, Optimize, Point
+from tinyet.delegates.decide import OPTIMIZE, Objective, Optimize
+from tinyet.delegates.frontier import Point
 from tinyet.deployment import deploy
 from tinyet.program import Program
 from tinyet.validate import LayerResult

@@ -4,16 +4,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from tinyet.boards import Board, load_board
 from tinyet.boards.cpus import Target
+from tinyet.budget.code import Function, call_bytes, functions_of, plain_name
 from tinyet.budget.fit import Contributor, largest_constants, objective_of, peak_tensors
+from tinyet.build.size import Size, measure
 from tinyet.delegates import Delegates, delegates_or_default
 from tinyet.delegates.decide import Decision
-from tinyet.deployment import Deployment, deploy
+from tinyet.deployment import Deployment, Step, deploy
+from tinyet.emit.model import symbols_of
 from tinyet.ir import Node, Tensor, place_of
 from tinyet.opset.cost import constant_bytes
 from tinyet.program import Program
@@ -52,11 +55,42 @@ class FrontierPoint:
 
 
 @dataclass(frozen=True)
+class FunctionAnalysis:
+    """Code that is in flash once, whoever needs it. wrapper: made for calls with certain constants, not of a library.
+
+    bytes: as its kernel states them. linked_bytes: as the linker has it; None where nothing is built, and where the
+    compiler has made it part of its caller. kernels: that call it, or are it; layers: that need it, by index.
+    """
+
+    name: str
+    wrapper: bool
+    bytes: int | None
+    linked_bytes: int | None
+    kernels: tuple[str, ...]
+    layers: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class KernelAnalysis:
+    """All layers that one kernel computes. code_bytes: of functions and calls, each function with the first kernel that
+    needs it; None where that is not stated. constant_bytes, instructions: the sums of its layers'."""
+
+    kernel: str
+    delegate: str
+    layers: tuple[int, ...]
+    instructions: int | None
+    code_bytes: int | None
+    constant_bytes: int
+
+
+@dataclass(frozen=True)
 class LayerAnalysis:
-    """One call of the generated code. Bytes: `constant_bytes` in flash, `output_bytes` and `scratch_bytes` in
-    the arena. name: as every report names it; value: the tensor that it computes; line: `file:line`, source: the line's
-    text behind it, both empty where they are not known. instructions: stated for its kernel, or None. variants: all
-    kernels that could compute it, in the order of asking, that one among them."""
+    """One call of the generated code. Bytes: `constant_bytes` and `code_bytes` in flash, `output_bytes` and
+    `scratch_bytes` in the arena. code_bytes: of its call, and of the function that was made for it where no layer
+    before it has the same; None where that is not stated. linked_bytes: of its constants and that function in the
+    firmware, None where it is not built. name: as every report names it; value: the tensor that it computes; line:
+    `file:line`, source: the line's text behind it, both empty where they are not known. instructions: stated for its
+    kernel, or None. variants: all kernels that could compute it, in the order of asking, that one among them."""
 
     index: int
     name: str
@@ -68,6 +102,8 @@ class LayerAnalysis:
     shape: tuple[int, ...]
     macs: int
     constant_bytes: int
+    code_bytes: int | None
+    linked_bytes: int | None
     output_bytes: int
     scratch_bytes: int
     refusals: tuple[str, ...]
@@ -89,6 +125,9 @@ class Analysis:
     lower_bound: the most bytes that must be alive at once; `optimal` says that no arrangement is smaller than
         arena_bytes.
     peak: what is alive at the worst step. notes: layers that stayed float, and why.
+    code_bytes: of all functions and calls, as far as they are stated; linked_bytes: of the built application's
+        flash, but for its demonstration sample, None where it is not built. functions, kernels: in the order of the
+        layers.
     frontier: of the choice of kernels, from the smallest to the fastest, at most MOST_POINTS of them; frontier_gap:
         bytes by which it may miss better ones.
     """
@@ -100,6 +139,8 @@ class Analysis:
     outputs: tuple[str, ...]
     macs: int
     constant_bytes: int
+    code_bytes: int
+    linked_bytes: int | None
     arena_bytes: int
     lower_bound: int
     optimal: bool
@@ -107,6 +148,8 @@ class Analysis:
     peak: tuple[Contributor, ...]
     largest: tuple[Contributor, ...]
     layers: tuple[LayerAnalysis, ...]
+    functions: tuple[FunctionAnalysis, ...]
+    kernels: tuple[KernelAnalysis, ...]
     notes: tuple[str, ...]
     optimize: str
     frontier: tuple[FrontierPoint, ...]
@@ -128,6 +171,8 @@ class Analysis:
             "outputs": list(self.outputs),
             "macs": self.macs,
             "constant_bytes": self.constant_bytes,
+            "code_bytes": self.code_bytes,
+            "linked_bytes": self.linked_bytes,
             "arena_bytes": self.arena_bytes,
             "arena_lower_bound": self.lower_bound,
             "arena_optimal": self.optimal,
@@ -143,6 +188,11 @@ class Analysis:
                 }
                 for layer in self.layers
             ],
+            "functions": [
+                {**vars(one), "kernels": list(one.kernels), "layers": list(one.layers)}
+                for one in self.functions
+            ],
+            "kernels": [{**vars(one), "layers": list(one.layers)} for one in self.kernels],
             "notes": list(self.notes),
             "optimize": self.optimize,
             "frontier": [vars(point) for point in self.frontier],
@@ -160,14 +210,15 @@ def analyze(
     max_ram: int | None = None,
     max_flash: int | None = None,
     pins: Mapping[str, str] | None = None,
+    firmware: Path | None = None,
 ) -> Analysis:
-    """board and all options: as `generate` takes them. Raises UnsupportedOp when an operator has no kernel for the
-    board."""
+    """board and all options: as `generate` takes them. firmware: the ELF file of the application that was built of the
+    same, for what the linker has. Raises UnsupportedOp when an operator has no kernel for the board."""
     target = load_board(board)
     chosen = delegates_or_default(delegates, require=require_delegate)
     objective = objective_of(target, optimize, max_ram=max_ram, max_flash=max_flash, pins=pins)
     deployment = deploy(program.graph, target.target, chosen, require=require_delegate, objective=objective)
-    return analyze_deployment(program, deployment, target)
+    return analyze_deployment(program, deployment, target, None if firmware is None else measure(firmware))
 
 
 def frontier_of(decision: Decision) -> tuple[FrontierPoint, ...]:
@@ -202,11 +253,90 @@ def variants_of(decision: Decision, node: Node, target: Target) -> tuple[Variant
     )
 
 
-def analyze_deployment(program: Program, deployment: Deployment, board: Board) -> Analysis:
+def linked_sizes(size: Size) -> dict[str, int]:
+    """Bytes of flash by the name in C; of functions of one name in several files the sum."""
+    found: dict[str, int] = {}
+    for symbol in size.symbols:
+        if symbol.section.in_flash:
+            name = plain_name(symbol.name)
+            found[name] = found.get(name, 0) + symbol.bytes
+    return found
+
+
+def kernels_of(
+    deployment: Deployment, functions: Sequence[Function], layers: Sequence[LayerAnalysis]
+) -> tuple[KernelAnalysis, ...]:
+    """The layers by their kernels."""
+    users: dict[tuple[str, str], list[Step]] = {}
+    for step in deployment.steps:
+        users.setdefault((step.choice.kernel.symbol, step.choice.delegate.name), []).append(step)
+    found = []
+    for (kernel, delegate), steps in users.items():
+        code = [f.bytes for f in functions if f.steps[0] in steps] + [
+            call_bytes(deployment, s) for s in steps
+        ]
+        own = [layers[s.index] for s in steps]
+        found.append(
+            KernelAnalysis(
+                kernel=kernel,
+                delegate=delegate,
+                layers=tuple(s.index for s in steps),
+                instructions=_sum([layer.instructions for layer in own]),
+                code_bytes=_sum(code),
+                constant_bytes=sum(layer.constant_bytes for layer in own),
+            )
+        )
+    return tuple(found)
+
+
+def _sum(numbers: Sequence[int | None]) -> int | None:
+    """None where one is not known."""
+    known = [n for n in numbers if n is not None]
+    return sum(known) if len(known) == len(numbers) else None
+
+
+def analyze_deployment(
+    program: Program, deployment: Deployment, board: Board, size: Size | None = None
+) -> Analysis:
+    """size: of the application that was built of it."""
     plan = deployment.plan
     step, peak = peak_tensors(deployment)
     decision = deployment.decision
     costs = {node: variant.cost for node, variant in decision.chosen.items()}
+    symbols = symbols_of(deployment, program.name)
+    functions = functions_of(deployment, symbols.functions)
+    linked = None if size is None else linked_sizes(size)
+    made = {f.steps[0]: f for f in functions if f.made}
+    layers = tuple(
+        LayerAnalysis(
+            index=s.index,
+            name=s.name,
+            value=s.node.outputs[0].name,
+            op=s.node.op,
+            kernel=s.choice.kernel.symbol,
+            delegate=s.choice.delegate.name,
+            dtype=s.choice.kernel.dtypes,
+            shape=s.node.outputs[0].shape,
+            macs=s.macs,
+            constant_bytes=sum(a.bytes for a in deployment.arrays_of(s)),
+            code_bytes=_sum([call_bytes(deployment, s), *([made[s].bytes] if s in made else [])]),
+            linked_bytes=None
+            if linked is None
+            else sum(
+                linked.get(name, 0)
+                for name in (*symbols.constants.get(s, ()), *([made[s].name] if s in made else []))
+            ),
+            output_bytes=sum(t.type.bytes for t in s.node.outputs),
+            scratch_bytes=s.call.scratch_bytes,
+            refusals=tuple(str(r) for r in s.choice.refusals),
+            line=s.line,
+            source=s.source,
+            instructions=None if (cost := costs[s.node]) is None else cost.instructions,
+            variants=variants_of(decision, s.node, deployment.target),
+        )
+        for s in deployment.steps
+    )
+    kernels = kernels_of(deployment, functions, layers)
     return Analysis(
         name=program.name,
         board=board.name,
@@ -215,34 +345,28 @@ def analyze_deployment(program: Program, deployment: Deployment, board: Board) -
         outputs=tuple(_io(t) for t in program.outputs),
         macs=deployment.macs,
         constant_bytes=deployment.constant_bytes,
+        code_bytes=sum(f.bytes or 0 for f in functions)
+        + sum(call_bytes(deployment, s) or 0 for s in deployment.steps),
+        linked_bytes=None if size is None else size.flash - size.sample,
         arena_bytes=plan.arena_bytes,
         lower_bound=plan.lower_bound,
         optimal=plan.optimal,
         peak_layer=step,
         peak=tuple(peak),
         largest=tuple(largest_constants(deployment)),
-        layers=tuple(
-            LayerAnalysis(
-                index=s.index,
-                name=s.name,
-                value=s.node.outputs[0].name,
-                op=s.node.op,
-                kernel=s.choice.kernel.symbol,
-                delegate=s.choice.delegate.name,
-                dtype=s.choice.kernel.dtypes,
-                shape=s.node.outputs[0].shape,
-                macs=s.macs,
-                constant_bytes=sum(a.bytes for a in deployment.arrays_of(s)),
-                output_bytes=sum(t.type.bytes for t in s.node.outputs),
-                scratch_bytes=s.call.scratch_bytes,
-                refusals=tuple(str(r) for r in s.choice.refusals),
-                line=s.line,
-                source=s.source,
-                instructions=None if (cost := costs[s.node]) is None else cost.instructions,
-                variants=variants_of(decision, s.node, deployment.target),
+        layers=layers,
+        functions=tuple(
+            FunctionAnalysis(
+                name=f.name,
+                wrapper=f.made,
+                bytes=f.bytes,
+                linked_bytes=None if linked is None else linked.get(f.name),
+                kernels=f.kernels,
+                layers=tuple(s.index for s in f.steps),
             )
-            for s in deployment.steps
+            for f in functions
         ),
+        kernels=kernels,
         notes=tuple(str(n) for n in program.notes),
         optimize=decision.objective.optimize,
         frontier=frontier_of(decision),

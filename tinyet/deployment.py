@@ -224,12 +224,23 @@ def deploy(
     decision, plan = _decide(selection, target, objective or Objective())
     steps: list[Step] = []
     events = 0
-    for index, (node, name) in enumerate(zip(plan.calls, layer_names(plan.calls), strict=True)):
+    names = _names(selection.graph, plan.calls)
+    for index, node in enumerate(plan.calls):
         first, chosen = len(plan.calls) + events, decision.chosen[node]
-        steps.append(Step(index, name, node, chosen.choice, chosen.call, op_of(node).macs(node), first))
+        steps.append(
+            Step(index, names[node], node, chosen.choice, chosen.call, op_of(node).macs(node), first)
+        )
         events += len(chosen.call.events)
     _no_fallback(steps, selection, delegates if require else None)
     return Deployment(selection.graph, target, plan, tuple(steps), decision)
+
+
+def _names(graph: Graph, calls: Sequence[Node]) -> dict[Node, str]:
+    """What layers are called. Their order in the graph says it, not that of the calls, which depends on the kernels: a
+    layer has one name whatever computes it."""
+    computed = set(calls)
+    ordered = [node for node in graph.nodes if node in computed]
+    return dict(zip(ordered, layer_names(ordered), strict=True))
 
 
 def _decide(selection: Selection, target: Target, objective: Objective) -> tuple[Decision, MemoryPlan]:
@@ -242,8 +253,8 @@ def _decide(selection: Selection, target: Target, objective: Objective) -> tuple
     allowed = {node: comparable(found) for node, found in variants.items()}
     if objective.pins:
         calls = _plan(selection.graph, {node: found[0] for node, found in variants.items()}).calls
-        names = dict(zip(layer_names(calls), calls, strict=True))
-        allowed |= {node: [index] for node, index in pinned(variants, names, objective.pins).items()}
+        layers = {name: node for node, name in _names(selection.graph, calls).items()}
+        allowed |= {node: [index] for node, index in pinned(variants, layers, objective.pins).items()}
     while True:
         found, point, indices = choose(variants, allowed, objective, target)
         chosen = {node: variants[node][index] for node, index in indices.items()}

@@ -422,10 +422,16 @@ class Project:
                 return self.path / ".pio" / "build" / env / "firmware.elf"
 
     @property
+    def application(self) -> Path | None:
+        """The application's ELF file, if it has been built."""
+        path = self._elf_path(self.board.name)
+        return path if path.is_file() else None
+
+    @property
     def sizes(self) -> Sizes:
         """Of the application, if it has been built."""
-        path = self._elf_path(self.board.name)
-        if not path.is_file():
+        path = self.application
+        if path is None:
             return Sizes()
         size = measure(path)
         return Sizes(size.ram, size.flash - size.sample)

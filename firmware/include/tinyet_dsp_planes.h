@@ -65,7 +65,6 @@ TINYET_DSP_INLINE void tinyet_dsp_plane_word(uint32_t *to, uint32_t first, uint3
  * branch over them is. */
 /* clang-format off */
 #define TINYET_DSP_PLANE_WORD(number) \
-  ".if %c[words] > " number "\n" \
   ".if %c[group] == 4\n" \
   "ldr %[a], [%[from], #2 * " number " * %c[step]]\n" \
   "ldr %[b], [%[from], #(2 * " number " + 1) * %c[step]]\n" \
@@ -85,22 +84,58 @@ TINYET_DSP_INLINE void tinyet_dsp_plane_word(uint32_t *to, uint32_t first, uint3
   "sxtb16 %[c], %[c], ror #8\n" \
   ".endif\n" \
   "str %[c], [%[to], #4 * %c[plane]]\n" \
-  "str %[b], [%[to]], #4\n" \
+  "str %[b], [%[to]], #4\n"
+/* Word `number` and the one behind it, whose pixels `load` loads. */
+#define TINYET_DSP_PLANE_TWO(number, load) \
+  load " %[a], [%[from], #2 * " number " * %c[step]]\n" \
+  load " %[b], [%[from], #(2 * " number " + 1) * %c[step]]\n" \
+  load " %[d], [%[from], #(2 * " number " + 2) * %c[step]]\n" \
+  load " %[e], [%[from], #(2 * " number " + 3) * %c[step]]\n" \
+  "pkhbt %[c], %[a], %[b], lsl #16\n" \
+  "pkhbt %[f], %[d], %[e], lsl #16\n" \
+  ".if %c[group] == 4\n" \
+  "pkhtb %[a], %[b], %[a], asr #16\n" \
+  "pkhtb %[d], %[e], %[d], asr #16\n" \
+  "sxtb16 %[b], %[a], ror #8\n" \
+  "sxtb16 %[e], %[d], ror #8\n" \
+  "strd %[b], %[e], [%[far], #4 * %c[plane]]\n" \
+  "sxtb16 %[b], %[a]\n" \
+  "sxtb16 %[e], %[d]\n" \
+  "strd %[b], %[e], [%[far]], #8\n" \
+  ".endif\n" \
+  "sxtb16 %[b], %[c], ror #8\n" \
+  "sxtb16 %[e], %[f], ror #8\n" \
+  "strd %[b], %[e], [%[to], #4 * %c[plane]]\n" \
+  "sxtb16 %[b], %[c]\n" \
+  "sxtb16 %[e], %[f]\n" \
+  "strd %[b], %[e], [%[to]], #8\n"
+#define TINYET_DSP_PLANE_WORDS(number, next) \
+  ".if %c[words] > " next " && %c[plane] < 256\n" \
+  ".if %c[group] == 4\n" \
+  TINYET_DSP_PLANE_TWO(number, "ldr") \
+  ".else\n" \
+  TINYET_DSP_PLANE_TWO(number, "ldrh") \
+  ".endif\n" \
+  ".else\n" \
+  ".if %c[words] > " number "\n" \
+  TINYET_DSP_PLANE_WORD(number) \
+  ".endif\n" \
+  ".if %c[words] > " next "\n" \
+  TINYET_DSP_PLANE_WORD(next) \
+  ".endif\n" \
   ".endif\n"
 
 /* `words` words of each plane, which are two pixels each, `step` bytes apart: literals, at most 6, and (2 * words - 1) * step
  * and 12 * plane below 4096. What `to` becomes. */
 TINYET_DSP_INLINE uint32_t *tinyet_dsp_plane_turn(uint32_t *to, const int8_t *from, const int32_t words, const int32_t step,
                                                   const int32_t plane, const int32_t group) {
-  uint32_t a, b, c, d;
+  uint32_t a, b, c, d, e, f, *far = to + 2 * plane; /* the third plane: a store of two words does not reach far */
   __asm__ volatile(
-      TINYET_DSP_PLANE_WORD("0")
-      TINYET_DSP_PLANE_WORD("1")
-      TINYET_DSP_PLANE_WORD("2")
-      TINYET_DSP_PLANE_WORD("3")
-      TINYET_DSP_PLANE_WORD("4")
-      TINYET_DSP_PLANE_WORD("5")
-      : [to] "+r"(to), [a] "=&r"(a), [b] "=&r"(b), [c] "=&r"(c), [d] "=&r"(d)
+      TINYET_DSP_PLANE_WORDS("0", "1")
+      TINYET_DSP_PLANE_WORDS("2", "3")
+      TINYET_DSP_PLANE_WORDS("4", "5")
+      : [to] "+&r"(to), [far] "+&r"(far), [a] "=&r"(a), [b] "=&r"(b), [c] "=&r"(c), [d] "=&r"(d), [e] "=&r"(e),
+        [f] "=&r"(f)
       : [from] "r"(from), [words] "i"(words), [step] "i"(step), [plane] "i"(plane), [group] "i"(group)
       : "memory");
   return to;
@@ -113,7 +148,8 @@ TINYET_DSP_INLINE void tinyet_dsp_plane_words(uint32_t *to, const int8_t *from, 
                                               const int32_t plane, const int32_t group, const int32_t known) {
 #if TINYET_DSP_ASM
   const int32_t most = (4095 / step + 1) / 2; /* words whose pixels one address reaches */
-  const int32_t even = words <= 6 ? words : (words % 4 == 0 ? 4 : (words % 5 == 0 ? 5 : (words % 3 == 0 ? 3 : 4)));
+  const int32_t many = words % 6 == 0 ? 6 : (words % 4 == 0 ? 4 : (words % 5 == 0 ? 5 : (words % 3 == 0 ? 3 : 4)));
+  const int32_t even = words <= 6 ? words : many;
   const int32_t unroll = even < most ? even : most;
   if (known && unroll > 0 && 12 * plane < 4096) {
     for (int32_t i = 0; i < words / unroll; i++) {

@@ -24,7 +24,18 @@ void KERNEL(const void *input, void *output, const tinyet_move_params *params) {
     } else {
       const element *from = in;
       element *to = out;
-      for (int32_t left = count; left > 0; left--) {
+      int32_t left = count;
+      if (in_step == 1) { /* planes that become channels: neighbours have one address */
+        for (; left >= 4; left -= 4) {
+          to[0] = from[0];
+          to[out_step] = from[1];
+          to[2 * out_step] = from[2];
+          to[3 * out_step] = from[3];
+          from += 4;
+          to += 4 * out_step;
+        }
+      }
+      for (; left > 0; left--) {
         *to = *from;
         from += in_step;
         to += out_step;

@@ -98,6 +98,7 @@ def test_ds_cnn_gives_the_same_bytes(
     project = tinyet.generate(program, board, tmp_path / "ds_cnn")
     size = project.build()
     assert size.ram + size.stack <= board.ram.bytes
+    assert size.sample == x[0].nbytes // x.itemsize  # found in the image, as int8
     result = project.validate(x, on="qemu", sqnr_samples=0)
     assert result.bit_exact, result.first_mismatch
     assert [np.ascontiguousarray(out[0]).tobytes() for out in result.outputs] == wanted

@@ -141,9 +141,11 @@ def test_every_field_of_validate_is_documented() -> None:
 
 def test_every_field_of_analyze_is_documented() -> None:
     report: Any = analyze(separable(), load_board("mps2_an386")).to_json()
-    whole, layers = fields_of(sections("json.md", 2)["`tinyet analyze`"])
+    whole, layers, functions, kernels = fields_of(sections("json.md", 2)["`tinyet analyze`"])
     assert whole == list(report)
     assert layers == list(report["layers"][0])
+    assert functions == list(report["functions"][0])
+    assert kernels == list(report["kernels"][0])
     assert [list(c) for c in report["peak"]] == [["bytes", "text"]] * len(report["peak"])
 
 

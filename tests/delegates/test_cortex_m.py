@@ -137,6 +137,19 @@ def gemm_nodes(draw: st.DrawFn) -> Case:
     return layer(rng, Conv2d(**window, clamp=NO_CLAMP), x, weights)
 
 
+@st.composite
+def pointwise_nodes(draw: st.DrawFn) -> Case:
+    """Pointwise convolutions of few input channels, and now and then of more than are widened in straight code."""
+    rng = drawing.random(draw)
+    channels = draw(st.sampled_from((1, 2, 3, 4, 5, 6, 7, 8, 40, 44, 64)))
+    x = draw(st.integers(1, 2)), draw(st.integers(1, 4)), draw(st.integers(4, 9)), channels
+    return layer(rng, Conv2d(clamp=NO_CLAMP), x, (draw(st.integers(1, 20)), 1, 1, channels))
+
+
+def two_nodes() -> st.SearchStrategy[Case]:
+    return st.one_of(gemm_nodes(), pointwise_nodes())
+
+
 def with_nibbles(case: Case) -> Case:
     """The same layer with int4 weights."""
     x, w, *bias = case.node.inputs
@@ -191,7 +204,7 @@ def winograd_nodes(draw: st.DrawFn) -> Case:
 
 
 @st.composite
-def depthwise_nodes(draw: st.DrawFn) -> Case:
+def depthwise_nodes(draw: st.DrawFn, *, nibbles: bool = True) -> Case:
     """3x3 with a stride of 1 or 2 along at least one axis; now and then large enough for several strips, or of int4."""
     rng = drawing.random(draw)
     largest = draw(st.sampled_from((5, 9, 9, 30)))
@@ -200,11 +213,11 @@ def depthwise_nodes(draw: st.DrawFn) -> Case:
     channels = draw(st.integers(2, 9))
     x = draw(st.integers(1, 2)), *size, channels
     case = layer(rng, Conv2d(**window, groups=channels, clamp=NO_CLAMP), x, (channels, *kernel, 1))
-    return with_nibbles(case) if draw(st.integers(0, 3)) == 0 else case
+    return with_nibbles(case) if nibbles and draw(st.integers(0, 3)) == 0 else case
 
 
 @st.composite
-def any_depthwise_nodes(draw: st.DrawFn) -> Case:
+def any_depthwise_nodes(draw: st.DrawFn, *, nibbles: bool = True) -> Case:
     """Kernels along both axes and along one, dilated further than they are wide, with several outputs a channel; also
     of int4."""
     rng = drawing.random(draw)
@@ -215,7 +228,7 @@ def any_depthwise_nodes(draw: st.DrawFn) -> Case:
     channels, multiplier = draw(st.integers(2, 9)), draw(st.sampled_from((1, 1, 2, 3)))
     x, weights = (draw(st.integers(1, 2)), *size, channels), (channels * multiplier, *kernel, 1)
     case = layer(rng, Conv2d(**window, groups=channels, clamp=NO_CLAMP), x, weights)
-    return with_nibbles(case) if draw(st.integers(0, 3)) == 0 else case
+    return with_nibbles(case) if nibbles and draw(st.integers(0, 3)) == 0 else case
 
 
 @st.composite
@@ -244,6 +257,16 @@ def row_nodes(draw: st.DrawFn) -> Case:
     made = Linear((0.0, math.inf) if relu else NO_CLAMP)
     node = drawing.node_of(made, [activation(rng, (rows, depth)), weights, bias], quant)
     return Case(node, (drawing.int8_data(rng, (rows, depth)),))
+
+
+@st.composite
+def nibble_linear_nodes(draw: st.DrawFn) -> Case:
+    """Few inputs, and so many that the inputs are divided."""
+    if draw(st.integers(0, 3)) > 0:
+        return with_nibbles(draw(st.one_of(linear_nodes(), row_nodes())))
+    rng = drawing.random(draw)
+    x = draw(st.sampled_from((1, 2, 4))), draw(st.sampled_from((500, 517, 1040, 2500)))
+    return with_nibbles(layer(rng, Linear(), x, (draw(st.integers(1, 9)), x[1])))
 
 
 @st.composite
@@ -294,7 +317,8 @@ NODES = {
     "tinyet_dsp_conv2d_patches_w16": gemm_nodes,
     "tinyet_dsp_conv2d_rows_w4": nibble_nodes,
     "tinyet_dsp_conv2d_patches_w4": nibble_nodes,
-    "tinyet_dsp_conv2d_two_w16": gemm_nodes,
+    "tinyet_dsp_conv2d_two_w16": two_nodes,
+    "tinyet_dsp_conv2d_few_w16": pointwise_nodes,
     "tinyet_dsp_winograd_2x2": winograd_nodes,
     "tinyet_dsp_winograd_2x2_s8": winograd_nodes,
     "tinyet_dsp_winograd_4x4": winograd_nodes,
@@ -320,6 +344,8 @@ NODES = {
     "tinyet_dsp_resize_bilinear_sixteenths": bilinear_nodes,
     "tinyet_dsp_resize_bilinear": bilinear_nodes,
     "tinyet_dsp_softmax": softmax_nodes,
+    "tinyet_dsp_linear_w4": nibble_linear_nodes,
+    "tinyet_dsp_linear_rows_w4": nibble_linear_nodes,
     "tinyet_dsp_max_pool2d": window_nodes,
     "tinyet_dsp_avg_pool2d": window_nodes,
     "tinyet_dsp_average": pool_nodes,
@@ -349,7 +375,9 @@ def takes(delegate: Delegate, case: Case) -> bool:
 
 
 def test_every_kernel_has_nodes() -> None:
-    assert {kernel.symbol for kernels in CORTEX_M.kernels.values() for kernel in kernels} == set(NODES)
+    """Those for int16 activations are in test_cortex_m_s16.py."""
+    all_kernels = [kernel for kernels in CORTEX_M.kernels.values() for kernel in kernels]
+    assert {kernel.symbol for kernel in all_kernels if kernel.dtypes != "s16"} == set(NODES)
 
 
 @pytest.mark.parametrize("symbol", NODES)
@@ -416,7 +444,7 @@ def test_kernels_for_flash_are_never_first() -> None:
     """What they take, a kernel before them takes, too."""
 
     @drawing.quick
-    @given(st.one_of(gemm_nodes(), winograd_nodes(), linear_nodes(), row_nodes()))
+    @given(st.one_of(two_nodes(), winograd_nodes(), linear_nodes(), row_nodes()))
     def run(case: Case) -> None:
         kernels = [k for k in CORTEX_M.kernels[type(case.node.attrs)] if k.why_not(case.node, DSP) is None]
         assert not kernels or kernels[0] not in FOR_FLASH

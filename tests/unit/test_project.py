@@ -121,7 +121,8 @@ def test_the_application_embeds_the_sample() -> None:
     text = files["src/tiny_sample.h"].partition("tiny_sample_0[8] = {")[2].partition("}")[0]
     values = [int(value, 16) for value in text.replace("\n", "").split(",") if value.strip()]
     assert bytes(values) == tiny_model.FACTS.samples[0]
-    assert "memcpy(tiny_input_0(), tiny_sample_0, sizeof tiny_sample_0);" in files["src/main.c"]
+    assert "*volatile sample_0 = tiny_sample_0;" in files["src/main.c"]
+    assert "memcpy(tiny_input_0(), sample_0, sizeof tiny_sample_0);" in files["src/main.c"]
 
 
 def test_the_application_prints_each_output_in_its_own_type() -> None:

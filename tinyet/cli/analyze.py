@@ -58,12 +58,16 @@ def analyze(
     delegates = delegates_of(delegate, require_delegate)
     pins, limits = pins_of(pin), {"max_ram": max_ram, "max_flash": max_flash}
     warnings: tuple[str, ...] = ()
+    firmware: Path | None = None
     if Path(model).is_dir():
         if calibration is not None:
             raise UsageError("--calibration: a project is compiled already", model)
         with ui.stages("reading the program"):
             project = open_project(model)
             program, default = project.program, project.board
+        asked = (board, delegate, optimize, max_ram, max_flash, pin)
+        if all(not option for option in asked) and not require_delegate:
+            firmware = project.application  # what is built is what is analyzed
         if delegate is None:
             delegates, require_delegate = project.delegates, project.require_delegate
         optimize, pins = optimize or project.optimize, {**project.pins, **pins}
@@ -81,6 +85,7 @@ def analyze(
             require_delegate=require_delegate,
             optimize=optimize or "balanced",
             pins=pins,
+            firmware=firmware,
             **limits,
         )
     if json is not None:
@@ -106,6 +111,7 @@ def _show(analysis: Analysis, board: Board) -> None:
             "x".join(map(str, layer.shape)),
             layer.macs or "–",
             layer.constant_bytes or "–",
+            "–" if layer.code_bytes is None else layer.code_bytes,
             layer.output_bytes + layer.scratch_bytes,
             ui.kernel(layer.kernel),
             layer.line,
@@ -119,7 +125,8 @@ def _show(analysis: Analysis, board: Board) -> None:
             ("op", "name"),
             ("output", "name"),
             ("MACs", "number"),
-            ("flash", "number"),
+            ("constants", "number"),
+            ("code", "number"),
             ("arena", "number"),
             ("kernel", "detail"),
             ("line", "detail"),
@@ -141,11 +148,13 @@ def _show(analysis: Analysis, board: Board) -> None:
                 "weights and tables",
                 f"{ui.size(analysis.constant_bytes)} of {ui.number(board.flash.bytes)} of flash",
             ),
+            ("code of the kernels", _code_said(analysis)),
             ("arena", f"{ui.size(analysis.arena_bytes)} of {ui.number(board.ram.bytes)} of RAM; {bound}"),
             ("layers by delegate", ", ".join(f"{name} {count}" for name, count in took.items())),
         ],
     )
     _contributors("largest in flash", analysis.largest)
+    _code(analysis)
     at = (
         analysis.layers[analysis.peak_layer].name
         if 0 <= analysis.peak_layer < len(analysis.layers)
@@ -164,6 +173,66 @@ def _show(analysis: Analysis, board: Board) -> None:
         ui.say("\nkernels that were asked first and do not apply (no failure: the next one took the layer):")
         for line in refused:
             ui.say(f"  - {line}")
+
+
+def _code_said(analysis: Analysis) -> str:
+    unknown = [layer.name for layer in analysis.layers if layer.code_bytes is None]
+    stated = ui.size(analysis.code_bytes) + (
+        f", but for {len(unknown)} that do not state it" if unknown else ""
+    )
+    if analysis.linked_bytes is None:
+        return stated
+    return f"{stated}; the firmware takes {ui.number(analysis.linked_bytes)} of flash in all"
+
+
+def _code(analysis: Analysis) -> None:
+    """Flash by kernel, and each function once with the layers that share it."""
+    ui.table(
+        [
+            ("kernel", "name"),
+            ("layers", "number"),
+            ("instructions", "number"),
+            ("code", "number"),
+            ("constants", "number"),
+        ],
+        [
+            (
+                ui.kernel(one.kernel),
+                len(one.layers),
+                "–" if one.instructions is None else one.instructions,
+                "–" if one.code_bytes is None else one.code_bytes,
+                one.constant_bytes or "–",
+            )
+            for one in analysis.kernels
+        ],
+    )
+    built = analysis.linked_bytes is not None
+    rows: list[tuple[str | int, ...]] = []
+    for one in analysis.functions:
+        linked = "in its caller" if one.linked_bytes is None else one.linked_bytes
+        rows.append(
+            (
+                one.name,
+                "–" if one.bytes is None else one.bytes,
+                *((linked,) if built else ()),
+                _numbers(one.layers),
+            )
+        )
+    columns: list[tuple[str, ui.Kind]] = [("function", "name"), ("stated", "number")]
+    if built:
+        columns.append(("linked", "number"))
+    ui.table([*columns, ("layers that need it", "text")], rows)
+
+
+def _numbers(indices: Sequence[int]) -> str:
+    """1-3, 5 for 1, 2, 3, 5."""
+    runs: list[list[int]] = []
+    for index in indices:
+        if runs and index == runs[-1][1] + 1:
+            runs[-1][1] = index
+        else:
+            runs.append([index, index])
+    return ", ".join(str(a) if a == b else f"{a}-{b}" for a, b in runs)
 
 
 def _kernels(analysis: Analysis) -> None:

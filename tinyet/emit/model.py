@@ -144,10 +144,7 @@ def model_files(
         raise UsageError(
             f"a model cannot be called {name!r}: a kernel's file is {taken[0]}", hint="--name another"
         )
-    names = Names(interface(name, len(graph.inputs), len(graph.outputs)))
-    names.reserve(*(declared(text) for path, text in kernels.items() if path.endswith(".h")))
-    names.reserve(_called(deployment))
-    code = _Code(deployment, name, names)
+    code = _code(deployment, name, kernels)
     bound = "the lower bound" if plan.arena_bytes == plan.lower_bound else f"lower bound {plan.lower_bound}"
     note = f"optimal ({bound})" if plan.optimal else f"not proved optimal ({bound})"
     context = {
@@ -164,7 +161,7 @@ def model_files(
         "arena_map": _arena_map(deployment, code.pointers),
         "symbols": symbols,
         "headers": sorted({h for s in deployment.steps for h in s.choice.kernel.headers}),
-        "constants": code.constants,
+        "constants": [_constant(stored, text) for stored, text in code.constants],
         "constant_bytes": deployment.constant_bytes,
         "definitions": [line for lines in code.definitions for line in lines],
         "parameters": code.parameters,
@@ -185,6 +182,30 @@ def model_files(
     if symbols:
         files[f"{name}_kernels.h"] = render("model/kernels.h.j2", context)
     return files | kernels
+
+
+@dataclass(frozen=True)
+class Symbols:
+    """What `model_files` calls what it defines: functions that were made for calls; and of each step the arrays, and
+    maybe parameters, that no step before it needs."""
+
+    functions: Mapping[Definition, str]
+    constants: Mapping[Step, tuple[str, ...]]
+
+
+def symbols_of(deployment: Deployment, name: str) -> Symbols:
+    """name: of the model, as for `model_files`."""
+    code = _code(deployment, name, shareable(_kernel_files(deployment))[0])
+    return Symbols(code.functions, code.own_constants)
+
+
+def _code(deployment: Deployment, name: str, kernels: Mapping[str, str]) -> _Code:
+    """kernels: the C files that stand beside the model."""
+    graph = deployment.graph
+    names = Names(interface(name, len(graph.inputs), len(graph.outputs)))
+    names.reserve(*(declared(text) for path, text in kernels.items() if path.endswith(".h")))
+    names.reserve(_called(deployment))
+    return _Code(deployment, name, names)
 
 
 def _labels(macro: str, labels: Sequence[str]) -> list[str]:
@@ -269,7 +290,8 @@ class _Code:
         self.layers = tuple(f"layer_{n}" if n[0].isdigit() else n for n in names_in_c)
         self.functions = function_names(deployment.steps, self.layers, names)
         self.definitions = [["", *_function(d, text)] for d, text in self.functions.items()]
-        self.constants: list[ConstantView] = []
+        self.constants: list[tuple[StoredArray, str]] = []
+        self.own_constants: dict[Step, tuple[str, ...]] = {}
         self.constant_names: dict[Step, dict[str | int, str]] = {step: {} for step in deployment.steps}
         self.parameters: list[ParamsView] = []
         self.states = {
@@ -289,7 +311,8 @@ class _Code:
         call, layer = step.call, self.layers[step.index]
         for stored in self.deployment.arrays_of(step):
             name = names.unique(f"{layer}_{stored.role}")
-            self.constants.append(_constant(stored, name))
+            self.constants.append((stored, name))
+            self.own_constants[step] = (*self.own_constants.get(step, ()), name)
             for user, role in stored.uses:
                 self.constant_names[user][role] = name
         found = self.constant_names[step]
@@ -303,6 +326,7 @@ class _Code:
                     return found, known
         own = ParamsView(names.unique(f"{layer}_params", "layer"), call.params.ctype, text)
         self.parameters.append(own)
+        self.own_constants[step] = (*self.own_constants.get(step, ()), own.name)
         return found, own
 
     def _step(self, step: Step, constants: Mapping[str | int, str], params: ParamsView | None) -> StepView:

@@ -155,6 +155,6 @@ OP = Op(
         *library_kernels(
             "tinyet_adaptive_avg_pool2d", ("s8", "s16"), lower_integer, INTEGER_HEADERS, claim=Claim(averaged)
         ),
-        *library_kernels("tinyet_adaptive_avg_pool2d", ("f32",), lower_f32, HEADERS),
+        *library_kernels("tinyet_adaptive_avg_pool2d", ("f32",), lower_f32, HEADERS, claim=Claim(averaged)),
     ),
 )

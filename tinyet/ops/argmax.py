@@ -11,8 +11,9 @@ import numpy as np
 
 from tinyet.boards.cpus import Target
 from tinyet.ir import Array, Attrs, DType, Node, Shape
+from tinyet.ops.shared.counting import Parts
 from tinyet.ops.shared.shapes import around_axis, expect_axis
-from tinyet.opset import Call, Kernel, Op, Struct, library_call
+from tinyet.opset import Call, Claim, Kernel, Op, Struct, library_call
 
 
 @dataclass(frozen=True)
@@ -47,6 +48,14 @@ def reference(node: Node, inputs: Sequence[Array | None]) -> tuple[Array, ...]:
     return (np.argmax(x, axis=axis).astype(np.int32).reshape(node.output.shape),)
 
 
+def searched(node: Node) -> Parts:
+    """Elements one after another; as many take the place of the best as of random ones."""
+    outer, count, inner = around_axis(node.input(0).shape, attrs_of(node).axis)
+    greater = sum(1 / n for n in range(2, count + 1))
+    parts: Parts = {"call": 1, "row": outer, "output": outer * inner, "element": outer * inner * (count - 1)}
+    return parts | {"greater element": round(outer * inner * greater)}
+
+
 def kernel(dtype: str) -> Kernel:
     symbol = f"tinyet_argmax_{dtype}"
 
@@ -55,7 +64,9 @@ def kernel(dtype: str) -> Kernel:
         fields = {"outer": outer, "count": count, "inner": inner}
         return library_call(symbol, node, [0], Struct("tinyet_argmax_params", fields))
 
-    return Kernel(symbol, f"{dtype}_s32", lower, ("tinyet_argmax.h",), (f"{symbol}.c",))
+    return Kernel(
+        symbol, f"{dtype}_s32", lower, ("tinyet_argmax.h",), (f"{symbol}.c",), claim=Claim(searched)
+    )
 
 
 OP = Op(

@@ -172,6 +172,6 @@ OP = Op(
     inplace=(0,),
     kernels=(
         *library_kernels("tinyet_batch_norm", ("s8", "s16"), lower_integer, HEADERS, claim=Claim(normalized)),
-        *library_kernels("tinyet_batch_norm", ("f32",), lower_f32, HEADERS),
+        *library_kernels("tinyet_batch_norm", ("f32",), lower_f32, HEADERS, claim=Claim(normalized)),
     ),
 )

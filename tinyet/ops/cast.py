@@ -11,8 +11,9 @@ import numpy as np
 
 from tinyet.boards.cpus import Target
 from tinyet.ir import Array, Attrs, DType, Node
+from tinyet.ops.shared.counting import values
 from tinyet.ops.shared.shapes import same_shape
-from tinyet.opset import Call, Kernel, Op, Struct, library_call
+from tinyet.opset import Call, Claim, Kernel, Op, Struct, library_call
 
 _WHOLE = (DType.UINT8, DType.INT32)
 
@@ -44,7 +45,9 @@ def kernel(dtype: DType) -> Kernel:
             symbol, node, [0], Struct("tinyet_cast_params", {"count": node.output.type.count})
         )
 
-    return Kernel(symbol, f"{dtype.suffix}_f32", lower, ("tinyet_cast.h",), (f"{symbol}.c",))
+    return Kernel(
+        symbol, f"{dtype.suffix}_f32", lower, ("tinyet_cast.h",), (f"{symbol}.c",), claim=Claim(values)
+    )
 
 
 OP = Op(

@@ -18,8 +18,9 @@ from tinyet.ir import Array, Attrs, DType, Node
 from tinyet.numerics import NO_CLAMP, Multiplier, clamp_range, float32, quantize_multiplier
 from tinyet.ops.shared import rescale, table
 from tinyet.ops.shared.clip import clip_call, clip_kernels
+from tinyet.ops.shared.counting import values
 from tinyet.ops.shared.shapes import same_shape
-from tinyet.opset import Call, Kernel, Op, Struct, library_call
+from tinyet.opset import Call, Claim, Kernel, Op, Struct, library_call
 
 
 @dataclass(frozen=True)
@@ -94,6 +95,13 @@ OP = Op(
         *clip_kernels(lower_clip, refuse_clip),
         table.table_kernel(reference, rescale.refuse_table),
         *rescale.kernels_of(lower_rescale),
-        Kernel("tinyet_clip_f32", "f32", lower_f32, ("tinyet_clip.h",), ("tinyet_clip_f32.c",)),
+        Kernel(
+            "tinyet_clip_f32",
+            "f32",
+            lower_f32,
+            ("tinyet_clip.h",),
+            ("tinyet_clip_f32.c",),
+            claim=Claim(values),
+        ),
     ),
 )

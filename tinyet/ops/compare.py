@@ -12,7 +12,8 @@ import numpy as np
 from tinyet.boards.cpus import Target
 from tinyet.ir import Array, Attrs, DType, Node
 from tinyet.ops.shared import broadcast, stepped
-from tinyet.opset import Call, Kernel, Op, Struct, library_call
+from tinyet.ops.shared.counting import values
+from tinyet.opset import Call, Claim, Kernel, Op, Struct, library_call
 
 Relation = Literal["equal", "not_equal", "greater", "greater_equal"]
 
@@ -66,7 +67,9 @@ OP = Op(
     reference=reference,
     check=check,
     kernels=tuple(
-        Kernel("tinyet_compare", dtypes, lower, ("tinyet_compare.h",), ("tinyet_compare.c",))
+        Kernel(
+            "tinyet_compare", dtypes, lower, ("tinyet_compare.h",), ("tinyet_compare.c",), claim=Claim(values)
+        )
         for dtypes in ("f32_s32", "s32")
     ),
 )

@@ -13,9 +13,11 @@ import numpy as np
 from tinyet.boards.cpus import Target
 from tinyet.errors import UnsupportedShape
 from tinyet.ir import Array, Attrs, Node, Shape
+from tinyet.ops.shared import counting
+from tinyet.ops.shared.counting import Parts
 from tinyet.ops.shared.movement import MOVABLE, check_rearranged
 from tinyet.ops.shared.shapes import expect_axis
-from tinyet.opset import Arg, Call, Definition, InputArg, Kernel, Op, OutputArg
+from tinyet.opset import Arg, Call, Claim, Definition, InputArg, Kernel, Op, OutputArg
 
 MAX_INPUTS = 4096
 
@@ -68,6 +70,47 @@ def lower(node: Node, _target: Target) -> Call:
     return Call(function, (*args, OutputArg(0)))
 
 
+MOST_INLINE = 64
+"""Bytes of a row that GCC copies with loads and stores of its own, by the largest of its limits."""
+
+
+def widths_of(node: Node) -> tuple[int, list[int]]:
+    """Rows, and the bytes of each input in one of them."""
+    rows = math.prod(node.output.shape[: attrs_of(node).axis])
+    return rows, [node.input(index).type.bytes // rows for index in range(len(node.inputs))]
+
+
+def work(node: Node) -> Parts:
+    """Rows of an input: copied as they are where they are the whole output, by loads and stores where they are short,
+    else by the C library."""
+    rows, widths = widths_of(node)
+    parts: Parts = {"call": 1, "input": len(widths)}
+    stride, offset = sum(widths), 0
+    for width in widths:
+        if rows == 1 or width == stride or width > MOST_INLINE:
+            times, size = (1, rows * width) if width == stride else (rows, width)
+            counting.copied_to(parts, "copy", offset + stride * np.arange(times), size)
+        else:
+            counting.add(parts, "row", rows)
+            counting.add(parts, "word", rows * (width // 4))
+            counting.add(parts, "half", rows * (width % 4 // 2))
+            counting.add(parts, "byte", rows * (width % 2))
+        offset += width
+    return parts
+
+
+def code(node: Node) -> Parts:
+    rows, widths = widths_of(node)
+    short = [w for w in widths if rows > 1 and w <= MOST_INLINE]
+    return {
+        "call": 1,
+        "long": len(widths) - len(short),
+        "short": len(short),
+        "word": sum(w // 4 for w in short),
+        "rest": sum(w % 4 // 2 + w % 2 for w in short),
+    }
+
+
 OP = Op(
     attrs=Concat,
     summary="tensors one after another along an axis (cat, stack)",
@@ -77,6 +120,7 @@ OP = Op(
     check=check_rearranged,
     same_scale=True,
     kernels=tuple(
-        Kernel("tinyet_concat", dtype.suffix, lower, ("tinyet_concat.h",), ()) for dtype in MOVABLE
+        Kernel("tinyet_concat", dtype.suffix, lower, ("tinyet_concat.h",), (), claim=Claim(work, code))
+        for dtype in MOVABLE
     ),
 )

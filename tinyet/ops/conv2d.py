@@ -14,6 +14,7 @@ from tinyet.ir import Array, DType, Node
 from tinyet.numerics import float32
 from tinyet.ops.shared import convolution, nibbles, weighted, weighted_s16
 from tinyet.ops.shared.claims import CLAIMS
+from tinyet.ops.shared.claims_of_floats import CLAIMS as FLOAT_CLAIMS
 from tinyet.ops.shared.clamped import clamp_of
 from tinyet.ops.shared.convolution import (
     DEPTHWISE,
@@ -286,6 +287,6 @@ OP = Op(
             ),
             Kernel("tinyet_conv2d_f32", "f32", lower_f32, HEADERS, ("tinyet_conv2d_f32.c",)),
         ),
-        CLAIMS,
+        {**CLAIMS, **FLOAT_CLAIMS},
     ),
 )

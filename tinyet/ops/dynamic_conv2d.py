@@ -9,9 +9,9 @@ from typing import ClassVar
 
 from tinyet.boards.cpus import Target
 from tinyet.ir import Node
-from tinyet.ops.shared import convolution, dynamic
+from tinyet.ops.shared import claims, convolution, dynamic
 from tinyet.ops.shared.convolution import DEPTHWISE, PATCHES, Convolution, refuse_depthwise
-from tinyet.opset import Call, Constant, Kernel, Op, Struct, library_call
+from tinyet.opset import Call, Claim, Constant, Kernel, Op, Struct, library_call
 
 
 @dataclass(frozen=True)
@@ -58,6 +58,7 @@ OP = Op(
             (*DEPTHWISE, "tinyet_dynamic.h"),
             ("tinyet_dynamic_depthwise_f32.c", "tinyet_dynamic_quantize.c"),
             refuse_depthwise,
+            claim=Claim(lambda node: {**claims.depthwise(node), "quantized": node.input(0).type.count}),
         ),
         Kernel(
             "tinyet_dynamic_conv2d_f32",
@@ -65,6 +66,7 @@ OP = Op(
             lower,
             (*PATCHES, "tinyet_dynamic.h"),
             ("tinyet_dynamic_conv2d_f32.c", "tinyet_dynamic_quantize.c"),
+            claim=Claim(lambda node: {**claims.conv2d(node), "quantized": node.input(0).type.count}),
         ),
     ),
 )

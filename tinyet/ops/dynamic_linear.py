@@ -9,8 +9,8 @@ from typing import ClassVar
 from tinyet.boards.cpus import Target
 from tinyet.ir import Attrs, Node
 from tinyet.numerics import NO_CLAMP
-from tinyet.ops.shared import dynamic, fully_connected
-from tinyet.opset import Call, FieldValue, Kernel, Op, Struct, library_call
+from tinyet.ops.shared import claims, dynamic, fully_connected
+from tinyet.opset import Call, Claim, FieldValue, Kernel, Op, Struct, library_call
 
 
 @dataclass(frozen=True)
@@ -50,6 +50,7 @@ OP = Op(
             lower,
             ("tinyet_dynamic.h", "tinyet_conv2d.h", "tinyet_pairs.h", "tinyet_rows.h"),
             ("tinyet_dynamic_linear_f32.c", "tinyet_dynamic_quantize.c"),
+            claim=Claim(lambda node: {**claims.linear(node), "quantized": node.input(0).type.count}),
         ),
     ),
 )

@@ -15,7 +15,9 @@ import numpy as np
 from tinyet.boards.cpus import Target
 from tinyet.errors import UnsupportedShape
 from tinyet.ir import Array, Attrs, DType, Node, Shape
-from tinyet.opset import Call, Kernel, Op, Struct, library_call
+from tinyet.ops.shared import counting
+from tinyet.ops.shared.counting import Parts
+from tinyet.opset import Call, Claim, Kernel, Op, Struct, library_call
 
 
 @dataclass(frozen=True)
@@ -59,6 +61,13 @@ def lower(node: Node, _target: Target) -> Call:
     return library_call("tinyet_embedding", node, [0, 1], Struct("tinyet_embedding_params", fields))
 
 
+def copied(node: Node) -> Parts:
+    """A row of the table an index."""
+    parts: Parts = {"call": 1, "index": node.input(0).type.count}
+    counting.copied(parts, "row", parts["index"], node.output.type.bytes // max(parts["index"], 1))
+    return parts
+
+
 OP = Op(
     attrs=Embedding,
     summary="rows of a constant table chosen by int32 indices",
@@ -68,7 +77,14 @@ OP = Op(
     check=check,
     same_scale=True,
     kernels=tuple(
-        Kernel("tinyet_embedding", dtypes, lower, ("tinyet_embedding.h",), ("tinyet_embedding.c",))
+        Kernel(
+            "tinyet_embedding",
+            dtypes,
+            lower,
+            ("tinyet_embedding.h",),
+            ("tinyet_embedding.c",),
+            claim=Claim(copied),
+        )
         for dtypes in ("s32_s8", "s32_s16", "s32_f32")
     ),
 )

@@ -300,6 +300,7 @@ OP = Op(
             lower_f32,
             (*HEADERS, "tinyet_math.h"),
             ("tinyet_layer_norm_f32.c",),
+            claim=Claim(normalized),
         ),
     ),
 )

@@ -18,6 +18,7 @@ from tinyet.ir import Array, Attrs, DType, Node
 from tinyet.numerics import NO_CLAMP, float32
 from tinyet.ops.shared import fully_connected, nibbles, weighted
 from tinyet.ops.shared.claims import CLAIMS
+from tinyet.ops.shared.claims_of_floats import CLAIMS as FLOAT_CLAIMS
 from tinyet.ops.shared.clamped import clamp_of
 from tinyet.ops.shared.fully_connected import row_weights, size_fields
 from tinyet.ops.shared.packing import interleave_pairs
@@ -123,6 +124,6 @@ OP = Op(
             ),
             Kernel("tinyet_linear_f32", "f32", lower_f32, HEADERS, ("tinyet_linear_f32.c",)),
         ),
-        CLAIMS,
+        {**CLAIMS, **FLOAT_CLAIMS},
     ),
 )

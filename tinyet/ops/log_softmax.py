@@ -18,6 +18,7 @@ from tinyet.boards.cpus import Target
 from tinyet.ir import Array, DType, Node
 from tinyet.numerics import Int64, Multiplier, float32, quantize_multiplier, requantize, round_shift
 from tinyet.ops.shared import softmax
+from tinyet.ops.shared.claims import CLAIMS
 from tinyet.ops.shared.fixed_point import (
     DIFF_INTEGER_BITS,
     SUM_INTEGER_BITS,
@@ -26,7 +27,7 @@ from tinyet.ops.shared.fixed_point import (
     log_of_sum,
 )
 from tinyet.ops.shared.integers import representable, saturated
-from tinyet.opset import Call, Kernel, Op
+from tinyet.opset import Call, Kernel, Op, claimed
 
 LITERT = 1 / 16, 127
 """Scale and zero point."""
@@ -158,28 +159,31 @@ OP = Op(
     reference=softmax.along_axis(along_last),
     check=check,
     inplace=(0,),
-    kernels=(
-        Kernel(
-            "tinyet_log_softmax_s8",
-            "s8",
-            lower_s8,
-            softmax.FIXED_HEADERS,
-            ("tinyet_log_softmax_s8.c",),
-            softmax.refuse_other_scales(LITERT),
+    kernels=claimed(
+        (
+            Kernel(
+                "tinyet_log_softmax_s8",
+                "s8",
+                lower_s8,
+                softmax.FIXED_HEADERS,
+                ("tinyet_log_softmax_s8.c",),
+                softmax.refuse_other_scales(LITERT),
+            ),
+            Kernel(
+                "tinyet_log_softmax_scaled_s8",
+                "s8",
+                lower_scaled_s8,
+                softmax.FIXED_HEADERS,
+                ("tinyet_log_softmax_scaled_s8.c",),
+            ),
+            Kernel(
+                "tinyet_log_softmax_f32",
+                "f32",
+                softmax.lower_f32,
+                softmax.FLOAT_HEADERS,
+                ("tinyet_log_softmax_f32.c",),
+            ),
         ),
-        Kernel(
-            "tinyet_log_softmax_scaled_s8",
-            "s8",
-            lower_scaled_s8,
-            softmax.FIXED_HEADERS,
-            ("tinyet_log_softmax_scaled_s8.c",),
-        ),
-        Kernel(
-            "tinyet_log_softmax_f32",
-            "f32",
-            softmax.lower_f32,
-            softmax.FLOAT_HEADERS,
-            ("tinyet_log_softmax_f32.c",),
-        ),
+        CLAIMS,
     ),
 )

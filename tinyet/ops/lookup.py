@@ -16,10 +16,12 @@ import numpy as np
 from tinyet.boards.cpus import Target
 from tinyet.errors import UnsupportedShape
 from tinyet.ir import Array, Attrs, DType, Node, Shape
+from tinyet.ops.shared.counting import Parts, values
 from tinyet.ops.shared.integers import check_activations
 from tinyet.ops.shared.shapes import around_axis
 from tinyet.opset import (
     Call,
+    Claim,
     Constant,
     FieldValue,
     Kernel,
@@ -110,6 +112,14 @@ def refuse_flip(node: Node, _target: Target) -> str | None:
     return None if is_flip(node) else "the table is another than byte - 128"
 
 
+def looked_up(node: Node) -> Parts:
+    """A table for all, or one a channel."""
+    outer, channels = 1, 1
+    if len(node.input(1).array) > 1:
+        outer, channels, _ = around_axis(node.input(0).shape, attrs_of(node).axis)
+    return {"call": 1, "row": outer, "channel": outer * channels, "value": node.output.type.count}
+
+
 OP = Op(
     attrs=Lookup,
     summary="functions of a uint8 by table",
@@ -119,7 +129,15 @@ OP = Op(
     check=check,
     inplace=(0,),
     kernels=(
-        Kernel("tinyet_flip_u8_s8", "u8_s8", lower_flip, _HEADERS, ("tinyet_flip_u8_s8.c",), refuse_flip),
-        *library_kernels("tinyet_lookup", ("u8_s8", "u8_s16"), lower, _HEADERS),
+        Kernel(
+            "tinyet_flip_u8_s8",
+            "u8_s8",
+            lower_flip,
+            _HEADERS,
+            ("tinyet_flip_u8_s8.c",),
+            refuse_flip,
+            claim=Claim(values),
+        ),
+        *library_kernels("tinyet_lookup", ("u8_s8", "u8_s16"), lower, _HEADERS, claim=Claim(looked_up)),
     ),
 )

@@ -26,10 +26,11 @@ from tinyet.ir import Array, Attrs, DType, Node
 from tinyet.ir.limits import SMALLEST_SCALE
 from tinyet.numerics import Int64, quantize_multiplier, requantize, round_half_away, round_shift
 from tinyet.ops.shared import broadcast, table, table_s16, unary_s16
+from tinyet.ops.shared.counting import Parts, values
 from tinyet.ops.shared.integers import INTEGERS
 from tinyet.ops.shared.shapes import same_shape
 from tinyet.ops.shared.unary_functions import FUNCTIONS, FunctionName
-from tinyet.opset import Call, Kernel, Op, Struct, library_call
+from tinyet.opset import Call, Claim, Kernel, Op, Struct, library_call
 
 
 @dataclass(frozen=True)
@@ -201,6 +202,11 @@ def lower_f32(node: Node, target: Target) -> Call:
     return library_call(f"tinyet_{attrs.function}_f32", node, [0], params)
 
 
+def computed(node: Node) -> Parts:
+    """Each function has instructions of its own, some of them as many as its values ask for."""
+    return {"call": 1, attrs_of(node).function: node.output.type.count}
+
+
 OP = Op(
     attrs=Unary,
     summary="a function of each element: " + ", ".join(FUNCTIONS),
@@ -211,7 +217,15 @@ OP = Op(
     kernels=(
         table.table_kernel(reference),
         *(
-            Kernel(f"tinyet_{kind}_s16", "s16", lower_s16, table_s16.HEADERS, (source,), refuse_kind(kind))
+            Kernel(
+                f"tinyet_{kind}_s16",
+                "s16",
+                lower_s16,
+                table_s16.HEADERS,
+                (source,),
+                refuse_kind(kind),
+                claim=Claim(values),
+            )
             for kind, source in unary_s16.KINDS.items()
         ),
         Kernel(
@@ -220,6 +234,7 @@ OP = Op(
             lower_f32,
             ("tinyet_unary.h", "tinyet_math.h"),
             ("tinyet_unary_f32.c",),
+            claim=Claim(computed),
         ),
     ),
 )

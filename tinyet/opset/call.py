@@ -135,7 +135,7 @@ class Definition:
     returns: str
     parameters: tuple[str, ...]
     body: tuple[str, ...]
-    comment: str = ""
+    comment: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True)

@@ -31,7 +31,7 @@ class Kernel:
     lower:    the call, with constants packed and scratch counted, for a node that was not refused.
     delegate: who brought it.
     texts:    C files that it carries itself: {name: text}; headers and sources may name them.
-    claim:    what its cost grows with; None where it states none.
+    claim:    what its cost grows with; None where it states none, for the reason `unstated`.
     """
 
     symbol: str
@@ -43,6 +43,7 @@ class Kernel:
     delegate: str = "portable"
     texts: Mapping[str, str] = field(default_factory=dict)
     claim: Claim | None = None
+    unstated: str = ""
 
     def why_not(self, node: Node, target: Target) -> str | None:
         have = signature(node)
@@ -56,8 +57,8 @@ class Kernel:
 
 
 def claimed(kernels: Sequence[Kernel], claims: Mapping[str, Claim]) -> tuple[Kernel, ...]:
-    """Kernels with their claims, which are found by the kernels' names."""
-    return tuple(replace(kernel, claim=claims.get(kernel.symbol, kernel.claim)) for kernel in kernels)
+    """Kernels with their claims, which are found by the kernels' names; but for those that say why they have none."""
+    return tuple(k if k.unstated else replace(k, claim=claims.get(k.symbol, k.claim)) for k in kernels)
 
 
 def library_kernels(

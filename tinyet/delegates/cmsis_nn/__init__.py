@@ -6,6 +6,8 @@ Each layer becomes a small C function that fills the library's structs with lite
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 from tinyet.delegates.cmsis_nn import (
     conv2d,
     conv_transpose2d,
@@ -20,9 +22,11 @@ from tinyet.delegates.cmsis_nn import (
     softmax,
 )
 from tinyet.delegates.cmsis_nn.claims import CLAIMS
+from tinyet.delegates.cmsis_nn.claims_of_moves import CLAIMS as MOVES
 from tinyet.delegates.cmsis_nn.library import files
 from tinyet.delegates.cmsis_nn.wrapper import NAME
 from tinyet.delegates.delegate import Delegate, arm_target
+from tinyet.ir import Attrs
 from tinyet.ops.add import Add
 from tinyet.ops.avg_pool2d import AvgPool2d
 from tinyet.ops.concat import Concat
@@ -37,30 +41,28 @@ from tinyet.ops.mul import Mul
 from tinyet.ops.pad import Pad
 from tinyet.ops.permute import Permute
 from tinyet.ops.softmax import Softmax
-from tinyet.opset import claimed
+from tinyet.opset import Kernel, claimed
+
+_KERNELS: Mapping[type[Attrs], Sequence[Kernel]] = {
+    Conv2d: (*depthwise.KERNELS, *conv2d.KERNELS, *int16.CONV2D_KERNELS, *int4.CONV2D_KERNELS),
+    ConvTranspose2d: conv_transpose2d.KERNELS,
+    Linear: (*linear.KERNELS, *int16.LINEAR_KERNELS, *int4.LINEAR_KERNELS),
+    MatMul: matmul.KERNELS,
+    Add: elementwise.ADD_KERNELS,
+    Mul: elementwise.MUL_KERNELS,
+    Minimum: elementwise.MINIMUM_KERNELS,
+    Maximum: elementwise.MAXIMUM_KERNELS,
+    AvgPool2d: pool.AVERAGE_KERNELS,
+    MaxPool2d: pool.MAXIMUM_KERNELS,
+    Softmax: softmax.KERNELS,
+    Pad: movement.PAD_KERNELS,
+    Permute: movement.TRANSPOSE_KERNELS,
+    Concat: movement.CONCAT_KERNELS,
+}
 
 CMSIS_NN = Delegate(
     NAME,
-    {
-        Conv2d: (
-            *claimed((*depthwise.KERNELS, *conv2d.KERNELS), CLAIMS),
-            *int16.CONV2D_KERNELS,
-            *int4.CONV2D_KERNELS,
-        ),
-        ConvTranspose2d: conv_transpose2d.KERNELS,
-        Linear: (*claimed(linear.KERNELS, CLAIMS), *int16.LINEAR_KERNELS, *int4.LINEAR_KERNELS),
-        MatMul: matmul.KERNELS,
-        Add: claimed(elementwise.ADD_KERNELS, CLAIMS),
-        Mul: claimed(elementwise.MUL_KERNELS, CLAIMS),
-        Minimum: elementwise.MINIMUM_KERNELS,
-        Maximum: elementwise.MAXIMUM_KERNELS,
-        AvgPool2d: claimed(pool.AVERAGE_KERNELS, CLAIMS),
-        MaxPool2d: claimed(pool.MAXIMUM_KERNELS, CLAIMS),
-        Softmax: claimed(softmax.KERNELS, CLAIMS),
-        Pad: movement.PAD_KERNELS,
-        Permute: movement.TRANSPOSE_KERNELS,
-        Concat: movement.CONCAT_KERNELS,
-    },
+    {attrs: claimed(kernels, {**CLAIMS, **MOVES}) for attrs, kernels in _KERNELS.items()},
     arm_target,
     files,
 )

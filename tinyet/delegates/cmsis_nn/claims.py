@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the instructions of CMSIS-NN's int8 functions grow with. One claim serves plain, DSP and vector code: what one
-of them does not have costs nothing there."""
+"""What the instructions of CMSIS-NN's functions grow with. One claim serves plain, DSP and vector code, and all types
+of activations and weights: what one of them does not have costs nothing there."""
 
 from __future__ import annotations
 
@@ -204,5 +204,15 @@ CLAIMS: Mapping[str, Claim] = {
     "arm_avgpool_s8": Claim(pools),
     "arm_max_pool_s8": Claim(pools),
     "arm_softmax_s8": Claim(softmax),
+    "arm_convolve_1_x_n_s8": Claim(convolve),
+    "arm_convolve_s16": Claim(convolve),
+    "arm_convolve_s4": Claim(convolve),
+    "arm_depthwise_conv_s16": Claim(depthwise),
+    "arm_fully_connected_s16": Claim(fully_connected),
+    "arm_fully_connected_s4": Claim(fully_connected),
+    "arm_elementwise_add_s16": Claim(elements),
+    "arm_elementwise_mul_s16": Claim(elements),
+    "arm_avgpool_s16": Claim(pools),
+    "arm_max_pool_s16": Claim(pools),
 }
 """By the functions' names."""

@@ -6,6 +6,8 @@ For the first the library turns the weights around in scratch memory at every ru
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from tinyet.boards.cpus import Target
@@ -110,6 +112,9 @@ def lower_rows(node: Node, target: Target) -> Call:
 
 
 KERNELS = (
-    kernel("arm_convolve_s8", "s8", lower_turned, refuse_turned),
+    replace(
+        kernel("arm_convolve_s8", "s8", lower_turned, refuse_turned),
+        unstated="the rates of arm_convolve_s8 are those of images without gaps between their pixels",
+    ),
     kernel("arm_transpose_conv_s8", "s8", lower_rows, refuse_rows),
 )

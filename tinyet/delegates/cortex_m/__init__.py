@@ -15,17 +15,23 @@ from tinyet.delegates.cortex_m import (
     claims,
     claims_depthwise,
     claims_for_flash,
+    claims_of_pixels,
     claims_of_rows,
     claims_of_transposed,
     claims_of_windows,
     conv2d,
+    conv2d_few,
     conv2d_s8,
+    conv2d_s16,
     conv2d_two,
     conv_transpose2d,
     depthwise,
+    depthwise_s16,
     elementwise,
     linear,
     linear_row,
+    linear_s16,
+    linear_w4,
     pool,
     resize,
     softmax,
@@ -58,13 +64,14 @@ def supports(target: Target) -> str | None:
     return arm_target(target) or (None if has_dsp else f"{target.cpu} has no DSP instructions")
 
 
-CONV2D_FOR_FLASH = (*winograd.KERNELS, *conv2d.WIDE_KERNELS, *conv2d_two.KERNELS)
+CONV2D_FOR_FLASH = (*winograd.KERNELS, *conv2d.WIDE_KERNELS, *conv2d_two.KERNELS, *conv2d_few.KERNELS)
 FOR_FLASH = (*CONV2D_FOR_FLASH, *linear_row.WIDE_KERNELS)
 
 CLAIMS = {
     **claims.CLAIMS,
     **claims_depthwise.CLAIMS,
     **claims_for_flash.CLAIMS,
+    **claims_of_pixels.CLAIMS,
     **claims_of_rows.CLAIMS,
     **claims_of_transposed.CLAIMS,
     **claims_of_windows.CLAIMS,
@@ -81,11 +88,24 @@ CORTEX_M = Delegate(
                 *CONV2D_FOR_FLASH,
                 *depthwise.NIBBLE_KERNELS,
                 *conv2d.NIBBLE_KERNELS,
+                *depthwise_s16.KERNELS,
+                *conv2d_s16.KERNELS,
+                *conv2d_s16.WIDE_KERNELS,
             ),
             CLAIMS,
         ),
         ConvTranspose2d: claimed(conv_transpose2d.KERNELS, CLAIMS),
-        Linear: claimed((*linear.KERNELS, *linear_row.WIDE_KERNELS), CLAIMS),
+        Linear: claimed(
+            (
+                *linear.KERNELS,
+                *linear_row.WIDE_KERNELS,
+                *linear_w4.KERNELS,
+                *linear_w4.WIDE_KERNELS,
+                *linear_s16.KERNELS,
+                *linear_s16.WIDE_KERNELS,
+            ),
+            CLAIMS,
+        ),
         Add: elementwise.ADD_KERNELS,
         Sub: elementwise.SUB_KERNELS,
         Mul: elementwise.MUL_KERNELS,

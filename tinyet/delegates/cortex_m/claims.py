@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from tinyet.delegates.cortex_m import conv2d, conv2d_s8, conv2d_two, linear
+from tinyet.delegates.cortex_m import conv2d, conv2d_s8, linear
 from tinyet.delegates.cortex_m.packing import lane_pairs
 from tinyet.delegates.cortex_m.pool import LEAST_PART, MOST_PIXELS
 from tinyet.delegates.cortex_m.rounding import Form, Rounding, rounding
@@ -96,17 +96,17 @@ def rows_work(g: conv2d.Geometry, r: Rounding) -> Mapping[str, int]:
     return parts
 
 
-def patches(g: conv2d.Geometry, at_once: int) -> tuple[Parts, int]:
-    """tinyet_dsp_patch of all pixels, `at_once` of them in a row each time, and how often that is."""
+def patches(g: conv2d.Geometry) -> tuple[Parts, int]:
+    """tinyet_dsp_patch of all pixels, four of them in a row each time, and how often that is."""
     rows = axis(g.in_h, g.out_h, g.kernel_h, g.stride_h, g.dilation_h, g.pad_top)
     columns = axis(g.in_w, g.out_w, g.kernel_w, g.stride_w, g.dilation_w, g.pad_left)
-    starts = np.minimum(np.arange(0, g.out_h * g.out_w, at_once), g.out_h * g.out_w - at_once)
-    which = (starts[:, None] + np.arange(at_once)).ravel()  # pixels
+    starts = np.minimum(np.arange(0, g.out_h * g.out_w, 4), g.out_h * g.out_w - 4)
+    which = (starts[:, None] + np.arange(4)).ravel()  # pixels
     blocks = g.batch * len(starts)
     seen = rows.inside.sum(axis=1)[which // g.out_w]  # kernel rows of each pixel
     together = g.in_c * (g.kernel_w if g.dilation_w == 1 else 1)
     words = len(lane_pairs(together)) * (1 if g.dilation_w == 1 else g.kernel_w)
-    pixels = at_once * blocks
+    pixels = 4 * blocks
     parts: Parts = {
         "call": 1,
         "block": blocks,
@@ -137,45 +137,9 @@ def patches(g: conv2d.Geometry, at_once: int) -> tuple[Parts, int]:
 
 
 def patches_work(g: conv2d.Geometry, r: Rounding) -> Mapping[str, int]:
-    parts, blocks = patches(g, 4)
+    parts, blocks = patches(g)
     matrix(parts, g, r, blocks, len(conv2d.patches_order(g)), 1)
     return parts
-
-
-def two_work(node: Node) -> Mapping[str, int]:
-    g, r = conv2d.geometry(node), conv2d.rounding_of(node, conv2d.Stored.INT16)
-    parts, blocks = patches(g, 2)
-    steps, unroll = len(conv2d_two.order_of(g)) // 2, conv2d_two.unroll_of(g)
-    pairs = blocks * -(-g.out_c // 2)
-    parts[f"two channels, {form_name(r)}"] = pairs
-    parts["two pairs"] = pairs * steps
-    if unroll != steps:
-        parts["two channels by a loop"] = pairs
-        parts["turn"] = pairs * (steps // unroll)
-    parts["odd channel"] = blocks * (g.out_c % 2)
-    parts["clamped output"] = g.batch * g.out_h * g.out_w * g.out_c * (bounds(r.low, r.high) > 0)
-    return parts
-
-
-def two_code(node: Node) -> Mapping[str, int]:
-    g, r = conv2d.geometry(node), conv2d.rounding_of(node, conv2d.Stored.INT16)
-    steps, unroll = len(conv2d_two.order_of(g)) // 2, conv2d_two.unroll_of(g)
-    copies = 1 + g.out_c % 2 if g.out_c > 2 else 1
-    return {
-        "call": 1,
-        "copy": copies,
-        f"copy, {form_name(r)}": copies,
-        "two pairs": copies * unroll,
-        "loop": copies * (unroll != steps),
-        "padding": int(g.pad_top > 0 or g.pad_left > 0),
-        "kernel": int(g.kernel_h > 1),
-        "dilated": int(g.dilation_w > 1),
-        "odd number of pixels": g.out_h * g.out_w % 2,
-        "four values": min(g.in_c // 4, 4),
-        f"last {g.in_c % 4} values": 1,
-        "several images": int(g.batch > 1),
-        "clamp": int(bounds(r.low, r.high) > 0),
-    }
 
 
 def shared_work(node: Node) -> Mapping[str, int]:
@@ -331,7 +295,6 @@ CLAIMS: Mapping[str, Claim] = {
         lambda n: patches_work(*convolution(n)), lambda n: patches_code(*convolution(n))
     ),
     "tinyet_dsp_conv2d_s8": Claim(shared_work),
-    "tinyet_dsp_conv2d_two_w16": Claim(two_work, two_code),
     "tinyet_dsp_linear_rows": Claim(lambda n: rows_work(*pixel_row(n)), lambda n: rows_code(*pixel_row(n))),
     "tinyet_dsp_linear": Claim(linear_work, linear_code),
     "tinyet_dsp_average": Claim(over_pixels, over_pixels_code),

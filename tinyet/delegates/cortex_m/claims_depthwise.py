@@ -32,7 +32,7 @@ def seen(g: Geometry) -> tuple[int, int]:
 def words_a_turn(g: Geometry) -> int:
     """Of the loop that fills a row, where it is not straight code."""
     words, most = seen(g)[0], (4095 // g.u.step + 1) // 2
-    return min(words if words <= 6 else next((n for n in (4, 5, 3) if words % n == 0), 4), most)
+    return min(words if words <= 6 else next((n for n in (6, 4, 5, 3) if words % n == 0), 4), most)
 
 
 def planes_work(node: Node, g: Geometry) -> Parts:

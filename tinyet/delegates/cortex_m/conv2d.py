@@ -72,6 +72,23 @@ class Geometry:
         return same and (self.kernel_h, self.kernel_w, self.stride_h, self.stride_w) == (1, 1, 1, 1)
 
     @property
+    def together(self) -> int:
+        """Neighbouring values of an image's row that a kernel row sees, or one of its taps where it is dilated."""
+        return self.in_c * (self.kernel_w if self.dilation_w == 1 else 1)
+
+    @property
+    def inside(self) -> bool:
+        """No kernel reaches over an edge of the image."""
+        ends = (
+            (self.in_h, self.out_h, self.kernel_h, self.stride_h, self.dilation_h, self.pad_top),
+            (self.in_w, self.out_w, self.kernel_w, self.stride_w, self.dilation_w, self.pad_left),
+        )
+        return all(
+            not pad and (out - 1) * stride + (kernel - 1) * dilation < size
+            for size, out, kernel, stride, dilation, pad in ends
+        )
+
+    @property
     def lane_words(self) -> int:
         """Words of a lane in tinyet_dsp_conv2d_rows."""
         reach = (self.kernel_w - 1) * self.dilation_w
@@ -125,23 +142,26 @@ def pixel_row(pixels: int, in_c: int, out_c: int) -> Geometry:
     return Geometry(1, 1, pixels, in_c, 1, pixels, out_c, 1, 1, 1, 1, 1, 1, 0, 0, 0)
 
 
-def rows_order(g: Geometry) -> list[tuple[int, int]]:
+Pairs = Callable[[int], list[tuple[int, int]]]
+"""The two of so many channels, or NONE, that each word of a pixel holds."""
+
+
+def rows_order(g: Geometry, pairs: Pairs = lane_pairs) -> list[tuple[int, int]]:
     """Two columns for each tap of tinyet_dsp_conv2d_rows, in (kernel_h, kernel_w, in_c), or NONE."""
     return [
         (tap + first, tap + second if second != NONE else NONE)
         for ky in range(g.kernel_h)
-        for first, second in lane_pairs(g.in_c)
+        for first, second in pairs(g.in_c)
         for tap in range(ky * g.kernel_w * g.in_c, (ky + 1) * g.kernel_w * g.in_c, g.in_c)
     ]
 
 
-def patches_order(g: Geometry) -> list[tuple[int, int]]:
+def patches_order(g: Geometry, pairs: Pairs = lane_pairs) -> list[tuple[int, int]]:
     """The same for tinyet_dsp_conv2d_patches."""
-    together = g.in_c * (g.kernel_w if g.dilation_w == 1 else 1)
     return [
         (start + first, start + second if second != NONE else NONE)
-        for start in range(0, g.kernel_h * g.kernel_w * g.in_c, together)
-        for first, second in lane_pairs(together)
+        for start in range(0, g.kernel_h * g.kernel_w * g.in_c, g.together)
+        for first, second in pairs(g.together)
     ]
 
 
@@ -237,7 +257,10 @@ def refuse_rows(node: Node, target: Target) -> str | None:
 
 
 def refuse_nibbles(node: Node, order: list[tuple[int, int]], taps_of_lane: int) -> str | None:
-    r = rounding_of(node, Stored.INT4)
+    return refuse_nibble_sums(rounding_of(node, Stored.INT4), order, taps_of_lane)
+
+
+def refuse_nibble_sums(r: Rounding, order: list[tuple[int, int]], taps_of_lane: int) -> str | None:
     smallest, largest = sum_range(r.weights, r.bias)
     if 16 * int(max(largest.max(), -smallest.min())) >= LIMIT:
         return "sums of 16 times the weights could leave int32"

@@ -6,9 +6,9 @@ from __future__ import annotations
 import numpy as np
 
 from tinyet.boards.cpus import Target
-from tinyet.delegates.cortex_m.conv2d import Geometry, Stored, geometry, patches_order, rounding_of
+from tinyet.delegates.cortex_m.conv2d import Geometry, Stored, geometry, rounding_of
 from tinyet.delegates.cortex_m.conv2d_s8 import channel_pairs
-from tinyet.delegates.cortex_m.packing import NONE, join_halves, words
+from tinyet.delegates.cortex_m.packing import NONE, join_halves, lane_pairs, words
 from tinyet.delegates.cortex_m.rounding import Form, Rounding
 from tinyet.delegates.cortex_m.summary import summary
 from tinyet.delegates.cortex_m.wrapper import largest_divisor, specialised_call
@@ -22,19 +22,41 @@ HEADERS = ("tinyet_dsp.h", "tinyet_dsp_conv2d.h", "tinyet_dsp_conv2d_two.h")
 
 # Steps of straight code in the multiply loop, of two pairs of input values and 40 bytes: all of them when they are this
 # few, else up to so many a turn.
-STRAIGHT_STEPS, LOOP_STEPS = 16, 12
-LARGEST_OFFSET = 4094  # of STRB, less one
+STRAIGHT_STEPS, LOOP_STEPS = 28, 12
+TOGETHER_STEPS = 8
+"""Up to so many steps of straight code there are four channels in a turn (TINYET_DSP_TOGETHER)."""
+LARGEST_OFFSET = 4092  # of STRB, less three
 
 
 def order_of(g: Geometry) -> list[tuple[int, int]]:
-    """Two columns of the weights for each pair of input values, an even number of pairs."""
-    order = patches_order(g)
+    """Two columns of the weights for each pair of input values, an even number of pairs.
+
+    The last of an odd number of neighbours is paired with that of the next kernel row, or tap.
+    """
+    order: list[tuple[int, int]] = []
+    waiting = NONE
+    for start in range(0, g.kernel_h * g.kernel_w * g.in_c, g.together):
+        pairs = lane_pairs(g.together)
+        order += [(start + first, start + second) for first, second in pairs if second != NONE]
+        if pairs[-1][1] == NONE:
+            last = start + g.together - 1
+            if waiting != NONE:
+                order.append((waiting, last))
+            waiting = last if waiting == NONE else NONE
+    if waiting != NONE:
+        order.append((waiting, NONE))
     return order + [(NONE, NONE)] * (len(order) % 2)
 
 
 def unroll_of(g: Geometry) -> int:
     steps = len(order_of(g)) // 2
     return steps if steps <= STRAIGHT_STEPS else largest_divisor(steps, LOOP_STEPS)
+
+
+def together(g: Geometry) -> int:
+    """Pairs of channels of a turn, for two pixels."""
+    steps = len(order_of(g)) // 2
+    return 2 if unroll_of(g) == steps <= TOGETHER_STEPS and (g.out_c & ~1) % 4 == 0 else 1
 
 
 def refuse(node: Node, target: Target) -> str | None:
@@ -72,7 +94,7 @@ def lower(node: Node, target: Target) -> Call:
     )
     data = stream(r, g).astype(np.int32)
     constant = Constant("weights", data, "bias, weights and rounding of two channels after another")
-    scratch = 8 * len(order_of(g)) + -(-g.kernel_w * g.in_c // 4) * 4
+    scratch = 8 * len(order_of(g)) + (0 if g.inside else 3 * -(-g.together // 4) * 4)
     return specialised_call(SYMBOL, summary(node), [constant], body, scratch_bytes=scratch)
 
 

@@ -257,11 +257,15 @@ def stream(r: Rounding, kernel: Int64, zero_point: int) -> Int64:
 
 def stream_any(r: Rounding, kernel: Int64, zero_point: int) -> Int64:
     """The stream of the kernel for any size, (words,). kernel: (channels, taps along v, taps along u)."""
+    taps = paired_taps(kernel)
+    return words(np.concatenate([taps, np.stack(self_contained(r, zero_point), axis=1)], axis=1).ravel())
+
+
+def paired_taps(kernel: Int64) -> Int64:
+    """(channels, words): pairs of neighbouring taps along u, two pairs {a0, a1}, {b0, b1} as bytes a0, b0, a1, b1."""
     pairs = np.pad(kernel, ((0, 0), (0, 0), (0, kernel.shape[2] % 2))).reshape(len(kernel), -1, 2)
     pairs = np.pad(pairs, ((0, 0), (0, pairs.shape[1] % 2), (0, 0)))
-    # Two pairs {a0, a1}, {b0, b1} as bytes a0, b0, a1, b1.
-    taps = join_bytes(pairs.reshape(len(kernel), -1, 2, 2).swapaxes(2, 3).reshape(len(kernel), -1, 4))
-    return words(np.concatenate([taps, np.stack(self_contained(r, zero_point), axis=1)], axis=1).ravel())
+    return join_bytes(pairs.reshape(len(kernel), -1, 2, 2).swapaxes(2, 3).reshape(len(kernel), -1, 4))
 
 
 def rounding_of(node: Node, *, three: bool) -> Rounding:

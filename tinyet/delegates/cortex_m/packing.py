@@ -23,6 +23,11 @@ def lane_pairs(channels: int) -> list[tuple[int, int]]:
     return pairs
 
 
+def neighbours(values: int) -> list[tuple[int, int]]:
+    """The two values of each word that tinyet_dsp_put_pairs makes; NONE where there is no second."""
+    return [(i, i + 1 if i + 1 < values else NONE) for i in range(0, values, 2)]
+
+
 def words(values: Int64) -> Int64:
     """int64 values, wrapped to 32 bits, as int32 would hold them."""
     return np.asarray(((values + 2**31) & 0xFFFFFFFF) - 2**31, np.int64)

@@ -26,14 +26,16 @@ def specialised_call(
     body: Sequence[str],
     inputs: Sequence[int] = (0,),
     scratch_bytes: int = 0,
+    element: str = "int8_t",
 ) -> Call:
     """A call of a wrapper `static void f(inputs…, output, [scratch,] constants…)` around a kernel.
 
     body: C statements on the parameters: input (or input_0, input_1, …), output, scratch, and the constants.
+    element: the C type of the values of inputs and output.
     """
     names = ["input"] if len(inputs) == 1 else [f"input_{i}" for i in range(len(inputs))]
     types = {"int8": "int8_t", "int16": "int16_t", "int32": "int32_t"}
-    parameters = [f"const int8_t *{name}" for name in names] + ["int8_t *output"]
+    parameters = [f"const {element} *{name}" for name in names] + [f"{element} *output"]
     args: list[Arg] = [*(InputArg(i) for i in inputs), OutputArg(0)]
     if scratch_bytes:
         parameters.append("void *scratch")

@@ -93,7 +93,9 @@ def moved(move: Move, item: int) -> Parts:
     if inner.in_stride == inner.out_stride == 1:
         copied(parts, "copy", runs, inner.size * item)
     else:
-        parts |= {"strided run": runs, "strided element": runs * inner.size}
+        fours = inner.size // 4 if inner.in_stride == 1 else 0
+        parts |= {"strided run": runs, "strided element": runs * (inner.size - 4 * fours)}
+        parts["four neighbours"] = runs * fours
     return parts
 
 

@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Fully connected layers with int4 weights: many rows as pixels of a convolution, few one at a time, with four weights
+in a lane (tinyet_dsp_linear_w4.h)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from tinyet.boards.cpus import Target
+from tinyet.delegates.cortex_m import conv2d, linear, linear_row
+from tinyet.delegates.cortex_m.conv2d import Stored, pixel_row
+from tinyet.delegates.cortex_m.linear_s16 import divided
+from tinyet.delegates.cortex_m.packing import join_halves, padded_channels, words
+from tinyet.delegates.cortex_m.rounding import LIMIT, Rounding, rounding, sum_range
+from tinyet.delegates.cortex_m.wrapper import specialised_call
+from tinyet.ir import Node
+from tinyet.numerics import Int64
+from tinyet.ops.shared.clamped import clamp_of
+from tinyet.opset import Call, Constant, Kernel
+
+HEADERS = ("tinyet_dsp.h", "tinyet_dsp_steps.h", "tinyet_dsp_linear_w4.h")
+
+PLACES = np.array([1, 16, 256, 4096])
+"""Of the four digits of a lane."""
+DIGIT = np.array([8, 8, 8, 0])
+"""What is added to each weight."""
+
+
+def rounding_of(node: Node) -> Rounding:
+    return rounding(node, clamp_of(node))
+
+
+def fits(part: Int64, bias: Int64) -> bool:
+    """Whether sums of the four channels of each lane, times their places, stay within int32."""
+    bound = np.maximum(*map(np.abs, sum_range(part, bias)))
+    return bool(np.all(padded_channels(bound, 4).reshape(-1, 4) * PLACES < LIMIT))
+
+
+def parts(r: Rounding) -> list[Int64]:
+    """The weights in as few parts as have sums that are proved to fit; none where none have."""
+    for found in divided(r.weights):
+        if all(fits(part, r.bias if i == 0 else np.zeros_like(r.bias)) for i, part in enumerate(found)):
+            return found
+    return []
+
+
+def refuse(node: Node, target: Target) -> str | None:
+    return None if parts(rounding_of(node)) else "sums of a fourth channel of more than 20 bits"
+
+
+def block(part: Int64, bias: Int64) -> Int64:
+    """The words of a part, (groups of four channels, words)."""
+    digits = padded_channels(part, 4).reshape(-1, 4, part.shape[1]) + DIGIT[:, None]
+    lanes = (digits * PLACES[:, None]).sum(axis=1)  # (groups, inputs)
+
+    def constant(low: Int64) -> Int64:
+        """What Winograd's products of two neighbouring weights add up to."""
+        return np.asarray((low[:, 0::2] * low[:, 1::2]).sum(axis=1), np.int64)
+
+    a, b, c, d = padded_channels(bias, 4).reshape(-1, 4).T
+    start = (
+        a - constant(digits[:, 0]),
+        16 * b + a - constant(lanes & 255),
+        256 * c + a,
+        4096 * d + 256 * c + 16 * b + a,
+    )
+    four = lanes.reshape(len(lanes), -1, 4)
+    body = np.stack([join_halves(four[..., i], four[..., i + 2]) for i in (0, 1)], axis=-1)
+    return np.concatenate([np.stack(start, axis=1), body.reshape(len(lanes), -1)], axis=1)
+
+
+def lower(node: Node, target: Target) -> Call:
+    (count, depth), rows, r = node.input(1).shape, linear.row_count(node), rounding_of(node)
+    found = parts(r)
+    eights = found[0].shape[1] // 8
+    blocks = [block(part, r.bias if i == 0 else np.zeros_like(r.bias)) for i, part in enumerate(found)]
+    blocks += [padded_channels(v, 4).reshape(-1, 4) for v in (r.multiplier, r.offset, r.shift)]
+    head = np.array([eights, depth, count // 4 * 4], np.int64)
+    stream = words(np.concatenate([head, np.concatenate(blocks, axis=1).ravel()]))
+    constant = Constant(
+        "weights",
+        stream.astype(np.int32),
+        "sizes, then bias, weights and rounding of four outputs after another",
+    )
+    body = (
+        f"const tinyet_dsp_rounding rounding = {r.literal};",
+        f"tinyet_dsp_linear_w4(input, output, scratch, weights, /* parts */ {len(found)}, /* rows */ {rows},",
+        f"    /* rest */ {count % 4}, rounding);",
+    )
+    # Layers of other sizes share the function, so that the comment is not of their sizes.
+    comment = "fully connected, four int4 weights in a lane"
+    scratch = 16 * (eights + 1) * len(found)
+    return specialised_call("tinyet_dsp_linear_w4", comment, [constant], body, scratch_bytes=scratch)
+
+
+def rows_rounding(node: Node) -> Rounding:
+    return rounding(node, clamp_of(node), least_before=4)  # sums are made 16 times as large
+
+
+def refuse_rows(node: Node, target: Target) -> str | None:
+    (count, depth), rows = node.input(1).shape, linear.row_count(node)
+    order = conv2d.rows_order(pixel_row(rows, depth, count))
+    return linear.refuse_rows(node, target) or conv2d.refuse_nibble_sums(rows_rounding(node), order, 1)
+
+
+def lower_rows(node: Node, target: Target) -> Call:
+    (count, depth), rows = node.input(1).shape, linear.row_count(node)
+    g = pixel_row(rows, depth, count)
+    return conv2d.rows_call(g, rows_rounding(node), linear.summary(node), Stored.INT4)
+
+
+KERNELS = (
+    Kernel("tinyet_dsp_linear_rows_w4", "s8w4", lower_rows, conv2d.HEADERS, (), refuse_rows, "cortex_m"),
+    Kernel("tinyet_dsp_linear_w4", "s8w4", lower, HEADERS, (), refuse, "cortex_m"),
+)
+
+WIDE_KERNELS = tuple(replace(kernel, dtypes="s8w4") for kernel in linear_row.KERNELS)
+"""Faster, with the weights as bytes."""

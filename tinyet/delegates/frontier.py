@@ -1,0 +1,320 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The solver of `decide`: of every node one option, flash against instructions, where options share what they need.
+
+A dynamic program over the nodes. Its state is which shared parts are there already and may be needed again; in each
+state are the ways to choose so far that no other beats. Nodes that share parts are looked at one after another, so that
+few parts matter at a time; and a way is given up, too, where one of another state takes no more flash even with all
+parts that it lacks. Nothing of that loses a point.
+"""
+
+from __future__ import annotations
+
+import functools
+import operator
+from collections import Counter
+from collections.abc import Hashable, Mapping, Sequence, Set
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from tinyet.numerics import Int64
+
+MOST_WAYS = 100_000
+"""Ways to choose that are kept at a time."""
+MOST_STATES = 10_000
+"""Sets of shared parts that are told from one another at a time."""
+FEW_WAYS = 500
+"""So many are not worth a comparison of states."""
+STRONGEST = 12
+"""States, those with most ways, that all others are compared with."""
+
+
+@dataclass(frozen=True)
+class Option:
+    """A way to compute one node, as the solver sees it. parts: bytes of flash by what they are; a part that several
+    nodes need is there once."""
+
+    instructions: int
+    parts: Mapping[Hashable, int]
+
+
+@dataclass(frozen=True)
+class Point:
+    """A choice for all nodes that no other beats: none executes fewer instructions in as little flash.
+
+    picks: the option of each node. flash: bytes of the parts of all of them.
+    """
+
+    instructions: int
+    flash: int
+    picks: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Frontier:
+    """points: from the smallest to the fastest. gap: bytes of flash; no choice that takes so many bytes less than a
+    point executes fewer instructions than that. 0: the points are exact."""
+
+    points: tuple[Point, ...]
+    gap: int
+
+
+@dataclass(frozen=True)
+class _Way:
+    """An option of a node in bits. own: bytes that no other node needs; shared: a mask of parts; number: the option's
+    place at its node."""
+
+    instructions: int
+    own: int
+    shared: int
+    number: int
+
+
+@dataclass(frozen=True)
+class _Ways:
+    """Ways to choose for the first nodes. states: masks of the shared parts that are there; home: the state of each,
+    as its number, in ascending order, and within a state by ascending flash. before: which way to choose for the
+    nodes but the last it continues; option: the last node's."""
+
+    states: tuple[int, ...]
+    flash: Int64
+    instructions: Int64
+    home: Int64
+    before: Int64
+    option: Int64
+
+    def at(self, which: Int64 | npt.NDArray[np.bool_]) -> _Ways:
+        """Some of them, and the states that these are in."""
+        used, home = np.unique(self.home[which], return_inverse=True)
+        parts = (self.before[which], self.option[which])
+        states = tuple(self.states[i] for i in used)
+        return _Ways(states, self.flash[which], self.instructions[which], home, *parts)
+
+
+def frontier(nodes: Sequence[Sequence[Option]]) -> Frontier:
+    """All choices of one option a node that are not beaten in both instructions and flash.
+
+    Deterministic. Exact but where more ways or states are worth keeping than there is room for.
+    """
+    problem = _Problem.of(nodes)
+    order = problem.order()
+    bytes_of = functools.cache(problem.bytes_of)
+    gap = 0
+    start = np.zeros(1, np.int64)
+    ways = _Ways((0,), start, start, start, start, start)
+    history: list[_Ways] = []
+    for place, live in zip(order, problem.live(order), strict=True):
+        # By option and state: the bytes that it adds, and the state behind it.
+        options = problem.options[place]
+        added = [[way.own + bytes_of(way.shared & ~state) for state in ways.states] for way in options]
+        behind = [[(state | way.shared) & live for state in ways.states] for way in options]
+        forgotten = problem.forgotten({state for row in behind for state in row})
+        gap += problem.bytes_of(forgotten)
+        behind = [[state & ~forgotten for state in row] for row in behind]
+        states = sorted({state for row in behind for state in row})
+        number = {state: i for i, state in enumerate(states)}
+        count = len(ways.flash)
+        found = _Ways(
+            tuple(states),
+            np.concatenate([ways.flash + np.array(row, np.int64)[ways.home] for row in added]),
+            np.concatenate([ways.instructions + way.instructions for way in options]),
+            np.concatenate([np.array([number[s] for s in row], np.int64)[ways.home] for row in behind]),
+            np.tile(np.arange(count, dtype=np.int64), len(options)),
+            np.repeat(np.array([way.number for way in options], np.int64), count),
+        )
+        ways = found.at(_best(found.flash, found.instructions, found.home))
+        if len(ways.flash) > FEW_WAYS:
+            ways = _unbeaten(ways, problem.sizes)
+        ways, step = _thinned(ways)
+        gap += step
+        history.append(ways)
+    picks = [_traced(history, order, index) for index in range(len(ways.flash))]
+    flash = np.array([problem.flash(pick) for pick in picks], np.int64)
+    # Of parts whose presence was forgotten some were counted too often.
+    kept = _best(flash, ways.instructions, ways.home)
+    points = (Point(int(ways.instructions[i]), int(flash[i]), picks[i]) for i in kept)
+    return Frontier(tuple(points), gap)
+
+
+def _best(flash: Int64, instructions: Int64, home: Int64) -> Int64:
+    """The indices of those that no other of the same state beats, by state and ascending flash; of equal ones the
+    first."""
+    order = np.argsort(home * (flash.max() + 1) + flash, kind="stable")
+    flash, instructions, home = flash[order], instructions[order], home[order]
+    # Of a later state all are less than those of the states before.
+    falling = instructions - home * (instructions.max() + 1)
+    keep = np.ones(len(order), np.bool_)
+    keep[1:] = falling[1:] < np.minimum.accumulate(falling)[:-1]
+    order, flash, home = order[keep], flash[keep], home[keep]
+    # Of the same flash the last is the fastest.
+    last = np.append((flash[1:] != flash[:-1]) | (home[1:] != home[:-1]), True)
+    return np.asarray(order[last], np.int64)
+
+
+def _unbeaten(ways: _Ways, sizes: Sequence[int]) -> _Ways:
+    """Without the ways that one of another state beats even when all parts that it lacks are added to it."""
+    there = np.array([[state >> bit & 1 for bit in range(len(sizes))] for state in ways.states], np.int64)
+    strongest = np.argsort(-np.bincount(ways.home, minlength=len(there)), kind="stable")[:STRONGEST]
+    # Of each state by each of the strongest: bytes that this lacks of that's parts.
+    lacking = (there * np.array(sizes, np.int64)) @ (1 - there[strongest]).T
+    flash, instructions, home = ways.flash, ways.instructions, ways.home
+    left = np.arange(len(home))
+    for column, strong in enumerate(strongest):
+        mine = home == strong
+        if mine.any():
+            at = np.searchsorted(flash[mine], flash - lacking[home, column], "right") - 1
+            keep = (at < 0) | (instructions[mine][at] > instructions) | mine
+            flash, instructions, home, left = flash[keep], instructions[keep], home[keep], left[keep]
+    return ways.at(left)
+
+
+def _thinned(ways: _Ways) -> tuple[_Ways, int]:
+    """Of ways of a state whose flash is within so many bytes the fastest, where there are too many; and the bytes."""
+    step, total = 0, 0
+    while len(ways.flash) > MOST_WAYS:
+        step = max(2 * step, 16)
+        # By ascending flash the last of a run is the fastest.
+        run = ways.flash // step
+        fewer = ways.at(np.append((run[1:] != run[:-1]) | (ways.home[1:] != ways.home[:-1]), True))
+        if step > 16 and len(fewer.flash) == len(ways.flash):
+            break  # one of each state is always kept
+        ways, total = fewer, total + step
+    return ways, total
+
+
+def _traced(history: Sequence[_Ways], order: Sequence[int], index: int) -> tuple[int, ...]:
+    picks = [0] * len(order)
+    for place, ways in zip(reversed(order), reversed(history), strict=True):
+        picks[place] = int(ways.option[index])
+        index = int(ways.before[index])
+    return tuple(picks)
+
+
+def _bits(mask: int) -> list[int]:
+    return [bit for bit in range(mask.bit_length()) if mask >> bit & 1]
+
+
+@dataclass(frozen=True)
+class _Problem:
+    """The options of the nodes, but for those that another of the node beats whatever the others are.
+
+    always: bytes that every choice has. sizes: bytes of the shared parts, by bit.
+    """
+
+    options: tuple[tuple[_Way, ...], ...]
+    sizes: tuple[int, ...]
+    always: int
+    given: Sequence[Sequence[_Way]]
+
+    def bytes_of(self, mask: int) -> int:
+        return sum(self.sizes[bit] for bit in _bits(mask))
+
+    def flash(self, picks: Sequence[int]) -> int:
+        """Bytes of a choice."""
+        own, mask = self.always, 0
+        for ways, pick in zip(self.given, picks, strict=True):
+            own += ways[pick].own
+            mask |= ways[pick].shared
+        return own + self.bytes_of(mask)
+
+    def forgotten(self, states: Set[int]) -> int:
+        """The smallest parts that must be taken for missing to have few enough states."""
+        known, found = functools.reduce(operator.or_, states, 0), 0
+        for bit in sorted(_bits(known), key=lambda b: (self.sizes[b], b)):
+            if len(states) <= MOST_STATES:
+                break
+            found |= 1 << bit
+            states = {state & ~found for state in states}
+        return found
+
+    def needs(self) -> list[int]:
+        """The shared parts that some option of each node needs."""
+        found = [0] * len(self.options)
+        for place, ways in enumerate(self.options):
+            for way in ways:
+                found[place] |= way.shared
+        return found
+
+    def order(self) -> list[int]:
+        """The nodes, always next the one after which fewest parts matter."""
+        alike: dict[frozenset[int], list[int]] = {}
+        for place, mask in enumerate(self.needs()):
+            alike.setdefault(frozenset(_bits(mask)), []).append(place)
+        users = Counter({bit: 0 for bits in alike for bit in bits})
+        for bits, places in alike.items():
+            users.update(dict.fromkeys(bits, len(places)))
+        seen: set[int] = set()
+        found: list[int] = []
+
+        def more(bits: frozenset[int]) -> int:
+            """Parts that begin to matter, less those that cease to."""
+            last = {bit for bit in bits if users[bit] == 1}
+            return len(bits - seen - last) - len(last & seen)
+
+        while alike:
+            bits = min(alike, key=lambda one: (more(one), alike[one][0]))
+            found.append(alike[bits].pop(0))
+            if not alike[bits]:
+                del alike[bits]
+            seen |= bits
+            users.subtract(bits)
+        return found
+
+    def live(self, order: Sequence[int]) -> list[int]:
+        """The parts that nodes behind each of the order may need."""
+        needs, later, found = self.needs(), 0, []
+        for place in reversed(order):
+            found.append(later)
+            later |= needs[place]
+        return found[::-1]
+
+    @staticmethod
+    def of(nodes: Sequence[Sequence[Option]]) -> _Problem:
+        sizes = {part: size for node in nodes for option in node for part, size in option.parts.items()}
+        sure = {part for node in nodes if node for part in set.intersection(*(set(o.parts) for o in node))}
+        users = Counter(part for node in nodes for part in {p for o in node for p in o.parts} - sure)
+        # Parts that always come together are one.
+        where: dict[Hashable, list[tuple[int, int]]] = {part: [] for part, n in users.items() if n > 1}
+        for n, node in enumerate(nodes):
+            for o, option in enumerate(node):
+                for part in option.parts.keys() & where.keys():
+                    where[part].append((n, o))
+        together: dict[tuple[tuple[int, int], ...], int] = {}
+        for part, places in where.items():
+            together[tuple(places)] = together.get(tuple(places), 0) + sizes[part]
+        masks: dict[tuple[int, int], int] = {}
+        for bit, places_ in enumerate(together):
+            for use in places_:
+                masks[use] = masks.get(use, 0) | 1 << bit
+        lone = users.keys() - where.keys()
+        given = tuple(
+            tuple(
+                _Way(
+                    option.instructions,
+                    sum(sizes[part] for part in option.parts.keys() & lone),
+                    masks.get((n, o), 0),
+                    o,
+                )
+                for o, option in enumerate(node)
+            )
+            for n, node in enumerate(nodes)
+        )
+        whole = _Problem(given, tuple(together.values()), sum(sizes[part] for part in sure), given)
+        worth = tuple(tuple(way for way in ways if not whole.beaten(way, ways)) for ways in given)
+        return _Problem(worth, whole.sizes, whole.always, given)
+
+    def beaten(self, way: _Way, ways: Sequence[_Way]) -> bool:
+        """Whether another one of the node needs no more, even if all parts that it lacks are its own; of equal ones the
+        first is not."""
+
+        def cost(other: _Way) -> tuple[int, int]:
+            return other.instructions, other.own + self.bytes_of(other.shared & ~way.shared)
+
+        mine = way.instructions, way.own
+        for other in ways:
+            theirs = cost(other)
+            no_more = theirs[0] <= mine[0] and theirs[1] <= mine[1]
+            if other is not way and no_more and (theirs != mine or other.number < way.number):
+                return True
+        return False
