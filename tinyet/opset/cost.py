@@ -132,10 +132,10 @@ def stated(
     rates = None if table is None or claim is None else table.kernels.get(symbol)
     if claim is None or rates is None:
         return None
-    work = claim.work
     if claim.arranged is not None and (arrangement.reads_pairs or arrangement.writes_pairs):
-        work = functools.partial(claim.arranged, arrangement=arrangement)
-    instructions, code = rates.of(replace(claim, work=work), node)
+        parts = claim.arranged(node, arrangement)
+        claim = replace(claim, work=lambda _node: parts)
+    instructions, code = rates.of(claim, node)
     return Cost(
         instructions=instructions,
         code=code,
