@@ -37,6 +37,7 @@ from tinyet.delegates.cortex_m import (
     linear_w4,
     pool,
     resize,
+    softmax,
     winograd,
 )
 from tinyet.delegates.delegate import Delegate, arm_target
@@ -54,6 +55,7 @@ from tinyet.ops.minimum import Minimum
 from tinyet.ops.mul import Mul
 from tinyet.ops.requantize import Requantize
 from tinyet.ops.resize import Resize
+from tinyet.ops.softmax import Softmax
 from tinyet.ops.sub import Sub
 from tinyet.ops.sum import Sum
 from tinyet.opset import claimed
@@ -124,6 +126,7 @@ CORTEX_M = Delegate(
         Requantize: elementwise.REQUANTIZE_KERNELS,
         BatchNorm: elementwise.BATCH_NORM_KERNELS,
         Resize: resize.KERNELS,
+        Softmax: softmax.KERNELS,
         AvgPool2d: claimed(pool.AVERAGE_KERNELS, CLAIMS),
         MaxPool2d: claimed(pool.MAX_KERNELS, CLAIMS),
         Mean: claimed(pool.MEAN_KERNELS, CLAIMS),
