@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 from collections.abc import Callable
 from typing import Any
@@ -23,6 +24,7 @@ from tests.delegates.elementwise_nodes import (
     one_operand_nodes,
     output_quant,
     quants,
+    softmax_nodes,
 )
 from tests.ops import drawing
 from tests.ops.cases import Case, assert_exact
@@ -160,6 +162,16 @@ def with_nibbles(case: Case) -> Case:
 @st.composite
 def nibble_nodes(draw: st.DrawFn) -> Case:
     return with_nibbles(draw(gemm_nodes()))
+
+
+def or_nibbles(nodes: Callable[[], st.SearchStrategy[Case]]) -> Callable[[], st.SearchStrategy[Case]]:
+    """The same layers, some of them with int4 weights: for kernels that take these as bytes and as int16, too."""
+
+    @functools.wraps(nodes)
+    def either() -> st.SearchStrategy[Case]:
+        return st.one_of(nodes(), nodes(), nodes().map(with_nibbles))
+
+    return either
 
 
 @st.composite
@@ -312,20 +324,21 @@ NODES = {
     "tinyet_dsp_conv2d_rows": gemm_nodes,
     "tinyet_dsp_conv2d_patches": gemm_nodes,
     "tinyet_dsp_conv2d_s8": gemm_nodes,
-    "tinyet_dsp_conv2d_rows_w16": gemm_nodes,
-    "tinyet_dsp_conv2d_patches_w16": gemm_nodes,
+    "tinyet_dsp_conv2d_rows_w16": or_nibbles(gemm_nodes),
+    "tinyet_dsp_conv2d_patches_w16": or_nibbles(gemm_nodes),
     "tinyet_dsp_conv2d_rows_w4": nibble_nodes,
     "tinyet_dsp_conv2d_patches_w4": nibble_nodes,
-    "tinyet_dsp_conv2d_two_w16": two_nodes,
-    "tinyet_dsp_conv2d_few_w16": pointwise_nodes,
-    "tinyet_dsp_winograd_2x2": winograd_nodes,
-    "tinyet_dsp_winograd_2x2_s8": winograd_nodes,
-    "tinyet_dsp_winograd_4x4": winograd_nodes,
+    "tinyet_dsp_conv2d_two_w16": or_nibbles(two_nodes),
+    "tinyet_dsp_conv2d_few_w16": or_nibbles(pointwise_nodes),
+    "tinyet_dsp_winograd_2x2": or_nibbles(winograd_nodes),
+    "tinyet_dsp_winograd_2x2_s8": or_nibbles(winograd_nodes),
+    "tinyet_dsp_winograd_4x4": or_nibbles(winograd_nodes),
     "tinyet_dsp_conv_transpose2d_phases": transposed_nodes,
     "tinyet_dsp_depthwise_3x3": depthwise_nodes,
+    "tinyet_dsp_depthwise_3x3_w16": depthwise_nodes,
     "tinyet_dsp_depthwise_any": any_depthwise_nodes,
-    "tinyet_dsp_linear_paired": row_nodes,
-    "tinyet_dsp_linear_w16": row_nodes,
+    "tinyet_dsp_linear_paired": or_nibbles(row_nodes),
+    "tinyet_dsp_linear_w16": or_nibbles(row_nodes),
     "tinyet_dsp_linear": linear_nodes,
     "tinyet_dsp_linear_rows": linear_nodes,
     "tinyet_dsp_affine_same": elementwise_nodes,
@@ -342,6 +355,7 @@ NODES = {
     "tinyet_dsp_clip": one_operand_nodes,
     "tinyet_dsp_resize_bilinear_sixteenths": bilinear_nodes,
     "tinyet_dsp_resize_bilinear": bilinear_nodes,
+    "tinyet_dsp_softmax": softmax_nodes,
     "tinyet_dsp_linear_w4": nibble_linear_nodes,
     "tinyet_dsp_linear_rows_w4": nibble_linear_nodes,
     "tinyet_dsp_max_pool2d": window_nodes,
@@ -354,6 +368,21 @@ NODES = {
 ALONE = [k.symbol for k in (*conv2d.KERNELS, *conv2d_s8.KERNELS, *FOR_FLASH, *resize.KERNELS)]
 """Kernels for the same nodes: which of them is chosen is a matter of what they cost."""
 
+TOGETHER = (
+    elementwise_nodes,
+    extremum_nodes,
+    one_operand_nodes,
+    batch_norm_nodes,
+    pool_nodes,
+    window_nodes,
+)
+"""Strategies whose kernels do not compete for nodes: they are tested together."""
+
+GROUPS = [
+    *((symbol,) for symbol, nodes in NODES.items() if nodes not in TOGETHER),
+    *(tuple(symbol for symbol, found in NODES.items() if found is nodes) for nodes in TOGETHER),
+]
+
 CHOSEN = list(dict.fromkeys(nodes for symbol, nodes in NODES.items() if symbol not in ALONE))
 """The strategies of the kernels that the delegate chooses by itself."""
 
@@ -361,9 +390,9 @@ CHOSEN = list(dict.fromkeys(nodes for symbol, nodes in NODES.items() if symbol n
 # ---------------------------------------------------------------- tests
 
 
-def only(symbol: str) -> Delegate:
+def only(*symbols: str) -> Delegate:
     """The delegate without its other kernels."""
-    by_op = {op: tuple(k for k in kernels if k.symbol == symbol) for op, kernels in CORTEX_M.kernels.items()}
+    by_op = {op: tuple(k for k in kernels if k.symbol in symbols) for op, kernels in CORTEX_M.kernels.items()}
     return Delegate("only", {op: kernels for op, kernels in by_op.items() if kernels})
 
 
@@ -378,13 +407,13 @@ def test_every_kernel_has_nodes() -> None:
     assert {kernel.symbol for kernel in all_kernels if kernel.dtypes != "s16"} == set(NODES)
 
 
-@pytest.mark.parametrize("symbol", NODES)
-def test_host(symbol: str) -> None:
+@pytest.mark.parametrize("symbols", GROUPS, ids=lambda symbols: symbols[0])
+def test_host(symbols: tuple[str, ...]) -> None:
     """Plain C in place of the instructions, under ASan and UBSan; also kernels that would not be chosen."""
-    alone = only(symbol)
+    alone = only(*symbols)
 
-    @(drawing.emulated if symbol in ALONE else drawing.compiled)
-    @given(drawing.many(NODES[symbol]()))
+    @(drawing.emulated if symbols[0] in ALONE else drawing.compiled)
+    @given(drawing.many(NODES[symbols[0]]()))
     def run(cases: list[Case]) -> None:
         taken = [case for case in cases if takes(alone, case)]
         assume(taken)

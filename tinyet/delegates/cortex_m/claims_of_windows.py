@@ -81,7 +81,7 @@ def kind(node: Node) -> str:
 
 
 CLAIMS: Mapping[str, Claim] = {
-    "tinyet_dsp_max_pool2d": Claim(work, code, kind),
-    "tinyet_dsp_avg_pool2d": Claim(work, code, kind),
+    "tinyet_dsp_max_pool2d": Claim(work, code, kind=kind),
+    "tinyet_dsp_avg_pool2d": Claim(work, code, kind=kind),
 }
 """By the kernels' names."""

@@ -10,7 +10,7 @@ import numpy as np
 
 from tinyet.delegates.cortex_m import claims, conv2d, conv2d_s16, depthwise_s16, linear, linear_s16, linear_w4
 from tinyet.delegates.cortex_m.claims_depthwise import TAPS, seen, straight
-from tinyet.delegates.cortex_m.conv2d import Geometry, unroll_of
+from tinyet.delegates.cortex_m.conv2d import Geometry, Stored, unroll_of
 from tinyet.delegates.cortex_m.depthwise import Geometry as Planes
 from tinyet.delegates.cortex_m.linear_s16 import STEPS
 from tinyet.delegates.cortex_m.rounding import Rounding
@@ -385,9 +385,9 @@ def of_rows(
 
 
 def of_nibbles(
-    parts: Callable[[Geometry, Rounding], Mapping[str, int]],
+    parts: Callable[[Geometry, Rounding, Stored], Mapping[str, int]],
 ) -> Callable[[Node], Mapping[str, int]]:
-    return lambda node: parts(linear_s16.row_geometry(node), linear_w4.rows_rounding(node))
+    return lambda node: parts(linear_s16.row_geometry(node), linear_w4.rows_rounding(node), Stored.INT4)
 
 
 CLAIMS: Mapping[str, Claim] = {
