@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The kernels of cortex_m beside the portable ones: instructions of each layer of DS-CNN and ResNet8, and of depthwise
-layers of other kinds.
+"""The kernels of cortex_m beside the portable ones: instructions of each layer of DS-CNN and ResNet8, of depthwise
+layers of other kinds, and of operators that work element by element, pool or resize.
 
-    python benchmarks/kernels.py [ds_cnn|resnet8|depthwise ...] [--board mps2_an386] [--optimize speed]
+    python benchmarks/kernels.py [ds_cnn|resnet8|depthwise|elementwise ...] [--board mps2_an386] [--optimize speed]
                                  [--kernel SYMBOL ...]
 
 Weights and inputs are random; every output is compared with the operator's reference. Counts are executed
@@ -35,8 +35,16 @@ from tinyet.emit.project import ModelFacts, TensorFacts, project_files
 from tinyet.ir import Array, Attrs, DType, Graph, Node, QuantParams, Shape, Tensor, TensorType, constant
 from tinyet.ops.add import Add
 from tinyet.ops.avg_pool2d import AvgPool2d
+from tinyet.ops.batch_norm import BatchNorm
+from tinyet.ops.clamp import Clamp
 from tinyet.ops.conv2d import Conv2d
 from tinyet.ops.linear import Linear
+from tinyet.ops.maximum import Maximum
+from tinyet.ops.mean import Mean
+from tinyet.ops.mul import Mul
+from tinyet.ops.requantize import Requantize
+from tinyet.ops.resize import Resize
+from tinyet.ops.softmax import Softmax
 
 RELU = (0.0, math.inf)
 NONE = (-math.inf, math.inf)
@@ -128,6 +136,49 @@ MODELS: dict[str, list[Node]] = {
 }
 
 
+def of_one_scale(attrs: Attrs, *inputs: Tensor) -> Node:
+    """Whose output is quantized as its first input."""
+    node = Node(attrs, inputs, (Tensor("y", inputs[0].type),))
+    return node.replace(
+        outputs=[Tensor("y", TensorType(ops.infer(node)[0], DType.INT8, inputs[0].type.quant))]
+    )
+
+
+def bilinear(x: Tensor, factor: int, *, aligned: bool) -> Node:
+    _, height, width, _ = x.shape
+    size = height * factor, width * factor
+    ratios = [
+        (n - 1) / (m - 1) if aligned else 1 / factor for n, m in zip((height, width), size, strict=True)
+    ]
+    return of_one_scale(Resize(*size, "bilinear", aligned, not aligned, *ratios), x)
+
+
+def elementwise() -> list[Node]:
+    """Each operator of an image of 16x16x32."""
+    size = (1, 16, 16, 32)
+    a, b = activation("a", size, relu=False), activation("b", size, relu=False)
+    of_channel, of_pixel = activation("b", (1, 1, 1, 32)), activation("b", (1, 16, 16, 1))
+    rng = np.random.default_rng(3)
+    factors = [constant(n, rng.uniform(0.3, 1.2, 32).astype(np.float32)) for n in ("factor", "offset")]
+    shares = TensorType((256, 32), DType.INT8, QuantParams.per_tensor(1 / 256, -128))
+    return [
+        *[with_output(Add(RELU), [a, other], 0.07, True) for other in (b, of_channel, of_pixel)],
+        *[with_output(Mul(NONE), [a, other], 0.07, False) for other in (b, of_channel, of_pixel)],
+        of_one_scale(Maximum(), a, b),
+        of_one_scale(Clamp(0.0, 3.0), a),
+        with_output(Requantize(), [a], 0.07, False),
+        with_output(BatchNorm(3, RELU), [a, *factors], 0.05, True),
+        bilinear(a, 2, aligned=False),
+        bilinear(a, 2, aligned=True),
+        with_output(Mean(axes=(1, 2)), [a], 0.01, False),
+        Node(Softmax(axis=1), (activation("a", (256, 32), relu=False),), (Tensor("y", shares),)),
+    ]
+
+
+LAYERS: dict[str, list[Node]] = {**MODELS, "elementwise": elementwise()}
+"""What can be reported, by name."""
+
+
 def side_by_side(nodes: Sequence[Node]) -> Graph:
     """All layers in one graph, each with inputs and outputs of its own."""
     own = []
@@ -202,14 +253,16 @@ def pinned(graph: Graph, board: Board, symbols: Sequence[str]) -> dict[str, str]
 
 
 def report(name: str, board: Board, optimize: Optimize, symbols: Sequence[str]) -> None:
-    graph = side_by_side(MODELS[name])
+    graph = side_by_side(LAYERS[name])
     rng = np.random.default_rng(1)
     arrays: list[Array] = [rng.integers(-128, 128, t.shape).astype(np.int8) for t in graph.inputs]
     objective = Objective(optimize, pins=pinned(graph, board, symbols))
     ours = run(graph, arrays, board, [CORTEX_M], objective)
     portable = run(graph, arrays, board, [PORTABLE])
-    print(f"{name} on {board.name}: instructions")
-    print(f"{'layer':34} {'kernel':25} portable cortex_m  ratio per MAC scratch  flash")
+    print(
+        f"{name} on {board.name}: instructions; each: of a MAC, or of a value, by the portable kernel and now"
+    )
+    print(f"{'layer':36} {'kernel':32} portable cortex_m  ratio    each     now scratch  flash")
     theirs = {step.node: n for step, n in zip(portable.deployment.steps, portable.counts, strict=True)}
     total = [0, 0]
     by_index = sorted(
@@ -219,16 +272,17 @@ def report(name: str, board: Board, optimize: Optimize, symbols: Sequence[str]) 
         node = step.node
         sizes = "->".join("x".join(map(str, t.shape[1:])) for t in (node.input(0), node.output))
         kernel = "x".join(map(str, node.input(1).shape[1:3])) if isinstance(node.attrs, Conv2d) else ""
-        per_mac = f"{count / step.macs:7.3f}" if step.macs else " " * 7
+        times = step.macs or max(node.input(0).type.count, node.output.type.count)
         before = theirs[node]
         total = [total[0] + before, total[1] + count]
         cost = ours.deployment.decision.chosen[node].cost
         flash = f"{cost.constants + cost.code:6}" if cost is not None else " " * 6
         print(
-            f"{node.op + ' ' + kernel + ' ' + sizes:34} {step.call.kernel.removeprefix('tinyet_'):25} "
-            f"{before:8} {count:8} {before / count:6.2f} {per_mac} {step.call.scratch_bytes:7} {flash}"
+            f"{node.op + ' ' + kernel + ' ' + sizes:36} {step.call.kernel.removeprefix('tinyet_'):32} "
+            f"{before:8} {count:8} {before / count:6.2f} {before / times:7.3f} {count / times:7.3f} "
+            f"{step.call.scratch_bytes:7} {flash}"
         )
-    print(f"{'sum':60} {total[0]:8} {total[1]:8} {total[0] / total[1]:6.2f}")
+    print(f"{'sum':69} {total[0]:8} {total[1]:8} {total[0] / total[1]:6.2f}")
     print(f"stack {ours.stack} bytes (portable {portable.stack})")
     print(f"firmware {ours.flash} bytes of flash (portable {portable.flash})\n")
 
@@ -237,7 +291,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("models", nargs="*", default=list(MODELS))
+    parser.add_argument("models", nargs="*", default=list(LAYERS))
     parser.add_argument("--board", default="mps2_an386")
     parser.add_argument("--optimize", choices=OPTIMIZE, default="balanced")
     parser.add_argument("--kernel", action="append", default=[], metavar="SYMBOL")

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Drawn nodes that work element by element or resize, for the kernels of cortex_m; and the quantizations that its nodes
-have."""
+"""Drawn nodes that work element by element, along rows, or resize, for the kernels of cortex_m; and the quantizations
+that its nodes have."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from tinyet.ops.minimum import Minimum
 from tinyet.ops.mul import Mul
 from tinyet.ops.requantize import Requantize
 from tinyet.ops.resize import Resize
+from tinyet.ops.softmax import LITERT_S8, Softmax
 from tinyet.ops.sub import Sub
 
 
@@ -152,3 +153,19 @@ def bilinear_nodes(draw: st.DrawFn) -> Case:
         data[...] = rng.choice([-128, 127] if kind == 1 else [-2, -1, 0, 1], x.shape)
     attrs = Resize(out[0], out[1], "bilinear", aligned, centred, *ratios)
     return Case(drawing.node_of(attrs, [x], x.type.quant), (data,))
+
+
+@st.composite
+def softmax_nodes(draw: st.DrawFn) -> Case:
+    """Rows, short and long, of input scales from which all differences count to those of which the first is nothing;
+    of values close to each other and of extremes."""
+    rng = drawing.random(draw)
+    shape = draw(st.integers(1, 4)), draw(st.one_of(st.integers(4, 20), st.sampled_from((3, 64, 301, 700))))
+    scale = float(draw(st.sampled_from((0.01, 0.05, 0.1, 0.3, 1.0, 12.0))) * rng.uniform(0.8, 1.2))
+    x = Tensor("x", TensorType(shape, DType.INT8, quants(rng, scale)))
+    data = drawing.int8_data(rng, shape)
+    kind = draw(st.integers(0, 3))
+    if kind:
+        data[...] = rng.choice(((-128, 127), (5, 5), (100, 101, 90))[kind - 1], shape)
+    node = drawing.node_of(Softmax(1), [x], QuantParams.per_tensor(*LITERT_S8))
+    return Case(node, (data,))

@@ -24,6 +24,7 @@ from tests.delegates.elementwise_nodes import (
     one_operand_nodes,
     output_quant,
     quants,
+    softmax_nodes,
 )
 from tests.ops import drawing
 from tests.ops.cases import Case, assert_exact
@@ -334,6 +335,7 @@ NODES = {
     "tinyet_dsp_winograd_4x4": or_nibbles(winograd_nodes),
     "tinyet_dsp_conv_transpose2d_phases": transposed_nodes,
     "tinyet_dsp_depthwise_3x3": depthwise_nodes,
+    "tinyet_dsp_depthwise_3x3_w16": depthwise_nodes,
     "tinyet_dsp_depthwise_any": any_depthwise_nodes,
     "tinyet_dsp_linear_paired": or_nibbles(row_nodes),
     "tinyet_dsp_linear_w16": or_nibbles(row_nodes),
@@ -353,6 +355,7 @@ NODES = {
     "tinyet_dsp_clip": one_operand_nodes,
     "tinyet_dsp_resize_bilinear_sixteenths": bilinear_nodes,
     "tinyet_dsp_resize_bilinear": bilinear_nodes,
+    "tinyet_dsp_softmax": softmax_nodes,
     "tinyet_dsp_linear_w4": nibble_linear_nodes,
     "tinyet_dsp_linear_rows_w4": nibble_linear_nodes,
     "tinyet_dsp_max_pool2d": window_nodes,
@@ -365,6 +368,21 @@ NODES = {
 ALONE = [k.symbol for k in (*conv2d.KERNELS, *conv2d_s8.KERNELS, *FOR_FLASH, *resize.KERNELS)]
 """Kernels for the same nodes: which of them is chosen is a matter of what they cost."""
 
+TOGETHER = (
+    elementwise_nodes,
+    extremum_nodes,
+    one_operand_nodes,
+    batch_norm_nodes,
+    pool_nodes,
+    window_nodes,
+)
+"""Strategies whose kernels do not compete for nodes: they are tested together."""
+
+GROUPS = [
+    *((symbol,) for symbol, nodes in NODES.items() if nodes not in TOGETHER),
+    *(tuple(symbol for symbol, found in NODES.items() if found is nodes) for nodes in TOGETHER),
+]
+
 CHOSEN = list(dict.fromkeys(nodes for symbol, nodes in NODES.items() if symbol not in ALONE))
 """The strategies of the kernels that the delegate chooses by itself."""
 
@@ -372,9 +390,9 @@ CHOSEN = list(dict.fromkeys(nodes for symbol, nodes in NODES.items() if symbol n
 # ---------------------------------------------------------------- tests
 
 
-def only(symbol: str) -> Delegate:
+def only(*symbols: str) -> Delegate:
     """The delegate without its other kernels."""
-    by_op = {op: tuple(k for k in kernels if k.symbol == symbol) for op, kernels in CORTEX_M.kernels.items()}
+    by_op = {op: tuple(k for k in kernels if k.symbol in symbols) for op, kernels in CORTEX_M.kernels.items()}
     return Delegate("only", {op: kernels for op, kernels in by_op.items() if kernels})
 
 
@@ -389,13 +407,13 @@ def test_every_kernel_has_nodes() -> None:
     assert {kernel.symbol for kernel in all_kernels if kernel.dtypes != "s16"} == set(NODES)
 
 
-@pytest.mark.parametrize("symbol", NODES)
-def test_host(symbol: str) -> None:
+@pytest.mark.parametrize("symbols", GROUPS, ids=lambda symbols: symbols[0])
+def test_host(symbols: tuple[str, ...]) -> None:
     """Plain C in place of the instructions, under ASan and UBSan; also kernels that would not be chosen."""
-    alone = only(symbol)
+    alone = only(*symbols)
 
-    @(drawing.emulated if symbol in ALONE else drawing.compiled)
-    @given(drawing.many(NODES[symbol]()))
+    @(drawing.emulated if symbols[0] in ALONE else drawing.compiled)
+    @given(drawing.many(NODES[symbols[0]]()))
     def run(cases: list[Case]) -> None:
         taken = [case for case in cases if takes(alone, case)]
         assume(taken)

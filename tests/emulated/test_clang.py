@@ -49,6 +49,7 @@ DSP = (
     elementwise_nodes.one_operand_nodes,
     elementwise_nodes.batch_norm_nodes,
     elementwise_nodes.bilinear_nodes,
+    elementwise_nodes.softmax_nodes,
     test_cortex_m.pool_nodes,
 )
 HELIUM = (

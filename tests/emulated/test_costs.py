@@ -21,6 +21,8 @@ from tinyet.boards.cpus import Target
 from tinyet.delegates import CORTEX_M, PORTABLE, Delegate
 from tinyet.deployment import Step
 from tinyet.ir import Array, Attrs, Graph, Node
+from tinyet.ops.add import Add
+from tinyet.ops.mul import Mul
 from tinyet.opset import Cost, Definition, Kernel, cost
 
 ALL, EACH, DRAWN_EACH = 0.03, 0.07, 0.13
@@ -130,17 +132,19 @@ def test_a_board_with_memory_counts_the_same() -> None:
 
 
 def drawn_layers(board: Board) -> list[tuple[Node, Delegate, Kernel]]:
-    """Of operators that the known networks do not have: some nodes for each kernel that states a cost."""
+    """Of operators that the known networks do not have, or only with operands of one shape: some nodes for each kernel
+    that states a cost."""
     table = cost.measured(cost.core_of(board.target))
     assert table is not None
-    of_symbol: dict[str, tuple[type[Attrs], Kernel]] = {}
-    for attrs in DRAWN:
-        for kernel in PORTABLE.kernels[attrs]:
-            if kernel.symbol in table.kernels:
-                of_symbol.setdefault(kernel.symbol, (attrs, kernel))
+    of_symbol: dict[str, tuple[type[Attrs], Delegate, Kernel]] = {}
+    for home in (CORTEX_M, PORTABLE):
+        for attrs in (*DRAWN, Add, Mul) if home.supports(board.target) is None else ():
+            for kernel in home.kernels.get(attrs, ()):
+                if kernel.symbol in table.kernels:
+                    of_symbol.setdefault(kernel.symbol, (attrs, home, kernel))
     return [
-        (node, PORTABLE, kernel)
-        for attrs, kernel in of_symbol.values()
+        (node, home, kernel)
+        for attrs, home, kernel in of_symbol.values()
         for node in costs.grid(attrs, kernel, board, costs.COMPARE, 3)
     ]
 

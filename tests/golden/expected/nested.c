@@ -5,12 +5,13 @@
 #include "nested_kernels.h"
 #include "tinyet_dsp.h"
 #include "tinyet_dsp_conv2d.h"
+#include "tinyet_dsp_conv2d_few.h"
 #include "tinyet_dsp_conv2d_two.h"
 #include "tinyet_dsp_elementwise.h"
 #include "tinyet_dsp_linear.h"
 #include "tinyet_dsp_pool.h"
 
-/* ---- weights and tables: 648 bytes ---- */
+/* ---- weights and tables: 640 bytes ---- */
 
 /* 84 bias, weights and rounding of two channels after another */
 static const TINYET_ROM int32_t stem_conv_weights[84] TINYET_ALIGNED(4) = {
@@ -24,17 +25,16 @@ static const TINYET_ROM int32_t stem_conv_weights[84] TINYET_ALIGNED(4) = {
   1374389504, 1511828480, -639, -639,
 };
 
-/* 20 bias, weights and rounding of two channels after another */
-static const TINYET_ROM int32_t blocks_0_body_weights[20] TINYET_ALIGNED(4) = {
-  -1470, -1048, -1058318975, -182416458, 1099511680, 1236950528, -320, -320, 7, 7, -626, -204, 1771437866,
-  -1614138273, 1374389504, 1511828480, -320, -320, 7, 7,
+/* 24 bias, weights and rounding of each channel */
+static const TINYET_ROM int32_t blocks_0_body_weights[24] TINYET_ALIGNED(4) = {
+  -2940, -2687230, 4259692, 1099511680, -320, 7, -2096, -8388438, -1376490, 1236950528, -320, 7, -1252, -14024620,
+  -7077698, 1374389504, -320, 7, -408, 13828094, -12713880, 1511828480, -320, 7,
 };
 
-/* 36 bias, weights and rounding of two channels after another */
-static const TINYET_ROM int32_t blocks_1_body_weights[36] TINYET_ALIGNED(4) = {
-  -3102, -1870, 7274242, -11862052, -14221384, 146, 1099511680, 1236950528, -320, -320, 7, 7, -638, -936, 2359478,
-  16711570, 14352238, -4849592, 1374389504, 1511828480, -320, -320, 7, 7, -1234, 0, -2490260, 0, 9502500, 0,
-  1649267456, 0, -320, 0, 7, 0,
+/* 30 bias, weights and rounding of each channel */
+static const TINYET_ROM int32_t blocks_1_body_weights[30] TINYET_ALIGNED(4) = {
+  -3102, 7274242, -14221384, 1099511680, -320, 7, -1870, -11862052, 146, 1236950528, -320, 7, -638, 2359478, 14352238,
+  1374389504, -320, 7, -936, 16711570, -4849592, 1511828480, -320, 7, -1234, -2490260, 9502500, 1649267456, -320, 7,
 };
 
 /* 22 bias, weights and rounding of four outputs after another */
@@ -47,27 +47,25 @@ static const TINYET_ROM int32_t layer_2_int_weights[22] TINYET_ALIGNED(4) = {
 TINYET_DSP_FUNCTION void stem_conv_conv2d(const int8_t *input, int8_t *output, void *scratch,
     const int32_t *weights) {
   const tinyet_dsp_conv2d shape = {1, /* in */ 6, 6, 4, /* out */ 6, 6, 4, /* kernel */ 3, 3, /* stride */ 1, 1,
-      /* dilation */ 1, 1, /* pad */ 1, 1, /* zero point */ -7, /* unroll */ 9};
+      /* dilation */ 1, 1, /* pad */ 1, 1, /* pitch */ 4, 4, /* zero point */ -7, /* unroll */ 9};
   const tinyet_dsp_rounding rounding = {TINYET_DSP_ONE_SIDED, /* exponent */ 8, /* clamp */ -3, 127};
   tinyet_dsp_conv2d_two_w16(input, output, scratch, weights, shape, rounding);
 }
 
 /* 6x6x4 -> 6x6x4, kernel 1x1, stride 1x1 */
-TINYET_DSP_FUNCTION void blocks_0_body_conv2d(const int8_t *input, int8_t *output, void *scratch,
-    const int32_t *weights) {
+TINYET_DSP_FUNCTION void blocks_0_body_conv2d(const int8_t *input, int8_t *output, const int32_t *weights) {
   const tinyet_dsp_conv2d shape = {1, /* in */ 1, 36, 4, /* out */ 1, 36, 4, /* kernel */ 1, 1, /* stride */ 1, 1,
-      /* dilation */ 1, 1, /* pad */ 0, 0, /* zero point */ 0, /* unroll */ 2};
+      /* dilation */ 1, 1, /* pad */ 0, 0, /* pitch */ 4, 4, /* zero point */ 0, /* unroll */ 4};
   const tinyet_dsp_rounding rounding = {TINYET_DSP_TWO_SIDED, /* exponent */ 0, /* clamp */ -128, 127};
-  tinyet_dsp_conv2d_patches(input, output, scratch, weights, shape, rounding);
+  tinyet_dsp_conv2d_few_w16(input, output, weights, shape, rounding);
 }
 
 /* 6x6x4 -> 6x6x5, kernel 1x1, stride 1x1 */
-TINYET_DSP_FUNCTION void blocks_1_body_conv2d(const int8_t *input, int8_t *output, void *scratch,
-    const int32_t *weights) {
+TINYET_DSP_FUNCTION void blocks_1_body_conv2d(const int8_t *input, int8_t *output, const int32_t *weights) {
   const tinyet_dsp_conv2d shape = {1, /* in */ 1, 36, 4, /* out */ 1, 36, 5, /* kernel */ 1, 1, /* stride */ 1, 1,
-      /* dilation */ 1, 1, /* pad */ 0, 0, /* zero point */ 0, /* unroll */ 2};
+      /* dilation */ 1, 1, /* pad */ 0, 0, /* pitch */ 4, 5, /* zero point */ 0, /* unroll */ 5};
   const tinyet_dsp_rounding rounding = {TINYET_DSP_TWO_SIDED, /* exponent */ 0, /* clamp */ -128, 127};
-  tinyet_dsp_conv2d_rows_w16(input, output, scratch, weights, shape, rounding);
+  tinyet_dsp_conv2d_few_w16(input, output, weights, shape, rounding);
 }
 
 /* averages of 36 pixels, 5 channels */
@@ -111,24 +109,21 @@ static const tinyet_dsp_affine_params blocks_1_add_params = {
   .offset = 8617983,
 };
 
-/* ---- memory: one arena of 444 bytes; optimal (the lower bound)
+/* ---- memory: one arena of 468 bytes; optimal (the lower bound)
  *
  *   offset    bytes   alive     tensor
- *        0      156   0         scratch_0
+ *        0      180   0         scratch
  *        0      144   1..2      exp_: int8[1x6x6x4] scale=0.0500000007 zero_point=-3
  *        0      180   5..6      arena_: int8[1x6x6x5] scale=0.0500000007 zero_point=-3
- *        0       12   7         scratch_7
+ *        0       12   7         scratch
  *       12        4   7..out    tinyet_linear_s8: int8[1x4] scale=0.0199999996 zero_point=3
- *      144       36   1         scratch_1
- *      144       36   2         scratch_2
- *      156      144   in..0     input: int8[1x6x6x4] scale=0.0500000007 zero_point=-7
+ *      180      144   in..0     input: int8[1x6x6x4] scale=0.0500000007 zero_point=-7
  *      180      144   2..3      unix_: int8[1x6x6x4] scale=0.0500000007 zero_point=-3
  *      180      144   3..4      stem_conv_weights_2: int8[1x6x6x4] scale=0.0500000007 zero_point=-3
  *      180      144   4..5      x: int8[1x6x6x4] scale=0.0500000007 zero_point=-3
  *      180        5   6..7      nested_run_: int8[1x1x1x5] scale=0.0500000007 zero_point=-3
  *      180        5   6..7      value_5: int8[1x5] scale=0.0500000007 zero_point=-3
- *      300      144   0..1      default_: int8[1x6x6x4] scale=0.0500000007 zero_point=-3
- *      328       32   5         scratch_5
+ *      324      144   0..1      default_: int8[1x6x6x4] scale=0.0500000007 zero_point=-3
  */
 uint8_t nested_arena[NESTED_ARENA_BYTES] TINYET_ALIGNED(16);
 
@@ -139,28 +134,26 @@ tinyet_status nested_run(void) {
   /* 0: conv2d 1x6x6x4 -> 1x6x6x4, 5184 MACs
    * stem.conv (model.py:10): x = F.relu(self.stem.conv(x))
    */
-  int8_t *const default_ = (int8_t *)(arena + 300);
-  void *const scratch_0 = arena + 0;
+  int8_t *const default_ = (int8_t *)(arena + 324);
+  void *const scratch = arena + 0;
   TINYET_LAYER_BEGIN(0u);
-  stem_conv_conv2d(input, default_, scratch_0, stem_conv_weights);
+  stem_conv_conv2d(input, default_, scratch, stem_conv_weights);
   TINYET_LAYER_END(0u);
 
   /* 1: conv2d 1x6x6x4 -> 1x6x6x4, 576 MACs
    * blocks.0.body (model.py:11): y = self.body(self.body(x))
    */
   int8_t *const exp_ = (int8_t *)(arena + 0);
-  void *const scratch_1 = arena + 144;
   TINYET_LAYER_BEGIN(1u);
-  blocks_0_body_conv2d(default_, exp_, scratch_1, blocks_0_body_weights);
+  blocks_0_body_conv2d(default_, exp_, blocks_0_body_weights);
   TINYET_LAYER_END(1u);
 
   /* 2: conv2d 1x6x6x4 -> 1x6x6x4, 576 MACs
    * blocks.0.body (model.py:12): y = self.body(self.body(x))
    */
   int8_t *const unix_ = (int8_t *)(arena + 180);
-  void *const scratch_2 = arena + 144;
   TINYET_LAYER_BEGIN(2u);
-  blocks_0_body_conv2d(exp_, unix_, scratch_2, blocks_0_body_weights);
+  blocks_0_body_conv2d(exp_, unix_, blocks_0_body_weights);
   TINYET_LAYER_END(2u);
 
   /* 3: add 1x6x6x4 + 1x6x6x4 -> 1x6x6x4
@@ -183,9 +176,8 @@ tinyet_status nested_run(void) {
    * blocks.1.body (model.py:15): x = self.blocks[1].body(x)
    */
   int8_t *const arena_ = (int8_t *)(arena + 0);
-  void *const scratch_5 = arena + 328;
   TINYET_LAYER_BEGIN(5u);
-  blocks_1_body_conv2d(x, arena_, scratch_5, blocks_1_body_weights);
+  blocks_1_body_conv2d(x, arena_, blocks_1_body_weights);
   TINYET_LAYER_END(5u);
 
   /* 6: avg_pool2d 1x6x6x5 -> 1x1x1x5
@@ -201,9 +193,8 @@ tinyet_status nested_run(void) {
    */
   const int8_t *const value_5 = nested_run_;
   int8_t *const tinyet_linear_s8 = (int8_t *)(arena + 12);
-  void *const scratch_7 = arena + 0;
   TINYET_LAYER_BEGIN(7u);
-  layer_2_int_linear(value_5, tinyet_linear_s8, scratch_7, layer_2_int_weights);
+  layer_2_int_linear(value_5, tinyet_linear_s8, scratch, layer_2_int_weights);
   TINYET_LAYER_END(7u);
 
   return TINYET_OK;

@@ -37,6 +37,7 @@ from tinyet.delegates.cortex_m import (
     linear_w4,
     pool,
     resize,
+    softmax,
     winograd,
 )
 from tinyet.delegates.delegate import Delegate, arm_target
@@ -54,6 +55,7 @@ from tinyet.ops.minimum import Minimum
 from tinyet.ops.mul import Mul
 from tinyet.ops.requantize import Requantize
 from tinyet.ops.resize import Resize
+from tinyet.ops.softmax import Softmax
 from tinyet.ops.sub import Sub
 from tinyet.ops.sum import Sum
 from tinyet.opset import claimed
@@ -65,7 +67,13 @@ def supports(target: Target) -> str | None:
     return arm_target(target) or (None if has_dsp else f"{target.cpu} has no DSP instructions")
 
 
-CONV2D_FOR_FLASH = (*winograd.KERNELS, *conv2d.WIDE_KERNELS, *conv2d_two.KERNELS, *conv2d_few.KERNELS)
+CONV2D_FOR_FLASH = (
+    *winograd.KERNELS,
+    *conv2d.WIDE_KERNELS,
+    *conv2d_two.KERNELS,
+    *conv2d_few.KERNELS,
+    *depthwise.WIDE_KERNELS,
+)
 FOR_FLASH = (*CONV2D_FOR_FLASH, *linear_row.WIDE_KERNELS)
 
 CLAIMS = {
@@ -118,6 +126,7 @@ CORTEX_M = Delegate(
         Requantize: elementwise.REQUANTIZE_KERNELS,
         BatchNorm: elementwise.BATCH_NORM_KERNELS,
         Resize: resize.KERNELS,
+        Softmax: softmax.KERNELS,
         AvgPool2d: claimed(pool.AVERAGE_KERNELS, CLAIMS),
         MaxPool2d: claimed(pool.MAX_KERNELS, CLAIMS),
         Mean: claimed(pool.MEAN_KERNELS, CLAIMS),

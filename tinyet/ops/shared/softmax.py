@@ -89,14 +89,17 @@ def axis_struct(node: Node) -> Struct:
     return Struct("tinyet_softmax_shape", {"outer": outer, "depth": depth, "inner": inner})
 
 
-def exponentials_call(symbol: str, node: Node, comment: str, fields: Mapping[str, int]) -> Call:
+def exponentials_call(
+    symbol: str, node: Node, comment: str, fields: Mapping[str, int], struct: str = ""
+) -> Call:
     """The call of an int8 kernel: its parameters are the axis, the exponentials of the differences 0, -1 … as far as
-    they are not zero, and `fields`. comment: of the exponentials."""
+    they are not zero, and `fields`. comment: of the exponentials. struct: the parameters' type, where it is not named
+    after the symbol."""
     values = differences(node.input(0).type.scale).exponentials()
     # They fall; an exponential of zero gives the same output as does a difference that counts as nothing.
     table = Constant("exponentials", values[: np.count_nonzero(values)].astype(np.int32), comment)
     params = Struct(
-        f"{symbol}_params",
+        struct or f"{symbol}_params",
         {
             "shape": axis_struct(node),
             "exponentials": Pointer(table.name),
