@@ -167,11 +167,7 @@ def nibble_nodes(draw: st.DrawFn) -> Case:
 def or_nibbles(nodes: Callable[[], st.SearchStrategy[Case]]) -> Callable[[], st.SearchStrategy[Case]]:
     """The same layers, some of them with int4 weights: for kernels that take these as bytes and as int16, too."""
 
-    @functools.wraps(nodes)
-    def either() -> st.SearchStrategy[Case]:
-        return st.one_of(nodes(), nodes(), nodes().map(with_nibbles))
-
-    return either
+    return functools.wraps(nodes)(lambda: st.one_of(nodes(), nodes(), nodes().map(with_nibbles)))
 
 
 @st.composite
@@ -275,9 +271,8 @@ def nibble_linear_nodes(draw: st.DrawFn) -> Case:
     """Few inputs, and so many that the inputs are divided."""
     if draw(st.integers(0, 3)) > 0:
         return with_nibbles(draw(st.one_of(linear_nodes(), row_nodes())))
-    rng = drawing.random(draw)
     x = draw(st.sampled_from((1, 2, 4))), draw(st.sampled_from((500, 517, 1040, 2500)))
-    return with_nibbles(layer(rng, Linear(), x, (draw(st.integers(1, 9)), x[1])))
+    return with_nibbles(layer(drawing.random(draw), Linear(), x, (draw(st.integers(1, 9)), x[1])))
 
 
 @st.composite
@@ -403,8 +398,8 @@ def takes(delegate: Delegate, case: Case) -> bool:
 
 def test_every_kernel_has_nodes() -> None:
     """Those for int16 activations are in test_cortex_m_s16.py."""
-    all_kernels = [kernel for kernels in CORTEX_M.kernels.values() for kernel in kernels]
-    assert {kernel.symbol for kernel in all_kernels if kernel.dtypes != "s16"} == set(NODES)
+    all_kernels = [k for kernels in CORTEX_M.kernels.values() for k in kernels if k.dtypes != "s16"]
+    assert {kernel.symbol for kernel in all_kernels} == set(NODES)
 
 
 @pytest.mark.parametrize("symbols", GROUPS, ids=lambda symbols: symbols[0])

@@ -138,7 +138,7 @@ def test_host(symbol: str) -> None:
     """Plain C in place of the instructions, under ASan and UBSan."""
     alone = s8.only(symbol)
 
-    @drawing.compiled
+    @drawing.emulated
     @given(drawing.many(NODES[symbol]()))
     def run(cases: list[Case]) -> None:
         taken = [case for case in cases if s8.takes(alone, case)]
