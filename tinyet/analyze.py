@@ -88,9 +88,10 @@ class LayerAnalysis:
     """One call of the generated code. Bytes: `constant_bytes` and `code_bytes` in flash, `output_bytes` and
     `scratch_bytes` in the arena. code_bytes: of its call, and of the function that was made for it where no layer
     before it has the same; None where that is not stated. linked_bytes: of its constants and that function in the
-    firmware, None where it is not built. name: as every report names it; value: the tensor that it computes; line:
-    `file:line`, source: the line's text behind it, both empty where they are not known. instructions: stated for its
-    kernel, or None. variants: all kernels that could compute it, in the order of asking, that one among them."""
+    firmware, None where it is not built. name: as every report names it; value: the tensor that it computes; form: how
+    that lies in the arena, empty for row-major; line: `file:line`, source: the line's text behind it, both empty where
+    they are not known. instructions: stated for its kernel, or None. variants: all kernels that could compute it, in
+    the order of asking, that one among them."""
 
     index: int
     name: str
@@ -100,6 +101,7 @@ class LayerAnalysis:
     delegate: str
     dtype: str
     shape: tuple[int, ...]
+    form: str
     macs: int
     constant_bytes: int
     code_bytes: int | None
@@ -317,6 +319,7 @@ def analyze_deployment(
             delegate=s.choice.delegate.name,
             dtype=s.choice.kernel.dtypes,
             shape=s.node.outputs[0].shape,
+            form=deployment.plan.form(s.node.outputs[0]),
             macs=s.macs,
             constant_bytes=sum(a.bytes for a in deployment.arrays_of(s)),
             code_bytes=_sum([call_bytes(deployment, s), *([made[s].bytes] if s in made else [])]),
@@ -326,7 +329,7 @@ def analyze_deployment(
                 linked.get(name, 0)
                 for name in (*symbols.constants.get(s, ()), *([made[s].name] if s in made else []))
             ),
-            output_bytes=sum(t.type.bytes for t in s.node.outputs),
+            output_bytes=sum((2 if deployment.plan.pairs(t) else 1) * t.type.bytes for t in s.node.outputs),
             scratch_bytes=s.call.scratch_bytes,
             refusals=tuple(str(r) for r in s.choice.refusals),
             line=s.line,

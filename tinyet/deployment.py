@@ -20,11 +20,12 @@ from tinyet.delegates.select import Choice, Selection, select
 from tinyet.errors import UnsupportedOp, bullet_list
 from tinyet.ir import Array, Graph, Node, place_of
 from tinyet.layers import layer_names
-from tinyet.memory import MemoryPlan, plan_memory
+from tinyet.memory import MemoryPlan
 from tinyet.ops import op_of
 from tinyet.opset import Call, Constant, Event, FieldValue, InputArg, Pointer, Struct
 from tinyet.opset.cost import field_bytes
 from tinyet.stages import stage
+from tinyet.storage import arranged, planned
 
 
 @dataclass(frozen=True, eq=False)
@@ -252,19 +253,24 @@ def _decide(selection: Selection, target: Target, objective: Objective) -> tuple
     variants = {node: _variants(node, selection.candidates[node], target) for node in selection.graph.nodes}
     allowed = {node: comparable(found) for node, found in variants.items()}
     if objective.pins:
-        calls = _plan(selection.graph, {node: found[0] for node, found in variants.items()}).calls
+        calls = planned(selection.graph, {node: found[0] for node, found in variants.items()}).calls
         layers = {name: node for node, name in _names(selection.graph, calls).items()}
         allowed |= {node: [index] for node, index in pinned(variants, layers, objective.pins).items()}
     while True:
         found, point, indices = choose(variants, allowed, objective, target)
         chosen = {node: variants[node][index] for node, index in indices.items()}
-        plan = _plan(selection.graph, chosen)
+        plan = planned(selection.graph, chosen)
         state = sum(variant.call.state_bytes for variant in chosen.values())
         if objective.ram is None or plan.arena_bytes + state <= objective.ram:
             break
         if not _take_away(variants, allowed, chosen, plan, objective.ram - state):
             break
-    return Decision(objective, variants, chosen, found, point), plan
+    most = None if objective.ram is None else objective.ram - state
+    if objective.optimize != "speed":
+        # What is there is spent on speed only where that is all that is asked for.
+        most = min(plan.arena_bytes, plan.arena_bytes if most is None else most)
+    arranged_, plan = arranged(selection.graph, chosen, plan, most, target)
+    return Decision(objective, variants, arranged_, found, point), plan
 
 
 def _variants(node: Node, candidates: Sequence[Choice], target: Target) -> tuple[Variant, ...]:
@@ -273,12 +279,6 @@ def _variants(node: Node, candidates: Sequence[Choice], target: Target) -> tuple
         call = choice.kernel.lower(node, target)
         found.append(Variant(choice, call, choice.kernel.cost(node, target, call)))
     return tuple(found)
-
-
-def _plan(graph: Graph, chosen: Mapping[Node, Variant]) -> MemoryPlan:
-    stage("planning memory")
-    scratch = {node: v.call.scratch_bytes for node, v in chosen.items() if v.call.scratch_bytes}
-    return plan_memory(graph, op_of, scratch)
 
 
 def _take_away(

@@ -442,7 +442,8 @@ def locate_mismatch(
     for step in deployment.steps:
         device.run(raw, stop_after=step.index)
         for tensor in step.node.outputs:
-            got = _from_bytes(device.read(deployment.plan.offset(tensor), tensor.type.bytes), tensor)
+            read = device.read(deployment.plan.offset(tensor), deployment.plan.extent(tensor))
+            got = _from_bytes(deployment.plan.dense(tensor, read), tensor)
             same = _same(got, values[tensor])
             if not same.all():
                 index = tuple(int(v) for v in np.argwhere(~same)[0])

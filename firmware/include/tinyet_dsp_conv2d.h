@@ -289,15 +289,15 @@ TINYET_DSP_INLINE const int32_t *tinyet_dsp_channels(const int32_t *w, const uin
   return w + (has_shift ? 6 : 4);
 }
 
-/* All channels of four pixels. */
+/* All channels of four pixels, which lie `step` bytes apart in the output. */
 TINYET_DSP_INLINE void tinyet_dsp_four_pixels(const int32_t *w, const uint32_t *pixels, int8_t *out,
-                                              const int32_t out_c, const tinyet_dsp_lanes g,
+                                              const int32_t out_c, const int32_t step, const tinyet_dsp_lanes g,
                                               const tinyet_dsp_rounding rounding) {
   for (const int8_t *const end = out + (out_c & ~1); out != end; out += 2) {
-    w = tinyet_dsp_channels(w, pixels, out, out_c, 1, g, rounding);
+    w = tinyet_dsp_channels(w, pixels, out, step, 1, g, rounding);
   }
   if (out_c & 1) {
-    (void)tinyet_dsp_channels(w, pixels, out, out_c, 0, g, rounding);
+    (void)tinyet_dsp_channels(w, pixels, out, step, 0, g, rounding);
   }
 }
 
@@ -338,7 +338,8 @@ typedef struct {
   int32_t kernel_h, kernel_w;
   int32_t stride_h, stride_w, dilation_h, dilation_w;
   int32_t pad_top, pad_left;
-  int32_t zero_point; /* what padding reads as */
+  int32_t in_pitch, out_pitch; /* bytes from pixel to pixel: the channels, and what else lies between */
+  int32_t zero_point;          /* what padding reads as */
   int32_t unroll;
 } tinyet_dsp_conv2d;
 
@@ -369,7 +370,7 @@ TINYET_DSP_INLINE void tinyet_dsp_conv2d_rows_of(const int8_t *input, int8_t *ou
             for (int32_t i = 0; i < used; i++) {
               const int32_t x = ox * s.stride_w - s.pad_left + f + i * s.stride_w;
               if ((uint32_t)y < (uint32_t)s.in_h && (uint32_t)x < (uint32_t)s.in_w) {
-                tinyet_dsp_widen(to + f * run + i, input + (y * s.in_w + x) * s.in_c, s.in_c, width);
+                tinyet_dsp_widen(to + f * run + i, input + (y * s.in_w + x) * s.in_pitch, s.in_c, width);
               } else {
                 tinyet_dsp_fill(to + f * run + i, blank, pairs, width);
               }
@@ -377,11 +378,12 @@ TINYET_DSP_INLINE void tinyet_dsp_conv2d_rows_of(const int8_t *input, int8_t *ou
           }
           to += pairs * width;
         }
-        tinyet_dsp_four_pixels(weights, pixels, output + (oy * s.out_w + ox) * s.out_c, s.out_c, g, rounding);
+        tinyet_dsp_four_pixels(weights, pixels, output + (oy * s.out_w + ox) * s.out_pitch, s.out_c, s.out_pitch, g,
+                               rounding);
       }
     }
-    input += s.in_h * s.in_w * s.in_c;
-    output += s.out_h * s.out_w * s.out_c;
+    input += s.in_h * s.in_w * s.in_pitch;
+    output += s.out_h * s.out_w * s.out_pitch;
   }
 }
 
@@ -410,7 +412,7 @@ TINYET_DSP_INLINE void tinyet_dsp_edge(int8_t *to, const int8_t *image_row, cons
   const int32_t first = left < 0 ? 0 : left, end = right > s.in_w ? s.in_w : right;
   memset(to, s.zero_point, (size_t)(s.kernel_w * s.in_c));
   if (first < end) {
-    memcpy(to + (first - left) * s.in_c, image_row + first * s.in_c, (size_t)((end - first) * s.in_c));
+    memcpy(to + (first - left) * s.in_c, image_row + first * s.in_pitch, (size_t)((end - first) * s.in_c));
   }
 }
 
@@ -426,13 +428,13 @@ TINYET_DSP_INLINE void tinyet_dsp_patch(uint32_t *to, const int8_t *input, const
       tinyet_dsp_fill(to, blank, row_pairs, width);
       continue;
     }
-    const int8_t *const row = input + y * s.in_w * s.in_c;
+    const int8_t *const row = input + y * s.in_w * s.in_pitch;
     if (s.dilation_w == 1) {
       const int8_t *from = edge;
       if (left < 0 || left + s.kernel_w > s.in_w) {
         tinyet_dsp_edge(edge, row, left, s);
       } else {
-        from = row + left * s.in_c;
+        from = row + left * s.in_pitch;
       }
       tinyet_dsp_widen(to, from, s.kernel_w * s.in_c, width);
       continue;
@@ -440,7 +442,7 @@ TINYET_DSP_INLINE void tinyet_dsp_patch(uint32_t *to, const int8_t *input, const
     for (int32_t kx = 0; kx < s.kernel_w; kx++) {
       const int32_t x = left + kx * s.dilation_w;
       if ((uint32_t)x < (uint32_t)s.in_w) {
-        tinyet_dsp_widen(to + width * pairs * kx, row + x * s.in_c, s.in_c, width);
+        tinyet_dsp_widen(to + width * pairs * kx, row + x * s.in_pitch, s.in_c, width);
       } else {
         tinyet_dsp_fill(to + width * pairs * kx, blank, pairs, width);
       }
@@ -449,7 +451,8 @@ TINYET_DSP_INLINE void tinyet_dsp_patch(uint32_t *to, const int8_t *input, const
 }
 
 /* Any four pixels that follow each other in the output; needs four of them. The lanes of a kernel row are pairs of its
- * kernel_w * in_c neighbouring bytes; where it is dilated, pairs of channels, tap by tap. scratch: 16 bytes a lane, and those
+ * kernel_w * in_c neighbouring bytes (with a pitch of in_c, or a kernel_w of 1); where it is dilated, pairs of channels, tap
+ * by tap. scratch: 16 bytes a lane, and those
  * of a kernel row. */
 TINYET_DSP_INLINE void tinyet_dsp_conv2d_patches_of(const int8_t *input, int8_t *output, void *scratch,
                                                     const int32_t *weights, const int32_t kind,
@@ -469,10 +472,10 @@ TINYET_DSP_INLINE void tinyet_dsp_conv2d_patches_of(const int8_t *input, int8_t 
         tinyet_dsp_patch(pixels + j, input, (first + j) / s.out_w * s.stride_h - s.pad_top,
                          (first + j) % s.out_w * s.stride_w - s.pad_left, 4, edge, s);
       }
-      tinyet_dsp_four_pixels(weights, pixels, output + first * s.out_c, s.out_c, g, rounding);
+      tinyet_dsp_four_pixels(weights, pixels, output + first * s.out_pitch, s.out_c, s.out_pitch, g, rounding);
     }
-    input += s.in_h * s.in_w * s.in_c;
-    output += count * s.out_c;
+    input += s.in_h * s.in_w * s.in_pitch;
+    output += count * s.out_pitch;
   }
 }
 

@@ -30,9 +30,10 @@ typedef struct {
   int32_t stride_h, stride_w;
   int32_t dilation_h, dilation_w;
   int32_t pad_top, pad_left;
-  int32_t in_zero_point; /* what padding reads as */
-  int32_t exponent;      /* E of ONE_SIDED; 0: TWO_SIDED */
-  int32_t offset;        /* ONE_SIDED: 2^(E-1) + (zero_point << E); TWO_SIDED: 2 * zero_point + 1 */
+  int32_t in_pitch, out_pitch; /* bytes from pixel to pixel; an in_pitch above in_c only where kernel_w is 1 or dilated */
+  int32_t in_zero_point;       /* what padding reads as */
+  int32_t exponent;            /* E of ONE_SIDED; 0: TWO_SIDED */
+  int32_t offset;              /* ONE_SIDED: 2^(E-1) + (zero_point << E); TWO_SIDED: 2 * zero_point + 1 */
   int32_t clamp_low, clamp_high;
   const int32_t *weights;
 } tinyet_dsp_conv2d_s8_params;

@@ -267,9 +267,9 @@ TINYET_DSP_INLINE const int8_t *tinyet_dsp_bytes_of(const int8_t *input, const i
                                                     const int32_t ky, const int32_t kx, int8_t *cut, const int8_t *blank,
                                                     const int whole, const tinyet_dsp_conv2d s) {
   const int32_t y = top + ky * s.dilation_h, x = left + kx * s.dilation_w;
-  const int8_t *const row = input + y * s.in_w * s.in_c;
+  const int8_t *const row = input + y * s.in_w * s.in_pitch;
   if (whole) {
-    return row + x * s.in_c;
+    return row + x * s.in_pitch;
   }
   if ((uint32_t)y >= (uint32_t)s.in_h || (s.dilation_w != 1 && (uint32_t)x >= (uint32_t)s.in_w)) {
     return blank;
@@ -278,7 +278,7 @@ TINYET_DSP_INLINE const int8_t *tinyet_dsp_bytes_of(const int8_t *input, const i
     tinyet_dsp_edge(cut, row, x, s);
     return cut;
   }
-  return row + x * s.in_c;
+  return row + x * s.in_pitch;
 }
 
 /* Where the kernel lies for one or two pixels (`at_once`). */
@@ -357,10 +357,23 @@ TINYET_DSP_INLINE void tinyet_dsp_outputs_of_two(const int32_t *weights, const u
                                                  const int32_t pairs, const int32_t at_once, const tinyet_dsp_conv2d s,
                                                  const tinyet_dsp_rounding rounding) {
   const int32_t words = 2 * pairs + (rounding.form == TINYET_DSP_ONE_SIDED ? 6 : 8); /* of two channels' weights */
-  tinyet_dsp_two_pixels(weights, pixels, out, s.out_c & ~1, s.out_c, pairs, s.unroll, at_once, rounding);
+  tinyet_dsp_two_pixels(weights, pixels, out, s.out_c & ~1, s.out_pitch, pairs, s.unroll, at_once, rounding);
   if (s.out_c % 2 != 0) {
     const int32_t *const last = weights + s.out_c / 2 * words;
-    tinyet_dsp_two_pixels(last, pixels, out + s.out_c - 2, 2, s.out_c, pairs, s.unroll, at_once, rounding);
+    tinyet_dsp_two_pixels(last, pixels, out + s.out_c - 2, 2, s.out_pitch, pairs, s.unroll, at_once, rounding);
+  }
+}
+
+/* What the rounding leaves out, of all pixels before `end`. */
+TINYET_DSP_INLINE void tinyet_dsp_clamp_pixels(int8_t *end, const tinyet_dsp_conv2d s, const tinyet_dsp_rounding rounding) {
+  if (rounding.low > -128 || rounding.high < 127) {
+    const int32_t pixels = s.batch * s.out_h * s.out_w, dense = s.out_pitch == s.out_c;
+    const int32_t run = dense ? pixels * s.out_c : s.out_c; /* bytes without a gap */
+    for (int8_t *first = end - pixels * s.out_pitch; first != end; first += dense ? run : s.out_pitch) {
+      for (int8_t *value = first; value != first + run; value++) {
+        *value = (int8_t)tinyet_clamp(*value, rounding.low, rounding.high);
+      }
+    }
   }
 }
 
@@ -386,7 +399,7 @@ TINYET_DSP_INLINE void tinyet_dsp_conv2d_two_w16(const int8_t *input, int8_t *ou
     int32_t y = 0, x = 0;
     for (int32_t first = 0; first < count; first += 2) {
       const int alone = count % 2 != 0 && first == count - 1;
-      int8_t *const out = output + first * s.out_c;
+      int8_t *const out = output + first * s.out_pitch;
       tinyet_dsp_places p;
       for (int32_t j = 0; j < 2; j++) {
         p.top[j] = y * s.stride_h - s.pad_top;
@@ -415,15 +428,22 @@ TINYET_DSP_INLINE void tinyet_dsp_conv2d_two_w16(const int8_t *input, int8_t *ou
       }
       tinyet_dsp_outputs_of_two(weights, pixels, out, even, 2, s, rounding);
     }
-    input += s.in_h * s.in_w * s.in_c;
-    output += count * s.out_c;
+    input += s.in_h * s.in_w * s.in_pitch;
+    output += count * s.out_pitch;
   }
-  if (rounding.low > -128 || rounding.high < 127) {
-    const int8_t *const end = output;
-    for (int8_t *value = output - s.batch * count * s.out_c; value != end; value++) {
-      *value = (int8_t)tinyet_clamp(*value, rounding.low, rounding.high);
-    }
+  tinyet_dsp_clamp_pixels(output, s, rounding);
+}
+
+/* The same for a pointwise one without padding, of an even number of pixels, whose input lies in pairs already: for each two
+ * pixels, for each of their channels c, c + 2 and c + 1, c + 3 a word of the first and one of the second. */
+TINYET_DSP_INLINE void tinyet_dsp_conv2d_two_pairs_w16(const int8_t *input, int8_t *output, const int32_t *weights,
+                                                       const tinyet_dsp_conv2d s, const tinyet_dsp_rounding rounding) {
+  const uint32_t *pixels = (const uint32_t *)(const void *)input;
+  for (const int8_t *const end = output + s.out_w * s.out_pitch; output != end; output += 2 * s.out_pitch) {
+    tinyet_dsp_outputs_of_two(weights, pixels, output, s.in_c / 2, 2, s, rounding);
+    pixels += s.in_c;
   }
+  tinyet_dsp_clamp_pixels(output, s, rounding);
 }
 
 #endif

@@ -17,6 +17,7 @@ typedef struct {
   int32_t taps_h, taps_w; /* of a phase */
   int32_t stride_h, stride_w;
   int32_t pad_top, pad_left; /* that crop the output */
+  int32_t in_pitch, out_pitch; /* bytes from pixel to pixel: the channels, and what else lies between */
   int32_t zero_point;        /* what is read outside the image */
   int32_t unroll;
 } tinyet_dsp_conv_transpose2d;
@@ -30,7 +31,7 @@ TINYET_DSP_INLINE void tinyet_dsp_phase_pixels(uint32_t *to, const int8_t *image
     for (int32_t i = 0; i < width; i++) {
       const int32_t x = left + i;
       if ((uint32_t)y < (uint32_t)s.in_h && (uint32_t)x < (uint32_t)s.in_w) {
-        tinyet_dsp_widen(to + i, image + (y * s.in_w + x) * s.in_c, s.in_c, width);
+        tinyet_dsp_widen(to + i, image + (y * s.in_w + x) * s.in_pitch, s.in_c, width);
       } else {
         tinyet_dsp_fill(to + i, blank, pairs, width);
       }
@@ -46,7 +47,7 @@ TINYET_DSP_INLINE void tinyet_dsp_conv_transpose2d_phases(const int8_t *input, i
                                                           const tinyet_dsp_rounding rounding) {
   const int32_t lanes = s.taps_h * tinyet_dsp_pairs(s.in_c), width = s.taps_w + 3;
   const tinyet_dsp_lanes g = {lanes, s.taps_w, 1, 1, width, width, s.unroll, TINYET_DSP_INT8};
-  const int32_t step = s.stride_w * s.out_c, stream = (s.out_c + 1) / 2 * (lanes * s.taps_w + 8);
+  const int32_t step = s.stride_w * s.out_pitch, stream = (s.out_c + 1) / 2 * (lanes * s.taps_w + 8);
   uint32_t *const pixels = (uint32_t *)scratch;
   for (int32_t n = 0; n < s.batch; n++) {
     for (int32_t out_y = 0; out_y < s.out_h; out_y++) {
@@ -60,7 +61,7 @@ TINYET_DSP_INLINE void tinyet_dsp_conv_transpose2d_phases(const int8_t *input, i
           }
           tinyet_dsp_phase_pixels(pixels, input, down / s.stride_h - (s.taps_h - 1), left + column, s);
           const int32_t *w = weights + (phase_y * s.stride_w + phase_x) * stream;
-          int8_t *out = output + (out_y * s.out_w + column * s.stride_w + phase_x) * s.out_c;
+          int8_t *out = output + (out_y * s.out_w + column * s.stride_w + phase_x) * s.out_pitch;
           for (const int8_t *const end = out + (s.out_c & ~1); out != end; out += 2) {
             w = tinyet_dsp_channels(w, pixels, out, step, 1, g, rounding);
           }
@@ -70,8 +71,8 @@ TINYET_DSP_INLINE void tinyet_dsp_conv_transpose2d_phases(const int8_t *input, i
         }
       }
     }
-    input += s.in_h * s.in_w * s.in_c;
-    output += s.out_h * s.out_w * s.out_c;
+    input += s.in_h * s.in_w * s.in_pitch;
+    output += s.out_h * s.out_w * s.out_pitch;
   }
 }
 

@@ -4,6 +4,9 @@
  * tinyet_dsp_depthwise_3x3: dilation_u 1, stride_u 1 or 2, multiplier 1. Word j of a plane's row holds the inputs
  *   u = 2 * j - pad_u and the one behind it. The weight stream, in words, for each channel:
  *   three kernel rows along u: bytes {w0, x, w1, w2}, the first row's x is the shift, | bias | multiplier
+ * tinyet_dsp_depthwise_3x3_w16: the same. The weight stream, in words, for each channel:
+ *   of three kernel rows {w0, w1} and {w1, w2} as int16, | bias | multiplier | offset | shift, which is missing where the
+ *   rounding is one-sided. Weights and bias have the shift before the multiplication (tinyet_dsp_before) in them.
  * tinyet_dsp_depthwise_any: whatever there is. The weight stream, in words, for each output channel:
  *   pairs of neighbouring taps along u, row by row, the last of an odd number with a zero, two pairs a word:
  *   bytes {a0, b0, a1, b1}, | bias | multiplier | shift */
@@ -42,6 +45,16 @@ enum { TINYET_DSP_DEPTHWISE_WORDS = 5, TINYET_DSP_TAPS = 4 };
   "ldrd r12, lr, [%[p]]\n" \
   "ldr %[p], [%[p], #8]\n" \
   "sub sp, sp, #32\n" \
+  ".if %c[wide]\n" \
+  "ldmia r12!, {r2, r3, r4, r5, r6, r8, r9}\n" \
+  ".if %c[one_sided]\n" \
+  "ldrd r10, r11, [r12]\n" \
+  ".else\n" \
+  "ldm r12, {r10, r11, r12}\n" \
+  "str r12, [sp, #8]\n" \
+  ".endif\n" \
+  "strd r10, r11, [sp]\n" \
+  ".else\n" \
   "ldm r12, {r2, r4, r6, r9, r12}\n" \
   "sbfx r10, r2, #8, #8\n" \
   ".if %c[one_sided]\n" \
@@ -63,6 +76,7 @@ enum { TINYET_DSP_DEPTHWISE_WORDS = 5, TINYET_DSP_TAPS = 4 };
   TINYET_DSP_ROW_WEIGHTS("r2", "r3") \
   TINYET_DSP_ROW_WEIGHTS("r4", "r5") \
   TINYET_DSP_ROW_WEIGHTS("r6", "r8") \
+  ".endif\n" \
   ".if %c[several]\n" \
   "movw r10, #%c[next] & 0xffff\n" \
   "movt r10, #(%c[next] >> 16) & 0xffff\n" \
@@ -169,18 +183,18 @@ enum { TINYET_DSP_DEPTHWISE_WORDS = 5, TINYET_DSP_TAPS = 4 };
   "ldrd r12, lr, [%[p], #%c[row] * 12]\n" \
   "smlad r11, r12, r6, r11\n" \
   "smlabt r11, lr, r8, r11\n"
-#define TINYET_DSP_STORE_FOUR \
-  ".if %c[step] < 128\n" \
-  "strb " TINYET_DSP_FOURTH ", [%[out], %[below]]\n" \
-  "strb r9, [%[out], #%c[below] + %c[step]]\n" \
-  "strb r11, [%[out], %[step]]\n" \
-  "strb r10, [%[out]], #2 * %c[step]\n" \
+#define TINYET_DSP_STORE_FOUR(OP) \
+  ".if %c[two] < 256\n" \
+  OP " " TINYET_DSP_FOURTH ", [%[out], %[below]]\n" \
+  OP " r9, [%[out], #%c[below] + %c[step]]\n" \
+  OP " r11, [%[out], %[step]]\n" \
+  OP " r10, [%[out]], #%c[two]\n" \
   ".else\n" \
-  "strb r10, [%[out], #tinyet_dsp_at]\n" \
-  "strb r11, [%[out], #tinyet_dsp_at + %c[step]]\n" \
-  "strb " TINYET_DSP_FOURTH ", [%[out], #tinyet_dsp_at + %c[below]]\n" \
-  "strb r9, [%[out], #tinyet_dsp_at + %c[below] + %c[step]]\n" \
-  ".set tinyet_dsp_at, tinyet_dsp_at + 2 * %c[step]\n" \
+  OP " r10, [%[out], #tinyet_dsp_at]\n" \
+  OP " r11, [%[out], #tinyet_dsp_at + %c[step]]\n" \
+  OP " " TINYET_DSP_FOURTH ", [%[out], #tinyet_dsp_at + %c[below]]\n" \
+  OP " r9, [%[out], #tinyet_dsp_at + %c[below] + %c[step]]\n" \
+  ".set tinyet_dsp_at, tinyet_dsp_at + %c[two]\n" \
   ".endif\n"
 /* The end of a turn, and of an output row or two. */
 #define TINYET_DSP_NEXT_TURN \
@@ -206,25 +220,99 @@ enum { TINYET_DSP_DEPTHWISE_WORDS = 5, TINYET_DSP_TAPS = 4 };
   "bne 2b\n" \
   ".endif\n"
 /* Where a turn's outputs lie within the reach of one address, that is moved on behind them all. */
-#define TINYET_DSP_STORE_TWO \
-  ".if %c[step] < 128\n" \
-  "strb r11, [%[out], %[step]]\n" \
-  "strb r10, [%[out]], #2 * %c[step]\n" \
+#define TINYET_DSP_STORE_TWO(OP) \
+  ".if %c[two] < 256\n" \
+  OP " r11, [%[out], %[step]]\n" \
+  OP " r10, [%[out]], #%c[two]\n" \
   ".elseif %c[within]\n" \
-  "strb r10, [%[out], #tinyet_dsp_at]\n" \
-  "strb r11, [%[out], #tinyet_dsp_at + %c[step]]\n" \
-  ".set tinyet_dsp_at, tinyet_dsp_at + 2 * %c[step]\n" \
+  OP " r10, [%[out], #tinyet_dsp_at]\n" \
+  OP " r11, [%[out], #tinyet_dsp_at + %c[step]]\n" \
+  ".set tinyet_dsp_at, tinyet_dsp_at + %c[two]\n" \
   ".else\n" \
-  "strb r11, [%[out], %[step]]\n" \
-  "strb r10, [%[out]]\n" \
-  "addw %[out], %[out], #2 * %c[step]\n" \
+  OP " r11, [%[out], %[step]]\n" \
+  OP " r10, [%[out]]\n" \
+  "addw %[out], %[out], #%c[two]\n" \
   ".endif\n"
+/* OP: the store of an output. */
+#define TINYET_DSP_DEPTHWISE_ASM(OP) \
+  __asm__ volatile( \
+      TINYET_DSP_LINES \
+      TINYET_DSP_CHANNEL \
+      ".if %c[two_rows]\n" \
+      "str r9, [sp, #24]\n" \
+      "2:\n" \
+      ".if %c[pairs]\n" \
+      "1:\n" \
+      ".set tinyet_dsp_at, 0\n" \
+      ".rept %c[unroll]\n" \
+      TINYET_DSP_FOUR_OUTPUTS \
+      TINYET_DSP_FACTORS \
+      TINYET_DSP_FINISH("r10") \
+      TINYET_DSP_FINISH("r11") \
+      TINYET_DSP_FINISH(TINYET_DSP_FOURTH) \
+      TINYET_DSP_FINISH("r9") \
+      TINYET_DSP_STORE_FOUR(OP) \
+      ".endr\n" \
+      TINYET_DSP_NEXT_TURN \
+      ".endif\n" \
+      ".if %c[odd]\n" \
+      TINYET_DSP_LAST_OUTPUTS \
+      TINYET_DSP_FACTORS \
+      TINYET_DSP_FINISH("r10") \
+      TINYET_DSP_FINISH("r11") \
+      OP " r10, [%[out]]\n" \
+      OP " r11, [%[out], %[below]]\n" \
+      ".endif\n" \
+      TINYET_DSP_NEXT_ROW \
+      ".endif\n" \
+      /* One row at a time, or the last of an odd number. */ \
+      ".if %c[single]\n" \
+      ".if %c[two_rows]\n" \
+      "ldr r9, [sp, #24]\n" \
+      ".endif\n" \
+      "2:\n" \
+      ".if %c[pairs]\n" \
+      "1:\n" \
+      ".set tinyet_dsp_at, 0\n" \
+      ".rept %c[unroll]\n" \
+      TINYET_DSP_TWO_OUTPUTS \
+      TINYET_DSP_FACTORS \
+      TINYET_DSP_FINISH("r10") \
+      TINYET_DSP_FINISH("r11") \
+      TINYET_DSP_STORE_TWO(OP) \
+      ".endr\n" \
+      TINYET_DSP_NEXT_TURN \
+      ".endif\n" \
+      ".if %c[odd]\n" \
+      TINYET_DSP_LAST_OUTPUT \
+      TINYET_DSP_FACTORS \
+      TINYET_DSP_FINISH("r10") \
+      OP " r10, [%[out]]\n" \
+      ".endif\n" \
+      ".if !%c[two_rows]\n" \
+      TINYET_DSP_NEXT_ROW \
+      ".endif\n" \
+      ".endif\n" \
+      "add sp, sp, #32\n" \
+      : [p] "+r"(p), [out] "+r"(out) TINYET_DSP_FOURTH_OPERAND(fourth) \
+      : [base] "i"(base), [wide] "i"(wide), [next] "i"(next), [row_bytes] "i"(4 * pairs * s.stride_u), \
+        [row] "i"(kernel_row), [stride] "i"(s.stride_u), [step] "i"(s.out_step_u), [two] "i"(s.out_two_u), \
+        [below] "i"(s.out_step_v), [pairs] "i"(pairs), [unroll] "i"(unroll), [looped] "i"(looped), \
+        [within] "i"(unroll * s.out_two_u < 4096), [odd] "i"(s.out_u % 2), [two_rows] "i"(two_rows), \
+        [single] "i"(!two_rows || s.out_v % 2 != 0), [several] "i"(s.strip > together), \
+        [row_step] "i"(4 * together * s.stride_v * row), [to_next] "i"(to_next), \
+        [one_sided] "i"(rounding.form == TINYET_DSP_ONE_SIDED), \
+        [exponent] "i"(rounding.form == TINYET_DSP_ONE_SIDED ? rounding.exponent : 1), [low] "i"(rounding.low), \
+        [high] "i"(rounding.high) \
+      : "r2", "r3", "r4", "r5", "r6", "r8", "r9", "r10", "r11", "r12", "lr", "memory", "cc")
 /* clang-format on */
 #endif
 
-/* `count` output rows of one channel: `rows` is the first one's first input row in the plane. */
+/* `count` output rows of one channel: `rows` is the first one's first input row in the plane. wide: weights are int16, which is
+ * not for PLAIN. */
 TINYET_DSP_INLINE void tinyet_dsp_depthwise_rows(const uint32_t *rows, int8_t *out, const int32_t *w, int32_t count,
-                                                 const tinyet_dsp_depthwise s, const tinyet_dsp_rounding rounding) {
+                                                 const int wide, const tinyet_dsp_depthwise s,
+                                                 const tinyet_dsp_rounding rounding) {
   const int32_t row = tinyet_dsp_row_words(s), kernel_row = s.dilation_v * row;
 #if TINYET_DSP_ASM
   if (rounding.form != TINYET_DSP_PLAIN) {
@@ -235,13 +323,13 @@ TINYET_DSP_INLINE void tinyet_dsp_depthwise_rows(const uint32_t *rows, int8_t *o
 #else
     const int32_t two_rows = s.stride_u == 1 && s.stride_v == 1 && s.dilation_v == 1 && s.out_v > 1 &&
                              (s.strip == s.out_v || (s.strip % 2 == 0 && s.out_v % 2 == 0)) &&
-                             s.out_step_v + 2 * few * s.out_step_u < 4096 && 12 * row < 1024;
+                             s.out_step_v + few * s.out_two_u < 4096 && 12 * row < 1024;
 #endif
     const int32_t many = pairs % 4 == 0 ? 4 : (pairs % 3 == 0 ? 3 : (pairs % 2 == 0 ? 2 : 1));
     const int32_t unroll = two_rows ? few : many, looped = pairs > unroll, together = 1 + two_rows;
     /* From behind the pairs of a row to the next; an odd output moves neither. */
     const int32_t to_next = 4 * (together * s.stride_v * row - pairs * s.stride_u);
-    const int32_t next = together * s.out_step_v - 2 * pairs * s.out_step_u;
+    const int32_t next = together * s.out_step_v - pairs * s.out_two_u;
     /* Without what depends on the shift. */
     const int32_t base = rounding.form == TINYET_DSP_ONE_SIDED
                              ? (1 << (rounding.exponent - 1)) + s.out_zero_point * (1 << rounding.exponent)
@@ -251,103 +339,57 @@ TINYET_DSP_INLINE void tinyet_dsp_depthwise_rows(const uint32_t *rows, int8_t *o
 #ifndef __clang__
     int32_t fourth;
 #endif
-    /* clang-format off */
-    __asm__ volatile(
-        TINYET_DSP_LINES
-        TINYET_DSP_CHANNEL
-        ".if %c[two_rows]\n"
-        "str r9, [sp, #24]\n"
-        "2:\n"
-        ".if %c[pairs]\n"
-        "1:\n"
-        ".set tinyet_dsp_at, 0\n"
-        ".rept %c[unroll]\n"
-        TINYET_DSP_FOUR_OUTPUTS
-        TINYET_DSP_FACTORS
-        TINYET_DSP_FINISH("r10")
-        TINYET_DSP_FINISH("r11")
-        TINYET_DSP_FINISH(TINYET_DSP_FOURTH)
-        TINYET_DSP_FINISH("r9")
-        TINYET_DSP_STORE_FOUR
-        ".endr\n"
-        TINYET_DSP_NEXT_TURN
-        ".endif\n"
-        ".if %c[odd]\n"
-        TINYET_DSP_LAST_OUTPUTS
-        TINYET_DSP_FACTORS
-        TINYET_DSP_FINISH("r10")
-        TINYET_DSP_FINISH("r11")
-        "strb r10, [%[out]]\n"
-        "strb r11, [%[out], %[below]]\n"
-        ".endif\n"
-        TINYET_DSP_NEXT_ROW
-        ".endif\n"
-        /* One row at a time, or the last of an odd number. */
-        ".if %c[single]\n"
-        ".if %c[two_rows]\n"
-        "ldr r9, [sp, #24]\n"
-        ".endif\n"
-        "2:\n"
-        ".if %c[pairs]\n"
-        "1:\n"
-        ".set tinyet_dsp_at, 0\n"
-        ".rept %c[unroll]\n"
-        TINYET_DSP_TWO_OUTPUTS
-        TINYET_DSP_FACTORS
-        TINYET_DSP_FINISH("r10")
-        TINYET_DSP_FINISH("r11")
-        TINYET_DSP_STORE_TWO
-        ".endr\n"
-        TINYET_DSP_NEXT_TURN
-        ".endif\n"
-        ".if %c[odd]\n"
-        TINYET_DSP_LAST_OUTPUT
-        TINYET_DSP_FACTORS
-        TINYET_DSP_FINISH("r10")
-        "strb r10, [%[out]]\n"
-        ".endif\n"
-        ".if !%c[two_rows]\n"
-        TINYET_DSP_NEXT_ROW
-        ".endif\n"
-        ".endif\n"
-        "add sp, sp, #32\n"
-        : [p] "+r"(p), [out] "+r"(out) TINYET_DSP_FOURTH_OPERAND(fourth)
-        : [base] "i"(base), [next] "i"(next), [row_bytes] "i"(4 * pairs * s.stride_u),
-          [row] "i"(kernel_row), [stride] "i"(s.stride_u), [step] "i"(s.out_step_u), [below] "i"(s.out_step_v),
-          [pairs] "i"(pairs), [unroll] "i"(unroll), [looped] "i"(looped),
-          [within] "i"(2 * unroll * s.out_step_u < 4096), [odd] "i"(s.out_u % 2), [two_rows] "i"(two_rows),
-          [single] "i"(!two_rows || s.out_v % 2 != 0), [several] "i"(s.strip > together),
-          [row_step] "i"(4 * together * s.stride_v * row), [to_next] "i"(to_next),
-          [one_sided] "i"(rounding.form == TINYET_DSP_ONE_SIDED),
-          [exponent] "i"(rounding.form == TINYET_DSP_ONE_SIDED ? rounding.exponent : 1), [low] "i"(rounding.low),
-          [high] "i"(rounding.high)
-        : "r2", "r3", "r4", "r5", "r6", "r8", "r9", "r10", "r11", "r12", "lr", "memory", "cc");
-    /* clang-format on */
+    if (s.pairs) {
+      TINYET_DSP_DEPTHWISE_ASM("strh");
+    } else {
+      TINYET_DSP_DEPTHWISE_ASM("strb");
+    }
     return;
   }
 #endif
-  const int32_t shift = (int8_t)(uint8_t)((uint32_t)w[0] >> 8), before = tinyet_dsp_before(shift, rounding);
-  const int32_t offset = tinyet_dsp_offset(shift, s.out_zero_point, rounding);
+  int32_t weights[9], shift = 0, offset;
+  if (wide) {
+    for (int32_t i = 0; i < 9; i++) {
+      weights[i] = tinyet_dsp_half((uint32_t)w[2 * (i / 3) + i % 3 / 2], i % 3 > 0);
+    }
+    w += 6;
+    offset = w[2];
+    if (rounding.form == TINYET_DSP_TWO_SIDED) {
+      shift = w[3];
+    }
+  } else {
+    shift = (int8_t)(uint8_t)((uint32_t)w[0] >> 8);
+    offset = tinyet_dsp_offset(shift, s.out_zero_point, rounding);
+    for (int32_t i = 0; i < 9; i++) {
+      const int32_t place = i % 3 == 0 ? 0 : 8 + 8 * (i % 3);
+      weights[i] = (int8_t)(uint8_t)((uint32_t)w[i / 3] >> place) * (1 << tinyet_dsp_before(shift, rounding));
+    }
+    w += 3;
+  }
   for (int32_t v = 0; v < count; v++, rows += s.stride_v * row, out += s.out_step_v) {
     for (int32_t u = 0; u < s.out_u; u++) {
-      uint32_t sum = (uint32_t)w[3];
-      for (int32_t ky = 0; ky < 3; ky++) {
-        for (int32_t tap = 0; tap < 3; tap++) {
-          const int32_t at = u * s.stride_u + tap, place = tap == 0 ? 0 : 8 + 8 * tap;
-          const int32_t weight = (int8_t)(uint8_t)((uint32_t)w[ky] >> place) * (1 << before);
-          sum += (uint32_t)(weight * tinyet_dsp_half(rows[ky * kernel_row + at / 2], at % 2));
-        }
+      uint32_t sum = (uint32_t)w[0];
+      for (int32_t i = 0; i < 9; i++) {
+        const int32_t at = u * s.stride_u + i % 3;
+        sum += (uint32_t)(weights[i] * tinyet_dsp_half(rows[i / 3 * kernel_row + at / 2], at % 2));
       }
-      out[u * s.out_step_u] = tinyet_dsp_round_shifted((int32_t)sum, w[4], offset, shift, rounding);
+      int8_t *const at = out + u / 2 * s.out_two_u + u % 2 * s.out_step_u;
+      const int8_t value = tinyet_dsp_round_shifted((int32_t)sum, w[1], offset, shift, rounding);
+      if (s.pairs) {
+        *(int16_t *)(void *)at = value;
+      } else {
+        *at = value;
+      }
     }
   }
 }
 
 /* scratch: 4 * group * tinyet_dsp_strip_rows * tinyet_dsp_row_words bytes. Needs as many channels as a group has; where the
  * last group has fewer, those before are computed twice. */
-TINYET_DSP_INLINE void tinyet_dsp_depthwise_3x3(const int8_t *input, int8_t *output, void *scratch,
-                                                const int32_t *weights, const tinyet_dsp_depthwise s,
-                                                const tinyet_dsp_rounding rounding) {
+TINYET_DSP_INLINE void tinyet_dsp_depthwise_3x3_of(const int8_t *input, int8_t *output, void *scratch,
+                                                   const int32_t *weights, const int wide, const tinyet_dsp_depthwise s,
+                                                   const tinyet_dsp_rounding rounding) {
+  const int32_t words = wide ? (rounding.form == TINYET_DSP_ONE_SIDED ? 9 : 10) : TINYET_DSP_DEPTHWISE_WORDS;
   const int32_t plane = tinyet_dsp_strip_rows(s) * tinyet_dsp_row_words(s);
   uint32_t *const planes = (uint32_t *)scratch;
   tinyet_dsp_blank_planes(planes, s);
@@ -360,15 +402,27 @@ TINYET_DSP_INLINE void tinyet_dsp_depthwise_3x3(const int8_t *input, int8_t *out
         tinyet_dsp_fill_planes(planes, input + channel, top, s);
         for (int32_t k = 0; k < s.group; k++) {
           TINYET_DSP_UNKNOWN(k);
-          tinyet_dsp_depthwise_rows(planes + k * plane, output + top * s.out_step_v + channel + k,
-                                    weights + (channel + k) * TINYET_DSP_DEPTHWISE_WORDS, tinyet_dsp_rows_left(top, s),
+          tinyet_dsp_depthwise_rows(planes + k * plane, output + top * s.out_step_v + tinyet_dsp_out_byte(channel + k, s),
+                                    weights + (channel + k) * words, tinyet_dsp_rows_left(top, s), wide,
                                     s, rounding);
         }
       }
     }
-    input += s.in_u * s.in_v * s.channels;
-    output += s.out_u * s.out_v * s.channels;
+    input += s.in_u * s.in_v * tinyet_dsp_pitch(s.in_step_u, s.in_step_v);
+    output += s.pairs ? s.out_v * s.out_step_v : s.out_u * s.out_v * tinyet_dsp_pitch(s.out_step_u, s.out_step_v);
   }
+}
+
+TINYET_DSP_INLINE void tinyet_dsp_depthwise_3x3(const int8_t *input, int8_t *output, void *scratch,
+                                                const int32_t *weights, const tinyet_dsp_depthwise s,
+                                                const tinyet_dsp_rounding rounding) {
+  tinyet_dsp_depthwise_3x3_of(input, output, scratch, weights, 0, s, rounding);
+}
+
+TINYET_DSP_INLINE void tinyet_dsp_depthwise_3x3_w16(const int8_t *input, int8_t *output, void *scratch,
+                                                    const int32_t *weights, const tinyet_dsp_depthwise s,
+                                                    const tinyet_dsp_rounding rounding) {
+  tinyet_dsp_depthwise_3x3_of(input, output, scratch, weights, 1, s, rounding);
 }
 
 /* ---- any kernel ---- */
@@ -516,8 +570,8 @@ TINYET_DSP_INLINE void tinyet_dsp_depthwise_any(const int8_t *input, int8_t *out
         }
       }
     }
-    input += s.in_u * s.in_v * s.channels;
-    output += s.out_u * s.out_v * s.channels * s.multiplier;
+    input += s.in_u * s.in_v * tinyet_dsp_pitch(s.in_step_u, s.in_step_v);
+    output += s.out_u * s.out_v * tinyet_dsp_pitch(s.out_step_u, s.out_step_v);
   }
 }
 

@@ -12,7 +12,7 @@
  * part (biases are zero but for the first one):
  *   bias a - constant | 16 * bias b + bias a - constant | 256 * bias c + bias a | 4096 * bias d + that + 16 * bias b |
  *   for each eight inputs 0 … 7: lanes (0, 2), (1, 3), (4, 6), (5, 7)
- * and behind the parts: multiplier a … d | offset a … d | shift a … d. */
+ * and behind the parts: multiplier a … d | offset a … d | shift a … d, which stands before them where the form is ONE_SIDED. */
 #ifndef TINYET_DSP_LINEAR_W4_H
 #define TINYET_DSP_LINEAR_W4_H
 
@@ -29,9 +29,22 @@ typedef struct {
   int32_t sums[4];
 } tinyet_dsp_surplus;
 
-/* Sums A … D over the inputs of a part to p->results, from the weights at p->weights on, which it leaves behind. p->output: the
- * part's tinyet_dsp_surplus. */
-TINYET_DSP_INLINE void tinyet_dsp_digit_sums(tinyet_dsp_row_sums *p) {
+/* The outputs of p->results, whose rounding is at p->weights, to p->output. */
+TINYET_DSP_INLINE void tinyet_dsp_digits_round(tinyet_dsp_row_sums *p, const tinyet_dsp_rounding rounding) {
+  const int32_t *const w = p->weights;
+  const int32_t first = rounding.form == TINYET_DSP_ONE_SIDED ? 4 : 0; /* where the multipliers are */
+  int8_t *out = (int8_t *)p->output;
+  for (int32_t k = 0; k < 4; k++) {
+    *out++ = tinyet_dsp_round(p->results[k], w[first + k], w[first + 4 + k], w[(first + 8) % 12 + k], rounding);
+  }
+  p->output = out;
+  p->weights = w + 12;
+}
+
+/* Sums A … D over the inputs of a part, from the weights at p->weights on, which it leaves behind: where `finish` says so, as
+ * outputs, to p->output, which it leaves behind, too; else to p->results. */
+TINYET_DSP_INLINE void tinyet_dsp_digit_sums(tinyet_dsp_row_sums *p, const int32_t finish,
+                                             const tinyet_dsp_rounding rounding) {
 #if TINYET_DSP_ASM
 /* clang-format off */
 #define TINYET_DSP_DIGITS(x0, x1) \
@@ -48,8 +61,25 @@ TINYET_DSP_INLINE void tinyet_dsp_digit_sums(tinyet_dsp_row_sums *p) {
   "uxtab16 r12, " x1 ", r12\n" \
   "uxtab16 lr, " x0 ", lr\n" \
   "smlad r2, r12, lr, r2\n"
+#define TINYET_DSP_FIRST_ROUNDING(sum, multiplier, offset) \
+  "lsl " sum ", " sum ", #1\n" \
+  "smmlar " multiplier ", " sum ", " multiplier ", " offset "\n" \
+  "add " multiplier ", " multiplier ", " sum ", asr #31\n"
+#define TINYET_DSP_STORE_DIGIT(value, shift) \
+  "ssat " value ", #8, " value shift "\n" \
+  ".if %c[low] > -128\n" \
+  "cmp " value ", %[low]\n" \
+  "it lt\n" \
+  "movlt " value ", %[low]\n" \
+  ".endif\n" \
+  ".if %c[high] < 127\n" \
+  "cmp " value ", %[high]\n" \
+  "it gt\n" \
+  "movgt " value ", %[high]\n" \
+  ".endif\n" \
+  "strb " value ", [r0], #1\n"
   TINYET_DSP_SUM_STEPS(p, "r2, r3, r4, r5",
-                       "ldr.w lr, [r12]\n"
+                       "ldr.w lr, [r12, #20]\n"
                        "ldmia.w lr, {r6, r7, r8, r10}\n"
                        "subs r2, r2, r6\n"
                        "subs r3, r3, r7\n"
@@ -65,15 +95,57 @@ TINYET_DSP_INLINE void tinyet_dsp_digit_sums(tinyet_dsp_row_sums *p) {
                        "asr r3, r3, #4\n"
                        "asr r4, r4, #8\n"
                        "asr r5, r5, #12\n"
+                       ".if !%c[finish]\n"
                        "add r0, r12, #4\n"
-                       "stmia r0!, {r2, r3, r4, r5}\n", );
+                       "stmia r0!, {r2, r3, r4, r5}\n"
+                       ".elseif %c[one_sided]\n"
+                       "ldmia.w r1!, {r6, r7, r8, r9}\n"
+                       "lsls r2, r2, r6\n"
+                       "lsls r3, r3, r7\n"
+                       "lsl r4, r4, r8\n"
+                       "lsl r5, r5, r9\n"
+                       "ldmia.w r1!, {r6, r7, r8, r9}\n"
+                       "ldmia.w r1!, {r0, r10, r11, lr}\n"
+                       "smmla r2, r2, r6, r0\n"
+                       "smmla r3, r3, r7, r10\n"
+                       "smmla r4, r4, r8, r11\n"
+                       "smmla r5, r5, r9, lr\n"
+                       "ldr r0, [r12]\n"
+                       TINYET_DSP_STORE_DIGIT("r2", ", asr %[exponent]")
+                       TINYET_DSP_STORE_DIGIT("r3", ", asr %[exponent]")
+                       TINYET_DSP_STORE_DIGIT("r4", ", asr %[exponent]")
+                       TINYET_DSP_STORE_DIGIT("r5", ", asr %[exponent]")
+                       "str r0, [r12]\n"
+                       ".else\n"
+                       "ldmia.w r1!, {r6, r7, r8, r9}\n"
+                       "ldmia.w r1!, {r0, r10, r11, lr}\n"
+                       TINYET_DSP_FIRST_ROUNDING("r2", "r6", "r0")
+                       TINYET_DSP_FIRST_ROUNDING("r3", "r7", "r10")
+                       TINYET_DSP_FIRST_ROUNDING("r4", "r8", "r11")
+                       TINYET_DSP_FIRST_ROUNDING("r5", "r9", "lr")
+                       "ldmia.w r1!, {r0, r10, r11, lr}\n"
+                       "asrs r6, r6, r0\n"
+                       "asr r7, r7, r10\n"
+                       "asr r8, r8, r11\n"
+                       "asr r9, r9, lr\n"
+                       "ldr r0, [r12]\n"
+                       TINYET_DSP_STORE_DIGIT("r6", "")
+                       TINYET_DSP_STORE_DIGIT("r7", "")
+                       TINYET_DSP_STORE_DIGIT("r8", "")
+                       TINYET_DSP_STORE_DIGIT("r9", "")
+                       "str r0, [r12]\n"
+                       ".endif\n",
+                       , [finish] "i"(finish), [one_sided] "i"(rounding.form == TINYET_DSP_ONE_SIDED),
+                       [exponent] "i"(rounding.form == TINYET_DSP_ONE_SIDED ? rounding.exponent : 1),
+                       [low] "i"(rounding.low), [high] "i"(rounding.high));
+#undef TINYET_DSP_STORE_DIGIT
+#undef TINYET_DSP_FIRST_ROUNDING
 #undef TINYET_DSP_DIGITS
 /* clang-format on */
 #else
   uint32_t sums[4];
-  const int32_t *const surplus = (const int32_t *)p->output;
   for (int32_t k = 0; k < 4; k++) {
-    sums[k] = (uint32_t)*p->weights++ - (uint32_t)surplus[k];
+    sums[k] = (uint32_t)*p->weights++ - (uint32_t)p->surplus[k];
   }
   for (const uint32_t *x = p->inputs; x != p->end; x += 2) {
     const uint32_t u = (uint32_t)*p->weights++, v = (uint32_t)*p->weights++;
@@ -92,29 +164,46 @@ TINYET_DSP_INLINE void tinyet_dsp_digit_sums(tinyet_dsp_row_sums *p) {
   p->results[1] = (int32_t)(sums[1] - sums[0]) >> 4;
   p->results[2] = (int32_t)(sums[2] - sums[0]) >> 8;
   p->results[3] = (int32_t)(sums[3] - sums[1] - (sums[2] - sums[0])) >> 12;
+  if (finish) {
+    tinyet_dsp_digits_round(p, rounding);
+  }
 #endif
+}
+
+/* Four inputs as pairs (0, 2) and (1, 3), and the products of both and eight times the sum of all. */
+TINYET_DSP_INLINE uint32_t *tinyet_dsp_put_quad(uint32_t *to, uint32_t word, int32_t *products, int32_t *sum) {
+  to[0] = tinyet_dsp_even(word);
+  to[1] = tinyet_dsp_odd(word);
+  *products = tinyet_dsp_smlad(to[0], to[1], *products);
+  *sum = tinyet_dsp_smlad(tinyet_dsp_add_halves(to[0], to[1]), 0x00080008u, *sum);
+  return to + 2;
 }
 
 /* `depth` inputs as pairs (0, 2), (1, 3), (4, 6), (5, 7), with zeros behind, up to `eights` times eight; what they add. */
 TINYET_DSP_INLINE tinyet_dsp_surplus tinyet_dsp_put_inputs(uint32_t *to, const int8_t *from, int32_t depth,
                                                            int32_t eights) {
-  int32_t products = 0, sum = 0; /* of the inputs of a pair of words; of all, eight times */
-  for (const uint32_t *const end = to + 4 * eights; to != end; to += 2, depth -= 4) {
+  const uint32_t *const end = to + 4 * eights;
+  int32_t products = 0, sum = 0;
+  for (int32_t left = depth / 8; left > 0; left--, from += 8) {
+    TINYET_DSP_UNKNOWN(left);
+    to = tinyet_dsp_put_quad(to, tinyet_dsp_load(from), &products, &sum);
+    to = tinyet_dsp_put_quad(to, tinyet_dsp_load(from + 4), &products, &sum);
+  }
+  if ((depth & 4) != 0) {
+    to = tinyet_dsp_put_quad(to, tinyet_dsp_load(from), &products, &sum);
+    from += 4;
+  }
+  if ((depth & 3) != 0) {
     uint32_t word = 0;
-    TINYET_DSP_UNKNOWN(depth);
-    if (depth >= 4) {
-      word = tinyet_dsp_load(from);
-      from += 4;
-    } else {
-      for (int32_t i = 0; i < depth; i++) {
-        TINYET_DSP_UNKNOWN(i);
-        word |= ((uint32_t)from[i] & 0xffu) << (8 * i);
-      }
+    for (int32_t i = depth & 3; i > 0; i--) {
+      TINYET_DSP_UNKNOWN(i);
+      word = word << 8 | (uint8_t)from[i - 1];
     }
-    to[0] = tinyet_dsp_even(word);
-    to[1] = tinyet_dsp_odd(word);
-    products = tinyet_dsp_smlad(to[0], to[1], products);
-    sum = tinyet_dsp_smlad(to[0], 0x00080008u, tinyet_dsp_smlad(to[1], 0x00080008u, sum));
+    to = tinyet_dsp_put_quad(to, word, &products, &sum);
+  }
+  for (; to != end; to++) {
+    TINYET_DSP_UNKNOWN(to); /* or it becomes a call of memset */
+    *to = 0;
   }
   const tinyet_dsp_surplus surplus = {{products + sum, products + 17 * sum, 257 * sum, 273 * sum}};
   return surplus;
@@ -125,51 +214,60 @@ TINYET_DSP_INLINE tinyet_dsp_surplus tinyet_dsp_put_inputs(uint32_t *to, const i
 TINYET_DSP_INLINE void tinyet_dsp_linear_w4(const int8_t *input, int8_t *output, void *scratch, const int32_t *weights,
                                             const int32_t parts, const int32_t rows, const int32_t rest,
                                             const tinyet_dsp_rounding rounding) {
+  const int32_t finish = parts == 1 && rounding.form != TINYET_DSP_PLAIN;
   tinyet_dsp_linear_w4_head head;
   memcpy(&head, weights, sizeof head);
   uint32_t *const inputs = (uint32_t *)scratch;
   const int32_t words = 4 * head.eights;
   tinyet_dsp_surplus *const surplus = (tinyet_dsp_surplus *)(void *)(inputs + parts * words);
   tinyet_dsp_row_sums p;
-  p.inputs = inputs;
-  p.end = inputs + words;
-  p.output = surplus;
   p.skipped = tinyet_dsp_skipped(head.eights) * 108;
   for (int32_t row = 0; row < rows; row++) {
     for (int32_t part = 0; part < parts; part++) {
-      surplus[part] = tinyet_dsp_put_inputs(inputs + part * words, input + 8 * part * head.eights,
-                                            head.depth - 8 * part * head.eights, head.eights);
+      const int32_t first = 8 * part * head.eights, left = head.depth - first;
+      surplus[part] = tinyet_dsp_put_inputs(inputs + part * words, input + first,
+                                            left < 8 * head.eights ? left : 8 * head.eights, head.eights);
     }
     input += head.depth;
+    p.inputs = inputs;
+    p.end = inputs + words;
+    p.surplus = surplus->sums;
     p.weights = weights + sizeof head / sizeof *weights;
-    const int8_t *const last = output + head.count, *const end = last + rest;
-    while (output != end) {
-      tinyet_dsp_digit_sums(&p);
-      int32_t sums[4] = {p.results[0], p.results[1], p.results[2], p.results[3]};
-      for (int32_t part = 1; part < parts; part++) {
-        TINYET_DSP_UNKNOWN(part);
-        p.inputs = inputs + part * words;
-        p.end = p.inputs + words;
-        p.output = surplus + part;
-        tinyet_dsp_digit_sums(&p);
-        for (int32_t k = 0; k < 4; k++) {
-          sums[k] += p.results[k];
+    int8_t last[4];
+    p.output = output;
+    output += head.count;
+    const int8_t *end = output;
+    for (int32_t left = rest != 0;; left--) {
+      while (p.output != end) {
+        if (finish) {
+          tinyet_dsp_digit_sums(&p, 1, rounding);
+          continue;
         }
-      }
-      if (parts > 1) {
-        p.inputs = inputs;
-        p.end = inputs + words;
-        p.output = surplus;
-      }
-      const int32_t *const w = p.weights;
-      const int32_t left = rest == 0 || output != last ? 4 : rest;
-#pragma GCC unroll 4
-      for (int32_t k = 0; k < 4; k++) {
-        if (k < left) {
-          *output++ = tinyet_dsp_round(sums[k], w[k], w[4 + k], w[8 + k], rounding);
+        int32_t sums[4] = {0, 0, 0, 0};
+        for (int32_t part = 0; part < parts; part++) {
+          if (parts > 1) {
+            TINYET_DSP_UNKNOWN(part);
+            p.inputs = inputs + part * words;
+            p.end = p.inputs + words;
+            p.surplus = surplus[part].sums;
+          }
+          tinyet_dsp_digit_sums(&p, 0, rounding);
+          for (int32_t k = 0; k < 4; k++) {
+            sums[k] += p.results[k];
+          }
         }
+        memcpy(p.results, sums, sizeof sums);
+        tinyet_dsp_digits_round(&p, rounding);
       }
-      p.weights = w + 12;
+      if (rest == 0 || left == 0) {
+        break;
+      }
+      p.output = last; /* the last four outputs, of which fewer are there */
+      end = last + 4;
+    }
+    for (int32_t k = 0; k < rest; k++) {
+      TINYET_DSP_UNKNOWN(k);
+      *output++ = last[k];
     }
   }
 }

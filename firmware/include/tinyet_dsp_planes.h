@@ -16,7 +16,8 @@
 typedef struct {
   int32_t batch, channels, group, multiplier; /* multiplier: output channels of one of the input */
   int32_t in_u, in_v, in_step_u, in_step_v;
-  int32_t out_u, out_v, out_step_u, out_step_v;
+  int32_t out_u, out_v, out_step_u, out_step_v, out_two_u; /* out_two_u: to the next but one along u */
+  int32_t pairs; /* whether the output is as tinyet_dsp_conv2d_two_pairs_w16 takes its input; along the width, that is even */
   int32_t kernel_u, kernel_v, stride_u, stride_v, dilation_u, dilation_v;
   int32_t pad_u, pad_v; /* before the first pixel */
   int32_t zero_point, out_zero_point;
@@ -40,6 +41,14 @@ TINYET_DSP_INLINE int32_t tinyet_dsp_offset(int32_t shift, int32_t zero_point, c
     return (1 << (rounding.exponent - 1)) + zero_point * (1 << rounding.exponent) + (1 << (shift - 2));
   }
   return rounding.form == TINYET_DSP_TWO_SIDED ? (2 * zero_point + 1) * (1 << (shift - 1)) : zero_point;
+}
+
+/* Bytes from pixel to pixel: one of the steps, the other one is that of a row of them. */
+TINYET_DSP_INLINE int32_t tinyet_dsp_pitch(int32_t step_u, int32_t step_v) { return step_u < step_v ? step_u : step_v; }
+
+/* Where the outputs of a channel begin. */
+TINYET_DSP_INLINE int32_t tinyet_dsp_out_byte(int32_t channel, const tinyet_dsp_depthwise s) {
+  return s.pairs ? (channel / 4 * 2 + channel % 2) * 8 + channel / 2 % 2 * 2 : channel;
 }
 
 /* The channels of a group, of one pixel. */

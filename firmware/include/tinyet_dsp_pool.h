@@ -108,8 +108,8 @@ TINYET_DSP_INLINE int tinyet_dsp_straight(const tinyet_pool2d_shape s, const int
 }
 
 /* For every window `taps`, and the same as `whole` with literals for its size, where it is straight code; `pixel` is a
- * statement that writes `channels` values to `output`. */
-#define TINYET_DSP_OVER_WINDOWS(input, output, s, pixel)                                                       \
+ * statement that writes `channels` values to `output`. Pitches are bytes from pixel to pixel. */
+#define TINYET_DSP_OVER_WINDOWS(input, output, s, in_pitch, out_pitch, pixel)                                  \
   for (int32_t n = 0; n < (s).batch; n++) {                                                                    \
     for (int32_t out_y = 0; out_y < (s).out_h; out_y++) {                                                      \
       tinyet_span y = {out_y * (s).stride_h, 0, (s).kernel_h};                                                 \
@@ -122,15 +122,15 @@ TINYET_DSP_INLINE int tinyet_dsp_straight(const tinyet_pool2d_shape s, const int
           x = tinyet_span_inside(x.start - (s).pad_left, (s).kernel_w, (s).dilation_w, (s).in_w);              \
         }                                                                                                      \
         /* A window without taps may start outside the image: then no pointer is formed. */                    \
-        const int32_t start = y.count * x.count != 0 ? (y.start * (s).in_w + x.start) * (s).channels : 0;      \
+        const int32_t start = y.count * x.count != 0 ? (y.start * (s).in_w + x.start) * (in_pitch) : 0;        \
         const tinyet_dsp_window taps = {(input) + start, y.count, x.count,                                     \
-                                        (s).dilation_h * (s).in_w * (s).channels, (s).dilation_w * (s).channels}; \
+                                        (s).dilation_h * (s).in_w * (in_pitch), (s).dilation_w * (in_pitch)};  \
         const tinyet_dsp_window whole = {taps.corner, (s).kernel_h, (s).kernel_w, taps.row_step, taps.column_step}; \
         pixel;                                                                                                 \
-        (output) += (s).channels;                                                                              \
+        (output) += (out_pitch);                                                                               \
       }                                                                                                        \
     }                                                                                                          \
-    (input) += (s).in_h * (s).in_w * (s).channels;                                                             \
+    (input) += (s).in_h * (s).in_w * (in_pitch);                                                               \
   }
 
 /* The next four channels; the last four overlap those before where their number is no multiple of 4. */
@@ -165,8 +165,9 @@ TINYET_DSP_INLINE void tinyet_dsp_max_of_window(const tinyet_dsp_window w, int8_
 }
 
 /* Maximum pooling; at least 4 channels. */
-TINYET_DSP_INLINE void tinyet_dsp_max_pool2d(const int8_t *input, int8_t *output, const tinyet_pool2d_shape s) {
-  TINYET_DSP_OVER_WINDOWS(input, output, s, {
+TINYET_DSP_INLINE void tinyet_dsp_max_pool2d(const int8_t *input, int8_t *output, const tinyet_pool2d_shape s,
+                                             const int32_t in_pitch, const int32_t out_pitch) {
+  TINYET_DSP_OVER_WINDOWS(input, output, s, in_pitch, out_pitch, {
     if (tinyet_dsp_straight(s, taps.rows, taps.columns)) {
       tinyet_dsp_max_of_window(whole, output, s.channels, 1);
     } else if (taps.rows * taps.columns == 0) {
@@ -214,9 +215,10 @@ TINYET_DSP_INLINE void tinyet_dsp_average_of_window(const tinyet_dsp_window w, i
 /* Average pooling; at least 4 channels. division: of whole windows; divisions: rows of tinyet_division for windows with
  * first_count, first_count + 1, ... taps in the image, where there are others. */
 TINYET_DSP_INLINE void tinyet_dsp_avg_pool2d(const int8_t *input, int8_t *output, const tinyet_pool2d_shape s,
+                                             const int32_t in_pitch, const int32_t out_pitch,
                                              const tinyet_division division, const int32_t *divisions,
                                              const int32_t first_count) {
-  TINYET_DSP_OVER_WINDOWS(input, output, s, {
+  TINYET_DSP_OVER_WINDOWS(input, output, s, in_pitch, out_pitch, {
     if (tinyet_dsp_straight(s, taps.rows, taps.columns)) {
       tinyet_dsp_average_of_window(whole, output, s.channels, 1, division);
     } else if (tinyet_dsp_unpadded(s)) {

@@ -17,6 +17,7 @@ typedef struct {
   int32_t skipped;     /* bytes of straight code that the first turn leaves out */
   void *output;
   int32_t results[4];
+  const int32_t *surplus; /* what is to be taken from the sums at the start, where there is such a thing */
 } tinyet_dsp_row_sums;
 
 /* Steps that the first turn leaves out, of `steps` in all. */

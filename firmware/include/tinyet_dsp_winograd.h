@@ -26,8 +26,9 @@ typedef struct {
   int32_t batch, in_h, in_w, in_c;
   int32_t out_h, out_w, out_c;
   int32_t pad_top, pad_left;
-  int32_t zero_point; /* what padding reads as */
-  int32_t unroll;     /* pairs of input channels of straight code; divides their number */
+  int32_t in_pitch, out_pitch; /* bytes from pixel to pixel: the channels, and what else lies between */
+  int32_t zero_point;          /* what padding reads as */
+  int32_t unroll;              /* pairs of input channels of straight code; divides their number */
 } tinyet_dsp_winograd;
 
 /* Added to the lower half of a pair before F(4x4): keeps that between 0 and 2^15 - 1, so that nothing is carried from it to
@@ -298,7 +299,7 @@ TINYET_DSP_INLINE void tinyet_dsp_winograd_finish(int8_t *output, const int32_t 
                                                   const uint32_t *sums, const int32_t tile, const int32_t step,
                                                   const tinyet_dsp_winograd s, const tinyet_dsp_winograd_end end,
                                                   const tinyet_dsp_rounding rounding) {
-  const int32_t row = s.out_w * s.out_c;
+  const int32_t row = s.out_w * s.out_pitch;
   if (tile == 2) {
     for (int32_t k = 0; k < 4; k++, sums++) {
       const uint32_t *m = sums;
@@ -310,7 +311,7 @@ TINYET_DSP_INLINE void tinyet_dsp_winograd_finish(int8_t *output, const int32_t 
       }
       int8_t *out = output + places[k];
 #pragma GCC unroll 2
-      for (int32_t x = 0; x < 2; x++, out += s.out_c) {
+      for (int32_t x = 0; x < 2; x++, out += s.out_pitch) {
         const uint32_t *const r = rows + 4 * x;
         out[0] = tinyet_dsp_winograd_round(r[0] + r[1] + r[2], tile, end, rounding);
         out[row] = tinyet_dsp_winograd_round(r[1] - r[2] - r[3], tile, end, rounding);
@@ -320,7 +321,7 @@ TINYET_DSP_INLINE void tinyet_dsp_winograd_finish(int8_t *output, const int32_t 
     tinyet_dsp_winograd4_sums(work, sums, step);
     for (int32_t k = 0; k < 4; k++, work += 20) {
       int8_t *out = output + places[k];
-      for (const uint32_t *const last = work + 4; work != last; work++, out += s.out_c) {
+      for (const uint32_t *const last = work + 4; work != last; work++, out += s.out_pitch) {
         uint32_t y[4];
         tinyet_dsp_winograd4_outputs(y, work[0], work[4], work[8], work[12], work[16], work[20]);
 #pragma GCC unroll 4
@@ -351,9 +352,9 @@ TINYET_DSP_INLINE void tinyet_dsp_winograd_gather(uint32_t *to, const int8_t *im
                                                   const int32_t side, const tinyet_dsp_winograd_part part,
                                                   const tinyet_dsp_winograd s) {
   for (int32_t y = part.first_row; y < part.end_row; y++) {
-    const int8_t *from = image + ((part.top + y) * s.in_w + part.left + part.first_column) * s.in_c + channel;
+    const int8_t *from = image + ((part.top + y) * s.in_w + part.left + part.first_column) * s.in_pitch + channel;
     uint32_t *at = to + side * y + part.first_column;
-    for (int32_t x = part.first_column; x < part.end_column; x++, from += s.in_c, at++) {
+    for (int32_t x = part.first_column; x < part.end_column; x++, from += s.in_pitch, at++) {
       if (s.in_c % 4 == 0 || channel + 4 <= s.in_c) {
         *at = tinyet_dsp_load(from);
       } else {
@@ -394,7 +395,7 @@ TINYET_DSP_INLINE void tinyet_dsp_winograd_conv2d(const int8_t *input, int8_t *o
         const int32_t top = oy - s.pad_top, left = ox - s.pad_left;
         const tinyet_dsp_winograd_part part = tinyet_dsp_winograd_inside(top, left, side, s);
         const int whole = top >= 0 && left >= 0 && top + side <= s.in_h && left + side <= s.in_w;
-        places[k] = (oy * s.out_w + ox) * s.out_c;
+        places[k] = (oy * s.out_w + ox) * s.out_pitch;
         if (!whole) {
           uint32_t blank = 0x01010101u * (uint8_t)s.zero_point;
           for (int32_t i = 0; i < positions; i++) {
@@ -405,7 +406,8 @@ TINYET_DSP_INLINE void tinyet_dsp_winograd_conv2d(const int8_t *input, int8_t *o
         uint32_t *to = tiles + k;
         for (int32_t c = 0; c < s.in_c; c += 4, to += 8) {
           if (whole && (s.in_c % 4 == 0 || c + 4 <= s.in_c)) {
-            tinyet_dsp_winograd_columns(work, input + (top * s.in_w + left) * s.in_c + c, s.in_w * s.in_c, s.in_c, tile);
+            tinyet_dsp_winograd_columns(work, input + (top * s.in_w + left) * s.in_pitch + c, s.in_w * s.in_pitch, s.in_pitch,
+                                        tile);
           } else {
             tinyet_dsp_winograd_gather(patch, input, c, side, part, s);
             tinyet_dsp_winograd_columns(work, (const int8_t *)patch, 4 * side, 4, tile);
@@ -438,8 +440,8 @@ TINYET_DSP_INLINE void tinyet_dsp_winograd_conv2d(const int8_t *input, int8_t *o
         w += behind + 6;
       }
     }
-    input += s.in_h * s.in_w * s.in_c;
-    output += s.out_h * s.out_w * s.out_c;
+    input += s.in_h * s.in_w * s.in_pitch;
+    output += s.out_h * s.out_w * s.out_pitch;
   }
 }
 

@@ -17,6 +17,22 @@ typedef struct {
 
 void tinyet_table_s8(const int8_t *input, int8_t *output, const tinyet_table_s8_params *params);
 
+/* The same for `pixels` pixels of `channels` values each, which are the pitches' bytes apart. */
+static inline void tinyet_table_pixels_s8(const int8_t *input, int8_t *output, const TINYET_ROM int8_t *table, int32_t pixels,
+                                          int32_t channels, int32_t in_pitch, int32_t out_pitch) {
+  for (; pixels != 0; pixels--, input += in_pitch, output += out_pitch) {
+    int32_t c = 0;
+    for (; c < (channels & ~(int32_t)3); c += 4) {
+      const int8_t a = table[(uint8_t)input[c]], b = table[(uint8_t)input[c + 1]];
+      const int8_t d = table[(uint8_t)input[c + 2]], e = table[(uint8_t)input[c + 3]];
+      output[c] = a, output[c + 1] = b, output[c + 2] = d, output[c + 3] = e;
+    }
+    for (; c < channels; c++) {
+      output[c] = table[(uint8_t)input[c]];
+    }
+  }
+}
+
 typedef struct {
   const TINYET_ROM int16_t *table; /* [513], for the inputs -32768, -32640 ... 32768 */
   int32_t count;

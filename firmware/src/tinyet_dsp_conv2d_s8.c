@@ -198,7 +198,7 @@ static __attribute__((noinline)) void gather(int8_t *to, const int8_t *row, int3
                                              const tinyet_dsp_conv2d_s8_params *s) {
   for (int32_t kx = s->kernel_w; kx != 0; kx--, left += s->dilation_w, to += s->in_c) {
     if ((uint32_t)left < (uint32_t)s->in_w) {
-      copy(to, row + left * s->in_c, s->in_c);
+      copy(to, row + left * s->in_pitch, s->in_c);
     }
   }
 }
@@ -237,11 +237,11 @@ TINYET_DSP_INLINE void pixel(uint32_t *to, const int8_t *input, int32_t top, int
     }
     const int8_t *const row = input + top * v.line, *from = v.edge;
     if (whole) {
-      from = row + left * in_c;
+      from = row + left * v.s->in_pitch;
     } else if (v.s->dilation_w != 1) {
       gather(v.edge, row, left, v.s);
     } else {
-      copy(v.edge + first * in_c, row + (left + first) * in_c, length);
+      copy(v.edge + first * in_c, row + (left + first) * v.s->in_pitch, length);
     }
     if (count >= 4) {
       to = widen_quads(to, from, count >> 2);
@@ -267,13 +267,13 @@ void tinyet_dsp_conv2d_s8(const int8_t *input, int8_t *output, void *scratch,
   const int32_t count = s->out_h * s->out_w;
   uint32_t *const pixels = (uint32_t *)scratch;
   const window v = {
-      s, (int8_t *)(pixels + 3 * even), values, words, s->in_w * s->in_c,
+      s, (int8_t *)(pixels + 3 * even), values, words, s->in_w * s->in_pitch,
       0x01010101u * (uint8_t)s->in_zero_point};
   three_pixels block;
   block.pixels = pixels;
   block.end = pixels + 3 * even;
   block.skip = (uint32_t)(-(even / 2) & (STEPS - 1));
-  block.step = s->out_c;
+  block.step = s->out_pitch;
   block.offset = s->offset;
   block.exponent = s->exponent;
   memset(pixels + 3 * even - 3, 0, 12); /* the last pair may be no input: it meets weights of zero */
@@ -291,7 +291,7 @@ void tinyet_dsp_conv2d_s8(const int8_t *input, int8_t *output, void *scratch,
           y++;
         }
       }
-      block.output = output + first * s->out_c;
+      block.output = output + first * s->out_pitch;
       block.last = block.output + (s->out_c & ~1);
       block.weights = s->weights;
       all_channels(&block);
@@ -302,12 +302,16 @@ void tinyet_dsp_conv2d_s8(const int8_t *input, int8_t *output, void *scratch,
         all_channels(&block);
       }
     }
-    input += s->in_h * s->in_w * s->in_c;
-    output += count * s->out_c;
+    input += s->in_h * s->in_w * s->in_pitch;
+    output += count * s->out_pitch;
   }
   if (s->clamp_low > -128 || s->clamp_high < 127) {
-    for (int8_t *value = output - s->batch * count * s->out_c; value != output; value++) {
-      *value = (int8_t)tinyet_clamp(*value, s->clamp_low, s->clamp_high);
+    const int32_t between = s->out_pitch - s->out_c;
+    const int32_t run = between == 0 ? s->batch * count * s->out_c : s->out_c; /* bytes without a gap */
+    for (int8_t *value = output - s->batch * count * s->out_pitch; value != output; value += between) {
+      for (const int8_t *const end = value + run; value != end; value++) {
+        *value = (int8_t)tinyet_clamp(*value, s->clamp_low, s->clamp_high);
+      }
     }
   }
 }

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 from collections.abc import Callable
 from typing import Any
@@ -163,6 +164,16 @@ def nibble_nodes(draw: st.DrawFn) -> Case:
     return with_nibbles(draw(gemm_nodes()))
 
 
+def or_nibbles(nodes: Callable[[], st.SearchStrategy[Case]]) -> Callable[[], st.SearchStrategy[Case]]:
+    """The same layers, some of them with int4 weights: for kernels that take these as bytes and as int16, too."""
+
+    @functools.wraps(nodes)
+    def either() -> st.SearchStrategy[Case]:
+        return st.one_of(nodes(), nodes(), nodes().map(with_nibbles))
+
+    return either
+
+
 @st.composite
 def transposed_nodes(draw: st.DrawFn) -> Case:
     """Decoders' layers, and those with phases of few taps or none, cropped and with rows and columns to spare."""
@@ -313,20 +324,21 @@ NODES = {
     "tinyet_dsp_conv2d_rows": gemm_nodes,
     "tinyet_dsp_conv2d_patches": gemm_nodes,
     "tinyet_dsp_conv2d_s8": gemm_nodes,
-    "tinyet_dsp_conv2d_rows_w16": gemm_nodes,
-    "tinyet_dsp_conv2d_patches_w16": gemm_nodes,
+    "tinyet_dsp_conv2d_rows_w16": or_nibbles(gemm_nodes),
+    "tinyet_dsp_conv2d_patches_w16": or_nibbles(gemm_nodes),
     "tinyet_dsp_conv2d_rows_w4": nibble_nodes,
     "tinyet_dsp_conv2d_patches_w4": nibble_nodes,
-    "tinyet_dsp_conv2d_two_w16": two_nodes,
-    "tinyet_dsp_conv2d_few_w16": pointwise_nodes,
-    "tinyet_dsp_winograd_2x2": winograd_nodes,
-    "tinyet_dsp_winograd_2x2_s8": winograd_nodes,
-    "tinyet_dsp_winograd_4x4": winograd_nodes,
+    "tinyet_dsp_conv2d_two_w16": or_nibbles(two_nodes),
+    "tinyet_dsp_conv2d_few_w16": or_nibbles(pointwise_nodes),
+    "tinyet_dsp_winograd_2x2": or_nibbles(winograd_nodes),
+    "tinyet_dsp_winograd_2x2_s8": or_nibbles(winograd_nodes),
+    "tinyet_dsp_winograd_4x4": or_nibbles(winograd_nodes),
     "tinyet_dsp_conv_transpose2d_phases": transposed_nodes,
     "tinyet_dsp_depthwise_3x3": depthwise_nodes,
+    "tinyet_dsp_depthwise_3x3_w16": depthwise_nodes,
     "tinyet_dsp_depthwise_any": any_depthwise_nodes,
-    "tinyet_dsp_linear_paired": row_nodes,
-    "tinyet_dsp_linear_w16": row_nodes,
+    "tinyet_dsp_linear_paired": or_nibbles(row_nodes),
+    "tinyet_dsp_linear_w16": or_nibbles(row_nodes),
     "tinyet_dsp_linear": linear_nodes,
     "tinyet_dsp_linear_rows": linear_nodes,
     "tinyet_dsp_affine_same": elementwise_nodes,

@@ -15,6 +15,7 @@ from tests.ops.cases import write_files
 from tinyet.boards import load_board
 from tinyet.build.gcc import build_firmware
 from tinyet.delegates import Delegate
+from tinyet.delegates.decide import Objective
 from tinyet.deployment import Deployment, deploy
 from tinyet.device.device import open_device
 from tinyet.emit.model import model_files
@@ -45,9 +46,10 @@ def run_emulated(
     delegates: Sequence[Delegate] = (),
     compiler: str = "gcc",
     flags: Sequence[str] = ("-O2", "-g1"),
+    objective: Objective | None = None,
 ) -> tuple[Deployment, bytes]:
     """The deployment for the board, and the output bytes in order."""
-    deployment, (found,) = run_samples(graph, [inputs], board_name, delegates, compiler, flags)
+    deployment, (found,) = run_samples(graph, [inputs], board_name, delegates, compiler, flags, objective)
     return deployment, found
 
 
@@ -58,11 +60,12 @@ def run_samples(
     delegates: Sequence[Delegate] = (),
     compiler: str = "gcc",
     flags: Sequence[str] = ("-O2", "-g1"),
+    objective: Objective | None = None,
 ) -> tuple[Deployment, list[bytes]]:
     """The deployment for the board, and the output bytes in order of each of the samples, one run after the other."""
     require_emulator(board_name)
     board = load_board(board_name)
-    deployment = deploy(graph, board.target, delegates)
+    deployment = deploy(graph, board.target, delegates, objective=objective)
     files = model_files(deployment, graph.name, [graph.name])
     raw = [[np.ascontiguousarray(a).tobytes() for a in inputs] for inputs in samples]
     facts = ModelFacts(

@@ -5,9 +5,9 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -133,7 +133,7 @@ class Builder:
         return Graph("test", tuple(self.inputs), outputs, tuple(self.nodes))
 
 
-def plan_of(graph: Graph, **options: int) -> MemoryPlan:
+def plan_of(graph: Graph, **options: Any) -> MemoryPlan:
     return plan_memory(graph, op_of, {}, **options)
 
 
@@ -145,8 +145,39 @@ def execute(graph: Graph, plan: MemoryPlan, scratch: dict[Node, int]) -> None:
     arena = random.integers(-128, 128, plan.arena_bytes, np.int8)
 
     def view(tensor: Tensor) -> Array:
+        start, pitch = plan.offset(tensor), plan.pitch(tensor)
+        if not pitch:
+            return arena[start : start + tensor.type.bytes].reshape(tensor.shape)
+        steps = [pitch * math.prod(tensor.shape[axis + 1 : -1]) for axis in range(len(tensor.shape) - 1)]
+        found: Array = np.lib.stride_tricks.as_strided(arena[start:], tensor.shape, (*steps, 1))
+        extent = arena[start : start + plan.extent(tensor)].tobytes()
+        assert plan.dense(tensor, extent) == found.tobytes()
+        return found
+
+    def places(tensor: Tensor) -> Array:
+        """Where in the arena each value is as a pair of pixels, as bytes of an int16: its lower one."""
+        channels = tensor.shape[-1]
+        pixel, c = np.indices((tensor.type.count // channels, channels))
+        word = pixel // 2 * channels + (c // 4 * 2 + c % 2) * 2 + pixel % 2
+        return np.asarray(plan.offset(tensor) + 4 * word + 2 * (c // 2 % 2)).reshape(tensor.shape)
+
+    def put(tensor: Tensor, values: Array | int) -> None:
+        if plan.pairs(tensor):
+            at = places(tensor)
+            arena[at] = values
+            arena[at + 1] = np.where(np.asarray(values) < 0, -1, 0)
+        else:
+            view(tensor)[...] = values
+
+    def got(tensor: Tensor) -> Array:
+        if not plan.pairs(tensor):
+            return view(tensor).copy()
+        at = places(tensor)
         start = plan.offset(tensor)
-        return arena[start : start + tensor.type.bytes].reshape(tensor.shape)
+        extent = arena[start : start + plan.extent(tensor)].tobytes()
+        assert plan.dense(tensor, extent) == arena[at].tobytes()
+        assert (arena[at + 1] == np.where(arena[at] < 0, -1, 0)).all()
+        return np.asarray(arena[at])
 
     for node in graph.nodes:
         arrays = [None if t is None else values[t] if t.data is None else t.data for t in node.inputs]
@@ -164,10 +195,10 @@ def execute(graph: Graph, plan: MemoryPlan, scratch: dict[Node, int]) -> None:
             assert plan.offset(source) == plan.offset(node.outputs[in_place[1]])
         for index, output in enumerate(node.outputs):
             if in_place is None or in_place[1] != index:
-                view(output)[...] = 99
-        arrays = [None if t is None else view(t).copy() if t.data is None else t.data for t in node.inputs]
+                put(output, 99)
+        arrays = [None if t is None else got(t) if t.data is None else t.data for t in node.inputs]
         for output, array in zip(node.outputs, op_of(node).reference(node, arrays), strict=True):
-            view(output)[...] = array
+            put(output, array)
     for tensor in graph.outputs:
         np.testing.assert_array_equal(view(tensor), values[tensor], err_msg=tensor.name)
 
@@ -175,14 +206,28 @@ def execute(graph: Graph, plan: MemoryPlan, scratch: dict[Node, int]) -> None:
 @st.composite
 def graphs(draw: st.DrawFn) -> tuple[Graph, dict[Node, int]]:
     b = Builder()
-    width = draw(st.sampled_from([1, 3, 4]))
+    width = draw(st.sampled_from([1, 3, 4, 4]))
     known = [b.input(draw(st.integers(1, 4)), width) for _ in range(draw(st.integers(1, 2)))]
     for _ in range(draw(st.integers(1, 9))):
         x = draw(st.sampled_from(known))
         alike = [t for t in known if t.shape == x.shape]
         wide = [t for t in known if t.shape[1] == width]
         kind = draw(
-            st.sampled_from(["mix", "mix2", "pair", "one", "two", "reshape", "slice", "concat", "copy"])
+            st.sampled_from(
+                [
+                    "mix",
+                    "mix2",
+                    "pair",
+                    "one",
+                    "two",
+                    "reshape",
+                    "slice",
+                    "concat",
+                    "beside",
+                    "beside",
+                    "copy",
+                ]
+            )
         )
         if kind == "mix":
             known.append(b.mix(x, shape=(draw(st.integers(1, 4)), width)))
@@ -203,6 +248,10 @@ def graphs(draw: st.DrawFn) -> tuple[Graph, dict[Node, int]]:
             known.append(b.slice(x, start, draw(st.integers(start + 1, x.shape[axis])), axis))
         elif kind == "concat":
             known.append(b.concat(*draw(st.lists(st.sampled_from(wide), min_size=1, max_size=3))))
+        elif kind == "beside":
+            as_high = [t for t in known if t.shape[0] == x.shape[0]]
+            parts = draw(st.lists(st.sampled_from(as_high), min_size=1, max_size=3))
+            known.append(b.concat(x, *parts, axis=1))
         else:
             known.append(b.node(Copy(), [x], x.shape)[0])
     outputs = draw(st.lists(st.sampled_from(known), min_size=1, max_size=3))
@@ -210,11 +259,32 @@ def graphs(draw: st.DrawFn) -> tuple[Graph, dict[Node, int]]:
     return b.graph(*outputs), scratch
 
 
-@given(graphs(), st.sampled_from([1, 4]))
-@settings(deadline=None, max_examples=400)
-def test_every_plan_computes_its_graph(drawn: tuple[Graph, dict[Node, int]], align: int) -> None:
+@given(graphs(), st.sampled_from([1, 4]), st.integers(0, 2**30))
+@settings(deadline=None, max_examples=600)
+def test_every_plan_computes_its_graph(
+    drawn: tuple[Graph, dict[Node, int]], align: int, pitching: int
+) -> None:
     graph, scratch = drawn
-    plan = plan_memory(graph, op_of, scratch, align=align)
+
+    def may_pitch(node: Node, tensor: Tensor, pitch: int) -> bool:
+        """Most of those that compute something, one way and the other."""
+        assert pitch > tensor.shape[-1]
+        number = 2 * graph.nodes.index(node) + (tensor in node.outputs)
+        return type(node.attrs) in FAKES and pitching >> number % 30 & 3 != 0
+
+    computing = [node for node in graph.nodes if type(node.attrs) in FAKES]
+    ends = {*graph.inputs, *graph.outputs}
+    pairs = frozenset(
+        tensor
+        for number, node in enumerate(computing)
+        for tensor in node.outputs
+        if pitching >> number % 30 & 1
+        and tensor not in ends
+        and tensor.shape[-1] % 4 == 0
+        and math.prod(tensor.shape[:-1]) % 2 == 0
+        and all(reader in computing for reader in graph.consumers(tensor))
+    )
+    plan = plan_memory(graph, op_of, scratch, may_pitch=may_pitch, pairs=pairs, align=align)
     assert plan.arena_bytes >= plan.lower_bound
     assert set(plan.calls).isdisjoint(plan.elided)
     execute(graph, plan, scratch)
@@ -224,8 +294,93 @@ def test_every_plan_computes_its_graph(drawn: tuple[Graph, dict[Node, int]], ali
             assert tensor is not None
             life, block = plan.lifetimes[tensor], plan.blocks[plan.storage[tensor].block]
             assert block.lifetime.first <= life.first <= number <= life.last <= block.lifetime.last
-    again = plan_memory(graph, op_of, scratch, align=align)
+    again = plan_memory(graph, op_of, scratch, may_pitch=may_pitch, pairs=pairs, align=align)
     assert again == plan
+    # Who says no has nothing between its pixels.
+    for node in plan.calls:
+        for t in (*node.inputs, *node.outputs):
+            assert t is not None
+            assert not plan.pitch(t) or may_pitch(node, t, plan.pitch(t))
+
+
+def anyone(node: Node, _tensor: Tensor, _pitch: int) -> bool:
+    """All that computes something."""
+    return type(node.attrs) in FAKES
+
+
+def test_channels_side_by_side() -> None:
+    """As in a dense block: each layer reads all before it, and writes its channels beside them."""
+    b = Builder()
+    x = b.mix(b.input(6, 6, 3), shape=(6, 6, 8))
+    for _ in range(3):
+        x = b.concat(x, b.mix(x, shape=(6, 6, 4)), axis=2)
+    graph = b.graph(b.mix(x, shape=(10,)))
+    plan = plan_of(graph, may_pitch=anyone)
+    assert {node.op for node in plan.calls} == {"mix"}
+    # One block of 20 channels; the input beside it, or the output.
+    assert (plan.arena_bytes, plan.optimal) == (36 * 20 + 36 * 3, True)
+    pitches = [plan.pitch(node.output) for node in graph.nodes if node.op == "concat"]
+    assert pitches == [20, 20, 0]
+    execute(graph, plan, {})
+    copied = plan_of(graph)
+    assert sum(node.op == "concat" for node in copied.calls) == 3
+    assert copied.arena_bytes == 36 * (16 + 4 + 20)
+
+
+def test_the_check_refuses_pixels_at_wrong_places() -> None:
+    b = Builder()
+    x = b.input(4, 2)
+    y, z = b.mix(x, shape=(4, 2)), b.mix(x, shape=(4, 3))
+    graph = b.graph(b.mix(b.concat(y, z, axis=1), shape=(4,)))
+    plan = plan_of(graph, may_pitch=anyone)
+    checked(graph, plan)
+    at = plan.storage[z]
+    assert (plan.storage[y].pitch, at.pitch) == (5, 5)
+    for wrong in (
+        Storage(at.block, at.offset - 1, at.pitch),  # over the other part
+        Storage(at.block, at.offset + 1, at.pitch),  # behind its place
+        Storage(at.block, at.offset, at.pitch + 1),  # too far apart
+        Storage(at.block, at.offset),  # not apart at all
+    ):
+        with pytest.raises(InternalError):
+            checked(graph, dataclasses.replace(plan, storage={**plan.storage, z: wrong}))
+
+
+def test_what_cannot_stand_side_by_side() -> None:
+    """Inputs and outputs of the model, a tensor twice, at two places, and what is only renamed."""
+
+    def calls(make: Callable[[Builder], tuple[Tensor, ...]]) -> int:
+        b = Builder()
+        graph = b.graph(*make(b))
+        plan = plan_of(graph, may_pitch=anyone)
+        execute(graph, plan, {})
+        return sum(node.op == "concat" for node in plan.calls)
+
+    def layer(b: Builder) -> Tensor:
+        return b.mix(b.input(3, 1), shape=(3, 2))
+
+    def twice(b: Builder) -> tuple[Tensor, ...]:
+        x = layer(b)
+        return (b.concat(x, x, axis=1),)
+
+    def two_places(b: Builder) -> tuple[Tensor, ...]:
+        x, y = layer(b), layer(b)
+        return (b.concat(x, y, axis=1), b.concat(y, x, axis=1))
+
+    def read_at_the_end(b: Builder) -> tuple[Tensor, ...]:
+        x = layer(b)
+        return (x, b.concat(x, layer(b), axis=1))
+
+    def renamed(b: Builder) -> tuple[Tensor, ...]:
+        x = b.reshape(layer(b), 2, 3)
+        return (b.concat(x, b.mix(b.input(2, 1), shape=(2, 1)), axis=1),)
+
+    assert calls(lambda b: (b.concat(b.input(3, 2), layer(b), axis=1),)) == 1
+    assert calls(twice) == 1
+    assert calls(two_places) == 2  # a copy wants whole runs of pixels, too
+    assert calls(read_at_the_end) == 1
+    assert calls(renamed) == 1
+    assert calls(lambda b: (b.concat(layer(b), layer(b), axis=1),)) == 0
 
 
 def test_a_chain_alternates_between_two_places() -> None:

@@ -87,7 +87,7 @@ def in_place(steps: int) -> Graph:
 
 @pytest.mark.parametrize("make", [recurrent, windows, in_place])
 def test_planning(make: Callable[[int], Graph]) -> None:
-    budgets = {"search_budget": 2_000, "order_budget": 2_000}
+    budgets: dict[str, Any] = {"search_budget": 2_000, "order_budget": 2_000}
     few, many = (
         lines_of(functools.partial(plan_memory, make(steps), op_of, {}, **budgets)) for steps in (20, 40)
     )

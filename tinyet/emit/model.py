@@ -397,8 +397,9 @@ def _arena_map(deployment: Deployment, pointers: Pointers) -> list[ArenaRow]:
 
     for tensor in plan.storage:
         life, at = plan.lifetimes[tensor], plan.offset(tensor)
-        text = f"{pointers.names[tensor]}: {tensor.type}"
-        rows.append((life.first, ArenaRow(at, tensor.type.bytes, alive(life.first, life.last), text)))
+        form = plan.form(tensor)
+        text = f"{pointers.names[tensor]}: {tensor.type}" + (f", {form}" if form else "")
+        rows.append((life.first, ArenaRow(at, plan.extent(tensor), alive(life.first, life.last), text)))
     for step, name in pointers.scratch.items():
         row = ArenaRow(plan.scratch[step.node], step.call.scratch_bytes, str(step.index), name)
         rows.append((step.index, row))

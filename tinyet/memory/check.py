@@ -27,12 +27,28 @@ _SHOWN = 20
 
 @dataclass(frozen=True)
 class Span:
-    """Bytes of the arena that hold a tensor; `align` is what its offset must be a multiple of."""
+    """Bytes of the arena that hold a tensor; `align` is what its offset must be a multiple of.
+
+    run, pitch: where its pixels lie apart, the bytes of each and from one to the next; both 0 where they do not.
+    """
 
     tensor: str
     offset: int
     bytes: int
     align: int = 1
+    run: int = 0
+    pitch: int = 0
+
+    def runs(self) -> list[tuple[int, int]]:
+        """(offset, bytes) of what lies without gaps, in order."""
+        if not self.pitch:
+            return [(self.offset, self.bytes)]
+        return [(self.offset + i * self.pitch, self.run) for i in range(self.bytes // self.run)]
+
+    @property
+    def extent(self) -> int:
+        """Bytes from the first to behind the last."""
+        return (self.bytes // self.run - 1) * self.pitch + self.run if self.pitch else self.bytes
 
 
 @dataclass(frozen=True)
@@ -144,10 +160,10 @@ class _Arena:
         first, last = self._runs_in(start, start + size)
         return _cut(self.runs[first:last], start - self.starts[first], size)
 
-    def new(self, name: str, size: int) -> list[_Run]:
-        """A thing that is about to be written."""
+    def new(self, name: str, size: int, step: int) -> list[_Run]:
+        """A thing that a step is about to write."""
         self.names.append(name)
-        return [_Run(size, len(self.names) - 1, 0)]
+        return [_Run(size, len(self.names) - 1, 0, step)]
 
     def inside(self, label: str, what: str, offset: int, size: int, align: int) -> bool:
         if offset % align:
@@ -161,7 +177,7 @@ class _Arena:
 
     def expect(self, label: str, span: Span, steps: Sequence[str]) -> None:
         """Complain unless `span` holds exactly its tensor."""
-        if not self.inside(label, span.tensor, span.offset, span.bytes, span.align):
+        if not self.inside(label, span.tensor, span.offset, span.extent, span.align):
             return
         content = self.content.get(span.tensor)
         if content is None:
@@ -171,9 +187,12 @@ class _Arena:
                 f"{label}: reads {span.bytes} bytes of {span.tensor}, which has {_count(content)}"
             )
         else:
-            first, wrong = _differing(self.cut(span.offset, span.bytes), content)
+            have = [run for offset, size in span.runs() for run in self.cut(offset, size)]
+            first, wrong = _differing(have, content)
             if wrong:
                 at = span.offset + first
+                if span.pitch:
+                    at = span.offset + first // span.run * span.pitch + first % span.run
                 self.problems.append(
                     f"{label}: reads byte {first} of {span.tensor} at offset {at}, which holds "
                     f"{self.holds(at, steps)} ({wrong} wrong of {span.bytes} bytes)"
@@ -186,8 +205,8 @@ class _Arena:
         by = steps[run.writer] if run.writer >= 0 else "the caller"
         return f"byte {run.start} of {self.names[run.thing]}, written by {by}"
 
-    def put(self, offset: int, runs: Sequence[_Run], step: int) -> None:
-        """Let a step write the runs to an offset."""
+    def put(self, offset: int, runs: Sequence[_Run]) -> None:
+        """Let the runs be what is at an offset."""
         end = offset + _count(runs)
         first, last = self._runs_in(offset, end)
         if last <= first:
@@ -195,7 +214,7 @@ class _Arena:
         low, high = self.starts[first], self.starts[last - 1] + self.runs[last - 1].bytes
         new = [
             *self.cut(low, offset - low),
-            *(replace(run, writer=step) for run in runs),
+            *runs,
             *self.cut(end, high - end),
         ]
         self.runs[first:last] = new
@@ -204,9 +223,14 @@ class _Arena:
     def write(self, label: str, span: Span, step: int) -> None:
         if span.tensor in self.content:
             self.problems.append(f"{label}: writes {span.tensor} a second time")
-        self.content[span.tensor] = self.new(span.tensor, span.bytes)
-        if self.inside(label, span.tensor, span.offset, span.bytes, span.align):
-            self.put(span.offset, self.content[span.tensor], step)
+        self.content[span.tensor] = self.new(span.tensor, span.bytes, step)
+        if self.inside(label, span.tensor, span.offset, span.extent, span.align):
+            content, written, at, end = self.content[span.tensor], list[_Run](), 0, span.offset
+            for offset, size in span.runs():
+                written += self.cut(end, offset - end)  # what lies between pixels stays
+                written += _cut(content, at, size)
+                at, end = at + size, offset + size
+            self.put(span.offset, written)
 
     def resolve(self, waiting: dict[str, list[Alias]], tensors: Iterable[str]) -> None:
         """Give content to the aliases that waited for one of the tensors, which have theirs now, and to those that
@@ -229,8 +253,16 @@ class _Arena:
         size = sum(piece.bytes for piece in alias.pieces)
         content: list[_Run] = []
         at = 0
+        names = {piece.source for piece in alias.pieces}
+        starts = {
+            name: list(itertools.accumulate((run.bytes for run in self.content[name][:-1]), initial=0))
+            for name in names
+        }
         for p in sorted(alias.pieces, key=lambda piece: piece.start):
-            source = _cut(self.content[p.source], p.source_start, p.bytes)
+            first = bisect_right(starts[p.source], p.source_start) - 1
+            last = bisect_left(starts[p.source], p.source_start + p.bytes)
+            runs = self.content[p.source][first:last]
+            source = _cut(runs, p.source_start - starts[p.source][first], p.bytes)
             if _count(source) != p.bytes or p.start < at or p.start + p.bytes > size:
                 self.problems.append(f"alias {alias.tensor}: its bytes are not all bytes of {p.source}")
                 continue
@@ -239,8 +271,12 @@ class _Arena:
         self.content[alias.tensor] = [run for run in (*content, _Run(size - at, UNKNOWN, 0)) if run.bytes]
 
 
-def _meet(a_offset: int, a_bytes: int, b_offset: int, b_bytes: int) -> bool:
-    return max(a_offset, b_offset) < min(a_offset + a_bytes, b_offset + b_bytes)
+def _meet(a: Span, b: Span) -> bool:
+    """Have they a byte in common?"""
+    if max(a.offset, b.offset) >= min(a.offset + a.extent, b.offset + b.extent):
+        return False
+    both = sorted([*a.runs(), *b.runs()])
+    return any(start + size > after for (start, size), (after, _) in itertools.pairwise(both))
 
 
 def check_accesses(
@@ -270,7 +306,7 @@ def check_accesses(
         arena.await_sources(alias, waiting)
     for number, span in enumerate(inputs):
         for other in inputs[:number]:
-            if _meet(span.offset, span.bytes, other.offset, other.bytes):
+            if _meet(span, other):
                 arena.problems.append(f"inputs {other.tensor} and {span.tensor} overlap")
         arena.write("inputs", span, -1)
     arena.resolve(waiting, [span.tensor for span in inputs])
@@ -279,26 +315,26 @@ def check_accesses(
             arena.expect(label, read, labels)
         for position, write in enumerate(step.writes):
             for read in step.reads:
-                if not _meet(write.offset, write.bytes, read.offset, read.bytes):
+                if not _meet(write, read):
                     continue
                 if (read.tensor, write.tensor) not in step.overwrites:
                     arena.problems.append(
                         f"{label}: writes {write.tensor} over {read.tensor} while reading it"
                     )
-                elif (read.offset, read.bytes) != (write.offset, write.bytes):
+                elif read.runs() != write.runs():
                     arena.problems.append(
                         f"{label}: {write.tensor} lies across {read.tensor}, not just over it"
                     )
             for other in step.writes[:position]:
-                if _meet(write.offset, write.bytes, other.offset, other.bytes):
+                if _meet(write, other):
                     arena.problems.append(f"{label}: its outputs {other.tensor} and {write.tensor} overlap")
         if step.scratch is not None:
             offset, size, align = step.scratch
             for span in (*step.reads, *step.writes):
-                if _meet(offset, size, span.offset, span.bytes):
+                if _meet(Span("scratch", offset, size), span):
                     arena.problems.append(f"{label}: its scratch memory overlaps {span.tensor}")
             if arena.inside(label, "scratch", offset, size, align):
-                arena.put(offset, arena.new(f"scratch of {label}", size), number)
+                arena.put(offset, arena.new(f"scratch of {label}", size, number))
         for write in step.writes:
             arena.write(label, write, number)
         arena.resolve(waiting, [span.tensor for span in step.writes])
@@ -331,7 +367,12 @@ def check_plan(
     _check_order(graph, plan)
 
     def span(tensor: Tensor) -> Span:
-        return Span(tensor.name, plan.offset(tensor), tensor.type.bytes, max(align, tensor.dtype.bytes))
+        offset, size, width = plan.offset(tensor), tensor.type.bytes, tensor.dtype.bytes
+        if plan.pairs(tensor):
+            return Span(tensor.name, offset, 2 * size, max(align, 4))
+        if not plan.pitch(tensor):
+            return Span(tensor.name, offset, size, max(align, width))
+        return Span(tensor.name, offset, size, width, tensor.shape[-1] * width, plan.pitch(tensor))
 
     steps = []
     for node in plan.calls:
@@ -354,7 +395,7 @@ def check_plan(
             )
         )
     elided = set(plan.elided)
-    aliases = [a for node in plan.order if node in elided for a in _aliases(node, plan, op_of(node))]
+    aliases = [a for node in plan.order if node in elided for a in _aliases(node, span, op_of(node))]
     inputs = [span(t) for t in graph.inputs]
     outputs = [span(t) for t in dict.fromkeys(graph.outputs)]
     check_accesses(steps, plan.arena_bytes, inputs, outputs, aliases)
@@ -376,24 +417,41 @@ def _check_order(graph: Graph, plan: MemoryPlan) -> None:
         known.update(node.outputs)
 
 
-def _aliases(node: Node, plan: MemoryPlan, op: Op) -> list[Alias]:
+def _numbered(span: Span) -> Iterator[tuple[tuple[int, int], int]]:
+    """The runs of a span, each with the number of its first byte."""
+    number = 0
+    for run in span.runs():
+        yield run, number
+        number += run[1]
+
+
+def _aliases(node: Node, span: Callable[[Tensor], Span], op: Op) -> list[Alias]:
     """What the plan says an elided node's outputs consist of, tried out on the node's reference."""
     sources = [t for t in dict.fromkeys(node.inputs) if t is not None and not t.is_constant]
+    # What lies where: (offset, bytes, tensor, its byte there); of two at one place either will do.
+    lying = sorted(
+        (at, size, number, number_of_byte)
+        for number, t in enumerate(sources)
+        for (at, size), number_of_byte in _numbered(span(t))
+    )
+    starts = [at for at, *_ in lying]
     result = []
     for output in node.outputs:
         pieces: list[Piece] = []
-        start = plan.offset(output)
-        at, end = start, start + output.type.bytes
-        while at < end:
-            here = next((t for t in sources if plan.offset(t) <= at < plan.offset(t) + t.type.bytes), None)
-            if here is None:
-                raise InternalError(
-                    f"{node.op} has no call, but byte {at - start} of {output.name} is in none of its inputs",
-                    node.where,
-                )
-            stop = min(end, plan.offset(here) + here.type.bytes)
-            pieces.append(Piece(at - start, stop - at, here.name, at - plan.offset(here)))
-            at = stop
+        for (begin, size), number_of_byte in _numbered(span(output)):
+            at, shift = begin, number_of_byte - begin
+            while at < begin + size:
+                before = (lying[i] for i in range(bisect_right(starts, at) - 1, -1, -1))
+                here = next((run for run in before if at < run[0] + run[1]), None)
+                if here is None:
+                    raise InternalError(
+                        f"{node.op} has no call, but byte {at + shift} of {output.name} is in none of its inputs",
+                        node.where,
+                    )
+                start, length, number, first = here
+                stop = min(begin + size, start + length)
+                pieces.append(Piece(at + shift, stop - at, sources[number].name, first + at - start))
+                at = stop
         result.append(Alias(output.name, tuple(pieces)))
     random = np.random.default_rng(len(sources))
     values = {t: _random(t, random) for t in sources}

@@ -168,6 +168,14 @@ class Layout:
                 when = written[tensor] if self.owns(tensor) else NEVER
                 block.overlay([Piece(start, start + self._bytes[tensor], when, used[tensor])])
 
+    def spread(self, tensor: Tensor, size: int, align: int = 1) -> None:
+        """A tensor that is alone in its block takes up `size` bytes, aligned to `align` at least. Which of these are
+        its own is not asked."""
+        block = self._block[tensor]
+        block.align = max(block.align, align)
+        self._bytes[tensor] = block.high = size
+        block.pieces = [Piece(0, size, piece.written, piece.used) for piece in block.pieces]
+
     def renounce(self, tensor: Tensor) -> None:
         """A tensor that is alone in its block becomes a view: others write its bytes."""
         self._views.add(tensor)

@@ -6,6 +6,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+import numpy as np
+
 from tinyet.errors import InternalError
 from tinyet.ir import Node, Tensor
 
@@ -34,10 +36,16 @@ class Block:
 
 @dataclass(frozen=True)
 class Storage:
-    """Where a tensor's bytes lie, row-major and without gaps: `offset` bytes into `blocks[block]`."""
+    """Where a tensor's bytes lie, row-major: `offset` bytes into `blocks[block]`.
+
+    pitch: bytes from one pixel, all values of the last axis, to the next, where other tensors' values lie between
+    them; 0 where nothing does. pairs: they lie as pairs of pixels in int16 (`opset.Arrangement`).
+    """
 
     block: int
     offset: int
+    pitch: int = 0
+    pairs: bool = False
 
 
 @dataclass(frozen=True)
@@ -75,7 +83,48 @@ class MemoryPlan:
 
     def offset(self, tensor: Tensor) -> int:
         """Byte offset of a tensor in the arena; raises InternalError for a constant or a stranger."""
+        storage = self._storage(tensor)
+        return self.blocks[storage.block].offset + storage.offset
+
+    def pitch(self, tensor: Tensor) -> int:
+        """Bytes from pixel to pixel of a tensor that has others' values between them; 0 for all others."""
+        return self._storage(tensor).pitch
+
+    def pairs(self, tensor: Tensor) -> bool:
+        """Whether a tensor lies as pairs of pixels in int16."""
+        return self._storage(tensor).pairs
+
+    def form(self, tensor: Tensor) -> str:
+        """How a tensor lies, for people; empty for row-major without gaps."""
+        if self.pairs(tensor):
+            return "pairs of pixels"
+        return f"a pixel every {self.pitch(tensor)} bytes" if self.pitch(tensor) else ""
+
+    def extent(self, tensor: Tensor) -> int:
+        """Bytes from the tensor's first one to behind its last."""
+        run, pitch = _pixel(tensor), self.pitch(tensor)
+        if self.pairs(tensor):
+            return 2 * tensor.type.bytes
+        return (tensor.type.bytes // run - 1) * pitch + run if pitch else tensor.type.bytes
+
+    def dense(self, tensor: Tensor, extent: bytes) -> bytes:
+        """The tensor's bytes, one after another, out of those of its extent."""
+        run, pitch = _pixel(tensor), self.pitch(tensor)
+        if self.pairs(tensor):
+            # (pairs of pixels, fours of channels, pair of channels, pixel, channel of the pair)
+            words = np.frombuffer(extent, np.int16).reshape(-1, tensor.shape[-1] // 4, 2, 2, 2)
+            return words.transpose(0, 3, 1, 4, 2).astype(tensor.dtype.numpy).tobytes()
+        if not pitch:
+            return extent
+        return b"".join(extent[at : at + run] for at in range(0, len(extent), pitch))
+
+    def _storage(self, tensor: Tensor) -> Storage:
         storage = self.storage.get(tensor)
         if storage is None:
             raise InternalError(f"tensor {tensor.name} has no place in the arena")
-        return self.blocks[storage.block].offset + storage.offset
+        return storage
+
+
+def _pixel(tensor: Tensor) -> int:
+    """Bytes of the last axis."""
+    return tensor.shape[-1] * tensor.dtype.bytes if tensor.shape else tensor.dtype.bytes

@@ -18,6 +18,7 @@ from tinyet.memory.layout import NEVER, Layout, MayShare, Piece, nothing_owned_t
 from tinyet.memory.live import LiveBytes
 from tinyet.memory.moves import Move, moves
 from tinyet.memory.plan import Block, Lifetime, MemoryPlan, Storage
+from tinyet.memory.weave import Group, MayPitch, no_pitch, weave
 from tinyet.opset import Op
 
 _LOOKS_A_CALL = 30
@@ -32,6 +33,8 @@ def plan_memory(
     op_of: Callable[[Node], Op],
     scratch: Mapping[Node, int],
     *,
+    may_pitch: MayPitch = no_pitch,
+    pairs: frozenset[Tensor] = frozenset(),
     align: int = 4,
     scratch_align: int = 8,
     search_budget: int = packing.DEFAULT_BUDGET,
@@ -43,7 +46,10 @@ def plan_memory(
         graph: a verified graph. Inputs are alive from before the first call to their last use.
         op_of: the operator of a node.
         scratch: bytes of scratch memory of each node's call; a node that is missing needs none.
-        align: every tensor's offset is a multiple of this (a power of two), and of its element's size.
+        may_pitch: which tensors the kernels can read and write with their pixels apart.
+        pairs: tensors that lie as pairs of pixels in int16, with twice the bytes; none of the graph's own.
+        align: every tensor's offset is a multiple of this (a power of two), and of its element's size; of the latter
+            alone where its pixels lie apart.
         scratch_align: the same for scratch memory.
         search_budget: steps of the search for offsets.
         order_budget: steps of the search for an order.
@@ -61,7 +67,7 @@ def plan_memory(
             raise InternalError(
                 f"output {tensor.name} is a constant, which has no place in the arena", graph.name
             )
-    planner = _Planner(graph, op_of, scratch, align, scratch_align, order_budget)
+    planner = _Planner(graph, op_of, scratch, may_pitch, pairs, align, scratch_align, order_budget)
     chosen = planner.best()
     placement = packing.place(chosen.buffers, budget=search_budget)
     if placement.peak > chosen.bound and chosen.schedule.peak < chosen.schedule.given_peak:
@@ -90,6 +96,7 @@ class _Draft:
 
     copied: frozenset[Node]  # moves that are computed although they need not be
     layout: Layout
+    woven: dict[Tensor, Group]  # of the tensors whose pixels lie apart
     elided: frozenset[Node]
     calls: tuple[Node, ...]
     overwrites: dict[Node, tuple[int, int]]
@@ -98,6 +105,11 @@ class _Draft:
     bound: int
     fullest: tuple[int, int]  # the first and the last of the moments at which most bytes are alive
     used: dict[Tensor, int]
+
+    def lying(self, tensor: Tensor) -> tuple[Tensor, int, int]:
+        """A tensor, the byte of a woven pixel at which its own begins, and the pixels' pitch; 0 for all others."""
+        group = self.woven.get(tensor)
+        return (tensor, 0, 0) if group is None else (tensor, group.at[tensor], group.pitch)
 
     @cached_property
     def blocks(self) -> dict[Tensor, packing.Buffer]:
@@ -119,6 +131,8 @@ class _Planner:
         graph: Graph,
         op_of: Callable[[Node], Op],
         scratch: Mapping[Node, int],
+        may_pitch: MayPitch,
+        pairs: frozenset[Tensor],
         align: int,
         scratch_align: int,
         order_budget: int,
@@ -126,6 +140,8 @@ class _Planner:
         self.graph = graph
         self.ops = {node: op_of(node) for node in graph.nodes}
         self.scratch = scratch
+        self.may_pitch = may_pitch
+        self.pairs = pairs
         self.align = align
         self.scratch_align = scratch_align
         self.order_budget = order_budget
@@ -185,12 +201,13 @@ class _Planner:
         return not (draft.blocks[root].first <= draft.fullest[0] and draft.fullest[1] <= last)
 
     def draft(self, copied: frozenset[Node], *, reorder: bool = True) -> _Draft:
-        layout, elided = self.share(copied)
-        calls, schedule = self.arrange(layout, elided, self.order_budget if reorder else 0)
-        overwrites, buffers = self.overwrite(layout, calls)
+        layout, elided, woven = self.share(copied)
+        calls, schedule = self.arrange(layout, elided, woven, self.order_budget if reorder else 0)
+        overwrites, buffers = self.overwrite(layout, calls, woven)
         return _Draft(
             copied=copied,
             layout=layout,
+            woven=woven,
             elided=elided,
             calls=calls,
             overwrites=overwrites,
@@ -201,12 +218,29 @@ class _Planner:
             used=self.moments(calls).used,
         )
 
-    def share(self, copied: frozenset[Node]) -> tuple[Layout, frozenset[Node]]:
+    def share(self, copied: frozenset[Node]) -> tuple[Layout, frozenset[Node], dict[Tensor, Group]]:
         """Views and windows: what needs no call because its bytes can lie where they are wanted."""
         layout = Layout(self.tensors, self.align)
-        elided: set[Node] = set()
+        for tensor in self.pairs:
+            layout.spread(tensor, 2 * tensor.type.bytes, 4)
+        of_pairs = {node for t in self.pairs for node in self.graph.consumers(t)}
+        woven = weave(self.graph, self.may_pitch, copied | of_pairs)
+        elided = set(woven.elided)
+        for node in woven.elided:
+            layout.renounce(node.output)
+        for group in woven.groups:
+            first, *others = group.at
+            layout.spread(first, group.bytes)
+            for tensor in others:
+                layout.spread(tensor, group.bytes)
+                # Who owns which byte of a pixel is for the weaving to see to.
+                layout.join(first, 0, tensor, 0, lambda _old, _new: True)
+        layout.keep()
+        apart = {t: group for group in woven.groups for t in group.at if group.apart(t)}
         for node, found in self.moves.items():
-            if node in copied:
+            if node in copied or any(
+                t in apart or t in self.pairs for t in (*_variables(node), *node.outputs)
+            ):
                 continue
             for output in node.outputs:
                 layout.renounce(output)
@@ -215,7 +249,7 @@ class _Planner:
                 elided.add(node)
             else:
                 layout.undo()
-        return layout, frozenset(elided)
+        return layout, frozenset(elided), apart
 
     @staticmethod
     def unite(layout: Layout, node: Node, move: Move) -> bool:
@@ -225,7 +259,7 @@ class _Planner:
     # ------------------------------------------------------------ order
 
     def arrange(
-        self, layout: Layout, elided: frozenset[Node], budget: int
+        self, layout: Layout, elided: frozenset[Node], woven: Mapping[Tensor, Group], budget: int
     ) -> tuple[tuple[Node, ...], ordering.Schedule]:
         """Order the calls; with a budget of 0, as the graph has them."""
         roots = layout.roots()
@@ -249,7 +283,7 @@ class _Planner:
                     packing.align_up(self.scratch.get(node, 0), self.align),
                     tuple(
                         (number[layout.root(source)], number[layout.root(output)])
-                        for source, output in self.candidates(layout, node)
+                        for source, output in self.candidates(layout, node, woven)
                         if layout.size(source) == source.type.bytes == layout.size(output)
                     ),
                 )
@@ -263,17 +297,19 @@ class _Planner:
         )
         return tuple(calls[i] for i in result.order), result
 
-    def candidates(self, layout: Layout, node: Node) -> list[tuple[Tensor, Tensor]]:
+    def candidates(
+        self, layout: Layout, node: Node, woven: Mapping[Tensor, Group]
+    ) -> list[tuple[Tensor, Tensor]]:
         """Pairs (input, output) such that the kernel may write the second over the first while reading
         both.
 
         Another input in the same bytes is all right only if it may be overwritten too and lies exactly
-        there.
+        there. Tensors whose pixels lie apart stay where they are.
         """
         found = []
         allowed = [t for i in self.ops[node].inplace if (t := node.optional_input(i)) is not None]
         for source in dict.fromkeys(allowed):
-            if source.is_constant:
+            if source.is_constant or source in woven or source in self.pairs:
                 continue
             start, end = layout.extent(source)
             others = (
@@ -284,13 +320,17 @@ class _Planner:
                 for t, extent in others
             )
             if safe:
-                found += [(source, o) for o in node.outputs if o.type.bytes == source.type.bytes]
+                found += [
+                    (source, o)
+                    for o in node.outputs
+                    if o.type.bytes == source.type.bytes and o not in woven and o not in self.pairs
+                ]
         return found
 
     # ------------------------------------------------------------ in place
 
     def overwrite(
-        self, layout: Layout, calls: Sequence[Node]
+        self, layout: Layout, calls: Sequence[Node], woven: Mapping[Tensor, Group]
     ) -> tuple[dict[Node, tuple[int, int]], list[packing.Buffer]]:
         """Let outputs take the place of inputs that die, where that does not raise the memory in use.
 
@@ -304,7 +344,7 @@ class _Planner:
         live = LiveBytes([*blocks.values(), *self.scratch_buffers(calls)], range(-1, len(calls) + 1))
         bound = live.bound
         for position, node in enumerate(calls):
-            pairs = self.candidates(layout, node)
+            pairs = self.candidates(layout, node, woven)
             for source, output in pairs:
                 readable = {s for s, o in pairs if o is output}
                 now_used = [t for t in (*_variables(node), *node.outputs) if moments.used[t] == position]
@@ -370,7 +410,10 @@ class _Planner:
             elided=tuple(node for node in order if node in draft.elided),
             overwrites=draft.overwrites,
             blocks=blocks,
-            storage={t: Storage(index[layout.root(t)], layout.start(t)) for t in self.tensors},
+            storage={
+                t: Storage(index[layout.root(t)], layout.start(t) + at, pitch, t in self.pairs)
+                for t, at, pitch in map(draft.lying, self.tensors)
+            },
             lifetimes=self.lifetimes(draft, order),
             scratch={n: placement.offsets[_scratch_name(n)] for n in draft.calls if self.scratch.get(n, 0)},
             arena_bytes=placement.peak,

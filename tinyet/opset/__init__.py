@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from tinyet.opset.arrangement import DENSE, Arrangement
 from tinyet.opset.attributes import DelegateName, attribute_complaints, delegate_name
 from tinyet.opset.call import (
     WIDTH,
@@ -28,20 +29,25 @@ from tinyet.opset.call import (
 )
 from tinyet.opset.cost import Claim, Cost
 from tinyet.opset.kernel import (
+    Arranged,
     Kernel,
     Lower,
     Refuse,
     accept_all,
     claimed,
     library_kernels,
+    only_pitches,
     signature,
 )
 from tinyet.opset.op import Op, Reference, no_complaint, no_macs
 from tinyet.opset.rule import complaints, tensor_complaint
 
 __all__ = [
+    "DENSE",
     "WIDTH",
     "Arg",
+    "Arranged",
+    "Arrangement",
     "Call",
     "Claim",
     "Constant",
@@ -75,6 +81,7 @@ __all__ = [
     "library_kernels",
     "no_complaint",
     "no_macs",
+    "only_pitches",
     "signature",
     "tensor_complaint",
     "wrapped",

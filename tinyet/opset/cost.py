@@ -16,6 +16,7 @@ from pathlib import Path
 
 from tinyet.boards.cpus import Target
 from tinyet.ir import Node
+from tinyet.opset.arrangement import DENSE, Arrangement
 from tinyet.opset.call import Call, FieldValue, Pointer, Struct
 
 Terms = Callable[[Node], Mapping[str, int]]
@@ -43,11 +44,13 @@ class Claim:
     """What a kernel's cost grows with.
 
     work: parts of the instructions that one call executes. code: parts of the bytes of code that a call has of its own;
-    what calls share is a matter of the kernel alone.
+    what calls share is a matter of the kernel alone. arranged: the work where input or output are pairs of pixels; of
+    kernels that take none it is not asked.
     """
 
     work: Terms
     code: Terms = one_call
+    arranged: Callable[[Node, Arrangement], Mapping[str, int]] | None = None
 
 
 @dataclass(frozen=True)
@@ -109,14 +112,19 @@ def measured(core: str) -> Measured | None:
     return Measured(table["toolchain"], table["base"], kernels)
 
 
-def stated(symbol: str, claim: Claim | None, node: Node, target: Target, call: Call) -> Cost | None:
+def stated(
+    symbol: str, claim: Claim | None, node: Node, target: Target, call: Call, arrangement: Arrangement = DENSE
+) -> Cost | None:
     """The cost of a call that the kernel `symbol` made of a node; None where none is stated for the target."""
     table = measured(core_of(target))
     rates = None if table is None or claim is None else table.kernels.get(symbol)
     if claim is None or rates is None:
         return None
+    work = claim.work(node)
+    if claim.arranged is not None and (arrangement.reads_pairs or arrangement.writes_pairs):
+        work = claim.arranged(node, arrangement)
     return Cost(
-        instructions=max(1, _total(rates.instructions, claim.work(node))),
+        instructions=max(1, _total(rates.instructions, work)),
         code=max(0, _total(rates.code, claim.code(node))),
         shared=rates.shared,
         constants=constant_bytes(call, target),

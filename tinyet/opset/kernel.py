@@ -3,11 +3,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from tinyet.boards.cpus import Target
-from tinyet.ir import DType, Node
+from tinyet.ir import DType, Node, Tensor
+from tinyet.opset.arrangement import DENSE, Arrangement
 from tinyet.opset.call import Call
 from tinyet.opset.cost import Claim, Cost, stated
 
@@ -18,6 +20,23 @@ Refuse = Callable[[Node, Target], str | None]
 def accept_all(node: Node, target: Target) -> str | None:
     """A kernel that refuses nothing."""
     return None
+
+
+@dataclass(frozen=True)
+class Arranged:
+    """What a kernel does for a node whose output, or first input, is not row-major without gaps.
+
+    lower: as the kernel's own; with scratch memory of the same size where only pitches differ. takes: whether it can
+    lower a node so; asked of the input and of the output, each by itself.
+    """
+
+    lower: Callable[[Node, Target, Arrangement], Call]
+    takes: Callable[[Node, Arrangement], bool]
+
+
+def only_pitches(_node: Node, arrangement: Arrangement) -> bool:
+    """Of kernels for which any pitch is as good as another."""
+    return not (arrangement.reads_pairs or arrangement.writes_pairs)
 
 
 @dataclass(frozen=True)
@@ -32,6 +51,7 @@ class Kernel:
     delegate: who brought it.
     texts:    C files that it carries itself: {name: text}; headers and sources may name them.
     claim:    what its cost grows with; None where it states none, for the reason `unstated`.
+    arranged: how it takes input and output that are not row-major; None where it does not.
     """
 
     symbol: str
@@ -44,6 +64,16 @@ class Kernel:
     texts: Mapping[str, str] = field(default_factory=dict)
     claim: Claim | None = None
     unstated: str = ""
+    arranged: Arranged | None = None
+
+    def may_pitch(self, node: Node, tensor: Tensor, pitch: int) -> bool:
+        """Whether it can read or write this tensor of a node with a pixel every `pitch` bytes."""
+        if self.arranged is None:
+            return False
+        if tensor is node.outputs[0]:
+            return len(node.outputs) == 1 and self.arranged.takes(node, Arrangement(output=pitch))
+        alone = tensor is node.inputs[0] and node.inputs.count(tensor) == 1
+        return alone and self.arranged.takes(node, Arrangement(input=pitch))
 
     def why_not(self, node: Node, target: Target) -> str | None:
         have = signature(node)
@@ -51,9 +81,19 @@ class Kernel:
             return f"computes {self.dtypes}, the node is {have}"
         return self.refuse(node, target)
 
-    def cost(self, node: Node, target: Target, call: Call) -> Cost | None:
+    def may_pair(self, node: Node, tensor: Tensor) -> bool:
+        """Whether it can read or write this tensor of a node as pairs of pixels (`Arrangement`)."""
+        *pixels, channels = tensor.shape
+        if self.arranged is None or math.prod(pixels) % 2 != 0 or channels % 4 != 0:
+            return False
+        if tensor is node.outputs[0]:
+            return len(node.outputs) == 1 and self.arranged.takes(node, Arrangement(writes_pairs=True))
+        alone = tensor is node.inputs[0] and node.inputs.count(tensor) == 1
+        return alone and self.arranged.takes(node, Arrangement(reads_pairs=True))
+
+    def cost(self, node: Node, target: Target, call: Call, arrangement: Arrangement = DENSE) -> Cost | None:
         """Of the call that it made of a node; None where it states none for the target."""
-        return stated(self.symbol, self.claim, node, target, call)
+        return stated(self.symbol, self.claim, node, target, call, arrangement)
 
 
 def claimed(kernels: Sequence[Kernel], claims: Mapping[str, Claim]) -> tuple[Kernel, ...]:

@@ -4,11 +4,13 @@
 Each layer becomes a small C function around an always-inline kernel of firmware/include/tinyet_dsp*.h with
 every shape and rounding constant known to the compiler, and weights packed in the order it reads them in.
 
-Those of FOR_FLASH take flash for speed. They stand last, behind a kernel that takes all that they take, so that
-they are used only where their costs are weighed, or by a pin.
+Those of FOR_FLASH take flash for speed, of int4 weights, too. They stand last, behind a kernel that takes all that they
+take, so that they are used only where their costs are weighed, or by a pin.
 """
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 from tinyet.boards.cpus import Target
 from tinyet.delegates.cortex_m import (
@@ -19,6 +21,7 @@ from tinyet.delegates.cortex_m import (
     claims_of_rows,
     claims_of_transposed,
     claims_of_windows,
+    claims_s16,
     conv2d,
     conv2d_few,
     conv2d_s8,
@@ -64,7 +67,13 @@ def supports(target: Target) -> str | None:
     return arm_target(target) or (None if has_dsp else f"{target.cpu} has no DSP instructions")
 
 
-CONV2D_FOR_FLASH = (*winograd.KERNELS, *conv2d.WIDE_KERNELS, *conv2d_two.KERNELS, *conv2d_few.KERNELS)
+CONV2D_FOR_FLASH = (
+    *winograd.KERNELS,
+    *conv2d.WIDE_KERNELS,
+    *conv2d_two.KERNELS,
+    *conv2d_few.KERNELS,
+    *depthwise.WIDE_KERNELS,
+)
 FOR_FLASH = (*CONV2D_FOR_FLASH, *linear_row.WIDE_KERNELS)
 
 CLAIMS = {
@@ -75,6 +84,7 @@ CLAIMS = {
     **claims_of_rows.CLAIMS,
     **claims_of_transposed.CLAIMS,
     **claims_of_windows.CLAIMS,
+    **claims_s16.CLAIMS,
 }
 
 CORTEX_M = Delegate(
@@ -88,6 +98,7 @@ CORTEX_M = Delegate(
                 *CONV2D_FOR_FLASH,
                 *depthwise.NIBBLE_KERNELS,
                 *conv2d.NIBBLE_KERNELS,
+                *(replace(kernel, dtypes="s8w4") for kernel in CONV2D_FOR_FLASH),
                 *depthwise_s16.KERNELS,
                 *conv2d_s16.KERNELS,
                 *conv2d_s16.WIDE_KERNELS,

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from tinyet.delegates.cortex_m import conv2d, conv2d_s8, linear
+from tinyet.delegates.cortex_m.conv2d import Stored
 from tinyet.delegates.cortex_m.packing import lane_pairs
 from tinyet.delegates.cortex_m.pool import LEAST_PART, MOST_PIXELS
 from tinyet.delegates.cortex_m.rounding import Form, Rounding, rounding
@@ -69,7 +70,7 @@ def matrix(parts: Parts, g: conv2d.Geometry, r: Rounding, blocks: int, taps: int
     outputs(parts, r, blocks * 4 * g.out_c)
 
 
-def rows_work(g: conv2d.Geometry, r: Rounding) -> Mapping[str, int]:
+def rows_work(g: conv2d.Geometry, r: Rounding, stored: Stored = Stored.INT8) -> Mapping[str, int]:
     rows = axis(g.in_h, g.out_h, g.kernel_h, g.stride_h, g.dilation_h, g.pad_top)
     reach = (g.kernel_w - 1) * g.dilation_w
     runs = min(g.stride_w, reach + 1)
@@ -92,7 +93,7 @@ def rows_work(g: conv2d.Geometry, r: Rounding) -> Mapping[str, int]:
         "checked column": 0 if g.pointwise else seen,
     }
     widened(parts, g.in_c, seen)
-    matrix(parts, g, r, blocks, len(conv2d.rows_order(g)), g.kernel_w)
+    matrix(parts, g, r, blocks, len(conv2d.rows_order(g)), conv2d.turn_multiple(stored, g.kernel_w))
     return parts
 
 
@@ -136,9 +137,9 @@ def patches(g: conv2d.Geometry) -> tuple[Parts, int]:
     return parts, blocks
 
 
-def patches_work(g: conv2d.Geometry, r: Rounding) -> Mapping[str, int]:
+def patches_work(g: conv2d.Geometry, r: Rounding, stored: Stored = Stored.INT8) -> Mapping[str, int]:
     parts, blocks = patches(g)
-    matrix(parts, g, r, blocks, len(conv2d.patches_order(g)), 1)
+    matrix(parts, g, r, blocks, len(conv2d.patches_order(g)), conv2d.turn_multiple(stored, 1))
     return parts
 
 
@@ -215,12 +216,12 @@ def pixel_row(node: Node) -> tuple[conv2d.Geometry, Rounding]:
     return conv2d.pixel_row(rows, depth, count), rounding(node, clamp_of(node))
 
 
-def rows_code(g: conv2d.Geometry, r: Rounding) -> Mapping[str, int]:
-    return matrix_code(g, r, len(conv2d.rows_order(g)), g.kernel_w)
+def rows_code(g: conv2d.Geometry, r: Rounding, stored: Stored = Stored.INT8) -> Mapping[str, int]:
+    return matrix_code(g, r, len(conv2d.rows_order(g)), conv2d.turn_multiple(stored, g.kernel_w))
 
 
-def patches_code(g: conv2d.Geometry, r: Rounding) -> Mapping[str, int]:
-    return matrix_code(g, r, len(conv2d.patches_order(g)), 1)
+def patches_code(g: conv2d.Geometry, r: Rounding, stored: Stored = Stored.INT8) -> Mapping[str, int]:
+    return matrix_code(g, r, len(conv2d.patches_order(g)), conv2d.turn_multiple(stored, 1))
 
 
 def linear_work(node: Node) -> Mapping[str, int]:

@@ -9,7 +9,7 @@ from tinyet.delegates.cortex_m import claims, depthwise
 from tinyet.delegates.cortex_m.depthwise import Geometry
 from tinyet.ir import Node
 from tinyet.ops.shared.claims import Parts
-from tinyet.opset import Claim
+from tinyet.opset import DENSE, Arrangement, Claim
 
 TAPS = 4
 """Pairs of taps of a turn of the loop over a kernel row (TINYET_DSP_TAPS)."""
@@ -87,8 +87,8 @@ def planes_code(node: Node, g: Geometry) -> Parts:
     }
 
 
-def three_work(node: Node) -> Mapping[str, int]:
-    g, r = depthwise.cheapest(node, three=True), depthwise.rounding_of(node, three=True)
+def three_work(node: Node, arrangement: Arrangement = DENSE) -> Mapping[str, int]:
+    g, r = depthwise.arranged(node, arrangement), depthwise.rounding_of(node, three=True)
     parts = planes_work(node, g)
     u, v = g.u, g.v
     channels = node.input(0).shape[0] * g.group * -(-node.input(0).shape[3] // g.group)
@@ -106,8 +106,8 @@ def three_work(node: Node) -> Mapping[str, int]:
     if turns > 1:
         parts["turn"] = (doubles + singles) * turns
         parts["looped row"] = doubles + singles
-    if u.out_step >= 128:
-        within = 2 * g.turn * u.out_step <= depthwise.LARGEST_IMMEDIATE
+    if u.out_two >= 256:
+        within = g.turn * u.out_two <= depthwise.LARGEST_IMMEDIATE
         parts["far turn"] = (doubles + singles * int(within)) * turns
         parts["far outputs"] = 0 if within else singles * pairs
     rows = channels * v.out
@@ -123,7 +123,7 @@ def three_code(node: Node) -> Mapping[str, int]:
     parts |= {
         f"two outputs, stride {g.u.stride}": turn * single,
         "four outputs": turn * int(g.two_rows),
-        "far outputs": turn if g.u.out_step >= 128 else 0,
+        "far outputs": turn if g.u.out_two >= 256 else 0,
         "loop": int(g.u.out // 2 > turn),
         "several rows": int(g.strip > 1 + g.two_rows),
         "odd outputs": odd * single,
@@ -186,7 +186,8 @@ def any_code(node: Node) -> Mapping[str, int]:
 
 
 CLAIMS: Mapping[str, Claim] = {
-    "tinyet_dsp_depthwise_3x3": Claim(three_work, three_code),
+    "tinyet_dsp_depthwise_3x3": Claim(three_work, three_code, three_work),
+    depthwise.WIDE: Claim(three_work, three_code, three_work),
     "tinyet_dsp_depthwise_any": Claim(any_work, any_code),
 }
 """By the kernels' names."""

@@ -18,10 +18,10 @@ from tinyet.opset import Claim
 
 
 def stored(
-    parts: Callable[[Geometry, Rounding], Mapping[str, int]], how: Stored
+    parts: Callable[[Geometry, Rounding, Stored], Mapping[str, int]], how: Stored
 ) -> Callable[[Node], Mapping[str, int]]:
     """The parts of a kernel with int16 or int4 weights are those of the same one with int8 weights."""
-    return lambda node: parts(conv2d.geometry(node), conv2d.rounding_of(node, how))
+    return lambda node: parts(conv2d.geometry(node), conv2d.rounding_of(node, how), how)
 
 
 def tile_starts(out: int, tile: int) -> Int64:

@@ -22,7 +22,7 @@ from tinyet.delegates.cortex_m.summary import summary
 from tinyet.delegates.cortex_m.wrapper import largest_divisor, specialised_call
 from tinyet.ir import Node
 from tinyet.ops.shared.convolution import attrs_of
-from tinyet.opset import Call, Constant, Kernel, Refuse
+from tinyet.opset import DENSE, Arranged, Arrangement, Call, Constant, Kernel, Refuse, only_pitches
 
 HEADERS = ("tinyet_dsp.h", "tinyet_dsp_conv2d.h")
 
@@ -63,6 +63,8 @@ class Geometry:
     dilation_w: int
     pad_top: int
     pad_left: int
+    in_pitch: int
+    out_pitch: int
     zero_point: int
 
     @property
@@ -96,15 +98,15 @@ class Geometry:
 
     def literal(self, unroll: int) -> str:
         """The tinyet_dsp_conv2d as a C initialiser."""
-        b, ih, iw, ic, oh, ow, oc, kh, kw, sh, sw, dh, dw, pt, pl, zero = astuple(self)
+        b, ih, iw, ic, oh, ow, oc, kh, kw, sh, sw, dh, dw, pt, pl, ip, op, zero = astuple(self)
         return (
             f"{{{b}, /* in */ {ih}, {iw}, {ic}, /* out */ {oh}, {ow}, {oc}, /* kernel */ {kh}, {kw}, "
             f"/* stride */ {sh}, {sw},\n      /* dilation */ {dh}, {dw}, /* pad */ {pt}, {pl}, "
-            f"/* zero point */ {zero}, /* unroll */ {unroll}}}"
+            f"/* pitch */ {ip}, {op}, /* zero point */ {zero}, /* unroll */ {unroll}}}"
         )
 
 
-def geometry(node: Node) -> Geometry:
+def geometry(node: Node, arrangement: Arrangement = DENSE) -> Geometry:
     """Of a node; a pointwise one is a row of all its pixels, without the zero point that it does not need."""
     a = attrs_of(node)
     kernel = node.input(1).shape[1:3]
@@ -132,14 +134,19 @@ def geometry(node: Node) -> Geometry:
         dilation_w=dilation_w,
         pad_top=a.pad_top,
         pad_left=a.pad_left,
+        in_pitch=arrangement.input or in_c,
+        out_pitch=arrangement.output or out_c,
         zero_point=node.input(0).type.zero_point,
     )
-    return pixel_row(batch * in_h * in_w, in_c, out_c) if g.pointwise and not (a.pad_top or a.pad_left) else g
+    if not g.pointwise or a.pad_top or a.pad_left:
+        return g
+    return pixel_row(batch * in_h * in_w, in_c, out_c, arrangement)
 
 
-def pixel_row(pixels: int, in_c: int, out_c: int) -> Geometry:
+def pixel_row(pixels: int, in_c: int, out_c: int, arrangement: Arrangement = DENSE) -> Geometry:
     """A pointwise convolution of pixels in a row."""
-    return Geometry(1, 1, pixels, in_c, 1, pixels, out_c, 1, 1, 1, 1, 1, 1, 0, 0, 0)
+    pitches = arrangement.input or in_c, arrangement.output or out_c
+    return Geometry(1, 1, pixels, in_c, 1, pixels, out_c, 1, 1, 1, 1, 1, 1, 0, 0, *pitches, 0)
 
 
 Pairs = Callable[[int], list[tuple[int, int]]]
@@ -223,8 +230,10 @@ def refuse_patches(node: Node, target: Target) -> str | None:
     return f"{pixels} output pixels, needs 4" if pixels < 4 else None
 
 
-def lower_patches(node: Node, target: Target, stored: Stored = Stored.INT8) -> Call:
-    g = geometry(node)
+def lower_patches(
+    node: Node, target: Target, arrangement: Arrangement = DENSE, stored: Stored = Stored.INT8
+) -> Call:
+    g = geometry(node, arrangement)
     order = patches_order(g)
     scratch = 16 * len(order) + -(-g.kernel_w * g.in_c // 4) * 4
     r = rounding_of(node, stored)
@@ -288,26 +297,54 @@ def rows_call(g: Geometry, r: Rounding, text: str, stored: Stored = Stored.INT8)
     return gemm_call("tinyet_dsp_conv2d_rows", stored, g, r, order, g.kernel_w, scratch, text)
 
 
-def lower_rows(node: Node, target: Target, stored: Stored = Stored.INT8) -> Call:
-    return rows_call(geometry(node), rounding_of(node, stored), summary(node), stored)
+def lower_rows(
+    node: Node, target: Target, arrangement: Arrangement = DENSE, stored: Stored = Stored.INT8
+) -> Call:
+    return rows_call(geometry(node, arrangement), rounding_of(node, stored), summary(node), stored)
+
+
+def takes_pitch(node: Node, arrangement: Arrangement) -> bool:
+    """Of patches: where the taps of a kernel row are no neighbouring bytes, they must not be taken for such."""
+    g = geometry(node)
+    return only_pitches(node, arrangement) and (not arrangement.input or g.kernel_w == 1 or g.dilation_w > 1)
 
 
 KERNELS = (
-    Kernel("tinyet_dsp_conv2d_rows", "s8", lower_rows, HEADERS, (), refuse_rows, "cortex_m"),
-    Kernel("tinyet_dsp_conv2d_patches", "s8", lower_patches, HEADERS, (), refuse_patches, "cortex_m"),
+    Kernel(
+        "tinyet_dsp_conv2d_rows",
+        "s8",
+        lower_rows,
+        HEADERS,
+        (),
+        refuse_rows,
+        "cortex_m",
+        arranged=Arranged(lower_rows, only_pitches),
+    ),
+    Kernel(
+        "tinyet_dsp_conv2d_patches",
+        "s8",
+        lower_patches,
+        HEADERS,
+        (),
+        refuse_patches,
+        "cortex_m",
+        arranged=Arranged(lower_patches, takes_pitch),
+    ),
 )
 
 
 def stored_kernel(
     kernel: Kernel, stored: Stored, dtypes: str, lower: Callable[..., Call], refuse: Refuse
 ) -> Kernel:
-    """The same with weights stored otherwise; `lower` is its own."""
+    """The same with weights stored otherwise; `lower` is its own, and takes a pitch where the kernel does."""
+    lowered = partial(lower, stored=stored)
     return replace(
         kernel,
         symbol=kernel.symbol + stored.value,
         dtypes=dtypes,
-        lower=partial(lower, stored=stored),
+        lower=lowered,
         refuse=refuse,
+        arranged=None if kernel.arranged is None else replace(kernel.arranged, lower=lowered),
     )
 
 

@@ -9,13 +9,13 @@ from dataclasses import replace
 import numpy as np
 
 from tinyet.boards.cpus import Target
-from tinyet.delegates.cortex_m.conv2d import Geometry, Stored, geometry, rounding_of
+from tinyet.delegates.cortex_m.conv2d import Geometry, Stored, geometry, rounding_of, takes_pitch
 from tinyet.delegates.cortex_m.packing import NONE, join_halves, lane_pairs, words
 from tinyet.delegates.cortex_m.rounding import LIMIT, Form, Rounding, sum_range
 from tinyet.ir import Node
 from tinyet.numerics import Int64
 from tinyet.ops.shared.convolution import attrs_of
-from tinyet.opset import Call, Constant, Kernel, Pointer, Struct, library_call
+from tinyet.opset import DENSE, Arranged, Arrangement, Call, Constant, Kernel, Pointer, Struct, library_call
 
 SYMBOL = "tinyet_dsp_conv2d_s8"
 HEADERS = ("tinyet_dsp.h", "tinyet_dsp_conv2d.h", "tinyet_dsp_conv2d_s8.h")
@@ -101,8 +101,8 @@ def stream(r: Rounding, g: Geometry) -> Int64:
     return words(np.concatenate(body, axis=1).ravel())
 
 
-def lower(node: Node, target: Target) -> Call:
-    g, r = geometry(node), chosen_rounding(node)
+def lower(node: Node, target: Target, arrangement: Arrangement = DENSE) -> Call:
+    g, r = geometry(node, arrangement), chosen_rounding(node)
     zero_point = node.output.type.zero_point
     one_sided = (1 << (r.exponent - 1)) + (zero_point << r.exponent) if r.exponent else 0
     names = [name for name in g.__dataclass_fields__ if name != "zero_point"]
@@ -121,4 +121,15 @@ def lower(node: Node, target: Target) -> Call:
     return library_call(SYMBOL, node, [0], Struct(f"{SYMBOL}_params", fields), [constant], scratch)
 
 
-KERNELS = (Kernel(SYMBOL, "s8", lower, HEADERS, (f"{SYMBOL}.c",), refuse, "cortex_m"),)
+KERNELS = (
+    Kernel(
+        SYMBOL,
+        "s8",
+        lower,
+        HEADERS,
+        (f"{SYMBOL}.c",),
+        refuse,
+        "cortex_m",
+        arranged=Arranged(lower, takes_pitch),
+    ),
+)

@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 
 from tinyet.boards.cpus import Target
-from tinyet.delegates.cortex_m.conv2d import Geometry, Stored, geometry, rounding_of
+from tinyet.delegates.cortex_m.conv2d import Geometry, Stored, geometry, rounding_of, takes_pitch
 from tinyet.delegates.cortex_m.conv2d_s8 import channel_pairs
 from tinyet.delegates.cortex_m.packing import NONE, join_halves, lane_pairs, words
 from tinyet.delegates.cortex_m.rounding import Form, Rounding
@@ -15,9 +15,10 @@ from tinyet.delegates.cortex_m.wrapper import largest_divisor, specialised_call
 from tinyet.ir import Node
 from tinyet.numerics import Int64
 from tinyet.ops.shared.convolution import attrs_of
-from tinyet.opset import Call, Constant, Kernel
+from tinyet.opset import DENSE, Arranged, Arrangement, Call, Constant, Kernel
 
 SYMBOL = "tinyet_dsp_conv2d_two_w16"
+PAIRS = "tinyet_dsp_conv2d_two_pairs_w16"
 HEADERS = ("tinyet_dsp.h", "tinyet_dsp_conv2d.h", "tinyet_dsp_conv2d_two.h")
 
 # Steps of straight code in the multiply loop, of two pairs of input values and 40 bytes: all of them when they are this
@@ -85,8 +86,8 @@ def stream(r: Rounding, g: Geometry) -> Int64:
     return words(np.concatenate([bias, body.reshape(len(body), -1), *tail], axis=1).ravel())
 
 
-def lower(node: Node, target: Target) -> Call:
-    g, r = geometry(node), rounding_of(node, Stored.INT16)
+def lower(node: Node, target: Target, arrangement: Arrangement = DENSE) -> Call:
+    g, r = geometry(node, arrangement), rounding_of(node, Stored.INT16)
     body = (
         f"const tinyet_dsp_conv2d shape = {g.literal(unroll_of(g))};",
         f"const tinyet_dsp_rounding rounding = {r.literal};",
@@ -94,8 +95,20 @@ def lower(node: Node, target: Target) -> Call:
     )
     data = stream(r, g).astype(np.int32)
     constant = Constant("weights", data, "bias, weights and rounding of two channels after another")
+    if arrangement.reads_pairs:
+        paired = (*body[:2], f"{PAIRS}(input, output, weights, shape, rounding);")
+        return specialised_call(PAIRS, summary(node), [constant], paired)
     scratch = 8 * len(order_of(g)) + (0 if g.inside else 3 * -(-g.together // 4) * 4)
     return specialised_call(SYMBOL, summary(node), [constant], body, scratch_bytes=scratch)
 
 
-KERNELS = (Kernel(SYMBOL, "s8", lower, HEADERS, (), refuse, "cortex_m"),)
+def takes(node: Node, arrangement: Arrangement) -> bool:
+    if arrangement.writes_pairs:
+        return False
+    if arrangement.reads_pairs:
+        g = geometry(node)
+        return g.pointwise and g.inside
+    return takes_pitch(node, arrangement) and arrangement.output <= LARGEST_OFFSET
+
+
+KERNELS = (Kernel(SYMBOL, "s8", lower, HEADERS, (), refuse, "cortex_m", arranged=Arranged(lower, takes)),)

@@ -10,15 +10,16 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from tinyet.boards.cpus import Target
-from tinyet.delegates.cortex_m.packing import join_bytes, words
+from tinyet.delegates.cortex_m.packing import join_bytes, join_halves, words
 from tinyet.delegates.cortex_m.rounding import Form, Rounding, rounding
 from tinyet.delegates.cortex_m.summary import summary
 from tinyet.delegates.cortex_m.wrapper import specialised_call
 from tinyet.ir import Node
 from tinyet.numerics import Int64
 from tinyet.ops.shared.convolution import attrs_of
-from tinyet.opset import Call, Constant, Kernel
+from tinyet.opset import DENSE, Arranged, Arrangement, Call, Constant, Kernel, only_pitches
 
+WIDE = "tinyet_dsp_depthwise_3x3_w16"
 HEADERS = ("tinyet_dsp.h", "tinyet_dsp_planes.h", "tinyet_dsp_depthwise.h")
 
 # More output rows are made of one filling of the planes up to so many bytes of scratch, or this part of what the layer
@@ -42,12 +43,14 @@ class Axis:
     stride: int
     dilation: int
     pad: int
+    out_two: int
+    """To the next output but one."""
 
 
 @dataclass(frozen=True)
 class Geometry:
     """u: the axis that is contiguous in a plane. group: channels at a time. three: by the kernel for 3x3.
-    traffic: bytes of an image's inputs and outputs."""
+    traffic: bytes of an image's inputs and outputs. pairs: the output is pairs of pixels (opset.Arrangement)."""
 
     u: Axis
     v: Axis
@@ -55,6 +58,7 @@ class Geometry:
     group: int
     three: bool
     traffic: int
+    pairs: bool = False
 
     @property
     def tap_pairs(self) -> int:
@@ -115,7 +119,7 @@ class Geometry:
             (u.stride, v.stride, v.dilation) == (1, 1, 1)
             and v.out > 1
             and (strip == v.out or (strip % 2 == 0 and v.out % 2 == 0))
-            and v.out_step + 2 * few * u.out_step <= LARGEST_IMMEDIATE
+            and v.out_step + few * u.out_two <= LARGEST_IMMEDIATE
             and 12 * self.row_words <= LARGEST_OFFSET
         )
 
@@ -162,7 +166,7 @@ class Geometry:
         if (
             8 * self.v.dilation * self.row_words > LARGEST_OFFSET
             or 4 * self.v.stride * self.row_words > LARGEST_IMMEDIATE
-            or self.u.out_step * 2 > LARGEST_IMMEDIATE
+            or self.u.out_two > LARGEST_IMMEDIATE
         ):
             return "rows are too long"
         return None
@@ -178,8 +182,9 @@ def geometries(node: Node, *, three: bool) -> list[Geometry]:
     dilation_h, dilation_w = (
         d if k > 1 else 1 for d, k in ((a.dilation_h, kernel_h), (a.dilation_w, kernel_w))
     )
-    width = Axis(in_w, channels, out_w, out_c, kernel_w, stride_w, dilation_w, a.pad_left)
-    height = Axis(in_h, in_w * channels, out_h, out_w * out_c, kernel_h, stride_h, dilation_h, a.pad_top)
+    width = Axis(in_w, channels, out_w, out_c, kernel_w, stride_w, dilation_w, a.pad_left, 2 * out_c)
+    row = out_w * out_c
+    height = Axis(in_h, in_w * channels, out_h, row, kernel_h, stride_h, dilation_h, a.pad_top, 2 * row)
     traffic = (node.input(0).type.count + node.output.type.count) // node.input(0).shape[0]
     return [
         Geometry(u, v, transposed, group, three, traffic)
@@ -216,6 +221,51 @@ def cheapest(node: Node, *, three: bool) -> Geometry:
     return min(taken, key=lambda g: g.instructions)
 
 
+def apart(g: Geometry, arrangement: Arrangement) -> Geometry:
+    """The same where pixels have a pitch."""
+
+    def axis(a: Axis, pixels: int, out_pixels: int) -> Axis:
+        found = replace(a, step=pixels * arrangement.input or a.step)
+        if not arrangement.output:
+            return found
+        return replace(
+            found, out_step=out_pixels * arrangement.output, out_two=2 * out_pixels * arrangement.output
+        )
+
+    if g.transposed:
+        return replace(g, u=axis(g.u, g.v.size, g.v.out), v=axis(g.v, 1, 1))
+    return replace(g, u=axis(g.u, 1, 1), v=axis(g.v, g.u.size, g.u.out))
+
+
+def in_pairs(node: Node) -> Geometry | None:
+    """The cheapest by the kernel for 3x3 that can write pairs of pixels, with neighbours along the width."""
+    _, _, out_w, channels = node.output.shape
+    if out_w % 2:
+        return None
+    found = []
+    for g in geometries(node, three=True):
+        u = replace(g.u, out_step=4, out_two=4 * channels)
+        paired = replace(g, u=u, v=replace(g.v, out_step=2 * out_w * channels), pairs=True)
+        if not g.transposed and paired.refuse() is None:
+            found.append(paired)
+    return min(found, key=lambda g: g.instructions, default=None)
+
+
+def arranged(node: Node, arrangement: Arrangement) -> Geometry:
+    """Of the kernel for 3x3."""
+    g = in_pairs(node) if arrangement.writes_pairs else cheapest(node, three=True)
+    assert g is not None
+    return apart(g, arrangement)
+
+
+def takes(node: Node, arrangement: Arrangement) -> bool:
+    if arrangement.reads_pairs:
+        return False
+    if arrangement.writes_pairs:
+        return in_pairs(node) is not None
+    return arranged(node, arrangement).refuse() is None
+
+
 def self_contained(r: Rounding, zero_point: int) -> tuple[Int64, Int64, Int64]:
     """Bias, multiplier and shift of each channel, (channels,), from which tinyet_dsp_offset makes the offset.
 
@@ -246,13 +296,24 @@ def oriented(r: Rounding, node: Node, transposed: bool) -> Int64:
 def stream(r: Rounding, kernel: Int64, zero_point: int) -> Int64:
     """The stream of the kernel for 3x3, (words,). kernel: (channels, 3, 3)."""
     bias, multiplier, shift = self_contained(r, zero_point)
-    before = {Form.ONE_SIDED: shift, Form.TWO_SIDED: np.ones_like(shift), Form.PLAIN: np.zeros_like(shift)}[
-        r.form
-    ]
+    before = replace(r, shift=shift).before
     spare = np.zeros((len(kernel), 3, 1), np.int64)
     spare[:, 0, 0] = shift
     rows = join_bytes(np.concatenate([kernel[:, :, :1], spare, kernel[:, :, 1:]], axis=2))
     return words(np.concatenate([rows, np.stack([bias << before, multiplier], axis=1)], axis=1).ravel())
+
+
+def stream_wide(r: Rounding, kernel: Int64, zero_point: int) -> Int64:
+    """The stream of the kernel for 3x3 with int16 weights, (words,). kernel: (channels, 3, 3)."""
+    bias, multiplier, shift = self_contained(r, zero_point)
+    before = replace(r, shift=shift).before
+    shifted = kernel << before[:, None, None]
+    pairs = join_halves(shifted[..., [0, 1]], shifted[..., [1, 2]])  # {w0, w1}, {w1, w2} of each row
+    one_sided = (1 << max(r.exponent - 1, 0)) + (zero_point << r.exponent) + (1 << np.maximum(shift - 2, 0))
+    two_sided = (2 * zero_point + 1) << np.maximum(shift - 1, 0)  # as tinyet_dsp_offset
+    ends = [one_sided] if r.form is Form.ONE_SIDED else [two_sided, shift]
+    tail = np.stack([bias << before, multiplier, *ends], axis=1)
+    return words(np.concatenate([pairs.reshape(len(kernel), -1), tail], axis=1).ravel())
 
 
 def stream_any(r: Rounding, kernel: Int64, zero_point: int) -> Int64:
@@ -279,7 +340,7 @@ def call(node: Node, g: Geometry, r: Rounding, name: str, packed: Int64) -> Call
     parts: Sequence[tuple[str, tuple[int, ...]]] = (
         ("", (batch, channels, g.group, node.output.shape[3] // channels)),
         ("in", (u.size, v.size, u.step, v.step)),
-        ("out", (u.out, v.out, u.out_step, v.out_step)),
+        ("out", (u.out, v.out, u.out_step, v.out_step, u.out_two, int(g.pairs))),
         ("kernel", (u.kernel, v.kernel)),
         ("stride", (u.stride, v.stride)),
         ("dilation", (u.dilation, v.dilation)),
@@ -298,21 +359,58 @@ def call(node: Node, g: Geometry, r: Rounding, name: str, packed: Int64) -> Call
     return specialised_call(name, summary(node), [constant], body, scratch_bytes=g.scratch)
 
 
-def lower(node: Node, target: Target) -> Call:
-    g, r = cheapest(node, three=True), rounding_of(node, three=True)
+def lower(node: Node, target: Target, arrangement: Arrangement = DENSE) -> Call:
+    g, r = arranged(node, arrangement), rounding_of(node, three=True)
     packed = stream(r, oriented(r, node, g.transposed), node.output.type.zero_point)
     return call(node, g, r, "tinyet_dsp_depthwise_3x3", packed)
 
 
-def lower_any(node: Node, target: Target) -> Call:
-    g, r = cheapest(node, three=False), rounding_of(node, three=False)
+def refuse_wide(node: Node, target: Target) -> str | None:
+    if (reason := refuse(node, target)) is not None:
+        return reason
+    plain = rounding_of(node, three=True).form is Form.PLAIN
+    return "a factor of one half and more, or sums too large for its rounding" if plain else None
+
+
+def lower_wide(node: Node, target: Target, arrangement: Arrangement = DENSE) -> Call:
+    g, r = arranged(node, arrangement), rounding_of(node, three=True)
+    packed = stream_wide(r, oriented(r, node, g.transposed), node.output.type.zero_point)
+    return call(node, g, r, WIDE, packed)
+
+
+def lower_any(node: Node, target: Target, arrangement: Arrangement = DENSE) -> Call:
+    g, r = apart(cheapest(node, three=False), arrangement), rounding_of(node, three=False)
     packed = stream_any(r, oriented(r, node, g.transposed), node.output.type.zero_point)
     return call(node, g, r, "tinyet_dsp_depthwise_any", packed)
 
 
 KERNELS = (
-    Kernel("tinyet_dsp_depthwise_3x3", "s8", lower, HEADERS, (), refuse, "cortex_m"),
-    Kernel("tinyet_dsp_depthwise_any", "s8", lower_any, HEADERS, (), refuse_any, "cortex_m"),
+    Kernel(
+        "tinyet_dsp_depthwise_3x3",
+        "s8",
+        lower,
+        HEADERS,
+        (),
+        refuse,
+        "cortex_m",
+        arranged=Arranged(lower, takes),
+    ),
+    Kernel(
+        "tinyet_dsp_depthwise_any",
+        "s8",
+        lower_any,
+        HEADERS,
+        (),
+        refuse_any,
+        "cortex_m",
+        arranged=Arranged(lower_any, only_pitches),
+    ),
+)
+# For flash: a channel's weights are ready for the multiplication.
+WIDE_KERNELS = (
+    Kernel(
+        WIDE, "s8", lower_wide, HEADERS, (), refuse_wide, "cortex_m", arranged=Arranged(lower_wide, takes)
+    ),
 )
 # A channel has few weights: those of int4 lie in flash as bytes, too.
 NIBBLE_KERNELS = tuple(replace(kernel, dtypes="s8w4") for kernel in KERNELS)

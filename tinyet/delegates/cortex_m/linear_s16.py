@@ -26,6 +26,9 @@ HEADERS = (
     "tinyet_dsp_steps.h",
     "tinyet_dsp_linear_s16.h",
 )
+STEPS = 6
+"""TINYET_DSP_STEPS: eights of inputs in a turn of the multiply loop."""
+
 MOST_PARTS = 16
 
 

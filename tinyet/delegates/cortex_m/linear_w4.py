@@ -13,7 +13,7 @@ from tinyet.delegates.cortex_m import conv2d, linear, linear_row
 from tinyet.delegates.cortex_m.conv2d import Stored, pixel_row
 from tinyet.delegates.cortex_m.linear_s16 import divided
 from tinyet.delegates.cortex_m.packing import join_halves, padded_channels, words
-from tinyet.delegates.cortex_m.rounding import LIMIT, Rounding, rounding, sum_range
+from tinyet.delegates.cortex_m.rounding import LIMIT, Form, Rounding, rounding, sum_range
 from tinyet.delegates.cortex_m.wrapper import specialised_call
 from tinyet.ir import Node
 from tinyet.numerics import Int64
@@ -76,7 +76,9 @@ def lower(node: Node, target: Target) -> Call:
     found = parts(r)
     eights = found[0].shape[1] // 8
     blocks = [block(part, r.bias if i == 0 else np.zeros_like(r.bias)) for i, part in enumerate(found)]
-    blocks += [padded_channels(v, 4).reshape(-1, 4) for v in (r.multiplier, r.offset, r.shift)]
+    factors = [r.multiplier, r.offset]
+    ends = [r.shift, *factors] if r.form is Form.ONE_SIDED else [*factors, r.shift]
+    blocks += [padded_channels(v, 4).reshape(-1, 4) for v in ends]
     head = np.array([eights, depth, count // 4 * 4], np.int64)
     stream = words(np.concatenate([head, np.concatenate(blocks, axis=1).ravel()]))
     constant = Constant(
@@ -116,5 +118,7 @@ KERNELS = (
     Kernel("tinyet_dsp_linear_w4", "s8w4", lower, HEADERS, (), refuse, "cortex_m"),
 )
 
-WIDE_KERNELS = tuple(replace(kernel, dtypes="s8w4") for kernel in linear_row.KERNELS)
-"""Faster, with the weights as bytes."""
+WIDE_KERNELS = tuple(
+    replace(kernel, dtypes="s8w4") for kernel in (*linear_row.KERNELS, *linear_row.WIDE_KERNELS)
+)
+"""Faster, with the weights as bytes and as int16."""

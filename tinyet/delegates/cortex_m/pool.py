@@ -12,7 +12,7 @@ from tinyet.numerics import Multiplier
 from tinyet.ops import avg_pool2d
 from tinyet.ops.shared import pooling, reduction, summation
 from tinyet.ops.shared.averaging import division, division_table
-from tinyet.opset import Call, Constant, Kernel
+from tinyet.opset import DENSE, Arranged, Arrangement, Call, Constant, Kernel, only_pitches
 
 HEADERS = ("tinyet_dsp.h", "tinyet_dsp_pool.h")
 MOST_PIXELS = 255  # sums are int16, or parts of sums
@@ -77,8 +77,16 @@ def refuse_channels(node: Node, target: Target) -> str | None:
     return f"{channels} channels, needs 4" if channels < 4 else None
 
 
-def lower_windows_max(node: Node, target: Target) -> Call:
-    body = (*window_lines(node), "tinyet_dsp_max_pool2d(input, output, shape);")
+def pitches(node: Node, arrangement: Arrangement) -> str:
+    channels = node.input(0).shape[3]
+    return f"/* pitch */ {arrangement.input or channels}, {arrangement.output or channels}"
+
+
+def lower_windows_max(node: Node, target: Target, arrangement: Arrangement = DENSE) -> Call:
+    body = (
+        *window_lines(node),
+        f"tinyet_dsp_max_pool2d(input, output, shape, {pitches(node, arrangement)});",
+    )
     return specialised_call("tinyet_dsp_max_pool2d", f"maxima of {window_text(node)}", (), body)
 
 
@@ -89,7 +97,7 @@ def refuse_windows_average(node: Node, target: Target) -> str | None:
     return refuse_sizes(a.kernel_h * a.kernel_w, node.input(0).shape[3], MOST_PIXELS)
 
 
-def lower_windows_average(node: Node, target: Target) -> Call:
+def lower_windows_average(node: Node, target: Target, arrangement: Arrangement = DENSE) -> Call:
     x, a, counts = node.input(0).type, avg_pool2d.attrs_of(node), avg_pool2d.distinct_counts(node)
     taps = a.kernel_h * a.kernel_w
     constants: list[Constant] = []
@@ -100,7 +108,8 @@ def lower_windows_average(node: Node, target: Target) -> Call:
     body = (
         *window_lines(node),
         f"const tinyet_division division = {c_division(taps, a.fixed_divisor or taps, x.zero_point)};",
-        f"tinyet_dsp_avg_pool2d(input, output, shape, division, {table}, /* first count */ {first});",
+        f"tinyet_dsp_avg_pool2d(input, output, shape, {pitches(node, arrangement)}, division, {table},",
+        f"    /* first count */ {first});",
     )
     text = f"averages of {window_text(node)}"
     return specialised_call("tinyet_dsp_avg_pool2d", text, constants, body)
@@ -137,11 +146,27 @@ def lower_sum(node: Node, target: Target) -> Call:
 AVERAGE_KERNELS = (
     Kernel("tinyet_dsp_average", "s8", lower_average, HEADERS, (), refuse_average, "cortex_m"),
     Kernel(
-        "tinyet_dsp_avg_pool2d", "s8", lower_windows_average, HEADERS, (), refuse_windows_average, "cortex_m"
+        "tinyet_dsp_avg_pool2d",
+        "s8",
+        lower_windows_average,
+        HEADERS,
+        (),
+        refuse_windows_average,
+        "cortex_m",
+        arranged=Arranged(lower_windows_average, only_pitches),
     ),
 )
 MAX_KERNELS = (
-    Kernel("tinyet_dsp_max_pool2d", "s8", lower_windows_max, HEADERS, (), refuse_channels, "cortex_m"),
+    Kernel(
+        "tinyet_dsp_max_pool2d",
+        "s8",
+        lower_windows_max,
+        HEADERS,
+        (),
+        refuse_channels,
+        "cortex_m",
+        arranged=Arranged(lower_windows_max, only_pitches),
+    ),
 )
 MEAN_KERNELS = (Kernel("tinyet_dsp_sum", "s8", lower_mean, HEADERS, (), refuse_sum, "cortex_m"),)
 SUM_KERNELS = (Kernel("tinyet_dsp_sum", "s8", lower_sum, HEADERS, (), refuse_sum, "cortex_m"),)

@@ -20,7 +20,7 @@ from tinyet.delegates.cortex_m.wrapper import specialised_call
 from tinyet.ir import Node
 from tinyet.numerics import Int64
 from tinyet.ops.shared.convolution import attrs_of
-from tinyet.opset import Call, Constant, Kernel
+from tinyet.opset import DENSE, Arranged, Arrangement, Call, Constant, Kernel, only_pitches
 
 HEADERS = ("tinyet_dsp.h", "tinyet_dsp_winograd.h")
 
@@ -249,12 +249,13 @@ def shape_line(g: Geometry) -> str:
     return (
         f"const tinyet_dsp_winograd shape = {{{g.batch}, /* in */ {g.in_h}, {g.in_w}, {g.in_c}, "
         f"/* out */ {g.out_h}, {g.out_w}, {g.out_c}, /* pad */ {g.pad_top}, {g.pad_left},\n"
-        f"      /* zero point */ {g.zero_point}, /* unroll */ {unroll_of(pairs_of(g))}}};"
+        f"      /* pitch */ {g.in_pitch}, {g.out_pitch}, /* zero point */ {g.zero_point}, "
+        f"/* unroll */ {unroll_of(pairs_of(g))}}};"
     )
 
 
-def lower_narrow(node: Node, target: Target) -> Call:
-    g, r = geometry(node), chosen_rounding(F2, node)
+def lower_narrow(node: Node, target: Target, arrangement: Arrangement = DENSE) -> Call:
+    g, r = geometry(node, arrangement), chosen_rounding(F2, node)
     body = (
         shape_line(g),
         f"const tinyet_dsp_rounding rounding = {r.literal};",
@@ -266,8 +267,8 @@ def lower_narrow(node: Node, target: Target) -> Call:
     return specialised_call(NARROW, summary(node), [constant], body, scratch_bytes=scratch)
 
 
-def lower(transform: Transform, node: Node, target: Target) -> Call:
-    g, r = geometry(node), chosen_rounding(transform, node)
+def lower(transform: Transform, node: Node, target: Target, arrangement: Arrangement = DENSE) -> Call:
+    g, r = geometry(node, arrangement), chosen_rounding(transform, node)
     body = (
         shape_line(g),
         f"const tinyet_dsp_rounding rounding = {r.literal};",
@@ -283,8 +284,26 @@ def lower(transform: Transform, node: Node, target: Target) -> Call:
 NARROW = "tinyet_dsp_winograd_2x2_s8"
 KERNELS = (
     *(
-        Kernel(f.symbol, "s8", partial(lower, f), HEADERS, (), partial(refuse, f), "cortex_m")
+        Kernel(
+            f.symbol,
+            "s8",
+            partial(lower, f),
+            HEADERS,
+            (),
+            partial(refuse, f),
+            "cortex_m",
+            arranged=Arranged(partial(lower, f), only_pitches),
+        )
         for f in (F4, F2)
     ),
-    Kernel(NARROW, "s8", lower_narrow, HEADERS, (), refuse_narrow, "cortex_m"),
+    Kernel(
+        NARROW,
+        "s8",
+        lower_narrow,
+        HEADERS,
+        (),
+        refuse_narrow,
+        "cortex_m",
+        arranged=Arranged(lower_narrow, only_pitches),
+    ),
 )

@@ -4,6 +4,7 @@ reference."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -12,7 +13,23 @@ import numpy.typing as npt
 from tinyet.boards.cpus import Target
 from tinyet.ir import Array, Node
 from tinyet.ops.shared.counting import looked_up
-from tinyet.opset import Call, Claim, Constant, Kernel, Pointer, Struct, accept_all, library_call
+from tinyet.opset import (
+    Arranged,
+    Arrangement,
+    Call,
+    Claim,
+    Constant,
+    ConstantArg,
+    Definition,
+    InputArg,
+    Kernel,
+    OutputArg,
+    Pointer,
+    Struct,
+    accept_all,
+    library_call,
+    only_pitches,
+)
 
 TABLE_HEADERS = ("tinyet_table.h",)
 TABLE_SOURCES = ("tinyet_table_s8.c",)
@@ -39,5 +56,23 @@ def table_kernel(
     def lower(node: Node, target: Target) -> Call:
         return table_call(node, 0, reference(node, [every_int8()])[0])
 
+    def lower_pixels(node: Node, target: Target, arrangement: Arrangement) -> Call:
+        shape = node.output.shape
+        pixels, channels = math.prod(shape[:-1]), shape[-1]
+        function = Definition(
+            "tinyet_table_s8",
+            "TINYET_FUNCTION void",
+            ("const int8_t *input", "int8_t *output", "const TINYET_ROM int8_t *table"),
+            (
+                f"  tinyet_table_pixels_s8(input, output, table, /* pixels */ {pixels}, /* channels */ {channels},",
+                f"      /* pitch */ {arrangement.input or channels}, {arrangement.output or channels});",
+            ),
+        )
+        table = Constant("table", reference(node, [every_int8()])[0].reshape(256))
+        return Call(function, (InputArg(0), OutputArg(0), ConstantArg("table")), None, (table,))
+
     claim = Claim(looked_up)
-    return Kernel("tinyet_table_s8", "s8", lower, TABLE_HEADERS, TABLE_SOURCES, refuse, claim=claim)
+    arranged = Arranged(lower_pixels, only_pitches)
+    return Kernel(
+        "tinyet_table_s8", "s8", lower, TABLE_HEADERS, TABLE_SOURCES, refuse, claim=claim, arranged=arranged
+    )

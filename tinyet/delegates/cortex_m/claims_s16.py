@@ -1,0 +1,408 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What instructions and code of the kernels for int16 activations grow with, and of fully connected layers with int4
+weights, loop by loop as firmware/include/tinyet_dsp_*_s16.h and tinyet_dsp_linear_w4.h have them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import numpy as np
+
+from tinyet.delegates.cortex_m import claims, conv2d, conv2d_s16, depthwise_s16, linear, linear_s16, linear_w4
+from tinyet.delegates.cortex_m.claims_depthwise import TAPS, seen, straight
+from tinyet.delegates.cortex_m.conv2d import Geometry, Stored, unroll_of
+from tinyet.delegates.cortex_m.depthwise import Geometry as Planes
+from tinyet.delegates.cortex_m.linear_s16 import STEPS
+from tinyet.delegates.cortex_m.rounding import Rounding
+from tinyet.delegates.cortex_m.rounding_s16 import Rounding16, rounding
+from tinyet.ir import Node
+from tinyet.ops.shared.claims import Parts, axis
+from tinyet.opset import Claim
+
+COPIED = 8
+"""Pairs that tinyet_dsp_put_pairs copies in straight code."""
+
+
+def bounds(r: Rounding16) -> int:
+    """Clamps beside the saturation, which stops at zero where all outputs do."""
+    return (r.low not in (-32768, 0)) + (r.high < 32767)
+
+
+def outputs(parts: Parts, r: Rounding16, count: int) -> None:
+    """`count` sums that become outputs."""
+    parts["output"] = count
+    parts["output with an exponent"] = count * (r.exponent > 0)
+    parts["clamped output"] = count * bounds(r)
+
+
+def copied(parts: Parts, values: int, times: int) -> None:
+    """tinyet_dsp_put_pairs of so many values."""
+    pairs = values // 2
+    parts["copy"] = times
+    parts["pair"] = times * pairs
+    parts["odd value"] = times * (values % 2)
+    parts["copy by a loop"] = times * (pairs > COPIED)
+    parts["turn of a copy"] = times * (pairs // COPIED) * (pairs > COPIED)
+    parts["pair behind a loop"] = times * (pairs % COPIED) * (pairs > COPIED)
+
+
+def copied_code(values: int) -> Parts:
+    return {
+        "pair": min(values // 2, COPIED),
+        "loop of pairs": int(values // 2 > COPIED),
+        "odd value": values % 2,
+    }
+
+
+# ---------------------------------------------------------------- convolutions
+
+
+def matrix(
+    parts: Parts, g: Geometry, r: Rounding16, order: conv2d_s16.Order, of_lane: int, blocks: int
+) -> None:
+    """tinyet_dsp_four_pixels_s16, `blocks` times."""
+    divided = conv2d_s16.parts(r, order, of_lane)
+    count, taps = len(divided), len(order)
+    unroll, doubles = unroll_of(taps // count, of_lane), blocks * -(-g.out_c // 2)
+    parts["two channels"] = doubles
+    parts["odd channel"] = blocks * (g.out_c % 2)
+    parts["tap"] = doubles * taps
+    if unroll != taps // count:
+        parts["two channels by a loop"] = doubles * count
+        parts["turn"] = doubles * (taps // unroll)
+    if count > 1:
+        parts["part"] = doubles * count
+        parts["two channels of parts"] = doubles
+    outputs(parts, r, blocks * 4 * g.out_c)
+
+
+def matrix_code(parts: Parts, g: Geometry, r: Rounding16, order: conv2d_s16.Order, of_lane: int) -> None:
+    divided = conv2d_s16.parts(r, order, of_lane)
+    count = len(divided)
+    unroll, copies = unroll_of(len(order) // count, of_lane), 1 + g.out_c % 2 if g.out_c > 1 else 1
+    parts |= {
+        "call": 1,
+        "copy": copies,
+        "straight tap": copies * unroll,
+        "loop": copies if unroll != len(order) // count else 0,
+        "parts": copies * (count > 1),
+        "padding": int(g.pad_top > 0) + int(g.pad_left > 0),
+        "several images": int(g.batch > 1),
+        "clamp": copies * bounds(r),
+    }
+
+
+def rows_work(g: Geometry, r: Rounding16) -> Mapping[str, int]:
+    rows = axis(g.in_h, g.out_h, g.kernel_h, g.stride_h, g.dilation_h, g.pad_top)
+    reach = (g.kernel_w - 1) * g.dilation_w
+    runs = min(g.stride_w, reach + 1)
+    columns = np.array(
+        [f + i * g.stride_w for f in range(runs) for i in range((reach - f) // g.stride_w + 4)]
+    )
+    starts = np.minimum(np.arange(0, g.out_w, 4), g.out_w - 4)
+    at = starts[:, None] * g.stride_w - g.pad_left + columns[None, :]
+    inside = int(((at >= 0) & (at < g.in_w)).sum())
+    blocks = g.batch * g.out_h * len(starts)
+    there = g.batch * rows.in_image * inside
+    blank = g.batch * (rows.inside.size * at.size) - there
+    parts: Parts = {
+        "call": 1,
+        "row": g.batch * g.out_h,
+        "block": blocks,
+        "kernel row": blocks * g.kernel_h,
+        "run": blocks * g.kernel_h * runs,
+        "blank": blank,
+        "blank word": blank * -(-g.in_c // 2),
+        "checked column": 0 if g.pointwise else there,
+    }
+    copied(parts, g.in_c, there)
+    matrix(parts, g, r, conv2d_s16.rows_order(g), g.kernel_w, blocks)
+    return parts
+
+
+def rows_code(g: Geometry, r: Rounding16) -> Mapping[str, int]:
+    parts = copied_code(g.in_c)
+    matrix_code(parts, g, r, conv2d_s16.rows_order(g), g.kernel_w)
+    runs = min(g.stride_w, (g.kernel_w - 1) * g.dilation_w + 1)
+    return parts | {"odd width": int(g.out_w % 4 != 0), "runs": runs}
+
+
+def patches_work(g: Geometry, r: Rounding16) -> Mapping[str, int]:
+    rows = axis(g.in_h, g.out_h, g.kernel_h, g.stride_h, g.dilation_h, g.pad_top)
+    columns = axis(g.in_w, g.out_w, g.kernel_w, g.stride_w, g.dilation_w, g.pad_left)
+    starts = np.minimum(np.arange(0, g.out_h * g.out_w, 4), g.out_h * g.out_w - 4)
+    which = (starts[:, None] + np.arange(4)).ravel()  # pixels
+    blocks = g.batch * len(starts)
+    there = rows.inside.sum(axis=1)[which // g.out_w]  # kernel rows of each pixel
+    together = g.in_c * (g.kernel_w if g.dilation_w == 1 else 1)
+    words = -(-together // 2) * (1 if g.dilation_w == 1 else g.kernel_w)
+    hidden = g.batch * int((g.kernel_h - there).sum())
+    parts: Parts = {
+        "call": 1,
+        "block": blocks,
+        "pixel": 4 * blocks,
+        ("kernel row" if g.dilation_w == 1 else "dilated kernel row"): 4 * blocks * g.kernel_h,
+        "kernel row above or below": 4 * blocks * g.kernel_h * int(g.pad_top > 0),
+        "row that may reach out": g.batch * int(there.sum()) * int(not columns.whole.all()),
+        "blank row": hidden,
+        "blank word": hidden * words,
+    }
+    taps = columns.inside.sum(axis=1)[which % g.out_w]
+    if g.dilation_w == 1:
+        whole = columns.whole[which % g.out_w]
+        edge = g.batch * int(there[~whole].sum())
+        parts["edge"] = edge
+        parts["edge byte"] = 2 * edge * together
+        parts["copied edge byte"] = 2 * g.batch * g.in_c * int((there * taps)[~whole].sum())
+        copied(parts, together, g.batch * int(there.sum()))
+    else:
+        times = g.batch * int((there * taps).sum())
+        blank = g.batch * int(there.sum()) * g.kernel_w - times
+        parts["blank tap"] = blank
+        parts["blank word"] += blank * -(-together // 2)
+        copied(parts, together, times)
+    matrix(parts, g, r, conv2d_s16.patches_order(g), 1, blocks)
+    return parts
+
+
+def patches_code(g: Geometry, r: Rounding16) -> Mapping[str, int]:
+    parts = copied_code(g.in_c * (g.kernel_w if g.dilation_w == 1 else 1))
+    matrix_code(parts, g, r, conv2d_s16.patches_order(g), 1)
+    odd = int(g.out_h * g.out_w % 4 != 0)
+    return parts | {
+        "odd number of pixels": odd,
+        "dilated": int(g.dilation_w > 1),
+        "kernel": int(g.kernel_h > 1),
+    }
+
+
+# ---------------------------------------------------------------- fully connected layers
+
+
+def steps_work(node: Node, parts_of_depth: int, eights: int) -> Parts:
+    """The multiply loops of one row at a time, over so many parts of so many times eight inputs."""
+    (count, depth), rows = node.input(1).shape, linear.row_count(node)
+    groups = rows * -(-count // 4)
+    found: Parts = {
+        "call": 1,
+        "row": rows,
+        "eight inputs": rows * (depth // 8),
+        "four inputs": rows * (depth % 8 // 4),
+        "pair of inputs": rows * (depth % 8 // 2),
+        "odd input": rows * (depth % 2),
+        f"last {depth % 4} inputs": rows,
+        "blank word": rows * (4 * eights * parts_of_depth - -(-depth // 2)),
+        "four outputs": groups,
+        "step": groups * eights * parts_of_depth,
+        "turn": groups * -(-eights // STEPS) * parts_of_depth,
+        "last outputs": rows * int(count % 4 > 0),
+        "last output": rows * (count % 4),
+    }
+    if parts_of_depth > 1:
+        found["part"] = groups * parts_of_depth
+        found["four outputs of parts"] = groups
+    return found
+
+
+def steps_code(node: Node, parts_of_depth: int) -> Parts:
+    return {
+        "call": 1,
+        "several rows": int(linear.row_count(node) > 1),
+        "last outputs": int(node.input(1).shape[0] % 4 > 0),
+        "last output": node.input(1).shape[0] % 4,
+        "parts": int(parts_of_depth > 1),
+    }
+
+
+def linear_work(node: Node) -> Mapping[str, int]:
+    r = rounding(node)
+    divided = linear_s16.parts(r)
+    parts = steps_work(node, len(divided), divided[0].shape[1] // 8)
+    parts["clamped output"] = 4 * parts["four outputs"] * bounds(r)
+    return parts
+
+
+def linear_code(node: Node) -> Mapping[str, int]:
+    r = rounding(node)
+    return steps_code(node, len(linear_s16.parts(r))) | {"bound": bounds(r)}
+
+
+def nibbles_work(node: Node) -> Mapping[str, int]:
+    r = linear_w4.rounding_of(node)
+    divided = linear_w4.parts(r)
+    parts = steps_work(node, len(divided), divided[0].shape[1] // 8)
+    count = linear.row_count(node) * node.input(1).shape[0]
+    parts[f"output, {r.form.name.lower()}"] = count
+    parts["clamped output"] = count * ((r.low > -128) + (r.high < 127))
+    return parts
+
+
+def nibbles_code(node: Node) -> Mapping[str, int]:
+    r = linear_w4.rounding_of(node)
+    form = {f"outputs, {r.form.name.lower()}": 1, "bound": (r.low > -128) + (r.high < 127)}
+    return steps_code(node, len(linear_w4.parts(r))) | form
+
+
+# ---------------------------------------------------------------- depthwise convolutions
+
+
+def words_a_turn(words: int) -> int:
+    """Of tinyet_dsp_plane_words_s16."""
+    return words if words <= 6 else next((n for n in (4, 5, 3) if words % n == 0), 4)
+
+
+def planes_work(node: Node, g: Planes) -> Parts:
+    batch, channels = node.input(0).shape[0], node.input(0).shape[3]
+    v, strip = g.v, g.strip
+    groups, strips = batch * -(-channels // 2), -(-v.out // strip)
+    rows, kept = g.strip_rows(strip), g.strip_rows(strip) - strip * v.stride
+    filled = blank = 0
+    for top in range(0, v.out, strip):
+        first = kept if top and kept > 0 else 0
+        places = [top * v.stride - v.pad + row for row in range(first, rows)]
+        inside = sum(0 <= place < v.size for place in places)
+        filled, blank = filled + inside, blank + (len(places) - inside if strips > 1 else 0)
+    whole, half = seen(g)
+    dilated = "dilated " if g.u.dilation > 1 else ""
+    turns = whole // words_a_turn(whole) if whole else 0
+    return {
+        "call": 1,
+        "cleared word": 2 * rows * g.row_words,
+        "group": groups,
+        "strip": groups * strips,
+        "kept row": groups * (strips - 1) * int(kept > 0) * 2,
+        "kept word": groups * (strips - 1) * max(kept, 0) * g.row_words * 2,
+        f"{dilated}filled row": groups * filled * g.u.dilation,
+        f"{dilated}word": groups * filled * whole,
+        f"{dilated}half word": groups * filled * half,
+        "turn of a filled row": groups * filled * turns * int(turns > 1 and not dilated),
+        "blank row": groups * blank,
+        "blank word": groups * blank * g.row_words * 2,
+        "channel of a strip": groups * 2 * strips,
+    }
+
+
+def planes_code(node: Node, g: Planes) -> Parts:
+    batch, channels = node.input(0).shape[0], node.input(0).shape[3]
+    whole, half = seen(g)
+    turn = words_a_turn(whole)
+    known = g.u.dilation == 1 and whole > 0
+    return {
+        "call": 1,
+        "several strips": int(g.strip < g.v.out),
+        "last strip": int(g.v.out % g.strip != 0),
+        "half word": half if g.u.dilation == 1 else 0,
+        "word": turn + whole % turn if known else 0,
+        "dilated": int(g.u.dilation > 1),
+        "word loop": int(known and whole > turn),
+        "odd channels": channels % 2,
+        "several images": int(batch > 1),
+    }
+
+
+def three_work(node: Node) -> Mapping[str, int]:
+    g, r = depthwise_s16.cheapest(node, three=True), rounding(node)
+    parts = planes_work(node, g)
+    channels = node.input(0).shape[0] * 2 * -(-node.input(0).shape[3] // 2)
+    rows, pairs = channels * g.v.out, g.u.out // 2
+    unroll = next(n for n in (4, 3, 2, 1) if pairs % n == 0)
+    parts |= {
+        "output row": rows,
+        f"two outputs, stride {g.u.stride}": rows * pairs,
+        "turn": rows * (pairs // unroll) * int(pairs > unroll),
+        "last output": rows * (g.u.out % 2),
+    }
+    outputs(parts, r, rows * g.u.out)
+    return parts
+
+
+def three_code(node: Node) -> Mapping[str, int]:
+    g, r = depthwise_s16.cheapest(node, three=True), rounding(node)
+    parts = planes_code(node, g)
+    pairs = g.u.out // 2
+    unroll = next(n for n in (4, 3, 2, 1) if pairs % n == 0) if pairs else 0
+    return parts | {
+        f"two outputs, stride {g.u.stride}": unroll,
+        "last output": g.u.out % 2,
+        "loop": int(pairs > unroll),
+        "several rows": int(g.strip > 1),
+        "clamp": (2 * unroll + g.u.out % 2) * bounds(r),
+    }
+
+
+def any_work(node: Node) -> Mapping[str, int]:
+    g, r = depthwise_s16.cheapest(node, three=False), rounding(node)
+    parts = planes_work(node, g)
+    batch, _, _, channels = node.input(0).shape
+    out_c = batch * 2 * -(-channels // 2) * (node.output.shape[3] // channels)
+    rows, strips = out_c * g.v.out, -(-g.v.out // g.strip)
+    blocks = rows * g.blocks
+    turns, rest = divmod(g.tap_pairs, TAPS)
+    uneven = int(g.u.out // min(g.apart, g.u.out) % g.block > 0)
+    parts |= {
+        "channel of a strip": out_c * strips,
+        "unpacked word": out_c * strips * g.tap_words,
+        "output row": rows,
+        "run": rows * min(g.apart, g.u.out),
+        "block": blocks,
+        "uneven row": rows * uneven,
+        "uneven block": blocks * uneven,
+        "kernel row": blocks * g.v.kernel * int(g.v.kernel > 1),
+        "load or product": blocks * g.v.kernel * (turns * straight(g, TAPS) + straight(g, rest)),
+        "turn of taps": blocks * g.v.kernel * turns,
+    }
+    outputs(parts, r, blocks * g.block)
+    return parts
+
+
+def any_code(node: Node) -> Mapping[str, int]:
+    g, r = depthwise_s16.cheapest(node, three=False), rounding(node)
+    turns, rest = divmod(g.tap_pairs, TAPS)
+    return planes_code(node, g) | {
+        "load or product": min(turns, 1) * straight(g, TAPS) + straight(g, rest),
+        "loop over taps": min(turns, 1),
+        "kernel rows": int(g.v.kernel > 1),
+        "runs": int(g.apart > 1),
+        "blocks": int(g.blocks > 1),
+        "output": g.block,
+        "clamp": g.block * bounds(r),
+    }
+
+
+# ---------------------------------------------------------------- all
+
+
+def of_image(
+    parts: Callable[[Geometry, Rounding16], Mapping[str, int]],
+) -> Callable[[Node], Mapping[str, int]]:
+    return lambda node: parts(conv2d.geometry(node), rounding(node))
+
+
+def of_rows(
+    parts: Callable[[Geometry, Rounding16], Mapping[str, int]],
+) -> Callable[[Node], Mapping[str, int]]:
+    return lambda node: parts(linear_s16.row_geometry(node), rounding(node))
+
+
+def of_nibbles(
+    parts: Callable[[Geometry, Rounding, Stored], Mapping[str, int]],
+) -> Callable[[Node], Mapping[str, int]]:
+    return lambda node: parts(linear_s16.row_geometry(node), linear_w4.rows_rounding(node), Stored.INT4)
+
+
+CLAIMS: Mapping[str, Claim] = {
+    f"{name}{how}": claim
+    for how in ("", "_w16")
+    for name, claim in (
+        ("tinyet_dsp_conv2d_rows_s16", Claim(of_image(rows_work), of_image(rows_code))),
+        ("tinyet_dsp_conv2d_patches_s16", Claim(of_image(patches_work), of_image(patches_code))),
+        ("tinyet_dsp_linear_rows_s16", Claim(of_rows(rows_work), of_rows(rows_code))),
+        ("tinyet_dsp_linear_s16", Claim(linear_work, linear_code)),
+    )
+} | {
+    "tinyet_dsp_linear_w4": Claim(nibbles_work, nibbles_code),
+    "tinyet_dsp_linear_rows_w4": Claim(of_nibbles(claims.rows_work), of_nibbles(claims.rows_code)),
+    "tinyet_dsp_depthwise_3x3_s16": Claim(three_work, three_code),
+    "tinyet_dsp_depthwise_any_s16": Claim(any_work, any_code),
+}
+"""By the kernels' names."""

@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Concatenations of channels that need no copy: their parts lie pixel by pixel among each other.
+
+Tensors woven into one another are a group: pixel p of each lies `pitch` bytes behind its pixel p - 1, and the tensors
+differ in where in a pixel they begin. Who writes or reads a part of it has to be able to leave the rest of a pixel out.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+
+from tinyet.ir import Graph, Node, Tensor
+from tinyet.ops.concat import Concat
+
+MayPitch = Callable[[Node, Tensor, int], bool]
+"""Whether a node's kernel can read or write one of its tensors with a pixel every so many bytes, more than it has."""
+
+
+def no_pitch(_node: Node, _tensor: Tensor, _pitch: int) -> bool:
+    """Of kernels that all want their pixels one after another."""
+    return False
+
+
+@dataclass(frozen=True, eq=False)
+class Group:
+    """Tensors of `pixels` pixels each. at: the byte of a pixel, of `pitch` bytes, at which each tensor's begins."""
+
+    at: Mapping[Tensor, int]
+    pixels: int
+    pitch: int
+
+    def apart(self, tensor: Tensor) -> bool:
+        """Whether something lies between the tensor's pixels."""
+        return _width(tensor) != self.pitch
+
+    @property
+    def bytes(self) -> int:
+        return self.pixels * self.pitch
+
+
+@dataclass(frozen=True)
+class Weave:
+    """elided: the concatenations that need no call. groups: of the tensors of each; no tensor is in two."""
+
+    elided: frozenset[Node]
+    groups: tuple[Group, ...]
+
+
+def weave(graph: Graph, may_pitch: MayPitch, copied: Collection[Node]) -> Weave:
+    """Weave all concatenations that can be, but for those of `copied`, in the order of the graph.
+
+    One that would make kernels read or write what they cannot is left as it is, and so are those of whole runs of
+    bytes, which are no matter of pixels.
+    """
+    groups: dict[Tensor, Group] = {}
+    elided: set[Node] = set()
+    for node in graph.nodes:
+        if node in copied or not _by_channels(node):
+            continue
+        joined = _joined(node, groups)
+        if joined is not None and _possible(joined, graph, may_pitch, {*elided, node}):
+            elided.add(node)
+            groups.update(dict.fromkeys(joined.at, joined))
+    return Weave(frozenset(elided), tuple(dict.fromkeys(groups.values())))
+
+
+def _by_channels(node: Node) -> bool:
+    """Does it join pixels of two tensors and more, which are all in the arena?"""
+    if not isinstance(node.attrs, Concat) or len(node.inputs) < 2:
+        return False
+    shape = node.output.shape
+    inside = all(t is not None and not t.is_constant for t in node.inputs)
+    return inside and node.attrs.axis == len(shape) - 1 and math.prod(shape[:-1]) > 1
+
+
+def _joined(node: Node, groups: Mapping[Tensor, Group]) -> Group | None:
+    """The groups of a concatenation's tensors as one; None where a tensor would have to lie at two places."""
+    at: dict[Tensor, int] = {}
+    for tensor, begin in [(node.output, 0), *_starts(node)]:
+        group = groups.get(tensor)
+        others = {tensor: 0} if group is None else group.at
+        shift = begin - others[tensor]
+        for other, place in others.items():
+            if at.setdefault(other, place + shift) != place + shift:
+                return None
+    start = min(at.values())
+    end = max(place + _width(tensor) for tensor, place in at.items())
+    at = {tensor: place - start for tensor, place in at.items()}
+    return Group(at, math.prod(node.output.shape[:-1]), end - start)
+
+
+def _starts(node: Node) -> list[tuple[Tensor, int]]:
+    """Each input of a concatenation, and its first byte of a pixel."""
+    found, at = [], 0
+    for index in range(len(node.inputs)):
+        tensor = node.input(index)
+        found.append((tensor, at))
+        at += _width(tensor)
+    return found
+
+
+def _possible(group: Group, graph: Graph, may_pitch: MayPitch, woven: Collection[Node]) -> bool:
+    """Does nobody write where another does, and can all who use a part of a pixel leave out the rest?"""
+    written = sorted((place, _width(t)) for t, place in group.at.items() if graph.producer(t) not in woven)
+    if any(a + width > b for (a, width), (b, _) in itertools.pairwise(written)):
+        return False
+    ends = {*graph.inputs, *graph.outputs}
+    for tensor in filter(group.apart, group.at):
+        producer = graph.producer(tensor)
+        users = [*graph.consumers(tensor), *([] if producer is None else [producer])]
+        if tensor in ends or not all(user in woven or may_pitch(user, tensor, group.pitch) for user in users):
+            return False
+    return True
+
+
+def _width(tensor: Tensor) -> int:
+    """Bytes of a pixel."""
+    return tensor.shape[-1] * tensor.dtype.bytes
