@@ -56,8 +56,9 @@ from tinyet.project import generate
 FIT, COMPARE = 1, 2
 """Seeds of the two grids."""
 MOST_MACS = 300_000
-CASES = 56
-FIT_CASES = 28
+CASES = FIT_CASES = 56
+KIND_CASES = 420
+"""Cases that rates are fitted to; more where calls are of several kinds."""
 LEAST_CASES = 8
 DRAWS = 12000
 LIMIT = 0.03
@@ -342,6 +343,26 @@ def fitted(nodes: Sequence[Node], terms: Terms, wanted: Sequence[float]) -> dict
     return {name: float(f"{value:.5g}") for name, value in zip(names, x, strict=True) if value > 1e-9}
 
 
+def rates_of(
+    claim: cost.Claim, nodes: Sequence[Node], found: Sample, shared: Mapping[str, int]
+) -> cost.Rates:
+    """Of all nodes, and of those of each kind of which there are enough."""
+
+    def both(which: Sequence[int]) -> dict[str, dict[str, float]]:
+        some = [nodes[i] for i in which]
+        return {
+            "instructions": fitted(some, claim.work, [found.instructions[i] for i in which]),
+            "code": fitted(some, claim.code, [found.code[i] for i in which]),
+        }
+
+    kinds: dict[str, list[int]] = {}
+    for i, node in enumerate(nodes):
+        if claim.kind is not None:
+            kinds.setdefault(claim.kind(node), []).append(i)
+    own = {kind: both(which) for kind, which in sorted(kinds.items()) if len(which) >= LEAST_CASES}
+    return cost.Rates(**both(range(len(nodes))), shared=shared, kinds=own)
+
+
 def kernels_of(board: Board, wanted: Sequence[str]) -> Iterator[tuple[Delegate, type[Attrs], Kernel]]:
     """Each kernel once, for the first operator of which a node can be drawn that it takes."""
     seen: set[str] = set()
@@ -409,27 +430,20 @@ def write(board: Board, wanted: Sequence[str], keep: Path | None) -> None:
     ).stdout.splitlines()[0]
     base = present_anyway(board)
     for home, attrs, kernel in kernels_of(board, wanted):
-        nodes = grid(attrs, kernel, board, FIT, FIT_CASES)
+        assert kernel.claim is not None
+        nodes = grid(attrs, kernel, board, FIT, FIT_CASES if kernel.claim.kind is None else KIND_CASES)
         if len(nodes) >= LEAST_CASES:
             nodes, found = computed(nodes, sampled(kernel, home, attrs, nodes, board, keep))
         if len(nodes) < LEAST_CASES:
             print(f"{kernel.symbol}: {len(nodes)} cases only, left out")
             continue
-        assert kernel.claim is not None
-        rates = cost.Rates(
-            fitted(nodes, kernel.claim.work, found.instructions),
-            fitted(nodes, kernel.claim.code, found.code),
-            library_functions(found, base),
-        )
+        rates = rates_of(kernel.claim, nodes, found, library_functions(found, base))
         entry = dataclasses.asdict(rates)
-        errors = [
-            abs(cost._total(rates.instructions, kernel.claim.work(n)) / i - 1)
-            for n, i in zip(nodes, found.instructions, strict=True)
-        ]
-        sizes = [
-            abs(cost._total(rates.code, kernel.claim.code(n)) / i - 1)
-            for n, i in zip(nodes, found.code, strict=True)
-        ]
+        if not rates.kinds:
+            del entry["kinds"]
+        said = [rates.of(kernel.claim, node) for node in nodes]
+        errors = [abs(s[0] / i - 1) for s, i in zip(said, found.instructions, strict=True)]
+        sizes = [abs(s[1] / i - 1) for s, i in zip(said, found.code, strict=True)]
         print(
             f"{kernel.symbol:36} {len(nodes):3} cases, error {max(errors):6.1%} at most, "
             f"{np.mean(errors):6.2%} on average; code {max(sizes):6.1%}, {np.mean(sizes):6.2%}",

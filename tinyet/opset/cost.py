@@ -11,7 +11,7 @@ from __future__ import annotations
 import functools
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tinyet.boards.cpus import Target
@@ -45,12 +45,14 @@ class Claim:
 
     work: parts of the instructions that one call executes. code: parts of the bytes of code that a call has of its own;
     what calls share is a matter of the kernel alone. arranged: the work where input or output are pairs of pixels; of
-    kernels that take none it is not asked.
+    kernels that take none it is not asked. kind: of which kind a call is, where the compiler makes other code of the
+    same source for some constants: kinds have rates of their own, as far as they were measured.
     """
 
     work: Terms
     code: Terms = one_call
     arranged: Callable[[Node, Arrangement], Mapping[str, int]] | None = None
+    kind: Callable[[Node], str] | None = None
 
 
 @dataclass(frozen=True)
@@ -72,11 +74,21 @@ class Cost:
 
 @dataclass(frozen=True)
 class Rates:
-    """What the parts of a kernel's claim come to on one core: instructions and bytes each; and the shared code."""
+    """What the parts of a kernel's claim come to on one core: instructions and bytes each; and the shared code. kinds:
+    instructions and code of calls of some kinds, which take the place of those of all."""
 
     instructions: Mapping[str, float]
     code: Mapping[str, float]
     shared: Mapping[str, int]
+    kinds: Mapping[str, Mapping[str, Mapping[str, float]]]
+
+    def of(self, claim: Claim, node: Node) -> tuple[int, int]:
+        """Instructions and bytes of code of a call."""
+        own = self.kinds.get(claim.kind(node)) if claim.kind is not None else None
+        instructions, code = (
+            (self.instructions, self.code) if own is None else (own["instructions"], own["code"])
+        )
+        return max(1, _total(instructions, claim.work(node))), max(0, _total(code, claim.code(node)))
 
 
 @dataclass(frozen=True)
@@ -106,7 +118,7 @@ def measured(core: str) -> Measured | None:
         return None
     table = json.loads(path.read_text(encoding="utf-8"))
     kernels = {
-        name: Rates(entry["instructions"], entry["code"], entry["shared"])
+        name: Rates(entry["instructions"], entry["code"], entry["shared"], entry.get("kinds", {}))
         for name, entry in table["kernels"].items()
     }
     return Measured(table["toolchain"], table["base"], kernels)
@@ -120,12 +132,13 @@ def stated(
     rates = None if table is None or claim is None else table.kernels.get(symbol)
     if claim is None or rates is None:
         return None
-    work = claim.work(node)
     if claim.arranged is not None and (arrangement.reads_pairs or arrangement.writes_pairs):
-        work = claim.arranged(node, arrangement)
+        parts = claim.arranged(node, arrangement)
+        claim = replace(claim, work=lambda _node: parts)
+    instructions, code = rates.of(claim, node)
     return Cost(
-        instructions=max(1, _total(rates.instructions, work)),
-        code=max(0, _total(rates.code, claim.code(node))),
+        instructions=instructions,
+        code=code,
         shared=rates.shared,
         constants=constant_bytes(call, target),
         scratch=call.scratch_bytes,

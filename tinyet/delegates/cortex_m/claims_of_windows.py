@@ -11,6 +11,9 @@ from tinyet.ops.shared import pooling
 from tinyet.ops.shared.claims import axes
 from tinyet.opset import Claim
 
+FEW = 12
+"""Channels whose loop GCC unrolls."""
+
 
 def work(node: Node) -> Mapping[str, int]:
     """Small windows that lie in the image are straight code; of others the taps in the image are walked."""
@@ -65,8 +68,20 @@ def code(node: Node) -> Mapping[str, int]:
     }
 
 
+def kind(node: Node) -> str:
+    """By what decides how GCC unrolls and what it keeps in registers: whether the window is straight code and all of it
+    lies in the image, its size, its stride where it has a border, and the loop over channels."""
+    a, channels = pooling.attrs_of(node), node.output.shape[3]
+    rows, columns = axes(node, a, a.kernel_h, a.kernel_w)
+    padded = not (rows.whole.all() and columns.whole.all())
+    quads = "one" if channels == 4 else "odd" if channels % 4 else "few" if channels <= FEW else "many"
+    straight = rows.taps * columns.taps <= STRAIGHT
+    size = f"{rows.taps}x{columns.taps}" if straight and rows.taps == columns.taps else "other"
+    return f"{size}{f', padded, stride {a.stride_w}' if padded else ''}, {quads}"
+
+
 CLAIMS: Mapping[str, Claim] = {
-    "tinyet_dsp_max_pool2d": Claim(work, code),
-    "tinyet_dsp_avg_pool2d": Claim(work, code),
+    "tinyet_dsp_max_pool2d": Claim(work, code, kind=kind),
+    "tinyet_dsp_avg_pool2d": Claim(work, code, kind=kind),
 }
 """By the kernels' names."""
