@@ -363,14 +363,7 @@ NODES = {
 ALONE = [k.symbol for k in (*conv2d.KERNELS, *conv2d_s8.KERNELS, *FOR_FLASH, *resize.KERNELS)]
 """Kernels for the same nodes: which of them is chosen is a matter of what they cost."""
 
-TOGETHER = (
-    elementwise_nodes,
-    extremum_nodes,
-    one_operand_nodes,
-    batch_norm_nodes,
-    pool_nodes,
-    window_nodes,
-)
+TOGETHER = (elementwise_nodes, extremum_nodes, one_operand_nodes, batch_norm_nodes, pool_nodes, window_nodes)
 """Strategies whose kernels do not compete for nodes: they are tested together."""
 
 GROUPS = [
