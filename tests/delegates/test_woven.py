@@ -5,7 +5,7 @@ tensor, and pairs of pixels in int16."""
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import pytest
@@ -17,9 +17,9 @@ from tests.ops import drawing
 from tests.ops.cases import HOST_WITH_DSP, Case, renamed, run_on_host
 from tests.ops.emulated import require_emulator, run_emulated
 from tinyet import ops
-from tinyet.delegates import CORTEX_M
+from tinyet.delegates import CORTEX_M, Delegate
 from tinyet.delegates.decide import Objective
-from tinyet.deployment import deploy
+from tinyet.deployment import Deployment, deploy
 from tinyet.ir import Array, DType, Graph, Node, Tensor, TensorType
 from tinyet.numerics import NO_CLAMP
 from tinyet.ops.concat import Concat
@@ -87,17 +87,11 @@ def wanted(symbol: str, cases: Sequence[Case]) -> list[Case]:
     return [case for case in cases if takes(delegate, case) and math.prod(case.node.output.shape[:-1]) > 1]
 
 
-def pitches(graph: Graph, symbol: str) -> list[Arrangement]:
-    """Of the layers that a kernel computes."""
-    found = deploy(graph, HOST_WITH_DSP, (only(symbol),))
-    plan = found.plan
-    steps = [step.node for step in found.steps if step.choice.kernel.symbol == symbol]
-    return [Arrangement(plan.pitch(n.input(0)), plan.pitch(n.output)) for n in steps]
+Compute = Callable[[Graph, list[Array], Delegate], tuple[Deployment, bytes]]
 
 
-@pytest.mark.parametrize("symbol", KERNELS)
-def test_host(symbol: str) -> None:
-    """Under ASan and UBSan."""
+def run_drawn(symbol: str, compute: Compute) -> list[Arrangement]:
+    """Draw layers that a kernel takes, compute them woven by that kernel alone, and compare; how they were arranged."""
     seen: list[Arrangement] = []
 
     @drawing.emulated
@@ -106,13 +100,29 @@ def test_host(symbol: str) -> None:
         taken = wanted(symbol, cases)
         assume(taken)
         graph, arrays = woven(taken)
-        deployment = deploy(graph, HOST_WITH_DSP, (only(symbol),))
-        seen.extend(pitches(graph, symbol))
-        compare(graph, arrays, run_on_host(deployment, b"".join(a.tobytes() for a in arrays)))
+        deployment, raw = compute(graph, arrays, only(symbol))
+        compare(graph, arrays, raw)
+        seen.extend(
+            Arrangement(deployment.plan.pitch(step.node.input(0)), deployment.plan.pitch(step.node.output))
+            for step in deployment.steps
+            if step.choice.kernel.symbol == symbol
+        )
 
     run()
-    assert all(pitch.output for pitch in seen)
-    assert any(pitch.input for pitch in seen)
+    return seen
+
+
+def on_host(graph: Graph, arrays: list[Array], delegate: Delegate) -> tuple[Deployment, bytes]:
+    deployment = deploy(graph, HOST_WITH_DSP, (delegate,))
+    return deployment, run_on_host(deployment, b"".join(a.tobytes() for a in arrays))
+
+
+@pytest.mark.parametrize("symbol", KERNELS)
+def test_host(symbol: str) -> None:
+    """Under ASan and UBSan."""
+    seen = run_drawn(symbol, on_host)
+    assert any(arrangement.output for arrangement in seen)
+    assert any(arrangement.input for arrangement in seen)
 
 
 @pytest.mark.emulated
@@ -122,17 +132,7 @@ def test_host(symbol: str) -> None:
 def test_emulated(symbol: str, board: str) -> None:
     """The instructions themselves."""
     require_emulator()
-
-    @drawing.emulated
-    @given(drawing.many(NODES[symbol]()))
-    def run(cases: list[Case]) -> None:
-        taken = wanted(symbol, cases)
-        assume(taken)
-        graph, arrays = woven(taken)
-        _, raw = run_emulated(graph, arrays, board, (only(symbol),))
-        compare(graph, arrays, raw)
-
-    run()
+    run_drawn(symbol, lambda graph, arrays, delegate: run_emulated(graph, arrays, board, (delegate,)))
 
 
 # ---------------------------------------------------------------- pairs of pixels
