@@ -183,9 +183,28 @@ class Form:
     w: int
 
 
-def form_for(a: Int64, b: Int64, want: Int64, found: affine.Affine, bounds: tuple[int, int]) -> Form | None:
-    """The affine form with factors of 24 fraction bits, where it is exact for all of a and b, too, and fits."""
-    u, v = (round(f * 2.0 ** (24 - found.shift)) for f in (found.a, found.b))
+def form_for(
+    a: Int64, b: Int64, want: Int64, factors: tuple[float, float], bounds: tuple[int, int]
+) -> Form | None:
+    """The affine form with factors of 24 fraction bits near these real ones that is exact for all of a and b, and fits;
+    None where none was found."""
+    found = affine.find(a, b, want, factors, bounds)
+    if found is not None:
+        factors = found.a * 2.0**-found.shift, found.b * 2.0**-found.shift
+        form = form_with((round(factors[0] * 2.0**24), round(factors[1] * 2.0**24)), a, b, want, bounds)
+        if form is not None:
+            return form
+    better = affine.centre(a, b, want, factors, bounds)
+    tries = affine.candidates(better[0] * 2.0**24, better[1] * 2.0**24)
+    forms = (form_with(pair, a, b, want, bounds) for pair in tries)
+    return next((form for form in forms if form is not None), None)
+
+
+def form_with(
+    factors: tuple[int, int], a: Int64, b: Int64, want: Int64, bounds: tuple[int, int]
+) -> Form | None:
+    """The form with these factors, where it is exact."""
+    u, v = factors
     if max(abs(u), abs(v)) > INT32_LIMIT:
         return None
     sums = (u * a >> 8) + (v * b >> 8)
@@ -201,12 +220,9 @@ def form_for(a: Int64, b: Int64, want: Int64, found: affine.Affine, bounds: tupl
 
 @lru_cache(maxsize=1024)
 def form_of(s: Scaling) -> Form | None:
-    found = addition.affine_form(s)
-    if found is None:
-        return None
     every = np.arange(-128, 128, dtype=np.int8)
     a, b = every[:, None], every[None, :]
-    return form_for(a.astype(np.int64), b.astype(np.int64), s.apply(a, b), found, s.clamp)
+    return form_for(a.astype(np.int64), b.astype(np.int64), s.apply(a, b), s.ratios, s.clamp)
 
 
 def affine_struct(form: Form, rows: Struct, *, swapped: bool = False) -> Struct:
@@ -256,8 +272,7 @@ def form_of_table(table: bytes, factor: float, bounds: tuple[int, int] = INT8) -
     want, none = np.frombuffer(table, np.int8).astype(np.int64), np.zeros(1, np.int64)
     if np.all(want == want[0]):
         return Form(0, 0, int(want[0]) << 16)
-    found = affine.find(EVERY, none, want, (factor, 0.0), bounds)
-    return None if found is None else form_for(EVERY, none, want, found, bounds)
+    return form_for(EVERY, none, want, (factor, 0.0), bounds)
 
 
 def of_one(reference: Reference, factor: Callable[[Node, int], float | None]) -> Kernel:

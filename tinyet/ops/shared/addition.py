@@ -35,6 +35,12 @@ class Scaling:
     left_shift: int = LEFT_SHIFTS[DType.INT8]
 
     @property
+    def ratios(self) -> tuple[float, float]:
+        """What a and b are multiplied by, in reals."""
+        a, b, out = self.scales
+        return a / out, self.sign * b / out
+
+    @property
     def factors(self) -> tuple[Multiplier, Multiplier, Multiplier]:
         """Of a, b and the sum; LiteRT computes them in float64."""
         a, b, out = self.scales
@@ -73,8 +79,7 @@ def affine_form(s: Scaling) -> affine.Affine | None:
     every = np.arange(-128, 128, dtype=np.int8)
     a, b = every[:, None], every[None, :]
     want = s.apply(a, b)
-    factors = (s.scales[0] / s.scales[2], s.sign * s.scales[1] / s.scales[2])
-    return affine.find(a.astype(np.int64), b.astype(np.int64), want, factors, s.clamp)
+    return affine.find(a.astype(np.int64), b.astype(np.int64), want, s.ratios, s.clamp)
 
 
 def check(node: Node) -> str | None:
