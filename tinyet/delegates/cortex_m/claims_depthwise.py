@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 
 from tinyet.delegates.cortex_m import claims, depthwise
 from tinyet.delegates.cortex_m.depthwise import Geometry
@@ -87,8 +88,8 @@ def planes_code(node: Node, g: Geometry) -> Parts:
     }
 
 
-def three_work(node: Node, arrangement: Arrangement = DENSE) -> Mapping[str, int]:
-    g, r = depthwise.arranged(node, arrangement), depthwise.rounding_of(node, three=True)
+def three_work(node: Node, arrangement: Arrangement = DENSE, *, wide: bool = False) -> Mapping[str, int]:
+    g, r = depthwise.arranged(node, arrangement, wide=wide), depthwise.rounding_of(node, three=True)
     parts = planes_work(node, g)
     u, v = g.u, g.v
     channels = node.input(0).shape[0] * g.group * -(-node.input(0).shape[3] // g.group)
@@ -115,8 +116,8 @@ def three_work(node: Node, arrangement: Arrangement = DENSE) -> Mapping[str, int
     return parts
 
 
-def three_code(node: Node) -> Mapping[str, int]:
-    g, r = depthwise.cheapest(node, three=True), depthwise.rounding_of(node, three=True)
+def three_code(node: Node, *, wide: bool = False) -> Mapping[str, int]:
+    g, r = depthwise.cheapest(node, three=True, wide=wide), depthwise.rounding_of(node, three=True)
     parts = planes_code(node, g)
     odd, single = g.u.out % 2, int(not g.two_rows or g.v.out % 2)
     turn = g.turn if g.u.out > 1 else 0
@@ -187,7 +188,9 @@ def any_code(node: Node) -> Mapping[str, int]:
 
 CLAIMS: Mapping[str, Claim] = {
     "tinyet_dsp_depthwise_3x3": Claim(three_work, three_code, three_work),
-    depthwise.WIDE: Claim(three_work, three_code, three_work),
+    depthwise.WIDE: Claim(
+        partial(three_work, wide=True), partial(three_code, wide=True), partial(three_work, wide=True)
+    ),
     "tinyet_dsp_depthwise_any": Claim(any_work, any_code),
 }
 """By the kernels' names."""

@@ -6,6 +6,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
@@ -23,8 +24,8 @@ WIDE = "tinyet_dsp_depthwise_3x3_w16"
 HEADERS = ("tinyet_dsp.h", "tinyet_dsp_planes.h", "tinyet_dsp_depthwise.h")
 
 # More output rows are made of one filling of the planes up to so many bytes of scratch, or this part of what the layer
-# reads and writes.
-SCRATCH, SCRATCH_PART = 1500, 32
+# reads and writes; more of it for the kernel that is there for speed.
+SCRATCH, SCRATCH_PART, WIDE_SCRATCH_PART = 1500, 32, 16
 # int8 weights shifted further than this leave int16.
 MOST_BEFORE = 8
 LARGEST_OFFSET = 1020  # of LDRD, in bytes
@@ -50,7 +51,8 @@ class Axis:
 @dataclass(frozen=True)
 class Geometry:
     """u: the axis that is contiguous in a plane. group: channels at a time. three: by the kernel for 3x3.
-    traffic: bytes of an image's inputs and outputs. pairs: the output is pairs of pixels (opset.Arrangement)."""
+    traffic: bytes of an image's inputs and outputs. wide: weights are int16. pairs: the output is pairs of pixels
+    (opset.Arrangement)."""
 
     u: Axis
     v: Axis
@@ -58,6 +60,7 @@ class Geometry:
     group: int
     three: bool
     traffic: int
+    wide: bool = False
     pairs: bool = False
 
     @property
@@ -92,11 +95,20 @@ class Geometry:
     def scratch(self) -> int:
         return self.planes_bytes(self.strip) + (0 if self.three else 8 * self.tap_words)
 
+    def rows_within(self, scratch: int) -> int:
+        """Output rows of the largest strip whose planes take up to so many bytes."""
+        return max((n for n in range(1, self.v.out + 1) if self.planes_bytes(n) <= scratch), default=1)
+
     @property
     def strip(self) -> int:
         """Output rows at a time: all, or as many as scratch allows, evenly."""
-        limit = max(SCRATCH, self.traffic // SCRATCH_PART)
-        most = max((n for n in range(1, self.v.out + 1) if self.planes_bytes(n) <= limit), default=1)
+        most = self.rows_within(max(SCRATCH, self.traffic // SCRATCH_PART))
+        if self.wide:
+            # Planes of fewer words are filled by two words a store (LDRD's reach), as long as they are.
+            near = (LARGEST_OFFSET + 3) * self.group
+            of_more = self.rows_within(max(SCRATCH, self.traffic // WIDE_SCRATCH_PART))
+            of_near = self.rows_within(near)
+            most = max(most, min(of_more, of_near) if self.planes_bytes(most) <= near else of_more)
         strip = -(-self.v.out // -(-self.v.out // most))
         if self.three and strip < self.v.out and self.v.out % 2 == 0 and strip % 2 and most > 1:
             strip += 1 if strip < most else -1  # for two rows at a time
@@ -172,7 +184,7 @@ class Geometry:
         return None
 
 
-def geometries(node: Node, *, three: bool) -> list[Geometry]:
+def geometries(node: Node, *, three: bool, wide: bool = False) -> list[Geometry]:
     """u along the width, and u along the height, each with all numbers of channels at a time."""
     a = attrs_of(node)
     _, in_h, in_w, channels = node.input(0).shape
@@ -187,7 +199,7 @@ def geometries(node: Node, *, three: bool) -> list[Geometry]:
     height = Axis(in_h, in_w * channels, out_h, row, kernel_h, stride_h, dilation_h, a.pad_top, 2 * row)
     traffic = (node.input(0).type.count + node.output.type.count) // node.input(0).shape[0]
     return [
-        Geometry(u, v, transposed, group, three, traffic)
+        Geometry(u, v, transposed, group, three, traffic, wide)
         for u, v, transposed in ((width, height, False), (height, width, True))
         for group in (2, 4)
         if group <= channels
@@ -215,9 +227,9 @@ def refuse(node: Node, target: Target) -> str | None:
     return reasons[0] if all(reasons) else None
 
 
-def cheapest(node: Node, *, three: bool) -> Geometry:
+def cheapest(node: Node, *, three: bool, wide: bool = False) -> Geometry:
     """Of what the kernel takes, for a node that was not refused."""
-    taken = (g for g in geometries(node, three=three) if not three or g.refuse() is None)
+    taken = (g for g in geometries(node, three=three, wide=wide) if not three or g.refuse() is None)
     return min(taken, key=lambda g: g.instructions)
 
 
@@ -237,13 +249,13 @@ def apart(g: Geometry, arrangement: Arrangement) -> Geometry:
     return replace(g, u=axis(g.u, 1, 1), v=axis(g.v, g.u.size, g.u.out))
 
 
-def in_pairs(node: Node) -> Geometry | None:
+def in_pairs(node: Node, *, wide: bool) -> Geometry | None:
     """The cheapest by the kernel for 3x3 that can write pairs of pixels, with neighbours along the width."""
     _, _, out_w, channels = node.output.shape
     if out_w % 2:
         return None
     found = []
-    for g in geometries(node, three=True):
+    for g in geometries(node, three=True, wide=wide):
         u = replace(g.u, out_step=4, out_two=4 * channels)
         paired = replace(g, u=u, v=replace(g.v, out_step=2 * out_w * channels), pairs=True)
         if not g.transposed and paired.refuse() is None:
@@ -251,19 +263,19 @@ def in_pairs(node: Node) -> Geometry | None:
     return min(found, key=lambda g: g.instructions, default=None)
 
 
-def arranged(node: Node, arrangement: Arrangement) -> Geometry:
+def arranged(node: Node, arrangement: Arrangement, *, wide: bool) -> Geometry:
     """Of the kernel for 3x3."""
-    g = in_pairs(node) if arrangement.writes_pairs else cheapest(node, three=True)
+    g = in_pairs(node, wide=wide) if arrangement.writes_pairs else cheapest(node, three=True, wide=wide)
     assert g is not None
     return apart(g, arrangement)
 
 
-def takes(node: Node, arrangement: Arrangement) -> bool:
+def takes(node: Node, arrangement: Arrangement, *, wide: bool) -> bool:
     if arrangement.reads_pairs:
         return False
     if arrangement.writes_pairs:
-        return in_pairs(node) is not None
-    return arranged(node, arrangement).refuse() is None
+        return in_pairs(node, wide=wide) is not None
+    return arranged(node, arrangement, wide=wide).refuse() is None
 
 
 def self_contained(r: Rounding, zero_point: int) -> tuple[Int64, Int64, Int64]:
@@ -360,7 +372,7 @@ def call(node: Node, g: Geometry, r: Rounding, name: str, packed: Int64) -> Call
 
 
 def lower(node: Node, target: Target, arrangement: Arrangement = DENSE) -> Call:
-    g, r = arranged(node, arrangement), rounding_of(node, three=True)
+    g, r = arranged(node, arrangement, wide=False), rounding_of(node, three=True)
     packed = stream(r, oriented(r, node, g.transposed), node.output.type.zero_point)
     return call(node, g, r, "tinyet_dsp_depthwise_3x3", packed)
 
@@ -373,7 +385,7 @@ def refuse_wide(node: Node, target: Target) -> str | None:
 
 
 def lower_wide(node: Node, target: Target, arrangement: Arrangement = DENSE) -> Call:
-    g, r = arranged(node, arrangement), rounding_of(node, three=True)
+    g, r = arranged(node, arrangement, wide=True), rounding_of(node, three=True)
     packed = stream_wide(r, oriented(r, node, g.transposed), node.output.type.zero_point)
     return call(node, g, r, WIDE, packed)
 
@@ -393,7 +405,7 @@ KERNELS = (
         (),
         refuse,
         "cortex_m",
-        arranged=Arranged(lower, takes),
+        arranged=Arranged(lower, partial(takes, wide=False)),
     ),
     Kernel(
         "tinyet_dsp_depthwise_any",
@@ -409,7 +421,14 @@ KERNELS = (
 # For flash: a channel's weights are ready for the multiplication.
 WIDE_KERNELS = (
     Kernel(
-        WIDE, "s8", lower_wide, HEADERS, (), refuse_wide, "cortex_m", arranged=Arranged(lower_wide, takes)
+        WIDE,
+        "s8",
+        lower_wide,
+        HEADERS,
+        (),
+        refuse_wide,
+        "cortex_m",
+        arranged=Arranged(lower_wide, partial(takes, wide=True)),
     ),
 )
 # A channel has few weights: those of int4 lie in flash as bytes, too.
