@@ -189,13 +189,11 @@ def form_for(
     """The affine form with factors of 24 fraction bits near these real ones that is exact for all of a and b, and fits;
     None where none was found."""
     found = affine.find(a, b, want, factors, bounds)
+    tries = affine.candidates(factors[0] * 2.0**24, factors[1] * 2.0**24)
     if found is not None:
-        factors = found.a * 2.0**-found.shift, found.b * 2.0**-found.shift
-        form = form_with((round(factors[0] * 2.0**24), round(factors[1] * 2.0**24)), a, b, want, bounds)
-        if form is not None:
-            return form
-    better = affine.centre(a, b, want, factors, bounds)
-    tries = affine.candidates(better[0] * 2.0**24, better[1] * 2.0**24)
+        tries.insert(
+            0, (round(found.a * 2.0 ** (24 - found.shift)), round(found.b * 2.0 ** (24 - found.shift)))
+        )
     forms = (form_with(pair, a, b, want, bounds) for pair in tries)
     return next((form for form in forms if form is not None), None)
 
