@@ -70,10 +70,14 @@ typedef struct {
   ".else\n" \
   "smmulr " sum ", " sum ", " multiplier "\n" \
   ".endif\n" \
-  ".if %c[low] >= 0\n" \
+  ".if %c[low] >= 0 && %c[exponent]\n" \
   "usat " sum ", #15, " sum ", asr #%c[exponent]\n" \
-  ".else\n" \
+  ".elseif %c[low] >= 0\n" \
+  "usat " sum ", #15, " sum "\n" \
+  ".elseif %c[exponent]\n" \
   "ssat " sum ", #16, " sum ", asr #%c[exponent]\n" \
+  ".else\n" \
+  "ssat " sum ", #16, " sum "\n" \
   ".endif\n" \
   ".if %c[low] != 0 && %c[low] != -32768\n" \
   "cmp " sum ", r6\n" \

@@ -49,7 +49,7 @@ TINYET_DSP_INLINE int32_t tinyet_dsp_skipped(int32_t steps) {
                    "cmp r0, r8\n"                                               \
                    "bne.w 2b\n"                                                 \
                    "pop {r8, r12}\n" FINISH                                     \
-                   "str.w r1, [r12, #-12]\n"                                    \
+                   "str r1, [r12, #-12]\n"                                      \
                    "pop {r0, r7}\n"                                             \
                    :                                                            \
                    : [row] "r"(p), [steps] "i"(TINYET_DSP_STEPS) __VA_ARGS__    \

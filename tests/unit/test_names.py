@@ -23,6 +23,7 @@ from tinyet.layers import common_module, identifier
 from tinyet.ops.add import Add
 from tinyet.ops.clamp import Clamp
 from tinyet.ops.linear import Linear
+from tinyet.ops.max_pool2d import MaxPool2d
 from tinyet.program import Program
 
 M4 = Target("cortex-m4", frozenset({"dsp", "fpu"}))
@@ -182,9 +183,17 @@ def code(program: Program, target: Target) -> str:
 
 
 def test_equal_functions_are_there_once_under_a_name_that_fits_all_their_callers() -> None:
+    b = Builder("pools")
+    x = y = input_s8("x", (1, 6, 6, 4), *QUANT)
+    window = {"kernel_h": 3, "kernel_w": 3, "pad_top": 1, "pad_bottom": 1, "pad_left": 1, "pad_right": 1}
+    for block in range(2):
+        y = b.add(
+            MaxPool2d(**window), y, out=f"y{block}", source="", quant=QUANT, module=f"blocks.{block}.pool"
+        )
+    text = code(b.finish((x,), y), M4)
+    assert len(re.findall(r"void \w*max_pool2d\(", text)) == 1
+    assert text.count("  blocks_max_pool2d(") == 2, "of blocks.0 and blocks.1"
     text = code(nested(), M4)
-    assert len(re.findall(r"void \w*add\(", text)) == 1
-    assert text.count("  blocks_add(") == 2, "of blocks.0 and blocks.1"
     assert len(re.findall(r"void blocks_0_body\w*\(", text)) == 1
     assert text.count("  blocks_0_body_conv2d(") == 2, "one module, called twice"
 

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from tinyet.boards.cpus import Target
@@ -154,5 +156,8 @@ CONV2D_KERNELS = (
 )
 LINEAR_KERNELS = (
     kernel("arm_fully_connected_s16", "s16", lower_per_tensor, refuse_per_tensor),
-    kernel("arm_convolve_s16", "s16", lower_per_channel, refuse_per_channel),
+    replace(
+        kernel("arm_convolve_s16", "s16", lower_per_channel, refuse_per_channel),
+        unstated="the rates of arm_convolve_s16 are those of convolutions",
+    ),
 )
