@@ -83,8 +83,10 @@ class Kernel:
 
     def may_pair(self, node: Node, tensor: Tensor) -> bool:
         """Whether it can read or write this tensor of a node as pairs of pixels (`Arrangement`)."""
+        if self.arranged is None or len(tensor.shape) < 2:
+            return False
         *pixels, channels = tensor.shape
-        if self.arranged is None or math.prod(pixels) % 2 != 0 or channels % 4 != 0:
+        if math.prod(pixels) % 2 != 0 or channels % 4 != 0:
             return False
         if tensor is node.outputs[0]:
             return len(node.outputs) == 1 and self.arranged.takes(node, Arrangement(writes_pairs=True))
