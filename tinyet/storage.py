@@ -13,7 +13,7 @@ from tinyet.errors import InternalError
 from tinyet.ir import Graph, Node, Tensor
 from tinyet.memory import MemoryPlan, plan_memory
 from tinyet.ops import op_of
-from tinyet.opset import DENSE, Arrangement
+from tinyet.opset import Arrangement
 from tinyet.stages import stage
 
 Variants = Mapping[Node, Variant]
@@ -118,7 +118,8 @@ def _lowered(chosen: Variants, plan: MemoryPlan, target: Target) -> dict[Node, V
             first is not None and in_arena and plan.pairs(first),
             plan.pairs(output),
         )
-        if arrangement != DENSE:
+        # Those of pairs alone have been lowered, to learn what they cost.
+        if arrangement.input or arrangement.output:
             found[node] = _variant(node, chosen[node], arrangement, target)
             if found[node].call.scratch_bytes != chosen[node].call.scratch_bytes:
                 raise InternalError(f"{found[node].call.kernel} needs other scratch memory", node.where)

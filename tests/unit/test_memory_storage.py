@@ -18,6 +18,7 @@ from tinyet.errors import InternalError
 from tinyet.ir import Array, Attrs, DType, Graph, Node, QuantParams, Shape, Tensor, TensorType, constant
 from tinyet.memory import MemoryPlan, Storage, check_plan, plan_memory
 from tinyet.memory.moves import moves
+from tinyet.memory.weave import weave
 from tinyet.ops import op_of as product_op
 from tinyet.ops.amax import Amax
 from tinyet.ops.amin import Amin
@@ -381,6 +382,16 @@ def test_what_cannot_stand_side_by_side() -> None:
     assert calls(read_at_the_end) == 1
     assert calls(renamed) == 1
     assert calls(lambda b: (b.concat(layer(b), layer(b), axis=1),)) == 0
+
+
+def test_two_that_want_one_place_are_not_woven_both() -> None:
+    """Behind the same tensor, in two concatenations, even where every kernel leaves room between pixels."""
+    b = Builder()
+    x, y, z = (b.mix(b.input(3, 1), shape=(3, 2)) for _ in range(3))
+    first, second = b.concat(x, y, axis=1), b.concat(x, z, axis=1)
+    graph = b.graph(b.mix(first, second, shape=(3, 1)))
+    woven = weave(graph, lambda _node, _tensor, _pitch: True, ())
+    assert [node.output for node in woven.elided] == [first]
 
 
 def test_a_chain_alternates_between_two_places() -> None:

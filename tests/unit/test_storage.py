@@ -13,6 +13,7 @@ from tinyet.ir import Tensor
 from tinyet.ops.conv2d import Conv2d
 from tinyet.ops.mean import Mean
 from tinyet.ops.mul import Mul
+from tinyet.ops.unary import Unary
 from tinyet.program import Program
 
 TARGET = load_board("mps2_an386").target
@@ -72,6 +73,9 @@ def test_a_scalar_between_layers() -> None:
     b = Builder("scaled")
     x = input_s8("x", (1, 4, 4, 4), *QUANT)
     mean = b.add(Mean((0, 1, 2, 3), False), x, out="mean", source="", quant=QUANT)
-    y = b.add(Mul(), x, mean, out="y", source="", quant=QUANT)
+    size = b.add(Unary("abs"), mean, out="size", source="", quant=QUANT)
+    again = b.add(Unary("abs"), size, out="again", source="", quant=QUANT)
+    y = b.add(Mul(), x, again, out="y", source="", quant=QUANT)
     found = deploy(b.finish((x,), y).graph, TARGET, objective=Objective("speed"))
-    assert [found.plan.form(step.node.output) for step in found.steps] == ["", ""]
+    assert [step.choice.kernel.arranged is not None for step in found.steps] == [False, True, True, False]
+    assert not any(found.plan.form(step.node.output) for step in found.steps)
