@@ -41,6 +41,7 @@ from tinyet.opset.kernel import (
 )
 from tinyet.opset.op import Op, Reference, no_complaint, no_macs
 from tinyet.opset.rule import complaints, tensor_complaint
+from tinyet.opset.sweep import Sweep, Sweeps
 
 __all__ = [
     "DENSE",
@@ -72,6 +73,8 @@ __all__ = [
     "ScratchArg",
     "StateArg",
     "Struct",
+    "Sweep",
+    "Sweeps",
     "accept_all",
     "attribute_complaints",
     "claimed",

@@ -12,6 +12,7 @@ from tinyet.ir import DType, Node, Tensor
 from tinyet.opset.arrangement import DENSE, Arrangement
 from tinyet.opset.call import Call
 from tinyet.opset.cost import Claim, Cost, stated
+from tinyet.opset.sweep import Sweeps
 
 Lower = Callable[[Node, Target], Call]
 Refuse = Callable[[Node, Target], str | None]
@@ -52,6 +53,9 @@ class Kernel:
     texts:    C files that it carries itself: {name: text}; headers and sources may name them.
     claim:    what its cost grows with; None where it states none, for the reason `unstated`.
     arranged: how it takes input and output that are not row-major; None where it does not.
+    sweep:    what it reads of an input after it has written of its output; None where it promises nothing.
+    replaces: whether its output may lie exactly where an input lies, by the input's number; beside those that the
+        operator allows to all its kernels.
     """
 
     symbol: str
@@ -65,6 +69,8 @@ class Kernel:
     claim: Claim | None = None
     unstated: str = ""
     arranged: Arranged | None = None
+    sweep: Sweeps | None = None
+    replaces: Callable[[Node, int], bool] | None = None
 
     def may_pitch(self, node: Node, tensor: Tensor, pitch: int) -> bool:
         """Whether it can read or write this tensor of a node with a pixel every `pitch` bytes."""
