@@ -14,9 +14,11 @@ from tinyet.emit.kernels import shareable
 from tinyet.emit.literals import CTYPES, array, integer, packed, real, struct
 from tinyet.emit.names import Names, declared, function_names, interface
 from tinyet.emit.pointers import Pointers
+from tinyet.emit.rows import CaseView, RowPointers, StreamView, cases, order, order_lines
 from tinyet.errors import InternalError, UsageError
 from tinyet.ir import DType, Tensor
 from tinyet.layers import identifier
+from tinyet.memory.streams import Fill, Run, Stream, Take
 from tinyet.ops.region import Region
 from tinyet.opset import (
     WIDTH,
@@ -93,6 +95,7 @@ class StepView:
     notes: tuple[str, ...]
     pointers: tuple[str, ...]
     call: CallView
+    cases: tuple[()] = ()
 
 
 @dataclass(frozen=True)
@@ -160,7 +163,9 @@ def model_files(
         "arena_note": note,
         "arena_map": _arena_map(deployment, code.pointers),
         "symbols": symbols,
-        "headers": sorted({h for s in deployment.steps for h in s.choice.kernel.headers}),
+        "headers": sorted(
+            {h for s in deployment.steps for h in s.choice.kernel.headers} | set(_rows_headers(deployment))
+        ),
         "constants": [_constant(stored, text) for stored, text in code.constants],
         "constant_bytes": deployment.constant_bytes,
         "definitions": [line for lines in code.definitions for line in lines],
@@ -169,6 +174,7 @@ def model_files(
         "inputs_used": code.inputs,
         "arena_used": code.pointers.arena_used,
         "steps": code.steps,
+        "num_layers": len(deployment.steps),
         "num_events": len(deployment.events),
         "states": list(code.states.values()),
         "inits": code.inits,
@@ -234,9 +240,16 @@ def _kernel_files(deployment: Deployment) -> dict[str, str]:
     files = dict(carried)
     for delegate, (headers, sources) in wanted.items():
         _merge(files, delegate.files(headers, sources), delegate.name)
+    if headers := _rows_headers(deployment):
+        _merge(files, own_files(headers, ["tinyet_rows.c"]), "tinyet")
     common = {name for text in files.values() for name in included(text) if name.startswith("tinyet_")}
     _merge(files, own_files(sorted({"tinyet_common.h", *common} - files.keys()), []), "tinyet")
     return files
+
+
+def _rows_headers(deployment: Deployment) -> list[str]:
+    """What streams need beside their layers' kernels."""
+    return ["tinyet_rows.h"] if deployment.plan.streams else []
 
 
 def _merge(files: dict[str, str], more: Mapping[str, str], who: str) -> None:
@@ -304,7 +317,14 @@ class _Code:
         self.pointers = Pointers(deployment, name, names)
         self.inputs = [self.pointers.declare(t) for t in self.pointers.inputs_read()]
         self.inits: list[CallView] = []
-        self.steps = [self._step(step, *parts) for step, parts in zip(deployment.steps, made, strict=True)]
+        self.made = dict(zip(deployment.steps, made, strict=True))
+        self.steps: list[StepView | StreamView] = []
+        for step in deployment.steps:
+            stream = deployment.plan.stream(step.node)
+            if stream is None:
+                self.steps.append(self._step(step))
+            elif step.node is stream.nodes[0]:
+                self.steps.append(self._stream(stream, names))
 
     def _constants(self, step: Step, names: Names) -> tuple[dict[str | int, str], ParamsView | None]:
         """The C names of a call's constants, by role, and of constant inputs, by index; and its parameters."""
@@ -329,16 +349,87 @@ class _Code:
         self.own_constants[step] = (*self.own_constants.get(step, ()), own.name)
         return found, own
 
-    def _step(self, step: Step, constants: Mapping[str | int, str], params: ParamsView | None) -> StepView:
+    def _step(self, step: Step) -> StepView:
         """The call as the template prints it; the one that prepares it goes among `inits`."""
-        node, call = step.node, step.call
+        node = step.node
+        inputs = {i: self.pointers.names.get(t, "") for i, t in enumerate(node.inputs) if t is not None}
+        outputs = [self.pointers.names[t] for t in node.outputs]
+        pointers = self.pointers.for_call(step)
+        self._init(step)
+        return StepView(
+            step.index, _title(step), _notes(step), pointers, self._call(step, inputs, outputs, "  ")
+        )
+
+    def _stream(self, stream: Stream, names: Names) -> StreamView:
+        """The layers of a stream in one loop."""
+        steps = {step.node: step for step in self.deployment.steps if step.node in stream.rules}
+        pointers = [line for step in steps.values() for line in self.pointers.for_call(step)]
+        rows = RowPointers(stream, self.pointers.names, names)
+        done, numbers = order(cases(stream))
+        views: list[CaseView] = []
+        for action, number in numbers.items():
+            match action:
+                case Run():
+                    step = steps[action.node]
+                    inputs = {
+                        i: rows.read(action, i)
+                        if i in stream.rules[action.node].inputs
+                        else self.pointers.names.get(t, "")
+                        for i, t in enumerate(action.node.inputs)
+                        if t is not None
+                    }
+                    call = self._call(step, inputs, [rows.written(action)], " " * 12)
+                    known = any(view.layer == step.index for view in views)
+                    notes = () if known else _notes(step)
+                    views.append(CaseView(number, _title(step), notes, step.index, call, rows.behind(action)))
+                case Fill():
+                    title = f"around {self.pointers.names[action.tensor]}"
+                    views.append(CaseView(number, title, (), None, None, (rows.fill(action),)))
+                case Take():
+                    raise InternalError("a stream that takes rows")
+        for step in steps.values():
+            self._init(step)
+        first, last = (step.index for step in (steps[stream.nodes[0]], steps[stream.nodes[-1]]))
+        return StreamView(
+            title=f"{first} to {last}, row by row: a layer computes rows as soon as there is what they need.",
+            notes=tuple(f"{step.index}: {_title(step)}" for step in steps.values()),
+            pointers=(*pointers, *rows.variables),
+            code_type="uint8_t" if len(numbers) <= 256 else "uint16_t",
+            order=order_lines(done),
+            order_count=len(done.codes),
+            parts=done.parts,
+            cases=tuple(views),
+        )
+
+    def _init(self, step: Step) -> None:
+        if step.call.init is not None:
+            spelled = self._written(step, step.call.init.symbol, step.call.init.args, {}, (), True, "  ")
+            self.inits.append(spelled)
+
+    def _call(self, step: Step, inputs: Mapping[int, str], outputs: Sequence[str], indent: str) -> CallView:
+        """inputs, outputs: what the call takes as those, where they are in the arena."""
+        call = step.call
+        symbol = call.symbol if isinstance(call.symbol, str) else self.functions[call.symbol]
+        return self._written(step, symbol, call.args, inputs, outputs, call.returns_status, indent)
+
+    def _written(
+        self,
+        step: Step,
+        symbol: str,
+        args: Sequence[Arg],
+        inputs: Mapping[int, str],
+        outputs: Sequence[str],
+        checked: bool,
+        indent: str,
+    ) -> CallView:
+        constants, params = self.made[step]
 
         def spell(arg: Arg) -> str:
             match arg:
                 case InputArg(index):
-                    return constants.get(index) or self.pointers.names[node.input(index)]
+                    return constants.get(index) or inputs[index]
                 case OutputArg(index):
-                    return self.pointers.names[node.outputs[index]]
+                    return outputs[index]
                 case ScratchArg():
                     return self.pointers.scratch[step]
                 case ParamsArg():
@@ -353,24 +444,15 @@ class _Code:
                 case LiteralArg(value):
                     return real(value) if isinstance(value, float) else integer(value)
 
-        def written(symbol: str, args: Sequence[Arg], checked: bool) -> CallView:
-            copied = params if self.parameters_in_rom and ParamsArg() in args else None
-            text = f"{symbol}({', '.join(spell(arg) for arg in args)})"
-            line = f"TINYET_TRY({text});" if checked else f"{text};"
-            indent = "    " if copied else "  "
-            return CallView(tuple(wrapped(indent + line)), copied)
+        copied = params if self.parameters_in_rom and ParamsArg() in args else None
+        text = f"{symbol}({', '.join(spell(arg) for arg in args)})"
+        line = f"TINYET_TRY({text});" if checked else f"{text};"
+        return CallView(tuple(wrapped(("  " if copied else "") + indent + line)), copied)
 
-        if call.init is not None:
-            self.inits.append(written(call.init.symbol, call.init.args, True))
-        symbol = call.symbol if isinstance(call.symbol, str) else self.functions[call.symbol]
-        notes = dict.fromkeys(str(o) for o in node.origins if o.module or o.file or o.text)
-        return StepView(
-            step.index,
-            _title(step),
-            tuple(notes),
-            self.pointers.for_call(step),
-            written(symbol, call.args, call.returns_status),
-        )
+
+def _notes(step: Step) -> tuple[str, ...]:
+    """Where a layer comes from."""
+    return tuple(dict.fromkeys(str(o) for o in step.node.origins if o.module or o.file or o.text))
 
 
 def _title(step: Step) -> str:

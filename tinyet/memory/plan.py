@@ -10,6 +10,7 @@ import numpy as np
 
 from tinyet.errors import InternalError
 from tinyet.ir import Node, Tensor
+from tinyet.memory.streams import Rows, Stream
 
 
 @dataclass(frozen=True)
@@ -65,6 +66,7 @@ class MemoryPlan:
     order_optimal: no order of execution keeps fewer bytes alive at its worst moment (in-place results
                  counted only where input and output fill their blocks).
     given_order_bytes: bytes alive at the worst moment of the graph's own order, in the same terms.
+    streams:     calls that follow each other in `calls` and are computed by rows, one with another.
     """
 
     order: tuple[Node, ...]
@@ -80,6 +82,7 @@ class MemoryPlan:
     optimal: bool
     order_optimal: bool
     given_order_bytes: int
+    streams: tuple[Stream, ...] = ()
 
     def offset(self, tensor: Tensor) -> int:
         """Byte offset of a tensor in the arena; raises InternalError for a constant or a stranger."""
@@ -94,14 +97,29 @@ class MemoryPlan:
         """Whether a tensor lies as pairs of pixels in int16."""
         return self._storage(tensor).pairs
 
+    def stream(self, node: Node) -> Stream | None:
+        """The stream that a call is a layer of; None for all others."""
+        return next((found for found in self.streams if node in found.rules), None)
+
+    def window(self, tensor: Tensor) -> Rows | None:
+        """The window that a tensor passes through, where it is never there as a whole."""
+        found = (stream.rows[tensor] for stream in self.streams if tensor in stream.rows)
+        return next((rows for rows in found if rows.window), None)
+
     def form(self, tensor: Tensor) -> str:
         """How a tensor lies, for people; empty for row-major without gaps."""
+        window = self.window(tensor)
+        if window is not None:
+            return f"{window.slots} of {tensor.shape[1]} rows at a time"
         if self.pairs(tensor):
             return "pairs of pixels"
         return f"a pixel every {self.pitch(tensor)} bytes" if self.pitch(tensor) else ""
 
     def extent(self, tensor: Tensor) -> int:
-        """Bytes from the tensor's first one to behind its last."""
+        """Bytes from the tensor's first one to behind its last; of the window that it passes through."""
+        window = self.window(tensor)
+        if window is not None:
+            return window.bytes
         run, pitch = _pixel(tensor), self.pitch(tensor)
         if self.pairs(tensor):
             return 2 * tensor.type.bytes

@@ -24,8 +24,8 @@ from tinyet.ops.shared.claims import CLAIMS
 from tinyet.ops.shared.integers import INTEGERS, saturated
 from tinyet.ops.shared.movement import check_moved
 from tinyet.ops.shared.pooling import Pool
-from tinyet.ops.shared.window import window_shape
-from tinyet.opset import Call, Op, Pointer, Struct, claimed, library_call, library_kernels
+from tinyet.ops.shared.window import window_rows, window_shape
+from tinyet.opset import Call, Op, Pointer, RowRule, Struct, claimed, library_call, library_kernels
 
 
 @dataclass(frozen=True)
@@ -148,11 +148,20 @@ def lower_f32(node: Node, _target: Target) -> Call:
 HEADERS = ("tinyet_avg_pool2d.h", "tinyet_window.h")
 INTEGER_HEADERS = (*HEADERS, "tinyet_average.h")
 
+
+def rows(node: Node) -> RowRule | None:
+    """Where padding does not count, a window in it has another divisor."""
+    attrs, x = attrs_of(node), node.input(0)
+    counted = attrs.fixed_divisor is not None and x.dtype is not DType.FLOAT32
+    return window_rows(node, attrs, attrs.kernel_h, x.type.zero_point if counted else None)
+
+
 OP = Op(
     attrs=AvgPool2d,
     summary="average pooling: stride, a padding for each side, counted or not, or a divisor",
     infer=infer,
     reference=reference,
+    rows=rows,
     check=check,
     same_scale=True,
     kernels=claimed(

@@ -24,7 +24,18 @@ from tinyet.ops.shared.claims import Parts, outputs
 from tinyet.ops.shared.clamped import clamp_complaint, clamp_fields
 from tinyet.ops.shared.integers import check_activations
 from tinyet.ops.shared.shapes import around_axis
-from tinyet.opset import Call, Claim, Constant, FieldValue, Op, Pointer, Struct, library_call, library_kernels
+from tinyet.opset import (
+    Call,
+    Claim,
+    Constant,
+    FieldValue,
+    Op,
+    Pointer,
+    Struct,
+    each_row,
+    library_call,
+    library_kernels,
+)
 
 BIAS_LIMITS = {DType.INT8: 2**22, DType.INT16: 2**30}
 """Largest magnitude of a bias: in int8, with 8 bits of left shift the sum still fits 32 bits."""
@@ -168,6 +179,7 @@ OP = Op(
     infer=infer,
     inputs=(3, 3),
     reference=reference,
+    rows=each_row,
     check=check,
     inplace=(0,),
     kernels=(

@@ -13,7 +13,7 @@ from tinyet.boards.cpus import Target
 from tinyet.ir import Array, Attrs, DType, Node
 from tinyet.ops.shared.counting import values
 from tinyet.ops.shared.shapes import same_shape
-from tinyet.opset import Call, Claim, Kernel, Op, Struct, library_call
+from tinyet.opset import Call, Claim, Kernel, Op, Struct, each_row, library_call
 
 _WHOLE = (DType.UINT8, DType.INT32)
 
@@ -55,6 +55,7 @@ OP = Op(
     summary="uint8 or int32 to float32",
     infer=same_shape,
     reference=reference,
+    rows=each_row,
     check=check,
     kernels=tuple(kernel(dtype) for dtype in _WHOLE),
 )

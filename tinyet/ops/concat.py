@@ -17,7 +17,7 @@ from tinyet.ops.shared import counting
 from tinyet.ops.shared.counting import Parts
 from tinyet.ops.shared.movement import MOVABLE, check_rearranged
 from tinyet.ops.shared.shapes import expect_axis
-from tinyet.opset import Arg, Call, Claim, Definition, InputArg, Kernel, Op, OutputArg
+from tinyet.opset import Arg, Call, Claim, Definition, InputArg, Kernel, Op, OutputArg, RowRule, each_row
 
 MAX_INPUTS = 4096
 
@@ -51,6 +51,10 @@ def infer(node: Node) -> tuple[Shape, ...]:
 
 def reference(node: Node, inputs: Sequence[Array | None]) -> tuple[Array, ...]:
     return (np.concatenate([x for x in inputs if x is not None], axis=attrs_of(node).axis),)
+
+
+def rows(node: Node) -> RowRule | None:
+    return each_row(node) if attrs_of(node).axis >= 2 else None
 
 
 def lower(node: Node, _target: Target) -> Call:
@@ -117,6 +121,7 @@ OP = Op(
     infer=infer,
     inputs=(1, MAX_INPUTS),
     reference=reference,
+    rows=rows,
     check=check_rearranged,
     same_scale=True,
     kernels=tuple(

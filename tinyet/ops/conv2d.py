@@ -210,6 +210,7 @@ OP = Op(
     infer=convolution.infer,
     inputs=(2, 3),
     reference=reference,
+    rows=convolution.rows,
     check=weighted.check_weighted,
     macs=convolution.macs,
     bias=(2, 1),

@@ -28,6 +28,7 @@ from tinyet.opset import (
     Op,
     Pointer,
     Struct,
+    each_row,
     library_call,
     library_kernels,
 )
@@ -126,6 +127,7 @@ OP = Op(
     infer=infer,
     inputs=(2, 2),
     reference=reference,
+    rows=each_row,
     check=check,
     inplace=(0,),
     kernels=(

@@ -15,7 +15,8 @@ from tinyet.ops.shared import pooling
 from tinyet.ops.shared.claims import CLAIMS
 from tinyet.ops.shared.movement import check_moved
 from tinyet.ops.shared.pooling import Pool
-from tinyet.opset import Call, Op, Struct, claimed, library_call, library_kernels
+from tinyet.ops.shared.window import window_rows
+from tinyet.opset import Call, Op, RowRule, Struct, claimed, library_call, library_kernels
 
 
 @dataclass(frozen=True)
@@ -40,6 +41,12 @@ def reference(node: Node, inputs: Sequence[Array | None]) -> tuple[Array, ...]:
     return (best.astype(node.output.dtype.numpy),)
 
 
+def rows(node: Node) -> RowRule | None:
+    fill = None if node.input(0).dtype is DType.FLOAT32 else node.input(0).dtype.range[0]
+    attrs = pooling.attrs_of(node)
+    return window_rows(node, attrs, attrs.kernel_h, fill)
+
+
 def lower(node: Node, _target: Target) -> Call:
     params = Struct("tinyet_max_pool2d_params", pooling.shape_fields(node))
     return library_call(f"tinyet_max_pool2d_{node.input(0).dtype.suffix}", node, [0], params)
@@ -52,6 +59,7 @@ OP = Op(
     summary="maximum pooling: stride, dilation, a padding for each side",
     infer=pooling.infer,
     reference=reference,
+    rows=rows,
     check=check_moved,
     same_scale=True,
     kernels=claimed(library_kernels("tinyet_max_pool2d", ("s8", "s16", "f32"), lower, HEADERS), CLAIMS),

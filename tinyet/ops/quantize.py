@@ -16,7 +16,7 @@ from tinyet.numerics import quantize
 from tinyet.ops.shared import conversion
 from tinyet.ops.shared.integers import INTEGERS, check_activations
 from tinyet.ops.shared.shapes import same_shape
-from tinyet.opset import Op
+from tinyet.opset import Op, each_row
 
 
 @dataclass(frozen=True)
@@ -43,6 +43,7 @@ OP = Op(
     summary="float32 to int8 or int16",
     infer=same_shape,
     reference=reference,
+    rows=each_row,
     check=check,
     kernels=conversion.kernels_of("tinyet_quantize", ("f32_s8", "f32_s16"), lambda node: node.output.type),
 )

@@ -11,7 +11,7 @@ from tinyet.boards.cpus import Target
 from tinyet.ir import Array, Attrs, Node
 from tinyet.ops.shared import rescale, table
 from tinyet.ops.shared.shapes import same_shape
-from tinyet.opset import Call, Op
+from tinyet.opset import Call, Op, each_row
 
 
 @dataclass(frozen=True)
@@ -35,6 +35,7 @@ OP = Op(
     summary="int8 or int16 of another scale, zero point or size",
     infer=same_shape,
     reference=reference,
+    rows=each_row,
     check=rescale.check,
     inplace=(0,),
     kernels=(

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from tinyet.ops.shared import addition, broadcast
 from tinyet.ops.shared.claims import CLAIMS
-from tinyet.opset import Op, claimed
+from tinyet.opset import Op, claimed, each_row
 
 
 @dataclass(frozen=True)
@@ -24,6 +24,7 @@ OP = Op(
     infer=broadcast.infer,
     inputs=(2, 2),
     reference=addition.reference_of(-1),
+    rows=each_row,
     check=addition.check,
     inplace=(0, 1),
     kernels=claimed(addition.kernels_of("sub", -1), CLAIMS),

@@ -40,6 +40,7 @@ from tinyet.opset.kernel import (
     signature,
 )
 from tinyet.opset.op import Op, Reference, no_complaint, no_macs
+from tinyet.opset.rows import RowRule, Rows, each_row, has_rows, strip
 from tinyet.opset.rule import complaints, tensor_complaint
 from tinyet.opset.sweep import Sweep, Sweeps
 
@@ -70,6 +71,8 @@ __all__ = [
     "Pointer",
     "Reference",
     "Refuse",
+    "RowRule",
+    "Rows",
     "ScratchArg",
     "StateArg",
     "Struct",
@@ -80,12 +83,15 @@ __all__ = [
     "claimed",
     "complaints",
     "delegate_name",
+    "each_row",
+    "has_rows",
     "library_call",
     "library_kernels",
     "no_complaint",
     "no_macs",
     "only_pitches",
     "signature",
+    "strip",
     "tensor_complaint",
     "wrapped",
 ]

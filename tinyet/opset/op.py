@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from tinyet.ir import Array, Attrs, Node, Shape
 from tinyet.opset.kernel import Kernel
+from tinyet.opset.rows import Rows, never
 
 Reference = Callable[[Node, Sequence[Array | None]], tuple[Array, ...]]
 
@@ -39,6 +40,7 @@ class Op:
     view:       the bytes do not change at all: the output is its input under another shape.
     bias:       index of the input that the integer form wants as int32 with scale = scale(input 0) *
                 scale(weight), and of that weight, or None.
+    rows:       how it is computed a few rows at a time, where it can be.
     """
 
     attrs: type[Attrs]
@@ -53,6 +55,7 @@ class Op:
     same_scale: bool = False
     view: bool = False
     bias: tuple[int, int] | None = None
+    rows: Rows = never
 
     @property
     def name(self) -> str:

@@ -11,13 +11,13 @@ import numpy.typing as npt
 
 from tinyet.boards.cpus import Target
 from tinyet.errors import UnsupportedShape
-from tinyet.ir import Array, Node, Shape
+from tinyet.ir import Array, DType, Node, Shape
 from tinyet.numerics import NO_CLAMP, Float64
 from tinyet.ops.shared.packing import interleave_pairs, interleave_quads
 from tinyet.ops.shared.shapes import expect_rank
 from tinyet.ops.shared.weighted import expect_bias
-from tinyet.ops.shared.window import Window, pad_image, taps, window_fields, window_shape
-from tinyet.opset import Constant, Struct
+from tinyet.ops.shared.window import Window, pad_image, taps, window_fields, window_rows, window_shape
+from tinyet.opset import Constant, RowRule, Struct
 
 HEADERS = ("tinyet_conv2d.h",)
 PAIRS = (*HEADERS, "tinyet_pairs.h")
@@ -62,6 +62,13 @@ def infer(node: Node) -> tuple[Shape, ...]:
 def macs(node: Node) -> int:
     _, kernel_h, kernel_w, group_c = node.input(1).shape
     return node.output.type.count * kernel_h * kernel_w * group_c
+
+
+def rows(node: Node) -> RowRule | None:
+    """In float, what is outside the image is left out of the sums, which no value of it does."""
+    integer = node.input(0).dtype is not DType.FLOAT32
+    fill = node.input(0).type.zero_point if integer else None
+    return window_rows(node, attrs_of(node), node.input(1).shape[1], fill)
 
 
 def channels_of_group(node: Node, group: int) -> tuple[slice, slice]:

@@ -3,13 +3,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from tinyet.errors import UnsupportedShape
 from tinyet.ir import Array, Attrs, Node, Shape
 from tinyet.ops.shared.shapes import expect_rank
+from tinyet.opset import RowRule, has_rows
 
 
 @dataclass(frozen=True)
@@ -128,3 +129,17 @@ def window_fields(attrs: Window) -> dict[str, int]:
         "pad_top": attrs.pad_top,
         "pad_left": attrs.pad_left,
     }
+
+
+def window_rows(node: Node, attrs: Window, kernel_h: int, fill: int | None) -> RowRule | None:
+    """Strips of a row of output; of an image of one row there are none. fill: what the padding reads as."""
+    if not (has_rows(node.input(0)) and has_rows(node.output)):
+        return None
+    return RowRule(
+        (0,),
+        replace(attrs, pad_top=0, pad_bottom=0),
+        window=attrs.dilation_h * (kernel_h - 1) + 1,
+        stride=attrs.stride_h,
+        before=attrs.pad_top,
+        fill=fill,
+    )

@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How an operator is computed a few rows at a time: which rows of its inputs some rows of its output need."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from tinyet.ir import Attrs, Node, Tensor
+
+
+@dataclass(frozen=True)
+class RowRule:
+    """Rows are axis 1 of tensors (1, rows, …). A strip `i` is rows `i * out` to `(i + 1) * out`, `out` not included, of
+    the output; it needs the rows from `i * stride - before` on, `window` of them, of each input in `inputs`.
+
+    inputs: those that are read by rows; all others are the same for every strip.
+    attrs:  of the operator on a strip, which finds what is above and below the image among its rows.
+    fill:   the value of rows above and below the image, as it is stored; None where there are none.
+    """
+
+    inputs: tuple[int, ...]
+    attrs: Attrs
+    window: int = 1
+    stride: int = 1
+    before: int = 0
+    out: int = 1
+    fill: int | None = None
+
+    def of(self, strips: int) -> RowRule:
+        """The rule for so many neighbouring strips as one."""
+        more = strips - 1
+        return replace(
+            self, window=self.window + more * self.stride, stride=strips * self.stride, out=strips * self.out
+        )
+
+
+Rows = Callable[[Node], RowRule | None]
+"""A node's rule; None for one that is not computed by rows."""
+
+
+def never(_node: Node) -> RowRule | None:
+    """Of operators whose output needs more than some rows of the input."""
+    return None
+
+
+def has_rows(tensor: Tensor) -> bool:
+    """Whether it is one image, (1, rows, columns, …), of more rows than one."""
+    return len(tensor.shape) >= 3 and tensor.shape[0] == 1 and tensor.shape[1] > 1
+
+
+def each_row(node: Node) -> RowRule | None:
+    """Of operators that make row r of the output of row r of their inputs: element by element, or along the last axis.
+
+    An input of fewer axes, or of one row, is the same for every row. None where a constant differs from row to row.
+    """
+    output = node.outputs[0]
+    if not has_rows(output) or len(node.outputs) != 1:
+        return None
+    by_rows = []
+    for index, tensor in enumerate(node.inputs):
+        if tensor is None or len(tensor.shape) < len(output.shape) - 1 or _row_count(tensor, output) == 1:
+            continue
+        if tensor.is_constant or tensor.shape[:2] != output.shape[:2]:
+            return None
+        by_rows.append(index)
+    return RowRule(tuple(by_rows), node.attrs) if by_rows else None
+
+
+def _row_count(tensor: Tensor, output: Tensor) -> int:
+    """Of a tensor that broadcasts to the output."""
+    behind = len(output.shape) - 1
+    return tensor.shape[-behind] if len(tensor.shape) >= behind else 1
+
+
+def strip(node: Node, rule: RowRule) -> Node:
+    """The node for one strip: a node like any other, of smaller tensors."""
+    inputs = [
+        _rows(tensor, rule.window) if tensor is not None and index in rule.inputs else tensor
+        for index, tensor in enumerate(node.inputs)
+    ]
+    return node.replace(attrs=rule.attrs, inputs=inputs, outputs=[_rows(node.outputs[0], rule.out)])
+
+
+def _rows(tensor: Tensor, rows: int) -> Tensor:
+    return Tensor(tensor.name, replace(tensor.type, shape=(1, rows, *tensor.shape[2:])))
