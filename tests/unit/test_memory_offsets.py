@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tinyet.errors import InternalError
+from tinyet.memory.buffers import NO_GAPS, Gaps
 from tinyet.memory.offsets import Buffer, Placement, lower_bound, place
 
 
@@ -26,32 +27,48 @@ def buffers(draw: st.DrawFn, most: int, steps: int, largest: int, aligns: Sequen
     return found
 
 
-def assert_sound(given_buffers: Sequence[Buffer], placement: Placement) -> None:
+@st.composite
+def with_gaps(
+    draw: st.DrawFn, most: int, steps: int, largest: int, aligns: Sequence[int], least: int
+) -> tuple[list[Buffer], dict[tuple[str, str], int]]:
+    """Buffers, of which some pairs may overlap by a gap of `least` bytes or more, one way or both."""
+    found = draw(buffers(most, steps, largest, aligns))
+    gaps = {
+        (a.name, b.name): draw(st.integers(min(least, a.bytes), a.bytes))
+        for a, b in itertools.permutations(found, 2)
+        if draw(st.integers(0, 2)) == 0
+    }
+    return found, gaps
+
+
+def apart(a: Buffer, at: int, b: Buffer, at_b: int, gaps: Gaps = NO_GAPS) -> bool:
+    """May a start at byte `at` and b at byte `at_b`?"""
+    together = a.first <= b.last and b.first <= a.last and a.bytes and b.bytes
+    above, below = gaps.get((a.name, b.name), a.bytes), gaps.get((b.name, a.name), b.bytes)
+    return not together or at_b >= at + above or at >= at_b + below
+
+
+def assert_sound(given_buffers: Sequence[Buffer], placement: Placement, gaps: Gaps = NO_GAPS) -> None:
     for b in given_buffers:
         assert placement.offsets[b.name] >= 0
         assert placement.offsets[b.name] % b.align == 0
         assert placement.offsets[b.name] + b.bytes <= placement.peak
     for a, b in itertools.combinations(given_buffers, 2):
-        if a.first <= b.last and b.first <= a.last and a.bytes and b.bytes:
-            low, high = sorted((a, b), key=lambda x: placement.offsets[x.name])
-            assert placement.offsets[low.name] + low.bytes <= placement.offsets[high.name], (a, b)
+        assert apart(a, placement.offsets[a.name], b, placement.offsets[b.name], gaps), (a, b)
 
 
-def fits(given_buffers: Sequence[Buffer], capacity: int) -> bool:
+def fits(given_buffers: Sequence[Buffer], capacity: int, gaps: Gaps = NO_GAPS) -> bool:
     """Is there any placement within `capacity`? Every offset of every buffer is tried, in the order of
     time."""
     todo = sorted((b for b in given_buffers if b.bytes), key=lambda b: b.first)
     placed: list[tuple[Buffer, int]] = []
-
-    def free(b: Buffer, offset: int) -> bool:
-        return all(x.last < b.first or o + x.bytes <= offset or offset + b.bytes <= o for x, o in placed)
 
     def extend() -> bool:
         if len(placed) == len(todo):
             return True
         b = todo[len(placed)]
         for offset in range(0, capacity - b.bytes + 1, b.align):
-            if free(b, offset):
+            if all(apart(x, o, b, offset, gaps) for x, o in placed):
                 placed.append((b, offset))
                 if extend():
                     return True
@@ -61,9 +78,9 @@ def fits(given_buffers: Sequence[Buffer], capacity: int) -> bool:
     return extend()
 
 
-def best_by_enumeration(given_buffers: Sequence[Buffer]) -> int:
+def best_by_enumeration(given_buffers: Sequence[Buffer], gaps: Gaps = NO_GAPS) -> int:
     capacity = 0
-    while not fits(given_buffers, capacity):
+    while not fits(given_buffers, capacity, gaps):
         capacity += 1
     return capacity
 
@@ -95,6 +112,80 @@ def test_small_sets_with_alignment_are_optimal(given_buffers: list[Buffer]) -> N
     assert_sound(given_buffers, placement)
     assert placement.optimal
     assert placement.peak == best_by_enumeration(nonempty)
+
+
+@given(with_gaps(most=25, steps=12, largest=64, aligns=(1, 4, 16), least=-20))
+@settings(deadline=None)
+def test_gaps_are_kept_and_the_bound_is_a_bound(
+    case: tuple[list[Buffer], dict[tuple[str, str], int]],
+) -> None:
+    given_buffers, gaps = case
+    placement = place(given_buffers, gaps=gaps, budget=20_000)
+    assert_sound(given_buffers, placement, gaps)
+    assert placement.peak >= placement.lower_bound == lower_bound(given_buffers, gaps)
+    assert placement.lower_bound <= lower_bound(given_buffers)
+    assert placement.optimal or placement.peak > placement.lower_bound
+
+
+@given(with_gaps(most=5, steps=4, largest=6, aligns=(1,), least=-6))
+@settings(deadline=None, max_examples=300)
+def test_small_sets_with_gaps_are_optimal(case: tuple[list[Buffer], dict[tuple[str, str], int]]) -> None:
+    placement = place(case[0], gaps=case[1])
+    assert_sound(case[0], placement, case[1])
+    assert placement.optimal
+    assert placement.lower_bound <= placement.peak == best_by_enumeration(*case)
+
+
+@given(with_gaps(most=5, steps=3, largest=9, aligns=(1, 2, 4), least=-9))
+@settings(deadline=None, max_examples=200)
+def test_small_sets_with_gaps_and_alignment_are_optimal(
+    case: tuple[list[Buffer], dict[tuple[str, str], int]],
+) -> None:
+    placement = place(case[0], gaps=case[1])
+    assert_sound(case[0], placement, case[1])
+    assert placement.optimal
+    assert placement.lower_bound <= placement.peak == best_by_enumeration(*case)
+
+
+def test_an_output_lies_over_the_input_it_consumes() -> None:
+    """Eight bytes below its input, an output may be written before the input has been read whole; above, not."""
+    layer = [Buffer("in", 100, 0, 1), Buffer("out", 90, 1, 2), Buffer("other", 50, 0, 2)]
+    placement = place(layer, gaps={("out", "in"): 8})
+    assert (placement.peak, placement.lower_bound, placement.optimal) == (158, 158, True)
+    assert placement.offsets["in"] == placement.offsets["out"] + 8
+    # Both directions at 0: the two do not conflict.
+    placement = place(layer, gaps={("out", "in"): 0, ("in", "out"): 0})
+    assert (placement.peak, placement.lower_bound, placement.optimal) == (150, 150, True)
+
+
+def test_a_gap_below_nothing_lets_the_upper_one_start_lower() -> None:
+    """The output ends before its input does, so it may start up to 10 bytes below, or anywhere higher."""
+    layer = [Buffer("in", 100, 0, 1), Buffer("out", 40, 1, 2, 4)]
+    placement = place(layer, gaps={("in", "out"): -10})
+    assert (placement.peak, placement.lower_bound, placement.optimal) == (100, 100, True)
+
+
+def test_the_bound_counts_each_neighbour_once() -> None:
+    """Two windows may each lie over the same tensor, but only one of them is next to it."""
+    three = [Buffer("x", 60, 0, 1), Buffer("y", 50, 0, 1), Buffer("z", 60, 0, 1)]
+    gaps = {("x", "z"): 20, ("y", "z"): 20}
+    assert lower_bound(three, gaps) == 50 + 20 + 60 == place(three, gaps=gaps).peak
+
+
+def test_what_the_caller_proves_settles_the_question() -> None:
+    tight = [Buffer(f"b{i}", size, first, last) for i, (size, first, last) in enumerate(GAP)]
+    unproved = place(tight, budget=0)
+    proved = place(tight, floor=unproved.peak, budget=0)
+    assert (unproved.optimal, proved.optimal, proved.lower_bound) == (False, True, unproved.peak)
+    assert proved.offsets == unproved.offsets
+    with pytest.raises(InternalError, match="bytes was found where 30 were said to be needed"):
+        place(tight, floor=30)
+
+
+@pytest.mark.parametrize("wrong", [{("x", "y"): 5}, {("x", "x"): 1}, {("x", "z"): 1}, {("z", "x"): 0}])
+def test_refuses_gaps_that_are_none(wrong: dict[tuple[str, str], int]) -> None:
+    with pytest.raises(InternalError, match="cannot have a gap of"):
+        place([Buffer("x", 4, 0, 0), Buffer("y", 8, 0, 0)], gaps=wrong)
 
 
 # (bytes, first, last): the largest sum of bytes alive is 15, and yet no placement is below 16.

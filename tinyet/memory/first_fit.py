@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Placing buffers one after another, each as low as it goes: the order decides how good that is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from tinyet.memory.buffers import Buffer, Rival, align_up, peak_of, sections
+
+
+def greedy(group: Sequence[Buffer], rivals: Sequence[Sequence[Rival]], goal: int) -> list[int]:
+    """Offsets: the best of several orders, then of repairs that put the highest buffers first. A peak of `goal` or
+    less is as good as any."""
+    indices = range(len(group))
+    pressure = [0] * len(group)
+    for section in sections(group):
+        total = sum(group[i].bytes for i in section)
+        for i in section:
+            pressure[i] = max(pressure[i], total)
+
+    def span(i: int) -> int:
+        return group[i].last - group[i].first + 1
+
+    keys: tuple[Callable[[int], tuple[int, ...]], ...] = (
+        lambda i: (-group[i].bytes, -span(i)),
+        lambda i: (-group[i].bytes * span(i), -group[i].bytes),
+        lambda i: (-span(i), -group[i].bytes),
+        lambda i: (-pressure[i], -group[i].bytes),
+        lambda i: (-pressure[i], -span(i), -group[i].bytes),
+        lambda i: (-sum(group[r.other].bytes for r in rivals[i]), -group[i].bytes),
+        lambda i: (group[i].first, -group[i].bytes),
+        lambda i: (-group[i].last, -group[i].bytes),
+    )
+    best: list[int] = []
+    best_order: list[int] = []
+    best_peak = -1
+    for key in keys:
+        order = sorted(indices, key=lambda i: (*key(i), i))
+        offsets = first_fit(group, rivals, order)
+        peak = peak_of(group, offsets)
+        if best_peak < 0 or peak < best_peak:
+            best, best_order, best_peak = offsets, order, peak
+        if best_peak <= goal:
+            return best
+    order, offsets, seen = best_order, best, {tuple(best_order)}
+    for _ in range(_REPAIRS):
+        height = peak_of(group, offsets)
+        culprits = {i for i in indices if offsets[i] + group[i].bytes == height}
+        order = [i for i in order if i in culprits] + [i for i in order if i not in culprits]
+        if tuple(order) in seen:
+            break
+        seen.add(tuple(order))
+        offsets = first_fit(group, rivals, order)
+        peak = peak_of(group, offsets)
+        if peak < best_peak:
+            best, best_peak = offsets, peak
+        if best_peak <= goal:
+            break
+    return best
+
+
+_REPAIRS = 32
+"""Rounds of repair in `greedy`; each costs one first-fit pass, and gains stop after a few."""
+
+
+def first_fit(group: Sequence[Buffer], rivals: Sequence[Sequence[Rival]], order: Sequence[int]) -> list[int]:
+    """Place in `order`, each buffer at the lowest offset that its rivals leave.
+
+    A rival at r forbids the offsets strictly between r less the gap from this buffer to the rival, and r plus the gap
+    from the rival to this buffer.
+    """
+    offsets: list[int | None] = [None] * len(group)
+    for i in order:
+        taken = sorted(
+            (at - r.above, at + r.below) for r in rivals[i] if (at := offsets[r.other]) is not None
+        )
+        lowest = 0
+        for start, end in taken:
+            if start >= lowest:
+                break
+            if end > lowest:
+                lowest = align_up(end, group[i].align)
+        offsets[i] = lowest
+    return [at for at in offsets if at is not None]

@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Exact search for the offsets of buffers with gaps: which of two rivals is above the other, pair by pair.
+
+A decision "b is above a" says `offset[b] >= offset[a] + gap(a, b)`. The least offsets that fulfil what has been decided
+are the longest paths in the graph of decisions, rounded up to alignments; they are found by raising offsets until
+nothing changes. In the same way the greatest offsets within a capacity are found by lowering them from the top. A
+decision that leaves a buffer no offset between the two is taken back, and one whose opposite would is taken at once.
+
+The search is complete for gaps of any sign: a placement has, for each pair of rivals, one of the two decisions true. A
+node of the search whose least offsets keep all pairs apart is a placement. In any other there is a pair that they do
+not keep apart, and of its two decisions one holds in each placement that the node stands for; the node branches into
+these two. So no placement is lost, each branch decides one pair more, and there is an end. (An order of offsets, each
+buffer as low as those before it allow, would not do: with a gap below 0 a buffer may rest on one that starts higher.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tinyet.memory.buffers import Buffer, Rival, align_up
+
+
+@dataclass(slots=True)
+class _Pair:
+    """Two rivals: b is `above` bytes or more from the start of a, or a `below` bytes or more from that of b."""
+
+    a: int
+    b: int
+    above: int
+    below: int
+
+
+@dataclass(slots=True)
+class _Node:
+    """least, greatest: offsets that each buffer can have by what has been decided. decided: for each pair 1 where b is
+    above, -1 where a is, 0 where neither has been said."""
+
+    least: list[int]
+    greatest: list[int]
+    decided: list[int]
+
+
+class GapSearch:
+    """Depth-first search over which of two rivals is above the other; the pair with least room is decided first."""
+
+    def __init__(self, group: Sequence[Buffer], rivals: Sequence[Sequence[Rival]]) -> None:
+        self.group = group
+        self.pairs = [
+            _Pair(i, r.other, r.above, r.below)
+            for i, found in enumerate(rivals)
+            for r in found
+            if i < r.other
+        ]
+
+    def fit(self, capacity: int, budget: int) -> tuple[list[int] | None, bool, int]:
+        """Look for a placement with a peak of `capacity` or less.
+
+        Returns the offsets or None, whether the answer is certain, and the steps taken (one looks at one pair).
+        """
+        greatest = [(capacity - b.bytes) & -b.align for b in self.group]
+        if min(greatest) < 0:
+            return None, True, 1
+        stack = [_Node([0] * len(self.group), greatest, [0] * len(self.pairs))]
+        steps = 0
+        while stack:
+            node = stack.pop()
+            possible, cost = self._propagate(node, budget - steps)
+            steps += cost
+            if steps >= budget:
+                return None, False, steps
+            if not possible:
+                continue
+            pair = self._tightest(node)
+            steps += len(self.pairs)
+            if pair is None:
+                return node.least, True, steps
+            p = self.pairs[pair]
+            room_above = node.greatest[p.b] - node.least[p.a] - p.above
+            room_below = node.greatest[p.a] - node.least[p.b] - p.below
+            # The one with more room is tried first, so it is pushed last.
+            likely = 1 if room_above >= room_below else -1
+            for decision in (-likely, likely):
+                decided = list(node.decided)
+                decided[pair] = decision
+                stack.append(_Node(list(node.least), list(node.greatest), decided))
+        return None, True, steps
+
+    def _propagate(self, node: _Node, budget: int) -> tuple[bool, int]:
+        """Narrow the offsets until nothing changes; returns whether any are left, and the steps taken."""
+        least, greatest = node.least, node.greatest
+        steps, changed = 0, True
+        while changed and steps < budget:
+            changed = False
+            steps += len(self.pairs) + 1
+            for p, decision in zip(self.pairs, node.decided, strict=True):
+                above = decision >= 0 and least[p.a] + p.above <= greatest[p.b]
+                below = decision <= 0 and least[p.b] + p.below <= greatest[p.a]
+                if above and below:
+                    continue
+                if above:
+                    low, high, gap = p.a, p.b, p.above
+                elif below:
+                    low, high, gap = p.b, p.a, p.below
+                else:
+                    return False, steps
+                if least[low] + gap > least[high]:
+                    least[high] = align_up(least[low] + gap, self.group[high].align)
+                    changed = True
+                if greatest[high] - gap < greatest[low]:
+                    greatest[low] = (greatest[high] - gap) & -self.group[low].align
+                    changed = True
+                if least[low] > greatest[low] or least[high] > greatest[high]:
+                    return False, steps
+        return True, steps
+
+    def _tightest(self, node: _Node) -> int | None:
+        """Of the pairs that the least offsets do not keep apart, the one with a decision that leaves least room."""
+        best: int | None = None
+        least_room = 0
+        for number, p in enumerate(self.pairs):
+            a, b = node.least[p.a], node.least[p.b]
+            if a - p.below < b < a + p.above:
+                room = min(node.greatest[p.b] - a - p.above, node.greatest[p.a] - b - p.below)
+                if best is None or room < least_room:
+                    best, least_room = number, room
+        return best
