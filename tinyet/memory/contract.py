@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A stream as one call, for what plans calls: the graph with a node for each stream, and the plan back in its layers."""
+"""A stream as one call, for what plans calls: the graph with a node for each stream, what such a node does to memory, and
+the plan back in its layers."""
 
 from __future__ import annotations
 
@@ -7,19 +8,42 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
+import numpy as np
+
 from tinyet.errors import InternalError
-from tinyet.ir import Attrs, Graph, Node, Shape, Tensor
-from tinyet.memory.plan import Lifetime, MemoryPlan
-from tinyet.memory.streams import Stream
+from tinyet.ir import Attrs, DType, Graph, Node, Shape, Tensor, TensorType
+from tinyet.memory.plan import Block, Lifetime, MemoryPlan, Storage
+from tinyet.memory.streams import Rows, Run, Stream
+from tinyet.memory.sweeping import Course, Inner
 from tinyet.opset import Op
+from tinyet.opset.sweep import Bytes
+
+
+@dataclass(frozen=True, eq=False)
+class Border:
+    """Rows above or below a whole tensor, which a stream sets to what surrounds it: a tensor of bytes of its own.
+
+    start: its first byte, counted from that of the tensor.
+    """
+
+    rows: Rows
+    bytes: Tensor
+    start: int
 
 
 @dataclass(frozen=True, eq=False)
 class Streamed(Attrs):
-    """inputs: all that the layers of a stream read and do not compute; outputs: what is whole of what they compute."""
+    """inputs: all that the layers of a stream read and do not compute; outputs: what is whole of what they compute, and
+    the borders of whole tensors."""
 
     name: ClassVar[str] = "stream"
     stream: Stream
+    borders: tuple[Border, ...]
+
+
+def borders_of(node: Node) -> tuple[Border, ...]:
+    """Of a stream's node; of all others none."""
+    return node.attrs.borders if isinstance(node.attrs, Streamed) else ()
 
 
 def stream_of(node: Node) -> Stream | None:
@@ -46,7 +70,7 @@ def contracted(graph: Graph, streams: Iterable[Stream]) -> Graph:
     """
     nodes: dict[Node, Node] = {}
     for found in streams:
-        nodes.update(dict.fromkeys(found.nodes, _contracted(graph, found)))
+        nodes.update(dict.fromkeys(found.nodes, _contracted(found)))
     wanted: dict[Node, set[Node]] = {}
     for node in graph.nodes:
         unit = nodes.get(node, node)
@@ -62,17 +86,88 @@ def contracted(graph: Graph, streams: Iterable[Stream]) -> Graph:
     return graph.replace(nodes=tuple(order))
 
 
-def _contracted(graph: Graph, found: Stream) -> Node:
+def _contracted(found: Stream) -> Node:
     made = {t for node in found.nodes for t in node.outputs}
     read = (t for node in found.nodes for t in node.inputs if t is not None and t not in made)
-    whole = (t for node in found.nodes for t in node.outputs if not found.rows[t].window)
+    whole = [t for node in found.nodes for t in node.outputs if not found.rows[t].window]
     origins = tuple(dict.fromkeys(o for node in found.nodes for o in node.origins))
-    return Node(Streamed(found), tuple(dict.fromkeys(read)), tuple(whole), origins)
+    borders = tuple(border for rows in found.rows.values() for border in _borders(rows))
+    outputs = (*whole, *(border.bytes for border in borders))
+    return Node(Streamed(found, borders), tuple(dict.fromkeys(read)), outputs, origins)
 
 
-def expanded(plan: MemoryPlan, streams: Sequence[Stream]) -> MemoryPlan:
-    """The plan of a contracted graph, with the layers of each stream in place of its node; windows, and what streams
-    need else, are there already."""
+def _borders(rows: Rows) -> list[Border]:
+    found = []
+    for where, count, start in (
+        ("above", rows.above, -rows.above * rows.row_bytes),
+        ("below", rows.below, rows.tensor.type.bytes),
+    ):
+        if count:
+            kind = TensorType((count * rows.row_bytes,), DType.INT8)
+            found.append(Border(rows, Tensor(f"{where} {rows.tensor.name}", kind), start))
+    return found
+
+
+def course_of(node: Node, scratch: Mapping[Node, int], align: int, scratch_align: int) -> Course | None:
+    """What a stream's node does at each of its actions; None for all other nodes.
+
+    scratch: bytes of the layers' scratch memory.
+    """
+    found = stream_of(node)
+    if found is None:
+        return None
+    assert isinstance(node.attrs, Streamed)
+    written: dict[Tensor, Bytes] = {}
+    needed: dict[Tensor, Bytes] = {}
+    for tensor in node.outputs:
+        if tensor in found.rows:
+            rows = found.rows[tensor]
+            made = np.maximum.accumulate((rows.behind - rows.above) * rows.row_bytes)
+            written[tensor] = np.clip(made, 0, tensor.type.bytes)
+    for border in borders_of(node):
+        made = np.maximum.accumulate(border.rows.behind - border.rows.above) * border.rows.row_bytes
+        everything = np.full(len(made), border.bytes.type.bytes, np.int64)
+        below = np.clip(made - border.rows.tensor.type.bytes, 0, border.bytes.type.bytes)
+        written[border.bytes] = everything if border.start < 0 else below
+        if border.start < 0:
+            needed[border.bytes] = np.minimum(_from_start(border.rows), border.bytes.type.bytes)
+    variables = tuple(t for t in dict.fromkeys(node.inputs) if t is not None and not t.is_constant)
+    for tensor in variables:
+        if tensor in found.rows:
+            rows = found.rows[tensor]
+            behind_border = _from_start(rows) - rows.above * rows.row_bytes
+            needed[tensor] = np.clip(behind_border, 0, tensor.type.bytes)
+    inner = [
+        Inner(f"rows of {w.tensor.name}", w.first * w.row_bytes, w.behind * w.row_bytes, w.bytes, align)
+        for w in found.windows
+    ]
+    for layer in found.nodes:
+        if size := scratch.get(layer, 0):
+            works = [isinstance(action, Run) and action.node is layer for action in found.actions]
+            high = np.where(works, size, 0).astype(np.int64)
+            inner.append(Inner(scratch_name(layer), np.zeros_like(high), high, size, scratch_align))
+    return Course(variables, written, needed, tuple(inner))
+
+
+def _from_start(rows: Rows) -> Bytes:
+    """The first byte of a whole tensor and its borders that is still read at each action or later, counted from the
+    first of what is above."""
+    held = rows.behind > rows.first
+    return np.maximum.accumulate(np.where(held, rows.first, rows.slots) * rows.row_bytes)
+
+
+def scratch_name(node: Node) -> str:
+    """Of the buffer that is a call's scratch memory. No tensor's name holds a space, so this cannot be one."""
+    return f"scratch of {node.outputs[0].name}"
+
+
+def expanded(
+    plan: MemoryPlan, streams: Sequence[Stream], offsets: Mapping[str, int], scratch: Mapping[Node, int]
+) -> MemoryPlan:
+    """The plan of a contracted graph, with the layers of each stream in place of its node.
+
+    offsets: of the buffers that streams work in, by their names. scratch: bytes of the layers' scratch memory.
+    """
     starts: list[int] = []  # the number of each call, or of its first layer
     calls: list[Node] = []
     for node in plan.calls:
@@ -85,12 +180,30 @@ def expanded(plan: MemoryPlan, streams: Sequence[Stream]) -> MemoryPlan:
         last = old.last if old.last < 0 else starts[min(old.last + 1, len(plan.calls))] - 1
         return Lifetime(first, len(calls) if old.last == len(plan.calls) else last)
 
+    borders = {border.bytes for node in plan.calls for border in borders_of(node)}
+    storage = {t: place for t, place in plan.storage.items() if t not in borders}
+    lifetimes = {t: life(old) for t, old in plan.lifetimes.items() if t not in borders}
+    blocks = [replace(block, lifetime=life(block.lifetime)) for block in plan.blocks]
+    areas = {n: at for n, at in plan.scratch.items() if stream_of(n) is None}
+    for node, start in zip(plan.calls, starts, strict=False):
+        found = stream_of(node)
+        if found is None:
+            continue
+        whole = Lifetime(start, start + len(found.nodes) - 1)
+        for window in found.windows:
+            name = f"rows of {window.tensor.name}"
+            storage[window.tensor] = Storage(len(blocks), 0)
+            lifetimes[window.tensor] = whole
+            blocks.append(Block(name, offsets[name], window.bytes, whole))
+        areas |= {layer: offsets[scratch_name(layer)] for layer in found.nodes if scratch.get(layer, 0)}
     return replace(
         plan,
         order=tuple(layer for node in plan.order for layer in _layers(node)),
         calls=tuple(calls),
-        blocks=tuple(replace(block, lifetime=life(block.lifetime)) for block in plan.blocks),
-        lifetimes={tensor: life(old) for tensor, old in plan.lifetimes.items()},
+        blocks=tuple(blocks),
+        storage=storage,
+        lifetimes=lifetimes,
+        scratch=areas,
         streams=tuple(streams),
     )
 
@@ -98,8 +211,3 @@ def expanded(plan: MemoryPlan, streams: Sequence[Stream]) -> MemoryPlan:
 def _layers(node: Node) -> Sequence[Node]:
     found = stream_of(node)
     return (node,) if found is None else found.nodes
-
-
-def rows_of(streams: Iterable[Stream]) -> Mapping[Tensor, Stream]:
-    """The stream that has a tensor as a window."""
-    return {rows.tensor: found for found in streams for rows in found.windows}

@@ -8,7 +8,7 @@ blocks holds, so that joining a whole graph costs little more than the graph is 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from tinyet.ir import Tensor
@@ -98,8 +98,10 @@ class _Join:
 class Layout:
     """Which tensors stand together, and how far apart. Every tensor begins alone in a block of its own."""
 
-    def __init__(self, tensors: Sequence[Tensor], align: int) -> None:
+    def __init__(self, tensors: Sequence[Tensor], align: int, anywhere: Collection[Tensor] = ()) -> None:
+        """align: of every tensor, but for those that may begin `anywhere`."""
         self.align = align
+        self.anywhere = frozenset(anywhere)
         self._number = {tensor: number for number, tensor in enumerate(tensors)}
         self._start = dict.fromkeys(tensors, 0)
         self._bytes = {tensor: tensor.type.bytes for tensor in tensors}
@@ -112,7 +114,7 @@ class Layout:
             self._block[tensor] = _Block(tensor, [tensor], 0, size, self.alignment(tensor), pieces)
 
     def alignment(self, tensor: Tensor) -> int:
-        return max(self.align, tensor.dtype.bytes)
+        return tensor.dtype.bytes if tensor in self.anywhere else max(self.align, tensor.dtype.bytes)
 
     # ------------------------------------------------------------ what there is
 

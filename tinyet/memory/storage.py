@@ -16,11 +16,14 @@ from tinyet.ir import Graph, Node, Tensor
 from tinyet.memory import offsets as packing
 from tinyet.memory import schedule as ordering
 from tinyet.memory.check import check_plan
-from tinyet.memory.extents import Extent, gaps, most_alive
+from tinyet.memory.contract import OP as STREAM_OP
+from tinyet.memory.contract import borders_of, contracted, course_of, expanded, scratch_name, stream_of
+from tinyet.memory.extents import Extent, extent, gaps, most_alive
 from tinyet.memory.layout import NEVER, Layout, MayShare, Piece, nothing_owned_twice
 from tinyet.memory.live import LiveBytes, Saving
 from tinyet.memory.moves import Move, moves
 from tinyet.memory.plan import Block, Lifetime, MemoryPlan, Storage
+from tinyet.memory.streams import Stream
 from tinyet.memory.sweeping import Course, Replaces, Sweeping, course, no_replacing, no_sweep
 from tinyet.memory.weave import Group, MayPitch, no_pitch, weave
 from tinyet.opset import Op, Sweeps
@@ -41,6 +44,7 @@ def plan_memory(
     pairs: frozenset[Tensor] = frozenset(),
     sweep: Sweeps = no_sweep,
     replaces: Replaces = no_replacing,
+    streams: Sequence[Stream] = (),
     align: int = 4,
     scratch_align: int = 8,
     search_budget: int = packing.DEFAULT_BUDGET,
@@ -57,6 +61,7 @@ def plan_memory(
         sweep: what a call whose tensors all lie row-major has read of an input by the time it writes its output; one
             may lie partly over the other where that is safe.
         replaces: inputs of such calls over which the output may lie exactly, beside those of the operator.
+        streams: calls that are computed by rows, one with another; no node is in two.
         align: every tensor's offset is a multiple of this (a power of two), and of its element's size; of the latter
             alone where its pixels lie apart.
         scratch_align: the same for scratch memory.
@@ -77,7 +82,16 @@ def plan_memory(
                 f"output {tensor.name} is a constant, which has no place in the arena", graph.name
             )
     planner = _Planner(
-        graph, op_of, scratch, may_pitch, pairs, sweep, replaces, align, scratch_align, order_budget
+        contracted(graph, streams) if streams else graph,
+        op_of,
+        scratch,
+        may_pitch,
+        pairs,
+        sweep,
+        replaces,
+        align,
+        scratch_align,
+        order_budget,
     )
     chosen = planner.best()
     placement = planner.place(chosen, search_budget)
@@ -88,6 +102,8 @@ def plan_memory(
         if other.peak < placement.peak:
             chosen, placement = given, other
     plan = planner.finish(chosen, placement)
+    if streams:
+        plan = expanded(plan, streams, placement.offsets, scratch)
     check_plan(
         graph,
         plan,
@@ -99,6 +115,10 @@ def plan_memory(
         scratch_align=scratch_align,
     )
     return plan
+
+
+class StreamRefused(Exception):
+    """A stream that cannot be planned: around one of its whole tensors there is no room."""
 
 
 @dataclass(frozen=True)
@@ -161,8 +181,13 @@ class _Planner:
         order_budget: int,
     ) -> None:
         self.graph = graph
-        self.ops = {node: op_of(node) for node in graph.nodes}
-        self.scratch = scratch
+        self.ops = {node: op_of(node) if stream_of(node) is None else STREAM_OP for node in graph.nodes}
+        self.streams = {
+            node: made
+            for node in graph.nodes
+            if (made := course_of(node, scratch, align, scratch_align)) is not None
+        }
+        self.scratch = {**scratch, **{node: made.inner_bytes for node, made in self.streams.items()}}
         self.may_pitch = may_pitch
         self.pairs = pairs
         self.sweep = sweep
@@ -176,6 +201,7 @@ class _Planner:
         outputs = (t for node in graph.nodes for t in node.outputs)
         self.tensors = tuple(dict.fromkeys((*graph.inputs, *outputs)))
         self.known_courses: dict[Node, Course | None] = {}
+        self.of_streams = {scratch_name(node) for node in self.streams}  # they stand for what is in them
 
     # ------------------------------------------------------------ choices
 
@@ -248,7 +274,8 @@ class _Planner:
 
     def share(self, copied: frozenset[Node]) -> tuple[Layout, frozenset[Node], dict[Tensor, Group]]:
         """Views and windows: what needs no call because its bytes can lie where they are wanted."""
-        layout = Layout(self.tensors, self.align)
+        borders = [border.bytes for node in self.streams for border in borders_of(node)]
+        layout = Layout(self.tensors, self.align, borders)
         for tensor in self.pairs:
             layout.spread(tensor, 2 * tensor.type.bytes, 4)
         of_pairs = {node for t in self.pairs for node in self.graph.consumers(t)}
@@ -277,6 +304,12 @@ class _Planner:
                 elided.add(node)
             else:
                 layout.undo()
+        for node in self.streams:
+            for border in borders_of(node):
+                joined = layout.join(border.rows.tensor, border.start, border.bytes, 0, nothing_owned_twice)
+                if not joined:
+                    raise StreamRefused(f"{border.rows.tensor.name} has no room around it")
+        layout.keep()
         return layout, frozenset(elided), apart
 
     @staticmethod
@@ -331,10 +364,13 @@ class _Planner:
     ) -> tuple[tuple[int, int, int], ...]:
         """What the order may count on: tensors alone in their blocks that can lie partly over each other, the pair that
         saves the most bytes first."""
-        if course is None or layout.size(course.output) != course.output.type.bytes:
+        if course is None or len(course.written) != 1:
+            return ()
+        (output,) = course.written
+        if layout.size(output) != output.type.bytes:
             return ()
         return tuple(
-            (number[layout.root(source)], number[layout.root(course.output)], saved)
+            (number[layout.root(source)], number[layout.root(output)], saved)
             for source in sorted(course.needed, key=lambda t: -course.saved(t))
             if layout.size(source) == source.type.bytes and (saved := course.saved(source) & -self.align) > 0
         )
@@ -344,7 +380,7 @@ class _Planner:
         found = {}
         for node in calls:
             if node not in self.known_courses:
-                self.known_courses[node] = course(node, self.sweep)
+                self.known_courses[node] = self.streams.get(node) or course(node, self.sweep)
             known = self.known_courses[node]
             if known is not None and self.dense(node, woven):
                 found[node] = known
@@ -457,7 +493,7 @@ class _Planner:
     def scratch_buffers(self, calls: Sequence[Node]) -> list[packing.Buffer]:
         """One a call that has scratch memory."""
         return [
-            packing.Buffer(_scratch_name(node), size, position, position, self.scratch_align)
+            packing.Buffer(scratch_name(node), size, position, position, self.scratch_align)
             for position, node in enumerate(calls)
             if (size := self.scratch.get(node, 0))
         ]
@@ -465,11 +501,19 @@ class _Planner:
     def place(self, draft: _Draft, budget: int) -> packing.Placement:
         """Offsets of a draft's buffers."""
         extents = [draft.sweeping.extent(draft.layout, root) for root in draft.layout.roots()]
-        for buffer in draft.buffers[len(extents) :]:
+        buffers = [b for b in draft.buffers if b.name not in self.of_streams]
+        for buffer in buffers[len(extents) :]:
             at = np.array(draft.sweeping.moments(buffer.first, buffer.last))
             low, high = np.zeros(1, np.int64), np.array([buffer.bytes])
             extents.append(Extent(buffer.name, at, low, high, buffer.bytes, buffer.align))
-        return packing.place(draft.buffers, gaps=gaps(extents), floor=most_alive(extents), budget=budget)
+        for position, node in enumerate(draft.calls):
+            if node in self.streams:
+                start = draft.sweeping.moments(position, position)[0]
+                for inner in self.streams[node].inner:
+                    at = start + np.arange(len(inner.low) + 1)
+                    extents.append(extent(inner.name, at, inner.low, inner.high, inner.bytes, inner.align))
+                    buffers.append(packing.Buffer(inner.name, inner.bytes, position, position, inner.align))
+        return packing.place(buffers, gaps=gaps(extents), floor=most_alive(extents), budget=budget)
 
     def finish(self, draft: _Draft, placement: packing.Placement) -> MemoryPlan:
         """The plan in the terms of the graph."""
@@ -491,7 +535,11 @@ class _Planner:
                 for t, at, pitch in map(draft.lying, self.tensors)
             },
             lifetimes=self.lifetimes(draft, order),
-            scratch={n: placement.offsets[_scratch_name(n)] for n in draft.calls if self.scratch.get(n, 0)},
+            scratch={
+                n: placement.offsets[scratch_name(n)]
+                for n in draft.calls
+                if self.scratch.get(n, 0) and n not in self.streams
+            },
             arena_bytes=placement.peak,
             lower_bound=placement.lower_bound,
             optimal=placement.optimal,
@@ -580,9 +628,7 @@ def _overwritten_exactly(
     return True
 
 
-def _fullest(
-    buffers: Sequence[packing.Buffer], savings: Iterable[Saving], calls: int
-) -> tuple[int, int]:
+def _fullest(buffers: Sequence[packing.Buffer], savings: Iterable[Saving], calls: int) -> tuple[int, int]:
     """The first and the last of the moments, from -1 to the number of calls, at which most bytes are alive."""
     change = [0] * (calls + 3)
     for b in buffers:
@@ -599,8 +645,3 @@ def _fullest(
 def _variables(node: Node) -> list[Tensor]:
     """The node's inputs that stand in the arena, each once."""
     return [t for t in dict.fromkeys(node.inputs) if t is not None and not t.is_constant]
-
-
-def _scratch_name(node: Node) -> str:
-    # No tensor's name holds a space, so this cannot be one.
-    return f"scratch of {node.outputs[0].name}"

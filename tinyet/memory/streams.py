@@ -161,7 +161,7 @@ def _aligned(found: Stream, align: int) -> bool:
 class _State:
     """Of a tensor while the rows go by; rows are counted from the tensor's first, those above it are negative.
 
-    top, end: the rows that are wanted at all. oldest, next: those that are there. whole: it has its place, and no window.
+    top, end: the rows that are wanted at all. oldest, next: those that are there. whole: it has its place, no window.
     """
 
     tensor: Tensor
@@ -243,18 +243,14 @@ class _Simulation:
         whole = kept if tensor in self.made else not self.is_taken(tensor)
         if self.is_taken(tensor) and kept:
             return None
-        next_ = top
-        if whole and tensor not in self.made:
-            next_ = tensor.shape[1] if top == 0 else top
+        next_ = tensor.shape[1] if whole and tensor not in self.made else top
         return _State(tensor, top, end, whole, next(iter(fills), None), top, next_)
 
     def run(self) -> bool:
         """Until everything is computed; False where it comes to a halt."""
         for tensor, state in self.states.items():
             if state.whole and tensor not in self.made and state.top < 0:
-                state.next = 0  # its rows are there; those above it are set now
                 self.fill(state, state.top, -state.top)
-                state.next = state.height
         while any(self.done[node] < self.count(node) for node in self.nodes):
             ready = next((node for node in reversed(self.nodes) if self.ready(node)), None)
             if ready is not None:

@@ -31,25 +31,44 @@ def no_replacing(_node: Node, _index: int) -> bool:
 
 
 @dataclass(frozen=True, eq=False)
+class Inner:
+    """A buffer of a call's own: at step k its bytes from `low[k]` up to `high[k]` are in use."""
+
+    name: str
+    low: Bytes
+    high: Bytes
+    bytes: int
+    align: int
+
+
+@dataclass(frozen=True, eq=False)
 class Course:
     """A call's work in steps that are common to its inputs: when step k ends nothing is written from byte
-    `written[k]` of the output on, and from step k on nothing is read before byte `needed[t][k]` of input t.
+    `written[t][k]` of output t on, and from step k on nothing is read before byte `needed[t][k]` of input t.
 
-    variables: the inputs that stand in the arena, each once. needed: of those that the kernel says something about.
+    variables: the inputs that stand in the arena, each once. needed: of those that the kernel says something about; and
+        of outputs that it reads again, and nobody else.
+    inner: what the call works in, beside its scratch memory.
     """
 
-    output: Tensor
     variables: tuple[Tensor, ...]
-    written: Bytes
+    written: Mapping[Tensor, Bytes]
     needed: Mapping[Tensor, Bytes]
+    inner: tuple[Inner, ...] = ()
 
     def __len__(self) -> int:
-        return len(self.written)
+        return len(next(iter(self.written.values())))
+
+    @property
+    def inner_bytes(self) -> int:
+        """The most that is in use of the inner buffers at one step."""
+        return int(sum((b.high - b.low for b in self.inner), np.zeros(len(self), np.int64)).max())
 
     def saved(self, source: Tensor) -> int:
-        """How many bytes less than both have, the output and one input need that lie partly over each other."""
-        alive = self.written + source.type.bytes - self.needed[source]
-        return max(self.written[-1] + source.type.bytes - int(alive.max()), 0) if source in self.needed else 0
+        """How many bytes less than both have, the only output and one input need that lie partly over each other."""
+        (written,) = self.written.values()
+        alive = written + source.type.bytes - self.needed[source]
+        return max(written[-1] + source.type.bytes - int(alive.max()), 0) if source in self.needed else 0
 
 
 def course(node: Node, sweep: Sweeps) -> Course | None:
@@ -82,7 +101,7 @@ def course(node: Node, sweep: Sweeps) -> Course | None:
         tensor: np.minimum.reduce([s.needed[np.searchsorted(s.written, written)] for s in each])
         for tensor, each in swept.items()
     }
-    return Course(node.output, tuple(dict.fromkeys((*found, *silent))), written, needed)
+    return Course(tuple(dict.fromkeys((*found, *silent))), {node.output: written}, needed)
 
 
 class Sweeping:
@@ -108,7 +127,7 @@ class Sweeping:
         found = self.courses.get(node)
         if found is None:
             return None
-        roots = dict.fromkeys(layout.root(t) for t in (found.output, *found.variables))
+        roots = dict.fromkeys(layout.root(t) for t in (*found.written, *found.variables))
         alive = np.zeros(len(found), np.int64)
         for root in roots:
             low, high = _Pieces(layout, root).living(layout, position, found)
@@ -123,7 +142,9 @@ class Sweeping:
         pieces = _Pieces(layout, root)
         changes = {*pieces.written.tolist(), *pieces.used.tolist()}
         swept = {p for p in changes if 0 <= p < len(self.calls) and self.calls[p] in self.courses}
-        stops = sorted({*pieces.written.tolist(), *(pieces.used + 1).tolist(), *swept, *(p + 1 for p in swept)})
+        stops = sorted(
+            {*pieces.written.tolist(), *(pieces.used + 1).tolist(), *swept, *(p + 1 for p in swept)}
+        )
         found: list[tuple[Bytes, Bytes, Bytes]] = []
         for position in stops[:-1]:
             if position in swept:
@@ -162,18 +183,23 @@ class _Pieces:
         alive = (self.written <= position) & (position <= self.used)
         fresh, dying = alive & (self.written == position), alive & (self.used == position)
         low, high = (np.repeat(each, len(course)) for each in self.hull(alive & ~fresh & ~dying))
-        output = layout.extent(course.output) if layout.root(course.output) is self.root else (0, 0)
-        reads = [
-            (*layout.extent(t), course.needed.get(t))
-            for t in course.variables
+        outputs = [
+            (*layout.extent(t), written, course.needed.get(t, np.zeros(1, np.int64)))
+            for t, written in course.written.items()
             if layout.root(t) is self.root
+        ]
+        reads = [
+            (*layout.extent(t), course.needed.get(t)) for t in course.variables if layout.root(t) is self.root
         ]
         for i in np.flatnonzero(fresh | dying):
             start, end = int(self.start[i]), int(self.end[i])
             first, last = np.full(len(course), start), np.full(len(course), end)
+            writes = [(at + w, at + n) for at, to, w, n in outputs if at < end and start < to]
             if fresh[i]:
-                last = np.minimum(end, output[0] + course.written)
-            elif not (output[0] < end and start < output[1]):
+                last = np.minimum(end, np.maximum.reduce([w for w, _ in writes]))
+                if dying[i]:
+                    first = np.maximum(start, np.minimum.reduce([n for _, n in writes]))
+            elif not writes:
                 needed = [None if n is None else at + n for at, to, n in reads if at < end and start < to]
                 if needed and all(n is not None for n in needed):
                     first = np.maximum(start, np.minimum.reduce([n for n in needed if n is not None]))

@@ -1,0 +1,207 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which layers are computed by rows, one with another: as few as it takes for the arena to be as small as is asked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from tinyet.delegates.decide import Variant
+from tinyet.ir import Graph, Node, Tensor
+from tinyet.memory import MemoryPlan
+from tinyet.memory.streams import Run, Stream, row_bytes, stream
+from tinyet.ops import op_of
+from tinyet.opset import RowRule, strip
+
+INSTRUCTIONS_A_BYTE = 0.4
+INSTRUCTIONS_AN_ACTION = 25
+"""What it costs to move a byte within a window, and to find out what is next; on a core with 32 bits."""
+
+_AROUND = 8
+"""Calls around those that need too much that are tried with them."""
+_STEPS = 12
+"""Of the search for the smallest arena."""
+
+
+@dataclass(frozen=True, eq=False)
+class Strips:
+    """A layer by rows. variants: of the node for one strip, with what all strips cost."""
+
+    rule: RowRule
+    variants: tuple[Variant, ...]
+
+    @cached_property
+    def instructions(self) -> int:
+        """Of the cheapest."""
+        return min((v.cost.instructions for v in self.variants if v.cost is not None), default=0)
+
+
+def strips_of(
+    nodes: Sequence[Node], offer: Callable[[Graph], Mapping[Node, tuple[Variant, ...]]]
+) -> dict[Node, Strips]:
+    """What can compute each node by rows, of those that can be; a strip is one row, or the fewest there can be.
+
+    offer: the variants of each node of a graph; a node that nobody computes has none.
+    """
+    rules = {node: rule for node in nodes if (rule := op_of(node).rows(node)) is not None}
+    made = {node: strip(node, rule) for node, rule in rules.items()}
+    inputs = (t for each in made.values() for t in each.inputs if t is not None and not t.is_constant)
+    outputs = tuple(each.outputs[0] for each in made.values())
+    offered = offer(Graph("strips", tuple(dict.fromkeys(inputs)), outputs, tuple(made.values())))
+    found = {}
+    for node, rule in rules.items():
+        times = node.outputs[0].shape[1] // rule.out
+        variants = tuple(_repeated(v, times) for v in offered.get(made[node], ()) if not v.call.init)
+        if variants and all(v.call.state_bytes == 0 for v in variants):
+            found[node] = Strips(rule, variants)
+    return found
+
+
+def _repeated(variant: Variant, times: int) -> Variant:
+    """A variant whose call is made several times."""
+    if variant.cost is None:
+        return variant
+    cost = replace(variant.cost, instructions=times * (variant.cost.instructions + INSTRUCTIONS_AN_ACTION))
+    return replace(variant, cost=cost)
+
+
+@dataclass(frozen=True, eq=False)
+class _Segment:
+    """Calls that are a stream. bytes: alive at its worst moment, with what lives on around it. cost: instructions
+    beyond those of the same layers as a whole."""
+
+    stream: Stream
+    bytes: int
+    cost: float
+
+
+class Search:
+    """For streams that let a graph do with less memory than its whole layers need.
+
+    plan: of the whole layers, chosen: their variants.
+    """
+
+    def __init__(
+        self,
+        graph: Graph,
+        plan: MemoryPlan,
+        chosen: Mapping[Node, Variant],
+        strips: Mapping[Node, Strips],
+        align: int = 4,
+    ) -> None:
+        self.graph, self.plan, self.strips = graph, plan, strips
+        self.align = align
+        self.calls = plan.calls
+        self.extra = {node: _more(chosen[node], found) for node, found in strips.items()}
+        self.blocks: dict[Tensor, int] = {t: place.block for t, place in plan.storage.items()}
+        self._known: dict[tuple[int, int], _Segment | None] = {}
+
+    def smallest(self) -> list[Stream]:
+        """Those with the smallest arena, by what is alive; none where streams do not make it smaller."""
+        most = max(self.plan.alive, default=0)
+        low = max((n for k, n in enumerate(self.plan.alive) if self.calls[k] not in self.strips), default=0)
+        best: list[Stream] = []
+        limit = most - 1
+        for _ in range(_STEPS):
+            found = self.within(limit)
+            if found is None:
+                low = limit + 1
+            else:
+                best, most = [s.stream for s in found], min(limit, self._most(found))
+            if low >= most:
+                break
+            limit = (low + most) // 2
+        return best
+
+    def _most(self, found: Sequence[_Segment]) -> int:
+        inside = {node for s in found for node in s.stream.nodes}
+        outside = (n for node, n in zip(self.calls, self.plan.alive, strict=True) if node not in inside)
+        return max([*(s.bytes for s in found), *outside])
+
+    def streams(self, limit: int) -> list[Stream] | None:
+        """The cheapest with no more than `limit` bytes alive; None where there are none."""
+        found = self.within(limit)
+        return None if found is None else [s.stream for s in found]
+
+    def within(self, limit: int) -> list[_Segment] | None:
+        """The cheapest segments with no more than `limit` bytes alive at once; None where there are none."""
+        alive = self.plan.alive
+        near = self._near([k for k, n in enumerate(alive) if n > limit])
+        # The cheapest way to have computed the calls before each: (cost, segments).
+        ways: list[tuple[float, list[_Segment]] | None] = [(0.0, [])]
+        for end in range(1, len(self.calls) + 1):
+            best = ways[end - 1] if alive[end - 1] <= limit else None
+            for begin in range(end - 1, -1, -1):
+                if begin not in near or end - 1 not in near:
+                    break
+                before = ways[begin]
+                if before is None or not any(n > limit for n in alive[begin:end]):
+                    continue
+                segment = self.segment(begin, end)
+                if segment is None or segment.bytes > limit:
+                    continue
+                cost = before[0] + segment.cost
+                if best is None or cost < best[0]:
+                    best = cost, [*before[1], segment]
+            ways.append(best)
+        last = ways[-1]
+        return None if last is None else last[1]
+
+    def _near(self, needed: Sequence[int]) -> Collection[int]:
+        """Calls that may be in a segment: near one that needs too much, with none between that cannot."""
+        found = set[int]()
+        for k in needed:
+            for step in (-1, 1):
+                at = k
+                while abs(at - k) <= _AROUND and 0 <= at < len(self.calls) and self.calls[at] in self.strips:
+                    found.add(at)
+                    at += step
+        return found
+
+    def segment(self, begin: int, end: int) -> _Segment | None:
+        """The calls from one up to another as a stream; None where they cannot be."""
+        if (begin, end) not in self._known:
+            self._known[begin, end] = self._segment(begin, end)
+        return self._known[begin, end]
+
+    def _segment(self, begin: int, end: int) -> _Segment | None:
+        nodes = self.calls[begin:end]
+        rules = {node: self.strips[node].rule for node in nodes}
+        found = stream(self.graph, nodes, rules, align=self.align)
+        if found is None:
+            return None
+        alive = np.zeros(len(found.actions), np.int64)
+        for rows in found.rows.values():
+            alive += (rows.behind - rows.first) * rows.row_bytes
+        mine = {self.blocks[t] for t in found.rows if t in self.blocks}
+        around = sum(
+            block.bytes
+            for number, block in enumerate(self.plan.blocks)
+            if number not in mine and block.lifetime.first < end and block.lifetime.last >= begin
+        )
+        cost = sum(self.extra[node] for node in nodes) + moved(found)
+        return _Segment(found, int(alive.max()) + around, cost)
+
+
+def _more(whole: Variant, strips: Strips) -> float:
+    """Instructions of a layer's strips beyond those of the layer."""
+    return strips.instructions - whole.cost.instructions if whole.cost is not None else 0.0
+
+
+def moved(found: Stream) -> float:
+    """Instructions to move rows within windows."""
+    drops = sum(len(action.drops) for action in found.actions if isinstance(action, Run))
+    return INSTRUCTIONS_A_BYTE * found.moved_bytes + INSTRUCTIONS_AN_ACTION * drops
+
+
+def added_macs(found: Stream) -> int:
+    """Multiply-accumulates that rows around images cost: padding that a layer as a whole would leave out."""
+    whole = sum(op_of(node).macs(node) for node in found.nodes)
+    strips = sum(found.runs(n) * op_of(n).macs(strip(n, found.rules[n])) for n in found.nodes)
+    return max(strips - whole, 0)
+
+
+__all__ = ["Search", "Strips", "added_macs", "moved", "row_bytes", "strips_of"]
