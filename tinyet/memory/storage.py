@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import heapq
-import itertools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -18,7 +17,7 @@ from tinyet.memory import schedule as ordering
 from tinyet.memory.check import check_plan
 from tinyet.memory.extents import Extent, gaps, most_alive
 from tinyet.memory.layout import NEVER, Layout, MayShare, Piece, nothing_owned_twice
-from tinyet.memory.live import LiveBytes, Saving
+from tinyet.memory.live import LiveBytes
 from tinyet.memory.moves import Move, moves
 from tinyet.memory.plan import Block, Lifetime, MemoryPlan, Storage
 from tinyet.memory.sweeping import Course, Replaces, Sweeping, course, no_replacing, no_sweep
@@ -242,7 +241,7 @@ class _Planner:
             buffers=buffers,
             sweeping=sweeping,
             bound=live.bound,
-            fullest=_fullest(buffers, live.savings, len(calls)),
+            fullest=live.fullest,
             used=self.moments(calls).used,
         )
 
@@ -395,7 +394,7 @@ class _Planner:
         """Let outputs take the place of inputs that die, where that does not raise the memory in use.
 
         Changes the layout. Returns (input index, output index) per node that works in place; the buffers: one a block,
-        in the order of `layout.roots()`, then one a call that has scratch memory; and how many of their bytes are alive.
+        in the order of `layout.roots()`, then one a call that has scratch memory; and how many bytes are alive.
         """
         moments = self.moments(calls)
         layout.set_moments(moments.written, moments.used)
@@ -578,22 +577,6 @@ def _overwritten_exactly(
         if any(p.written != NEVER for p in layout.pieces(output, start + shift, end + shift)):
             return False
     return True
-
-
-def _fullest(
-    buffers: Sequence[packing.Buffer], savings: Iterable[Saving], calls: int
-) -> tuple[int, int]:
-    """The first and the last of the moments, from -1 to the number of calls, at which most bytes are alive."""
-    change = [0] * (calls + 3)
-    for b in buffers:
-        size = packing.align_up(b.bytes, b.align)
-        change[b.first + 1] += size
-        change[b.last + 2] -= size
-    alive = list(itertools.accumulate(change))[: calls + 2]
-    for saving in savings:
-        alive[saving.moment + 1] -= saving.bytes
-    most = max(alive)
-    return alive.index(most) - 1, calls - alive[::-1].index(most)
 
 
 def _variables(node: Node) -> list[Tensor]:

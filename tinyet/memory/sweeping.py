@@ -82,7 +82,12 @@ def course(node: Node, sweep: Sweeps) -> Course | None:
         tensor: np.minimum.reduce([s.needed[np.searchsorted(s.written, written)] for s in each])
         for tensor, each in swept.items()
     }
-    return Course(node.output, tuple(dict.fromkeys((*found, *silent))), written, needed)
+    # When the call begins all inputs are there, whatever is read of them, and nothing is written: scratch memory lies
+    # over none of either.
+    begun = {tensor: np.concatenate([[0], each]) for tensor, each in needed.items()}
+    return Course(
+        node.output, tuple(dict.fromkeys((*found, *silent))), np.concatenate([[0], written]), begun
+    )
 
 
 class Sweeping:
@@ -123,7 +128,9 @@ class Sweeping:
         pieces = _Pieces(layout, root)
         changes = {*pieces.written.tolist(), *pieces.used.tolist()}
         swept = {p for p in changes if 0 <= p < len(self.calls) and self.calls[p] in self.courses}
-        stops = sorted({*pieces.written.tolist(), *(pieces.used + 1).tolist(), *swept, *(p + 1 for p in swept)})
+        stops = sorted(
+            {*pieces.written.tolist(), *(pieces.used + 1).tolist(), *swept, *(p + 1 for p in swept)}
+        )
         found: list[tuple[Bytes, Bytes, Bytes]] = []
         for position in stops[:-1]:
             if position in swept:
@@ -164,9 +171,7 @@ class _Pieces:
         low, high = (np.repeat(each, len(course)) for each in self.hull(alive & ~fresh & ~dying))
         output = layout.extent(course.output) if layout.root(course.output) is self.root else (0, 0)
         reads = [
-            (*layout.extent(t), course.needed.get(t))
-            for t in course.variables
-            if layout.root(t) is self.root
+            (*layout.extent(t), course.needed.get(t)) for t in course.variables if layout.root(t) is self.root
         ]
         for i in np.flatnonzero(fresh | dying):
             start, end = int(self.start[i]), int(self.end[i])
