@@ -18,70 +18,13 @@ import numpy as np
 
 from tinyet.errors import InternalError, bullet_list
 from tinyet.ir import Array, Graph, Node, Tensor
+from tinyet.memory.accesses import Access, Alias, Copy, Piece, Span
+from tinyet.memory.check_rows import row_aliases, row_steps
 from tinyet.memory.plan import MemoryPlan
-from tinyet.opset import Op
+from tinyet.opset import Op, Sweep, Sweeps
 
 _SHOWN = 20
 """Complaints listed; one mistake can break every read after it."""
-
-
-@dataclass(frozen=True)
-class Span:
-    """Bytes of the arena that hold a tensor; `align` is what its offset must be a multiple of.
-
-    run, pitch: where its pixels lie apart, the bytes of each and from one to the next; both 0 where they do not.
-    """
-
-    tensor: str
-    offset: int
-    bytes: int
-    align: int = 1
-    run: int = 0
-    pitch: int = 0
-
-    def runs(self) -> list[tuple[int, int]]:
-        """(offset, bytes) of what lies without gaps, in order."""
-        if not self.pitch:
-            return [(self.offset, self.bytes)]
-        return [(self.offset + i * self.pitch, self.run) for i in range(self.bytes // self.run)]
-
-    @property
-    def extent(self) -> int:
-        """Bytes from the first to behind the last."""
-        return (self.bytes // self.run - 1) * self.pitch + self.run if self.pitch else self.bytes
-
-
-@dataclass(frozen=True)
-class Access:
-    """What one call does to the arena.
-
-    scratch: (offset, bytes, align) of its scratch memory, or None.
-    overwrites: (read tensor, written tensor) pairs that the kernel allows to have the same address.
-    """
-
-    name: str
-    reads: tuple[Span, ...]
-    writes: tuple[Span, ...]
-    scratch: tuple[int, int, int] | None = None
-    overwrites: frozenset[tuple[str, str]] = frozenset()
-
-
-@dataclass(frozen=True)
-class Piece:
-    """Bytes `start` to `start + bytes` of an alias are those of `source` from `source_start` on."""
-
-    start: int
-    bytes: int
-    source: str
-    source_start: int
-
-
-@dataclass(frozen=True)
-class Alias:
-    """A tensor that nothing computes: its bytes are those of others."""
-
-    tensor: str
-    pieces: tuple[Piece, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -279,8 +222,28 @@ def _meet(a: Span, b: Span) -> bool:
     return any(start + size > after for (start, size), (after, _) in itertools.pairwise(both))
 
 
+def _ruined(read: Span, write: Span, sweep: Sweep) -> str:
+    """What goes wrong when a call takes these steps; empty when in none of them it may write where it has yet to read.
+
+    At each step, as addresses: what it may have written when the step ends, and what it may read from then on.
+    """
+    if int(sweep.written[-1]) != write.bytes:
+        return f"the steps through {read.tensor} write {sweep.written[-1]} of {write.bytes} bytes of {write.tensor}"
+    first = np.maximum(write.offset, read.offset + sweep.needed)
+    end = np.minimum(write.offset + sweep.written, read.offset + read.bytes)
+    wrong = np.flatnonzero(first < end)
+    if not len(wrong):
+        return ""
+    k = wrong[0]
+    return (
+        f"by the end of step {k} of {len(sweep.written)}, {write.tensor} is written up to byte {sweep.written[k]}, "
+        f"over byte {first[k] - read.offset} of {read.tensor}, which may be read until then "
+        f"({end[k] - first[k]} bytes too near)"
+    )
+
+
 def check_accesses(
-    steps: Sequence[Access],
+    steps: Sequence[Access | Copy],
     arena_bytes: int,
     inputs: Sequence[Span] = (),
     outputs: Sequence[Span] = (),
@@ -311,17 +274,33 @@ def check_accesses(
         arena.write("inputs", span, -1)
     arena.resolve(waiting, [span.tensor for span in inputs])
     for number, (label, step) in enumerate(zip(labels, steps, strict=True)):
+        if isinstance(step, Copy):
+            if arena.inside(
+                label,
+                "what moves",
+                min(step.target, step.source),
+                step.bytes + abs(step.target - step.source),
+                1,
+            ):
+                arena.put(step.target, arena.cut(step.source, step.bytes))
+            continue
         for read in step.reads:
             arena.expect(label, read, labels)
         for position, write in enumerate(step.writes):
             for read in step.reads:
                 if not _meet(write, read):
                     continue
-                if (read.tensor, write.tensor) not in step.overwrites:
+                pair = read.tensor, write.tensor
+                if pair in step.overwrites and read.runs() == write.runs():
+                    continue
+                if pair in step.sweeps:
+                    ruined = (_ruined(read, write, sweep) for sweep in step.sweeps[pair])
+                    arena.problems += [f"{label}: {what}" for what in ruined if what]
+                elif pair not in step.overwrites:
                     arena.problems.append(
                         f"{label}: writes {write.tensor} over {read.tensor} while reading it"
                     )
-                elif read.runs() != write.runs():
+                else:
                     arena.problems.append(
                         f"{label}: {write.tensor} lies across {read.tensor}, not just over it"
                     )
@@ -357,6 +336,8 @@ def check_plan(
     *,
     align: int,
     scratch_align: int,
+    sweep: Sweeps | None = None,
+    replaces: Callable[[Node, int], bool] | None = None,
 ) -> None:
     """Prove that a plan computes the graph: arguments as for `plan_memory`.
 
@@ -374,17 +355,30 @@ def check_plan(
             return Span(tensor.name, offset, size, max(align, width))
         return Span(tensor.name, offset, size, width, tensor.shape[-1] * width, plan.pitch(tensor))
 
-    steps = []
+    steps: list[Access | Copy] = []
     for node in plan.calls:
+        stream = plan.stream(node)
+        if stream is not None:
+            if node is stream.nodes[0]:
+                steps += row_steps(plan, stream, span, scratch, align, scratch_align)
+            continue
         reads = tuple(dict.fromkeys(span(t) for t in node.inputs if t is not None and not t.is_constant))
         size = scratch.get(node, 0)
+        variables = [(i, t) for i, t in enumerate(node.inputs) if t is not None and not t.is_constant]
+        tensors = (*(t for _, t in variables), *node.outputs)
+        # Of calls in another form the kernel has said nothing.
+        plain = len(node.outputs) == 1 and not any(plan.pitch(t) or plan.pairs(t) for t in tensors)
+        indices = set(op_of(node).inplace)
+        if plain and replaces is not None:
+            indices.update(i for i, _ in variables if replaces(node, i))
         allowed = frozenset(
             (source.name, output.name)
-            for index in op_of(node).inplace
+            for index in indices
             if (source := node.optional_input(index)) is not None
             for output in node.outputs
             if output.type.bytes == source.type.bytes
         )
+        sweeps = _sweeps(node, variables, sweep) if plain and sweep is not None else {}
         steps.append(
             Access(
                 f"{node.op} {', '.join(t.name for t in node.outputs)}",
@@ -392,13 +386,29 @@ def check_plan(
                 tuple(span(t) for t in node.outputs),
                 (plan.scratch[node], size, scratch_align) if size else None,
                 allowed,
+                sweeps,
             )
         )
     elided = set(plan.elided)
     aliases = [a for node in plan.order if node in elided for a in _aliases(node, span, op_of(node))]
-    inputs = [span(t) for t in graph.inputs]
+    aliases += [alias for stream in plan.streams for alias in row_aliases(stream)]
+    inputs = [span(t) for t in graph.inputs if plan.window(t) is None]
     outputs = [span(t) for t in dict.fromkeys(graph.outputs)]
     check_accesses(steps, plan.arena_bytes, inputs, outputs, aliases)
+
+
+def _sweeps(
+    node: Node, variables: Sequence[tuple[int, Tensor]], sweep: Sweeps
+) -> dict[tuple[str, str], list[Sweep]]:
+    """What the kernel says of each input, for those of which it says something wherever they are used."""
+    said: dict[tuple[str, str], list[Sweep | None]] = {}
+    for index, tensor in variables:
+        said.setdefault((tensor.name, node.output.name), []).append(sweep(node, index))
+    return {
+        pair: [s for s in all_ if s is not None]
+        for pair, all_ in said.items()
+        if all(s is not None for s in all_)
+    }
 
 
 def _check_order(graph: Graph, plan: MemoryPlan) -> None:

@@ -204,6 +204,7 @@ def expanded(
         storage=storage,
         lifetimes=lifetimes,
         scratch=areas,
+        alive=tuple(n for n, node in zip(plan.alive, plan.calls, strict=True) for _ in _layers(node)),
         streams=tuple(streams),
     )
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which bytes of a buffer are alive when, at moments finer than calls: what lets two buffers lie partly over each other.
+"""Which bytes of a buffer are alive when, in moments finer than calls: what lets buffers lie partly over each other.
 
 A buffer that is written and read in order is alive from a first byte to a last that both move. Two buffers need not be
 apart by the whole size of the lower one, only by as much as, at any moment, the living bytes of one reach behind the
@@ -39,10 +39,7 @@ class Extent:
 
 
 def extent(name: str, at: Bytes, low: Bytes, high: Bytes, size: int, align: int = 1) -> Extent:
-    """An Extent without what is dead at its ends, and with equal neighbours as one."""
-    alive = np.flatnonzero(low < high)
-    first, last = (alive[0], alive[-1] + 1) if len(alive) else (0, len(low))
-    at, low, high = at[first : last + 1], low[first:last], high[first:last]
+    """An Extent with equal neighbours as one."""
     low, high = np.where(low < high, low, 0), np.where(low < high, high, 0)
     new = np.append(True, (np.diff(low) != 0) | (np.diff(high) != 0))
     return Extent(name, np.append(at[:-1][new], at[-1]), low[new], high[new], size, align)
@@ -68,7 +65,7 @@ def gaps(extents: Sequence[Extent]) -> dict[tuple[str, str], int]:
     for number, a in enumerate(extents):
         if a.steady:
             continue
-        for other in np.flatnonzero((first < a.at[-1]) & (end > a.at[0])):
+        for other in np.flatnonzero((first < a.at[-1]) & (end > a.at[0])).tolist():
             b = extents[other]
             # Of two that both change, the first to come sees to the pair.
             if b is a or (not b.steady and other < number):

@@ -8,7 +8,7 @@ blocks holds, so that joining a whole graph costs little more than the graph is 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Collection, Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from tinyet.ir import Tensor

@@ -7,6 +7,7 @@ them, and know the largest sum, in a number of steps that grows with the logarit
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -47,8 +48,19 @@ class LiveBytes:
         return max((tree.largest for tree in self._trees.values()), default=0)
 
     @property
-    def savings(self) -> list[Saving]:
-        return list(self._savings.values())
+    def fullest(self) -> tuple[int, int]:
+        """The first and the last of the moments at which most bytes are alive."""
+        start = self._moments.start
+        change = [0] * (len(self._moments) + 1)
+        for b in self._buffers:
+            size = align_up(b.bytes, b.align)
+            change[b.first - start] += size
+            change[b.last - start + 1] -= size
+        alive = list(itertools.accumulate(change))[:-1]
+        for saving in self._savings.values():
+            alive[saving.moment - start] -= saving.bytes
+        most = max(alive)
+        return alive.index(most) + start, len(alive) - 1 - alive[::-1].index(most) + start
 
     def add(self, buffer: Buffer) -> None:
         for align in {buffer.align, *(align for align, _ in self._trees)}:

@@ -66,6 +66,7 @@ class MemoryPlan:
     order_optimal: no order of execution keeps fewer bytes alive at its worst moment (in-place results
                  counted only where input and output fill their blocks).
     given_order_bytes: bytes alive at the worst moment of the graph's own order, in the same terms.
+    alive:       for each call, the bytes alive at its worst moment; for all calls of a stream those of the stream.
     streams:     calls that follow each other in `calls` and are computed by rows, one with another.
     """
 
@@ -82,6 +83,7 @@ class MemoryPlan:
     optimal: bool
     order_optimal: bool
     given_order_bytes: int
+    alive: tuple[int, ...]
     streams: tuple[Stream, ...] = ()
 
     def offset(self, tensor: Tensor) -> int:

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import heapq
-import itertools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -20,7 +19,7 @@ from tinyet.memory.contract import OP as STREAM_OP
 from tinyet.memory.contract import borders_of, contracted, course_of, expanded, scratch_name, stream_of
 from tinyet.memory.extents import Extent, extent, gaps, most_alive
 from tinyet.memory.layout import NEVER, Layout, MayShare, Piece, nothing_owned_twice
-from tinyet.memory.live import LiveBytes, Saving
+from tinyet.memory.live import LiveBytes
 from tinyet.memory.moves import Move, moves
 from tinyet.memory.plan import Block, Lifetime, MemoryPlan, Storage
 from tinyet.memory.streams import Stream
@@ -188,10 +187,10 @@ class _Planner:
             if (made := course_of(node, scratch, align, scratch_align)) is not None
         }
         self.scratch = {**scratch, **{node: made.inner_bytes for node, made in self.streams.items()}}
-        self.may_pitch = may_pitch
+        self.may_pitch: MayPitch = lambda n, t, pitch: n not in self.streams and may_pitch(n, t, pitch)
         self.pairs = pairs
         self.sweep = sweep
-        self.replaces = replaces
+        self.replaces: Replaces = lambda n, index: n not in self.streams and replaces(n, index)
         self.align = align
         self.scratch_align = scratch_align
         self.order_budget = order_budget
@@ -268,7 +267,7 @@ class _Planner:
             buffers=buffers,
             sweeping=sweeping,
             bound=live.bound,
-            fullest=_fullest(buffers, live.savings, len(calls)),
+            fullest=live.fullest,
             used=self.moments(calls).used,
         )
 
@@ -431,7 +430,7 @@ class _Planner:
         """Let outputs take the place of inputs that die, where that does not raise the memory in use.
 
         Changes the layout. Returns (input index, output index) per node that works in place; the buffers: one a block,
-        in the order of `layout.roots()`, then one a call that has scratch memory; and how many of their bytes are alive.
+        in the order of `layout.roots()`, then one a call that has scratch memory; and how many bytes are alive.
         """
         moments = self.moments(calls)
         layout.set_moments(moments.written, moments.used)
@@ -500,20 +499,43 @@ class _Planner:
 
     def place(self, draft: _Draft, budget: int) -> packing.Placement:
         """Offsets of a draft's buffers."""
-        extents = [draft.sweeping.extent(draft.layout, root) for root in draft.layout.roots()]
-        buffers = [b for b in draft.buffers if b.name not in self.of_streams]
-        for buffer in buffers[len(extents) :]:
-            at = np.array(draft.sweeping.moments(buffer.first, buffer.last))
-            low, high = np.zeros(1, np.int64), np.array([buffer.bytes])
-            extents.append(Extent(buffer.name, at, low, high, buffer.bytes, buffer.align))
+        extents = self.extents(draft)
+        known = {buffer.name: buffer for buffer in draft.buffers}
+        buffers = [known.get(each.name) or self.inner_buffer(draft, each) for each in extents]
+        return packing.place(buffers, gaps=gaps(extents), floor=most_alive(extents), budget=budget)
+
+    def extents(self, draft: _Draft) -> list[Extent]:
+        """Of each buffer, those that streams work in among them."""
+        found = [draft.sweeping.extent(draft.layout, root) for root in draft.layout.roots()]
+        for buffer in draft.buffers[len(found) :]:
+            if buffer.name not in self.of_streams:
+                at = np.array(draft.sweeping.moments(buffer.first, buffer.last))
+                low, high = np.zeros(1, np.int64), np.array([buffer.bytes])
+                found.append(Extent(buffer.name, at, low, high, buffer.bytes, buffer.align))
         for position, node in enumerate(draft.calls):
             if node in self.streams:
                 start = draft.sweeping.moments(position, position)[0]
                 for inner in self.streams[node].inner:
                     at = start + np.arange(len(inner.low) + 1)
-                    extents.append(extent(inner.name, at, inner.low, inner.high, inner.bytes, inner.align))
-                    buffers.append(packing.Buffer(inner.name, inner.bytes, position, position, inner.align))
-        return packing.place(buffers, gaps=gaps(extents), floor=most_alive(extents), budget=budget)
+                    found.append(extent(inner.name, at, inner.low, inner.high, inner.bytes, inner.align))
+        return found
+
+    def inner_buffer(self, draft: _Draft, inner: Extent) -> packing.Buffer:
+        """Of what a stream works in."""
+        position = next(
+            p
+            for p, node in enumerate(draft.calls)
+            if node in self.streams and any(b.name == inner.name for b in self.streams[node].inner)
+        )
+        return packing.Buffer(inner.name, inner.bytes, position, position, inner.align)
+
+    def alive(self, draft: _Draft) -> tuple[int, ...]:
+        """For each call, the bytes alive at its worst moment."""
+        total = np.zeros(draft.sweeping.moments(len(draft.calls), len(draft.calls))[1], np.int64)
+        for each in self.extents(draft):
+            total[each.at[0] : each.at[-1]] += np.repeat(each.high - each.low, np.diff(each.at))
+        spans = (draft.sweeping.moments(position, position) for position in range(len(draft.calls)))
+        return tuple(int(total[first:last].max()) for first, last in spans)
 
     def finish(self, draft: _Draft, placement: packing.Placement) -> MemoryPlan:
         """The plan in the terms of the graph."""
@@ -545,6 +567,7 @@ class _Planner:
             optimal=placement.optimal,
             order_optimal=draft.schedule.optimal,
             given_order_bytes=draft.schedule.given_peak,
+            alive=self.alive(draft),
         )
 
     def order(self, draft: _Draft) -> tuple[Node, ...]:
@@ -626,20 +649,6 @@ def _overwritten_exactly(
         if any(p.written != NEVER for p in layout.pieces(output, start + shift, end + shift)):
             return False
     return True
-
-
-def _fullest(buffers: Sequence[packing.Buffer], savings: Iterable[Saving], calls: int) -> tuple[int, int]:
-    """The first and the last of the moments, from -1 to the number of calls, at which most bytes are alive."""
-    change = [0] * (calls + 3)
-    for b in buffers:
-        size = packing.align_up(b.bytes, b.align)
-        change[b.first + 1] += size
-        change[b.last + 2] -= size
-    alive = list(itertools.accumulate(change))[: calls + 2]
-    for saving in savings:
-        alive[saving.moment + 1] -= saving.bytes
-    most = max(alive)
-    return alive.index(most) - 1, calls - alive[::-1].index(most)
 
 
 def _variables(node: Node) -> list[Tensor]:

@@ -101,7 +101,11 @@ def course(node: Node, sweep: Sweeps) -> Course | None:
         tensor: np.minimum.reduce([s.needed[np.searchsorted(s.written, written)] for s in each])
         for tensor, each in swept.items()
     }
-    return Course(tuple(dict.fromkeys((*found, *silent))), {node.output: written}, needed)
+    # When the call begins all inputs are there, whatever is read of them, and nothing is written: scratch memory lies
+    # over none of either.
+    begun = {tensor: np.concatenate([[0], each]) for tensor, each in needed.items()}
+    variables = tuple(dict.fromkeys((*found, *silent)))
+    return Course(variables, {node.output: np.concatenate([[0], written])}, begun)
 
 
 class Sweeping:

@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What calls do to the arena, as the checker of a memory plan sees it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from tinyet.opset import Sweep
+
+
+@dataclass(frozen=True)
+class Span:
+    """Bytes of the arena that hold a tensor; `align` is what its offset must be a multiple of.
+
+    run, pitch: where its pixels lie apart, the bytes of each and from one to the next; both 0 where they do not.
+    """
+
+    tensor: str
+    offset: int
+    bytes: int
+    align: int = 1
+    run: int = 0
+    pitch: int = 0
+
+    def runs(self) -> list[tuple[int, int]]:
+        """(offset, bytes) of what lies without gaps, in order."""
+        if not self.pitch:
+            return [(self.offset, self.bytes)]
+        return [(self.offset + i * self.pitch, self.run) for i in range(self.bytes // self.run)]
+
+    @property
+    def extent(self) -> int:
+        """Bytes from the first to behind the last."""
+        return (self.bytes // self.run - 1) * self.pitch + self.run if self.pitch else self.bytes
+
+
+@dataclass(frozen=True)
+class Access:
+    """What one call does to the arena.
+
+    scratch: (offset, bytes, align) of its scratch memory, or None.
+    overwrites: (read tensor, written tensor) pairs that the kernel allows to have the same address.
+    sweeps: for such pairs, the steps in which the kernel says it reads one and writes the other; all that it says of
+        them is true at once.
+    """
+
+    name: str
+    reads: tuple[Span, ...]
+    writes: tuple[Span, ...]
+    scratch: tuple[int, int, int] | None = None
+    overwrites: frozenset[tuple[str, str]] = frozenset()
+    sweeps: Mapping[tuple[str, str], Sequence[Sweep]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Copy:
+    """Bytes `source` to `source + bytes` of the arena move to `target` on."""
+
+    name: str
+    target: int
+    source: int
+    bytes: int
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Bytes `start` to `start + bytes` of an alias are those of `source` from `source_start` on."""
+
+    start: int
+    bytes: int
+    source: str
+    source_start: int
+
+
+@dataclass(frozen=True)
+class Alias:
+    """A tensor that nothing computes: its bytes are those of others."""
+
+    tensor: str
+    pieces: tuple[Piece, ...]
