@@ -54,7 +54,9 @@ def row_steps(
     Raises InternalError where a layer is not computed as a whole, or a row is set that stands for none.
     """
     done = dict.fromkeys(stream.nodes, 0)
-    next_row = dict.fromkeys(stream.rows, 0)
+    made = {t for node in stream.nodes for t in node.outputs}
+    there = {t for t, rows in stream.rows.items() if not rows.window and t not in made}
+    next_row = {t: t.shape[1] if t in there else 0 for t in stream.rows}
     steps: list[Access | Copy] = []
 
     def at(tensor: Tensor, slot: int) -> int:
