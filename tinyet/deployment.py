@@ -16,14 +16,18 @@ import numpy as np
 from tinyet.boards.cpus import Target
 from tinyet.delegates import DEFAULT, Delegate
 from tinyet.delegates.decide import Decision, Objective, Variant, choose, comparable, pinned
+from tinyet.delegates.frontier import Frontier, Point
 from tinyet.delegates.select import Choice, Selection, select
 from tinyet.errors import UnsupportedOp, bullet_list
 from tinyet.ir import Array, Graph, Node, place_of
 from tinyet.layers import layer_names
 from tinyet.memory import MemoryPlan
+from tinyet.memory.streams import Stream
 from tinyet.ops import op_of
+from tinyet.ops.region import Region
 from tinyet.opset import Call, Constant, Event, FieldValue, InputArg, Pointer, Struct
 from tinyet.opset.cost import field_bytes
+from tinyet.rows import Search, Strips, strips_of
 from tinyet.stages import stage
 from tinyet.storage import arranged, planned
 
@@ -222,7 +226,7 @@ def deploy(
     """
     stage("choosing kernels")
     selection = select(graph, target, delegates)
-    decision, plan = _decide(selection, target, objective or Objective())
+    decision, plan = _Chooser(selection, target, delegates, objective or Objective()).decide()
     steps: list[Step] = []
     events = 0
     names = _names(selection.graph, plan.calls)
@@ -244,33 +248,133 @@ def _names(graph: Graph, calls: Sequence[Node]) -> dict[Node, str]:
     return dict(zip(ordered, layer_names(ordered), strict=True))
 
 
-def _decide(selection: Selection, target: Target, objective: Objective) -> tuple[Decision, MemoryPlan]:
-    """Choose a variant for every node, and plan the memory that they need.
+class _Chooser:
+    """Chooses a variant for every node, and plans the memory that they need.
 
     Where the arena is larger than the objective allows, the variants with much scratch that cannot be there are taken
-    away, and the choice is made again.
+    away, and the choice is made again; and where that is not enough, layers are computed by rows.
     """
-    variants = {node: _variants(node, selection.candidates[node], target) for node in selection.graph.nodes}
-    allowed = {node: comparable(found) for node, found in variants.items()}
-    if objective.pins:
-        calls = planned(selection.graph, {node: found[0] for node, found in variants.items()}).calls
-        layers = {name: node for node, name in _names(selection.graph, calls).items()}
-        allowed |= {node: [index] for node, index in pinned(variants, layers, objective.pins).items()}
-    while True:
-        found, point, indices = choose(variants, allowed, objective, target)
-        chosen = {node: variants[node][index] for node, index in indices.items()}
-        plan = planned(selection.graph, chosen)
-        state = sum(variant.call.state_bytes for variant in chosen.values())
-        if objective.ram is None or plan.arena_bytes + state <= objective.ram:
-            break
-        if not _take_away(variants, allowed, chosen, plan, objective.ram - state):
-            break
-    most = None if objective.ram is None else objective.ram - state
-    if objective.optimize != "speed":
-        # What is there is spent on speed only where that is all that is asked for.
-        most = min(plan.arena_bytes, plan.arena_bytes if most is None else most)
-    arranged_, plan = arranged(selection.graph, chosen, plan, most, target)
-    return Decision(objective, variants, arranged_, found, point), plan
+
+    def __init__(
+        self, selection: Selection, target: Target, delegates: Sequence[Delegate], objective: Objective
+    ) -> None:
+        self.selection, self.target, self.delegates = selection, target, delegates
+        self.objective = objective
+        self.graph = selection.graph
+        self.whole = self._offer(selection)
+        self.pins: dict[Node, int] = {}
+        if objective.pins:
+            calls = planned(self.graph, {node: found[0] for node, found in self.whole.items()}).calls
+            layers = {name: node for node, name in _names(self.graph, calls).items()}
+            self.pins = pinned(self.whole, layers, objective.pins)
+
+    def decide(self) -> tuple[Decision, MemoryPlan]:
+        best = self.choose(self.whole, ())
+        if self.objective.optimize == "size" or self.over(best) > 0:
+            by_rows = self.by_rows(best)
+            if by_rows is not None and self.arena(by_rows) < self.arena(best):
+                best = by_rows
+        plan, chosen = best.plan, best.chosen
+        state = _state_bytes(chosen)
+        most = None if self.objective.ram is None else self.objective.ram - state
+        if self.objective.optimize != "speed":
+            # What is there is spent on speed only where that is all that is asked for.
+            most = min(plan.arena_bytes, plan.arena_bytes if most is None else most)
+        arranged_, plan = arranged(self.graph, chosen, plan, most, self.target)
+        return Decision(self.objective, best.variants, arranged_, best.found, best.point), plan
+
+    def choose(self, variants: Mapping[Node, tuple[Variant, ...]], streams: Sequence[Stream]) -> _Chosen:
+        """The variants that the objective asks for, of those whose scratch memory there is room for."""
+        allowed = {node: comparable(found) for node, found in variants.items()}
+        allowed |= {node: [index] for node, index in self.pins.items()}
+        while True:
+            found, point, indices = choose(variants, allowed, self.objective, self.target)
+            chosen = {node: variants[node][index] for node, index in indices.items()}
+            plan = planned(self.graph, chosen, streams=streams)
+            result = _Chosen(variants, chosen, plan, found, point)
+            limit = self.objective.ram
+            if limit is None or self.over(result) <= 0:
+                return result
+            if not _take_away(variants, allowed, chosen, plan, limit - _state_bytes(chosen)):
+                return result
+
+    def over(self, chosen: _Chosen) -> int:
+        """Bytes of RAM more than the objective allows."""
+        if self.objective.ram is None:
+            return 0
+        return self.arena(chosen) + _state_bytes(chosen.chosen) - self.objective.ram
+
+    @staticmethod
+    def arena(chosen: _Chosen) -> int:
+        return chosen.plan.arena_bytes
+
+    def by_rows(self, whole: _Chosen) -> _Chosen | None:
+        """With layers computed by rows: the cheapest that has room, or what takes the least RAM; None where nothing can
+        be."""
+        stage("planning memory by rows")
+        strips = self.strips(whole.plan.calls)
+        if not strips:
+            return None
+        search = Search(self.graph, whole.plan, whole.chosen, strips)
+        limit = self.objective.ram
+        streams = None
+        if self.objective.optimize != "size" and limit is not None:
+            limit -= _state_bytes(whole.chosen)
+            for _ in range(_ROUNDS):
+                streams = search.streams(limit)
+                if not streams:
+                    break
+                found = self.choose(self.with_strips(strips, streams), streams)
+                if self.over(found) <= 0:
+                    return found
+                limit -= max(self.over(found), 1)
+        streams = search.smallest()
+        return self.choose(self.with_strips(strips, streams), streams) if streams else None
+
+    def strips(self, calls: Sequence[Node]) -> dict[Node, Strips]:
+        """What can be computed by rows: by kernels alone, not by regions."""
+        nodes = [
+            node
+            for node in calls
+            if not isinstance(node.attrs, Region)
+            and node not in self.selection.pinned
+            and node not in self.pins
+        ]
+        libraries = [delegate for delegate in self.delegates if delegate.claim is None]
+
+        def offer(graph: Graph) -> Mapping[Node, tuple[Variant, ...]]:
+            return self._offer(select(graph, self.target, libraries or DEFAULT))
+
+        return strips_of(nodes, offer)
+
+    def with_strips(
+        self, strips: Mapping[Node, Strips], streams: Sequence[Stream]
+    ) -> dict[Node, tuple[Variant, ...]]:
+        inside = {node for found in streams for node in found.nodes}
+        return {n: strips[n].variants if n in inside else found for n, found in self.whole.items()}
+
+    def _offer(self, selection: Selection) -> dict[Node, tuple[Variant, ...]]:
+        candidates = selection.candidates
+        return {node: _variants(node, candidates[node], self.target) for node in selection.graph.nodes}
+
+
+_ROUNDS = 8
+"""Of the search for streams that fit: what they need in fact, with scratch memory and gaps, is known in the end."""
+
+
+@dataclass(frozen=True)
+class _Chosen:
+    """A variant for every node, of all that there are, and the memory that they need."""
+
+    variants: Mapping[Node, tuple[Variant, ...]]
+    chosen: Mapping[Node, Variant]
+    plan: MemoryPlan
+    found: Frontier
+    point: Point
+
+
+def _state_bytes(chosen: Mapping[Node, Variant]) -> int:
+    return sum(variant.call.state_bytes for variant in chosen.values())
 
 
 def _variants(node: Node, candidates: Sequence[Choice], target: Target) -> tuple[Variant, ...]:

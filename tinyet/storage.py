@@ -4,7 +4,7 @@ cheaper."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from tinyet.boards.cpus import Target
@@ -12,6 +12,7 @@ from tinyet.delegates.decide import Variant
 from tinyet.errors import InternalError
 from tinyet.ir import Graph, Node, Tensor
 from tinyet.memory import MemoryPlan, plan_memory
+from tinyet.memory.streams import Stream
 from tinyet.ops import op_of
 from tinyet.opset import Arrangement, Sweep
 from tinyet.stages import stage
@@ -22,8 +23,13 @@ _MOST_PLANS = 24
 """Plans of the memory that are made to find out which tensors there is room for as pairs of pixels."""
 
 
-def planned(graph: Graph, chosen: Variants, pairs: frozenset[Tensor] = frozenset()) -> MemoryPlan:
-    """The memory of a graph computed by these variants, with tensors as pairs of pixels."""
+def planned(
+    graph: Graph,
+    chosen: Variants,
+    pairs: frozenset[Tensor] = frozenset(),
+    streams: Sequence[Stream] = (),
+) -> MemoryPlan:
+    """The memory of a graph computed by these variants, with tensors as pairs of pixels, and calls by rows."""
     stage("planning memory")
     scratch = {node: v.call.scratch_bytes for node, v in chosen.items() if v.call.scratch_bytes}
 
@@ -39,7 +45,14 @@ def planned(graph: Graph, chosen: Variants, pairs: frozenset[Tensor] = frozenset
         return said is not None and said(node, index)
 
     return plan_memory(
-        graph, op_of, scratch, may_pitch=may_pitch, pairs=pairs, sweep=sweep, replaces=replaces
+        graph,
+        op_of,
+        scratch,
+        may_pitch=may_pitch,
+        pairs=pairs,
+        sweep=sweep,
+        replaces=replaces,
+        streams=streams,
     )
 
 
@@ -61,25 +74,27 @@ def arranged(
     """
     agreements = sorted(_agreements(graph, chosen, plan, target), key=lambda a: -a.saved)
     if agreements:
-        everything = _with(graph, chosen, agreements)
+        everything = _with(graph, chosen, agreements, plan.streams)
         if most is None or everything[1].arena_bytes <= most:
             chosen, plan = everything
         else:
             taken: list[_Agreement] = []
             for agreement in agreements[:_MOST_PLANS]:
-                tried = _with(graph, chosen, [*taken, agreement])
+                tried = _with(graph, chosen, [*taken, agreement], plan.streams)
                 if tried[1].arena_bytes <= most:
                     taken.append(agreement)
             if taken:
-                chosen, plan = _with(graph, chosen, taken)
+                chosen, plan = _with(graph, chosen, taken, plan.streams)
     return _lowered(chosen, plan, target), plan
 
 
-def _with(graph: Graph, chosen: Variants, agreements: list[_Agreement]) -> tuple[Variants, MemoryPlan]:
+def _with(
+    graph: Graph, chosen: Variants, agreements: list[_Agreement], streams: Sequence[Stream]
+) -> tuple[Variants, MemoryPlan]:
     found = dict(chosen)
     for agreement in agreements:
         found |= agreement.variants
-    return found, planned(graph, found, frozenset(a.tensor for a in agreements))
+    return found, planned(graph, found, frozenset(a.tensor for a in agreements), streams)
 
 
 def _agreements(graph: Graph, chosen: Variants, plan: MemoryPlan, target: Target) -> list[_Agreement]:
@@ -93,6 +108,8 @@ def _agreements(graph: Graph, chosen: Variants, plan: MemoryPlan, target: Target
         reader = readers[0]
         if not all(chosen[node].choice.kernel.may_pair(node, tensor) for node in (writer, reader)):
             continue
+        if any(plan.stream(node) is not None for node in (writer, reader)):
+            continue  # what streams read and write are rows
         variants = {
             writer: _variant(writer, chosen[writer], Arrangement(writes_pairs=True), target),
             reader: _variant(reader, chosen[reader], Arrangement(reads_pairs=True), target),
@@ -120,6 +137,8 @@ def _lowered(chosen: Variants, plan: MemoryPlan, target: Target) -> dict[Node, V
     """The variants for the arrangements of a plan."""
     found = dict(chosen)
     for node in plan.calls:
+        if plan.stream(node) is not None:
+            continue
         first, output = node.inputs[0] if node.inputs else None, node.outputs[0]
         in_arena = first is not None and not first.is_constant
         arrangement = Arrangement(
