@@ -14,7 +14,7 @@ from tinyet.emit.kernels import shareable
 from tinyet.emit.literals import CTYPES, array, integer, packed, real, struct
 from tinyet.emit.names import Names, declared, function_names, interface
 from tinyet.emit.pointers import Pointers
-from tinyet.emit.rows import CaseView, RowPointers, StreamView, cases, order, order_lines
+from tinyet.emit.rows import CaseView, RowPointers, StreamView, cases, order, order_lines, part_lines
 from tinyet.errors import InternalError, UsageError
 from tinyet.ir import DType, Tensor
 from tinyet.layers import identifier
@@ -397,7 +397,8 @@ class _Code:
             code_type="uint8_t" if len(numbers) <= 256 else "uint16_t",
             order=order_lines(done),
             order_count=len(done.codes),
-            parts=done.parts,
+            parts=part_lines(done),
+            part_count=len(done.parts),
             cases=tuple(views),
         )
 

@@ -91,13 +91,19 @@ class StreamView:
     code_type: str
     order: tuple[str, ...]
     order_count: int
-    parts: tuple[Part, ...]
+    parts: tuple[str, ...]
+    part_count: int
     cases: tuple[CaseView, ...]
 
 
 def order_lines(found: Order) -> tuple[str, ...]:
     """The entries as rows of numbers."""
     return tuple(packed([f"{code}," for code in found.codes]))
+
+
+def part_lines(found: Order) -> tuple[str, ...]:
+    """Entries and times of each part."""
+    return tuple(packed([f"{{{part.length}u, {part.times}u}}," for part in found.parts]))
 
 
 class RowPointers:
