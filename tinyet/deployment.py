@@ -22,6 +22,7 @@ from tinyet.errors import UnsupportedOp, bullet_list
 from tinyet.ir import Array, Graph, Node, place_of
 from tinyet.layers import layer_names
 from tinyet.memory import MemoryPlan
+from tinyet.memory.storage import StreamRefused
 from tinyet.memory.streams import Stream
 from tinyet.ops import op_of
 from tinyet.ops.region import Region
@@ -321,8 +322,14 @@ class _Chooser:
         def tried(streams: Sequence[Stream] | None) -> _Chosen | None:
             """The best of all that was tried: with what fits there is no need to go on."""
             nonlocal best
-            for some in (streams, search.waiting(streams)) if streams else ():
-                found = self.choose(self.with_strips(strips, some), some)
+            if not streams:
+                return best
+            for piled, beneath in ((False, False), (True, True), (True, False)):
+                some = search.piled(streams, beneath=beneath) if piled else streams
+                try:
+                    found = self.choose(self.with_strips(strips, some), some)
+                except StreamRefused:
+                    continue
                 if best is None or self.arena(found) < self.arena(best):
                     best = found
                 if self.over(found) <= 0 and self.objective.optimize != "size":
@@ -410,12 +417,7 @@ def _take_away(
         scratch = chosen[node].call.scratch_bytes
         return [i for i in allowed[node] if variants[node][i].call.scratch_bytes < scratch]
 
-    alive = {
-        node: chosen[node].call.scratch_bytes
-        + sum(b.bytes for b in plan.blocks if b.lifetime.first <= index <= b.lifetime.last)
-        for index, node in enumerate(plan.calls)
-        if smaller(node)
-    }
+    alive = {node: n for node, n in zip(plan.calls, plan.alive, strict=True) if smaller(node)}
     too_much = [node for node, count in alive.items() if count > limit]
     for node in too_much or sorted(alive, key=lambda n: -alive[n])[:1]:
         allowed[node] = smaller(node)

@@ -175,7 +175,7 @@ class Search:
             return None
         alive = np.zeros(len(found.actions), np.int64)
         for rows in found.rows.values():
-            alive += (rows.area.behind - rows.area.first) * rows.row_bytes
+            alive += (rows.behind - rows.first) * rows.row_bytes
         mine = {self.blocks[t] for t in found.rows if t in self.blocks}
         around = sum(
             block.bytes
@@ -185,14 +185,13 @@ class Search:
         cost = sum(self.extra[node] for node in nodes) + moved(found)
         return _Segment(found, int(alive.max()) + around, cost)
 
-    def waiting(self, streams: Sequence[Stream]) -> list[Stream]:
-        """The same streams with windows whose rows wait elsewhere: less memory, for more that moves."""
-        found = []
-        for each in streams:
-            names = [rows.tensor for rows in each.windows if rows.area.slots > 1]
-            made = stream(self.graph, each.nodes, each.rules, align=self.align, waiting=names)
-            found.append(each if made is None else made)
-        return found
+    def piled(self, streams: Sequence[Stream], *, beneath: bool) -> list[Stream]:
+        """The same streams with their windows in piles: less memory, for more that moves. beneath: on their outputs."""
+        made = [
+            stream(self.graph, s.nodes, s.rules, align=self.align, piled=True, beneath=beneath)
+            for s in streams
+        ]
+        return [a if a is not None else s for a, s in zip(made, streams, strict=True)]
 
 
 def _more(whole: Variant, strips: Strips) -> float:
@@ -201,9 +200,8 @@ def _more(whole: Variant, strips: Strips) -> float:
 
 
 def moved(found: Stream) -> float:
-    """Instructions to move rows within windows, and to where they wait."""
-    count = sum(move.rows * row_bytes(move.tensor) for move in found.moves)
-    return INSTRUCTIONS_A_BYTE * count + INSTRUCTIONS_AN_ACTION * len(found.moves)
+    """Instructions to move rows."""
+    return INSTRUCTIONS_A_BYTE * sum(found.moved) + INSTRUCTIONS_AN_ACTION * len(found.moved)
 
 
 def added_macs(found: Stream) -> int:

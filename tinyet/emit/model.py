@@ -380,7 +380,7 @@ class _Code:
                         for i, t in enumerate(action.node.inputs)
                         if t is not None
                     }
-                    call = self._call(step, inputs, [rows.written(action)], " " * 12)
+                    call = self._call(step, inputs, [rows.written(action)], " " * 12, rows.top)
                     notes = () if any(view.layer == step.index for view in views) else _notes(step)
                     lines = [*rows.behind(action), *behind]
                     views.append(CaseView(number, _title(step), notes, ahead, step.index, call, lines))
@@ -396,7 +396,7 @@ class _Code:
         return StreamView(
             title=f"{first} to {last}, row by row: a layer computes rows as soon as there is what they need.",
             notes=tuple(f"{step.index}: {_title(step)}" for step in steps.values()),
-            pointers=(*pointers, *rows.waiting, *rows.variables),
+            pointers=(*pointers, *rows.variables),
             code_type="uint8_t" if len(numbers) <= 256 else "uint16_t",
             order=order_lines(done),
             order_count=len(done.codes),
@@ -410,11 +410,14 @@ class _Code:
             spelled = self._written(step, step.call.init.symbol, step.call.init.args, {}, (), True, "  ")
             self.inits.append(spelled)
 
-    def _call(self, step: Step, inputs: Mapping[int, str], outputs: Sequence[str], indent: str) -> CallView:
-        """inputs, outputs: what the call takes as those, where they are in the arena."""
+    def _call(
+        self, step: Step, inputs: Mapping[int, str], outputs: Sequence[str], indent: str, scratch: str = ""
+    ) -> CallView:
+        """inputs, outputs: what the call takes as those, where they are in the arena; scratch: as scratch memory, where
+        it has none of its own."""
         call = step.call
         symbol = call.symbol if isinstance(call.symbol, str) else self.functions[call.symbol]
-        return self._written(step, symbol, call.args, inputs, outputs, call.returns_status, indent)
+        return self._written(step, symbol, call.args, inputs, outputs, call.returns_status, indent, scratch)
 
     def _written(
         self,
@@ -425,6 +428,7 @@ class _Code:
         outputs: Sequence[str],
         checked: bool,
         indent: str,
+        scratch: str = "",
     ) -> CallView:
         constants, params = self.made[step]
 
@@ -435,7 +439,7 @@ class _Code:
                 case OutputArg(index):
                     return outputs[index]
                 case ScratchArg():
-                    return self.pointers.scratch[step]
+                    return self.pointers.scratch.get(step, scratch)
                 case ParamsArg():
                     assert params is not None
                     return "&params" if self.parameters_in_rom else f"&{params.name}"

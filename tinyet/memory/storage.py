@@ -81,7 +81,7 @@ def plan_memory(
                 f"output {tensor.name} is a constant, which has no place in the arena", graph.name
             )
     planner = _Planner(
-        contracted(graph, streams) if streams else graph,
+        contracted(graph, streams, scratch, scratch_align) if streams else graph,
         op_of,
         scratch,
         may_pitch,
@@ -102,7 +102,7 @@ def plan_memory(
             chosen, placement = given, other
     plan = planner.finish(chosen, placement)
     if streams:
-        plan = expanded(plan, streams, placement.offsets, scratch)
+        plan = expanded(plan, streams, placement.offsets, scratch, scratch_align)
     check_plan(
         graph,
         plan,
@@ -275,6 +275,11 @@ class _Planner:
         """Views and windows: what needs no call because its bytes can lie where they are wanted."""
         borders = [border.bytes for node in self.streams for border in borders_of(node)]
         layout = Layout(self.tensors, self.align, borders)
+        for node in self.streams:
+            stream = stream_of(node)
+            base = None if stream is None else stream.base
+            if base is not None:
+                layout.spread(base, base.type.bytes, self.scratch_align)
         for tensor in self.pairs:
             layout.spread(tensor, 2 * tensor.type.bytes, 4)
         of_pairs = {node for t in self.pairs for node in self.graph.consumers(t)}
@@ -530,12 +535,20 @@ class _Planner:
         return packing.Buffer(inner.name, inner.bytes, position, position, inner.align)
 
     def alive(self, draft: _Draft) -> tuple[int, ...]:
-        """For each call, the bytes alive at its worst moment."""
+        """For each call, and each layer of a stream, the bytes alive at its worst moment."""
         total = np.zeros(draft.sweeping.moments(len(draft.calls), len(draft.calls))[1], np.int64)
         for each in self.extents(draft):
             total[each.at[0] : each.at[-1]] += np.repeat(each.high - each.low, np.diff(each.at))
-        spans = (draft.sweeping.moments(position, position) for position in range(len(draft.calls)))
-        return tuple(int(total[first:last].max()) for first, last in spans)
+        found: list[int] = []
+        for position, node in enumerate(draft.calls):
+            first, last = draft.sweeping.moments(position, position)
+            stream = stream_of(node)
+            if stream is None:
+                found.append(int(total[first:last].max()))
+                continue
+            for layer in stream.nodes:
+                found.append(int(total[first:last][stream.moments(layer)].max()))
+        return tuple(found)
 
     def finish(self, draft: _Draft, placement: packing.Placement) -> MemoryPlan:
         """The plan in the terms of the graph."""
