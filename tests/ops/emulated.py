@@ -64,10 +64,21 @@ def run_samples(
 ) -> tuple[Deployment, list[bytes]]:
     """The deployment for the board, and the output bytes in order of each of the samples, one run after the other."""
     require_emulator(board_name)
-    board = load_board(board_name)
-    deployment = deploy(graph, board.target, delegates, objective=objective)
-    files = model_files(deployment, graph.name, [graph.name])
+    deployment = deploy(graph, load_board(board_name).target, delegates, objective=objective)
     raw = [[np.ascontiguousarray(a).tobytes() for a in inputs] for inputs in samples]
+    return deployment, run_deployment(deployment, raw, board_name, compiler, flags)
+
+
+def run_deployment(
+    deployment: Deployment,
+    raw: Sequence[Sequence[bytes]],
+    board_name: str,
+    compiler: str = "gcc",
+    flags: Sequence[str] = ("-O2", "-g1"),
+) -> list[bytes]:
+    """The output bytes in order of each of the samples, whose inputs are given in bytes."""
+    board, graph = load_board(board_name), deployment.graph
+    files = model_files(deployment, graph.name, [graph.name])
     facts = ModelFacts(
         name=graph.name,
         macro=graph.name.upper(),
@@ -85,4 +96,4 @@ def run_samples(
         sources = [folder / name for name in (*sorted(files), "model_desc.c") if name.endswith(".c")]
         elf = build_firmware(board, sources, [folder], folder / "build", flags=flags, compiler=compiler)
         with open_device(board, elf, "qemu") as device:
-            return deployment, [b"".join(device.run(inputs).outputs) for inputs in raw]
+            return [b"".join(device.run(inputs).outputs) for inputs in raw]

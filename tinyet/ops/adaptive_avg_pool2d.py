@@ -19,8 +19,9 @@ from tinyet.ops.shared.averaging import average, division_table, fits
 from tinyet.ops.shared.claims import Parts, windows
 from tinyet.ops.shared.integers import INTEGERS
 from tinyet.ops.shared.movement import check_moved
+from tinyet.ops.shared.sweeping import Walk, of_input, pixel_bytes
 from tinyet.ops.shared.window import image_fields, resized_shape
-from tinyet.opset import Call, Claim, Constant, Op, Pointer, Struct, library_call, library_kernels
+from tinyet.opset import Call, Claim, Constant, Op, Pointer, Struct, Sweep, library_call, library_kernels
 
 
 @dataclass(frozen=True)
@@ -141,6 +142,13 @@ def averaged(node: Node) -> Parts:
     return found | {"call": 1, "row": batch * out_h}
 
 
+@of_input
+def sweep(node: Node) -> Sweep:
+    batch, height, width, _ = node.input(0).shape
+    rows, columns = node_spans(node)
+    return Walk(batch, height, width, rows[:, 0], columns[:, 0], *pixel_bytes(node)).by_pixels()
+
+
 HEADERS = ("tinyet_adaptive_avg_pool2d.h",)
 INTEGER_HEADERS = (*HEADERS, "tinyet_average.h")
 
@@ -153,8 +161,15 @@ OP = Op(
     same_scale=True,
     kernels=(
         *library_kernels(
-            "tinyet_adaptive_avg_pool2d", ("s8", "s16"), lower_integer, INTEGER_HEADERS, claim=Claim(averaged)
+            "tinyet_adaptive_avg_pool2d",
+            ("s8", "s16"),
+            lower_integer,
+            INTEGER_HEADERS,
+            claim=Claim(averaged),
+            sweep=sweep,
         ),
-        *library_kernels("tinyet_adaptive_avg_pool2d", ("f32",), lower_f32, HEADERS, claim=Claim(averaged)),
+        *library_kernels(
+            "tinyet_adaptive_avg_pool2d", ("f32",), lower_f32, HEADERS, claim=Claim(averaged), sweep=sweep
+        ),
     ),
 )

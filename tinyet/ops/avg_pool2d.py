@@ -18,7 +18,7 @@ from tinyet.boards.cpus import Target
 from tinyet.errors import UnsupportedShape
 from tinyet.ir import Array, DType, Node, Shape
 from tinyet.numerics import Int64
-from tinyet.ops.shared import pooling
+from tinyet.ops.shared import pooling, sweeping
 from tinyet.ops.shared.averaging import MAX_TABLE, average, division_table, fits
 from tinyet.ops.shared.claims import CLAIMS
 from tinyet.ops.shared.integers import INTEGERS, saturated
@@ -157,8 +157,16 @@ OP = Op(
     same_scale=True,
     kernels=claimed(
         (
-            *library_kernels("tinyet_avg_pool2d", ("s8", "s16"), lower_integer, INTEGER_HEADERS),
-            *library_kernels("tinyet_avg_pool2d", ("f32",), lower_f32, HEADERS),
+            *library_kernels(
+                "tinyet_avg_pool2d",
+                ("s8", "s16"),
+                lower_integer,
+                INTEGER_HEADERS,
+                sweep=sweeping.by_window_pixels,
+            ),
+            *library_kernels(
+                "tinyet_avg_pool2d", ("f32",), lower_f32, HEADERS, sweep=sweeping.by_window_pixels
+            ),
         ),
         CLAIMS,
     ),

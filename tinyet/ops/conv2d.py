@@ -32,7 +32,8 @@ from tinyet.ops.shared.convolution import (
     tap_bytes,
     tap_weights,
 )
-from tinyet.opset import Call, Constant, Kernel, Op, Struct, claimed, library_call
+from tinyet.ops.shared.sweeping import by_window_pixels, of_input, pixel_walk, window_walk
+from tinyet.opset import Call, Constant, Kernel, Op, Struct, Sweep, claimed, library_call
 
 
 @dataclass(frozen=True)
@@ -201,6 +202,32 @@ def refuse_depthwise_multiplier_s16(node: Node, target: Target) -> str | None:
     return refuse_depthwise_multiplier(node, target) or refuse_long_sums_s16(node)
 
 
+# ---------------------------------------------------------------- what is read after it is written
+
+
+@of_input
+def by_patches(node: Node) -> Sweep | None:
+    """Two pixels' patches are copied before these are written; groups come one after another."""
+    return window_walk(node).by_pixels(2, gathered=True) if attrs_of(node).groups == 1 else None
+
+
+@of_input
+def by_copied_pixels(node: Node) -> Sweep:
+    return pixel_walk(node).by_pixels(2, gathered=True)
+
+
+@of_input
+def by_summed_pixels(node: Node) -> Sweep:
+    """A pixel's sums are complete before any of them is written."""
+    return window_walk(node).by_pixels(gathered=True)
+
+
+@of_input
+def by_blocks(node: Node) -> Sweep:
+    """One pixel, or two."""
+    return window_walk(node).by_pixels(ahead=1)
+
+
 NIBBLES = ("tinyet_nibbles.h",)
 CONV_W4 = ("tinyet_conv2d_s8_w4.c",)
 
@@ -215,7 +242,15 @@ OP = Op(
     bias=(2, 1),
     kernels=claimed(
         (
-            Kernel("tinyet_conv2d_1x1_s8", "s8", lower_1x1, PATCHES, ("tinyet_conv2d_s8.c",), refuse_1x1),
+            Kernel(
+                "tinyet_conv2d_1x1_s8",
+                "s8",
+                lower_1x1,
+                PATCHES,
+                ("tinyet_conv2d_s8.c",),
+                refuse_1x1,
+                sweep=by_copied_pixels,
+            ),
             Kernel(
                 "tinyet_depthwise_s8",
                 "s8",
@@ -223,6 +258,7 @@ OP = Op(
                 DEPTHWISE,
                 ("tinyet_depthwise_s8.c",),
                 refuse_depthwise,
+                sweep=by_window_pixels,
             ),
             Kernel(
                 "tinyet_depthwise_multiplier_s8",
@@ -231,10 +267,17 @@ OP = Op(
                 HEADERS,
                 ("tinyet_depthwise_multiplier_s8.c",),
                 refuse_depthwise_multiplier,
+                sweep=by_summed_pixels,
             ),
-            Kernel("tinyet_conv2d_s8", "s8", lower_pairs, PATCHES, ("tinyet_conv2d_s8.c",)),
+            Kernel("tinyet_conv2d_s8", "s8", lower_pairs, PATCHES, ("tinyet_conv2d_s8.c",), sweep=by_patches),
             Kernel(
-                "tinyet_conv2d_1x1_s8_w4", "s8w4", lower_1x1_w4, (*PATCHES, *NIBBLES), CONV_W4, refuse_1x1_w4
+                "tinyet_conv2d_1x1_s8_w4",
+                "s8w4",
+                lower_1x1_w4,
+                (*PATCHES, *NIBBLES),
+                CONV_W4,
+                refuse_1x1_w4,
+                sweep=by_copied_pixels,
             ),
             Kernel(
                 "tinyet_depthwise_s8_w4",
@@ -243,6 +286,7 @@ OP = Op(
                 (*DEPTHWISE, *NIBBLES),
                 ("tinyet_depthwise_s8_w4.c",),
                 refuse_depthwise_w4,
+                sweep=by_window_pixels,
             ),
             Kernel(
                 "tinyet_conv2d_s8_w4",
@@ -251,6 +295,7 @@ OP = Op(
                 (*PATCHES, *NIBBLES),
                 CONV_W4,
                 nibbles.refuse_long_sums,
+                sweep=by_patches,
             ),
             Kernel(
                 "tinyet_depthwise_s16",
@@ -259,6 +304,7 @@ OP = Op(
                 (*PAIRS, "tinyet_window.h"),
                 ("tinyet_depthwise_s16.c",),
                 refuse_depthwise_s16,
+                sweep=by_window_pixels,
             ),
             Kernel(
                 "tinyet_depthwise_multiplier_s16",
@@ -267,8 +313,9 @@ OP = Op(
                 HEADERS,
                 ("tinyet_depthwise_multiplier_s16.c",),
                 refuse_depthwise_multiplier_s16,
+                sweep=by_summed_pixels,
             ),
-            Kernel("tinyet_conv2d_s16", "s16", lower_pairs, DOT, ("tinyet_conv2d_s16.c",)),
+            Kernel("tinyet_conv2d_s16", "s16", lower_pairs, DOT, ("tinyet_conv2d_s16.c",), sweep=by_patches),
             Kernel(
                 "tinyet_depthwise_f32",
                 "f32",
@@ -276,6 +323,7 @@ OP = Op(
                 (*HEADERS, "tinyet_window.h"),
                 ("tinyet_depthwise_f32.c",),
                 refuse_depthwise,
+                sweep=by_window_pixels,
             ),
             Kernel(
                 "tinyet_conv2d_blocked_f32",
@@ -284,8 +332,16 @@ OP = Op(
                 (*HEADERS, "tinyet_window.h"),
                 ("tinyet_conv2d_blocked_f32.c",),
                 refuse_groups,
+                sweep=by_blocks,
             ),
-            Kernel("tinyet_conv2d_f32", "f32", lower_f32, HEADERS, ("tinyet_conv2d_f32.c",)),
+            Kernel(
+                "tinyet_conv2d_f32",
+                "f32",
+                lower_f32,
+                HEADERS,
+                ("tinyet_conv2d_f32.c",),
+                sweep=by_window_pixels,
+            ),
         ),
         {**CLAIMS, **FLOAT_CLAIMS},
     ),

@@ -11,7 +11,7 @@ import numpy as np
 
 from tinyet.boards.cpus import Target
 from tinyet.ir import Array, DType, Node
-from tinyet.ops.shared import pooling
+from tinyet.ops.shared import pooling, sweeping
 from tinyet.ops.shared.claims import CLAIMS
 from tinyet.ops.shared.movement import check_moved
 from tinyet.ops.shared.pooling import Pool
@@ -54,5 +54,10 @@ OP = Op(
     reference=reference,
     check=check_moved,
     same_scale=True,
-    kernels=claimed(library_kernels("tinyet_max_pool2d", ("s8", "s16", "f32"), lower, HEADERS), CLAIMS),
+    kernels=claimed(
+        library_kernels(
+            "tinyet_max_pool2d", ("s8", "s16", "f32"), lower, HEADERS, sweep=sweeping.by_window_pixels
+        ),
+        CLAIMS,
+    ),
 )

@@ -116,11 +116,13 @@ def library_kernels(
     headers: tuple[str, ...],
     refuse: Refuse = accept_all,
     claim: Claim | None = None,
+    sweep: Sweeps | None = None,
 ) -> tuple[Kernel, ...]:
     """`<name>_<dtypes>` for each of `dtypes`, every one in the C file of its name; `lower` makes the calls of all."""
     symbols = {each: f"{name}_{each}" for each in dtypes}
     return tuple(
-        Kernel(s, each, lower, headers, (f"{s}.c",), refuse, claim=claim) for each, s in symbols.items()
+        Kernel(s, each, lower, headers, (f"{s}.c",), refuse, claim=claim, sweep=sweep)
+        for each, s in symbols.items()
     )
 
 

@@ -22,7 +22,8 @@ from tinyet.delegates.cortex_m.summary import summary
 from tinyet.delegates.cortex_m.wrapper import largest_divisor, specialised_call
 from tinyet.ir import Node
 from tinyet.ops.shared.convolution import attrs_of
-from tinyet.opset import DENSE, Arranged, Arrangement, Call, Constant, Kernel, Refuse, only_pitches
+from tinyet.ops.shared.sweeping import Walk, of_input, pixel_walk, window_walk
+from tinyet.opset import DENSE, Arranged, Arrangement, Call, Constant, Kernel, Refuse, Sweep, only_pitches
 
 HEADERS = ("tinyet_dsp.h", "tinyet_dsp_conv2d.h")
 
@@ -309,6 +310,25 @@ def takes_pitch(node: Node, arrangement: Arrangement) -> bool:
     return only_pitches(node, arrangement) and (not arrangement.input or g.kernel_w == 1 or g.dilation_w > 1)
 
 
+def walk(node: Node) -> Walk:
+    """As `geometry` has it."""
+    g = geometry(node)
+    return pixel_walk(node) if g.pointwise and g.inside else window_walk(node)
+
+
+@of_input
+def row_by_fours(node: Node) -> Sweep:
+    """Four pixels of a row at a time, whose inputs are widened before they are written."""
+    w = walk(node)
+    run = w.image if geometry(node).out_h == 1 else w.row
+    return w.by_pixels(4, run, moved_back=True, gathered=True)
+
+
+@of_input
+def by_fours(node: Node) -> Sweep:
+    return walk(node).by_pixels(4, moved_back=True, gathered=True)
+
+
 KERNELS = (
     Kernel(
         "tinyet_dsp_conv2d_rows",
@@ -319,6 +339,7 @@ KERNELS = (
         refuse_rows,
         "cortex_m",
         arranged=Arranged(lower_rows, only_pitches),
+        sweep=row_by_fours,
     ),
     Kernel(
         "tinyet_dsp_conv2d_patches",
@@ -329,6 +350,7 @@ KERNELS = (
         refuse_patches,
         "cortex_m",
         arranged=Arranged(lower_patches, takes_pitch),
+        sweep=by_fours,
     ),
 )
 

@@ -14,7 +14,8 @@ from tinyet.delegates.cortex_m.wrapper import largest_divisor, specialised_call
 from tinyet.ir import Node
 from tinyet.numerics import Int64
 from tinyet.ops.shared.convolution import attrs_of
-from tinyet.opset import Call, Constant, Kernel
+from tinyet.ops.shared.sweeping import of_input, pixel_walk
+from tinyet.opset import Call, Constant, Kernel, Sweep
 
 SYMBOL = "tinyet_dsp_conv2d_few_w16"
 HEADERS = ("tinyet_dsp.h", "tinyet_dsp_conv2d.h", "tinyet_dsp_conv2d_few.h")
@@ -73,4 +74,10 @@ def lower(node: Node, target: Target) -> Call:
     return specialised_call(SYMBOL, summary(node), [constant], body)
 
 
-KERNELS = (Kernel(SYMBOL, "s8", lower, HEADERS, (), refuse, "cortex_m"),)
+@of_input
+def by_ones(node: Node) -> Sweep:
+    """A pixel is in registers before it is written."""
+    return pixel_walk(node).by_pixels(gathered=True)
+
+
+KERNELS = (Kernel(SYMBOL, "s8", lower, HEADERS, (), refuse, "cortex_m", sweep=by_ones),)

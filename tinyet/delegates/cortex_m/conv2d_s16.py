@@ -27,7 +27,7 @@ from tinyet.delegates.cortex_m.summary import summary
 from tinyet.delegates.cortex_m.wrapper import specialised_call
 from tinyet.ir import Node
 from tinyet.numerics import Int64
-from tinyet.opset import Call, Constant, Kernel
+from tinyet.opset import Call, Constant, Kernel, Refuse, Sweeps
 
 HEADERS = (*conv2d.HEADERS, "tinyet_dsp_s16.h", "tinyet_dsp_conv2d_s16.h")
 
@@ -142,13 +142,13 @@ def refuse_patches(node: Node, target: Target) -> str | None:
 
 
 def kernels(stored: Stored) -> tuple[Kernel, ...]:
-    def kernel(name: str, lower: Callable[..., Call], refuse: Callable[[Node, Target], str | None]) -> Kernel:
+    def kernel(name: str, lower: Callable[..., Call], refuse: Refuse, sweep: Sweeps) -> Kernel:
         lowered = partial(lower, stored=stored)
-        return Kernel(f"{name}{stored.value}", "s16", lowered, HEADERS, (), refuse, "cortex_m")
+        return Kernel(f"{name}{stored.value}", "s16", lowered, HEADERS, (), refuse, "cortex_m", sweep=sweep)
 
     return (
-        kernel("tinyet_dsp_conv2d_rows_s16", lower_rows, refuse_rows),
-        kernel("tinyet_dsp_conv2d_patches_s16", lower_patches, refuse_patches),
+        kernel("tinyet_dsp_conv2d_rows_s16", lower_rows, refuse_rows, conv2d.row_by_fours),
+        kernel("tinyet_dsp_conv2d_patches_s16", lower_patches, refuse_patches, conv2d.by_fours),
     )
 
 

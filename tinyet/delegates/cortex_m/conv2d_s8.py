@@ -9,13 +9,25 @@ from dataclasses import replace
 import numpy as np
 
 from tinyet.boards.cpus import Target
-from tinyet.delegates.cortex_m.conv2d import Geometry, Stored, geometry, rounding_of, takes_pitch
+from tinyet.delegates.cortex_m.conv2d import Geometry, Stored, geometry, rounding_of, takes_pitch, walk
 from tinyet.delegates.cortex_m.packing import NONE, join_halves, lane_pairs, words
 from tinyet.delegates.cortex_m.rounding import LIMIT, Form, Rounding, sum_range
 from tinyet.ir import Node
 from tinyet.numerics import Int64
 from tinyet.ops.shared.convolution import attrs_of
-from tinyet.opset import DENSE, Arranged, Arrangement, Call, Constant, Kernel, Pointer, Struct, library_call
+from tinyet.ops.shared.sweeping import of_input
+from tinyet.opset import (
+    DENSE,
+    Arranged,
+    Arrangement,
+    Call,
+    Constant,
+    Kernel,
+    Pointer,
+    Struct,
+    Sweep,
+    library_call,
+)
 
 SYMBOL = "tinyet_dsp_conv2d_s8"
 HEADERS = ("tinyet_dsp.h", "tinyet_dsp_conv2d.h", "tinyet_dsp_conv2d_s8.h")
@@ -121,6 +133,12 @@ def lower(node: Node, target: Target, arrangement: Arrangement = DENSE) -> Call:
     return library_call(SYMBOL, node, [0], Struct(f"{SYMBOL}_params", fields), [constant], scratch)
 
 
+@of_input
+def by_threes(node: Node) -> Sweep:
+    """Three pixels at a time, whose inputs are widened before they are written."""
+    return walk(node).by_pixels(3, moved_back=True, gathered=True)
+
+
 KERNELS = (
     Kernel(
         SYMBOL,
@@ -131,5 +149,6 @@ KERNELS = (
         refuse,
         "cortex_m",
         arranged=Arranged(lower, takes_pitch),
+        sweep=by_threes,
     ),
 )

@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 
 from tinyet.boards.cpus import Target
-from tinyet.delegates.cortex_m.conv2d import Geometry, Stored, geometry, rounding_of, takes_pitch
+from tinyet.delegates.cortex_m.conv2d import Geometry, Stored, geometry, rounding_of, takes_pitch, walk
 from tinyet.delegates.cortex_m.conv2d_s8 import channel_pairs
 from tinyet.delegates.cortex_m.packing import NONE, join_halves, lane_pairs, words
 from tinyet.delegates.cortex_m.rounding import Form, Rounding
@@ -15,7 +15,8 @@ from tinyet.delegates.cortex_m.wrapper import largest_divisor, specialised_call
 from tinyet.ir import Node
 from tinyet.numerics import Int64
 from tinyet.ops.shared.convolution import attrs_of
-from tinyet.opset import DENSE, Arranged, Arrangement, Call, Constant, Kernel
+from tinyet.ops.shared.sweeping import of_input
+from tinyet.opset import DENSE, Arranged, Arrangement, Call, Constant, Kernel, Sweep
 
 SYMBOL = "tinyet_dsp_conv2d_two_w16"
 PAIRS = "tinyet_dsp_conv2d_two_pairs_w16"
@@ -111,4 +112,22 @@ def takes(node: Node, arrangement: Arrangement) -> bool:
     return takes_pitch(node, arrangement) and arrangement.output <= LARGEST_OFFSET
 
 
-KERNELS = (Kernel(SYMBOL, "s8", lower, HEADERS, (), refuse, "cortex_m", arranged=Arranged(lower, takes)),)
+@of_input
+def by_twos(node: Node) -> Sweep:
+    """Two pixels at a time, whose inputs are widened before they are written."""
+    return walk(node).by_pixels(2, gathered=True)
+
+
+KERNELS = (
+    Kernel(
+        SYMBOL,
+        "s8",
+        lower,
+        HEADERS,
+        (),
+        refuse,
+        "cortex_m",
+        arranged=Arranged(lower, takes),
+        sweep=by_twos,
+    ),
+)

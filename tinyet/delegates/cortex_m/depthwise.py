@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -18,7 +18,8 @@ from tinyet.delegates.cortex_m.wrapper import specialised_call
 from tinyet.ir import Node
 from tinyet.numerics import Int64
 from tinyet.ops.shared.convolution import attrs_of
-from tinyet.opset import DENSE, Arranged, Arrangement, Call, Constant, Kernel, only_pitches
+from tinyet.ops.shared.sweeping import of_input, window_walk
+from tinyet.opset import DENSE, Arranged, Arrangement, Call, Constant, Kernel, Sweep, Sweeps, only_pitches
 
 WIDE = "tinyet_dsp_depthwise_3x3_w16"
 HEADERS = ("tinyet_dsp.h", "tinyet_dsp_planes.h", "tinyet_dsp_depthwise.h")
@@ -396,6 +397,47 @@ def lower_any(node: Node, target: Target, arrangement: Arrangement = DENSE) -> C
     return call(node, g, r, "tinyet_dsp_depthwise_any", packed)
 
 
+def first_rows(g: Geometry, tops: Int64) -> Int64:
+    """The first row along v that the strip of output rows from each of `tops` on reads, or one behind it. What the
+    strip before has left in the planes is not read again."""
+    kept = np.where(tops > 0, max(g.strip_rows(g.strip) - g.strip * g.v.stride, 0), 0)
+    return np.asarray(tops * g.v.stride - g.v.pad + kept, np.int64)
+
+
+def swept(node: Node, g: Geometry) -> Sweep | None:
+    """Each strip of the image is widened before it is written, but group by group of channels."""
+    channels = node.input(0).shape[3]
+    if g.group < channels or (g.transposed and g.strip < g.v.out):
+        return None
+    walk = window_walk(node)
+    if g.strip == g.v.out:
+        return walk.by_pixels(walk.image, gathered=True)
+    tops = first_rows(g, np.arange(g.v.out, dtype=np.int64) // g.strip * g.strip)
+    rows = np.clip(tops, 0, walk.in_h)
+    return replace(walk, tops=np.asarray(rows, np.int64)).by_rows(g.strip, gathered=True)
+
+
+def replaced(node: Node, g: Geometry) -> bool:
+    """Whether no value is read after the one of the same pixel and channel has been written."""
+    if node.input(0).shape != node.output.shape or node.input(0).shape[3] % g.group:
+        return False  # of a last group with fewer channels, some are computed twice
+    tops = np.arange(g.strip, g.v.out, g.strip, dtype=np.int64)
+    return bool((first_rows(g, tops) >= tops).all())
+
+
+def sweep_of(chosen: Callable[[Node], Geometry]) -> Sweeps:
+    """Of the kernel that computes a node with the geometry that is chosen for it."""
+    return of_input(lambda node: swept(node, chosen(node)))
+
+
+def replaces_of(chosen: Callable[[Node], Geometry]) -> Callable[[Node, int], bool]:
+    return lambda node, index: index == 0 and replaced(node, chosen(node))
+
+
+THREE, THREE_WIDE, ANY = (
+    partial(cheapest, three=three, wide=wide) for three, wide in ((True, False), (True, True), (False, False))
+)
+
 KERNELS = (
     Kernel(
         "tinyet_dsp_depthwise_3x3",
@@ -406,6 +448,8 @@ KERNELS = (
         refuse,
         "cortex_m",
         arranged=Arranged(lower, partial(takes, wide=False)),
+        sweep=sweep_of(THREE),
+        replaces=replaces_of(THREE),
     ),
     Kernel(
         "tinyet_dsp_depthwise_any",
@@ -416,6 +460,8 @@ KERNELS = (
         refuse_any,
         "cortex_m",
         arranged=Arranged(lower_any, only_pitches),
+        sweep=sweep_of(ANY),
+        replaces=replaces_of(ANY),
     ),
 )
 # For flash: a channel's weights are ready for the multiplication.
@@ -429,6 +475,8 @@ WIDE_KERNELS = (
         refuse_wide,
         "cortex_m",
         arranged=Arranged(lower_wide, partial(takes, wide=True)),
+        sweep=sweep_of(THREE_WIDE),
+        replaces=replaces_of(THREE_WIDE),
     ),
 )
 # A channel has few weights: those of int4 lie in flash as bytes, too.

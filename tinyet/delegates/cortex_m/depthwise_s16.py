@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
@@ -17,7 +18,7 @@ from tinyet.delegates.cortex_m.wrapper import specialised_call
 from tinyet.ir import Node
 from tinyet.numerics import Int64
 from tinyet.ops.shared.convolution import attrs_of
-from tinyet.opset import Call, Constant, Kernel
+from tinyet.opset import Call, Constant, Kernel, Lower, Refuse
 
 HEADERS = (*depthwise.HEADERS, "tinyet_dsp_s16.h", "tinyet_dsp_depthwise_s16.h")
 
@@ -122,7 +123,13 @@ def lower_any(node: Node, target: Target) -> Call:
     return call(node, g, "tinyet_dsp_depthwise_any_s16", packed, g.scratch)
 
 
+def kernel(name: str, lower: Lower, refuse: Refuse, *, three: bool) -> Kernel:
+    chosen = partial(cheapest, three=three)
+    sweep, replaces = depthwise.sweep_of(chosen), depthwise.replaces_of(chosen)
+    return Kernel(name, "s16", lower, HEADERS, (), refuse, "cortex_m", sweep=sweep, replaces=replaces)
+
+
 KERNELS = (
-    Kernel("tinyet_dsp_depthwise_3x3_s16", "s16", lower, HEADERS, (), refuse, "cortex_m"),
-    Kernel("tinyet_dsp_depthwise_any_s16", "s16", lower_any, HEADERS, (), refuse_any, "cortex_m"),
+    kernel("tinyet_dsp_depthwise_3x3_s16", lower, refuse, three=True),
+    kernel("tinyet_dsp_depthwise_any_s16", lower_any, refuse_any, three=False),
 )

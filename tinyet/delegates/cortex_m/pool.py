@@ -5,14 +5,17 @@ from __future__ import annotations
 
 from dataclasses import astuple
 
+import numpy as np
+
 from tinyet.boards.cpus import Target
 from tinyet.delegates.cortex_m.wrapper import specialised_call
 from tinyet.ir import Node
-from tinyet.numerics import Multiplier
+from tinyet.numerics import Int64, Multiplier
 from tinyet.ops import avg_pool2d
 from tinyet.ops.shared import pooling, reduction, summation
 from tinyet.ops.shared.averaging import division, division_table
-from tinyet.opset import DENSE, Arranged, Arrangement, Call, Constant, Kernel, only_pitches
+from tinyet.ops.shared.sweeping import by_window_pixels, in_groups, of_input
+from tinyet.opset import DENSE, Arranged, Arrangement, Call, Constant, Kernel, Sweep, only_pitches
 
 HEADERS = ("tinyet_dsp.h", "tinyet_dsp_pool.h")
 MOST_PIXELS = 255  # sums are int16, or parts of sums
@@ -143,8 +146,46 @@ def lower_sum(node: Node, target: Target) -> Call:
     return sum_call(node, summation.sum_multiplier(node))
 
 
+def by_quads(images: int, pixels: int, channels: int) -> Sweep:
+    """Four channels of an image at a time, whose sums are complete before they are written."""
+    of_image = -(-channels // 4)
+
+    def end(groups: Int64) -> Int64:
+        image, quad = np.divmod(groups, of_image)
+        return np.asarray(image * channels + np.minimum(4 * quad + 4, channels), np.int64)
+
+    def first(groups: Int64) -> Int64:
+        image, quad = np.divmod(groups, of_image)
+        return np.asarray(image * pixels * channels + np.minimum(4 * quad, channels - 4), np.int64)
+
+    return in_groups(images * of_image, end, first, images * pixels * channels, gathered=True)
+
+
+@of_input
+def of_images(node: Node) -> Sweep:
+    batch, height, width, channels = node.input(0).shape
+    return by_quads(batch, height * width, channels)
+
+
+@of_input
+def of_runs(node: Node) -> Sweep:
+    sizes = reduction.loops(node)
+    assert sizes is not None
+    outer, _, middle, count, channels = sizes
+    return by_quads(outer * middle, count, channels)
+
+
 AVERAGE_KERNELS = (
-    Kernel("tinyet_dsp_average", "s8", lower_average, HEADERS, (), refuse_average, "cortex_m"),
+    Kernel(
+        "tinyet_dsp_average",
+        "s8",
+        lower_average,
+        HEADERS,
+        (),
+        refuse_average,
+        "cortex_m",
+        sweep=of_images,
+    ),
     Kernel(
         "tinyet_dsp_avg_pool2d",
         "s8",
@@ -154,6 +195,7 @@ AVERAGE_KERNELS = (
         refuse_windows_average,
         "cortex_m",
         arranged=Arranged(lower_windows_average, only_pitches),
+        sweep=by_window_pixels,
     ),
 )
 MAX_KERNELS = (
@@ -166,7 +208,10 @@ MAX_KERNELS = (
         refuse_channels,
         "cortex_m",
         arranged=Arranged(lower_windows_max, only_pitches),
+        sweep=by_window_pixels,
     ),
 )
-MEAN_KERNELS = (Kernel("tinyet_dsp_sum", "s8", lower_mean, HEADERS, (), refuse_sum, "cortex_m"),)
-SUM_KERNELS = (Kernel("tinyet_dsp_sum", "s8", lower_sum, HEADERS, (), refuse_sum, "cortex_m"),)
+MEAN_KERNELS = (
+    Kernel("tinyet_dsp_sum", "s8", lower_mean, HEADERS, (), refuse_sum, "cortex_m", sweep=of_runs),
+)
+SUM_KERNELS = (Kernel("tinyet_dsp_sum", "s8", lower_sum, HEADERS, (), refuse_sum, "cortex_m", sweep=of_runs),)

@@ -20,7 +20,8 @@ from tinyet.delegates.cortex_m.wrapper import specialised_call
 from tinyet.ir import Node
 from tinyet.numerics import Int64
 from tinyet.ops.shared.convolution import attrs_of
-from tinyet.opset import DENSE, Arranged, Arrangement, Call, Constant, Kernel, only_pitches
+from tinyet.ops.shared.sweeping import in_groups, of_input, window_walk
+from tinyet.opset import DENSE, Arranged, Arrangement, Call, Constant, Kernel, Sweep, Sweeps, only_pitches
 
 HEADERS = ("tinyet_dsp.h", "tinyet_dsp_winograd.h")
 
@@ -281,6 +282,36 @@ def lower(transform: Transform, node: Node, target: Target, arrangement: Arrange
     )
 
 
+def by_tiles(tile: int) -> Sweeps:
+    """Four tiles at a time, whose inputs are transformed before they are written; the last overlap those before."""
+
+    @of_input
+    def sweep(node: Node) -> Sweep:
+        walk = window_walk(node)
+        out_h, out_w = len(walk.tops), walk.row
+        across, down = -(-out_w // tile), -(-out_h // tile)
+        of_image = -(-across * down // 4)
+
+        def corners(groups: Int64, which: int) -> tuple[Int64, Int64, Int64]:
+            """Image, row and column of a tile of each group; the last tile stands in for what is missing."""
+            image, group = np.divmod(groups, of_image)
+            y, x = np.divmod(np.minimum(4 * group + which, across * down - 1), across)
+            return image, np.minimum(y * tile, out_h - tile), np.minimum(x * tile, out_w - tile)
+
+        def end(groups: Int64) -> Int64:
+            image, y, x = corners(groups, 3)
+            pixels = image * walk.image + (y + tile - 1) * out_w + x + tile
+            return np.asarray(pixels * walk.out_pixel, np.int64)
+
+        def first(groups: Int64) -> Int64:
+            image, y, x = corners(groups, 0)
+            return walk.first_byte(image * walk.image + y * out_w + x)
+
+        return in_groups(walk.batch * of_image, end, first, walk.in_bytes, gathered=True)
+
+    return sweep
+
+
 NARROW = "tinyet_dsp_winograd_2x2_s8"
 KERNELS = (
     *(
@@ -293,6 +324,7 @@ KERNELS = (
             partial(refuse, f),
             "cortex_m",
             arranged=Arranged(partial(lower, f), only_pitches),
+            sweep=by_tiles(f.tile),
         )
         for f in (F4, F2)
     ),
@@ -305,5 +337,6 @@ KERNELS = (
         refuse_narrow,
         "cortex_m",
         arranged=Arranged(lower_narrow, only_pitches),
+        sweep=by_tiles(F2.tile),
     ),
 )
