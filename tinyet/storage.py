@@ -13,7 +13,7 @@ from tinyet.errors import InternalError
 from tinyet.ir import Graph, Node, Tensor
 from tinyet.memory import MemoryPlan, plan_memory
 from tinyet.ops import op_of
-from tinyet.opset import Arrangement
+from tinyet.opset import Arrangement, Sweep
 from tinyet.stages import stage
 
 Variants = Mapping[Node, Variant]
@@ -30,7 +30,17 @@ def planned(graph: Graph, chosen: Variants, pairs: frozenset[Tensor] = frozenset
     def may_pitch(node: Node, tensor: Tensor, pitch: int) -> bool:
         return chosen[node].choice.kernel.may_pitch(node, tensor, pitch)
 
-    return plan_memory(graph, op_of, scratch, may_pitch=may_pitch, pairs=pairs)
+    def sweep(node: Node, index: int) -> Sweep | None:
+        said = chosen[node].choice.kernel.sweep
+        return None if said is None else said(node, index)
+
+    def replaces(node: Node, index: int) -> bool:
+        said = chosen[node].choice.kernel.replaces
+        return said is not None and said(node, index)
+
+    return plan_memory(
+        graph, op_of, scratch, may_pitch=may_pitch, pairs=pairs, sweep=sweep, replaces=replaces
+    )
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ from tinyet.errors import InternalError
 from tinyet.ir import Array, Attrs, DType, Graph, Node, QuantParams, Shape, Tensor, TensorType, constant
 from tinyet.memory import MemoryPlan, Storage, check_plan, plan_memory
 from tinyet.memory.moves import moves
+from tinyet.memory.sweeping import no_sweep
 from tinyet.memory.weave import weave
 from tinyet.ops import op_of as product_op
 from tinyet.ops.amax import Amax
@@ -26,7 +27,7 @@ from tinyet.ops.concat import Concat
 from tinyet.ops.copy import Copy
 from tinyet.ops.reshape import Reshape
 from tinyet.ops.slice import Slice
-from tinyet.opset import Op
+from tinyet.opset import Op, Sweep, Sweeps
 
 
 @dataclass(frozen=True)
@@ -138,19 +139,23 @@ def plan_of(graph: Graph, **options: Any) -> MemoryPlan:
     return plan_memory(graph, op_of, {}, **options)
 
 
-def execute(graph: Graph, plan: MemoryPlan, scratch: dict[Node, int]) -> None:
+def execute(graph: Graph, plan: MemoryPlan, scratch: dict[Node, int], sweep: Sweeps = no_sweep) -> None:
     """Run the plan in one arena; each kernel ruins its outputs and its scratch memory before it reads,
-    unless the plan says that it works in place. Compare all outputs with the graph's meaning."""
+    unless the plan says that it works in place, or the kernel reads and writes step by step. Then all that is not alive
+    is ruined. Compare all outputs with the graph's meaning."""
     random = np.random.default_rng(5)
     values: dict[Tensor, Array] = {t: random.integers(-128, 128, t.shape, np.int8) for t in graph.inputs}
     arena = random.integers(-128, 128, plan.arena_bytes, np.int8)
 
-    def view(tensor: Tensor) -> Array:
+    def lying(tensor: Tensor, memory: Array) -> Array:
         start, pitch = plan.offset(tensor), plan.pitch(tensor)
         if not pitch:
-            return arena[start : start + tensor.type.bytes].reshape(tensor.shape)
+            return memory[start : start + tensor.type.bytes].reshape(tensor.shape)
         steps = [pitch * math.prod(tensor.shape[axis + 1 : -1]) for axis in range(len(tensor.shape) - 1)]
-        found: Array = np.lib.stride_tricks.as_strided(arena[start:], tensor.shape, (*steps, 1))
+        return np.lib.stride_tricks.as_strided(memory[start:], tensor.shape, (*steps, 1))
+
+    def view(tensor: Tensor) -> Array:
+        start, found = plan.offset(tensor), lying(tensor, arena)
         extent = arena[start : start + plan.extent(tensor)].tobytes()
         assert plan.dense(tensor, extent) == found.tobytes()
         return found
@@ -180,12 +185,31 @@ def execute(graph: Graph, plan: MemoryPlan, scratch: dict[Node, int]) -> None:
         assert (arena[at + 1] == np.where(arena[at] < 0, -1, 0)).all()
         return np.asarray(arena[at])
 
+    def swept(node: Node) -> dict[int, Array | None]:
+        """What a kernel reads, of the inputs that it reads step by step."""
+        variables = {i: t for i, t in enumerate(node.inputs) if t is not None and not t.is_constant}
+        if any(plan.pitch(t) or plan.pairs(t) for t in (*variables.values(), *node.outputs)):
+            return {}
+        found: dict[int, Array | None] = {}
+        for index, tensor in variables.items():
+            said = sweep(node, index)
+            if said is None:
+                continue
+            before, read, at = arena.copy(), view(tensor).copy(), plan.offset(node.output)
+            for written, needed in zip(said.written, said.needed, strict=True):
+                arena[at : at + written] = 99
+                read.ravel()[needed:] = view(tensor).ravel()[needed:]
+            np.testing.assert_array_equal(read, values[tensor], err_msg=f"{tensor.name} is written over")
+            arena[:] = before
+            found[index] = read
+        return found
+
     for node in graph.nodes:
         arrays = [None if t is None else values[t] if t.data is None else t.data for t in node.inputs]
         values.update(zip(node.outputs, op_of(node).reference(node, arrays), strict=True))
     for tensor in graph.inputs:
         view(tensor)[...] = values[tensor]
-    for node in plan.calls:
+    for number, node in enumerate(plan.calls):
         if node in plan.scratch:
             start = plan.scratch[node]
             arena[start : start + scratch[node]] = 77
@@ -194,12 +218,24 @@ def execute(graph: Graph, plan: MemoryPlan, scratch: dict[Node, int]) -> None:
             source = node.inputs[in_place[0]]
             assert source is not None
             assert plan.offset(source) == plan.offset(node.outputs[in_place[1]])
+        captured = swept(node) if in_place is None else {}
         for index, output in enumerate(node.outputs):
             if in_place is None or in_place[1] != index:
                 put(output, 99)
-        arrays = [None if t is None else got(t) if t.data is None else t.data for t in node.inputs]
+        arrays = [
+            captured[i] if i in captured else None if t is None else got(t) if t.data is None else t.data
+            for i, t in enumerate(node.inputs)
+        ]
         for output, array in zip(node.outputs, op_of(node).reference(node, arrays), strict=True):
             put(output, array)
+        dead = np.ones(len(arena), bool)
+        for tensor, life in plan.lifetimes.items():
+            if life.first <= number < life.last:
+                start = plan.offset(tensor)
+                lying(tensor, dead)[...] = False
+                if plan.pairs(tensor):
+                    dead[start : start + plan.extent(tensor)] = False
+        arena[dead] = random.integers(-128, 128, int(dead.sum()), np.int8)
     for tensor in graph.outputs:
         np.testing.assert_array_equal(view(tensor), values[tensor], err_msg=tensor.name)
 
@@ -260,8 +296,37 @@ def graphs(draw: st.DrawFn) -> tuple[Graph, dict[Node, int]]:
     return b.graph(*outputs), scratch
 
 
+def drawn_sweeps(seed: int) -> tuple[Sweeps, Callable[[Node, int], bool]]:
+    """What kernels of calls with one output say of their steps, and over which inputs their output may lie exactly."""
+    often = np.random.default_rng(seed).choice([0.0, 0.3, 1.0])
+
+    def random(node: Node, index: int, salt: int) -> np.random.Generator:
+        number = int("".join(c for c in node.outputs[0].name if c.isdigit()))
+        return np.random.default_rng([seed, number, index, salt])
+
+    def sweep(node: Node, index: int) -> Sweep | None:
+        drawn = random(node, index, 0)
+        tensor = node.input(index)
+        if len(node.outputs) != 1 or drawn.random() >= often:
+            return None
+        steps = int(drawn.integers(1, 8))
+        written = np.sort(drawn.integers(0, node.output.type.bytes + 1, steps))
+        written[-1] = node.output.type.bytes
+        needed = np.sort(drawn.integers(0, tensor.type.bytes + 1, steps))
+        if drawn.random() < 0.5:
+            # As most kernels do: from the beginning, in even steps.
+            even = np.arange(1, steps + 1)
+            written, needed = even * node.output.type.bytes // steps, (even - 1) * tensor.type.bytes // steps
+        return Sweep(written, needed)
+
+    def replaces(node: Node, index: int) -> bool:
+        return len(node.outputs) == 1 and bool(random(node, index, 1).random() < often / 2)
+
+    return sweep, replaces
+
+
 @given(graphs(), st.sampled_from([1, 4]), st.integers(0, 2**30))
-@settings(deadline=None, max_examples=600)
+@settings(deadline=None, max_examples=1200)
 def test_every_plan_computes_its_graph(
     drawn: tuple[Graph, dict[Node, int]], align: int, pitching: int
 ) -> None:
@@ -285,17 +350,19 @@ def test_every_plan_computes_its_graph(
         and math.prod(tensor.shape[:-1]) % 2 == 0
         and all(reader in computing for reader in graph.consumers(tensor))
     )
-    plan = plan_memory(graph, op_of, scratch, may_pitch=may_pitch, pairs=pairs, align=align)
+    sweep, replaces = drawn_sweeps(pitching)
+    options: dict[str, Any] = {"may_pitch": may_pitch, "pairs": pairs, "sweep": sweep, "replaces": replaces}
+    plan = plan_memory(graph, op_of, scratch, align=align, **options)
     assert plan.arena_bytes >= plan.lower_bound
     assert set(plan.calls).isdisjoint(plan.elided)
-    execute(graph, plan, scratch)
+    execute(graph, plan, scratch, sweep)
     # Where the values are used is within the lifetimes, and those are within their blocks' lifetimes.
     for number, node in enumerate(plan.calls):
         for tensor in (*node.inputs, *node.outputs):
             assert tensor is not None
             life, block = plan.lifetimes[tensor], plan.blocks[plan.storage[tensor].block]
             assert block.lifetime.first <= life.first <= number <= life.last <= block.lifetime.last
-    again = plan_memory(graph, op_of, scratch, may_pitch=may_pitch, pairs=pairs, align=align)
+    again = plan_memory(graph, op_of, scratch, align=align, **options)
     assert again == plan
     # Who says no has nothing between its pixels.
     for node in plan.calls:

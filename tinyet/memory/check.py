@@ -19,7 +19,7 @@ import numpy as np
 from tinyet.errors import InternalError, bullet_list
 from tinyet.ir import Array, Graph, Node, Tensor
 from tinyet.memory.plan import MemoryPlan
-from tinyet.opset import Op
+from tinyet.opset import Op, Sweep, Sweeps
 
 _SHOWN = 20
 """Complaints listed; one mistake can break every read after it."""
@@ -57,6 +57,8 @@ class Access:
 
     scratch: (offset, bytes, align) of its scratch memory, or None.
     overwrites: (read tensor, written tensor) pairs that the kernel allows to have the same address.
+    sweeps: for such pairs, the steps in which the kernel says it reads one and writes the other; all that it says of
+        them is true at once.
     """
 
     name: str
@@ -64,6 +66,7 @@ class Access:
     writes: tuple[Span, ...]
     scratch: tuple[int, int, int] | None = None
     overwrites: frozenset[tuple[str, str]] = frozenset()
+    sweeps: Mapping[tuple[str, str], Sequence[Sweep]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -279,6 +282,26 @@ def _meet(a: Span, b: Span) -> bool:
     return any(start + size > after for (start, size), (after, _) in itertools.pairwise(both))
 
 
+def _ruined(read: Span, write: Span, sweep: Sweep) -> str:
+    """What goes wrong when a call takes these steps; empty when in none of them it may write where it has yet to read.
+
+    At each step, as addresses: what it may have written when the step ends, and what it may read from then on.
+    """
+    if int(sweep.written[-1]) != write.bytes:
+        return f"the steps through {read.tensor} write {sweep.written[-1]} of {write.bytes} bytes of {write.tensor}"
+    first = np.maximum(write.offset, read.offset + sweep.needed)
+    end = np.minimum(write.offset + sweep.written, read.offset + read.bytes)
+    wrong = np.flatnonzero(first < end)
+    if not len(wrong):
+        return ""
+    k = wrong[0]
+    return (
+        f"by the end of step {k} of {len(sweep.written)}, {write.tensor} is written up to byte {sweep.written[k]}, "
+        f"over byte {first[k] - read.offset} of {read.tensor}, which may be read until then "
+        f"({end[k] - first[k]} bytes too near)"
+    )
+
+
 def check_accesses(
     steps: Sequence[Access],
     arena_bytes: int,
@@ -317,11 +340,17 @@ def check_accesses(
             for read in step.reads:
                 if not _meet(write, read):
                     continue
-                if (read.tensor, write.tensor) not in step.overwrites:
+                pair = read.tensor, write.tensor
+                if pair in step.overwrites and read.runs() == write.runs():
+                    continue
+                if pair in step.sweeps:
+                    ruined = (_ruined(read, write, sweep) for sweep in step.sweeps[pair])
+                    arena.problems += [f"{label}: {what}" for what in ruined if what]
+                elif pair not in step.overwrites:
                     arena.problems.append(
                         f"{label}: writes {write.tensor} over {read.tensor} while reading it"
                     )
-                elif read.runs() != write.runs():
+                else:
                     arena.problems.append(
                         f"{label}: {write.tensor} lies across {read.tensor}, not just over it"
                     )
@@ -357,6 +386,8 @@ def check_plan(
     *,
     align: int,
     scratch_align: int,
+    sweep: Sweeps | None = None,
+    replaces: Callable[[Node, int], bool] | None = None,
 ) -> None:
     """Prove that a plan computes the graph: arguments as for `plan_memory`.
 
@@ -378,13 +409,21 @@ def check_plan(
     for node in plan.calls:
         reads = tuple(dict.fromkeys(span(t) for t in node.inputs if t is not None and not t.is_constant))
         size = scratch.get(node, 0)
+        variables = [(i, t) for i, t in enumerate(node.inputs) if t is not None and not t.is_constant]
+        tensors = (*(t for _, t in variables), *node.outputs)
+        # Of calls in another form the kernel has said nothing.
+        plain = len(node.outputs) == 1 and not any(plan.pitch(t) or plan.pairs(t) for t in tensors)
+        indices = set(op_of(node).inplace)
+        if plain and replaces is not None:
+            indices.update(i for i, _ in variables if replaces(node, i))
         allowed = frozenset(
             (source.name, output.name)
-            for index in op_of(node).inplace
+            for index in indices
             if (source := node.optional_input(index)) is not None
             for output in node.outputs
             if output.type.bytes == source.type.bytes
         )
+        sweeps = _sweeps(node, variables, sweep) if plain and sweep is not None else {}
         steps.append(
             Access(
                 f"{node.op} {', '.join(t.name for t in node.outputs)}",
@@ -392,6 +431,7 @@ def check_plan(
                 tuple(span(t) for t in node.outputs),
                 (plan.scratch[node], size, scratch_align) if size else None,
                 allowed,
+                sweeps,
             )
         )
     elided = set(plan.elided)
@@ -399,6 +439,20 @@ def check_plan(
     inputs = [span(t) for t in graph.inputs]
     outputs = [span(t) for t in dict.fromkeys(graph.outputs)]
     check_accesses(steps, plan.arena_bytes, inputs, outputs, aliases)
+
+
+def _sweeps(
+    node: Node, variables: Sequence[tuple[int, Tensor]], sweep: Sweeps
+) -> dict[tuple[str, str], list[Sweep]]:
+    """What the kernel says of each input, for those of which it says something wherever they are used."""
+    said: dict[tuple[str, str], list[Sweep | None]] = {}
+    for index, tensor in variables:
+        said.setdefault((tensor.name, node.output.name), []).append(sweep(node, index))
+    return {
+        pair: [s for s in all_ if s is not None]
+        for pair, all_ in said.items()
+        if all(s is not None for s in all_)
+    }
 
 
 def _check_order(graph: Graph, plan: MemoryPlan) -> None:

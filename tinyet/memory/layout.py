@@ -155,6 +155,11 @@ class Layout:
         block = self._block[tensor]
         return block.overlapping(start + block.low, end + block.low)
 
+    def states(self, tensor: Tensor) -> list[Piece]:
+        """The tensor's block piece by piece, but for bytes that nobody writes."""
+        block = self._block[tensor]
+        return [piece.moved(-block.low) for piece in block.pieces if piece.written != NEVER]
+
     # ------------------------------------------------------------ changes
 
     def set_moments(self, written: Mapping[Tensor, int], used: Mapping[Tensor, int]) -> None:

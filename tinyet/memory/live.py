@@ -7,12 +7,24 @@ them, and know the largest sum, in a number of steps that grows with the logarit
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 from tinyet.memory.offsets import Buffer, align_up
 
 _FAR = 1 << 60
 """More bytes than any arena has."""
+
+
+@dataclass(frozen=True, slots=True)
+class Saving:
+    """At one moment `bytes` fewer bytes are in use than buffers have that are alive, all of them aligned to `align` or
+    more: they lie partly over each other."""
+
+    moment: int
+    bytes: int
+    align: int
 
 
 class LiveBytes:
@@ -22,6 +34,7 @@ class LiveBytes:
         """moments: those in which every lifetime lies, of buffers that come later, too."""
         self._moments = moments
         self._buffers: dict[Buffer, None] = {}
+        self._savings: dict[int, Saving] = {}
         # (align, spare) → at each moment, the bytes alive with this alignment or a stricter one, padded to it, less
         # `spare`. Only the topmost buffer need not fill up its padding; `spare` is how much that may be, so a tree
         # says nothing of moments at which a buffer with more is alive: another tree does.
@@ -34,6 +47,21 @@ class LiveBytes:
         """Bytes without which no placement can be."""
         return max((tree.largest for tree in self._trees.values()), default=0)
 
+    @property
+    def fullest(self) -> tuple[int, int]:
+        """The first and the last of the moments at which most bytes are alive."""
+        start = self._moments.start
+        change = [0] * (len(self._moments) + 1)
+        for b in self._buffers:
+            size = align_up(b.bytes, b.align)
+            change[b.first - start] += size
+            change[b.last - start + 1] -= size
+        alive = list(itertools.accumulate(change))[:-1]
+        for saving in self._savings.values():
+            alive[saving.moment - start] -= saving.bytes
+        most = max(alive)
+        return alive.index(most) + start, len(alive) - 1 - alive[::-1].index(most) + start
+
     def add(self, buffer: Buffer) -> None:
         for align in {buffer.align, *(align for align, _ in self._trees)}:
             spare = align_up(buffer.bytes, align) - buffer.bytes
@@ -41,6 +69,8 @@ class LiveBytes:
                 tree = self._trees[align, spare] = _MaxTree(len(self._moments), -spare)
                 for known in self._buffers:
                     self._change(tree, align, spare, known, 1)
+                for saving in self._savings.values():
+                    self._save(tree, align, saving, -1)
         self._buffers[buffer] = None
         self._change_all(buffer, 1)
 
@@ -52,6 +82,22 @@ class LiveBytes:
                 self._change_all(buffer, -1)
         for buffer in new:
             self.add(buffer)
+
+    def save(self, moment: int, saving: Saving | None) -> Saving | None:
+        """Say what is saved at a moment, in place of what was, which is returned."""
+        before = self._savings.pop(moment, None)
+        for (align, _), tree in self._trees.items():
+            self._save(tree, align, before, 1)
+            self._save(tree, align, saving, -1)
+        if saving is not None:
+            self._savings[moment] = saving
+        return before
+
+    def _save(self, tree: _MaxTree, align: int, saving: Saving | None, sign: int) -> None:
+        # A tree of stricter alignment does not count all of the buffers; what it says is true as it is.
+        if saving is not None and saving.align >= align:
+            at = saving.moment - self._moments.start
+            tree.add(at, at + 1, sign * saving.bytes)
 
     def _change_all(self, buffer: Buffer, sign: int) -> None:
         for (align, spare), tree in self._trees.items():

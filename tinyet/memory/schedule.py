@@ -30,6 +30,8 @@ class Step:
     scratch:    bytes that it needs for itself while it runs.
     overwrites: pairs (read block, written block): permission to put the second where the first is, if the
                 first is not needed any more and both have the same size.
+    overlaps:   (read block, written block, bytes): both together need so many bytes less than each for itself, if the
+                first is not needed any more.
     """
 
     after: tuple[int, ...]
@@ -37,6 +39,7 @@ class Step:
     writes: tuple[int, ...]
     scratch: int = 0
     overwrites: tuple[tuple[int, int], ...] = ()
+    overlaps: tuple[tuple[int, int, int], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +134,11 @@ class _Graph:
             for block in step.writes:
                 self.writing[block] |= 1 << number
         self.start = sum(sizes[block] for block in range(len(sizes)) if self.alive(block, 0))
+        # What lies wholly over another comes first, because it saves the most.
+        self.shared = [
+            (*((r, w, sizes[w]) for r, w in step.overwrites if sizes[r] == sizes[w]), *step.overlaps)
+            for step in steps
+        ]
 
     def alive(self, block: int, done: int) -> bool:
         """Does the block hold something that is needed after the steps of the set `done`?"""
@@ -163,12 +171,12 @@ class _Graph:
                 during += self.sizes[block]
             left += self.sizes[block] * (self.alive(block, after) - before)
         taken: set[int] = set()
-        for read, written in step.overwrites:
-            dies = self.alive(read, done) and not self.alive(read, after)
-            fits = self.sizes[read] == self.sizes[written] and not self.alive(written, done)
-            if dies and fits and read not in taken and written not in taken:
+        for read, written, saved in self.shared[number]:
+            if read in taken or written in taken or self.alive(written, done):
+                continue
+            if self.alive(read, done) and not self.alive(read, after):
                 taken |= {read, written}
-                during -= self.sizes[written]
+                during -= saved
         return during, left
 
     def peak(self, order: Sequence[int]) -> int:
@@ -180,12 +188,14 @@ class _Graph:
         return max(peak, live)
 
     def lower_bound(self) -> int:
-        """What some step needs in any order: the blocks it touches, less the most it can overwrite."""
+        """What some step needs in any order: the blocks it touches, less the most that can lie over others."""
         bound = max(self.entry, sum(self.sizes[block] for block in self.outputs))
         for number, step in enumerate(self.steps):
             need = step.scratch + sum(self.sizes[block] for block in self.touched[number])
-            overwritten = {w for r, w in step.overwrites if self.sizes[r] == self.sizes[w]}
-            bound = max(bound, need - sum(self.sizes[w] for w in overwritten))
+            most: dict[int, int] = {}
+            for _, written, saved in self.shared[number]:
+                most[written] = max(saved, most.get(written, 0))
+            bound = max(bound, need - sum(most.values()))
         return bound
 
     def settle(self, done: int, live: int, ready: int, limit: int) -> tuple[int, int, int, list[int]]:

@@ -4,22 +4,25 @@
 from __future__ import annotations
 
 import heapq
-import itertools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+
+import numpy as np
 
 from tinyet.errors import InternalError
 from tinyet.ir import Graph, Node, Tensor
 from tinyet.memory import offsets as packing
 from tinyet.memory import schedule as ordering
 from tinyet.memory.check import check_plan
+from tinyet.memory.extents import Extent, gaps, most_alive
 from tinyet.memory.layout import NEVER, Layout, MayShare, Piece, nothing_owned_twice
 from tinyet.memory.live import LiveBytes
 from tinyet.memory.moves import Move, moves
 from tinyet.memory.plan import Block, Lifetime, MemoryPlan, Storage
+from tinyet.memory.sweeping import Course, Replaces, Sweeping, course, no_replacing, no_sweep
 from tinyet.memory.weave import Group, MayPitch, no_pitch, weave
-from tinyet.opset import Op
+from tinyet.opset import Op, Sweeps
 
 _LOOKS_A_CALL = 30
 """What a draft costs a call, measured in looks of the search for an order."""
@@ -35,6 +38,8 @@ def plan_memory(
     *,
     may_pitch: MayPitch = no_pitch,
     pairs: frozenset[Tensor] = frozenset(),
+    sweep: Sweeps = no_sweep,
+    replaces: Replaces = no_replacing,
     align: int = 4,
     scratch_align: int = 8,
     search_budget: int = packing.DEFAULT_BUDGET,
@@ -48,6 +53,9 @@ def plan_memory(
         scratch: bytes of scratch memory of each node's call; a node that is missing needs none.
         may_pitch: which tensors the kernels can read and write with their pixels apart.
         pairs: tensors that lie as pairs of pixels in int16, with twice the bytes; none of the graph's own.
+        sweep: what a call whose tensors all lie row-major has read of an input by the time it writes its output; one
+            may lie partly over the other where that is safe.
+        replaces: inputs of such calls over which the output may lie exactly, beside those of the operator.
         align: every tensor's offset is a multiple of this (a power of two), and of its element's size; of the latter
             alone where its pixels lie apart.
         scratch_align: the same for scratch memory.
@@ -67,17 +75,28 @@ def plan_memory(
             raise InternalError(
                 f"output {tensor.name} is a constant, which has no place in the arena", graph.name
             )
-    planner = _Planner(graph, op_of, scratch, may_pitch, pairs, align, scratch_align, order_budget)
+    planner = _Planner(
+        graph, op_of, scratch, may_pitch, pairs, sweep, replaces, align, scratch_align, order_budget
+    )
     chosen = planner.best()
-    placement = packing.place(chosen.buffers, budget=search_budget)
+    placement = planner.place(chosen, search_budget)
     if placement.peak > chosen.bound and chosen.schedule.peak < chosen.schedule.given_peak:
         # Fewer bytes alive do not always make a smaller arena: gaps may eat the gain.
         given = planner.draft(chosen.copied, reorder=False)
-        other = packing.place(given.buffers, budget=search_budget)
+        other = planner.place(given, search_budget)
         if other.peak < placement.peak:
             chosen, placement = given, other
     plan = planner.finish(chosen, placement)
-    check_plan(graph, plan, op_of, scratch, align=align, scratch_align=scratch_align)
+    check_plan(
+        graph,
+        plan,
+        op_of,
+        scratch,
+        sweep=sweep,
+        replaces=replaces,
+        align=align,
+        scratch_align=scratch_align,
+    )
     return plan
 
 
@@ -102,7 +121,8 @@ class _Draft:
     overwrites: dict[Node, tuple[int, int]]
     schedule: ordering.Schedule
     buffers: list[packing.Buffer]
-    bound: int
+    sweeping: Sweeping
+    bound: int  # bytes alive at the worst moment, or a little more
     fullest: tuple[int, int]  # the first and the last of the moments at which most bytes are alive
     used: dict[Tensor, int]
 
@@ -133,6 +153,8 @@ class _Planner:
         scratch: Mapping[Node, int],
         may_pitch: MayPitch,
         pairs: frozenset[Tensor],
+        sweep: Sweeps,
+        replaces: Replaces,
         align: int,
         scratch_align: int,
         order_budget: int,
@@ -142,6 +164,8 @@ class _Planner:
         self.scratch = scratch
         self.may_pitch = may_pitch
         self.pairs = pairs
+        self.sweep = sweep
+        self.replaces = replaces
         self.align = align
         self.scratch_align = scratch_align
         self.order_budget = order_budget
@@ -150,6 +174,7 @@ class _Planner:
         }
         outputs = (t for node in graph.nodes for t in node.outputs)
         self.tensors = tuple(dict.fromkeys((*graph.inputs, *outputs)))
+        self.known_courses: dict[Node, Course | None] = {}
 
     # ------------------------------------------------------------ choices
 
@@ -203,7 +228,8 @@ class _Planner:
     def draft(self, copied: frozenset[Node], *, reorder: bool = True) -> _Draft:
         layout, elided, woven = self.share(copied)
         calls, schedule = self.arrange(layout, elided, woven, self.order_budget if reorder else 0)
-        overwrites, buffers = self.overwrite(layout, calls, woven)
+        sweeping = Sweeping(calls, self.courses(calls, woven))
+        overwrites, buffers, live = self.overwrite(layout, calls, woven, sweeping)
         return _Draft(
             copied=copied,
             layout=layout,
@@ -213,8 +239,9 @@ class _Planner:
             overwrites=overwrites,
             schedule=schedule,
             buffers=buffers,
-            bound=packing.lower_bound(buffers),
-            fullest=_fullest(buffers, len(calls)),
+            sweeping=sweeping,
+            bound=live.bound,
+            fullest=live.fullest,
             used=self.moments(calls).used,
         )
 
@@ -286,6 +313,7 @@ class _Planner:
                         for source, output in self.candidates(layout, node, woven)
                         if layout.size(source) == source.type.bytes == layout.size(output)
                     ),
+                    self.overlaps(layout, number, self.courses([node], woven).get(node)),
                 )
             )
         result = ordering.schedule(
@@ -297,6 +325,34 @@ class _Planner:
         )
         return tuple(calls[i] for i in result.order), result
 
+    def overlaps(
+        self, layout: Layout, number: Mapping[Tensor, int], course: Course | None
+    ) -> tuple[tuple[int, int, int], ...]:
+        """What the order may count on: tensors alone in their blocks that can lie partly over each other, the pair that
+        saves the most bytes first."""
+        if course is None or layout.size(course.output) != course.output.type.bytes:
+            return ()
+        return tuple(
+            (number[layout.root(source)], number[layout.root(course.output)], saved)
+            for source in sorted(course.needed, key=lambda t: -course.saved(t))
+            if layout.size(source) == source.type.bytes and (saved := course.saved(source) & -self.align) > 0
+        )
+
+    def courses(self, calls: Iterable[Node], woven: Mapping[Tensor, Group]) -> dict[Node, Course]:
+        """Of the calls that have one."""
+        found = {}
+        for node in calls:
+            if node not in self.known_courses:
+                self.known_courses[node] = course(node, self.sweep)
+            known = self.known_courses[node]
+            if known is not None and self.dense(node, woven):
+                found[node] = known
+        return found
+
+    def dense(self, node: Node, woven: Mapping[Tensor, Group]) -> bool:
+        """Whether all tensors of a call lie row-major without gaps."""
+        return not any(t in woven or t in self.pairs for t in (*_variables(node), *node.outputs))
+
     def candidates(
         self, layout: Layout, node: Node, woven: Mapping[Tensor, Group]
     ) -> list[tuple[Tensor, Tensor]]:
@@ -307,7 +363,10 @@ class _Planner:
         there. Tensors whose pixels lie apart stay where they are.
         """
         found = []
-        allowed = [t for i in self.ops[node].inplace if (t := node.optional_input(i)) is not None]
+        may = set(self.ops[node].inplace)
+        if len(node.outputs) == 1 and self.dense(node, woven):
+            may.update(i for i in range(len(node.inputs)) if self.replaces(node, i))
+        allowed = [t for i in sorted(may) if (t := node.optional_input(i)) is not None]
         for source in dict.fromkeys(allowed):
             if source.is_constant or source in woven or source in self.pairs:
                 continue
@@ -330,18 +389,20 @@ class _Planner:
     # ------------------------------------------------------------ in place
 
     def overwrite(
-        self, layout: Layout, calls: Sequence[Node], woven: Mapping[Tensor, Group]
-    ) -> tuple[dict[Node, tuple[int, int]], list[packing.Buffer]]:
+        self, layout: Layout, calls: Sequence[Node], woven: Mapping[Tensor, Group], sweeping: Sweeping
+    ) -> tuple[dict[Node, tuple[int, int]], list[packing.Buffer], LiveBytes]:
         """Let outputs take the place of inputs that die, where that does not raise the memory in use.
 
-        Changes the layout. Returns (input index, output index) per node that works in place, and the buffers: one a
-        block, in the order of `layout.roots()`, then one a call that has scratch memory.
+        Changes the layout. Returns (input index, output index) per node that works in place; the buffers: one a block,
+        in the order of `layout.roots()`, then one a call that has scratch memory; and how many bytes are alive.
         """
         moments = self.moments(calls)
         layout.set_moments(moments.written, moments.used)
         taken: dict[Node, tuple[int, int]] = {}
         blocks = {root: self.block(layout, root, moments) for root in layout.roots()}
         live = LiveBytes([*blocks.values(), *self.scratch_buffers(calls)], range(-1, len(calls) + 1))
+        for position in range(len(calls)):
+            live.save(position, sweeping.saving(layout, position))
         bound = live.bound
         for position, node in enumerate(calls):
             pairs = self.candidates(layout, node, woven)
@@ -357,15 +418,20 @@ class _Planner:
                 first, last = min(a.first, b.first), max(a.last, b.last)
                 both = packing.Buffer(root.name, layout.size(root), first, last, layout.strictest(root))
                 live.replace((a, b), both)
+                # What lay partly over another may now be in a block that lives on.
+                touched = {p for each in (a, b) for p in (each.first, each.last) if 0 <= p < len(calls)}
+                before = {p: live.save(p, sweeping.saving(layout, p)) for p in touched}
                 if live.bound > bound:
                     live.replace((both,), a, b)
+                    for p, saving in before.items():
+                        live.save(p, saving)
                     layout.undo()
                     continue
                 layout.keep()
                 blocks[root], bound = both, live.bound
                 taken[node] = (node.inputs.index(source), node.outputs.index(output))
                 break
-        return taken, [*(blocks[root] for root in layout.roots()), *self.scratch_buffers(calls)]
+        return taken, [*(blocks[root] for root in layout.roots()), *self.scratch_buffers(calls)], live
 
     def moments(self, calls: Sequence[Node]) -> _Moments:
         written = dict.fromkeys(self.graph.inputs, -1)
@@ -394,6 +460,15 @@ class _Planner:
             for position, node in enumerate(calls)
             if (size := self.scratch.get(node, 0))
         ]
+
+    def place(self, draft: _Draft, budget: int) -> packing.Placement:
+        """Offsets of a draft's buffers."""
+        extents = [draft.sweeping.extent(draft.layout, root) for root in draft.layout.roots()]
+        for buffer in draft.buffers[len(extents) :]:
+            at = np.array(draft.sweeping.moments(buffer.first, buffer.last))
+            low, high = np.zeros(1, np.int64), np.array([buffer.bytes])
+            extents.append(Extent(buffer.name, at, low, high, buffer.bytes, buffer.align))
+        return packing.place(draft.buffers, gaps=gaps(extents), floor=most_alive(extents), budget=budget)
 
     def finish(self, draft: _Draft, placement: packing.Placement) -> MemoryPlan:
         """The plan in the terms of the graph."""
@@ -502,18 +577,6 @@ def _overwritten_exactly(
         if any(p.written != NEVER for p in layout.pieces(output, start + shift, end + shift)):
             return False
     return True
-
-
-def _fullest(buffers: Sequence[packing.Buffer], calls: int) -> tuple[int, int]:
-    """The first and the last of the moments, from -1 to the number of calls, at which most bytes are alive."""
-    change = [0] * (calls + 3)
-    for b in buffers:
-        size = packing.align_up(b.bytes, b.align)
-        change[b.first + 1] += size
-        change[b.last + 2] -= size
-    alive = list(itertools.accumulate(change))[: calls + 2]
-    most = max(alive)
-    return alive.index(most) - 1, calls - alive[::-1].index(most)
 
 
 def _variables(node: Node) -> list[Tensor]:

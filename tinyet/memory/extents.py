@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which bytes of a buffer are alive when, in moments finer than calls: what lets buffers lie partly over each other.
+
+A buffer that is written and read in order is alive from a first byte to a last that both move. Two buffers need not be
+apart by the whole size of the lower one, only by as much as, at any moment, the living bytes of one reach behind the
+beginning of those of the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from tinyet.memory.offsets import align_up
+from tinyet.opset.sweep import Bytes
+
+
+@dataclass(frozen=True, eq=False)
+class Extent:
+    """The living bytes of a buffer, from moment `at[k]` up to, not including, `at[k + 1]`: those from `low[k]` up to
+    `high[k]`, counted from the buffer's first; none where `low[k]` is not below `high[k]`.
+
+    at: int64, (n + 1,), strictly ascending. low, high: int64, (n,). bytes: the buffer's size. align: of its offset.
+    """
+
+    name: str
+    at: Bytes
+    low: Bytes
+    high: Bytes
+    bytes: int
+    align: int = 1
+
+    @property
+    def steady(self) -> bool:
+        """Whether all of it is alive whenever any of it is."""
+        return len(self.low) == 1 and self.low[0] == 0 and self.high[0] == self.bytes
+
+
+def extent(name: str, at: Bytes, low: Bytes, high: Bytes, size: int, align: int = 1) -> Extent:
+    """An Extent with equal neighbours as one."""
+    low, high = np.where(low < high, low, 0), np.where(low < high, high, 0)
+    new = np.append(True, (np.diff(low) != 0) | (np.diff(high) != 0))
+    return Extent(name, np.append(at[:-1][new], at[-1]), low[new], high[new], size, align)
+
+
+def gap(a: Extent, b: Extent) -> int | None:
+    """How many bytes behind the beginning of `a` that of `b` has to be at least, if it is to lie behind it; may be
+    negative. None where the two are never alive together."""
+    first, end = max(a.at[0], b.at[0]), min(a.at[-1], b.at[-1])
+    moments = np.union1d(a.at, b.at)
+    moments = moments[(moments >= first) & (moments < end)]
+    i, j = (np.searchsorted(each.at, moments, "right") - 1 for each in (a, b))
+    together = (a.low[i] < a.high[i]) & (b.low[j] < b.high[j])
+    return int((a.high[i] - b.low[j])[together].max()) if together.any() else None
+
+
+def gaps(extents: Sequence[Extent]) -> dict[tuple[str, str], int]:
+    """For pairs (a, b) by name, `gap`, where it is not the size of a. What is never alive together has gaps that any
+    two offsets in an arena that holds all the buffers side by side keep."""
+    anywhere = -sum(align_up(each.bytes, each.align) for each in extents)
+    found: dict[tuple[str, str], int] = {}
+    first, end = (np.array([each.at[k] for each in extents]) for k in (0, -1))
+    for number, a in enumerate(extents):
+        if a.steady:
+            continue
+        for other in np.flatnonzero((first < a.at[-1]) & (end > a.at[0])).tolist():
+            b = extents[other]
+            # Of two that both change, the first to come sees to the pair.
+            if b is a or (not b.steady and other < number):
+                continue
+            for x, y in ((a, b), (b, a)):
+                between = gap(x, y)
+                if between != x.bytes:
+                    found[x.name, y.name] = anywhere if between is None else between
+    return found
+
+
+def most_alive(extents: Sequence[Extent]) -> int:
+    """The largest number of bytes that are alive at one moment, alignment counted: no arena is smaller in which what is
+    alive together, from the first living byte of each buffer to its last, is apart.
+
+    For each alignment in use: of buffers aligned to it or more, the living bytes from the first aligned one on begin at
+    multiples of it, so all but the highest fill whole multiples.
+    """
+    return max((_most_aligned(extents, align) for align in {each.align for each in extents}), default=0)
+
+
+def _most_aligned(extents: Sequence[Extent], align: int) -> int:
+    alike = [each for each in extents if each.align >= align]
+    start = np.concatenate([each.at[:-1] for each in alike])
+    end = np.concatenate([each.at[1:] for each in alike])
+    low, high = (np.concatenate([getattr(each, k) for each in alike]) for k in ("low", "high"))
+    padded = (high + align - 1) // align * align
+    size = np.where(low < high, np.maximum(padded - (low + align - 1) // align * align, 0), 0)
+    start, end, size, spare = (each[size > 0] for each in (start, end, size, padded - high))
+    moments, place = np.unique(np.concatenate([start, end]), return_inverse=True)
+
+    def sums(of: Bytes) -> Bytes:
+        """At each moment, the sum of what is alive."""
+        return np.cumsum(np.bincount(place, np.concatenate([of, -of]), len(moments))).astype(np.int64)
+
+    if not len(moments):
+        return 0
+    topmost = np.zeros(len(moments), np.int64)
+    for value in np.unique(spare):
+        topmost[sums((spare == value).astype(np.int64)) > 0] = value
+    return int((sums(size) - topmost).max())

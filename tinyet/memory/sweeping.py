@@ -1,0 +1,186 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which bytes of a block are alive while a call sweeps through its inputs and its output, step by step."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from tinyet.errors import InternalError
+from tinyet.ir import Node, Tensor
+from tinyet.memory.extents import Extent, extent
+from tinyet.memory.layout import Layout
+from tinyet.memory.live import Saving
+from tinyet.opset.sweep import Bytes, Sweep, Sweeps
+
+Replaces = Callable[[Node, int], bool]
+"""Whether a node's kernel can write its output exactly where it reads an input, by the input's number."""
+
+
+def no_sweep(_node: Node, _index: int) -> Sweep | None:
+    """Of kernels that read and write in any order."""
+    return None
+
+
+def no_replacing(_node: Node, _index: int) -> bool:
+    """Of kernels that replace nothing but what the operator lets all of its kernels replace."""
+    return False
+
+
+@dataclass(frozen=True, eq=False)
+class Course:
+    """A call's work in steps that are common to its inputs: when step k ends nothing is written from byte
+    `written[k]` of the output on, and from step k on nothing is read before byte `needed[t][k]` of input t.
+
+    variables: the inputs that stand in the arena, each once. needed: of those that the kernel says something about.
+    """
+
+    output: Tensor
+    variables: tuple[Tensor, ...]
+    written: Bytes
+    needed: Mapping[Tensor, Bytes]
+
+    def __len__(self) -> int:
+        return len(self.written)
+
+    def saved(self, source: Tensor) -> int:
+        """How many bytes less than both have, the output and an input of `needed` need that lie partly over each other,
+        the input the last to die."""
+        return max(int((self.needed[source] - self.written).min()) + self.output.type.bytes, 0)
+
+
+def course(node: Node, sweep: Sweeps) -> Course | None:
+    """The steps of a node's call; None where its kernel promises nothing.
+
+    Raises InternalError where a sweep does not end with the whole output, or reads what the input does not have.
+    """
+    if len(node.outputs) != 1:
+        return None
+    found: dict[Tensor, list[Sweep]] = {}
+    silent: set[Tensor] = set()
+    for index, tensor in enumerate(node.inputs):
+        if tensor is None or tensor.is_constant:
+            continue
+        said = sweep(node, index)
+        if said is None:
+            silent.add(tensor)
+            continue
+        if said.written[-1] != node.output.type.bytes or said.needed[-1] > tensor.type.bytes:
+            raise InternalError(
+                f"the sweep of {node.op} through {tensor.name} does not fit its tensors", node.where
+            )
+        found.setdefault(tensor, []).append(said)
+    swept = {tensor: all_ for tensor, all_ in found.items() if tensor not in silent}
+    if not swept:
+        return None
+    # The byte before `written` is written in the first step that goes as far.
+    written = np.unique(np.concatenate([s.written for each in swept.values() for s in each]))
+    needed = {
+        tensor: np.minimum.reduce([s.needed[np.searchsorted(s.written, written)] for s in each])
+        for tensor, each in swept.items()
+    }
+    # When the call begins all inputs are there, whatever is read of them, and nothing is written: scratch memory lies
+    # over none of either.
+    begun = {tensor: np.concatenate([[0], each]) for tensor, each in needed.items()}
+    return Course(node.output, tuple(dict.fromkeys((*found, *silent))), np.concatenate([[0], written]), begun)
+
+
+class Sweeping:
+    """The calls of an order of execution, in moments: each has as many as its course has steps.
+
+    -1 is the moment before the first call, as `Lifetime` has it.
+    """
+
+    def __init__(self, calls: Sequence[Node], courses: Mapping[Node, Course]) -> None:
+        self.calls = calls
+        self.courses = courses
+        counts = [1, *(len(courses[node]) if node in courses else 1 for node in calls), 1]
+        self._start = np.concatenate([[0], np.cumsum(counts)])
+
+    def moments(self, first: int, last: int) -> tuple[int, int]:
+        """Those from a call's first to another's last: the first of them, and the one behind the last."""
+        return int(self._start[first + 1]), int(self._start[last + 2])
+
+    def saving(self, layout: Layout, position: int) -> Saving | None:
+        """Of a call: how many bytes fewer are alive at its worst step than all that its blocks have. None where it is
+        no less."""
+        node = self.calls[position]
+        found = self.courses.get(node)
+        if found is None:
+            return None
+        roots = dict.fromkeys(layout.root(t) for t in (found.output, *found.variables))
+        alive = np.zeros(len(found), np.int64)
+        for root in roots:
+            low, high = _Pieces(layout, root).living(layout, position, found)
+            alive += np.maximum(high - low, 0)
+        align = min(layout.strictest(root) for root in roots)
+        # Distances are multiples of the alignment.
+        saved = (sum(layout.size(root) for root in roots) - int(alive.max())) & -align
+        return Saving(position, saved, align) if saved > 0 else None
+
+    def extent(self, layout: Layout, root: Tensor) -> Extent:
+        """Of a block whose tensors' moments are known."""
+        pieces = _Pieces(layout, root)
+        changes = {*pieces.written.tolist(), *pieces.used.tolist()}
+        swept = {p for p in changes if 0 <= p < len(self.calls) and self.calls[p] in self.courses}
+        stops = sorted(
+            {*pieces.written.tolist(), *(pieces.used + 1).tolist(), *swept, *(p + 1 for p in swept)}
+        )
+        found: list[tuple[Bytes, Bytes, Bytes]] = []
+        for position in stops[:-1]:
+            if position in swept:
+                low, high = pieces.living(layout, position, self.courses[self.calls[position]])
+            else:
+                low, high = pieces.hull((pieces.written <= position) & (position <= pieces.used))
+            found.append((self._start[position + 1] + np.arange(len(low)), low, high))
+        at, low, high = (np.concatenate(each) for each in zip(*found, strict=True))
+        at = np.append(at, self._start[stops[-1] + 1])
+        return extent(root.name, at, low, high, layout.size(root), layout.strictest(root))
+
+
+_FAR = 1 << 62
+Which = npt.NDArray[np.bool_]
+
+
+class _Pieces:
+    """The pieces of a block that something is ever written to, as arrays."""
+
+    def __init__(self, layout: Layout, root: Tensor) -> None:
+        self.root = root
+        pieces = layout.states(root)
+        self.start, self.end, self.written, self.used = (
+            np.array([getattr(p, name) for p in pieces], np.int64)
+            for name in ("start", "end", "written", "used")
+        )
+
+    def hull(self, pieces: Which) -> tuple[Bytes, Bytes]:
+        """From the first byte of some to the last, (1,) each."""
+        if not pieces.any():
+            return np.array([_FAR]), np.array([0])
+        return self.start[pieces].min(keepdims=True), self.end[pieces].max(keepdims=True)
+
+    def living(self, layout: Layout, position: int, course: Course) -> tuple[Bytes, Bytes]:
+        """From the first living byte to the last at each step of a call that has a course."""
+        alive = (self.written <= position) & (position <= self.used)
+        fresh, dying = alive & (self.written == position), alive & (self.used == position)
+        low, high = (np.repeat(each, len(course)) for each in self.hull(alive & ~fresh & ~dying))
+        output = layout.extent(course.output) if layout.root(course.output) is self.root else (0, 0)
+        reads = [
+            (*layout.extent(t), course.needed.get(t)) for t in course.variables if layout.root(t) is self.root
+        ]
+        for i in np.flatnonzero(fresh | dying):
+            start, end = int(self.start[i]), int(self.end[i])
+            first, last = np.full(len(course), start), np.full(len(course), end)
+            if fresh[i]:
+                last = np.minimum(end, output[0] + course.written)
+            elif not (output[0] < end and start < output[1]):
+                needed = [None if n is None else at + n for at, to, n in reads if at < end and start < to]
+                if needed and all(n is not None for n in needed):
+                    first = np.maximum(start, np.minimum.reduce([n for n in needed if n is not None]))
+            there = first < last
+            low = np.where(there, np.minimum(low, first), low)
+            high = np.where(there, np.maximum(high, last), high)
+        return low, high
