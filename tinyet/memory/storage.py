@@ -8,19 +8,17 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-import numpy as np
-
 from tinyet.errors import InternalError
 from tinyet.ir import Graph, Node, Tensor
 from tinyet.memory import offsets as packing
 from tinyet.memory import schedule as ordering
 from tinyet.memory.check import check_plan
-from tinyet.memory.extents import Extent, gaps, most_alive
+from tinyet.memory.extents import alive_between, gaps, most_alive
 from tinyet.memory.layout import NEVER, Layout, MayShare, Piece, nothing_owned_twice
 from tinyet.memory.live import LiveBytes
 from tinyet.memory.moves import Move, moves
 from tinyet.memory.plan import Block, Lifetime, MemoryPlan, Storage
-from tinyet.memory.sweeping import Course, Replaces, Sweeping, course, no_replacing, no_sweep
+from tinyet.memory.sweeping import Course, Replaces, Sweeping, course, no_replacing, no_sweep, overlapping
 from tinyet.memory.weave import Group, MayPitch, no_pitch, weave
 from tinyet.opset import Op, Sweeps
 
@@ -463,17 +461,14 @@ class _Planner:
 
     def place(self, draft: _Draft, budget: int) -> packing.Placement:
         """Offsets of a draft's buffers."""
-        extents = [draft.sweeping.extent(draft.layout, root) for root in draft.layout.roots()]
-        for buffer in draft.buffers[len(extents) :]:
-            at = np.array(draft.sweeping.moments(buffer.first, buffer.last))
-            low, high = np.zeros(1, np.int64), np.array([buffer.bytes])
-            extents.append(Extent(buffer.name, at, low, high, buffer.bytes, buffer.align))
+        extents = draft.sweeping.extents(draft.layout, draft.buffers)
         return packing.place(draft.buffers, gaps=gaps(extents), floor=most_alive(extents), budget=budget)
 
     def finish(self, draft: _Draft, placement: packing.Placement) -> MemoryPlan:
         """The plan in the terms of the graph."""
         layout = draft.layout
         index = {root: i for i, root in enumerate(layout.roots())}
+        extents = draft.sweeping.extents(layout, draft.buffers)
         blocks = tuple(
             Block(b.name, placement.offsets[b.name], b.bytes, Lifetime(b.first, b.last))
             for b in draft.buffers[: len(index)]
@@ -484,6 +479,8 @@ class _Planner:
             calls=draft.calls,
             elided=tuple(node for node in order if node in draft.elided),
             overwrites=draft.overwrites,
+            overlaps=overlapping(layout, draft.sweeping, placement.offsets),
+            alive=tuple(alive_between(extents, draft.sweeping.boundaries)),
             blocks=blocks,
             storage={
                 t: Storage(index[layout.root(t)], layout.start(t) + at, pitch, t in self.pairs)

@@ -14,6 +14,7 @@ from tinyet.ir import Node, Tensor
 from tinyet.memory.extents import Extent, extent
 from tinyet.memory.layout import Layout
 from tinyet.memory.live import Saving
+from tinyet.memory.offsets import Buffer
 from tinyet.opset.sweep import Bytes, Sweep, Sweeps
 
 Replaces = Callable[[Node, int], bool]
@@ -100,9 +101,10 @@ class Sweeping:
         counts = [1, *(len(courses[node]) if node in courses else 1 for node in calls), 1]
         self._start = np.concatenate([[0], np.cumsum(counts)])
 
-    def moments(self, first: int, last: int) -> tuple[int, int]:
-        """Those from a call's first to another's last: the first of them, and the one behind the last."""
-        return int(self._start[first + 1]), int(self._start[last + 2])
+    @property
+    def boundaries(self) -> Bytes:
+        """The first moment of each call, from that before the first call on, and the one behind all."""
+        return self._start
 
     def saving(self, layout: Layout, position: int) -> Saving | None:
         """Of a call: how many bytes fewer are alive at its worst step than all that its blocks have. None where it is
@@ -120,6 +122,15 @@ class Sweeping:
         # Distances are multiples of the alignment.
         saved = (sum(layout.size(root) for root in roots) - int(alive.max())) & -align
         return Saving(position, saved, align) if saved > 0 else None
+
+    def extents(self, layout: Layout, buffers: Sequence[Buffer]) -> list[Extent]:
+        """Of a layout's blocks, in its order, and of the buffers behind these, which are alive as a whole."""
+        found = [self.extent(layout, root) for root in layout.roots()]
+        for each in buffers[len(found) :]:
+            at = np.array([self._start[each.first + 1], self._start[each.last + 2]])
+            low, high = np.zeros(1, np.int64), np.array([each.bytes])
+            found.append(Extent(each.name, at, low, high, each.bytes, each.align))
+        return found
 
     def extent(self, layout: Layout, root: Tensor) -> Extent:
         """Of a block whose tensors' moments are known."""
@@ -139,6 +150,26 @@ class Sweeping:
         at, low, high = (np.concatenate(each) for each in zip(*found, strict=True))
         at = np.append(at, self._start[stops[-1] + 1])
         return extent(root.name, at, low, high, layout.size(root), layout.strictest(root))
+
+
+def overlapping(
+    layout: Layout, sweeping: Sweeping, offsets: Mapping[str, int]
+) -> dict[Node, tuple[int, ...]]:
+    """The inputs, by number, that the output lies partly over, of calls where it does. offsets: of blocks by name."""
+    found = {}
+
+    def place(tensor: Tensor) -> tuple[int, int]:
+        at = offsets[layout.root(tensor).name]
+        start, end = layout.extent(tensor)
+        return at + start, at + end
+
+    for node, known in sweeping.courses.items():
+        low, high = place(known.output)
+        places = {t: place(t) for t in known.needed if layout.root(t) is not layout.root(known.output)}
+        over = [node.inputs.index(t) for t, (start, end) in places.items() if start < high and low < end]
+        if over:
+            found[node] = tuple(sorted(over))
+    return found
 
 
 _FAR = 1 << 62

@@ -110,7 +110,7 @@ static const tinyet_softmax_shape softmax_4_params = {
 /* ---- memory: one arena of 224 bytes; optimal (the lower bound)
  *
  *   offset    bytes   alive     tensor
- *        0       48   0..1      conv: float32[1x2x2x3]
+ *        0       48   0..1      conv: float32[1x2x2x3], over image row by row
  *        0       48   0..1      flat: float32[1x12]
  *        0        4   2..3      head: int8[1x4] scale=0.0149999997 zero_point=-128
  *        4       16   3..4      head_f32: float32[1x4]

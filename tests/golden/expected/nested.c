@@ -114,7 +114,7 @@ static const tinyet_dsp_affine_params blocks_1_add_params = {
  *   offset    bytes   alive     tensor
  *        0      180   0         scratch_0
  *        0      144   1..2      exp_: int8[1x6x6x4] scale=0.0500000007 zero_point=-3
- *        0      144   2..3      unix_: int8[1x6x6x4] scale=0.0500000007 zero_point=-3
+ *        0      144   2..3      unix_: int8[1x6x6x4] scale=0.0500000007 zero_point=-3, over exp_ row by row
  *        0      144   3..4      stem_conv_weights_2: int8[1x6x6x4] scale=0.0500000007 zero_point=-3
  *        0      144   4..5      x: int8[1x6x6x4] scale=0.0500000007 zero_point=-3
  *        0        5   6..7      nested_run_: int8[1x1x1x5] scale=0.0500000007 zero_point=-3
@@ -122,7 +122,7 @@ static const tinyet_dsp_affine_params blocks_1_add_params = {
  *        8        4   7..out    tinyet_linear_s8: int8[1x4] scale=0.0199999996 zero_point=3
  *       16       12   7         scratch_7
  *      144      180   5..6      arena_: int8[1x6x6x5] scale=0.0500000007 zero_point=-3
- *      180      144   0..1      default_: int8[1x6x6x4] scale=0.0500000007 zero_point=-3
+ *      180      144   0..1      default_: int8[1x6x6x4] scale=0.0500000007 zero_point=-3, over input row by row
  *      208      144   in..0     input: int8[1x6x6x4] scale=0.0500000007 zero_point=-7
  */
 uint8_t nested_arena[NESTED_ARENA_BYTES] TINYET_ALIGNED(16);
