@@ -187,7 +187,7 @@ def test_the_check_asks_of_each_index() -> None:
 
 
 @given(st.integers(0, 2**30))
-@settings(deadline=None, max_examples=1500)
+@settings(deadline=None, max_examples=600)
 def test_the_check_and_the_gap_agree_with_bytes(seed: int) -> None:
     """One call, its steps carried out byte by byte, at every distance of output and input."""
     random = np.random.default_rng(seed)
@@ -247,7 +247,7 @@ def living(each: Extent, moment: int) -> range:
 
 
 @given(st.integers(0, 2**30))
-@settings(deadline=None, max_examples=400)
+@settings(deadline=None, max_examples=250)
 def test_gaps_and_the_most_that_is_alive(seed: int) -> None:
     """Beside sums and distances moment by moment."""
     random = np.random.default_rng(seed)

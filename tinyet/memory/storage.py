@@ -400,7 +400,7 @@ class _Planner:
         blocks = {root: self.block(layout, root, moments) for root in layout.roots()}
         live = LiveBytes([*blocks.values(), *self.scratch_buffers(calls)], range(-1, len(calls) + 1))
         for position in range(len(calls)):
-            live.save(position, sweeping.saving(layout, position))
+            live.save(position, sweeping.saving(layout, position, moments.used))
         bound = live.bound
         for position, node in enumerate(calls):
             pairs = self.candidates(layout, node, woven)
@@ -418,7 +418,7 @@ class _Planner:
                 live.replace((a, b), both)
                 # What lay partly over another may now be in a block that lives on.
                 touched = {p for each in (a, b) for p in (each.first, each.last) if 0 <= p < len(calls)}
-                before = {p: live.save(p, sweeping.saving(layout, p)) for p in touched}
+                before = {p: live.save(p, sweeping.saving(layout, p, moments.used)) for p in touched}
                 if live.bound > bound:
                     live.replace((both,), a, b)
                     for p, saving in before.items():

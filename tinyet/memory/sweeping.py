@@ -106,12 +106,11 @@ class Sweeping:
         """The first moment of each call, from that before the first call on, and the one behind all."""
         return self._start
 
-    def saving(self, layout: Layout, position: int) -> Saving | None:
+    def saving(self, layout: Layout, position: int, used: Mapping[Tensor, int]) -> Saving | None:
         """Of a call: how many bytes fewer are alive at its worst step than all that its blocks have. None where it is
-        no less."""
-        node = self.calls[position]
-        found = self.courses.get(node)
-        if found is None:
+        no less. used: the call at which each tensor is last used."""
+        found = self.courses.get(self.calls[position])
+        if found is None or all(used[tensor] > position for tensor in found.needed):
             return None
         roots = dict.fromkeys(layout.root(t) for t in (found.output, *found.variables))
         alive = np.zeros(len(found), np.int64)
