@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -102,7 +103,7 @@ def steep(draw: st.DrawFn, dtype: DType) -> list[Case]:
     """Layers of which every output pixel lies behind what it is made of, where it lies over the input."""
     shape = (2, 5, 6, 7)
     x = draw(drawing.activations("x", shape, dtype))
-    around = {f"pad_{side}": 1 for side in ("top", "bottom", "left", "right")}
+    around: dict[str, Any] = {f"pad_{side}": 1 for side in ("top", "bottom", "left", "right")}
 
     def case(attrs: Attrs, weights: tuple[int, ...] = ()) -> Case:
         inputs, quant = [x], x.type.quant
