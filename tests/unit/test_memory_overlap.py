@@ -15,7 +15,8 @@ from tests.unit.test_memory_storage import Builder, drawn_sweeps, execute, op_of
 from tinyet.errors import InternalError
 from tinyet.ir import Graph, Node
 from tinyet.memory import MemoryPlan, check_plan, plan_memory
-from tinyet.memory.check import Access, Span, check_accesses
+from tinyet.memory.accesses import Access, Span
+from tinyet.memory.check import check_accesses
 from tinyet.memory.extents import Extent, extent, gap, gaps, most_alive
 from tinyet.memory.offsets import Buffer, lower_bound
 from tinyet.memory.sweeping import course
@@ -205,7 +206,7 @@ def test_the_check_and_the_gap_agree_with_bytes(seed: int) -> None:
     assert found is not None
     at = np.arange(len(found) + 1)
     low, high = np.zeros(len(found), np.int64), np.full(len(found), size)
-    result = extent("y", at, low, found.written, out)
+    result = extent("y", at, low, found.written[node.output], out)
     source = extent("x", at, found.needed[node.input(0)], high, size)
     over, under = gap(result, source), gap(source, result)
     for where in range(-out - 1, size + 2):
