@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Offsets of many buffers without gaps, by a beam: some tens of half-done placements that grow side by side.
+"""Offsets of many buffers, by a beam: some tens of half-done placements that grow side by side.
 
-Like the exact search it places the buffers from the bottom up, each as low as what is placed allows, but it never goes
-back: of all ways to place one buffer more it keeps those that look best. What counts is the waste: in each section,
-the lowest offset that anything unplaced there can still have, and the bytes that are still to be placed above it. The
-fuller a section gets in this way, the more it counts.
+Like the exact search of sections it places the buffers from the bottom up, each as low as what is placed allows, but it
+never goes back: of all ways to place one buffer more it keeps those that look best. What counts is the waste: in each
+section, the lowest offset that anything unplaced there can still have, and the bytes that are still to be placed above
+it. The fuller a section gets in this way, the more it counts. With gaps a buffer counts as its smallest one: whatever
+the gaps are, a buffer that keeps to those from all that are placed before it is kept apart from them.
 
 All placements are rows of arrays, so that a step of the beam is a few operations of numpy on whole arrays.
 """
@@ -53,13 +54,16 @@ class Beam:
         self.size = np.array([b.bytes for b in group], np.int64)
         self.align = np.array([b.align for b in group], np.int64)[:, None]
         unit = min(b.align for b in group)
-        self.padded = np.array([align_up(b.bytes, unit) for b in group], np.int64)
+        self.gap = np.full((self.count, self.count), -_FAR, np.int64)  # from column to row
+        for i, found in enumerate(rivals):
+            self.gap[[r.other for r in found], i] = [r.above for r in found]
         self.inside = np.zeros((len(self.sections), self.count), bool)  # section s, buffer i: alive there
         for s, section in enumerate(self.sections):
             self.inside[s, section] = True
-        self.together = np.zeros((self.count, self.count), bool)
-        for i, found in enumerate(rivals):
-            self.together[i, [r.other for r in found]] = True
+        alone = [
+            min((r.above for r in found), default=b.bytes) for b, found in zip(group, rivals, strict=True)
+        ]
+        self.padded = np.array([align_up(max(gap, 0), unit) for gap in alone], np.int64)
         self.totals = (self.inside * self.padded).sum(1)
         # Sections in which a buffer is alive are two runs, maybe overlapping, of a power of two each. `runs`: such
         # runs in order of (power, first section), `of`: the buffers that have them, and where those of each begin.
@@ -114,7 +118,7 @@ class Beam:
             buffer, at = order[key % self.count], key // self.count
             end = at + self.size[buffer]
             inside = self.inside[:, buffer]
-            floors = np.where(inside, end, floor[:, column])
+            floors = np.where(inside, at + self.padded[buffer], floor[:, column])
             lefts = left[:, column] - inside * self.padded[buffer]
             ends = floors + lefts
             if variant.monotone:
@@ -124,18 +128,18 @@ class Beam:
             for _ in range(variant.squarings):
                 share = (share * share) >> _SHARE
             marks = mark[column] + self.marks[buffer]
-            kept = self._kept(share.sum(0), marks, ends.max(0) <= capacity, width)
+            fits = (ends.max(0) <= capacity) & (end <= capacity)
+            kept = self._kept(share.sum(0), marks, fits, width)
             if not kept:
                 return None, self.cost * width * (step + 1) // self.count
-            column, buffer, at, end = column[kept], buffer[kept], at[kept], end[kept]
+            column, buffer, at = column[kept], buffer[kept], at[kept]
             floor, left, mark = floors[:, kept], lefts[:, kept], marks[kept]
             columns = np.arange(len(kept))
             placed, offsets = placed[:, column], offsets[:, column]
             placed[buffer, columns] = True
             offsets[buffer, columns] = at
-            above = (end + self.align - 1) & -self.align
-            lowest = lowest[:, column]
-            lowest = np.where(self.together[:, buffer], np.maximum(lowest, above), lowest)
+            above = (at + self.gap[:, buffer] + self.align - 1) & -self.align
+            lowest = np.maximum(lowest[:, column], above)
             reach = self._least(np.where(placed, _FAR, lowest))
             floor = np.where(reach < _FAR, np.maximum(floor, reach), floor)
         peaks = (offsets + self.size[:, None]).max(0)

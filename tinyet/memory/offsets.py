@@ -141,13 +141,12 @@ def _place_group(group: list[Buffer], gaps: Gaps, given: Sequence[int], goal: in
     bound = lower_bound(group, gaps)
     apart = rivals(group, gaps)
     best = greedy(group, apart, given, goal)
-    gapped = bool(narrowed(group, gaps))
-    search = GapSearch(group, apart) if gapped else SectionSearch(group)
+    search = GapSearch(group, apart) if narrowed(group, gaps) else SectionSearch(group)
     floor = max(bound, goal)
     left = budget // 3
     best, proved, left = _search(search, group, best, bound, floor, left)
     steps = budget // 3 - left
-    if peak_of(group, best) > max(proved, floor) and not gapped:
+    if peak_of(group, best) > max(proved, floor):
         best, taken = improve(group, apart, best, max(proved, floor), budget - steps)
         steps += taken
     peak = peak_of(group, best)
