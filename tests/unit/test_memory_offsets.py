@@ -91,11 +91,11 @@ def best_by_enumeration(given_buffers: Sequence[Buffer], gaps: Gaps = NO_GAPS) -
 @given(buffers(most=25, steps=12, largest=64, aligns=(1, 4, 16)))
 @settings(deadline=None)
 def test_never_overlaps_and_never_beats_the_bound(given_buffers: list[Buffer]) -> None:
-    placement = place(given_buffers, budget=5_000)
+    placement = place(given_buffers, budget=2_000)
     assert_sound(given_buffers, placement)
     assert placement.peak >= placement.lower_bound == lower_bound(given_buffers)
     assert placement.optimal or placement.peak > placement.lower_bound
-    assert place(given_buffers, budget=5_000) == placement
+    assert place(given_buffers, budget=2_000) == placement
 
 
 @given(buffers(most=6, steps=6, largest=6, aligns=(1,)))
@@ -123,7 +123,7 @@ def test_gaps_are_kept_and_the_bound_is_a_bound(
     case: tuple[list[Buffer], dict[tuple[str, str], int]],
 ) -> None:
     given_buffers, gaps = case
-    placement = place(given_buffers, gaps=gaps, budget=20_000)
+    placement = place(given_buffers, gaps=gaps, budget=3_000)
     assert_sound(given_buffers, placement, gaps)
     assert placement.peak >= placement.lower_bound == lower_bound(given_buffers, gaps)
     assert placement.lower_bound <= lower_bound(given_buffers)
@@ -173,6 +173,20 @@ def test_the_bound_counts_each_neighbour_once() -> None:
     three = [Buffer("x", 60, 0, 1), Buffer("y", 50, 0, 1), Buffer("z", 60, 0, 1)]
     gaps = {("x", "z"): 20, ("y", "z"): 20}
     assert lower_bound(three, gaps) == 50 + 20 + 60 == place(three, gaps=gaps).peak
+
+
+def test_the_largest_buffer_is_a_bound() -> None:
+    """Whatever else may lie in it: padding that another one has is not taken from it."""
+    pair = [Buffer("small", 1, 0, 0, 16), Buffer("large", 16, 0, 0, 16)]
+    gaps = {("small", "large"): 0, ("large", "small"): 0}
+    assert lower_bound(pair, gaps) == 16 == place(pair, gaps=gaps, budget=0).peak
+
+
+def test_groups_share_the_budget() -> None:
+    """An arena cut through at some moment into two halves, neither of which is placed within its bound: the first must
+    not take all steps, because the peak is the higher one's."""
+    halves = FAMILIES["tiles"](random.Random("tiles 0"))
+    assert place(halves).peak < place(halves, budget=0).peak
 
 
 def test_what_the_caller_proves_settles_the_question() -> None:
@@ -230,7 +244,7 @@ def test_never_above_the_greedy_planner(given_buffers: list[Buffer]) -> None:
     """By size and else as given: the greedy planner of TensorFlow Lite Micro."""
     by_size = first_fit_peak(sorted(given_buffers, key=lambda b: -b.bytes))
     assert place(given_buffers, budget=0).peak <= by_size
-    assert place(given_buffers, budget=3_000).peak <= place(given_buffers, budget=0).peak
+    assert place(given_buffers, budget=1_000).peak <= place(given_buffers, budget=0).peak
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -255,25 +269,26 @@ def test_dense_graphs_meet_their_bound(family: str, seed: int) -> None:
     assert placement.optimal
 
 
-@given(buffers(most=30, steps=12, largest=64, aligns=(1, 4, 16)), st.integers(4, 9))
-@settings(deadline=None)
-def test_a_beam_places_soundly_and_within_its_capacity(given_buffers: list[Buffer], width: int) -> None:
-    group = [b for b in given_buffers if b.bytes]
+@given(with_gaps(most=30, steps=12, largest=64, aligns=(1, 4, 16), least=-20), st.integers(4, 9))
+@settings(deadline=None, max_examples=30)
+def test_a_beam_places_soundly_and_within_its_capacity(
+    case: tuple[list[Buffer], dict[tuple[str, str], int]], width: int
+) -> None:
+    group, gaps = [b for b in case[0] if b.bytes], case[1]
     if not group:
         return
-    apart_from = rivals(group, NO_GAPS)
+    apart_from = rivals(group, gaps)
     start = greedy(group, apart_from, range(len(group)), 0)
     beam = Beam(group, apart_from)
     for by in (("pressure", "span", "area"), ("span", "area")):
-        for capacity in (lower_bound(group), peak_of(group, start), 10_000):
-            found, steps = beam.run(Variant(width, 3, 5, by), width, capacity)
-            assert 0 < steps <= beam.steps(width, len(group))
+        for capacity in (lower_bound(group, gaps), peak_of(group, start), 10_000):
+            found, _steps = beam.run(Variant(width, 3, 5, by), width, lower_bound(group, gaps), capacity)
             if found is not None:
                 named = {b.name: at for b, at in zip(group, found, strict=True)}
-                assert_sound(group, Placement(named, capacity, 0, False))
-    better, steps = improve(group, apart_from, start, lower_bound(group), 5_000)
+                assert_sound(group, Placement(named, capacity, 0, False), gaps)
+    better, steps = improve(group, apart_from, start, lower_bound(group, gaps), 2_000)
     assert peak_of(group, better) <= peak_of(group, start)
-    assert steps <= 5_000
+    assert steps <= 2_000
 
 
 def test_nothing_and_one() -> None:

@@ -25,7 +25,7 @@ _Ints = npt.NDArray[np.int64]
 _FAR = 1 << 60
 """More bytes than any arena has."""
 _SHARE = 20
-"""Bits of a share of the goal."""
+"""Bits of a share of the aim."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class Variant:
     """One way to run the beam.
 
     width: placements that are kept at most. branches: buffers tried next in each of them, those with the lowest
-    offsets. squarings: a section that is full to a share x of the goal counts x, squared so many times. by: what
+    offsets. squarings: a section that is full to a share x of the aim counts x, squared so many times. by: what
     decides between buffers of equal offset, strongest first: "pressure" (most bytes alive together with it), "span",
     "area". monotone: what is placed later is reckoned to stand higher in all sections.
     """
@@ -87,17 +87,9 @@ class Beam:
         # Placements of the same buffers are told apart by sums of these, as if they were sets.
         self.marks = np.random.RandomState(0).randint(0, 1 << 62, self.count, np.int64)
 
-    def steps(self, width: int, buffers: int) -> int:
-        """What it takes to place so many buffers, in steps of the exact search."""
-        return buffers * (_OVERHEAD + width * (self.count + len(self.sections) + _CALLS)) // _CELLS + 1
-
-    def affordable(self, steps: int) -> int:
-        """The largest width of a run that takes so many steps, or less than 1."""
-        return ((steps - 1) * _CELLS // self.count - _OVERHEAD) // (self.count + len(self.sections) + _CALLS)
-
-    def run(self, variant: Variant, width: int, capacity: int) -> tuple[list[int] | None, int]:
+    def run(self, variant: Variant, width: int, aim: int, capacity: int) -> tuple[list[int] | None, int]:
         """Offsets with a peak of `capacity` or less, or None where the beam ends before all buffers are placed; and
-        the steps taken. width: placements that are kept."""
+        the steps taken. width: placements that are kept. aim: the peak that would be good."""
         order = np.lexsort([-self.keys[key] for key in reversed(variant.by)])
         rank = np.empty(self.count, np.int64)
         rank[order] = np.arange(self.count)
@@ -127,14 +119,14 @@ class Beam:
             if variant.monotone:
                 ends = np.where(lefts > 0, np.maximum(floors, at) + lefts, ends)
             # In integers, so that the sum is the same on every machine.
-            share = (np.minimum(ends, capacity) << _SHARE) // capacity
+            share = (np.minimum(ends, aim + aim // 4) << _SHARE) // aim
             for _ in range(variant.squarings):
                 share = (share * share) >> _SHARE
             marks = mark[column] + self.marks[buffer]
             fits = (ends.max(0) <= capacity) & (end <= capacity)
             kept = self._kept(share.sum(0), marks, fits, width)
             if not kept:
-                return None, self.steps(width, step + 1)
+                return None, _steps(self.count, len(self.sections), width, step + 1)
             column, buffer, at = column[kept], buffer[kept], at[kept]
             floor, left, mark = floors[:, kept], lefts[:, kept], marks[kept]
             columns = np.arange(len(kept))
@@ -148,7 +140,7 @@ class Beam:
         peaks = (offsets + self.size[:, None]).max(0)
         best = int(peaks.argmin())
         found = [int(at) for at in offsets[:, best]] if peaks[best] <= capacity else None
-        return found, self.steps(width, self.count)
+        return found, _steps(self.count, len(self.sections), width, self.count)
 
     def _least(self, values: _Ints) -> _Ints:
         """For each section the least of the values of buffers alive there; (n, placements) → (s, placements)."""
@@ -184,22 +176,35 @@ def improve(
 ) -> tuple[list[int], int]:
     """Offsets with a peak that is no higher than that of `offsets`, and the steps taken, of `budget` at most.
 
-    A peak of `goal` or less is as good as any. Each run is aimed below the best peak so far: now and then just below
-    it, else far below, which ends soon where it is too far.
+    A peak of `goal` or less is as good as any. Each run aims at some peak from there to just below the best so far.
+    Groups so small that all ways to run the beam are tried get wider beams.
     """
     left = budget
-    beam = Beam(group, rivals)
     best, peak = offsets, peak_of(group, offsets)
+    moments = len(sections(group))
+    if _affordable(len(group), moments, budget) < _LEAST_WIDTH:
+        return best, 0
+    beam = Beam(group, rivals)
     for wider in itertools.count():
         for variant, share in itertools.product(_VARIANTS, _AIMS):
-            width = min(variant.width << wider, beam.affordable(left))
+            width = min(variant.width << wider, _affordable(len(group), moments, left))
             if peak <= goal or width < _LEAST_WIDTH:
                 return best, budget - left
-            found, taken = beam.run(variant, width, goal + int((peak - 1 - goal) * share))
+            found, taken = beam.run(variant, width, goal + int((peak - 1 - goal) * share), peak - 1)
             left -= taken
             if found is not None:
                 best, peak = found, peak_of(group, found)
     raise AssertionError("an endless loop has ended")
+
+
+def _steps(count: int, moments: int, width: int, placed: int) -> int:
+    """What it takes to place so many of `count` buffers in a beam, in steps of the exact search."""
+    return placed * (_OVERHEAD + width * (count + moments + _CALLS)) // _CELLS + 1
+
+
+def _affordable(count: int, moments: int, steps: int) -> int:
+    """The largest width of a run that takes so many steps, or less than 1."""
+    return ((steps - 1) * _CELLS // count - _OVERHEAD) // (count + moments + _CALLS)
 
 
 _CELLS = 46
@@ -209,15 +214,14 @@ _CALLS = 50
 _OVERHEAD = 2500
 """What a buffer more takes, however many the placements, in such cells."""
 _LEAST_WIDTH = 4
-_PRESSURE, _SPAN = ("pressure", "span", "area"), ("span", "area")
 _VARIANTS = (
-    Variant(32, 4, 6, _PRESSURE),
-    Variant(32, 4, 6, _SPAN),
-    Variant(32, 6, 5, _PRESSURE),
-    Variant(32, 4, 6, _PRESSURE, monotone=True),
-    Variant(32, 3, 5, _SPAN),
-    Variant(64, 4, 6, _PRESSURE),
-    Variant(64, 4, 6, _SPAN, monotone=True),
+    Variant(32, 4, 6, ("pressure", "span", "area")),
+    Variant(32, 4, 6, ("pressure", "area", "span")),
+    Variant(32, 4, 6, ("span", "area")),
+    Variant(32, 4, 5, ("area",)),
+    Variant(32, 4, 6, ("pressure", "span", "area"), monotone=True),
+    Variant(32, 3, 5, ("pressure", "area", "span")),
+    Variant(32, 6, 5, ("span", "area")),
 )
 _AIMS = (1.0, 0.1, 0.4)
 """Shares of the way from the goal to the best peak so far."""
