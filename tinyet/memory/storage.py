@@ -14,7 +14,8 @@ from tinyet.memory import offsets as packing
 from tinyet.memory import schedule as ordering
 from tinyet.memory.check import check_plan
 from tinyet.memory.extents import alive_between, gaps, most_alive
-from tinyet.memory.layout import NEVER, Layout, MayShare, Piece, nothing_owned_twice
+from tinyet.memory.inplace import overwritten_exactly, replaces_at
+from tinyet.memory.layout import NEVER, Layout, nothing_owned_twice
 from tinyet.memory.live import LiveBytes
 from tinyet.memory.moves import Move, moves
 from tinyet.memory.plan import Block, Lifetime, MemoryPlan, Storage
@@ -26,6 +27,10 @@ _LOOKS_A_CALL = 30
 """What a draft costs a call, measured in looks of the search for an order."""
 _TRIAL_BUDGET = 100_000
 """Looks that go into trials of copies that are not expected to help: about half a second."""
+_MOST_APART = 16
+"""Calls that work in place and are tried without."""
+_APART_BUDGET = 10_000
+"""Steps of the search for offsets for each of these."""
 _PROMISING_BUDGET = 4 * _TRIAL_BUDGET
 
 
@@ -78,9 +83,10 @@ def plan_memory(
     )
     chosen = planner.best()
     placement = planner.place(chosen, search_budget)
+    chosen, placement = planner.apart(chosen, placement, search_budget)
     if placement.peak > chosen.bound and chosen.schedule.peak < chosen.schedule.given_peak:
         # Fewer bytes alive do not always make a smaller arena: gaps may eat the gain.
-        given = planner.draft(chosen.copied, reorder=False)
+        given = planner.draft(chosen.copied, chosen.apart, reorder=False)
         other = planner.place(given, search_budget)
         if other.peak < placement.peak:
             chosen, placement = given, other
@@ -112,6 +118,7 @@ class _Draft:
     """One complete set of decisions but the offsets."""
 
     copied: frozenset[Node]  # moves that are computed although they need not be
+    apart: frozenset[Node]  # calls that do not work in place although they could
     layout: Layout
     woven: dict[Tensor, Group]  # of the tensors whose pixels lie apart
     elided: frozenset[Node]
@@ -223,13 +230,40 @@ class _Planner:
         last = next((used for used, t in draft.last_used[root] if t not in copied), NEVER)
         return not (draft.blocks[root].first <= draft.fullest[0] and draft.fullest[1] <= last)
 
-    def draft(self, copied: frozenset[Node], *, reorder: bool = True) -> _Draft:
+    def apart(
+        self, draft: _Draft, placement: packing.Placement, budget: int
+    ) -> tuple[_Draft, packing.Placement]:
+        """Where what lies partly over something keeps the arena from being as small as what is alive: calls do not work
+        in place, the largest first, of which that makes it smaller.
+
+        An output that begins before its input leaves room only below itself, and in place it cannot go elsewhere. Two
+        places for it need more at its own call, and may need less around it.
+        """
+        if not draft.sweeping.courses:
+            return draft, placement
+        size = {node: draft.layout.size(node.outputs[index]) for node, (_, index) in draft.overwrites.items()}
+        for node in sorted(size, key=lambda n: -size[n])[:_MOST_APART]:
+            if placement.peak <= placement.lower_bound:
+                break
+            tried = self.draft(draft.copied, draft.apart | {node})
+            if tried.bound < placement.peak:
+                other = self.place(tried, min(budget, _APART_BUDGET))
+                if other.peak < placement.peak:
+                    draft, placement = tried, other
+        if draft.apart:
+            placement = self.place(draft, budget)
+        return draft, placement
+
+    def draft(
+        self, copied: frozenset[Node], apart: frozenset[Node] = frozenset(), *, reorder: bool = True
+    ) -> _Draft:
         layout, elided, woven = self.share(copied)
         calls, schedule = self.arrange(layout, elided, woven, self.order_budget if reorder else 0)
         sweeping = Sweeping(calls, self.courses(calls, woven))
-        overwrites, buffers, live = self.overwrite(layout, calls, woven, sweeping)
+        overwrites, buffers, live = self.overwrite(layout, calls, woven, sweeping, apart)
         return _Draft(
             copied=copied,
+            apart=apart,
             layout=layout,
             woven=woven,
             elided=elided,
@@ -387,9 +421,15 @@ class _Planner:
     # ------------------------------------------------------------ in place
 
     def overwrite(
-        self, layout: Layout, calls: Sequence[Node], woven: Mapping[Tensor, Group], sweeping: Sweeping
+        self,
+        layout: Layout,
+        calls: Sequence[Node],
+        woven: Mapping[Tensor, Group],
+        sweeping: Sweeping,
+        apart: frozenset[Node],
     ) -> tuple[dict[Node, tuple[int, int]], list[packing.Buffer], LiveBytes]:
-        """Let outputs take the place of inputs that die, where that does not raise the memory in use.
+        """Let outputs take the place of inputs that die, where that does not raise the memory in use, but for those of
+        calls that are to be `apart`.
 
         Changes the layout. Returns (input index, output index) per node that works in place; the buffers: one a block,
         in the order of `layout.roots()`, then one a call that has scratch memory; and how many bytes are alive.
@@ -403,14 +443,14 @@ class _Planner:
             live.save(position, sweeping.saving(layout, position, moments.used))
         bound = live.bound
         for position, node in enumerate(calls):
-            pairs = self.candidates(layout, node, woven)
+            pairs = self.candidates(layout, node, woven) if node not in apart else []
             for source, output in pairs:
                 readable = {s for s, o in pairs if o is output}
                 now_used = [t for t in (*_variables(node), *node.outputs) if moments.used[t] == position]
-                if not _overwritten_exactly(layout, source, output, now_used, readable):
+                if not overwritten_exactly(layout, source, output, now_used, readable):
                     continue
                 a, b = blocks[layout.root(source)], blocks[layout.root(output)]
-                if not layout.join(source, 0, output, 0, _replaces(position)):
+                if not layout.join(source, 0, output, 0, replaces_at(position)):
                     continue
                 root = layout.root(source)
                 first, last = min(a.first, b.first), max(a.last, b.last)
@@ -542,38 +582,6 @@ class _Planner:
                 last = max(used[t] for t in node.outputs)
                 used.update((t, max(used[t], last)) for t in _variables(node))
         return {t: Lifetime(complete[t], max(complete[t], used[t])) for t in self.tensors}
-
-
-def _replaces(position: int) -> MayShare:
-    """The rule for bytes shared in time: whatever is on the input's side is used for the last time before the output's
-    side is written at call `position` or later. At `position` itself it may still be read: what is then, and how, is
-    the question of `_overwritten_exactly`."""
-
-    def rule(old: Piece, new: Piece) -> bool:
-        return new.written == NEVER or old.used <= position <= new.written
-
-    return rule
-
-
-def _overwritten_exactly(
-    layout: Layout, source: Tensor, output: Tensor, now_used: Sequence[Tensor], readable: set[Tensor]
-) -> bool:
-    """With `output` where `source` is, does its call overwrite nothing of what it uses itself, but for inputs that it
-    may overwrite exactly while it reads them?
-
-    now_used: tensors that the call reads or writes and nobody uses later. readable: inputs that it may overwrite.
-    """
-    shift = layout.start(output) - layout.start(source)
-    for tensor in now_used:
-        if layout.root(tensor) is not layout.root(source):
-            continue
-        if tensor in readable and layout.extent(tensor) == layout.extent(source):
-            continue
-        start, end = layout.extent(tensor)
-        # A view's bytes are written by others, which are asked themselves.
-        if any(p.written != NEVER for p in layout.pieces(output, start + shift, end + shift)):
-            return False
-    return True
 
 
 def _variables(node: Node) -> list[Tensor]:
