@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tinyet.errors import InternalError
+from tinyet.memory.beam import improve
 from tinyet.memory.buffers import NO_GAPS, Buffer, Gaps, align_up, lower_bound, narrowed, peak_of, rivals
 from tinyet.memory.first_fit import greedy
 from tinyet.memory.gap_search import GapSearch
@@ -23,7 +24,7 @@ from tinyet.memory.section_search import SectionSearch
 
 __all__ = ["DEFAULT_BUDGET", "Buffer", "Placement", "align_up", "lower_bound", "place"]
 
-DEFAULT_BUDGET = 150_000
+DEFAULT_BUDGET = 450_000
 """Steps of the search (one step looks at one buffer or one pair of them). About half a second of Python."""
 
 
@@ -58,7 +59,8 @@ def place(
             less lets it start at a's offset or so much lower. Where gap(a, b) + gap(b, a) <= 0 the two do
             not conflict. Gaps of buffers that are never alive together say nothing.
         floor: bytes that the caller has proved every placement to need; 0 without such a proof.
-        budget: how many steps the exact search may take, 0 for heuristics only.
+        budget: how many steps the searches may take, 0 for first fit only: a placement in each of several
+            orders, among them that of the greedy planner of TensorFlow Lite Micro (by size).
 
     Raises:
         InternalError: a negative size, an empty lifetime, an alignment that is no power of two, a name
@@ -70,9 +72,10 @@ def place(
     # Groups of buffers that share no step do not see each other. The arena is as large as the worst group,
     # so the others need only fit below it.
     groups = sorted(_independent(buffers), key=lambda g: -lower_bound(g, gaps))
+    position = {b.name: number for number, b in enumerate(buffers)}
     goal, optimal = bound, True
     for group in groups:
-        placed = _place_group(group, gaps, goal, budget)
+        placed = _place_group(group, gaps, [position[b.name] for b in group], goal, budget)
         offsets.update(placed.offsets)
         budget = max(0, budget - placed.steps)
         # A group above the goal and not proved to need it leaves the whole unproved; a later, proved group
@@ -133,17 +136,38 @@ class _Placed:
     steps: int
 
 
-def _place_group(group: list[Buffer], gaps: Gaps, goal: int, budget: int) -> _Placed:
+def _place_group(group: list[Buffer], gaps: Gaps, given: Sequence[int], goal: int, budget: int) -> _Placed:
     """Place one independent group; a peak of `goal` or less is as good as any."""
     bound = lower_bound(group, gaps)
     apart = rivals(group, gaps)
-    best = greedy(group, apart, goal)
-    peak = peak_of(group, best)
+    best = greedy(group, apart, given, goal)
     search = GapSearch(group, apart) if narrowed(group, gaps) else SectionSearch(group)
-    left = budget
-    # `proved` is the smallest peak not excluded by a complete search, `floor` the smallest not yet tried.
-    proved = bound
-    floor = target = max(bound, goal)
+    floor = max(bound, goal)
+    left = budget // 3
+    best, proved, left = _search(search, group, best, bound, floor, left)
+    steps = budget // 3 - left
+    if peak_of(group, best) > max(proved, floor):
+        best, taken = improve(group, apart, best, max(proved, floor), budget - steps)
+        steps += taken
+    peak = peak_of(group, best)
+    named = {b.name: offset for b, offset in zip(group, best, strict=True)}
+    return _Placed(named, peak, peak <= proved, steps)
+
+
+def _search(
+    search: GapSearch | SectionSearch,
+    group: Sequence[Buffer],
+    best: list[int],
+    proved: int,
+    floor: int,
+    left: int,
+) -> tuple[list[int], int, int]:
+    """Halve what lies between the best peak and `floor`, or `proved`, the smallest peak that is not excluded.
+
+    Returns the best offsets, the smallest peak not excluded by a complete search, and the steps left.
+    """
+    peak = peak_of(group, best)
+    target = floor
     while peak > floor and left > 0:
         found, complete, steps = search.fit(target, max(left // 2, min(left, 1000)))
         left -= steps
@@ -156,5 +180,4 @@ def _place_group(group: list[Buffer], gaps: Gaps, goal: int, budget: int) -> _Pl
             if complete:
                 proved = max(proved, floor)
         target = (floor + peak - 1) // 2
-    named = {b.name: offset for b, offset in zip(group, best, strict=True)}
-    return _Placed(named, peak, peak <= proved, budget - left)
+    return best, proved, left
