@@ -25,7 +25,7 @@ from tinyet.ops import op_of
 from tinyet.opset import Call, Constant, Event, FieldValue, InputArg, Pointer, Struct
 from tinyet.opset.cost import field_bytes
 from tinyet.stages import stage
-from tinyet.storage import arranged, planned
+from tinyet.storage import Promises, arranged, planned
 
 
 @dataclass(frozen=True, eq=False)
@@ -252,24 +252,26 @@ def _decide(selection: Selection, target: Target, objective: Objective) -> tuple
     """
     variants = {node: _variants(node, selection.candidates[node], target) for node in selection.graph.nodes}
     allowed = {node: comparable(found) for node, found in variants.items()}
+    promises = Promises()
     if objective.pins:
-        calls = planned(selection.graph, {node: found[0] for node, found in variants.items()}).calls
+        first = {node: found[0] for node, found in variants.items()}
+        calls = planned(selection.graph, first, promises).calls
         layers = {name: node for node, name in _names(selection.graph, calls).items()}
         allowed |= {node: [index] for node, index in pinned(variants, layers, objective.pins).items()}
     while True:
         found, point, indices = choose(variants, allowed, objective, target)
         chosen = {node: variants[node][index] for node, index in indices.items()}
-        plan = planned(selection.graph, chosen)
+        plan = planned(selection.graph, chosen, promises)
         state = sum(variant.call.state_bytes for variant in chosen.values())
         if objective.ram is None or plan.arena_bytes + state <= objective.ram:
             break
-        if not _take_away(variants, allowed, chosen, plan, objective.ram - state):
+        if not _take_away(variants, allowed, chosen, plan, objective.ram - state, promises):
             break
     most = None if objective.ram is None else objective.ram - state
     if objective.optimize != "speed":
         # What is there is spent on speed only where that is all that is asked for.
         most = min(plan.arena_bytes, plan.arena_bytes if most is None else most)
-    arranged_, plan = arranged(selection.graph, chosen, plan, most, target)
+    arranged_, plan = arranged(selection.graph, chosen, plan, most, target, promises)
     return Decision(objective, variants, arranged_, found, point), plan
 
 
@@ -287,6 +289,7 @@ def _take_away(
     chosen: Mapping[Node, Variant],
     plan: MemoryPlan,
     limit: int,
+    promises: Promises,
 ) -> bool:
     """Disallow variants because of the memory that their calls need: those of calls at which more than `limit` bytes
     are alive, or, where there are none because the arena has gaps, of the call at which most are. False when there is
@@ -296,8 +299,8 @@ def _take_away(
     """
     least, less = limit, dict[Node, list[int]]()
     for index, node in enumerate(plan.calls):
-        own = _own_bytes(node, chosen[node], plan, index)
-        needs = {i: _own_bytes(node, variants[node][i], plan, index) for i in allowed[node]}
+        own = _own_bytes(node, chosen[node], plan, index, promises)
+        needs = {i: _own_bytes(node, variants[node][i], plan, index, promises) for i in allowed[node]}
         least = max(least, plan.alive[index + 1] - own + min(needs.values()))
         less[node] = [i for i, need in needs.items() if need < own]
     if plan.arena_bytes <= least:
@@ -309,21 +312,21 @@ def _take_away(
     return bool(alive)
 
 
-def _own_bytes(node: Node, variant: Variant, plan: MemoryPlan, index: int) -> int:
+def _own_bytes(node: Node, variant: Variant, plan: MemoryPlan, index: int, promises: Promises) -> int:
     """Bytes that a call needs beside the blocks of a plan that are alive at it, if this variant makes it: scratch
     memory, less what it saves because its output may lie over an input that dies, partly or wholly."""
     kernel, need = variant.choice.kernel, variant.call.scratch_bytes
     variables = [(i, t) for i, t in enumerate(node.inputs) if t is not None and not t.is_constant]
     if len(node.outputs) != 1 or any(plan.form(t) for t in (*(t for _, t in variables), *node.outputs)):
         return need
-    size, found = node.output.type.bytes, None if kernel.sweep is None else course(node, kernel.sweep)
+    size, found = node.output.type.bytes, course(node, lambda n, i: promises.sweep(kernel, n, i))
     taken, saved = plan.overwrites.get(node, (None, 0))[0], 0
     for i, tensor in variables:
         life = plan.blocks[plan.storage[tensor].block].lifetime
         began = plan.blocks[plan.storage[node.output].block].lifetime.first
         if i != taken and (life.last != index or began != index):
             continue
-        replaces = kernel.replaces is not None and kernel.replaces(node, i)
+        replaces = promises.replaces(kernel, node, i)
         if tensor.type.bytes == size and (replaces or (i == taken and i in op_of(node).inplace)):
             saved = size
         elif found is not None and tensor in found.needed:

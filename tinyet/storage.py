@@ -4,7 +4,7 @@ cheaper."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from tinyet.boards.cpus import Target
@@ -13,7 +13,7 @@ from tinyet.errors import InternalError
 from tinyet.ir import Graph, Node, Tensor
 from tinyet.memory import MemoryPlan, plan_memory
 from tinyet.ops import op_of
-from tinyet.opset import Arrangement, Sweep
+from tinyet.opset import Arrangement, Kernel, Sweep, Sweeps
 from tinyet.stages import stage
 
 Variants = Mapping[Node, Variant]
@@ -22,7 +22,36 @@ _MOST_PLANS = 24
 """Plans of the memory that are made to find out which tensors there is room for as pairs of pixels."""
 
 
-def planned(graph: Graph, chosen: Variants, pairs: frozenset[Tensor] = frozenset()) -> MemoryPlan:
+class Promises:
+    """What kernels say of the order in which they read and write, asked once each: some look at many ways of doing
+    their work to know."""
+
+    def __init__(self) -> None:
+        self._sweeps: dict[tuple[Sweeps, Node, int], Sweep | None] = {}
+        self._replaces: dict[tuple[Callable[[Node, int], bool], Node, int], bool] = {}
+
+    def sweep(self, kernel: Kernel, node: Node, index: int) -> Sweep | None:
+        """What it reads of an input after it has written of its output; None where it promises nothing."""
+        if kernel.sweep is None:
+            return None
+        key = kernel.sweep, node, index
+        if key not in self._sweeps:
+            self._sweeps[key] = kernel.sweep(node, index)
+        return self._sweeps[key]
+
+    def replaces(self, kernel: Kernel, node: Node, index: int) -> bool:
+        """Whether its output may lie exactly over an input."""
+        if kernel.replaces is None:
+            return False
+        key = kernel.replaces, node, index
+        if key not in self._replaces:
+            self._replaces[key] = kernel.replaces(node, index)
+        return self._replaces[key]
+
+
+def planned(
+    graph: Graph, chosen: Variants, promises: Promises, pairs: frozenset[Tensor] = frozenset()
+) -> MemoryPlan:
     """The memory of a graph computed by these variants, with tensors as pairs of pixels."""
     stage("planning memory")
     scratch = {node: v.call.scratch_bytes for node, v in chosen.items() if v.call.scratch_bytes}
@@ -31,12 +60,10 @@ def planned(graph: Graph, chosen: Variants, pairs: frozenset[Tensor] = frozenset
         return chosen[node].choice.kernel.may_pitch(node, tensor, pitch)
 
     def sweep(node: Node, index: int) -> Sweep | None:
-        said = chosen[node].choice.kernel.sweep
-        return None if said is None else said(node, index)
+        return promises.sweep(chosen[node].choice.kernel, node, index)
 
     def replaces(node: Node, index: int) -> bool:
-        said = chosen[node].choice.kernel.replaces
-        return said is not None and said(node, index)
+        return promises.replaces(chosen[node].choice.kernel, node, index)
 
     return plan_memory(
         graph, op_of, scratch, may_pitch=may_pitch, pairs=pairs, sweep=sweep, replaces=replaces
@@ -53,7 +80,7 @@ class _Agreement:
 
 
 def arranged(
-    graph: Graph, chosen: Variants, plan: MemoryPlan, most: int | None, target: Target
+    graph: Graph, chosen: Variants, plan: MemoryPlan, most: int | None, target: Target, promises: Promises
 ) -> tuple[dict[Node, Variant], MemoryPlan]:
     """Let tensors lie as pairs of pixels where that saves instructions and the arena is not larger than `most` bytes.
 
@@ -61,25 +88,27 @@ def arranged(
     """
     agreements = sorted(_agreements(graph, chosen, plan, target), key=lambda a: -a.saved)
     if agreements:
-        everything = _with(graph, chosen, agreements)
+        everything = _with(graph, chosen, agreements, promises)
         if most is None or everything[1].arena_bytes <= most:
             chosen, plan = everything
         else:
             taken: list[_Agreement] = []
             for agreement in agreements[:_MOST_PLANS]:
-                tried = _with(graph, chosen, [*taken, agreement])
+                tried = _with(graph, chosen, [*taken, agreement], promises)
                 if tried[1].arena_bytes <= most:
                     taken.append(agreement)
             if taken:
-                chosen, plan = _with(graph, chosen, taken)
+                chosen, plan = _with(graph, chosen, taken, promises)
     return _lowered(chosen, plan, target), plan
 
 
-def _with(graph: Graph, chosen: Variants, agreements: list[_Agreement]) -> tuple[Variants, MemoryPlan]:
+def _with(
+    graph: Graph, chosen: Variants, agreements: list[_Agreement], promises: Promises
+) -> tuple[Variants, MemoryPlan]:
     found = dict(chosen)
     for agreement in agreements:
         found |= agreement.variants
-    return found, planned(graph, found, frozenset(a.tensor for a in agreements))
+    return found, planned(graph, found, promises, frozenset(a.tensor for a in agreements))
 
 
 def _agreements(graph: Graph, chosen: Variants, plan: MemoryPlan, target: Target) -> list[_Agreement]:
