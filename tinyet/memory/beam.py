@@ -87,10 +87,13 @@ class Beam:
         # Placements of the same buffers are told apart by sums of these, as if they were sets.
         self.marks = np.random.RandomState(0).randint(0, 1 << 62, self.count, np.int64)
 
-    @property
-    def cost(self) -> int:
-        """Steps of the exact search that take as long as a run of width 1."""
-        return self.count * (self.count + len(self.sections)) // _CELLS + 1
+    def steps(self, width: int, buffers: int) -> int:
+        """What it takes to place so many buffers, in steps of the exact search."""
+        return buffers * (_OVERHEAD + width * (self.count + len(self.sections) + _CALLS)) // _CELLS + 1
+
+    def affordable(self, steps: int) -> int:
+        """The largest width of a run that takes so many steps, or less than 1."""
+        return ((steps - 1) * _CELLS // self.count - _OVERHEAD) // (self.count + len(self.sections) + _CALLS)
 
     def run(self, variant: Variant, width: int, capacity: int) -> tuple[list[int] | None, int]:
         """Offsets with a peak of `capacity` or less, or None where the beam ends before all buffers are placed; and
@@ -131,7 +134,7 @@ class Beam:
             fits = (ends.max(0) <= capacity) & (end <= capacity)
             kept = self._kept(share.sum(0), marks, fits, width)
             if not kept:
-                return None, self.cost * width * (step + 1) // self.count
+                return None, self.steps(width, step + 1)
             column, buffer, at = column[kept], buffer[kept], at[kept]
             floor, left, mark = floors[:, kept], lefts[:, kept], marks[kept]
             columns = np.arange(len(kept))
@@ -145,7 +148,7 @@ class Beam:
         peaks = (offsets + self.size[:, None]).max(0)
         best = int(peaks.argmin())
         found = [int(at) for at in offsets[:, best]] if peaks[best] <= capacity else None
-        return found, self.cost * width
+        return found, self.steps(width, self.count)
 
     def _least(self, values: _Ints) -> _Ints:
         """For each section the least of the values of buffers alive there; (n, placements) → (s, placements)."""
@@ -187,19 +190,24 @@ def improve(
     left = budget
     beam = Beam(group, rivals)
     best, peak = offsets, peak_of(group, offsets)
-    for variant, share in itertools.product(_VARIANTS, _AIMS):
-        width = min(variant.width, left // beam.cost)
-        if peak <= goal or width < _LEAST_WIDTH:
-            break
-        found, taken = beam.run(variant, width, goal + int((peak - 1 - goal) * share))
-        left -= taken
-        if found is not None:
-            best, peak = found, peak_of(group, found)
-    return best, budget - left
+    for wider in itertools.count():
+        for variant, share in itertools.product(_VARIANTS, _AIMS):
+            width = min(variant.width << wider, beam.affordable(left))
+            if peak <= goal or width < _LEAST_WIDTH:
+                return best, budget - left
+            found, taken = beam.run(variant, width, goal + int((peak - 1 - goal) * share))
+            left -= taken
+            if found is not None:
+                best, peak = found, peak_of(group, found)
+    raise AssertionError("an endless loop has ended")
 
 
 _CELLS = 46
 """Buffers and sections, one placement each, that take as long as one step of the exact search."""
+_CALLS = 50
+"""What else a placement takes, in such cells."""
+_OVERHEAD = 2500
+"""What a buffer more takes, however many the placements, in such cells."""
 _LEAST_WIDTH = 4
 _PRESSURE, _SPAN = ("pressure", "span", "area"), ("span", "area")
 _VARIANTS = (

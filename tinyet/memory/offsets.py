@@ -143,12 +143,11 @@ def _place_group(group: list[Buffer], gaps: Gaps, given: Sequence[int], goal: in
     best = greedy(group, apart, given, goal)
     search = GapSearch(group, apart) if narrowed(group, gaps) else SectionSearch(group)
     floor = max(bound, goal)
-    left = budget // 3
-    best, proved, left = _search(search, group, best, bound, floor, left)
-    steps = budget // 3 - left
-    if peak_of(group, best) > max(proved, floor):
-        best, taken = improve(group, apart, best, max(proved, floor), budget - steps)
-        steps += taken
+    steps = 0
+    if peak_of(group, best) > floor:
+        best, steps = improve(group, apart, best, floor, 2 * budget // 3)
+    best, proved, left = _search(search, group, best, bound, floor, budget - steps)
+    steps = budget - left
     peak = peak_of(group, best)
     named = {b.name: offset for b, offset in zip(group, best, strict=True)}
     return _Placed(named, peak, peak <= proved, steps)
