@@ -9,6 +9,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
@@ -24,6 +25,7 @@ from tinyet.boards.cpus import Target
 from tinyet.delegates import CORTEX_M
 from tinyet.ir import DType
 from tinyet.numerics import NO_CLAMP
+from tinyet.ops import conv2d
 from tinyet.ops.avg_pool2d import AvgPool2d
 from tinyet.ops.conv2d import Conv2d
 from tinyet.ops.linear import Linear
@@ -221,3 +223,33 @@ def test_too_near_is_caught(cases: list[Case]) -> None:
 def test_every_kernel_of_a_window_says_what_it_reads() -> None:
     windows = [k for op, kernels in CORTEX_M.kernels.items() if issubclass(op, Window) for k in kernels]
     assert {k.symbol for k in windows if k.sweep is None} == SILENT
+
+
+@pytest.mark.parametrize(
+    ("symbol", "size", "weights", "stride", "most"),
+    [
+        ("tinyet_conv2d_s8", (32, 32, 16), (16, 3, 3, 16), 1, 35 * 16),
+        ("tinyet_dsp_conv2d_rows", (32, 32, 16), (16, 3, 3, 16), 1, 35 * 16),
+        ("tinyet_dsp_conv2d_patches", (32, 32, 16), (16, 3, 3, 16), 1, 35 * 16),
+        ("tinyet_dsp_conv2d_s8", (32, 32, 16), (16, 3, 3, 16), 1, 36 * 16),
+        ("tinyet_dsp_conv2d_two_w16", (32, 32, 16), (16, 3, 3, 16), 1, 35 * 16),
+        ("tinyet_dsp_winograd_2x2", (32, 32, 16), (16, 3, 3, 16), 1, 66 * 16),
+        ("tinyet_dsp_conv2d_rows", (32, 32, 16), (32, 3, 3, 16), 2, 16),
+        ("tinyet_dsp_conv2d_rows", (24, 24, 16), (16, 1, 1, 16), 1, 0),
+        ("tinyet_dsp_conv2d_rows", (24, 24, 16), (96, 1, 1, 16), 1, 24 * 24 * 80),
+        ("tinyet_depthwise_s8", (32, 32, 16), (16, 3, 3, 1), 1, 35 * 16),
+        ("tinyet_dsp_depthwise_3x3", (48, 48, 16), (16, 3, 3, 1), 2, 2 * 24 * 16),
+        ("tinyet_dsp_depthwise_3x3", (48, 48, 48), (48, 3, 3, 1), 2, 2 * 24 * 48),
+    ],
+)
+def test_distances_are_of_use(
+    symbol: str, size: tuple[int, int, int], weights: tuple[int, int, int, int], stride: int, most: int
+) -> None:
+    """A row and some pixels, or less, of what networks are made of."""
+    around = sides(weights[1] // 2)
+    attrs = Conv2d(**around, stride_h=stride, stride_w=stride, groups=size[2] // weights[3])
+    case = s8.layer(np.random.default_rng(0), attrs, (1, *size), weights)
+    kernel = next(k for k in (*KERNELS, *conv2d.OP.kernels) if k.symbol == symbol)
+    distance = overlapping.stated(case, kernel)
+    assert distance is not None
+    assert distance <= most
