@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 
 from tinyet.boards.cpus import Target
 from tinyet.delegates import DEFAULT, Delegate
@@ -17,13 +16,11 @@ from tinyet.layers import names_of
 from tinyet.memory import MemoryPlan, course
 from tinyet.memory.draft import StreamRefusedError
 from tinyet.memory.streams import Stream
-from tinyet.memory.sweeping import Course
 from tinyet.ops import op_of
 from tinyet.ops.region import Region
-from tinyet.opset import Sweeps
 from tinyet.rows import Search, Strips, moved, strips_of
 from tinyet.stages import stage
-from tinyet.storage import arranged, planned
+from tinyet.storage import Promises, arranged, planned
 
 
 def decide(
@@ -51,10 +48,13 @@ class _Chooser:
         self.objective = objective
         self.graph = selection.graph
         self.variants = self._offer(selection)
+        self.promises = Promises()
         self._free: dict[tuple[Stream, ...], _Chosen] = {}
         self.pins: dict[Node, int] = {}
         if objective.pins:
-            calls = planned(self.graph, {node: found[0] for node, found in self.variants.items()}).calls
+            calls = planned(
+                self.graph, {n: found[0] for n, found in self.variants.items()}, self.promises
+            ).calls
             layers = {name: node for node, name in names_of(self.graph, calls).items()}
             self.pins = pinned(self.variants, layers, objective.pins)
 
@@ -70,7 +70,7 @@ class _Chooser:
         if self.objective.optimize != "speed":
             # What is there is spent on speed only where that is all that is asked for.
             most = min(plan.arena_bytes, plan.arena_bytes if most is None else most)
-        arranged_, plan = arranged(self.graph, chosen, plan, most, self.target)
+        arranged_, plan = arranged(self.graph, chosen, plan, most, self.target, self.promises)
         return Decision(self.objective, best.variants, arranged_, best.found, best.point), plan
 
     def whole_layers(self) -> _Chosen:
@@ -98,13 +98,13 @@ class _Chooser:
         result = self._free[tuple(streams)] = self.chosen(variants, allowed, streams)
         if self.over(result) <= 0:
             return result
-        least = self.chosen(variants, _frugal(variants, allowed, result.plan), streams)
+        least = self.chosen(variants, _frugal(variants, allowed, result.plan, self.promises), streams)
         if self.over(least) > 0:
             return least
         limit = self.objective.ram
         while limit is not None and self.over(result) > 0:
             state = _state_bytes(result.chosen)
-            if not _take_away(variants, allowed, result.chosen, result.plan, limit - state):
+            if not _take_away(variants, allowed, result.chosen, result.plan, limit - state, self.promises):
                 return least
             result = self.chosen(variants, allowed, streams)
         return result
@@ -120,7 +120,9 @@ class _Chooser:
         most = round(_GOOD * self._free[()].point.instructions) if streams else None
         found, point, indices = choose(variants, allowed, self.objective, self.target, most)
         chosen = {node: variants[node][index] for node, index in indices.items()}
-        return _Chosen(variants, chosen, planned(self.graph, chosen, streams=streams), found, point)
+        return _Chosen(
+            variants, chosen, planned(self.graph, chosen, self.promises, streams=streams), found, point
+        )
 
     def over(self, chosen: _Chosen) -> int:
         """Bytes of RAM more than the objective allows."""
@@ -139,7 +141,7 @@ class _Chooser:
         free = self._free[()]
         allowed = {node: comparable(found) for node, found in self.variants.items()}
         allowed |= {node: [index] for node, index in self.pins.items()}
-        least = self.chosen(self.variants, _frugal(self.variants, allowed, free.plan), ())
+        least = self.chosen(self.variants, _frugal(self.variants, allowed, free.plan, self.promises), ())
         strips = self.strips(least.plan.calls)
         if not strips:
             return None
@@ -238,7 +240,10 @@ they are tried by rows; what needs less than the second is not improved."""
 
 
 def _frugal(
-    variants: Mapping[Node, Sequence[Variant]], allowed: Mapping[Node, Sequence[int]], plan: MemoryPlan
+    variants: Mapping[Node, Sequence[Variant]],
+    allowed: Mapping[Node, Sequence[int]],
+    plan: MemoryPlan,
+    promises: Promises,
 ) -> dict[Node, list[int]]:
     """Of each call's allowed variants the one that needs the least memory; of several the fastest."""
     found = {node: list(indices) for node, indices in allowed.items()}
@@ -247,7 +252,7 @@ def _frugal(
         def need(index: int, node: Node = node, position: int = position) -> tuple[int, int]:
             variant = variants[node][index]
             cost = 0 if variant.cost is None else variant.cost.instructions
-            return _own_bytes(node, variant, plan, position), cost
+            return _own_bytes(node, variant, plan, position, promises), cost
 
         found[node] = [min(allowed[node], key=need)]
     return found
@@ -259,6 +264,7 @@ def _take_away(
     chosen: Mapping[Node, Variant],
     plan: MemoryPlan,
     limit: int,
+    promises: Promises,
 ) -> bool:
     """Disallow variants because of the memory that their calls need: those of calls at which more than `limit` bytes
     are alive, or, where there are none because the arena has gaps, of the call at which most are. False when there is
@@ -268,8 +274,8 @@ def _take_away(
     """
     least, less = limit, dict[Node, list[int]]()
     for index, node in enumerate(plan.calls):
-        own = _own_bytes(node, chosen[node], plan, index)
-        needs = {i: _own_bytes(node, variants[node][i], plan, index) for i in allowed[node]}
+        own = _own_bytes(node, chosen[node], plan, index, promises)
+        needs = {i: _own_bytes(node, variants[node][i], plan, index, promises) for i in allowed[node]}
         least = max(least, plan.alive[index + 1] - own + min(needs.values()))
         less[node] = [i for i, need in needs.items() if need < own]
     if plan.arena_bytes <= least:
@@ -281,13 +287,7 @@ def _take_away(
     return bool(alive)
 
 
-@lru_cache(maxsize=4096)
-def _course(node: Node, sweep: Sweeps | None) -> Course | None:
-    """The steps of a node's call by a kernel that says so."""
-    return None if sweep is None else course(node, sweep)
-
-
-def _own_bytes(node: Node, variant: Variant, plan: MemoryPlan, index: int) -> int:
+def _own_bytes(node: Node, variant: Variant, plan: MemoryPlan, index: int, promises: Promises) -> int:
     """Bytes that a call needs beside the blocks of a plan that are alive at it, if this variant makes it: scratch
     memory, less what it saves because its output may lie over an input that dies, partly or wholly."""
     kernel, need = variant.choice.kernel, variant.call.scratch_bytes
@@ -296,14 +296,14 @@ def _own_bytes(node: Node, variant: Variant, plan: MemoryPlan, index: int) -> in
         return need
     if any(plan.form(t) for t in (*(t for _, t in variables), *node.outputs)):
         return need
-    size, found = node.output.type.bytes, _course(node, kernel.sweep)
+    size, found = node.output.type.bytes, course(node, lambda n, i: promises.sweep(kernel, n, i))
     taken, saved = plan.overwrites.get(node, (None, 0))[0], 0
     for i, tensor in variables:
         life = plan.blocks[plan.storage[tensor].block].lifetime
         began = plan.blocks[plan.storage[node.output].block].lifetime.first
         if i != taken and (life.last != index or began != index):
             continue
-        replaces = kernel.replaces is not None and kernel.replaces(node, i)
+        replaces = promises.replaces(kernel, node, i)
         if tensor.type.bytes == size and (replaces or (i == taken and i in op_of(node).inplace)):
             saved = size
         elif found is not None and tensor in found.needed:

@@ -298,3 +298,16 @@ def test_chains_of_drawn_layers() -> None:
         assert plan.arena_bytes <= silent.arena_bytes
         smaller += plan.arena_bytes < silent.arena_bytes
     assert smaller > 60
+
+
+def test_two_places_for_what_could_be_in_place() -> None:
+    """As at the beginning of a MobileNet: the wide tensor begins well before what it is made of. If that is in place,
+    what its place is made of begins behind it, and stands out above the wide one."""
+    b = Builder()
+    first = b.input(290)
+    third = b.pointwise(b.mix(first, shape=(200,)))
+    wide = b.mix(third, shape=(400,))
+    graph = b.graph(b.mix(wide, shape=(100,)))
+    plan = planned(graph, lambda node, index: None if node.op == "pointwise" else evenly(node, index))
+    assert not plan.overwrites
+    assert (plan.arena_bytes, plan.lower_bound, plan.optimal) == (402, 401, True)

@@ -32,6 +32,7 @@ class Draft:
     """One complete set of decisions but the offsets."""
 
     copied: frozenset[Node]  # moves that are computed although they need not be
+    apart: frozenset[Node]  # calls that do not work in place although they could
     layout: Layout
     woven: dict[Tensor, Group]  # of the tensors whose pixels lie apart
     elided: frozenset[Node]

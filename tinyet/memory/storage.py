@@ -17,7 +17,7 @@ from tinyet.memory.contract import OP as STREAM_OP
 from tinyet.memory.contract import borders_of, contracted, course_of, expanded, scratch_name, stream_of
 from tinyet.memory.draft import Draft, Moments, StreamRefusedError
 from tinyet.memory.extents import Extent, alive_between, extent, gaps, most_alive
-from tinyet.memory.in_place import overwritten_exactly, replaced_at
+from tinyet.memory.inplace import overwritten_exactly, replaces_at
 from tinyet.memory.layout import NEVER, Layout, nothing_owned_twice
 from tinyet.memory.live import LiveBytes
 from tinyet.memory.moves import Move, moves
@@ -31,6 +31,10 @@ _LOOKS_A_CALL = 30
 """What a draft costs a call, measured in looks of the search for an order."""
 _TRIAL_BUDGET = 100_000
 """Looks that go into trials of copies that are not expected to help: about half a second."""
+_MOST_APART = 16
+"""Calls that work in place and are tried without."""
+_APART_BUDGET = 10_000
+"""Steps of the search for offsets for each of these."""
 _PROMISING_BUDGET = 4 * _TRIAL_BUDGET
 
 
@@ -94,9 +98,10 @@ def plan_memory(
     )
     chosen = planner.best()
     placement = planner.place(chosen, search_budget)
+    chosen, placement = planner.apart(chosen, placement, search_budget)
     if placement.peak > chosen.bound and chosen.schedule.peak < chosen.schedule.given_peak:
         # Fewer bytes alive do not always make a smaller arena: gaps may eat the gain.
-        given = planner.draft(chosen.copied, reorder=False)
+        given = planner.draft(chosen.copied, chosen.apart, reorder=False)
         other = planner.place(given, search_budget)
         if other.peak < placement.peak:
             chosen, placement = given, other
@@ -202,13 +207,40 @@ class _Planner:
         last = next((used for used, t in draft.last_used[root] if t not in copied), NEVER)
         return not (draft.blocks[root].first <= draft.fullest[0] and draft.fullest[1] <= last)
 
-    def draft(self, copied: frozenset[Node], *, reorder: bool = True) -> Draft:
+    def apart(
+        self, draft: Draft, placement: packing.Placement, budget: int
+    ) -> tuple[Draft, packing.Placement]:
+        """Where what lies partly over something keeps the arena from being as small as what is alive: calls do not work
+        in place, the largest first, of which that makes it smaller.
+
+        An output that begins before its input leaves room only below itself, and in place it cannot go elsewhere. Two
+        places for it need more at its own call, and may need less around it.
+        """
+        if not draft.sweeping.courses:
+            return draft, placement
+        size = {node: draft.layout.size(node.outputs[index]) for node, (_, index) in draft.overwrites.items()}
+        for node in sorted(size, key=lambda n: -size[n])[:_MOST_APART]:
+            if placement.peak <= placement.lower_bound:
+                break
+            tried = self.draft(draft.copied, draft.apart | {node})
+            if tried.bound < placement.peak:
+                other = self.place(tried, min(budget, _APART_BUDGET))
+                if other.peak < placement.peak:
+                    draft, placement = tried, other
+        if draft.apart:
+            placement = self.place(draft, budget)
+        return draft, placement
+
+    def draft(
+        self, copied: frozenset[Node], apart: frozenset[Node] = frozenset(), *, reorder: bool = True
+    ) -> Draft:
         layout, elided, woven = self.share(copied)
         calls, schedule = self.arrange(layout, elided, woven, self.order_budget if reorder else 0)
         sweeping = Sweeping(calls, self.courses(calls, woven))
-        overwrites, buffers, live = self.overwrite(layout, calls, woven, sweeping)
+        overwrites, buffers, live = self.overwrite(layout, calls, woven, sweeping, apart)
         return Draft(
             copied=copied,
+            apart=apart,
             layout=layout,
             woven=woven,
             elided=elided,
@@ -381,9 +413,15 @@ class _Planner:
     # ------------------------------------------------------------ in place
 
     def overwrite(
-        self, layout: Layout, calls: Sequence[Node], woven: Mapping[Tensor, Group], sweeping: Sweeping
+        self,
+        layout: Layout,
+        calls: Sequence[Node],
+        woven: Mapping[Tensor, Group],
+        sweeping: Sweeping,
+        apart: frozenset[Node],
     ) -> tuple[dict[Node, tuple[int, int]], list[packing.Buffer], LiveBytes]:
-        """Let outputs take the place of inputs that die, where that does not raise the memory in use.
+        """Let outputs take the place of inputs that die, where that does not raise the memory in use, but for those of
+        calls that are to be `apart`.
 
         Changes the layout. Returns (input index, output index) per node that works in place; the buffers: one a block,
         in the order of `layout.roots()`, then one a call that has scratch memory; and how many bytes are alive.
@@ -397,14 +435,14 @@ class _Planner:
             live.save(position, sweeping.saving(layout, position, moments.used))
         bound = live.bound
         for position, node in enumerate(calls):
-            pairs = self.candidates(layout, node, woven)
+            pairs = self.candidates(layout, node, woven) if node not in apart else []
             for source, output in pairs:
                 readable = {s for s, o in pairs if o is output}
                 now_used = [t for t in (*_variables(node), *node.outputs) if moments.used[t] == position]
                 if not overwritten_exactly(layout, source, output, now_used, readable):
                     continue
                 a, b = blocks[layout.root(source)], blocks[layout.root(output)]
-                if not layout.join(source, 0, output, 0, replaced_at(position)):
+                if not layout.join(source, 0, output, 0, replaces_at(position)):
                     continue
                 root = layout.root(source)
                 first, last = min(a.first, b.first), max(a.last, b.last)

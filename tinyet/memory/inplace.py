@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""When an output may take the place of an input that dies."""
+"""When an output may take the place of an input that dies, at its very address."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tinyet.ir import Tensor
 from tinyet.memory.layout import NEVER, Layout, MayShare, Piece
 
 
-def replaced_at(position: int) -> MayShare:
+def replaces_at(position: int) -> MayShare:
     """The rule for bytes shared in time: whatever is on the input's side is used for the last time before the output's
     side is written at call `position` or later. At `position` itself it may still be read: what is then, and how, is
     the question of `overwritten_exactly`."""
