@@ -45,6 +45,7 @@ FLOORS = {
     "program": 6,
     "budget": 7,
     "emit": 7,
+    "stack": 7,
     "build": 8,
     "device": 8.5,
     "cycles": 8.7,
