@@ -30,6 +30,7 @@ def build(
 
 
 def _show(project: Project, size: Size) -> None:
+    stack = project.stack
     ui.facts(
         f"{project.name} on {project.board.name}",
         [
@@ -38,6 +39,7 @@ def _show(project: Project, size: Size) -> None:
                 "RAM",
                 f"{ui.size(size.ram)} of {ui.number(project.board.ram.bytes)}, and {ui.size(size.stack)} of stack",
             ),
+            *ui.stack_rows(stack, None if stack.firmware.bytes is None else size.ram + stack.firmware.bytes),
         ],
     )
     places: tuple[Where, ...] = ("flash", "ram")

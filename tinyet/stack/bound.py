@@ -31,6 +31,7 @@ _VECTORS = "vectors"  # the table of exceptions in tinyet_startup.c
 # Exceptions from which control comes back: SVCall, PendSV, SysTick, and whatever stands behind. Faults end the program.
 _RETURNING = (11, 14)
 _DEFAULT = 12  # DebugMonitor, which nobody handles
+_MOST_REASONS = 3  # in a line
 # What the core puts on the stack for an exception: eight registers, with an FPU 17 float registers and a word more, and
 # up to four bytes in order to begin at a multiple of eight.
 _EXCEPTION_BYTES, _EXCEPTION_FPU_BYTES = 32 + 4, 32 + 72 + 4
@@ -57,7 +58,18 @@ class Bound:
     @property
     def said(self) -> str:
         """Why there is no bound, in a line; empty where there is one."""
-        return "" if self.bytes is not None else f"no bound: {'; '.join(self.unknown)}"
+        if self.bytes is not None:
+            return ""
+        more = len(self.unknown) - _MOST_REASONS
+        ending = f"; and {more} more" if more > 0 else ""
+        return f"no bound: {'; '.join(self.unknown[:_MOST_REASONS])}{ending}"
+
+    def to_json(self) -> dict[str, object]:
+        return {
+            "bytes": self.bytes,
+            "chain": [vars(frame) for frame in self.chain],
+            "unknown": list(self.unknown),
+        }
 
 
 class Stack:

@@ -139,6 +139,10 @@ class Image:
         plain = [a for known, found in self._named.items() if plain_name(known) == name for a in found]
         return sorted({a for a in self._named.get(name, plain) if a in self.functions})
 
+    def symbol(self, name: str) -> int | None:
+        """The value of a symbol that is no function; None where there is none."""
+        return self._objects[name][0] if name in self._objects else None
+
     def pointers(self, name: str) -> list[int] | None:
         """The functions whose addresses an object holds, or that lie between `<name>_start` and `<name>_end`; None
         where there is no such object."""
