@@ -19,6 +19,7 @@ from tinyet.stack.operation import Operation
 
 # How often one instruction may be found deeper than before: where the stack grows in a loop, that has no end.
 _MOST_REVISIONS = 32
+_MOST_TO_RETURN = 16  # instructions from where the stack pointer is restored
 _NO = object()
 
 
@@ -129,6 +130,9 @@ class _Walk:
         if maybe:
             after = max(after, depth)
         goes_on = self._flow(at, operation, depth, facts)
+        if goes_on and not self.image.is_code(behind) and behind < self.function.end:
+            # Constants stand behind: the call never returns, or it is that of a helper which takes them for a switch.
+            self._jumps[at] = False
         if (goes_on or maybe) and self._goes_on(behind, operation):
             self._reach(behind, after, _facts(operation, facts))
 
@@ -137,12 +141,30 @@ class _Walk:
         if operation.down is not None:
             return max(depth + operation.down, 0)
         known = self.image.compilers_depth(self.machine, behind)
+        if known is None:
+            known = self._until_return(behind)
         if known is None and self.function.start != self.image.entry:
             self.body.unknown.add(
                 "sets the stack pointer to what neither its code nor debug information tells, as functions do "
                 "that have arrays of variable length or call alloca"
             )
         return known or 0
+
+    def _until_return(self, at: int) -> int | None:
+        """The depth at an address from which on straight code returns: all that is taken then is given back there. None
+        where it does not."""
+        depth = 0
+        for _ in range(_MOST_TO_RETURN):
+            if not self.image.is_code(at):
+                return None
+            operation = self.image.operation(self.machine, at)
+            if operation.down is None or operation.flow not in ("next", "leave"):
+                return None
+            depth -= operation.down
+            if operation.flow == "leave":
+                return max(depth, 0)
+            at += operation.size
+        return None
 
     def _flow(self, at: int, operation: Operation, depth: int, facts: Facts) -> bool:
         """Where an instruction leads; whether also behind it."""
