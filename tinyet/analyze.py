@@ -161,13 +161,6 @@ class Analysis:
     ram_bytes: int | None = None
     stack: StackUse | None = None
 
-    @property
-    def ram_with_stack_bytes(self) -> int | None:
-        """Static data and stack at most; None where nothing is built, or the stack has no bound."""
-        if self.ram_bytes is None or self.stack is None or self.stack.firmware.bytes is None:
-            return None
-        return self.ram_bytes + self.stack.firmware.bytes
-
     def __repr__(self) -> str:
         what = f"{len(self.layers)} layers, {self.macs:,} MACs"
         bytes_ = f"{self.constant_bytes:,} bytes of constants, arena {self.arena_bytes:,} bytes"
@@ -211,7 +204,9 @@ class Analysis:
             "frontier": [vars(point) for point in self.frontier],
             "frontier_gap": self.frontier_gap,
             "ram_bytes": self.ram_bytes,
-            "ram_with_stack_bytes": self.ram_with_stack_bytes,
+            "ram_with_stack_bytes": None
+            if self.ram_bytes is None or self.stack is None
+            else self.stack.with_data(self.ram_bytes),
             "stack": None if self.stack is None else self.stack.to_json(),
         }
 

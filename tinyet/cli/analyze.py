@@ -154,7 +154,7 @@ def _show(analysis: Analysis, board: Board) -> None:
             ),
             ("code of the kernels", _code_said(analysis)),
             ("arena", f"{ui.size(analysis.arena_bytes)} of {ui.number(board.ram.bytes)} of RAM; {bound}"),
-            *([] if analysis.stack is None else ui.stack_rows(analysis.stack, analysis.ram_with_stack_bytes)),
+            *([] if analysis.stack is None else ui.stack_rows(analysis.stack, analysis.ram_bytes)),
             ("layers by delegate", ", ".join(f"{name} {count}" for name, count in took.items())),
         ],
     )

@@ -109,14 +109,14 @@ def size(value: int | None) -> str:
     return "–" if value is None else f"{number(value)} bytes"
 
 
-def stack_rows(stack: StackUse, ram_with_stack: int | None) -> list[tuple[str, str]]:
-    """What a firmware takes of the stack at most, as facts. ram_with_stack: static data and that, in bytes."""
+def stack_rows(stack: StackUse, ram: int | None) -> list[tuple[str, str]]:
+    """What a firmware takes of the stack at most, as facts. ram: bytes of static data."""
     inference, firmware = stack.inference, stack.firmware
     rows = [("stack of an inference", inference.said or f"at most {size(inference.bytes)}")]
     room = "" if stack.reserved is None else f" of the {number(stack.reserved)} reserved"
     rows.append(("stack of the firmware", firmware.said or f"at most {size(firmware.bytes)}{room}"))
-    if ram_with_stack is not None:
-        rows.append(("RAM with that stack", size(ram_with_stack)))
+    if ram is not None and firmware.bytes is not None:
+        rows.append(("RAM with that stack", size(stack.with_data(ram))))
     return rows
 
 

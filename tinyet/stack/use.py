@@ -31,6 +31,10 @@ class StackUse:
         """Bytes of RAM for the stack: at most what is used of it, else what is reserved."""
         return (self.reserved or 0) if self.firmware.bytes is None else self.firmware.bytes
 
+    def with_data(self, ram: int) -> int | None:
+        """Static data and what the firmware takes of the stack at most, in bytes; None where that has no bound."""
+        return None if self.firmware.bytes is None else ram + self.firmware.bytes
+
     def to_json(self) -> dict[str, object]:
         """The documented, stable form of `--json` (docs/json.md)."""
         return {
