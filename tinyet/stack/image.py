@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from elftools.common.exceptions import ELFError
+from elftools.common.exceptions import DWARFError, ELFError
 from elftools.dwarf.callframe import FDE, CFARule
 from elftools.elf.constants import SH_FLAGS
 from elftools.elf.elffile import ELFFile
@@ -86,8 +86,8 @@ class Image:
             self.has_fpu = _has_fpu(image)
             self._parts = _parts(image)
             code = {i for i, s in enumerate(image.iter_sections()) if s["sh_flags"] & SH_FLAGS.SHF_EXECINSTR}
-            self._frames = _frames(image)
-        except (ELFError, OSError) as error:
+            frames = _frames(image)
+        except (ELFError, DWARFError, OSError) as error:
             raise ToolchainError(
                 f"the firmware's code cannot be read: {error}",
                 str(elf),
@@ -117,6 +117,8 @@ class Image:
                     # Assembly may leave out that it is a function.
                     found.setdefault(self.entry, ((True, True, name), 0))
         self._marks = sorted(marks.items())
+        # Of functions that the linker has dropped there is information still, as if they were at 0.
+        self._frames = [frame for frame in frames if frame[0] in found]
         # What the compiler has put apart because it is seldom needed is a piece of its function.
         whole = {a: (rank[2], size) for a, (rank, size) in found.items() if ".cold" not in rank[2]}
         self.starts: Sequence[int] = sorted(whole)
@@ -211,9 +213,9 @@ class Image:
         if at not in self._decoded:
             rows = self._frames[at][2].get_decoded().table
             self._decoded[at] = [
-                (row["pc"], row["cfa"].reg, row["cfa"].offset)
+                (row["pc"], -1 if row["cfa"].reg is None else row["cfa"].reg, row["cfa"].offset or 0)
                 for row in rows
-                if isinstance(row.get("cfa"), CFARule) and row["cfa"].reg is not None
+                if isinstance(row.get("cfa"), CFARule)
             ]
         return self._decoded[at]
 
@@ -268,10 +270,5 @@ def _frames(image: ELFFile) -> list[tuple[int, int, FDE]]:
         for entry in read()
         if isinstance(entry, FDE)
     ]
-    # What the linker has dropped lies at 0, where a function may lie, too: that one has the same range in the symbols.
-    found = {
-        entry["initial_location"]: entry
-        for entry in sorted(entries, key=lambda e: e["address_range"])
-        if entry["address_range"]
-    }
+    found = {entry["initial_location"]: entry for entry in entries}
     return [(start, start + e["address_range"], e) for start, e in sorted(found.items())]
