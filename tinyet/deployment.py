@@ -38,6 +38,7 @@ class Step:
 
     name: the layer's, made of its module's path; unique in the deployment (`layers.layer_names`).
     first_event: number of the call's first event; events count on where the layers' indices end.
+    runs: how often the call is made in an inference; where the layer is computed by rows, once for each strip of them.
     """
 
     index: int
@@ -47,6 +48,7 @@ class Step:
     call: Call
     macs: int
     first_event: int = 0
+    runs: int = 1
 
     def __repr__(self) -> str:
         return f"<layer {self.index}, {self}: {self.node.op} by {self.choice.kernel.symbol}>"
@@ -233,7 +235,16 @@ def deploy(
     for index, node in enumerate(plan.calls):
         first, chosen = len(plan.calls) + events, decision.chosen[node]
         steps.append(
-            Step(index, names[node], node, chosen.choice, chosen.call, op_of(node).macs(node), first)
+            Step(
+                index,
+                names[node],
+                node,
+                chosen.choice,
+                chosen.call,
+                op_of(node).macs(node),
+                first,
+                plan.runs(node),
+            )
         )
         events += len(chosen.call.events)
     _no_fallback(steps, selection, delegates if require else None)

@@ -185,7 +185,9 @@ def test_counts_in_instructions() -> None:
 
 def test_counts_in_cycles() -> None:
     info = protocol.unpack_info(info_payload())
-    run = RawRun(0, None, 0, RawCount(10 + 2 * 10 + 400, 1), (RawCount(105, 0), RawCount(3, 0)), (), (1, 1), b"")
+    run = RawRun(
+        0, None, 0, RawCount(10 + 2 * 10 + 400, 1), (RawCount(105, 0), RawCount(3, 0)), (), (1, 1), b""
+    )
     # 10 for the run, (90 - 10) / 8 for each layer, 5 inside each; never below 0.
     assert protocol.net_counts(info, run, None) == protocol.Counts(400, (100, 0))
 

@@ -308,7 +308,7 @@ class Device:
             Reason.UNKNOWN_COMMAND: f"the harness does not know command {detail}",
             Reason.BAD_LENGTH: f"the request must have {detail} bytes",
             Reason.OUT_OF_ARENA: f"the arena has {detail} bytes only",
-            Reason.NO_TRACE_MEMORY: f"the free RAM holds the counts of {detail} layers and their parts only (up to 16 bytes each)",
+            Reason.NO_TRACE_MEMORY: f"the free RAM holds the counts of {detail} layers only (up to 16 bytes each)",
         }
         if reason == Reason.BAD_FRAME:
             raise _DamagedError(

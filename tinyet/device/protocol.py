@@ -226,8 +226,8 @@ class Info:
 
 @dataclass(frozen=True)
 class RawRun:
-    """A RUN reply with its counts as they were read, each layer's of all of its runs. failed: number of the layer or event
-    that was running when the model returned early. runs: how often each layer ran."""
+    """A RUN reply with its counts as they were read, each layer's of all of its runs. failed: number of the layer or
+    event that was running when the model returned early. runs: how often each layer ran."""
 
     status: int
     failed: int | None

@@ -103,6 +103,11 @@ class MemoryPlan:
         """The stream that a call is a layer of; None for all others."""
         return next((found for found in self.streams if node in found.rules), None)
 
+    def runs(self, node: Node) -> int:
+        """How often a call is made: once, or for each of its strips."""
+        found = self.stream(node)
+        return 1 if found is None else found.runs(node)
+
     def window(self, tensor: Tensor) -> Rows | None:
         """The window that a tensor passes through, where it is never there as a whole."""
         found = (stream.rows[tensor] for stream in self.streams if tensor in stream.rows)
