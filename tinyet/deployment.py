@@ -327,20 +327,31 @@ class _Chooser:
         if not strips:
             return None
         search = Search(self.graph, whole.plan, whole.chosen, strips)
+        best: _Chosen | None = None
+
+        def tried(streams: Sequence[Stream] | None) -> _Chosen | None:
+            """The best of all that was tried: with what fits there is no need to go on."""
+            nonlocal best
+            for some in (streams, search.waiting(streams)) if streams else ():
+                found = self.choose(self.with_strips(strips, some), some)
+                if best is None or self.arena(found) < self.arena(best):
+                    best = found
+                if self.over(found) <= 0 and self.objective.optimize != "size":
+                    break
+            return best
+
         limit = self.objective.ram
-        streams = None
         if self.objective.optimize != "size" and limit is not None:
             limit -= _state_bytes(whole.chosen)
             for _ in range(_ROUNDS):
                 streams = search.streams(limit)
                 if not streams:
                     break
-                found = self.choose(self.with_strips(strips, streams), streams)
-                if self.over(found) <= 0:
+                found = tried(streams)
+                if found is not None and self.over(found) <= 0:
                     return found
-                limit -= max(self.over(found), 1)
-        streams = search.smallest()
-        return self.choose(self.with_strips(strips, streams), streams) if streams else None
+                limit -= max(limit // 50, 1)
+        return tried(search.smallest())
 
     def strips(self, calls: Sequence[Node]) -> dict[Node, Strips]:
         """What can be computed by rows: by kernels alone, not by regions."""

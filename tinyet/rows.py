@@ -12,7 +12,7 @@ import numpy as np
 from tinyet.delegates.decide import Variant
 from tinyet.ir import Graph, Node, Tensor
 from tinyet.memory import MemoryPlan
-from tinyet.memory.streams import Run, Stream, row_bytes, stream
+from tinyet.memory.streams import Stream, row_bytes, stream
 from tinyet.ops import op_of
 from tinyet.opset import RowRule, strip
 
@@ -175,7 +175,7 @@ class Search:
             return None
         alive = np.zeros(len(found.actions), np.int64)
         for rows in found.rows.values():
-            alive += (rows.behind - rows.first) * rows.row_bytes
+            alive += (rows.area.behind - rows.area.first) * rows.row_bytes
         mine = {self.blocks[t] for t in found.rows if t in self.blocks}
         around = sum(
             block.bytes
@@ -185,6 +185,15 @@ class Search:
         cost = sum(self.extra[node] for node in nodes) + moved(found)
         return _Segment(found, int(alive.max()) + around, cost)
 
+    def waiting(self, streams: Sequence[Stream]) -> list[Stream]:
+        """The same streams with windows whose rows wait elsewhere: less memory, for more that moves."""
+        found = []
+        for each in streams:
+            names = [rows.tensor for rows in each.windows if rows.area.slots > 1]
+            made = stream(self.graph, each.nodes, each.rules, align=self.align, waiting=names)
+            found.append(each if made is None else made)
+        return found
+
 
 def _more(whole: Variant, strips: Strips) -> float:
     """Instructions of a layer's strips beyond those of the layer."""
@@ -192,9 +201,9 @@ def _more(whole: Variant, strips: Strips) -> float:
 
 
 def moved(found: Stream) -> float:
-    """Instructions to move rows within windows."""
-    drops = sum(len(action.drops) for action in found.actions if isinstance(action, Run))
-    return INSTRUCTIONS_A_BYTE * found.moved_bytes + INSTRUCTIONS_AN_ACTION * drops
+    """Instructions to move rows within windows, and to where they wait."""
+    count = sum(move.rows * row_bytes(move.tensor) for move in found.moves)
+    return INSTRUCTIONS_A_BYTE * count + INSTRUCTIONS_AN_ACTION * len(found.moves)
 
 
 def added_macs(found: Stream) -> int:

@@ -9,8 +9,8 @@
 extern "C" {
 #endif
 
-/* Forgets the first `dropped` bytes of a window, and moves the `kept` bytes behind them to its start. */
-void tinyet_rows_drop(void *window, uint32_t dropped, uint32_t kept);
+/* Moves `bytes` bytes, which may lie partly over where they go. */
+void tinyet_rows_move(void *target, const void *source, uint32_t bytes);
 
 /* Sets what lies above or below an image. */
 void tinyet_rows_fill(void *rows, int32_t value, uint32_t bytes);

@@ -364,10 +364,12 @@ class _Code:
         """The layers of a stream in one loop."""
         steps = {step.node: step for step in self.deployment.steps if step.node in stream.rules}
         pointers = [line for step in steps.values() for line in self.pointers.for_call(step)]
-        rows = RowPointers(stream, self.pointers.names, names)
+        rows = RowPointers(self.deployment.plan, stream, self.pointers.names, names)
         done, numbers = order(cases(stream))
         views: list[CaseView] = []
-        for action, number in numbers.items():
+        for case, number in numbers.items():
+            action = case.action
+            ahead, behind = ([rows.move(m) for m in moves] for moves in (case.ahead, case.behind))
             match action:
                 case Run():
                     step = steps[action.node]
@@ -379,12 +381,13 @@ class _Code:
                         if t is not None
                     }
                     call = self._call(step, inputs, [rows.written(action)], " " * 12)
-                    known = any(view.layer == step.index for view in views)
-                    notes = () if known else _notes(step)
-                    views.append(CaseView(number, _title(step), notes, step.index, call, rows.behind(action)))
+                    notes = () if any(view.layer == step.index for view in views) else _notes(step)
+                    lines = [*rows.behind(action), *behind]
+                    views.append(CaseView(number, _title(step), notes, ahead, step.index, call, lines))
                 case Fill():
                     title = f"around {self.pointers.names[action.tensor]}"
-                    views.append(CaseView(number, title, (), None, None, (rows.fill(action),)))
+                    lines = [rows.fill(action), *behind]
+                    views.append(CaseView(number, title, (), ahead, None, None, lines))
                 case Take():
                     raise InternalError("a stream that takes rows")
         for step in steps.values():
@@ -393,7 +396,7 @@ class _Code:
         return StreamView(
             title=f"{first} to {last}, row by row: a layer computes rows as soon as there is what they need.",
             notes=tuple(f"{step.index}: {_title(step)}" for step in steps.values()),
-            pointers=(*pointers, *rows.variables),
+            pointers=(*pointers, *rows.waiting, *rows.variables),
             code_type="uint8_t" if len(numbers) <= 256 else "uint16_t",
             order=order_lines(done),
             order_count=len(done.codes),

@@ -3,14 +3,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from tinyet.emit.literals import packed
 from tinyet.emit.names import Names
 from tinyet.errors import InternalError
 from tinyet.ir import Node, Tensor
-from tinyet.memory.streams import Action, Drop, Fill, Run, Stream, Take, row_bytes
+from tinyet.memory import MemoryPlan
+from tinyet.memory.streams import Fill, Move, Place, Run, Stream, Take, row_bytes
 
 
 @dataclass(frozen=True)
@@ -29,9 +30,9 @@ class Order:
     parts: tuple[Part, ...]
 
 
-def order(actions: Sequence[Hashable]) -> tuple[Order, dict[Hashable, int]]:
-    """The order of actions, and the number of each distinct one, from its first on."""
-    numbers: dict[Hashable, int] = {}
+def order(actions: Sequence[Case]) -> tuple[Order, dict[Case, int]]:
+    """The order of cases, and the number of each distinct one, from its first on."""
+    numbers: dict[Case, int] = {}
     codes = [numbers.setdefault(action, len(numbers)) for action in actions]
     kept: list[int] = []
     parts: list[Part] = []
@@ -71,11 +72,13 @@ def _repeated(codes: Sequence[int], at: int) -> tuple[int, int]:
 
 @dataclass(frozen=True)
 class CaseView:
-    """A case as the template prints it. layer: its number, and call, where it is a layer's strip; lines: what follows."""
+    """A case as the template prints it. ahead: what comes first. layer: its number, and call, where it is a layer's
+    strip; lines: what follows."""
 
     number: int
     title: str
     notes: tuple[str, ...]
+    ahead: Sequence[str]
     layer: int | None
     call: object
     lines: Sequence[str]
@@ -110,58 +113,52 @@ class RowPointers:
     """What points at the rows of a stream's tensors: at slots of windows; and variables that go on with every strip
     where a tensor is whole.
 
-    names: of the tensors. variables: declarations of those variables.
+    names: of the tensors. waiting: where rows of windows wait, as declarations. variables: those that go on, likewise.
     """
 
-    def __init__(self, stream: Stream, names: Mapping[Tensor, str], fresh: Names) -> None:
+    def __init__(self, plan: MemoryPlan, stream: Stream, names: Mapping[Tensor, str], fresh: Names) -> None:
         self.stream = stream
         self.names = names
         self.variables: list[str] = []
+        self.waiting: list[str] = []
+        self._waiting: dict[Tensor, str] = {}
         self._moving: dict[tuple[Node, int], str] = {}
+        for rows in stream.windows:
+            if rows.waiting is not None:
+                name = self._waiting[rows.tensor] = fresh.unique(f"{names[rows.tensor]}_waiting", "rows")
+                ctype, offset = rows.tensor.dtype.c, plan.waiting[rows.tensor]
+                through = "(void *)" if rows.tensor.dtype.bytes > 1 else ""
+                self.waiting.append(f"{ctype} *const {name} = ({ctype} *){through}(arena + {offset});")
+        starts = _starts(stream)
         for node in stream.nodes:
             places = [(i, node.input(i)) for i in stream.rules[node].inputs] + [(_OUTPUT, node.outputs[0])]
             for index, tensor in places:
-                rows = stream.rows[tensor]
-                if rows.window:
+                if stream.rows[tensor].window:
                     continue
                 variable = fresh.unique(f"{names[tensor]}_rows", "rows")
                 const = "" if index == _OUTPUT else "const "
-                start = rows.above if index == _OUTPUT else self._first(node, index)
-                begin = start - rows.above
-                at = self._plus(names[tensor], tensor, begin)
-                self.variables.append(f"{const}{tensor.dtype.c} *{variable} = {at};")
+                self.variables.append(
+                    f"{const}{tensor.dtype.c} *{variable} = {self._at(tensor, starts[node, index])};"
+                )
                 self._moving[node, index] = variable
 
-    def _first(self, node: Node, index: int) -> int:
-        return next(
-            slot
-            for action in self.stream.actions
-            if isinstance(action, Run) and action.node is node
-            for i, slot in action.reads
-            if i == index
-        )
-
-    @staticmethod
-    def _plus(name: str, tensor: Tensor, rows: int) -> str:
-        count = rows * row_bytes(tensor) // tensor.dtype.bytes
+    def _at(self, tensor: Tensor, place: Place) -> str:
+        rows = self.stream.rows[tensor]
+        name = self._waiting[tensor] if place.waiting else self.names[tensor]
+        count = (place.slot - rows.above) * rows.row_bytes // tensor.dtype.bytes
         return f"{name} {'-' if count < 0 else '+'} {abs(count)}" if count else name
 
     def read(self, run: Run, index: int) -> str:
         """What a strip of a layer reads of an input."""
-        tensor = run.node.input(index)
-        if self.stream.rows[tensor].window:
-            return self._plus(self.names[tensor], tensor, dict(run.reads)[index])
-        return self._moving[run.node, index]
+        moving = self._moving.get((run.node, index))
+        return moving or self._at(run.node.input(index), dict(run.reads)[index])
 
     def written(self, run: Run) -> str:
         """Where a strip of a layer goes."""
-        tensor = run.node.outputs[0]
-        if self.stream.rows[tensor].window:
-            return self._plus(self.names[tensor], tensor, run.writes)
-        return self._moving[run.node, _OUTPUT]
+        return self._moving.get((run.node, _OUTPUT)) or self._at(run.node.outputs[0], run.writes)
 
     def behind(self, run: Run) -> list[str]:
-        """What follows a strip: variables go on, windows forget."""
+        """What follows a strip: variables go on."""
         rule = self.stream.rules[run.node]
         lines = []
         for (node, index), variable in self._moving.items():
@@ -169,36 +166,66 @@ class RowPointers:
                 tensor = node.outputs[0] if index == _OUTPUT else node.input(index)
                 rows = rule.out if index == _OUTPUT else rule.stride
                 lines.append(f"{variable} += {rows * row_bytes(tensor) // tensor.dtype.bytes};")
-        return lines + [self._drop(drop) for drop in run.drops]
+        return lines
 
-    def _drop(self, drop: Drop) -> str:
-        size = row_bytes(drop.tensor)
-        return f"tinyet_rows_drop({self.names[drop.tensor]}, {drop.rows * size}u, {drop.kept * size}u);"
+    def move(self, action: Move) -> str:
+        target, source = (self._at(action.tensor, place) for place in (action.target, action.source))
+        return f"tinyet_rows_move({target}, {source}, {action.rows * row_bytes(action.tensor)}u);"
 
     def fill(self, action: Fill) -> str:
-        rows, size = self.stream.rows[action.tensor], row_bytes(action.tensor)
         if action.tensor.dtype.bytes > 1 and action.value != 0:
             raise InternalError(f"rows of {action.tensor.name} cannot be set to {action.value}")
-        at = self._plus(self.names[action.tensor], action.tensor, action.slot - rows.above)
         # The bytes of a model's input are the caller's before it runs, and the run's own then.
-        return f"tinyet_rows_fill((void *)({at}), {action.value}, {action.rows * size}u);"
+        at = f"(void *)({self._at(action.tensor, action.target)})"
+        return f"tinyet_rows_fill({at}, {action.value}, {action.rows * row_bytes(action.tensor)}u);"
 
     def take(self, action: Take) -> str:
         """Where the caller's row goes."""
-        return self._plus(self.names[action.tensor], action.tensor, action.slot)
+        return self._at(action.tensor, action.target)
 
 
 _OUTPUT = -1
 
 
-def cases(stream: Stream) -> list[Hashable]:
-    """The actions as the cases tell them apart: strips of one layer differ in where windows hold their rows."""
-    return [_case(stream, action) for action in stream.actions]
+def _starts(stream: Stream) -> dict[tuple[Node, int], Place]:
+    """Where each layer begins to read each input, and to write."""
+    found: dict[tuple[Node, int], Place] = {}
+    for action in stream.actions:
+        if isinstance(action, Run):
+            for index, place in (*action.reads, (_OUTPUT, action.writes)):
+                found.setdefault((action.node, index), place)
+    return found
 
 
-def _case(stream: Stream, action: Action) -> Hashable:
+@dataclass(frozen=True)
+class Case:
+    """What is done at once: a strip of a layer, rows around an image or rows from the caller, and what moves for it.
+    Strips of one layer differ in where windows hold their rows."""
+
+    ahead: tuple[Move, ...]
+    action: Run | Fill | Take
+    behind: tuple[Move, ...]
+
+
+def cases(stream: Stream) -> list[Case]:
+    """All of a stream, in order."""
+    found: list[Case] = []
+    ahead: list[Move] = []
+    for action in stream.actions:
+        if not isinstance(action, Move):
+            found.append(Case(tuple(ahead), _settled(stream, action), ()))
+            ahead = []
+        elif action.ahead:
+            ahead.append(action)
+        else:
+            found[-1] = replace(found[-1], behind=(*found[-1].behind, action))
+    return found
+
+
+def _settled(stream: Stream, action: Run | Fill | Take) -> Run | Fill | Take:
+    """The action without the places that variables know."""
     if not isinstance(action, Run):
         return action
-    reads = tuple((i, slot) for i, slot in action.reads if stream.rows[action.node.input(i)].window)
-    writes = action.writes if stream.rows[action.node.outputs[0]].window else -1
-    return Run(action.node, reads, writes, action.drops)
+    reads = tuple((i, place) for i, place in action.reads if stream.rows[action.node.input(i)].window)
+    window = stream.rows[action.node.outputs[0]].window
+    return Run(action.node, reads, action.writes if window else Place(0))

@@ -10,7 +10,7 @@ from tinyet.errors import InternalError
 from tinyet.ir import Node, Tensor
 from tinyet.memory.accesses import Access, Alias, Copy, Piece, Span
 from tinyet.memory.plan import MemoryPlan
-from tinyet.memory.streams import Fill, Run, Stream, Take
+from tinyet.memory.streams import Fill, Move, Place, Run, Stream, Take
 
 
 def _row(tensor: Tensor, row: int) -> str:
@@ -59,52 +59,53 @@ def row_steps(
     next_row = {t: t.shape[1] if t in there else 0 for t in stream.rows}
     steps: list[Access | Copy] = []
 
-    def at(tensor: Tensor, slot: int) -> int:
-        rows = stream.rows[tensor]
-        return plan.offset(tensor) + (slot - (0 if rows.window else rows.above)) * _row_bytes(tensor)
+    def at(tensor: Tensor, place: Place) -> int:
+        start = plan.waiting[tensor] if place.waiting else plan.offset(tensor)
+        return start + (place.slot - stream.rows[tensor].above) * _row_bytes(tensor)
 
-    def one(tensor: Tensor, row: int, slot: int, alignment: int = 1) -> Span:
-        return Span(_row(tensor, row), at(tensor, slot), _row_bytes(tensor), alignment)
+    def several(tensor: Tensor, row: int, rows: int, place: Place, alignment: int = 1) -> list[Span]:
+        """Rows one after another, the first of them aligned."""
+        start, size = at(tensor, place), _row_bytes(tensor)
+        return [
+            Span(_row(tensor, row + k), start + k * size, size, alignment if k == 0 else 1)
+            for k in range(rows)
+        ]
 
     for action in stream.actions:
         match action:
-            case Fill(tensor, slot, count, value):
+            case Fill(tensor, place, count, value):
                 rows = stream.rows[tensor]
-                above = next_row[tensor] == 0 if rows.window else slot < rows.above
+                above = next_row[tensor] == 0 if rows.window else place.slot < rows.above
                 first = -count if above else next_row[tensor]
                 if not above and first < tensor.shape[1]:
                     raise InternalError(f"row {first} of {tensor.name} is set to {value}", "memory planner")
                 next_row[tensor] += 0 if above else count
-                spans = tuple(one(tensor, first + k, slot + k) for k in range(count))
-                steps.append(Access(f"around {tensor.name}", (), spans))
-            case Take(tensor, slot):
-                steps.append(Access(f"rows of {tensor.name}", (), (one(tensor, next_row[tensor], slot),)))
+                spans = several(tensor, first, count, place)
+                steps.append(Access(f"around {tensor.name}", (), tuple(spans)))
+            case Take(tensor, place):
+                spans = several(tensor, next_row[tensor], 1, place)
+                steps.append(Access(f"rows of {tensor.name}", (), tuple(spans)))
                 next_row[tensor] += 1
-            case Run(node, reads, writes, drops):
+            case Move(tensor, source, target, count):
+                moved = count * _row_bytes(tensor)
+                steps.append(Copy(f"{tensor.name} moves", at(tensor, target), at(tensor, source), moved))
+            case Run(node, reads, place):
                 rule, output = stream.rules[node], node.outputs[0]
                 first = done[node] * rule.stride - rule.before
                 read = []
-                for index, slot in reads:
+                for index, where in reads:
                     tensor = node.input(index)
-                    strict = max(align, tensor.dtype.bytes)
-                    read += [
-                        one(tensor, first + k, slot + k, strict if k == 0 else 1) for k in range(rule.window)
-                    ]
+                    read += several(tensor, first, rule.window, where, max(align, tensor.dtype.bytes))
                 others = (t for i, t in enumerate(node.inputs) if i not in dict(reads))
                 read += [span(t) for t in others if t is not None and not t.is_constant]
-                strict = max(align, output.dtype.bytes)
                 row = done[node] * rule.out
-                written = [one(output, row + k, writes + k, strict if k == 0 else 1) for k in range(rule.out)]
+                written = several(output, row, rule.out, place, max(align, output.dtype.bytes))
                 size = scratch.get(node, 0)
                 area = (plan.scratch[node], size, scratch_align) if size else None
                 name = f"{node.op} {output.name}, rows from {row}"
                 steps.append(Access(name, tuple(dict.fromkeys(read)), tuple(written), area))
                 done[node] += 1
                 next_row[output] += rule.out
-                for drop in drops:
-                    size, start = _row_bytes(drop.tensor), plan.offset(drop.tensor)
-                    source, moved = start + drop.rows * size, drop.kept * size
-                    steps.append(Copy(f"{drop.tensor.name} moves", start, source, moved))
     for node, count in done.items():
         if count * stream.rules[node].out != node.outputs[0].shape[1]:
             raise InternalError(f"{node.op} is computed {count} times by rows", "memory planner")

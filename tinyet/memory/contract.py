@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A stream as one call, for what plans calls: the graph with a node for each stream, what such a node does to memory, and
-the plan back in its layers."""
+"""A stream as one call, for what plans calls: the graph with a node for each stream, what such a node does to memory,
+and the plan back in its layers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import numpy as np
 from tinyet.errors import InternalError
 from tinyet.ir import Attrs, DType, Graph, Node, Shape, Tensor, TensorType
 from tinyet.memory.plan import Block, Lifetime, MemoryPlan, Storage
-from tinyet.memory.streams import Rows, Run, Stream
+from tinyet.memory.streams import Area, Rows, Run, Stream
 from tinyet.memory.sweeping import Course, Inner
 from tinyet.opset import Op
 from tinyet.opset.sweep import Bytes
@@ -122,10 +122,10 @@ def course_of(node: Node, scratch: Mapping[Node, int], align: int, scratch_align
     for tensor in node.outputs:
         if tensor in found.rows:
             rows = found.rows[tensor]
-            made = np.maximum.accumulate((rows.behind - rows.above) * rows.row_bytes)
+            made = np.maximum.accumulate((rows.area.behind - rows.above) * rows.row_bytes)
             written[tensor] = np.clip(made, 0, tensor.type.bytes)
     for border in borders_of(node):
-        made = np.maximum.accumulate(border.rows.behind - border.rows.above) * border.rows.row_bytes
+        made = np.maximum.accumulate(border.rows.area.behind - border.rows.above) * border.rows.row_bytes
         everything = np.full(len(made), border.bytes.type.bytes, np.int64)
         below = np.clip(made - border.rows.tensor.type.bytes, 0, border.bytes.type.bytes)
         written[border.bytes] = everything if border.start < 0 else below
@@ -138,8 +138,10 @@ def course_of(node: Node, scratch: Mapping[Node, int], align: int, scratch_align
             behind_border = _from_start(rows) - rows.above * rows.row_bytes
             needed[tensor] = np.clip(behind_border, 0, tensor.type.bytes)
     inner = [
-        Inner(f"rows of {w.tensor.name}", w.first * w.row_bytes, w.behind * w.row_bytes, w.bytes, align)
-        for w in found.windows
+        Inner(name, area.first * size, area.behind * size, area.slots * size, align)
+        for window in found.windows
+        for name, area in areas_of(window)
+        for size in [window.row_bytes]
     ]
     for layer in found.nodes:
         if size := scratch.get(layer, 0):
@@ -152,8 +154,19 @@ def course_of(node: Node, scratch: Mapping[Node, int], align: int, scratch_align
 def _from_start(rows: Rows) -> Bytes:
     """The first byte of a whole tensor and its borders that is still read at each action or later, counted from the
     first of what is above."""
-    held = rows.behind > rows.first
-    return np.maximum.accumulate(np.where(held, rows.first, rows.slots) * rows.row_bytes)
+    area = rows.area
+    held = area.behind > area.first
+    return np.maximum.accumulate(np.where(held, area.first, area.slots) * rows.row_bytes)
+
+
+def areas_of(window: Rows) -> list[tuple[str, Area]]:
+    """The places of a window by the names of their buffers, which no tensor has."""
+    found = [(f"rows of {window.tensor.name}", window.area)]
+    return (
+        found
+        if window.waiting is None
+        else [*found, (f"waiting rows of {window.tensor.name}", window.waiting)]
+    )
 
 
 def scratch_name(node: Node) -> str:
@@ -184,6 +197,7 @@ def expanded(
     storage = {t: place for t, place in plan.storage.items() if t not in borders}
     lifetimes = {t: life(old) for t, old in plan.lifetimes.items() if t not in borders}
     blocks = [replace(block, lifetime=life(block.lifetime)) for block in plan.blocks]
+    waiting: dict[Tensor, int] = {}
     areas = {n: at for n, at in plan.scratch.items() if stream_of(n) is None}
     for node, start in zip(plan.calls, starts, strict=False):
         found = stream_of(node)
@@ -191,10 +205,12 @@ def expanded(
             continue
         whole = Lifetime(start, start + len(found.nodes) - 1)
         for window in found.windows:
-            name = f"rows of {window.tensor.name}"
             storage[window.tensor] = Storage(len(blocks), 0)
             lifetimes[window.tensor] = whole
-            blocks.append(Block(name, offsets[name], window.bytes, whole))
+            for name, area in areas_of(window):
+                blocks.append(Block(name, offsets[name], area.slots * window.row_bytes, whole))
+                if area is window.waiting:
+                    waiting[window.tensor] = offsets[name]
         areas |= {layer: offsets[scratch_name(layer)] for layer in found.nodes if scratch.get(layer, 0)}
     return replace(
         plan,
@@ -206,6 +222,7 @@ def expanded(
         scratch=areas,
         alive=tuple(n for n, node in zip(plan.alive, plan.calls, strict=True) for _ in _layers(node)),
         streams=tuple(streams),
+        waiting=waiting,
     )
 
 

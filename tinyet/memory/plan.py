@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -68,6 +68,7 @@ class MemoryPlan:
     given_order_bytes: bytes alive at the worst moment of the graph's own order, in the same terms.
     alive:       for each call, the bytes alive at its worst moment; for all calls of a stream those of the stream.
     streams:     calls that follow each other in `calls` and are computed by rows, one with another.
+    waiting:     where rows of windows wait that have a second place: its offset in the arena.
     """
 
     order: tuple[Node, ...]
@@ -85,6 +86,7 @@ class MemoryPlan:
     given_order_bytes: int
     alive: tuple[int, ...]
     streams: tuple[Stream, ...] = ()
+    waiting: Mapping[Tensor, int] = field(default_factory=dict)
 
     def offset(self, tensor: Tensor) -> int:
         """Byte offset of a tensor in the arena; raises InternalError for a constant or a stranger."""
@@ -117,7 +119,7 @@ class MemoryPlan:
         """How a tensor lies, for people; empty for row-major without gaps."""
         window = self.window(tensor)
         if window is not None:
-            return f"{window.slots} of {tensor.shape[1]} rows at a time"
+            return f"{window.area.slots} of {tensor.shape[1]} rows at a time"
         if self.pairs(tensor):
             return "pairs of pixels"
         return f"a pixel every {self.pitch(tensor)} bytes" if self.pitch(tensor) else ""

@@ -1,0 +1,196 @@
+# SPDX-License-Identifier: Apache-2.0
+"""In what order the layers of a stream compute their rows, and until when each row is needed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from tinyet.ir import Graph, Node, Tensor
+from tinyet.opset import RowRule
+
+
+@dataclass(frozen=True)
+class Strip:
+    """A layer computes rows from `writes` on, of rows of its inputs: (number of the input, first of them). needed: of
+    its inputs, the first row that anybody reads again."""
+
+    node: Node
+    reads: tuple[tuple[int, int], ...]
+    writes: int
+    needed: tuple[tuple[Tensor, int], ...]
+
+
+@dataclass(frozen=True)
+class Around:
+    """`rows` rows from `row` on, above or below the image, become `value`."""
+
+    tensor: Tensor
+    row: int
+    rows: int
+    value: int
+
+
+@dataclass(frozen=True)
+class Given:
+    """A row comes from the caller. needed: as for a Strip."""
+
+    tensor: Tensor
+    row: int
+    needed: int
+
+
+Event = Strip | Around | Given
+
+
+@dataclass(eq=False)
+class State:
+    """Of a tensor while the rows go by; they are counted from the tensor's first, those above it are negative.
+
+    top, end: the rows that are wanted at all. next: the first that is not there yet. whole: it is no window.
+    lasting: it is needed beyond the stream. fill: the value of what surrounds it.
+    """
+
+    tensor: Tensor
+    top: int
+    end: int
+    next: int
+    whole: bool
+    lasting: bool
+    fill: int | None
+
+    @property
+    def height(self) -> int:
+        return self.tensor.shape[1]
+
+
+class Schedule:
+    """The last layer that can go on does; where none can, the next row comes from the caller."""
+
+    def __init__(
+        self, graph: Graph, nodes: Sequence[Node], rules: Mapping[Node, RowRule], take: bool
+    ) -> None:
+        self.graph, self.nodes, self.rules = graph, tuple(nodes), rules
+        self.take = take
+        self.events: list[Event] = []
+        self.done = dict.fromkeys(nodes, 0)
+        self.made = {node.outputs[0] for node in nodes}
+        self.readers: dict[Tensor, list[tuple[Node, RowRule]]] = {}
+        for node in nodes:
+            for index in dict.fromkeys(rules[node].inputs):
+                self.readers.setdefault(node.input(index), []).append((node, rules[node]))
+        self.states: dict[Tensor, State] = {}
+
+    # ------------------------------------------------------------ what there is
+
+    def possible(self) -> bool:
+        """Whether every layer divides into strips, what is whole is there, and what surrounds an image is one value."""
+        for node in self.nodes:
+            rule = self.rules[node]
+            whole = [t for i, t in enumerate(node.inputs) if t is not None and i not in rule.inputs]
+            if node.outputs[0].shape[1] % rule.out or any(t in self.made or t in self.readers for t in whole):
+                return False
+        for tensor in dict.fromkeys((*self.readers, *self.made)):
+            state = self._state(tensor)
+            if state is None:
+                return False
+            self.states[tensor] = state
+        return any(map(self.is_taken, self.states)) == self.take
+
+    def is_taken(self, tensor: Tensor) -> bool:
+        """Whether its rows come from the caller."""
+        return self.take and tensor in self.graph.inputs
+
+    def _state(self, tensor: Tensor) -> State | None:
+        """Before the first event; None where the surroundings differ for two readers, or cannot be there."""
+        top, end, fills = 0, tensor.shape[1], set[int | None]()
+        for node, rule in self.readers.get(tensor, ()):
+            last = (self.count(node) - 1) * rule.stride - rule.before + rule.window
+            if rule.before > 0 or last > tensor.shape[1]:
+                fills.add(rule.fill)
+            top, end = min(top, -rule.before), max(end, last)
+        if len(fills) > 1 or None in fills:
+            return None
+        lasting = tensor in self.graph.outputs or not {*self.graph.consumers(tensor)} <= self.rules.keys()
+        taken = self.is_taken(tensor)
+        if taken and lasting:
+            return None
+        whole = lasting if tensor in self.made else not taken
+        there = whole and tensor not in self.made
+        return State(
+            tensor, top, end, tensor.shape[1] if there else top, whole, lasting, next(iter(fills), None)
+        )
+
+    def count(self, node: Node) -> int:
+        """Strips of a layer."""
+        return node.outputs[0].shape[1] // self.rules[node].out
+
+    # ------------------------------------------------------------ what happens
+
+    def run(self) -> bool:
+        """Until everything is computed; False where it comes to a halt."""
+        for tensor, state in self.states.items():
+            if state.whole and tensor not in self.made and state.top < 0:
+                self._around(state, state.top, -state.top)
+        while any(self.done[node] < self.count(node) for node in self.nodes):
+            ready = next((node for node in reversed(self.nodes) if self._ready(node)), None)
+            if ready is not None:
+                self._strip(ready)
+            elif not self._given():
+                return False
+        return True
+
+    def _needs(self, node: Node) -> tuple[int, int]:
+        """The rows of its inputs that a layer's next strip reads."""
+        rule = self.rules[node]
+        start = self.done[node] * rule.stride - rule.before
+        return start, start + rule.window
+
+    def _ready(self, node: Node) -> bool:
+        if self.done[node] == self.count(node):
+            return False
+        _, stop = self._needs(node)
+        states = (self.states[node.input(index)] for index in self.rules[node].inputs)
+        return all(min(stop, s.height) <= s.next for s in states)
+
+    def _strip(self, node: Node) -> None:
+        rule, output = self.rules[node], self.states[node.outputs[0]]
+        start, stop = self._needs(node)
+        inputs = dict.fromkeys(self.states[node.input(index)] for index in rule.inputs)
+        for state in inputs:
+            if state.next < stop:
+                self._around(state, state.next, stop - state.next)
+        self._begin(output)
+        row = output.next
+        output.next += rule.out
+        self.done[node] += 1
+        needed = tuple((state.tensor, self._needed(state.tensor)) for state in inputs)
+        self.events.append(Strip(node, tuple((i, start) for i in rule.inputs), row, needed))
+
+    def _needed(self, tensor: Tensor) -> int:
+        """The first row that anybody reads again."""
+        readers = [node for node, _ in self.readers[tensor]]
+        return min(
+            self._needs(node)[0] if self.done[node] < self.count(node) else self.states[tensor].end
+            for node in readers
+        )
+
+    def _begin(self, state: State) -> None:
+        """Before a tensor's first row: the rows above it."""
+        if state.next == state.top < 0:
+            self._around(state, state.top, -state.top)
+
+    def _given(self) -> bool:
+        """A row from the caller; False where none is left, or none is taken."""
+        state = next((s for s in self.states.values() if self.is_taken(s.tensor)), None)
+        if state is None or state.next >= state.height:
+            return False
+        self._begin(state)
+        state.next += 1
+        self.events.append(Given(state.tensor, state.next - 1, self._needed(state.tensor)))
+        return True
+
+    def _around(self, state: State, row: int, rows: int) -> None:
+        assert state.fill is not None
+        state.next = max(state.next, row + rows)
+        self.events.append(Around(state.tensor, row, rows, state.fill))
