@@ -22,7 +22,7 @@ from tinyet.errors import UnsupportedOp, bullet_list
 from tinyet.ir import Array, Graph, Node, place_of
 from tinyet.layers import layer_names
 from tinyet.memory import MemoryPlan
-from tinyet.memory.streams import Stream
+from tinyet.memory.streams import Run, Stream
 from tinyet.ops import op_of
 from tinyet.ops.region import Region
 from tinyet.opset import Call, Constant, Event, FieldValue, InputArg, Pointer, Struct
@@ -106,6 +106,19 @@ class Deployment:
         """In a line; `tinyet analyze` tells of each layer."""
         kinds = f"{len(self.steps)} layers, arena {self.plan.arena_bytes:,} bytes"
         return f"<deployment of {self.graph.name} for {self.target.cpu}: {kinds}>"
+
+    @property
+    def order(self) -> tuple[int, ...]:
+        """The index of the layer of each call that an inference makes, in that order."""
+        index = {step.node: step.index for step in self.steps}
+        found: list[int] = []
+        for step in self.steps:
+            stream = self.plan.stream(step.node)
+            if stream is None:
+                found.append(step.index)
+            elif step.node is stream.nodes[0]:
+                found += [index[action.node] for action in stream.actions if isinstance(action, Run)]
+        return tuple(found)
 
     @property
     def events(self) -> tuple[Event, ...]:
