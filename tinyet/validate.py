@@ -402,7 +402,7 @@ def _run(device: Device, raw: Sequence[bytes], deployment: Deployment) -> RunRes
 
 
 def _check_runs(runs: Sequence[int], deployment: Deployment) -> None:
-    """Raise EmulatorError where layers ran more or less often than the deployment's: its rows are computed otherwise."""
+    """Raise EmulatorError where layers ran more or less often than the deployment's: it has other rows."""
     wrong = [
         f"{step} {count} times, where it is {step.runs}"
         for step, count in zip(deployment.steps, runs, strict=True)
@@ -500,9 +500,8 @@ def _locate_by_rows(
         device.run(raw, stop_after=steps[at.node].index, runs=at.runs)
         for rows in made:
             tensor, first = rows[0]
-            size = row_bytes(tensor)
-            offset = deployment.plan.offset(tensor) + (at.slots[rows[0]] - stream.rows[tensor].above) * size
-            read = np.frombuffer(device.read(offset, len(rows) * size), tensor.dtype.numpy)
+            offset = deployment.plan.row_offset(stream.rows[tensor], at.places[rows[0]])
+            read = np.frombuffer(device.read(offset, len(rows) * row_bytes(tensor)), tensor.dtype.numpy)
             wanted = values[tensor][:, first : first + len(rows)]
             step = next(step for node, step in steps.items() if node.outputs[0] is tensor)
             different = _difference(sample, step, tensor, read.reshape(wanted.shape), wanted, first)

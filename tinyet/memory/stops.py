@@ -4,10 +4,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tinyet.ir import Node, Tensor
-from tinyet.memory.streams import Run, Stream
+from tinyet.memory.streams import Move, Place, Run, Stream
 
 Row = tuple[Tensor, int]
 """A tensor and the number of one of its rows."""
@@ -17,43 +17,54 @@ Row = tuple[Tensor, int]
 class Stop:
     """Right behind a run of a layer, before anything moves.
 
-    runs: how often the layer has run by then. made: the rows that this run has computed. slots: of all rows that layers
+    runs: how often the layer has run by then. made: the rows that this run has computed. places: of all rows that layers
     of the stream have computed and that are still there.
     """
 
     node: Node
     runs: int
     made: tuple[Row, ...]
-    slots: Mapping[Row, int]
+    places: Mapping[Row, Place]
 
 
 def stops(stream: Stream) -> list[Stop]:
     """All of a stream, in the order of its runs."""
     found: list[Stop] = []
     done = dict.fromkeys(stream.nodes, 0)
-    there: dict[Row, int] = {}
+    there: dict[Row, Place] = {}
     for moment, action in enumerate(stream.actions):
-        there = {(t, row): slot for (t, row), slot in there.items() if _held(stream, t, slot, moment)}
-        if not isinstance(action, Run):
-            continue
-        output, out = action.node.outputs[0], stream.rules[action.node].out
-        first = done[action.node] * out
-        done[action.node] += 1
-        made = {(output, first + k): action.writes + k for k in range(out)}
-        there = {
-            row: slot for row, slot in there.items() if row[0] is not output or slot not in made.values()
-        }
-        there |= made
-        found.append(Stop(action.node, done[action.node], tuple(made), dict(there)))
-        for drop in action.drops:
-            moved = {row: slot - drop.rows for row, slot in there.items() if row[0] is drop.tensor}
-            there = {row: at for row, slot in there.items() if (at := moved.get(row, slot)) >= 0}
+        there = {row: at for row, at in there.items() if _held(stream, row[0], at, moment)}
+        match action:
+            case Run(node, _, place):
+                output, out = node.outputs[0], stream.rules[node].out
+                made = {(output, done[node] * out + k): _slot(place, k) for k in range(out)}
+                done[node] += 1
+                there = _written(there, made)
+                found.append(Stop(node, done[node], tuple(made), dict(there)))
+            case Move(tensor, source, target, count):
+                moved = {_slot(source, k): _slot(target, k) for k in range(count)}
+                rows = {row: moved[at] for row, at in there.items() if row[0] is tensor and at in moved}
+                there = _written(there, rows)
     return found
 
 
-def _held(stream: Stream, tensor: Tensor, slot: int, moment: int) -> bool:
+def _slot(place: Place, k: int) -> Place:
+    """The one `k` rows behind."""
+    return replace(place, slot=place.slot + k)
+
+
+def _written(there: Mapping[Row, Place], rows: Mapping[Row, Place]) -> dict[Row, Place]:
+    """What is there when these rows of one tensor come to their places, in which nothing else stays."""
+    taken = {(row[0], at) for row, at in rows.items()}
+    return {row: at for row, at in there.items() if row not in rows and (row[0], at) not in taken} | dict(
+        rows
+    )
+
+
+def _held(stream: Stream, tensor: Tensor, place: Place, moment: int) -> bool:
     rows = stream.rows[tensor]
-    return bool(rows.first[moment] <= slot < rows.behind[moment])
+    area = rows.waiting if place.waiting else rows.area
+    return area is not None and bool(area.first[moment] <= place.slot < area.behind[moment])
 
 
 def fewest(found: Sequence[Stop]) -> list[int]:
@@ -63,7 +74,7 @@ def fewest(found: Sequence[Stop]) -> list[int]:
     waiting: set[Row] = set()
     for number, stop in enumerate(found):
         waiting.update(stop.made)
-        behind = found[number + 1].slots if number + 1 < len(found) else {}
+        behind = found[number + 1].places if number + 1 < len(found) else {}
         if not waiting <= behind.keys():
             chosen.append(number)
             waiting.clear()
