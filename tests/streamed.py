@@ -20,8 +20,8 @@ from tinyet.delegates.decide import Objective
 from tinyet.deployment import Deployment, deploy
 from tinyet.device import host
 from tinyet.device.device import open_device
-from tinyet.emit.model import model_files
 from tinyet.emit.facts import facts_of
+from tinyet.emit.model import model_files
 from tinyet.emit.project import project_files
 from tinyet.ir import Array, Attrs, DType, Graph, Node, Origin, QuantParams, Tensor, TensorType, constant
 from tinyet.ops.add import Add
@@ -67,7 +67,9 @@ class Net:
     def constant(self, data: Array, quant: QuantParams | None = None) -> Tensor:
         return constant(f"constant_{next(self.numbers)}", data, quant)
 
-    def add(self, attrs: Attrs, *inputs: Tensor, dtype: DType | None = None, like: Tensor | None = None) -> Tensor:
+    def add(
+        self, attrs: Attrs, *inputs: Tensor, dtype: DType | None = None, like: Tensor | None = None
+    ) -> Tensor:
         """The output of a layer. like: what it shares its type's parameters with."""
         number = len(self.nodes)
         name = f"{attrs.name}_{number}"
@@ -159,7 +161,9 @@ def pools(dtype: DType) -> Program:
     """Pooling with and without padding, in steps and overlapping."""
     net = Net(dtype)
     y = net.conv(net.x, 8)
-    y = net.add(MaxPool2d(kernel_h=3, kernel_w=3, pad_top=1, pad_bottom=1, pad_left=1, pad_right=1), y, like=y)
+    y = net.add(
+        MaxPool2d(kernel_h=3, kernel_w=3, pad_top=1, pad_bottom=1, pad_left=1, pad_right=1), y, like=y
+    )
     y = net.add(AvgPool2d(kernel_h=2, kernel_w=2, stride_h=2, stride_w=2), y, like=y)
     y = net.conv(y, 8)
     return net.finish(net.add(MaxPool2d(kernel_h=2, kernel_w=2, stride_h=2, stride_w=2), y, like=y))
@@ -207,8 +211,7 @@ def looked_at(dtype: DType) -> Program:
 
 
 NETWORKS: Mapping[str, Callable[[DType], Program]] = {
-    f.__name__: f
-    for f in (chain, residual, inverted, dilated, pools, branched, elements, typed, looked_at)
+    f.__name__: f for f in (chain, residual, inverted, dilated, pools, branched, elements, typed, looked_at)
 }
 
 
@@ -234,7 +237,9 @@ def validated(
         )
 
 
-def sources(program: Program, deployment: Deployment, where: Path, spoil: Callable[[str], str] = str) -> list[Path]:
+def sources(
+    program: Program, deployment: Deployment, where: Path, spoil: Callable[[str], str] = str
+) -> list[Path]:
     """Write the model with the harness's description; the C files. spoil: what becomes of the model's own source."""
     files = model_files(deployment, program.name, [program.name], program_hash=program.hash)
     files[f"{program.name}.c"] = spoil(files[f"{program.name}.c"])
@@ -246,7 +251,9 @@ def sources(program: Program, deployment: Deployment, where: Path, spoil: Callab
     return [where / name for name in sorted(files) if name.endswith(".c")]
 
 
-def host_harness(program: Program, deployment: Deployment, where: Path, spoil: Callable[[str], str] = str) -> Path:
+def host_harness(
+    program: Program, deployment: Deployment, where: Path, spoil: Callable[[str], str] = str
+) -> Path:
     """Under the sanitizers."""
     return host.build_host(sources(program, deployment, where, spoil), [where], where / "build")
 

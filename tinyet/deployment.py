@@ -21,7 +21,8 @@ from tinyet.delegates.select import Choice, Selection, select
 from tinyet.errors import UnsupportedOp, bullet_list
 from tinyet.ir import Array, Graph, Node, place_of
 from tinyet.layers import layer_names
-from tinyet.memory import MemoryPlan
+from tinyet.memory import MemoryPlan, course
+from tinyet.memory.storage import StreamRefused
 from tinyet.memory.streams import Run, Stream
 from tinyet.ops import op_of
 from tinyet.ops.region import Region
@@ -275,8 +276,9 @@ def _names(graph: Graph, calls: Sequence[Node]) -> dict[Node, str]:
 class _Chooser:
     """Chooses a variant for every node, and plans the memory that they need.
 
-    Where the arena is larger than the objective allows, the variants with much scratch that cannot be there are taken
-    away, and the choice is made again; and where that is not enough, layers are computed by rows.
+    Where the arena is larger than the objective allows, the variants that cannot be there are taken away, because of
+    their scratch memory or because their output lies over too little of their input, and the choice is made again; and
+    where that is not enough, layers are computed by rows.
     """
 
     def __init__(
@@ -345,8 +347,14 @@ class _Chooser:
         def tried(streams: Sequence[Stream] | None) -> _Chosen | None:
             """The best of all that was tried: with what fits there is no need to go on."""
             nonlocal best
-            for some in (streams, search.waiting(streams)) if streams else ():
-                found = self.choose(self.with_strips(strips, some), some)
+            if not streams:
+                return best
+            for piled, beneath in ((False, False), (True, True), (True, False)):
+                some = search.piled(streams, beneath=beneath) if piled else streams
+                try:
+                    found = self.choose(self.with_strips(strips, some), some)
+                except StreamRefused:
+                    continue
                 if best is None or self.arena(found) < self.arena(best):
                     best = found
                 if self.over(found) <= 0 and self.objective.optimize != "size":
@@ -427,23 +435,50 @@ def _take_away(
     plan: MemoryPlan,
     limit: int,
 ) -> bool:
-    """Disallow variants because of their scratch: those of calls at which more than `limit` bytes are alive, or, where
-    there are none because the arena has gaps, of the call at which most are. False when there is nothing to gain."""
+    """Disallow variants because of the memory that their calls need: those of calls at which more than `limit` bytes
+    are alive, or, where there are none because the arena has gaps, of the call at which most are. False when there is
+    nothing to gain.
 
-    def smaller(node: Node) -> list[int]:
-        scratch = chosen[node].call.scratch_bytes
-        return [i for i in allowed[node] if variants[node][i].call.scratch_bytes < scratch]
-
-    alive = {
-        node: chosen[node].call.scratch_bytes
-        + sum(b.bytes for b in plan.blocks if b.lifetime.first <= index <= b.lifetime.last)
-        for index, node in enumerate(plan.calls)
-        if smaller(node)
-    }
-    too_much = [node for node, count in alive.items() if count > limit]
+    What is alive with the variants that need the least is no reason: below that no choice comes.
+    """
+    least, less = limit, dict[Node, list[int]]()
+    for index, node in enumerate(plan.calls):
+        own = _own_bytes(node, chosen[node], plan, index)
+        needs = {i: _own_bytes(node, variants[node][i], plan, index) for i in allowed[node]}
+        least = max(least, plan.alive[index + 1] - own + min(needs.values()))
+        less[node] = [i for i, need in needs.items() if need < own]
+    if plan.arena_bytes <= least:
+        return False
+    alive = {node: plan.alive[index + 1] for index, node in enumerate(plan.calls) if less[node]}
+    too_much = [node for node, count in alive.items() if count > least]
     for node in too_much or sorted(alive, key=lambda n: -alive[n])[:1]:
-        allowed[node] = smaller(node)
+        allowed[node] = less[node]
     return bool(alive)
+
+
+def _own_bytes(node: Node, variant: Variant, plan: MemoryPlan, index: int) -> int:
+    """Bytes that a call needs beside the blocks of a plan that are alive at it, if this variant makes it: scratch
+    memory, less what it saves because its output may lie over an input that dies, partly or wholly."""
+    kernel, need = variant.choice.kernel, variant.call.scratch_bytes
+    variables = [(i, t) for i, t in enumerate(node.inputs) if t is not None and not t.is_constant]
+    if plan.stream(node) is not None or len(node.outputs) != 1:
+        return need
+    if any(plan.form(t) for t in (*(t for _, t in variables), *node.outputs)):
+        return need
+    size, found = node.output.type.bytes, None if kernel.sweep is None else course(node, kernel.sweep)
+    taken, saved = plan.overwrites.get(node, (None, 0))[0], 0
+    for i, tensor in variables:
+        life = plan.blocks[plan.storage[tensor].block].lifetime
+        began = plan.blocks[plan.storage[node.output].block].lifetime.first
+        if i != taken and (life.last != index or began != index):
+            continue
+        replaces = kernel.replaces is not None and kernel.replaces(node, i)
+        if tensor.type.bytes == size and (replaces or (i == taken and i in op_of(node).inplace)):
+            saved = size
+        elif found is not None and tensor in found.needed:
+            saved = max(saved, found.saved(tensor))
+    # One block is that of both where the output is in place now.
+    return need + (0 if taken is None else size) - saved
 
 
 def _no_fallback(steps: Sequence[Step], selection: Selection, required: Sequence[Delegate] | None) -> None:

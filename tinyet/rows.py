@@ -95,14 +95,15 @@ class Search:
         self.graph, self.plan, self.strips = graph, plan, strips
         self.align = align
         self.calls = plan.calls
+        self.alive = plan.alive[1:-1]
         self.extra = {node: _more(chosen[node], found) for node, found in strips.items()}
         self.blocks: dict[Tensor, int] = {t: place.block for t, place in plan.storage.items()}
         self._known: dict[tuple[int, int], _Segment | None] = {}
 
     def smallest(self) -> list[Stream]:
         """Those with the smallest arena, by what is alive; none where streams do not make it smaller."""
-        most = max(self.plan.alive, default=0)
-        low = max((n for k, n in enumerate(self.plan.alive) if self.calls[k] not in self.strips), default=0)
+        most = max(self.alive, default=0)
+        low = max((n for k, n in enumerate(self.alive) if self.calls[k] not in self.strips), default=0)
         best: list[Stream] = []
         limit = most - 1
         for _ in range(_STEPS):
@@ -118,7 +119,7 @@ class Search:
 
     def _most(self, found: Sequence[_Segment]) -> int:
         inside = {node for s in found for node in s.stream.nodes}
-        outside = (n for node, n in zip(self.calls, self.plan.alive, strict=True) if node not in inside)
+        outside = (n for node, n in zip(self.calls, self.alive, strict=True) if node not in inside)
         return max([*(s.bytes for s in found), *outside])
 
     def streams(self, limit: int) -> list[Stream] | None:
@@ -128,7 +129,7 @@ class Search:
 
     def within(self, limit: int) -> list[_Segment] | None:
         """The cheapest segments with no more than `limit` bytes alive at once; None where there are none."""
-        alive = self.plan.alive
+        alive = self.alive
         near = self._near([k for k, n in enumerate(alive) if n > limit])
         # The cheapest way to have computed the calls before each: (cost, segments).
         ways: list[tuple[float, list[_Segment]] | None] = [(0.0, [])]
@@ -175,7 +176,7 @@ class Search:
             return None
         alive = np.zeros(len(found.actions), np.int64)
         for rows in found.rows.values():
-            alive += (rows.area.behind - rows.area.first) * rows.row_bytes
+            alive += (rows.behind - rows.first) * rows.row_bytes
         mine = {self.blocks[t] for t in found.rows if t in self.blocks}
         around = sum(
             block.bytes
@@ -185,14 +186,13 @@ class Search:
         cost = sum(self.extra[node] for node in nodes) + moved(found)
         return _Segment(found, int(alive.max()) + around, cost)
 
-    def waiting(self, streams: Sequence[Stream]) -> list[Stream]:
-        """The same streams with windows whose rows wait elsewhere: less memory, for more that moves."""
-        found = []
-        for each in streams:
-            names = [rows.tensor for rows in each.windows if rows.area.slots > 1]
-            made = stream(self.graph, each.nodes, each.rules, align=self.align, waiting=names)
-            found.append(each if made is None else made)
-        return found
+    def piled(self, streams: Sequence[Stream], *, beneath: bool) -> list[Stream]:
+        """The same streams with their windows in piles: less memory, for more that moves. beneath: on their outputs."""
+        made = [
+            stream(self.graph, s.nodes, s.rules, align=self.align, piled=True, beneath=beneath)
+            for s in streams
+        ]
+        return [a if a is not None else s for a, s in zip(made, streams, strict=True)]
 
 
 def _more(whole: Variant, strips: Strips) -> float:
@@ -201,9 +201,8 @@ def _more(whole: Variant, strips: Strips) -> float:
 
 
 def moved(found: Stream) -> float:
-    """Instructions to move rows within windows, and to where they wait."""
-    count = sum(move.rows * row_bytes(move.tensor) for move in found.moves)
-    return INSTRUCTIONS_A_BYTE * count + INSTRUCTIONS_AN_ACTION * len(found.moves)
+    """Instructions to move rows."""
+    return INSTRUCTIONS_A_BYTE * sum(found.moved) + INSTRUCTIONS_AN_ACTION * len(found.moved)
 
 
 def added_macs(found: Stream) -> int:

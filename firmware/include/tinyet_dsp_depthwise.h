@@ -384,30 +384,31 @@ TINYET_DSP_INLINE void tinyet_dsp_depthwise_rows(const uint32_t *rows, int8_t *o
   }
 }
 
+/* A group of channels, of the strip of output rows from `top` on. */
+TINYET_DSP_INLINE void tinyet_dsp_depthwise_3x3_strip(const int8_t *input, int8_t *output, uint32_t *planes,
+                                                      const int32_t *weights, int32_t channel, int32_t top,
+                                                      const int wide, const tinyet_dsp_depthwise s,
+                                                      const tinyet_dsp_rounding rounding) {
+  const int32_t words = wide ? (rounding.form == TINYET_DSP_ONE_SIDED ? 9 : 10) : TINYET_DSP_DEPTHWISE_WORDS;
+  const int32_t plane = tinyet_dsp_strip_rows(s) * tinyet_dsp_row_words(s);
+  tinyet_dsp_fill_planes(planes, input + channel, top, s);
+  for (int32_t k = 0; k < s.group; k++) {
+    TINYET_DSP_UNKNOWN(k);
+    tinyet_dsp_depthwise_rows(planes + k * plane, output + top * s.out_step_v + tinyet_dsp_out_byte(channel + k, s),
+                              weights + (channel + k) * words, tinyet_dsp_rows_left(top, s), wide,
+                              s, rounding);
+  }
+}
+
 /* scratch: 4 * group * tinyet_dsp_strip_rows * tinyet_dsp_row_words bytes. Needs as many channels as a group has; where the
  * last group has fewer, those before are computed twice. */
 TINYET_DSP_INLINE void tinyet_dsp_depthwise_3x3_of(const int8_t *input, int8_t *output, void *scratch,
                                                    const int32_t *weights, const int wide, const tinyet_dsp_depthwise s,
                                                    const tinyet_dsp_rounding rounding) {
-  const int32_t words = wide ? (rounding.form == TINYET_DSP_ONE_SIDED ? 9 : 10) : TINYET_DSP_DEPTHWISE_WORDS;
-  const int32_t plane = tinyet_dsp_strip_rows(s) * tinyet_dsp_row_words(s);
   uint32_t *const planes = (uint32_t *)scratch;
   tinyet_dsp_blank_planes(planes, s);
   for (int32_t n = 0; n < s.batch; n++) {
-    for (int32_t channel = 0; channel < s.channels; channel += s.group) {
-      if (s.channels % s.group != 0 && channel > s.channels - s.group) {
-        channel = s.channels - s.group;
-      }
-      for (int32_t top = 0; top < s.out_v; top += s.strip) {
-        tinyet_dsp_fill_planes(planes, input + channel, top, s);
-        for (int32_t k = 0; k < s.group; k++) {
-          TINYET_DSP_UNKNOWN(k);
-          tinyet_dsp_depthwise_rows(planes + k * plane, output + top * s.out_step_v + tinyet_dsp_out_byte(channel + k, s),
-                                    weights + (channel + k) * words, tinyet_dsp_rows_left(top, s), wide,
-                                    s, rounding);
-        }
-      }
-    }
+    TINYET_DSP_OVER_STRIPS(s, tinyet_dsp_depthwise_3x3_strip(input, output, planes, weights, channel, top, wide, s, rounding))
     input += s.in_u * s.in_v * tinyet_dsp_pitch(s.in_step_u, s.in_step_v);
     output += s.pairs ? s.out_v * s.out_step_v : s.out_u * s.out_v * tinyet_dsp_pitch(s.out_step_u, s.out_step_v);
   }
@@ -535,41 +536,42 @@ TINYET_DSP_INLINE void tinyet_dsp_depthwise_row(const int16_t *row, int8_t *out,
   }
 }
 
+/* A group of channels, of the strip of output rows from `top` on. */
+TINYET_DSP_INLINE void tinyet_dsp_depthwise_any_strip(const int8_t *input, int8_t *output, uint32_t *planes,
+                                                      const int32_t *weights, int32_t channel, int32_t top,
+                                                      const tinyet_dsp_depthwise s, const tinyet_dsp_rounding rounding) {
+  const int32_t row = tinyet_dsp_row_words(s), plane = tinyet_dsp_strip_rows(s) * row, words = tinyet_dsp_tap_words(s);
+  uint32_t *const taps = planes + s.group * plane;
+  tinyet_dsp_fill_planes(planes, input + channel, top, s);
+  for (int32_t k = 0; k < s.group * s.multiplier; k++) {
+    TINYET_DSP_UNKNOWN(k);
+    const int32_t *w = weights + (channel * s.multiplier + k) * (words + 3);
+    for (int32_t i = 0; i < words; i++) {
+      taps[2 * i] = tinyet_dsp_even((uint32_t)w[i]);
+      taps[2 * i + 1] = tinyet_dsp_odd((uint32_t)w[i]);
+    }
+    const int32_t bias = w[words], multiplier = w[words + 1], shift = w[words + 2];
+    const int32_t offset = tinyet_dsp_offset(shift, s.out_zero_point, rounding);
+    const uint32_t *rows = planes + k / s.multiplier * plane;
+    int8_t *out = output + top * s.out_step_v + channel * s.multiplier + k;
+    for (int32_t v = tinyet_dsp_rows_left(top, s); v > 0; v--) {
+      TINYET_DSP_UNKNOWN(v);
+      tinyet_dsp_depthwise_row((const int16_t *)rows, out, taps, bias, multiplier, offset, shift, s,
+                               rounding);
+      rows += s.stride_v * row;
+      out += s.out_step_v;
+    }
+  }
+}
+
 /* scratch: 4 * (group * tinyet_dsp_strip_rows * tinyet_dsp_row_words + 2 * tinyet_dsp_tap_words) bytes. Channels as for 3x3. */
 TINYET_DSP_INLINE void tinyet_dsp_depthwise_any(const int8_t *input, int8_t *output, void *scratch,
                                                 const int32_t *weights, const tinyet_dsp_depthwise s,
                                                 const tinyet_dsp_rounding rounding) {
-  const int32_t row = tinyet_dsp_row_words(s), plane = tinyet_dsp_strip_rows(s) * row, words = tinyet_dsp_tap_words(s);
-  uint32_t *const planes = (uint32_t *)scratch, *const taps = planes + s.group * plane;
+  uint32_t *const planes = (uint32_t *)scratch;
   tinyet_dsp_blank_planes(planes, s);
   for (int32_t n = 0; n < s.batch; n++) {
-    for (int32_t channel = 0; channel < s.channels; channel += s.group) {
-      if (s.channels % s.group != 0 && channel > s.channels - s.group) {
-        channel = s.channels - s.group;
-      }
-      for (int32_t top = 0; top < s.out_v; top += s.strip) {
-        tinyet_dsp_fill_planes(planes, input + channel, top, s);
-        for (int32_t k = 0; k < s.group * s.multiplier; k++) {
-          TINYET_DSP_UNKNOWN(k);
-          const int32_t *w = weights + (channel * s.multiplier + k) * (words + 3);
-          for (int32_t i = 0; i < words; i++) {
-            taps[2 * i] = tinyet_dsp_even((uint32_t)w[i]);
-            taps[2 * i + 1] = tinyet_dsp_odd((uint32_t)w[i]);
-          }
-          const int32_t bias = w[words], multiplier = w[words + 1], shift = w[words + 2];
-          const int32_t offset = tinyet_dsp_offset(shift, s.out_zero_point, rounding);
-          const uint32_t *rows = planes + k / s.multiplier * plane;
-          int8_t *out = output + top * s.out_step_v + channel * s.multiplier + k;
-          for (int32_t v = tinyet_dsp_rows_left(top, s); v > 0; v--) {
-            TINYET_DSP_UNKNOWN(v);
-            tinyet_dsp_depthwise_row((const int16_t *)rows, out, taps, bias, multiplier, offset, shift, s,
-                                     rounding);
-            rows += s.stride_v * row;
-            out += s.out_step_v;
-          }
-        }
-      }
-    }
+    TINYET_DSP_OVER_STRIPS(s, tinyet_dsp_depthwise_any_strip(input, output, planes, weights, channel, top, s, rounding))
     input += s.in_u * s.in_v * tinyet_dsp_pitch(s.in_step_u, s.in_step_v);
     output += s.out_u * s.out_v * tinyet_dsp_pitch(s.out_step_u, s.out_step_v);
   }

@@ -6,7 +6,7 @@
  * whichever is cheaper, and v is the other axis. With a dilation d along u a row of a plane has d parts of `part` values, each
  * with every d-th pixel, so that the taps of an output are neighbours: what is P pixels behind the first that any output
  * looks at is value P / d of part P % d. The planes hold the rows of a strip of output rows; strips share rows, which are
- * moved. */
+ * moved, where a group of channels is done with before the next one: else they are taken out of the image again. */
 #ifndef TINYET_DSP_PLANES_H
 #define TINYET_DSP_PLANES_H
 
@@ -25,6 +25,7 @@ typedef struct {
   int32_t apart; /* outputs so far apart along u look at the same part, `between` values from each other */
   int32_t between;
   int32_t strip; /* output rows */
+  int32_t by_strips; /* all groups of a strip one after another, so that the output may lie over the input's first rows */
 } tinyet_dsp_depthwise;
 
 /* Words of a plane's row. */
@@ -241,7 +242,7 @@ TINYET_DSP_INLINE void tinyet_dsp_move_words(uint32_t *to, const uint32_t *from,
 TINYET_DSP_INLINE void tinyet_dsp_fill_planes(uint32_t *planes, const int8_t *input, int32_t top,
                                               const tinyet_dsp_depthwise s) {
   const int32_t row = tinyet_dsp_row_words(s), rows = tinyet_dsp_strip_rows(s), plane = rows * row;
-  const int32_t kept = rows - s.strip * s.stride_v; /* rows that the next strip needs, too */
+  const int32_t kept = s.by_strips ? 0 : rows - s.strip * s.stride_v; /* rows that the next strip needs, too */
   const uint32_t blank = tinyet_dsp_both(s.zero_point), blank_pixel = ((uint32_t)s.zero_point & 0xffu) * 0x01010101u;
   int32_t r = 0;
   if (s.strip < s.out_v && kept > 0 && top > 0) {
@@ -272,5 +273,27 @@ TINYET_DSP_INLINE int32_t tinyet_dsp_rows_left(int32_t top, const tinyet_dsp_dep
   const int32_t left = s.out_v - top;
   return s.out_v % s.strip == 0 || left > s.strip ? s.strip : left;
 }
+
+/* The group of channels behind that at `channel`: the last one overlaps the one before where it has fewer. */
+TINYET_DSP_INLINE int32_t tinyet_dsp_next_group(int32_t channel, const tinyet_dsp_depthwise s) {
+  const int32_t next = channel + s.group;
+  return s.channels % s.group != 0 && next < s.channels && next > s.channels - s.group ? s.channels - s.group : next;
+}
+
+/* For every strip from row `top` on of every group of channels from `channel` on, the statement `strip_of_group`. */
+#define TINYET_DSP_OVER_STRIPS(s, strip_of_group)                                                      \
+  if ((s).by_strips) {                                                                                 \
+    for (int32_t top = 0; top < (s).out_v; top += (s).strip) {                                         \
+      for (int32_t channel = 0; channel < (s).channels; channel = tinyet_dsp_next_group(channel, s)) { \
+        strip_of_group;                                                                                \
+      }                                                                                                \
+    }                                                                                                  \
+  } else {                                                                                             \
+    for (int32_t channel = 0; channel < (s).channels; channel = tinyet_dsp_next_group(channel, s)) {   \
+      for (int32_t top = 0; top < (s).out_v; top += (s).strip) {                                       \
+        strip_of_group;                                                                                \
+      }                                                                                                \
+    }                                                                                                  \
+  }
 
 #endif

@@ -17,7 +17,7 @@ from tests.ops.cases import Case, expected, renamed
 from tinyet.boards.cpus import Target
 from tinyet.delegates import DELEGATES, Delegate
 from tinyet.delegates.select import Choice
-from tinyet.deployment import Deployment, deploy
+from tinyet.deployment import Deployment, Step, deploy
 from tinyet.ir import DType, Graph, Node, Tensor, TensorType
 from tinyet.memory.plan import Block, Lifetime, Storage
 from tinyet.opset import Kernel
@@ -46,7 +46,8 @@ def stated(case: Case, kernel: Kernel, index: int = 0) -> int | None:
         return None
     width = max(case.node.input(index).dtype.bytes, case.node.output.dtype.bytes)
     assert sweep.written[-1] == case.node.output.type.bytes
-    assert 0 <= sweep.needed[0] and sweep.needed[-1] <= case.node.input(index).type.bytes
+    assert sweep.needed[0] >= 0
+    assert sweep.needed[-1] <= case.node.input(index).type.bytes
     return -(-sweep.distance // width) * width
 
 
@@ -93,13 +94,10 @@ def buffer(placed: Sequence[Placed], target: Target, seed: int = 0) -> Buffer:
     kernels = {node: p.kernel for node, p in zip(nodes, placed, strict=True)}
     graph = Graph("cases", tuple(t for i in inputs for t in i), tuple(n.output for n in nodes), tuple(nodes))
     deployment = deploy(graph, target)
+    # All nodes are computed, by these kernels: also those that need not be, or would be by others.
     steps = tuple(
-        dataclasses.replace(
-            step,
-            choice=Choice(kernels[step.node], owner(kernels[step.node]), ()),
-            call=kernels[step.node].lower(step.node, target),
-        )
-        for step in deployment.steps
+        Step(i, f"c{i}", node, Choice(k, owner(k), ()), k.lower(node, target), 0)
+        for i, (node, k) in enumerate(kernels.items())
     )
     calls = {step.node: step.call for step in steps}
     offsets: dict[Tensor, int] = {}
@@ -139,6 +137,7 @@ def buffer(placed: Sequence[Placed], target: Target, seed: int = 0) -> Buffer:
     tensors = [arena, *offsets]
     plan = dataclasses.replace(
         deployment.plan,
+        calls=tuple(nodes),
         blocks=(Block("arena", 0, total, always),),
         storage={t: Storage(0, offsets.get(t, 0)) for t in tensors},
         lifetimes=dict.fromkeys(tensors, always),

@@ -241,7 +241,7 @@ def _kernel_files(deployment: Deployment) -> dict[str, str]:
     for delegate, (headers, sources) in wanted.items():
         _merge(files, delegate.files(headers, sources), delegate.name)
     if headers := _rows_headers(deployment):
-        _merge(files, own_files(headers, ["tinyet_rows.c"]), "tinyet")
+        _merge(files, own_files(headers, ["tinyet_streams.c"]), "tinyet")
     common = {name for text in files.values() for name in included(text) if name.startswith("tinyet_")}
     _merge(files, own_files(sorted({"tinyet_common.h", *common} - files.keys()), []), "tinyet")
     return files
@@ -249,7 +249,7 @@ def _kernel_files(deployment: Deployment) -> dict[str, str]:
 
 def _rows_headers(deployment: Deployment) -> list[str]:
     """What streams need beside their layers' kernels."""
-    return ["tinyet_rows.h"] if deployment.plan.streams else []
+    return ["tinyet_streams.h"] if deployment.plan.streams else []
 
 
 def _merge(files: dict[str, str], more: Mapping[str, str], who: str) -> None:
@@ -380,7 +380,7 @@ class _Code:
                         for i, t in enumerate(action.node.inputs)
                         if t is not None
                     }
-                    call = self._call(step, inputs, [rows.written(action)], " " * 12)
+                    call = self._call(step, inputs, [rows.written(action)], " " * 12, rows.top)
                     notes = () if any(view.layer == step.index for view in views) else _notes(step)
                     lines = [*rows.behind(action), *behind]
                     views.append(CaseView(number, _title(step), notes, ahead, step.index, call, lines))
@@ -396,7 +396,7 @@ class _Code:
         return StreamView(
             title=f"{first} to {last}, row by row: a layer computes rows as soon as there is what they need.",
             notes=tuple(f"{step.index}: {_title(step)}" for step in steps.values()),
-            pointers=(*pointers, *rows.waiting, *rows.variables),
+            pointers=(*pointers, *rows.variables),
             code_type="uint8_t" if len(numbers) <= 256 else "uint16_t",
             order=order_lines(done),
             order_count=len(done.codes),
@@ -410,11 +410,14 @@ class _Code:
             spelled = self._written(step, step.call.init.symbol, step.call.init.args, {}, (), True, "  ")
             self.inits.append(spelled)
 
-    def _call(self, step: Step, inputs: Mapping[int, str], outputs: Sequence[str], indent: str) -> CallView:
-        """inputs, outputs: what the call takes as those, where they are in the arena."""
+    def _call(
+        self, step: Step, inputs: Mapping[int, str], outputs: Sequence[str], indent: str, scratch: str = ""
+    ) -> CallView:
+        """inputs, outputs: what the call takes as those, where they are in the arena; scratch: as scratch memory, where
+        it has none of its own."""
         call = step.call
         symbol = call.symbol if isinstance(call.symbol, str) else self.functions[call.symbol]
-        return self._written(step, symbol, call.args, inputs, outputs, call.returns_status, indent)
+        return self._written(step, symbol, call.args, inputs, outputs, call.returns_status, indent, scratch)
 
     def _written(
         self,
@@ -425,6 +428,7 @@ class _Code:
         outputs: Sequence[str],
         checked: bool,
         indent: str,
+        scratch: str = "",
     ) -> CallView:
         constants, params = self.made[step]
 
@@ -435,7 +439,7 @@ class _Code:
                 case OutputArg(index):
                     return outputs[index]
                 case ScratchArg():
-                    return self.pointers.scratch[step]
+                    return self.pointers.scratch.get(step, scratch)
                 case ParamsArg():
                     assert params is not None
                     return "&params" if self.parameters_in_rom else f"&{params.name}"
@@ -481,10 +485,13 @@ def _arena_map(deployment: Deployment, pointers: Pointers) -> list[ArenaRow]:
         stop = "out" if last >= end else str(last)
         return start if start == stop else f"{start}..{stop}"
 
+    over = {node.output: plan.over(node) for node in plan.overlaps}
     for tensor in plan.storage:
         life, at = plan.lifetimes[tensor], plan.offset(tensor)
         form = plan.form(tensor)
         text = f"{pointers.names[tensor]}: {tensor.type}" + (f", {form}" if form else "")
+        if tensor in over:
+            text += f", over {' and '.join(pointers.names[t] for t in over[tensor])} row by row"
         rows.append((life.first, ArenaRow(at, plan.extent(tensor), alive(life.first, life.last), text)))
     for step, name in pointers.scratch.items():
         row = ArenaRow(plan.scratch[step.node], step.call.scratch_bytes, str(step.index), name)

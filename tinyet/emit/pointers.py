@@ -22,7 +22,9 @@ class Pointers:
         self.arena_used = False
         tensors = dict.fromkeys((*deployment.graph.inputs, *deployment.plan.storage))
         self.names = {tensor: names.unique(tensor.name) for tensor in tensors}
-        steps = [s for s in deployment.steps if ScratchArg() in s.call.args]
+        # The scratch memory of layers whose rows are in a pile is on top of that.
+        areas = deployment.plan.scratch
+        steps = [s for s in deployment.steps if ScratchArg() in s.call.args and s.node in areas]
         offsets = {deployment.plan.scratch[s.node] for s in steps}
         shared = names.unique("scratch") if len(offsets) == 1 else ""
         self.scratch = {s: shared or names.unique(f"scratch_{s.index}") for s in steps}

@@ -11,7 +11,7 @@ from tinyet.emit.names import Names
 from tinyet.errors import InternalError
 from tinyet.ir import Node, Tensor
 from tinyet.memory import MemoryPlan
-from tinyet.memory.streams import Fill, Move, Place, Run, Stream, Take, row_bytes
+from tinyet.memory.streams import Fill, Move, Place, Run, Shift, Stream, Take, row_bytes
 
 
 @dataclass(frozen=True)
@@ -113,27 +113,30 @@ class RowPointers:
     """What points at the rows of a stream's tensors: at slots of windows; and variables that go on with every strip
     where a tensor is whole.
 
-    names: of the tensors. waiting: where rows of windows wait, as declarations. variables: those that go on, likewise.
+    names: of the tensors. variables: declarations of what goes on, and of where the windows of the pile begin.
     """
 
     def __init__(self, plan: MemoryPlan, stream: Stream, names: Mapping[Tensor, str], fresh: Names) -> None:
         self.stream = stream
         self.names = names
         self.variables: list[str] = []
-        self.waiting: list[str] = []
-        self._waiting: dict[Tensor, str] = {}
         self._moving: dict[tuple[Node, int], str] = {}
-        for rows in stream.windows:
-            if rows.waiting is not None:
-                name = self._waiting[rows.tensor] = fresh.unique(f"{names[rows.tensor]}_waiting", "rows")
-                ctype, offset = rows.tensor.dtype.c, plan.waiting[rows.tensor]
-                through = "(void *)" if rows.tensor.dtype.bytes > 1 else ""
-                self.waiting.append(f"{ctype} *const {name} = ({ctype} *){through}(arena + {offset});")
+        self._window = fresh.unique("window", "rows")
+        self._number = {tensor: number for number, tensor in enumerate(stream.pile)}
+        if stream.pile:
+            count = len(stream.pile) + 1
+            base = f"arena + {plan.offset(stream.pile[0])}"
+            which = ", ".join(names[tensor] for tensor in stream.pile)
+            self.variables.append(f"/* Where the windows of {which} begin, and where the last ends. */")
+            self.variables.append(f"uint8_t *{self._window}[{count}];")
+            self.variables.append(f"for (uint32_t i = 0u; i < {count}u; i++) {{")
+            self.variables.append(f"  {self._window}[i] = {base};")
+            self.variables.append("}")
         starts = _starts(stream)
         for node in stream.nodes:
             places = [(i, node.input(i)) for i in stream.rules[node].inputs] + [(_OUTPUT, node.outputs[0])]
             for index, tensor in places:
-                if stream.rows[tensor].window:
+                if stream.rows[tensor].window or stream.rows[tensor].piled:
                     continue
                 variable = fresh.unique(f"{names[tensor]}_rows", "rows")
                 const = "" if index == _OUTPUT else "const "
@@ -144,8 +147,12 @@ class RowPointers:
 
     def _at(self, tensor: Tensor, place: Place) -> str:
         rows = self.stream.rows[tensor]
-        name = self._waiting[tensor] if place.waiting else self.names[tensor]
-        count = (place.slot - rows.above) * rows.row_bytes // tensor.dtype.bytes
+        size, ctype = tensor.dtype.bytes, tensor.dtype.c
+        count = (place.slot - rows.above) * rows.row_bytes // size
+        name = self.names[tensor]
+        if rows.piled:
+            through = "(void *)" if size > 1 else ""
+            name = f"({ctype} *){through}{self._window}[{self._number[tensor]}]"
         return f"{name} {'-' if count < 0 else '+'} {abs(count)}" if count else name
 
     def read(self, run: Run, index: int) -> str:
@@ -155,7 +162,21 @@ class RowPointers:
 
     def written(self, run: Run) -> str:
         """Where a strip of a layer goes."""
-        return self._moving.get((run.node, _OUTPUT)) or self._at(run.node.outputs[0], run.writes)
+        moving = self._moving.get((run.node, _OUTPUT))
+        return moving or self._new(run.node.outputs[0], run.writes, self.stream.rules[run.node].out)
+
+    def _new(self, tensor: Tensor, place: Place, rows: int) -> str:
+        """Where rows go: in the pile, to the end of a window that has been made longer."""
+        if not self.stream.rows[tensor].piled:
+            return self._at(tensor, place)
+        through = "(void *)" if tensor.dtype.bytes > 1 else ""
+        end = f"{self._window}[{self._number[tensor] + 1}]"
+        return f"({tensor.dtype.c} *){through}({end} - {rows * row_bytes(tensor)})"
+
+    @property
+    def top(self) -> str:
+        """Scratch memory on top of the pile."""
+        return f"tinyet_rows_top({self._window}[{len(self.stream.pile)}])" if self.stream.pile else ""
 
     def behind(self, run: Run) -> list[str]:
         """What follows a strip: variables go on."""
@@ -168,20 +189,25 @@ class RowPointers:
                 lines.append(f"{variable} += {rows * row_bytes(tensor) // tensor.dtype.bytes};")
         return lines
 
-    def move(self, action: Move) -> str:
-        target, source = (self._at(action.tensor, place) for place in (action.target, action.source))
-        return f"tinyet_rows_move({target}, {source}, {action.rows * row_bytes(action.tensor)}u);"
+    def move(self, action: Move | Shift) -> str:
+        """What makes room, or takes it back."""
+        if isinstance(action, Shift):
+            verb, by = ("open", action.by) if action.by > 0 else ("close", -action.by)
+            number, last = self._number[action.tensor], len(self.stream.pile)
+            return f"tinyet_rows_{verb}({self._window}, {number}u, {last}u, {by}u);"
+        size = row_bytes(action.tensor)
+        return f"tinyet_rows_drop({self.names[action.tensor]}, {action.gone * size}u, {action.kept * size}u);"
 
     def fill(self, action: Fill) -> str:
         if action.tensor.dtype.bytes > 1 and action.value != 0:
             raise InternalError(f"rows of {action.tensor.name} cannot be set to {action.value}")
         # The bytes of a model's input are the caller's before it runs, and the run's own then.
-        at = f"(void *)({self._at(action.tensor, action.target)})"
+        at = f"(void *)({self._new(action.tensor, action.target, action.rows)})"
         return f"tinyet_rows_fill({at}, {action.value}, {action.rows * row_bytes(action.tensor)}u);"
 
     def take(self, action: Take) -> str:
         """Where the caller's row goes."""
-        return self._at(action.tensor, action.target)
+        return self._new(action.tensor, action.target, 1)
 
 
 _OUTPUT = -1
@@ -202,30 +228,39 @@ class Case:
     """What is done at once: a strip of a layer, rows around an image or rows from the caller, and what moves for it.
     Strips of one layer differ in where windows hold their rows."""
 
-    ahead: tuple[Move, ...]
+    ahead: tuple[Shift, ...]
     action: Run | Fill | Take
-    behind: tuple[Move, ...]
+    behind: tuple[Move | Shift, ...]
 
 
 def cases(stream: Stream) -> list[Case]:
     """All of a stream, in order."""
     found: list[Case] = []
-    ahead: list[Move] = []
+    ahead: list[Shift] = []
     for action in stream.actions:
-        if not isinstance(action, Move):
-            found.append(Case(tuple(ahead), _settled(stream, action), ()))
-            ahead = []
-        elif action.ahead:
-            ahead.append(action)
-        else:
-            found[-1] = replace(found[-1], behind=(*found[-1].behind, action))
+        match action:
+            case Shift(tensor, _, _, by) if by > 0:
+                ahead.append(Shift(tensor, 0, 0, by))
+            case Shift() | Move():
+                move = replace(action, start=0, bytes=0) if isinstance(action, Shift) else action
+                found[-1] = replace(found[-1], behind=(*found[-1].behind, move))
+            case _:
+                found.append(Case(tuple(ahead), _settled(stream, action), ()))
+                ahead = []
     return found
 
 
 def _settled(stream: Stream, action: Run | Fill | Take) -> Run | Fill | Take:
-    """The action without the places that variables know."""
+    """The action without the places that variables know: rows of whole tensors, and what is in the pile, but for the
+    rows of a window that are read."""
     if not isinstance(action, Run):
-        return action
-    reads = tuple((i, place) for i, place in action.reads if stream.rows[action.node.input(i)].window)
-    window = stream.rows[action.node.outputs[0]].window
-    return Run(action.node, reads, action.writes if window else Place(0))
+        known = stream.rows[action.tensor].piled
+        return replace(action, target=Place(0 if known else action.target.slot))
+    reads = []
+    for index, place in action.reads:
+        rows = stream.rows[action.node.input(index)]
+        if rows.window or rows.piled:
+            reads.append((index, Place(place.slot)))
+    written = stream.rows[action.node.outputs[0]]
+    slot = action.writes.slot if written.window and not written.piled else 0
+    return Run(action.node, tuple(reads), Place(slot))

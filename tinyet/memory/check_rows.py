@@ -10,7 +10,7 @@ from tinyet.errors import InternalError
 from tinyet.ir import Node, Tensor
 from tinyet.memory.accesses import Access, Alias, Copy, Piece, Span
 from tinyet.memory.plan import MemoryPlan
-from tinyet.memory.streams import Fill, Move, Place, Run, Stream, Take
+from tinyet.memory.streams import Fill, Move, Place, Run, Shift, Stream, Take
 
 
 def _row(tensor: Tensor, row: int) -> str:
@@ -60,8 +60,8 @@ def row_steps(
     steps: list[Access | Copy] = []
 
     def at(tensor: Tensor, place: Place) -> int:
-        start = plan.waiting[tensor] if place.waiting else plan.offset(tensor)
-        return start + (place.slot - stream.rows[tensor].above) * _row_bytes(tensor)
+        slot = place.slot - stream.rows[tensor].above
+        return plan.offset(tensor) + place.start + slot * _row_bytes(tensor)
 
     def several(tensor: Tensor, row: int, rows: int, place: Place, alignment: int = 1) -> list[Span]:
         """Rows one after another, the first of them aligned."""
@@ -71,7 +71,7 @@ def row_steps(
             for k in range(rows)
         ]
 
-    for action in stream.actions:
+    for number, action in enumerate(stream.actions):
         match action:
             case Fill(tensor, place, count, value):
                 rows = stream.rows[tensor]
@@ -86,9 +86,13 @@ def row_steps(
                 spans = several(tensor, next_row[tensor], 1, place)
                 steps.append(Access(f"rows of {tensor.name}", (), tuple(spans)))
                 next_row[tensor] += 1
-            case Move(tensor, source, target, count):
-                moved = count * _row_bytes(tensor)
-                steps.append(Copy(f"{tensor.name} moves", at(tensor, target), at(tensor, source), moved))
+            case Move(tensor, gone, kept):
+                source = at(tensor, Place(gone))
+                moved = kept * _row_bytes(tensor)
+                steps.append(Copy(f"{tensor.name} moves", at(tensor, Place(0)), source, moved))
+            case Shift(tensor, start, moved, by):
+                source = plan.offset(tensor) + start
+                steps.append(Copy(f"what is above {tensor.name} moves", source + by, source, moved))
             case Run(node, reads, place):
                 rule, output = stream.rules[node], node.outputs[0]
                 first = done[node] * rule.stride - rule.before
@@ -101,7 +105,9 @@ def row_steps(
                 row = done[node] * rule.out
                 written = several(output, row, rule.out, place, max(align, output.dtype.bytes))
                 size = scratch.get(node, 0)
-                area = (plan.scratch[node], size, scratch_align) if size else None
+                top = plan.offset(stream.pile[0]) + int(stream.heights[number]) if stream.pile else 0
+                start = -(-top // scratch_align) * scratch_align if stream.pile else plan.scratch.get(node, 0)
+                area = (start, size, scratch_align) if size else None
                 name = f"{node.op} {output.name}, rows from {row}"
                 steps.append(Access(name, tuple(dict.fromkeys(read)), tuple(written), area))
                 done[node] += 1

@@ -13,7 +13,7 @@ import numpy as np
 from tinyet.errors import InternalError
 from tinyet.ir import Attrs, DType, Graph, Node, Shape, Tensor, TensorType
 from tinyet.memory.plan import Block, Lifetime, MemoryPlan, Storage
-from tinyet.memory.streams import Area, Rows, Run, Stream
+from tinyet.memory.streams import Rows, Run, Stream
 from tinyet.memory.sweeping import Course, Inner
 from tinyet.opset import Op
 from tinyet.opset.sweep import Bytes
@@ -21,7 +21,8 @@ from tinyet.opset.sweep import Bytes
 
 @dataclass(frozen=True, eq=False)
 class Border:
-    """Rows above or below a whole tensor, which a stream sets to what surrounds it: a tensor of bytes of its own.
+    """What a stream has directly above or below a whole tensor, as a tensor of bytes: rows that it sets to what surrounds
+    the image, or the pile.
 
     start: its first byte, counted from that of the tensor.
     """
@@ -63,14 +64,16 @@ OP = Op(Streamed, "layers that are computed by rows", _shapes, _reference, ())
 """What the planner is told of a stream: it moves nothing, and replaces nothing."""
 
 
-def contracted(graph: Graph, streams: Iterable[Stream]) -> Graph:
+def contracted(
+    graph: Graph, streams: Iterable[Stream], scratch: Mapping[Node, int], scratch_align: int
+) -> Graph:
     """The graph with a node for each stream, as soon as its inputs are there.
 
-    Raises InternalError where streams wait for each other, or for what they compute themselves.
+    scratch: bytes of the layers' scratch memory. Raises InternalError where streams wait for each other, or for what they compute themselves.
     """
     nodes: dict[Node, Node] = {}
     for found in streams:
-        nodes.update(dict.fromkeys(found.nodes, _contracted(found)))
+        nodes.update(dict.fromkeys(found.nodes, _contracted(found, scratch, scratch_align)))
     wanted: dict[Node, set[Node]] = {}
     for node in graph.nodes:
         unit = nodes.get(node, node)
@@ -86,24 +89,35 @@ def contracted(graph: Graph, streams: Iterable[Stream]) -> Graph:
     return graph.replace(nodes=tuple(order))
 
 
-def _contracted(found: Stream) -> Node:
+def _contracted(found: Stream, scratch: Mapping[Node, int], align: int) -> Node:
     made = {t for node in found.nodes for t in node.outputs}
     read = (t for node in found.nodes for t in node.inputs if t is not None and t not in made)
     whole = [t for node in found.nodes for t in node.outputs if not found.rows[t].window]
     origins = tuple(dict.fromkeys(o for node in found.nodes for o in node.origins))
-    borders = tuple(border for rows in found.rows.values() for border in _borders(rows))
+    highest = int(piled_heights(found, scratch, align).max())
+    borders = tuple(border for rows in found.rows.values() for border in _borders(found, rows, highest))
     outputs = (*whole, *(border.bytes for border in borders))
     return Node(Streamed(found, borders), tuple(dict.fromkeys(read)), outputs, origins)
 
 
-def _borders(rows: Rows) -> list[Border]:
+def piled_heights(stream: Stream, scratch: Mapping[Node, int], align: int) -> Bytes:
+    """Bytes of a stream's pile at each action, the scratch memory of its layers on top of it."""
+    area = [scratch.get(action.node, 0) if isinstance(action, Run) else 0 for action in stream.actions]
+    sizes = np.array(area, np.int64)
+    return np.where(sizes > 0, (stream.heights + align - 1) // align * align + sizes, stream.heights)
+
+
+def _borders(stream: Stream, rows: Rows, highest: int) -> list[Border]:
     found = []
+    size = rows.tensor.type.bytes
+    pile = highest - size if rows.tensor is stream.base else 0
     for where, count, start in (
-        ("above", rows.above, -rows.above * rows.row_bytes),
-        ("below", rows.below, rows.tensor.type.bytes),
+        ("above", rows.above * rows.row_bytes, -rows.above * rows.row_bytes),
+        ("below", rows.below * rows.row_bytes, size),
+        ("pile on", max(pile, 0), size),
     ):
         if count:
-            kind = TensorType((count * rows.row_bytes,), DType.INT8)
+            kind = TensorType((count,), DType.INT8)
             found.append(Border(rows, Tensor(f"{where} {rows.tensor.name}", kind), start))
     return found
 
@@ -117,15 +131,19 @@ def course_of(node: Node, scratch: Mapping[Node, int], align: int, scratch_align
     if found is None:
         return None
     assert isinstance(node.attrs, Streamed)
+    heights = piled_heights(found, scratch, scratch_align)
     written: dict[Tensor, Bytes] = {}
     needed: dict[Tensor, Bytes] = {}
     for tensor in node.outputs:
         if tensor in found.rows:
             rows = found.rows[tensor]
-            made = np.maximum.accumulate((rows.area.behind - rows.above) * rows.row_bytes)
-            written[tensor] = np.clip(made, 0, tensor.type.bytes)
+            made = np.maximum.accumulate((rows.behind - rows.above) * rows.row_bytes)
+            written[tensor] = np.clip(heights if tensor is found.base else made, 0, tensor.type.bytes)
     for border in borders_of(node):
-        made = np.maximum.accumulate(border.rows.area.behind - border.rows.above) * border.rows.row_bytes
+        if border.rows.tensor is found.base:
+            written[border.bytes] = np.maximum(heights - border.start, 0)
+            continue
+        made = np.maximum.accumulate(border.rows.behind - border.rows.above) * border.rows.row_bytes
         everything = np.full(len(made), border.bytes.type.bytes, np.int64)
         below = np.clip(made - border.rows.tensor.type.bytes, 0, border.bytes.type.bytes)
         written[border.bytes] = everything if border.start < 0 else below
@@ -137,14 +155,16 @@ def course_of(node: Node, scratch: Mapping[Node, int], align: int, scratch_align
             rows = found.rows[tensor]
             behind_border = _from_start(rows) - rows.above * rows.row_bytes
             needed[tensor] = np.clip(behind_border, 0, tensor.type.bytes)
-    inner = [
-        Inner(name, area.first * size, area.behind * size, area.slots * size, align)
-        for window in found.windows
-        for name, area in areas_of(window)
-        for size in [window.row_bytes]
-    ]
+    inner = []
+    for window in found.windows:
+        if not window.piled:
+            low, high = window.first * window.row_bytes, window.behind * window.row_bytes
+            inner.append(Inner(rows_name(window.tensor), low, high, window.bytes, align))
+    if found.pile and found.base is None:
+        most = int(heights.max())
+        inner.append(Inner(rows_name(found.pile[0]), np.zeros_like(heights), heights, most, scratch_align))
     for layer in found.nodes:
-        if size := scratch.get(layer, 0):
+        if (size := scratch.get(layer, 0)) and not found.pile:
             works = [isinstance(action, Run) and action.node is layer for action in found.actions]
             high = np.where(works, size, 0).astype(np.int64)
             inner.append(Inner(scratch_name(layer), np.zeros_like(high), high, size, scratch_align))
@@ -154,19 +174,13 @@ def course_of(node: Node, scratch: Mapping[Node, int], align: int, scratch_align
 def _from_start(rows: Rows) -> Bytes:
     """The first byte of a whole tensor and its borders that is still read at each action or later, counted from the
     first of what is above."""
-    area = rows.area
-    held = area.behind > area.first
-    return np.maximum.accumulate(np.where(held, area.first, area.slots) * rows.row_bytes)
+    held = rows.behind > rows.first
+    return np.maximum.accumulate(np.where(held, rows.first, rows.slots) * rows.row_bytes)
 
 
-def areas_of(window: Rows) -> list[tuple[str, Area]]:
-    """The places of a window by the names of their buffers, which no tensor has."""
-    found = [(f"rows of {window.tensor.name}", window.area)]
-    return (
-        found
-        if window.waiting is None
-        else [*found, (f"waiting rows of {window.tensor.name}", window.waiting)]
-    )
+def rows_name(tensor: Tensor) -> str:
+    """Of the buffer that is a tensor's window, or the pile of which it is the lowest."""
+    return f"rows of {tensor.name}"
 
 
 def scratch_name(node: Node) -> str:
@@ -175,7 +189,11 @@ def scratch_name(node: Node) -> str:
 
 
 def expanded(
-    plan: MemoryPlan, streams: Sequence[Stream], offsets: Mapping[str, int], scratch: Mapping[Node, int]
+    plan: MemoryPlan,
+    streams: Sequence[Stream],
+    offsets: Mapping[str, int],
+    scratch: Mapping[Node, int],
+    scratch_align: int,
 ) -> MemoryPlan:
     """The plan of a contracted graph, with the layers of each stream in place of its node.
 
@@ -197,7 +215,6 @@ def expanded(
     storage = {t: place for t, place in plan.storage.items() if t not in borders}
     lifetimes = {t: life(old) for t, old in plan.lifetimes.items() if t not in borders}
     blocks = [replace(block, lifetime=life(block.lifetime)) for block in plan.blocks]
-    waiting: dict[Tensor, int] = {}
     areas = {n: at for n, at in plan.scratch.items() if stream_of(n) is None}
     for node, start in zip(plan.calls, starts, strict=False):
         found = stream_of(node)
@@ -205,13 +222,17 @@ def expanded(
             continue
         whole = Lifetime(start, start + len(found.nodes) - 1)
         for window in found.windows:
-            storage[window.tensor] = Storage(len(blocks), 0)
             lifetimes[window.tensor] = whole
-            for name, area in areas_of(window):
-                blocks.append(Block(name, offsets[name], area.slots * window.row_bytes, whole))
-                if area is window.waiting:
-                    waiting[window.tensor] = offsets[name]
-        areas |= {layer: offsets[scratch_name(layer)] for layer in found.nodes if scratch.get(layer, 0)}
+            if not window.piled or (window.tensor is found.pile[0] and found.base is None):
+                name = rows_name(window.tensor)
+                heights = piled_heights(found, scratch, scratch_align)
+                size = int(heights.max()) if window.piled else window.bytes
+                storage[window.tensor] = Storage(len(blocks), 0)
+                blocks.append(Block(name, offsets[name], size, whole))
+        for tensor in found.pile:
+            storage[tensor] = storage[found.pile[0]]
+        if not found.pile:
+            areas |= {n: offsets[scratch_name(n)] for n in found.nodes if scratch.get(n, 0)}
     return replace(
         plan,
         order=tuple(layer for node in plan.order for layer in _layers(node)),
@@ -220,9 +241,7 @@ def expanded(
         storage=storage,
         lifetimes=lifetimes,
         scratch=areas,
-        alive=tuple(n for n, node in zip(plan.alive, plan.calls, strict=True) for _ in _layers(node)),
         streams=tuple(streams),
-        waiting=waiting,
     )
 
 

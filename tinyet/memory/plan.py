@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -57,24 +57,29 @@ class MemoryPlan:
     calls:       the nodes of `order` that a kernel has to compute.
     elided:      nodes without a kernel call: their outputs already lie where they should.
     overwrites:  for a call that works in place, (input index, output index): both have the same address.
+    overlaps:    for a call whose only output lies partly over inputs that it is the last to read, as its kernel says it
+                 may (`opset.Sweep`), these inputs' indices.
+    alive:       bytes alive at the worst step of each call, and while layers of streams compute: from the moment before
+        the first to that after the last.
     storage:     every tensor that is not a constant.
     lifetimes:   per tensor, from the call that completes it to the last that reads its bytes, under any name.
     scratch:     offset in the arena of a call's scratch memory, for calls that have any.
     arena_bytes: size of the arena.
-    lower_bound: largest number of bytes alive at once; with these blocks no arena is smaller.
+    lower_bound: largest number of bytes alive at once, alignment counted, where a call is as many moments as its kernel
+                 says it has steps; with these blocks and these kernels no arena is smaller.
     optimal:     no placement of these blocks is smaller than `arena_bytes`.
-    order_optimal: no order of execution keeps fewer bytes alive at its worst moment (in-place results
-                 counted only where input and output fill their blocks).
+    order_optimal: no order of execution keeps fewer bytes alive at its worst moment (results over an input, wholly
+                 or partly, counted only where input and output fill their blocks).
     given_order_bytes: bytes alive at the worst moment of the graph's own order, in the same terms.
-    alive:       for each call, the bytes alive at its worst moment; for all calls of a stream those of the stream.
     streams:     calls that follow each other in `calls` and are computed by rows, one with another.
-    waiting:     where rows of windows wait that have a second place: its offset in the arena.
     """
 
     order: tuple[Node, ...]
     calls: tuple[Node, ...]
     elided: tuple[Node, ...]
     overwrites: Mapping[Node, tuple[int, int]]
+    overlaps: Mapping[Node, tuple[int, ...]]
+    alive: tuple[int, ...]
     blocks: tuple[Block, ...]
     storage: Mapping[Tensor, Storage]
     lifetimes: Mapping[Tensor, Lifetime]
@@ -84,12 +89,10 @@ class MemoryPlan:
     optimal: bool
     order_optimal: bool
     given_order_bytes: int
-    alive: tuple[int, ...]
     streams: tuple[Stream, ...] = ()
-    waiting: Mapping[Tensor, int] = field(default_factory=dict)
 
     def offset(self, tensor: Tensor) -> int:
-        """Byte offset of a tensor in the arena; raises InternalError for a constant or a stranger."""
+        """Byte offset of a tensor in the arena, or of the pile that its window is in; raises InternalError for a constant or a stranger."""
         storage = self._storage(tensor)
         return self.blocks[storage.block].offset + storage.offset
 
@@ -112,8 +115,7 @@ class MemoryPlan:
 
     def row_offset(self, rows: Rows, place: Place) -> int:
         """Byte offset in the arena of a row of a stream's tensor."""
-        start = self.waiting[rows.tensor] if place.waiting else self.offset(rows.tensor)
-        return start + (place.slot - rows.above) * rows.row_bytes
+        return self.offset(rows.tensor) + place.start + (place.slot - rows.above) * rows.row_bytes
 
     def window(self, tensor: Tensor) -> Rows | None:
         """The window that a tensor passes through, where it is never there as a whole."""
@@ -124,7 +126,7 @@ class MemoryPlan:
         """How a tensor lies, for people; empty for row-major without gaps."""
         window = self.window(tensor)
         if window is not None:
-            return f"{window.area.slots} of {tensor.shape[1]} rows at a time"
+            return f"{window.slots} of {tensor.shape[1]} rows at a time"
         if self.pairs(tensor):
             return "pairs of pixels"
         return f"a pixel every {self.pitch(tensor)} bytes" if self.pitch(tensor) else ""
@@ -138,6 +140,15 @@ class MemoryPlan:
         if self.pairs(tensor):
             return 2 * tensor.type.bytes
         return (tensor.type.bytes // run - 1) * pitch + run if pitch else tensor.type.bytes
+
+    def over(self, node: Node) -> dict[Tensor, int]:
+        """The inputs that the output of a call lies partly over, each with how many bytes the two have in common."""
+        found = {}
+        for tensor in (node.input(index) for index in self.overlaps.get(node, ())):
+            start = max(self.offset(tensor), self.offset(node.output))
+            ends = (self.offset(t) + self.extent(t) for t in (tensor, node.output))
+            found[tensor] = min(ends) - start
+        return found
 
     def dense(self, tensor: Tensor, extent: bytes) -> bytes:
         """The tensor's bytes, one after another, out of those of its extent."""

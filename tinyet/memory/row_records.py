@@ -12,21 +12,30 @@ from tinyet.opset.sweep import Bytes
 @dataclass(frozen=True)
 class Place:
     """A row of a tensor: by its slot, counted from the first of a window or from the first row that there is room for
-    where the tensor is whole; waiting: in the window's second place."""
+    where the tensor is whole. start: of a window in a pile, its first byte there at this action."""
 
     slot: int
-    waiting: bool = False
+    start: int = 0
 
 
 @dataclass(frozen=True)
 class Move:
-    """`rows` rows of a window move. ahead: for the layer that is computed next; otherwise behind one."""
+    """The oldest `gone` rows of a window are not needed any more; the `kept` others move to its start."""
 
     tensor: Tensor
-    source: Place
-    target: Place
-    rows: int
-    ahead: bool
+    gone: int
+    kept: int
+
+
+@dataclass(frozen=True)
+class Shift:
+    """In the pile, the `bytes` bytes from `start` on move by so many bytes: up, to make room at the end of a tensor's
+    window, or down, where its oldest rows are not needed any more."""
+
+    tensor: Tensor
+    start: int
+    bytes: int
+    by: int
 
 
 @dataclass(frozen=True)
@@ -57,29 +66,25 @@ class Run:
     writes: Place
 
 
-Action = Run | Fill | Take | Move
-
-
-@dataclass(frozen=True, eq=False)
-class Area:
-    """Room for `slots` rows. At each action those from slot `first` up to `behind` are in use."""
-
-    slots: int
-    first: Bytes
-    behind: Bytes
+Action = Run | Fill | Take | Move | Shift
 
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """How a tensor of a stream is there: as a window, or whole, with room for `above` rows before its first and `below`
-    behind its last. waiting: the window's second place, where it has one."""
+    """How a tensor of a stream is there: as a window of `slots` rows, or whole, with room for `above` rows before its
+    first and `below` behind its last. At each action the slots from `first` up to `behind` are in use.
+
+    piled: the window is in the pile, and begins where the one below it ends.
+    """
 
     tensor: Tensor
-    area: Area
+    slots: int
     window: bool
-    above: int = 0
-    below: int = 0
-    waiting: Area | None = None
+    piled: bool
+    above: int
+    below: int
+    first: Bytes
+    behind: Bytes
 
     @property
     def row_bytes(self) -> int:
@@ -87,8 +92,8 @@ class Rows:
 
     @property
     def bytes(self) -> int:
-        """Of all slots, but those where rows wait."""
-        return self.area.slots * self.row_bytes
+        """Of all slots."""
+        return self.slots * self.row_bytes
 
 
 def row_bytes(tensor: Tensor) -> int:

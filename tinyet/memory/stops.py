@@ -4,10 +4,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from tinyet.ir import Node, Tensor
-from tinyet.memory.streams import Move, Place, Run, Stream
+from tinyet.memory.streams import Move, Place, Run, Shift, Stream, row_bytes
 
 Row = tuple[Tensor, int]
 """A tensor and the number of one of its rows."""
@@ -17,8 +17,8 @@ Row = tuple[Tensor, int]
 class Stop:
     """Right behind a run of a layer, before anything moves.
 
-    runs: how often the layer has run by then. made: the rows that this run has computed. places: of all rows that layers
-    of the stream have computed and that are still there.
+    runs: how often the layer has run by then. made: the rows that this run has computed. places: of all rows that
+    layers of the stream have computed and that are still there.
     """
 
     node: Node
@@ -31,40 +31,42 @@ def stops(stream: Stream) -> list[Stop]:
     """All of a stream, in the order of its runs."""
     found: list[Stop] = []
     done = dict.fromkeys(stream.nodes, 0)
-    there: dict[Row, Place] = {}
+    slots: dict[Row, int] = {}
     for moment, action in enumerate(stream.actions):
-        there = {row: at for row, at in there.items() if _held(stream, row[0], at, moment)}
+        slots = {row: slot for row, slot in slots.items() if _held(stream, row[0], slot, moment)}
         match action:
             case Run(node, _, place):
                 output, out = node.outputs[0], stream.rules[node].out
-                made = {(output, done[node] * out + k): _slot(place, k) for k in range(out)}
+                made = {(output, done[node] * out + k): place.slot + k for k in range(out)}
                 done[node] += 1
-                there = _written(there, made)
-                found.append(Stop(node, done[node], tuple(made), dict(there)))
-            case Move(tensor, source, target, count):
-                moved = {_slot(source, k): _slot(target, k) for k in range(count)}
-                rows = {row: moved[at] for row, at in there.items() if row[0] is tensor and at in moved}
-                there = _written(there, rows)
+                new = set(made.values())
+                slots = {row: s for row, s in slots.items() if row[0] is not output or s not in new} | made
+                places = {row: Place(slot, _start(stream, row[0], moment)) for row, slot in slots.items()}
+                found.append(Stop(node, done[node], tuple(made), places))
+            case Move(tensor, gone):
+                slots = _without(slots, tensor, gone)
+            case Shift(tensor, _, _, by) if by < 0:
+                slots = _without(slots, tensor, -by // row_bytes(tensor))
     return found
 
 
-def _slot(place: Place, k: int) -> Place:
-    """The one `k` rows behind."""
-    return replace(place, slot=place.slot + k)
+def _without(slots: Mapping[Row, int], tensor: Tensor, gone: int) -> dict[Row, int]:
+    """What is left where a window forgets its oldest rows."""
+    moved = {row: slot - gone if row[0] is tensor else slot for row, slot in slots.items()}
+    return {row: slot for row, slot in moved.items() if slot >= 0}
 
 
-def _written(there: Mapping[Row, Place], rows: Mapping[Row, Place]) -> dict[Row, Place]:
-    """What is there when these rows of one tensor come to their places, in which nothing else stays."""
-    taken = {(row[0], at) for row, at in rows.items()}
-    return {row: at for row, at in there.items() if row not in rows and (row[0], at) not in taken} | dict(
-        rows
-    )
-
-
-def _held(stream: Stream, tensor: Tensor, place: Place, moment: int) -> bool:
+def _held(stream: Stream, tensor: Tensor, slot: int, moment: int) -> bool:
     rows = stream.rows[tensor]
-    area = rows.waiting if place.waiting else rows.area
-    return area is not None and bool(area.first[moment] <= place.slot < area.behind[moment])
+    return bool(rows.first[moment] <= slot < rows.behind[moment])
+
+
+def _start(stream: Stream, tensor: Tensor, moment: int) -> int:
+    """The first byte of a window in the pile; 0 of what has a place of its own."""
+    if tensor not in stream.pile:
+        return 0
+    below = (stream.rows[t] for t in stream.pile[: stream.pile.index(tensor)])
+    return sum(int(rows.behind[moment] - rows.first[moment]) * rows.row_bytes for rows in below)
 
 
 def fewest(found: Sequence[Stop]) -> list[int]:

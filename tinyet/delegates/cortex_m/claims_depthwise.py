@@ -40,10 +40,10 @@ def planes_work(node: Node, g: Geometry) -> Parts:
     batch, channels = node.input(0).shape[0], node.input(0).shape[3]
     v, strip = g.v, g.strip
     groups, strips = batch * -(-channels // g.group), -(-v.out // strip)
-    rows, kept = g.strip_rows(strip), g.strip_rows(strip) - strip * v.stride
+    rows, kept = g.strip_rows(strip), g.kept
     filled = blank = 0
     for top in range(0, v.out, strip):
-        first = kept if top and kept > 0 else 0
+        first = kept if top else 0
         places = [top * v.stride - v.pad + row for row in range(first, rows)]
         inside = sum(0 <= place < v.size for place in places)
         filled, blank = filled + inside, blank + (len(places) - inside if strips > 1 else 0)
@@ -55,7 +55,7 @@ def planes_work(node: Node, g: Geometry) -> Parts:
         "group": groups,
         "strip": groups * strips,
         "kept row": groups * (strips - 1) * int(kept > 0) * g.group,
-        "kept word": groups * (strips - 1) * max(kept, 0) * g.row_words * g.group,
+        "kept word": groups * (strips - 1) * kept * g.row_words * g.group,
         "filled row": groups * filled * g.u.dilation,
         f"{'' if known else 'looped '}word of {g.group}": groups * filled * whole,
         f"half word of {g.group}": groups * filled * half,

@@ -29,6 +29,8 @@ HEADERS = ("tinyet_dsp.h", "tinyet_dsp_planes.h", "tinyet_dsp_depthwise.h")
 SCRATCH, SCRATCH_PART, WIDE_SCRATCH_PART = 1500, 32, 16
 # int8 weights shifted further than this leave int16.
 MOST_BEFORE = 8
+# How much longer a strided layer may take, so that its output may lie over its input.
+MOST_BY_STRIPS = 1.1
 LARGEST_OFFSET = 1020  # of LDRD, in bytes
 LARGEST_IMMEDIATE = 4095  # of ADDW and STRB
 
@@ -53,7 +55,8 @@ class Axis:
 class Geometry:
     """u: the axis that is contiguous in a plane. group: channels at a time. three: by the kernel for 3x3.
     traffic: bytes of an image's inputs and outputs. wide: weights are int16. pairs: the output is pairs of pixels
-    (opset.Arrangement)."""
+    (opset.Arrangement). by_strips: all groups of a strip of output rows come before the next strip; row_bytes: of an
+    output row then."""
 
     u: Axis
     v: Axis
@@ -63,6 +66,8 @@ class Geometry:
     traffic: int
     wide: bool = False
     pairs: bool = False
+    by_strips: bool = False
+    row_bytes: int = 0
 
     @property
     def tap_pairs(self) -> int:
@@ -97,8 +102,15 @@ class Geometry:
         return self.planes_bytes(self.strip) + (0 if self.three else 8 * self.tap_words)
 
     def rows_within(self, scratch: int) -> int:
-        """Output rows of the largest strip whose planes take up to so many bytes."""
-        return max((n for n in range(1, self.v.out + 1) if self.planes_bytes(n) <= scratch), default=1)
+        """Output rows of the largest strip whose planes take up to so many bytes. By strips, the rows themselves are
+        counted, too: so far must the output lie before the input."""
+        sizes = (self.planes_bytes(n) + n * self.row_bytes for n in range(1, self.v.out + 1))
+        return max((n for n, size in enumerate(sizes, 1) if size <= scratch), default=1)
+
+    @property
+    def kept(self) -> int:
+        """Rows of the planes that the next strip finds there."""
+        return 0 if self.by_strips else max(self.strip_rows(self.strip) - self.strip * self.v.stride, 0)
 
     @property
     def strip(self) -> int:
@@ -167,10 +179,13 @@ class Geometry:
             row = self.blocks * (12 + self.v.kernel * self.tap_pairs * (1 + 2 * self.block) + 6 * self.block)
         strip = self.strip
         strips, rows = -(-self.v.out // strip), self.strip_rows(strip)
-        kept = max(rows - strip * self.v.stride, 0) * (strips - 1)
+        kept = self.kept * (strips - 1)
+        again = (
+            0 if self.kept else max(rows - strip * self.v.stride, 0) * (strips - 1)
+        )  # taken out of the image
         filling = 10 + (13 if self.group == 4 else 8) * self.row_words
         of_strips = 55 * strips + (14 * (strips - 1) + 2.3 * kept * self.row_words)
-        return row * self.v.out + self.v.size * filling / self.group + of_strips
+        return row * self.v.out + (self.v.size + again) * filling / self.group + of_strips
 
     def refuse(self) -> str | None:
         """Why the kernel for 3x3 cannot compute it, or None."""
@@ -229,9 +244,19 @@ def refuse(node: Node, target: Target) -> str | None:
 
 
 def cheapest(node: Node, *, three: bool, wide: bool = False) -> Geometry:
-    """Of what the kernel takes, for a node that was not refused."""
-    taken = (g for g in geometries(node, three=three, wide=wide) if not three or g.refuse() is None)
-    return min(taken, key=lambda g: g.instructions)
+    """Of what the kernel takes, for a node that was not refused; where the image gets smaller, by strips if that takes
+    hardly longer: the output may then lie over the input."""
+    taken = [g for g in geometries(node, three=three, wide=wide) if not three or g.refuse() is None]
+    best = min(taken, key=lambda g: g.instructions)
+    _, _, out_w, out_c = node.output.shape
+    by_strips = [
+        replace(g, by_strips=True, row_bytes=out_w * out_c)
+        for g in taken
+        if not g.transposed and g.v.stride > 1 and g.group < node.input(0).shape[3]
+    ]
+    overlapping = min(by_strips, key=lambda g: g.instructions, default=best)
+    worth = overlapping.strip < overlapping.v.out
+    return overlapping if worth and overlapping.instructions <= MOST_BY_STRIPS * best.instructions else best
 
 
 def apart(g: Geometry, arrangement: Arrangement) -> Geometry:
@@ -359,7 +384,7 @@ def call(node: Node, g: Geometry, r: Rounding, name: str, packed: Int64) -> Call
         ("dilation", (u.dilation, v.dilation)),
         ("pad", (u.pad, v.pad)),
         ("zero points", (node.input(0).type.zero_point, node.output.type.zero_point)),
-        ("planes", (g.part, g.apart, g.between, g.strip)),
+        ("planes", (g.part, g.apart, g.between, g.strip, int(g.by_strips))),
     )
     texts = [(f"/* {title} */ " if title else "") + ", ".join(map(str, values)) for title, values in parts]
     body = (
@@ -400,13 +425,14 @@ def lower_any(node: Node, target: Target, arrangement: Arrangement = DENSE) -> C
 def first_rows(g: Geometry, tops: Int64) -> Int64:
     """The first row along v that the strip of output rows from each of `tops` on reads, or one behind it. What the
     strip before has left in the planes is not read again."""
-    kept = np.where(tops > 0, max(g.strip_rows(g.strip) - g.strip * g.v.stride, 0), 0)
-    return np.asarray(tops * g.v.stride - g.v.pad + kept, np.int64)
+    return np.asarray(tops * g.v.stride - g.v.pad + np.where(tops > 0, g.kept, 0), np.int64)
 
 
 def swept(node: Node, g: Geometry) -> Sweep | None:
     """Each strip of the image is widened before it is written, but group by group of channels."""
     channels = node.input(0).shape[3]
+    if g.by_strips:
+        return window_walk(node).by_rows(g.strip)
     if g.group < channels or (g.transposed and g.strip < g.v.out):
         return None
     walk = window_walk(node)

@@ -1,0 +1,222 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What kernels of cortex_m say that they read after they write: computed with the output as near as they allow it, and
+exactly over the input where they allow that."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from tests.delegates import test_cortex_m as s8
+from tests.delegates import test_cortex_m_s16 as s16
+from tests.ops import drawing, overlapping
+from tests.ops.cases import HOST_WITH_DSP, Case, run_on_host
+from tests.ops.emulated import require_emulator, run_deployment
+from tests.ops.overlapping import Placed
+from tinyet.boards import load_board
+from tinyet.boards.cpus import Target
+from tinyet.delegates import CORTEX_M
+from tinyet.ir import DType
+from tinyet.numerics import NO_CLAMP
+from tinyet.ops.avg_pool2d import AvgPool2d
+from tinyet.ops.conv2d import Conv2d
+from tinyet.ops.linear import Linear
+from tinyet.ops.max_pool2d import MaxPool2d
+from tinyet.ops.mean import Mean
+from tinyet.ops.shared.window import Window
+from tinyet.opset import Kernel
+
+KERNELS = [k for kernels in CORTEX_M.kernels.values() for k in kernels]
+STATED = list(dict.fromkeys(k.symbol for k in KERNELS if k.sweep is not None))
+NODES = {**s8.NODES, **s16.NODES}
+SILENT = {"tinyet_dsp_conv_transpose2d_phases"}
+"""Of windows, those that promise nothing: one phase of the output after another."""
+
+
+def placed(symbol: str, cases: Sequence[Case], target: Target, less: int = 0) -> list[Placed]:
+    """By that kernel, where it takes a case and states a sweep; `less` bytes too near."""
+    found = []
+    for case, kernel in taken(symbol, cases, target):
+        distance = overlapping.stated(case, kernel)
+        if distance is not None:
+            found.append(Placed(case, kernel, distance - less * case.node.input(0).dtype.bytes))
+    return found
+
+
+def replaced(symbol: str, cases: Sequence[Case], target: Target) -> list[Placed]:
+    return [
+        Placed(case, kernel, 0)
+        for case, kernel in taken(symbol, cases, target)
+        if kernel.replaces is not None and kernel.replaces(case.node, 0)
+    ]
+
+
+def taken(symbol: str, cases: Sequence[Case], target: Target) -> list[tuple[Case, Kernel]]:
+    return [
+        (case, kernel)
+        for case in cases
+        for kernel in CORTEX_M.kernels.get(type(case.node.attrs), ())
+        if kernel.symbol == symbol and kernel.why_not(case.node, target) is None
+    ]
+
+
+@st.composite
+def strips(draw: st.DrawFn, dtype: DType, kernel: int) -> Case:
+    """Depthwise layers of images that are large enough for several strips, most of them with an output as large as the
+    input: what may lie exactly over it."""
+    rng = drawing.random(draw)
+    size, channels = (
+        (draw(st.integers(20, 34)), draw(st.integers(20, 34))),
+        draw(st.sampled_from((4, 8, 6, 5))),
+    )
+    stride = draw(st.sampled_from((1, 1, 1, 2)))
+    before = draw(st.sampled_from((kernel // 2, kernel // 2, kernel // 2, 0, kernel - 1)))
+    window: dict[str, Any] = {"stride_h": stride, "stride_w": stride, "pad_top": before, "pad_left": before}
+    window |= {"pad_bottom": kernel - 1 - before, "pad_right": kernel - 1 - before}
+    batch = draw(st.integers(1, 2))
+    attrs = Conv2d(**window, groups=channels, clamp=NO_CLAMP)
+    case = s8.layer(rng, attrs, (batch, *size, channels), (channels, kernel, kernel, 1))
+    return s16.with_int16(case, rng) if dtype is DType.INT16 else case
+
+
+@pytest.mark.parametrize("symbol", STATED)
+def test_host(symbol: str) -> None:
+    """Plain C in place of the instructions, under ASan and UBSan."""
+
+    @drawing.emulated
+    @given(drawing.many(NODES[symbol]()))
+    def run(cases: list[Case]) -> None:
+        chosen = placed(symbol, cases, HOST_WITH_DSP)
+        assume(chosen)
+        assert not overlapping.wrong(chosen, HOST_WITH_DSP, run_on_host)
+
+    run()
+
+
+@pytest.mark.emulated
+@pytest.mark.parametrize(
+    ("symbol", "board"), [(symbol, s8.BOARDS[i % len(s8.BOARDS)]) for i, symbol in enumerate(STATED)]
+)
+def test_emulated(symbol: str, board: str) -> None:
+    """The instructions themselves."""
+    require_emulator()
+    target = load_board(board).target
+
+    @drawing.emulated
+    @given(drawing.many(NODES[symbol]()))
+    def run(cases: list[Case]) -> None:
+        chosen = placed(symbol, cases, target)
+        assume(chosen)
+        assert not overlapping.wrong(chosen, target, on(board))
+
+    run()
+
+
+def on(board: str) -> overlapping.Runner:
+    return lambda deployment, raw: run_deployment(deployment, [[raw]], board)[0]
+
+
+REPLACING = list(dict.fromkeys(k.symbol for k in KERNELS if k.replaces is not None))
+
+
+def large(symbol: str) -> st.SearchStrategy[list[Case]]:
+    dtype = DType.INT16 if "s16" in symbol else DType.INT8
+    return st.lists(strips(dtype, 3 if "3x3" in symbol else 5), min_size=10, max_size=10)
+
+
+@pytest.mark.parametrize("symbol", REPLACING)
+def test_strips_on_host(symbol: str) -> None:
+    """Exactly over the input, and below it; and a pixel beside where it may lie, which is caught."""
+    seen: list[Placed] = []
+    caught: list[str] = []
+
+    @settings(drawing.emulated, derandomize=True, max_examples=2)
+    @given(large(symbol))
+    def run(cases: list[Case]) -> None:
+        exact = replaced(symbol, cases, HOST_WITH_DSP)
+        assert not overlapping.wrong(
+            [*exact, *placed(symbol, cases, HOST_WITH_DSP)], HOST_WITH_DSP, run_on_host
+        )
+        seen.extend(exact)
+        beside = [replace(p, distance=p.case.node.input(0).shape[-1]) for p in exact if p.case.inputs]
+        caught.extend(overlapping.wrong(beside, HOST_WITH_DSP, run_on_host))
+
+    run()
+    assert seen
+    assert caught
+
+
+@pytest.mark.emulated
+@pytest.mark.parametrize(("symbol", "board"), zip(REPLACING, 2 * s8.BOARDS, strict=False))
+def test_strips_emulated(symbol: str, board: str) -> None:
+    require_emulator()
+    target = load_board(board).target
+
+    @drawing.emulated
+    @given(large(symbol))
+    def run(cases: list[Case]) -> None:
+        chosen = [*replaced(symbol, cases, target), *placed(symbol, cases, target)]
+        assert not overlapping.wrong(chosen, target, on(board))
+
+    run()
+
+
+def sides(pad: int) -> dict[str, Any]:
+    return {f"pad_{side}": pad for side in ("top", "bottom", "left", "right")}
+
+
+@st.composite
+def steep(draw: st.DrawFn) -> list[Case]:
+    """Layers of which every output pixel lies behind what it is made of, where it lies over the input."""
+    rng = drawing.random(draw)
+    shape, found = (2, 9, 12, 6), []
+    x = s8.activation(rng, shape)
+    data = drawing.int8_data(rng, shape)
+    for _ in range(6):
+        of_one = [
+            s8.layer(rng, Conv2d(**sides(1)), shape, (6, 3, 3, 6)),
+            s8.layer(rng, Conv2d(), shape, (6, 1, 1, 6)),
+            s8.layer(rng, Linear(), (9, 22), (22, 22)),
+        ]
+        found += of_one + [s8.with_nibbles(case) for case in of_one]
+        for channels, kernel in ((4, 3), (2, 3), (4, 5), (2, 5)):
+            attrs = Conv2d(**sides(kernel // 2), groups=channels)
+            found.append(s8.layer(rng, attrs, (2, 9, 8, channels), (channels, kernel, kernel, 1)))
+        found += [s16.with_int16(case, rng) for case in found if case.node.input(0).dtype is DType.INT8]
+    found += [
+        Case(drawing.node_of(attrs, [x], x.type.quant), (data,))
+        for attrs in (
+            MaxPool2d(**sides(1), kernel_h=3, kernel_w=3),
+            AvgPool2d(**sides(1), kernel_h=3, kernel_w=3),
+            AvgPool2d(kernel_h=9, kernel_w=12),
+            Mean((1, 2)),
+        )
+    ]
+    return found
+
+
+@pytest.mark.parametrize("symbol", STATED)
+def test_too_near_is_caught(symbol: str) -> None:
+    """Statements that are two pixels short."""
+    caught: list[str] = []
+
+    @settings(drawing.emulated, derandomize=True, max_examples=1)
+    @given(steep())
+    def run(cases: list[Case]) -> None:
+        for less in (13, 8):
+            chosen = placed(symbol, cases, HOST_WITH_DSP, less)
+            assert chosen
+            caught.extend(overlapping.wrong(chosen, HOST_WITH_DSP, run_on_host))
+
+    run()
+    assert any(line.startswith(symbol) for line in caught)
+
+
+def test_every_kernel_of_a_window_says_what_it_reads() -> None:
+    windows = [k for op, kernels in CORTEX_M.kernels.items() if issubclass(op, Window) for k in kernels]
+    assert {k.symbol for k in windows if k.sweep is None} == SILENT
