@@ -4,8 +4,11 @@
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 
@@ -198,6 +201,24 @@ def typed(_dtype: DType) -> Program:
     return net.finish(net.conv(y, 8, stride=2))
 
 
+def everything(_dtype: DType) -> Program:
+    """A layer of each kind: for one firmware."""
+    net = Net(DType.INT8, (1, 24, 12, 4))
+    y = net.conv(net.x, 8)
+    y = net.depthwise(y, dilation=2)
+    y = net.add(Add(clamp=_RELU), y, net.pointwise(y, 8, clamp=False))
+    y = net.add(
+        MaxPool2d(kernel_h=3, kernel_w=3, pad_top=1, pad_bottom=1, pad_left=1, pad_right=1), y, like=y
+    )
+    y = net.add(Mul(), y, net.add(Unary("sigmoid"), y))
+    y = net.add(Concat(3), *(net.add(Requantize(), t) for t in (y, net.conv(y, 4, 5))))
+    y = net.depthwise(y, stride=2)
+    net.dtype = DType.INT16
+    y = net.conv(net.add(Requantize(), y), 8)
+    y = net.add(AvgPool2d(kernel_h=2, kernel_w=2, stride_h=2, stride_w=2), y, like=y)
+    return net.finish(net.conv(y, 4, pads=(0, 0, 1, 1), clamp=False))
+
+
 def looked_at(dtype: DType) -> Program:
     """A value inside is an output, too; behind the rows a layer that takes all of them at once."""
     net = Net(dtype)
@@ -211,7 +232,8 @@ def looked_at(dtype: DType) -> Program:
 
 
 NETWORKS: Mapping[str, Callable[[DType], Program]] = {
-    f.__name__: f for f in (chain, residual, inverted, dilated, pools, branched, elements, typed, looked_at)
+    f.__name__: f
+    for f in (chain, residual, inverted, dilated, pools, branched, elements, typed, looked_at, everything)
 }
 
 
@@ -263,3 +285,61 @@ def harness(
 ) -> Path:
     """The elf for a board."""
     return build_firmware(board, sources(program, deployment, where, spoil), [where], where / "build")
+
+
+@dataclass(frozen=True)
+class Fault:
+    """What a spoilt model does behind a run of a layer, where the input's first byte is the fault's number: a bit of the
+    byte at `offset` of the arena flips; or the layer returns a status; or the core faults."""
+
+    layer: int
+    run: int
+    kind: Literal["flip", "status", "fault"] = "flip"
+    offset: int = 0
+
+
+STATUS = -9
+_SPOIL = """
+static const struct {{ uint32_t layer, run, kind, offset; }} faults[] = {{ {faults} }};
+static uint32_t fault, runs;
+
+static tinyet_status spoil(uint32_t layer) {{
+  if (fault < sizeof faults / sizeof faults[0] && faults[fault].layer == layer && ++runs == faults[fault].run) {{
+    if (faults[fault].kind == 0u) {{
+      {name}_arena[faults[fault].offset] ^= 0x40u;
+    }} else if (faults[fault].kind == 1u) {{
+      return {status};
+    }} else {{
+      __builtin_trap();
+    }}
+  }}
+  return TINYET_OK;
+}}
+
+tinyet_status {name}_run(void) {{
+  fault = *(const uint8_t *){name}_input_0();
+  runs = 0u;
+"""
+
+
+def spoilt_by(program: Program, faults: Sequence[Fault]) -> Callable[[str], str]:
+    kinds = ("flip", "status", "fault")
+    table = ", ".join(f"{{{f.layer}u, {f.run}u, {kinds.index(f.kind)}u, {f.offset}u}}" for f in faults)
+    head = _SPOIL.format(faults=table, name=program.name, status=STATUS)
+
+    def spoil(text: str) -> str:
+        opening = f"\ntinyet_status {program.name}_run(void) {{\n"
+        assert text.count(opening) == 1
+        text = text.replace(opening, head)
+        return re.sub(r"TINYET_LAYER_END\((\d+)u\);", r"TINYET_TRY(spoil(\1u)); TINYET_LAYER_END(\1u);", text)
+
+    return spoil
+
+
+def choosing(program: Program, number: int) -> list[Array]:
+    """Inputs, as they are stored, that choose a fault."""
+    rng = np.random.default_rng(3)
+    (x,) = program.inputs
+    data = rng.integers(-100, 100, x.shape).astype(x.dtype.numpy)
+    data.view(np.uint8).reshape(-1)[0] = number
+    return [data]
