@@ -43,13 +43,14 @@ class Objective:
     """What a choice is made for.
 
     flash: the most bytes of constants and code of the model; ram: of its arena and state. None: as many as it takes.
-    pins: kernels that the user has named for layers, by the layers' names.
+    pins: kernels that the user has named for layers, by the layers' names. whole: no layer is computed by rows.
     """
 
     optimize: Optimize = "balanced"
     flash: int | None = None
     ram: int | None = None
     pins: Mapping[str, str] = field(default_factory=dict)
+    whole: bool = False
 
 
 @dataclass(frozen=True)
