@@ -25,6 +25,9 @@ static inline void *tinyet_rows_top(uint8_t *end) { return end + ((8u - ((uintpt
 /* Sets what lies above or below an image. */
 void tinyet_rows_fill(void *rows, int32_t value, uint32_t bytes);
 
+/* The same of an image of int16_t. */
+void tinyet_rows_fill_s16(void *rows, int32_t value, uint32_t bytes);
+
 #ifdef __cplusplus
 }
 #endif
