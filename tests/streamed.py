@@ -203,16 +203,13 @@ def typed(_dtype: DType) -> Program:
 
 def everything(_dtype: DType) -> Program:
     """A layer of each kind: for one firmware."""
-    net = Net(DType.INT8, (1, 24, 12, 4))
-    y = net.conv(net.x, 8)
+    net = Net(DType.INT8, (1, 24, 10, 4))
+    y = net.conv(net.x, 12)
     y = net.depthwise(y, dilation=2)
-    y = net.add(Add(clamp=_RELU), y, net.pointwise(y, 8, clamp=False))
-    y = net.add(
-        MaxPool2d(kernel_h=3, kernel_w=3, pad_top=1, pad_bottom=1, pad_left=1, pad_right=1), y, like=y
-    )
+    y = net.add(Add(clamp=_RELU), y, net.pointwise(y, 12, clamp=False))
+    y = net.add(MaxPool2d(kernel_h=3, kernel_w=3, pad_top=1, pad_bottom=1, pad_left=1, pad_right=1), y, like=y)
     y = net.add(Mul(), y, net.add(Unary("sigmoid"), y))
-    y = net.add(Concat(3), *(net.add(Requantize(), t) for t in (y, net.conv(y, 4, 5))))
-    y = net.depthwise(y, stride=2)
+    y = net.depthwise(net.add(Concat(3), y, net.pointwise(y, 4)), stride=2)
     net.dtype = DType.INT16
     y = net.conv(net.add(Requantize(), y), 8)
     y = net.add(AvgPool2d(kernel_h=2, kernel_w=2, stride_h=2, stride_w=2), y, like=y)

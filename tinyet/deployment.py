@@ -390,8 +390,9 @@ class _Chooser:
                     found.append(self.choose(self.with_strips(strips, some), some))
                 except StreamRefused:
                     continue
-                if self.over(found[-1]) <= 0 and found[-1].instructions <= _GOOD * free.instructions:
-                    return self.objective.optimize != "size"
+                enough = self.over(found[-1]) <= 0 and found[-1].instructions <= _GOOD * free.instructions
+                if enough and self.objective.optimize != "size":
+                    return True
             return False
 
         limit = self.objective.ram
