@@ -354,7 +354,9 @@ class _Chooser:
         streams: Sequence[Stream],
     ) -> _Chosen:
         """Of the allowed variants those that the objective asks for, and their memory."""
-        found, point, indices = choose(variants, allowed, self.objective, self.target)
+        # What rows cost is not to be paid for with flash saved.
+        most = round(_GOOD * self._free[()].point.instructions) if streams else None
+        found, point, indices = choose(variants, allowed, self.objective, self.target, most)
         chosen = {node: variants[node][index] for node, index in indices.items()}
         return _Chosen(variants, chosen, planned(self.graph, chosen, streams=streams), found, point)
 
