@@ -207,7 +207,9 @@ def everything(_dtype: DType) -> Program:
     y = net.conv(net.x, 12)
     y = net.depthwise(y, dilation=2)
     y = net.add(Add(clamp=_RELU), y, net.pointwise(y, 12, clamp=False))
-    y = net.add(MaxPool2d(kernel_h=3, kernel_w=3, pad_top=1, pad_bottom=1, pad_left=1, pad_right=1), y, like=y)
+    y = net.add(
+        MaxPool2d(kernel_h=3, kernel_w=3, pad_top=1, pad_bottom=1, pad_left=1, pad_right=1), y, like=y
+    )
     y = net.add(Mul(), y, net.add(Unary("sigmoid"), y))
     y = net.depthwise(net.add(Concat(3), y, net.pointwise(y, 4)), stride=2)
     net.dtype = DType.INT16
@@ -286,8 +288,8 @@ def harness(
 
 @dataclass(frozen=True)
 class Fault:
-    """What a spoilt model does behind a run of a layer, where the input's first byte is the fault's number: a bit of the
-    byte at `offset` of the arena flips; or the layer returns a status; or the core faults."""
+    """What a spoilt model does behind a run of a layer, where the input's first byte is the fault's number: a bit of
+    the byte at `offset` of the arena flips; or the layer returns a status; or the core faults."""
 
     layer: int
     run: int

@@ -363,7 +363,7 @@ class _Code:
     def _stream(self, stream: Stream, names: Names) -> StreamView:
         """The layers of a stream in one loop."""
         steps = {step.node: step for step in self.deployment.steps if step.node in stream.rules}
-        pointers = [line for step in steps.values() for line in self.pointers.for_call(step)]
+        pointers = [line for step in steps.values() for line in self.pointers.for_call(step, stream.pile)]
         rows = RowPointers(self.deployment.plan, stream, self.pointers.names, names)
         done, numbers = order(cases(stream))
         views: list[CaseView] = []

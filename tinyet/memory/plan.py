@@ -92,7 +92,8 @@ class MemoryPlan:
     streams: tuple[Stream, ...] = ()
 
     def offset(self, tensor: Tensor) -> int:
-        """Byte offset of a tensor in the arena, or of the pile that its window is in; raises InternalError for a constant or a stranger."""
+        """Byte offset of a tensor in the arena, or of the pile that its window is in; raises InternalError for a
+        constant or a stranger."""
         storage = self._storage(tensor)
         return self.blocks[storage.block].offset + storage.offset
 
