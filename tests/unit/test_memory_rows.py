@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -12,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tinyet.errors import InternalError
-from tinyet.ir import DType, Graph, Node, QuantParams, Shape, Tensor, TensorType, constant
+from tinyet.ir import Array, DType, Graph, Node, QuantParams, Shape, Tensor, TensorType, constant
 from tinyet.memory import MemoryPlan, check_plan, plan_memory
 from tinyet.memory.draft import StreamRefusedError
 from tinyet.memory.streams import Action, Fill, Move, Place, Run, Shift, Stream, row_bytes, stream
@@ -85,7 +86,7 @@ class Network:
     def clamp(self, x: Tensor) -> None:
         self.node(Clamp(0.0, 1.0), (x,), x.shape, x)
 
-    def window(self, x: Tensor, kernel: int) -> tuple[dict[str, int], int, int] | None:
+    def window(self, x: Tensor, kernel: int) -> tuple[dict[str, Any], int, int] | None:
         """Strides, dilations and pads, and the size of the output; None where nothing is left of the image."""
         random = self.random
         pads = {f"pad_{side}": int(random.integers(0, kernel)) for side in ("top", "bottom", "left", "right")}
@@ -247,15 +248,15 @@ class Machine:
                     rule = found.rules[node]
                     small = strip(node, rule)
                     where = dict(reads)
-                    inputs = []
-                    for index, tensor in enumerate(small.inputs):
+                    inputs: list[Array | None] = []
+                    for index, part in enumerate(small.inputs):
                         given = node.inputs[index]
-                        if given is None or tensor is None:
+                        if given is None or part is None:
                             inputs.append(None)
                         elif given.is_constant:
                             inputs.append(given.data)
                         else:
-                            inputs.append(self.get(at(given, where[index]), tensor.shape))
+                            inputs.append(self.get(at(given, where[index]), part.shape))
                     (result,) = op_of(small).reference(small, inputs)
                     top = base + int(found.heights[moment]) if found.pile else 0
                     self.work(node, -(-top // 8) * 8 if found.pile else None)
