@@ -18,12 +18,13 @@ from tinyet.delegates import DEFAULT, Delegate
 from tinyet.delegates.decide import Decision, Objective, Variant, choose, comparable, pinned
 from tinyet.delegates.frontier import Frontier, Point
 from tinyet.delegates.select import Choice, Selection, select
-from tinyet.errors import UnsupportedOp, bullet_list
+from tinyet.errors import UnsupportedOp, UsageError, bullet_list
+from tinyet.input_rows import GIVE_WHOLE, taken_input
 from tinyet.ir import Array, Graph, Node, place_of
 from tinyet.layers import layer_names
 from tinyet.memory import MemoryPlan
 from tinyet.memory.storage import StreamRefused
-from tinyet.memory.streams import Stream
+from tinyet.memory.streams import Stream, Taken
 from tinyet.ops import op_of
 from tinyet.ops.region import Region
 from tinyet.opset import Call, Constant, Event, FieldValue, InputArg, Pointer, Struct
@@ -271,7 +272,9 @@ class _Chooser:
 
     def decide(self) -> tuple[Decision, MemoryPlan]:
         best = self.choose(self.whole, ())
-        if self.objective.optimize == "size" or self.over(best) > 0:
+        if self.objective.input_rows:
+            best = self.taking_rows(best)
+        elif self.objective.optimize == "size" or self.over(best) > 0:
             by_rows = self.by_rows(best)
             if by_rows is not None and self.arena(by_rows) < self.arena(best):
                 best = by_rows
@@ -309,14 +312,28 @@ class _Chooser:
     def arena(chosen: _Chosen) -> int:
         return chosen.plan.arena_bytes
 
-    def by_rows(self, whole: _Chosen) -> _Chosen | None:
+    def taking_rows(self, whole: _Chosen) -> _Chosen:
+        """With the input given by rows. Raises UsageError where it cannot be."""
+        strips = self.strips(whole.plan.calls)
+        taken = taken_input(self.graph, whole.plan.calls, strips)
+        found = self.by_rows(whole, strips, taken)
+        if found is None:
+            raise UsageError(
+                f"the first layers of {self.graph.name} cannot be computed from rows of {taken.input.name} as they come",
+                hint=GIVE_WHOLE,
+            )
+        return found
+
+    def by_rows(
+        self, whole: _Chosen, strips: Mapping[Node, Strips] | None = None, taken: Taken | None = None
+    ) -> _Chosen | None:
         """With layers computed by rows: the cheapest that has room, or what takes the least RAM; None where nothing can
         be."""
         stage("planning memory by rows")
-        strips = self.strips(whole.plan.calls)
+        strips = self.strips(whole.plan.calls) if strips is None else strips
         if not strips:
             return None
-        search = Search(self.graph, whole.plan, whole.chosen, strips)
+        search = Search(self.graph, whole.plan, whole.chosen, strips, taken=taken)
         best: _Chosen | None = None
 
         def tried(streams: Sequence[Stream] | None) -> _Chosen | None:

@@ -43,13 +43,14 @@ class Objective:
     """What a choice is made for.
 
     flash: the most bytes of constants and code of the model; ram: of its arena and state. None: as many as it takes.
-    pins: kernels that the user has named for layers, by the layers' names.
+    input_rows: the input comes row by row. pins: kernels that the user has named for layers, by the layers' names.
     """
 
     optimize: Optimize = "balanced"
     flash: int | None = None
     ram: int | None = None
     pins: Mapping[str, str] = field(default_factory=dict)
+    input_rows: bool = False
 
 
 @dataclass(frozen=True)
