@@ -89,9 +89,10 @@ class LayerAnalysis:
     `scratch_bytes` in the arena. code_bytes: of its call, and of the function that was made for it where no layer
     before it has the same; None where that is not stated. linked_bytes: of its constants and that function in the
     firmware, None where it is not built. name: as every report names it; value: the tensor that it computes; form: how
-    that lies in the arena, empty for row-major; line: `file:line`, source: the line's text behind it, both empty where
-    they are not known. instructions: stated for its kernel, or None. variants: all kernels that could compute it, in
-    the order of asking, that one among them."""
+    that lies in the arena, empty for row-major; over: the inputs that it lies partly over, written row by row while
+    they are read; line: `file:line`, source: the line's text behind it, both empty where they are not known.
+    instructions: stated for its kernel, or None. variants: all kernels that could compute it, in the order of asking,
+    that one among them."""
 
     index: int
     name: str
@@ -102,6 +103,7 @@ class LayerAnalysis:
     dtype: str
     shape: tuple[int, ...]
     form: str
+    over: tuple[str, ...]
     macs: int
     constant_bytes: int
     code_bytes: int | None
@@ -185,6 +187,7 @@ class Analysis:
                 {
                     **vars(layer),
                     "shape": list(layer.shape),
+                    "over": list(layer.over),
                     "refusals": list(layer.refusals),
                     "variants": [vars(variant) for variant in layer.variants],
                 }
@@ -320,6 +323,7 @@ def analyze_deployment(
             dtype=s.choice.kernel.dtypes,
             shape=s.node.outputs[0].shape,
             form=deployment.plan.form(s.node.outputs[0]),
+            over=tuple(t.name for t in deployment.plan.over(s.node)),
             macs=s.macs,
             constant_bytes=sum(a.bytes for a in deployment.arrays_of(s)),
             code_bytes=_sum([call_bytes(deployment, s), *([made[s].bytes] if s in made else [])]),

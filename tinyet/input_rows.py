@@ -12,7 +12,7 @@ from tinyet.ops import op_of
 from tinyet.opset.rows import has_rows
 
 GIVE_WHOLE = "leave input_rows (--input-rows) away: the model takes its input as a whole then"
-_CHANNELS_LAST = "compile with channels_last=True (--channels-last): the model then takes rows of pixels, as cameras give them"
+_CHANNELS_LAST = "compile with channels_last=True (--channels-last): the model then takes pixels as cameras give them"
 
 
 def taken_input(graph: Graph, calls: Sequence[Node], by_rows: Collection[Node]) -> Taken:
@@ -42,14 +42,14 @@ def taken_input(graph: Graph, calls: Sequence[Node], by_rows: Collection[Node]) 
         wrong.append(
             f"{tensor.name} has no rows: its shape is {list(tensor.shape)}, not (1, rows, columns, …)"
         )
-    readers = dict.fromkeys(graph.consumers(tensor))
+    first = tuple(dict.fromkeys(graph.consumers(tensor)))
     wrong += [
         f"{node.op} needs the whole input{f', {node.where}' if node.where else ''}"
-        for node in readers
+        for node in first
         if node not in by_rows or node not in calls
     ]
     if wrong:
-        turned = any(node.op == "permute" for node in readers)
+        turned = any(node.op == "permute" for node in first)
         raise UsageError(
             f"{graph.name} cannot take its input by rows:\n{bullet_list(wrong)}",
             hint=_CHANNELS_LAST if turned else GIVE_WHOLE,

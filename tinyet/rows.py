@@ -99,14 +99,15 @@ class Search:
         self.graph, self.plan, self.strips = graph, plan, strips
         self.align = align
         self.calls = plan.calls
+        self.alive = plan.alive[1:-1]
         self.extra = {node: _more(chosen[node], found) for node, found in strips.items()}
         self.blocks: dict[Tensor, int] = {t: place.block for t, place in plan.storage.items()}
         self._known: dict[tuple[int, int], _Segment | None] = {}
 
     def smallest(self) -> list[Stream]:
         """Those with the smallest arena, by what is alive; none where streams do not make it smaller."""
-        most = max(self.plan.alive, default=0)
-        low = max((n for k, n in enumerate(self.plan.alive) if self.calls[k] not in self.strips), default=0)
+        most = max(self.alive, default=0)
+        low = max((n for k, n in enumerate(self.alive) if self.calls[k] not in self.strips), default=0)
         best: list[Stream] = []
         if self.takes:
             most *= 2  # windows of a tiny image may be larger than the image
@@ -124,7 +125,7 @@ class Search:
 
     def _most(self, found: Sequence[_Segment]) -> int:
         inside = {node for s in found for node in s.stream.nodes}
-        outside = (n for node, n in zip(self.calls, self.plan.alive, strict=True) if node not in inside)
+        outside = (n for node, n in zip(self.calls, self.alive, strict=True) if node not in inside)
         return max([*(s.bytes for s in found), *outside])
 
     def streams(self, limit: int) -> list[Stream] | None:
@@ -134,8 +135,7 @@ class Search:
 
     def within(self, limit: int) -> list[_Segment] | None:
         """The cheapest segments with no more than `limit` bytes alive at once; None where there are none."""
-        alive = self.plan.alive
-        needed = {k for k, n in enumerate(alive) if n > limit} | self.takes
+        needed = {k for k, n in enumerate(self.alive) if n > limit} | self.takes
         near = self._near(sorted(needed))
         # The cheapest way to have computed the calls before each: (cost, segments).
         ways: list[tuple[float, list[_Segment]] | None] = [(0.0, [])]

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from tinyet.boards.cpus import Target
 from tinyet.delegates.decide import Variant
@@ -14,7 +15,7 @@ from tinyet.ir import Graph, Node, Tensor
 from tinyet.memory import MemoryPlan, plan_memory
 from tinyet.memory.streams import Stream
 from tinyet.ops import op_of
-from tinyet.opset import Arrangement, Sweep
+from tinyet.opset import Arrangement, Sweep, Sweeps
 from tinyet.stages import stage
 
 Variants = Mapping[Node, Variant]
@@ -38,7 +39,7 @@ def planned(
 
     def sweep(node: Node, index: int) -> Sweep | None:
         said = chosen[node].choice.kernel.sweep
-        return None if said is None else said(node, index)
+        return None if said is None else _said(said, node, index)
 
     def replaces(node: Node, index: int) -> bool:
         said = chosen[node].choice.kernel.replaces
@@ -54,6 +55,12 @@ def planned(
         replaces=replaces,
         streams=streams,
     )
+
+
+@lru_cache(maxsize=4096)
+def _said(sweep: Sweeps, node: Node, index: int) -> Sweep | None:
+    """What a kernel says of a node: memory is planned many times for one choice."""
+    return sweep(node, index)
 
 
 @dataclass(frozen=True)

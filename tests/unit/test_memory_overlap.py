@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import dataclasses
-import itertools
 from collections.abc import Sequence
 
 import numpy as np
@@ -12,14 +11,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.unit.test_memory_storage import Builder, Mix, execute, op_of
+from tests.unit.test_memory_storage import Builder, drawn_sweeps, execute, op_of
 from tinyet.errors import InternalError
-from tinyet.ir import Graph, Node, Shape, Tensor
+from tinyet.ir import Graph, Node
 from tinyet.memory import MemoryPlan, check_plan, plan_memory
 from tinyet.memory.check import Access, Span, check_accesses
 from tinyet.memory.extents import Extent, extent, gap, gaps, most_alive
-from tinyet.memory.sweeping import no_sweep
-from tinyet.opset import Op, Sweep, Sweeps
+from tinyet.memory.offsets import Buffer, lower_bound
+from tinyet.memory.sweeping import course
+from tinyet.opset import Sweep, Sweeps
 
 
 def rows(written: Sequence[int], needed: Sequence[int]) -> Sweep:
@@ -33,9 +33,9 @@ def evenly(node: Node, index: int) -> Sweep:
     return Sweep(step * out // len(step), (step - 1) * size // len(step))
 
 
-def planned(graph: Graph, sweep: Sweeps = evenly, align: int = 1, **scratch: int) -> MemoryPlan:
-    """A plan, executed."""
-    needs = {node: scratch.get(node.output.name, 0) for node in graph.nodes}
+def planned(graph: Graph, sweep: Sweeps = evenly, align: int = 1, scratch: int = 0) -> MemoryPlan:
+    """A plan, executed. scratch: bytes of each call's."""
+    needs = dict.fromkeys(graph.nodes, scratch)
     plan = plan_memory(graph, op_of, needs, sweep=sweep, align=align)
     execute(graph, plan, needs, sweep)
     return plan
@@ -80,15 +80,15 @@ def test_alignment_makes_room() -> None:
 
 def test_scratch_memory_lies_over_neither() -> None:
     b = Builder()
-    y = b.mix(b.input(100), shape=(60,))
-    assert planned(b.graph(y), **{y.name: 16}).arena_bytes in range(101 + 16, 101 + 16 + 8)
+    graph = b.graph(b.mix(b.input(100), shape=(60,)))
+    assert planned(graph, scratch=16).arena_bytes == 101 + 16
 
 
 def test_what_is_used_later_or_by_another_index_is_not_written_over() -> None:
     b = Builder()
     x = b.input(100)
     y = b.mix(x, shape=(60,))
-    assert planned(b.graph(b.mix(x, y, shape=(4,)))).arena_bytes == 160
+    assert planned(b.graph(b.mix(x, y, shape=(4,)))).arena_bytes == 161
     twice = Builder()
     x = twice.input(100)
     graph = twice.graph(twice.mix(x, x, shape=(60,)))
@@ -98,3 +98,202 @@ def test_what_is_used_later_or_by_another_index_is_not_written_over() -> None:
         return evenly(node, index) if index == 0 else None
 
     assert planned(graph, of_the_first).arena_bytes == 160
+
+
+def test_in_place_where_that_needs_less() -> None:
+    """At one address the two need 100 bytes, partly over each other 101."""
+    b = Builder()
+    graph = b.graph(b.pointwise(b.input(100)))
+    plan = planned(graph)
+    assert (plan.arena_bytes, len(plan.overwrites)) == (100, 1)
+    mixed = Builder()
+    graph = mixed.graph(mixed.mix(mixed.input(100), shape=(100,)))
+    assert planned(graph).arena_bytes == 101
+    plan = plan_memory(graph, op_of, {}, sweep=evenly, replaces=lambda _node, _index: True, align=1)
+    assert (plan.arena_bytes, len(plan.overwrites)) == (100, 1)
+
+
+def test_partly_over_the_input_where_its_block_is_large() -> None:
+    """In place the sum would keep the whole of the block alive, of which it is a tenth."""
+    b = Builder()
+    large = b.mix(b.input(4), shape=(100,))
+    y = b.pointwise(b.slice(large, 90, 100))
+    graph = b.graph(b.mix(b.mix(y, shape=(95,)), y, shape=(4,)))
+    plan = planned(graph)
+    assert not plan.overwrites
+    assert plan.arena_bytes <= 95 + 10 + 4
+
+
+def test_the_order_knows_what_lies_over_what() -> None:
+    """The layer whose output takes the place of its input does so before the other input is read."""
+    b = Builder()
+    x, z = b.input(8), b.input(60)
+    first = b.mix(x, shape=(60,))
+    second = b.mix(z, shape=(60,))
+    graph = b.graph(b.mix(b.mix(first, shape=(4,)), b.mix(second, shape=(4,)), shape=(4,)))
+    silent, swept = plan_of_silent_kernels(graph), planned(graph)
+    assert swept.arena_bytes < silent.arena_bytes
+    assert swept.given_order_bytes < silent.given_order_bytes
+
+
+def moved(plan: MemoryPlan, block: int, by: int) -> MemoryPlan:
+    blocks = list(plan.blocks)
+    blocks[block] = dataclasses.replace(blocks[block], offset=blocks[block].offset + by)
+    return dataclasses.replace(plan, blocks=tuple(blocks))
+
+
+def test_the_check_refuses_what_is_too_near_and_what_is_not_said() -> None:
+    b = Builder()
+    graph = b.graph(b.mix(b.input(100), shape=(60,)))
+    plan = planned(graph)
+
+    def refused(message: str, broken: MemoryPlan, sweep: Sweeps | None) -> None:
+        with pytest.raises(InternalError, match=message):
+            check_plan(graph, broken, op_of, {}, align=1, scratch_align=8, sweep=sweep)
+
+    refused(
+        r"call 0 .mix .*by the end of step 0 of 60, .* is written up to byte 1, over byte 0 of in0_0, .* \(1 bytes too",
+        moved(plan, 0, -1),
+        evenly,
+    )
+    refused("writes .* over in0_0 while reading it", plan, None)
+    refused("writes .* over in0_0 while reading it", plan, lambda _node, _index: None)
+    # Kernels that read more, or write earlier, than those that the plan was made for.
+    refused("over byte 0 of in0_0.*29 bytes too near", plan, lambda _node, _index: rows([30, 60], [0, 50]))
+    refused("over byte 8 of in0_0", plan, lambda _node, _index: rows([1, 10, 60], [0, 8, 59]))
+    refused("write 59 of 60 bytes", plan, lambda _node, _index: rows([1, 59], [0, 59]))
+
+
+def test_the_check_asks_of_each_index() -> None:
+    b = Builder()
+    x = b.input(100)
+    graph = b.graph(b.mix(x, x, shape=(60,)))
+    plan = planned(graph)
+
+    def refused(second: Sweep | None) -> None:
+        with pytest.raises(InternalError, match="in0_0"):
+            check_plan(
+                graph,
+                plan,
+                op_of,
+                {},
+                align=1,
+                scratch_align=8,
+                sweep=lambda node, index: second if index else evenly(node, index),
+            )
+
+    refused(None)
+    refused(rows([60], [0]))
+
+
+@given(st.integers(0, 2**30))
+@settings(deadline=None, max_examples=600)
+def test_the_check_and_the_gap_agree_with_bytes(seed: int) -> None:
+    """One call, its steps carried out byte by byte, at every distance of output and input."""
+    random = np.random.default_rng(seed)
+    size, out, steps = (int(n) for n in random.integers(1, 9, 3))
+    written, needed = (
+        np.sort(random.integers(0, out + 1, steps)),
+        np.sort(random.integers(0, size + 1, steps)),
+    )
+    written[-1] = out
+    sweep = Sweep(written, needed)
+    b = Builder()
+    b.mix(b.input(size), shape=(out,))
+    node = b.nodes[0]
+    found = course(node, lambda _node, _index: sweep)
+    assert found is not None
+    at = np.arange(len(found) + 1)
+    low, high = np.zeros(len(found), np.int64), np.full(len(found), size)
+    result = extent("y", at, low, found.written, out)
+    source = extent("x", at, found.needed[node.input(0)], high, size)
+    over, under = gap(result, source), gap(source, result)
+    for where in range(-out - 1, size + 2):
+        right = all(
+            not {where + i for i in range(w)} & set(range(n, size))
+            for w, n in zip(written.tolist(), needed.tolist(), strict=True)
+        )
+        spans = Span("x", 16, size), Span("y", 16 + where, out)
+        call = Access("one", spans[:1], spans[1:], sweeps={("x", "y"): [sweep]})
+        if right:
+            check_accesses([call], 64, spans[:1], spans[1:])
+        else:
+            with pytest.raises(InternalError, match="too near"):
+                check_accesses([call], 64, spans[:1], spans[1:])
+        if over is None or under is None or -where >= over or where >= under:
+            assert right
+        elif -where == over - 1:
+            assert not right
+
+
+def drawn_extents(random: np.random.Generator, count: int, align: int) -> list[Extent]:
+    found = []
+    for number in range(count):
+        at = np.unique(random.integers(0, 12, int(random.integers(2, 6))))
+        if len(at) < 2:
+            continue
+        size = int(random.integers(1, 20))
+        low, high = (random.integers(0, size + 1, len(at) - 1) for _ in range(2))
+        if random.random() < 0.4:
+            low, high = np.zeros(len(at) - 1, np.int64), np.full(len(at) - 1, size)
+        found.append(extent(f"b{number}", at, low, high, size, align if random.random() < 0.5 else 1))
+    return found
+
+
+def living(each: Extent, moment: int) -> range:
+    k = int(np.searchsorted(each.at, moment, "right")) - 1
+    alive = each.at[0] <= moment < each.at[-1]
+    return range(int(each.low[k]), int(each.high[k])) if alive else range(0)
+
+
+@given(st.integers(0, 2**30))
+@settings(deadline=None, max_examples=250)
+def test_gaps_and_the_most_that_is_alive(seed: int) -> None:
+    """Beside sums and distances moment by moment."""
+    random = np.random.default_rng(seed)
+    extents = drawn_extents(random, 5, 1)
+    said = gaps(extents)
+    for a in extents:
+        for b in extents:
+            both = [(living(a, m), living(b, m)) for m in range(12)]
+            together = [x.stop - y.start for x, y in both if x and y]
+            coarse = a.at[0] < b.at[-1] and b.at[0] < a.at[-1]
+            if a is not b and coarse:
+                between = said.get((a.name, b.name), a.bytes)
+                assert between == max(together) if together else between <= -max(a.bytes, b.bytes)
+    assert most_alive(extents) == max((sum(len(living(e, m)) for e in extents) for m in range(12)), default=0)
+    # Of whole buffers it is what the search for offsets counts itself.
+    steady = [e for e in drawn_extents(random, 5, 4) if e.steady]
+    buffers = [Buffer(e.name, e.bytes, int(e.at[0]), int(e.at[-1]) - 1, e.align) for e in steady]
+    assert most_alive(steady) == lower_bound(buffers)
+
+
+def test_a_sweep_has_to_fit_its_tensors() -> None:
+    b = Builder()
+    graph = b.graph(b.mix(b.input(8), shape=(6,)))
+    for wrong in (rows([5], [0]), rows([6], [9])):
+        with pytest.raises(InternalError, match="does not fit its tensors"):
+            course(graph.nodes[0], lambda _node, _index: wrong)  # noqa: B023
+
+
+def test_chains_of_drawn_layers() -> None:
+    """Longer and larger than the graphs of whole plans: what drifts, and what is used again later."""
+    smaller = 0
+    for seed in range(150):
+        random = np.random.default_rng(seed)
+        b = Builder()
+        known = [b.input(int(random.integers(1, 60)))]
+        for _ in range(int(random.integers(2, 9))):
+            inputs = [
+                known[-1],
+                *(known[int(random.integers(len(known)))] for _ in range(random.integers(3) // 2)),
+            ]
+            known.append(b.mix(*inputs, shape=(int(random.integers(1, 60)),)))
+        graph = b.graph(known[-1])
+        sweep, _ = drawn_sweeps(seed)
+        scratch = int(random.integers(0, 2)) * 7
+        plan = planned(graph, sweep, scratch=scratch)
+        silent = plan_memory(graph, op_of, dict.fromkeys(graph.nodes, scratch), align=1)
+        assert plan.arena_bytes <= silent.arena_bytes
+        smaller += plan.arena_bytes < silent.arena_bytes
+    assert smaller > 60

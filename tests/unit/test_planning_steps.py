@@ -14,6 +14,7 @@ import pytest
 
 from tests.passes.build import Builder as Passes
 from tests.passes.build import per_tensor
+from tests.unit.test_memory_overlap import evenly
 from tests.unit.test_memory_storage import Builder, op_of
 from tinyet.ir import DType, Graph, Node, Tensor, TensorType, constant
 from tinyet.memory import plan_memory
@@ -24,6 +25,7 @@ from tinyet.ops.linear import Linear
 from tinyet.ops.permute import Permute
 from tinyet.ops.requantize import Requantize
 from tinyet.ops.unary import Unary
+from tinyet.opset import Sweep
 from tinyet.passes.fold_requantize import fold_requantize
 from tinyet.passes.fuse_clamp import fuse_clamp
 from tinyet.passes.keep_integers import keep_integers
@@ -87,9 +89,12 @@ def in_place(steps: int) -> Graph:
 
 @pytest.mark.parametrize("make", [recurrent, windows, in_place])
 def test_planning(make: Callable[[int], Graph]) -> None:
-    budgets: dict[str, Any] = {"search_budget": 2_000, "order_budget": 2_000}
+    def sweep(node: Node, index: int) -> Sweep | None:
+        return evenly(node, index) if node.op == "mix" else None
+
+    options: dict[str, Any] = {"search_budget": 2_000, "order_budget": 2_000, "sweep": sweep}
     few, many = (
-        lines_of(functools.partial(plan_memory, make(steps), op_of, {}, **budgets)) for steps in (20, 40)
+        lines_of(functools.partial(plan_memory, make(steps), op_of, {}, **options)) for steps in (20, 40)
     )
     assert many < _MOST * few
 

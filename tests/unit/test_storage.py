@@ -3,10 +3,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 
 from tests.golden.programs import Builder, bias_s32, input_s8, weights_s8
 from tinyet.boards import load_board
+from tinyet.delegates import CORTEX_M, PORTABLE, Delegate
 from tinyet.delegates.decide import Objective
 from tinyet.deployment import Deployment, deploy
 from tinyet.ir import Tensor
@@ -79,3 +81,30 @@ def test_a_scalar_between_layers() -> None:
     found = deploy(b.finish((x,), y).graph, TARGET, objective=Objective("speed"))
     assert [step.choice.kernel.arranged is not None for step in found.steps] == [False, True, True, False]
     assert not any(found.plan.form(step.node.output) for step in found.steps)
+
+
+def silent(delegate: Delegate) -> Delegate:
+    """Its kernels, as if they promised nothing about the order of their work."""
+    kernels = {
+        op: tuple(dataclasses.replace(kernel, sweep=None, replaces=None) for kernel in found)
+        for op, found in delegate.kernels.items()
+    }
+    return dataclasses.replace(delegate, kernels=kernels)
+
+
+def test_kernels_whose_output_lies_over_their_input_where_there_is_no_room_for_others() -> None:
+    graph = separable().graph
+    found = {
+        ram: deploy(graph, TARGET, (silent(CORTEX_M), PORTABLE), objective=Objective(ram=ram))
+        for ram in (None, 1700, 1300, 1000)
+    }
+    delegates = {ram: [step.choice.delegate.name for step in d.steps] for ram, d in found.items()}
+    assert delegates[None] == ["cortex_m", "cortex_m"]
+    # 1024 bytes in, 1024 between, 512 out: only the depthwise layer needs more than there is.
+    assert delegates[1700] == ["portable", "cortex_m"]
+    assert delegates[1300] == ["portable", "portable"]
+    assert all(found[ram].plan.arena_bytes <= ram for ram in (1700, 1300))
+    assert [len(d.plan.overlaps) for d in found.values()] == [0, 1, 2, 2]
+    # Where nothing is small enough, what needs the least.
+    assert 1000 < found[1000].plan.arena_bytes <= found[1300].plan.arena_bytes
+    assert max(found[1300].plan.alive) == found[1300].plan.lower_bound

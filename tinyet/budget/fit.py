@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -50,31 +49,31 @@ def objective_of(
 
 
 def peak_tensors(deployment: Deployment) -> tuple[int, list[Contributor]]:
-    """(step, contributors): the step at which most bytes are alive, and the blocks alive then, largest first."""
+    """(step, contributors): the step at which most bytes are alive, and the blocks alive then, largest first. Of an
+    output that lies partly over an input, it is what lies beside that."""
     plan = deployment.plan
     named = {t.name: f"input {t.name}" for t in deployment.graph.inputs}
     named |= {t.name: f"output of {step}" for step in deployment.steps for t in step.node.outputs}
 
     def alive(step: int) -> list[Contributor]:
-        found = [
-            Contributor(block.bytes, named.get(block.name, block.name))
-            for block in plan.blocks
-            if block.lifetime.first <= step <= block.lifetime.last
-        ]
+        call = plan.calls[step] if 0 <= step < len(plan.calls) else None
+        over = {} if call is None else plan.over(call)
+        found = []
+        for number, block in enumerate(plan.blocks):
+            if not block.lifetime.first <= step <= block.lifetime.last:
+                continue
+            size, text = block.bytes, named.get(block.name, block.name)
+            if call is not None and over and number == plan.storage[call.output].block:
+                size -= sum(over.values())
+                names = " and ".join(named.get(t.name, t.name) for t in over)
+                text += f", of {block.bytes} bytes; the others lie over {names}, row by row"
+            found.append(Contributor(size, text))
         if 0 <= step < len(deployment.steps) and deployment.steps[step].call.scratch_bytes:
-            call = deployment.steps[step].call
-            found.append(Contributor(call.scratch_bytes, f"scratch of {deployment.steps[step]}"))
+            size = deployment.steps[step].call.scratch_bytes
+            found.append(Contributor(size, f"scratch of {deployment.steps[step]}"))
         return found
 
-    change = [0] * (len(plan.calls) + 3)  # of the bytes alive, at each moment from -1 on
-    for block in plan.blocks:
-        change[block.lifetime.first + 1] += block.bytes
-        change[block.lifetime.last + 2] -= block.bytes
-    for step in deployment.steps:
-        change[step.index + 1] += step.call.scratch_bytes
-        change[step.index + 2] -= step.call.scratch_bytes
-    sums = list(itertools.accumulate(change))[: len(plan.calls) + 2]
-    worst = sums.index(max(sums)) - 1
+    worst = plan.alive.index(max(plan.alive)) - 1
     return worst, sorted(alive(worst), key=lambda c: (-c.bytes, c.text))
 
 

@@ -140,6 +140,7 @@ def _show(analysis: Analysis, board: Board) -> None:
         if analysis.optimal
         else f"{ui.size(gap)} above the lower bound {ui.number(analysis.lower_bound)}"
     )
+    over = sum(1 for layer in analysis.layers if layer.over)
     ui.facts(
         "",
         [
@@ -150,6 +151,7 @@ def _show(analysis: Analysis, board: Board) -> None:
             ),
             ("code of the kernels", _code_said(analysis)),
             ("arena", f"{ui.size(analysis.arena_bytes)} of {ui.number(board.ram.bytes)} of RAM; {bound}"),
+            *([("layers over their input", f"{over} of {len(analysis.layers)}, row by row")] if over else []),
             ("layers by delegate", ", ".join(f"{name} {count}" for name, count in took.items())),
         ],
     )

@@ -43,13 +43,15 @@ class Objective:
     """What a choice is made for.
 
     flash: the most bytes of constants and code of the model; ram: of its arena and state. None: as many as it takes.
-    input_rows: the input comes row by row. pins: kernels that the user has named for layers, by the layers' names.
+    pins: kernels that the user has named for layers, by the layers' names. whole: no layer is computed by rows.
+    input_rows: the input comes row by row.
     """
 
     optimize: Optimize = "balanced"
     flash: int | None = None
     ram: int | None = None
     pins: Mapping[str, str] = field(default_factory=dict)
+    whole: bool = False
     input_rows: bool = False
 
 
@@ -112,9 +114,11 @@ def choose(
     allowed: Mapping[Node, Sequence[int]],
     objective: Objective,
     target: Target,
+    most: int | None = None,
 ) -> tuple[Frontier, Point, dict[Node, int]]:
     """The frontier of the allowed variants of each node, the point that the objective asks for, and the index of the
-    variant that each node has there."""
+    variant that each node has there. most: instructions that no saved flash is worth more than, where not those of one
+    delegate's kernels."""
     options = [
         [
             Option(0 if v.cost is None else v.cost.instructions, parts_of(v, target))
@@ -123,7 +127,8 @@ def choose(
         for node, indices in allowed.items()
     ]
     found = frontier(options)
-    point = pick(found, objective.optimize, objective.flash, of_one_delegate(variants, allowed))
+    most = of_one_delegate(variants, allowed) if most is None else most
+    point = pick(found, objective.optimize, objective.flash, most)
     picked = zip(allowed.items(), point.picks, strict=True)
     return found, point, {node: indices[option] for (node, indices), option in picked}
 

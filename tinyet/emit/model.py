@@ -501,10 +501,13 @@ def _arena_map(deployment: Deployment, pointers: Pointers) -> list[ArenaRow]:
         stop = "out" if last >= end else str(last)
         return start if start == stop else f"{start}..{stop}"
 
+    over = {node.output: plan.over(node) for node in plan.overlaps}
     for tensor in plan.storage:
         life, at = plan.lifetimes[tensor], plan.offset(tensor)
         form = plan.form(tensor)
         text = f"{pointers.names[tensor]}: {tensor.type}" + (f", {form}" if form else "")
+        if tensor in over:
+            text += f", over {' and '.join(pointers.names[t] for t in over[tensor])} row by row"
         rows.append((life.first, ArenaRow(at, plan.extent(tensor), alive(life.first, life.last), text)))
     for step, name in pointers.scratch.items():
         row = ArenaRow(plan.scratch[step.node], step.call.scratch_bytes, str(step.index), name)

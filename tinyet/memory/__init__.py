@@ -6,5 +6,6 @@ from __future__ import annotations
 from tinyet.memory.check import check_plan
 from tinyet.memory.plan import Block, Lifetime, MemoryPlan, Storage
 from tinyet.memory.storage import plan_memory
+from tinyet.memory.sweeping import course
 
-__all__ = ["Block", "Lifetime", "MemoryPlan", "Storage", "check_plan", "plan_memory"]
+__all__ = ["Block", "Lifetime", "MemoryPlan", "Storage", "check_plan", "course", "plan_memory"]

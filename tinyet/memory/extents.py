@@ -87,6 +87,17 @@ def most_alive(extents: Sequence[Extent]) -> int:
     return max((_most_aligned(extents, align) for align in {each.align for each in extents}), default=0)
 
 
+def alive_between(extents: Sequence[Extent], moments: Bytes) -> list[int]:
+    """The most bytes alive at one moment, from each of these moments up to the next of them."""
+    sizes = [np.maximum(each.high - each.low, 0) for each in extents]
+    grid = np.unique(np.concatenate([moments, *(each.at for each in extents)]))
+    change = np.zeros(len(grid), np.int64)
+    for each, size in zip(extents, sizes, strict=True):
+        np.add.at(change, np.searchsorted(grid, each.at), np.diff(size, prepend=0, append=0))
+    places = np.searchsorted(grid, moments)
+    return [int(n) for n in np.maximum.reduceat(np.cumsum(change), places)[:-1]]
+
+
 def _most_aligned(extents: Sequence[Extent], align: int) -> int:
     alike = [each for each in extents if each.align >= align]
     start = np.concatenate([each.at[:-1] for each in alike])

@@ -57,16 +57,20 @@ class MemoryPlan:
     calls:       the nodes of `order` that a kernel has to compute.
     elided:      nodes without a kernel call: their outputs already lie where they should.
     overwrites:  for a call that works in place, (input index, output index): both have the same address.
+    overlaps:    for a call whose only output lies partly over inputs that it is the last to read, as its kernel says it
+                 may (`opset.Sweep`), these inputs' indices.
+    alive:       bytes alive at the worst step of each call, and while layers of streams compute: from the moment before
+        the first to that after the last.
     storage:     every tensor that is not a constant.
     lifetimes:   per tensor, from the call that completes it to the last that reads its bytes, under any name.
     scratch:     offset in the arena of a call's scratch memory, for calls that have any.
     arena_bytes: size of the arena.
-    lower_bound: largest number of bytes alive at once; with these blocks no arena is smaller.
+    lower_bound: largest number of bytes alive at once, alignment counted, where a call is as many moments as its kernel
+                 says it has steps; with these blocks and these kernels no arena is smaller.
     optimal:     no placement of these blocks is smaller than `arena_bytes`.
-    order_optimal: no order of execution keeps fewer bytes alive at its worst moment (in-place results
-                 counted only where input and output fill their blocks).
+    order_optimal: no order of execution keeps fewer bytes alive at its worst moment (results over an input, wholly
+                 or partly, counted only where input and output fill their blocks).
     given_order_bytes: bytes alive at the worst moment of the graph's own order, in the same terms.
-    alive:       for each call, the bytes alive at its worst moment.
     streams:     calls that follow each other in `calls` and are computed by rows, one with another.
     """
 
@@ -74,6 +78,8 @@ class MemoryPlan:
     calls: tuple[Node, ...]
     elided: tuple[Node, ...]
     overwrites: Mapping[Node, tuple[int, int]]
+    overlaps: Mapping[Node, tuple[int, ...]]
+    alive: tuple[int, ...]
     blocks: tuple[Block, ...]
     storage: Mapping[Tensor, Storage]
     lifetimes: Mapping[Tensor, Lifetime]
@@ -83,7 +89,6 @@ class MemoryPlan:
     optimal: bool
     order_optimal: bool
     given_order_bytes: int
-    alive: tuple[int, ...]
     streams: tuple[Stream, ...] = ()
 
     def offset(self, tensor: Tensor) -> int:
@@ -131,6 +136,15 @@ class MemoryPlan:
         if self.pairs(tensor):
             return 2 * tensor.type.bytes
         return (tensor.type.bytes // run - 1) * pitch + run if pitch else tensor.type.bytes
+
+    def over(self, node: Node) -> dict[Tensor, int]:
+        """The inputs that the output of a call lies partly over, each with how many bytes the two have in common."""
+        found = {}
+        for tensor in (node.input(index) for index in self.overlaps.get(node, ())):
+            start = max(self.offset(tensor), self.offset(node.output))
+            ends = (self.offset(t) + self.extent(t) for t in (tensor, node.output))
+            found[tensor] = min(ends) - start
+        return found
 
     def dense(self, tensor: Tensor, extent: bytes) -> bytes:
         """The tensor's bytes, one after another, out of those of its extent."""

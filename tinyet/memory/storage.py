@@ -17,13 +17,13 @@ from tinyet.memory import schedule as ordering
 from tinyet.memory.check import check_plan
 from tinyet.memory.contract import OP as STREAM_OP
 from tinyet.memory.contract import borders_of, contracted, course_of, expanded, scratch_name, stream_of
-from tinyet.memory.extents import Extent, extent, gaps, most_alive
+from tinyet.memory.extents import Extent, alive_between, extent, gaps, most_alive
 from tinyet.memory.layout import NEVER, Layout, MayShare, Piece, nothing_owned_twice
 from tinyet.memory.live import LiveBytes
 from tinyet.memory.moves import Move, moves
 from tinyet.memory.plan import Block, Lifetime, MemoryPlan, Storage
 from tinyet.memory.streams import Stream
-from tinyet.memory.sweeping import Course, Replaces, Sweeping, course, no_replacing, no_sweep
+from tinyet.memory.sweeping import Course, Replaces, Sweeping, course, no_replacing, no_sweep, overlapping
 from tinyet.memory.weave import Group, MayPitch, no_pitch, weave
 from tinyet.opset import Op, Sweeps
 
@@ -443,7 +443,7 @@ class _Planner:
         blocks = {root: self.block(layout, root, moments) for root in layout.roots()}
         live = LiveBytes([*blocks.values(), *self.scratch_buffers(calls)], range(-1, len(calls) + 1))
         for position in range(len(calls)):
-            live.save(position, sweeping.saving(layout, position))
+            live.save(position, sweeping.saving(layout, position, moments.used))
         bound = live.bound
         for position, node in enumerate(calls):
             pairs = self.candidates(layout, node, woven)
@@ -461,7 +461,7 @@ class _Planner:
                 live.replace((a, b), both)
                 # What lay partly over another may now be in a block that lives on.
                 touched = {p for each in (a, b) for p in (each.first, each.last) if 0 <= p < len(calls)}
-                before = {p: live.save(p, sweeping.saving(layout, p)) for p in touched}
+                before = {p: live.save(p, sweeping.saving(layout, p, moments.used)) for p in touched}
                 if live.bound > bound:
                     live.replace((both,), a, b)
                     for p, saving in before.items():
@@ -511,15 +511,11 @@ class _Planner:
 
     def extents(self, draft: _Draft) -> list[Extent]:
         """Of each buffer, those that streams work in among them."""
-        found = [draft.sweeping.extent(draft.layout, root) for root in draft.layout.roots()]
-        for buffer in draft.buffers[len(found) :]:
-            if buffer.name not in self.of_streams:
-                at = np.array(draft.sweeping.moments(buffer.first, buffer.last))
-                low, high = np.zeros(1, np.int64), np.array([buffer.bytes])
-                found.append(Extent(buffer.name, at, low, high, buffer.bytes, buffer.align))
+        buffers = [b for b in draft.buffers if b.name not in self.of_streams]
+        found = draft.sweeping.extents(draft.layout, buffers)
         for position, node in enumerate(draft.calls):
             if node in self.streams:
-                start = draft.sweeping.moments(position, position)[0]
+                start = draft.sweeping.boundaries[position + 1]
                 for inner in self.streams[node].inner:
                     at = start + np.arange(len(inner.low) + 1)
                     found.append(extent(inner.name, at, inner.low, inner.high, inner.bytes, inner.align))
@@ -535,20 +531,19 @@ class _Planner:
         return packing.Buffer(inner.name, inner.bytes, position, position, inner.align)
 
     def alive(self, draft: _Draft) -> tuple[int, ...]:
-        """For each call, and each layer of a stream, the bytes alive at its worst moment."""
-        total = np.zeros(draft.sweeping.moments(len(draft.calls), len(draft.calls))[1], np.int64)
-        for each in self.extents(draft):
-            total[each.at[0] : each.at[-1]] += np.repeat(each.high - each.low, np.diff(each.at))
-        found: list[int] = []
+        """The most bytes alive before the first call, at each call or layer of a stream, and after the last."""
+        extents, boundaries = self.extents(draft), draft.sweeping.boundaries
+        whole = alive_between(extents, boundaries)
+        found = whole[:1]
         for position, node in enumerate(draft.calls):
-            first, last = draft.sweeping.moments(position, position)
             stream = stream_of(node)
             if stream is None:
-                found.append(int(total[first:last].max()))
+                found.append(whole[position + 1])
                 continue
-            for layer in stream.nodes:
-                found.append(int(total[first:last][stream.moments(layer)].max()))
-        return tuple(found)
+            moments = np.arange(boundaries[position + 1], boundaries[position + 2] + 1)
+            each = np.array(alive_between(extents, moments))
+            found += [int(each[stream.moments(layer)].max()) for layer in stream.nodes]
+        return (*found, whole[-1])
 
     def finish(self, draft: _Draft, placement: packing.Placement) -> MemoryPlan:
         """The plan in the terms of the graph."""
@@ -564,6 +559,7 @@ class _Planner:
             calls=draft.calls,
             elided=tuple(node for node in order if node in draft.elided),
             overwrites=draft.overwrites,
+            overlaps=overlapping(layout, draft.sweeping, placement.offsets),
             blocks=blocks,
             storage={
                 t: Storage(index[layout.root(t)], layout.start(t) + at, pitch, t in self.pairs)

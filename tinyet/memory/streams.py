@@ -111,8 +111,8 @@ def stream(
 ) -> Stream | None:
     """The stream of calls that follow each other; None where they cannot be one.
 
-    rules: of each of the calls. piled: windows are in a pile; beneath: with what is whole of the last layer's output beneath them. take: the value that they
-    read of which the rows come from the caller.
+    rules: of each of the calls. piled: windows are in a pile; beneath: with what is whole of the last layer's
+    output beneath them. take: the value that they read of which the rows come from the caller.
     """
     found = Schedule(graph, nodes, rules, None if take is None else take.tensor)
     if not found.possible() or not found.run():

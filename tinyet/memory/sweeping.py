@@ -14,6 +14,7 @@ from tinyet.ir import Node, Tensor
 from tinyet.memory.extents import Extent, extent
 from tinyet.memory.layout import Layout
 from tinyet.memory.live import Saving
+from tinyet.memory.offsets import Buffer
 from tinyet.opset.sweep import Bytes, Sweep, Sweeps
 
 Replaces = Callable[[Node, int], bool]
@@ -65,10 +66,10 @@ class Course:
         return int(sum((b.high - b.low for b in self.inner), np.zeros(len(self), np.int64)).max())
 
     def saved(self, source: Tensor) -> int:
-        """How many bytes less than both have, the only output and one input need that lie partly over each other."""
-        (written,) = self.written.values()
-        alive = written + source.type.bytes - self.needed[source]
-        return max(written[-1] + source.type.bytes - int(alive.max()), 0) if source in self.needed else 0
+        """How many bytes less than both have, the only output and an input of `needed` need that lie partly over each
+        other, the input the last to die."""
+        ((output, written),) = self.written.items()
+        return max(int((self.needed[source] - written).min()) + output.type.bytes, 0)
 
 
 def course(node: Node, sweep: Sweeps) -> Course | None:
@@ -120,16 +121,16 @@ class Sweeping:
         counts = [1, *(len(courses[node]) if node in courses else 1 for node in calls), 1]
         self._start = np.concatenate([[0], np.cumsum(counts)])
 
-    def moments(self, first: int, last: int) -> tuple[int, int]:
-        """Those from a call's first to another's last: the first of them, and the one behind the last."""
-        return int(self._start[first + 1]), int(self._start[last + 2])
+    @property
+    def boundaries(self) -> Bytes:
+        """The first moment of each call, from that before the first call on, and the one behind all."""
+        return self._start
 
-    def saving(self, layout: Layout, position: int) -> Saving | None:
+    def saving(self, layout: Layout, position: int, used: Mapping[Tensor, int]) -> Saving | None:
         """Of a call: how many bytes fewer are alive at its worst step than all that its blocks have. None where it is
-        no less."""
-        node = self.calls[position]
-        found = self.courses.get(node)
-        if found is None:
+        no less. used: the call at which each tensor is last used."""
+        found = self.courses.get(self.calls[position])
+        if found is None or all(used[tensor] > position for tensor in found.needed):
             return None
         roots = dict.fromkeys(layout.root(t) for t in (*found.written, *found.variables))
         alive = np.zeros(len(found), np.int64)
@@ -140,6 +141,15 @@ class Sweeping:
         # Distances are multiples of the alignment.
         saved = (sum(layout.size(root) for root in roots) - int(alive.max())) & -align
         return Saving(position, saved, align) if saved > 0 else None
+
+    def extents(self, layout: Layout, buffers: Sequence[Buffer]) -> list[Extent]:
+        """Of a layout's blocks, in its order, and of the buffers behind these, which are alive as a whole."""
+        found = [self.extent(layout, root) for root in layout.roots()]
+        for each in buffers[len(found) :]:
+            at = np.array([self._start[each.first + 1], self._start[each.last + 2]])
+            low, high = np.zeros(1, np.int64), np.array([each.bytes])
+            found.append(Extent(each.name, at, low, high, each.bytes, each.align))
+        return found
 
     def extent(self, layout: Layout, root: Tensor) -> Extent:
         """Of a block whose tensors' moments are known."""
@@ -159,6 +169,29 @@ class Sweeping:
         at, low, high = (np.concatenate(each) for each in zip(*found, strict=True))
         at = np.append(at, self._start[stops[-1] + 1])
         return extent(root.name, at, low, high, layout.size(root), layout.strictest(root))
+
+
+def overlapping(
+    layout: Layout, sweeping: Sweeping, offsets: Mapping[str, int]
+) -> dict[Node, tuple[int, ...]]:
+    """The inputs, by number, that the output lies partly over, of calls where it does. offsets: of blocks by name."""
+    found = {}
+
+    def place(tensor: Tensor) -> tuple[int, int]:
+        at = offsets[layout.root(tensor).name]
+        start, end = layout.extent(tensor)
+        return at + start, at + end
+
+    for node, known in sweeping.courses.items():
+        output = next(iter(known.written))
+        if len(known.written) > 1 or known.inner:
+            continue  # a stream, whose layers each write rows
+        low, high = place(output)
+        places = {t: place(t) for t in known.needed if layout.root(t) is not layout.root(output)}
+        over = [node.inputs.index(t) for t, (start, end) in places.items() if start < high and low < end]
+        if over:
+            found[node] = tuple(sorted(over))
+    return found
 
 
 _FAR = 1 << 62

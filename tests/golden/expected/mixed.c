@@ -107,16 +107,16 @@ static const tinyet_softmax_shape softmax_4_params = {
   .inner = 1,
 };
 
-/* ---- memory: one arena of 248 bytes; optimal (the lower bound)
+/* ---- memory: one arena of 224 bytes; optimal (the lower bound)
  *
  *   offset    bytes   alive     tensor
- *        0      200   in..0     image: float32[1x5x5x2]
- *        0       12   1..2      flat_s8: int8[1x12] scale=0.0199999996 zero_point=5
- *        0       16   3..4      head_f32: float32[1x4]
- *        0       16   4..out    probabilities: float32[1x4]
- *       16        4   2..3      head: int8[1x4] scale=0.0149999997 zero_point=-128
- *      200       48   0..1      conv: float32[1x2x2x3]
- *      200       48   0..1      flat: float32[1x12]
+ *        0       48   0..1      conv: float32[1x2x2x3], over image row by row
+ *        0       48   0..1      flat: float32[1x12]
+ *        0        4   2..3      head: int8[1x4] scale=0.0149999997 zero_point=-128
+ *        4       16   3..4      head_f32: float32[1x4]
+ *        4       16   4..out    probabilities: float32[1x4]
+ *       24      200   in..0     image: float32[1x5x5x2]
+ *       48       12   1..2      flat_s8: int8[1x12] scale=0.0199999996 zero_point=5
  */
 uint8_t mixed_arena[MIXED_ARENA_BYTES] TINYET_ALIGNED(16);
 
@@ -127,7 +127,7 @@ tinyet_status mixed_run(void) {
   /* 0: conv2d 1x5x5x2 -> 1x2x2x3, 96 MACs
    * model.py:10: x = self.conv(x)
    */
-  float *const conv = (float *)(void *)(arena + 200);
+  float *const conv = (float *)(void *)(arena + 0);
   TINYET_LAYER_BEGIN(0u);
   tinyet_conv2d_blocked_f32(image, conv, &conv2d_0_params);
   TINYET_LAYER_END(0u);
@@ -136,7 +136,7 @@ tinyet_status mixed_run(void) {
    * model.py:12: x = F.relu(self.head(x))
    */
   const float *const flat = conv;
-  int8_t *const flat_s8 = (int8_t *)(arena + 0);
+  int8_t *const flat_s8 = (int8_t *)(arena + 48);
   TINYET_LAYER_BEGIN(1u);
   tinyet_quantize_f32_s8(flat, flat_s8, &quantize_1_params);
   TINYET_LAYER_END(1u);
@@ -144,7 +144,7 @@ tinyet_status mixed_run(void) {
   /* 2: linear 1x12 -> 1x4, 48 MACs
    * model.py:13: x = F.relu(self.head(x))
    */
-  int8_t *const head = (int8_t *)(arena + 16);
+  int8_t *const head = (int8_t *)(arena + 0);
   TINYET_LAYER_BEGIN(2u);
   tinyet_linear_s8(flat_s8, head, &linear_2_params);
   TINYET_LAYER_END(2u);
@@ -152,7 +152,7 @@ tinyet_status mixed_run(void) {
   /* 3: dequantize 1x4 -> 1x4
    * model.py:14: x = F.relu(self.head(x))
    */
-  float *const head_f32 = (float *)(void *)(arena + 0);
+  float *const head_f32 = (float *)(void *)(arena + 4);
   TINYET_LAYER_BEGIN(3u);
   tinyet_dequantize_s8_f32(head, head_f32, &dequantize_3_params);
   TINYET_LAYER_END(3u);
@@ -160,7 +160,7 @@ tinyet_status mixed_run(void) {
   /* 4: softmax 1x4 -> 1x4
    * model.py:15: return F.softmax(x, -1)
    */
-  float *const probabilities = (float *)(void *)(arena + 0);
+  float *const probabilities = (float *)(void *)(arena + 4);
   TINYET_LAYER_BEGIN(4u);
   tinyet_softmax_f32(head_f32, probabilities, &softmax_4_params);
   TINYET_LAYER_END(4u);

@@ -109,21 +109,21 @@ static const tinyet_dsp_affine_params blocks_1_add_params = {
   .offset = 8617983,
 };
 
-/* ---- memory: one arena of 468 bytes; optimal (the lower bound)
+/* ---- memory: one arena of 352 bytes; optimal (the lower bound)
  *
  *   offset    bytes   alive     tensor
- *        0      180   0         scratch
+ *        0      180   0         scratch_0
  *        0      144   1..2      exp_: int8[1x6x6x4] scale=0.0500000007 zero_point=-3
- *        0      180   5..6      arena_: int8[1x6x6x5] scale=0.0500000007 zero_point=-3
- *        0       12   7         scratch
- *       12        4   7..out    tinyet_linear_s8: int8[1x4] scale=0.0199999996 zero_point=3
- *      180      144   in..0     input: int8[1x6x6x4] scale=0.0500000007 zero_point=-7
- *      180      144   2..3      unix_: int8[1x6x6x4] scale=0.0500000007 zero_point=-3
- *      180      144   3..4      stem_conv_weights_2: int8[1x6x6x4] scale=0.0500000007 zero_point=-3
- *      180      144   4..5      x: int8[1x6x6x4] scale=0.0500000007 zero_point=-3
- *      180        5   6..7      nested_run_: int8[1x1x1x5] scale=0.0500000007 zero_point=-3
- *      180        5   6..7      value_5: int8[1x5] scale=0.0500000007 zero_point=-3
- *      324      144   0..1      default_: int8[1x6x6x4] scale=0.0500000007 zero_point=-3
+ *        0      144   2..3      unix_: int8[1x6x6x4] scale=0.0500000007 zero_point=-3, over exp_ row by row
+ *        0      144   3..4      stem_conv_weights_2: int8[1x6x6x4] scale=0.0500000007 zero_point=-3
+ *        0      144   4..5      x: int8[1x6x6x4] scale=0.0500000007 zero_point=-3
+ *        0        5   6..7      nested_run_: int8[1x1x1x5] scale=0.0500000007 zero_point=-3
+ *        0        5   6..7      value_5: int8[1x5] scale=0.0500000007 zero_point=-3
+ *        8        4   7..out    tinyet_linear_s8: int8[1x4] scale=0.0199999996 zero_point=3
+ *       16       12   7         scratch_7
+ *      144      180   5..6      arena_: int8[1x6x6x5] scale=0.0500000007 zero_point=-3
+ *      180      144   0..1      default_: int8[1x6x6x4] scale=0.0500000007 zero_point=-3, over input row by row
+ *      208      144   in..0     input: int8[1x6x6x4] scale=0.0500000007 zero_point=-7
  */
 uint8_t nested_arena[NESTED_ARENA_BYTES] TINYET_ALIGNED(16);
 
@@ -134,10 +134,10 @@ tinyet_status nested_run(void) {
   /* 0: conv2d 1x6x6x4 -> 1x6x6x4, 5184 MACs
    * stem.conv (model.py:10): x = F.relu(self.stem.conv(x))
    */
-  int8_t *const default_ = (int8_t *)(arena + 324);
-  void *const scratch = arena + 0;
+  int8_t *const default_ = (int8_t *)(arena + 180);
+  void *const scratch_0 = arena + 0;
   TINYET_LAYER_BEGIN(0u);
-  stem_conv_conv2d(input, default_, scratch, stem_conv_weights);
+  stem_conv_conv2d(input, default_, scratch_0, stem_conv_weights);
   TINYET_LAYER_END(0u);
 
   /* 1: conv2d 1x6x6x4 -> 1x6x6x4, 576 MACs
@@ -151,7 +151,7 @@ tinyet_status nested_run(void) {
   /* 2: conv2d 1x6x6x4 -> 1x6x6x4, 576 MACs
    * blocks.0.body (model.py:12): y = self.body(self.body(x))
    */
-  int8_t *const unix_ = (int8_t *)(arena + 180);
+  int8_t *const unix_ = (int8_t *)(arena + 0);
   TINYET_LAYER_BEGIN(2u);
   blocks_0_body_conv2d(exp_, unix_, blocks_0_body_weights);
   TINYET_LAYER_END(2u);
@@ -159,7 +159,7 @@ tinyet_status nested_run(void) {
   /* 3: add 1x6x6x4 + 1x6x6x4 -> 1x6x6x4
    * blocks.0 (model.py:13): return y + y
    */
-  int8_t *const stem_conv_weights_2 = (int8_t *)(arena + 180);
+  int8_t *const stem_conv_weights_2 = (int8_t *)(arena + 0);
   TINYET_LAYER_BEGIN(3u);
   tinyet_dsp_affine_of_one(unix_, stem_conv_weights_2, &blocks_0_add_params);
   TINYET_LAYER_END(3u);
@@ -167,7 +167,7 @@ tinyet_status nested_run(void) {
   /* 4: add 1x6x6x4 + 1x6x6x4 -> 1x6x6x4
    * blocks.1 (model.py:14): return y + y
    */
-  int8_t *const x = (int8_t *)(arena + 180);
+  int8_t *const x = (int8_t *)(arena + 0);
   TINYET_LAYER_BEGIN(4u);
   tinyet_dsp_affine_of_one(stem_conv_weights_2, x, &blocks_1_add_params);
   TINYET_LAYER_END(4u);
@@ -175,7 +175,7 @@ tinyet_status nested_run(void) {
   /* 5: conv2d 1x6x6x4 -> 1x6x6x5, 720 MACs
    * blocks.1.body (model.py:15): x = self.blocks[1].body(x)
    */
-  int8_t *const arena_ = (int8_t *)(arena + 0);
+  int8_t *const arena_ = (int8_t *)(arena + 144);
   TINYET_LAYER_BEGIN(5u);
   blocks_1_body_conv2d(x, arena_, blocks_1_body_weights);
   TINYET_LAYER_END(5u);
@@ -183,7 +183,7 @@ tinyet_status nested_run(void) {
   /* 6: avg_pool2d 1x6x6x5 -> 1x1x1x5
    * model.py:16: x = F.adaptive_avg_pool2d(x, 1)
    */
-  int8_t *const nested_run_ = (int8_t *)(arena + 180);
+  int8_t *const nested_run_ = (int8_t *)(arena + 0);
   TINYET_LAYER_BEGIN(6u);
   avg_pool2d_6(arena_, nested_run_);
   TINYET_LAYER_END(6u);
@@ -192,9 +192,10 @@ tinyet_status nested_run(void) {
    * 2.int (model.py:18): return self.heads['int'](x)
    */
   const int8_t *const value_5 = nested_run_;
-  int8_t *const tinyet_linear_s8 = (int8_t *)(arena + 12);
+  int8_t *const tinyet_linear_s8 = (int8_t *)(arena + 8);
+  void *const scratch_7 = arena + 16;
   TINYET_LAYER_BEGIN(7u);
-  layer_2_int_linear(value_5, tinyet_linear_s8, scratch, layer_2_int_weights);
+  layer_2_int_linear(value_5, tinyet_linear_s8, scratch_7, layer_2_int_weights);
   TINYET_LAYER_END(7u);
 
   return TINYET_OK;

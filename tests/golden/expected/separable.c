@@ -169,16 +169,16 @@ static const tinyet_linear_s8_params linear_2_params = {
   .clamp_high = 127,
 };
 
-/* ---- memory: one arena of 304 bytes; optimal (the lower bound)
+/* ---- memory: one arena of 256 bytes; optimal (the lower bound)
  *
  *   offset    bytes   alive     tensor
  *        0      144   in..0     x: int8[1x8x6x3] scale=0.0500000007 zero_point=-7
- *        0       72   1         scratch_1
+ *        0       48   0..1      relu: int8[1x4x3x4] scale=0.0309999995 zero_point=-128, over x row by row
  *        0        5   2..out    logits: int8[1x5] scale=0.0900000036 zero_point=3
- *       72       48   1..2      depthwise: int8[1x4x3x4] scale=0.0410000011 zero_point=9
- *       72       48   1..2      flat: int8[1x48] scale=0.0410000011 zero_point=9
+ *       48       48   1..2      depthwise: int8[1x4x3x4] scale=0.0410000011 zero_point=9
+ *       48       48   1..2      flat: int8[1x48] scale=0.0410000011 zero_point=9
+ *       96       72   1         scratch_1
  *      144      112   0         scratch_0
- *      256       48   0..1      relu: int8[1x4x3x4] scale=0.0309999995 zero_point=-128
  */
 uint8_t separable_arena[SEPARABLE_ARENA_BYTES] TINYET_ALIGNED(16);
 
@@ -189,7 +189,7 @@ tinyet_status separable_run(void) {
   /* 0: conv2d 1x8x6x3 -> 1x4x3x4, 1296 MACs
    * model.py:10: x = F.relu(self.conv(x))
    */
-  int8_t *const relu = (int8_t *)(arena + 256);
+  int8_t *const relu = (int8_t *)(arena + 0);
   void *const scratch_0 = arena + 144;
   TINYET_LAYER_BEGIN(0u);
   tinyet_conv2d_s8(x, relu, scratch_0, &conv2d_0_params);
@@ -198,8 +198,8 @@ tinyet_status separable_run(void) {
   /* 1: conv2d 1x4x3x4 -> 1x4x3x4, 432 MACs
    * model.py:11: x = self.depthwise(x)
    */
-  int8_t *const depthwise = (int8_t *)(arena + 72);
-  void *const scratch_1 = arena + 0;
+  int8_t *const depthwise = (int8_t *)(arena + 48);
+  void *const scratch_1 = arena + 96;
   TINYET_LAYER_BEGIN(1u);
   tinyet_depthwise_s8(relu, depthwise, scratch_1, &conv2d_1_params);
   TINYET_LAYER_END(1u);

@@ -18,7 +18,7 @@ extern "C" {
 #define SEPARABLE_MODEL_HASH "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 
 /* Bytes of working memory: inputs, outputs and everything between. Weights are apart, in flash. */
-#define SEPARABLE_ARENA_BYTES 304u
+#define SEPARABLE_ARENA_BYTES 256u
 #define SEPARABLE_NUM_LAYERS 3
 #define SEPARABLE_NUM_INPUTS 1
 #define SEPARABLE_NUM_OUTPUTS 1
