@@ -45,7 +45,7 @@ def objective_of(
     table = measured(core_of(board.target))
     flash = min(board.flash.bytes, max_flash or board.flash.bytes) - (0 if table is None else table.base)
     ram = min(board.ram.bytes, max_ram or board.ram.bytes) - board.stack_bytes
-    return Objective(check_optimize(optimize), max(flash, 0), max(ram, 0), dict(pins or {}), input_rows)
+    return Objective(check_optimize(optimize), max(flash, 0), max(ram, 0), dict(pins or {}), input_rows=input_rows)
 
 
 def peak_tensors(deployment: Deployment) -> tuple[int, list[Contributor]]:
