@@ -247,7 +247,7 @@ def _kernel_files(deployment: Deployment) -> dict[str, str]:
     for delegate, (headers, sources) in wanted.items():
         _merge(files, delegate.files(headers, sources), delegate.name)
     if headers := _rows_headers(deployment):
-        _merge(files, own_files(headers, ["tinyet_rows.c"]), "tinyet")
+        _merge(files, own_files(headers, ["tinyet_row_windows.c"]), "tinyet")
     common = {name for text in files.values() for name in included(text) if name.startswith("tinyet_")}
     _merge(files, own_files(sorted({"tinyet_common.h", *common} - files.keys()), []), "tinyet")
     return files
@@ -255,7 +255,7 @@ def _kernel_files(deployment: Deployment) -> dict[str, str]:
 
 def _rows_headers(deployment: Deployment) -> list[str]:
     """What streams need beside their layers' kernels."""
-    return ["tinyet_rows.h"] if deployment.plan.streams else []
+    return ["tinyet_row_windows.h"] if deployment.plan.streams else []
 
 
 def _merge(files: dict[str, str], more: Mapping[str, str], who: str) -> None:

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "tinyet_rows.h"
+#include "tinyet_row_windows.h"
 
 #include <string.h>
 
