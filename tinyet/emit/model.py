@@ -42,8 +42,8 @@ ABI_VERSION = 2
 
 @dataclass(frozen=True)
 class IoView:
-    """One input or output as the templates print it. rows, and bytes and elements of each: of an input that is given row
-    by row."""
+    """One input or output as the templates print it. rows, and bytes and elements of each: of an input that
+    comes row by row."""
 
     kind: str
     index: int
@@ -153,8 +153,9 @@ def model_files(
             f"a model cannot be called {name!r}: a kernel's file is {taken[0]}", hint="--name another"
         )
     code = _code(deployment, name, kernels)
-    bound = "the lower bound" if plan.arena_bytes == plan.lower_bound else f"lower bound {plan.lower_bound}"
-    note = f"optimal ({bound})" if plan.optimal else f"not proved optimal ({bound})"
+    gap = plan.arena_bytes - plan.lower_bound
+    bound = f"lower bound {plan.lower_bound}" if gap else "the lower bound"
+    note = f"optimal ({bound})" if plan.optimal else f"not proved optimal ({bound}: {gap} less)"
     context = {
         "name": name,
         "macro": name.upper(),
