@@ -12,12 +12,14 @@ from tinyet.boards import Board, load_board
 from tinyet.boards.cpus import Target
 from tinyet.budget.code import Function, call_bytes, functions_of, plain_name
 from tinyet.budget.fit import Contributor, largest_constants, objective_of, peak_tensors
+from tinyet.budget.rows import StreamAnalysis, streams_of
 from tinyet.build.size import Size, measure
 from tinyet.delegates import Delegates, delegates_or_default
 from tinyet.delegates.decide import Decision
 from tinyet.deployment import Deployment, Step, deploy
 from tinyet.emit.model import symbols_of
 from tinyet.ir import Node, Tensor, place_of
+from tinyet.memory import MemoryPlan
 from tinyet.opset.cost import constant_bytes
 from tinyet.program import Program
 
@@ -88,7 +90,8 @@ class LayerAnalysis:
     """One call of the generated code. Bytes: `constant_bytes` and `code_bytes` in flash, `output_bytes` and
     `scratch_bytes` in the arena. code_bytes: of its call, and of the function that was made for it where no layer
     before it has the same; None where that is not stated. linked_bytes: of its constants and that function in the
-    firmware, None where it is not built. name: as every report names it; value: the tensor that it computes; form: how
+    firmware, None where it is not built. name: as every report names it; value: the tensor that it computes; runs:
+    how often its call is made in an inference; form: how
     that lies in the arena, empty for row-major; over: the inputs that it lies partly over, written row by row while
     they are read; line: `file:line`, source: the line's text behind it, both empty where they are not known.
     instructions: stated for its kernel, or None. variants: all kernels that could compute it, in the order of asking,
@@ -115,6 +118,7 @@ class LayerAnalysis:
     source: str
     instructions: int | None
     variants: tuple[VariantAnalysis, ...]
+    runs: int
 
     @property
     def label(self) -> str:
@@ -128,6 +132,7 @@ class Analysis:
 
     lower_bound: the most bytes that must be alive at once; `optimal` says that no arrangement is smaller than
         arena_bytes.
+    streams: layers that are computed by rows; whole_arena_bytes: the arena if none were, None where none is.
     peak: what is alive at the worst step. notes: layers that stayed float, and why.
     code_bytes: of all functions and calls, as far as they are stated; linked_bytes: of the built application's
         flash, but for its demonstration sample, None where it is not built. functions, kernels: in the order of the
@@ -158,6 +163,8 @@ class Analysis:
     optimize: str
     frontier: tuple[FrontierPoint, ...]
     frontier_gap: int
+    streams: tuple[StreamAnalysis, ...]
+    whole_arena_bytes: int | None
 
     def __repr__(self) -> str:
         what = f"{len(self.layers)} layers, {self.macs:,} MACs"
@@ -202,6 +209,11 @@ class Analysis:
             "optimize": self.optimize,
             "frontier": [vars(point) for point in self.frontier],
             "frontier_gap": self.frontier_gap,
+            "streams": [
+                {**vars(one), "layers": list(one.layers), "windows": [vars(window) for window in one.windows]}
+                for one in self.streams
+            ],
+            "whole_arena_bytes": self.whole_arena_bytes,
         }
 
 
@@ -333,13 +345,14 @@ def analyze_deployment(
                 linked.get(name, 0)
                 for name in (*symbols.constants.get(s, ()), *([made[s].name] if s in made else []))
             ),
-            output_bytes=sum((2 if deployment.plan.pairs(t) else 1) * t.type.bytes for t in s.node.outputs),
+            output_bytes=sum(_there(plan, t) for t in s.node.outputs),
             scratch_bytes=s.call.scratch_bytes,
             refusals=tuple(str(r) for r in s.choice.refusals),
             line=s.line,
             source=s.source,
             instructions=None if (cost := costs[s.node]) is None else cost.instructions,
             variants=variants_of(decision, s.node, deployment.target),
+            runs=s.runs,
         )
         for s in deployment.steps
     )
@@ -378,7 +391,17 @@ def analyze_deployment(
         optimize=decision.objective.optimize,
         frontier=frontier_of(decision),
         frontier_gap=decision.frontier.gap,
+        streams=streams_of(deployment),
+        whole_arena_bytes=None if decision.whole is None else decision.whole.arena_bytes,
     )
+
+
+def _there(plan: MemoryPlan, tensor: Tensor) -> int:
+    """Bytes of the arena that a layer's output takes: of its window, where it passes through one."""
+    window = plan.window(tensor)
+    if window is not None:
+        return window.bytes
+    return (2 if plan.pairs(tensor) else 1) * tensor.type.bytes
 
 
 def _io(tensor: Tensor) -> str:

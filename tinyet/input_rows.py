@@ -12,7 +12,9 @@ from tinyet.ops import op_of
 from tinyet.opset.rows import has_rows
 
 GIVE_WHOLE = "leave input_rows (--input-rows) away: the model takes its input as a whole then"
-_CHANNELS_LAST = "compile with channels_last=True (--channels-last): the model then takes pixels as cameras give them"
+_CHANNELS_LAST = (
+    "compile with channels_last=True (--channels-last): the model then takes pixels as cameras give them"
+)
 
 
 def taken_input(graph: Graph, calls: Sequence[Node], by_rows: Collection[Node]) -> Taken:

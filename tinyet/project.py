@@ -504,7 +504,7 @@ class Project:
             elf = self.firmware("qemu", where)
         stage("estimating cycles")
         raw = sample_bytes(self.deployment.graph.inputs, samples)
-        return model.estimate(elf, raw, where, timeout=timeout)
+        return model.estimate(elf, raw, where, timeout=timeout, order=self.deployment.order)
 
     def firmware(self, on: str, where: Path, *, compile_anew: bool = False) -> Path:
         """The harness as it runs in a place: an executable for "host", an elf for the others.

@@ -15,7 +15,7 @@ import tinyet
 from tests import small
 from tests.ops.cases import HOST
 from tinyet import ops
-from tinyet.delegates.decide import Objective
+from tinyet.delegates.decide import Objective, Optimize
 from tinyet.deployment import Deployment, deploy
 from tinyet.emit.model import model_files
 from tinyet.errors import UsageError
@@ -28,7 +28,7 @@ from tinyet.program import Program
 from tinyet.project import Project
 from tinyet.reference import evaluate
 
-STRICT = ("-std=c11", "-O1", "-Wall", "-Wextra", "-Wno-unused-variable", "-Wconversion", "-Werror")
+STRICT = ("-std=c11", "-O1", "-Wall", "-Wextra", "-Wconversion", "-Werror")
 SANITIZE = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all")
 
 # Takes commands from its input: r; or p COUNT and so many rows' bytes. Tells each status, and outputs that are there.
@@ -87,10 +87,8 @@ def skipping(rows: int = 7) -> Graph:
     return ops.check(Graph("skipping", (x,), (y,), (node,)), "leaving rows out")
 
 
-def taking(graph: Graph, ram: int | None = None, optimize: str = "balanced") -> Deployment:
-    assert optimize in ("balanced", "size")
-    wanted = "size" if optimize == "size" else "balanced"
-    return deploy(graph, HOST, objective=Objective(optimize=wanted, ram=ram, input_rows=True))
+def taking(graph: Graph, optimize: Optimize = "balanced") -> Deployment:
+    return deploy(graph, HOST, objective=Objective(optimize, input_rows=True))
 
 
 def commands(images: list[bytes], rows: int, draw: random.Random) -> tuple[bytes, list[int | None]]:
@@ -127,7 +125,7 @@ def commands(images: list[bytes], rows: int, draw: random.Random) -> tuple[bytes
     ],
     ids=["image", "image, small", "view", "view, small", "rows unread", "rows unread, small"],
 )
-def test_any_portions(graph: Graph, optimize: str, tmp_path: Path) -> None:
+def test_any_portions(graph: Graph, optimize: Optimize, tmp_path: Path) -> None:
     deployment = taking(graph, optimize=optimize)
     given = graph.inputs[0]
     assert deployment.plan.extent(given) < given.type.bytes
@@ -147,8 +145,8 @@ def test_any_portions(graph: Graph, optimize: str, tmp_path: Path) -> None:
     images: list[Array] = [rng.integers(-128, 128, given.shape).astype(np.int8) for _ in range(8)]
     (rows,) = (window.tensor.shape[1] for window in [deployment.plan.taken_rows(given)] if window is not None)
     wanted = [evaluate(graph, [image])[graph.outputs[0]].ravel().tolist() for image in images]
-    text, said = commands([image.tobytes() for image in images], rows, random.Random(5))
-    done = subprocess.run([str(binary)], input=text, capture_output=True, check=True, timeout=60)
+    sent, said = commands([image.tobytes() for image in images], rows, random.Random(5))
+    done = subprocess.run([str(binary)], input=sent, capture_output=True, check=True, timeout=60)
     lines = done.stdout.decode().splitlines()
     expected = ["2" if n is None else "-2" if n == -1 else " ".join(map(str, (0, *wanted[n]))) for n in said]
     assert lines == expected

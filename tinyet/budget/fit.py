@@ -10,6 +10,8 @@ from tinyet.boards import Board
 from tinyet.delegates.decide import Objective, check_optimize
 from tinyet.deployment import Deployment
 from tinyet.errors import FitError, bullet_list
+from tinyet.ir import Node
+from tinyet.memory.streams import Stream
 from tinyet.opset.cost import core_of, measured
 
 LARGEST = 5
@@ -45,12 +47,15 @@ def objective_of(
     table = measured(core_of(board.target))
     flash = min(board.flash.bytes, max_flash or board.flash.bytes) - (0 if table is None else table.base)
     ram = min(board.ram.bytes, max_ram or board.ram.bytes) - board.stack_bytes
-    return Objective(check_optimize(optimize), max(flash, 0), max(ram, 0), dict(pins or {}), input_rows=input_rows)
+    return Objective(
+        check_optimize(optimize), max(flash, 0), max(ram, 0), dict(pins or {}), input_rows=input_rows
+    )
 
 
 def peak_tensors(deployment: Deployment) -> tuple[int, list[Contributor]]:
     """(step, contributors): the step at which most bytes are alive, and the blocks alive then, largest first. Of an
-    output that lies partly over an input, it is what lies beside that."""
+    output that lies partly over an input, it is what lies beside that; of what is computed by rows, the rows that are
+    there when that layer needs the most."""
     plan = deployment.plan
     named = {t.name: f"input {t.name}" for t in deployment.graph.inputs}
     named |= {t.name: f"output of {step}" for step in deployment.steps for t in step.node.outputs}
@@ -58,9 +63,11 @@ def peak_tensors(deployment: Deployment) -> tuple[int, list[Contributor]]:
     def alive(step: int) -> list[Contributor]:
         call = plan.calls[step] if 0 <= step < len(plan.calls) else None
         over = {} if call is None else plan.over(call)
-        found = []
+        stream = None if call is None else plan.stream(call)
+        found = [] if stream is None or call is None else rows_alive(stream, call, named)
+        by_rows = set() if stream is None else {plan.storage[t].block for t in stream.rows}
         for number, block in enumerate(plan.blocks):
-            if not block.lifetime.first <= step <= block.lifetime.last:
+            if number in by_rows or not block.lifetime.first <= step <= block.lifetime.last:
                 continue
             size, text = block.bytes, named.get(block.name, block.name)
             if call is not None and over and number == plan.storage[call.output].block:
@@ -75,6 +82,23 @@ def peak_tensors(deployment: Deployment) -> tuple[int, list[Contributor]]:
 
     worst = plan.alive.index(max(plan.alive)) - 1
     return worst, sorted(alive(worst), key=lambda c: (-c.bytes, c.text))
+
+
+def rows_alive(stream: Stream, node: Node, named: Mapping[str, str]) -> list[Contributor]:
+    """The rows that are there when a layer of a stream runs, at the run when they take the most bytes.
+
+    named: what tensors are called, by their names.
+    """
+    held = {t: (rows.behind - rows.first) * rows.row_bytes for t, rows in stream.rows.items()}
+    moments = stream.moments(node)
+    worst = max(moments, key=lambda moment: sum(int(each[moment]) for each in held.values()))
+    found = []
+    for tensor, each in held.items():
+        rows, name = int(each[worst]) // stream.rows[tensor].row_bytes, named.get(tensor.name, tensor.name)
+        if rows:
+            text = name if rows >= tensor.shape[1] else f"{rows} of {tensor.shape[1]} rows of {name}"
+            found.append(Contributor(int(each[worst]), text))
+    return found
 
 
 def largest_constants(deployment: Deployment) -> list[Contributor]:

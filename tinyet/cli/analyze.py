@@ -155,6 +155,7 @@ def _show(analysis: Analysis, board: Board) -> None:
             ("layers by delegate", ", ".join(f"{name} {count}" for name, count in took.items())),
         ],
     )
+    _streams(analysis)
     _contributors("largest in flash", analysis.largest)
     _code(analysis)
     at = (
@@ -175,6 +176,23 @@ def _show(analysis: Analysis, board: Board) -> None:
         ui.say("\nkernels that were asked first and do not apply (no failure: the next one took the layer):")
         for line in refused:
             ui.say(f"  - {line}")
+
+
+def _streams(analysis: Analysis) -> None:
+    """What is computed by rows, and what that costs."""
+    if analysis.whole_arena_bytes is None:
+        return
+    ui.say(f"\ncomputed by rows, or the arena would be {ui.size(analysis.whole_arena_bytes)}:")
+    for one in analysis.streams:
+        cost = f"{ui.number(one.added_macs)} MACs more, {ui.size(one.moved_bytes)} moved"
+        if one.instructions is not None and one.whole_instructions is not None:
+            whole = ui.number(one.whole_instructions)
+            cost += f"; {ui.number(one.instructions)} instructions stated, as whole layers {whole}"
+        ui.say(f"  layers {_numbers(one.layers)}: {cost}")
+    ui.table(
+        [("rows", "number"), ("of", "number"), ("bytes", "number"), ("value", "text")],
+        [(w.rows, w.of, w.bytes, w.value) for one in analysis.streams for w in one.windows],
+    )
 
 
 def _code_said(analysis: Analysis) -> str:

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Windows of rows: the oldest row at the start, without gaps. */
-#ifndef TINYET_ROW_WINDOWS_H
-#define TINYET_ROW_WINDOWS_H
+#ifndef TINYET_STREAMS_H
+#define TINYET_STREAMS_H
 
 #include "tinyet_common.h"
 
@@ -24,6 +24,9 @@ static inline void *tinyet_rows_top(uint8_t *end) { return end + ((8u - ((uintpt
 
 /* Sets what lies above or below an image. */
 void tinyet_rows_fill(void *rows, int32_t value, uint32_t bytes);
+
+/* The same of an image of int16_t. */
+void tinyet_rows_fill_s16(void *rows, int32_t value, uint32_t bytes);
 
 #ifdef __cplusplus
 }
