@@ -134,7 +134,8 @@ class _Chooser:
         """Bytes of RAM more than the objective allows."""
         if self.objective.ram is None:
             return 0
-        return self.arena(chosen) + _state_bytes(chosen.chosen) - self.objective.ram
+        kept = sum(stream.kept_bytes for stream in chosen.plan.streams)
+        return self.arena(chosen) + _state_bytes(chosen.chosen) + kept - self.objective.ram
 
     @staticmethod
     def arena(chosen: _Chosen) -> int:

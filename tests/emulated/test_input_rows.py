@@ -14,9 +14,11 @@ import pytest
 import tinyet
 from tests import small
 from tests.ops.cases import HOST
-from tinyet import ops
+from tinyet import assets, ops
+from tinyet.boards import all_boards
 from tinyet.delegates.decide import Objective, Optimize
 from tinyet.deployment import Deployment, deploy
+from tinyet.emit.kinds import Kind, kinds_for
 from tinyet.emit.model import model_files
 from tinyet.errors import UsageError
 from tinyet.ir import Array, Graph, Node, Tensor, constant
@@ -176,6 +178,10 @@ def test_what_cannot_be_is_told() -> None:
         taking(Graph("both", (image, other), (total,), (both,)))
 
 
+def _program(size: int = 16) -> Program:
+    return Program("small", small.graph(size=size), small.graph(real=True, size=size))
+
+
 @pytest.mark.parametrize("limit", [None, 40_000])
 def test_a_firmware(limit: int | None, tmp_path: Path) -> None:
     """Generated, opened again, built, and compared on an emulated board."""
@@ -188,6 +194,59 @@ def test_a_firmware(limit: int | None, tmp_path: Path) -> None:
     image = again.deployment.graph.inputs[0]
     assert again.deployment.plan.arena_bytes == made.manifest["arena_bytes"]
     assert again.deployment.plan.extent(image) < image.type.bytes
-    made.build()
+    size = made.build()
+    (stream,) = again.deployment.plan.streams
+    kept = [
+        s
+        for s in size.largest("ram", len(size.symbols))
+        if s.name == "small_image" or s.name.startswith("window") or s.name.endswith("_rows")
+    ]
+    assert sum(symbol.bytes for symbol in kept) == stream.kept_bytes == again.deployment.state_bytes
     samples = np.random.default_rng(1).uniform(-5, 5, (3, 16, 16, 3)).astype(np.float32)
     assert again.validate(samples, on="qemu").bit_exact
+
+
+@pytest.mark.parametrize("kind", ["arduino", "platformio", "zephyr", "cmake"])
+def test_applications_of_every_kind_give_rows(kind: Kind, tmp_path: Path) -> None:
+    """What stands in the projects' own files is compiled where it needs no core's headers, and speaks of nothing that a
+    model by rows does not have."""
+    boards = {
+        "arduino": "arduino_nano33ble",
+        "platformio": "arduino_uno",
+        "zephyr": "nrf52840dk",
+        "cmake": "mps2_an386",
+    }
+    names = [b.name for b in all_boards() if kind in kinds_for(b)]
+    board = boards[kind] if boards[kind] in names else names[0]
+    made = tinyet.generate(_program(), board, tmp_path / "p", project=kind, input_rows=True)
+    texts = {
+        p: p.read_text()
+        for p in made.path.rglob("*")
+        if p.suffix in (".c", ".cpp", ".ino", ".h", ".md", ".txt")
+    }
+    for path, text in texts.items():
+        for word in (
+            "small_run",
+            "small_input_0",
+            "small_set_input_0",
+            "SMALL_INPUT_0_OFFSET",
+            "fill_inputs",
+        ):
+            assert word not in text, (path, word)
+    assert sum("small_push_rows" in text for text in texts.values()) >= 4
+    (source,) = (p for p in texts if "small_sample_0" in texts[p] and "_sample.h" not in p.name)
+    if kind == "zephyr":
+        return  # its headers are Zephyr's own
+    api = Path(__file__).parents[1] / "arduino_api"
+    folders = {p.parent for p in texts if p.suffix == ".h"} | {api, assets.path("firmware") / "include"}
+    folders.add(assets.path("firmware") / "platform")
+    language = ["-x", "c", "-std=c11"] if source.suffix == ".c" else ["-x", "c++", "-include", "Arduino.h"]
+    options = [
+        *language,
+        "-fsyntax-only",
+        "-Wall",
+        "-Wextra",
+        "-Werror",
+        *(f"-I{p}" for p in sorted(folders)),
+    ]
+    subprocess.run(["gcc", *options, str(source)], check=True, timeout=60)

@@ -50,6 +50,10 @@ __all__ = [
 ]
 
 
+_COUNTS = 5
+"""Numbers that say how far the rows of an image have come."""
+
+
 @dataclass(frozen=True, eq=False)
 class Stream:
     """nodes: the calls, in order. rules: how each is computed by rows. actions: all that is done, in order.
@@ -89,6 +93,18 @@ class Stream:
             for action in self.actions
             if isinstance(action, Move | Shift)
         )
+
+    @property
+    def kept_bytes(self) -> int:
+        """Static memory beside the arena, with pointers of 32 bits: what goes on from push to push of rows."""
+        if self.taken is None:
+            return 0
+        places = sum(
+            not self.rows[tensor].window and not self.rows[tensor].piled
+            for node in self.nodes
+            for tensor in (*(node.input(i) for i in self.rules[node].inputs), node.outputs[0])
+        )
+        return 4 * (_COUNTS + places + (len(self.pile) + 1 if self.pile else 0))
 
     def moments(self, node: Node) -> list[int]:
         """The numbers of the actions that compute a layer's strips."""
