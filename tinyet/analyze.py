@@ -22,6 +22,7 @@ from tinyet.ir import Node, Tensor, place_of
 from tinyet.memory import MemoryPlan
 from tinyet.opset.cost import constant_bytes
 from tinyet.program import Program
+from tinyet.stack.use import StackUse
 
 MOST_POINTS = 16
 """Of a frontier, in a report."""
@@ -137,6 +138,7 @@ class Analysis:
     code_bytes: of all functions and calls, as far as they are stated; linked_bytes: of the built application's
         flash, but for its demonstration sample, None where it is not built. functions, kernels: in the order of the
         layers.
+    ram_bytes: static data of the built application, and stack: what it takes of it at most; None where it is not built.
     frontier: of the choice of kernels, from the smallest to the fastest, at most MOST_POINTS of them; frontier_gap:
         bytes by which it may miss better ones.
     """
@@ -165,6 +167,8 @@ class Analysis:
     frontier_gap: int
     streams: tuple[StreamAnalysis, ...]
     whole_arena_bytes: int | None
+    ram_bytes: int | None = None
+    stack: StackUse | None = None
 
     def __repr__(self) -> str:
         what = f"{len(self.layers)} layers, {self.macs:,} MACs"
@@ -209,6 +213,11 @@ class Analysis:
             "optimize": self.optimize,
             "frontier": [vars(point) for point in self.frontier],
             "frontier_gap": self.frontier_gap,
+            "ram_bytes": self.ram_bytes,
+            "ram_with_stack_bytes": None
+            if self.ram_bytes is None or self.stack is None
+            else self.stack.with_data(self.ram_bytes),
+            "stack": None if self.stack is None else self.stack.to_json(),
             "streams": [
                 {**vars(one), "layers": list(one.layers), "windows": [vars(window) for window in one.windows]}
                 for one in self.streams
@@ -228,14 +237,17 @@ def analyze(
     max_flash: int | None = None,
     pins: Mapping[str, str] | None = None,
     firmware: Path | None = None,
+    stack: StackUse | None = None,
 ) -> Analysis:
     """board and all options: as `generate` takes them. firmware: the ELF file of the application that was built of the
-    same, for what the linker has. Raises UnsupportedOp when an operator has no kernel for the board."""
+    same, for what the linker has; stack: what that takes of the stack at most. Raises UnsupportedOp when an operator
+    has no kernel for the board."""
     target = load_board(board)
     chosen = delegates_or_default(delegates, require=require_delegate)
     objective = objective_of(target, optimize, max_ram=max_ram, max_flash=max_flash, pins=pins)
     deployment = deploy(program.graph, target.target, chosen, require=require_delegate, objective=objective)
-    return analyze_deployment(program, deployment, target, None if firmware is None else measure(firmware))
+    size = None if firmware is None else measure(firmware)
+    return analyze_deployment(program, deployment, target, size, stack)
 
 
 def frontier_of(decision: Decision) -> tuple[FrontierPoint, ...]:
@@ -313,9 +325,13 @@ def _sum(numbers: Sequence[int | None]) -> int | None:
 
 
 def analyze_deployment(
-    program: Program, deployment: Deployment, board: Board, size: Size | None = None
+    program: Program,
+    deployment: Deployment,
+    board: Board,
+    size: Size | None = None,
+    stack: StackUse | None = None,
 ) -> Analysis:
-    """size: of the application that was built of it."""
+    """size, stack: of the application that was built of it."""
     plan = deployment.plan
     step, peak = peak_tensors(deployment)
     decision = deployment.decision
@@ -391,6 +407,8 @@ def analyze_deployment(
         optimize=decision.objective.optimize,
         frontier=frontier_of(decision),
         frontier_gap=decision.frontier.gap,
+        ram_bytes=None if size is None else size.ram,
+        stack=stack,
         streams=streams_of(deployment),
         whole_arena_bytes=None if decision.whole is None else decision.whole.arena_bytes,
     )

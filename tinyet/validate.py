@@ -28,6 +28,7 @@ from tinyet.memory.streams import Stream, row_bytes
 from tinyet.program import Program
 from tinyet.reference import evaluate
 from tinyet.reference.twin import Comparison, float_inputs
+from tinyet.stack.bound import Bound
 from tinyet.stages import stage
 
 Progress = Callable[[int, int], None]
@@ -135,7 +136,10 @@ class ValidationResult(Counted):
     `count_unit`: "instructions" in an emulator, "cycles" on hardware, "nanoseconds" on the host; one is never printed
     as another. ram_bytes: static data, the arena included, without the stack; flash_bytes: code and constants;
     both of the application, None when it was not built. stack_bytes: the model's own, in a run of the
-    first sample that nothing interrupts; None where it cannot be measured. clipped: share of the samples' real values
+    first sample that nothing interrupts; None where it cannot be measured. stack_bound: what it takes at most, with
+    the calls that get there, or why there is no bound; None where the firmware cannot be looked into (on the host, or
+    flashed by somebody else). ram_with_stack_bytes: the application's static data and what it takes of the stack at
+    most, None where one of them is not known. clipped: share of the samples' real values
     that lie outside of the inputs' calibrated ranges; None where no input takes such. doubts: what is doubtful about
     the samples, a sentence each. estimate: of cycles, where it was asked for; it is no count, wherever the model ran.
     """
@@ -161,6 +165,8 @@ class ValidationResult(Counted):
     clipped: float | None = None
     doubts: tuple[str, ...] = ()
     estimate: CycleEstimate | None = None
+    stack_bound: Bound | None = None
+    ram_with_stack_bytes: int | None = None
 
     def __repr__(self) -> str:
         exact = "bit-exact" if self.bit_exact else f"{self.mismatches} differ"
@@ -206,6 +212,9 @@ class ValidationResult(Counted):
             "ram_bytes": self.ram_bytes,
             "flash_bytes": self.flash_bytes,
             "stack_bytes": self.stack_bytes,
+            "stack_bound_bytes": None if self.stack_bound is None else self.stack_bound.bytes,
+            "stack_bound_note": None if self.stack_bound is None else self.stack_bound.said or None,
+            "ram_with_stack_bytes": self.ram_with_stack_bytes,
             "clipped": self.clipped,
             "doubts": list(self.doubts),
             "estimate": None if self.estimate is None else self.estimate.to_json(),
@@ -238,10 +247,11 @@ def _plain(record: LayerResult | PartResult | Mismatch) -> dict[str, object]:
 
 @dataclass(frozen=True)
 class Sizes:
-    """Bytes of the application firmware; None where it was not built."""
+    """Bytes of the application firmware; None where it was not built. stack: at most, None where there is no bound."""
 
     ram: int | None = None
     flash: int | None = None
+    stack: int | None = None
 
 
 def validate(
@@ -253,11 +263,13 @@ def validate(
     on: str,
     board: str,
     sizes: Sizes,
+    stack_bound: Bound | None = None,
     sqnr_samples: int = DEFAULT_SQNR_SAMPLES,
     progress: Progress | None = None,
 ) -> ValidationResult:
     """Run every sample on the device and compare all outputs with the host reference, bit for bit.
 
+    stack_bound: of an inference in the firmware that the device runs, where that is known.
     Raises EmulatorError when the device fails or holds another program, DataError for data that does not fit.
     """
     stage(f"running on {on}")
@@ -335,6 +347,8 @@ def validate(
         made_up=samples.made_up,
         clipped=clipped,
         doubts=doubts,
+        stack_bound=stack_bound,
+        ram_with_stack_bytes=None if sizes.ram is None or sizes.stack is None else sizes.ram + sizes.stack,
     )
 
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -186,7 +187,8 @@ def test_what_streams_are_and_cost() -> None:
     deployment = deployed(program, BOARD.target)
     (stream,) = deployment.plan.streams
     analysis = analyze_deployment(program, deployment, BOARD)
-    (said,) = analysis.to_json()["streams"]
+    report: Any = analysis.to_json()
+    (said,) = report["streams"]
     assert said["layers"] == [step.index for step in deployment.steps if step.node in stream.rules]
     assert {(w["value"], w["rows"], w["of"], w["bytes"]) for w in said["windows"]} == {
         (w.tensor.name, w.slots, w.tensor.shape[1], w.bytes) for w in stream.windows

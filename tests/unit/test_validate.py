@@ -288,7 +288,18 @@ _KEYS = {
     *("version", "on", "board", "bit_exact", "samples", "made_up", "data_note"),
     *("mismatches", "first_mismatch", "accuracy"),
     *("host_accuracy", "float_accuracy", "instructions_per_inference", "cycles_per_inference", "macs"),
-    *("arena_bytes", "ram_bytes", "flash_bytes", "stack_bytes", "clipped", "doubts", "layers"),
+    *(
+        "arena_bytes",
+        "ram_bytes",
+        "flash_bytes",
+        "stack_bytes",
+        "stack_bound_bytes",
+        "stack_bound_note",
+        "ram_with_stack_bytes",
+        "clipped",
+        "doubts",
+        "layers",
+    ),
     "estimate",
 }
 _LAYER_KEYS = {

@@ -13,6 +13,7 @@ from tinyet.errors import FitError, bullet_list
 from tinyet.ir import Node
 from tinyet.memory.streams import Stream
 from tinyet.opset.cost import core_of, measured
+from tinyet.stack.use import StackUse
 
 LARGEST = 5
 PROGMEM_REACH = 65536
@@ -179,16 +180,30 @@ def _tighter(limit: int | None, available: int, board: Board) -> tuple[int, str]
 
 @dataclass(frozen=True)
 class Use:
-    """What a built application takes of one memory (RAM with its stack), and its symbols, largest first."""
+    """What a built application takes of one memory, and its symbols, largest first. Of RAM with its stack: the bound,
+    or what is reserved where there is none."""
 
     kind: str
     bytes: int
     symbols: Sequence[Contributor]
 
 
-def check_sizes(*uses: tuple[Use, int | None]) -> None:
-    """Raise FitError when a built application takes more of a memory than the limit beside it."""
-    problems = []
+def check_sizes(*uses: tuple[Use, int | None], stack: StackUse, board: Board) -> None:
+    """Raise FitError when a built application takes more of a memory than the limit beside it, or may take more stack
+    than there is."""
+    problems, hints = [], []
+    needed, room = stack.needed, board.stack_bytes if stack.reserved is None else stack.reserved
+    if needed.bytes is not None and needed.bytes > room:
+        who = "an inference" if needed is stack.inference else "the application"
+        chain = bullet_list([f"{frame.bytes} bytes: {frame.function}" for frame in needed.chain])
+        problems.append(
+            f"stack: {who} may take {needed.bytes} bytes, {board.name} has {room}; "
+            f"the deepest chain of calls:\n{chain}"
+        )
+        hints.append(
+            "stack: make large arrays of your own functions static; "
+            "or generate again for a board file of your own with more stack_bytes"
+        )
     for use, limit in uses:
         if limit is not None and use.bytes > limit:
             largest = bullet_list([str(c) for c in use.symbols[:LARGEST]])
@@ -196,7 +211,6 @@ def check_sizes(*uses: tuple[Use, int | None]) -> None:
                 f"{use.kind}: the application takes {use.bytes} bytes, the limit is {limit}; "
                 f"its largest symbols:\n{largest}"
             )
+            hints.append("generate again with a higher limit, or make the largest layers smaller")
     if problems:
-        raise FitError(
-            "\n".join(problems), hint="generate again with a higher limit, or make the largest layers smaller"
-        )
+        raise FitError("\n".join(problems), hint="\n".join(dict.fromkeys(hints)))

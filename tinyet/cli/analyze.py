@@ -31,6 +31,7 @@ from tinyet.cli.options import (
 from tinyet.delegates import PORTABLE
 from tinyet.errors import UsageError
 from tinyet.project import open_project
+from tinyet.stack.use import StackUse
 
 DEFAULT_BOARD = "mps2_an386"
 
@@ -59,6 +60,7 @@ def analyze(
     pins, limits = pins_of(pin), {"max_ram": max_ram, "max_flash": max_flash}
     warnings: tuple[str, ...] = ()
     firmware: Path | None = None
+    stack: StackUse | None = None
     if Path(model).is_dir():
         if calibration is not None:
             raise UsageError("--calibration: a project is compiled already", model)
@@ -68,6 +70,7 @@ def analyze(
         asked = (board, delegate, optimize, max_ram, max_flash, pin)
         if all(not option for option in asked) and not require_delegate:
             firmware = project.application  # what is built is what is analyzed
+            stack = None if firmware is None else project.stack
         if delegate is None:
             delegates, require_delegate = project.delegates, project.require_delegate
         optimize, pins = optimize or project.optimize, {**project.pins, **pins}
@@ -86,6 +89,7 @@ def analyze(
             optimize=optimize or "balanced",
             pins=pins,
             firmware=firmware,
+            stack=stack,
             **limits,
         )
     if json is not None:
@@ -152,6 +156,7 @@ def _show(analysis: Analysis, board: Board) -> None:
             ("code of the kernels", _code_said(analysis)),
             ("arena", f"{ui.size(analysis.arena_bytes)} of {ui.number(board.ram.bytes)} of RAM; {bound}"),
             *([("layers over their input", f"{over} of {len(analysis.layers)}, row by row")] if over else []),
+            *([] if analysis.stack is None else ui.stack_rows(analysis.stack, analysis.ram_bytes)),
             ("layers by delegate", ", ".join(f"{name} {count}" for name, count in took.items())),
         ],
     )
@@ -164,6 +169,9 @@ def _show(analysis: Analysis, board: Board) -> None:
         else "the boundary"
     )
     _contributors(f"alive at the peak of the arena, at {at}", analysis.peak)
+    if analysis.stack is not None:
+        calls = [(frame.bytes, frame.function) for frame in analysis.stack.needed.chain]
+        ui.table([("bytes", "number"), ("deepest calls, from the first on", "name")], calls)
     _kernels(analysis)
     # Among the portable kernels this is how the right one is found; of a delegate's it is worth knowing.
     refused = [

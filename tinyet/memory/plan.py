@@ -65,8 +65,9 @@ class MemoryPlan:
     lifetimes:   per tensor, from the call that completes it to the last that reads its bytes, under any name.
     scratch:     offset in the arena of a call's scratch memory, for calls that have any.
     arena_bytes: size of the arena.
-    lower_bound: largest number of bytes alive at once, alignment counted, where a call is as many moments as its kernel
-                 says it has steps; with these blocks and these kernels no arena is smaller.
+    lower_bound: largest number of bytes alive at once, of each block from its first to its last, alignment counted,
+                 where a call is as many moments as its kernel says it has steps; with these blocks, and kernels that
+                 promise no more, no arena is smaller.
     optimal:     no placement of these blocks is smaller than `arena_bytes`.
     order_optimal: no order of execution keeps fewer bytes alive at its worst moment (results over an input, wholly
                  or partly, counted only where input and output fill their blocks).
