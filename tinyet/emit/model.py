@@ -509,7 +509,15 @@ def _arena_map(deployment: Deployment, pointers: Pointers) -> list[ArenaRow]:
         text = f"{pointers.names[tensor]}: {tensor.type}" + (f", {form}" if form else "")
         if tensor in over:
             text += f", over {' and '.join(pointers.names[t] for t in over[tensor])} row by row"
+        window = plan.window(tensor)
+        text += ", in the pile" if window is not None and window.piled else ""
         rows.append((life.first, ArenaRow(at, plan.extent(tensor), alive(life.first, life.last), text)))
+    for stream in plan.streams:
+        if stream.pile:
+            life, block = plan.lifetimes[stream.nodes[0].outputs[0]], plan.storage[stream.pile[0]].block
+            text = "pile: windows one behind the other, and scratch memory on top"
+            size, at = plan.blocks[block].bytes, plan.blocks[block].offset
+            rows.append((life.first, ArenaRow(at, size, alive(life.first, life.last), text)))
     for step, name in pointers.scratch.items():
         row = ArenaRow(plan.scratch[step.node], step.call.scratch_bytes, str(step.index), name)
         rows.append((step.index, row))
