@@ -117,7 +117,7 @@ def _call(name: str, node: Node, params: Struct, constants: Sequence[Constant] =
 
 
 def _work(node: Node) -> Mapping[str, int]:
-    """Four channels at a time, or one; what the last strip does counts as one part of as many as there are."""
+    """Four channels at a time, or one; of the outputs, which the last strip rounds, each strip's share."""
     _, rows, columns, channels = node.input(0).shape
     quads, single = divmod(channels, 4)
     pixels = rows * columns
@@ -127,6 +127,7 @@ def _work(node: Node) -> Mapping[str, int]:
         "quads of pixels": quads * pixels,
         "values": single,
         "pixels": single * pixels,
+        "outputs": -(-channels // attrs_of(node).strips),
     }
 
 
