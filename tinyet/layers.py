@@ -7,7 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 
-from tinyet.ir import Node
+from tinyet.ir import Graph, Node
 from tinyet.ops.region import Region
 
 
@@ -79,3 +79,11 @@ def layer_names(nodes: Sequence[Node]) -> tuple[str, ...]:
             unique = f"{name}_{numbers[name] + 1}"
         found.append(unique)
     return tuple(found)
+
+
+def names_of(graph: Graph, calls: Sequence[Node]) -> dict[Node, str]:
+    """What layers are called. Their order in the graph says it, not that of the calls, which depends on the kernels: a
+    layer has one name whatever computes it."""
+    computed = set(calls)
+    ordered = [node for node in graph.nodes if node in computed]
+    return dict(zip(ordered, layer_names(ordered), strict=True))

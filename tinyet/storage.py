@@ -4,9 +4,8 @@ cheaper."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 
 from tinyet.boards.cpus import Target
 from tinyet.delegates.decide import Variant
@@ -15,7 +14,7 @@ from tinyet.ir import Graph, Node, Tensor
 from tinyet.memory import MemoryPlan, plan_memory
 from tinyet.memory.streams import Stream
 from tinyet.ops import op_of
-from tinyet.opset import Arrangement, Sweep, Sweeps
+from tinyet.opset import Arrangement, Kernel, Sweep, Sweeps
 from tinyet.stages import stage
 
 Variants = Mapping[Node, Variant]
@@ -24,9 +23,37 @@ _MOST_PLANS = 24
 """Plans of the memory that are made to find out which tensors there is room for as pairs of pixels."""
 
 
+class Promises:
+    """What kernels say of the order in which they read and write, asked once each: some look at many ways of doing
+    their work to know."""
+
+    def __init__(self) -> None:
+        self._sweeps: dict[tuple[Sweeps, Node, int], Sweep | None] = {}
+        self._replaces: dict[tuple[Callable[[Node, int], bool], Node, int], bool] = {}
+
+    def sweep(self, kernel: Kernel, node: Node, index: int) -> Sweep | None:
+        """What it reads of an input after it has written of its output; None where it promises nothing."""
+        if kernel.sweep is None:
+            return None
+        key = kernel.sweep, node, index
+        if key not in self._sweeps:
+            self._sweeps[key] = kernel.sweep(node, index)
+        return self._sweeps[key]
+
+    def replaces(self, kernel: Kernel, node: Node, index: int) -> bool:
+        """Whether its output may lie exactly over an input."""
+        if kernel.replaces is None:
+            return False
+        key = kernel.replaces, node, index
+        if key not in self._replaces:
+            self._replaces[key] = kernel.replaces(node, index)
+        return self._replaces[key]
+
+
 def planned(
     graph: Graph,
     chosen: Variants,
+    promises: Promises,
     pairs: frozenset[Tensor] = frozenset(),
     streams: Sequence[Stream] = (),
 ) -> MemoryPlan:
@@ -38,12 +65,10 @@ def planned(
         return chosen[node].choice.kernel.may_pitch(node, tensor, pitch)
 
     def sweep(node: Node, index: int) -> Sweep | None:
-        said = chosen[node].choice.kernel.sweep
-        return None if said is None else _said(said, node, index)
+        return promises.sweep(chosen[node].choice.kernel, node, index)
 
     def replaces(node: Node, index: int) -> bool:
-        said = chosen[node].choice.kernel.replaces
-        return said is not None and said(node, index)
+        return promises.replaces(chosen[node].choice.kernel, node, index)
 
     return plan_memory(
         graph,
@@ -57,12 +82,6 @@ def planned(
     )
 
 
-@lru_cache(maxsize=4096)
-def _said(sweep: Sweeps, node: Node, index: int) -> Sweep | None:
-    """What a kernel says of a node: memory is planned many times for one choice."""
-    return sweep(node, index)
-
-
 @dataclass(frozen=True)
 class _Agreement:
     """A tensor as pairs of pixels. variants: of who writes it and of who reads it. saved: instructions."""
@@ -73,7 +92,7 @@ class _Agreement:
 
 
 def arranged(
-    graph: Graph, chosen: Variants, plan: MemoryPlan, most: int | None, target: Target
+    graph: Graph, chosen: Variants, plan: MemoryPlan, most: int | None, target: Target, promises: Promises
 ) -> tuple[dict[Node, Variant], MemoryPlan]:
     """Let tensors lie as pairs of pixels where that saves instructions and the arena is not larger than `most` bytes.
 
@@ -81,27 +100,31 @@ def arranged(
     """
     agreements = sorted(_agreements(graph, chosen, plan, target), key=lambda a: -a.saved)
     if agreements:
-        everything = _with(graph, chosen, agreements, plan.streams)
+        everything = _with(graph, chosen, agreements, promises, plan.streams)
         if most is None or everything[1].arena_bytes <= most:
             chosen, plan = everything
         else:
             taken: list[_Agreement] = []
             for agreement in agreements[:_MOST_PLANS]:
-                tried = _with(graph, chosen, [*taken, agreement], plan.streams)
+                tried = _with(graph, chosen, [*taken, agreement], promises, plan.streams)
                 if tried[1].arena_bytes <= most:
                     taken.append(agreement)
             if taken:
-                chosen, plan = _with(graph, chosen, taken, plan.streams)
+                chosen, plan = _with(graph, chosen, taken, promises, plan.streams)
     return _lowered(chosen, plan, target), plan
 
 
 def _with(
-    graph: Graph, chosen: Variants, agreements: list[_Agreement], streams: Sequence[Stream]
+    graph: Graph,
+    chosen: Variants,
+    agreements: list[_Agreement],
+    promises: Promises,
+    streams: Sequence[Stream],
 ) -> tuple[Variants, MemoryPlan]:
     found = dict(chosen)
     for agreement in agreements:
         found |= agreement.variants
-    return found, planned(graph, found, frozenset(a.tensor for a in agreements), streams)
+    return found, planned(graph, found, promises, frozenset(a.tensor for a in agreements), streams)
 
 
 def _agreements(graph: Graph, chosen: Variants, plan: MemoryPlan, target: Target) -> list[_Agreement]:

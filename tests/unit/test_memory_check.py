@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 import pytest
 
 from tinyet.errors import InternalError
-from tinyet.memory.check import Access, Alias, Piece, Span, check_accesses
+from tinyet.memory.accesses import Access, Alias, Piece, Span
+from tinyet.memory.check import check_accesses
 
 X, A, B = Span("x", 0, 8, 4), Span("a", 8, 8, 4), Span("b", 8, 8, 4)
 C, Y, W, Z = Span("c", 12, 4, 4), Span("y", 16, 4, 4), Span("w", 20, 4, 4), Span("z", 16, 8, 4)

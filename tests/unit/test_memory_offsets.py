@@ -5,14 +5,17 @@ from __future__ import annotations
 
 import itertools
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from benchmarks.offsets import FAMILIES
 from tinyet.errors import InternalError
-from tinyet.memory.buffers import NO_GAPS, Gaps
+from tinyet.memory.beam import Beam, Variant, improve
+from tinyet.memory.buffers import NO_GAPS, Gaps, peak_of, rivals
+from tinyet.memory.first_fit import greedy
 from tinyet.memory.offsets import Buffer, Placement, lower_bound, place
 
 
@@ -88,11 +91,11 @@ def best_by_enumeration(given_buffers: Sequence[Buffer], gaps: Gaps = NO_GAPS) -
 @given(buffers(most=25, steps=12, largest=64, aligns=(1, 4, 16)))
 @settings(deadline=None)
 def test_never_overlaps_and_never_beats_the_bound(given_buffers: list[Buffer]) -> None:
-    placement = place(given_buffers, budget=5_000)
+    placement = place(given_buffers, budget=2_000)
     assert_sound(given_buffers, placement)
     assert placement.peak >= placement.lower_bound == lower_bound(given_buffers)
     assert placement.optimal or placement.peak > placement.lower_bound
-    assert place(given_buffers, budget=5_000) == placement
+    assert place(given_buffers, budget=2_000) == placement
 
 
 @given(buffers(most=6, steps=6, largest=6, aligns=(1,)))
@@ -120,7 +123,7 @@ def test_gaps_are_kept_and_the_bound_is_a_bound(
     case: tuple[list[Buffer], dict[tuple[str, str], int]],
 ) -> None:
     given_buffers, gaps = case
-    placement = place(given_buffers, gaps=gaps, budget=20_000)
+    placement = place(given_buffers, gaps=gaps, budget=3_000)
     assert_sound(given_buffers, placement, gaps)
     assert placement.peak >= placement.lower_bound == lower_bound(given_buffers, gaps)
     assert placement.lower_bound <= lower_bound(given_buffers)
@@ -172,6 +175,20 @@ def test_the_bound_counts_each_neighbour_once() -> None:
     assert lower_bound(three, gaps) == 50 + 20 + 60 == place(three, gaps=gaps).peak
 
 
+def test_the_largest_buffer_is_a_bound() -> None:
+    """Whatever else may lie in it: padding that another one has is not taken from it."""
+    pair = [Buffer("small", 1, 0, 0, 16), Buffer("large", 16, 0, 0, 16)]
+    gaps = {("small", "large"): 0, ("large", "small"): 0}
+    assert lower_bound(pair, gaps) == 16 == place(pair, gaps=gaps, budget=0).peak
+
+
+def test_groups_share_the_budget() -> None:
+    """An arena cut through at some moment into two halves, neither of which is placed within its bound: the first must
+    not take all steps, because the peak is the higher one's."""
+    halves = FAMILIES["tiles"](random.Random("tiles 0"))
+    assert place(halves).peak < place(halves, budget=0).peak
+
+
 def test_what_the_caller_proves_settles_the_question() -> None:
     tight = [Buffer(f"b{i}", size, first, last) for i, (size, first, last) in enumerate(GAP)]
     unproved = place(tight, budget=0)
@@ -201,6 +218,77 @@ def test_proves_an_optimum_above_the_bound() -> None:
     assert not fits(tight, 15)
     # Without the search the same peak may be found, but cannot be called optimal.
     assert not place(tight, budget=0).optimal
+
+
+def first_fit_peak(order: Sequence[Buffer]) -> int:
+    """One buffer after another at the lowest offset that is free: what greedy planners do."""
+    placed: list[tuple[int, Buffer]] = []
+    for b in order:
+        others = [(at, x) for at, x in placed if x.bytes and x.first <= b.last and b.first <= x.last]
+        candidates = sorted({0, *(-(-(at + x.bytes) // b.align) * b.align for at, x in others)})
+        placed.append((next(at for at in candidates if all(apart(x, o, b, at) for o, x in others)), b))
+    return max((at + b.bytes for at, b in placed if b.bytes), default=0)
+
+
+GREEDY: dict[str, Callable[[Buffer], int]] = {
+    "by size": lambda b: -b.bytes,
+    "by size, longest first": lambda b: -b.bytes * 1000 - (b.last - b.first),
+    "by span": lambda b: b.first - b.last,
+    "by first step": lambda b: b.first,
+}
+
+
+@given(buffers(most=30, steps=12, largest=64, aligns=(1, 4, 16)))
+@settings(deadline=None)
+def test_never_above_the_greedy_planner(given_buffers: list[Buffer]) -> None:
+    """By size and else as given: the greedy planner of TensorFlow Lite Micro."""
+    by_size = first_fit_peak(sorted(given_buffers, key=lambda b: -b.bytes))
+    assert place(given_buffers, budget=0).peak <= by_size
+    assert place(given_buffers, budget=1_000).peak <= place(given_buffers, budget=0).peak
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_never_above_any_greedy_planner_on_dense_graphs(family: str) -> None:
+    """One set of 200 to 400 buffers a family, a little of the search."""
+    dense = FAMILIES[family](random.Random(f"{family} 0"))
+    placement = place(dense, budget=20_000)
+    assert_sound(dense, placement)
+    for key in GREEDY.values():
+        assert placement.peak <= first_fit_peak(sorted(dense, key=key))
+
+
+# Of 301 to 369 buffers: first fit is 2 to 8 % above the bound, and so is what the exact search finds by itself.
+@pytest.mark.parametrize(
+    ("family", "seed"), [("cells", 0), ("cells", 2), ("randomly_wired", 0), ("randomly_wired", 3)]
+)
+def test_dense_graphs_meet_their_bound(family: str, seed: int) -> None:
+    dense = FAMILIES[family](random.Random(f"{family} {seed}"))
+    placement = place(dense)
+    assert_sound(dense, placement)
+    assert place(dense, budget=0).peak > placement.peak == placement.lower_bound
+    assert placement.optimal
+
+
+@given(with_gaps(most=30, steps=12, largest=64, aligns=(1, 4, 16), least=-20), st.integers(4, 9))
+@settings(deadline=None, max_examples=30)
+def test_a_beam_places_soundly_and_within_its_capacity(
+    case: tuple[list[Buffer], dict[tuple[str, str], int]], width: int
+) -> None:
+    group, gaps = [b for b in case[0] if b.bytes], case[1]
+    if not group:
+        return
+    apart_from = rivals(group, gaps)
+    start = greedy(group, apart_from, range(len(group)), 0)
+    beam = Beam(group, apart_from)
+    for by in (("pressure", "span", "area"), ("span", "area")):
+        for capacity in (lower_bound(group, gaps), peak_of(group, start), 10_000):
+            found, _steps = beam.run(Variant(width, 3, 5, by), width, lower_bound(group, gaps), capacity)
+            if found is not None:
+                named = {b.name: at for b, at in zip(group, found, strict=True)}
+                assert_sound(group, Placement(named, capacity, 0, False), gaps)
+    better, steps = improve(group, apart_from, start, lower_bound(group, gaps), 2_000)
+    assert peak_of(group, better) <= peak_of(group, start)
+    assert steps <= 2_000
 
 
 def test_nothing_and_one() -> None:

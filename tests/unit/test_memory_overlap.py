@@ -15,7 +15,8 @@ from tests.unit.test_memory_storage import Builder, drawn_sweeps, execute, op_of
 from tinyet.errors import InternalError
 from tinyet.ir import Graph, Node
 from tinyet.memory import MemoryPlan, check_plan, plan_memory
-from tinyet.memory.check import Access, Span, check_accesses
+from tinyet.memory.accesses import Access, Span
+from tinyet.memory.check import check_accesses
 from tinyet.memory.extents import Extent, extent, gap, gaps, most_alive
 from tinyet.memory.offsets import Buffer, lower_bound
 from tinyet.memory.sweeping import course
@@ -205,7 +206,7 @@ def test_the_check_and_the_gap_agree_with_bytes(seed: int) -> None:
     assert found is not None
     at = np.arange(len(found) + 1)
     low, high = np.zeros(len(found), np.int64), np.full(len(found), size)
-    result = extent("y", at, low, found.written, out)
+    result = extent("y", at, low, found.written[node.output], out)
     source = extent("x", at, found.needed[node.input(0)], high, size)
     over, under = gap(result, source), gap(source, result)
     for where in range(-out - 1, size + 2):
@@ -297,3 +298,16 @@ def test_chains_of_drawn_layers() -> None:
         assert plan.arena_bytes <= silent.arena_bytes
         smaller += plan.arena_bytes < silent.arena_bytes
     assert smaller > 60
+
+
+def test_two_places_for_what_could_be_in_place() -> None:
+    """As at the beginning of a MobileNet: the wide tensor begins well before what it is made of. If that is in place,
+    what its place is made of begins behind it, and stands out above the wide one."""
+    b = Builder()
+    first = b.input(290)
+    third = b.pointwise(b.mix(first, shape=(200,)))
+    wide = b.mix(third, shape=(400,))
+    graph = b.graph(b.mix(wide, shape=(100,)))
+    plan = planned(graph, lambda node, index: None if node.op == "pointwise" else evenly(node, index))
+    assert not plan.overwrites
+    assert (plan.arena_bytes, plan.lower_bound, plan.optimal) == (402, 401, True)

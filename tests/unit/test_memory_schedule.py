@@ -43,7 +43,10 @@ def problems(draw: st.DrawFn, most: int) -> Problem:
         after = tuple(sorted({w for b in reads for w in writers[b]}))
         writers[block].append(number)
         overwrites = tuple((b, block) for b in reads if draw(st.booleans()))
-        steps.append(Step(after, reads, (block,), draw(st.integers(0, 3)), overwrites))
+        least = {b: min(sizes[b], sizes[block]) for b in reads if draw(st.booleans())}
+        saved = sorted(((draw(st.integers(0, most)), b) for b, most in least.items()), reverse=True)
+        overlaps = tuple((b, block, count) for count, b in saved)
+        steps.append(Step(after, reads, (block,), draw(st.integers(0, 3)), overwrites, overlaps))
     outputs = draw(st.frozensets(st.sampled_from(sorted(writers)), min_size=1, max_size=2))
     return Problem(steps, sizes, inputs, outputs)
 
@@ -73,13 +76,11 @@ def peak_of(problem: Problem, order: Sequence[int]) -> int:
     for time, number in enumerate(order):
         step = problem.steps[number]
         total = step.scratch + sum(problem.sizes[b] for b in born if born[b] <= time <= dies[b])
-        gone: set[int] = set()
-        for read, written in step.overwrites:
-            free = dies[read] == time and born[written] == time and not gone & {read, written}
-            if free and problem.sizes[read] == problem.sizes[written]:
-                gone |= {read, written}
-                total -= problem.sizes[written]
-        moments.append(total)
+        alike = [pair for pair in step.overwrites if problem.sizes[pair[0]] == problem.sizes[pair[1]]]
+        pairs = [*((read, written, problem.sizes[written]) for read, written in alike), *step.overlaps]
+        moments.append(
+            total - max((s for r, w, s in pairs if dies[r] == time and born[w] == time), default=0)
+        )
     moments.append(sum(problem.sizes[b] for b in born if dies[b] == count))
     return max(moments)
 

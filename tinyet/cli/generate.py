@@ -160,9 +160,11 @@ def _show(project: Project) -> None:
         ui.say(f'next: compile the .c files with your own, and include "{project.name}.h"')
         return
     plan = project.deployment.plan
+    gap = plan.arena_bytes - plan.lower_bound
+    proved = "optimal" if plan.optimal else f"{ui.size(gap)} above its lower bound"
     ui.say(
         f"{project.path}: {project.name} for {project.board.name}, {len(project.deployment.steps)} layers, "
-        f"arena {ui.size(plan.arena_bytes)}{' (optimal)' if plan.optimal else ''}, "
+        f"arena {ui.size(plan.arena_bytes)} ({proved}), "
         f"weights {ui.size(project.deployment.constant_bytes)}"
     )
     if project.archive is not None:

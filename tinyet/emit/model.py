@@ -148,8 +148,9 @@ def model_files(
             f"a model cannot be called {name!r}: a kernel's file is {taken[0]}", hint="--name another"
         )
     code = _code(deployment, name, kernels)
-    bound = "the lower bound" if plan.arena_bytes == plan.lower_bound else f"lower bound {plan.lower_bound}"
-    note = f"optimal ({bound})" if plan.optimal else f"not proved optimal ({bound})"
+    gap = plan.arena_bytes - plan.lower_bound
+    bound = f"lower bound {plan.lower_bound}" if gap else "the lower bound"
+    note = f"optimal ({bound})" if plan.optimal else f"not proved optimal ({bound}: {gap} less)"
     context = {
         "name": name,
         "macro": name.upper(),

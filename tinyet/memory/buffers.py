@@ -107,7 +107,7 @@ def lower_bound(buffers: Sequence[Buffer], gaps: Gaps = NO_GAPS) -> int:
     along the path, or higher. The cheapest such path of all is the bound. It falls apart into paths of buffers that
     have smaller gaps among themselves, because all others are a whole buffer apart.
     """
-    bound = 0
+    bound = max((b.bytes for b in buffers), default=0)
     smaller = narrowed(buffers, gaps)
     paths: dict[tuple[frozenset[int], int], int] = {}
     for section in sections(buffers):

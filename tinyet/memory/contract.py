@@ -21,8 +21,8 @@ from tinyet.opset.sweep import Bytes
 
 @dataclass(frozen=True, eq=False)
 class Border:
-    """What a stream has directly above or below a whole tensor, as a tensor of bytes: rows that it sets to what surrounds
-    the image, or the pile.
+    """What a stream has directly above or below a whole tensor, as a tensor of bytes: rows that it sets to what
+    surrounds the image, or the pile.
 
     start: its first byte, counted from that of the tensor.
     """
@@ -69,7 +69,8 @@ def contracted(
 ) -> Graph:
     """The graph with a node for each stream, as soon as its inputs are there.
 
-    scratch: bytes of the layers' scratch memory. Raises InternalError where streams wait for each other, or for what they compute themselves.
+    scratch: bytes of the layers' scratch memory. Raises InternalError where streams wait for each other, or for what
+    they compute themselves.
     """
     nodes: dict[Node, Node] = {}
     for found in streams:

@@ -8,9 +8,11 @@ from collections.abc import Callable, Sequence
 from tinyet.memory.buffers import Buffer, Rival, align_up, peak_of, sections
 
 
-def greedy(group: Sequence[Buffer], rivals: Sequence[Sequence[Rival]], goal: int) -> list[int]:
+def greedy(
+    group: Sequence[Buffer], rivals: Sequence[Sequence[Rival]], given: Sequence[int], goal: int
+) -> list[int]:
     """Offsets: the best of several orders, then of repairs that put the highest buffers first. A peak of `goal` or
-    less is as good as any."""
+    less is as good as any. given: the place of each buffer in the caller's order."""
     indices = range(len(group))
     pressure = [0] * len(group)
     for section in sections(group):
@@ -30,6 +32,8 @@ def greedy(group: Sequence[Buffer], rivals: Sequence[Sequence[Rival]], goal: int
         lambda i: (-sum(group[r.other].bytes for r in rivals[i]), -group[i].bytes),
         lambda i: (group[i].first, -group[i].bytes),
         lambda i: (-group[i].last, -group[i].bytes),
+        # By size, else as given: what the greedy planner of TensorFlow Lite Micro does.
+        lambda i: (-group[i].bytes, given[i]),
     )
     best: list[int] = []
     best_order: list[int] = []

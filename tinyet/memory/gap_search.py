@@ -41,6 +41,10 @@ class _Node:
     decided: list[int]
 
 
+_PAIRS = 3
+"""Pairs that are looked at in the time of one step."""
+
+
 class GapSearch:
     """Depth-first search over which of two rivals is above the other; the pair with least room is decided first."""
 
@@ -53,10 +57,12 @@ class GapSearch:
             if i < r.other
         ]
 
+        self.round = len(self.pairs) // _PAIRS + 1
+
     def fit(self, capacity: int, budget: int) -> tuple[list[int] | None, bool, int]:
         """Look for a placement with a peak of `capacity` or less.
 
-        Returns the offsets or None, whether the answer is certain, and the steps taken (one looks at one pair).
+        Returns the offsets or None, whether the answer is certain, and the steps taken.
         """
         greatest = [(capacity - b.bytes) & -b.align for b in self.group]
         if min(greatest) < 0:
@@ -72,7 +78,7 @@ class GapSearch:
             if not possible:
                 continue
             pair = self._tightest(node)
-            steps += len(self.pairs)
+            steps += self.round
             if pair is None:
                 return node.least, True, steps
             p = self.pairs[pair]
@@ -92,7 +98,7 @@ class GapSearch:
         steps, changed = 0, True
         while changed and steps < budget:
             changed = False
-            steps += len(self.pairs) + 1
+            steps += self.round
             for p, decision in zip(self.pairs, node.decided, strict=True):
                 above = decision >= 0 and least[p.a] + p.above <= greatest[p.b]
                 below = decision <= 0 and least[p.b] + p.below <= greatest[p.a]

@@ -12,10 +12,11 @@ Searches give up after a fixed number of steps, never after a time, so the resul
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from tinyet.errors import InternalError
+from tinyet.memory.beam import improve
 from tinyet.memory.buffers import NO_GAPS, Buffer, Gaps, align_up, lower_bound, narrowed, peak_of, rivals
 from tinyet.memory.first_fit import greedy
 from tinyet.memory.gap_search import GapSearch
@@ -23,7 +24,7 @@ from tinyet.memory.section_search import SectionSearch
 
 __all__ = ["DEFAULT_BUDGET", "Buffer", "Placement", "align_up", "lower_bound", "place"]
 
-DEFAULT_BUDGET = 150_000
+DEFAULT_BUDGET = 450_000
 """Steps of the search (one step looks at one buffer or one pair of them). About half a second of Python."""
 
 
@@ -58,7 +59,8 @@ def place(
             less lets it start at a's offset or so much lower. Where gap(a, b) + gap(b, a) <= 0 the two do
             not conflict. Gaps of buffers that are never alive together say nothing.
         floor: bytes that the caller has proved every placement to need; 0 without such a proof.
-        budget: how many steps the exact search may take, 0 for heuristics only.
+        budget: how many steps the searches may take, 0 for first fit only: a placement in each of several
+            orders, among them that of the greedy planner of TensorFlow Lite Micro (by size).
 
     Raises:
         InternalError: a negative size, an empty lifetime, an alignment that is no power of two, a name
@@ -67,21 +69,24 @@ def place(
     _validate(buffers, gaps)
     offsets = {b.name: 0 for b in buffers}
     bound = max(lower_bound(buffers, gaps), floor)
-    # Groups of buffers that share no step do not see each other. The arena is as large as the worst group,
-    # so the others need only fit below it.
-    groups = sorted(_independent(buffers), key=lambda g: -lower_bound(g, gaps))
+    # Groups of buffers that share no step do not see each other. The arena is as large as the worst group, so the
+    # others need only fit below it; those that look worst come first.
+    position = {b.name: number for number, b in enumerate(buffers)}
+    groups = [_Group(members, gaps, position, bound) for members in _independent(buffers)]
+    groups.sort(key=lambda group: -group.peak)
     goal, optimal = bound, True
-    for group in groups:
-        placed = _place_group(group, gaps, goal, budget)
-        offsets.update(placed.offsets)
-        budget = max(0, budget - placed.steps)
+    for number, group in enumerate(groups):
+        above = sum(other.peak > goal for other in groups[number:])
+        if above and budget:
+            budget -= group.improve(goal, budget // above)
         # A group above the goal and not proved to need it leaves the whole unproved; a later, proved group
         # that needs as much would settle the question again.
-        if placed.peak > goal:
-            optimal = placed.proved
-            goal = placed.peak
-        elif placed.peak == goal and placed.proved:
+        if group.peak > goal:
+            optimal = group.proved
+            goal = group.peak
+        elif group.peak == goal and group.proved:
             optimal = True
+        offsets.update(group.offsets)
     peak = max((offsets[b.name] + b.bytes for b in buffers), default=0)
     if peak < floor:
         raise InternalError(
@@ -125,36 +130,50 @@ def _independent(buffers: Sequence[Buffer]) -> list[list[Buffer]]:
     return groups
 
 
-@dataclass(frozen=True, slots=True)
-class _Placed:
-    offsets: dict[str, int]
-    peak: int
-    proved: bool  # no placement of this group has a smaller peak
-    steps: int
+class _Group:
+    """Buffers that share steps with each other only, and the best placement of them so far."""
 
+    def __init__(self, members: Sequence[Buffer], gaps: Gaps, position: Mapping[str, int], goal: int) -> None:
+        """Place them by first fit; a peak of `goal` or less is as good as any. position: of names in the caller's
+        order."""
+        self._members = members
+        self._gapped = bool(narrowed(members, gaps))
+        self._rivals = rivals(members, gaps)
+        self._least = lower_bound(members, gaps)  # the smallest peak that is not excluded
+        self._best = greedy(members, self._rivals, [position[b.name] for b in members], goal)
 
-def _place_group(group: list[Buffer], gaps: Gaps, goal: int, budget: int) -> _Placed:
-    """Place one independent group; a peak of `goal` or less is as good as any."""
-    bound = lower_bound(group, gaps)
-    apart = rivals(group, gaps)
-    best = greedy(group, apart, goal)
-    peak = peak_of(group, best)
-    search = GapSearch(group, apart) if narrowed(group, gaps) else SectionSearch(group)
-    left = budget
-    # `proved` is the smallest peak not excluded by a complete search, `floor` the smallest not yet tried.
-    proved = bound
-    floor = target = max(bound, goal)
-    while peak > floor and left > 0:
-        found, complete, steps = search.fit(target, max(left // 2, min(left, 1000)))
-        left -= steps
-        if found is not None:
-            best = found
-            peak = peak_of(group, best)
-        else:
-            floor = target + 1
-            # Excluding `target` excludes all below it.
-            if complete:
-                proved = max(proved, floor)
-        target = (floor + peak - 1) // 2
-    named = {b.name: offset for b, offset in zip(group, best, strict=True)}
-    return _Placed(named, peak, peak <= proved, budget - left)
+    @property
+    def peak(self) -> int:
+        return peak_of(self._members, self._best)
+
+    @property
+    def proved(self) -> bool:
+        """No placement has a smaller peak."""
+        return self.peak <= self._least
+
+    @property
+    def offsets(self) -> dict[str, int]:
+        return {b.name: offset for b, offset in zip(self._members, self._best, strict=True)}
+
+    def improve(self, goal: int, budget: int) -> int:
+        """Search for a better placement; returns the steps taken."""
+        left = budget
+        goal = max(self._least, goal)
+        if self.peak > goal:
+            self._best, steps = improve(self._members, self._rivals, self._best, goal, 2 * budget // 3)
+            left -= steps
+        search = GapSearch(self._members, self._rivals) if self._gapped else SectionSearch(self._members)
+        # What lies between the best peak and the smallest one not yet tried is halved again and again.
+        floor = target = goal
+        while self.peak > floor and left > 0:
+            found, complete, steps = search.fit(target, max(left // 2, min(left, 1000)))
+            left -= steps
+            if found is not None:
+                self._best = found
+            else:
+                floor = target + 1
+                # Excluding `target` excludes all below it.
+                if complete:
+                    self._least = max(self._least, floor)
+            target = (floor + self.peak - 1) // 2
+        return budget - left

@@ -65,8 +65,9 @@ class MemoryPlan:
     lifetimes:   per tensor, from the call that completes it to the last that reads its bytes, under any name.
     scratch:     offset in the arena of a call's scratch memory, for calls that have any.
     arena_bytes: size of the arena.
-    lower_bound: largest number of bytes alive at once, alignment counted, where a call is as many moments as its kernel
-                 says it has steps; with these blocks and these kernels no arena is smaller.
+    lower_bound: largest number of bytes alive at once, of each block from its first to its last, alignment counted,
+                 where a call is as many moments as its kernel says it has steps; with these blocks, and kernels that
+                 promise no more, no arena is smaller.
     optimal:     no placement of these blocks is smaller than `arena_bytes`.
     order_optimal: no order of execution keeps fewer bytes alive at its worst moment (results over an input, wholly
                  or partly, counted only where input and output fill their blocks).
@@ -92,7 +93,8 @@ class MemoryPlan:
     streams: tuple[Stream, ...] = ()
 
     def offset(self, tensor: Tensor) -> int:
-        """Byte offset of a tensor in the arena, or of the pile that its window is in; raises InternalError for a constant or a stranger."""
+        """Byte offset of a tensor in the arena, or of the pile that its window is in; raises InternalError for a
+        constant or a stranger."""
         storage = self._storage(tensor)
         return self.blocks[storage.block].offset + storage.offset
 

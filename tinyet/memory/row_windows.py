@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where the rows of a stream lie: in windows, each in a place of its own or all of them in a pile, and what moves there."""
+"""Where the rows of a stream lie: in windows, each in a place of its own or all of them in a pile, and what moves
+there."""
 
 from __future__ import annotations
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
@@ -17,8 +15,10 @@ from tinyet.memory import schedule as ordering
 from tinyet.memory.check import check_plan
 from tinyet.memory.contract import OP as STREAM_OP
 from tinyet.memory.contract import borders_of, contracted, course_of, expanded, scratch_name, stream_of
+from tinyet.memory.draft import Draft, Moments, StreamRefusedError
 from tinyet.memory.extents import Extent, alive_between, extent, gaps, most_alive
-from tinyet.memory.layout import NEVER, Layout, MayShare, Piece, nothing_owned_twice
+from tinyet.memory.inplace import overwritten_exactly, replaces_at
+from tinyet.memory.layout import NEVER, Layout, nothing_owned_twice
 from tinyet.memory.live import LiveBytes
 from tinyet.memory.moves import Move, moves
 from tinyet.memory.plan import Block, Lifetime, MemoryPlan, Storage
@@ -31,6 +31,10 @@ _LOOKS_A_CALL = 30
 """What a draft costs a call, measured in looks of the search for an order."""
 _TRIAL_BUDGET = 100_000
 """Looks that go into trials of copies that are not expected to help: about half a second."""
+_MOST_APART = 16
+"""Calls that work in place and are tried without."""
+_APART_BUDGET = 10_000
+"""Steps of the search for offsets for each of these."""
 _PROMISING_BUDGET = 4 * _TRIAL_BUDGET
 
 
@@ -94,9 +98,10 @@ def plan_memory(
     )
     chosen = planner.best()
     placement = planner.place(chosen, search_budget)
+    chosen, placement = planner.apart(chosen, placement, search_budget)
     if placement.peak > chosen.bound and chosen.schedule.peak < chosen.schedule.given_peak:
         # Fewer bytes alive do not always make a smaller arena: gaps may eat the gain.
-        given = planner.draft(chosen.copied, reorder=False)
+        given = planner.draft(chosen.copied, chosen.apart, reorder=False)
         other = planner.place(given, search_budget)
         if other.peak < placement.peak:
             chosen, placement = given, other
@@ -114,55 +119,6 @@ def plan_memory(
         scratch_align=scratch_align,
     )
     return plan
-
-
-class StreamRefused(Exception):
-    """A stream that cannot be planned: around one of its whole tensors there is no room."""
-
-
-@dataclass(frozen=True)
-class _Moments:
-    """Calls (-1: before the first, their number: after the last) at which a tensor's bytes are written by
-    whatever owns them, and at which each tensor is last used under its own name."""
-
-    written: dict[Tensor, int]
-    used: dict[Tensor, int]
-
-
-@dataclass(frozen=True)
-class _Draft:
-    """One complete set of decisions but the offsets."""
-
-    copied: frozenset[Node]  # moves that are computed although they need not be
-    layout: Layout
-    woven: dict[Tensor, Group]  # of the tensors whose pixels lie apart
-    elided: frozenset[Node]
-    calls: tuple[Node, ...]
-    overwrites: dict[Node, tuple[int, int]]
-    schedule: ordering.Schedule
-    buffers: list[packing.Buffer]
-    sweeping: Sweeping
-    bound: int  # bytes alive at the worst moment, or a little more
-    fullest: tuple[int, int]  # the first and the last of the moments at which most bytes are alive
-    used: dict[Tensor, int]
-
-    def lying(self, tensor: Tensor) -> tuple[Tensor, int, int]:
-        """A tensor, the byte of a woven pixel at which its own begins, and the pixels' pitch; 0 for all others."""
-        group = self.woven.get(tensor)
-        return (tensor, 0, 0) if group is None else (tensor, group.at[tensor], group.pitch)
-
-    @cached_property
-    def blocks(self) -> dict[Tensor, packing.Buffer]:
-        """The buffer of each block, by the tensor that stands for it."""
-        return dict(zip(self.layout.roots(), self.buffers, strict=False))
-
-    @cached_property
-    def last_used(self) -> dict[Tensor, list[tuple[int, Tensor]]]:
-        """For each block, its tensors and when they are last used, the latest first."""
-        found: dict[Tensor, list[tuple[int, Tensor]]] = {root: [] for root in self.blocks}
-        for tensor, used in sorted(self.used.items(), key=lambda item: -item[1]):
-            found[self.layout.root(tensor)].append((used, tensor))
-        return found
 
 
 class _Planner:
@@ -204,7 +160,7 @@ class _Planner:
 
     # ------------------------------------------------------------ choices
 
-    def best(self) -> _Draft:
+    def best(self) -> Draft:
         """All moves without a call; then moves that are no plain views are tried with one, each that may help, and
         the others as long as the graph is small enough to try whatever there is."""
         best = self.draft(frozenset())
@@ -221,13 +177,13 @@ class _Planner:
         return best
 
     @staticmethod
-    def matters(draft: _Draft, node: Node) -> bool:
+    def matters(draft: Draft, node: Node) -> bool:
         """Is the block of the node's output alive whenever memory is at its fullest? If not, that moment
         stays as full whatever becomes of the block."""
         own = draft.blocks[draft.layout.root(node.outputs[0])]
         return own.first <= draft.fullest[0] and draft.fullest[1] <= own.last
 
-    def promises(self, draft: _Draft, node: Node) -> bool:
+    def promises(self, draft: Draft, node: Node) -> bool:
         """Would a copy help if the order of the calls stayed? Not when the block without the copied part is as large
         as before and still alive whenever memory is at its fullest. When in doubt, it would."""
         variables = _variables(node)
@@ -251,13 +207,40 @@ class _Planner:
         last = next((used for used, t in draft.last_used[root] if t not in copied), NEVER)
         return not (draft.blocks[root].first <= draft.fullest[0] and draft.fullest[1] <= last)
 
-    def draft(self, copied: frozenset[Node], *, reorder: bool = True) -> _Draft:
+    def apart(
+        self, draft: Draft, placement: packing.Placement, budget: int
+    ) -> tuple[Draft, packing.Placement]:
+        """Where what lies partly over something keeps the arena from being as small as what is alive: calls do not work
+        in place, the largest first, of which that makes it smaller.
+
+        An output that begins before its input leaves room only below itself, and in place it cannot go elsewhere. Two
+        places for it need more at its own call, and may need less around it.
+        """
+        if not draft.sweeping.courses:
+            return draft, placement
+        size = {node: draft.layout.size(node.outputs[index]) for node, (_, index) in draft.overwrites.items()}
+        for node in sorted(size, key=lambda n: -size[n])[:_MOST_APART]:
+            if placement.peak <= placement.lower_bound:
+                break
+            tried = self.draft(draft.copied, draft.apart | {node})
+            if tried.bound < placement.peak:
+                other = self.place(tried, min(budget, _APART_BUDGET))
+                if other.peak < placement.peak:
+                    draft, placement = tried, other
+        if draft.apart:
+            placement = self.place(draft, budget)
+        return draft, placement
+
+    def draft(
+        self, copied: frozenset[Node], apart: frozenset[Node] = frozenset(), *, reorder: bool = True
+    ) -> Draft:
         layout, elided, woven = self.share(copied)
         calls, schedule = self.arrange(layout, elided, woven, self.order_budget if reorder else 0)
         sweeping = Sweeping(calls, self.courses(calls, woven))
-        overwrites, buffers, live = self.overwrite(layout, calls, woven, sweeping)
-        return _Draft(
+        overwrites, buffers, live = self.overwrite(layout, calls, woven, sweeping, apart)
+        return Draft(
             copied=copied,
+            apart=apart,
             layout=layout,
             woven=woven,
             elided=elided,
@@ -312,7 +295,7 @@ class _Planner:
             for border in borders_of(node):
                 joined = layout.join(border.rows.tensor, border.start, border.bytes, 0, nothing_owned_twice)
                 if not joined:
-                    raise StreamRefused(f"{border.rows.tensor.name} has no room around it")
+                    raise StreamRefusedError(f"{border.rows.tensor.name} has no room around it")
         layout.keep()
         return layout, frozenset(elided), apart
 
@@ -430,9 +413,15 @@ class _Planner:
     # ------------------------------------------------------------ in place
 
     def overwrite(
-        self, layout: Layout, calls: Sequence[Node], woven: Mapping[Tensor, Group], sweeping: Sweeping
+        self,
+        layout: Layout,
+        calls: Sequence[Node],
+        woven: Mapping[Tensor, Group],
+        sweeping: Sweeping,
+        apart: frozenset[Node],
     ) -> tuple[dict[Node, tuple[int, int]], list[packing.Buffer], LiveBytes]:
-        """Let outputs take the place of inputs that die, where that does not raise the memory in use.
+        """Let outputs take the place of inputs that die, where that does not raise the memory in use, but for those of
+        calls that are to be `apart`.
 
         Changes the layout. Returns (input index, output index) per node that works in place; the buffers: one a block,
         in the order of `layout.roots()`, then one a call that has scratch memory; and how many bytes are alive.
@@ -446,14 +435,14 @@ class _Planner:
             live.save(position, sweeping.saving(layout, position, moments.used))
         bound = live.bound
         for position, node in enumerate(calls):
-            pairs = self.candidates(layout, node, woven)
+            pairs = self.candidates(layout, node, woven) if node not in apart else []
             for source, output in pairs:
                 readable = {s for s, o in pairs if o is output}
                 now_used = [t for t in (*_variables(node), *node.outputs) if moments.used[t] == position]
-                if not _overwritten_exactly(layout, source, output, now_used, readable):
+                if not overwritten_exactly(layout, source, output, now_used, readable):
                     continue
                 a, b = blocks[layout.root(source)], blocks[layout.root(output)]
-                if not layout.join(source, 0, output, 0, _replaces(position)):
+                if not layout.join(source, 0, output, 0, replaces_at(position)):
                     continue
                 root = layout.root(source)
                 first, last = min(a.first, b.first), max(a.last, b.last)
@@ -474,7 +463,7 @@ class _Planner:
                 break
         return taken, [*(blocks[root] for root in layout.roots()), *self.scratch_buffers(calls)], live
 
-    def moments(self, calls: Sequence[Node]) -> _Moments:
+    def moments(self, calls: Sequence[Node]) -> Moments:
         written = dict.fromkeys(self.graph.inputs, -1)
         used = dict.fromkeys(self.tensors, -1)
         for position, node in enumerate(calls):
@@ -483,12 +472,12 @@ class _Planner:
             for tensor in _variables(node):
                 used[tensor] = max(used[tensor], position)
         used.update(dict.fromkeys(self.graph.outputs, len(calls)))
-        return _Moments(written, used)
+        return Moments(written, used)
 
     # ------------------------------------------------------------ offsets
 
     @staticmethod
-    def block(layout: Layout, root: Tensor, moments: _Moments) -> packing.Buffer:
+    def block(layout: Layout, root: Tensor, moments: Moments) -> packing.Buffer:
         members = layout.members(root)
         first = min(moments.written[t] for t in members if layout.owns(t))
         last = max(moments.used[t] for t in members)
@@ -502,14 +491,14 @@ class _Planner:
             if (size := self.scratch.get(node, 0))
         ]
 
-    def place(self, draft: _Draft, budget: int) -> packing.Placement:
+    def place(self, draft: Draft, budget: int) -> packing.Placement:
         """Offsets of a draft's buffers."""
         extents = self.extents(draft)
         known = {buffer.name: buffer for buffer in draft.buffers}
         buffers = [known.get(each.name) or self.inner_buffer(draft, each) for each in extents]
         return packing.place(buffers, gaps=gaps(extents), floor=most_alive(extents), budget=budget)
 
-    def extents(self, draft: _Draft) -> list[Extent]:
+    def extents(self, draft: Draft) -> list[Extent]:
         """Of each buffer, those that streams work in among them."""
         buffers = [b for b in draft.buffers if b.name not in self.of_streams]
         found = draft.sweeping.extents(draft.layout, buffers)
@@ -521,7 +510,7 @@ class _Planner:
                     found.append(extent(inner.name, at, inner.low, inner.high, inner.bytes, inner.align))
         return found
 
-    def inner_buffer(self, draft: _Draft, inner: Extent) -> packing.Buffer:
+    def inner_buffer(self, draft: Draft, inner: Extent) -> packing.Buffer:
         """Of what a stream works in."""
         position = next(
             p
@@ -530,7 +519,7 @@ class _Planner:
         )
         return packing.Buffer(inner.name, inner.bytes, position, position, inner.align)
 
-    def alive(self, draft: _Draft) -> tuple[int, ...]:
+    def alive(self, draft: Draft) -> tuple[int, ...]:
         """The most bytes alive before the first call, at each call or layer of a stream, and after the last."""
         extents, boundaries = self.extents(draft), draft.sweeping.boundaries
         whole = alive_between(extents, boundaries)
@@ -545,7 +534,7 @@ class _Planner:
             found += [int(each[stream.moments(layer)].max()) for layer in stream.nodes]
         return (*found, whole[-1])
 
-    def finish(self, draft: _Draft, placement: packing.Placement) -> MemoryPlan:
+    def finish(self, draft: Draft, placement: packing.Placement) -> MemoryPlan:
         """The plan in the terms of the graph."""
         layout = draft.layout
         index = {root: i for i, root in enumerate(layout.roots())}
@@ -579,7 +568,7 @@ class _Planner:
             alive=self.alive(draft),
         )
 
-    def order(self, draft: _Draft) -> tuple[Node, ...]:
+    def order(self, draft: Draft) -> tuple[Node, ...]:
         """The calls, each elided node standing where the last of its inputs is there."""
         missing: dict[Node, int] = {}
         readers: dict[Tensor, list[tuple[int, Node]]] = {}
@@ -613,7 +602,7 @@ class _Planner:
             settle()
         return tuple(order)
 
-    def lifetimes(self, draft: _Draft, order: Sequence[Node]) -> dict[Tensor, Lifetime]:
+    def lifetimes(self, draft: Draft, order: Sequence[Node]) -> dict[Tensor, Lifetime]:
         """From the call that completes a value to the last one that reads its bytes under any name."""
         moments = self.moments(draft.calls)
         complete, used = moments.written, moments.used
@@ -626,38 +615,6 @@ class _Planner:
                 last = max(used[t] for t in node.outputs)
                 used.update((t, max(used[t], last)) for t in _variables(node))
         return {t: Lifetime(complete[t], max(complete[t], used[t])) for t in self.tensors}
-
-
-def _replaces(position: int) -> MayShare:
-    """The rule for bytes shared in time: whatever is on the input's side is used for the last time before the output's
-    side is written at call `position` or later. At `position` itself it may still be read: what is then, and how, is
-    the question of `_overwritten_exactly`."""
-
-    def rule(old: Piece, new: Piece) -> bool:
-        return new.written == NEVER or old.used <= position <= new.written
-
-    return rule
-
-
-def _overwritten_exactly(
-    layout: Layout, source: Tensor, output: Tensor, now_used: Sequence[Tensor], readable: set[Tensor]
-) -> bool:
-    """With `output` where `source` is, does its call overwrite nothing of what it uses itself, but for inputs that it
-    may overwrite exactly while it reads them?
-
-    now_used: tensors that the call reads or writes and nobody uses later. readable: inputs that it may overwrite.
-    """
-    shift = layout.start(output) - layout.start(source)
-    for tensor in now_used:
-        if layout.root(tensor) is not layout.root(source):
-            continue
-        if tensor in readable and layout.extent(tensor) == layout.extent(source):
-            continue
-        start, end = layout.extent(tensor)
-        # A view's bytes are written by others, which are asked themselves.
-        if any(p.written != NEVER for p in layout.pieces(output, start + shift, end + shift)):
-            return False
-    return True
 
 
 def _variables(node: Node) -> list[Tensor]:

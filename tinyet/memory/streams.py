@@ -4,8 +4,8 @@
 A stream runs some calls that follow each other in a loop: whenever a layer has the rows that its next rows need, it
 computes these, the last layer first, so that no row waits longer than it must. Values between its layers live in
 windows: rows that lie one after another, the oldest at the start; when nobody needs that any more, the others move
-there. So each layer finds its rows where it found the last ones, without gaps, and any kernel can compute a strip: it is a
-layer of few rows. Nothing is computed twice.
+there. So each layer finds its rows where it found the last ones, without gaps, and any kernel can compute a strip: it
+is a layer of few rows. Nothing is computed twice.
 
 Windows have places of their own, or are in a pile, one directly behind the other: it takes no more than the rows that
 are there at a time, and moves more.
@@ -80,8 +80,8 @@ def stream(
 ) -> Stream | None:
     """The stream of calls that follow each other; None where they cannot be one.
 
-    rules: of each of the calls. piled: windows are in a pile; beneath: with what is whole of the last layer's output beneath them. take: the graph's input that they read comes from the
-    caller, row by row.
+    rules: of each of the calls. piled: windows are in a pile; beneath: with what is whole of the last layer's output
+    beneath them. take: the graph's input that they read comes from the caller, row by row.
     """
     found = Schedule(graph, nodes, rules, take)
     if not found.possible() or not found.run():

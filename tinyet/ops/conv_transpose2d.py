@@ -21,8 +21,9 @@ from tinyet.ir import Array, DType, Node, Shape
 from tinyet.numerics import NO_CLAMP, Int64, float32
 from tinyet.ops.shared import convolution, weighted
 from tinyet.ops.shared.claims import Parts, outputs
+from tinyet.ops.shared.sweeping import Walk, of_input, pixel_bytes
 from tinyet.ops.shared.window import MAX_REACH, Window, expect_window
-from tinyet.opset import Call, Claim, Constant, Op, Pointer, Struct, library_call, library_kernels
+from tinyet.opset import Call, Claim, Constant, Op, Pointer, Struct, Sweep, library_call, library_kernels
 
 Mask = npt.NDArray[np.bool_]
 
@@ -231,6 +232,22 @@ def transposed(node: Node) -> Parts:
     }
 
 
+@of_input
+def sweep(node: Node) -> Sweep:
+    """One output pixel after another, each of the inputs whose kernels reach it."""
+    a, (batch, height, width, _) = attrs_of(node), node.input(0).shape
+    _, kernel_h, kernel_w, _ = node.input(1).shape
+    _, out_h, out_w, _ = node.output.shape
+
+    def first(size: int, out: int, kernel: int, stride: int, dilation: int, before: int) -> Int64:
+        reach = np.arange(out, dtype=np.int64) + before - (kernel - 1) * dilation
+        return np.asarray(np.clip(-(-reach // stride), 0, size), np.int64)
+
+    tops = first(height, out_h, kernel_h, a.stride_h, a.dilation_h, a.pad_top)
+    lefts = first(width, out_w, kernel_w, a.stride_w, a.dilation_w, a.pad_left)
+    return Walk(batch, height, width, tops, lefts, *pixel_bytes(node)).by_pixels()
+
+
 HEADERS = ("tinyet_conv_transpose2d.h", "tinyet_conv2d.h")
 
 OP = Op(
@@ -243,6 +260,11 @@ OP = Op(
     macs=macs,
     bias=(2, 1),
     kernels=library_kernels(
-        "tinyet_conv_transpose2d", ("s8", "s16", "f32"), lower, HEADERS, claim=Claim(transposed)
+        "tinyet_conv_transpose2d",
+        ("s8", "s16", "f32"),
+        lower,
+        HEADERS,
+        claim=Claim(transposed),
+        sweep=sweep,
     ),
 )

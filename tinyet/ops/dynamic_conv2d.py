@@ -11,6 +11,7 @@ from tinyet.boards.cpus import Target
 from tinyet.ir import Node
 from tinyet.ops.shared import claims, convolution, dynamic
 from tinyet.ops.shared.convolution import DEPTHWISE, PATCHES, Convolution, refuse_depthwise
+from tinyet.ops.shared.sweeping import by_copy
 from tinyet.opset import Call, Claim, Constant, Kernel, Op, Struct, library_call
 
 
@@ -59,6 +60,7 @@ OP = Op(
             ("tinyet_dynamic_depthwise_f32.c", "tinyet_dynamic_quantize.c"),
             refuse_depthwise,
             claim=Claim(lambda node: {**claims.depthwise(node), "quantized": node.input(0).type.count}),
+            sweep=by_copy,
         ),
         Kernel(
             "tinyet_dynamic_conv2d_f32",
@@ -67,6 +69,7 @@ OP = Op(
             (*PATCHES, "tinyet_dynamic.h"),
             ("tinyet_dynamic_conv2d_f32.c", "tinyet_dynamic_quantize.c"),
             claim=Claim(lambda node: {**claims.conv2d(node), "quantized": node.input(0).type.count}),
+            sweep=by_copy,
         ),
     ),
 )

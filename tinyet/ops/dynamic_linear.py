@@ -10,6 +10,7 @@ from tinyet.boards.cpus import Target
 from tinyet.ir import Attrs, Node
 from tinyet.numerics import NO_CLAMP
 from tinyet.ops.shared import claims, dynamic, fully_connected
+from tinyet.ops.shared.sweeping import by_copy
 from tinyet.opset import Call, Claim, FieldValue, Kernel, Op, Struct, library_call
 
 
@@ -51,6 +52,7 @@ OP = Op(
             ("tinyet_dynamic.h", "tinyet_conv2d.h", "tinyet_pairs.h", "tinyet_rows.h"),
             ("tinyet_dynamic_linear_f32.c", "tinyet_dynamic_quantize.c"),
             claim=Claim(lambda node: {**claims.linear(node), "quantized": node.input(0).type.count}),
+            sweep=by_copy,
         ),
     ),
 )

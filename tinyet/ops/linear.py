@@ -22,6 +22,7 @@ from tinyet.ops.shared.claims_of_floats import CLAIMS as FLOAT_CLAIMS
 from tinyet.ops.shared.clamped import clamp_of
 from tinyet.ops.shared.fully_connected import row_weights, size_fields
 from tinyet.ops.shared.packing import interleave_pairs
+from tinyet.ops.shared.sweeping import by_vectors
 from tinyet.opset import Call, Constant, Kernel, Op, Struct, claimed, library_call
 
 
@@ -110,7 +111,7 @@ OP = Op(
     bias=(2, 1),
     kernels=claimed(
         (
-            Kernel("tinyet_linear_s8", "s8", lower_s8, ROWS, ("tinyet_linear_s8.c",)),
+            Kernel("tinyet_linear_s8", "s8", lower_s8, ROWS, ("tinyet_linear_s8.c",), sweep=by_vectors),
             Kernel(
                 "tinyet_linear_s8_w4",
                 "s8w4",
@@ -118,11 +119,19 @@ OP = Op(
                 (*HEADERS, "tinyet_pairs.h", "tinyet_nibbles.h"),
                 ("tinyet_linear_s8_w4.c",),
                 nibbles.refuse_long_sums,
+                sweep=by_vectors,
             ),
             Kernel(
-                "tinyet_linear_s16", "s16", lower_s16, (*HEADERS, "tinyet_pairs.h"), ("tinyet_linear_s16.c",)
+                "tinyet_linear_s16",
+                "s16",
+                lower_s16,
+                (*HEADERS, "tinyet_pairs.h"),
+                ("tinyet_linear_s16.c",),
+                sweep=by_vectors,
             ),
-            Kernel("tinyet_linear_f32", "f32", lower_f32, HEADERS, ("tinyet_linear_f32.c",)),
+            Kernel(
+                "tinyet_linear_f32", "f32", lower_f32, HEADERS, ("tinyet_linear_f32.c",), sweep=by_vectors
+            ),
         ),
         {**CLAIMS, **FLOAT_CLAIMS},
     ),

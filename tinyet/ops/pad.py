@@ -16,10 +16,11 @@ import numpy as np
 from tinyet.boards.cpus import Target
 from tinyet.errors import UnsupportedShape
 from tinyet.ir import Array, Attrs, DType, Node, Shape
-from tinyet.numerics import quantize
+from tinyet.numerics import Int64, quantize
 from tinyet.ops.shared.counting import Parts, copied, copied_to
 from tinyet.ops.shared.movement import check_moved
-from tinyet.opset import Call, Claim, Kernel, Op, Struct, library_call
+from tinyet.ops.shared.sweeping import in_groups, of_input
+from tinyet.opset import Call, Claim, Kernel, Op, Struct, Sweep, library_call
 
 PadMode = Literal["constant", "reflect", "replicate"]
 
@@ -150,6 +151,30 @@ def padded(node: Node) -> Parts:
     return parts
 
 
+@of_input
+def sweep(node: Node) -> Sweep | None:
+    """One row of the last dimension after another; but for a constant, some are read again."""
+    if attrs_of(node).mode != "constant":
+        return None
+    dims, item = axes(node)
+    *outer, last = (Axis(1), *dims)
+    size = item * node.input(0).dtype.bytes
+
+    def first(rows: Int64) -> Int64:
+        found, there = np.zeros_like(rows), np.ones(rows.shape, np.bool_)
+        inner = math.prod(axis.length for axis in outer)
+        for axis in outer:
+            inner //= axis.length
+            at = rows // inner % axis.length - axis.before
+            found = found * axis.size + np.where(there, np.clip(at, 0, axis.size), 0)
+            there &= (at >= 0) & (at < axis.size)
+        return np.asarray(found * last.size * size, np.int64)
+
+    rows = math.prod(axis.length for axis in outer)
+    in_bytes = node.input(0).type.bytes
+    return in_groups(rows, lambda row: (row + 1) * (last.length * size), first, in_bytes)
+
+
 def refuse(node: Node, _target: Target) -> str | None:
     count = len(axes(node)[0])
     return f"{count} dimensions after merging, at most {MAX_DIMS}" if count > MAX_DIMS else None
@@ -177,7 +202,14 @@ def lower(node: Node, _target: Target) -> Call:
 
 def kernel(dtypes: str) -> Kernel:
     return Kernel(
-        "tinyet_pad", dtypes, lower, ("tinyet_pad.h",), ("tinyet_pad.c",), refuse, claim=Claim(padded)
+        "tinyet_pad",
+        dtypes,
+        lower,
+        ("tinyet_pad.h",),
+        ("tinyet_pad.c",),
+        refuse,
+        claim=Claim(padded),
+        sweep=sweep,
     )
 
 

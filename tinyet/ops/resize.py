@@ -20,8 +20,9 @@ from tinyet.ir import Array, Attrs, DType, Node, Shape
 from tinyet.numerics import Int64, round_half_away, round_shift
 from tinyet.ops.shared.counting import Parts, copied
 from tinyet.ops.shared.movement import check_moved
+from tinyet.ops.shared.sweeping import Walk, of_input, pixel_bytes
 from tinyet.ops.shared.window import image_fields, resized_shape
-from tinyet.opset import Call, Claim, Constant, Kernel, Op, Pointer, Struct, library_call
+from tinyet.opset import Call, Claim, Constant, Kernel, Op, Pointer, Struct, Sweep, library_call
 
 MAX_RATIO = 65536.0
 
@@ -240,6 +241,21 @@ def interpolated(node: Node) -> Parts:
     }
 
 
+def walk(node: Node) -> Walk:
+    batch, height, width, _ = node.input(0).shape
+    if attrs_of(node).mode == "nearest":
+        tops, lefts = nearest(node)
+    else:
+        tops, lefts = (found.lower for found in samples(node))
+    return Walk(batch, height, width, tops, lefts, *pixel_bytes(node))
+
+
+@of_input
+def sweep(node: Node) -> Sweep:
+    """One pixel after another."""
+    return walk(node).by_pixels()
+
+
 HEADERS = ("tinyet_resize.h",)
 
 SHORT = 16
@@ -256,13 +272,21 @@ def nearest_kernel(dtypes: str) -> Kernel:
         sources,
         refuse_nearest,
         claim=Claim(resized_nearest),
+        sweep=sweep,
     )
 
 
 def bilinear_kernel(dtypes: str, lower: Callable[[Node, Target], Call]) -> Kernel:
     symbol = f"tinyet_resize_bilinear_{dtypes}"
     return Kernel(
-        symbol, dtypes, lower, HEADERS, (f"{symbol}.c",), refuse_bilinear, claim=Claim(interpolated)
+        symbol,
+        dtypes,
+        lower,
+        HEADERS,
+        (f"{symbol}.c",),
+        refuse_bilinear,
+        claim=Claim(interpolated),
+        sweep=sweep,
     )
 
 

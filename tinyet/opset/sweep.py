@@ -21,8 +21,11 @@ class Sweep:
     and when the step ends it has written no byte of the output from `written[k]` on.
 
     Both are arrays of int64, (steps,), ascending; bytes from the tensor's first. Within a step reads and writes come in
-    any order. The last entry of `written` is the output's size. The kernel writes each byte of its output once, and
-    never reads it.
+    any order: a loop that copies what a group of outputs needs, and then writes the group, may be cut between the two.
+    The last entry of `written` is the output's size. Of its output the kernel reads at most what it has written itself;
+    it may write it again (the last pixels of a row, say, or a clamp of all of them behind the last step).
+
+    What loops have in common is in tinyet/ops/shared/sweeping.py.
     """
 
     written: Bytes
@@ -36,7 +39,7 @@ class Sweep:
     @property
     def distance(self) -> int:
         """Bytes that the input has to begin behind where the output begins, at least, for all that is still to be read
-        to be there; the input's size at most, where nothing overlaps that is alive."""
+        to be there; the output's size at most, where nothing overlaps. Any larger number is right as well."""
         return int((self.written - self.needed).max())
 
 

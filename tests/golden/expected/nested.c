@@ -119,8 +119,8 @@ static const tinyet_dsp_affine_params blocks_1_add_params = {
  *        0      144   4..5      x: int8[1x6x6x4] scale=0.0500000007 zero_point=-3
  *        0        5   6..7      nested_run_: int8[1x1x1x5] scale=0.0500000007 zero_point=-3
  *        0        5   6..7      value_5: int8[1x5] scale=0.0500000007 zero_point=-3
- *        8        4   7..out    tinyet_linear_s8: int8[1x4] scale=0.0199999996 zero_point=3
- *       16       12   7         scratch_7
+ *        0        4   7..out    tinyet_linear_s8: int8[1x4] scale=0.0199999996 zero_point=3, over value_5 row by row
+ *        8       12   7         scratch_7
  *      144      180   5..6      arena_: int8[1x6x6x5] scale=0.0500000007 zero_point=-3
  *      180      144   0..1      default_: int8[1x6x6x4] scale=0.0500000007 zero_point=-3, over input row by row
  *      208      144   in..0     input: int8[1x6x6x4] scale=0.0500000007 zero_point=-7
@@ -192,8 +192,8 @@ tinyet_status nested_run(void) {
    * 2.int (model.py:18): return self.heads['int'](x)
    */
   const int8_t *const value_5 = nested_run_;
-  int8_t *const tinyet_linear_s8 = (int8_t *)(arena + 8);
-  void *const scratch_7 = arena + 16;
+  int8_t *const tinyet_linear_s8 = (int8_t *)(arena + 0);
+  void *const scratch_7 = arena + 8;
   TINYET_LAYER_BEGIN(7u);
   layer_2_int_linear(value_5, tinyet_linear_s8, scratch_7, layer_2_int_weights);
   TINYET_LAYER_END(7u);

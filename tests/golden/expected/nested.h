@@ -31,7 +31,7 @@ extern "C" {
 #define NESTED_INPUT_0_ZERO_POINT -7
 
 /* output 0: tinyet_linear_s8, int8[1x4] scale=0.0199999996 zero_point=3 */
-#define NESTED_OUTPUT_0_OFFSET 8u /* in the arena */
+#define NESTED_OUTPUT_0_OFFSET 0u /* in the arena */
 #define NESTED_OUTPUT_0_BYTES 4u
 #define NESTED_OUTPUT_0_COUNT 4u /* elements */
 #define NESTED_OUTPUT_0_SCALE 0.02f /* real = scale * (value - zero point) */

@@ -15,7 +15,8 @@ from tinyet.delegates.cortex_m.rounding import rounding
 from tinyet.delegates.cortex_m.wrapper import largest_divisor, specialised_call
 from tinyet.ir import Node
 from tinyet.ops.shared.clamped import clamp_of
-from tinyet.opset import Call, Constant, Kernel
+from tinyet.ops.shared.sweeping import by_copied_vectors, of_input, pixel_walk
+from tinyet.opset import Call, Constant, Kernel, Sweep
 
 HEADERS = ("tinyet_dsp.h", "tinyet_dsp_conv2d.h", "tinyet_dsp_linear.h")
 
@@ -60,8 +61,16 @@ def lower(node: Node, target: Target) -> Call:
     )
 
 
+@of_input
+def by_fours(node: Node) -> Sweep:
+    """Four rows at a time, which are widened before they are written."""
+    return pixel_walk(node).by_pixels(4, moved_back=True, gathered=True)
+
+
 KERNELS = (
     *linear_row.KERNELS,
-    Kernel("tinyet_dsp_linear_rows", "s8", lower_rows, HEADERS[:2], (), refuse_rows, "cortex_m"),
-    Kernel("tinyet_dsp_linear", "s8", lower, HEADERS, (), delegate="cortex_m"),
+    Kernel(
+        "tinyet_dsp_linear_rows", "s8", lower_rows, HEADERS[:2], (), refuse_rows, "cortex_m", sweep=by_fours
+    ),
+    Kernel("tinyet_dsp_linear", "s8", lower, HEADERS, (), delegate="cortex_m", sweep=by_copied_vectors),
 )

@@ -14,6 +14,7 @@ from tinyet.delegates.cortex_m.wrapper import specialised_call
 from tinyet.ir import Node
 from tinyet.numerics import Int64
 from tinyet.ops.shared.clamped import clamp_of
+from tinyet.ops.shared.sweeping import by_copied_vectors
 from tinyet.opset import Call, Constant, Kernel
 
 HEADERS = ("tinyet_dsp.h", "tinyet_dsp_conv2d.h", "tinyet_dsp_linear_row.h")
@@ -183,7 +184,20 @@ def lower_wide(node: Node, target: Target) -> Call:
     return call(node, wide_stream(node), wide_rounding(node).literal, wide=True)
 
 
-KERNELS = (Kernel("tinyet_dsp_linear_paired", "s8", lower, HEADERS, (), refuse, "cortex_m"),)
+KERNELS = (
+    Kernel("tinyet_dsp_linear_paired", "s8", lower, HEADERS, (), refuse, "cortex_m", sweep=by_copied_vectors),
+)
 
-WIDE_KERNELS = (Kernel("tinyet_dsp_linear_w16", "s8", lower_wide, HEADERS, (), refuse_wide, "cortex_m"),)
+WIDE_KERNELS = (
+    Kernel(
+        "tinyet_dsp_linear_w16",
+        "s8",
+        lower_wide,
+        HEADERS,
+        (),
+        refuse_wide,
+        "cortex_m",
+        sweep=by_copied_vectors,
+    ),
+)
 """Faster, with twice the weights."""

@@ -17,6 +17,7 @@ from tinyet.delegates.cortex_m.rounding_s16 import Rounding16, parts_refusal, ro
 from tinyet.delegates.cortex_m.wrapper import specialised_call
 from tinyet.ir import Node
 from tinyet.numerics import Int64
+from tinyet.ops.shared.sweeping import by_copied_vectors
 from tinyet.opset import Call, Constant, Kernel
 
 HEADERS = (
@@ -135,6 +136,7 @@ def kernels(stored: Stored) -> tuple[Kernel, ...]:
             (),
             refuse_rows,
             "cortex_m",
+            sweep=linear.by_fours,
         ),
         Kernel(
             f"tinyet_dsp_linear_s16{stored.value}",
@@ -144,6 +146,7 @@ def kernels(stored: Stored) -> tuple[Kernel, ...]:
             (),
             refuse if stored is Stored.INT8 else refuse_wide,
             "cortex_m",
+            sweep=by_copied_vectors,
         ),
     )
 

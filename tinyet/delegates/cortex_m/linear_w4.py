@@ -18,6 +18,7 @@ from tinyet.delegates.cortex_m.wrapper import specialised_call
 from tinyet.ir import Node
 from tinyet.numerics import Int64
 from tinyet.ops.shared.clamped import clamp_of
+from tinyet.ops.shared.sweeping import by_copied_vectors
 from tinyet.opset import Call, Constant, Kernel
 
 HEADERS = ("tinyet_dsp.h", "tinyet_dsp_steps.h", "tinyet_dsp_linear_w4.h")
@@ -114,8 +115,17 @@ def lower_rows(node: Node, target: Target) -> Call:
 
 
 KERNELS = (
-    Kernel("tinyet_dsp_linear_rows_w4", "s8w4", lower_rows, conv2d.HEADERS, (), refuse_rows, "cortex_m"),
-    Kernel("tinyet_dsp_linear_w4", "s8w4", lower, HEADERS, (), refuse, "cortex_m"),
+    Kernel(
+        "tinyet_dsp_linear_rows_w4",
+        "s8w4",
+        lower_rows,
+        conv2d.HEADERS,
+        (),
+        refuse_rows,
+        "cortex_m",
+        sweep=linear.by_fours,
+    ),
+    Kernel("tinyet_dsp_linear_w4", "s8w4", lower, HEADERS, (), refuse, "cortex_m", sweep=by_copied_vectors),
 )
 
 WIDE_KERNELS = tuple(

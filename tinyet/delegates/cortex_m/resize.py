@@ -11,7 +11,8 @@ import numpy.typing as npt
 from tinyet.boards.cpus import Target
 from tinyet.ir import Node
 from tinyet.ops import resize
-from tinyet.opset import Call, Claim, Constant, Kernel, Pointer, Struct, library_call
+from tinyet.ops.shared.sweeping import of_input
+from tinyet.opset import Call, Claim, Constant, Kernel, Pointer, Struct, Sweep, library_call
 
 HEADERS = ("tinyet_dsp_resize.h",)
 ONE = {"tinyet_dsp_resize_bilinear_sixteenths": 16, "tinyet_dsp_resize_bilinear": 1024}
@@ -80,6 +81,12 @@ def work(node: Node) -> Mapping[str, int]:
     }
 
 
+@of_input
+def by_rows(node: Node) -> Sweep:
+    """One output row after another, four channels at a time."""
+    return resize.walk(node).by_rows()
+
+
 def kernel(symbol: str) -> Kernel:
     def refuse_node(node: Node, _target: Target) -> str | None:
         return refuse(node, ONE[symbol])
@@ -88,7 +95,17 @@ def kernel(symbol: str) -> Kernel:
         return lower(node, symbol)
 
     claim = Claim(work)
-    return Kernel(symbol, "s8", lower_node, HEADERS, (f"{symbol}.c",), refuse_node, "cortex_m", claim=claim)
+    return Kernel(
+        symbol,
+        "s8",
+        lower_node,
+        HEADERS,
+        (f"{symbol}.c",),
+        refuse_node,
+        "cortex_m",
+        claim=claim,
+        sweep=by_rows,
+    )
 
 
 KERNELS = tuple(kernel(symbol) for symbol in ONE)

@@ -11,10 +11,14 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import numpy as np
+
 from tinyet.boards.cpus import Target
 from tinyet.ir import DType, Node, Shape
+from tinyet.numerics import Int64
 from tinyet.ops.shared.counting import Parts, copied
-from tinyet.opset import Call, Claim, Kernel, Struct, library_call
+from tinyet.ops.shared.sweeping import in_groups, of_input
+from tinyet.opset import Call, Claim, Kernel, Struct, Sweep, library_call
 
 MOVABLE = (DType.INT8, DType.UINT8, DType.INT16, DType.INT32, DType.FLOAT32)
 """What a tensor can be at run time."""
@@ -106,6 +110,29 @@ def copied_whole(node: Node) -> Parts:
     return parts
 
 
+def swept(move: Move, node: Node) -> Sweep | None:
+    """Of tinyet_move, run by run of the innermost loop, where neither input nor output ever goes back."""
+    *outer, inner = (Loop(1, 0, 0), *move.loops)
+    read, written = (inner.size - 1) * inner.in_stride + 1, inner.size
+    item, apart = node.input(0).dtype.bytes, math.prod(loop.size for loop in outer)
+    if move.loops and inner.out_stride != 1:
+        return None
+    for loop in reversed(outer[1:]):
+        if loop.in_stride < read or loop.out_stride != written:
+            return None
+        read, written = read + (loop.size - 1) * loop.in_stride, written * loop.size
+
+    def first(runs: Int64) -> Int64:
+        found, left = np.full_like(runs, move.in_offset), apart
+        for loop in outer:
+            left //= loop.size
+            found += runs // left % loop.size * loop.in_stride
+        return np.asarray(found * item, np.int64)
+
+    size = inner.size * item
+    return in_groups(apart, lambda run: (run + 1) * size, first, node.input(0).type.bytes)
+
+
 def move_kernels(plan_of: Callable[[Node], Move]) -> tuple[Kernel, ...]:
     """One kernel a dtype for an operator whose copy `plan_of` knows."""
 
@@ -120,7 +147,17 @@ def move_kernels(plan_of: Callable[[Node], Move]) -> tuple[Kernel, ...]:
             return library_call(symbol, node, [0], move_struct(plan_of(node)))
 
         claim = Claim(lambda node: moved(plan_of(node), dtype.bytes))
-        return Kernel(symbol, dtype.suffix, lower, ("tinyet_move.h",), (f"{symbol}.c",), refuse, claim=claim)
+        sweep = of_input(lambda node: swept(plan_of(node), node))
+        return Kernel(
+            symbol,
+            dtype.suffix,
+            lower,
+            ("tinyet_move.h",),
+            (f"{symbol}.c",),
+            refuse,
+            claim=claim,
+            sweep=sweep,
+        )
 
     return tuple(kernel(dtype) for dtype in MOVABLE)
 

@@ -159,6 +159,25 @@ def of_input(made: Callable[[Node], Sweep | None]) -> Sweeps:
 
 
 @of_input
+def by_vectors(node: Node) -> Sweep:
+    """One vector of the last axis after another."""
+    return pixel_walk(node).by_pixels()
+
+
+@of_input
+def by_copied_vectors(node: Node) -> Sweep:
+    """The same, but a vector is copied before any of its outputs is written."""
+    return pixel_walk(node).by_pixels(gathered=True)
+
+
+@of_input
+def by_copy(node: Node) -> Sweep:
+    """All of the input is copied before anything is written."""
+    in_bytes, out_bytes = node.input(0).type.bytes, node.output.type.bytes
+    return in_groups(1, lambda groups: groups + out_bytes, lambda groups: groups * 0, in_bytes, gathered=True)
+
+
+@of_input
 def by_window_pixels(node: Node) -> Sweep:
     """Of a kernel that slides a window, one output pixel after another."""
     return window_walk(node).by_pixels()

@@ -1,0 +1,312 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The choice for one target: a kernel for every node, the memory that they need, and which of them work by rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from tinyet.boards.cpus import Target
+from tinyet.delegates import DEFAULT, Delegate
+from tinyet.delegates.decide import Decision, Objective, Variant, choose, comparable, pinned
+from tinyet.delegates.frontier import Frontier, Point
+from tinyet.delegates.select import Choice, Selection, select
+from tinyet.ir import Graph, Node
+from tinyet.layers import names_of
+from tinyet.memory import MemoryPlan, course
+from tinyet.memory.draft import StreamRefusedError
+from tinyet.memory.streams import Stream
+from tinyet.ops import op_of
+from tinyet.ops.region import Region
+from tinyet.rows import Search, Strips, moved, strips_of
+from tinyet.stages import stage
+from tinyet.storage import Promises, arranged, planned
+
+
+def decide(
+    selection: Selection, target: Target, delegates: Sequence[Delegate], objective: Objective
+) -> tuple[Decision, MemoryPlan]:
+    """A variant for every node, and the memory plan, as the objective asks for them.
+
+    delegates: who may be asked for kernels of strips. Raises UsageError for a pin that no layer has.
+    """
+    return _Chooser(selection, target, delegates, objective).decide()
+
+
+class _Chooser:
+    """Chooses a variant for every node, and plans the memory that they need.
+
+    Where the arena is larger than the objective allows, the variants that cannot be there are taken away, because of
+    their scratch memory or because their output lies over too little of their input, and the choice is made again; and
+    where that is not enough, layers are computed by rows.
+    """
+
+    def __init__(
+        self, selection: Selection, target: Target, delegates: Sequence[Delegate], objective: Objective
+    ) -> None:
+        self.selection, self.target, self.delegates = selection, target, delegates
+        self.objective = objective
+        self.graph = selection.graph
+        self.variants = self._offer(selection)
+        self.promises = Promises()
+        self._free: dict[tuple[Stream, ...], _Chosen] = {}
+        self.pins: dict[Node, int] = {}
+        if objective.pins:
+            calls = planned(
+                self.graph, {n: found[0] for n, found in self.variants.items()}, self.promises
+            ).calls
+            layers = {name: node for node, name in names_of(self.graph, calls).items()}
+            self.pins = pinned(self.variants, layers, objective.pins)
+
+    def decide(self) -> tuple[Decision, MemoryPlan]:
+        best = self.whole_layers()
+        if not self.objective.whole and (self.objective.optimize == "size" or self.dear(best)):
+            by_rows = self.by_rows()
+            if by_rows is not None and self.better(by_rows, best):
+                best = by_rows
+        plan, chosen = best.plan, best.chosen
+        state = _state_bytes(chosen)
+        most = None if self.objective.ram is None else self.objective.ram - state
+        if self.objective.optimize != "speed":
+            # What is there is spent on speed only where that is all that is asked for.
+            most = min(plan.arena_bytes, plan.arena_bytes if most is None else most)
+        arranged_, plan = arranged(self.graph, chosen, plan, most, self.target, self.promises)
+        return Decision(self.objective, best.variants, arranged_, best.found, best.point), plan
+
+    def whole_layers(self) -> _Chosen:
+        """No layer by rows."""
+        return self.choose(self.variants, ())
+
+    def dear(self, whole: _Chosen) -> bool:
+        """Whether whole layers need more RAM than there is, or many more instructions because of it."""
+        return self.over(whole) > 0 or whole.instructions > _DEAR * self.free(whole).instructions
+
+    def better(self, by_rows: _Chosen, whole: _Chosen) -> bool:
+        if self.objective.optimize == "size" or self.over(whole) > 0:
+            return self.arena(by_rows) < self.arena(whole)
+        return self.over(by_rows) <= 0 and by_rows.instructions < whole.instructions
+
+    def free(self, chosen: _Chosen) -> _Chosen:
+        """What would be chosen of the same variants if there were no limit."""
+        return self._free.get(tuple(chosen.plan.streams), chosen)
+
+    def choose(self, variants: Mapping[Node, tuple[Variant, ...]], streams: Sequence[Stream]) -> _Chosen:
+        """The variants that the objective asks for, of those whose memory there is room for; where there is no room
+        whatever is chosen, those that need the least."""
+        allowed = {node: comparable(found) for node, found in variants.items()}
+        allowed |= {node: [index] for node, index in self.pins.items()}
+        result = self._free[tuple(streams)] = self.chosen(variants, allowed, streams)
+        if self.over(result) <= 0:
+            return result
+        least = self.chosen(variants, _frugal(variants, allowed, result.plan, self.promises), streams)
+        if self.over(least) > 0:
+            return least
+        limit = self.objective.ram
+        while limit is not None and self.over(result) > 0:
+            state = _state_bytes(result.chosen)
+            if not _take_away(variants, allowed, result.chosen, result.plan, limit - state, self.promises):
+                return least
+            result = self.chosen(variants, allowed, streams)
+        return result
+
+    def chosen(
+        self,
+        variants: Mapping[Node, tuple[Variant, ...]],
+        allowed: Mapping[Node, Sequence[int]],
+        streams: Sequence[Stream],
+    ) -> _Chosen:
+        """Of the allowed variants those that the objective asks for, and their memory."""
+        # What rows cost is not to be paid for with flash saved.
+        most = round(_GOOD * self._free[()].point.instructions) if streams else None
+        found, point, indices = choose(variants, allowed, self.objective, self.target, most)
+        chosen = {node: variants[node][index] for node, index in indices.items()}
+        return _Chosen(
+            variants, chosen, planned(self.graph, chosen, self.promises, streams=streams), found, point
+        )
+
+    def over(self, chosen: _Chosen) -> int:
+        """Bytes of RAM more than the objective allows."""
+        if self.objective.ram is None:
+            return 0
+        return self.arena(chosen) + _state_bytes(chosen.chosen) - self.objective.ram
+
+    @staticmethod
+    def arena(chosen: _Chosen) -> int:
+        return chosen.plan.arena_bytes
+
+    def by_rows(self) -> _Chosen | None:
+        """With layers computed by rows: the cheapest that has room, or what takes the least RAM; None where nothing can
+        be."""
+        stage("planning memory by rows")
+        free = self._free[()]
+        allowed = {node: comparable(found) for node, found in self.variants.items()}
+        allowed |= {node: [index] for node, index in self.pins.items()}
+        least = self.chosen(self.variants, _frugal(self.variants, allowed, free.plan, self.promises), ())
+        strips = self.strips(least.plan.calls)
+        if not strips:
+            return None
+        search = Search(self.graph, least.plan, free.chosen, strips)
+        found: list[_Chosen] = []
+
+        def tried(streams: Sequence[Stream] | None) -> bool:
+            """Try the forms of streams; whether one is good enough."""
+            for piled, beneath in ((False, False), (True, True), (True, False)) if streams else ():
+                some = search.piled(streams or (), beneath=beneath) if piled else streams or ()
+                try:
+                    found.append(self.choose(self.with_strips(strips, some), some))
+                except StreamRefusedError:
+                    continue
+                if self.over(found[-1]) <= 0 and found[-1].instructions <= _GOOD * free.instructions:
+                    return self.objective.optimize != "size"
+            return False
+
+        limit = self.objective.ram
+        if self.objective.optimize != "size" and limit is not None:
+            limit -= _state_bytes(free.chosen)
+            for _ in range(_ROUNDS):
+                streams = search.streams(limit)
+                if not streams or tried(streams):
+                    break
+                limit -= max(limit // 40, 1)
+        fitting = [chosen for chosen in found if self.over(chosen) <= 0]
+        if not fitting or self.objective.optimize == "size":
+            tried(search.smallest())
+            return min(found, key=self.arena, default=None)
+        return min(fitting, key=lambda chosen: chosen.instructions)
+
+    def strips(self, calls: Sequence[Node]) -> dict[Node, Strips]:
+        """What can be computed by rows: by kernels alone, not by regions."""
+        nodes = [
+            node
+            for node in calls
+            if not isinstance(node.attrs, Region)
+            and node not in self.selection.pinned
+            and node not in self.pins
+        ]
+        libraries = [delegate for delegate in self.delegates if delegate.claim is None]
+
+        def offer(graph: Graph) -> Mapping[Node, tuple[Variant, ...]]:
+            return self._offer(select(graph, self.target, libraries or DEFAULT))
+
+        return strips_of(nodes, offer)
+
+    def with_strips(
+        self, strips: Mapping[Node, Strips], streams: Sequence[Stream]
+    ) -> dict[Node, tuple[Variant, ...]]:
+        inside = {node for found in streams for node in found.nodes}
+        return {n: strips[n].variants if n in inside else found for n, found in self.variants.items()}
+
+    def _offer(self, selection: Selection) -> dict[Node, tuple[Variant, ...]]:
+        candidates = selection.candidates
+        return {node: _variants(node, candidates[node], self.target) for node in selection.graph.nodes}
+
+
+_ROUNDS = 8
+"""Of the search for streams that fit: what they need in fact, with scratch memory and gaps, is known in the end."""
+
+
+@dataclass(frozen=True)
+class _Chosen:
+    """A variant for every node, of all that there are, and the memory that they need."""
+
+    variants: Mapping[Node, tuple[Variant, ...]]
+    chosen: Mapping[Node, Variant]
+    plan: MemoryPlan
+    found: Frontier
+    point: Point
+
+    @property
+    def instructions(self) -> int:
+        """Stated, what moves between rows included."""
+        return self.point.instructions + round(sum(moved(stream) for stream in self.plan.streams))
+
+
+def _state_bytes(chosen: Mapping[Node, Variant]) -> int:
+    return sum(variant.call.state_bytes for variant in chosen.values())
+
+
+def _variants(node: Node, candidates: Sequence[Choice], target: Target) -> tuple[Variant, ...]:
+    found = []
+    for choice in candidates:
+        call = choice.kernel.lower(node, target)
+        found.append(Variant(choice, call, choice.kernel.cost(node, target, call)))
+    return tuple(found)
+
+
+_DEAR = 1.15
+_GOOD = 1.08
+"""Times the instructions of what would be chosen without a limit: where whole layers need more than the first to fit,
+they are tried by rows; what needs less than the second is not improved."""
+
+
+def _frugal(
+    variants: Mapping[Node, Sequence[Variant]],
+    allowed: Mapping[Node, Sequence[int]],
+    plan: MemoryPlan,
+    promises: Promises,
+) -> dict[Node, list[int]]:
+    """Of each call's allowed variants the one that needs the least memory; of several the fastest."""
+    found = {node: list(indices) for node, indices in allowed.items()}
+    for position, node in enumerate(plan.calls):
+
+        def need(index: int, node: Node = node, position: int = position) -> tuple[int, int]:
+            variant = variants[node][index]
+            cost = 0 if variant.cost is None else variant.cost.instructions
+            return _own_bytes(node, variant, plan, position, promises), cost
+
+        found[node] = [min(allowed[node], key=need)]
+    return found
+
+
+def _take_away(
+    variants: Mapping[Node, Sequence[Variant]],
+    allowed: dict[Node, list[int]],
+    chosen: Mapping[Node, Variant],
+    plan: MemoryPlan,
+    limit: int,
+    promises: Promises,
+) -> bool:
+    """Disallow variants because of the memory that their calls need: those of calls at which more than `limit` bytes
+    are alive, or, where there are none because the arena has gaps, of the call at which most are. False when there is
+    nothing to gain.
+
+    What is alive with the variants that need the least is no reason: below that no choice comes.
+    """
+    least, less = limit, dict[Node, list[int]]()
+    for index, node in enumerate(plan.calls):
+        own = _own_bytes(node, chosen[node], plan, index, promises)
+        needs = {i: _own_bytes(node, variants[node][i], plan, index, promises) for i in allowed[node]}
+        least = max(least, plan.alive[index + 1] - own + min(needs.values()))
+        less[node] = [i for i, need in needs.items() if need < own]
+    if plan.arena_bytes <= least:
+        return False
+    alive = {node: plan.alive[index + 1] for index, node in enumerate(plan.calls) if less[node]}
+    too_much = [node for node, count in alive.items() if count > least]
+    for node in too_much or sorted(alive, key=lambda n: -alive[n])[:1]:
+        allowed[node] = less[node]
+    return bool(alive)
+
+
+def _own_bytes(node: Node, variant: Variant, plan: MemoryPlan, index: int, promises: Promises) -> int:
+    """Bytes that a call needs beside the blocks of a plan that are alive at it, if this variant makes it: scratch
+    memory, less what it saves because its output may lie over an input that dies, partly or wholly."""
+    kernel, need = variant.choice.kernel, variant.call.scratch_bytes
+    variables = [(i, t) for i, t in enumerate(node.inputs) if t is not None and not t.is_constant]
+    if plan.stream(node) is not None or len(node.outputs) != 1:
+        return need
+    if any(plan.form(t) for t in (*(t for _, t in variables), *node.outputs)):
+        return need
+    size, found = node.output.type.bytes, course(node, lambda n, i: promises.sweep(kernel, n, i))
+    taken, saved = plan.overwrites.get(node, (None, 0))[0], 0
+    for i, tensor in variables:
+        life = plan.blocks[plan.storage[tensor].block].lifetime
+        began = plan.blocks[plan.storage[node.output].block].lifetime.first
+        if i != taken and (life.last != index or began != index):
+            continue
+        replaces = promises.replaces(kernel, node, i)
+        if tensor.type.bytes == size and (replaces or (i == taken and i in op_of(node).inplace)):
+            saved = size
+        elif found is not None and tensor in found.needed:
+            saved = max(saved, found.saved(tensor))
+    # One block is that of both where the output is in place now.
+    return need + (0 if taken is None else size) - saved

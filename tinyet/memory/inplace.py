@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: Apache-2.0
+"""When an output may take the place of an input that dies, at its very address."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tinyet.ir import Tensor
+from tinyet.memory.layout import NEVER, Layout, MayShare, Piece
+
+
+def replaces_at(position: int) -> MayShare:
+    """The rule for bytes shared in time: whatever is on the input's side is used for the last time before the output's
+    side is written at call `position` or later. At `position` itself it may still be read: what is then, and how, is
+    the question of `overwritten_exactly`."""
+
+    def rule(old: Piece, new: Piece) -> bool:
+        return new.written == NEVER or old.used <= position <= new.written
+
+    return rule
+
+
+def overwritten_exactly(
+    layout: Layout, source: Tensor, output: Tensor, now_used: Sequence[Tensor], readable: set[Tensor]
+) -> bool:
+    """With `output` where `source` is, does its call overwrite nothing of what it uses itself, but for inputs that it
+    may overwrite exactly while it reads them?
+
+    now_used: tensors that the call reads or writes and nobody uses later. readable: inputs that it may overwrite.
+    """
+    shift = layout.start(output) - layout.start(source)
+    for tensor in now_used:
+        if layout.root(tensor) is not layout.root(source):
+            continue
+        if tensor in readable and layout.extent(tensor) == layout.extent(source):
+            continue
+        start, end = layout.extent(tensor)
+        # A view's bytes are written by others, which are asked themselves.
+        if any(p.written != NEVER for p in layout.pieces(output, start + shift, end + shift)):
+            return False
+    return True
