@@ -200,8 +200,10 @@ def rows_name(tensor: Tensor) -> str:
 
 
 def scratch_name(node: Node) -> str:
-    """Of the buffer that is a call's scratch memory. No tensor's name holds a space, so this cannot be one."""
-    return f"scratch of {node.outputs[0].name}"
+    """Of the buffer that is a call's scratch memory. No tensor's name holds a space, so this cannot be one. A stream's
+    first output may be that of a layer in it, which has scratch memory of its own."""
+    of = "scratch of" if stream_of(node) is None else "what is in the stream of"
+    return f"{of} {node.outputs[0].name}"
 
 
 def expanded(
