@@ -173,6 +173,8 @@ def show(deployment: Deployment, metrics: Sequence[Row]) -> None:
     table = Table(title=f"{project.name} on an emulated {project.board.title}", show_header=False)
     table.add_column(style="bold")
     table.add_column(justify="right")
+    bound = result.stack_bound
+    at_most = "" if bound is None or bound.bytes is None else f", at most {bound.bytes:,}"
     rows = [
         *metrics,
         (
@@ -182,7 +184,7 @@ def show(deployment: Deployment, metrics: Sequence[Row]) -> None:
         ("instructions per inference", f"{result.instructions:,}"),
         ("multiply-accumulates", f"{result.macs:,}"),
         ("arena (all activations)", f"{result.arena_bytes:,} bytes"),
-        ("stack", f"{result.stack_bytes:,} bytes"),
+        ("stack", f"{result.stack_bytes:,} bytes{at_most}"),
         ("flash (code and weights)", f"{deployment.size.flash:,} bytes"),
     ]
     for row in rows:

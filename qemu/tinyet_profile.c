@@ -19,7 +19,7 @@
  *                     count reads of the flash that none of its buffers holds, for instructions and for data: LINES lines of
  *                     BYTES each, of which the one that was used longest ago makes room
  *
- * A file holds for each layer, and for what lies between the layers (-1), "segment NUMBER", a line
+ * A file holds for each run of a layer, in their order, and for what lies between them (-1), "segment NUMBER", a line
  *   START INSTRUCTIONS COUNT BEHIND2 BEHIND4      of each block: how often it ran, and how often the next one began 2 and 4
  *                                                 bytes behind the start of its last instruction
  * and "flash CODE NEXT DATA": lines read for instructions, of these right behind the line before, and for data.

@@ -12,14 +12,17 @@ from tinyet.boards import Board, load_board
 from tinyet.boards.cpus import Target
 from tinyet.budget.code import Function, call_bytes, functions_of, plain_name
 from tinyet.budget.fit import Contributor, largest_constants, objective_of, peak_tensors
+from tinyet.budget.rows import StreamAnalysis, streams_of
 from tinyet.build.size import Size, measure
 from tinyet.delegates import Delegates, delegates_or_default
 from tinyet.delegates.decide import Decision
 from tinyet.deployment import Deployment, Step, deploy
 from tinyet.emit.model import symbols_of
 from tinyet.ir import Node, Tensor, place_of
+from tinyet.memory import MemoryPlan
 from tinyet.opset.cost import constant_bytes
 from tinyet.program import Program
+from tinyet.stack.use import StackUse
 
 MOST_POINTS = 16
 """Of a frontier, in a report."""
@@ -88,7 +91,8 @@ class LayerAnalysis:
     """One call of the generated code. Bytes: `constant_bytes` and `code_bytes` in flash, `output_bytes` and
     `scratch_bytes` in the arena. code_bytes: of its call, and of the function that was made for it where no layer
     before it has the same; None where that is not stated. linked_bytes: of its constants and that function in the
-    firmware, None where it is not built. name: as every report names it; value: the tensor that it computes; form: how
+    firmware, None where it is not built. name: as every report names it; value: the tensor that it computes; runs:
+    how often its call is made in an inference; form: how
     that lies in the arena, empty for row-major; over: the inputs that it lies partly over, written row by row while
     they are read; line: `file:line`, source: the line's text behind it, both empty where they are not known.
     instructions: stated for its kernel, or None. variants: all kernels that could compute it, in the order of asking,
@@ -115,6 +119,7 @@ class LayerAnalysis:
     source: str
     instructions: int | None
     variants: tuple[VariantAnalysis, ...]
+    runs: int
 
     @property
     def label(self) -> str:
@@ -128,10 +133,12 @@ class Analysis:
 
     lower_bound: the most bytes that must be alive at once; `optimal` says that no arrangement is smaller than
         arena_bytes.
+    streams: layers that are computed by rows; whole_arena_bytes: the arena if none were, None where none is.
     peak: what is alive at the worst step. notes: layers that stayed float, and why.
     code_bytes: of all functions and calls, as far as they are stated; linked_bytes: of the built application's
         flash, but for its demonstration sample, None where it is not built. functions, kernels: in the order of the
         layers.
+    ram_bytes: static data of the built application, and stack: what it takes of it at most; None where it is not built.
     frontier: of the choice of kernels, from the smallest to the fastest, at most MOST_POINTS of them; frontier_gap:
         bytes by which it may miss better ones.
     """
@@ -158,6 +165,10 @@ class Analysis:
     optimize: str
     frontier: tuple[FrontierPoint, ...]
     frontier_gap: int
+    streams: tuple[StreamAnalysis, ...]
+    whole_arena_bytes: int | None
+    ram_bytes: int | None = None
+    stack: StackUse | None = None
 
     def __repr__(self) -> str:
         what = f"{len(self.layers)} layers, {self.macs:,} MACs"
@@ -202,6 +213,16 @@ class Analysis:
             "optimize": self.optimize,
             "frontier": [vars(point) for point in self.frontier],
             "frontier_gap": self.frontier_gap,
+            "ram_bytes": self.ram_bytes,
+            "ram_with_stack_bytes": None
+            if self.ram_bytes is None or self.stack is None
+            else self.stack.with_data(self.ram_bytes),
+            "stack": None if self.stack is None else self.stack.to_json(),
+            "streams": [
+                {**vars(one), "layers": list(one.layers), "windows": [vars(window) for window in one.windows]}
+                for one in self.streams
+            ],
+            "whole_arena_bytes": self.whole_arena_bytes,
         }
 
 
@@ -216,14 +237,17 @@ def analyze(
     max_flash: int | None = None,
     pins: Mapping[str, str] | None = None,
     firmware: Path | None = None,
+    stack: StackUse | None = None,
 ) -> Analysis:
     """board and all options: as `generate` takes them. firmware: the ELF file of the application that was built of the
-    same, for what the linker has. Raises UnsupportedOp when an operator has no kernel for the board."""
+    same, for what the linker has; stack: what that takes of the stack at most. Raises UnsupportedOp when an operator
+    has no kernel for the board."""
     target = load_board(board)
     chosen = delegates_or_default(delegates, require=require_delegate)
     objective = objective_of(target, optimize, max_ram=max_ram, max_flash=max_flash, pins=pins)
     deployment = deploy(program.graph, target.target, chosen, require=require_delegate, objective=objective)
-    return analyze_deployment(program, deployment, target, None if firmware is None else measure(firmware))
+    size = None if firmware is None else measure(firmware)
+    return analyze_deployment(program, deployment, target, size, stack)
 
 
 def frontier_of(decision: Decision) -> tuple[FrontierPoint, ...]:
@@ -301,9 +325,13 @@ def _sum(numbers: Sequence[int | None]) -> int | None:
 
 
 def analyze_deployment(
-    program: Program, deployment: Deployment, board: Board, size: Size | None = None
+    program: Program,
+    deployment: Deployment,
+    board: Board,
+    size: Size | None = None,
+    stack: StackUse | None = None,
 ) -> Analysis:
-    """size: of the application that was built of it."""
+    """size, stack: of the application that was built of it."""
     plan = deployment.plan
     step, peak = peak_tensors(deployment)
     decision = deployment.decision
@@ -333,13 +361,14 @@ def analyze_deployment(
                 linked.get(name, 0)
                 for name in (*symbols.constants.get(s, ()), *([made[s].name] if s in made else []))
             ),
-            output_bytes=sum((2 if deployment.plan.pairs(t) else 1) * t.type.bytes for t in s.node.outputs),
+            output_bytes=sum(_there(plan, t) for t in s.node.outputs),
             scratch_bytes=s.call.scratch_bytes,
             refusals=tuple(str(r) for r in s.choice.refusals),
             line=s.line,
             source=s.source,
             instructions=None if (cost := costs[s.node]) is None else cost.instructions,
             variants=variants_of(decision, s.node, deployment.target),
+            runs=s.runs,
         )
         for s in deployment.steps
     )
@@ -378,7 +407,19 @@ def analyze_deployment(
         optimize=decision.objective.optimize,
         frontier=frontier_of(decision),
         frontier_gap=decision.frontier.gap,
+        ram_bytes=None if size is None else size.ram,
+        stack=stack,
+        streams=streams_of(deployment),
+        whole_arena_bytes=None if decision.whole is None else decision.whole.arena_bytes,
     )
+
+
+def _there(plan: MemoryPlan, tensor: Tensor) -> int:
+    """Bytes of the arena that a layer's output takes: of its window, where it passes through one."""
+    window = plan.window(tensor)
+    if window is not None:
+        return window.bytes
+    return (2 if plan.pairs(tensor) else 1) * tensor.type.bytes
 
 
 def _io(tensor: Tensor) -> str:

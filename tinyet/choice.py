@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from tinyet.boards.cpus import Target
 from tinyet.delegates import DEFAULT, Delegate
-from tinyet.delegates.decide import Decision, Objective, Variant, choose, comparable, pinned
+from tinyet.delegates.decide import Decision, Objective, Variant, Whole, choose, comparable, pinned
 from tinyet.delegates.frontier import Frontier, Point
 from tinyet.delegates.select import Choice, Selection, select
 from tinyet.ir import Graph, Node
@@ -71,7 +71,9 @@ class _Chooser:
             # What is there is spent on speed only where that is all that is asked for.
             most = min(plan.arena_bytes, plan.arena_bytes if most is None else most)
         arranged_, plan = arranged(self.graph, chosen, plan, most, self.target, self.promises)
-        return Decision(self.objective, best.variants, arranged_, best.found, best.point), plan
+        free = self._free[()]
+        whole = Whole(free.chosen, self.arena(free)) if plan.streams else None
+        return Decision(self.objective, best.variants, arranged_, best.found, best.point, whole), plan
 
     def whole_layers(self) -> _Chosen:
         """No layer by rows."""

@@ -22,6 +22,7 @@ from tinyet.errors import UnsupportedOp, bullet_list
 from tinyet.ir import Array, Graph, Node, place_of
 from tinyet.layers import names_of
 from tinyet.memory import MemoryPlan
+from tinyet.memory.streams import Run
 from tinyet.ops import op_of
 from tinyet.opset import Call, Constant, Event, FieldValue, InputArg, Pointer, Struct
 from tinyet.opset.cost import field_bytes
@@ -34,6 +35,7 @@ class Step:
 
     name: the layer's, made of its module's path; unique in the deployment (`layers.layer_names`).
     first_event: number of the call's first event; events count on where the layers' indices end.
+    runs: how often the call is made in an inference; where the layer is computed by rows, once for each strip of them.
     """
 
     index: int
@@ -43,6 +45,7 @@ class Step:
     call: Call
     macs: int
     first_event: int = 0
+    runs: int = 1
 
     def __repr__(self) -> str:
         return f"<layer {self.index}, {self}: {self.node.op} by {self.choice.kernel.symbol}>"
@@ -100,6 +103,19 @@ class Deployment:
         """In a line; `tinyet analyze` tells of each layer."""
         kinds = f"{len(self.steps)} layers, arena {self.plan.arena_bytes:,} bytes"
         return f"<deployment of {self.graph.name} for {self.target.cpu}: {kinds}>"
+
+    @property
+    def order(self) -> tuple[int, ...]:
+        """The index of the layer of each call that an inference makes, in that order."""
+        index = {step.node: step.index for step in self.steps}
+        found: list[int] = []
+        for step in self.steps:
+            stream = self.plan.stream(step.node)
+            if stream is None:
+                found.append(step.index)
+            elif step.node is stream.nodes[0]:
+                found += [index[action.node] for action in stream.actions if isinstance(action, Run)]
+        return tuple(found)
 
     @property
     def events(self) -> tuple[Event, ...]:
@@ -229,7 +245,16 @@ def deploy(
     for index, node in enumerate(plan.calls):
         first, chosen = len(plan.calls) + events, decision.chosen[node]
         steps.append(
-            Step(index, names[node], node, chosen.choice, chosen.call, op_of(node).macs(node), first)
+            Step(
+                index,
+                names[node],
+                node,
+                chosen.choice,
+                chosen.call,
+                op_of(node).macs(node),
+                first,
+                plan.runs(node),
+            )
         )
         events += len(chosen.call.events)
     _no_fallback(steps, selection, delegates if require else None)

@@ -67,6 +67,7 @@ from tinyet.emit.project import Kind, Options, check_kind, check_library, projec
 from tinyet.errors import FitError, ProjectError, ToolchainError, UsageError, bullet_list
 from tinyet.ir import Array
 from tinyet.program import Program, load
+from tinyet.stack.use import StackUse, inference_bound, stack_of
 from tinyet.stages import stage
 from tinyet.validate import (
     DEFAULT_SQNR_SAMPLES,
@@ -374,9 +375,10 @@ class Project:
         ram, flash = (
             [Contributor(s.bytes, s.name) for s in size.largest(where, count)] for where in ("ram", "flash")
         )
+        stack, limits = self.stack, self.limits
+        uses = Use("RAM", size.ram + stack.taken, ram), Use("flash", size.flash - size.sample, flash)
         check_sizes(
-            (Use("RAM", size.ram + size.stack, ram), self.limits["max_ram"]),
-            (Use("flash", size.flash - size.sample, flash), self.limits["max_flash"]),
+            (uses[0], limits["max_ram"]), (uses[1], limits["max_flash"]), stack=stack, board=self.board
         )
         return size
 
@@ -428,13 +430,18 @@ class Project:
         return path if path.is_file() else None
 
     @property
+    def stack(self) -> StackUse:
+        """What the application takes of the stack at most. Raises ProjectError when it has not been built."""
+        return stack_of(self.elf(self.board.name), self.name)
+
+    @property
     def sizes(self) -> Sizes:
         """Of the application, if it has been built."""
         path = self.application
         if path is None:
             return Sizes()
         size = measure(path)
-        return Sizes(size.ram, size.flash - size.sample)
+        return Sizes(size.ram, size.flash - size.sample, self.stack.firmware.bytes)
 
     def validate(
         self,
@@ -474,6 +481,7 @@ class Project:
                     on=on,
                     board=self.board.name,
                     sizes=self.sizes,
+                    stack_bound=inference_bound(elf, self.name) if on != "host" else None,
                     sqnr_samples=sqnr_samples,
                     progress=progress,
                 )
@@ -492,7 +500,7 @@ class Project:
             elf = self.firmware("qemu", where)
         stage("estimating cycles")
         raw = sample_bytes(self.deployment.graph.inputs, samples)
-        return model.estimate(elf, raw, where, timeout=timeout)
+        return model.estimate(elf, raw, where, timeout=timeout, order=self.deployment.order)
 
     def firmware(self, on: str, where: Path, *, compile_anew: bool = False) -> Path:
         """The harness as it runs in a place: an executable for "host", an elf for the others.

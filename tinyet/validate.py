@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Proof that a device computes what the host reference computes: every sample, bit for bit.
 
-On a mismatch the first layer that differs is found by running the device up to each layer and reading its tensors back.
+On a mismatch the first layer that differs is found by halting the device behind each layer and reading its tensors
+back, of layers that are computed by rows the rows that are there.
 """
 
 from __future__ import annotations
@@ -20,11 +21,14 @@ from tinyet.data.doubts import doubts_of_fit, doubts_of_labels, fits_of
 from tinyet.deployment import Deployment, Step
 from tinyet.device.device import Device, DeviceFault, ModelFailed, RunResult
 from tinyet.device.protocol import Info
-from tinyet.errors import DataError, EmulatorError, MismatchError
+from tinyet.errors import DataError, EmulatorError, MismatchError, bullet_list
 from tinyet.ir import Array, Tensor
+from tinyet.memory.stops import Row, Stop, fewest, stops
+from tinyet.memory.streams import Stream, row_bytes
 from tinyet.program import Program
 from tinyet.reference import evaluate
 from tinyet.reference.twin import Comparison, float_inputs
+from tinyet.stack.bound import Bound
 from tinyet.stages import stage
 
 Progress = Callable[[int, int], None]
@@ -70,7 +74,11 @@ class PartResult:
 
 @dataclass(frozen=True)
 class Mismatch:
-    """Where device and host first disagree: sample, layer, tensor and index, with both values as they are stored."""
+    """Where device and host first disagree: sample, layer, tensor and index, with both values as they are stored.
+
+    count: elements that differ. rows: where the layer is computed by rows, the first and the last of those that it had
+    just computed, which are what is compared; None where the whole value is.
+    """
 
     sample: int
     layer: int
@@ -83,12 +91,17 @@ class Mismatch:
     host: int | float
     count: int
     source: str
+    rows: tuple[int, int] | None = None
 
     def __str__(self) -> str:
         index = ", ".join(map(str, self.index))
+        where = "" if self.rows is None else f" in row {self.rows[0]}"
+        if self.rows is not None and self.rows[1] > self.rows[0]:
+            where = f" in rows {self.rows[0]} to {self.rows[1]}"
         return (
             f"sample {self.sample}: layer {self.layer}, {self.name} ({self.op}, {self.kernel}) is the first to differ: "
-            f"{self.value}[{index}] is {self.device} on the device, {self.host} in the reference ({self.count} differ)"
+            f"{self.value}[{index}] is {self.device} on the device, {self.host} in the reference ({self.count} differ"
+            f"{where})"
         )
 
     def error(self) -> MismatchError:
@@ -123,7 +136,10 @@ class ValidationResult(Counted):
     `count_unit`: "instructions" in an emulator, "cycles" on hardware, "nanoseconds" on the host; one is never printed
     as another. ram_bytes: static data, the arena included, without the stack; flash_bytes: code and constants;
     both of the application, None when it was not built. stack_bytes: the model's own, in a run of the
-    first sample that nothing interrupts; None where it cannot be measured. clipped: share of the samples' real values
+    first sample that nothing interrupts; None where it cannot be measured. stack_bound: what it takes at most, with
+    the calls that get there, or why there is no bound; None where the firmware cannot be looked into (on the host, or
+    flashed by somebody else). ram_with_stack_bytes: the application's static data and what it takes of the stack at
+    most, None where one of them is not known. clipped: share of the samples' real values
     that lie outside of the inputs' calibrated ranges; None where no input takes such. doubts: what is doubtful about
     the samples, a sentence each. estimate: of cycles, where it was asked for; it is no count, wherever the model ran.
     """
@@ -149,6 +165,8 @@ class ValidationResult(Counted):
     clipped: float | None = None
     doubts: tuple[str, ...] = ()
     estimate: CycleEstimate | None = None
+    stack_bound: Bound | None = None
+    ram_with_stack_bytes: int | None = None
 
     def __repr__(self) -> str:
         exact = "bit-exact" if self.bit_exact else f"{self.mismatches} differ"
@@ -194,6 +212,9 @@ class ValidationResult(Counted):
             "ram_bytes": self.ram_bytes,
             "flash_bytes": self.flash_bytes,
             "stack_bytes": self.stack_bytes,
+            "stack_bound_bytes": None if self.stack_bound is None else self.stack_bound.bytes,
+            "stack_bound_note": None if self.stack_bound is None else self.stack_bound.said or None,
+            "ram_with_stack_bytes": self.ram_with_stack_bytes,
             "clipped": self.clipped,
             "doubts": list(self.doubts),
             "estimate": None if self.estimate is None else self.estimate.to_json(),
@@ -226,10 +247,11 @@ def _plain(record: LayerResult | PartResult | Mismatch) -> dict[str, object]:
 
 @dataclass(frozen=True)
 class Sizes:
-    """Bytes of the application firmware; None where it was not built."""
+    """Bytes of the application firmware; None where it was not built. stack: at most, None where there is no bound."""
 
     ram: int | None = None
     flash: int | None = None
+    stack: int | None = None
 
 
 def validate(
@@ -241,11 +263,13 @@ def validate(
     on: str,
     board: str,
     sizes: Sizes,
+    stack_bound: Bound | None = None,
     sqnr_samples: int = DEFAULT_SQNR_SAMPLES,
     progress: Progress | None = None,
 ) -> ValidationResult:
     """Run every sample on the device and compare all outputs with the host reference, bit for bit.
 
+    stack_bound: of an inference in the firmware that the device runs, where that is known.
     Raises EmulatorError when the device fails or holds another program, DataError for data that does not fit.
     """
     stage(f"running on {on}")
@@ -323,6 +347,8 @@ def validate(
         made_up=samples.made_up,
         clipped=clipped,
         doubts=doubts,
+        stack_bound=stack_bound,
+        ram_with_stack_bytes=None if sizes.ram is None or sizes.stack is None else sizes.ram + sizes.stack,
     )
 
 
@@ -378,6 +404,7 @@ def _run(device: Device, raw: Sequence[bytes], deployment: Deployment) -> RunRes
                 what=f"the device counted {len(run.layer_counts)} layers and {len(run.event_counts)} parts of layers, "
                 f"where there are {len(deployment.steps)} and {len(deployment.events)}"
             )
+        _check_runs(run.layer_runs, deployment)
         if run.stopped or len(run.outputs) != len(deployment.graph.outputs):
             raise EmulatorError(what="the device stopped before the last layer, where nobody asked it to")
         return run
@@ -386,6 +413,20 @@ def _run(device: Device, raw: Sequence[bytes], deployment: Deployment) -> RunRes
             place = deployment.origin_of(error.layer)
             error.where = f"{place}\n{error.where}" if error.where else place
         raise
+
+
+def _check_runs(runs: Sequence[int], deployment: Deployment) -> None:
+    """Raise EmulatorError where layers ran more or less often than the deployment's: it has other rows."""
+    wrong = [
+        f"{step} {count} times, where it is {step.runs}"
+        for step, count in zip(deployment.steps, runs, strict=True)
+        if count != step.runs
+    ]
+    if wrong:
+        raise EmulatorError(
+            what=f"the device has layers run another number of times than the project:\n{bullet_list(wrong)}",
+            hint="build (and flash) the project again",
+        )
 
 
 class _Tally:
@@ -439,25 +480,80 @@ def locate_mismatch(
     deployment: Deployment, device: Device, raw: Sequence[bytes], values: Mapping[Tensor, Array], sample: int
 ) -> Mismatch | None:
     """The first layer whose result differs from the reference; None when none does when looked at alone."""
+    plan = deployment.plan
     for step in deployment.steps:
-        device.run(raw, stop_after=step.index)
-        for tensor in step.node.outputs:
-            read = device.read(deployment.plan.offset(tensor), deployment.plan.extent(tensor))
-            got = _from_bytes(deployment.plan.dense(tensor, read), tensor)
-            same = _same(got, values[tensor])
-            if not same.all():
-                index = tuple(int(v) for v in np.argwhere(~same)[0])
-                return Mismatch(
-                    sample=sample,
-                    layer=step.index,
-                    name=step.name,
-                    value=tensor.name,
-                    op=step.node.op,
-                    kernel=step.choice.kernel.symbol,
-                    index=index,
-                    device=got[index].item(),
-                    host=values[tensor][index].item(),
-                    count=int((~same).sum()),
-                    source=step.node.where or "",
-                )
+        stream = plan.stream(step.node)
+        found: Mismatch | None = None
+        if stream is None:
+            device.run(raw, stop_after=step.index)
+            for tensor in step.node.outputs:
+                read = plan.dense(tensor, device.read(plan.offset(tensor), plan.extent(tensor)))
+                got = _from_bytes(read, tensor)
+                found = found or _difference(sample, step, tensor, got, values[tensor])
+        elif step.node is stream.nodes[0]:
+            found = _locate_by_rows(deployment, stream, device, raw, values, sample)
+        if found is not None:
+            return found
     return None
+
+
+def _locate_by_rows(
+    deployment: Deployment,
+    stream: Stream,
+    device: Device,
+    raw: Sequence[bytes],
+    values: Mapping[Tensor, Array],
+    sample: int,
+) -> Mismatch | None:
+    """The first run of a stream's layers that computes rows that differ; None when none does."""
+    steps = {step.node: step for step in deployment.steps if step.node in stream.rules}
+    found = stops(stream)
+
+    def look(at: Stop, made: Sequence[Sequence[Row]]) -> Mismatch | None:
+        """The first difference in what some runs have computed, as it is when the device is halted at a stop."""
+        device.run(raw, stop_after=steps[at.node].index, runs=at.runs)
+        for rows in made:
+            tensor, first = rows[0]
+            offset = deployment.plan.row_offset(stream.rows[tensor], at.places[rows[0]])
+            read = np.frombuffer(device.read(offset, len(rows) * row_bytes(tensor)), tensor.dtype.numpy)
+            wanted = values[tensor][:, first : first + len(rows)]
+            step = next(step for node, step in steps.items() if node.outputs[0] is tensor)
+            different = _difference(sample, step, tensor, read.reshape(wanted.shape), wanted, first)
+            if different is not None:
+                return different
+        return None
+
+    begin = 0
+    for number in fewest(found):
+        part = found[begin : number + 1]
+        different = look(found[number], [stop.made for stop in part])
+        if different is not None:
+            # It may have been right when it was computed, and spoilt by a later layer, which is wrong then.
+            each = (look(stop, [stop.made]) for stop in part)
+            return next((first for first in each if first is not None), different)
+        begin = number + 1
+    return None
+
+
+def _difference(
+    sample: int, step: Step, tensor: Tensor, got: Array, wanted: Array, row: int | None = None
+) -> Mismatch | None:
+    """The first element in which a layer's value differs from the reference, or, of some of its rows, from `row` on."""
+    same = _same(got, wanted)
+    if same.all():
+        return None
+    at = tuple(int(v) for v in np.argwhere(~same)[0])
+    return Mismatch(
+        sample=sample,
+        layer=step.index,
+        name=step.name,
+        value=tensor.name,
+        op=step.node.op,
+        kernel=step.choice.kernel.symbol,
+        index=at if row is None else (at[0], at[1] + row, *at[2:]),
+        device=got[at].item(),
+        host=wanted[at].item(),
+        count=int((~same).sum()),
+        source=step.node.where or "",
+        rows=None if row is None else (row, row + got.shape[1] - 1),
+    )

@@ -17,20 +17,21 @@
  *   INFO   -> u32 protocol, abi, arena bytes, layers, counter kind, counter hz, bytes of stack, then the three readings
  *             below, counter_irq_instructions; u32 number of inputs, (u32 offset, bytes) each; outputs likewise;
  *             u8 length and name; 64 digits of hash
- *   RUN    u32 last layer to run, or NO_LAYER; u32 1 to hold the counter's interrupt back, else 0; the inputs' bytes
- *          one after the other
+ *   RUN    u32 last layer to run, or NO_LAYER; u32 after how many runs of it to stop; u32 1 to hold the counter's
+ *          interrupt back, else 0; the inputs' bytes one after the other
  *          -> i32 status, u32 layer or event that failed, or NO_LAYER; u32 stack bytes, or STACK_FULL when it has overflown;
- *             u32 layers counted, u32 events; u64 count of the whole run, of each layer, of each event; the outputs' bytes,
- *             if the status is TINYET_OK
+ *             u32 layers, u32 events; u64 count of the whole run, of each layer, of each event; u32 how often each layer
+ *             ran; the outputs' bytes, if the status is TINYET_OK
  *   READ   u32 offset, u32 bytes -> bytes of the arena
  *   ERROR  -> u32 reason, u32 detail
  *   FAULT  -> u32 words, see tinyet_fault.c, tinyet_fault_riscv.c and tinyet_fault_xtensa.c
  *
  * The counter's interrupt leaves its frame on the stack, wherever the model was: the stack bytes are the model's own only
- * when it is held back, and then the counts are good only up to the counter's first wrap.
+ * when it is held back, and then the run as a whole is not counted, and the layers only up to the counter's first wrap.
  *
- * A count is ticks in bits 0 ... 47 and, above, how often the counter's interrupt ran meanwhile. What the measurement
- * itself costs is in the count: it is measured when the harness starts, by running models that do nothing.
+ * A count is ticks in bits 0 ... 47 and, above, how often the counter's interrupt ran meanwhile. A layer may run several
+ * times, a strip of rows each; its count is the sum. What the measurement itself costs is in the counts, each time that a
+ * layer runs: it is measured when the harness starts, by running models that do nothing.
  * INFO's three readings are the count of a run without layers, of a run with EMPTY_LAYERS layers, and of one layer.
  */
 #include "tinyet_harness.h"
@@ -45,7 +46,7 @@
 #error "build the harness and its model with -DTINYET_TRACE=1"
 #endif
 
-#define PROTOCOL 2u
+#define PROTOCOL 3u
 #define END 0xC0u
 #define ESCAPE 0xDBu
 #define ESCAPED_END 0xDCu
@@ -86,16 +87,21 @@ typedef struct {
   uint32_t length;
 } header;
 
+/* Where the model is to stop: behind so many runs of a layer. */
+typedef struct {
+  uint32_t layer; /* or TINYET_NO_LAYER */
+  uint32_t runs;
+} stop;
+
 /* The request that is being answered, and the run that is being measured. */
 static uint8_t request_tag;
 static volatile uint32_t current_layer = TINYET_NO_LAYER;
-static uint32_t stop_layer = TINYET_NO_LAYER;
-static uint32_t layers_counted;
+static stop stop_behind;
 static uint64_t layer_began;
 static uint32_t event_layer; /* the layer that the event is in */
 static uint64_t event_began;
-static uint64_t *layer_counts; /* in the free RAM */
-static uint32_t layer_capacity;
+static tinyet_tally *tallies; /* of the layers, and behind them of the events, by their numbers; in the free RAM */
+static uint32_t tally_capacity;
 static bool prepared;
 
 /* ---- frames ---- */
@@ -280,16 +286,25 @@ __attribute__((noinline)) void tinyet_trace_begin(uint32_t layer) {
   layer_began = tinyet_platform_counter();
 }
 
-__attribute__((noinline)) int tinyet_trace_end(uint32_t layer) {
-  const uint64_t ended = tinyet_platform_counter();
-  layer_counts[layers_counted] = count_since(layer_began, ended);
-  layers_counted += layers_counted + 1u < layer_capacity ? 1u : 0u;
-  current_layer = TINYET_NO_LAYER;
-  return layer == stop_layer;
+/* Adds to what the layer or event has had so far, and tells how often it has run. What the model's description does not
+ * know is not counted. */
+static uint32_t add_run(uint32_t number, uint64_t count) {
+  if (number >= tally_capacity) {
+    return 0u;
+  }
+  tallies[number].count += count;
+  tallies[number].runs++;
+  return tallies[number].runs;
 }
 
-/* Parts of a layer. Their counts lie behind those of the layers, by their numbers; they are added up, for a part may run
- * several times in a layer. */
+__attribute__((noinline)) int tinyet_trace_end(uint32_t layer) {
+  const uint64_t ended = tinyet_platform_counter();
+  const uint32_t runs = add_run(layer, count_since(layer_began, ended));
+  current_layer = TINYET_NO_LAYER;
+  return layer == stop_behind.layer && runs == stop_behind.runs;
+}
+
+/* Parts of a layer. */
 __attribute__((noinline)) void tinyet_trace_event_begin(uint32_t event) {
   event_layer = current_layer;
   current_layer = event;
@@ -298,10 +313,7 @@ __attribute__((noinline)) void tinyet_trace_event_begin(uint32_t event) {
 
 __attribute__((noinline)) void tinyet_trace_event_end(uint32_t event) {
   const uint64_t ended = tinyet_platform_counter();
-  const uint32_t place = event + 1u; /* the layers have one entry to spare */
-  if (place < layer_capacity) {
-    layer_counts[place] += count_since(event_began, ended);
-  }
+  (void)add_run(event, count_since(event_began, ended));
   current_layer = event_layer;
 }
 
@@ -336,14 +348,14 @@ typedef struct {
 
 /* Of the events, as many as there is room for. */
 static uint32_t num_events(void) {
-  const uint32_t first = tinyet_harness_model.num_layers + 1u;
-  const uint32_t room = layer_capacity > first ? layer_capacity - first : 0u;
+  const uint32_t first = tinyet_harness_model.num_layers;
+  const uint32_t room = tally_capacity > first ? tally_capacity - first : 0u;
   return tinyet_harness_model.num_events < room ? tinyet_harness_model.num_events : room;
 }
 
 /* Calls run with the whole stack below this function's frame painted, and looks afterwards how far down the paint is
  * gone. The frame does not move in between: it has no array, and the arguments go in registers. */
-__attribute__((noinline)) static measurement measure(tinyet_status (*run)(void), uint32_t stop, bool uninterrupted) {
+__attribute__((noinline)) static measurement measure(tinyet_status (*run)(void), stop behind, bool uninterrupted) {
   measurement result = {TINYET_OK, 0u, 0u, TINYET_NO_LAYER};
   volatile uint32_t *limit = (volatile uint32_t *)(uintptr_t)tinyet_platform.stack_limit;
 #if defined(READ_STACK_POINTER)
@@ -358,18 +370,22 @@ __attribute__((noinline)) static measurement measure(tinyet_status (*run)(void),
   if (uninterrupted && limit != NULL) {
     HOLD_INTERRUPTS; /* for the stack's sake only: a framework may need them to serve the stream */
   }
-#else
-  (void)uninterrupted;
 #endif
-  layers_counted = 0u;
-  for (uint32_t event = 0u; event < num_events(); event++) {
-    layer_counts[tinyet_harness_model.num_layers + 1u + event] = 0u;
+  for (uint32_t number = 0u; number < tally_capacity; number++) {
+    tallies[number].count = 0u;
+    tallies[number].runs = 0u;
   }
-  stop_layer = stop;
-  tinyet_platform_counter_restart();
-  const uint64_t began = tinyet_platform_counter();
+  stop_behind = behind;
+  /* Reading the counter takes stack, too, and that is none of the model's: where the stack is asked for, nothing is counted. */
+  uint64_t began = 0u, ended = 0u;
+  if (!uninterrupted) {
+    tinyet_platform_counter_restart();
+    began = tinyet_platform_counter();
+  }
   result.status = run();
-  const uint64_t ended = tinyet_platform_counter();
+  if (!uninterrupted) {
+    ended = tinyet_platform_counter();
+  }
   result.failed = current_layer;
   current_layer = TINYET_NO_LAYER;
   result.count = count_since(began, ended);
@@ -407,13 +423,14 @@ static void put_io(const tinyet_io *io, uint32_t n) {
 
 static void serve_info(const header *request) {
   const tinyet_model *model = &tinyet_harness_model;
+  const stop nowhere = {TINYET_NO_LAYER, 0u};
   const uint32_t name_bytes = (uint32_t)strlen(model->name) & 0xFFu;
   if (!get_bytes(NULL, request->length) || !get_end()) {
     reply_error(BAD_FRAME, 0u);
     return;
   }
-  if (layer_capacity <= model->num_layers || layer_capacity <= EMPTY_LAYERS) {
-    reply_error(NO_TRACE_MEMORY, layer_capacity);
+  if (tally_capacity < model->num_layers || tally_capacity < EMPTY_LAYERS) {
+    reply_error(NO_TRACE_MEMORY, tally_capacity);
     return;
   }
   if (model->init != NULL && !prepared) {
@@ -421,10 +438,10 @@ static void serve_info(const header *request) {
     prepared = true;
     (void)model->init();
   }
-  const uint64_t nothing = measure(run_nothing, TINYET_NO_LAYER, false).count;
-  const uint64_t empty_layers = measure(run_empty_layers, TINYET_NO_LAYER, false).count;
+  const uint64_t nothing = measure(run_nothing, nowhere, false).count;
+  const uint64_t empty_layers = measure(run_empty_layers, nowhere, false).count;
   /* Not the first layer: on a core with caches it would pay for bringing the code in. */
-  const uint64_t empty_layer = layer_counts[EMPTY_LAYERS - 1u];
+  const uint64_t empty_layer = tallies[EMPTY_LAYERS - 1u].count;
   begin_reply(INFO, 7u * 4u + 3u * 8u + 4u + 2u * 4u + 8u * (model->num_inputs + model->num_outputs) + 1u + name_bytes +
                         HASH_DIGITS);
   put_u32(PROTOCOL);
@@ -448,15 +465,15 @@ static void serve_info(const header *request) {
 
 static void serve_run(const header *request) {
   const tinyet_model *model = &tinyet_harness_model;
-  const uint32_t wanted = 2u * 4u + sum_bytes(model->inputs, model->num_inputs);
-  uint32_t stop;
+  const uint32_t wanted = 3u * 4u + sum_bytes(model->inputs, model->num_inputs);
+  stop behind;
   uint32_t uninterrupted;
   if (request->length != wanted) {
     reply_error(get_bytes(NULL, request->length) && get_end() ? BAD_LENGTH : BAD_FRAME, wanted);
     return;
   }
   /* Straight into the arena: there is no room for the inputs twice. */
-  bool whole = get_u32(&stop) && get_u32(&uninterrupted);
+  bool whole = get_u32(&behind.layer) && get_u32(&behind.runs) && get_u32(&uninterrupted);
   for (uint32_t i = 0u; whole && i < model->num_inputs; i++) {
     whole = get_bytes(model->arena + model->inputs[i].offset, model->inputs[i].bytes);
   }
@@ -464,25 +481,27 @@ static void serve_run(const header *request) {
     reply_error(BAD_FRAME, 0u);
     return;
   }
-  if (layer_capacity <= model->num_layers) {
-    reply_error(NO_TRACE_MEMORY, layer_capacity);
+  if (tally_capacity < model->num_layers) {
+    reply_error(NO_TRACE_MEMORY, tally_capacity);
     return;
   }
-  const measurement result = measure(model->run, stop, uninterrupted != 0u);
+  const measurement result = measure(model->run, behind, uninterrupted != 0u);
   const uint32_t num_outputs = result.status == TINYET_OK ? model->num_outputs : 0u;
+  const uint32_t layers = model->num_layers;
   const uint32_t events = num_events();
-  begin_reply(RUN, 5u * 4u + 8u + 8u * (layers_counted + events) + sum_bytes(model->outputs, num_outputs));
+  begin_reply(RUN,
+              5u * 4u + 8u + 8u * (layers + events) + 4u * layers + sum_bytes(model->outputs, num_outputs));
   put_u32((uint32_t)result.status);
   put_u32(result.failed);
   put_u32(result.stack_bytes);
-  put_u32(layers_counted);
+  put_u32(layers);
   put_u32(events);
   put_u64(result.count);
-  for (uint32_t i = 0u; i < layers_counted; i++) {
-    put_u64(layer_counts[i]);
+  for (uint32_t number = 0u; number < layers + events; number++) {
+    put_u64(tallies[number].count);
   }
-  for (uint32_t i = 0u; i < events; i++) {
-    put_u64(layer_counts[model->num_layers + 1u + i]);
+  for (uint32_t layer = 0u; layer < layers; layer++) {
+    put_u32(tallies[layer].runs);
   }
   for (uint32_t i = 0u; i < num_outputs; i++) {
     put_bytes(model->arena + model->outputs[i].offset, model->outputs[i].bytes);
@@ -511,20 +530,19 @@ static void serve_read(const header *request) {
   end_reply();
 }
 
-/* The counts of layers go to the end of the free RAM, one entry more than there are layers: tinyet_trace_end then
- * needs no branch for a model that has more layers than its description says. */
-static void place_layer_counts(void) {
-  const uint32_t num_layers = tinyet_harness_model.num_layers;
-  const size_t available = (size_t)(tinyet_platform.free_end - tinyet_platform.free_begin) / 8u;
-  const uint32_t counts = num_layers + tinyet_harness_model.num_events;
-  const uint32_t wanted = (counts < EMPTY_LAYERS ? EMPTY_LAYERS : counts) + 1u;
-  const uintptr_t end = (uintptr_t)tinyet_platform.free_end & ~(uintptr_t)7u;
-  layer_capacity = available < wanted ? (uint32_t)available : wanted;
-  layer_counts = (uint64_t *)(end - 8u * (uintptr_t)layer_capacity);
+/* The tallies go to the end of the free RAM. */
+static void place_tallies(void) {
+  const uint32_t counts = tinyet_harness_model.num_layers + tinyet_harness_model.num_events;
+  const uint32_t wanted = counts < EMPTY_LAYERS ? EMPTY_LAYERS : counts;
+  const uintptr_t begin = (uintptr_t)tinyet_platform.free_begin;
+  const uintptr_t end = (uintptr_t)tinyet_platform.free_end & ~((uintptr_t)_Alignof(tinyet_tally) - 1u);
+  const uintptr_t available = end > begin ? (end - begin) / sizeof(tinyet_tally) : 0u;
+  tally_capacity = available < wanted ? (uint32_t)available : wanted;
+  tallies = (tinyet_tally *)(end - sizeof(tinyet_tally) * (uintptr_t)tally_capacity);
 }
 
 void tinyet_harness_serve(void) {
-  place_layer_counts();
+  place_tallies();
   while (!in.over) {
     header request;
     const bool whole = get_header(&request);

@@ -39,6 +39,13 @@ enum {
   TINYET_COUNTER_NANOSECONDS = 2,
 };
 
+/* What the harness keeps in the free RAM of each layer and each part of one: how long it took, in all of its runs, and how
+ * many they were. */
+typedef struct {
+  uint64_t count;
+  uint32_t runs;
+} tinyet_tally;
+
 /* Facts of a board that are fixed when the firmware is linked. */
 typedef struct {
   /* The stack grows down from stack_top and must not pass stack_limit. Both NULL: not known. */

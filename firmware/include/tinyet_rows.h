@@ -1,29 +1,67 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Windows of rows: the oldest row at the start, without gaps. */
+/* The multiply loop of fully connected layers: a row of int8_t inputs by four outputs' weights. */
 #ifndef TINYET_ROWS_H
 #define TINYET_ROWS_H
 
-#include "tinyet_common.h"
+#include "tinyet_pairs.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-/* Forgets the first `gone` bytes of a window, and moves the `kept` bytes behind them to its start. */
-void tinyet_rows_drop(void *window, uint32_t gone, uint32_t kept);
-
-/* Windows one directly behind the other: window i begins at window[i] and ends where the next begins, the last one,
- * number `last` - 1, at window[last]. Makes room for `bytes` bytes at the end of window `number`; sizes are whole words. */
-void tinyet_rows_open(uint8_t *window[], uint32_t number, uint32_t last, uint32_t bytes);
-
-/* Forgets the first `bytes` bytes of window `number`: all that is behind them moves down. */
-void tinyet_rows_close(uint8_t *window[], uint32_t number, uint32_t last, uint32_t bytes);
-
-/* Scratch memory, aligned to eight bytes, on top of all windows. */
-static inline void *tinyet_rows_top(uint8_t *end) { return end + ((8u - ((uintptr_t)end & 7u)) & 7u); }
-
-/* Sets what lies above or below an image. */
-void tinyet_rows_fill(void *rows, int32_t value, uint32_t bytes);
+/* Four outputs at once: one load of the input feeds four multiply-accumulates. Weights are interleaved, four bytes of each
+ * output in turn, so that they are read front to back; `blocks` of four inputs, then `rest` of them one by one. Not
+ * inlined, because the loop needs nearly all registers. */
+static __attribute__((noinline, unused)) const TINYET_ROM int8_t *
+tinyet_dot_1x4(const int8_t *x, const TINYET_ROM int8_t *w, int32_t blocks, int32_t rest, int32_t sums[4]) {
+  int32_t a = sums[0], b = sums[1], c = sums[2], d = sums[3];
+#if TINYET_HAS_PAIRS
+#define ROW(sum, i)                                                \
+  do {                                                             \
+    const uint32_t weights = tinyet_load4(w + 4 * (i));            \
+    sum = tinyet_mac_pairs(even, tinyet_even_bytes(weights), sum); \
+    sum = tinyet_mac_pairs(odd, tinyet_odd_bytes(weights), sum);   \
+  } while (0)
+#define BLOCK()                                                                              \
+  do {                                                                                       \
+    const uint32_t values = tinyet_load4(x);                                                 \
+    const int32_t even = tinyet_even_bytes(values), odd = tinyet_odd_bytes(values);          \
+    ROW(a, 0);                                                                               \
+    ROW(b, 1);                                                                               \
+    ROW(c, 2);                                                                               \
+    ROW(d, 3);                                                                               \
+    x += 4;                                                                                  \
+    w += 16;                                                                                 \
+    __asm__("" ::: "memory"); /* the next block's loads stay behind it: registers are few */ \
+  } while (0)
+  if ((blocks & 1) != 0) {
+    BLOCK();
+  }
+  for (blocks >>= 1; blocks != 0; blocks--) {
+    BLOCK();
+    BLOCK();
+  }
+#undef BLOCK
+#undef ROW
+#else
+  for (; blocks != 0; blocks--) {
+    const int32_t x0 = x[0], x1 = x[1], x2 = x[2], x3 = x[3];
+    a += x0 * w[0] + x1 * w[1] + x2 * w[2] + x3 * w[3];
+    b += x0 * w[4] + x1 * w[5] + x2 * w[6] + x3 * w[7];
+    c += x0 * w[8] + x1 * w[9] + x2 * w[10] + x3 * w[11];
+    d += x0 * w[12] + x1 * w[13] + x2 * w[14] + x3 * w[15];
+    x += 4;
+    w += 16;
+  }
+#endif
+  for (; rest != 0; rest--) {
+    const int32_t value = *x++;
+    a += value * w[0], b += value * w[4], c += value * w[8], d += value * w[12];
+    w++;
+  }
+  sums[0] = a, sums[1] = b, sums[2] = c, sums[3] = d;
+  return w;
+}
 
 #ifdef __cplusplus
 }

@@ -24,18 +24,18 @@ void tinyet_arduino_begin(void);
 }
 
 /* Defines the facts of the board, in one C++ file of a sketch. Arduino says neither where the stack is nor where RAM is
- * free, so the harness gets an array for what it counts: an entry for each layer, and one more; it asks for at least 9. */
-#define TINYET_ARDUINO_FACTS(layers)                                                                    \
-  static uint64_t tinyet_arduino_counts[((layers) > 8 ? (layers) : 8) + 1] __attribute__((aligned(8))); \
-  const tinyet_platform_facts tinyet_platform = {                                                       \
-      NULL,                                                                                             \
-      NULL,                                                                                             \
-      reinterpret_cast<uint8_t *>(tinyet_arduino_counts),                                               \
-      reinterpret_cast<uint8_t *>(tinyet_arduino_counts) + sizeof tinyet_arduino_counts,                \
-      TINYET_COUNTER_NANOSECONDS,                                                                       \
-      1000000000u,                                                                                      \
-      0u,                                                                                               \
-      0u,                                                                                               \
+ * free, so the harness gets an array for what it counts: an entry for each layer; it asks for at least 8. */
+#define TINYET_ARDUINO_FACTS(layers)                                                                      \
+  static tinyet_tally tinyet_arduino_tallies[(layers) > 8 ? (layers) : 8] __attribute__((aligned(8)));    \
+  const tinyet_platform_facts tinyet_platform = {                                                         \
+      NULL,                                                                                               \
+      NULL,                                                                                               \
+      reinterpret_cast<uint8_t *>(tinyet_arduino_tallies),                                                \
+      reinterpret_cast<uint8_t *>(tinyet_arduino_tallies) + sizeof tinyet_arduino_tallies,                \
+      TINYET_COUNTER_NANOSECONDS,                                                                         \
+      1000000000u,                                                                                        \
+      0u,                                                                                                 \
+      0u,                                                                                                 \
   }
 #endif
 

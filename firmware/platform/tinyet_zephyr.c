@@ -28,8 +28,7 @@ static const struct device *const console = DEVICE_DT_GET(DT_CHOSEN(zephyr_conso
 static K_KERNEL_STACK_DEFINE(harness_stack, CONFIG_TINYET_HARNESS_STACK_SIZE);
 static struct k_thread harness_thread;
 
-/* One to spare, as the harness wants. */
-static uint64_t counts[CONFIG_TINYET_HARNESS_COUNTS + 1];
+static tinyet_tally tallies[CONFIG_TINYET_HARNESS_COUNTS];
 
 #if defined(CONFIG_TINYET_HARNESS_COUNTER_DWT)
 #define COUNTER_KIND TINYET_COUNTER_CORE_CLOCK
@@ -50,8 +49,8 @@ static uint64_t counts[CONFIG_TINYET_HARNESS_COUNTS + 1];
 const tinyet_platform_facts tinyet_platform = {
     STACK_LIMIT,
     STACK_LIMIT + K_KERNEL_STACK_SIZEOF(harness_stack),
-    (uint8_t *)counts,
-    (uint8_t *)counts + sizeof counts,
+    (uint8_t *)tallies,
+    (uint8_t *)tallies + sizeof tallies,
     COUNTER_KIND,
     COUNTER_HZ,
     0u, /* nothing is known of the interrupts of Zephyr's timer: their cycles stay in the counts */

@@ -102,6 +102,10 @@ def test_ds_cnn_gives_the_same_bytes(
     result = project.validate(x, on="qemu", sqnr_samples=0)
     assert result.bit_exact, result.first_mismatch
     assert [np.ascontiguousarray(out[0]).tobytes() for out in result.outputs] == wanted
+    assert result.stack_bytes is not None
+    assert result.stack_bound is not None
+    assert result.stack_bound.bytes is not None
+    assert 0 < result.stack_bytes <= result.stack_bound.bytes < size.stack
     assert result.count_unit == "instructions"
     assert result.instructions is not None
     assert result.instructions > 0

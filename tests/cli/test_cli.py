@@ -477,14 +477,26 @@ def test_build_and_validate_on_the_board_need_no_torch(here: Path) -> None:
     _without_torch(
         here,
         "generate small.tet --board mps2_an386 -o p",
-        "build p",
+        "build p --json b.json",
         "validate p --json v.json",
-        "analyze p",
+        "analyze p --json a.json",
     )
     record = json.loads((here / "v.json").read_text())
     assert record["bit_exact"] is True
     assert record["instructions_per_inference"] > record["macs"]
     assert record["flash_bytes"] > 1000
+    assert 0 < record["stack_bytes"] <= record["stack_bound_bytes"]
+    built, analyzed = (json.loads((here / f"{name}.json").read_text()) for name in "ba")
+    assert built["stack"] == analyzed["stack"]
+    assert built["stack"]["firmware"]["bytes"] == sum(f["bytes"] for f in built["stack"]["firmware"]["chain"])
+    assert built["stack"]["inference"]["bytes"] < built["stack"]["firmware"]["bytes"]
+    assert built["stack"]["reserved_bytes"] == 4096
+    total = built["ram_bytes"] + built["stack"]["firmware"]["bytes"]
+    assert built["ram_with_stack_bytes"] == analyzed["ram_with_stack_bytes"] == total
+    assert total == record["ram_with_stack_bytes"]
+    page = (ROOT / "docs" / "json.md").read_text(encoding="utf-8")
+    section = page.partition("## `tinyet build`")[2].partition("## ")[0]
+    assert re.findall(r"^\| `(\w+)`", section, re.MULTILINE) == list(built)
 
 
 def test_without_torch_a_model_file_is_refused_with_what_to_install(

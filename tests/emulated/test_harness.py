@@ -154,11 +154,12 @@ def test_stop_after(opened: Device) -> None:
     result = opened.run(inputs, stop_after=0)
     assert result.stopped
     assert result.outputs == ()
-    assert len(result.layer_counts) == 1
+    assert result.layer_runs == (1, 0, 0)
+    assert result.layer_counts[1:] == (0, 0)
     assert opened.read(0, BIG) == expected_outputs(inputs)[0]
     assert opened.read(BIG, SMALL) == inputs[1]
-    assert len(opened.run(inputs, stop_after=1).layer_counts) == 2
-    assert len(opened.run(inputs, stop_after=2).layer_counts) == 3
+    assert opened.run(inputs, stop_after=1).layer_runs == (1, 1, 0)
+    assert opened.run(inputs, stop_after=2).layer_runs == (1, 1, 1)
     with pytest.raises(EmulatorError, match="no layer 3"):
         opened.run(inputs, stop_after=3)
 
@@ -204,7 +205,7 @@ def test_the_harness_refuses_what_is_wrong(board: Board, elf: Path) -> None:
         talk = Conversation(link)
         talk.settle()
         arena = BIG + SMALL + 16
-        assert talk.error(protocol.Command.RUN, bytes(100)) == (protocol.Reason.BAD_LENGTH, 8 + BIG + SMALL)
+        assert talk.error(protocol.Command.RUN, bytes(100)) == (protocol.Reason.BAD_LENGTH, 12 + BIG + SMALL)
         assert talk.error(protocol.Command.READ, b"") == (protocol.Reason.BAD_LENGTH, 8)
         for offset, n in ((0, arena + 1), (arena, 1), (1, 0xFFFFFFFF), (0xFFFFFFFF, 1)):
             reply = talk.error(protocol.Command.READ, protocol.pack_read(offset, n))
@@ -420,7 +421,7 @@ def test_host(tmp_path: Path, sanitize: bool) -> None:
         result = process.run(inputs)
         assert result.outputs == (bytes(range(1, 17)),)
         assert result.stack_bytes == 0
-        assert len(result.layer_counts) == 1
+        assert result.layer_runs == (1,)
         assert process.run(inputs, stop_after=0).stopped
         assert process.read(0, 4) == bytes(range(1, 5))
         if sanitize:

@@ -183,15 +183,16 @@ def _right(request: Frame) -> bytes:
         return head + slots + b"\x03kws" + program.hash.encode()
     if request.command == Command.READ:
         return bytes(struct.unpack("<II", request.payload)[1])
-    stop, _uninterrupted = struct.unpack_from("<II", request.payload)
+    stop, _runs, _uninterrupted = struct.unpack_from("<III", request.payload)
     ran = layers if stop == NO_LAYER else stop + 1
-    counts = b"".join(struct.pack("<Q", 100 + i) for i in range(ran))
-    head = struct.pack("<iIIII", 0 if stop == NO_LAYER else 1, NO_LAYER, 100, ran, 0) + struct.pack(
+    counts = b"".join(struct.pack("<Q", 100 + i) for i in range(layers))
+    counts += b"".join(struct.pack("<I", i < ran) for i in range(layers))
+    head = struct.pack("<iIIII", 0 if stop == NO_LAYER else 1, NO_LAYER, 100, layers, 0) + struct.pack(
         "<Q", 10_000
     )
     if stop != NO_LAYER:
         return head + counts
-    at, inputs = 8, []
+    at, inputs = 12, []
     for tensor in graph.inputs:
         data = request.payload[at : at + tensor.type.bytes]
         inputs.append(np.frombuffer(data, tensor.dtype.numpy).reshape(tensor.shape))

@@ -31,6 +31,8 @@ from tinyet.ops.add import Add
 from tinyet.opset import Pointer, Struct
 from tinyet.opset.cost import field_bytes
 from tinyet.project import generate
+from tinyet.stack.bound import Bound, Frame
+from tinyet.stack.use import StackUse
 
 _BOARD = load_board("mps2_an386")
 _DEPLOYMENT = deploy(small.graph(), _BOARD.target)
@@ -183,24 +185,47 @@ def test_progmem_what_an_instruction_for_constants_reaches() -> None:
         check_fit(deploy(small.graph(hidden=1300), _UNO.target), large)
 
 
+_STACK = StackUse(Bound(40), Bound(80), 4096)
+
+
 def test_no_more_than_the_largest_are_named() -> None:
     symbols = [Contributor(100 - i, f"symbol_{i}") for i in range(20)]
     with pytest.raises(FitError) as caught:
-        check_sizes((Use("RAM", 10, symbols), 9))
+        check_sizes((Use("RAM", 10, symbols), 9), stack=_STACK, board=_BOARD)
     assert f"symbol_{LARGEST - 1}" in caught.value.what
     assert f"symbol_{LARGEST}" not in caught.value.what
 
 
 def test_built_sizes_against_their_limits(golden: Golden) -> None:
     ram, flash = Use("RAM", 100, [Contributor(60, "arena")]), Use("flash", 200, [Contributor(150, "weights")])
-    check_sizes((ram, None), (flash, None))
-    check_sizes((ram, 100), (flash, 200))
+    check_sizes((ram, None), (flash, None), stack=_STACK, board=_BOARD)
+    check_sizes((ram, 100), (flash, 200), stack=_STACK, board=_BOARD)
     with pytest.raises(FitError) as caught:
-        check_sizes((ram, 99), (flash, 199))
+        check_sizes((ram, 99), (flash, 199), stack=_STACK, board=_BOARD)
     golden(f"{caught.value}\n", "built.txt")
     with pytest.raises(FitError) as caught:
-        check_sizes((ram, 99), (flash, 200))
+        check_sizes((ram, 99), (flash, 200), stack=_STACK, board=_BOARD)
     assert "weights" not in caught.value.what
+
+
+def _bound(*frames: tuple[str, int]) -> Bound:
+    return Bound(sum(size for _, size in frames), tuple(Frame(name, size) for name, size in frames))
+
+
+def test_a_stack_that_is_too_small_is_told_with_the_calls(golden: Golden) -> None:
+    """Of the whole program where that has a bound, else of an inference; where the linker keeps none, the board's."""
+    size = _BOARD.stack_bytes
+    chain = [("Reset_Handler", 24), ("main", size), ("digits_run", 40)]
+    whole, inference = _bound(*chain), _bound(("digits_run", size + 8))
+    unknown = Bound(None, (), ("main calls itself",))
+    uses = (Use("RAM", 100, [Contributor(60, "arena")]), 99), (Use("flash", 200, []), None)
+    with pytest.raises(FitError) as caught:
+        check_sizes(*uses, stack=StackUse(_bound(("digits_run", 40)), whole, size), board=_BOARD)
+    golden(f"{caught.value}\n", "stack.txt")
+    with pytest.raises(FitError, match=f"an inference may take {size + 8} bytes"):
+        check_sizes(stack=StackUse(inference, unknown, None), board=_BOARD)
+    check_sizes(stack=StackUse(inference, unknown, size + 8), board=_BOARD)
+    check_sizes(stack=StackUse(unknown, unknown, 8), board=_BOARD)
 
 
 def test_a_model_that_does_not_fit_leaves_no_project(tmp_path: Path) -> None:

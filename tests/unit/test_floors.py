@@ -26,6 +26,7 @@ FLOORS = {
     "moved": 0,
     "assets": 0.5,
     "boards": 0.7,
+    "stack": 1,
     "ir": 1,
     "numerics": 1.5,
     "opset": 2,

@@ -130,15 +130,19 @@ def test_info_that_is_none(payload: bytes, message: str) -> None:
 
 
 def test_run_request() -> None:
-    assert protocol.pack_run([b"ab", b"c"], None) == b"\xff\xff\xff\xff" + bytes(4) + b"abc"
-    assert protocol.pack_run([b"ab"], 7, uninterrupted=True) == struct.pack("<II", 7, 1) + b"ab"
+    assert protocol.pack_run([b"ab", b"c"], None) == struct.pack("<III", 0xFFFFFFFF, 1, 0) + b"abc"
+    assert protocol.pack_run([b"ab"], 7, uninterrupted=True) == struct.pack("<III", 7, 1, 1) + b"ab"
+    assert protocol.pack_run([b"ab"], 7, 30) == struct.pack("<III", 7, 30, 0) + b"ab"
 
 
 def test_run_reply() -> None:
-    payload = struct.pack("<i4I4Q", 0, protocol.NO_LAYER, 512, 2, 1, 1 << 48 | 500, 100, 300, 40) + b"result"
+    payload = (
+        struct.pack("<i4I4Q2I", 0, protocol.NO_LAYER, 512, 2, 1, 1 << 48 | 500, 100, 300, 40, 1, 24)
+        + b"result"
+    )
     run = protocol.unpack_run(payload, 6)
     layers, events = (RawCount(100, 0), RawCount(300, 0)), (RawCount(40, 0),)
-    assert run == RawRun(0, None, 512, RawCount(500, 1), layers, events, b"result")
+    assert run == RawRun(0, None, 512, RawCount(500, 1), layers, events, (1, 24), b"result")
     with pytest.raises(EmulatorError, match="too short"):
         protocol.unpack_run(payload, 7)
     with pytest.raises(EmulatorError, match="expected"):
@@ -167,15 +171,23 @@ def test_counts_in_instructions() -> None:
     )
     run = RawRun(
         0, None, 0, reading(empty_run + 2 * a_layer + 3_000_100, 3),
-        (reading(inside + 100), reading(inside + 2_999_990, 3)), (), b"",
+        (reading(inside + 100), reading(inside + 2_999_990, 3)), (), (1, 1), b"",
     )  # fmt: skip
     counts = protocol.net_counts(info, run, ticks)
     assert counts == protocol.Counts(3_000_100, (100, 2_999_990))
+    # What counting costs is in a layer as often as it ran, and nowhere where it did not.
+    run = RawRun(
+        1, None, 0, reading(empty_run + 41 * a_layer + 700),
+        (reading(40 * inside + 500), reading(inside + 100), reading(0)), (), (40, 1, 0), b"",
+    )  # fmt: skip
+    assert protocol.net_counts(info, run, ticks) == protocol.Counts(700, (500, 100, 0))
 
 
 def test_counts_in_cycles() -> None:
     info = protocol.unpack_info(info_payload())
-    run = RawRun(0, None, 0, RawCount(10 + 2 * 10 + 400, 1), (RawCount(105, 0), RawCount(3, 0)), (), b"")
+    run = RawRun(
+        0, None, 0, RawCount(10 + 2 * 10 + 400, 1), (RawCount(105, 0), RawCount(3, 0)), (), (1, 1), b""
+    )
     # 10 for the run, (90 - 10) / 8 for each layer, 5 inside each; never below 0.
     assert protocol.net_counts(info, run, None) == protocol.Counts(400, (100, 0))
 

@@ -61,8 +61,14 @@ class FakeDevice:
         return SimpleNamespace(hash=self.hash, inputs=slots[0], outputs=slots[1], num_layers=layers)
 
     def run(
-        self, inputs: Sequence[bytes], stop_after: int | None = None, *, uninterrupted: bool = False
+        self,
+        inputs: Sequence[bytes],
+        stop_after: int | None = None,
+        *,
+        runs: int = 1,
+        uninterrupted: bool = False,
     ) -> RunResult:
+        assert runs == 1
         self.log.append((stop_after, uninterrupted))
         key = b"".join(inputs)
         if key not in self._seen:
@@ -82,9 +88,10 @@ class FakeDevice:
                 self._arena[at : at + tensor.type.bytes] = values[tensor].tobytes()
         counts = tuple(1000 * (step.index + 1) + self._seen.index(key) for step in steps)
         outputs = tuple(values[t].tobytes() for t in graph.outputs) if whole else ()
+        ran = tuple(int(step in steps) for step in self.deployment.steps)
         if uninterrupted:
-            return RunResult(outputs, (), 0, self.stack + 8, False)
-        return RunResult(outputs, counts, sum(counts) + 7, self.stack, not whole)
+            return RunResult(outputs, (), 0, self.stack + 8, False, layer_runs=ran)
+        return RunResult(outputs, counts, sum(counts) + 7, self.stack, not whole, layer_runs=ran)
 
     def read(self, offset: int, n: int) -> bytes:
         return bytes(self._arena[offset : offset + n])
@@ -281,7 +288,18 @@ _KEYS = {
     *("version", "on", "board", "bit_exact", "samples", "made_up", "data_note"),
     *("mismatches", "first_mismatch", "accuracy"),
     *("host_accuracy", "float_accuracy", "instructions_per_inference", "cycles_per_inference", "macs"),
-    *("arena_bytes", "ram_bytes", "flash_bytes", "stack_bytes", "clipped", "doubts", "layers"),
+    *(
+        "arena_bytes",
+        "ram_bytes",
+        "flash_bytes",
+        "stack_bytes",
+        "stack_bound_bytes",
+        "stack_bound_note",
+        "ram_with_stack_bytes",
+        "clipped",
+        "doubts",
+        "layers",
+    ),
     "estimate",
 }
 _LAYER_KEYS = {
@@ -399,12 +417,19 @@ class LyingDevice(FakeDevice):
         return info
 
     def run(
-        self, inputs: Sequence[bytes], stop_after: int | None = None, *, uninterrupted: bool = False
+        self,
+        inputs: Sequence[bytes],
+        stop_after: int | None = None,
+        *,
+        runs: int = 1,
+        uninterrupted: bool = False,
     ) -> RunResult:
-        run = super().run(inputs, stop_after, uninterrupted=uninterrupted)
+        run = super().run(inputs, stop_after, runs=runs, uninterrupted=uninterrupted)
         match self.lie:
             case "counts":
                 return replace(run, layer_counts=(1,) * 9)
+            case "runs":
+                return replace(run, layer_runs=(1, 6, 1))
             case "parts":
                 return replace(run, event_counts=(1,))
             case "stopped":
@@ -420,6 +445,7 @@ class LyingDevice(FakeDevice):
         ("layers", "inputs, outputs and layers of the sizes"),
         ("counts", "counted 9 layers and 0 parts of layers, where there are 3 and 0"),
         ("parts", "counted 3 layers and 1 parts of layers, where there are 3 and 0"),
+        ("runs", r"another number of times than the project:\n.*pool.* 6 times, where it is 1"),
         ("stopped", "stopped before the last layer"),
     ],
 )

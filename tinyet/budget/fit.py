@@ -10,7 +10,10 @@ from tinyet.boards import Board
 from tinyet.delegates.decide import Objective, check_optimize
 from tinyet.deployment import Deployment
 from tinyet.errors import FitError, bullet_list
+from tinyet.ir import Node
+from tinyet.memory.streams import Stream
 from tinyet.opset.cost import core_of, measured
+from tinyet.stack.use import StackUse
 
 LARGEST = 5
 PROGMEM_REACH = 65536
@@ -49,7 +52,8 @@ def objective_of(
 
 def peak_tensors(deployment: Deployment) -> tuple[int, list[Contributor]]:
     """(step, contributors): the step at which most bytes are alive, and the blocks alive then, largest first. Of an
-    output that lies partly over an input, it is what lies beside that."""
+    output that lies partly over an input, it is what lies beside that; of what is computed by rows, the rows that are
+    there when that layer needs the most."""
     plan = deployment.plan
     named = {t.name: f"input {t.name}" for t in deployment.graph.inputs}
     named |= {t.name: f"output of {step}" for step in deployment.steps for t in step.node.outputs}
@@ -57,9 +61,11 @@ def peak_tensors(deployment: Deployment) -> tuple[int, list[Contributor]]:
     def alive(step: int) -> list[Contributor]:
         call = plan.calls[step] if 0 <= step < len(plan.calls) else None
         over = {} if call is None else plan.over(call)
-        found = []
+        stream = None if call is None else plan.stream(call)
+        found = [] if stream is None or call is None else rows_alive(stream, call, named)
+        by_rows = set() if stream is None else {plan.storage[t].block for t in stream.rows}
         for number, block in enumerate(plan.blocks):
-            if not block.lifetime.first <= step <= block.lifetime.last:
+            if number in by_rows or not block.lifetime.first <= step <= block.lifetime.last:
                 continue
             size, text = block.bytes, named.get(block.name, block.name)
             if call is not None and over and number == plan.storage[call.output].block:
@@ -74,6 +80,23 @@ def peak_tensors(deployment: Deployment) -> tuple[int, list[Contributor]]:
 
     worst = plan.alive.index(max(plan.alive)) - 1
     return worst, sorted(alive(worst), key=lambda c: (-c.bytes, c.text))
+
+
+def rows_alive(stream: Stream, node: Node, named: Mapping[str, str]) -> list[Contributor]:
+    """The rows that are there when a layer of a stream runs, at the run when they take the most bytes.
+
+    named: what tensors are called, by their names.
+    """
+    held = {t: (rows.behind - rows.first) * rows.row_bytes for t, rows in stream.rows.items()}
+    moments = stream.moments(node)
+    worst = max(moments, key=lambda moment: sum(int(each[moment]) for each in held.values()))
+    found = []
+    for tensor, each in held.items():
+        rows, name = int(each[worst]) // stream.rows[tensor].row_bytes, named.get(tensor.name, tensor.name)
+        if rows:
+            text = name if rows >= tensor.shape[1] else f"{rows} of {tensor.shape[1]} rows of {name}"
+            found.append(Contributor(int(each[worst]), text))
+    return found
 
 
 def largest_constants(deployment: Deployment) -> list[Contributor]:
@@ -157,16 +180,30 @@ def _tighter(limit: int | None, available: int, board: Board) -> tuple[int, str]
 
 @dataclass(frozen=True)
 class Use:
-    """What a built application takes of one memory (RAM with its stack), and its symbols, largest first."""
+    """What a built application takes of one memory, and its symbols, largest first. Of RAM with its stack: the bound,
+    or what is reserved where there is none."""
 
     kind: str
     bytes: int
     symbols: Sequence[Contributor]
 
 
-def check_sizes(*uses: tuple[Use, int | None]) -> None:
-    """Raise FitError when a built application takes more of a memory than the limit beside it."""
-    problems = []
+def check_sizes(*uses: tuple[Use, int | None], stack: StackUse, board: Board) -> None:
+    """Raise FitError when a built application takes more of a memory than the limit beside it, or may take more stack
+    than there is."""
+    problems, hints = [], []
+    needed, room = stack.needed, board.stack_bytes if stack.reserved is None else stack.reserved
+    if needed.bytes is not None and needed.bytes > room:
+        who = "an inference" if needed is stack.inference else "the application"
+        chain = bullet_list([f"{frame.bytes} bytes: {frame.function}" for frame in needed.chain])
+        problems.append(
+            f"stack: {who} may take {needed.bytes} bytes, {board.name} has {room}; "
+            f"the deepest chain of calls:\n{chain}"
+        )
+        hints.append(
+            "stack: make large arrays of your own functions static; "
+            "or generate again for a board file of your own with more stack_bytes"
+        )
     for use, limit in uses:
         if limit is not None and use.bytes > limit:
             largest = bullet_list([str(c) for c in use.symbols[:LARGEST]])
@@ -174,7 +211,6 @@ def check_sizes(*uses: tuple[Use, int | None]) -> None:
                 f"{use.kind}: the application takes {use.bytes} bytes, the limit is {limit}; "
                 f"its largest symbols:\n{largest}"
             )
+            hints.append("generate again with a higher limit, or make the largest layers smaller")
     if problems:
-        raise FitError(
-            "\n".join(problems), hint="generate again with a higher limit, or make the largest layers smaller"
-        )
+        raise FitError("\n".join(problems), hint="\n".join(dict.fromkeys(hints)))

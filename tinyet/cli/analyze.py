@@ -31,6 +31,7 @@ from tinyet.cli.options import (
 from tinyet.delegates import PORTABLE
 from tinyet.errors import UsageError
 from tinyet.project import open_project
+from tinyet.stack.use import StackUse
 
 DEFAULT_BOARD = "mps2_an386"
 
@@ -59,6 +60,7 @@ def analyze(
     pins, limits = pins_of(pin), {"max_ram": max_ram, "max_flash": max_flash}
     warnings: tuple[str, ...] = ()
     firmware: Path | None = None
+    stack: StackUse | None = None
     if Path(model).is_dir():
         if calibration is not None:
             raise UsageError("--calibration: a project is compiled already", model)
@@ -68,6 +70,7 @@ def analyze(
         asked = (board, delegate, optimize, max_ram, max_flash, pin)
         if all(not option for option in asked) and not require_delegate:
             firmware = project.application  # what is built is what is analyzed
+            stack = None if firmware is None else project.stack
         if delegate is None:
             delegates, require_delegate = project.delegates, project.require_delegate
         optimize, pins = optimize or project.optimize, {**project.pins, **pins}
@@ -86,6 +89,7 @@ def analyze(
             optimize=optimize or "balanced",
             pins=pins,
             firmware=firmware,
+            stack=stack,
             **limits,
         )
     if json is not None:
@@ -152,9 +156,11 @@ def _show(analysis: Analysis, board: Board) -> None:
             ("code of the kernels", _code_said(analysis)),
             ("arena", f"{ui.size(analysis.arena_bytes)} of {ui.number(board.ram.bytes)} of RAM; {bound}"),
             *([("layers over their input", f"{over} of {len(analysis.layers)}, row by row")] if over else []),
+            *([] if analysis.stack is None else ui.stack_rows(analysis.stack, analysis.ram_bytes)),
             ("layers by delegate", ", ".join(f"{name} {count}" for name, count in took.items())),
         ],
     )
+    _streams(analysis)
     _contributors("largest in flash", analysis.largest)
     _code(analysis)
     at = (
@@ -163,6 +169,9 @@ def _show(analysis: Analysis, board: Board) -> None:
         else "the boundary"
     )
     _contributors(f"alive at the peak of the arena, at {at}", analysis.peak)
+    if analysis.stack is not None:
+        calls = [(frame.bytes, frame.function) for frame in analysis.stack.needed.chain]
+        ui.table([("bytes", "number"), ("deepest calls, from the first on", "name")], calls)
     _kernels(analysis)
     # Among the portable kernels this is how the right one is found; of a delegate's it is worth knowing.
     refused = [
@@ -175,6 +184,23 @@ def _show(analysis: Analysis, board: Board) -> None:
         ui.say("\nkernels that were asked first and do not apply (no failure: the next one took the layer):")
         for line in refused:
             ui.say(f"  - {line}")
+
+
+def _streams(analysis: Analysis) -> None:
+    """What is computed by rows, and what that costs."""
+    if analysis.whole_arena_bytes is None:
+        return
+    ui.say(f"\ncomputed by rows, or the arena would be {ui.size(analysis.whole_arena_bytes)}:")
+    for one in analysis.streams:
+        cost = f"{ui.number(one.added_macs)} MACs more, {ui.size(one.moved_bytes)} moved"
+        if one.instructions is not None and one.whole_instructions is not None:
+            whole = ui.number(one.whole_instructions)
+            cost += f"; {ui.number(one.instructions)} instructions stated, as whole layers {whole}"
+        ui.say(f"  layers {_numbers(one.layers)}: {cost}")
+    ui.table(
+        [("rows", "number"), ("of", "number"), ("bytes", "number"), ("value", "text")],
+        [(w.rows, w.of, w.bytes, w.value) for one in analysis.streams for w in one.windows],
+    )
 
 
 def _code_said(analysis: Analysis) -> str:

@@ -10,8 +10,9 @@ import typer
 from tinyet.budget.fit import LARGEST
 from tinyet.build.size import Size, Where
 from tinyet.cli import ui
-from tinyet.cli.options import Directory
+from tinyet.cli.options import Directory, JsonFile
 from tinyet.project import Project, open_project
+from tinyet.stack.use import StackUse
 
 
 def build(
@@ -20,16 +21,35 @@ def build(
         str,
         typer.Option(metavar="NAME", help="gcc, or clang (clang-16, …) in a CMake project for a Cortex-M"),
     ] = "gcc",
+    json: JsonFile = None,
 ) -> None:
     """Build the application and the harness of a project."""
     with ui.stages("reading the project"):
         project = open_project(directory)
     with ui.working(f"building {project.name} for {project.board.name}") as tell:
         size = project.build(compiler=compiler, on_output=tell)
-    _show(project, size)
+    stack = project.stack
+    if json is not None:
+        ui.write_json(json, _record(project, size, stack))
+    if json != "-":
+        _show(project, size, stack)
 
 
-def _show(project: Project, size: Size) -> None:
+def _record(project: Project, size: Size, stack: StackUse) -> dict[str, object]:
+    """The documented, stable form of `--json` (docs/json.md)."""
+    return {
+        "version": 1,
+        "name": project.name,
+        "board": project.board.name,
+        "flash_bytes": size.flash - size.sample,
+        "sample_bytes": size.sample,
+        "ram_bytes": size.ram,
+        "ram_with_stack_bytes": stack.with_data(size.ram),
+        "stack": stack.to_json(),
+    }
+
+
+def _show(project: Project, size: Size, stack: StackUse) -> None:
     ui.facts(
         f"{project.name} on {project.board.name}",
         [
@@ -38,6 +58,7 @@ def _show(project: Project, size: Size) -> None:
                 "RAM",
                 f"{ui.size(size.ram)} of {ui.number(project.board.ram.bytes)}, and {ui.size(size.stack)} of stack",
             ),
+            *ui.stack_rows(stack, size.ram),
         ],
     )
     places: tuple[Where, ...] = ("flash", "ram")

@@ -22,6 +22,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, Task, TextCol
 from rich.text import Text
 
 from tinyet.errors import InternalError, TinyetError, UsageError
+from tinyet.stack.use import StackUse
 from tinyet.stages import listening
 from tinyet.text import json_text, printable, printable_block
 
@@ -106,6 +107,17 @@ def percent(value: float | None) -> str:
 
 def size(value: int | None) -> str:
     return "–" if value is None else f"{number(value)} bytes"
+
+
+def stack_rows(stack: StackUse, ram: int | None) -> list[tuple[str, str]]:
+    """What a firmware takes of the stack at most, as facts. ram: bytes of static data."""
+    inference, firmware = stack.inference, stack.firmware
+    rows = [("stack of an inference", inference.said or f"at most {size(inference.bytes)}")]
+    room = "" if stack.reserved is None else f" of the {number(stack.reserved)} reserved"
+    rows.append(("stack of the firmware", firmware.said or f"at most {size(firmware.bytes)}{room}"))
+    if ram is not None and firmware.bytes is not None:
+        rows.append(("RAM with that stack", size(stack.with_data(ram))))
+    return rows
 
 
 def kernel(symbol: str) -> str:

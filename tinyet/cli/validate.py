@@ -115,6 +115,10 @@ def _show(result: ValidationResult) -> None:
         ("flash", ui.size(result.flash_bytes)),
         ("stack, highest use", ui.size(result.stack_bytes)),
     ]
+    if result.stack_bound is not None:
+        pairs.append(("stack, bound", result.stack_bound.said or ui.size(result.stack_bound.bytes)))
+    if result.ram_with_stack_bytes is not None:
+        pairs.append(("RAM with the application's stack", ui.size(result.ram_with_stack_bytes)))
     ui.facts("", pairs)
 
 

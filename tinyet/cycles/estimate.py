@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from tinyet.boards import Flash
@@ -117,10 +117,13 @@ class Estimator:
         self._flash = flash
         self._blocks: dict[tuple[int, int], tuple[Work, Instruction, int]] = {}
 
-    def mean(self, empty: tuple[Run, Run], runs: Iterable[Run]) -> tuple[tuple[Work, ...], Work]:
+    def mean(
+        self, empty: tuple[Run, Run], runs: Iterable[Run], order: Sequence[int] | None = None
+    ) -> tuple[tuple[Work, ...], Work]:
         """(the work of each layer, what lies between them), means over runs of one model, at least one.
 
         empty: a run without layers, and one with EMPTY_LAYERS layers without work: what they take is taken off.
+        order: the layer of each run of a layer, where some run several times; None where each runs once.
         """
         nothing, marked = (self._parts(run) for run in empty)
         empty_layer = marked[0][-1]
@@ -130,7 +133,10 @@ class Estimator:
         for run in runs:
             count += 1
             layers, between = self._parts(run)
-            net = [layer - empty_layer for layer in layers]
+            numbers = range(len(layers)) if order is None else order
+            net = [Work()] * (max(numbers, default=-1) + 1)
+            for number, layer in zip(numbers, layers, strict=True):
+                net[number] += layer - empty_layer
             sums = [a + b for a, b in zip(sums, net, strict=True)] if sums else net
             whole += total((*layers, between)) - nothing[1] - a_layer.times(len(layers))
         mean = tuple(layer.times(1 / count).at_least_zero() for layer in sums)

@@ -44,19 +44,26 @@ class CycleModel:
         return self.machine is not self.board
 
     def estimate(
-        self, elf: Path, samples: Iterable[Sequence[bytes]], where: Path, *, timeout: float
+        self,
+        elf: Path,
+        samples: Iterable[Sequence[bytes]],
+        where: Path,
+        *,
+        timeout: float,
+        order: Sequence[int] | None = None,
     ) -> CycleEstimate:
         """Run samples, at least one, and estimate the cycles of an inference.
 
         elf: the harness, for `machine`. samples: bytes of each input. where: a directory of the caller's, for files.
-        timeout: seconds that a run may take. Raises EmulatorError, ToolchainError.
+        timeout: seconds that a run may take. order: the layer of each run of a layer, where some run several times.
+        Raises EmulatorError, ToolchainError.
         """
         timing = self.board.flash_timing
         flash = timing if timing is not None and timing.wait_states else None
         code = read_code(elf)
         estimator = Estimator(self.core, code, flash)
         with Profiler(self.machine, elf, code, self.plugin, where, flash, timeout=timeout) as profiler:
-            layers, between = estimator.mean(profiler.empty, map(profiler.run, samples))
+            layers, between = estimator.mean(profiler.empty, map(profiler.run, samples), order)
         return CycleEstimate(
             self.core.title,
             self.core.source,

@@ -50,7 +50,7 @@ class Segment:
 
 @dataclass(frozen=True)
 class Run:
-    """One run of a model: what each layer executed, and what lies between them."""
+    """One run of a model: what each run of a layer executed, in order, and what lies between them."""
 
     layers: tuple[Segment, ...]
     between: Segment

@@ -63,11 +63,20 @@ class Variant:
 
 
 @dataclass(frozen=True, eq=False)
+class Whole:
+    """What would be chosen if each layer were computed as a whole and RAM had no limit, and the arena of that."""
+
+    chosen: Mapping[Node, Variant]
+    arena_bytes: int
+
+
+@dataclass(frozen=True, eq=False)
 class Decision:
     """What was chosen, and what there was to choose from.
 
     variants: of every node, in the order of asking; chosen: the one that computes it. frontier: all that was not
-    beaten, within what the user has pinned and RAM allows; point: the one that was taken.
+    beaten, within what the user has pinned and RAM allows; point: the one that was taken. whole: where layers are
+    computed by rows, what they would be otherwise.
     """
 
     objective: Objective
@@ -75,6 +84,7 @@ class Decision:
     chosen: Mapping[Node, Variant]
     frontier: Frontier
     point: Point
+    whole: Whole | None = None
 
 
 # ---------------------------------------------------------------- nodes and kernels

@@ -41,8 +41,9 @@ class RunResult:
     """One run of the model.
 
     outputs:      bytes of each output; empty when the run was stopped early.
-    layer_counts: of each layer that ran, in the device's `count_unit`, without the cost of counting. Empty
-                  for an uninterrupted run.
+    layer_counts: of each layer, in the device's `count_unit`, without the cost of counting: the sum of its runs,
+                  where it is computed by rows; 0 where it did not run. Empty for an uninterrupted run.
+    layer_runs:   how often each layer ran.
     total:        of the whole run, likewise: the layers and what lies between them. 0 for an uninterrupted
                   run.
     stack_bytes:  the deepest the stack went below the harness's own frames; 0 where it cannot be measured.
@@ -59,6 +60,7 @@ class RunResult:
     stack_bytes: int
     stopped: bool
     event_counts: tuple[int, ...] = ()
+    layer_runs: tuple[int, ...] = ()
 
 
 class ModelFailed(EmulatorError):  # noqa: N818 - as the device says it
@@ -157,12 +159,18 @@ class Device:
         return self._info
 
     def run(
-        self, inputs: Sequence[bytes], stop_after: int | None = None, *, uninterrupted: bool = False
+        self,
+        inputs: Sequence[bytes],
+        stop_after: int | None = None,
+        *,
+        runs: int = 1,
+        uninterrupted: bool = False,
     ) -> RunResult:
         """Run the model once.
 
         inputs:     bytes of each input, in the model's order.
         stop_after: index of the last layer to run; the arena can then be read. None runs all.
+        runs:       of that layer, which may run several times, after which to stop.
         uninterrupted: measure the stack exactly, and count nothing: the counter's interrupt is held back.
         Raises EmulatorError: a wrong number of bytes, no answer in time; ModelFailed, for a negative status;
         DeviceFault.
@@ -177,10 +185,12 @@ class Device:
             )
         if stop_after is not None and not 0 <= stop_after < info.num_layers:
             raise EmulatorError(what=f"there is no layer {stop_after}: the model has {info.num_layers}")
+        if runs < 1:
+            raise EmulatorError(what=f"a layer cannot be stopped after {runs} of its runs")
         output_bytes = sum(slot.bytes for slot in info.outputs)
         reply = self._ask(
             Command.RUN,
-            protocol.pack_run(inputs, stop_after, uninterrupted=uninterrupted),
+            protocol.pack_run(inputs, stop_after, runs, uninterrupted=uninterrupted),
             reply_bytes=output_bytes + _COUNT_BYTES * info.num_layers,
             work_seconds=self._timeout,
         )
@@ -201,7 +211,13 @@ class Device:
             outputs.append(raw.outputs[at : at + slot.bytes])
             at += slot.bytes
         return RunResult(
-            tuple(outputs), counts.layers, counts.total, raw.stack_bytes, raw.status != 0, counts.events
+            tuple(outputs),
+            counts.layers,
+            counts.total,
+            raw.stack_bytes,
+            raw.status != 0,
+            counts.events,
+            raw.runs,
         )
 
     def read(self, offset: int, n: int) -> bytes:
@@ -292,7 +308,7 @@ class Device:
             Reason.UNKNOWN_COMMAND: f"the harness does not know command {detail}",
             Reason.BAD_LENGTH: f"the request must have {detail} bytes",
             Reason.OUT_OF_ARENA: f"the arena has {detail} bytes only",
-            Reason.NO_TRACE_MEMORY: f"the free RAM holds the counts of {detail} layers only (8 bytes each)",
+            Reason.NO_TRACE_MEMORY: f"the free RAM holds the counts of {detail} layers only (up to 16 bytes each)",
         }
         if reason == Reason.BAD_FRAME:
             raise _DamagedError(

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from tinyet.errors import EmulatorError
 
-PROTOCOL = 2
+PROTOCOL = 3
 NO_LAYER = 0xFFFFFFFF
 # For the bytes of stack: nothing is left of it.
 STACK_OVERFLOW = 0xFFFFFFFF
@@ -226,8 +226,8 @@ class Info:
 
 @dataclass(frozen=True)
 class RawRun:
-    """A RUN reply with its counts as they were read. failed: number of the layer or event that was running when the
-    model returned early."""
+    """A RUN reply with its counts as they were read, each layer's of all of its runs. failed: number of the layer or
+    event that was running when the model returned early. runs: how often each layer ran."""
 
     status: int
     failed: int | None
@@ -235,6 +235,7 @@ class RawRun:
     count: RawCount
     layers: tuple[RawCount, ...]
     events: tuple[RawCount, ...]
+    runs: tuple[int, ...]
     outputs: bytes
 
 
@@ -286,15 +287,17 @@ def _take_slots(reader: _Reader) -> tuple[Slot, ...]:
     return tuple(Slot(*reader.numbers(4, 2)) for _ in range(count))
 
 
-def pack_run(inputs: Sequence[bytes], stop_after: int | None, *, uninterrupted: bool = False) -> bytes:
+def pack_run(
+    inputs: Sequence[bytes], stop_after: int | None, runs: int = 1, *, uninterrupted: bool = False
+) -> bytes:
     """The payload of a RUN request.
 
     stop_after:    index of the last layer to run; None runs all.
+    runs:          of that layer, after which to stop.
     uninterrupted: hold the counter's interrupt back, for an exact stack measurement.
     """
-    return struct.pack("<II", NO_LAYER if stop_after is None else stop_after, uninterrupted) + b"".join(
-        inputs
-    )
+    last = NO_LAYER if stop_after is None else stop_after
+    return struct.pack("<III", last, runs, uninterrupted) + b"".join(inputs)
 
 
 def unpack_run(payload: bytes, output_bytes: int) -> RawRun:
@@ -305,9 +308,11 @@ def unpack_run(payload: bytes, output_bytes: int) -> RawRun:
     count = RawCount.unpack(reader.number(8))
     layers = tuple(RawCount.unpack(word) for word in reader.numbers(8, num_layers))
     events = tuple(RawCount.unpack(word) for word in reader.numbers(8, num_events))
+    runs = reader.numbers(4, num_layers)
     outputs = reader.take(output_bytes if status == 0 else 0)
     reader.done()
-    return RawRun(status, None if failed == NO_LAYER else failed, stack_bytes, count, layers, events, outputs)
+    failed_in = None if failed == NO_LAYER else failed
+    return RawRun(status, failed_in, stack_bytes, count, layers, events, runs, outputs)
 
 
 def pack_read(offset: int, n: int) -> bytes:
@@ -497,6 +502,8 @@ def net_counts(info: Info, run: RawRun, ticks_per_instruction: float | None) -> 
     empty_run = units(info.empty_run)
     empty_layer = units(info.empty_layer)
     a_layer = (units(info.empty_layers_run) - empty_run) / _EMPTY_LAYERS
-    layers = tuple(max(0, units(raw) - empty_layer) for raw in run.layers)
-    total = units(run.count) - empty_run - round(a_layer * len(run.layers))
+    layers = tuple(
+        max(0, units(raw) - runs * empty_layer) for raw, runs in zip(run.layers, run.runs, strict=True)
+    )
+    total = units(run.count) - empty_run - round(a_layer * sum(run.runs))
     return Counts(max(0, total), layers, tuple(units(raw) for raw in run.events))

@@ -242,7 +242,7 @@ def _kernel_files(deployment: Deployment) -> dict[str, str]:
     for delegate, (headers, sources) in wanted.items():
         _merge(files, delegate.files(headers, sources), delegate.name)
     if headers := _rows_headers(deployment):
-        _merge(files, own_files(headers, ["tinyet_rows.c"]), "tinyet")
+        _merge(files, own_files(headers, ["tinyet_streams.c"]), "tinyet")
     common = {name for text in files.values() for name in included(text) if name.startswith("tinyet_")}
     _merge(files, own_files(sorted({"tinyet_common.h", *common} - files.keys()), []), "tinyet")
     return files
@@ -250,7 +250,7 @@ def _kernel_files(deployment: Deployment) -> dict[str, str]:
 
 def _rows_headers(deployment: Deployment) -> list[str]:
     """What streams need beside their layers' kernels."""
-    return ["tinyet_rows.h"] if deployment.plan.streams else []
+    return ["tinyet_streams.h"] if deployment.plan.streams else []
 
 
 def _merge(files: dict[str, str], more: Mapping[str, str], who: str) -> None:
@@ -364,7 +364,7 @@ class _Code:
     def _stream(self, stream: Stream, names: Names) -> StreamView:
         """The layers of a stream in one loop."""
         steps = {step.node: step for step in self.deployment.steps if step.node in stream.rules}
-        pointers = [line for step in steps.values() for line in self.pointers.for_call(step)]
+        pointers = [line for step in steps.values() for line in self.pointers.for_call(step, stream.pile)]
         pointers += [
             f"tinyet_rows_fill({self.pointers.scratch[step]}, 0, {step.call.scratch_bytes}u);"
             for step in steps.values()

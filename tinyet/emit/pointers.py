@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from tinyet.deployment import Deployment, Step
 from tinyet.emit.names import Names
 from tinyet.ir import Tensor
@@ -38,12 +40,14 @@ class Pointers:
         }
         return [t for t in self.deployment.graph.inputs if t in found]
 
-    def for_call(self, step: Step) -> tuple[str, ...]:
-        """Declarations of the pointers that a call is the first to use."""
-        tensors = [t for read in self._read(step) for t in self._lineage(read)]
+    def for_call(self, step: Step, pile: Collection[Tensor] = ()) -> tuple[str, ...]:
+        """Declarations of the pointers that a call is the first to use. pile: windows whose places change."""
+        if pile:
+            self.arena_used = True
+        tensors = [t for read in self._read(step) if read not in pile for t in self._lineage(read)]
         lines = [self.declare(t) for t in dict.fromkeys(tensors) if t not in self._declared]
         written = [step.node.outputs[arg.index] for arg in step.call.args if isinstance(arg, OutputArg)]
-        lines += [self.declare(tensor) for tensor in dict.fromkeys(written)]
+        lines += [self.declare(tensor) for tensor in dict.fromkeys(written) if tensor not in pile]
         scratch = self.scratch.get(step)
         if scratch is not None and scratch not in self._declared:
             self._declared.add(scratch)

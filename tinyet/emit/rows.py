@@ -203,11 +203,13 @@ class RowPointers:
         return f"tinyet_rows_drop({self.names[action.tensor]}, {action.gone * size}u, {action.kept * size}u);"
 
     def fill(self, action: Fill) -> str:
-        if action.tensor.dtype.bytes > 1 and action.value != 0:
+        width = action.tensor.dtype.bytes
+        if width > 2 and action.value != 0:
             raise InternalError(f"rows of {action.tensor.name} cannot be set to {action.value}")
+        function = "tinyet_rows_fill_s16" if width == 2 and action.value != 0 else "tinyet_rows_fill"
         # The bytes of a model's input are the caller's before it runs, and the run's own then.
         at = f"(void *)({self._new(action.tensor, action.target, action.rows)})"
-        return f"tinyet_rows_fill({at}, {action.value}, {action.rows * row_bytes(action.tensor)}u);"
+        return f"{function}({at}, {action.value}, {action.rows * row_bytes(action.tensor)}u);"
 
     def take(self, action: Take) -> str:
         """Where the caller's row goes."""

@@ -3,10 +3,11 @@
 
 from __future__ import annotations
 
+import heapq
 from dataclasses import dataclass
 from functools import cached_property
 
-from tinyet.ir import Node, Tensor
+from tinyet.ir import Graph, Node, Tensor
 from tinyet.memory import offsets as packing
 from tinyet.memory import schedule as ordering
 from tinyet.memory.layout import Layout
@@ -62,3 +63,43 @@ class Draft:
         for tensor, used in sorted(self.used.items(), key=lambda item: -item[1]):
             found[self.layout.root(tensor)].append((used, tensor))
         return found
+
+
+def order_of(graph: Graph, draft: Draft) -> tuple[Node, ...]:
+    """The calls, each elided node standing where the last of its inputs is there."""
+    missing: dict[Node, int] = {}
+    readers: dict[Tensor, list[tuple[int, Node]]] = {}
+    ready: list[tuple[int, Node]] = []
+    for number, node in enumerate(graph.nodes):
+        if node in draft.elided:
+            variables = [t for t in variables_of(node) if t not in graph.inputs]
+            missing[node] = len(variables)
+            for tensor in variables:
+                readers.setdefault(tensor, []).append((number, node))
+            if not variables:
+                ready.append((number, node))
+    order: list[Node] = []
+
+    def run(node: Node) -> None:
+        order.append(node)
+        for tensor in node.outputs:
+            for number, reader in readers.get(tensor, ()):
+                missing[reader] -= 1
+                if not missing[reader]:
+                    heapq.heappush(ready, (number, reader))
+
+    def settle() -> None:
+        # In the graph's order, which is that of the chains among them, too.
+        while ready:
+            run(heapq.heappop(ready)[1])
+
+    settle()
+    for node in draft.calls:
+        run(node)
+        settle()
+    return tuple(order)
+
+
+def variables_of(node: Node) -> list[Tensor]:
+    """The node's inputs that stand in the arena, each once."""
+    return [t for t in dict.fromkeys(node.inputs) if t is not None and not t.is_constant]

@@ -10,7 +10,7 @@ import numpy as np
 
 from tinyet.errors import InternalError
 from tinyet.ir import Node, Tensor
-from tinyet.memory.streams import Rows, Stream
+from tinyet.memory.streams import Place, Rows, Stream
 
 
 @dataclass(frozen=True)
@@ -109,6 +109,15 @@ class MemoryPlan:
     def stream(self, node: Node) -> Stream | None:
         """The stream that a call is a layer of; None for all others."""
         return next((found for found in self.streams if node in found.rules), None)
+
+    def runs(self, node: Node) -> int:
+        """How often a call is made: once, or for each of its strips."""
+        found = self.stream(node)
+        return 1 if found is None else found.runs(node)
+
+    def row_offset(self, rows: Rows, place: Place) -> int:
+        """Byte offset in the arena of a row of a stream's tensor."""
+        return self.offset(rows.tensor) + place.start + (place.slot - rows.above) * rows.row_bytes
 
     def window(self, tensor: Tensor) -> Rows | None:
         """The window that a tensor passes through, where it is never there as a whole."""

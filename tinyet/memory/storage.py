@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import numpy as np
@@ -15,7 +14,7 @@ from tinyet.memory import schedule as ordering
 from tinyet.memory.check import check_plan
 from tinyet.memory.contract import OP as STREAM_OP
 from tinyet.memory.contract import borders_of, contracted, course_of, expanded, scratch_name, stream_of
-from tinyet.memory.draft import Draft, Moments, StreamRefusedError
+from tinyet.memory.draft import Draft, Moments, StreamRefusedError, order_of, variables_of
 from tinyet.memory.extents import Extent, alive_between, extent, gaps, most_alive
 from tinyet.memory.inplace import overwritten_exactly, replaces_at
 from tinyet.memory.layout import NEVER, Layout, nothing_owned_twice
@@ -186,7 +185,7 @@ class _Planner:
     def promises(self, draft: Draft, node: Node) -> bool:
         """Would a copy help if the order of the calls stayed? Not when the block without the copied part is as large
         as before and still alive whenever memory is at its fullest. When in doubt, it would."""
-        variables = _variables(node)
+        variables = variables_of(node)
         if len(variables) != 1:
             return True
         layout, root = draft.layout, draft.layout.root(variables[0])
@@ -281,7 +280,7 @@ class _Planner:
         apart = {t: group for group in woven.groups for t in group.at if group.apart(t)}
         for node, found in self.moves.items():
             if node in copied or any(
-                t in apart or t in self.pairs for t in (*_variables(node), *node.outputs)
+                t in apart or t in self.pairs for t in (*variables_of(node), *node.outputs)
             ):
                 continue
             for output in node.outputs:
@@ -318,7 +317,7 @@ class _Planner:
         needs: dict[Tensor, frozenset[int]] = {t: frozenset() for t in self.graph.inputs}
         steps = []
         for node in self.graph.nodes:
-            after = frozenset[int]().union(*(needs[t] for t in _variables(node)))
+            after = frozenset[int]().union(*(needs[t] for t in variables_of(node)))
             if node in elided:
                 needs.update(dict.fromkeys(node.outputs, after))
                 continue
@@ -326,7 +325,7 @@ class _Planner:
             steps.append(
                 ordering.Step(
                     tuple(sorted(after)),
-                    tuple(dict.fromkeys(number[layout.root(t)] for t in _variables(node))),
+                    tuple(dict.fromkeys(number[layout.root(t)] for t in variables_of(node))),
                     tuple(dict.fromkeys(number[layout.root(t)] for t in node.outputs)),
                     packing.align_up(self.scratch.get(node, 0), self.align),
                     tuple(
@@ -375,7 +374,7 @@ class _Planner:
 
     def dense(self, node: Node, woven: Mapping[Tensor, Group]) -> bool:
         """Whether all tensors of a call lie row-major without gaps."""
-        return not any(t in woven or t in self.pairs for t in (*_variables(node), *node.outputs))
+        return not any(t in woven or t in self.pairs for t in (*variables_of(node), *node.outputs))
 
     def candidates(
         self, layout: Layout, node: Node, woven: Mapping[Tensor, Group]
@@ -396,7 +395,7 @@ class _Planner:
                 continue
             start, end = layout.extent(source)
             others = (
-                (t, layout.extent(t)) for t in _variables(node) if layout.root(t) is layout.root(source)
+                (t, layout.extent(t)) for t in variables_of(node) if layout.root(t) is layout.root(source)
             )
             safe = all(
                 extent[1] <= start or end <= extent[0] or (t in allowed and extent == (start, end))
@@ -438,7 +437,7 @@ class _Planner:
             pairs = self.candidates(layout, node, woven) if node not in apart else []
             for source, output in pairs:
                 readable = {s for s, o in pairs if o is output}
-                now_used = [t for t in (*_variables(node), *node.outputs) if moments.used[t] == position]
+                now_used = [t for t in (*variables_of(node), *node.outputs) if moments.used[t] == position]
                 if not overwritten_exactly(layout, source, output, now_used, readable):
                     continue
                 a, b = blocks[layout.root(source)], blocks[layout.root(output)]
@@ -469,7 +468,7 @@ class _Planner:
         for position, node in enumerate(calls):
             for tensor in node.outputs:
                 written[tensor] = used[tensor] = position
-            for tensor in _variables(node):
+            for tensor in variables_of(node):
                 used[tensor] = max(used[tensor], position)
         used.update(dict.fromkeys(self.graph.outputs, len(calls)))
         return Moments(written, used)
@@ -542,7 +541,7 @@ class _Planner:
             Block(b.name, placement.offsets[b.name], b.bytes, Lifetime(b.first, b.last))
             for b in draft.buffers[: len(index)]
         )
-        order = self.order(draft)
+        order = order_of(self.graph, draft)
         return MemoryPlan(
             order=order,
             calls=draft.calls,
@@ -568,55 +567,16 @@ class _Planner:
             alive=self.alive(draft),
         )
 
-    def order(self, draft: Draft) -> tuple[Node, ...]:
-        """The calls, each elided node standing where the last of its inputs is there."""
-        missing: dict[Node, int] = {}
-        readers: dict[Tensor, list[tuple[int, Node]]] = {}
-        ready: list[tuple[int, Node]] = []
-        for number, node in enumerate(self.graph.nodes):
-            if node in draft.elided:
-                variables = [t for t in _variables(node) if t not in self.graph.inputs]
-                missing[node] = len(variables)
-                for tensor in variables:
-                    readers.setdefault(tensor, []).append((number, node))
-                if not variables:
-                    ready.append((number, node))
-        order: list[Node] = []
-
-        def run(node: Node) -> None:
-            order.append(node)
-            for tensor in node.outputs:
-                for number, reader in readers.get(tensor, ()):
-                    missing[reader] -= 1
-                    if not missing[reader]:
-                        heapq.heappush(ready, (number, reader))
-
-        def settle() -> None:
-            # In the graph's order, which is that of the chains among them, too.
-            while ready:
-                run(heapq.heappop(ready)[1])
-
-        settle()
-        for node in draft.calls:
-            run(node)
-            settle()
-        return tuple(order)
-
     def lifetimes(self, draft: Draft, order: Sequence[Node]) -> dict[Tensor, Lifetime]:
         """From the call that completes a value to the last one that reads its bytes under any name."""
         moments = self.moments(draft.calls)
         complete, used = moments.written, moments.used
         for node in order:
             if node in draft.elided:
-                ready = max(complete[t] for t in _variables(node))
+                ready = max(complete[t] for t in variables_of(node))
                 complete.update(dict.fromkeys(node.outputs, ready))
         for node in reversed(order):
             if node in draft.elided:
                 last = max(used[t] for t in node.outputs)
-                used.update((t, max(used[t], last)) for t in _variables(node))
+                used.update((t, max(used[t], last)) for t in variables_of(node))
         return {t: Lifetime(complete[t], max(complete[t], used[t])) for t in self.tensors}
-
-
-def _variables(node: Node) -> list[Tensor]:
-    """The node's inputs that stand in the arena, each once."""
-    return [t for t in dict.fromkeys(node.inputs) if t is not None and not t.is_constant]

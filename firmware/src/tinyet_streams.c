@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "tinyet_rows.h"
+#include "tinyet_streams.h"
 
 #include <string.h>
 
@@ -69,3 +69,10 @@ void tinyet_rows_close(uint8_t *window[], uint32_t number, uint32_t last, uint32
 }
 
 void tinyet_rows_fill(void *rows, int32_t value, uint32_t bytes) { memset(rows, (int)value, (size_t)bytes); }
+
+void tinyet_rows_fill_s16(void *rows, int32_t value, uint32_t bytes) {
+  int16_t *const to = (int16_t *)rows;
+  for (uint32_t i = 0u; i < bytes / 2u; i++) {
+    to[i] = (int16_t)value;
+  }
+}

@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A network with a layer of each kind that can be computed by rows, on every kind of core."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.ops.emulated import require_emulator
+from tests.streamed import STATUS, Fault, choosing, deployed, everything, harness, residual, spoilt_by
+from tinyet.boards import load_board
+from tinyet.device.device import DeviceFault, ModelFailed, open_device
+from tinyet.ir import DType
+from tinyet.memory.stops import stops
+from tinyet.project import generate
+from tinyet.reference import evaluate
+from tinyet.validate import locate_mismatch
+
+BOARDS = [
+    *("nrf51_dk", "mps2_an385", "mps2_an386", "mps2_an500", "mps2_an505", "mps3_an547", "riscv32_virt"),
+]
+RIGHT = 255  # the number of no fault
+
+pytestmark = pytest.mark.emulated
+
+
+@pytest.mark.parametrize("name", BOARDS)
+def test_a_network_by_rows(name: str, tmp_path: Path) -> None:
+    require_emulator(name)
+    board = load_board(name)
+    program = everything(DType.INT8)
+    deployment = deployed(program, board.target)
+    plan = deployment.plan
+    stream = max(plan.streams, key=lambda found: len(found.nodes))
+    assert len(stream.nodes) >= 6
+    runs = tuple(step.runs for step in deployment.steps)
+    halts = [stop for stop in stops(stream) if stop.runs == stream.runs(stop.node) // 2]
+    index = {step.node: step.index for step in deployment.steps}
+    places = [plan.row_offset(stream.rows[stop.made[0][0]], stop.places[stop.made[0]]) for stop in halts]
+    faults = [Fault(index[s.node], s.runs, "flip", offset) for s, offset in zip(halts, places, strict=True)]
+    last = faults[-1]
+    faults += [Fault(last.layer, last.run, "status"), Fault(last.layer, last.run, "fault")]
+    elf = harness(program, deployment, board, tmp_path, spoilt_by(program, faults))
+
+    def given(number: int) -> list[bytes]:
+        return [a.tobytes() for a in choosing(program, number)]
+
+    with open_device(board, elf) as device:
+        result = device.run(given(RIGHT))
+        values = evaluate(program.graph, choosing(program, RIGHT))
+        assert result.outputs == tuple(values[t].tobytes() for t in program.graph.outputs)
+        assert result.layer_runs == runs
+        assert all(count > 0 for count in result.layer_counts)
+        # The moves of rows, and what is done next: no layer's, and less than the layers.
+        assert 0 < result.total - sum(result.layer_counts) < sum(result.layer_counts) / 2
+        assert device.run(given(RIGHT)) == result
+
+        halt = halts[0]
+        half = device.run(given(RIGHT), stop_after=index[halt.node], runs=halt.runs)
+        assert half.stopped
+        assert half.layer_runs[index[halt.node]] == halt.runs
+        tensor = halt.node.outputs[0]
+        read = device.read(places[0], len(halt.made) * stream.rows[tensor].row_bytes)
+        assert read == values[tensor][:, [row for _, row in halt.made]].tobytes()
+
+        for number in (0, len(halts) // 2, len(halts) - 1):
+            (tensor, row), *_ = halts[number].made
+            values = evaluate(program.graph, choosing(program, number))
+            found = locate_mismatch(deployment, device, given(number), values, 0)
+            assert found is not None
+            assert (found.layer, found.value) == (faults[number].layer, tensor.name)
+            assert found.index == (0, row, *(0 for _ in tensor.shape[2:]))
+            assert f"in row {row}" in str(found) or f"in rows {row} to" in str(found)
+            assert deployment.steps[found.layer].line in found.source
+        with pytest.raises(ModelFailed) as status:
+            device.run(given(len(faults) - 2))
+        assert (status.value.status, status.value.layer) == (STATUS, last.layer)
+        with pytest.raises(DeviceFault) as fault:
+            device.run(given(len(faults) - 1))
+        assert fault.value.layer == last.layer
+
+
+def test_the_estimate_counts_what_the_harness_counts(tmp_path: Path) -> None:
+    """Instructions of each layer by QEMU's plugin, and by the counter without what counting each run costs."""
+    require_emulator()
+    project = generate(residual(DType.INT8), "mps2_an386", tmp_path / "project", optimize="size")
+    assert project.deployment.plan.streams
+    project.build()
+    result = project.validate(np.ones((1, 18, 10, 4), np.float32), cycles=True)
+    assert result.bit_exact
+    assert result.estimate is not None
+    counted = {layer.name: layer.count for layer in result.layers}
+    assert {layer.name: layer.estimate and layer.estimate.instructions for layer in result.layers} == counted
+    assert abs(result.estimate.whole.instructions - (result.count or 0)) <= 8

@@ -1,0 +1,175 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Layers that are computed by rows, looked at one run at a time, in a process under sanitizers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.ops.cases import HOST, run_on_host
+from tests.streamed import (
+    NETWORKS,
+    STATUS,
+    Fault,
+    choosing,
+    deployed,
+    host_harness,
+    samples,
+    spoilt_by,
+    validated,
+)
+from tinyet.boards import load_board
+from tinyet.boards.cpus import Target
+from tinyet.data import prepare_inputs
+from tinyet.deployment import Step, deploy
+from tinyet.device.device import Device, ModelFailed, open_device
+from tinyet.ir import DType
+from tinyet.memory.stops import Stop, fewest, stops
+from tinyet.memory.streams import row_bytes
+from tinyet.reference import evaluate
+from tinyet.validate import locate_mismatch
+
+BOARD = load_board("mps2_an386")
+DSP = Target("host", frozenset({"dsp"}))
+CASES = [(name, DType.INT8) for name in NETWORKS]
+CASES += [(name, DType.INT16) for name in ("residual", "dilated", "pools", "elements")]
+# By the portable kernels on the host, rows save these two nothing.
+WHOLE = {("branched", DType.INT8), ("looked_at", DType.INT8)}
+
+
+@pytest.mark.parametrize(("name", "dtype"), CASES, ids=lambda value: getattr(value, "name", value))
+def test_rows_are_the_reference_bit_for_bit(name: str, dtype: DType, tmp_path: Path) -> None:
+    """With the harness's marks and without."""
+    program = NETWORKS[name](dtype)
+    deployment = deployed(program, HOST)
+    assert bool(deployment.plan.streams) == ((name, dtype) not in WHOLE)
+    result = validated(program, deployment, host_harness(program, deployment, tmp_path), "host", BOARD)
+    assert result.bit_exact
+    inputs = prepare_inputs(program.inputs, list(samples(program).inputs[0]))
+    values = evaluate(program.graph, inputs)
+    plain = run_on_host(deployment, b"".join(np.ascontiguousarray(a).tobytes() for a in inputs))
+    assert plain == b"".join(values[t].tobytes() for t in program.graph.outputs)
+
+
+class Spoilt:
+    """A network whose layers go wrong in each of a few of their runs, as the input says."""
+
+    def __init__(self, name: str, dtype: DType, where: Path) -> None:
+        self.program = NETWORKS[name](dtype)
+        self.deployment = deployed(self.program, HOST)
+        self.faults = [Fault(step.index, 1, "flip", self.first(step.index)) for step in self.whole()]
+        self.rows = [-1] * len(self.faults)
+        for stream in self.deployment.plan.streams:
+            for stop in stops(stream):
+                if stop.runs in (1, 2, stream.runs(stop.node) // 2, stream.runs(stop.node)):
+                    tensor, row = stop.made[0]
+                    offset = self.deployment.plan.row_offset(stream.rows[tensor], stop.places[tensor, row])
+                    self.faults.append(Fault(self.index(stop), stop.runs, "flip", offset))
+                    self.rows.append(row)
+        self.faults.append(Fault(self.faults[-1].layer, 3, "status"))
+        assert len(self.faults) < 100  # what an element of the input can be
+        spoil = spoilt_by(self.program, self.faults)
+        self.executable = host_harness(self.program, self.deployment, where, spoil)
+
+    def whole(self) -> list[Step]:
+        return [s for s in self.deployment.steps if self.deployment.plan.stream(s.node) is None]
+
+    def first(self, layer: int) -> int:
+        return self.deployment.plan.offset(self.deployment.steps[layer].node.outputs[0])
+
+    def index(self, stop: Stop) -> int:
+        return next(s.index for s in self.deployment.steps if s.node is stop.node)
+
+
+@pytest.fixture(scope="module", params=["residual", "inverted"])
+def spoilt(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Spoilt:
+    dtype = DType.INT8 if request.param == "residual" else DType.INT16
+    return Spoilt(request.param, dtype, tmp_path_factory.mktemp(request.param))
+
+
+@pytest.fixture
+def device(spoilt: Spoilt) -> Iterator[Device]:
+    with open_device(BOARD, spoilt.executable, "host") as opened:
+        yield opened
+
+
+def test_every_row_that_is_said_to_be_there_is_there(spoilt: Spoilt, device: Device) -> None:
+    inputs = choosing(spoilt.program, 255)
+    values = evaluate(spoilt.program.graph, inputs)
+    plan = spoilt.deployment.plan
+    for stream in plan.streams:
+        found = stops(stream)
+        assert [sum(stop.node is node for stop in found) for node in stream.nodes] == [
+            stream.runs(node) for node in stream.nodes
+        ]
+        for stop in found:
+            device.run([a.tobytes() for a in inputs], stop_after=spoilt.index(stop), runs=stop.runs)
+            for (tensor, row), place in stop.places.items():
+                read = device.read(plan.row_offset(stream.rows[tensor], place), row_bytes(tensor))
+                assert read == values[tensor][:, row].tobytes(), (tensor.name, row, stop.runs)
+        assert {row for number in fewest(found) for row in found[number].places} == {
+            row for stop in found for row in stop.made
+        }
+
+
+def test_few_stops_are_needed(spoilt: Spoilt) -> None:
+    """No more than the highest of the values has rows, and some at the end."""
+    for stream in spoilt.deployment.plan.streams:
+        found = stops(stream)
+        highest = max(node.outputs[0].shape[1] for node in stream.nodes)
+        assert len(fewest(found)) <= highest + len(stream.nodes) < len(found)
+
+
+def test_the_first_wrong_layer_is_named_with_its_row(spoilt: Spoilt, device: Device) -> None:
+    for number, (fault, row) in enumerate(zip(spoilt.faults, spoilt.rows, strict=False)):
+        inputs = choosing(spoilt.program, number)
+        values = evaluate(spoilt.program.graph, inputs)
+        found = locate_mismatch(spoilt.deployment, device, [a.tobytes() for a in inputs], values, 5)
+        assert found is not None
+        step = spoilt.deployment.steps[fault.layer]
+        tensor = step.node.outputs[0]
+        index = (0, max(row, 0), *(0 for _ in tensor.shape[2:]))
+        assert (found.sample, found.layer, found.name, found.value) == (
+            5,
+            fault.layer,
+            step.name,
+            tensor.name,
+        )
+        assert (found.index, found.count) == (index, 1)
+        assert found.host == values[tensor][index].item()
+        assert found.device == int(found.host) ^ 0x40
+        assert found.rows == (None if row < 0 else (row, row))
+        assert (
+            found.source == f"{step.name} ({step.line}): y = {step.node.op}_{step.line[-2:]}(x)"
+            or step.line in found.source
+        )
+        if row >= 0:
+            assert f"(1 differ in row {row})" in str(found)
+
+
+def test_what_goes_well_has_no_first_mismatch(spoilt: Spoilt, device: Device) -> None:
+    inputs = choosing(spoilt.program, 255)
+    raw = [a.tobytes() for a in inputs]
+    assert locate_mismatch(spoilt.deployment, device, raw, evaluate(spoilt.program.graph, inputs), 0) is None
+    runs = device.run(raw).layer_runs
+    assert runs == tuple(step.runs for step in spoilt.deployment.steps)
+    assert max(runs) > 1
+
+
+def test_a_status_in_the_midst_of_a_stream_names_its_layer(spoilt: Spoilt, device: Device) -> None:
+    number = len(spoilt.faults) - 1
+    with pytest.raises(ModelFailed) as caught:
+        device.run([a.tobytes() for a in choosing(spoilt.program, number)])
+    assert (caught.value.status, caught.value.layer) == (STATUS, spoilt.faults[number].layer)
+
+
+def test_the_order_of_the_calls_is_that_of_the_runs(spoilt: Spoilt) -> None:
+    deployment = spoilt.deployment
+    assert [deployment.order.count(step.index) for step in deployment.steps] == [
+        s.runs for s in deployment.steps
+    ]
+    whole = deploy(spoilt.program.graph, HOST)
+    assert whole.order == tuple(range(len(whole.steps)))

@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is computed by rows, where its rows lie, and what that costs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from tinyet.delegates.decide import Variant
+from tinyet.deployment import Deployment
+from tinyet.ir import Node
+from tinyet.memory.streams import Stream
+from tinyet.rows import added_macs, moved
+
+
+@dataclass(frozen=True)
+class WindowAnalysis:
+    """A value of which at most `rows` of its `of` rows are there at once, in `bytes` bytes of the arena."""
+
+    value: str
+    rows: int
+    of: int
+    bytes: int
+
+
+@dataclass(frozen=True)
+class StreamAnalysis:
+    """Layers that are computed row by row, one with another.
+
+    layers: by index. windows: of the values between them. added_macs: multiplications with rows around images, which
+    whole layers leave out. moved_bytes: of rows that move to make room. instructions: stated for all strips and moves;
+    whole_instructions: for the same layers as a whole. None: a kernel does not state them.
+    """
+
+    layers: tuple[int, ...]
+    windows: tuple[WindowAnalysis, ...]
+    added_macs: int
+    moved_bytes: int
+    instructions: int | None
+    whole_instructions: int | None
+
+
+def streams_of(deployment: Deployment) -> tuple[StreamAnalysis, ...]:
+    """All of a deployment, in the order of its layers."""
+    decision = deployment.decision
+    index = {step.node: step.index for step in deployment.steps}
+    found = []
+    for stream in deployment.plan.streams:
+        strips = _stated(decision.chosen, stream.nodes)
+        whole = None if decision.whole is None else _stated(decision.whole.chosen, stream.nodes)
+        found.append(
+            StreamAnalysis(
+                layers=tuple(index[node] for node in stream.nodes),
+                windows=_windows(stream),
+                added_macs=added_macs(stream),
+                moved_bytes=sum(stream.moved),
+                instructions=None if strips is None else strips + round(moved(stream)),
+                whole_instructions=whole,
+            )
+        )
+    return tuple(found)
+
+
+def _windows(stream: Stream) -> tuple[WindowAnalysis, ...]:
+    return tuple(WindowAnalysis(w.tensor.name, w.slots, w.tensor.shape[1], w.bytes) for w in stream.windows)
+
+
+def _stated(chosen: Mapping[Node, Variant], nodes: Sequence[Node]) -> int | None:
+    """Instructions of some layers; None where one of their kernels does not state them."""
+    costs = [chosen[node].cost for node in nodes]
+    known = [cost.instructions for cost in costs if cost is not None]
+    return sum(known) if len(known) == len(costs) else None

@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where a stream can be halted to look at what it has computed, and which rows are there then."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from tinyet.ir import Node, Tensor
+from tinyet.memory.streams import Move, Place, Run, Shift, Stream, row_bytes
+
+Row = tuple[Tensor, int]
+"""A tensor and the number of one of its rows."""
+
+
+@dataclass(frozen=True)
+class Stop:
+    """Right behind a run of a layer, before anything moves.
+
+    runs: how often the layer has run by then. made: the rows that this run has computed. places: of all rows that
+    layers of the stream have computed and that are still there.
+    """
+
+    node: Node
+    runs: int
+    made: tuple[Row, ...]
+    places: Mapping[Row, Place]
+
+
+def stops(stream: Stream) -> list[Stop]:
+    """All of a stream, in the order of its runs."""
+    found: list[Stop] = []
+    done = dict.fromkeys(stream.nodes, 0)
+    slots: dict[Row, int] = {}
+    for moment, action in enumerate(stream.actions):
+        slots = {row: slot for row, slot in slots.items() if _held(stream, row[0], slot, moment)}
+        match action:
+            case Run(node, _, place):
+                output, out = node.outputs[0], stream.rules[node].out
+                made = {(output, done[node] * out + k): place.slot + k for k in range(out)}
+                done[node] += 1
+                new = set(made.values())
+                slots = {row: s for row, s in slots.items() if row[0] is not output or s not in new} | made
+                places = {row: Place(slot, _start(stream, row[0], moment)) for row, slot in slots.items()}
+                found.append(Stop(node, done[node], tuple(made), places))
+            case Move(tensor, gone):
+                slots = _without(slots, tensor, gone)
+            case Shift(tensor, _, _, by) if by < 0:
+                slots = _without(slots, tensor, -by // row_bytes(tensor))
+    return found
+
+
+def _without(slots: Mapping[Row, int], tensor: Tensor, gone: int) -> dict[Row, int]:
+    """What is left where a window forgets its oldest rows."""
+    moved = {row: slot - gone if row[0] is tensor else slot for row, slot in slots.items()}
+    return {row: slot for row, slot in moved.items() if slot >= 0}
+
+
+def _held(stream: Stream, tensor: Tensor, slot: int, moment: int) -> bool:
+    rows = stream.rows[tensor]
+    return bool(rows.first[moment] <= slot < rows.behind[moment])
+
+
+def _start(stream: Stream, tensor: Tensor, moment: int) -> int:
+    """The first byte of a window in the pile; 0 of what has a place of its own."""
+    if tensor not in stream.pile:
+        return 0
+    below = (stream.rows[t] for t in stream.pile[: stream.pile.index(tensor)])
+    return sum(int(rows.behind[moment] - rows.first[moment]) * rows.row_bytes for rows in below)
+
+
+def fewest(found: Sequence[Stop]) -> list[int]:
+    """The numbers of stops at which, together, each row is there once: the fewest that do, for each is put off as long
+    as nothing is lost."""
+    chosen: list[int] = []
+    waiting: set[Row] = set()
+    for number, stop in enumerate(found):
+        waiting.update(stop.made)
+        behind = found[number + 1].places if number + 1 < len(found) else {}
+        if not waiting <= behind.keys():
+            chosen.append(number)
+            waiting.clear()
+    return chosen

@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a built firmware takes of the stack: a model's inference alone, and the whole program."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from tinyet.stack.bound import Bound, Stack
+
+# The linker script of every board reserves the stack between these two symbols.
+_LIMIT, _TOP = "__stack_limit", "__stack_top"
+
+
+@dataclass(frozen=True)
+class StackUse:
+    """inference: of `<model>_run`. firmware: from the entry point on, with the exceptions that come back. reserved:
+    bytes that the linker script keeps for the stack; None where a framework does that, in its own way."""
+
+    inference: Bound
+    firmware: Bound
+    reserved: int | None
+
+    @property
+    def needed(self) -> Bound:
+        """The whole program's bound; where there is none, that of an inference, which is less."""
+        return self.inference if self.firmware.bytes is None else self.firmware
+
+    @property
+    def taken(self) -> int:
+        """Bytes of RAM for the stack: at most what is used of it, else what is reserved."""
+        return (self.reserved or 0) if self.firmware.bytes is None else self.firmware.bytes
+
+    def with_data(self, ram: int) -> int | None:
+        """Static data and what the firmware takes of the stack at most, in bytes; None where that has no bound."""
+        return None if self.firmware.bytes is None else ram + self.firmware.bytes
+
+    def to_json(self) -> dict[str, object]:
+        """The documented, stable form of `--json` (docs/json.md)."""
+        return {
+            "inference": self.inference.to_json(),
+            "firmware": self.firmware.to_json(),
+            "reserved_bytes": self.reserved,
+        }
+
+
+def inference_bound(elf: Path, model: str) -> Bound | None:
+    """The bound of an inference in a firmware; None where there is no file of it, as of one that an IDE has built.
+    Raises ToolchainError: no ELF file, or one without symbols."""
+    return Stack(elf).function(f"{model}_run") if elf.is_file() else None
+
+
+def stack_of(elf: Path, model: str) -> StackUse:
+    """The bounds of a firmware with a model. Raises ToolchainError: no ELF file, or one without symbols."""
+    stack = Stack(elf)
+    inference = stack.function(f"{model}_run")
+    limit, top = (stack.image.symbol(name) for name in (_LIMIT, _TOP))
+    if limit is None or top is None:
+        frameworks = Bound(None, (), ("its framework decides what runs on which stack",))
+        return StackUse(inference, frameworks, None)
+    return StackUse(inference, stack.firmware, top - limit)
