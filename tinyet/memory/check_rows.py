@@ -81,9 +81,11 @@ def row_steps(
             _left(node.outputs[0], strips), plan.scratch.get(node, 0), scratch.get(node, 0), scratch_align
         )
 
-    for node in stream.nodes:
-        if stream.rules[node].reduces:
-            steps.append(Access(f"{node.op} {node.outputs[0].name} begins", (), (left(node, 0),)))
+    steps += [
+        Access(f"{node.op} {node.outputs[0].name} begins", (), (left(node, 0),))
+        for node in stream.nodes
+        if stream.rules[node].reduces
+    ]
     for number, action in enumerate(stream.actions):
         match action:
             case Fill(tensor, place, count, value):

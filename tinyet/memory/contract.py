@@ -176,7 +176,8 @@ def course_of(node: Node, scratch: Mapping[Node, int], align: int, scratch_align
     for layer in found.nodes:
         if (size := scratch.get(layer, 0)) and _apart(found, layer):
             works = [isinstance(action, Run) and action.node is layer for action in found.actions]
-            works = np.array(works) | found.rules[layer].reduces
+            if found.rules[layer].reduces:
+                works = [True] * len(works)
             high = np.where(works, size, 0).astype(np.int64)
             inner.append(Inner(scratch_name(layer), np.zeros_like(high), high, size, scratch_align))
     return Course(variables, written, needed, tuple(inner))

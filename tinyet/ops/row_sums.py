@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sums over height and width, a strip of rows at a time: how Mean, Sum and average pooling of a whole image are computed
-where the rows before them are (`RowRule.reduces`). No program holds it.
+"""Sums over height and width, a strip of rows at a time: how Mean, Sum and average pooling of a whole image are
+computed where the layers before them are computed by rows (`RowRule.reduces`). No program holds it.
 
 Its sums are exact, so that the last strip rounds what the whole operator would.
 """
@@ -39,8 +39,8 @@ from tinyet.opset import (
 class RowSums(Attrs):
     """input: x (1, H, W, C), int8 or int16; output: of the same type, a value for each channel.
 
-    strips: how many there are. finish: how the sum of each channel is rounded when the last is done. bias: what is added
-    to it before.
+    strips: how many there are. finish: how the sum of each channel is rounded when the last is done. bias: what is
+    added to it before.
     """
 
     name: ClassVar[str] = "row_sums"

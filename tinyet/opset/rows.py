@@ -18,8 +18,8 @@ class RowRule:
     attrs:  of the operator on a strip, which finds what is above and below the image among its rows.
     fill:   the value of rows above and below the image, as it is stored; None where there are none.
 
-    With an `out` of 0 the output is not made of rows: it is there when the last strip is done, and what a strip leaves for
-    the next one is in its scratch memory, which is zero before the first and nobody else's until after the last.
+    With an `out` of 0 the output is not made of rows: it is there when the last strip is done, and what a strip leaves
+    for the next one is in its scratch memory, which is zero before the first and nobody else's until after the last.
     """
 
     inputs: tuple[int, ...]
