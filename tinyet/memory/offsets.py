@@ -25,7 +25,7 @@ from tinyet.memory.section_search import SectionSearch
 __all__ = ["DEFAULT_BUDGET", "Buffer", "Placement", "align_up", "lower_bound", "place"]
 
 DEFAULT_BUDGET = 450_000
-"""Steps of the search (one step looks at one buffer or one pair of them). About half a second of Python."""
+"""Steps of the search (one step looks at one buffer). About a second of Python."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +130,10 @@ def _independent(buffers: Sequence[Buffer]) -> list[list[Buffer]]:
     return groups
 
 
+_SMALL = 64
+"""Buffers up to which the exact search often settles the question sooner than a beam runs."""
+
+
 class _Group:
     """Buffers that share steps with each other only, and the best placement of them so far."""
 
@@ -157,14 +161,20 @@ class _Group:
 
     def improve(self, goal: int, budget: int) -> int:
         """Search for a better placement; returns the steps taken."""
-        left = budget
-        goal = max(self._least, goal)
-        if self.peak > goal:
-            self._best, steps = improve(self._members, self._rivals, self._best, goal, 2 * budget // 3)
-            left -= steps
         search = GapSearch(self._members, self._rivals) if self._gapped else SectionSearch(self._members)
-        # What lies between the best peak and the smallest one not yet tried is halved again and again.
-        floor = target = goal
+        left = budget
+        if len(self._members) <= _SMALL:
+            left -= self._settle(search, goal, budget // 30)
+        floor = max(self._least, goal)
+        if self.peak > floor:
+            self._best, steps = improve(self._members, self._rivals, self._best, floor, 2 * budget // 3)
+            left -= steps
+        return budget - left + self._settle(search, goal, left)
+
+    def _settle(self, search: GapSearch | SectionSearch, goal: int, budget: int) -> int:
+        """Halve what lies between the best peak and the smallest one not yet tried, again and again."""
+        left = budget
+        floor = target = max(self._least, goal)
         while self.peak > floor and left > 0:
             found, complete, steps = search.fit(target, max(left // 2, min(left, 1000)))
             left -= steps
