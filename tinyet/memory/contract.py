@@ -183,7 +183,8 @@ def _from_start(rows: Rows) -> Bytes:
     """The first byte of a whole tensor and its borders that is still read at each action or later, counted from the
     first of what is above."""
     held = rows.behind > rows.first
-    return np.maximum.accumulate(np.where(held, rows.first, rows.slots) * rows.row_bytes)
+    ended = np.where(np.maximum.accumulate(held), rows.slots, 0)  # of what is not there: no longer, or not yet
+    return np.maximum.accumulate(np.where(held, rows.first, ended) * rows.row_bytes)
 
 
 def rows_name(tensor: Tensor) -> str:

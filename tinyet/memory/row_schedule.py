@@ -85,6 +85,8 @@ class Schedule:
 
     def possible(self) -> bool:
         """Whether every layer divides into strips, what is whole is there, and what surrounds an image is one value."""
+        if self._waits_for_itself():
+            return False
         for node in self.nodes:
             rule = self.rules[node]
             whole = [t for i, t in enumerate(node.inputs) if t is not None and i not in rule.inputs]
@@ -96,6 +98,18 @@ class Schedule:
                 return False
             self.states[tensor] = state
         return self.take is None or self.take in self.states
+
+    def _waits_for_itself(self) -> bool:
+        """Whether something that the layers read is made of what they make, by nodes outside of the stream."""
+        outside: dict[Tensor, None] = {}
+        queue = list(self.made)
+        while queue:
+            for reader in self.graph.consumers(queue.pop()):
+                if reader not in self.rules:
+                    new = [t for t in reader.outputs if t not in outside]
+                    outside.update(dict.fromkeys(new))
+                    queue += new
+        return any(t in outside for node in self.nodes for t in node.inputs)
 
     def is_taken(self, tensor: Tensor) -> bool:
         """Whether its rows come from the caller."""
