@@ -96,11 +96,13 @@ def contracted(
 
 
 def _contracted(found: Stream, scratch: Mapping[Node, int], align: int) -> Node:
-    whole = [t for n in found.nodes for t in n.outputs if t not in found.rows or not found.rows[t].window]
-    made = {t for node in found.nodes for t in node.outputs}
-    if found.taken is not None:
-        made.add(found.taken.tensor)  # in a window
-    read = (t for node in found.nodes for t in node.inputs if t is not None and t not in made)
+    made = dict.fromkeys(t for node in found.nodes for t in node.outputs)
+    there = {
+        *made,
+        *([] if found.taken is None else [found.taken.tensor]),
+    }  # what comes by rows is in a window
+    read = (t for node in found.nodes for t in node.inputs if t is not None and t not in there)
+    whole = [t for t in made if t not in found.rows or not found.rows[t].window]
     origins = tuple(dict.fromkeys(o for node in found.nodes for o in node.origins))
     highest = int(piled_heights(found, scratch, align).max())
     borders = tuple(border for rows in found.rows.values() for border in _borders(found, rows, highest))
