@@ -11,6 +11,8 @@ from tinyet.delegates import DEFAULT, Delegate
 from tinyet.delegates.decide import Decision, Objective, Variant, Whole, choose, comparable, pinned
 from tinyet.delegates.frontier import Frontier, Point
 from tinyet.delegates.select import Choice, Selection, select
+from tinyet.errors import UsageError
+from tinyet.input_rows import GIVE_WHOLE, taken_input
 from tinyet.ir import Graph, Node
 from tinyet.layers import names_of
 from tinyet.memory import MemoryPlan, course
@@ -60,7 +62,9 @@ class _Chooser:
 
     def decide(self) -> tuple[Decision, MemoryPlan]:
         best = self.whole_layers()
-        if not self.objective.whole and (self.objective.optimize == "size" or self.dear(best)):
+        if self.objective.input_rows:
+            best = self.taking_rows()
+        elif not self.objective.whole and (self.objective.optimize == "size" or self.dear(best)):
             by_rows = self.by_rows()
             if by_rows is not None and self.better(by_rows, best):
                 best = by_rows
@@ -130,11 +134,22 @@ class _Chooser:
         """Bytes of RAM more than the objective allows."""
         if self.objective.ram is None:
             return 0
-        return self.arena(chosen) + _state_bytes(chosen.chosen) - self.objective.ram
+        kept = sum(stream.kept_bytes for stream in chosen.plan.streams)
+        return self.arena(chosen) + _state_bytes(chosen.chosen) + kept - self.objective.ram
 
     @staticmethod
     def arena(chosen: _Chosen) -> int:
         return chosen.plan.arena_bytes
+
+    def taking_rows(self) -> _Chosen:
+        """With the input given by rows. Raises UsageError where it cannot be."""
+        found = self.by_rows()
+        if found is None:
+            raise UsageError(
+                f"the first layers of {self.graph.name} cannot be computed from rows of their input as they come",
+                hint=GIVE_WHOLE,
+            )
+        return found
 
     def by_rows(self) -> _Chosen | None:
         """With layers computed by rows: the cheapest that has room, or what takes the least RAM; None where nothing can
@@ -145,9 +160,10 @@ class _Chooser:
         allowed |= {node: [index] for node, index in self.pins.items()}
         least = self.chosen(self.variants, _frugal(self.variants, allowed, free.plan, self.promises), ())
         strips = self.strips(least.plan.calls)
+        taken = taken_input(self.graph, least.plan.calls, strips) if self.objective.input_rows else None
         if not strips:
             return None
-        search = Search(self.graph, least.plan, free.chosen, strips)
+        search = Search(self.graph, least.plan, free.chosen, strips, taken=taken)
         found: list[_Chosen] = []
 
         def tried(streams: Sequence[Stream] | None) -> bool:

@@ -125,7 +125,8 @@ class Deployment:
     @property
     def state_bytes(self) -> int:
         """Bytes of static memory beside the arena."""
-        return sum(step.call.state_bytes for step in self.steps)
+        kept = sum(stream.kept_bytes for stream in self.plan.streams)
+        return kept + sum(step.call.state_bytes for step in self.steps)
 
     def origin_of(self, number: int) -> str:
         """What a layer's or an event's number stands for: its name, its line, and its operator."""

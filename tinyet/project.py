@@ -102,6 +102,7 @@ def generate(
     max_ram: int | None = None,
     max_flash: int | None = None,
     pins: Mapping[str, str] | None = None,
+    input_rows: bool = False,
     sample: Sequence[Array] | None = None,
     evaluation: Data | str | Path | None = None,
     library_version: str | None = None,
@@ -118,6 +119,7 @@ def generate(
     anything; without it the portable kernels take what these refuse.
     optimize: what kernels are chosen for, "speed", "balanced" or "size", of those that the delegates bring.
     max_ram, max_flash: limits in bytes, the board's own by default. pins: {layer: kernel} where the choice is yours.
+    input_rows: the model takes its input row by row, as a camera gives it, and never holds the whole of it.
     sample: one array per input for the application's
     demonstration; by default the first of `evaluation`, or a fixed pattern. evaluation: samples that the
     project keeps, for `validate`: Data, or the path of a .npz file with one array per input, and labels.
@@ -150,7 +152,9 @@ def generate(
     check_library(project, library_version, homepage, archive=archive)
     model = check_name(name or program.name)
     chosen = delegates_or_default(delegates, require=require_delegate)
-    objective = objective_of(target, optimize, max_ram=max_ram, max_flash=max_flash, pins=pins)
+    objective = objective_of(
+        target, optimize, max_ram=max_ram, max_flash=max_flash, pins=pins, input_rows=input_rows
+    )
     deployment = deploy(program.graph, target.target, chosen, require=require_delegate, objective=objective)
     check_fit(deployment, target, max_ram=max_ram, max_flash=max_flash)
     inputs = demonstration(program.inputs, sample, evaluation)
@@ -172,6 +176,7 @@ def generate(
         max_flash=max_flash,
         optimize=objective.optimize,
         pins=objective.pins,
+        input_rows=input_rows,
         operators=tuple(sorted({n.op for n in program.graph.nodes if isinstance(n.attrs, CustomAttrs)})),
         archive=f"{library_name(model)}.zip" if archive else None,
     )
@@ -300,12 +305,19 @@ class Project:
     @property
     def objective(self) -> Objective:
         """What the kernels were chosen for."""
-        return objective_of(self.board, self.optimize, pins=self.pins, **self.limits)
+        return objective_of(
+            self.board, self.optimize, pins=self.pins, input_rows=self.input_rows, **self.limits
+        )
 
     @property
     def optimize(self) -> str:
         """As it was given to `generate`."""
         return str(self.manifest.get("optimize", "balanced"))
+
+    @property
+    def input_rows(self) -> bool:
+        """Whether the model takes its input row by row."""
+        return self.manifest.get("input_rows") is True
 
     @property
     def pins(self) -> dict[str, str]:

@@ -12,7 +12,7 @@ import numpy as np
 from tinyet.delegates.decide import Variant
 from tinyet.ir import Graph, Node, Tensor
 from tinyet.memory import MemoryPlan
-from tinyet.memory.streams import Stream, row_bytes, stream
+from tinyet.memory.streams import Stream, Taken, row_bytes, stream
 from tinyet.ops import op_of
 from tinyet.opset import RowRule, strip
 
@@ -81,7 +81,7 @@ class _Segment:
 class Search:
     """For streams that let a graph do with less memory than its whole layers need.
 
-    plan: of the whole layers, chosen: their variants.
+    plan: of the whole layers, chosen: their variants. taken: the value that has to come from the caller by rows.
     """
 
     def __init__(
@@ -91,7 +91,11 @@ class Search:
         chosen: Mapping[Node, Variant],
         strips: Mapping[Node, Strips],
         align: int = 4,
+        taken: Taken | None = None,
     ) -> None:
+        self.taken = taken
+        readers = graph.consumers(taken.tensor) if taken is not None else ()
+        self.takes = frozenset(k for k, node in enumerate(plan.calls) if node in readers)
         self.graph, self.plan, self.strips = graph, plan, strips
         self.align = align
         self.calls = plan.calls
@@ -105,6 +109,8 @@ class Search:
         most = max(self.alive, default=0)
         low = max((n for k, n in enumerate(self.alive) if self.calls[k] not in self.strips), default=0)
         best: list[Stream] = []
+        if self.takes:
+            most *= 2  # windows of a tiny image may be larger than the image
         limit = most - 1
         for _ in range(_STEPS):
             found = self.within(limit)
@@ -129,17 +135,17 @@ class Search:
 
     def within(self, limit: int) -> list[_Segment] | None:
         """The cheapest segments with no more than `limit` bytes alive at once; None where there are none."""
-        alive = self.alive
-        near = self._near([k for k, n in enumerate(alive) if n > limit])
+        needed = {k for k, n in enumerate(self.alive) if n > limit} | self.takes
+        near = self._near(sorted(needed))
         # The cheapest way to have computed the calls before each: (cost, segments).
         ways: list[tuple[float, list[_Segment]] | None] = [(0.0, [])]
         for end in range(1, len(self.calls) + 1):
-            best = ways[end - 1] if alive[end - 1] <= limit else None
+            best = ways[end - 1] if end - 1 not in needed else None
             for begin in range(end - 1, -1, -1):
                 if begin not in near or end - 1 not in near:
                     break
                 before = ways[begin]
-                if before is None or not any(n > limit for n in alive[begin:end]):
+                if before is None or needed.isdisjoint(range(begin, end)):
                     continue
                 segment = self.segment(begin, end)
                 if segment is None or segment.bytes > limit:
@@ -171,7 +177,8 @@ class Search:
     def _segment(self, begin: int, end: int) -> _Segment | None:
         nodes = self.calls[begin:end]
         rules = {node: self.strips[node].rule for node in nodes}
-        found = stream(self.graph, nodes, rules, align=self.align)
+        takes = not self.takes.isdisjoint(range(begin, end))
+        found = stream(self.graph, nodes, rules, align=self.align, take=self.taken if takes else None)
         if found is None:
             return None
         alive = np.zeros(len(found.actions), np.int64)
@@ -189,7 +196,7 @@ class Search:
     def piled(self, streams: Sequence[Stream], *, beneath: bool) -> list[Stream]:
         """The same streams with their windows in piles: less memory, for more that moves. beneath: on their outputs."""
         made = [
-            stream(self.graph, s.nodes, s.rules, align=self.align, piled=True, beneath=beneath)
+            stream(self.graph, s.nodes, s.rules, align=self.align, piled=True, beneath=beneath, take=s.taken)
             for s in streams
         ]
         return [a if a is not None else s for a, s in zip(made, streams, strict=True)]

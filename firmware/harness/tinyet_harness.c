@@ -475,7 +475,8 @@ static void serve_run(const header *request) {
   /* Straight into the arena: there is no room for the inputs twice. */
   bool whole = get_u32(&behind.layer) && get_u32(&behind.runs) && get_u32(&uninterrupted);
   for (uint32_t i = 0u; whole && i < model->num_inputs; i++) {
-    whole = get_bytes(model->arena + model->inputs[i].offset, model->inputs[i].bytes);
+    const tinyet_io *input = &model->inputs[i];
+    whole = get_bytes(input->offset == TINYET_BESIDE_ARENA ? model->image : model->arena + input->offset, input->bytes);
   }
   if (!whole || !get_end()) {
     reply_error(BAD_FRAME, 0u);

@@ -37,8 +37,10 @@ extern "C" {
 typedef int32_t tinyet_status;
 enum {
   TINYET_OK = 0,
-  TINYET_STOPPED = 1,        /* the trace hook asked to stop after a layer */
-  TINYET_DELEGATE_ERROR = -1 /* a delegate's own code failed */
+  TINYET_STOPPED = 1,         /* the trace hook asked to stop after a layer */
+  TINYET_MORE_ROWS = 2,       /* rows of the input are missing */
+  TINYET_DELEGATE_ERROR = -1, /* a delegate's own code failed */
+  TINYET_TOO_MANY_ROWS = -2   /* more rows than the image has left */
 };
 
 /* Generated code brackets each call with these, and a delegate's payload the parts that it can tell apart (their

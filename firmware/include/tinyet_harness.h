@@ -14,7 +14,8 @@
 extern "C" {
 #endif
 
-/* Where an input or an output lies in the arena, in bytes. */
+/* Where an input or an output lies in the arena, in bytes. An input that the model takes by rows lies beside it. */
+#define TINYET_BESIDE_ARENA 0xFFFFFFFFu
 typedef struct {
   uint32_t offset;
   uint32_t bytes;
@@ -35,6 +36,7 @@ typedef struct {
   tinyet_status (*run)(void);
   uint32_t num_events;         /* parts of layers, between TINYET_EVENT_BEGIN and TINYET_EVENT_END */
   tinyet_status (*init)(void); /* NULL where there is nothing to prepare */
+  uint8_t *image;              /* the input that lies beside the arena; NULL where none does */
 } tinyet_model;
 
 extern const tinyet_model tinyet_harness_model;

@@ -16,12 +16,14 @@ import pytest
 import typer
 
 from tests.golden.programs import separable
+from tests.streamed import residual
 from tinyet import cli, load_board
 from tinyet.analyze import analyze
 from tinyet.boards import all_boards
 from tinyet.boards.cpus import CPUS
 from tinyet.cycles.estimate import CycleEstimate, Work
 from tinyet.emit.kinds import KINDS, kinds_for
+from tinyet.ir import DType
 from tinyet.validate import LayerResult, Mismatch, ValidationResult
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -141,12 +143,14 @@ def test_every_field_of_validate_is_documented() -> None:
 
 def test_every_field_of_analyze_is_documented() -> None:
     report: Any = analyze(separable(), load_board("mps2_an386")).to_json()
-    whole, layers, functions, kernels = fields_of(sections("json.md", 2)["`tinyet analyze`"])
+    whole, layers, functions, kernels, streams = fields_of(sections("json.md", 2)["`tinyet analyze`"])
     assert whole == list(report)
     assert layers == list(report["layers"][0])
     assert functions == list(report["functions"][0])
     assert kernels == list(report["kernels"][0])
     assert [list(c) for c in report["peak"]] == [["bytes", "text"]] * len(report["peak"])
+    by_rows: Any = analyze(residual(DType.INT8), load_board("mps2_an386"), optimize="size").to_json()
+    assert streams == list(by_rows["streams"][0])
 
 
 @pytest.mark.parametrize("unit", ["instructions", "cycles", "nanoseconds"])

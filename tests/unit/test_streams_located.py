@@ -3,8 +3,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,13 +19,17 @@ from tests.streamed import (
     choosing,
     deployed,
     host_harness,
+    residual,
     samples,
     spoilt_by,
     validated,
 )
+from tinyet.analyze import analyze_deployment
 from tinyet.boards import load_board
 from tinyet.boards.cpus import Target
+from tinyet.budget.fit import peak_tensors
 from tinyet.data import prepare_inputs
+from tinyet.delegates.decide import Objective
 from tinyet.deployment import Step, deploy
 from tinyet.device.device import Device, ModelFailed, open_device
 from tinyet.ir import DType
@@ -36,8 +42,6 @@ BOARD = load_board("mps2_an386")
 DSP = Target("host", frozenset({"dsp"}))
 CASES = [(name, DType.INT8) for name in NETWORKS]
 CASES += [(name, DType.INT16) for name in ("residual", "dilated", "pools", "elements")]
-# By the portable kernels on the host, rows save these two nothing.
-WHOLE = {("branched", DType.INT8), ("looked_at", DType.INT8)}
 
 
 @pytest.mark.parametrize(("name", "dtype"), CASES, ids=lambda value: getattr(value, "name", value))
@@ -45,7 +49,6 @@ def test_rows_are_the_reference_bit_for_bit(name: str, dtype: DType, tmp_path: P
     """With the harness's marks and without."""
     program = NETWORKS[name](dtype)
     deployment = deployed(program, HOST)
-    assert bool(deployment.plan.streams) == ((name, dtype) not in WHOLE)
     result = validated(program, deployment, host_harness(program, deployment, tmp_path), "host", BOARD)
     assert result.bit_exact
     inputs = prepare_inputs(program.inputs, list(samples(program).inputs[0]))
@@ -164,6 +167,40 @@ def test_a_status_in_the_midst_of_a_stream_names_its_layer(spoilt: Spoilt, devic
     with pytest.raises(ModelFailed) as caught:
         device.run([a.tobytes() for a in choosing(spoilt.program, number)])
     assert (caught.value.status, caught.value.layer) == (STATUS, spoilt.faults[number].layer)
+
+
+@pytest.mark.parametrize("name", ["chain", "residual", "inverted", "typed"])
+def test_the_peak_is_the_rows_that_are_there(name: str) -> None:
+    """What is alive at the peak, summed up, is what the plan says: no window counts more rows than it has then."""
+    deployment = deployed(NETWORKS[name](DType.INT8), BOARD.target)
+    worst, found = peak_tensors(deployment)
+    plan = deployment.plan
+    assert plan.stream(plan.calls[worst]) is not None
+    assert sum(each.bytes for each in found) == max(plan.alive)
+    assert any(re.match(r"\d+ of \d+ rows of output of", each.text) for each in found)
+
+
+def test_what_streams_are_and_cost() -> None:
+    found = [deployed(make(DType.INT8), HOST).plan.streams for make in NETWORKS.values()]
+    assert sum(map(bool, found)) >= 7, "some save nothing by the kernels of the host; most do"
+    program = residual(DType.INT8)
+    deployment = deployed(program, BOARD.target)
+    (stream,) = deployment.plan.streams
+    analysis = analyze_deployment(program, deployment, BOARD)
+    report: Any = analysis.to_json()
+    (said,) = report["streams"]
+    assert said["layers"] == [step.index for step in deployment.steps if step.node in stream.rules]
+    assert {(w["value"], w["rows"], w["of"], w["bytes"]) for w in said["windows"]} == {
+        (w.tensor.name, w.slots, w.tensor.shape[1], w.bytes) for w in stream.windows
+    }
+    assert said["moved_bytes"] == sum(stream.moved) > 0
+    whole = deploy(program.graph, BOARD.target, objective=Objective("size", whole=True))
+    assert analysis.whole_arena_bytes == whole.plan.arena_bytes > analysis.arena_bytes
+    costs = [variant.cost for variant in deployment.decision.chosen.values()]
+    assert said["instructions"] > sum(cost.instructions for cost in costs if cost is not None)
+    assert 0 < said["whole_instructions"] < said["instructions"]
+    assert [layer.runs for layer in analysis.layers] == [step.runs for step in deployment.steps]
+    assert analyze_deployment(program, whole, BOARD).to_json()["streams"] == []
 
 
 def test_the_order_of_the_calls_is_that_of_the_runs(spoilt: Spoilt) -> None:

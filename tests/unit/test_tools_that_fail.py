@@ -115,9 +115,9 @@ class LossyLink:
             if request.command == Command.INFO:
                 self._coming += protocol.encode(Frame(Command.INFO, request.tag, _info()))
                 continue
-            self.runs.append(request.payload[8:])
+            self.runs.append(request.payload[12:])
             words = (0, protocol.NO_LAYER, 64, 0, 0)
-            payload = b"".join(word.to_bytes(4, "little") for word in words) + bytes(8) + request.payload[8:]
+            payload = b"".join(word.to_bytes(4, "little") for word in words) + bytes(8) + request.payload[12:]
             reply = Frame(Command.RUN, request.tag, payload)
             self._coming += self._replies.pop(0)(reply) if self._replies else protocol.encode(reply)
 

@@ -38,6 +38,7 @@ def objective_of(
     max_ram: int | None = None,
     max_flash: int | None = None,
     pins: Mapping[str, str] | None = None,
+    input_rows: bool = False,
 ) -> Objective:
     """What kernels are chosen for on a board: within its memories, or the given limits in bytes where these are
     tighter, less the stack and what a firmware has around a model, as far as that has been measured for the core.
@@ -47,7 +48,9 @@ def objective_of(
     table = measured(core_of(board.target))
     flash = min(board.flash.bytes, max_flash or board.flash.bytes) - (0 if table is None else table.base)
     ram = min(board.ram.bytes, max_ram or board.ram.bytes) - board.stack_bytes
-    return Objective(check_optimize(optimize), max(flash, 0), max(ram, 0), dict(pins or {}))
+    return Objective(
+        check_optimize(optimize), max(flash, 0), max(ram, 0), dict(pins or {}), input_rows=input_rows
+    )
 
 
 def peak_tensors(deployment: Deployment) -> tuple[int, list[Contributor]]:

@@ -64,6 +64,12 @@ def generate(
     max_ram: MaxRam = None,
     max_flash: MaxFlash = None,
     pin: Pins = None,
+    input_rows: Annotated[
+        bool,
+        typer.Option(
+            "--input-rows", help="the model takes its input row by row, and never holds the whole of it"
+        ),
+    ] = False,
     delegate: DelegateNames = None,
     require_delegate: RequireDelegate = False,
     strict: Strict = False,
@@ -117,6 +123,7 @@ def generate(
             max_ram=max_ram,
             max_flash=max_flash,
             pins=pins,
+            input_rows=input_rows,
             evaluation=None if kind == "model" else data,
             library_version=library_version,
             homepage=homepage,

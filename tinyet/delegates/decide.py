@@ -44,6 +44,7 @@ class Objective:
 
     flash: the most bytes of constants and code of the model; ram: of its arena and state. None: as many as it takes.
     pins: kernels that the user has named for layers, by the layers' names. whole: no layer is computed by rows.
+    input_rows: the input comes row by row.
     """
 
     optimize: Optimize = "balanced"
@@ -51,6 +52,7 @@ class Objective:
     ram: int | None = None
     pins: Mapping[str, str] = field(default_factory=dict)
     whole: bool = False
+    input_rows: bool = False
 
 
 @dataclass(frozen=True)

@@ -30,6 +30,7 @@ _TICKS_MASK = (1 << 48) - 1
 _EMPTY_LAYERS = 8
 # No frame is longer on the line, and no model has more of either: what says otherwise is noise.
 _MOST_LINE_BYTES = 1 << 26
+_BESIDE_ARENA = 0xFFFFFFFF  # TINYET_BESIDE_ARENA: an input that the model takes by rows
 _MOST_LAYERS = 1 << 20
 
 
@@ -258,7 +259,8 @@ def unpack_info(payload: bytes) -> Info:
     reader.done()
     if kind not in set(CounterKind):
         raise EmulatorError(what=f"the board names an unknown kind of counter, {kind}")
-    outside = [slot for slot in (*inputs, *outputs) if slot.offset + slot.bytes > arena_bytes]
+    inside = [slot for slot in inputs if slot.offset != _BESIDE_ARENA]
+    outside = [slot for slot in (*inside, *outputs) if slot.offset + slot.bytes > arena_bytes]
     if outside or num_layers > _MOST_LAYERS:
         raise EmulatorError(
             what=f"the board describes a model that cannot be: an arena of {arena_bytes} bytes, {num_layers} layers"

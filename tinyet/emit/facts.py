@@ -24,6 +24,7 @@ class TensorFacts:
 
     shape:      in elements, as the user's PyTorch code sees it or as the layout says; for documentation.
     offset:     bytes from the start of the arena.
+    rows:       given one by one; 0 where all of it lies in the arena.
     scale:      real = scale * (value - zero_point); None, with zero_point None, when it is not quantized.
     """
 
@@ -34,6 +35,7 @@ class TensorFacts:
     offset: int
     scale: float | None
     zero_point: int | None
+    rows: int = 0
 
     def __post_init__(self) -> None:
         if self.bytes != math.prod(self.shape) * self.dtype.bytes:
@@ -44,6 +46,11 @@ class TensorFacts:
     @property
     def is_float(self) -> bool:
         return self.dtype is DType.FLOAT32
+
+    @property
+    def row_bytes(self) -> int:
+        """Of an input that is given by rows."""
+        return self.bytes // self.rows
 
     @property
     def is_quantized(self) -> bool:
@@ -82,6 +89,11 @@ class ModelFacts:
     expected: tuple[bytes, ...] = ()
     library_version: str = DEFAULT_LIBRARY_VERSION
     homepage: str | None = None
+
+    @property
+    def taken(self) -> TensorFacts | None:
+        """The input, where it is given row by row; there is one alone then."""
+        return next((tensor for tensor in self.inputs if tensor.rows), None)
 
     def __post_init__(self) -> None:
         if not re.fullmatch(r"[A-Za-z_]\w*", self.name, re.ASCII):
@@ -129,4 +141,5 @@ def _tensor_facts(tensor: Tensor, deployment: Deployment) -> TensorFacts:
         offset=deployment.plan.offset(tensor),
         scale=None if quant is None else quant.one_scale,
         zero_point=None if quant is None else quant.one_zero_point,
+        rows=rows.tensor.shape[1] if (rows := deployment.plan.taken_rows(tensor)) is not None else 0,
     )

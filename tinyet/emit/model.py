@@ -42,7 +42,8 @@ ABI_VERSION = 2
 
 @dataclass(frozen=True)
 class IoView:
-    """One input or output as the templates print it."""
+    """One input or output as the templates print it. rows, and bytes and elements of each: of an input that
+    comes row by row."""
 
     kind: str
     index: int
@@ -56,6 +57,10 @@ class IoView:
     zero_point: int
     low: int
     high: int
+    rows: int = 0
+    row_bytes: int = 0
+    row_count: int = 0
+    row_layout: str = ""
 
 
 @dataclass(frozen=True)
@@ -175,6 +180,7 @@ def model_files(
         "inputs_used": code.inputs,
         "arena_used": code.pointers.arena_used,
         "steps": code.steps,
+        "taken": next((step for step in code.steps if isinstance(step, StreamView) and step.taken), None),
         "num_layers": len(deployment.steps),
         "num_events": len(deployment.events),
         "states": list(code.states.values()),
@@ -263,6 +269,8 @@ def _io(kind: str, index: int, tensor: Tensor, deployment: Deployment) -> IoView
     quant = tensor.type.quant
     low, high = (0, 0) if tensor.dtype is DType.FLOAT32 else tensor.dtype.range
     shape = ", ".join(map(str, tensor.shape))
+    rows = deployment.plan.taken_rows(tensor)
+    row = ", ".join(map(str, rows.tensor.shape[2:])) if rows is not None else ""
     return IoView(
         kind=kind,
         index=index,
@@ -276,6 +284,10 @@ def _io(kind: str, index: int, tensor: Tensor, deployment: Deployment) -> IoView
         zero_point=quant.one_zero_point if quant is not None else 0,
         low=low,
         high=high,
+        rows=rows.tensor.shape[1] if rows is not None else 0,
+        row_bytes=rows.row_bytes if rows is not None else 0,
+        row_count=rows.row_bytes // tensor.dtype.bytes if rows is not None else 0,
+        row_layout=f"{tensor.dtype.c}, shape ({row}), last dimension contiguous",
     )
 
 
@@ -390,14 +402,18 @@ class _Code:
                     lines = [rows.fill(action), *behind]
                     views.append(CaseView(number, title, (), ahead, None, None, lines))
                 case Take():
-                    raise InternalError("a stream that takes rows")
+                    title = f"a row of {self.pointers.names[action.tensor]}"
+                    views.append(CaseView(number, title, (), ahead, None, None, behind, rows.take(action)))
         for step in steps.values():
             self._init(step)
         first, last = (step.index for step in (steps[stream.nodes[0]], steps[stream.nodes[-1]]))
         return StreamView(
             title=f"{first} to {last}, row by row: a layer computes rows as soon as there is what they need.",
             notes=tuple(f"{step.index}: {_title(step)}" for step in steps.values()),
-            pointers=(*pointers, *rows.variables),
+            pointers=tuple(pointers),
+            kept=tuple(rows.variables),
+            starts=tuple(rows.starts),
+            taken=self.pointers.names[stream.taken.tensor] if stream.taken is not None else "",
             code_type="uint8_t" if len(numbers) <= 256 else "uint16_t",
             order=order_lines(done),
             order_count=len(done.codes),
@@ -493,7 +509,15 @@ def _arena_map(deployment: Deployment, pointers: Pointers) -> list[ArenaRow]:
         text = f"{pointers.names[tensor]}: {tensor.type}" + (f", {form}" if form else "")
         if tensor in over:
             text += f", over {' and '.join(pointers.names[t] for t in over[tensor])} row by row"
+        window = plan.window(tensor)
+        text += ", in the pile" if window is not None and window.piled else ""
         rows.append((life.first, ArenaRow(at, plan.extent(tensor), alive(life.first, life.last), text)))
+    for stream in plan.streams:
+        if stream.pile:
+            life, block = plan.lifetimes[stream.nodes[0].outputs[0]], plan.storage[stream.pile[0]].block
+            text = "pile: windows one behind the other, and scratch memory on top"
+            size, at = plan.blocks[block].bytes, plan.blocks[block].offset
+            rows.append((life.first, ArenaRow(at, size, alive(life.first, life.last), text)))
     for step, name in pointers.scratch.items():
         row = ArenaRow(plan.scratch[step.node], step.call.scratch_bytes, str(step.index), name)
         rows.append((step.index, row))

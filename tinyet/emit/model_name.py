@@ -57,7 +57,17 @@ _LIBRARIES = "atomic bsp c crypt dl g gcc m nano nosys pthread rdimon resolv rt 
 # Of the project's own: the firmware's files, and functions of the application's.
 _OWN = "harness main model_desc print_outputs sample"
 _OWN_FUNCTIONS = frozenset(
-    {"print", "print_integer", "print_real", "fill_inputs", "print_output_0", "read_sensor"}
+    {
+        "print",
+        "print_integer",
+        "print_real",
+        "fill_inputs",
+        "push_inputs",
+        "print_output_0",
+        "read_sensor",
+        "read_row",
+        "push_row",
+    }
 )
 # Words of CMake's commands, and the beginnings of its variables, as they are spelt.
 _CMAKE_WORDS = frozenset(

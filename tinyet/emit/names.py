@@ -47,7 +47,7 @@ max_align_t
 # Macros that compilers define in GNU mode, in lower case.
 _MACROS = "arm i386 linux mips sparc sun unix vax"
 # Of the functions in which the names are used.
-_LOCALS = "arena params ready tinyet_try_status"
+_LOCALS = "arena count first i next order params part parts ready rows turn tinyet_try_status"
 
 RESERVED = frozenset(
     "".join([_KEYWORDS, _LIBRARY, _TYPES, _MACROS, " ", _LOCALS]).split()
@@ -64,7 +64,7 @@ _DECLARATOR = re.compile(r"\b(\w+)[ \t]*(?:\(|(?:\[[^]]*\][ \t]*)*[;=])")
 
 def interface(name: str, inputs: int, outputs: int) -> frozenset[str]:
     """What the model called `name` declares for others."""
-    words = ["arena", "run", "init"]
+    words = ["arena", "run", "init", "push_rows", "restart_rows", "quantize_row", "image", "advance"]
     words += [f"{verb}input_{i}" for i in range(inputs) for verb in ("", "set_")]
     words += [f"{verb}output_{i}" for i in range(outputs) for verb in ("", "get_")]
     return frozenset(f"{name}_{word}" for word in words)

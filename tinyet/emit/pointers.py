@@ -32,13 +32,17 @@ class Pointers:
         self.scratch = {s: shared or names.unique(f"scratch_{s.index}") for s in steps}
         self._declared: set[Tensor | str] = set()
         self._computed = {t for s in deployment.steps for t in s.node.outputs}
+        taken = [s.taken for s in deployment.plan.streams if s.taken is not None]
+        # What comes by rows is written here, under the one name that layers read.
+        self._computed |= {each.tensor for each in taken}
+        self._given = {each.input for each in taken}
 
     def inputs_read(self) -> list[Tensor]:
         """The model's inputs that a call reads, under their own names or as what lies in their bytes."""
         found = {
             t for step in self.deployment.steps for read in self._read(step) for t in self._lineage(read)
         }
-        return [t for t in self.deployment.graph.inputs if t in found]
+        return [t for t in self.deployment.graph.inputs if t in found and t not in self._given]
 
     def for_call(self, step: Step, pile: Collection[Tensor] = ()) -> tuple[str, ...]:
         """Declarations of the pointers that a call is the first to use. pile: windows whose places change."""
@@ -59,7 +63,7 @@ class Pointers:
         """The declaration of a pointer to a tensor, of which there is one."""
         self._declared.add(tensor)
         ctype, name = tensor.dtype.c, self.names[tensor]
-        if tensor in self.deployment.graph.inputs:
+        if tensor in self.deployment.graph.inputs and tensor not in self._given:
             accessor = f"{self.model}_input_{self.deployment.graph.inputs.index(tensor)}()"
             return f"const {ctype} *const {name} = {accessor};"
         base = self._base(tensor)

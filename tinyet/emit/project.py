@@ -34,6 +34,7 @@ class Options:
     max_ram: int | None = None
     max_flash: int | None = None
     optimize: str = "balanced"
+    input_rows: bool = False
     pins: Mapping[str, str] = field(default_factory=dict)
     operators: tuple[str, ...] = ()
     archive: str | None = None
@@ -117,6 +118,8 @@ def project_files(
         "limits": {"max_ram": options.max_ram, "max_flash": options.max_flash},
         "optimize": options.optimize,
     }
+    if options.input_rows:
+        manifest["input_rows"] = True
     if options.pins:
         manifest["pins"] = dict(options.pins)
     if options.archive:

@@ -73,7 +73,7 @@ def _repeated(codes: Sequence[int], at: int) -> tuple[int, int]:
 @dataclass(frozen=True)
 class CaseView:
     """A case as the template prints it. ahead: what comes first. layer: its number, and call, where it is a layer's
-    strip; lines: what follows."""
+    strip; lines: what follows. takes: where a row of the caller's goes."""
 
     number: int
     title: str
@@ -82,15 +82,21 @@ class CaseView:
     layer: int | None
     call: object
     lines: Sequence[str]
+    takes: str = ""
 
 
 @dataclass(frozen=True)
 class StreamView:
-    """A stream as the template prints it. notes: its layers. pointers: declarations before the loop."""
+    """A stream as the template prints it. notes: its layers. pointers: declarations before the loop.
+    kept: declarations of what goes on with the rows; starts: what it is at first. taken: what is taken from the caller
+    row by row, or nothing."""
 
     title: str
     notes: tuple[str, ...]
     pointers: tuple[str, ...]
+    kept: tuple[str, ...]
+    starts: tuple[str, ...]
+    taken: str
     code_type: str
     order: tuple[str, ...]
     order_count: int
@@ -113,13 +119,15 @@ class RowPointers:
     """What points at the rows of a stream's tensors: at slots of windows; and variables that go on with every strip
     where a tensor is whole.
 
-    names: of the tensors. variables: declarations of what goes on, and of where the windows of the pile begin.
+    names: of the tensors. variables: declarations of what goes on, and of where the windows of the pile begin; starts:
+    what sets them before the first row.
     """
 
     def __init__(self, plan: MemoryPlan, stream: Stream, names: Mapping[Tensor, str], fresh: Names) -> None:
         self.stream = stream
         self.names = names
         self.variables: list[str] = []
+        self.starts: list[str] = []
         self._moving: dict[tuple[Node, int], str] = {}
         self._window = fresh.unique("window", "rows")
         self._number = {tensor: number for number, tensor in enumerate(stream.pile)}
@@ -129,9 +137,9 @@ class RowPointers:
             which = ", ".join(names[tensor] for tensor in stream.pile)
             self.variables.append(f"/* Where the windows of {which} begin, and where the last ends. */")
             self.variables.append(f"uint8_t *{self._window}[{count}];")
-            self.variables.append(f"for (uint32_t i = 0u; i < {count}u; i++) {{")
-            self.variables.append(f"  {self._window}[i] = {base};")
-            self.variables.append("}")
+            self.starts.append(f"for (uint32_t i = 0u; i < {count}u; i++) {{")
+            self.starts.append(f"  {self._window}[i] = {base};")
+            self.starts.append("}")
         starts = _starts(stream)
         for node in stream.nodes:
             places = [(i, node.input(i)) for i in stream.rules[node].inputs] + [(_OUTPUT, node.outputs[0])]
@@ -140,9 +148,8 @@ class RowPointers:
                     continue
                 variable = fresh.unique(f"{names[tensor]}_rows", "rows")
                 const = "" if index == _OUTPUT else "const "
-                self.variables.append(
-                    f"{const}{tensor.dtype.c} *{variable} = {self._at(tensor, starts[node, index])};"
-                )
+                self.variables.append(f"{const}{tensor.dtype.c} *{variable};")
+                self.starts.append(f"{variable} = {self._at(tensor, starts[node, index])};")
                 self._moving[node, index] = variable
 
     def _at(self, tensor: Tensor, place: Place) -> str:

@@ -389,7 +389,10 @@ def check_plan(
                 sweeps,
             )
         )
-    elided = set(plan.elided)
+    given = {node for stream in plan.streams if stream.taken is not None for node in stream.taken.views}
+    for node in given:
+        _check_view(node, op_of(node))
+    elided = set(plan.elided) - given
     aliases = [a for node in plan.order if node in elided for a in _aliases(node, span, op_of(node))]
     aliases += [alias for stream in plan.streams for alias in row_aliases(stream)]
     inputs = [span(t) for t in graph.inputs if plan.window(t) is None]
@@ -474,6 +477,17 @@ def _aliases(node: Node, span: Callable[[Tensor], Span], op: Op) -> list[Alias]:
                 f"{node.op} has no call, but {alias.tensor} is not what lies there", node.where
             )
     return result
+
+
+def _check_view(node: Node, op: Op) -> None:
+    """Raise InternalError unless a node's output is the bytes of its only input that is no constant."""
+    sources = {
+        t: _random(t, np.random.default_rng(1)) for t in node.inputs if t is not None and not t.is_constant
+    }
+    values = [None if t is None else t.data if t.data is not None else sources[t] for t in node.inputs]
+    (output,) = op.reference(node, values)
+    if [np.ascontiguousarray(output).tobytes()] != [value.tobytes() for value in sources.values()]:
+        raise InternalError(f"the rows of {node.output.name} are not those of the input", node.where)
 
 
 def _random(tensor: Tensor, random: np.random.Generator) -> Array:

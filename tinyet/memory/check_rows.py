@@ -112,6 +112,8 @@ def row_steps(
                 steps.append(Access(name, tuple(dict.fromkeys(read)), tuple(written), area))
                 done[node] += 1
                 next_row[output] += rule.out
+    if stream.taken is not None and next_row[stream.taken.tensor] < stream.taken.tensor.shape[1]:
+        raise InternalError(f"not all rows of {stream.taken.tensor.name} are taken", "memory planner")
     for node, count in done.items():
         if count * stream.rules[node].out != node.outputs[0].shape[1]:
             raise InternalError(f"{node.op} is computed {count} times by rows", "memory planner")

@@ -4,7 +4,7 @@ and the plan back in its layers."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
@@ -65,9 +65,9 @@ OP = Op(Streamed, "layers that are computed by rows", _shapes, _reference, ())
 
 
 def contracted(
-    graph: Graph, streams: Iterable[Stream], scratch: Mapping[Node, int], scratch_align: int
+    graph: Graph, streams: Sequence[Stream], scratch: Mapping[Node, int], scratch_align: int
 ) -> Graph:
-    """The graph with a node for each stream, as soon as its inputs are there.
+    """The graph with a node for each stream, as soon as its inputs are there; without what comes from the caller.
 
     scratch: bytes of the layers' scratch memory. Raises InternalError where streams wait for each other, or for what
     they compute themselves.
@@ -75,11 +75,16 @@ def contracted(
     nodes: dict[Node, Node] = {}
     for found in streams:
         nodes.update(dict.fromkeys(found.nodes, _contracted(found, scratch, scratch_align)))
+    taken = [found.taken for found in streams if found.taken is not None]
+    inputs = tuple(t for t in graph.inputs if all(t is not each.input for each in taken))
+    views = {node for each in taken for node in each.views}
     wanted: dict[Node, set[Node]] = {}
     for node in graph.nodes:
+        if node in views:
+            continue
         unit = nodes.get(node, node)
         makers = (graph.producer(t) for t in node.inputs if t is not None)
-        before = {nodes.get(maker, maker) for maker in makers if maker is not None}
+        before = {nodes.get(maker, maker) for maker in makers if maker is not None and maker not in views}
         wanted.setdefault(unit, set()).update(before - {unit})
     order: dict[Node, None] = {}
     while len(order) < len(wanted):
@@ -87,11 +92,13 @@ def contracted(
         if ready is None:
             raise InternalError("the layers of a stream wait for what is computed outside of it")
         order[ready] = None
-    return graph.replace(nodes=tuple(order))
+    return graph.replace(inputs=inputs, nodes=tuple(order))
 
 
 def _contracted(found: Stream, scratch: Mapping[Node, int], align: int) -> Node:
     made = {t for node in found.nodes for t in node.outputs}
+    if found.taken is not None:
+        made.add(found.taken.tensor)  # in a window
     read = (t for node in found.nodes for t in node.inputs if t is not None and t not in made)
     whole = [t for node in found.nodes for t in node.outputs if not found.rows[t].window]
     origins = tuple(dict.fromkeys(o for node in found.nodes for o in node.origins))
@@ -176,7 +183,8 @@ def _from_start(rows: Rows) -> Bytes:
     """The first byte of a whole tensor and its borders that is still read at each action or later, counted from the
     first of what is above."""
     held = rows.behind > rows.first
-    return np.maximum.accumulate(np.where(held, rows.first, rows.slots) * rows.row_bytes)
+    ended = np.where(np.maximum.accumulate(held), rows.slots, 0)  # of what is not there: no longer, or not yet
+    return np.maximum.accumulate(np.where(held, rows.first, ended) * rows.row_bytes)
 
 
 def rows_name(tensor: Tensor) -> str:
@@ -232,11 +240,16 @@ def expanded(
                 blocks.append(Block(name, offsets[name], size, whole))
         for tensor in found.pile:
             storage[tensor] = storage[found.pile[0]]
+        if found.taken is not None:
+            storage |= dict.fromkeys(found.taken.names, storage[found.taken.tensor])
+            lifetimes |= dict.fromkeys(found.taken.names, whole)
         if not found.pile:
             areas |= {n: offsets[scratch_name(n)] for n in found.nodes if scratch.get(n, 0)}
+    views = tuple(node for found in streams if found.taken is not None for node in found.taken.views)
     return replace(
         plan,
-        order=tuple(layer for node in plan.order for layer in _layers(node)),
+        order=(*views, *(layer for node in plan.order for layer in _layers(node))),
+        elided=(*views, *plan.elided),
         calls=tuple(calls),
         blocks=tuple(blocks),
         storage=storage,

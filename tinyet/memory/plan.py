@@ -121,14 +121,19 @@ class MemoryPlan:
 
     def window(self, tensor: Tensor) -> Rows | None:
         """The window that a tensor passes through, where it is never there as a whole."""
-        found = (stream.rows[tensor] for stream in self.streams if tensor in stream.rows)
-        return next((rows for rows in found if rows.window), None)
+        found = (stream.passing(tensor) for stream in self.streams)
+        return next((rows for rows in found if rows is not None), None)
+
+    def taken_rows(self, tensor: Tensor) -> Rows | None:
+        """The window of a graph's input that comes from the caller row by row; None for all others."""
+        taken = any(s.taken is not None and tensor is s.taken.input for s in self.streams)
+        return self.window(tensor) if taken else None
 
     def form(self, tensor: Tensor) -> str:
         """How a tensor lies, for people; empty for row-major without gaps."""
         window = self.window(tensor)
         if window is not None:
-            return f"{window.slots} of {tensor.shape[1]} rows at a time"
+            return f"{window.slots} of {window.tensor.shape[1]} rows at a time"
         if self.pairs(tensor):
             return "pairs of pixels"
         return f"a pixel every {self.pitch(tensor)} bytes" if self.pitch(tensor) else ""

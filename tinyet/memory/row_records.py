@@ -56,6 +56,25 @@ class Take:
     target: Place
 
 
+@dataclass(frozen=True, eq=False)
+class Taken:
+    """The value whose rows come from the caller. input: the graph's; views: those of it, one of another, the last of
+    which is what a stream takes: the caller gives rows of that."""
+
+    input: Tensor
+    views: tuple[Node, ...] = ()
+
+    @property
+    def tensor(self) -> Tensor:
+        """Under the name that layers read."""
+        return self.views[-1].outputs[0] if self.views else self.input
+
+    @property
+    def names(self) -> tuple[Tensor, ...]:
+        """All tensors that are these bytes."""
+        return (self.input, *(node.outputs[0] for node in self.views))
+
+
 @dataclass(frozen=True)
 class Run:
     """A layer computes its next strip. reads: of each input that is read by rows, by number, the first of its rows;

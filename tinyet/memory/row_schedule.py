@@ -68,7 +68,7 @@ class Schedule:
     """The last layer that can go on does; where none can, the next row comes from the caller."""
 
     def __init__(
-        self, graph: Graph, nodes: Sequence[Node], rules: Mapping[Node, RowRule], take: bool
+        self, graph: Graph, nodes: Sequence[Node], rules: Mapping[Node, RowRule], take: Tensor | None
     ) -> None:
         self.graph, self.nodes, self.rules = graph, tuple(nodes), rules
         self.take = take
@@ -85,6 +85,8 @@ class Schedule:
 
     def possible(self) -> bool:
         """Whether every layer divides into strips, what is whole is there, and what surrounds an image is one value."""
+        if self._waits_for_itself():
+            return False
         for node in self.nodes:
             rule = self.rules[node]
             whole = [t for i, t in enumerate(node.inputs) if t is not None and i not in rule.inputs]
@@ -95,11 +97,23 @@ class Schedule:
             if state is None:
                 return False
             self.states[tensor] = state
-        return any(map(self.is_taken, self.states)) == self.take
+        return self.take is None or self.take in self.states
+
+    def _waits_for_itself(self) -> bool:
+        """Whether something that the layers read is made of what they make, by nodes outside of the stream."""
+        outside: dict[Tensor, None] = {}
+        queue = list(self.made)
+        while queue:
+            for reader in self.graph.consumers(queue.pop()):
+                if reader not in self.rules:
+                    new = [t for t in reader.outputs if t not in outside]
+                    outside.update(dict.fromkeys(new))
+                    queue += new
+        return any(t in outside for node in self.nodes for t in node.inputs)
 
     def is_taken(self, tensor: Tensor) -> bool:
         """Whether its rows come from the caller."""
-        return self.take and tensor in self.graph.inputs
+        return tensor is self.take
 
     def _state(self, tensor: Tensor) -> State | None:
         """Before the first event; None where the surroundings differ for two readers, or cannot be there."""
@@ -138,6 +152,8 @@ class Schedule:
                 self._strip(ready)
             elif not self._given():
                 return False
+        while self._given():
+            pass  # the caller has a whole image, also where no layer reads its last rows
         return True
 
     def _needs(self, node: Node) -> tuple[int, int]:

@@ -17,20 +17,48 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from tinyet.ir import Graph, Node, Tensor
-from tinyet.memory.row_records import Action, Fill, Move, Place, Rows, Run, Shift, Take, row_bytes
+from tinyet.memory.row_records import (
+    Action,
+    Fill,
+    Move,
+    Place,
+    Rows,
+    Run,
+    Shift,
+    Take,
+    Taken,
+    row_bytes,
+)
 from tinyet.memory.row_schedule import Schedule
 from tinyet.memory.row_windows import Placed
 from tinyet.opset import RowRule
 from tinyet.opset.sweep import Bytes
 
-__all__ = ["Action", "Fill", "Move", "Place", "Rows", "Run", "Shift", "Stream", "Take", "row_bytes", "stream"]
+__all__ = [
+    "Action",
+    "Fill",
+    "Move",
+    "Place",
+    "Rows",
+    "Run",
+    "Shift",
+    "Stream",
+    "Take",
+    "Taken",
+    "row_bytes",
+    "stream",
+]
+
+
+_COUNTS = 5
+"""Numbers that say how far the rows of an image have come."""
 
 
 @dataclass(frozen=True, eq=False)
 class Stream:
     """nodes: the calls, in order. rules: how each is computed by rows. actions: all that is done, in order.
     rows: of every tensor that is read or written by rows. pile: the windows in it, the lowest first; heights: its bytes
-    at each action. taken: the stream's first value comes from the caller row by row.
+    at each action. taken: the value that comes from the caller row by row, where one does.
     """
 
     nodes: tuple[Node, ...]
@@ -39,7 +67,7 @@ class Stream:
     rows: Mapping[Tensor, Rows]
     pile: tuple[Tensor, ...]
     heights: Bytes
-    taken: bool
+    taken: Taken | None
 
     @property
     def windows(self) -> tuple[Rows, ...]:
@@ -50,6 +78,13 @@ class Stream:
         """The whole tensor beneath the pile, where one is."""
         return self.pile[0] if self.pile and not self.rows[self.pile[0]].window else None
 
+    def passing(self, tensor: Tensor) -> Rows | None:
+        """The window that a tensor passes through, where it is never there as a whole."""
+        if self.taken is not None and tensor in self.taken.names:
+            tensor = self.taken.tensor
+        rows = self.rows.get(tensor)
+        return rows if rows is not None and rows.window else None
+
     @property
     def moved(self) -> tuple[int, ...]:
         """Bytes of each move."""
@@ -58,6 +93,18 @@ class Stream:
             for action in self.actions
             if isinstance(action, Move | Shift)
         )
+
+    @property
+    def kept_bytes(self) -> int:
+        """Static memory beside the arena, with pointers of 32 bits: what goes on from push to push of rows."""
+        if self.taken is None:
+            return 0
+        places = sum(
+            not self.rows[tensor].window and not self.rows[tensor].piled
+            for node in self.nodes
+            for tensor in (*(node.input(i) for i in self.rules[node].inputs), node.outputs[0])
+        )
+        return 4 * (_COUNTS + places + (len(self.pile) + 1 if self.pile else 0))
 
     def moments(self, node: Node) -> list[int]:
         """The numbers of the actions that compute a layer's strips."""
@@ -76,14 +123,14 @@ def stream(
     align: int,
     piled: bool = False,
     beneath: bool = False,
-    take: bool = False,
+    take: Taken | None = None,
 ) -> Stream | None:
     """The stream of calls that follow each other; None where they cannot be one.
 
-    rules: of each of the calls. piled: windows are in a pile; beneath: with what is whole of the last layer's output
-    beneath them. take: the graph's input that they read comes from the caller, row by row.
+    rules: of each of the calls. piled: windows are in a pile; beneath: with what is whole of the last layer's
+    output beneath them. take: the value that they read of which the rows come from the caller.
     """
-    found = Schedule(graph, nodes, rules, take)
+    found = Schedule(graph, nodes, rules, None if take is None else take.tensor)
     if not found.possible() or not found.run():
         return None
     last = found.states[nodes[-1].outputs[0]]

@@ -1,0 +1,351 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Streams: drawn networks of which some calls work by rows, carried out byte by byte in a poisoned arena."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tinyet.errors import InternalError
+from tinyet.ir import Array, DType, Graph, Node, QuantParams, Shape, Tensor, TensorType, constant
+from tinyet.memory import MemoryPlan, check_plan, plan_memory
+from tinyet.memory.draft import StreamRefusedError
+from tinyet.memory.streams import Action, Fill, Move, Place, Run, Shift, Stream, row_bytes, stream
+from tinyet.ops import op_of
+from tinyet.ops.add import Add
+from tinyet.ops.avg_pool2d import AvgPool2d
+from tinyet.ops.clamp import Clamp
+from tinyet.ops.concat import Concat
+from tinyet.ops.conv2d import Conv2d
+from tinyet.ops.max_pool2d import MaxPool2d
+from tinyet.opset import strip
+from tinyet.reference import evaluate
+
+Random = np.random.Generator
+Memory = npt.NDArray[np.uint8]
+
+
+class Network:
+    """A drawn graph of int8 images."""
+
+    def __init__(self, random: Random, align: int) -> None:
+        self.random = random
+        self.step = 4 if align > 1 else 1  # of channels, so that rows begin where tensors may
+        height, width = (int(n) for n in random.integers(5, 14, 2))
+        first = self.tensor("x", (1, height, width, self.channels()))
+        self.inputs, self.known, self.nodes = [first], [first], list[Node]()
+        for _ in range(int(random.integers(2, 8))):
+            self.layer()
+
+    def channels(self) -> int:
+        return int(self.random.integers(1, 4)) * self.step
+
+    def tensor(self, name: str, shape: Shape) -> Tensor:
+        quant = QuantParams.per_tensor(0.05, int(self.random.integers(-20, 20)))
+        return Tensor(name, TensorType(shape, DType.INT8, quant))
+
+    def layer(self) -> None:
+        random = self.random
+        # Mostly the last value, so that there are chains; any other makes branches.
+        x = self.known[-1] if random.random() < 0.8 else self.known[int(random.integers(len(self.known)))]
+        kind = int(random.integers(0, 8))
+        same = [t for t in self.known if t.shape == x.shape]
+        beside = [t for t in self.known if t.shape[:3] == x.shape[:3]]
+        if kind == 0 and len(same) > 1:
+            self.node(Add(), (x, same[int(random.integers(len(same)))]), x.shape)
+        elif kind == 1 and len(beside) > 1:
+            y = beside[int(random.integers(len(beside)))]
+            if y is not x:
+                self.concat(x, y)
+        elif kind == 2:
+            self.clamp(x)
+        elif kind in (3, 4):
+            self.pool(x, average=kind == 3)
+        else:
+            self.conv(x, depthwise=kind == 5)
+
+    def node(
+        self, attrs: object, inputs: tuple[Tensor | None, ...], shape: Shape, like: Tensor | None = None
+    ) -> None:
+        output = self.tensor(f"t{len(self.nodes)}", shape)
+        if like is not None:
+            output = dataclasses.replace(output, type=dataclasses.replace(output.type, quant=like.type.quant))
+        self.nodes.append(Node(attrs, inputs, (output,)))  # type: ignore[arg-type]
+        self.known.append(output)
+
+    def concat(self, x: Tensor, y: Tensor) -> None:
+        if x.type.quant == y.type.quant:
+            self.node(Concat(3), (x, y), (*x.shape[:3], x.shape[3] + y.shape[3]), x)
+
+    def clamp(self, x: Tensor) -> None:
+        self.node(Clamp(0.0, 1.0), (x,), x.shape, x)
+
+    def window(self, x: Tensor, kernel: int) -> tuple[dict[str, Any], int, int] | None:
+        """Strides, dilations and pads, and the size of the output; None where nothing is left of the image."""
+        random = self.random
+        pads = {f"pad_{side}": int(random.integers(0, kernel)) for side in ("top", "bottom", "left", "right")}
+        stride, dilation = int(random.integers(1, 4)), int(random.integers(1, 3))
+        reach = dilation * (kernel - 1) + 1
+        height = (x.shape[1] + pads["pad_top"] + pads["pad_bottom"] - reach) // stride + 1
+        width = (x.shape[2] + pads["pad_left"] + pads["pad_right"] - reach) // stride + 1
+        if min(height, width) < 1:
+            return None
+        return (
+            {"stride_h": stride, "stride_w": stride, "dilation_h": dilation, "dilation_w": dilation, **pads},
+            height,
+            width,
+        )
+
+    def pool(self, x: Tensor, *, average: bool) -> None:
+        kernel = int(self.random.integers(1, 4))
+        found = self.window(x, kernel)
+        if found is not None:
+            attrs, height, width = found
+            if average:
+                attrs |= {"dilation_h": 1, "dilation_w": 1}
+                height = (x.shape[1] + attrs["pad_top"] + attrs["pad_bottom"] - kernel) // attrs[
+                    "stride_h"
+                ] + 1
+                width = (x.shape[2] + attrs["pad_left"] + attrs["pad_right"] - kernel) // attrs[
+                    "stride_w"
+                ] + 1
+            make = AvgPool2d if average else MaxPool2d
+            self.node(
+                make(kernel_h=kernel, kernel_w=kernel, **attrs), (x,), (1, height, width, x.shape[3]), x
+            )
+
+    def conv(self, x: Tensor, *, depthwise: bool) -> None:
+        kernel = int(self.random.integers(1, 4))
+        found = self.window(x, kernel)
+        if found is None:
+            return
+        attrs, height, width = found
+        groups, out = (x.shape[3], x.shape[3]) if depthwise else (1, self.channels())
+        values = self.random.integers(-127, 128, (out, kernel, kernel, x.shape[3] // groups)).astype(np.int8)
+        weights = constant("w", values, QuantParams((0.01,) * out, (0,) * out, 0))
+        self.node(Conv2d(groups=groups, **attrs), (x, weights, None), (1, height, width, out))
+
+    def graph(self) -> Graph:
+        read = {t for node in self.nodes for t in node.inputs}
+        ends = [t for t in self.known[1:] if t not in read]
+        # Something that is read goes out, too, now and then.
+        if self.random.random() < 0.3:
+            ends.append(self.known[1])
+        return Graph("drawn", tuple(self.inputs), tuple(dict.fromkeys(ends)), tuple(self.nodes))
+
+
+def drawn(seed: int) -> tuple[Graph, MemoryPlan, dict[Node, int], int] | None:
+    """A graph and its plan, with calls of it as a stream; None where nothing came of it."""
+    random = np.random.default_rng(seed)
+    align = int(random.choice([1, 4]))
+    network = Network(random, align)
+    if not network.nodes:
+        return None
+    graph = network.graph()
+    scratch = {node: int(random.integers(0, 3)) * 12 for node in graph.nodes}
+    calls = plan_memory(graph, op_of, scratch, align=align).calls
+    if not calls:
+        return None
+    begin = int(random.integers(0, len(calls), 2).min())
+    end = int(random.integers(begin, len(calls), 3).max()) + 1
+    rules = {node: op_of(node).rows(node) for node in calls[begin:end]}
+    known = {node: rule for node, rule in rules.items() if rule is not None}
+    if len(known) < len(rules):
+        return None
+    form = int(random.integers(3))
+    found = stream(graph, calls[begin:end], known, align=align, piled=form > 0, beneath=form == 1)
+    if found is None:
+        return None
+    try:
+        plan = plan_memory(graph, op_of, scratch, align=align, streams=(found,))
+    except StreamRefusedError:
+        return None
+    return graph, plan, scratch, seed
+
+
+class Machine:
+    """The arena, and the values that are right."""
+
+    def __init__(self, graph: Graph, plan: MemoryPlan, scratch: dict[Node, int], seed: int) -> None:
+        self.graph, self.plan, self.scratch = graph, plan, scratch
+        self.random = np.random.default_rng(seed)
+        self.memory = self.noise(plan.arena_bytes)
+        inputs = [self.random.integers(-128, 128, t.shape).astype(np.int8) for t in graph.inputs]
+        self.right = evaluate(graph, inputs)
+        for tensor in graph.inputs:
+            self.put(plan.offset(tensor), self.right[tensor])
+
+    def noise(self, count: int) -> Memory:
+        return self.random.integers(0, 256, count, dtype=np.uint8)
+
+    def put(self, at: int, values: npt.NDArray[np.generic]) -> None:
+        raw = np.ascontiguousarray(values).view(np.uint8).ravel()
+        self.memory[at : at + len(raw)] = raw
+
+    def get(self, at: int, shape: Shape) -> npt.NDArray[np.int8]:
+        count = int(np.prod(shape))
+        return self.memory[at : at + count].view(np.int8).reshape(shape)
+
+    def run(self) -> None:
+        for number, node in enumerate(self.plan.calls):
+            found = self.plan.stream(node)
+            if found is None:
+                self.call(node)
+                self.poison(number)
+            elif node is found.nodes[0]:
+                self.stream(found, number)
+        for tensor in self.graph.outputs:
+            np.testing.assert_array_equal(
+                self.get(self.plan.offset(tensor), tensor.shape), self.right[tensor]
+            )
+
+    def call(self, node: Node) -> None:
+        inputs = [
+            t.data
+            if t is not None and t.is_constant
+            else None
+            if t is None
+            else self.get(self.plan.offset(t), t.shape)
+            for t in node.inputs
+        ]
+        (result,) = op_of(node).reference(node, inputs)
+        self.work(node)
+        self.put(self.plan.offset(node.output), result)
+        np.testing.assert_array_equal(result, self.right[node.output])
+
+    def work(self, node: Node, at: int | None = None) -> None:
+        """What a call leaves in its scratch memory."""
+        if size := self.scratch.get(node, 0):
+            at = self.plan.scratch[node] if at is None else at
+            self.memory[at : at + size] = self.noise(size)
+
+    def stream(self, found: Stream, number: int) -> None:
+        base = self.plan.offset(found.pile[0]) if found.pile else 0
+        done = dict.fromkeys(found.nodes, 0)
+
+        def at(tensor: Tensor, place: Place) -> int:
+            slot = place.slot - found.rows[tensor].above
+            return self.plan.offset(tensor) + place.start + slot * row_bytes(tensor)
+
+        for moment, action in enumerate(found.actions):
+            match action:
+                case Fill(tensor, place, rows, value):
+                    self.put(at(tensor, place), np.full(rows * row_bytes(tensor), value, np.int8))
+                case Move(tensor, gone, kept):
+                    size, start = row_bytes(tensor), self.plan.offset(tensor)
+                    moved = self.memory[start + gone * size :][: kept * size].copy()
+                    self.put(start, moved)
+                case Shift(_, start, count, by):
+                    moved = self.memory[base + start : base + start + count].copy()
+                    self.put(base + start + by, moved)
+                case Run(node, reads, place):
+                    rule = found.rules[node]
+                    small = strip(node, rule)
+                    where = dict(reads)
+                    inputs: list[Array | None] = []
+                    for index, part in enumerate(small.inputs):
+                        given = node.inputs[index]
+                        if given is None or part is None:
+                            inputs.append(None)
+                        elif given.is_constant:
+                            inputs.append(given.data)
+                        else:
+                            inputs.append(self.get(at(given, where[index]), part.shape))
+                    (result,) = op_of(small).reference(small, inputs)
+                    top = base + int(found.heights[moment]) if found.pile else 0
+                    self.work(node, -(-top // 8) * 8 if found.pile else None)
+                    self.put(at(node.output, place), result)
+                    first = done[node] * rule.out
+                    np.testing.assert_array_equal(
+                        result[0], self.right[node.output][0, first : first + rule.out]
+                    )
+                    done[node] += 1
+            self.poison(number, found, moment)
+
+    def poison(self, number: int, found: Stream | None = None, moment: int = 0) -> None:
+        """Spoil all that nobody reads again."""
+        plan, alive = self.plan, np.zeros(len(self.memory), np.bool_)
+        inside = set() if found is None else set(found.rows)
+        for tensor in plan.storage:
+            life, block = plan.lifetimes[tensor], plan.blocks[plan.storage[tensor].block]
+            now = life.first <= number < max(life.last, block.lifetime.last)
+            if plan.window(tensor) is None and tensor not in inside and now:
+                alive[plan.offset(tensor) : plan.offset(tensor) + tensor.type.bytes] = True
+        if found is not None:
+            for tensor, rows in found.rows.items():
+                start = plan.offset(tensor) - rows.above * rows.row_bytes
+                low, high = (int(each[moment]) * rows.row_bytes for each in (rows.first, rows.behind))
+                if not rows.piled:
+                    alive[max(start + low, 0) : start + high] = True
+            if found.pile:
+                start = plan.offset(found.pile[0])
+                alive[start : start + int(found.heights[moment])] = True
+        self.memory[~alive] = self.noise(int((~alive).sum()))
+
+
+@given(st.integers(0, 2**30))
+@settings(deadline=None, max_examples=1000)
+def test_rows_compute_what_whole_layers_compute(seed: int) -> None:
+    found = drawn(seed)
+    if found is not None:
+        graph, plan, scratch, _ = found
+        assert plan.arena_bytes >= plan.lower_bound
+        Machine(graph, plan, scratch, seed).run()
+
+
+def test_most_drawn_networks_have_streams() -> None:
+    """Of all forms: else the test above says little."""
+    found = [made[1].streams[0] for seed in range(300) if (made := drawn(seed)) is not None]
+    assert len(found) > 120
+    assert sum(bool(each.pile) for each in found) > 40
+    assert sum(each.base is not None for each in found) > 15
+    assert sum(len(each.nodes) > 2 for each in found) > 40
+    assert sum(any(rows.above or rows.below for rows in each.rows.values()) for each in found) > 20
+
+
+def test_the_check_refuses_rows_at_wrong_places() -> None:
+    """Whatever one action does otherwise."""
+    refused = 0
+    for seed in range(60):
+        made = drawn(seed)
+        if made is None:
+            continue
+        graph, plan, scratch, _ = made
+        (found,) = plan.streams
+        random = np.random.default_rng(seed)
+        number = int(random.integers(len(found.actions)))
+        action = found.actions[number]
+        wrong: Action
+        match action:
+            case Run(node, reads, place):
+                wrong = (
+                    Run(node, reads, Place(place.slot + 1, place.start))
+                    if not reads or random.random() < 0.5
+                    else Run(
+                        node,
+                        ((reads[0][0], Place(reads[0][1].slot + 1, reads[0][1].start)), *reads[1:]),
+                        place,
+                    )
+                )
+            case Move(tensor, gone, kept):
+                wrong = Move(tensor, gone + 1, kept)
+            case Shift(tensor, start, count, by):
+                if not count:
+                    continue
+                wrong = Shift(tensor, start, count, by + (4 if by > 0 else -4))
+            case Fill(tensor, place, rows, value):
+                wrong = Fill(tensor, Place(place.slot + 1, place.start), rows, value)
+            case _:
+                continue
+        actions = (*found.actions[:number], wrong, *found.actions[number + 1 :])
+        broken = dataclasses.replace(plan, streams=(dataclasses.replace(found, actions=actions),))
+        with pytest.raises(InternalError):
+            check_plan(graph, broken, op_of, scratch, align=1, scratch_align=8)
+        refused += 1
+    assert refused > 20

@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whether a graph's input can come row by row, and under which name the layers read it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from tinyet.errors import UsageError, bullet_list
+from tinyet.ir import Graph, Node
+from tinyet.memory.streams import Taken
+from tinyet.ops import op_of
+from tinyet.opset.rows import has_rows
+
+GIVE_WHOLE = "leave input_rows (--input-rows) away: the model takes its input as a whole then"
+_CHANNELS_LAST = (
+    "compile with channels_last=True (--channels-last): the model then takes pixels as cameras give them"
+)
+
+
+def taken_input(graph: Graph, calls: Sequence[Node], by_rows: Collection[Node]) -> Taken:
+    """The graph's input as its first layers read it.
+
+    by_rows: the calls that can be computed by rows. Raises UsageError, listing all that is wrong, where rows cannot be
+    taken: there must be one input, and every layer that reads it must be one of those.
+    """
+    if len(graph.inputs) != 1:
+        names = ", ".join(t.name for t in graph.inputs)
+        raise UsageError(
+            f"{graph.name} has {len(graph.inputs)} inputs, {names}; rows can be those of one alone",
+            hint=GIVE_WHOLE,
+        )
+    tensor, views = graph.inputs[0], list[Node]()
+    while (
+        len(readers := graph.consumers(tensor)) == 1
+        and op_of(readers[0]).view
+        and tensor not in graph.outputs
+    ):
+        views.append(readers[0])
+        tensor = readers[0].outputs[0]
+    wrong = []
+    if tensor in graph.outputs:
+        wrong.append(f"{tensor.name} is an output, too")
+    if not has_rows(tensor):
+        wrong.append(
+            f"{tensor.name} has no rows: its shape is {list(tensor.shape)}, not (1, rows, columns, …)"
+        )
+    first = tuple(dict.fromkeys(graph.consumers(tensor)))
+    wrong += [
+        f"{node.op} needs the whole input{f', {node.where}' if node.where else ''}"
+        for node in first
+        if node not in by_rows or node not in calls
+    ]
+    if wrong:
+        turned = any(node.op == "permute" for node in first)
+        raise UsageError(
+            f"{graph.name} cannot take its input by rows:\n{bullet_list(wrong)}",
+            hint=_CHANNELS_LAST if turned else GIVE_WHOLE,
+        )
+    return Taken(graph.inputs[0], tuple(views))
