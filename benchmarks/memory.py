@@ -63,7 +63,7 @@ class Way:
 
     def objective(self, ram: int | None) -> Objective:
         """ram: the most bytes of the arena."""
-        return Objective("balanced", ram=ram, whole=not self.rows)
+        return Objective("balanced", ram=ram, whole=not self.rows, input_rows=self.given)
 
     @contextmanager
     def followed(self, ram: int | None) -> Iterator[None]:
@@ -82,6 +82,7 @@ WAYS = (
     Way("overlap", rows=False, overlap=True),
     Way("rows", rows=True, overlap=False),
     Way("rows, overlap", rows=True, overlap=True),
+    Way("input by rows", rows=True, overlap=True, given=True),
 )
 TARGETS: dict[str, dict[str, int]] = {
     name: dict(zip(("overlap", "rows, overlap", "input by rows"), arenas, strict=True))
@@ -163,7 +164,7 @@ def measured(name: str, program: Program, sample: torch.Tensor, board: str, way:
     limit = limit_of(name, way, program, load_board(board).target)
     data = sample.permute(0, 2, 3, 1).contiguous().numpy()
     with way.followed(limit), tempfile.TemporaryDirectory(prefix="tinyet-memory-") as where:
-        project = tinyet.generate(program, board, Path(where) / name, project="cmake")
+        project = tinyet.generate(program, board, Path(where) / name, project="cmake", input_rows=way.given)
         size = project.build()
         result = project.validate(data, on="qemu")
         plan = project.deployment.plan
