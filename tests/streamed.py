@@ -35,6 +35,7 @@ from tinyet.ops.conv2d import Conv2d
 from tinyet.ops.dequantize import Dequantize
 from tinyet.ops.linear import Linear
 from tinyet.ops.max_pool2d import MaxPool2d
+from tinyet.ops.mean import Mean
 from tinyet.ops.mul import Mul
 from tinyet.ops.quantize import Quantize
 from tinyet.ops.requantize import Requantize
@@ -230,9 +231,29 @@ def looked_at(dtype: DType) -> Program:
     return net.finish(inside, net.add(Linear(), flat, linear))
 
 
+def averaged(dtype: DType) -> Program:
+    """Rows that end in one value a channel, behind which is a layer of its own."""
+    net = Net(dtype)
+    y = net.pointwise(net.depthwise(net.conv(net.x, 16)), 12)
+    y = net.add(Mean((1, 2)), net.depthwise(y))
+    return net.finish(net.add(Mul(), y, y))
+
+
 NETWORKS: Mapping[str, Callable[[DType], Program]] = {
     f.__name__: f
-    for f in (chain, residual, inverted, dilated, pools, branched, elements, typed, looked_at, everything)
+    for f in (
+        chain,
+        residual,
+        inverted,
+        dilated,
+        pools,
+        branched,
+        elements,
+        typed,
+        looked_at,
+        everything,
+        averaged,
+    )
 }
 
 

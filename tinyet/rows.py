@@ -46,14 +46,16 @@ def strips_of(
 
     offer: the variants of each node of a graph; a node that nobody computes has none.
     """
-    rules = {node: rule for node in nodes if (rule := op_of(node).rows(node)) is not None}
+    rules = {
+        node: rule for node in nodes if (rule := op_of(node).rows(node)) is not None and rule.strips(node)
+    }
     made = {node: strip(node, rule) for node, rule in rules.items()}
     inputs = (t for each in made.values() for t in each.inputs if t is not None and not t.is_constant)
     outputs = tuple(each.outputs[0] for each in made.values())
     offered = offer(Graph("strips", tuple(dict.fromkeys(inputs)), outputs, tuple(made.values())))
     found = {}
     for node, rule in rules.items():
-        times = node.outputs[0].shape[1] // rule.out
+        times = rule.strips(node) or 0
         variants = tuple(_repeated(v, times) for v in offered.get(made[node], ()) if not v.call.init)
         if variants and all(v.call.state_bytes == 0 for v in variants):
             found[node] = Strips(rule, variants)
@@ -214,9 +216,9 @@ def moved(found: Stream) -> float:
 
 def added_macs(found: Stream) -> int:
     """Multiply-accumulates that rows around images cost: padding that a layer as a whole would leave out."""
-    whole = sum(op_of(node).macs(node) for node in found.nodes)
-    strips = sum(found.runs(n) * op_of(n).macs(strip(n, found.rules[n])) for n in found.nodes)
-    return max(strips - whole, 0)
+    strips = {node: strip(node, found.rules[node]) for node in found.nodes}
+    more = (found.runs(n) * op_of(s).macs(s) - op_of(n).macs(n) for n, s in strips.items())
+    return sum(max(each, 0) for each in more)
 
 
 __all__ = ["Search", "Strips", "added_macs", "moved", "row_bytes", "strips_of"]

@@ -23,6 +23,7 @@ from tinyet.device.device import Device, DeviceFault, ModelFailed, RunResult
 from tinyet.device.protocol import Info
 from tinyet.errors import DataError, EmulatorError, MismatchError, bullet_list
 from tinyet.ir import Array, Tensor
+from tinyet.memory import MemoryPlan
 from tinyet.memory.stops import Row, Stop, fewest, stops
 from tinyet.memory.streams import Stream, row_bytes
 from tinyet.program import Program
@@ -486,15 +487,23 @@ def locate_mismatch(
         found: Mismatch | None = None
         if stream is None:
             device.run(raw, stop_after=step.index)
-            for tensor in step.node.outputs:
-                read = plan.dense(tensor, device.read(plan.offset(tensor), plan.extent(tensor)))
-                got = _from_bytes(read, tensor)
-                found = found or _difference(sample, step, tensor, got, values[tensor])
+            found = _whole_difference(sample, step, plan, device, values)
         elif step.node is stream.nodes[0]:
             found = _locate_by_rows(deployment, stream, device, raw, values, sample)
         if found is not None:
             return found
     return None
+
+
+def _whole_difference(
+    sample: int, step: Step, plan: MemoryPlan, device: Device, values: Mapping[Tensor, Array]
+) -> Mismatch | None:
+    """The first difference in the whole outputs of a layer behind which the device has been halted."""
+    found: Mismatch | None = None
+    for tensor in step.node.outputs:
+        read = plan.dense(tensor, device.read(plan.offset(tensor), plan.extent(tensor)))
+        found = found or _difference(sample, step, tensor, _from_bytes(read, tensor), values[tensor])
+    return found
 
 
 def _locate_by_rows(
@@ -505,7 +514,8 @@ def _locate_by_rows(
     values: Mapping[Tensor, Array],
     sample: int,
 ) -> Mismatch | None:
-    """The first run of a stream's layers that computes rows that differ; None when none does."""
+    """The first run of a stream's layers that computes rows that differ, or else the first layer whose runs make one
+    value together that does; None when none does."""
     steps = {step.node: step for step in deployment.steps if step.node in stream.rules}
     found = stops(stream)
 
@@ -526,12 +536,17 @@ def _locate_by_rows(
     begin = 0
     for number in fewest(found):
         part = found[begin : number + 1]
-        different = look(found[number], [stop.made for stop in part])
+        different = look(found[number], [stop.made for stop in part if stop.made])
         if different is not None:
             # It may have been right when it was computed, and spoilt by a later layer, which is wrong then.
-            each = (look(stop, [stop.made]) for stop in part)
+            each = (look(stop, [stop.made]) for stop in part if stop.made)
             return next((first for first in each if first is not None), different)
         begin = number + 1
+    for node, step in steps.items():
+        if stream.rules[node].reduces:
+            device.run(raw, stop_after=step.index, runs=stream.runs(node))
+            if (different := _whole_difference(sample, step, deployment.plan, device, values)) is not None:
+                return different
     return None
 
 

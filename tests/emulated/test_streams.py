@@ -9,7 +9,17 @@ import numpy as np
 import pytest
 
 from tests.ops.emulated import require_emulator
-from tests.streamed import STATUS, Fault, choosing, deployed, everything, harness, residual, spoilt_by
+from tests.streamed import (
+    STATUS,
+    Fault,
+    averaged,
+    choosing,
+    deployed,
+    everything,
+    harness,
+    residual,
+    spoilt_by,
+)
 from tinyet.boards import load_board
 from tinyet.device.device import DeviceFault, ModelFailed, open_device
 from tinyet.ir import DType
@@ -36,7 +46,7 @@ def test_a_network_by_rows(name: str, tmp_path: Path) -> None:
     stream = max(plan.streams, key=lambda found: len(found.nodes))
     assert len(stream.nodes) >= 6
     runs = tuple(step.runs for step in deployment.steps)
-    halts = [stop for stop in stops(stream) if stop.runs == stream.runs(stop.node) // 2]
+    halts = [stop for stop in stops(stream) if stop.runs == stream.runs(stop.node) // 2 and stop.made]
     index = {step.node: step.index for step in deployment.steps}
     places = [plan.row_offset(stream.rows[stop.made[0][0]], stop.places[stop.made[0]]) for stop in halts]
     faults = [Fault(index[s.node], s.runs, "flip", offset) for s, offset in zip(halts, places, strict=True)]
@@ -94,3 +104,19 @@ def test_the_estimate_counts_what_the_harness_counts(tmp_path: Path) -> None:
     counted = {layer.name: layer.count for layer in result.layers}
     assert {layer.name: layer.estimate and layer.estimate.instructions for layer in result.layers} == counted
     assert abs(result.estimate.whole.instructions - (result.count or 0)) <= 8
+
+
+@pytest.mark.parametrize("name", ["nrf51_dk", "mps2_an385", "mps2_an386", "mps2_an505", "riscv32_virt"])
+def test_rows_that_become_one_value(name: str, tmp_path: Path) -> None:
+    """In two runs, of which the second finds what the first has left."""
+    require_emulator(name)
+    board, program = load_board(name), averaged(DType.INT8)
+    deployment = deployed(program, board.target)
+    summing = [n for stream in deployment.plan.streams for n in stream.nodes if stream.rules[n].reduces]
+    assert [node.op for node in summing] == ["mean"]
+    with open_device(board, harness(program, deployment, board, tmp_path)) as device:
+        for number in range(2):
+            inputs = choosing(program, number)
+            values = evaluate(program.graph, inputs)
+            result = device.run([a.tobytes() for a in inputs])
+            assert result.outputs == tuple(values[t].tobytes() for t in program.graph.outputs)

@@ -4,6 +4,6 @@
 from __future__ import annotations
 
 from tinyet.delegates.delegate import Delegate
-from tinyet.ops import OPS
+from tinyet.ops import OPS, row_sums
 
-PORTABLE = Delegate("portable", {op.attrs: op.kernels for op in OPS})
+PORTABLE = Delegate("portable", {op.attrs: op.kernels for op in (*OPS, row_sums.OP)})

@@ -377,6 +377,11 @@ class _Code:
         """The layers of a stream in one loop."""
         steps = {step.node: step for step in self.deployment.steps if step.node in stream.rules}
         pointers = [line for step in steps.values() for line in self.pointers.for_call(step, stream.pile)]
+        pointers += [
+            f"tinyet_rows_fill({self.pointers.scratch[step]}, 0, {step.call.scratch_bytes}u);"
+            for step in steps.values()
+            if stream.rules[step.node].reduces
+        ]
         rows = RowPointers(self.deployment.plan, stream, self.pointers.names, names)
         done, numbers = order(cases(stream))
         views: list[CaseView] = []

@@ -142,7 +142,9 @@ class RowPointers:
             self.starts.append("}")
         starts = _starts(stream)
         for node in stream.nodes:
-            places = [(i, node.input(i)) for i in stream.rules[node].inputs] + [(_OUTPUT, node.outputs[0])]
+            places = [(i, node.input(i)) for i in stream.rules[node].inputs]
+            if not stream.rules[node].reduces:
+                places.append((_OUTPUT, node.outputs[0]))
             for index, tensor in places:
                 if stream.rows[tensor].window or stream.rows[tensor].piled:
                     continue
@@ -169,6 +171,8 @@ class RowPointers:
 
     def written(self, run: Run) -> str:
         """Where a strip of a layer goes."""
+        if self.stream.rules[run.node].reduces:
+            return self.names[run.node.outputs[0]]
         moving = self._moving.get((run.node, _OUTPUT))
         return moving or self._new(run.node.outputs[0], run.writes, self.stream.rules[run.node].out)
 
@@ -270,6 +274,6 @@ def _settled(stream: Stream, action: Run | Fill | Take) -> Run | Fill | Take:
         rows = stream.rows[action.node.input(index)]
         if rows.window or rows.piled:
             reads.append((index, Place(place.slot)))
-    written = stream.rows[action.node.outputs[0]]
-    slot = action.writes.slot if written.window and not written.piled else 0
+    written = stream.rows.get(action.node.outputs[0])
+    slot = action.writes.slot if written is not None and written.window and not written.piled else 0
     return Run(action.node, tuple(reads), Place(slot))

@@ -22,6 +22,11 @@ def _row_bytes(tensor: Tensor) -> int:
     return tensor.type.bytes // tensor.shape[1]
 
 
+def _left(tensor: Tensor, strips: int) -> str:
+    """What so many strips of a layer that reduces leave for the next one."""
+    return f"what {strips} strips make of {tensor.name}"
+
+
 def row_aliases(stream: Stream) -> list[Alias]:
     """Whole tensors that streams read are rows, and those that they make are made of them."""
     made = {t for node in stream.nodes for t in node.outputs}
@@ -71,6 +76,16 @@ def row_steps(
             for k in range(rows)
         ]
 
+    def left(node: Node, strips: int) -> Span:
+        return Span(
+            _left(node.outputs[0], strips), plan.scratch.get(node, 0), scratch.get(node, 0), scratch_align
+        )
+
+    steps += [
+        Access(f"{node.op} {node.outputs[0].name} begins", (), (left(node, 0),))
+        for node in stream.nodes
+        if stream.rules[node].reduces
+    ]
     for number, action in enumerate(stream.actions):
         match action:
             case Fill(tensor, place, count, value):
@@ -102,6 +117,19 @@ def row_steps(
                     read += several(tensor, first, rule.window, where, max(align, tensor.dtype.bytes))
                 others = (t for i, t in enumerate(node.inputs) if i not in dict(reads))
                 read += [span(t) for t in others if t is not None and not t.is_constant]
+                if rule.reduces:
+                    before, after = left(node, done[node]), left(node, done[node] + 1)
+                    done[node] += 1
+                    complete = [span(output)] if done[node] == rule.strips(node) else []
+                    steps.append(
+                        Access(
+                            f"{node.op} {output.name}, strip {done[node]}",
+                            tuple(dict.fromkeys((*read, before))),
+                            (after, *complete),
+                            overwrites=frozenset({(before.tensor, after.tensor)}),
+                        )
+                    )
+                    continue
                 row = done[node] * rule.out
                 written = several(output, row, rule.out, place, max(align, output.dtype.bytes))
                 size = scratch.get(node, 0)
@@ -115,6 +143,6 @@ def row_steps(
     if stream.taken is not None and next_row[stream.taken.tensor] < stream.taken.tensor.shape[1]:
         raise InternalError(f"not all rows of {stream.taken.tensor.name} are taken", "memory planner")
     for node, count in done.items():
-        if count * stream.rules[node].out != node.outputs[0].shape[1]:
+        if count != stream.rules[node].strips(node):
             raise InternalError(f"{node.op} is computed {count} times by rows", "memory planner")
     return steps

@@ -96,11 +96,13 @@ def contracted(
 
 
 def _contracted(found: Stream, scratch: Mapping[Node, int], align: int) -> Node:
-    made = {t for node in found.nodes for t in node.outputs}
-    if found.taken is not None:
-        made.add(found.taken.tensor)  # in a window
-    read = (t for node in found.nodes for t in node.inputs if t is not None and t not in made)
-    whole = [t for node in found.nodes for t in node.outputs if not found.rows[t].window]
+    made = dict.fromkeys(t for node in found.nodes for t in node.outputs)
+    there = {
+        *made,
+        *([] if found.taken is None else [found.taken.tensor]),
+    }  # what comes by rows is in a window
+    read = (t for node in found.nodes for t in node.inputs if t is not None and t not in there)
+    whole = [t for t in made if t not in found.rows or not found.rows[t].window]
     origins = tuple(dict.fromkeys(o for node in found.nodes for o in node.origins))
     highest = int(piled_heights(found, scratch, align).max())
     borders = tuple(border for rows in found.rows.values() for border in _borders(found, rows, highest))
@@ -109,8 +111,13 @@ def _contracted(found: Stream, scratch: Mapping[Node, int], align: int) -> Node:
 
 
 def piled_heights(stream: Stream, scratch: Mapping[Node, int], align: int) -> Bytes:
-    """Bytes of a stream's pile at each action, the scratch memory of its layers on top of it."""
-    area = [scratch.get(action.node, 0) if isinstance(action, Run) else 0 for action in stream.actions]
+    """Bytes of a stream's pile at each action, on top of it the scratch memory of its layers, but for what lasts."""
+    area = [
+        scratch.get(action.node, 0)
+        if isinstance(action, Run) and not stream.rules[action.node].reduces
+        else 0
+        for action in stream.actions
+    ]
     sizes = np.array(area, np.int64)
     return np.where(sizes > 0, (stream.heights + align - 1) // align * align + sizes, stream.heights)
 
@@ -147,6 +154,10 @@ def course_of(node: Node, scratch: Mapping[Node, int], align: int, scratch_align
             rows = found.rows[tensor]
             made = np.maximum.accumulate((rows.behind - rows.above) * rows.row_bytes)
             written[tensor] = np.clip(heights if tensor is found.base else made, 0, tensor.type.bytes)
+    for layer in found.nodes:
+        if found.rules[layer].reduces:
+            complete = np.arange(len(found.actions)) >= found.moments(layer)[-1]
+            written[layer.outputs[0]] = np.where(complete, layer.outputs[0].type.bytes, 0).astype(np.int64)
     for border in borders_of(node):
         if border.rows.tensor is found.base:
             written[border.bytes] = np.maximum(heights - border.start, 0)
@@ -172,18 +183,27 @@ def course_of(node: Node, scratch: Mapping[Node, int], align: int, scratch_align
         most = int(heights.max())
         inner.append(Inner(rows_name(found.pile[0]), np.zeros_like(heights), heights, most, scratch_align))
     for layer in found.nodes:
-        if (size := scratch.get(layer, 0)) and not found.pile:
+        if (size := scratch.get(layer, 0)) and _apart(found, layer):
             works = [isinstance(action, Run) and action.node is layer for action in found.actions]
+            if found.rules[layer].reduces:
+                works = [True] * len(works)
             high = np.where(works, size, 0).astype(np.int64)
             inner.append(Inner(scratch_name(layer), np.zeros_like(high), high, size, scratch_align))
     return Course(variables, written, needed, tuple(inner))
+
+
+def _apart(stream: Stream, node: Node) -> bool:
+    """Whether a layer's scratch memory has a place of its own: where it lasts, or there is no pile to be on top of."""
+    return stream.rules[node].reduces or not stream.pile
 
 
 def _from_start(rows: Rows) -> Bytes:
     """The first byte of a whole tensor and its borders that is still read at each action or later, counted from the
     first of what is above."""
     held = rows.behind > rows.first
-    ended = np.where(np.maximum.accumulate(held), rows.slots, 0)  # of what is not there: no longer, or not yet
+    ended = np.where(
+        np.maximum.accumulate(held), rows.slots, 0
+    )  # of what is not there: no longer, or not yet
     return np.maximum.accumulate(np.where(held, rows.first, ended) * rows.row_bytes)
 
 
@@ -193,8 +213,10 @@ def rows_name(tensor: Tensor) -> str:
 
 
 def scratch_name(node: Node) -> str:
-    """Of the buffer that is a call's scratch memory. No tensor's name holds a space, so this cannot be one."""
-    return f"scratch of {node.outputs[0].name}"
+    """Of the buffer that is a call's scratch memory. No tensor's name holds a space, so this cannot be one. A stream's
+    first output may be that of a layer in it, which has scratch memory of its own."""
+    of = "scratch of" if stream_of(node) is None else "what is in the stream of"
+    return f"{of} {node.outputs[0].name}"
 
 
 def expanded(
@@ -243,8 +265,8 @@ def expanded(
         if found.taken is not None:
             storage |= dict.fromkeys(found.taken.names, storage[found.taken.tensor])
             lifetimes |= dict.fromkeys(found.taken.names, whole)
-        if not found.pile:
-            areas |= {n: offsets[scratch_name(n)] for n in found.nodes if scratch.get(n, 0)}
+        with_scratch = [n for n in found.nodes if scratch.get(n, 0)]
+        areas |= {n: offsets[scratch_name(n)] for n in with_scratch if _apart(found, n)}
     views = tuple(node for found in streams if found.taken is not None for node in found.taken.views)
     return replace(
         plan,

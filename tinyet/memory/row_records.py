@@ -78,7 +78,7 @@ class Taken:
 @dataclass(frozen=True)
 class Run:
     """A layer computes its next strip. reads: of each input that is read by rows, by number, the first of its rows;
-    writes: the same of the output."""
+    writes: the same of the output, where that is made of rows."""
 
     node: Node
     reads: tuple[tuple[int, Place], ...]

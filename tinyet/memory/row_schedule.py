@@ -12,8 +12,8 @@ from tinyet.opset import RowRule
 
 @dataclass(frozen=True)
 class Strip:
-    """A layer computes rows from `writes` on, of rows of its inputs: (number of the input, first of them). needed: of
-    its inputs, the first row that anybody reads again."""
+    """A layer computes rows from `writes` on, of rows of its inputs: (number of the input, first of them); one that
+    reduces has no rows. needed: of its inputs, the first row that anybody reads again."""
 
     node: Node
     reads: tuple[tuple[int, int], ...]
@@ -75,6 +75,7 @@ class Schedule:
         self.events: list[Event] = []
         self.done = dict.fromkeys(nodes, 0)
         self.made = {node.outputs[0] for node in nodes}
+        self.reduced = {node.outputs[0] for node in nodes if rules[node].reduces}
         self.readers: dict[Tensor, list[tuple[Node, RowRule]]] = {}
         for node in nodes:
             for index in dict.fromkeys(rules[node].inputs):
@@ -90,9 +91,11 @@ class Schedule:
         for node in self.nodes:
             rule = self.rules[node]
             whole = [t for i, t in enumerate(node.inputs) if t is not None and i not in rule.inputs]
-            if node.outputs[0].shape[1] % rule.out or any(t in self.made or t in self.readers for t in whole):
+            if rule.strips(node) is None or any(t in self.made or t in self.readers for t in whole):
                 return False
-        for tensor in dict.fromkeys((*self.readers, *self.made)):
+        if not self.reduced.isdisjoint(self.readers):
+            return False
+        for tensor in dict.fromkeys((*self.readers, *(self.made - self.reduced))):
             state = self._state(tensor)
             if state is None:
                 return False
@@ -137,7 +140,7 @@ class Schedule:
 
     def count(self, node: Node) -> int:
         """Strips of a layer."""
-        return node.outputs[0].shape[1] // self.rules[node].out
+        return self.rules[node].strips(node) or 0
 
     # ------------------------------------------------------------ what happens
 
@@ -170,15 +173,18 @@ class Schedule:
         return all(min(stop, s.height) <= s.next for s in states)
 
     def _strip(self, node: Node) -> None:
-        rule, output = self.rules[node], self.states[node.outputs[0]]
+        rule = self.rules[node]
         start, stop = self._needs(node)
         inputs = dict.fromkeys(self.states[node.input(index)] for index in rule.inputs)
         for state in inputs:
             if state.next < stop:
                 self._around(state, state.next, stop - state.next)
-        self._begin(output)
-        row = output.next
-        output.next += rule.out
+        row = 0
+        if not rule.reduces:
+            output = self.states[node.outputs[0]]
+            self._begin(output)
+            row = output.next
+            output.next += rule.out
         self.done[node] += 1
         needed = tuple((state.tensor, self._needed(state.tensor)) for state in inputs)
         self.events.append(Strip(node, tuple((i, start) for i in rule.inputs), row, needed))

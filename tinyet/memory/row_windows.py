@@ -90,11 +90,11 @@ class Placed:
                     self._act(Take(tensor, self._write(tensor, row, 1)))
                     self._forget(tensor, needed)
                 case Strip(node, reads, row, needed):
-                    output = node.outputs[0]
-                    place = self._write(output, row, self.schedule.rules[node].out)
+                    output, rule = node.outputs[0], self.schedule.rules[node]
+                    place = Place(0) if rule.reduces else self._write(output, row, rule.out)
                     read = tuple((i, self._at(node.input(i), first)) for i, first in reads)
                     self._act(Run(node, read, place))
-                    if output not in self.schedule.readers:
+                    if output not in self.schedule.readers and not rule.reduces:
                         self._forget(output, self.windows[output].next)
                     for tensor, first_needed in needed:
                         self._forget(tensor, first_needed)

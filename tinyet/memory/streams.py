@@ -112,7 +112,7 @@ class Stream:
 
     def runs(self, node: Node) -> int:
         """How often a layer is called."""
-        return node.outputs[0].shape[1] // self.rules[node].out
+        return self.rules[node].strips(node) or 0
 
 
 def stream(
@@ -133,11 +133,9 @@ def stream(
     found = Schedule(graph, nodes, rules, None if take is None else take.tensor)
     if not found.possible() or not found.run():
         return None
-    last = found.states[nodes[-1].outputs[0]]
+    last = found.states.get(nodes[-1].outputs[0]) if piled and beneath else None
     base = (
-        last.tensor
-        if piled and beneath and last.whole and last.top == 0 and last.end == last.height
-        else None
+        last.tensor if last is not None and last.whole and last.top == 0 and last.end == last.height else None
     )
     placed = Placed(found, piled, base)
     placed.place()
@@ -153,7 +151,9 @@ def _aligned(found: Stream, align: int) -> bool:
     for action in found.actions:
         if isinstance(action, Run):
             places = [(action.node.input(index), place) for index, place in action.reads]
-            for tensor, place in (*places, (action.node.outputs[0], action.writes)):
+            if not found.rules[action.node].reduces:
+                places.append((action.node.outputs[0], action.writes))
+            for tensor, place in places:
                 if (place.start + place.slot * row_bytes(tensor)) % max(align, tensor.dtype.bytes):
                     return False
     return True

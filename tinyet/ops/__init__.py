@@ -48,6 +48,7 @@ from tinyet.ops import (
     requantize,
     reshape,
     resize,
+    row_sums,
     softmax,
     sub,
     unary,
@@ -103,8 +104,9 @@ OPS: tuple[Op, ...] = (
     where.OP,
 )
 
-# A region is no operator of its own: it holds others, and a delegate brings its kernel.
-_BY_ATTRS: dict[type[Attrs], Op] = {op.attrs: op for op in (*OPS, region.OP)}
+# A region is no operator of its own: it holds others, and a delegate brings its kernel. What stands for a strip of an
+# operator is in no program, and has no name there.
+_BY_ATTRS: dict[type[Attrs], Op] = {op.attrs: op for op in (*OPS, region.OP, row_sums.OP)}
 _BY_NAME: dict[str, Op] = {op.name: op for op in (*OPS, region.OP)}
 
 

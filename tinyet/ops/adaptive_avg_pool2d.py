@@ -15,13 +15,25 @@ import numpy as np
 from tinyet.boards.cpus import Target
 from tinyet.ir import Array, Attrs, DType, Node, Shape
 from tinyet.numerics import Int64
-from tinyet.ops.shared.averaging import average, division_table, fits
+from tinyet.ops import row_sums
+from tinyet.ops.shared.averaging import average, division, division_table, fits
 from tinyet.ops.shared.claims import Parts, windows
 from tinyet.ops.shared.integers import INTEGERS
 from tinyet.ops.shared.movement import check_moved
 from tinyet.ops.shared.sweeping import Walk, of_input, pixel_bytes
 from tinyet.ops.shared.window import image_fields, resized_shape
-from tinyet.opset import Call, Claim, Constant, Op, Pointer, Struct, Sweep, library_call, library_kernels
+from tinyet.opset import (
+    Call,
+    Claim,
+    Constant,
+    Op,
+    Pointer,
+    RowRule,
+    Struct,
+    Sweep,
+    library_call,
+    library_kernels,
+)
 
 
 @dataclass(frozen=True)
@@ -133,6 +145,15 @@ def lower_f32(node: Node, _target: Target) -> Call:
     return library_call("tinyet_adaptive_avg_pool2d_f32", node, [0], params, tables)
 
 
+def rows(node: Node) -> RowRule | None:
+    """Of integers, to one value a channel."""
+    x, out = node.input(0), node.output.shape
+    if out[1:3] != (1, 1) or x.dtype not in INTEGERS:
+        return None
+    count = x.shape[1] * x.shape[2]
+    return row_sums.rule(node, 0, division(count, count, x.type.zero_point, x.dtype))
+
+
 def averaged(node: Node) -> Parts:
     """Windows of different sizes, four channels at a time."""
     rows, columns = node_spans(node)
@@ -157,6 +178,7 @@ OP = Op(
     summary="average pooling to a given size, windows as even as they can be",
     infer=infer,
     reference=reference,
+    rows=rows,
     check=check,
     same_scale=True,
     kernels=(

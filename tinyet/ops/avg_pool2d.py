@@ -18,8 +18,9 @@ from tinyet.boards.cpus import Target
 from tinyet.errors import UnsupportedShape
 from tinyet.ir import Array, DType, Node, Shape
 from tinyet.numerics import Int64
+from tinyet.ops import row_sums
 from tinyet.ops.shared import pooling, sweeping
-from tinyet.ops.shared.averaging import MAX_TABLE, average, division_table, fits
+from tinyet.ops.shared.averaging import MAX_TABLE, average, division, division_table, fits
 from tinyet.ops.shared.claims import CLAIMS
 from tinyet.ops.shared.integers import INTEGERS, saturated
 from tinyet.ops.shared.movement import check_moved
@@ -46,6 +47,13 @@ class AvgPool2d(Pool):
         if self.divisor is not None:
             return self.divisor
         return self.kernel_h * self.kernel_w if self.count_include_pad else None
+
+    def is_whole(self, shape: Shape) -> bool:
+        """Whether there is one window, which is the image, without a border."""
+        window = (self.kernel_h, self.kernel_w, self.dilation_h, self.dilation_w)
+        return window == (*shape[1:3], 1, 1) and not any(
+            (self.pad_top, self.pad_bottom, self.pad_left, self.pad_right)
+        )
 
 
 def attrs_of(node: Node) -> AvgPool2d:
@@ -150,8 +158,13 @@ INTEGER_HEADERS = (*HEADERS, "tinyet_average.h")
 
 
 def rows(node: Node) -> RowRule | None:
-    """Where padding does not count, a window in it has another divisor."""
+    """Where padding does not count, a window in it has another divisor. A window that is the whole image comes of all
+    of its rows."""
     attrs, x = attrs_of(node), node.input(0)
+    if attrs.is_whole(x.shape) and x.dtype is not DType.FLOAT32:
+        count = attrs.kernel_h * attrs.kernel_w
+        found = division(count, attrs.divisor or count, x.type.zero_point, x.dtype)
+        return row_sums.rule(node, 0, found)
     counted = attrs.fixed_divisor is not None and x.dtype is not DType.FLOAT32
     return window_rows(node, attrs, attrs.kernel_h, x.type.zero_point if counted else None)
 

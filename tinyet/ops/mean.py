@@ -33,5 +33,6 @@ OP = Op(
     infer=reduction.infer,
     reference=summation.reference_of(summation.mean_multiplier, divisor),
     check=summation.check_of(summation.mean_multiplier),
+    rows=summation.rows_of(summation.mean_multiplier),
     kernels=claimed(summation.kernels_of(summation.mean_multiplier, divisor), CLAIMS),
 )

@@ -17,6 +17,9 @@ class RowRule:
     inputs: those that are read by rows; all others are the same for every strip.
     attrs:  of the operator on a strip, which finds what is above and below the image among its rows.
     fill:   the value of rows above and below the image, as it is stored; None where there are none.
+
+    With an `out` of 0 the output is not made of rows: it is there when the last strip is done, and what a strip leaves
+    for the next one is in its scratch memory, which is zero before the first and nobody else's until after the last.
     """
 
     inputs: tuple[int, ...]
@@ -26,6 +29,19 @@ class RowRule:
     before: int = 0
     out: int = 1
     fill: int | None = None
+
+    @property
+    def reduces(self) -> bool:
+        """Whether all strips together make the output, none a part of it."""
+        return self.out == 0
+
+    def strips(self, node: Node) -> int | None:
+        """Of a node that has this rule; None where they do not come out even."""
+        first = node.input(self.inputs[0])
+        rows, of_strip = (
+            (first.shape[1], self.stride) if self.reduces else (node.outputs[0].shape[1], self.out)
+        )
+        return rows // of_strip if rows % of_strip == 0 else None
 
     def of(self, strips: int) -> RowRule:
         """The rule for so many neighbouring strips as one."""
@@ -79,7 +95,8 @@ def strip(node: Node, rule: RowRule) -> Node:
         _rows(tensor, rule.window) if tensor is not None and index in rule.inputs else tensor
         for index, tensor in enumerate(node.inputs)
     ]
-    return node.replace(attrs=rule.attrs, inputs=inputs, outputs=[_rows(node.outputs[0], rule.out)])
+    output = node.outputs[0] if rule.reduces else _rows(node.outputs[0], rule.out)
+    return node.replace(attrs=rule.attrs, inputs=inputs, outputs=[output])
 
 
 def _rows(tensor: Tensor, rows: int) -> Tensor:

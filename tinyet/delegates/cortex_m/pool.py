@@ -38,10 +38,8 @@ def c_division(count: int, divisor: int, zero_point: int) -> str:
 
 
 def refuse_average(node: Node, target: Target) -> str | None:
-    a = avg_pool2d.attrs_of(node)
-    _, height, width, channels = node.input(0).shape
-    whole = (a.kernel_h, a.kernel_w, a.dilation_h, a.dilation_w) == (height, width, 1, 1)
-    if not whole or any((a.pad_top, a.pad_bottom, a.pad_left, a.pad_right)):
+    _, height, width, channels = shape = node.input(0).shape
+    if not avg_pool2d.attrs_of(node).is_whole(shape):
         return "only windows that are the whole image"
     return refuse_sizes(height * width, channels, MOST_SUMMED)
 

@@ -10,9 +10,20 @@ import numpy as np
 from tinyet.boards.cpus import Target
 from tinyet.ir import Array, DType, Node
 from tinyet.numerics import Multiplier, quantize_multiplier, requantize
+from tinyet.ops import row_sums
 from tinyet.ops.shared import factors, reduction
 from tinyet.ops.shared.integers import representable, saturated
-from tinyet.opset import Call, FieldValue, Kernel, Reference, Struct, library_call, library_kernels
+from tinyet.opset import (
+    Call,
+    FieldValue,
+    Kernel,
+    Reference,
+    RowRule,
+    Rows,
+    Struct,
+    library_call,
+    library_kernels,
+)
 
 
 def sum_multiplier(node: Node) -> Multiplier:
@@ -64,6 +75,18 @@ def reference_of(multiplier: Callable[[Node], Multiplier], divisor: Callable[[No
         return (saturated(out, node.output.dtype),)
 
     return reference
+
+
+def rows_of(multiplier: Callable[[Node], Multiplier]) -> Rows:
+    """Of a sum over height and width of an image."""
+
+    def rows(node: Node) -> RowRule | None:
+        x = node.input(0)
+        if len(x.shape) != 4 or set(reduction.attrs_of(node).axes) != {1, 2} or x.dtype is DType.FLOAT32:
+            return None
+        return row_sums.rule(node, -x.type.zero_point * reduction.count(node), multiplier(node))
+
+    return rows
 
 
 def kernels_of(

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Sums over the pixels of an image that comes in strips of rows, one call a strip. `state` is int32: how many strips are
+ * done, then a sum for each channel; all of it is 0 before the first strip. The output is written with the last one. */
+#ifndef TINYET_ROW_SUMS_H
+#define TINYET_ROW_SUMS_H
+
+#include "tinyet_average.h"
+#include "tinyet_common.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct {
+  int32_t strips;
+  int32_t pixels; /* of a strip */
+  int32_t channels;
+} tinyet_row_sums_shape;
+
+typedef struct {
+  tinyet_row_sums_shape shape;
+  int32_t bias;       /* minus the input's zero point times the number of elements summed */
+  int32_t multiplier; /* for a mean, 1 / count is in here */
+  int32_t shift;
+  int32_t out_zero_point;
+} tinyet_row_sums_params;
+
+typedef struct {
+  tinyet_row_sums_shape shape;
+  const TINYET_ROM int32_t *division; /* a tinyet_division */
+} tinyet_row_averages_params;
+
+void tinyet_row_sums_s8(const int8_t *input, int8_t *output, void *state, const tinyet_row_sums_params *params);
+void tinyet_row_sums_s16(const int16_t *input, int16_t *output, void *state, const tinyet_row_sums_params *params);
+
+/* Halves away from zero. */
+void tinyet_row_averages_s8(const int8_t *input, int8_t *output, void *state,
+                            const tinyet_row_averages_params *params);
+void tinyet_row_averages_s16(const int16_t *input, int16_t *output, void *state,
+                             const tinyet_row_averages_params *params);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

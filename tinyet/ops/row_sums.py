@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sums over height and width, a strip of rows at a time: how Mean, Sum and average pooling of a whole image are
+computed where the layers before them are computed by rows (`RowRule.reduces`). No program holds it.
+
+Its sums are exact, so that the last strip rounds what the whole operator would.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import astuple, dataclass, fields
+from typing import ClassVar
+
+import numpy as np
+
+from tinyet.boards.cpus import Target
+from tinyet.errors import InternalError
+from tinyet.ir import Array, Attrs, Node, Shape
+from tinyet.numerics import Multiplier
+from tinyet.ops.shared.averaging import Division
+from tinyet.ops.shared.integers import INTEGERS
+from tinyet.opset import (
+    Call,
+    Claim,
+    Constant,
+    FieldValue,
+    Kernel,
+    Op,
+    Pointer,
+    RowRule,
+    Struct,
+    has_rows,
+    library_call,
+    library_kernels,
+)
+
+
+@dataclass(frozen=True)
+class RowSums(Attrs):
+    """input: x (1, H, W, C), int8 or int16; output: of the same type, a value for each channel.
+
+    strips: how many there are. finish: how the sum of each channel is rounded when the last is done. bias: what is
+    added to it before.
+    """
+
+    name: ClassVar[str] = "row_sums"
+    strips: int
+    bias: int
+    finish: Multiplier | Division
+
+
+def rule(node: Node, bias: int, finish: Multiplier | Division) -> RowRule | None:
+    """Of an operator that makes a number of each channel's sum over a whole image; None where it is of one row."""
+    x = node.input(0)
+    if not has_rows(x) or len(x.shape) != 4 or x.dtype not in INTEGERS:
+        return None
+    return RowRule((0,), RowSums(x.shape[1], bias, finish), out=0)
+
+
+def attrs_of(node: Node) -> RowSums:
+    assert isinstance(node.attrs, RowSums)
+    return node.attrs
+
+
+def _infer(node: Node) -> tuple[Shape, ...]:
+    return tuple(t.shape for t in node.outputs)
+
+
+def _reference(node: Node, _inputs: Sequence[Array | None]) -> tuple[Array, ...]:
+    raise InternalError("a strip of a sum has no value of its own", node.where)
+
+
+# ---------------------------------------------------------------- portable kernels
+
+
+def scratch_bytes(channels: int) -> int:
+    """An int32 for the strips that are done, and one for each channel's sum."""
+    return 4 * (1 + channels)
+
+
+def shape_struct(node: Node) -> Struct:
+    _, rows, columns, channels = node.input(0).shape
+    fields_ = {"strips": attrs_of(node).strips, "pixels": rows * columns, "channels": channels}
+    return Struct("tinyet_row_sums_shape", fields_)
+
+
+def _refuse_averages(node: Node, _target: Target) -> str | None:
+    return "an average" if isinstance(attrs_of(node).finish, Division) else None
+
+
+def _refuse_sums(node: Node, _target: Target) -> str | None:
+    return "requantized" if isinstance(attrs_of(node).finish, Multiplier) else None
+
+
+def _lower_sums(node: Node, _target: Target) -> Call:
+    a = attrs_of(node)
+    assert isinstance(a.finish, Multiplier)
+    values: dict[str, FieldValue] = {"shape": shape_struct(node), "bias": a.bias}
+    values |= {"multiplier": a.finish.multiplier, "shift": a.finish.shift}
+    params = Struct("tinyet_row_sums_params", {**values, "out_zero_point": node.output.type.zero_point})
+    return _call("tinyet_row_sums", node, params)
+
+
+def _lower_averages(node: Node, _target: Target) -> Call:
+    a = attrs_of(node)
+    assert isinstance(a.finish, Division)
+    names = ", ".join(field.name for field in fields(Division))
+    table = Constant("division", np.array(astuple(a.finish), np.int32), names)
+    values: dict[str, FieldValue] = {"shape": shape_struct(node), "division": Pointer(table.name)}
+    return _call("tinyet_row_averages", node, Struct("tinyet_row_averages_params", values), (table,))
+
+
+def _call(name: str, node: Node, params: Struct, constants: Sequence[Constant] = ()) -> Call:
+    x = node.input(0)
+    size = scratch_bytes(x.shape[3])
+    return library_call(f"{name}_{x.dtype.suffix}", node, [0], params, constants, size)
+
+
+def _work(node: Node) -> Mapping[str, int]:
+    """Four channels at a time, or one; of the outputs, which the last strip rounds, each strip's share."""
+    _, rows, columns, channels = node.input(0).shape
+    quads, single = divmod(channels, 4)
+    pixels = rows * columns
+    return {
+        "call": 1,
+        "quads": quads,
+        "quads of pixels": quads * pixels,
+        "values": single,
+        "pixels": single * pixels,
+        "outputs": -(-channels // attrs_of(node).strips),
+    }
+
+
+HEADERS = ("tinyet_row_sums.h", "tinyet_average.h")
+
+KERNELS: tuple[Kernel, ...] = (
+    *library_kernels("tinyet_row_sums", ("s8", "s16"), _lower_sums, HEADERS, _refuse_averages, Claim(_work)),
+    *library_kernels(
+        "tinyet_row_averages", ("s8", "s16"), _lower_averages, HEADERS, _refuse_sums, Claim(_work)
+    ),
+)
+
+OP = Op(
+    attrs=RowSums,
+    summary="sums over height and width, a strip of rows at a time",
+    infer=_infer,
+    reference=_reference,
+    kernels=KERNELS,
+)
