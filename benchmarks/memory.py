@@ -217,7 +217,8 @@ COLUMNS = (
 
 def well(row: Row, before: Row | None) -> bool:
     """Whether a firmware computes what it should, within the target and at the price that was set."""
-    dear = before is not None and row.instructions > MORE_INSTRUCTIONS * before.instructions
+    most = None if before is None or not row.by_rows else MORE_INSTRUCTIONS * before.instructions
+    dear = most is not None and row.instructions > most
     return row.bit_exact and row.met and not dear and row.added_macs <= (MORE_MACS - 1) * row.macs
 
 
