@@ -236,6 +236,7 @@ def analyze(
     max_ram: int | None = None,
     max_flash: int | None = None,
     pins: Mapping[str, str] | None = None,
+    input_rows: bool = False,
     firmware: Path | None = None,
     stack: StackUse | None = None,
 ) -> Analysis:
@@ -244,7 +245,9 @@ def analyze(
     has no kernel for the board."""
     target = load_board(board)
     chosen = delegates_or_default(delegates, require=require_delegate)
-    objective = objective_of(target, optimize, max_ram=max_ram, max_flash=max_flash, pins=pins)
+    objective = objective_of(
+        target, optimize, max_ram=max_ram, max_flash=max_flash, pins=pins, input_rows=input_rows
+    )
     deployment = deploy(program.graph, target.target, chosen, require=require_delegate, objective=objective)
     size = None if firmware is None else measure(firmware)
     return analyze_deployment(program, deployment, target, size, stack)

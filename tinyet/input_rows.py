@@ -3,13 +3,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Mapping
 
 from tinyet.errors import UsageError, bullet_list
-from tinyet.ir import Graph, Node
+from tinyet.ir import Graph, Node, Tensor
 from tinyet.memory.streams import Taken
 from tinyet.ops import op_of
-from tinyet.opset.rows import has_rows
+from tinyet.opset.rows import RowRule, has_rows
 
 GIVE_WHOLE = "leave input_rows (--input-rows) away: the model takes its input as a whole then"
 _CHANNELS_LAST = (
@@ -17,10 +17,10 @@ _CHANNELS_LAST = (
 )
 
 
-def taken_input(graph: Graph, calls: Sequence[Node], by_rows: Collection[Node]) -> Taken:
+def taken_input(graph: Graph, rules: Mapping[Node, RowRule]) -> Taken:
     """The graph's input as its first layers read it.
 
-    by_rows: the calls that can be computed by rows. Raises UsageError, listing all that is wrong, where rows cannot be
+    rules: of the calls that can be computed by rows. Raises UsageError, listing all that is wrong, where rows cannot be
     taken: there must be one input, and every layer that reads it must be one of those.
     """
     if len(graph.inputs) != 1:
@@ -45,11 +45,12 @@ def taken_input(graph: Graph, calls: Sequence[Node], by_rows: Collection[Node]) 
             f"{tensor.name} has no rows: its shape is {list(tensor.shape)}, not (1, rows, columns, …)"
         )
     first = tuple(dict.fromkeys(graph.consumers(tensor)))
-    wrong += [
-        f"{node.op} needs the whole input{f', {node.where}' if node.where else ''}"
-        for node in first
-        if node not in by_rows or node not in calls
-    ]
+    for node in first:
+        where = f", {node.where}" if node.where else ""
+        if node not in rules:
+            wrong.append(f"{node.op} needs the whole input{where}")
+        elif rules[node].fill is None and _pads(node, rules[node], tensor):
+            wrong.append(f"{node.op} pads an image of {tensor.dtype.value} above or below{where}")
     if wrong:
         turned = any(node.op == "permute" for node in first)
         raise UsageError(
@@ -57,3 +58,9 @@ def taken_input(graph: Graph, calls: Sequence[Node], by_rows: Collection[Node]) 
             hint=_CHANNELS_LAST if turned else GIVE_WHOLE,
         )
     return Taken(graph.inputs[0], tuple(views))
+
+
+def _pads(node: Node, rule: RowRule, image: Tensor) -> bool:
+    """Whether strips need rows above or below the image."""
+    strips = node.outputs[0].shape[1] // rule.out
+    return rule.before > 0 or (strips - 1) * rule.stride + rule.window - rule.before > image.shape[1]

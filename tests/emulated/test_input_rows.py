@@ -15,6 +15,7 @@ import tinyet
 from tests import small
 from tests.ops.cases import HOST
 from tinyet import assets, ops
+from tinyet.analyze import analyze
 from tinyet.boards import all_boards
 from tinyet.delegates.decide import Objective, Optimize
 from tinyet.deployment import Deployment, deploy
@@ -177,6 +178,9 @@ def test_what_cannot_be_is_told() -> None:
     with pytest.raises(UsageError, match=r"has 2 inputs, x, other"):
         taking(Graph("both", (image, other), (total,), (both,)))
 
+    with pytest.raises(UsageError, match=r"conv2d pads an image of float32 above or below.*net\.py:11"):
+        taking(small.graph(real=True))
+
 
 def _program(size: int = 16) -> Program:
     return Program("small", small.graph(size=size), small.graph(real=True, size=size))
@@ -194,6 +198,10 @@ def test_a_firmware(limit: int | None, tmp_path: Path) -> None:
     image = again.deployment.graph.inputs[0]
     assert again.deployment.plan.arena_bytes == made.manifest["arena_bytes"]
     assert again.deployment.plan.extent(image) < image.type.bytes
+    assert (
+        analyze(again.program, again.board, input_rows=True, max_ram=limit).arena_bytes
+        == again.deployment.plan.arena_bytes
+    )
     size = made.build()
     (stream,) = again.deployment.plan.streams
     kept = [

@@ -60,6 +60,7 @@ def analyze(
     pins, limits = pins_of(pin), {"max_ram": max_ram, "max_flash": max_flash}
     warnings: tuple[str, ...] = ()
     firmware: Path | None = None
+    input_rows = False
     stack: StackUse | None = None
     if Path(model).is_dir():
         if calibration is not None:
@@ -73,6 +74,7 @@ def analyze(
             stack = None if firmware is None else project.stack
         if delegate is None:
             delegates, require_delegate = project.delegates, project.require_delegate
+        input_rows = project.input_rows
         optimize, pins = optimize or project.optimize, {**project.pins, **pins}
         limits = {name: given or project.limits[name] for name, given in limits.items()}
     else:
@@ -88,6 +90,7 @@ def analyze(
             require_delegate=require_delegate,
             optimize=optimize or "balanced",
             pins=pins,
+            input_rows=input_rows,
             firmware=firmware,
             stack=stack,
             **limits,

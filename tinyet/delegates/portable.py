@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from tinyet.delegates.delegate import Delegate
-from tinyet.ops import OPS, row_sums
+from tinyet.ops import OPS
+from tinyet.ops.shared import row_sums
 
 PORTABLE = Delegate("portable", {op.attrs: op.kernels for op in (*OPS, row_sums.OP)})

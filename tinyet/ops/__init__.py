@@ -48,7 +48,6 @@ from tinyet.ops import (
     requantize,
     reshape,
     resize,
-    row_sums,
     softmax,
     sub,
     unary,
@@ -56,6 +55,7 @@ from tinyet.ops import (
 )
 from tinyet.ops import slice as slice_
 from tinyet.ops import sum as sum_
+from tinyet.ops.shared import row_sums
 from tinyet.opset import Op, attribute_complaints, complaints, tensor_complaint
 
 OPS: tuple[Op, ...] = (

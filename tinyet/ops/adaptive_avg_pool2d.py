@@ -15,7 +15,7 @@ import numpy as np
 from tinyet.boards.cpus import Target
 from tinyet.ir import Array, Attrs, DType, Node, Shape
 from tinyet.numerics import Int64
-from tinyet.ops import row_sums
+from tinyet.ops.shared import row_sums
 from tinyet.ops.shared.averaging import average, division, division_table, fits
 from tinyet.ops.shared.claims import Parts, windows
 from tinyet.ops.shared.integers import INTEGERS

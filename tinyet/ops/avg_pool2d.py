@@ -18,8 +18,7 @@ from tinyet.boards.cpus import Target
 from tinyet.errors import UnsupportedShape
 from tinyet.ir import Array, DType, Node, Shape
 from tinyet.numerics import Int64
-from tinyet.ops import row_sums
-from tinyet.ops.shared import pooling, sweeping
+from tinyet.ops.shared import pooling, row_sums, sweeping
 from tinyet.ops.shared.averaging import MAX_TABLE, average, division, division_table, fits
 from tinyet.ops.shared.claims import CLAIMS
 from tinyet.ops.shared.integers import INTEGERS, saturated

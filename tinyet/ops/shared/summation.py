@@ -10,8 +10,7 @@ import numpy as np
 from tinyet.boards.cpus import Target
 from tinyet.ir import Array, DType, Node
 from tinyet.numerics import Multiplier, quantize_multiplier, requantize
-from tinyet.ops import row_sums
-from tinyet.ops.shared import factors, reduction
+from tinyet.ops.shared import factors, reduction, row_sums
 from tinyet.ops.shared.integers import representable, saturated
 from tinyet.opset import (
     Call,
