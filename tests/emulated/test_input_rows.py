@@ -14,6 +14,7 @@ import pytest
 import tinyet
 from tests import small
 from tests.ops.cases import HOST
+from tests.streamed import averaged
 from tinyet import assets, ops
 from tinyet.analyze import analyze
 from tinyet.boards import all_boards
@@ -22,7 +23,7 @@ from tinyet.deployment import Deployment, deploy
 from tinyet.emit.kinds import Kind, kinds_for
 from tinyet.emit.model import model_files
 from tinyet.errors import UsageError
-from tinyet.ir import Array, Graph, Node, Tensor, constant
+from tinyet.ir import Array, DType, Graph, Node, Tensor, constant
 from tinyet.ops.add import Add
 from tinyet.ops.conv2d import Conv2d
 from tinyet.ops.permute import Permute
@@ -125,8 +126,9 @@ def commands(images: list[bytes], rows: int, draw: random.Random) -> tuple[bytes
         (viewed(small.graph(size=8)), "size"),
         (skipping(), "balanced"),
         (skipping(9), "size"),
+        (averaged(DType.INT8).graph, "size"),
     ],
-    ids=["image", "image, small", "view", "view, small", "rows unread", "rows unread, small"],
+    ids=["image", "image, small", "view", "view, small", "rows unread", "rows unread, small", "rows summed"],
 )
 def test_any_portions(graph: Graph, optimize: Optimize, tmp_path: Path) -> None:
     deployment = taking(graph, optimize=optimize)

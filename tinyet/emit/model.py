@@ -377,7 +377,7 @@ class _Code:
         """The layers of a stream in one loop."""
         steps = {step.node: step for step in self.deployment.steps if step.node in stream.rules}
         pointers = [line for step in steps.values() for line in self.pointers.for_call(step, stream.pile)]
-        pointers += [
+        sums = [
             f"tinyet_rows_fill({self.pointers.scratch[step]}, 0, {step.call.scratch_bytes}u);"
             for step in steps.values()
             if stream.rules[step.node].reduces
@@ -417,7 +417,7 @@ class _Code:
             notes=tuple(f"{step.index}: {_title(step)}" for step in steps.values()),
             pointers=tuple(pointers),
             kept=tuple(rows.variables),
-            starts=tuple(rows.starts),
+            starts=(*rows.starts, *sums),
             taken=self.pointers.names[stream.taken.tensor] if stream.taken is not None else "",
             code_type="uint8_t" if len(numbers) <= 256 else "uint16_t",
             order=order_lines(done),
