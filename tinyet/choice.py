@@ -160,7 +160,11 @@ class _Chooser:
         allowed |= {node: [index] for node, index in self.pins.items()}
         least = self.chosen(self.variants, _frugal(self.variants, allowed, free.plan, self.promises), ())
         strips = self.strips(least.plan.calls)
-        taken = taken_input(self.graph, {n: s.rule for n, s in strips.items()}) if self.objective.input_rows else None
+        taken = (
+            taken_input(self.graph, {n: s.rule for n, s in strips.items()})
+            if self.objective.input_rows
+            else None
+        )
         if not strips:
             return None
         search = Search(self.graph, least.plan, free.chosen, strips, taken=taken)

@@ -135,6 +135,7 @@ def test_any_portions(graph: Graph, optimize: Optimize, tmp_path: Path) -> None:
     given = graph.inputs[0]
     assert deployment.plan.extent(given) < given.type.bytes
     assert deployment.plan.taken_rows(given) is not None
+    assert deployment.state_bytes > 0
     for name, text in model_files(deployment, "net", ["test"]).items():
         (tmp_path / name).write_text(text)
     (tmp_path / "main.c").write_text(MAIN)

@@ -102,7 +102,10 @@ class Stream:
         places = sum(
             not self.rows[tensor].window and not self.rows[tensor].piled
             for node in self.nodes
-            for tensor in (*(node.input(i) for i in self.rules[node].inputs), node.outputs[0])
+            for tensor in (
+                *(node.input(i) for i in self.rules[node].inputs),
+                *(() if self.rules[node].reduces else node.outputs),
+            )
         )
         return 4 * (_COUNTS + places + (len(self.pile) + 1 if self.pile else 0))
 
