@@ -47,6 +47,7 @@ from tinyet.data import (
     Data,
     Samples,
     as_arrays,
+    data_given,
     demonstration,
     encode_data,
     make_samples,
@@ -141,7 +142,7 @@ def generate(
         raise UsageError(
             f"sample is {described(sample)}", hint="a list of one array per input: sample=[image]"
         )
-    evaluation = _evaluation_given(evaluation, program)
+    evaluation = data_given(evaluation, [t.name for t in program.inputs])
     target = load_board(board)
     check_kind(project, target)
     if project == "model" and (sample is not None or evaluation is not None):
@@ -200,18 +201,6 @@ def generate(
     if made.archive is not None:
         write_zip(place / library_name(model), made.archive)
     return made
-
-
-def _evaluation_given(given: object, program: Program) -> Data | None:
-    """Evaluation data in the one form that is worked with. Raises UsageError, and DataError for a file."""
-    if given is None or isinstance(given, Data):
-        return given
-    if isinstance(given, (str, Path)):
-        return read_data(given, [t.name for t in program.inputs])
-    raise UsageError(
-        f"evaluation is {described(given)}",
-        hint="the path of a file: numpy.savez(path, inputs=…, labels=…); or tinyet.data.Data((inputs,), labels)",
-    )
 
 
 def _data_files(

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from tinyet.data.indices import refuse_indices
-from tinyet.data.npz import LABELS, Data, encode_data, read_data
+from tinyet.data.npz import LABELS, Data, data_given, encode_data, read_data
 from tinyet.data.samples import (
     Samples,
     array_of,
@@ -22,6 +22,7 @@ __all__ = [
     "Samples",
     "array_of",
     "as_arrays",
+    "data_given",
     "demonstration",
     "encode_data",
     "make_samples",

@@ -16,8 +16,9 @@ from typing import IO
 
 import numpy as np
 
+from tinyet.arguments import described
 from tinyet.bounded import open_regular
-from tinyet.errors import DataError
+from tinyet.errors import DataError, UsageError
 from tinyet.ir import Array
 
 LABELS = "labels"
@@ -158,3 +159,16 @@ def encode_data(data: Data, names: Sequence[str]) -> bytes:
             with archive.open(entry, "w", force_zip64=True) as file:
                 np.lib.format.write_array(file, np.ascontiguousarray(array), allow_pickle=False)
     return buffer.getvalue()
+
+
+def data_given(given: object, names: Sequence[str]) -> Data | None:
+    """Evaluation data in the one form that is worked with. names: of the inputs. Raises UsageError, and DataError for a
+    file."""
+    if given is None or isinstance(given, Data):
+        return given
+    if isinstance(given, (str, Path)):
+        return read_data(given, names)
+    raise UsageError(
+        f"evaluation is {described(given)}",
+        hint="the path of a file: numpy.savez(path, inputs=…, labels=…); or tinyet.data.Data((inputs,), labels)",
+    )
