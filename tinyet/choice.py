@@ -169,9 +169,14 @@ class _Chooser:
             return None
         search = Search(self.graph, least.plan, free.chosen, strips, taken=taken)
         found: list[_Chosen] = []
+        known = set[tuple[tuple[Node, ...], ...]]()
 
         def tried(streams: Sequence[Stream] | None) -> bool:
-            """Try the forms of streams; whether one is good enough."""
+            """Try the forms of streams, but those that were tried; whether one is good enough."""
+            layers = tuple(s.nodes for s in streams or ())
+            if layers in known:
+                return False
+            known.add(layers)
             for piled, beneath in ((False, False), (True, True), (True, False)) if streams else ():
                 some = search.piled(streams or (), beneath=beneath) if piled else streams or ()
                 try:

@@ -62,5 +62,5 @@ def taken_input(graph: Graph, rules: Mapping[Node, RowRule]) -> Taken:
 
 def _pads(node: Node, rule: RowRule, image: Tensor) -> bool:
     """Whether strips need rows above or below the image."""
-    strips = node.outputs[0].shape[1] // rule.out
+    strips = rule.strips(node) or 0
     return rule.before > 0 or (strips - 1) * rule.stride + rule.window - rule.before > image.shape[1]

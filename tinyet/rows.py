@@ -38,6 +38,11 @@ class Strips:
         """Of the cheapest."""
         return min((v.cost.instructions for v in self.variants if v.cost is not None), default=0)
 
+    @property
+    def scratch(self) -> int:
+        """Bytes of scratch memory of the variant with the least."""
+        return min(v.call.scratch_bytes for v in self.variants)
+
 
 def strips_of(
     nodes: Sequence[Node], offer: Callable[[Graph], Mapping[Node, tuple[Variant, ...]]]
@@ -186,6 +191,8 @@ class Search:
         alive = np.zeros(len(found.actions), np.int64)
         for rows in found.rows.values():
             alive += (rows.behind - rows.first) * rows.row_bytes
+        for node in nodes:
+            alive[found.moments(node)] += self.strips[node].scratch
         mine = {self.blocks[t] for t in found.rows if t in self.blocks}
         around = sum(
             block.bytes

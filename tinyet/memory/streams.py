@@ -100,12 +100,10 @@ class Stream:
         if self.taken is None:
             return 0
         places = sum(
-            not self.rows[tensor].window and not self.rows[tensor].piled
+            not rows.window and not rows.piled
             for node in self.nodes
-            for tensor in (
-                *(node.input(i) for i in self.rules[node].inputs),
-                *(() if self.rules[node].reduces else node.outputs),
-            )
+            for tensor in (*(node.input(i) for i in self.rules[node].inputs), node.outputs[0])
+            if (rows := self.rows.get(tensor)) is not None
         )
         return 4 * (_COUNTS + places + (len(self.pile) + 1 if self.pile else 0))
 
