@@ -24,7 +24,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import tinyet
 from benchmarks.nets import NETWORKS
-from benchmarks.optimize import TRAINED, program_of, show
+from benchmarks.programs import TRAINED, program_of, show
 from tinyet.delegates import CMSIS_NN, DEFAULT, Delegate
 from tinyet.delegates.decide import OPTIMIZE
 from tinyet.program import Program
@@ -75,7 +75,7 @@ def main() -> int:
     console, exact = Console(width=150), True
     columns = ["layer", "operator", "tinyet", "CMSIS-NN", "instructions", "CMSIS-NN's", "ratio"]
     for name in options.networks or BY_DEFAULT:
-        program, samples = program_of(name)
+        program, samples = program_of(name, 2)
         ours, theirs = (
             run(program, samples[:1], options.board, options.optimize, delegates)
             for delegates in (DEFAULT, (CMSIS_NN,))

@@ -63,7 +63,7 @@ def inverted_residual(into: int, out: int, stride: int, expand: int) -> nn.Modul
 
 
 def mobilenet_v2() -> nn.Module:
-    """MobileNetV2 of width 0.35 for 96x96x3 and two classes; channels are multiples of eight."""
+    """MobileNetV2 of width 0.35 for three channels and two classes; channels are multiples of eight."""
     plan = [
         (1, 8, 1, 1),
         (6, 8, 2, 2),
@@ -193,6 +193,7 @@ class Network:
 NETWORKS: dict[str, Network] = {
     "mobilenet_v1": Network(mobilenet_v1, (3, 96, 96)),
     "mobilenet_v2": Network(mobilenet_v2, (3, 96, 96)),
+    "mobilenet_v2_144": Network(mobilenet_v2, (3, 144, 144)),
     "autoencoder": Network(autoencoder, (640,)),
     "densely_connected": Network(densely_connected, (3, 32, 32)),
     "unet": Network(UNet, (1, 32, 32)),

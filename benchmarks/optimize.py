@@ -24,13 +24,12 @@ from pathlib import Path
 
 import torch
 from rich.console import Console
-from rich.table import Table
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import tinyet
-from benchmarks.mlperf_tiny import data_of, load_models
 from benchmarks.nets import NETWORKS
+from benchmarks.programs import TRAINED, program_of, show
 from tinyet.boards import load_board
 from tinyet.delegates.decide import OPTIMIZE, Objective, Optimize
 from tinyet.delegates.frontier import Point
@@ -38,23 +37,9 @@ from tinyet.deployment import deploy
 from tinyet.program import Program
 from tinyet.validate import LayerResult
 
-TRAINED = ("ds_cnn", "resnet8")
 SAMPLES = 2
 FEW = 9
 """Points of a frontier that are shown."""
-
-
-def program_of(name: str) -> tuple[Program, torch.Tensor]:
-    """A network, quantized, and samples for it."""
-    if name in TRAINED:
-        models = load_models()
-        calibration, samples, _, _ = data_of(models, name)
-        network = getattr(models, name)()
-    else:
-        calibration, samples = NETWORKS[name].data(32), NETWORKS[name].data(SAMPLES)
-        network = NETWORKS[name].built()
-    program = tinyet.compile(network, (samples[:1],), calibration=calibration.split(8), name=name)
-    return program, samples[:SAMPLES]
 
 
 @dataclass(frozen=True)
@@ -100,17 +85,6 @@ def few(points: Sequence[Point], count: int) -> list[Point]:
     return list({id(p): p for p in (min(points, key=lambda p: abs(p.flash - s)) for s in steps)}.values())
 
 
-def show(
-    console: Console, title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], left: int
-) -> None:
-    table = Table(title=title)
-    for number, column in enumerate(columns):
-        table.add_column(column, justify="left" if number < left else "right")
-    for row in rows:
-        table.add_row(*row)
-    console.print(table)
-
-
 def cells(row: Row) -> list[str]:
     per_mac = f"{row.instructions / row.macs:.3f}"
     numbers = [f"{n:,}" for n in (row.instructions, row.stated)]
@@ -138,7 +112,7 @@ def main() -> int:
     columns = ["network", "", "instructions", "stated", "per MAC", "flash", "arena", "bit-exact"]
     target = load_board(options.board).target
     for name in options.networks or [*TRAINED, *NETWORKS]:
-        program, samples = program_of(name)
+        program, samples = program_of(name, SAMPLES)
         points = deploy(program.graph, target, objective=Objective("balanced")).decision.frontier.points
         shown = points if options.frontier else few(points, FEW)
         show(

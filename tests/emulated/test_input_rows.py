@@ -135,6 +135,7 @@ def test_any_portions(graph: Graph, optimize: Optimize, tmp_path: Path) -> None:
     given = graph.inputs[0]
     assert deployment.plan.extent(given) < given.type.bytes
     assert deployment.plan.taken_rows(given) is not None
+    assert deployment.state_bytes > 0
     for name, text in model_files(deployment, "net", ["test"]).items():
         (tmp_path / name).write_text(text)
     (tmp_path / "main.c").write_text(MAIN)
@@ -213,7 +214,13 @@ def test_a_firmware(limit: int | None, tmp_path: Path) -> None:
     ]
     assert sum(symbol.bytes for symbol in kept) == stream.kept_bytes == again.deployment.state_bytes
     samples = np.random.default_rng(1).uniform(-5, 5, (3, 16, 16, 3)).astype(np.float32)
-    assert again.validate(samples, on="qemu").bit_exact
+    result = again.validate(samples, on="qemu")
+    assert result.bit_exact
+    assert result.stack_bytes is not None
+    assert result.stack_bound is not None
+    assert result.stack_bound.bytes is not None, result.stack_bound.said
+    assert 0 < result.stack_bytes <= result.stack_bound.bytes
+    assert made.stack.inference.bytes is not None, made.stack.inference.said
 
 
 @pytest.mark.parametrize("kind", ["arduino", "platformio", "zephyr", "cmake"])

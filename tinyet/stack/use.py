@@ -14,8 +14,9 @@ _LIMIT, _TOP = "__stack_limit", "__stack_top"
 
 @dataclass(frozen=True)
 class StackUse:
-    """inference: of `<model>_run`. firmware: from the entry point on, with the exceptions that come back. reserved:
-    bytes that the linker script keeps for the stack; None where a framework does that, in its own way."""
+    """inference: of `<model>_run`, or of `<model>_push_rows` where the input comes by rows. firmware: from the entry
+    point on, with the exceptions that come back. reserved: bytes that the linker script keeps for the stack; None where
+    a framework does that, in its own way."""
 
     inference: Bound
     firmware: Bound
@@ -47,15 +48,21 @@ class StackUse:
 def inference_bound(elf: Path, model: str) -> Bound | None:
     """The bound of an inference in a firmware; None where there is no file of it, as of one that an IDE has built.
     Raises ToolchainError: no ELF file, or one without symbols."""
-    return Stack(elf).function(f"{model}_run") if elf.is_file() else None
+    return _inference(Stack(elf), model) if elf.is_file() else None
 
 
 def stack_of(elf: Path, model: str) -> StackUse:
     """The bounds of a firmware with a model. Raises ToolchainError: no ELF file, or one without symbols."""
     stack = Stack(elf)
-    inference = stack.function(f"{model}_run")
+    inference = _inference(stack, model)
     limit, top = (stack.image.symbol(name) for name in (_LIMIT, _TOP))
     if limit is None or top is None:
         frameworks = Bound(None, (), ("its framework decides what runs on which stack",))
         return StackUse(inference, frameworks, None)
     return StackUse(inference, stack.firmware, top - limit)
+
+
+def _inference(stack: Stack, model: str) -> Bound:
+    """Of the function that the firmware has for an inference; the harness's own, where the model takes rows."""
+    names = ("push_image", f"{model}_push_rows", f"{model}_run")
+    return stack.function(next((name for name in names if stack.image.named(name)), names[-1]))
