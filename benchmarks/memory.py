@@ -230,6 +230,9 @@ def of_network(name: str, board: str, ways: Sequence[Way], console: Console) -> 
     for way in ways:
         try:
             rows.append(measured(name, program, samples, board, way))
+            console.print(
+                f"{name}, {way.name}: arena {rows[-1].arena:,}, {rows[-1].instructions:,} instructions"
+            )
         except TinyetError as error:
             console.print(f"{name}, {way.name}: {error}")
     before = next((row for row in rows if row.way == BEFORE.name), None)
