@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from tinyet.boards.cpus import Target
-from tinyet.delegates import DEFAULT, Delegate
-from tinyet.delegates.decide import Decision, Objective, Variant, Whole, choose, comparable, pinned
+from tinyet.delegates import Delegate
+from tinyet.delegates.decide import Decision, Objective, Variant, Whole, balance, choose, comparable, pinned
 from tinyet.delegates.frontier import Frontier, Point
 from tinyet.delegates.select import Choice, Selection, select
 from tinyet.errors import UsageError
@@ -122,8 +122,10 @@ class _Chooser:
         streams: Sequence[Stream],
     ) -> _Chosen:
         """Of the allowed variants those that the objective asks for, and their memory."""
-        # What rows cost is not to be paid for with flash saved.
-        most = round(_GOOD * self._free[()].point.instructions) if streams else None
+        most = None
+        if streams:
+            # Rows are not to cost more because flash is saved.
+            most = round(_GOOD * self._free[()].point.instructions - sum(map(moved, streams)))
         found, point, indices = choose(variants, allowed, self.objective, self.target, most)
         chosen = {node: variants[node][index] for node, index in indices.items()}
         return _Chosen(
@@ -199,7 +201,9 @@ class _Chooser:
         if not fitting or self.objective.optimize == "size":
             tried(search.smallest())
             return min(found, key=self.arena, default=None)
-        return min(fitting, key=lambda chosen: chosen.instructions)
+        if self.objective.optimize == "speed":
+            return min(fitting, key=lambda chosen: chosen.instructions)
+        return min(fitting, key=lambda chosen: balance(chosen.instructions, chosen.point.flash))
 
     def strips(self, calls: Sequence[Node]) -> dict[Node, Strips]:
         """What can be computed by rows: by kernels alone, not by regions."""
@@ -213,7 +217,7 @@ class _Chooser:
         libraries = [delegate for delegate in self.delegates if delegate.claim is None]
 
         def offer(graph: Graph) -> Mapping[Node, tuple[Variant, ...]]:
-            return self._offer(select(graph, self.target, libraries or DEFAULT))
+            return self._offer(select(graph, self.target, libraries))
 
         return strips_of(nodes, offer)
 
@@ -261,9 +265,9 @@ def _variants(node: Node, candidates: Sequence[Choice], target: Target) -> tuple
 
 
 _DEAR = 1.15
-_GOOD = 1.08
+_GOOD = 1.12
 """Times the instructions of what would be chosen without a limit: where whole layers need more than the first to fit,
-they are tried by rows; what needs less than the second is not improved."""
+they are tried by rows; what needs less than the second is not improved, and is what flash may be saved for."""
 
 
 def _frugal(

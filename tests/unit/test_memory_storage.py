@@ -326,7 +326,7 @@ def drawn_sweeps(seed: int) -> tuple[Sweeps, Callable[[Node, int], bool]]:
 
 
 @given(graphs(), st.sampled_from([1, 4]), st.integers(0, 2**30))
-@settings(deadline=None, max_examples=1200)
+@settings(deadline=None, max_examples=600)
 def test_every_plan_computes_its_graph(
     drawn: tuple[Graph, dict[Node, int]], align: int, pitching: int
 ) -> None:
