@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from tinyet.boards.cpus import Target
 from tinyet.delegates import Delegate
-from tinyet.delegates.decide import Decision, Objective, Variant, Whole, balance, choose, comparable, pinned
+from tinyet.delegates.decide import Decision, Objective, Variant, Whole, choose, comparable, pinned
 from tinyet.delegates.frontier import Frontier, Point
 from tinyet.delegates.select import Choice, Selection, select
 from tinyet.errors import UsageError
@@ -122,10 +122,8 @@ class _Chooser:
         streams: Sequence[Stream],
     ) -> _Chosen:
         """Of the allowed variants those that the objective asks for, and their memory."""
-        most = None
-        if streams:
-            # Rows are not to cost more because flash is saved.
-            most = round(_GOOD * self._free[()].point.instructions - sum(map(moved, streams)))
+        # What rows cost is not to be paid for with flash saved.
+        most = round(_GOOD * self._free[()].point.instructions) if streams else None
         found, point, indices = choose(variants, allowed, self.objective, self.target, most)
         chosen = {node: variants[node][index] for node, index in indices.items()}
         return _Chosen(
@@ -201,9 +199,7 @@ class _Chooser:
         if not fitting or self.objective.optimize == "size":
             tried(search.smallest())
             return min(found, key=self.arena, default=None)
-        if self.objective.optimize == "speed":
-            return min(fitting, key=lambda chosen: chosen.instructions)
-        return min(fitting, key=lambda chosen: balance(chosen.instructions, chosen.point.flash))
+        return min(fitting, key=lambda chosen: chosen.instructions)
 
     def strips(self, calls: Sequence[Node]) -> dict[Node, Strips]:
         """What can be computed by rows: by kernels alone, not by regions."""
@@ -265,9 +261,9 @@ def _variants(node: Node, candidates: Sequence[Choice], target: Target) -> tuple
 
 
 _DEAR = 1.15
-_GOOD = 1.12
+_GOOD = 1.08
 """Times the instructions of what would be chosen without a limit: where whole layers need more than the first to fit,
-they are tried by rows; what needs less than the second is not improved, and is what flash may be saved for."""
+they are tried by rows; what needs less than the second is not improved."""
 
 
 def _frugal(

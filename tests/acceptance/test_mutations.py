@@ -98,7 +98,7 @@ MUTATIONS = {
         "separable.c", r"(tinyet_linear_s8\(\w+)", r"\1 + 1", 2
     ),
     "the scratch reaches into the output": Mutation(
-        "separable.c", r"(scratch_0 = arena \+ )(\d+)", by(20), 0
+        "separable.c", r"(scratch_0 = arena \+ )(\d+)", by(-112), 0
     ),
     # ---- one constant
     "one weight": Mutation("separable.c", r"(conv2d_1_weights\[\d+\] [^{]*\{\s*)(-127)", by(1), 1),

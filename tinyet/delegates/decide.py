@@ -170,13 +170,11 @@ def pick(found: Frontier, optimize: Optimize, flash: int | None, most: int) -> P
         case "size":
             return fitting[0]
         case "balanced":
-            within = [p for p in fitting if p.instructions <= most] or fitting
-            return min(within, key=lambda p: balance(p.instructions, p.flash))
+            return min([p for p in fitting if p.instructions <= most] or fitting, key=_balance)
 
 
-def balance(instructions: int, flash: int) -> float:
-    """What "balanced" asks the least of: a percent of flash counts as two percent of instructions."""
-    return math.log(max(instructions, 1)) + 2 * math.log(max(flash, 1))
+def _balance(point: Point) -> float:
+    return math.log(max(point.instructions, 1)) + 2 * math.log(max(point.flash, 1))
 
 
 def pinned(
