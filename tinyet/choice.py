@@ -106,7 +106,7 @@ class _Chooser:
             return result
         least = self.chosen(variants, _frugal(variants, allowed, result.plan, self.promises), streams)
         if self.over(least) > 0:
-            return least
+            return min(least, result, key=self.arena)
         limit = self.objective.ram
         while limit is not None and self.over(result) > 0:
             state = _state_bytes(result.chosen)

@@ -12,6 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tinyet.boards import load_board
+from tinyet.delegates.decide import Objective, Optimize
+from tinyet.deployment import deploy
 from tinyet.errors import InternalError
 from tinyet.ir import Array, DType, Graph, Node, QuantParams, Shape, Tensor, TensorType, constant
 from tinyet.memory import MemoryPlan, check_plan, plan_memory
@@ -297,6 +300,27 @@ def test_rows_compute_what_whole_layers_compute(seed: int) -> None:
         graph, plan, scratch, _ = found
         assert plan.arena_bytes >= plan.lower_bound
         Machine(graph, plan, scratch, seed).run()
+
+
+@given(st.integers(0, 2**30))
+@settings(deadline=None, max_examples=60)
+def test_whatever_a_limit_makes_of_a_network_computes_it(seed: int) -> None:
+    """With kernels chosen, for a core with DSP, under a limit that often cannot be met by whole layers."""
+    random = np.random.default_rng(seed)
+    network = Network(random, 4)
+    if not network.nodes:
+        return
+    graph = network.graph()
+    target = load_board("mps2_an386").target
+    free = deploy(graph, target)
+    limit = int(free.plan.arena_bytes * random.uniform(0.2, 1.0))
+    optimize: Optimize = "size" if random.random() < 0.2 else "balanced"
+    deployment = deploy(graph, target, objective=Objective(optimize, ram=limit))
+    if free.plan.arena_bytes > limit:
+        assert deployment.plan.arena_bytes <= free.plan.arena_bytes
+    scratch = {step.node: step.call.scratch_bytes for step in deployment.steps}
+    if not any(deployment.plan.form(t) for t in deployment.plan.storage if deployment.plan.window(t) is None):
+        Machine(deployment.graph, deployment.plan, scratch, seed).run()
 
 
 def test_most_drawn_networks_have_streams() -> None:
