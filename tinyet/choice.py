@@ -26,13 +26,19 @@ from tinyet.storage import Promises, arranged, planned
 
 
 def decide(
-    selection: Selection, target: Target, delegates: Sequence[Delegate], objective: Objective
+    selection: Selection,
+    target: Target,
+    delegates: Sequence[Delegate],
+    objective: Objective,
+    *,
+    require: bool = False,
 ) -> tuple[Decision, MemoryPlan]:
     """A variant for every node, and the memory plan, as the objective asks for them.
 
-    delegates: who may be asked for kernels of strips. Raises UsageError for a pin that no layer has.
+    delegates: who may be asked for kernels of strips; require: nobody else may compute any. Raises UsageError for a pin
+    that no layer has.
     """
-    return _Chooser(selection, target, delegates, objective).decide()
+    return _Chooser(selection, target, delegates, objective, require=require).decide()
 
 
 class _Chooser:
@@ -44,9 +50,16 @@ class _Chooser:
     """
 
     def __init__(
-        self, selection: Selection, target: Target, delegates: Sequence[Delegate], objective: Objective
+        self,
+        selection: Selection,
+        target: Target,
+        delegates: Sequence[Delegate],
+        objective: Objective,
+        *,
+        require: bool,
     ) -> None:
         self.selection, self.target, self.delegates = selection, target, delegates
+        self.require = require
         self.objective = objective
         self.graph = selection.graph
         self.variants = self._offer(selection)
@@ -213,7 +226,10 @@ class _Chooser:
         libraries = [delegate for delegate in self.delegates if delegate.claim is None]
 
         def offer(graph: Graph) -> Mapping[Node, tuple[Variant, ...]]:
-            return self._offer(select(graph, self.target, libraries))
+            found = self._offer(select(graph, self.target, libraries))
+            if not self.require:
+                return found
+            return {n: tuple(v for v in all_ if v.choice.delegate in libraries) for n, all_ in found.items()}
 
         return strips_of(nodes, offer)
 

@@ -239,7 +239,7 @@ def deploy(
     """
     stage("choosing kernels")
     selection = select(graph, target, delegates)
-    decision, plan = decide(selection, target, delegates, objective or Objective())
+    decision, plan = decide(selection, target, delegates, objective or Objective(), require=require)
     steps: list[Step] = []
     events = 0
     names = names_of(selection.graph, plan.calls)
