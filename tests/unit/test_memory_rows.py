@@ -179,6 +179,7 @@ class Machine:
         self.graph, self.plan, self.scratch = graph, plan, scratch
         self.random = np.random.default_rng(seed)
         self.memory = self.noise(plan.arena_bytes)
+        self.sums: dict[Node, Memory] = {}  # that are not complete
         inputs = [self.random.integers(-128, 128, t.shape).astype(np.int8) for t in graph.inputs]
         self.right = evaluate(graph, inputs)
         for tensor in graph.inputs:
@@ -228,6 +229,16 @@ class Machine:
             at = self.plan.scratch[node] if at is None else at
             self.memory[at : at + size] = self.noise(size)
 
+    def sum_up(self, node: Node, *, first: bool, last: bool) -> None:
+        """One strip of a sum over an image: what it leaves has to be there for the next."""
+        if size := self.scratch.get(node, 0):
+            at = self.plan.scratch[node]
+            assert first or (self.memory[at : at + size] == self.sums[node]).all()
+            self.sums[node] = self.memory[at : at + size] = self.noise(size)
+        if last:
+            self.sums.pop(node, None)
+            self.put(self.plan.offset(node.output), self.right[node.output])
+
     def stream(self, found: Stream, number: int) -> None:
         base = self.plan.offset(found.pile[0]) if found.pile else 0
         done = dict.fromkeys(found.nodes, 0)
@@ -247,6 +258,9 @@ class Machine:
                 case Shift(_, start, count, by):
                     moved = self.memory[base + start : base + start + count].copy()
                     self.put(base + start + by, moved)
+                case Run(node, _, _) if found.rules[node].reduces:
+                    done[node] += 1
+                    self.sum_up(node, first=done[node] == 1, last=done[node] == found.runs(node))
                 case Run(node, reads, place):
                     rule = found.rules[node]
                     small = strip(node, rule)
@@ -289,6 +303,8 @@ class Machine:
             if found.pile:
                 start = plan.offset(found.pile[0])
                 alive[start : start + int(found.heights[moment])] = True
+            for node, kept in self.sums.items():
+                alive[plan.scratch[node] : plan.scratch[node] + len(kept)] = True
         self.memory[~alive] = self.noise(int((~alive).sum()))
 
 
