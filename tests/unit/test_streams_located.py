@@ -42,8 +42,6 @@ BOARD = load_board("mps2_an386")
 DSP = Target("host", frozenset({"dsp"}))
 CASES = [(name, DType.INT8) for name in NETWORKS]
 CASES += [(name, DType.INT16) for name in ("residual", "dilated", "pools", "elements", "averaged")]
-# By the portable kernels on the host, rows save these two nothing.
-WHOLE = {("branched", DType.INT8), ("looked_at", DType.INT8)}
 
 
 @pytest.mark.parametrize(("name", "dtype"), CASES, ids=lambda value: getattr(value, "name", value))
