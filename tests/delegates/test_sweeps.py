@@ -140,7 +140,7 @@ def test_strips_on_host(symbol: str) -> None:
     seen: list[Placed] = []
     caught: list[str] = []
 
-    @settings(drawing.emulated, derandomize=True, max_examples=1)
+    @settings(drawing.emulated, derandomize=True, max_examples=2)
     @given(large(symbol))
     def run(cases: list[Case]) -> None:
         exact = replaced(symbol, cases, HOST_WITH_DSP)
