@@ -364,11 +364,13 @@ __attribute__((noinline)) static measurement measure(tinyet_status (*run)(void),
   if (limit == NULL) {
     top = NULL; /* its end is not known: nothing is painted, and 0 bytes are found */
   }
+  if (uninterrupted && limit != NULL) {
+    /* For the stack's sake only: a framework may need them to serve the stream. From before the paint to after the look at it:
+     * one that waits comes as soon as it may, and leaves its frame where the model's were. */
+    HOLD_INTERRUPTS;
+  }
   for (volatile uint32_t *word = limit; word < top; word++) {
     *word = STACK_PATTERN;
-  }
-  if (uninterrupted && limit != NULL) {
-    HOLD_INTERRUPTS; /* for the stack's sake only: a framework may need them to serve the stream */
   }
 #endif
   for (uint32_t number = 0u; number < tally_capacity; number++) {
@@ -390,10 +392,10 @@ __attribute__((noinline)) static measurement measure(tinyet_status (*run)(void),
   current_layer = TINYET_NO_LAYER;
   result.count = count_since(began, ended);
 #if defined(READ_STACK_POINTER)
-  ALLOW_INTERRUPTS;
   while (limit < top && *limit == STACK_PATTERN) {
     limit++;
   }
+  ALLOW_INTERRUPTS;
   /* Where the last word has lost its paint, or the frame of this function is below it, how much it was cannot be known. */
   const bool full = top != NULL && limit == (volatile uint32_t *)(uintptr_t)tinyet_platform.stack_limit;
   result.stack_bytes = full ? STACK_FULL : (uint32_t)((uintptr_t)top - (uintptr_t)limit);
