@@ -83,4 +83,5 @@ const tinyet_model tinyet_harness_model = {
     run,
     0u,
     NULL,
+    NULL,
 };

@@ -183,4 +183,5 @@ const tinyet_model tinyet_harness_model = {
     run,
     1u,
     init,
+    NULL,
 };
