@@ -112,8 +112,7 @@ class _Chooser:
     def choose(self, variants: Mapping[Node, tuple[Variant, ...]], streams: Sequence[Stream]) -> _Chosen:
         """The variants that the objective asks for, of those whose memory there is room for; where there is no room
         whatever is chosen, those that need the least."""
-        allowed = {node: comparable(found) for node, found in variants.items()}
-        allowed |= {node: [index] for node, index in self.pins.items()}
+        allowed = self.allowed(variants)
         result = self._free[tuple(streams)] = self.chosen(variants, allowed, streams)
         if self.over(result) <= 0:
             return result
@@ -127,6 +126,12 @@ class _Chooser:
                 return least
             result = self.chosen(variants, allowed, streams)
         return result
+
+    def allowed(self, variants: Mapping[Node, tuple[Variant, ...]]) -> dict[Node, list[int]]:
+        """The indices of each node's variants that may be weighed, within what the user has pinned."""
+        return {node: comparable(found) for node, found in variants.items()} | {
+            node: [index] for node, index in self.pins.items()
+        }
 
     def chosen(
         self,
@@ -169,9 +174,8 @@ class _Chooser:
         be."""
         stage("planning memory by rows")
         free = self._free[()]
-        allowed = {node: comparable(found) for node, found in self.variants.items()}
-        allowed |= {node: [index] for node, index in self.pins.items()}
-        least = self.chosen(self.variants, _frugal(self.variants, allowed, free.plan, self.promises), ())
+        frugal = _frugal(self.variants, self.allowed(self.variants), free.plan, self.promises)
+        least = self.chosen(self.variants, frugal, ())
         strips = self.strips(least.plan.calls)
         taken = (
             taken_input(self.graph, {n: s.rule for n, s in strips.items()})

@@ -12,7 +12,7 @@ import numpy as np
 from tinyet.delegates.decide import Variant
 from tinyet.ir import Graph, Node, Tensor
 from tinyet.memory import MemoryPlan
-from tinyet.memory.streams import Stream, Taken, row_bytes, stream
+from tinyet.memory.streams import Stream, Taken, stream
 from tinyet.ops import op_of
 from tinyet.opset import RowRule, strip
 
@@ -226,6 +226,3 @@ def added_macs(found: Stream) -> int:
     strips = {node: strip(node, found.rules[node]) for node in found.nodes}
     more = (found.runs(n) * op_of(s).macs(s) - op_of(n).macs(n) for n, s in strips.items())
     return sum(max(each, 0) for each in more)
-
-
-__all__ = ["Search", "Strips", "added_macs", "moved", "row_bytes", "strips_of"]

@@ -43,13 +43,6 @@ class RowRule:
         )
         return rows // of_strip if rows % of_strip == 0 else None
 
-    def of(self, strips: int) -> RowRule:
-        """The rule for so many neighbouring strips as one."""
-        more = strips - 1
-        return replace(
-            self, window=self.window + more * self.stride, stride=strips * self.stride, out=strips * self.out
-        )
-
 
 Rows = Callable[[Node], RowRule | None]
 """A node's rule; None for one that is not computed by rows."""
