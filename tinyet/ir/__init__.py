@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from tinyet.ir.graph import Attrs, Graph, Node, Note, Origin, Tensor, constant, place_of, substitute
+from tinyet.ir.graph import Attrs, Graph, Node, Note, Origin, State, Tensor, constant, place_of, substitute
 from tinyet.ir.text import attrs_text, subgraphs, to_text
 from tinyet.ir.types import Array, DType, QuantParams, Shape, TensorType
 from tinyet.ir.verify import problems_of, size_complaints
@@ -18,6 +18,7 @@ __all__ = [
     "Origin",
     "QuantParams",
     "Shape",
+    "State",
     "Tensor",
     "TensorType",
     "attrs_text",

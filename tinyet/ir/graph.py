@@ -181,14 +181,37 @@ class Node:
         )
 
 
+@dataclass(frozen=True)
+class State:
+    """A tensor that survives from run to run.
+
+    value: what nodes read, as the run before left it. next: what it is for the next run, of the same type. initial:
+    the constant that it is before the first run, and after a reset.
+    """
+
+    value: Tensor
+    next: Tensor
+    initial: Tensor
+
+    @property
+    def name(self) -> str:
+        return self.value.name
+
+
 @dataclass(frozen=True, eq=False)
 class Graph:
-    """Nodes in an order in which every value is computed before it is read."""
+    """Nodes in an order in which every value is computed before it is read.
+
+    initial: a constant for each state. A graph with states is one with more inputs and outputs: its last inputs are the
+    states' values, its last outputs what these are in the next run, in the same order. So whoever rewrites nodes need
+    not know of them; `user_inputs` and `user_outputs` are those that a caller sees.
+    """
 
     name: str
     inputs: tuple[Tensor, ...]
     outputs: tuple[Tensor, ...]
     nodes: tuple[Node, ...]
+    initial: tuple[Tensor, ...] = ()
     _producer: Mapping[Tensor, Node] = field(init=False, repr=False)
     _consumers: Mapping[Tensor, tuple[Node, ...]] = field(init=False, repr=False)
 
@@ -209,6 +232,19 @@ class Graph:
         object.__setattr__(self, "_producer", producer)
         object.__setattr__(self, "_consumers", {t: tuple(n) for t, n in consumers.items()})
 
+    @property
+    def user_inputs(self) -> tuple[Tensor, ...]:
+        return self.inputs[: len(self.inputs) - len(self.initial)]
+
+    @property
+    def user_outputs(self) -> tuple[Tensor, ...]:
+        return self.outputs[: len(self.outputs) - len(self.initial)]
+
+    @property
+    def states(self) -> tuple[State, ...]:
+        values, nexts = self.inputs[len(self.user_inputs) :], self.outputs[len(self.user_outputs) :]
+        return tuple(map(State, values, nexts, self.initial))
+
     def producer(self, tensor: Tensor) -> Node | None:
         return self._producer.get(tensor)
 
@@ -227,12 +263,14 @@ class Graph:
         inputs: Sequence[Tensor] | None = None,
         outputs: Sequence[Tensor] | None = None,
         nodes: Iterable[Node] | None = None,
+        initial: Sequence[Tensor] | None = None,
     ) -> Graph:
         return Graph(
             self.name,
             self.inputs if inputs is None else tuple(inputs),
             self.outputs if outputs is None else tuple(outputs),
             self.nodes if nodes is None else tuple(nodes),
+            self.initial if initial is None else tuple(initial),
         )
 
 

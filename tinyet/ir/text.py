@@ -5,7 +5,10 @@ from __future__ import annotations
 
 import dataclasses
 
+import numpy as np
+
 from tinyet.ir.graph import Attrs, Graph
+from tinyet.ir.types import Array
 
 
 def attrs_text(attrs: Attrs) -> str:
@@ -26,10 +29,19 @@ def subgraphs(attrs: Attrs) -> tuple[Graph, ...]:
     return tuple(value for value in values if isinstance(value, Graph))
 
 
+def _initial(array: Array) -> str:
+    """The values of a state before the first run, in a few words."""
+    values = np.unique(array)
+    return str(values[0]) if len(values) == 1 else f"{len(values)} different values"
+
+
 def to_text(graph: Graph) -> str:
     """The graph as a person reads it: a line a value, with types and source lines. Stable across runs."""
     lines = [f"graph {graph.name}"]
-    lines += [f"  input  %{t.name}: {t.type}" for t in graph.inputs]
+    lines += [f"  input  %{t.name}: {t.type}" for t in graph.user_inputs]
+    lines += [
+        f"  state  %{s.name}: {s.value.type}, at first {_initial(s.initial.array)}" for s in graph.states
+    ]
     lines += [f"  const  %{t.name}: {t.type}" for t in graph.constants]
     for node in graph.nodes:
         outs = ", ".join(f"%{t.name}" for t in node.outputs)
@@ -40,5 +52,6 @@ def to_text(graph: Graph) -> str:
         lines += [f"      # {origin}" for origin in node.origins]
         for inner in subgraphs(node.attrs):
             lines += ["      " + line for line in to_text(inner).splitlines()]
-    lines += [f"  return {', '.join('%' + t.name for t in graph.outputs)}"]
+    lines += [f"  keep   %{s.name} = %{s.next.name}" for s in graph.states]
+    lines += [f"  return {', '.join('%' + t.name for t in graph.user_outputs)}"]
     return "\n".join(lines) + "\n"

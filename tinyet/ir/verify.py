@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from tinyet.ir.graph import Graph, Node, Tensor
+from tinyet.ir.graph import Graph, Node, State, Tensor
 from tinyet.ir.limits import MAX_GRAPH_BYTES, MAX_MACS
 
 
@@ -26,6 +26,13 @@ def problems_of(graph: Graph, complaints: Callable[[Node], Sequence[str]]) -> li
             problems.append(f"input {tensor.name} is a constant")
     if len(defined) != len(graph.inputs):
         problems.append("two inputs are one tensor")
+    count = len(graph.initial)
+    if count > min(len(graph.inputs), len(graph.outputs)):
+        problems.append(f"{count} states need an input and an output each")
+        return problems
+    for state in graph.states:
+        named(state.initial)
+        problems += [f"state {state.name}: {text}" for text in _state_problems(state)]
     for node in graph.nodes:
         label = f"{node.op} ({', '.join(t.name for t in node.outputs)})"
         for read in dict.fromkeys(node.inputs):
@@ -48,6 +55,22 @@ def problems_of(graph: Graph, complaints: Callable[[Node], Sequence[str]]) -> li
         f"output {t.name} is never computed" for t in graph.outputs if t not in defined and not t.is_constant
     ]
     return problems
+
+
+def _state_problems(state: State) -> list[str]:
+    """While operators are lowered, the types of a state's two ends may differ but for their shapes."""
+    found = []
+    if not state.initial.is_constant:
+        found.append("what it is at first is no constant")
+    elif (
+        state.initial.array.shape != state.initial.shape
+        or state.initial.array.dtype != state.initial.dtype.numpy
+    ):
+        found.append(f"what it is at first is typed {state.initial.type}, and is not that")
+    if not state.value.shape == state.next.shape == state.initial.shape:
+        shapes = state.initial.shape, state.value.shape, state.next.shape
+        found.append("its shapes are {} at first, {} when read and {} when written".format(*shapes))
+    return found
 
 
 def size_complaints(graph: Graph, macs: Callable[[Node], int]) -> list[str]:

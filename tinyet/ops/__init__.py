@@ -30,6 +30,7 @@ from tinyet.ops import (
     dynamic_linear,
     embedding,
     expand,
+    keep,
     layer_norm,
     linear,
     log_softmax,
@@ -79,6 +80,7 @@ OPS: tuple[Op, ...] = (
     dynamic_linear.OP,
     embedding.OP,
     expand.OP,
+    keep.OP,
     layer_norm.OP,
     linear.OP,
     log_softmax.OP,
@@ -174,15 +176,39 @@ def whole_problems(graph: Graph) -> list[str]:
     found += [f"output {t.name}: {text}" for t in graph.outputs if (text := tensor_complaint(t))]
     found += [f"input {t.name}: {text}" for t in graph.inputs if (text := tensor_complaint(t))]
     found += [f"output {t.name} is a constant" for t in graph.outputs if t.is_constant]
-    if not graph.outputs:
+    if not graph.user_outputs:
         found.append("it has no outputs")
     return found or size_complaints(graph, lambda node: op_of(node).macs(node))
+
+
+def state_problems(graph: Graph) -> list[str]:
+    """Each state is written by a node of its own, of the type that it is read in, and nobody reads that in this run."""
+    found = []
+    for state in graph.states:
+        if not state.value.type == state.next.type == state.initial.type:
+            types = state.initial.type, state.value.type, state.next.type
+            found.append(
+                "state {}: it is {} at first, {} when read, {} when written".format(state.name, *types)
+            )
+        writer = graph.producer(state.next)
+        if writer is None or not isinstance(writer.attrs, keep.Keep) or writer.inputs[1:] != (state.value,):
+            found.append(f"state {state.name}: {state.next.name} is not kept in its place")
+        if graph.consumers(state.next) or graph.outputs.count(state.next) > 1:
+            found.append(f"state {state.name}: {state.next.name} is read in the run that writes it")
+    kept = {state.next for state in graph.states}
+    found += [
+        f"{node.output.name} is kept, and is no state"
+        for node in graph.nodes
+        if isinstance(node.attrs, keep.Keep) and node.output not in kept
+    ]
+    return found
 
 
 def _rule_complaints(node: Node) -> list[str]:
     if node in _SOUND:
         return []
     inner = [text for graph in subgraphs(node.attrs) for text in whole_problems(graph)]
+    inner += ["it has states" for graph in subgraphs(node.attrs) if graph.initial]
     found = [f"in it, {text}" for text in inner] or complaints(op_of(node), node)
     if not found:
         _SOUND.add(node)

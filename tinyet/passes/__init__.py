@@ -5,8 +5,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from tinyet.errors import InternalError, bullet_list
 from tinyet.ir import Graph, Note, to_text
-from tinyet.ops import check, check_limits, check_whole
+from tinyet.ops import check, check_limits, check_whole, state_problems
 from tinyet.passes import fold_constants
 from tinyet.passes.boundary import copied_outputs, integer_boundary
 from tinyet.passes.common_subexpressions import share_common_subexpressions
@@ -20,6 +21,7 @@ from tinyet.passes.layout_apply import optimize_layout
 from tinyet.passes.lower_qdq import lower_qdq
 from tinyet.passes.merge_reshapes import merge_reshapes
 from tinyet.passes.prune_channels import prune_channels
+from tinyet.passes.states import integer_states, keep_states
 from tinyet.passes.tabulate_bytes import tabulate_bytes
 from tinyet.passes.widen_int4 import widen_int4
 from tinyet.stages import stage
@@ -68,12 +70,14 @@ PIPELINE: tuple[tuple[str, Rewrite | Lowering], ...] = (
     # Only now are the bytes known that a Permute would move, and Linear weights are constants that can take
     # one up.
     ("integer_boundary", integer_boundary),
+    ("integer_states", integer_states),
     ("layout_integer", optimize_layout),
     ("merge_reshapes_integer", merge_reshapes),
     ("common_subexpressions_last", share_common_subexpressions),
     ("dead_code_last", eliminate_dead_code),
     # Last, because other passes would take the copies for superfluous.
     ("copied_outputs", copied_outputs),
+    ("keep_states", keep_states),
 )
 
 
@@ -114,4 +118,6 @@ def run(
             check(graph, name)
         if dump is not None:
             dump(f"{number:02d}_{name}", to_text(graph))
+    if problems := state_problems(graph):
+        raise InternalError(f"invalid states after the last pass:\n{bullet_list(problems)}", graph.name)
     return graph, tuple(notes)

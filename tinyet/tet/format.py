@@ -28,7 +28,9 @@ from tinyet.tet import wire
 from tinyet.tet.wire import GraphRecord, NodeRecord, OriginRecord, ProgramRecord, TensorRecord
 from tinyet.text import shown
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
+STATELESS_VERSION = 1
+"""Of programs without state, which older versions of tinyet read, too."""
 DIGEST_BYTES = 32
 
 
@@ -84,13 +86,21 @@ class _Recorder:
             tuple(index[t] for t in graph.inputs),
             tuple(index[t] for t in graph.outputs),
             nodes,
+            tuple(index[t] for t in graph.initial),
         )
 
 
 def _in_order(graph: Graph) -> list[Tensor]:
-    """The tensors of a graph as a file has them: inputs, constants, what nodes compute."""
+    """The tensors of a graph as a file has them: inputs, constants, what nodes compute, what states are at first."""
     return list(
-        dict.fromkeys((*graph.inputs, *graph.constants, *(t for n in graph.nodes for t in n.outputs)))
+        dict.fromkeys(
+            (
+                *graph.inputs,
+                *graph.constants,
+                *(t for n in graph.nodes for t in n.outputs),
+                *graph.initial,
+            )
+        )
     )
 
 
@@ -136,7 +146,7 @@ def encode(contents: Contents) -> bytes:
     return seal(
         wire.write(
             ProgramRecord(
-                FORMAT_VERSION,
+                FORMAT_VERSION if any(g.initial for g in (*graphs, *recorder.inner)) else STATELESS_VERSION,
                 contents.tinyet,
                 contents.name,
                 [OriginRecord(o.aten, o.module, o.file, o.line, o.text, o.key) for o in recorder.origins],
@@ -261,7 +271,7 @@ class _Loader:
         graph = self._graph(record.graph, "the graph")
         twin = None if record.float_graph is None else self._graph(record.float_graph, "the float graph")
         _raise([f"inner graph {i} is not used" for i in self.inner if i not in self.used])
-        _raise(ops.whole_problems(graph))
+        _raise(ops.whole_problems(graph) + ops.state_problems(graph))
         if twin is not None:
             problems = [f"in the float graph, {text}" for text in ops.whole_problems(twin)]
             _raise(problems or _differences(graph, twin))
@@ -297,7 +307,8 @@ class _Loader:
             else:
                 problems += [f"{what}, tensor {index} ({shown(each.name)}): {text}" for text in made]
         count = len(record.tensors)
-        for label, indices in (("inputs", record.inputs), ("outputs", record.outputs)):
+        given = ("inputs", record.inputs), ("outputs", record.outputs), ("states", record.initial)
+        for label, indices in given:
             problems += [
                 f"{what}: there is no tensor {i} among its {label}" for i in indices if not 0 <= i < count
             ]
@@ -324,6 +335,7 @@ class _Loader:
                 )
                 for values, node in zip(attrs, record.nodes, strict=True)
             ),
+            tuple(tensors[i] for i in record.initial),
         )
         self._measure(graph, what)
         if _in_order(graph) != tensors:
@@ -411,6 +423,7 @@ def _differences(graph: Graph, twin: Graph) -> list[str]:
         for what, own, other in (
             ("inputs", graph.inputs, twin.inputs),
             ("outputs", graph.outputs, twin.outputs),
+            ("states", graph.initial, twin.initial),
         )
         if [t.shape for t in own] != [t.shape for t in other]
     ]

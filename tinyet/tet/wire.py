@@ -69,6 +69,7 @@ class GraphRecord:
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
     nodes: list[NodeRecord]
+    initial: tuple[int, ...] = ()
 
 
 @dataclass(slots=True)
@@ -165,6 +166,7 @@ class _Writer:
                 self.vector(graph.inputs),
                 self.vector(graph.outputs),
                 self.offsets(nodes),
+                *([self.vector(graph.initial)] if graph.initial else []),
             ]
         )
 
@@ -340,7 +342,8 @@ def _node(t: _Table) -> NodeRecord:
 
 
 def _graph(t: _Table) -> GraphRecord:
-    return GraphRecord(t.text(0), t.children(1, _tensor), t.numbers(2), t.numbers(3), t.children(4, _node))
+    nodes = t.children(4, _node)
+    return GraphRecord(t.text(0), t.children(1, _tensor), t.numbers(2), t.numbers(3), nodes, t.numbers(5))
 
 
 def _origin(t: _Table) -> OriginRecord:

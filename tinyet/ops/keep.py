@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a state is in the next run: the same values, where the state lies."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from tinyet.ir import Array, Attrs, Node
+from tinyet.ops.shared.movement import check_rearranged, copy_kernels
+from tinyet.ops.shared.shapes import same_shape
+from tinyet.opset import Op
+
+
+@dataclass(frozen=True)
+class Keep(Attrs):
+    """inputs: what is to be kept, of any shape; the state's value of before. Output: the first, in the place of the
+    second, which nobody reads any more."""
+
+    name: ClassVar[str] = "keep"
+
+
+def reference(_node: Node, inputs: Sequence[Array | None]) -> tuple[Array, ...]:
+    x = inputs[0]
+    assert x is not None
+    return (x.copy(),)
+
+
+OP = Op(
+    attrs=Keep,
+    summary="a state's value for the next run, where the state lies",
+    infer=same_shape,
+    reference=reference,
+    check=check_rearranged,
+    inputs=(2, 2),
+    inplace=(1,),
+    kernels=copy_kernels(),
+)
