@@ -167,11 +167,13 @@ def lower_copy(node: Node, _target: Target) -> Call:
     return library_call("tinyet_copy", node, [0], params)
 
 
-def copy_kernels() -> tuple[Kernel, ...]:
+def copy_kernels(sweep: Sweeps | None = None) -> tuple[Kernel, ...]:
     """memmove, for every dtype."""
     files = ("tinyet_copy.h",), ("tinyet_copy.c",)
     claim = Claim(copied_whole)
-    return tuple(Kernel("tinyet_copy", dtype.suffix, lower_copy, *files, claim=claim) for dtype in MOVABLE)
+    return tuple(
+        Kernel("tinyet_copy", dtype.suffix, lower_copy, *files, claim=claim, sweep=sweep) for dtype in MOVABLE
+    )
 
 
 def check_moved(node: Node) -> str | None:
