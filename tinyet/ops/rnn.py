@@ -187,6 +187,7 @@ OP = Op(
     check=check,
     macs=macs,
     bias=(BIAS, W_IH),
+    carried=(H, H),
     kernels=(
         Kernel("tinyet_rnn_s8", "s8", lower_s8, HEADERS, ("tinyet_rnn_s8.c",)),
         Kernel("tinyet_rnn_f32", "f32", lower_f32, HEADERS, ("tinyet_rnn_f32.c",)),

@@ -11,15 +11,28 @@ from torch import fx
 
 from tinyet.importers.torch.aten_quant import dequantized_from
 from tinyet.importers.torch.context import Args, Constant, Context, Row, Value
-from tinyet.importers.torch.recurrent_ops import LSTM
+from tinyet.importers.torch.recurrent_ops import GRU, LSTM, RNN
 from tinyet.ir import Attrs, DType, Tensor, TensorType
+from tinyet.ops.gru import Gru
 from tinyet.ops.lstm import Lstm
+from tinyet.ops.rnn import Rnn
 
 
 def lstm(ctx: Context, a: Args) -> Value:
     states = [_first_state(ctx, a["h"], "h"), _first_state(ctx, a["c"], "c")]
     weights = _constants(ctx, a, w_ih="weight_ih", w_hh="weight_hh", bias="bias", w_hr="weight_hr")
     return _emit(ctx, Lstm(reverse=a["reverse"]), a["x"], states, weights)
+
+
+def gru(ctx: Context, a: Args) -> Value:
+    weights = _constants(ctx, a, w_ih="weight_ih", w_hh="weight_hh", b_ih="bias_ih", b_hh="bias_hh")
+    return _emit(ctx, Gru(reverse=a["reverse"]), a["x"], [_first_state(ctx, a["h"], "h")], weights)
+
+
+def rnn(ctx: Context, a: Args) -> Value:
+    attrs = Rnn(reverse=a["reverse"], nonlinearity=a["nonlinearity"])
+    weights = _constants(ctx, a, w_ih="weight_ih", w_hh="weight_hh", bias="bias")
+    return _emit(ctx, attrs, a["x"], [_first_state(ctx, a["h"], "h")], weights)
 
 
 def _constants(ctx: Context, a: Args, **names: str) -> list[Tensor | None]:
@@ -62,4 +75,4 @@ def _first_state(ctx: Context, state: object, role: str) -> Tensor:
     return ctx.hold(held.named(_name(ctx, role)))
 
 
-RECURRENT_ROWS: dict[object, Row] = {LSTM: lstm}
+RECURRENT_ROWS: dict[object, Row] = {LSTM: lstm, GRU: gru, RNN: rnn}
