@@ -348,7 +348,9 @@ def check_plan(
     _check_order(graph, plan)
     moved = [s.name for s in graph.states if plan.storage[s.value] != plan.storage[s.next]]
     if moved:
-        raise InternalError(f"the states {', '.join(moved)} are written where nobody reads them", "memory planner")
+        raise InternalError(
+            f"the states {', '.join(moved)} are written where nobody reads them", "memory planner"
+        )
 
     def span(tensor: Tensor) -> Span:
         offset, size, width = plan.offset(tensor), tensor.type.bytes, tensor.dtype.bytes

@@ -18,7 +18,7 @@ from tinyet.ir import DType, Node, Shape
 from tinyet.numerics import Int64
 from tinyet.ops.shared.counting import Parts, copied
 from tinyet.ops.shared.sweeping import in_groups, of_input
-from tinyet.opset import Call, Claim, Kernel, Struct, Sweep, library_call
+from tinyet.opset import Call, Claim, Kernel, Struct, Sweep, Sweeps, library_call
 
 MOVABLE = (DType.INT8, DType.UINT8, DType.INT16, DType.INT32, DType.FLOAT32)
 """What a tensor can be at run time."""
