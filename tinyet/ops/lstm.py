@@ -284,6 +284,7 @@ OP = Op(
     check=check,
     macs=macs,
     bias=(BIAS, W_IH),
+    carried=(H, H, C),
     kernels=(
         Kernel("tinyet_lstm_s8", "s8", lower_s8, HEADERS, ("tinyet_lstm_s8.c",), refuse_projected),
         Kernel(
