@@ -40,7 +40,7 @@ def integers(sizes_of: SizesOf, parts_of: Callable[[Node], Sequence[Part]]) -> C
             sums(parts, times * matrix.gates, s.units, matrix.weights.shape[1])
             general = int((gate_forms(matrix) < 0).sum())
             counting.add(parts, "row by the general rule", times * general * rounded_up(s.units))
-        for matrix in matrices[2:]:
+        for _projection in matrices[2:]:
             sums(parts, times, s.outputs, s.units)
             parts["output"] = times * s.outputs
             parts["four outputs"] = times * rounded_up(s.outputs) // 4
