@@ -107,7 +107,7 @@ def compile(  # noqa: A001 - the public name is tinyet.compile
         # A module in it that was lowered before is quantized all the same; the twin takes floats none the less.
         # It keeps its channels: which of them are constant is not the same before and after quantizing.
         twin, _ = passes.run(lowered.float_graph, float_io=True, prune=False)
-    names = () if labels is None else check_labels(labels, graph.outputs[0], "labels")
+    names = () if labels is None else check_labels(labels, graph.user_outputs[0], "labels")
     program = Program(name, graph, twin, (*lowered.notes, *notes), names)
     if target is not None:
         deploy(graph, target, chosen)

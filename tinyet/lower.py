@@ -12,6 +12,7 @@ from tinyet.compiler import Progress
 from tinyet.compiler import compile as compile_module
 from tinyet.delegates import Delegate, delegates_named
 from tinyet.deployment import deploy
+from tinyet.errors import ModelError
 from tinyet.ir import Graph, Node
 from tinyet.ops.region import Region
 from tinyet.opset import delegate_name
@@ -55,6 +56,12 @@ def lower(
         channels_last=channels_last,
         progress=progress,
     )
+    if program.states:
+        names = ", ".join(state.name for state in program.states)
+        raise ModelError(
+            f"the module keeps state between runs, {names}, and one layer of a network has none",
+            hint="make the state an input and an output of forward(), or compile the whole network as one",
+        )
     from tinyet.importers.torch.lowered import LoweredModule
 
     if board is not None:

@@ -14,9 +14,9 @@ from tinyet.bounded import read_bounded
 from tinyet.data import as_arrays, prepare_inputs, refuse_indices
 from tinyet.errors import ModelError, ProgramError
 from tinyet.foreign import foreign_of
-from tinyet.ir import Array, DType, Graph, Note, Tensor
+from tinyet.ir import Array, DType, Graph, Note, State, Tensor
 from tinyet.numerics import dequantize
-from tinyet.reference import evaluate, run_graph
+from tinyet.reference import Session, States
 from tinyet.stages import stage
 from tinyet.tet.format import Contents, decode, encode
 from tinyet.version import __version__
@@ -46,8 +46,9 @@ class Program:
     labels: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
-        """A line for each input and output, and what is in between."""
-        sides = (("in ", self.inputs), ("out", self.outputs))
+        """A line for each input, output and state, and what is in between."""
+        kept = tuple(state.value for state in self.states)
+        sides = (("in ", self.inputs), ("out", self.outputs), ("state", kept))
         lines = [f"  {side} {tensor.name}: {tensor.type}" for side, tensors in sides for tensor in tensors]
         constants = sum(tensor.array.nbytes for tensor in self.graph.constants)
         what = f"{len(self.graph.nodes)} nodes, {constants:,} bytes of constants"
@@ -55,11 +56,18 @@ class Program:
 
     @property
     def inputs(self) -> tuple[Tensor, ...]:
-        return self.graph.inputs
+        """What a caller gives; states are not among them."""
+        return self.graph.user_inputs
 
     @property
     def outputs(self) -> tuple[Tensor, ...]:
-        return self.graph.outputs
+        """What a caller gets; states are not among them."""
+        return self.graph.user_outputs
+
+    @property
+    def states(self) -> tuple[State, ...]:
+        """What is kept from run to run."""
+        return self.graph.states
 
     @cached_property
     def data(self) -> bytes:
@@ -89,7 +97,8 @@ class Program:
             raise ProgramError(f"the program cannot be saved: {error.strerror}", str(target)) from error
 
     def run(self, *inputs: Array, as_float: bool | None = None) -> Array | list[Array]:
-        """The host reference: one sample in, its outputs out.
+        """The host reference: one sample in, its outputs out. A program with states runs as after a reset; `session`
+        is for runs that follow each other.
 
         inputs: one array per input, of the input's shape; float32 data for a quantized input is quantized
         first, integers are taken as they are. as_float: outputs as real numbers (float32), or as the device's own
@@ -98,23 +107,59 @@ class Program:
         when the model has several outputs. Raises DataError when number, shape or dtype do not fit, or an index is
         outside its table.
         """
-        given = as_arrays(inputs)
-        prepared = prepare_inputs(self.inputs, given)
-        refuse_indices(self.graph, prepared)
-        values = evaluate(self.graph, prepared)
-        if as_float is None:
-            quantized = [x for t, x in zip(self.inputs, given, strict=True) if t.type.quant is not None]
-            as_float = all(x.dtype.kind == "f" for x in quantized)
-        results = [_finish(t, values[t], as_float) for t in self.outputs]
-        return results[0] if len(results) == 1 else results
+        return self.session().run(*inputs, as_float=as_float)
+
+    def session(self) -> ProgramSession:
+        """Runs of the host reference one after the other, which carry the program's states along."""
+        return ProgramSession(self)
 
     def values(self, inputs: Sequence[Array]) -> Mapping[Tensor, Array]:
-        """Every value of the graph for inputs already in the program's own dtypes."""
-        return evaluate(self.graph, inputs)
+        """Every value of the graph, as after a reset, for inputs already in the program's own dtypes."""
+        return Session(self.graph).values(inputs)
 
     def outputs_for(self, inputs: Sequence[Array]) -> list[Array]:
-        """The outputs for inputs already in the program's own dtypes, in the outputs' own."""
-        return run_graph(self.graph, inputs)
+        """The outputs, as after a reset, for inputs already in the program's own dtypes, in the outputs' own."""
+        return Session(self.graph).outputs(inputs)
+
+
+class ProgramSession:
+    """A program in use on the host: each run reads the states that the one before left, as the firmware does.
+
+    `program.session()` makes one; many of the same program do not disturb each other. Of a program without states each
+    run is like the first.
+    """
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self._session = Session(program.graph)
+
+    def __repr__(self) -> str:
+        return f"<session of {self.program.name}: {self.state!r}>"
+
+    @property
+    def state(self) -> States:
+        """The states by name, as the next run will read them: read-only arrays in the device's own dtypes. To set
+        one, put an array of its shape and dtype in its place: `session.state["h"] = array`. Raises DataError for
+        another."""
+        return self._session.state
+
+    def reset(self) -> None:
+        """Make the states what they are before the first run, as the firmware's reset does."""
+        self._session.reset()
+
+    def run(self, *inputs: Array, as_float: bool | None = None) -> Array | list[Array]:
+        """The next run: takes, returns and raises what `Program.run` does. Inputs that do not fit leave the states as
+        they were."""
+        tensors = self.program.inputs
+        given = as_arrays(inputs)
+        prepared = prepare_inputs(tensors, given)
+        refuse_indices(self.program.graph, prepared)
+        outputs = self._session.outputs(prepared)
+        if as_float is None:
+            quantized = [x for t, x in zip(tensors, given, strict=True) if t.type.quant is not None]
+            as_float = all(x.dtype.kind == "f" for x in quantized)
+        results = [_finish(t, x, as_float) for t, x in zip(self.program.outputs, outputs, strict=True)]
+        return results[0] if len(results) == 1 else results
 
 
 def check_labels(labels: object, output: Tensor, where: str) -> tuple[str, ...]:
@@ -172,7 +217,7 @@ def from_bytes(data: bytes, where: str) -> Program:
     contents = decode(data, where)
     if contents.labels:
         try:
-            check_labels(contents.labels, contents.graph.outputs[0], where)
+            check_labels(contents.labels, contents.graph.user_outputs[0], where)
         except ModelError as error:
             raise ProgramError(error.what, where, "save the program again") from error
     return Program(contents.name, contents.graph, contents.float_graph, contents.notes, contents.labels)

@@ -15,14 +15,16 @@
  * The host asks, the board answers once, with the same command or with ERROR; or with FAULT, and then never again.
  *
  *   INFO   -> u32 protocol, abi, arena bytes, layers, counter kind, counter hz, bytes of stack, then the three readings
- *             below, counter_irq_instructions; u32 number of inputs, (u32 offset, bytes) each; outputs likewise;
- *             u8 length and name; 64 digits of hash
- *   RUN    u32 last layer to run, or NO_LAYER; u32 after how many runs of it to stop; u32 1 to hold the counter's
- *          interrupt back, else 0; the inputs' bytes one after the other
+ *             below, counter_irq_instructions; u32 number of inputs, (u32 offset, bytes) each; outputs likewise; u32 how
+ *             many of the last inputs, and of the last outputs, are states; u8 length and name; 64 digits of hash
+ *   RUN    u32 last layer to run, or NO_LAYER; u32 after how many runs of it to stop; u32 UNINTERRUPTED to hold the
+ *          counter's interrupt back, STATES_STAY to go on with the states of the run before, or both, or 0; the inputs'
+ *          bytes one after the other, without those of states that stay
  *          -> i32 status, u32 layer or event that failed, or NO_LAYER; u32 stack bytes, or STACK_FULL when it has overflown;
  *             u32 layers, u32 events; u64 count of the whole run, of each layer, of each event; u32 how often each layer
  *             ran; the outputs' bytes, if the status is TINYET_OK
  *   READ   u32 offset, u32 bytes -> bytes of the arena
+ *   RESET  -> nothing; the states are what they are at first
  *   ERROR  -> u32 reason, u32 detail
  *   FAULT  -> u32 words, see tinyet_fault.c, tinyet_fault_riscv.c and tinyet_fault_xtensa.c
  *
@@ -46,13 +48,15 @@
 #error "build the harness and its model with -DTINYET_TRACE=1"
 #endif
 
-#define PROTOCOL 3u
+#define PROTOCOL 4u
 #define END 0xC0u
 #define ESCAPE 0xDBu
 #define ESCAPED_END 0xDCu
 #define ESCAPED_ESCAPE 0xDDu
 #define HASH_DIGITS 64u
 #define EMPTY_LAYERS 8u
+#define UNINTERRUPTED 1u
+#define STATES_STAY 2u
 #define STACK_PATTERN 0xA55A3CC3u
 #define STACK_FULL 0xFFFFFFFFu
 
@@ -71,7 +75,7 @@
 #define ALLOW_INTERRUPTS ((void)0)
 #endif
 
-enum { INFO = 1, RUN = 2, READ = 3, ERROR = 0x7E, FAULT = 0x7F };
+enum { INFO = 1, RUN = 2, READ = 3, RESET = 4, ERROR = 0x7E, FAULT = 0x7F };
 
 enum {
   BAD_FRAME = 1,       /* detail 0: cut short, or the CRC differs */
@@ -444,7 +448,7 @@ static void serve_info(const header *request) {
   const uint64_t empty_layers = measure(run_empty_layers, nowhere, false).count;
   /* Not the first layer: on a core with caches it would pay for bringing the code in. */
   const uint64_t empty_layer = tallies[EMPTY_LAYERS - 1u].count;
-  begin_reply(INFO, 7u * 4u + 3u * 8u + 4u + 2u * 4u + 8u * (model->num_inputs + model->num_outputs) + 1u + name_bytes +
+  begin_reply(INFO, 7u * 4u + 3u * 8u + 4u + 3u * 4u + 8u * (model->num_inputs + model->num_outputs) + 1u + name_bytes +
                         HASH_DIGITS);
   put_u32(PROTOCOL);
   put_u32(model->abi);
@@ -459,6 +463,7 @@ static void serve_info(const header *request) {
   put_u32(tinyet_platform.counter_irq_instructions);
   put_io(model->inputs, model->num_inputs);
   put_io(model->outputs, model->num_outputs);
+  put_u32(model->num_states);
   put_u8(name_bytes);
   put_bytes(model->name, name_bytes);
   put_bytes(model->hash, HASH_DIGITS);
@@ -467,16 +472,27 @@ static void serve_info(const header *request) {
 
 static void serve_run(const header *request) {
   const tinyet_model *model = &tinyet_harness_model;
-  const uint32_t wanted = 3u * 4u + sum_bytes(model->inputs, model->num_inputs);
+  const uint32_t least = model->num_inputs - model->num_states;
+  const uint32_t shortest = 3u * 4u + sum_bytes(model->inputs, least);
   stop behind;
-  uint32_t uninterrupted;
-  if (request->length != wanted) {
-    reply_error(get_bytes(NULL, request->length) && get_end() ? BAD_LENGTH : BAD_FRAME, wanted);
+  uint32_t flags = 0u;
+  bool whole = true;
+  if (request->length < shortest) {
+    reply_error(get_bytes(NULL, request->length) && get_end() ? BAD_LENGTH : BAD_FRAME, shortest);
     return;
   }
+  whole = get_u32(&behind.layer) && get_u32(&behind.runs) && get_u32(&flags);
+  const uint32_t given = (flags & STATES_STAY) != 0u ? least : model->num_inputs;
+  const uint32_t wanted = 3u * 4u + sum_bytes(model->inputs, given);
+  if (whole && request->length != wanted) {
+    reply_error(get_bytes(NULL, request->length - 3u * 4u) && get_end() ? BAD_LENGTH : BAD_FRAME, wanted);
+    return;
+  }
+  if (given > least) {
+    model->reset(); /* the first run would do it, and undo what is given */
+  }
   /* Straight into the arena: there is no room for the inputs twice. */
-  bool whole = get_u32(&behind.layer) && get_u32(&behind.runs) && get_u32(&uninterrupted);
-  for (uint32_t i = 0u; whole && i < model->num_inputs; i++) {
+  for (uint32_t i = 0u; whole && i < given; i++) {
     const tinyet_io *input = &model->inputs[i];
     whole = get_bytes(input->offset == TINYET_BESIDE_ARENA ? model->image : model->arena + input->offset, input->bytes);
   }
@@ -488,7 +504,7 @@ static void serve_run(const header *request) {
     reply_error(NO_TRACE_MEMORY, tally_capacity);
     return;
   }
-  const measurement result = measure(model->run, behind, uninterrupted != 0u);
+  const measurement result = measure(model->run, behind, (flags & UNINTERRUPTED) != 0u);
   const uint32_t num_outputs = result.status == TINYET_OK ? model->num_outputs : 0u;
   const uint32_t layers = model->num_layers;
   const uint32_t events = num_events();
@@ -533,6 +549,22 @@ static void serve_read(const header *request) {
   end_reply();
 }
 
+static void serve_reset(const header *request) {
+  if (request->length != 0u) {
+    reply_error(get_bytes(NULL, request->length) && get_end() ? BAD_LENGTH : BAD_FRAME, 0u);
+    return;
+  }
+  if (!get_end()) {
+    reply_error(BAD_FRAME, 0u);
+    return;
+  }
+  if (tinyet_harness_model.reset != NULL) {
+    tinyet_harness_model.reset();
+  }
+  begin_reply(RESET, 0u);
+  end_reply();
+}
+
 /* The tallies go to the end of the free RAM. */
 static void place_tallies(void) {
   const uint32_t counts = tinyet_harness_model.num_layers + tinyet_harness_model.num_events;
@@ -561,6 +593,8 @@ void tinyet_harness_serve(void) {
       serve_run(&request);
     } else if (request.command == READ) {
       serve_read(&request);
+    } else if (request.command == RESET) {
+      serve_reset(&request);
     } else {
       reply_error(get_bytes(NULL, request.length) && get_end() ? UNKNOWN_COMMAND : BAD_FRAME, request.command);
     }

@@ -37,6 +37,8 @@ typedef struct {
   uint32_t num_events;         /* parts of layers, between TINYET_EVENT_BEGIN and TINYET_EVENT_END */
   tinyet_status (*init)(void); /* NULL where there is nothing to prepare */
   uint8_t *image;              /* the input that lies beside the arena; NULL where none does */
+  uint32_t num_states;         /* the last of the inputs, and of the outputs: what survives from run to run */
+  void (*reset)(void);         /* lets them be what they are at first; NULL where there are none */
 } tinyet_model;
 
 extern const tinyet_model tinyet_harness_model;

@@ -58,7 +58,8 @@ def peak_tensors(deployment: Deployment) -> tuple[int, list[Contributor]]:
     output that lies partly over an input, it is what lies beside that; of what is computed by rows, the rows that are
     there when that layer needs the most."""
     plan = deployment.plan
-    named = {t.name: f"input {t.name}" for t in deployment.graph.inputs}
+    named = {t.name: f"input {t.name}" for t in deployment.graph.user_inputs}
+    named |= {state.name: f"state {state.name}" for state in deployment.graph.states}
     named |= {t.name: f"output of {step}" for step in deployment.steps for t in step.node.outputs}
 
     def alive(step: int) -> list[Contributor]:

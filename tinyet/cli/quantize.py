@@ -377,7 +377,7 @@ def _labelled(task: _Task, limit: int | None) -> Data:
             str(task.source.path),
             "; ".join(remarks) or "define evaluation(): it returns inputs, labels",
         )
-    wrong = doubts_of_labels(data.labels, task.graph.outputs[0].type.count)
+    wrong = doubts_of_labels(data.labels, task.graph.user_outputs[0].type.count)
     if wrong:
         raise DataError(wrong[0], f"evaluation() in {task.source.path}")
     return data

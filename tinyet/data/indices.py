@@ -21,10 +21,10 @@ _WHOLE = (DType.INT32, DType.UINT8)
 
 
 def tables_of(graph: Graph) -> dict[Tensor, Node]:
-    """Inputs that reach a table as its indices, through what only moves them → of those tables' nodes the one with the
-    fewest rows."""
+    """The caller's inputs that reach a table as its indices, through what only moves them → of those tables' nodes the
+    one with the fewest rows."""
     found: dict[Tensor, Node] = {}
-    for start in graph.inputs:
+    for start in graph.user_inputs:
         if start.dtype not in _WHOLE:
             continue
         stack, seen = [start], set()
@@ -50,7 +50,7 @@ def refuse_indices(graph: Graph, arrays: Sequence[Array]) -> None:
     integers, of one sample or of several."""
     problems = []
     for tensor, node in tables_of(graph).items():
-        array: npt.NDArray[np.integer[Any]] = np.asarray(arrays[graph.inputs.index(tensor)])
+        array: npt.NDArray[np.integer[Any]] = np.asarray(arrays[graph.user_inputs.index(tensor)])
         rows = _rows(node)
         bad = (array < 0) | (array >= rows)
         if bad.any():

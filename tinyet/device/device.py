@@ -168,7 +168,8 @@ class Device:
     ) -> RunResult:
         """Run the model once.
 
-        inputs:     bytes of each input, in the model's order.
+        inputs:     bytes of each input, in the model's order, and then of each state; or without the states, which are
+                    then what the run before has left, or a reset.
         stop_after: index of the last layer to run; the arena can then be read. None runs all.
         runs:       of that layer, which may run several times, after which to stop.
         uninterrupted: measure the stack exactly, and count nothing: the counter's interrupt is held back.
@@ -178,7 +179,8 @@ class Device:
         info = self._info
         wanted = [slot.bytes for slot in info.inputs]
         given = [len(data) for data in inputs]
-        if wanted != given:
+        stay = info.num_states > 0 and given == wanted[: -info.num_states]
+        if wanted != given and not stay:
             raise EmulatorError(
                 what=f"the model takes inputs of {wanted} bytes, got {given}",
                 hint="quantize the inputs with the scales in the model's header, without padding",
@@ -190,9 +192,11 @@ class Device:
         output_bytes = sum(slot.bytes for slot in info.outputs)
         reply = self._ask(
             Command.RUN,
-            protocol.pack_run(inputs, stop_after, runs, uninterrupted=uninterrupted),
+            protocol.pack_run(inputs, stop_after, runs, uninterrupted=uninterrupted, states_stay=stay),
             reply_bytes=output_bytes + _COUNT_BYTES * info.num_layers,
             work_seconds=self._timeout,
+            # A second run would go on from where a first one, of which the reply was lost, has left the states.
+            tries=1 if stay else _TRIES,
         )
         raw = protocol.unpack_run(reply, output_bytes)
         if raw.stack_bytes == protocol.STACK_OVERFLOW:
@@ -220,6 +224,10 @@ class Device:
             raw.runs,
         )
 
+    def reset(self) -> None:
+        """Let the model's states be what they are before the first run."""
+        self._ask(Command.RESET, b"", reply_bytes=0)
+
     def read(self, offset: int, n: int) -> bytes:
         """Return `n` bytes of the arena from `offset`, as the last run has left them."""
         if n < 0 or offset < 0 or offset + n > self._info.arena_bytes:
@@ -245,9 +253,16 @@ class Device:
                     raise
                 patience *= 2
 
-    def _ask(self, command: Command, payload: bytes, reply_bytes: int, work_seconds: float = 5.0) -> bytes:
+    def _ask(
+        self,
+        command: Command,
+        payload: bytes,
+        reply_bytes: int,
+        work_seconds: float = 5.0,
+        tries: int = _TRIES,
+    ) -> bytes:
         """Send a request, again when it or its reply arrives damaged, and return the payload of the reply."""
-        for tries_left in reversed(range(_TRIES)):
+        for tries_left in reversed(range(tries)):
             try:
                 return self._ask_once(command, payload, reply_bytes, work_seconds)
             except _DamagedError:

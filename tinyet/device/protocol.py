@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from tinyet.errors import EmulatorError
 
-PROTOCOL = 3
+PROTOCOL = 4
 NO_LAYER = 0xFFFFFFFF
 # For the bytes of stack: nothing is left of it.
 STACK_OVERFLOW = 0xFFFFFFFF
@@ -30,6 +30,7 @@ _TICKS_MASK = (1 << 48) - 1
 _EMPTY_LAYERS = 8
 # No frame is longer on the line, and no model has more of either: what says otherwise is noise.
 _MOST_LINE_BYTES = 1 << 26
+_UNINTERRUPTED, _STATES_STAY = 1, 2  # in a RUN request
 _BESIDE_ARENA = 0xFFFFFFFF  # TINYET_BESIDE_ARENA: an input that the model takes by rows
 _MOST_LAYERS = 1 << 20
 
@@ -40,6 +41,7 @@ class Command(enum.IntEnum):
     INFO = 1
     RUN = 2
     READ = 3
+    RESET = 4
     ERROR = 0x7E
     FAULT = 0x7F
 
@@ -204,6 +206,7 @@ class CounterKind(enum.IntEnum):
 class Info:
     """What the harness says of the model and of itself.
 
+    inputs, outputs: those of states are the last.
     counter_hz: of real hardware; an emulator's figure is in the board's description.
     empty_run, empty_layers_run, empty_layer: counts of a run with no layer, of one with 8 empty layers,
     and of one empty layer: the cost of counting.
@@ -216,6 +219,7 @@ class Info:
     num_layers: int
     inputs: tuple[Slot, ...]
     outputs: tuple[Slot, ...]
+    num_states: int
     stack_bytes: int
     counter_kind: CounterKind
     counter_hz: int
@@ -254,6 +258,7 @@ def unpack_info(payload: bytes) -> Info:
     irq_instructions = reader.number(4)
     inputs = _take_slots(reader)
     outputs = _take_slots(reader)
+    num_states = reader.number(4)
     name = reader.take(reader.number(1)).decode("utf-8", "replace")
     digest = reader.take(64).decode("ascii", "replace")
     reader.done()
@@ -261,10 +266,10 @@ def unpack_info(payload: bytes) -> Info:
         raise EmulatorError(what=f"the board names an unknown kind of counter, {kind}")
     inside = [slot for slot in inputs if slot.offset != _BESIDE_ARENA]
     outside = [slot for slot in (*inside, *outputs) if slot.offset + slot.bytes > arena_bytes]
-    if outside or num_layers > _MOST_LAYERS:
+    if outside or num_layers > _MOST_LAYERS or num_states > min(len(inputs), len(outputs)):
         raise EmulatorError(
-            what=f"the board describes a model that cannot be: an arena of {arena_bytes} bytes, {num_layers} layers"
-            + "".join(f", {slot.bytes} bytes at {slot.offset}" for slot in outside[:1])
+            what=f"the board describes a model that cannot be: an arena of {arena_bytes} bytes, {num_layers} layers, "
+            f"{num_states} states" + "".join(f", {slot.bytes} bytes at {slot.offset}" for slot in outside[:1])
         )
     return Info(
         name=name,
@@ -274,6 +279,7 @@ def unpack_info(payload: bytes) -> Info:
         num_layers=num_layers,
         inputs=inputs,
         outputs=outputs,
+        num_states=num_states,
         stack_bytes=stack_bytes,
         counter_kind=CounterKind(kind),
         counter_hz=hz,
@@ -290,16 +296,24 @@ def _take_slots(reader: _Reader) -> tuple[Slot, ...]:
 
 
 def pack_run(
-    inputs: Sequence[bytes], stop_after: int | None, runs: int = 1, *, uninterrupted: bool = False
+    inputs: Sequence[bytes],
+    stop_after: int | None,
+    runs: int = 1,
+    *,
+    uninterrupted: bool = False,
+    states_stay: bool = False,
 ) -> bytes:
     """The payload of a RUN request.
 
+    inputs:        with those of states, unless they stay.
     stop_after:    index of the last layer to run; None runs all.
     runs:          of that layer, after which to stop.
     uninterrupted: hold the counter's interrupt back, for an exact stack measurement.
+    states_stay:   go on with the states that the run before has left.
     """
     last = NO_LAYER if stop_after is None else stop_after
-    return struct.pack("<III", last, runs, uninterrupted) + b"".join(inputs)
+    flags = _UNINTERRUPTED * uninterrupted | _STATES_STAY * states_stay
+    return struct.pack("<III", last, runs, flags) + b"".join(inputs)
 
 
 def unpack_run(payload: bytes, output_bytes: int) -> RawRun:

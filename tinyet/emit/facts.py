@@ -71,6 +71,7 @@ class ModelFacts:
     hash:    64 hexadecimal digits, of the program.
     layers:  number of calls in `<name>_run`; events: of parts of calls that a trace tells apart.
     has_init: whether there is a `<name>_init`.
+    states: what survives from run to run, where it lies in the arena.
     samples: one for each input, as its bytes lie in the arena; the application runs on them.
     expected: what the reference makes of them, likewise for each output; empty where it was not asked.
     library_version, homepage: of the library that the model becomes; they are its owner's, not tinyet's.
@@ -87,6 +88,7 @@ class ModelFacts:
     events: int = 0
     has_init: bool = False
     expected: tuple[bytes, ...] = ()
+    states: tuple[TensorFacts, ...] = ()
     library_version: str = DEFAULT_LIBRARY_VERSION
     homepage: str | None = None
 
@@ -122,12 +124,13 @@ def facts_of(
         hash=program_hash,
         arena_bytes=deployment.plan.arena_bytes,
         layers=len(deployment.steps),
-        inputs=tuple(_tensor_facts(t, deployment) for t in deployment.graph.inputs),
-        outputs=tuple(_tensor_facts(t, deployment) for t in deployment.graph.outputs),
+        inputs=tuple(_tensor_facts(t, deployment) for t in deployment.graph.user_inputs),
+        outputs=tuple(_tensor_facts(t, deployment) for t in deployment.graph.user_outputs),
         samples=tuple(np.ascontiguousarray(a).tobytes() for a in inputs),
         events=len(deployment.events),
         has_init=any(step.call.init for step in deployment.steps),
         expected=tuple(np.ascontiguousarray(a).tobytes() for a in expected),
+        states=tuple(_tensor_facts(state.value, deployment) for state in deployment.graph.states),
     )
 
 

@@ -10,13 +10,13 @@ from tinyet.assets.templating import render
 from tinyet.delegates import Delegate
 from tinyet.delegates.delegate import included, own_files
 from tinyet.deployment import Deployment, Step, StoredArray
+from tinyet.emit.interface import io_view, kept_views
 from tinyet.emit.kernels import shareable
 from tinyet.emit.literals import CTYPES, array, integer, packed, real, struct
 from tinyet.emit.names import Names, declared, function_names, interface
 from tinyet.emit.pointers import Pointers
 from tinyet.emit.rows import CaseView, RowPointers, StreamView, cases, order, order_lines, part_lines
 from tinyet.errors import InternalError, UsageError
-from tinyet.ir import DType, Tensor
 from tinyet.layers import identifier
 from tinyet.memory.streams import Fill, Run, Stream, Take
 from tinyet.ops.region import Region
@@ -38,29 +38,6 @@ from tinyet.text import c_comment, c_string
 from tinyet.version import __version__
 
 ABI_VERSION = 2
-
-
-@dataclass(frozen=True)
-class IoView:
-    """One input or output as the templates print it. rows, and bytes and elements of each: of an input that
-    comes row by row."""
-
-    kind: str
-    index: int
-    comment: str
-    layout: str
-    ctype: str
-    offset: int
-    bytes: int
-    count: int
-    scale: str | None
-    zero_point: int
-    low: int
-    high: int
-    rows: int = 0
-    row_bytes: int = 0
-    row_count: int = 0
-    row_layout: str = ""
 
 
 @dataclass(frozen=True)
@@ -185,8 +162,9 @@ def model_files(
         "num_events": len(deployment.events),
         "states": list(code.states.values()),
         "inits": code.inits,
-        "inputs": [_io("input", i, t, deployment) for i, t in enumerate(graph.inputs)],
-        "outputs": [_io("output", i, t, deployment) for i, t in enumerate(graph.outputs)],
+        "inputs": [io_view("input", i, t, deployment) for i, t in enumerate(graph.user_inputs)],
+        "outputs": [io_view("output", i, t, deployment) for i, t in enumerate(graph.user_outputs)],
+        "kept": kept_views(deployment),
     }
     files = {
         f"{name}.h": render("model/model.h.j2", context),
@@ -215,7 +193,7 @@ def symbols_of(deployment: Deployment, name: str) -> Symbols:
 def _code(deployment: Deployment, name: str, kernels: Mapping[str, str]) -> _Code:
     """kernels: the C files that stand beside the model."""
     graph = deployment.graph
-    names = Names(interface(name, len(graph.inputs), len(graph.outputs)))
+    names = Names(interface(name, len(graph.user_inputs), len(graph.user_outputs), len(graph.states)))
     names.reserve(*(declared(text) for path, text in kernels.items() if path.endswith(".h")))
     names.reserve(_called(deployment))
     return _Code(deployment, name, names)
@@ -263,32 +241,6 @@ def _merge(files: dict[str, str], more: Mapping[str, str], who: str) -> None:
     for name, text in more.items():
         if files.setdefault(name, text) != text:
             raise UsageError(f"{who} brings a file {name} that another kernel brings with other contents")
-
-
-def _io(kind: str, index: int, tensor: Tensor, deployment: Deployment) -> IoView:
-    quant = tensor.type.quant
-    low, high = (0, 0) if tensor.dtype is DType.FLOAT32 else tensor.dtype.range
-    shape = ", ".join(map(str, tensor.shape))
-    rows = deployment.plan.taken_rows(tensor)
-    row = ", ".join(map(str, rows.tensor.shape[2:])) if rows is not None else ""
-    return IoView(
-        kind=kind,
-        index=index,
-        comment=f"{tensor.name}, {tensor.type}",
-        layout=f"{tensor.dtype.c}[{tensor.type.count}], shape ({shape}), last dimension contiguous.",
-        ctype=tensor.dtype.c,
-        offset=deployment.plan.offset(tensor),
-        bytes=tensor.type.bytes,
-        count=tensor.type.count,
-        scale=real(quant.one_scale) if quant is not None else None,
-        zero_point=quant.one_zero_point if quant is not None else 0,
-        low=low,
-        high=high,
-        rows=rows.tensor.shape[1] if rows is not None else 0,
-        row_bytes=rows.row_bytes if rows is not None else 0,
-        row_count=rows.row_bytes // tensor.dtype.bytes if rows is not None else 0,
-        row_layout=f"{tensor.dtype.c}, shape ({row}), last dimension contiguous",
-    )
 
 
 def _called(deployment: Deployment) -> frozenset[str]:

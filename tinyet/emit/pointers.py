@@ -44,6 +44,15 @@ class Pointers:
         }
         return [t for t in self.deployment.graph.inputs if t in found and t not in self._given]
 
+    def _accessor(self, tensor: Tensor) -> str | None:
+        """The public function that says where an input or a state lies."""
+        graph = self.deployment.graph
+        states = [state.value for state in graph.states]
+        for kind, tensors in (("input", graph.user_inputs), ("state", states)):
+            if tensor in tensors and tensor not in self._given:
+                return f"{self.model}_{kind}_{list(tensors).index(tensor)}()"
+        return None
+
     def for_call(self, step: Step, pile: Collection[Tensor] = ()) -> tuple[str, ...]:
         """Declarations of the pointers that a call is the first to use. pile: windows whose places change."""
         if pile:
@@ -63,8 +72,8 @@ class Pointers:
         """The declaration of a pointer to a tensor, of which there is one."""
         self._declared.add(tensor)
         ctype, name = tensor.dtype.c, self.names[tensor]
-        if tensor in self.deployment.graph.inputs and tensor not in self._given:
-            accessor = f"{self.model}_input_{self.deployment.graph.inputs.index(tensor)}()"
+        accessor = self._accessor(tensor)
+        if accessor is not None:
             return f"const {ctype} *const {name} = {accessor};"
         base = self._base(tensor)
         if base is not None:

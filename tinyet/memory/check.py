@@ -346,6 +346,11 @@ def check_plan(
             node whose output is not made of its inputs' bytes.
     """
     _check_order(graph, plan)
+    moved = [s.name for s in graph.states if plan.storage[s.value] != plan.storage[s.next]]
+    if moved:
+        raise InternalError(
+            f"the states {', '.join(moved)} are written where nobody reads them", "memory planner"
+        )
 
     def span(tensor: Tensor) -> Span:
         offset, size, width = plan.offset(tensor), tensor.type.bytes, tensor.dtype.bytes

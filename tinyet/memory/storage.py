@@ -21,6 +21,7 @@ from tinyet.memory.layout import NEVER, Layout, nothing_owned_twice
 from tinyet.memory.live import LiveBytes
 from tinyet.memory.moves import Move, moves
 from tinyet.memory.plan import Block, Lifetime, MemoryPlan, Storage
+from tinyet.memory.states import States
 from tinyet.memory.streams import Stream
 from tinyet.memory.sweeping import Course, Replaces, Sweeping, course, no_replacing, no_sweep, overlapping
 from tinyet.memory.weave import Group, MayPitch, no_pitch, weave
@@ -135,6 +136,7 @@ class _Planner:
         order_budget: int,
     ) -> None:
         self.graph = graph
+        self.states = States(graph)
         self.ops = {node: op_of(node) if stream_of(node) is None else STREAM_OP for node in graph.nodes}
         self.streams = {
             node: made
@@ -261,10 +263,12 @@ class _Planner:
             stream = stream_of(node)
             base = None if stream is None else stream.base
             if base is not None:
+                self.states.refuse_spread(base)
                 layout.spread(base, base.type.bytes, self.scratch_align)
         for tensor in self.pairs:
             layout.spread(tensor, 2 * tensor.type.bytes, 4)
         of_pairs = {node for t in self.pairs for node in self.graph.consumers(t)}
+        self.states.place(layout)
         woven = weave(self.graph, self.may_pitch, copied | of_pairs)
         elided = set(woven.elided)
         for node in woven.elided:
@@ -321,6 +325,7 @@ class _Planner:
             if node in elided:
                 needs.update(dict.fromkeys(node.outputs, after))
                 continue
+            after |= {position[reader] for reader in self.states.before(layout, node, calls)}
             needs.update(dict.fromkeys(node.outputs, frozenset((position[node],))))
             steps.append(
                 ordering.Step(
@@ -365,6 +370,8 @@ class _Planner:
         """Of the calls that have one."""
         found = {}
         for node in calls:
+            if node in self.states.kept:
+                continue  # what its output lies over is the state itself
             if node not in self.known_courses:
                 self.known_courses[node] = self.streams.get(node) or course(node, self.sweep)
             known = self.known_courses[node]
@@ -385,7 +392,9 @@ class _Planner:
         Another input in the same bytes is all right only if it may be overwritten too and lies exactly
         there. Tensors whose pixels lie apart stay where they are.
         """
-        found = []
+        found: list[tuple[Tensor, Tensor]] = []
+        if node in self.states.kept:
+            return found  # it lies in its place already
         may = set(self.ops[node].inplace)
         if len(node.outputs) == 1 and self.dense(node, woven):
             may.update(i for i in range(len(node.inputs)) if self.replaces(node, i))

@@ -10,6 +10,7 @@ from typing import ClassVar
 from tinyet.ir import Array, Attrs, Node
 from tinyet.ops.shared.movement import check_rearranged, copy_kernels
 from tinyet.ops.shared.shapes import same_shape
+from tinyet.ops.shared.sweeping import by_copy
 from tinyet.opset import Op
 
 
@@ -35,5 +36,5 @@ OP = Op(
     check=check_rearranged,
     inputs=(2, 2),
     inplace=(1,),
-    kernels=copy_kernels(),
+    kernels=copy_kernels(by_copy),
 )

@@ -289,6 +289,7 @@ OP = Op(
     check=check,
     macs=macs,
     bias=(BIAS, W_IH),
+    carried=(H, H, C),
     kernels=(
         Kernel(
             "tinyet_lstm_s8",

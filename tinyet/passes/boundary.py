@@ -13,10 +13,10 @@ from tinyet.ops.quantize import Quantize
 def integer_boundary(graph: Graph) -> Graph:
     """An input that is only quantized becomes an integer input; an output that was just dequantized an integer output.
 
-    The integer tensors take over the names, so that people and float twin still find them.
+    The integer tensors take over the names, so that people and float twin still find them. States are none of these.
     """
     inputs, outputs, nodes = list(graph.inputs), list(graph.outputs), list(graph.nodes)
-    for i, tensor in enumerate(inputs):
+    for i, tensor in enumerate(graph.user_inputs):
         consumers = [n for n in nodes if tensor in n.inputs]
         if not consumers or tensor in outputs or any(not isinstance(n.attrs, Quantize) for n in consumers):
             continue
@@ -28,7 +28,7 @@ def integer_boundary(graph: Graph) -> Graph:
         outputs = [replaced.get(t, t) for t in outputs]
         inputs[i] = integer
     graph = graph.replace(inputs=inputs, outputs=outputs, nodes=nodes)
-    for i, tensor in enumerate(outputs):
+    for i, tensor in enumerate(graph.user_outputs):
         producer = graph.producer(tensor)
         if producer is not None and isinstance(producer.attrs, Dequantize):
             outputs[i] = producer.input(0)

@@ -4,5 +4,6 @@
 from __future__ import annotations
 
 from tinyet.reference.evaluate import evaluate, run_graph
+from tinyet.reference.session import Session, States
 
-__all__ = ["evaluate", "run_graph"]
+__all__ = ["Session", "States", "evaluate", "run_graph"]

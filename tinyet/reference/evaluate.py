@@ -11,9 +11,10 @@ from tinyet.ir import Array, Graph, Tensor
 
 
 def evaluate(graph: Graph, inputs: Sequence[Array]) -> Mapping[Tensor, Array]:
-    """Every value of the graph for one set of inputs, constants included.
+    """Every value of the graph for one set of inputs, constants included; a graph with states is run by a `Session`.
 
-    inputs: one array per graph input, of exactly its shape and dtype. Raises DataError when they are not.
+    inputs: one array per graph input, the states' among them, of exactly its shape and dtype. Raises DataError when
+    they are not.
     """
     if len(inputs) != len(graph.inputs):
         raise DataError(f"{graph.name} has {len(graph.inputs)} inputs, {len(inputs)} arrays were given")
@@ -39,6 +40,6 @@ def evaluate(graph: Graph, inputs: Sequence[Array]) -> Mapping[Tensor, Array]:
 
 
 def run_graph(graph: Graph, inputs: Sequence[Array]) -> list[Array]:
-    """The graph's outputs for one set of inputs."""
+    """All outputs of the graph, what states become among them, for all of its inputs."""
     values = evaluate(graph, inputs)
     return [values[t] for t in graph.outputs]

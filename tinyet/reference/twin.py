@@ -11,7 +11,7 @@ import numpy as np
 
 from tinyet.ir import Array, DType, Graph, Node, Tensor
 from tinyet.numerics import dequantize
-from tinyet.reference import evaluate
+from tinyet.reference import Session
 
 
 def pair_values(graph: Graph, twin: Graph) -> dict[Tensor, Tensor]:
@@ -53,20 +53,22 @@ class Powers:
 
 @dataclass
 class Comparison:
-    """Collects the integer graph's error against its float twin, sample by sample."""
+    """Collects the integer graph's error against its float twin, sample by sample; the twin's states go along."""
 
     graph: Graph
     twin: Graph
     pairs: dict[Tensor, Tensor] = field(init=False)
     powers: dict[Tensor, Powers] = field(init=False)
+    session: Session = field(init=False)
 
     def __post_init__(self) -> None:
         self.pairs = pair_values(self.graph, self.twin)
         self.powers = {tensor: Powers() for tensor in self.pairs}
+        self.session = Session(self.twin)
 
     def add(self, values: Mapping[Tensor, Array], inputs: Sequence[Array]) -> list[Array]:
         """Take in one sample: the integer graph's values and the float inputs. Returns the twin's outputs."""
-        exact = evaluate(self.twin, inputs)
+        exact = self.session.values(inputs)
         for tensor, partner in self.pairs.items():
             quant = tensor.type.quant
             real = values[tensor] if quant is None else dequantize(values[tensor], quant)
@@ -75,7 +77,7 @@ class Comparison:
             signal = exact[partner].astype(np.float64)
             self.powers[tensor].signal += float(np.sum(signal**2))
             self.powers[tensor].noise += float(np.sum((real.astype(np.float64) - signal) ** 2))
-        return [exact[t] for t in self.twin.outputs]
+        return [exact[t] for t in self.twin.user_outputs]
 
     def sqnr_db(self, tensor: Tensor) -> float | None:
         """Signal to quantization noise ratio of a value in dB; None where it has no float partner."""

@@ -18,7 +18,7 @@ from tinyet.ir import DType, Node, Shape
 from tinyet.numerics import Int64
 from tinyet.ops.shared.counting import Parts, copied
 from tinyet.ops.shared.sweeping import in_groups, of_input
-from tinyet.opset import Call, Claim, Kernel, Struct, Sweep, library_call
+from tinyet.opset import Call, Claim, Kernel, Struct, Sweep, Sweeps, library_call
 
 MOVABLE = (DType.INT8, DType.UINT8, DType.INT16, DType.INT32, DType.FLOAT32)
 """What a tensor can be at run time."""
@@ -167,11 +167,13 @@ def lower_copy(node: Node, _target: Target) -> Call:
     return library_call("tinyet_copy", node, [0], params)
 
 
-def copy_kernels() -> tuple[Kernel, ...]:
+def copy_kernels(sweep: Sweeps | None = None) -> tuple[Kernel, ...]:
     """memmove, for every dtype."""
     files = ("tinyet_copy.h",), ("tinyet_copy.c",)
     claim = Claim(copied_whole)
-    return tuple(Kernel("tinyet_copy", dtype.suffix, lower_copy, *files, claim=claim) for dtype in MOVABLE)
+    return tuple(
+        Kernel("tinyet_copy", dtype.suffix, lower_copy, *files, claim=claim, sweep=sweep) for dtype in MOVABLE
+    )
 
 
 def check_moved(node: Node) -> str | None:

@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where states lie: a state's value and what it is in the next run are one place, which belongs to nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from tinyet.errors import InternalError
+from tinyet.ir import Graph, Node, Tensor
+from tinyet.memory.draft import StreamRefusedError, variables_of
+from tinyet.memory.layout import Layout
+from tinyet.ops.keep import Keep
+
+
+class States:
+    """The states of a graph. kept: for each Keep, its output and the state's value.
+
+    A value is there before the first call, like an input, and what a Keep writes after the last, like an output: the
+    block that holds both is alive throughout.
+    """
+
+    def __init__(self, graph: Graph) -> None:
+        self.kept = {
+            node: (node.output, node.input(1)) for node in graph.nodes if isinstance(node.attrs, Keep)
+        }
+
+    def refuse_spread(self, tensor: Tensor) -> None:
+        """Raise StreamRefusedError for a tensor that cannot have room around it."""
+        if any(tensor in ends for ends in self.kept.values()):
+            raise StreamRefusedError(f"{tensor.name} is a state")
+
+    def place(self, layout: Layout) -> None:
+        """Join each state's two ends, which are alone in their blocks."""
+        for output, value in self.kept.values():
+            if not layout.join(value, 0, output, 0, lambda _value, _next: True):
+                raise InternalError(f"state {value.name} is no place for {output.name}", "memory planner")
+
+    def before(self, layout: Layout, node: Node, calls: Iterable[Node]) -> list[Node]:
+        """The calls that read bytes over which a Keep writes; of any other node none."""
+        if node not in self.kept:
+            return []
+        output, _ = self.kept[node]
+        root, (start, end) = layout.root(output), layout.extent(output)
+        return [
+            call
+            for call in calls
+            if call not in self.kept
+            and any(
+                layout.root(t) is root and layout.extent(t)[0] < end and start < layout.extent(t)[1]
+                for t in variables_of(call)
+            )
+        ]
