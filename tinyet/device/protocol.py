@@ -269,8 +269,7 @@ def unpack_info(payload: bytes) -> Info:
     if outside or num_layers > _MOST_LAYERS or num_states > min(len(inputs), len(outputs)):
         raise EmulatorError(
             what=f"the board describes a model that cannot be: an arena of {arena_bytes} bytes, {num_layers} layers, "
-            f"{num_states} states"
-            + "".join(f", {slot.bytes} bytes at {slot.offset}" for slot in outside[:1])
+            f"{num_states} states" + "".join(f", {slot.bytes} bytes at {slot.offset}" for slot in outside[:1])
         )
     return Info(
         name=name,
