@@ -23,10 +23,10 @@ def taken_input(graph: Graph, rules: Mapping[Node, RowRule]) -> Taken:
     rules: of the calls that can be computed by rows. Raises UsageError, listing all that is wrong, where rows cannot be
     taken: there must be one input, and every layer that reads it must be one of those.
     """
-    if len(graph.inputs) != 1:
-        names = ", ".join(t.name for t in graph.inputs)
+    if len(graph.user_inputs) != 1:
+        names = ", ".join(t.name for t in graph.user_inputs)
         raise UsageError(
-            f"{graph.name} has {len(graph.inputs)} inputs, {names}; rows can be those of one alone",
+            f"{graph.name} has {len(graph.user_inputs)} inputs, {names}; rows can be those of one alone",
             hint=GIVE_WHOLE,
         )
     tensor, views = graph.inputs[0], list[Node]()

@@ -500,7 +500,7 @@ class Project:
         else:
             elf = self.firmware("qemu", where)
         stage("estimating cycles")
-        raw = sample_bytes(self.deployment.graph.inputs, samples)
+        raw = sample_bytes(self.deployment.graph.user_inputs, samples)
         return model.estimate(elf, raw, where, timeout=timeout, order=self.deployment.order)
 
     def firmware(self, on: str, where: Path, *, compile_anew: bool = False) -> Path:

@@ -41,7 +41,8 @@ from tinyet.ir import Array
 from tinyet.numerics import dequantize
 from tinyet.program import Program
 from tinyet.project import Project, generate, open_project
-from tinyet.validate import Counted, Sizes, ValidationResult, validate
+from tinyet.reference import Session
+from tinyet.validate import Counted, Sizes, ValidationResult, as_bytes, validate
 
 _OPTIONS = ("model", "project", "board", "on", "delegates", "timeout")
 _TIMEOUT_SECONDS = 60.0
@@ -264,12 +265,24 @@ class TinyetDevice:
     """A model on a board, for one test. The fixture `tinyet_device`, or `tinyet_devices.open(…)`.
 
     The device is started by the first `run` or `validate`, and shared with the other tests of the same model on the
-    same board; an inference leaves nothing behind that the next would see.
+    same board; an inference leaves nothing behind that the next would see, but for the model's states, which each
+    test begins anew.
     """
 
     _harness: _Harness
     inferences: int = 0
     _greatest: dict[str, int] = field(default_factory=dict)
+    _session: Session = field(init=False)
+    _states: list[bytes] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._session = Session(self.program.graph)
+        self.reset()
+
+    def reset(self) -> None:
+        """Let the model's states be what they are before the first run."""
+        self._session.reset()
+        self._states = as_bytes(self._session.state.values())
 
     @property
     def project(self) -> Project:
@@ -311,26 +324,29 @@ class TinyetDevice:
         return self._harness.sizes
 
     def run(self, *inputs: Array) -> DeviceResult:
-        """One inference. inputs: one array per input, in the model's shapes; float data is quantized first.
+        """One inference. inputs: one array per input, in the model's shapes; float data is quantized first. The model's
+        states are those that the run before has left on the device.
 
         Raises DataError for inputs that do not fit, EmulatorError when the device fails.
         """
         graph = self.deployment.graph
-        prepared = prepare_inputs(graph.inputs, [np.asarray(x) for x in inputs])
-        data = [np.ascontiguousarray(a).tobytes() for a in prepared]
+        prepared = prepare_inputs(graph.user_inputs, [np.asarray(x) for x in inputs])
+        data = [*as_bytes(prepared), *self._states]
         with self._closing_on_error():
             counted = self._harness.device.run(data)
             # The counter's interrupt would be in the stack.
             calm = self._harness.device.run(data, uninterrupted=True)
+        outputs = graph.user_outputs
+        self._states = list(counted.outputs[len(outputs) :])
         raw = tuple(
             np.frombuffer(b, t.dtype.numpy).reshape(t.shape)
-            for b, t in zip(counted.outputs, graph.outputs, strict=True)
+            for b, t in zip(counted.outputs, outputs, strict=False)
         )
-        values = self.program.values(prepared)
+        values = self._session.values(prepared)
         result = DeviceResult(
             outputs=tuple(
                 a if t.type.quant is None else dequantize(a, t.type.quant)
-                for a, t in zip(raw, graph.outputs, strict=True)
+                for a, t in zip(raw, outputs, strict=True)
             ),
             raw=raw,
             expected=tuple(values[t] for t in self.program.outputs),

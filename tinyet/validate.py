@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -27,7 +27,7 @@ from tinyet.memory import MemoryPlan
 from tinyet.memory.stops import Row, Stop, fewest, stops
 from tinyet.memory.streams import Stream, row_bytes
 from tinyet.program import Program
-from tinyet.reference import evaluate
+from tinyet.reference import Session
 from tinyet.reference.twin import Comparison, float_inputs
 from tinyet.stack.bound import Bound
 from tinyet.stages import stage
@@ -286,28 +286,34 @@ def validate(
     tally = _Tally(len(deployment.steps), len(deployment.events))
     outputs: list[list[Array]] = []
     mismatches, first = 0, None
+    session, count = Session(graph), len(graph.user_outputs)
+    states_agree = True  # the device's own with those of the host
+    if graph.states:
+        device.reset()
     for i, arrays in enumerate(samples.inputs):
-        prepared = prepare_inputs(graph.inputs, list(arrays))
-        values = evaluate(graph, prepared)
-        raw = [np.ascontiguousarray(a).tobytes() for a in prepared]
-        run = _run(device, raw, deployment)
+        prepared = prepare_inputs(graph.user_inputs, list(arrays))
+        raw, states = as_bytes(prepared), as_bytes(session.state.values())
+        values = session.values(prepared)
+        run = _run(device, raw if states_agree else [*raw, *states], deployment)
         got = [_from_bytes(b, t) for b, t in zip(run.outputs, graph.outputs, strict=True)]
-        outputs.append(got)
+        outputs.append(got[:count])
         wanted = [values[t] for t in graph.outputs]
-        if any(not _same(a, b).all() for a, b in zip(got, wanted, strict=True)):
-            mismatches += 1
-            first = first or locate_mismatch(deployment, device, raw, values, i)
+        states_agree = all(_same(a, b).all() for a, b in zip(got[count:], wanted[count:], strict=True))
+        if not states_agree or any(not _same(a, b).all() for a, b in zip(got, wanted, strict=True)):
+            mismatches, states_agree = mismatches + 1, not graph.states
+            first = first or locate_mismatch(deployment, device, [*raw, *states], values, i)
         tally.counts(run.layer_counts, run.event_counts, run.total)
         exact = None
         if twin is not None and (i < sqnr_samples or samples.labels is not None):
-            exact = twin.add(values, float_inputs(graph.inputs, arrays))
+            exact = twin.add(values, float_inputs(graph.user_inputs, arrays))
         if samples.labels is not None:
             tally.label(samples.labels[i], got, wanted, exact)
         if progress is not None:
             progress(i + 1, len(samples))
     stack = 0
     if samples.inputs:
-        raw = next(sample_bytes(graph.inputs, samples))
+        raw = next(sample_bytes(graph.user_inputs, samples))
+        raw += as_bytes(state.initial.array for state in graph.states)
         # The other runs have the frames of the counter's interrupt in it, where one happened to come.
         stack = device.run(raw, uninterrupted=True).stack_bytes
     layers = tuple(
@@ -325,12 +331,11 @@ def validate(
         )
         for step in deployment.steps
     )
-    count = len(samples)
-    clipped, doubts = _doubts(graph.inputs, graph.outputs, samples)
+    clipped, doubts = _doubts(graph.user_inputs, graph.user_outputs, samples)
     return ValidationResult(
         on=on,
         board=board,
-        samples=count,
+        samples=len(samples),
         mismatches=mismatches,
         first_mismatch=first,
         accuracy=tally.share(tally.right_device),
@@ -353,10 +358,15 @@ def validate(
     )
 
 
+def as_bytes(arrays: Iterable[Array]) -> list[bytes]:
+    """Arrays as a device takes them."""
+    return [np.ascontiguousarray(a).tobytes() for a in arrays]
+
+
 def sample_bytes(inputs: Sequence[Tensor], samples: Samples) -> Iterator[list[bytes]]:
     """Each sample as the device takes it: the bytes of each input."""
     for arrays in samples.inputs:
-        yield [np.ascontiguousarray(a).tobytes() for a in prepare_inputs(inputs, list(arrays))]
+        yield as_bytes(prepare_inputs(inputs, list(arrays)))
 
 
 def _doubts(
