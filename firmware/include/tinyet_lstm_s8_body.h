@@ -34,7 +34,7 @@ void KERNEL(const int8_t *x, const int8_t *h, const int16_t *c, int8_t *y, int8_
         const int32_t kept = tinyet_round_shift(tinyet_gate_sigmoid(gate[rows]) * c_n[i], 15);
         const int32_t added = tinyet_gate_sigmoid(gate[0]) * tinyet_gate_tanh(gate[2 * rows], 3);
         const int32_t cell = kept + tinyet_round_shift(added, 15 + layer->cell_bits);
-        c_n[i] = (int16_t)tinyet_clamp(cell, INT16_MIN, INT16_MAX);
+        c_n[i] = (int16_t)tinyet_gate_saturate(cell);
         const int32_t through = tinyet_gate_sigmoid(gate[3 * rows]) * tinyet_gate_tanh(c_n[i], layer->cell_bits);
         const int32_t value = tinyet_requantize_form(through, layer->multiplier, layer->form, layer->zero_point);
         hidden[i] = (int8_t)tinyet_clamp(value, INT8_MIN, INT8_MAX);

@@ -18,7 +18,7 @@ void tinyet_gru_s8(const int8_t *x, const int8_t *h, int8_t *y, int8_t *h_n, voi
       for (int32_t i = 0; i < units; i++) {
         const int16_t *const gate = sums + i;
         const int32_t inner = tinyet_round_shift(tinyet_gate_sigmoid(gate[rows]) * gate[3 * rows], 15);
-        const int32_t candidate = tinyet_gate_tanh(tinyet_clamp(gate[0] + inner, INT16_MIN, INT16_MAX), 3);
+        const int32_t candidate = tinyet_gate_tanh(tinyet_gate_saturate(gate[0] + inner), 3);
         const int32_t update = tinyet_gate_sigmoid(gate[2 * rows]);
         const int32_t new_part =
             tinyet_requantize_form((32768 - update) * candidate, params->multiplier, params->form, 0);

@@ -27,6 +27,7 @@ from tinyet.ir import Array, DType, Node, Shape
 from tinyet.numerics import Int64, Multiplier, float32, quantize_multiplier, requantize, round_shift
 from tinyet.numerics.float32 import Float32
 from tinyet.ops.shared import gates, recurrent
+from tinyet.ops.shared.claims_of_recurrent import floats, integers
 from tinyet.ops.shared.gates import sigmoid, tanh
 from tinyet.ops.shared.integers import saturated
 from tinyet.ops.shared.recurrent import Part, Recurrent, Sizes
@@ -196,7 +197,9 @@ OP = Op(
     carried=(H, H),
     state_bias=(B_HH, W_HH, H),
     kernels=(
-        Kernel("tinyet_gru_s8", "s8", lower_s8, HEADERS, ("tinyet_gru_s8.c",)),
-        Kernel("tinyet_gru_f32", "f32", lower_f32, HEADERS, ("tinyet_gru_f32.c",)),
+        Kernel(
+            "tinyet_gru_s8", "s8", lower_s8, HEADERS, ("tinyet_gru_s8.c",), claim=integers(sizes_of, parts)
+        ),
+        Kernel("tinyet_gru_f32", "f32", lower_f32, HEADERS, ("tinyet_gru_f32.c",), claim=floats(sizes_of)),
     ),
 )

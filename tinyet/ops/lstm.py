@@ -23,6 +23,7 @@ from tinyet.errors import QuantizationError, UnsupportedShape
 from tinyet.ir import Array, DType, Node, QuantParams, Shape, Tensor, TensorType
 from tinyet.numerics import Int64, Multiplier, float32, quantize_multiplier, requantize, round_shift
 from tinyet.ops.shared import gates, recurrent
+from tinyet.ops.shared.claims_of_recurrent import floats, integers
 from tinyet.ops.shared.gates import sigmoid, tanh
 from tinyet.ops.shared.integers import saturated
 from tinyet.ops.shared.recurrent import Part, Recurrent, Sizes
@@ -290,7 +291,15 @@ OP = Op(
     bias=(BIAS, W_IH),
     carried=(H, H, C),
     kernels=(
-        Kernel("tinyet_lstm_s8", "s8", lower_s8, HEADERS, ("tinyet_lstm_s8.c",), refuse_projected),
+        Kernel(
+            "tinyet_lstm_s8",
+            "s8",
+            lower_s8,
+            HEADERS,
+            ("tinyet_lstm_s8.c",),
+            refuse_projected,
+            claim=integers(sizes_of, parts),
+        ),
         Kernel(
             "tinyet_lstm_projected_s8",
             "s8",
@@ -298,8 +307,17 @@ OP = Op(
             HEADERS,
             ("tinyet_lstm_projected_s8.c",),
             refuse_plain,
+            claim=integers(sizes_of, parts),
         ),
-        Kernel("tinyet_lstm_f32", "f32", lower_f32, HEADERS, ("tinyet_lstm_f32.c",), refuse_projected),
+        Kernel(
+            "tinyet_lstm_f32",
+            "f32",
+            lower_f32,
+            HEADERS,
+            ("tinyet_lstm_f32.c",),
+            refuse_projected,
+            claim=floats(sizes_of),
+        ),
         Kernel(
             "tinyet_lstm_projected_f32",
             "f32",
@@ -307,6 +325,7 @@ OP = Op(
             HEADERS,
             ("tinyet_lstm_projected_f32.c",),
             refuse_plain,
+            claim=floats(sizes_of, projected=True),
         ),
     ),
 )

@@ -20,6 +20,7 @@ from tinyet.ir import Array, DType, Node, Shape
 from tinyet.numerics import Int64, Multiplier, float32, quantize_multiplier, requantize
 from tinyet.numerics.float32 import Float32
 from tinyet.ops.shared import recurrent
+from tinyet.ops.shared.claims_of_recurrent import floats, integers, of_function
 from tinyet.ops.shared.gates import GATE_SCALE, tanh
 from tinyet.ops.shared.integers import saturated
 from tinyet.ops.shared.recurrent import Part, Recurrent, Sizes
@@ -189,7 +190,21 @@ OP = Op(
     bias=(BIAS, W_IH),
     carried=(H, H),
     kernels=(
-        Kernel("tinyet_rnn_s8", "s8", lower_s8, HEADERS, ("tinyet_rnn_s8.c",)),
-        Kernel("tinyet_rnn_f32", "f32", lower_f32, HEADERS, ("tinyet_rnn_f32.c",)),
+        Kernel(
+            "tinyet_rnn_s8",
+            "s8",
+            lower_s8,
+            HEADERS,
+            ("tinyet_rnn_s8.c",),
+            claim=of_function(integers(sizes_of, parts), is_relu),
+        ),
+        Kernel(
+            "tinyet_rnn_f32",
+            "f32",
+            lower_f32,
+            HEADERS,
+            ("tinyet_rnn_f32.c",),
+            claim=of_function(floats(sizes_of), is_relu),
+        ),
     ),
 )

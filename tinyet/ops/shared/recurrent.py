@@ -305,11 +305,15 @@ def part_constants(name: str, matrix: Part) -> tuple[Constant, Constant]:
     )
 
 
+def gate_forms(matrix: Part) -> Int64:
+    """The shift of each gate as tinyet_requantize_form has it; rows of a gate share it: the cheap one where it is exact
+    for all of them."""
+    form = requantize_form(matrix.weights, matrix.bias, matrix.rows(matrix.shift)).reshape(matrix.gates, -1)
+    return np.where((form >= 0).all(axis=1), form[:, 0], matrix.shift - 31)
+
+
 def part_struct(name: str, matrix: Part) -> Struct:
     """tinyet_gate_sums_s8; part_constants are its arrays."""
-    form = requantize_form(matrix.weights, matrix.bias, matrix.rows(matrix.shift)).reshape(matrix.gates, -1)
-    # Rows of a gate share a form: the cheap one where it is exact for all of them.
-    of_gates = np.where((form >= 0).all(axis=1), form[:, 0], matrix.shift - 31)
     return Struct(
         "tinyet_gate_part_s8",
         {
@@ -317,7 +321,7 @@ def part_struct(name: str, matrix: Part) -> Struct:
             "bias": Pointer(f"{name}_bias"),
             "depth": matrix.weights.shape[1],
             "multiplier": filled_up(matrix.multiplier),
-            "form": filled_up(of_gates),
+            "form": filled_up(gate_forms(matrix)),
         },
     )
 
