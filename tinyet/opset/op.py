@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from tinyet.ir import Array, Attrs, Node, Shape
 from tinyet.opset.kernel import Kernel
+from tinyet.opset.over_time import OverTime, mixes
 from tinyet.opset.rows import Rows, never
 
 Reference = Callable[[Node, Sequence[Array | None]], tuple[Array, ...]]
@@ -41,6 +42,7 @@ class Op:
     bias:       index of the input that the integer form wants as int32 with scale = scale(input 0) *
                 scale(weight), and of that weight, or None.
     rows:       how it is computed a few rows at a time, where it can be.
+    over_time:  how it is computed step by step where an axis of its inputs is time, where it can be.
     """
 
     attrs: type[Attrs]
@@ -56,6 +58,7 @@ class Op:
     view: bool = False
     bias: tuple[int, int] | None = None
     rows: Rows = never
+    over_time: OverTime = mixes
 
     @property
     def name(self) -> str:
