@@ -285,7 +285,7 @@ def sources(
     """Write the model with the harness's description; the C files. spoil: what becomes of the model's own source."""
     files = model_files(deployment, program.name, [program.name], program_hash=program.hash)
     files[f"{program.name}.c"] = spoil(files[f"{program.name}.c"])
-    zeros = [np.zeros(t.shape, t.dtype.numpy) for t in deployment.graph.inputs]
+    zeros = [np.zeros(t.shape, t.dtype.numpy) for t in deployment.graph.user_inputs]
     facts = facts_of(deployment, program.name, program.hash, zeros, [])
     description = project_files("platformio", load_board("mps2_an386"), facts, files)["harness/model_desc.c"]
     files["model_desc.c"] = description

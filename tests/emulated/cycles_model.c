@@ -83,5 +83,6 @@ const tinyet_model tinyet_harness_model = {
     run,
     0u,
     NULL,
+    NULL,    0u,
     NULL,
 };

@@ -183,5 +183,6 @@ const tinyet_model tinyet_harness_model = {
     run,
     1u,
     init,
+    NULL,    0u,
     NULL,
 };

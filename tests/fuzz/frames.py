@@ -180,7 +180,7 @@ def _right(request: Frame) -> bytes:
             for ts in (graph.inputs, graph.outputs)
         )
         head = struct.pack("<7I3QI", PROTOCOL, 2, plan.arena_bytes, layers, 1, 10**6, 512, 10, 90, 5, 5)
-        return head + slots + b"\x03kws" + program.hash.encode()
+        return head + slots + struct.pack("<I", len(graph.states)) + b"\x03kws" + program.hash.encode()
     if request.command == Command.READ:
         return bytes(struct.unpack("<II", request.payload)[1])
     stop, _runs, _uninterrupted = struct.unpack_from("<III", request.payload)

@@ -23,7 +23,7 @@ import functools
 import importlib.util
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import flatbuffers
 import numpy as np
@@ -45,7 +45,7 @@ _DTYPES: Final[dict[str, int]] = {
 }
 _ENUMS: Final[dict[str, dict[str, int]]] = {
     "padding": {"SAME": 0, "VALID": 1},
-    "activation": {"NONE": 0, "RELU": 1, "RELU_N1_TO_1": 2, "RELU6": 3},
+    "activation": {"NONE": 0, "RELU": 1, "RELU_N1_TO_1": 2, "RELU6": 3, "TANH": 4},
     "mode": {"REFLECT": 0, "SYMMETRIC": 1},
     "output_type": {"int32": 2, "int64": 4},
 }
@@ -59,6 +59,8 @@ class TensorSpec:
     scale: None for a tensor without quantization, a float for a per-tensor scale, a sequence for one scale a
     channel along `axis`. zero_point: an int, shared by all channels, or one a channel.
     data: the values of an input, broadcast to nothing: its size must be that of `shape`. None for an output.
+    role: of an input, "state": the operator reads and writes it. Of an output, "within": a value of which only the
+    quantization counts.
     """
 
     shape: tuple[int, ...]
@@ -67,6 +69,7 @@ class TensorSpec:
     zero_point: int | Sequence[int] = 0
     axis: int = 0
     data: ArrayLike | None = None
+    role: Literal["", "state", "within"] = ""
 
     @property
     def scales(self) -> NDArray[np.float32]:
@@ -183,6 +186,7 @@ _OPS: Final[dict[str, _Op]] = {
     "TANH": _Op(28),
     "TRANSPOSE": _Op(39, 26),
     "TRANSPOSE_CONV": _Op(67, 49, (*_CONV, ("activation", 3, "int8")), (2,)),
+    "UNIDIRECTIONAL_SEQUENCE_LSTM": _Op(44, 71, _ACTIVATION_0),
 }
 
 OPS: Final = tuple(sorted(_OPS))
@@ -202,9 +206,9 @@ def run(
     inputs: in the order of TFLite's operator, each with data; None for an optional input that is absent.
     outputs: shape, dtype and quantization of each output. options: see `_OPS`; an option left out has the
     schema's default (strides and dilations 1, beta 1).
-    Returns the outputs as arrays. Raises ValueError when LiteRT refuses the operator (with its own words),
-    when it would end the process instead of refusing, or when it answers with another shape or dtype than
-    `outputs` says.
+    Returns the outputs as arrays, then the inputs that are states as the run leaves them. Raises ValueError when
+    LiteRT refuses the operator (with its own words), when it would end the process instead of refusing, or when it
+    answers with another shape or dtype than `outputs` says.
     """
     _refuse_what_aborts(op, inputs, outputs, options)
     model = build(op, inputs, outputs, **options)
@@ -214,14 +218,17 @@ def run(
         fed = [spec for spec in (inputs[i] for i in _fed(op, inputs)) if spec is not None]
         for spec, detail in zip(fed, interpreter.get_input_details(), strict=True):
             interpreter.set_tensor(detail["index"], spec.array())
+        states = [n for n, spec in enumerate(_there(inputs)) if spec.role == "state"]
+        for number in states:
+            interpreter.set_tensor(number, _there(inputs)[number].array())
         interpreter.invoke()
     except RuntimeError as error:
         raise ValueError(f"LiteRT refuses {op}: {error}") from error
     results = [interpreter.get_tensor(detail["index"]) for detail in interpreter.get_output_details()]
-    for spec, result in zip(outputs, results, strict=True):
+    for spec, result in zip((spec for spec in outputs if not spec.role), results, strict=True):
         if result.shape != tuple(spec.shape) or result.dtype != np.dtype(spec.dtype):
             raise ValueError(f"{op} gave {result.dtype}{result.shape}, expected {spec.dtype}{spec.shape}")
-    return results
+    return results + [interpreter.get_tensor(number) for number in states]
 
 
 def build(
@@ -237,7 +244,7 @@ def build(
     tensors: list[int] = []
     numbers: list[int] = []
     for position, spec in enumerate(inputs):
-        constant = position not in fed
+        constant = position not in fed and (spec is None or not spec.role)
         if spec is None:
             if not constant:
                 raise ValueError(f"input {position} of {op} may not be absent")
@@ -247,9 +254,10 @@ def build(
             buffers.append(_table(builder, [(0, "offset", _bytes(builder, spec.array().tobytes()))]))
         numbers.append(len(tensors))
         tensors.append(_tensor(builder, spec, f"input{position}", len(buffers) - 1 if constant else 0))
-    results = []
+    results: list[int] = []
+    within: list[int] = []
     for position, spec in enumerate(outputs):
-        results.append(len(tensors))
+        (within if spec.role else results).append(len(tensors))
         tensors.append(_tensor(builder, spec, f"output{position}", 0))
 
     node: list[tuple[int, str, Any]] = [
@@ -259,6 +267,8 @@ def build(
     values = _options(op, description, options)
     if description.options:
         node += [(3, "uint8", description.options), (4, "offset", _table(builder, values))]
+    if within:
+        node.append((8, "offset", _numbers(builder, np.array(within, np.int32))))
     operator = _table(builder, node)
     graph_inputs = _numbers(builder, np.array([numbers[i] for i in fed], np.int32))
     graph_outputs = _numbers(builder, np.array(results, np.int32))
@@ -312,6 +322,11 @@ def _refuse_what_aborts(
             )
 
 
+def _there(inputs: Sequence[TensorSpec | None]) -> list[TensorSpec]:
+    """Without those that are absent: an input's place is its tensor's number."""
+    return [spec for spec in inputs if spec is not None]
+
+
 def _fed(op: str, inputs: Sequence[TensorSpec | None]) -> tuple[int, ...]:
     fed = _OPS[op].fed
     return tuple(range(len(inputs))) if fed == _ALL_FED else fed
@@ -342,6 +357,7 @@ def _tensor(builder: Any, spec: TensorSpec, name: str, buffer: int) -> int:
         scales, zero_points = _numbers(builder, spec.scales), _numbers(builder, spec.zero_points)
         quantization = [(2, "offset", scales), (3, "offset", zero_points), (6, "int32", spec.axis)]
         fields.append((4, "offset", _table(builder, quantization)))
+    fields.append((5, "bool", spec.role == "state"))
     fields.append((8, "bool", True))  # has_rank: an empty shape is a scalar, not an unknown shape
     return _table(builder, fields)
 

@@ -89,7 +89,7 @@ def test_ends_alone_are_no_frames() -> None:
 
 
 def info_payload(
-    version: int = protocol.PROTOCOL, kind: int = 1, arena: int = 1000, layers: int = 3
+    version: int = protocol.PROTOCOL, kind: int = 1, arena: int = 1000, layers: int = 3, states: int = 0
 ) -> bytes:
     return (
         struct.pack("<7I", version, 2, arena, layers, kind, 16_000_000, 2048)
@@ -97,6 +97,7 @@ def info_payload(
         + struct.pack("<I", 5)
         + struct.pack("<I4I", 2, 0, 100, 100, 20)
         + struct.pack("<I2I", 1, 120, 10)
+        + struct.pack("<I", states)
         + b"\x03kws"
         + b"0" * 64
     )
@@ -109,6 +110,8 @@ def test_info() -> None:
     assert info.inputs == (protocol.Slot(0, 100), protocol.Slot(100, 20))
     assert info.outputs == (protocol.Slot(120, 10),)
     assert info.empty_layer == RawCount(5, 2)
+    assert info.num_states == 0
+    assert protocol.unpack_info(info_payload(states=1)).num_states == 1
 
 
 @pytest.mark.parametrize(
@@ -121,6 +124,7 @@ def test_info() -> None:
         (b"", "too short"),
         (info_payload(arena=129), "describes a model that cannot be: .* 10 bytes at 120"),
         (info_payload(layers=0xFFFF_FFFF), "describes a model that cannot be: .* 4294967295 layers"),
+        (info_payload(states=2), "describes a model that cannot be: .* 2 states"),
         (info_payload().replace(struct.pack("<I", 2) + bytes(4), b"\xff" * 8), "too short"),
     ],
 )
@@ -132,6 +136,7 @@ def test_info_that_is_none(payload: bytes, message: str) -> None:
 def test_run_request() -> None:
     assert protocol.pack_run([b"ab", b"c"], None) == struct.pack("<III", 0xFFFFFFFF, 1, 0) + b"abc"
     assert protocol.pack_run([b"ab"], 7, uninterrupted=True) == struct.pack("<III", 7, 1, 1) + b"ab"
+    assert protocol.pack_run([b"ab"], None, states_stay=True) == struct.pack("<III", 0xFFFFFFFF, 1, 2) + b"ab"
     assert protocol.pack_run([b"ab"], 7, 30) == struct.pack("<III", 7, 30, 0) + b"ab"
 
 

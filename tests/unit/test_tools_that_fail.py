@@ -140,7 +140,7 @@ class LossyLink:
 def _info() -> bytes:
     numbers = (protocol.PROTOCOL, 2, 8, 0, 1, 1000, 4096)
     head = b"".join(number.to_bytes(4, "little") for number in numbers) + bytes(24) + bytes(4)
-    slots = b"".join(number.to_bytes(4, "little") for number in (1, 0, 4, 1, 4, 4))
+    slots = b"".join(number.to_bytes(4, "little") for number in (1, 0, 4, 1, 4, 4, 0))
     return head + slots + b"\x01m" + b"0" * 64
 
 

@@ -41,6 +41,9 @@ class Op:
     view:       the bytes do not change at all: the output is its input under another shape.
     bias:       index of the input that the integer form wants as int32 with scale = scale(input 0) *
                 scale(weight), and of that weight, or None.
+    carried:    for each of the last outputs, the input that is the same state before the first step, and that has the
+                same quantization. Such operators take values of several types beside each other.
+    state_bias: like `bias`, of sums over a state: index of the bias, of the weight and of the state, or None.
     rows:       how it is computed a few rows at a time, where it can be.
     over_time:  how it is computed step by step where an axis of its inputs is time, where it can be.
     """
@@ -57,6 +60,8 @@ class Op:
     same_scale: bool = False
     view: bool = False
     bias: tuple[int, int] | None = None
+    carried: tuple[int, ...] = ()
+    state_bias: tuple[int, int, int] | None = None
     rows: Rows = never
     over_time: OverTime = mixes
 

@@ -11,7 +11,7 @@ Operators that only move values are the business of keep_integers, which runs be
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -24,6 +24,7 @@ from tinyet.ops.dequantize import Dequantize
 from tinyet.ops.quantize import Quantize
 from tinyet.ops.requantize import Requantize
 from tinyet.ops.shared.integers import INTEGERS
+from tinyet.opset import Op
 from tinyet.passes.averages import as_sums, rounds
 from tinyet.passes.rewrite import Names, common_quantize
 
@@ -97,9 +98,14 @@ def _try_integer(state: _Lowering, node: Node) -> str | None:
     """Append the integer form of a node and return None, or return why there is none."""
     outputs: list[Tensor] = []
     quantizers: list[tuple[Node, ...]] = []
-    for tensor in node.outputs:
+    for index, tensor in enumerate(node.outputs):
+        carried = _carried(state, node, index)
         if tensor.dtype is not DType.FLOAT32:
             outputs.append(tensor)
+            quantizers.append(())
+            continue
+        if carried is not None and not state.graph.consumers(tensor) and tensor not in state.graph.outputs:
+            outputs.append(Tensor(tensor.name, replace(carried.type, shape=tensor.shape)))
             quantizers.append(())
             continue
         common = common_quantize(state.graph, tensor)
@@ -127,6 +133,13 @@ def _try_integer(state: _Lowering, node: Node) -> str | None:
             return None
         refusals.append(refusal)
     return refusals[0]
+
+
+def _carried(state: _Lowering, node: Node, index: int) -> Tensor | None:
+    """The integers of the input that is, before the first step, what an output is behind the last one."""
+    carried = op_of(node).carried
+    place = index - len(node.outputs) + len(carried)
+    return state.integer.get(node.input(carried[place])) if carried else None
 
 
 @dataclass(frozen=True)
@@ -162,7 +175,7 @@ def _forms(state: _Lowering, node: Node, outputs: Sequence[Tensor]) -> list[_For
     dtypes = {t.dtype for t in (*read, *outputs)} & set(INTEGERS)
     dtype = DType.INT16 if DType.INT16 in dtypes else DType.INT8
     forms = [_Form(constants, dtype) for constants in (False, True)]
-    if len(dtypes) > 1 and not op.same_scale:
+    if len(dtypes) > 1 and not op.same_scale and not op.carried:
         wide = [_Form(constants, dtype, True, unit) for unit in (False, True) for constants in (False, True)]
         # What takes both types as they are (a Clamp) needs no more; for the others, the wide form has the reason.
         forms = wide if op.check(_mixed(state, node, outputs)) is not None else forms
@@ -213,14 +226,16 @@ def _integer_inputs(
     """The node's inputs in integers; None when one is a float that is no constant. What computes them, if
     anything must, is appended to `before`."""
     op = op_of(node)
-    bias, weight = op.bias if op.bias is not None else (None, None)
+    weight = op.bias[1] if op.bias is not None else None
+    biases = {bias: (of, source) for bias, of, source in _biases(op)}
     inputs: list[Tensor | None] = []
     for index, tensor in enumerate(node.inputs):
         if tensor is None or tensor.dtype is not DType.FLOAT32:
             inputs.append(tensor)
-        elif index == bias and tensor.is_constant:
-            weights = state.integer.get(node.input(weight or 0))
-            first = inputs[0]
+        elif index in biases and tensor.is_constant:
+            of, source = biases[index]
+            weights = state.integer.get(node.input(of))
+            first = inputs[source]
             if weights is None or weights.type.quant is None or first is None or first.dtype not in INTEGERS:
                 return None
             inputs.append(_integer_bias(state, tensor, first.type, weights.type.quant))
@@ -234,6 +249,14 @@ def _integer_inputs(
         else:
             return None
     return inputs
+
+
+def _biases(op: Op) -> list[tuple[int, int, int]]:
+    """Indices of a bias, of its weights, and of what these are multiplied with."""
+    return [
+        *([] if op.bias is None else [(*op.bias, 0)]),
+        *([] if op.state_bias is None else [op.state_bias]),
+    ]
 
 
 def _widened(state: _Lowering, tensor: Tensor, node: Node, before: list[Node]) -> Tensor:

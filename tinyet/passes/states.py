@@ -3,12 +3,17 @@
 
 from __future__ import annotations
 
-from tinyet.ir import Graph, Node, Tensor, TensorType, constant, substitute
+from collections.abc import Callable
+
+from tinyet.ir import Graph, Node, Origin, Tensor, TensorType, constant, substitute
 from tinyet.numerics import quantize
+from tinyet.ops import op_of
+from tinyet.ops.copy import Copy
 from tinyet.ops.dequantize import Dequantize
 from tinyet.ops.keep import Keep
 from tinyet.ops.quantize import Quantize
 from tinyet.ops.requantize import Requantize
+from tinyet.opset import Op
 
 
 def integer_states(graph: Graph) -> Graph:
@@ -51,13 +56,41 @@ def _integers(graph: Graph, tensor: Tensor, kind: TensorType) -> tuple[Tensor, t
     )
 
 
-def keep_states(graph: Graph) -> Graph:
-    """A Keep for each state, which puts the next value where the present one lies."""
-    outputs, nodes = list(graph.outputs), list(graph.nodes)
-    for number, state in enumerate(graph.states):
+def keep_states(graph: Graph, op_of: Callable[[Node], Op] = op_of) -> Graph:
+    """A Keep for each state, which puts the next value where the present one lies. What is kept is copied before where
+    it may be another state's bytes, and so is a result that may be any state's: by then they may be written over."""
+    values = {state.value for state in graph.states}
+    copies: list[Node] = []
+    keeps: list[Node] = []
+
+    def apart(tensor: Tensor, name: str, place: Tensor | None) -> Tensor:
+        if not _may_lie_in(graph, tensor, op_of) & values - {place}:
+            return tensor
+        copies.append(Node(Copy(), (tensor,), (Tensor(name, tensor.type),), _origins(graph, tensor)))
+        return copies[-1].output
+
+    outputs = [apart(t, f"{t.name}_output_{i}", None) for i, t in enumerate(graph.user_outputs)]
+    for state in graph.states:
+        source = apart(state.next, f"{state.name}_copy", state.value)
         kept = Tensor(f"{state.name}_next", state.value.type)
-        producer = graph.producer(state.next)
-        origins = () if producer is None else producer.origins
-        nodes.append(Node(Keep(), (state.next, state.value), (kept,), origins))
-        outputs[len(graph.user_outputs) + number] = kept
-    return graph.replace(outputs=outputs, nodes=nodes)
+        keeps.append(Node(Keep(), (source, state.value), (kept,), _origins(graph, state.next)))
+    outputs += [node.output for node in keeps]
+    return graph.replace(outputs=outputs, nodes=[*graph.nodes, *copies, *keeps])
+
+
+def _origins(graph: Graph, tensor: Tensor) -> tuple[Origin, ...]:
+    producer = graph.producer(tensor)
+    return () if producer is None else producer.origins
+
+
+def _may_lie_in(graph: Graph, tensor: Tensor, op_of: Callable[[Node], Op]) -> set[Tensor]:
+    """The tensors in whose bytes a value may lie: its own, and those of what it is moved from without a change."""
+    found, waiting = {tensor}, [tensor]
+    while waiting:
+        node = graph.producer(waiting.pop())
+        if node is None or isinstance(node.attrs, Copy) or not (op_of(node).view or op_of(node).same_scale):
+            continue
+        new = {t for t in node.inputs if t is not None} - found
+        found |= new
+        waiting += new
+    return found

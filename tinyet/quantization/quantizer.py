@@ -23,7 +23,9 @@ from tinyet.errors import QuantizationError, bullet_list
 from tinyet.importers.torch.normalize import get_constant
 from tinyet.importers.torch.origins import module_stack, origin_of
 from tinyet.importers.torch.quiet import quiet
+from tinyet.importers.torch.recurrent_ops import RECURRENT
 from tinyet.quantization import annotate as rules
+from tinyet.quantization import recurrent
 from tinyet.quantization.config import KnownRangeSpec, QuantConfig, int8_config
 from tinyet.quantization.masks import sight_of, sink_masks
 from tinyet.quantization.pixels import Pixels, parameters_of, pixels_of
@@ -121,10 +123,12 @@ class TinyetQuantizer(Quantizer):  # type: ignore[misc]
         return self._global
 
     def transform_for_annotation(self, model: fx.GraphModule) -> fx.GraphModule:
-        """Before annotation: constant masks move to the softmax that sees them, where that is quantized."""
+        """Before annotation: constant masks move to the softmax that sees them, where that is quantized, and recurrent
+        layers show the states behind all of their steps."""
         sink_masks(
             model, lambda reader: (config := self.config_of(reader)) is not None and not config.dynamic
         )
+        recurrent.show_all_steps(model)
         return model
 
     def annotate(self, model: fx.GraphModule) -> fx.GraphModule:
@@ -170,6 +174,8 @@ class TinyetQuantizer(Quantizer):  # type: ignore[misc]
                 self._annotate_dynamic(node, config)
         elif target in rules.WEIGHTED:
             self._annotate_weighted(node, config)
+        elif target in RECURRENT:
+            self._annotate_recurrent(node, config)
         elif target in rules.BINARY and rules.is_float(node):
             inputs = rules.float_inputs(node)
             self._finish(node, {source: self._edge(source, config) for source in inputs}, config)
@@ -234,6 +240,16 @@ class TinyetQuantizer(Quantizer):  # type: ignore[misc]
         if rules.is_float(source) and isinstance(weight, fx.Node) and weight.op == "get_attr":
             assert isinstance(source, fx.Node)
             _set(node, {source: config.activation, weight: _weight_spec(node, weight, config)}, None)
+
+    def _annotate_recurrent(self, node: fx.Node, config: QuantConfig) -> None:
+        """In int8 only: there are no other integer forms."""
+        source = node.args[0]
+        if config.activation.dtype is not torch.int8 or not isinstance(source, fx.Node):
+            return
+        inputs, outputs = recurrent.specs(node, self._edge(source, config), config)
+        _set(node, inputs, None)
+        for result, spec in outputs.items():
+            _set(result, {}, spec)
 
     def _annotate_mover(self, node: fx.Node, config: QuantConfig) -> None:
         source = node.args[0]

@@ -201,8 +201,15 @@ def _affine_range(a: Args, dtype: torch.dtype) -> tuple[int, int]:
 
 def static_params(node: fx.Node) -> tuple[DType, QuantParams] | None:
     """What a node quantizes to, if it does so per tensor, over the whole of its type, and to numbers known here."""
-    if node.target is not _decomposed.quantize_per_tensor.default:
-        return None
+    return _params_in(node) if node.target is _decomposed.quantize_per_tensor.default else None
+
+
+def dequantized_from(node: fx.Node) -> tuple[DType, QuantParams] | None:
+    """Likewise, what a node dequantizes."""
+    return _params_in(node) if node.target is _decomposed.dequantize_per_tensor.default else None
+
+
+def _params_in(node: fx.Node) -> tuple[DType, QuantParams] | None:
     a = bind(node)
     dtype = a["dtype"]
     shift = _SHIFTS.get(dtype)

@@ -37,6 +37,7 @@ from tinyet.importers.torch.origins import is_stamped, origin_of, stamp
 from tinyet.importers.torch.precision import in_float32, refuse_others, say
 from tinyet.importers.torch.prune import with_plain_weights
 from tinyet.importers.torch.quiet import quiet
+from tinyet.importers.torch.recurrent import keep_recurrent
 from tinyet.importers.torch.state import refuse_state
 from tinyet.stages import stage
 from tinyet.text import shown
@@ -265,6 +266,7 @@ def lower(program: ExportedProgram, root: Path | None = None) -> ExportedProgram
         module = core.module(check_guards=False)
     stamp(module.graph, root)
     normalize(module)
+    keep_recurrent(module)
     stamp(module.graph, root)
     lowered = re_export(module, inputs)
     _LOWERED.add(lowered)

@@ -23,11 +23,12 @@ KEPT_WHOLE: frozenset[str] = frozenset(
     pixel_shuffle pixel_unshuffle channel_shuffle pad constant_pad_nd
     reflection_pad1d reflection_pad2d replication_pad1d replication_pad2d
     stack split chunk split_with_sizes unbind embedding index_select select_scatter slice_scatter full_like
+    lstm lstm_cell
     """.split()  # noqa: SIM905
 )
 """Products and convolutions, because quantizer and kernels want the weights in PyTorch's own layout; what is
 one table look-up or kernel on the device and three to eight nodes when decomposed; what moves bytes in one
-go."""
+go; recurrent layers, which would be taken apart step by step."""
 
 
 REFUSED_WHOLE: frozenset[str] = frozenset(

@@ -294,6 +294,10 @@ def _is_plain_tree(tree: Mapping[str, Any], depth: int) -> bool:
     )
 
 
+_OWN = frozenset({"lowered", "lstm", "gru", "rnn"})
+"""Operators that captured programs may call, and that are registered here."""
+
+
 def _operator_complaint(target: str) -> str | None:
     """Why a graph of a stranger's may not call a function, or None."""
     if target == "_operator.getitem":
@@ -304,7 +308,7 @@ def _operator_complaint(target: str) -> str | None:
     namespace, name, overload = found.groups()
     if namespace == "higher_order":
         return None if name in _HIGHER_ORDER else "an operator that takes functions"
-    is_known = namespace in _NAMESPACES or (namespace, name) == ("tinyet", "lowered")
+    is_known = namespace in _NAMESPACES or (namespace == "tinyet" and name in _OWN)
     if not is_known and registered(f"{namespace}.{name}.{overload}") is None:
         return "an operator that is not known here: register it with tinyet.custom_op, and give the file with --plugin"
     operator = getattr(getattr(getattr(torch.ops, namespace), name, None), overload or "default", None)
