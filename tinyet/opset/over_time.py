@@ -25,6 +25,8 @@ class TimeRule:
     fill:   the value of steps before the first, as it is stored; None where there are none, or none that a tensor
             could hold.
     tail:   of an operator that picks steps: it counts them from the end.
+    carried: pairs of an input and an output, for an operator that goes from step to step: what the output is behind the
+            last step of some, the input is before the first of the next.
     """
 
     inputs: tuple[int, ...]
@@ -35,6 +37,7 @@ class TimeRule:
     extent: int = 1
     fill: float | None = None
     tail: bool = False
+    carried: tuple[tuple[int, int], ...] = ()
 
 
 OverTime = Callable[[Node, TimeAxes], TimeRule | str]

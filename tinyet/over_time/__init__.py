@@ -5,19 +5,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 from tinyet.errors import ModelError, UsageError, bullet_list
-from tinyet.ir import Graph
-from tinyet.ops import check_whole, state_problems
+from tinyet.ir import Graph, Node, Note
+from tinyet.ops import check_whole
 from tinyet.over_time.build import Builder
-from tinyet.over_time.demand import Edge, Head, demand, heads_of
+from tinyet.over_time.demand import ALWAYS, Edge, demand, heads_of
 from tinyet.over_time.schedule import Schedule, least_hop, new_steps
 from tinyet.over_time.trace import Trace, trace
 
-Edges = Literal["exact", "continue"]
+EDGES = ("exact", "continue")
+"""What is in the place of padding in time: see `stream`."""
 
-__all__ = ["Edges", "Streaming", "stream"]
+__all__ = ["EDGES", "Streaming", "stream"]
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,8 @@ class Streaming:
     """graph: takes `hop` frames a run, and gives the answer of the window that ends `lag` frames before the newest.
 
     frames: of the window, as it was given. warm_up: frames from a reset to the first answer that is made of frames
-    alone; None where each answer is that of all frames since the reset.
+    alone; None where each answer is that of all frames since the reset. notes: all that, and what differs from the
+    network over the window.
     """
 
     graph: Graph
@@ -33,10 +34,11 @@ class Streaming:
     lag: int
     frames: int
     warm_up: int | None
+    notes: tuple[Note, ...]
 
 
 def stream(
-    graph: Graph, axes: Sequence[int | None], *, hop: int | None = None, edges: Edges = "exact"
+    graph: Graph, axes: Sequence[int | None], *, hop: int | None = None, edges: str = "exact"
 ) -> Streaming:
     """The graph over time. axes: of each input the axis that is time, or None; hop: frames a run takes, else the fewest
     that give each layer a whole number of steps.
@@ -44,26 +46,31 @@ def stream(
     edges: "exact" refuses networks whose answers are made of padding that a stream has not; with "continue" there are
     frames in its place: the answers are those of the network without padding in time, over a longer window.
 
-    Raises UsageError for axes and hops that there are not, ModelError that lists all layers in the way.
+    Raises UsageError for axes, hops and words that there are not, ModelError that lists all layers in the way.
     """
-    frames = _frames(graph, axes)
-    found = trace(graph, axes)
+    if edges not in EDGES:
+        raise UsageError(f"edges={edges!r}", hint=f"one of {', '.join(EDGES)}")
     if graph.initial:
         raise ModelError("the network has states: it takes frames one after the other already", graph.name)
+    frames = _frames(graph, axes)
+    found = trace(graph, axes)
     if found.refusals:
-        lines = [f"{node.where or node.outputs[0].name}: {why}" for node, why in found.refusals]
+        lines = [f"{_place(node)}: {why}" for node, why in found.refusals]
         raise ModelError(
-            f"not a network that takes frames as they come:\n{bullet_list(lines)}",
-            hint="give the whole window to these layers, or end with a mean, a maximum or the last step before them",
+            f"{len(lines)} layer(s) cannot take frames as they come:\n{bullet_list(lines)}",
+            hint="leave them away, or let a mean, a maximum or the last step over time come before them",
         )
     least = least_hop(found)
     taken = least if hop is None else hop
     if taken < 1 or taken % least or taken > frames:
         raise UsageError(
-            f"{taken} frames at a time", hint=f"a multiple of {least}, the strides on the way, up to {frames}"
+            f"{taken} frames a run", hint=f"a multiple of {least}, the strides on the way, up to {frames}"
         )
-    heads = list(heads_of(found, new_steps(found, taken)))
-    return _Edges(found, heads, frames, taken).streaming(edges)
+    return _Answers(found, frames, taken).streaming(continued=edges == "continue")
+
+
+def _place(node: Node) -> str:
+    return node.where or node.outputs[0].name
 
 
 def _frames(graph: Graph, axes: Sequence[int | None]) -> int:
@@ -82,66 +89,61 @@ def _frames(graph: Graph, axes: Sequence[int | None]) -> int:
     return counts.pop()
 
 
-class _Edges:
-    """What the answers have of padding, and what follows from it."""
+class _Answers:
+    """What a network's answers are made of: padding, too?"""
 
-    def __init__(self, found: Trace, heads: list[Head], frames: int, hop: int) -> None:
-        self.trace, self.heads, self.frames, self.hop = found, heads, frames, hop
-        self.inputs = [t for t in found.graph.inputs if t in found.axis]
-        self.edges = [edge for head in heads for edge in demand(found, head, clipped=True)[1]]
+    def __init__(self, found: Trace, frames: int, hop: int) -> None:
+        self.trace, self.frames, self.hop = found, frames, hop
+        self.heads = list(heads_of(found, new_steps(found, hop)))
+        self.edges = [edge for head in self.heads for edge in demand(found, head, clipped=True)[1]]
 
-    def streaming(self, edges: Edges) -> Streaming:
-        lag, padded = 0, set()
-        problems = self._problems(Schedule(self.trace, self.hop, self.frames, 0))
-        if edges == "exact":
-            if problems:
-                lines = [f"{e.node.where or e.node.outputs[0].name}: {why}" for e, why in problems]
-                raise ModelError(
-                    f"answers that are made of padding, where a stream has frames:\n{bullet_list(lines)}",
-                    hint='pad the past alone and end with the last step, or leave padding away; edges="continue" '
-                    "(--edges continue) has frames in the place of padding: answers then are those of the network "
-                    "without padding in time, over a longer window",
-                )
-            padded = {(edge.node, edge.tensor) for edge in self.edges}
-        else:
-            lag = max((max(span[1] for span in self._frames_read()), self.frames - 1)) - self.frames + 1
+    def streaming(self, *, continued: bool) -> Streaming:
+        first, last = self._frames_read()
+        lag = max(last - self.frames + 1, 0) if continued else 0
         schedule = Schedule(self.trace, self.hop, self.frames, lag)
+        problems = [(edge, why) for edge in self.edges if (why := self._problem(edge, schedule))]
+        if problems and not continued:
+            lines = list(dict.fromkeys(f"{_place(edge.node)}: {why}" for edge, why in problems))
+            raise ModelError(
+                f"answers are made of padding where a stream has frames:\n{bullet_list(lines)}",
+                hint="pad before the first step only and end with the last one, or do not pad in time; "
+                'or edges="continue" (--edges continue): frames in the place of padding, so that answers are those '
+                "of the network without padding in time, over a longer window",
+            )
+        padded = {(edge.node, edge.tensor) for edge in self.edges if not problems}
         graph = Builder(schedule, list(schedule.reads(self.heads, padded))).run()
         check_whole(graph, "invalid graph after streaming")
-        assert not state_problems(graph)
-        first = min(span[0] for span in self._frames_read())
-        warm_up = None if padded else self._calls(self.frames + lag - first) * self.hop
-        return Streaming(graph, self.hop, lag, self.frames, warm_up)
+        remembers = bool(padded) or first < ALWAYS // 2
+        warm_up = None if remembers else -(-(self.frames + lag - first) // self.hop) * self.hop
+        notes = [Note(self._summary(lag, warm_up))]
+        notes += [Note(f"frames in the place of padding: {why}", edge.node.origin) for edge, why in problems]
+        return Streaming(graph, self.hop, lag, self.frames, warm_up, tuple(dict.fromkeys(notes)))
 
-    def _frames_read(self) -> list[tuple[int, int]]:
-        """First and last frame that each answer is made of."""
-        found = []
-        for head in self.heads:
-            spans, _ = demand(self.trace, head, clipped=False)
-            found += [spans[tensor] for tensor in self.inputs if tensor in spans]
-        return found
+    def _summary(self, lag: int, warm_up: int | None) -> str:
+        runs = f"takes {self.hop} new frame(s) a run, not all {self.frames} of the window"
+        late = f"; an answer is about the frames up to {lag} before the newest" if lag else ""
+        if warm_up is None:
+            return f"{runs}{late}; an answer is made of all frames since the reset"
+        return f"{runs}{late}; the first whole answer after a reset comes with frame {warm_up}"
 
-    def _calls(self, frames: int) -> int:
-        return -(-frames // self.hop)
+    def _frames_read(self) -> tuple[int, int]:
+        """First and last frame that an answer is made of, where padding stands for frames."""
+        spans = [demand(self.trace, head, clipped=False)[0] for head in self.heads]
+        read = [found[tensor] for found in spans for tensor in self.trace.graph.inputs if tensor in found]
+        return min(first for first, _ in read), max(last for _, last in read)
 
-    def _problems(self, schedule: Schedule) -> list[tuple[Edge, str]]:
-        """The padding that states cannot stand for."""
-        found = []
-        for edge in self.edges:
-            name, rule = edge.head.name, self.trace.rules[edge.node]
-            if edge.after:
-                found.append((edge, f"{edge.after} steps of padding behind the window are read for {name}"))
-            elif not edge.head.tail:
-                found.append(
-                    (
-                        edge,
-                        f"{edge.before} steps of padding before the window are read for {name}, which has all of it",
-                    )
-                )
-            elif schedule.first(edge.tensor) < 0:
-                found.append(
-                    (edge, f"padding before the window, behind layers that are late, is read for {name}")
-                )
-            elif rule.fill is None and rule.attrs(1) is not None:
-                found.append((edge, f"padding that has no value is read for {name}"))
-        return found
+    def _problem(self, edge: Edge, schedule: Schedule) -> str | None:
+        """Why states cannot stand for what is read outside of the window, if they cannot."""
+        rule, name = self.trace.rules[edge.node], edge.head.name
+        before = (
+            "the state before the first step" if rule.carried else f"{edge.before} step(s) before the first"
+        )
+        if edge.after:
+            return f"{edge.after} step(s) behind the last are padding, which {name} is made of"
+        if not edge.head.tail:
+            return f"{before} of the window matters, and {name} is made of the whole window"
+        if schedule.first(edge.tensor) < 0 or (rule.carried and schedule.first(edge.tensor) > 0):
+            return f"{before} of the window matters to {name}, and layers above start elsewhere"
+        if rule.fill is None and rule.attrs(1) is not None and not rule.carried:
+            return f"{before} of the window is padding that does not count, which {name} is made of"
+        return None

@@ -86,16 +86,22 @@ class Builder:
         ]
         attrs = rule.attrs(steps)
         if attrs is None:
-            (value,) = (t for index, t in enumerate(inputs) if index in rule.inputs and t is not None)
+            made = [t for index, t in enumerate(inputs) if index in rule.inputs and t is not None]
         else:
+            for read, written in rule.carried:
+                inputs[read] = self._carried(node.input(read), node.outputs[written])
             shaped = node.replace(attrs=attrs, inputs=inputs)
-            (shape,) = infer(shaped)
-            value = Tensor(node.output.name, dataclasses.replace(node.output.type, shape=shape))
-            self.nodes.append(shaped.replace(outputs=(value,)))
-        if node.output in self.trace.axis:
-            self._made(node.output, value)
-        else:
-            self.values[node.output] = value
+            made = [
+                Tensor(tensor.name, dataclasses.replace(tensor.type, shape=shape))
+                for tensor, shape in zip(node.outputs, infer(shaped), strict=True)
+            ]
+            self.nodes.append(shaped.replace(outputs=made))
+            for read, written in rule.carried:
+                past = inputs[read]
+                assert past is not None
+                self.states.append((past, made[written], node.input(read)))
+        for tensor, value in zip(node.outputs, made, strict=True):
+            self._made(tensor, value)
 
     def _value(self, tensor: Tensor) -> Tensor:
         return tensor if tensor.is_constant else self.values[tensor]
@@ -109,12 +115,18 @@ class Builder:
         shape = (*tensor.shape[:axis], steps, *tensor.shape[axis + 1 :])
         return dataclasses.replace(tensor.type, shape=shape)
 
+    def _carried(self, first: Tensor, last: Tensor) -> Tensor:
+        """What an operator carries from step to step, as the run before left it."""
+        return Tensor(self.names.fresh(f"{last.name}_past"), first.type)
+
     # ------------------------------------------------------------ what is read again
 
     def _made(self, tensor: Tensor, value: Tensor) -> None:
         """A value is there. Of steps: with those of earlier runs in front of it, as far back as some node reads."""
         self.values[tensor] = value
-        reads = self.by_tensor.get(tensor, []) if tensor in self.trace.axis else []
+        if tensor not in self.trace.axis:
+            return
+        reads = self.by_tensor.get(tensor, [])
         known = dict.fromkeys(read.fill for read in reads if read.fill is not None)
         fills: list[float | None] = [*known] or [None]
         for fill in fills:

@@ -15,6 +15,9 @@ from tinyet.over_time.trace import Trace
 Span = tuple[int, int]
 """First and last step."""
 
+ALWAYS = -(1 << 40)
+"""A first step of all that there ever were."""
+
 
 @dataclass(frozen=True)
 class Head:
@@ -49,8 +52,12 @@ def heads_of(trace: Trace, new_steps: dict[Tensor, int]) -> Iterator[Head]:
     """new_steps: of each tensor, how many come at a time."""
     for node in trace.heads:
         rule = trace.rules[node]
-        span = rule.first, rule.first + rule.extent - 1
-        yield Head(node, {node.input(index): span for index in rule.inputs}, rule.tail)
+        spans = {}
+        for index in rule.inputs:
+            tensor = node.input(index)
+            last = rule.first + rule.extent - 1
+            spans[tensor] = (ALWAYS, trace.steps(tensor) - 1) if rule.carried else (rule.first, last)
+        yield Head(node, spans, rule.tail or bool(rule.carried))
     for tensor in dict.fromkeys(trace.graph.outputs):
         if tensor in trace.axis:
             steps = trace.steps(tensor)
@@ -86,7 +93,7 @@ def demand(trace: Trace, head: Head, *, clipped: bool) -> tuple[dict[Tensor, Spa
             continue
         rule, (first, last) = trace.rules[node], spans[node.outputs[0]]
         for index in rule.inputs:
-            begin = first * rule.stride + rule.first
+            begin = ALWAYS if rule.carried else first * rule.stride + rule.first
             end = last * rule.stride + rule.first + rule.extent - 1
             want(node, node.input(index), (begin, end))
     return spans, edges

@@ -44,6 +44,8 @@ class Schedule:
         for node, rule in self.trace.rules.items():
             if node.outputs[0] in self.trace.axis:
                 reach = min(self.newest[node.input(index)] for index in rule.inputs)
+                if rule.carried:  # what it carries is behind the window's last step
+                    reach = min(reach, self.trace.steps(node.outputs[0]) - 1)
                 self.newest[node.outputs[0]] = (reach - rule.first - rule.extent + 1) // rule.stride
 
     @property
@@ -61,8 +63,13 @@ class Schedule:
 
     def spans_of(self, node: Node) -> dict[Tensor, Span]:
         """What a node reads in a run."""
-        rule = self.trace.rules[node]
-        first, last = self.fresh(node.outputs[0]) if node.outputs[0] in self.trace.axis else (0, 0)
+        rule, x = self.trace.rules[node], node.input(self.trace.rules[node].inputs[0])
+        if node.outputs[0] in self.trace.axis:
+            first, last = self.fresh(node.outputs[0])
+        elif rule.carried:
+            first, last = self.trace.steps(x) - self.new[x], self.trace.steps(x) - 1
+        else:
+            first, last = 0, 0
         span = first * rule.stride + rule.first, last * rule.stride + rule.first + rule.extent - 1
         return {node.input(index): span for index in rule.inputs}
 

@@ -18,7 +18,7 @@ class Trace:
     axis:     of each tensor that is a sequence of steps.
     stride:   frames of input from one of its steps to the next.
     rules:    of each node that reads steps.
-    heads:    those of them that make one value of the window; what is behind them is computed as it was.
+    heads:    those of them that make values of the whole window; what is behind these is computed as it was.
     refusals: the nodes that have no rule, and why.
     """
 
@@ -62,15 +62,20 @@ def _rule(found: Trace, node: Node) -> TimeRule | str:
     rates = {found.stride[tensor] for tensor in read if tensor in found.axis}
     if len(rates) != 1:
         return f"{node.op} reads steps of {' and '.join(map(str, sorted(rates)))} frames at the same time"
-    return op_of(node).over_time(
+    rule = op_of(node).over_time(
         node, tuple(None if tensor is None else found.axis.get(tensor) for tensor in node.inputs)
     )
+    if isinstance(rule, TimeRule) and any(not node.input(state).is_constant for state, _ in rule.carried):
+        return f"{node.op} starts from a state that is given with each window"
+    return rule
 
 
 def _follow(found: Trace, node: Node, rule: TimeRule) -> None:
     found.rules[node] = rule
-    if rule.axis is None or node.output.shape[rule.axis] == 1:
+    steps = node.outputs[0]
+    if rule.axis is not None and steps.shape[rule.axis] > 1:
+        found.axis[steps] = rule.axis
+        found.stride[steps] = found.stride[node.input(rule.inputs[0])] * rule.stride
+    answers = [tensor for tensor in node.outputs if tensor not in found.axis]
+    if any(found.graph.consumers(tensor) or tensor in found.graph.outputs for tensor in answers):
         found.heads.append(node)
-    else:
-        found.axis[node.output] = rule.axis
-        found.stride[node.output] = found.stride[node.input(rule.inputs[0])] * rule.stride
