@@ -6,18 +6,36 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from tinyet.arguments import OverTime
 from tinyet.errors import ModelError, UsageError, bullet_list
-from tinyet.ir import Graph, Node, Note
+from tinyet.ir import Graph, Node, Note, Tensor
 from tinyet.ops import check_whole
 from tinyet.over_time.build import Builder
 from tinyet.over_time.demand import ALWAYS, Edge, demand, heads_of
 from tinyet.over_time.schedule import Schedule, least_hop, new_steps
 from tinyet.over_time.trace import Trace, trace
 
-EDGES = ("exact", "continue")
-"""What is in the place of padding in time: see `stream`."""
+__all__ = ["Streaming", "axes_of", "stream"]
 
-__all__ = ["EDGES", "Streaming", "stream"]
+
+def axes_of(
+    asked: OverTime, inputs: Sequence[Tensor], *, channels_last: bool = False
+) -> tuple[int | None, ...]:
+    """For each input of a program the axis that is time, none of them negative. channels_last: the axes are those of
+    images whose channels come before height and width, and the inputs have them last. Raises UsageError."""
+    given = (asked.axis,) * len(inputs) if not isinstance(asked.axis, tuple) else asked.axis
+    if len(given) != len(inputs):
+        raise UsageError(
+            f"{len(given)} axes for {len(inputs)} input(s)", hint="one for each, or None where it has none"
+        )
+    found: list[int | None] = []
+    for tensor, axis in zip(inputs, given, strict=True):
+        rank = len(tensor.shape)
+        if axis is not None and not -rank <= axis < rank:
+            raise UsageError(f"input {tensor.name} has no axis {axis}", hint=f"it is {tensor.type}")
+        place = None if axis is None else axis % rank
+        found.append((0, 3, 1, 2)[place] if channels_last and rank == 4 and place is not None else place)
+    return tuple(found)
 
 
 @dataclass(frozen=True)
@@ -46,10 +64,9 @@ def stream(
     edges: "exact" refuses networks whose answers are made of padding that a stream has not; with "continue" there are
     frames in its place: the answers are those of the network without padding in time, over a longer window.
 
-    Raises UsageError for axes, hops and words that there are not, ModelError that lists all layers in the way.
+    Raises UsageError for a window of no frames and for a hop that does not fit, ModelError that lists all layers in
+    the way.
     """
-    if edges not in EDGES:
-        raise UsageError(f"edges={edges!r}", hint=f"one of {', '.join(EDGES)}")
     if graph.initial:
         raise ModelError("the network has states: it takes frames one after the other already", graph.name)
     frames = _frames(graph, axes)
@@ -60,6 +77,8 @@ def stream(
             f"{len(lines)} layer(s) cannot take frames as they come:\n{bullet_list(lines)}",
             hint="leave them away, or let a mean, a maximum or the last step over time come before them",
         )
+    if not found.heads and not any(tensor in found.axis for tensor in graph.outputs):
+        raise ModelError("no output is made of what has a time axis", graph.name, "name another axis")
     least = least_hop(found)
     taken = least if hop is None else hop
     if taken < 1 or taken % least or taken > frames:
@@ -75,11 +94,6 @@ def _place(node: Node) -> str:
 
 def _frames(graph: Graph, axes: Sequence[int | None]) -> int:
     """Of the window."""
-    if len(axes) != len(graph.inputs):
-        raise UsageError(f"{len(axes)} axes for {len(graph.inputs)} inputs", hint="one for each, or None")
-    for tensor, axis in zip(graph.inputs, axes, strict=True):
-        if axis is not None and not 0 <= axis < len(tensor.shape):
-            raise UsageError(f"input {tensor.name} has no axis {axis}", hint=f"it is {tensor.type}")
     counts = {t.shape[axis] for t, axis in zip(graph.inputs, axes, strict=True) if axis is not None}
     if len(counts) != 1 or counts == {1}:
         listed = " and ".join(str(count) for count in sorted(counts)) or "no"
