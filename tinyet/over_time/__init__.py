@@ -149,15 +149,17 @@ class _Answers:
     def _problem(self, edge: Edge, schedule: Schedule) -> str | None:
         """Why states cannot stand for what is read outside of the window, if they cannot."""
         rule, name = self.trace.rules[edge.node], edge.head.name
-        before = (
-            "the state before the first step" if rule.carried else f"{edge.before} step(s) before the first"
-        )
+        sides = [f"{edge.before} before the first"] if edge.before else []
+        sides += [f"{edge.after} behind the last"] if edge.after else []
+        what = "the state before the first" if rule.carried else f"padding, {' and '.join(sides)}"
+        read = f"{name} is made of {what} step of the window"
         if edge.after:
-            return f"{edge.after} step(s) behind the last are padding, which {name} is made of"
+            return read
         if not edge.head.tail:
-            return f"{before} of the window matters, and {name} is made of the whole window"
-        if schedule.first(edge.tensor) < 0 or (rule.carried and schedule.first(edge.tensor) > 0):
-            return f"{before} of the window matters to {name}, and layers above start elsewhere"
+            return f"{read}, and of the whole window"
+        first = schedule.first(edge.tensor)
+        if first < 0 or (rule.carried and first > 0):
+            return f"{read}, which is not where the steps of layers above begin"
         if rule.fill is None and rule.attrs(1) is not None and not rule.carried:
-            return f"{before} of the window is padding that does not count, which {name} is made of"
+            return f"{read}, which does not count in it"
         return None

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tinyet.ir import Node, Tensor
+from tinyet.ir import Node, Tensor, place_of
 from tinyet.over_time.trace import Trace
 
 Span = tuple[int, int]
@@ -33,7 +33,9 @@ class Head:
 
     @property
     def name(self) -> str:
-        return next(iter(self.spans)).name if self.node is None else f"{self.node.op} {self.node.where or ''}"
+        if self.node is None:
+            return f"output {next(iter(self.spans)).name}"
+        return place_of(self.node.op, self.node.origin.place if self.node.origin else "")
 
 
 @dataclass(frozen=True)

@@ -136,7 +136,8 @@ def _load_python(path: Path, factory: str | None) -> ModelSource:
         )
     over_time: OverTime | None = None
     if isinstance(made, Streamed):
-        made, inputs, over_time = made.model, made.example_inputs, made.over_time
+        over_time, inputs = made.over_time, made.example_inputs
+        made = made.model
     if inputs is None:
         example = getattr(namespace, "example_inputs", None)
         if not callable(example):
