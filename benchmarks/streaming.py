@@ -24,8 +24,7 @@ import torch.nn.functional as F
 from rich.console import Console
 from torch import nn
 
-ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT))
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import tinyet
 from benchmarks.programs import show
@@ -36,6 +35,8 @@ from tinyet.device.device import Device, open_device
 from tinyet.ir import Array
 from tinyet.program import Program
 from tinyet.reference import Session
+
+EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
 
 
 class Temporal(nn.Module):
@@ -107,9 +108,10 @@ class Case:
 
 def example(name: str, shape: tuple[int, ...]) -> Case:
     """One of examples/, which pads both sides."""
-    path = ROOT / "examples" / name / "model.py"
+    path = EXAMPLES / name / "model.py"
     spec = importlib.util.spec_from_file_location(f"example_{name}", path)
-    assert spec is not None and spec.loader is not None
+    assert spec is not None
+    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return Case(shape, 2, module.model, "continue", lambda: list(module.calibration())[:8])
@@ -212,7 +214,18 @@ def main() -> int:
     for name in (n for n in CASES if options.only in n):
         with tempfile.TemporaryDirectory() as where:
             results.append(measure(name, board, options.frames, Path(where)))
-    columns = ("network", "frames", "hop", "windowed", "streaming", "fewer", "RAM", "streaming", "answers", "differ")
+    columns = (
+        "network",
+        "frames",
+        "hop",
+        "windowed",
+        "streaming",
+        "fewer",
+        "RAM",
+        "streaming",
+        "answers",
+        "differ",
+    )
     rows = [
         [
             *(r.name, f"{r.frames}", f"{r.hop}", f"{r.instructions[0]:,}", f"{r.instructions[1]:,}"),

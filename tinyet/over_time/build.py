@@ -8,17 +8,17 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from tinyet.ir import Array, Graph, Node, Tensor, TensorType, constant
+from tinyet.ir import Array, Graph, Node, Origin, Tensor, TensorType, constant
 from tinyet.ops import infer
 from tinyet.ops.concat import Concat
 from tinyet.ops.permute import Permute, moves_nothing
 from tinyet.ops.reshape import Reshape
 from tinyet.ops.shared.window import zero_of
 from tinyet.ops.slice import Slice
-from tinyet.over_time.demand import Span
 from tinyet.over_time.schedule import Read, Schedule
 from tinyet.passes.boundary import copied_outputs
 from tinyet.passes.dead_code import eliminate_dead_code
+from tinyet.passes.lone_pixels import lone_pixels, without_keys
 from tinyet.passes.merge_reshapes import merge_reshapes
 from tinyet.passes.rewrite import Names
 from tinyet.passes.states import keep_states
@@ -70,7 +70,7 @@ class Builder:
         built = graph.replace(
             inputs=(*inputs, *states), outputs=(*outputs, *nexts), nodes=self.nodes, initial=initial
         )
-        built = merge_reshapes(built.replace(nodes=map(_as_view, built.nodes)))
+        built = merge_reshapes(lone_pixels(built.replace(nodes=map(_as_view, built.nodes))))
         return keep_states(copied_outputs(eliminate_dead_code(built)))
 
     def _node(self, node: Node) -> None:
@@ -137,13 +137,17 @@ class Builder:
             if fill is fills[0]:
                 self.windows[tensor, None] = self.windows.get((tensor, fill), self._fresh(tensor))
 
+    def _origins(self, tensor: Tensor) -> tuple[Origin, ...]:
+        """Of what only moves the steps of a tensor."""
+        producer = self.trace.graph.producer(tensor)
+        return () if producer is None else without_keys(producer.origins)
+
     def _fresh(self, tensor: Tensor) -> Stretch:
         return Stretch(self.values[tensor], self.schedule.fresh(tensor)[0])
 
     def _window(self, tensor: Tensor, value: Tensor, back: int, fill: float | None) -> Stretch:
         new, axis = self.schedule.new[tensor], self.trace.axis[tensor]
-        producer = self.trace.graph.producer(tensor)
-        origins = () if producer is None else producer.origins
+        origins = self._origins(tensor)
         kind = self._resized(tensor, back)
         past = Tensor(self.names.fresh(f"{tensor.name}_past"), kind)
         window = Tensor(self.names.fresh(f"{tensor.name}_window"), self._resized(tensor, back + new))
@@ -176,18 +180,18 @@ class Builder:
         fresh = self._fresh(tensor)
         whole = self.windows.get((tensor, read.fill), self.windows[tensor, None])
         found = fresh if first >= fresh.first else whole
-        return self._cut(found, (first - found.first, last - found.first + 1), self.trace.axis[tensor])
+        return self._cut(tensor, found.tensor, first - found.first, last - found.first + 1)
 
-    def _cut(self, found: Stretch, span: Span, axis: int) -> Tensor:
-        tensor, (start, stop) = found.tensor, span
-        if span == (0, tensor.shape[axis]):
+    def _cut(self, of: Tensor, tensor: Tensor, start: int, stop: int) -> Tensor:
+        axis = self.trace.axis[of]
+        if (start, stop) == (0, tensor.shape[axis]):
             return tensor
         if (tensor, start, stop) not in self.cuts:
             shape = (*tensor.shape[:axis], stop - start, *tensor.shape[axis + 1 :])
             cut = Tensor(
                 self.names.fresh(f"{tensor.name}_part"), dataclasses.replace(tensor.type, shape=shape)
             )
-            self.nodes.append(Node(Slice(axis, start, stop), (tensor,), (cut,)))
+            self.nodes.append(Node(Slice(axis, start, stop), (tensor,), (cut,), self._origins(of)))
             self.cuts[tensor, start, stop] = cut
         return self.cuts[tensor, start, stop]
 
