@@ -11,7 +11,7 @@ from torch import nn
 
 from tests.importers.test_importer import check_same, tensor
 from tests.torch_helpers import Lambda, ops, unrolled
-from tinyet.errors import UnsupportedOp
+from tinyet.errors import UnsupportedShape
 from tinyet.importers.torch import recurrent_ops
 from tinyet.importers.torch.capture import capture
 from tinyet.importers.torch.importer import import_program
@@ -132,7 +132,7 @@ def test_a_number_of_steps_costs_nothing() -> None:
 def test_dropping_in_training_is_refused() -> None:
     model = nn.LSTM(3, 4, 2, dropout=0.5).train()
     program = torch.export.export(model, (tensor(5, 1, 3),))
-    with pytest.raises(UnsupportedOp, match=r"call model.eval\(\)"):
+    with pytest.raises(UnsupportedShape, match=r"call model.eval\(\)"):
         import_program(program, name="m")
 
 
