@@ -231,14 +231,6 @@ def picked_right(x: Tensor, index: Tensor) -> Tensor:
     return (x.unsqueeze(1) * mask).sum(-1)
 
 
-def backwards(x: Tensor) -> Tensor:
-    return x.flip(1)
-
-
-def backwards_right(x: Tensor) -> Tensor:
-    return x.index_select(1, torch.arange(7, -1, -1))
-
-
 def with_loss(x: Tensor) -> Tensor:
     return F.cross_entropy(x, torch.tensor([1]))
 

@@ -229,13 +229,6 @@ MISTAKES = (
         Attempt(models.picked_right, models.ROW, models.INDEX),
     ),
     Mistake(
-        "`x.flip(1)`",
-        Attempt(models.backwards, models.ROW),
-        UnsupportedOp,
-        "x.flip(1)",
-        Attempt(models.backwards_right, models.ROW),
-    ),
-    Mistake(
         "the loss as a part of the model",
         Attempt(models.with_loss, models.ROW),
         UnsupportedOp,
