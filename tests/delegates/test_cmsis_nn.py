@@ -15,13 +15,12 @@ from hypothesis import strategies as st
 from tests.delegates.cmsis_nodes import NODES, only
 from tests.ops import cases as case_module
 from tests.ops import drawing
-from tests.ops.cases import Case, assert_exact, build_graph
+from tests.ops.cases import Case, assert_exact, build_graph, placed_quickly
 from tests.ops.emulated import require_emulator
 from tinyet import assets
 from tinyet.boards import load_board
 from tinyet.boards.cpus import Target
 from tinyet.delegates import CMSIS_NN, Delegate
-from tinyet.deployment import deploy
 from tinyet.ir import DType, Node, QuantParams, Tensor, TensorType, constant
 from tinyet.ops.conv2d import Conv2d
 from tinyet.ops.mul import Mul
@@ -124,7 +123,7 @@ def test_emulated(group: str, board: str) -> None:
     def run(drawn: tuple[list[Case], ...]) -> None:
         mine = [case for part in drawn for case in taken(part, CMSIS_NN, target)]
         assume(mine)
-        deployment = deploy(build_graph(mine), target, (CMSIS_NN,))
+        deployment = placed_quickly(build_graph(mine), target, (CMSIS_NN,))
         assume(deployment.plan.arena_bytes + deployment.state_bytes <= room)
         assert_exact(mine, on=board, delegates=(CMSIS_NN,))
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from tests.delegates.test_cortex_m import BOARDS, DSP, NODES, layer, only, takes, windows
 from tests.ops import drawing
-from tests.ops.cases import HOST_WITH_DSP, Case, renamed, run_on_host
+from tests.ops.cases import HOST_WITH_DSP, Case, placed_quickly, renamed, run_on_host
 from tests.ops.emulated import require_emulator, run_emulated
 from tinyet import ops
 from tinyet.delegates import CORTEX_M, Delegate
@@ -113,7 +113,7 @@ def run_drawn(symbol: str, compute: Compute) -> list[Arrangement]:
 
 
 def on_host(graph: Graph, arrays: list[Array], delegate: Delegate) -> tuple[Deployment, bytes]:
-    deployment = deploy(graph, HOST_WITH_DSP, (delegate,))
+    deployment = placed_quickly(graph, HOST_WITH_DSP, (delegate,))
     return deployment, run_on_host(deployment, b"".join(a.tobytes() for a in arrays))
 
 

@@ -11,12 +11,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.ops.cases import write_files
+from tests.ops.cases import placed_quickly, write_files
 from tinyet.boards import load_board
 from tinyet.build.gcc import build_firmware
 from tinyet.delegates import Delegate
 from tinyet.delegates.decide import Objective
-from tinyet.deployment import Deployment, deploy
+from tinyet.deployment import Deployment
 from tinyet.device.device import open_device
 from tinyet.emit.model import model_files
 from tinyet.emit.project import ModelFacts, TensorFacts, project_files
@@ -65,7 +65,7 @@ def run_samples(
 ) -> tuple[Deployment, list[bytes]]:
     """The deployment for the board, and the output bytes in order of each of the samples, one run after the other."""
     require_emulator(board_name)
-    deployment = deploy(graph, load_board(board_name).target, delegates, objective=objective)
+    deployment = placed_quickly(graph, load_board(board_name).target, delegates, objective=objective)
     raw = [[np.ascontiguousarray(a).tobytes() for a in inputs] for inputs in samples]
     return deployment, run_deployment(deployment, raw, board_name, compiler, flags)
 

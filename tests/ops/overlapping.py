@@ -92,8 +92,8 @@ def buffer(placed: Sequence[Placed], target: Target, seed: int = 0) -> Buffer:
     nodes = [renamed(p.case, f"c{i}") for i, p in enumerate(placed)]
     inputs = [tuple(dict.fromkeys(t for t in n.inputs if t is not None and not t.is_constant)) for n in nodes]
     kernels = {node: p.kernel for node, p in zip(nodes, placed, strict=True)}
-    graph = Graph("cases", tuple(t for i in inputs for t in i), tuple(n.output for n in nodes), tuple(nodes))
-    deployment = deploy(graph, target)
+    # Of one node alone: nothing of it is left but what is the same for all deployments.
+    deployment = deploy(Graph("cases", inputs[0], nodes[0].outputs, (nodes[0],)), target)
     # All nodes are computed, by these kernels: also those that need not be, or would be by others.
     steps = tuple(
         Step(i, f"c{i}", node, Choice(k, owner(k), ()), k.lower(node, target), 0)
