@@ -397,11 +397,10 @@ MISTAKES = (
         Attempt(models.numpy_inside_right, models.ROW),
     ),
     Mistake(
-        "state in a buffer that `forward()` writes",
-        Attempt(models.Counting(), models.ROW),
+        "state in an attribute that is no buffer",
+        Attempt(models.Averaging(), models.ROW),
         ModelError,
-        "self.runs += 1",
-        Attempt(models.counted_outside, models.ROW, torch.zeros(1)),
-        same=False,
+        "self.average = 0.5",
+        Attempt(models.AveragingRight(), models.ROW),
     ),
 )
