@@ -27,10 +27,12 @@ from tinyet.ops.dequantize import Dequantize
 from tinyet.ops.dynamic_conv2d import DynamicConv2d
 from tinyet.ops.dynamic_linear import DynamicLinear
 from tinyet.ops.embedding import Embedding
+from tinyet.ops.gru import Gru
 from tinyet.ops.layer_norm import LayerNorm
 from tinyet.ops.linear import Linear
 from tinyet.ops.log_softmax import LogSoftmax
 from tinyet.ops.lookup import Lookup
+from tinyet.ops.lstm import Lstm
 from tinyet.ops.matmul import MatMul
 from tinyet.ops.maximum import Maximum
 from tinyet.ops.minimum import Minimum
@@ -41,6 +43,7 @@ from tinyet.ops.quantize import Quantize
 from tinyet.ops.requantize import Requantize
 from tinyet.ops.reshape import Reshape
 from tinyet.ops.resize import Resize, ResizeMode
+from tinyet.ops.rnn import Rnn
 from tinyet.ops.shared.unary_functions import FUNCTIONS
 from tinyet.ops.slice import Slice
 from tinyet.ops.unary import Unary
@@ -303,6 +306,59 @@ def dequantize(rng: np.random.Generator) -> Node:
     return Node(Dequantize(), (x,), (Tensor("y", TensorType(x.shape, DType.FLOAT32)),))
 
 
+def of_gates(rng: np.random.Generator, name: str, shape: tuple[int, int], gates: int) -> Tensor:
+    """A recurrent layer's matrix."""
+    scales = np.repeat(rng.uniform(0.5, 1, gates) / (100 * math.sqrt(shape[1])), shape[0] // gates)
+    quant = QuantParams(tuple(scales.tolist()), (0,) * shape[0], 0)
+    return constant(name, rng.integers(-127, 128, shape).astype(np.int8), quant)
+
+
+def sequence(rng: np.random.Generator) -> tuple[Tensor, int]:
+    """x (N, T, I) and the number of units."""
+    shape = int(rng.integers(1, 3)), int(rng.integers(1, 9)), int(rng.integers(1, 50))
+    quant = QuantParams.per_tensor(0.02, 5)
+    return Tensor("x", TensorType(shape, DType.INT8, quant)), int(rng.integers(1, 33))
+
+
+def lstm(rng: np.random.Generator) -> Node:
+    (x, units), projected = sequence(rng), bool(rng.random() < 0.5)
+    outputs = int(rng.integers(1, 33)) if projected else units
+    h = Tensor("h", TensorType((x.shape[0], outputs), DType.INT8, QuantParams.per_tensor(1 / 128, 0)))
+    c = Tensor("c", TensorType((x.shape[0], units), DType.INT16, QuantParams.per_tensor(2.0**-12, 0)))
+    matrices = (
+        of_gates(rng, "w_ih", (4 * units, x.shape[2]), 4),
+        of_gates(rng, "w_hh", (4 * units, outputs), 4),
+    )
+    w_hr = of_gates(rng, "w_hr", (outputs, units), 1) if projected else None
+    return layer(Lstm(sequence=bool(rng.random() < 0.5)), (x, h, c, *matrices, None, w_hr), (h, c))
+
+
+def square(attrs: Attrs, gates: int, rng: np.random.Generator) -> Node:
+    """A recurrent layer whose state is its units."""
+    x, units = sequence(rng)
+    h = Tensor("h", TensorType((x.shape[0], units), DType.INT8, QuantParams.per_tensor(1 / 128, 0)))
+    rows = gates * units
+    matrices = (of_gates(rng, "w_ih", (rows, x.shape[2]), gates), of_gates(rng, "w_hh", (rows, units), gates))
+    return layer(attrs, (x, h, *matrices), (h,))
+
+
+def layer(attrs: Attrs, inputs: tuple[Tensor | None, ...], states: tuple[Tensor, ...]) -> Node:
+    """With a state behind each step, of the type of the first state, where it is asked for, and the last states."""
+    shapes = ops.infer(Node(attrs, inputs, states))
+    first = (states[0],) if len(shapes) > len(states) else ()
+    kinds = [TensorType(s, t.dtype, t.type.quant) for s, t in zip(shapes, (*first, *states), strict=True)]
+    return Node(attrs, inputs, tuple(Tensor(f"out{i}", kind) for i, kind in enumerate(kinds)))
+
+
+def gru(rng: np.random.Generator) -> Node:
+    return square(Gru(sequence=bool(rng.random() < 0.5)), 3, rng)
+
+
+def rnn(rng: np.random.Generator) -> Node:
+    relu = bool(rng.random() < 0.3)
+    return square(Rnn(sequence=bool(rng.random() < 0.5), nonlinearity="relu" if relu else "tanh"), 1, rng)
+
+
 DRAWN: Mapping[type[Attrs], Draw] = {
     Reshape: reshape,
     Pad: pad,
@@ -334,6 +390,9 @@ DRAWN: Mapping[type[Attrs], Draw] = {
     LogSoftmax: log_softmax,
     DynamicConv2d: dynamic_conv2d,
     DynamicLinear: dynamic_linear,
+    Lstm: lstm,
+    Gru: gru,
+    Rnn: rnn,
 }
 
 

@@ -224,7 +224,7 @@ def sampled(
 ) -> Sample:
     """What `sample` gives, from a file where it has been measured before."""
     weights = [t.array.tobytes() for node in nodes for t in node.inputs if t is not None and t.is_constant]
-    text = "\n".join(f"{n.attrs} {n.input(0).shape} {n.output.type}" for n in nodes)
+    text = "\n".join(f"{n.attrs} {n.input(0).shape} {n.outputs[0].type}" for n in nodes)
     digest = hashlib.sha256(text.encode() + b"".join(weights)).hexdigest()[:16]
     place = None if keep is None else keep / f"{cost.core_of(board.target)}-{kernel.symbol}-{digest}.json"
     if place is not None and place.is_file():
@@ -490,7 +490,7 @@ def compare(board: Board, wanted: Sequence[str], keep: Path | None) -> bool:
         largest = max(errors, key=abs)
         worst = max(worst, abs(largest))
         node = nodes[errors.index(largest)]
-        shape = "->".join("x".join(map(str, t.shape[1:])) for t in (node.input(0), node.output))
+        shape = "->".join("x".join(map(str, t.shape[1:])) for t in (node.input(0), node.outputs[0]))
         print(
             f"{kernel.symbol:36} {len(nodes):4} {largest:+7.1%} {np.mean(np.abs(errors)):6.2%}   "
             f"{max(flash, key=abs):+7.1%} {np.mean(np.abs(flash)):6.2%}   {shape} {node.attrs}",

@@ -184,10 +184,13 @@ def side_by_side(nodes: Sequence[Node]) -> Graph:
     own = []
     for i, node in enumerate(nodes):
         ins = [None if t is None else Tensor(f"{t.name}{i}", t.type, t.data) for t in node.inputs]
-        own.append(node.replace(inputs=ins, outputs=[Tensor(f"y{i}", node.output.type)]))
+        names = [f"y{i}", *(f"{t.name}{i}" for t in node.outputs[1:])]
+        outs = [Tensor(name, t.type) for name, t in zip(names, node.outputs, strict=True)]
+        own.append(node.replace(inputs=ins, outputs=outs))
     inputs = [t for node in own for t in node.inputs if t is not None and not t.is_constant]
     return ops.check(
-        Graph("layers", tuple(inputs), tuple(n.output for n in own), tuple(own)), "building the benchmark"
+        Graph("layers", tuple(inputs), tuple(t for n in own for t in n.outputs), tuple(own)),
+        "building the benchmark",
     )
 
 
@@ -232,11 +235,13 @@ def run(
             result = device.run(raw)
             stack = device.run(raw, uninterrupted=True).stack_bytes
     values = dict(zip(graph.inputs, arrays, strict=True))
-    for node, got in zip(graph.nodes, result.outputs, strict=True):
+    answers = dict(zip(graph.outputs, result.outputs, strict=True))
+    for node in graph.nodes:
         want = ops.evaluate(
             node, [None if t is None else t.array if t.is_constant else values[t] for t in node.inputs]
         )
-        assert want[0].tobytes() == got, f"{node.outputs[0].name} differs from the reference"
+        for tensor, array in zip(node.outputs, want, strict=True):
+            assert array.tobytes() == answers[tensor], f"{tensor.name} differs from the reference"
     return Measured(deployment, result.layer_counts, stack, code, size.flash)
 
 

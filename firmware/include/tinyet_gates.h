@@ -11,31 +11,55 @@
 extern "C" {
 #endif
 
-/* a * b of two fixed-point numbers of 16 bits, to nearest, ties upward. */
-static inline int32_t tinyet_gate_mul(int32_t a, int32_t b) { return (a * b + (INT32_C(1) << 14)) >> 15; }
+/* a * b of two fixed-point numbers of 16 bits, to nearest, ties upward. On Arm the half stays in a register, where GCC would
+ * not keep it: one instruction multiplies and adds. */
+static inline int32_t tinyet_gate_mul(int32_t a, int32_t b) {
+  int32_t half = INT32_C(1) << 14;
+#if defined(__ARM_ARCH_ISA_THUMB) && __ARM_ARCH_ISA_THUMB == 2
+  __asm__("" : "+r"(half));
+#endif
+  return (a * b + half) >> 15;
+}
 
-/* exp(a) for a <= 0 with so many integer bits, 1 ... 7: Q0.15. A polynomial on [-1/4, 0), around -1/8, times a constant for
- * each bit of the remaining multiple of 1/4. */
+/* As int16. */
+static inline int32_t tinyet_gate_saturate(int32_t x) {
+#if defined(__ARM_ARCH_ISA_THUMB) && __ARM_ARCH_ISA_THUMB == 2
+  int32_t result;
+  __asm__("ssat %0, #16, %1" : "=r"(result) : "r"(x) : "cc");
+  return result;
+#else
+  return tinyet_clamp(x, INT16_MIN, INT16_MAX);
+#endif
+}
+
+/* exp(-a) for a in 1 ... 2^15, of so many integer bits, 1 ... 7: Q0.15. A polynomial on [-1/4, 0), around -1/8, whose sums
+ * neither overflow nor are negative where they are halved, times a constant for each bit of the remaining multiple of 1/4. */
 static inline int32_t tinyet_gate_exp(int32_t a, int32_t integer_bits) {
-  static const TINYET_ROM int16_t factors[7] = {25520, 19875, 12055, 4435, 600, 11, 0};
-  if (a == 0) {
-    return INT16_MAX;
+  const int32_t multiple = (a - 1) >> (13 - integer_bits); /* -a = rest - multiple / 4 with rest in [-1/4, 0) */
+  const int32_t x = tinyet_shift_left(multiple << (13 - integer_bits), integer_bits) + 4096 - tinyet_shift_left(a, integer_bits);
+  const int32_t x2 = tinyet_gate_mul(x, x), x4 = tinyet_gate_mul(x2, x2);
+  const int32_t series = tinyet_gate_mul(((x4 + 2) >> 2) + tinyet_gate_mul(x2, x), 10923) + x2;
+  int32_t result = 28918 + tinyet_gate_mul(x + ((series + 1) >> 1), 28918);
+  if ((multiple & 1) != 0) {
+    result = tinyet_gate_mul(result, 25520); /* exp(-1/4) */
   }
-  if (integer_bits > 5 && a < -(INT32_C(32) << (15 - integer_bits))) {
-    return 0;
+  if ((multiple & 2) != 0) {
+    result = tinyet_gate_mul(result, 19875);
   }
-  const int32_t quarter = INT32_C(1) << (13 - integer_bits);
-  const int32_t rest = (a & (quarter - 1)) - quarter;
-  const int32_t x = tinyet_shift_left(rest, integer_bits) + 4096;
-  const int32_t x2 = tinyet_gate_mul(x, x);
-  const int32_t series = tinyet_gate_mul(tinyet_round_shift(tinyet_gate_mul(x2, x2), 2) + tinyet_gate_mul(x2, x), 10923);
-  const int32_t power = 28918 + tinyet_gate_mul(28918, x + tinyet_round_shift(series + x2, 1));
-  int32_t result = power > INT16_MAX ? INT16_MAX : power;
-  const TINYET_ROM int16_t *factor = factors;
-  for (int32_t multiple = (rest - a) >> (13 - integer_bits); multiple != 0; multiple >>= 1, factor++) {
-    if ((multiple & 1) != 0) {
-      result = tinyet_gate_mul(result, *factor);
+  if ((multiple & 4) != 0) {
+    result = tinyet_gate_mul(result, 12055);
+  }
+  if ((multiple & 8) != 0) {
+    result = tinyet_gate_mul(result, 4435);
+  }
+  if (multiple >= 16) {
+    if ((multiple & 16) != 0) {
+      result = tinyet_gate_mul(result, 600);
     }
+    if ((multiple & 32) != 0) {
+      result = tinyet_gate_mul(result, 11);
+    }
+    result = multiple >= 64 ? 0 : result; /* exp(-16) is nothing */
   }
   return result;
 }
@@ -44,24 +68,29 @@ static inline int32_t tinyet_gate_exp(int32_t a, int32_t integer_bits) {
 static inline int32_t tinyet_gate_reciprocal(int32_t x) {
   const int32_t half_denominator = (x + INT16_MAX + 1) >> 1;
   int32_t y = 23130 + tinyet_gate_mul(half_denominator, -15420);
-  for (int32_t i = 0; i < 3; i++) {
-    y += 4 * tinyet_gate_mul(y, 8192 - tinyet_gate_mul(half_denominator, y));
-  }
-  return y;
+  y += 4 * tinyet_gate_mul(y, 8192 - tinyet_gate_mul(half_denominator, y));
+  y += 4 * tinyet_gate_mul(y, 8192 - tinyet_gate_mul(half_denominator, y));
+  return y + 4 * tinyet_gate_mul(y, 8192 - tinyet_gate_mul(half_denominator, y));
 }
 
 /* Q3.12 to Q0.15. */
 static __attribute__((noinline, unused)) int32_t tinyet_gate_sigmoid(int32_t x) {
-  const int32_t y = 2 * tinyet_gate_reciprocal(tinyet_gate_exp(x < 0 ? x : -x, 3));
-  const int32_t positive = y > INT16_MAX ? INT16_MAX : y;
-  return x == 0 ? 16384 : (x > 0 ? positive : INT16_MAX - positive);
+  if (x == 0) {
+    return 16384;
+  }
+  const int32_t y = 2 * tinyet_gate_reciprocal(tinyet_gate_exp(x < 0 ? -x : x, 3));
+  const int32_t positive = tinyet_gate_saturate(y);
+  return x > 0 ? positive : INT16_MAX - positive;
 }
 
 /* Of so many integer bits, 0 ... 6, to Q0.15. */
 static __attribute__((noinline, unused)) int32_t tinyet_gate_tanh(int32_t x, int32_t integer_bits) {
-  const int32_t y = 4 * (tinyet_gate_reciprocal(tinyet_gate_exp(x < 0 ? x : -x, integer_bits + 1)) - 8192);
-  const int32_t size = y > INT16_MAX ? INT16_MAX : y;
-  return x == 0 ? 0 : (x < 0 ? -size : size);
+  if (x == 0) {
+    return 0;
+  }
+  const int32_t y = 4 * (tinyet_gate_reciprocal(tinyet_gate_exp(x < 0 ? -x : x, integer_bits + 1)) - 8192);
+  const int32_t size = tinyet_gate_saturate(y);
+  return x < 0 ? -size : size;
 }
 
 /* Adds to sums, [gates][units], what a row of the part's inputs comes to in Q3.12, saturated. units: rounded up to fours. */
@@ -79,7 +108,7 @@ static __attribute__((noinline, unused)) void tinyet_gate_sums(const int8_t *inp
       bias += 4;
       for (int32_t i = 0; i < 4; i++) {
         const int32_t sum = *sums + tinyet_requantize_form(rows[i], multiplier, form, 0);
-        *sums++ = (int16_t)tinyet_clamp(sum, INT16_MIN, INT16_MAX);
+        *sums++ = (int16_t)tinyet_gate_saturate(sum);
       }
     }
   }

@@ -35,7 +35,7 @@ typedef struct {
   const TINYET_ROM float *projection; /* [outputs][units] */
 } tinyet_lstm_projected_f32_params;
 
-/* scratch: four gates of int16, units rounded up to fours, then units bytes. */
+/* scratch: four gates of int16, units rounded up to fours; with a projection, units bytes behind them. */
 void tinyet_lstm_s8(const int8_t *x, const int8_t *h, const int16_t *c, int8_t *y, int8_t *h_n, int16_t *c_n, void *scratch,
                     const tinyet_lstm_s8_params *params);
 void tinyet_lstm_projected_s8(const int8_t *x, const int8_t *h, const int16_t *c, int8_t *y, int8_t *h_n, int16_t *c_n,

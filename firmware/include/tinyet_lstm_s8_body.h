@@ -4,7 +4,8 @@
  *   KERNEL             the function's name
  *   PARAMS             the type of its parameters
  *   LAYER              the tinyet_lstm_s8_params in these
- *   PUT(hidden, out)   makes the state of what the output gate lets through */
+ *   HIDDEN             where what the output gate lets through goes, be it the state itself, `out`, or behind the `gates`
+ *   PROJECT            makes the state of it */
 #ifndef TINYET_LSTM_S8_BODY_H
 #define TINYET_LSTM_S8_BODY_H
 
@@ -16,9 +17,7 @@ void KERNEL(const int8_t *x, const int8_t *h, const int16_t *c, int8_t *y, int8_
   const tinyet_lstm_s8_params *const layer = LAYER;
   const tinyet_recurrent_shape *const s = &layer->shape;
   const int32_t units = s->units, rows = (units + 3) & ~INT32_C(3);
-  const size_t state_bytes = (size_t)s->outputs;
   int16_t *const gates = (int16_t *)scratch;
-  int8_t *const hidden = (int8_t *)(gates + 4 * rows);
   if (c != c_n) {
     memcpy(c_n, c, (size_t)(s->batch * units) * sizeof *c);
   }
@@ -26,6 +25,7 @@ void KERNEL(const int8_t *x, const int8_t *h, const int16_t *c, int8_t *y, int8_
     const int8_t *in = x + s->x_first, *state = h;
     int8_t *out = y + s->y_first;
     for (int32_t t = s->steps; t != 0; t--) {
+      int8_t *const hidden = HIDDEN;
       memset(gates, 0, (size_t)(4 * rows) * sizeof *gates);
       tinyet_gate_sums(in, &layer->x, 4, rows, gates);
       tinyet_gate_sums(state, &layer->h, 4, rows, gates);
@@ -34,18 +34,18 @@ void KERNEL(const int8_t *x, const int8_t *h, const int16_t *c, int8_t *y, int8_
         const int32_t kept = tinyet_round_shift(tinyet_gate_sigmoid(gate[rows]) * c_n[i], 15);
         const int32_t added = tinyet_gate_sigmoid(gate[0]) * tinyet_gate_tanh(gate[2 * rows], 3);
         const int32_t cell = kept + tinyet_round_shift(added, 15 + layer->cell_bits);
-        c_n[i] = (int16_t)tinyet_clamp(cell, INT16_MIN, INT16_MAX);
+        c_n[i] = (int16_t)tinyet_gate_saturate(cell);
         const int32_t through = tinyet_gate_sigmoid(gate[3 * rows]) * tinyet_gate_tanh(c_n[i], layer->cell_bits);
         const int32_t value = tinyet_requantize_form(through, layer->multiplier, layer->form, layer->zero_point);
         hidden[i] = (int8_t)tinyet_clamp(value, INT8_MIN, INT8_MAX);
       }
-      PUT(hidden, out);
+      PROJECT;
       state = out;
       in += s->x_step;
       out += s->y_step;
     }
     if (y != h_n) {
-      memcpy(h_n, state, state_bytes);
+      memcpy(h_n, state, (size_t)s->outputs);
     }
     x += s->steps * s->inputs;
     h += s->outputs;

@@ -22,9 +22,6 @@ static void project(const int8_t *hidden, int8_t *out, const tinyet_lstm_project
 #define KERNEL tinyet_lstm_projected_s8
 #define PARAMS tinyet_lstm_projected_s8_params
 #define LAYER &params->layer
-#define PUT(hidden, out)             \
-  do {                               \
-    project(hidden, out, params);    \
-    (void)state_bytes;               \
-  } while (0)
+#define HIDDEN (int8_t *)(gates + 4 * rows)
+#define PROJECT project(hidden, out, params)
 #include "tinyet_lstm_s8_body.h"

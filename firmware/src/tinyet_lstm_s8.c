@@ -4,5 +4,6 @@
 #define KERNEL tinyet_lstm_s8
 #define PARAMS tinyet_lstm_s8_params
 #define LAYER params
-#define PUT(hidden, out) memcpy(out, hidden, state_bytes)
+#define HIDDEN out
+#define PROJECT ((void)0)
 #include "tinyet_lstm_s8_body.h"

@@ -42,10 +42,12 @@ from tinyet.ops.dynamic_conv2d import DynamicConv2d
 from tinyet.ops.dynamic_linear import DynamicLinear
 from tinyet.ops.embedding import Embedding
 from tinyet.ops.expand import Expand
+from tinyet.ops.gru import Gru
 from tinyet.ops.layer_norm import LayerNorm
 from tinyet.ops.linear import Linear
 from tinyet.ops.log_softmax import LogSoftmax
 from tinyet.ops.lookup import Lookup
+from tinyet.ops.lstm import Lstm
 from tinyet.ops.matmul import MatMul
 from tinyet.ops.max_pool2d import MaxPool2d
 from tinyet.ops.maximum import Maximum
@@ -60,6 +62,7 @@ from tinyet.ops.region import Region
 from tinyet.ops.requantize import Requantize
 from tinyet.ops.reshape import Reshape
 from tinyet.ops.resize import Resize
+from tinyet.ops.rnn import Rnn
 from tinyet.ops.shared.unary_functions import FUNCTIONS
 from tinyet.ops.slice import Slice
 from tinyet.ops.softmax import Softmax
@@ -149,6 +152,7 @@ def seeds() -> list[Program]:
         *_axes(),
         *_conversions(),
         *_bytes(),
+        *_recurrent(),
         *_wholes(),
     ]
     used = {n.op for p in made for n in p.graph.nodes}
@@ -321,6 +325,41 @@ def _bytes() -> list[Program]:
     turned = node(Permute((0, 3, 1, 2)), [image], U8, None, "turned")
     made.append(program("flip", turned, node(Lookup(0), [turned.output, flip], S8, (1 / 255, -128))))
     return made
+
+
+def _recurrent() -> list[Program]:
+    """Layers over sequences, with and without what may be absent."""
+    made = []
+    for dtype in (S8, F32):
+        tag = dtype.suffix
+        x, h = value("x", (2, 3, 5), dtype), value("h", (2, 4), dtype)
+        c = value("c", (2, 4), S16 if dtype is S8 else F32, (2.0**-12, 0) if dtype is S8 else None)
+
+        def matrix(rows: int, columns: int, dtype: DType = dtype) -> Tensor:
+            own = weights((rows, columns), dtype, channels=False)
+            return Tensor(f"w_{columns}", own.type, own.data)
+
+        own = bias(12, dtype)
+        other = Tensor("b_h", own.type, own.data)
+        square = [x, h, matrix(12, 5), matrix(12, 4)]
+        made.append(program(f"gru_{tag}", layer(Gru(), [*square, own, other], [h, h])))
+        made.append(program(f"gru_last_{tag}", layer(Gru(reverse=True, sequence=False), square, [h])))
+        plain = [x, h, matrix(4, 5), matrix(4, 4)]
+        made.append(program(f"rnn_{tag}", layer(Rnn(), [*plain, bias(4, dtype)], [h, h])))
+        made.append(program(f"rnn_relu_{tag}", layer(Rnn(nonlinearity="relu"), plain, [h, h])))
+        whole = [x, h, c, matrix(16, 5), matrix(16, 4), bias(16, dtype)]
+        made.append(program(f"lstm_{tag}", layer(Lstm(), whole, [h, h, c])))
+        state = value("h", (2, 3), dtype)
+        projected = [x, state, c, matrix(16, 5), matrix(16, 3), None, matrix(3, 4)]
+        made.append(program(f"lstm_projected_{tag}", layer(Lstm(sequence=False), projected, [state, c])))
+    return made
+
+
+def layer(attrs: Attrs, inputs: Sequence[Tensor | None], kinds: Sequence[Tensor]) -> Node:
+    """A node with outputs of these types, in its shapes by the operator's own rule."""
+    shapes = ops.infer(Node(attrs, tuple(inputs), tuple(kinds)))
+    types = (TensorType(s, t.dtype, t.type.quant) for s, t in zip(shapes, kinds, strict=True))
+    return Node(attrs, tuple(inputs), tuple(Tensor(f"y{i}", kind) for i, kind in enumerate(types)))
 
 
 def _wholes() -> list[Program]:

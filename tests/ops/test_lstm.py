@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.ops import bodies, drawing, recurring
-from tests.ops.cases import Case, expected, tensor
+from tests.ops.cases import Case, expected
 from tests.oracle import litert
 from tinyet import ops
 from tinyet.errors import UnsupportedShape
@@ -143,14 +143,6 @@ def test_torch(case: Case) -> None:
         np.testing.assert_allclose(got.astype(np.float64), want, rtol=0, atol=1e-4)
 
 
-def floats(*shapes: tuple[int, ...] | None) -> list[Tensor | None]:
-    """x, h, c, and constants."""
-    made: list[Tensor | None] = [
-        tensor(n, s or (), DType.FLOAT32) for n, s in zip("xhc", shapes, strict=False)
-    ]
-    return made + [None if s is None else constant("w", np.zeros(s, np.float32)) for s in shapes[3:]]
-
-
 @pytest.mark.parametrize(
     ("shapes", "words"),
     [
@@ -166,9 +158,8 @@ def floats(*shapes: tuple[int, ...] | None) -> list[Tensor | None]:
     ],
 )
 def test_shape_errors(shapes: tuple[tuple[int, ...] | None, ...], words: str) -> None:
-    out = tensor("y", (), DType.FLOAT32)
     with pytest.raises(UnsupportedShape, match=words):
-        ops.infer(Node(Lstm(), tuple(floats(*shapes)), (out,) * 3))
+        recurring.infer_floats(Lstm(), 3, shapes)
 
 
 def integer_node(**changed: object) -> Node:

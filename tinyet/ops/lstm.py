@@ -23,6 +23,7 @@ from tinyet.errors import QuantizationError, UnsupportedShape
 from tinyet.ir import Array, DType, Node, QuantParams, Shape, Tensor, TensorType
 from tinyet.numerics import Int64, Multiplier, float32, quantize_multiplier, requantize, round_shift
 from tinyet.ops.shared import gates, recurrent
+from tinyet.ops.shared.claims_of_recurrent import floats, integers
 from tinyet.ops.shared.gates import sigmoid, tanh
 from tinyet.ops.shared.integers import saturated
 from tinyet.ops.shared.recurrent import Part, Recurrent, Sizes
@@ -173,16 +174,17 @@ def reference_s8(node: Node, x: Array, h: Array, c: Array) -> tuple[Array, ...]:
 def reference_f32(node: Node, inputs: Sequence[Array | None]) -> tuple[Array, ...]:
     s = sizes_of(node)
     x, h, c, w_ih, w_hh = (recurrent.given(each) for each in inputs[:BIAS])
-    bias, w_hr = (*inputs[BIAS:], None, None)[:2]
+    w_hr = inputs[W_HR] if len(inputs) > W_HR else None
+    bias = np.tile(recurrent.float_bias(node, BIAS, GATES * s.units), (s.batch, 1))
     y = np.empty((s.batch, s.steps, s.outputs), np.float32)
     for t in recurrent.order(node, s):
-        sums = recurrent.float_sums(recurrent.start(bias, s.batch, GATES * s.units), x[:, t], w_ih)
+        sums = recurrent.float_sums(bias, x[:, t], w_ih)
         i, f, g, o = np.split(recurrent.float_sums(sums, h, w_hh), GATES, axis=1)
         with np.errstate(over="ignore", invalid="ignore"):
             c = np.asarray(float32.sigmoid(f) * c + float32.sigmoid(i) * float32.tanh(g), np.float32)
             h = np.asarray(float32.sigmoid(o) * float32.tanh(c), np.float32)
         if w_hr is not None:
-            h = recurrent.float_sums(recurrent.start(None, s.batch, s.outputs), h, recurrent.given(w_hr))
+            h = recurrent.float_sums(np.zeros_like(y[:, t]), h, recurrent.given(w_hr))
         y[:, t] = h
     return recurrent.results(node, y, h, c)
 
@@ -209,8 +211,7 @@ def refuse_plain(node: Node, _target: Target) -> str | None:
 
 
 def layer_s8(node: Node) -> tuple[Struct, list[Constant], int]:
-    """The parameters of a layer, the projection apart; the constants; and bytes of scratch: gates, and what they let
-    through."""
+    """The parameters of a layer, the projection apart; the constants; and bytes of scratch: the gates."""
     s, (of_x, of_h, *_) = sizes_of(node), parts(node)
     power, factor = cell_power(node.input(C)), output_factor(node)
     assert power is not None
@@ -222,12 +223,12 @@ def layer_s8(node: Node) -> tuple[Struct, list[Constant], int]:
             "h": recurrent.part_struct("h", of_h),
             "cell_bits": 15 + power,
             "multiplier": factor.multiplier,
-            "form": -1 - factor.shift if factor.shift < 0 else factor.shift - 31,
+            "form": recurrent.form_of(factor),
             "zero_point": hidden_type(node).zero_point,
         },
     )
     constants = [*recurrent.part_constants("x", of_x), *recurrent.part_constants("h", of_h)]
-    return params, constants, 2 * GATES * recurrent.rounded_up(s.units) + s.units
+    return params, constants, 2 * GATES * recurrent.rounded_up(s.units)
 
 
 def lower_s8(node: Node, _target: Target) -> Call:
@@ -247,6 +248,7 @@ def lower_projected_s8(node: Node, _target: Target) -> Call:
         },
     )
     constants += recurrent.part_constants("projection", projection)
+    scratch += sizes_of(node).units
     return recurrent.layer_call("tinyet_lstm_projected_s8", node, STATES, params, constants, scratch)
 
 
@@ -256,7 +258,10 @@ def layer_f32(node: Node) -> tuple[Struct, list[Constant], int]:
         "tinyet_lstm_f32_params",
         {"shape": recurrent.shape_struct(node, s), "weights": Pointer("weights"), "bias": Pointer("bias")},
     )
-    constants = recurrent.float_constants(node, s, (W_IH, W_HH), BIAS, GATES)
+    constants = [
+        recurrent.float_weights(node, s, (W_IH, W_HH), GATES),
+        recurrent.float_biases(node, s, BIAS, GATES),
+    ]
     return params, constants, 4 * s.units
 
 
@@ -287,7 +292,15 @@ OP = Op(
     bias=(BIAS, W_IH),
     carried=(H, H, C),
     kernels=(
-        Kernel("tinyet_lstm_s8", "s8", lower_s8, HEADERS, ("tinyet_lstm_s8.c",), refuse_projected),
+        Kernel(
+            "tinyet_lstm_s8",
+            "s8",
+            lower_s8,
+            HEADERS,
+            ("tinyet_lstm_s8.c",),
+            refuse_projected,
+            claim=integers(sizes_of, parts),
+        ),
         Kernel(
             "tinyet_lstm_projected_s8",
             "s8",
@@ -295,8 +308,17 @@ OP = Op(
             HEADERS,
             ("tinyet_lstm_projected_s8.c",),
             refuse_plain,
+            claim=integers(sizes_of, parts),
         ),
-        Kernel("tinyet_lstm_f32", "f32", lower_f32, HEADERS, ("tinyet_lstm_f32.c",), refuse_projected),
+        Kernel(
+            "tinyet_lstm_f32",
+            "f32",
+            lower_f32,
+            HEADERS,
+            ("tinyet_lstm_f32.c",),
+            refuse_projected,
+            claim=floats(sizes_of),
+        ),
         Kernel(
             "tinyet_lstm_projected_f32",
             "f32",
@@ -304,6 +326,7 @@ OP = Op(
             HEADERS,
             ("tinyet_lstm_projected_f32.c",),
             refuse_plain,
+            claim=floats(sizes_of, projected=True),
         ),
     ),
 )

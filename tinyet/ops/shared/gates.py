@@ -102,6 +102,6 @@ def tanh(x: Int64, integer_bits: int = GATE_INTEGER_BITS) -> Int64:
     return np.asarray(tanh_table(integer_bits)[x + 32768], np.int64)
 
 
-def added(a: Int64, b: Int64) -> Int64:
-    """A sum of two int16, saturated."""
+def added(a: Int64, b: Int64 | int) -> Int64:
+    """A sum, saturated to int16."""
     return saturated(a + b, DType.INT16).astype(np.int64)

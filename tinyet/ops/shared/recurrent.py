@@ -14,11 +14,11 @@ import numpy as np
 
 from tinyet.errors import QuantizationError, UnsupportedShape
 from tinyet.ir import Array, Attrs, DType, Node, Shape, Tensor, TensorType
-from tinyet.numerics import Int64, quantize_multipliers, requantize
+from tinyet.numerics import Int64, Multiplier, quantize_multipliers, requantize
 from tinyet.numerics.float32 import Float32
 from tinyet.ops.shared import factors
-from tinyet.ops.shared.gates import GATE_SCALE
-from tinyet.ops.shared.integers import check_activations, magnitudes, saturated
+from tinyet.ops.shared.gates import GATE_SCALE, added
+from tinyet.ops.shared.integers import check_activations, magnitudes
 from tinyet.ops.shared.packing import interleave_rows, requantize_form
 from tinyet.ops.shared.shapes import expect_rank
 from tinyet.opset import (
@@ -100,6 +100,19 @@ def sequence_sizes(node: Node, weights: int, gates: int) -> Sizes:
     return Sizes(batch, steps, inputs, units, outputs)
 
 
+def square_sizes(node: Node, gates: int, biases: Sequence[int]) -> Sizes:
+    """sequence_sizes of a layer with the inputs x, h, w_ih, w_hh and biases, whose state is its units. Raises
+    UnsupportedShape."""
+    sizes = sequence_sizes(node, 2, gates)
+    if sizes.outputs != sizes.units:
+        raise UnsupportedShape(
+            f"{node.op}: a state of {sizes.outputs} values for {sizes.units} units", node.where
+        )
+    for index in biases:
+        expect_shape(node, index, "a bias", (gates * sizes.units,))
+    return sizes
+
+
 def output_shapes(node: Node, sizes: Sizes, *states: int) -> tuple[Shape, ...]:
     """The outputs behind each step, if they are asked for, and the states of so many values each."""
     whole = ((sizes.batch, sizes.steps, sizes.outputs),) if attrs_of(node).sequence else ()
@@ -167,6 +180,26 @@ def check_bias(bias: Tensor | None) -> str | None:
     return None if bias is None or bias.dtype is DType.INT32 else "the bias must be int32"
 
 
+def check_square(node: Node, gates: int, biases: Sequence[int]) -> str | None:
+    """The types of a layer with the inputs x, h, w_ih, w_hh and biases."""
+    x, h, w_ih, w_hh = (node.input(i) for i in range(4))
+    complaint = check_constants([t for t in node.inputs[2:] if t is not None])
+    if complaint is not None:
+        return complaint
+    if x.dtype is DType.FLOAT32:
+        return check_floats(node)
+    if x.dtype is not DType.INT8:
+        return f"no form for {x.dtype.value}"
+    complaint = check_state(x) or check_state(h, *node.outputs)
+    if complaint is not None:
+        return complaint
+    if h.dtype is not DType.INT8:
+        return "beside an int8 input the state must be int8"
+    found = [check_weights(w_ih, gates), check_weights(w_hh, gates)]
+    found += [check_bias(node.optional_input(i)) for i in biases]
+    return next((text for text in found if text), None)
+
+
 # ---------------------------------------------------------------- integers
 
 
@@ -203,7 +236,16 @@ class Part:
 
     def added(self, x: Array, before: Int64 | int = 0) -> Int64:
         """The same and what was there before, as int16 in int64."""
-        return saturated(self.scaled(x) + before, DType.INT16).astype(np.int64)
+        return added(self.scaled(x), before)
+
+    def in_order(self, order: Sequence[int]) -> Part:
+        """With the gates in another order."""
+
+        def rows(array: Array) -> Array:
+            return array.reshape(self.gates, self.units, -1)[list(order)].reshape(array.shape)
+
+        of_gates = (each[list(order)] for each in (self.multiplier, self.shift))
+        return Part(rows(self.weights), rows(self.bias).astype(np.int64), *of_gates)
 
     def complaint(self) -> str | None:
         """Why sums could overflow, or None. |x| <= 128: its zero point is in the bias."""
@@ -250,10 +292,10 @@ def given(array: Array | None) -> Float32:
     return array.astype(np.float32)
 
 
-def start(bias: Array | None, batch: int, count: int) -> Float32:
-    """What sums begin with, float32 (N, count): a bias, or 0."""
-    own = np.zeros(count, np.float32) if bias is None else bias.astype(np.float32)
-    return np.tile(own, (batch, 1))
+def float_bias(node: Node, index: int, count: int) -> Float32:
+    """A bias (count,), zeros where the node has none."""
+    bias = node.optional_input(index)
+    return np.zeros(count, np.float32) if bias is None else bias.array.astype(np.float32)
 
 
 def float_sums(start: Float32, x: Float32, weights: Float32) -> Float32:
@@ -287,11 +329,15 @@ def part_constants(name: str, matrix: Part) -> tuple[Constant, Constant]:
     )
 
 
+def gate_forms(matrix: Part) -> Int64:
+    """The shift of each gate as tinyet_requantize_form has it; rows of a gate share it: the cheap one where it is exact
+    for all of them."""
+    form = requantize_form(matrix.weights, matrix.bias, matrix.rows(matrix.shift)).reshape(matrix.gates, -1)
+    return np.where((form >= 0).all(axis=1), form[:, 0], matrix.shift - 31)
+
+
 def part_struct(name: str, matrix: Part) -> Struct:
     """tinyet_gate_sums_s8; part_constants are its arrays."""
-    form = requantize_form(matrix.weights, matrix.bias, matrix.rows(matrix.shift)).reshape(matrix.gates, -1)
-    # Rows of a gate share a form: the cheap one where it is exact for all of them.
-    of_gates = np.where((form >= 0).all(axis=1), form[:, 0], matrix.shift - 31)
     return Struct(
         "tinyet_gate_part_s8",
         {
@@ -299,7 +345,7 @@ def part_struct(name: str, matrix: Part) -> Struct:
             "bias": Pointer(f"{name}_bias"),
             "depth": matrix.weights.shape[1],
             "multiplier": filled_up(matrix.multiplier),
-            "form": filled_up(of_gates),
+            "form": filled_up(gate_forms(matrix)),
         },
     )
 
@@ -330,19 +376,22 @@ def shape_struct(node: Node, sizes: Sizes) -> Struct:
     )
 
 
-def float_constants(
-    node: Node, sizes: Sizes, weights: Sequence[int], bias: int, gates: int
-) -> list[Constant]:
-    """`weights`: of each unit, for each value of the input and then of the state, the weights of all its gates; `bias`:
-    of each unit, those of all its gates."""
-    matrices = [node.input(i).array.reshape(gates, sizes.units, -1) for i in weights]
+def form_of(factor: Multiplier) -> int:
+    """A shift as tinyet_requantize_form has it, of numbers below 2**30."""
+    return -1 - factor.shift if factor.shift < 0 else factor.shift - 31
+
+
+def float_weights(node: Node, sizes: Sizes, indices: Sequence[int], gates: int) -> Constant:
+    """Of each unit, for each value of the input and then of the state, the weights of all its gates."""
+    matrices = [node.input(i).array.reshape(gates, sizes.units, -1) for i in indices]
     packed = np.concatenate(matrices, axis=2).transpose(1, 2, 0)
-    given_bias = node.optional_input(bias)
-    own = np.zeros(gates * sizes.units, np.float32) if given_bias is None else given_bias.array
-    return [
-        Constant("weights", np.ascontiguousarray(packed), "the gates of a unit side by side"),
-        Constant("bias", np.ascontiguousarray(own.reshape(gates, -1).T)),
-    ]
+    return Constant("weights", np.ascontiguousarray(packed), "the gates of a unit side by side")
+
+
+def float_biases(node: Node, sizes: Sizes, index: int, gates: int) -> Constant:
+    """Of each unit, those of all its gates."""
+    own = float_bias(node, index, gates * sizes.units)
+    return Constant("bias", np.ascontiguousarray(own.reshape(gates, -1).T))
 
 
 def layer_call(

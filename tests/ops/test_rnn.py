@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: Apache-2.0
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.ops import bodies, drawing, recurring
+from tests.ops.cases import Case, expected
+from tinyet.errors import UnsupportedShape
+from tinyet.ir import DType
+from tinyet.ops.rnn import BIAS, W_HH, W_IH, Rnn
+
+
+@st.composite
+def rnn_nodes(draw: st.DrawFn, dtype: DType | None = None) -> Case:
+    kind = dtype or draw(st.sampled_from(recurring.KINDS))
+    x, h = draw(recurring.square_inputs(kind))
+    inputs, units = x.shape[2], h.shape[1]
+    tensors = [
+        x,
+        h,
+        draw(recurring.weights("w_ih", (units, inputs), kind, 1, 0.02)),
+        draw(recurring.weights("w_hh", (units, units), kind, 1)),
+        draw(recurring.biases("bias", units, kind)),
+    ]
+    attrs = Rnn(draw(st.booleans()), draw(st.booleans()), draw(st.sampled_from(("tanh", "relu"))))
+    return recurring.case(attrs, tensors, [h.type] * (1 + attrs.sequence), drawing.random(draw))
+
+
+test_host = bodies.host(drawing.many(rnn_nodes()))
+
+
+@drawing.quick
+@given(rnn_nodes(DType.FLOAT32))
+def test_torch(case: Case) -> None:
+    """Function and order of steps: within 1e-4 of float64, over at most five steps."""
+    node = case.node
+    assert isinstance(node.attrs, Rnn)
+    units = node.input(W_HH).shape[1]
+    biases = [recurring.bias_or_zeros(node, BIAS, units), np.zeros(units)]
+    weights = [node.input(W_IH).array, node.input(W_HH).array]
+    answer = recurring.torch_answer("RNN", case, weights, biases, nonlinearity=node.attrs.nonlinearity)
+    for got, want in zip(expected(node, case.inputs), answer, strict=True):
+        np.testing.assert_allclose(got.astype(np.float64), want, rtol=1e-5, atol=1e-4)
+
+
+@drawing.quick
+@given(rnn_nodes(DType.INT8))
+def test_cut_anywhere(case: Case) -> None:
+    """A sequence in two calls, the state handed on, gives what it gives in one."""
+    recurring.assert_cut_anywhere(case)
+
+
+@pytest.mark.parametrize("nonlinearity", ["tanh", "relu"])
+def test_close_to_float(nonlinearity: str) -> None:
+    """A layer of 24 units over 40 steps, integers of its own ranges: 30 dB above the noise of quantization."""
+    attrs = Rnn(nonlinearity=nonlinearity)  # type: ignore[arg-type]
+    assert recurring.signal_to_noise(attrs, 1, (BIAS,)) > 30
+
+
+@pytest.mark.parametrize(
+    ("shapes", "words"),
+    [
+        (((2, 5), (2, 4), (4, 3), (4, 4)), "input 0 must have 3 dimensions"),
+        (((2, 5, 3), (2, 5), (4, 3), (4, 5)), "a state of 5 values for 4 units"),
+        (((2, 5, 3), (2, 4), (4, 3), (4, 4), (3,)), "a bias of shape"),
+    ],
+)
+def test_shape_errors(shapes: tuple[tuple[int, ...] | None, ...], words: str) -> None:
+    with pytest.raises(UnsupportedShape, match=words):
+        recurring.infer_floats(Rnn(), 2, shapes)
+
+
+@pytest.mark.parametrize(("changed", "words"), recurring.WRONG_TYPES)
+def test_type_rule(changed: dict[str, object], words: str | None) -> None:
+    recurring.expect_complaint(Rnn(), 1, changed, words)

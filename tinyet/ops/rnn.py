@@ -1,0 +1,210 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A layer of plain recurrent units over a sequence, all of its steps in one call: h = f(W_ih x + W_hh h + bias).
+
+int8 is ours, in the spirit of LiteRT's integer LSTM: sums as shared/recurrent.py has them, tanh as shared/gates.py.
+What relu is of are units of 2**-7 steps of the state, so that the whole range of an int8 fits. float32: the sum is the
+bias, then the products with x, then those with h, one after another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+import numpy as np
+
+from tinyet.boards.cpus import Target
+from tinyet.errors import QuantizationError
+from tinyet.ir import Array, DType, Node, Shape
+from tinyet.numerics import Int64, Multiplier, float32, quantize_multiplier, requantize
+from tinyet.numerics.float32 import Float32
+from tinyet.ops.shared import recurrent
+from tinyet.ops.shared.claims_of_recurrent import floats, integers, of_function
+from tinyet.ops.shared.gates import GATE_SCALE, tanh
+from tinyet.ops.shared.integers import saturated
+from tinyet.ops.shared.recurrent import Part, Recurrent, Sizes
+from tinyet.opset import Call, Kernel, Op, Pointer, Struct
+
+X, H, W_IH, W_HH, BIAS = range(5)
+STATES = (X, H)
+RELU_BITS = 7
+
+
+@dataclass(frozen=True)
+class Rnn(Recurrent):
+    """inputs: x (N, T, I); state h (N, H) before the first step; constants w_ih (H, I), w_hh (H, H), bias (H,) or None.
+    Outputs: y (N, T, H) if `sequence`; h (N, H) behind the last step."""
+
+    name: ClassVar[str] = "rnn"
+    nonlinearity: Literal["tanh", "relu"] = "tanh"
+
+
+def is_relu(node: Node) -> bool:
+    assert isinstance(node.attrs, Rnn)
+    return node.attrs.nonlinearity == "relu"
+
+
+def sizes_of(node: Node) -> Sizes:
+    """Raises UnsupportedShape."""
+    return recurrent.square_sizes(node, 1, (BIAS,))
+
+
+def infer(node: Node) -> tuple[Shape, ...]:
+    sizes = sizes_of(node)
+    return recurrent.output_shapes(node, sizes, sizes.units)
+
+
+def macs(node: Node) -> int:
+    s = sizes_of(node)
+    return s.batch * s.steps * s.units * (s.inputs + s.units)
+
+
+def check(node: Node) -> str | None:
+    complaint = recurrent.check_square(node, 1, (BIAS,))
+    if complaint is not None or node.input(X).dtype is DType.FLOAT32:
+        return complaint
+    try:
+        if state_factor(node).shift > 0:
+            return "the scale of the state is too small"
+    except QuantizationError as error:
+        return error.what
+    return recurrent.parts_complaint(lambda: parts(node))
+
+
+# ---------------------------------------------------------------- int8
+
+
+def parts(node: Node) -> tuple[Part, Part]:
+    """Of the input and of the state."""
+    h = node.input(H).type
+    scale = h.scale * 2.0**-RELU_BITS if is_relu(node) else GATE_SCALE
+    return (
+        recurrent.part(node.input(X).type, node.input(W_IH), node.optional_input(BIAS), 1, scale),
+        recurrent.part(h, node.input(W_HH), None, 1, scale),
+    )
+
+
+def state_factor(node: Node) -> Multiplier:
+    """From what the function gives to steps of the state."""
+    if is_relu(node):
+        return quantize_multiplier(2.0**-RELU_BITS)
+    return quantize_multiplier(float(np.float32(2.0**-15) / np.float32(node.input(H).type.scale)))
+
+
+def state_behind(node: Node, sums: Int64) -> Array:
+    """Of the sums (N, H), int16."""
+    values, factor = np.maximum(sums, 0) if is_relu(node) else tanh(sums), state_factor(node)
+    scaled = requantize(values, factor.multiplier, factor.shift)
+    return saturated(scaled + node.input(H).type.zero_point, DType.INT8)
+
+
+def reference_s8(node: Node, x: Array, h: Array) -> tuple[Array, ...]:
+    s, (of_x, of_h) = sizes_of(node), parts(node)
+    from_x, state = of_x.added(x), h
+    y = np.empty((s.batch, s.steps, s.units), np.int8)
+    for t in recurrent.order(node, s):
+        state = y[:, t] = state_behind(node, of_h.added(state, from_x[:, t]))
+    return recurrent.results(node, y, state)
+
+
+# ---------------------------------------------------------------- float32
+
+
+def reference_f32(node: Node, inputs: Sequence[Array | None]) -> tuple[Array, ...]:
+    s = sizes_of(node)
+    x, h, w_ih, w_hh = (recurrent.given(each) for each in inputs[:BIAS])
+    bias = np.tile(recurrent.float_bias(node, BIAS, s.units), (s.batch, 1))
+    y = np.empty((s.batch, s.steps, s.units), np.float32)
+    for t in recurrent.order(node, s):
+        sums = recurrent.float_sums(recurrent.float_sums(bias, x[:, t], w_ih), h, w_hh)
+        h = rectified(sums) if is_relu(node) else float32.tanh(sums)
+        y[:, t] = h
+    return recurrent.results(node, y, h)
+
+
+def rectified(x: Float32) -> Float32:
+    """What is not above 0 is 0, but NaN stays."""
+    return np.asarray(np.where(x < 0, np.float32(0), x), np.float32)
+
+
+def reference(node: Node, inputs: Sequence[Array | None]) -> tuple[Array, ...]:
+    if node.input(X).dtype is DType.FLOAT32:
+        return reference_f32(node, inputs)
+    x, h = inputs[:W_IH]
+    assert x is not None
+    assert h is not None
+    return reference_s8(node, x, h)
+
+
+# ---------------------------------------------------------------- portable kernels
+
+
+def lower_s8(node: Node, _target: Target) -> Call:
+    s, (of_x, of_h), factor = sizes_of(node), parts(node), state_factor(node)
+    params = Struct(
+        "tinyet_rnn_s8_params",
+        {
+            "shape": recurrent.shape_struct(node, s),
+            "x": recurrent.part_struct("x", of_x),
+            "h": recurrent.part_struct("h", of_h),
+            "relu": is_relu(node),
+            "multiplier": factor.multiplier,
+            "form": recurrent.form_of(factor),
+            "zero_point": node.input(H).type.zero_point,
+        },
+    )
+    constants = [*recurrent.part_constants("x", of_x), *recurrent.part_constants("h", of_h)]
+    scratch = 2 * recurrent.rounded_up(s.units)
+    return recurrent.layer_call("tinyet_rnn_s8", node, STATES, params, constants, scratch)
+
+
+def lower_f32(node: Node, _target: Target) -> Call:
+    s = sizes_of(node)
+    params = Struct(
+        "tinyet_rnn_f32_params",
+        {
+            "shape": recurrent.shape_struct(node, s),
+            "weights": Pointer("weights"),
+            "bias": Pointer("bias"),
+            "relu": is_relu(node),
+        },
+    )
+    constants = (
+        recurrent.float_weights(node, s, (W_IH, W_HH), 1),
+        recurrent.float_biases(node, s, BIAS, 1),
+    )
+    return recurrent.layer_call("tinyet_rnn_f32", node, STATES, params, constants, 4 * s.units)
+
+
+HEADERS = ("tinyet_rnn.h",)
+
+OP = Op(
+    attrs=Rnn,
+    summary="plain recurrent units over a sequence: tanh or relu of a sum",
+    infer=infer,
+    inputs=(4, 5),
+    reference=reference,
+    check=check,
+    macs=macs,
+    bias=(BIAS, W_IH),
+    carried=(H, H),
+    kernels=(
+        Kernel(
+            "tinyet_rnn_s8",
+            "s8",
+            lower_s8,
+            HEADERS,
+            ("tinyet_rnn_s8.c",),
+            claim=of_function(integers(sizes_of, parts), is_relu),
+        ),
+        Kernel(
+            "tinyet_rnn_f32",
+            "f32",
+            lower_f32,
+            HEADERS,
+            ("tinyet_rnn_f32.c",),
+            claim=of_function(floats(sizes_of), is_relu),
+        ),
+    ),
+)

@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the instructions of recurrent layers grow with, loop by loop as their C files have them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from tinyet.ir import Node
+from tinyet.ops.shared import counting
+from tinyet.ops.shared.counting import Parts
+from tinyet.ops.shared.recurrent import Part, Sizes, gate_forms, rounded_up
+from tinyet.opset import Claim
+
+SizesOf = Callable[[Node], Sizes]
+
+
+def steps(s: Sizes) -> Parts:
+    """What is done once a call, a sequence, a step and a unit of a step."""
+    count = s.batch * s.steps
+    return {"call": 1, "sequence": s.batch, "step": count, "unit": count * s.units}
+
+
+def sums(parts: Parts, times: int, rows: int, depth: int) -> None:
+    """tinyet_dot_1x4 of so many rows, filled up to fours, so often."""
+    fours = times * rounded_up(rows) // 4
+    counting.add(parts, "four rows", fours)
+    counting.add(parts, "odd block", fours * (depth // 4 % 2))
+    counting.add(parts, "two blocks", fours * (depth // 8))
+    counting.add(parts, "rest", fours * (depth % 4))
+    counting.add(parts, "four rows with a rest", fours * min(depth % 4, 1))
+
+
+def integers(sizes_of: SizesOf, parts_of: Callable[[Node], Sequence[Part]]) -> Claim:
+    """Of kernels whose gates are tinyet_gate_sums; parts_of: input, state, and a projection if there is one."""
+
+    def work(node: Node) -> Mapping[str, int]:
+        s, matrices = sizes_of(node), parts_of(node)
+        parts, times = steps(s), s.batch * s.steps
+        for matrix in matrices[:2]:
+            sums(parts, times * matrix.gates, s.units, matrix.weights.shape[1])
+            general = int((gate_forms(matrix) < 0).sum())
+            counting.add(parts, "row by the general rule", times * general * rounded_up(s.units))
+        for _projection in matrices[2:]:
+            sums(parts, times, s.outputs, s.units)
+            parts["output"] = times * s.outputs
+            parts["four outputs"] = times * rounded_up(s.outputs) // 4
+        return parts
+
+    return Claim(work)
+
+
+def floats(sizes_of: SizesOf, projected: bool = False) -> Claim:
+    """Of kernels that compute a unit's gates side by side."""
+
+    def work(node: Node) -> Mapping[str, int]:
+        s = sizes_of(node)
+        parts = steps(s)
+        parts["product"] = parts["unit"] * (s.inputs + s.outputs)
+        if projected:
+            parts["output"] = parts["step"] * s.outputs
+            parts["projected product"] = parts["output"] * s.units
+        return parts
+
+    return Claim(work)
+
+
+def of_function(claim: Claim, is_relu: Callable[[Node], bool]) -> Claim:
+    """With a unit's work by its function."""
+
+    def work(node: Node) -> Mapping[str, int]:
+        parts = dict(claim.work(node))
+        parts["unit of relu" if is_relu(node) else "unit of tanh"] = parts.pop("unit")
+        return parts
+
+    return Claim(work)
