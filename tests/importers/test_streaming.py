@@ -63,7 +63,7 @@ class Centred(nn.Module):
         self.conv = nn.Conv1d(4, 6, 3, padding=1)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return self.conv(x).mean(2)
+        return torch.mean(self.conv(x), 2)
 
 
 WINDOW = torch.zeros(1, 4, FRAMES)
