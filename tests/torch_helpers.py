@@ -52,6 +52,20 @@ def run(program: ExportedProgram, *inputs: torch.Tensor) -> Any:
         return program.module(check_guards=False)(*inputs)
 
 
+RECURRENT = ("lstm", "gru", "rnn_tanh", "rnn_relu", "lstm_cell", "gru_cell", "rnn_tanh_cell", "rnn_relu_cell")
+
+
+def unrolled(model: nn.Module, inputs: Sequence[torch.Tensor]) -> ExportedProgram:
+    """The module's program with each recurrent layer taken apart step by step, as torch does it."""
+    names = {f"aten::{name}" for name in RECURRENT}
+    table = {
+        op: how for op, how in torch.export.default_decompositions().items()
+        if getattr(getattr(op, "_schema", None), "name", "") in names
+    }  # fmt: skip
+    with torch.no_grad():
+        return torch.export.export(model, tuple(inputs)).run_decompositions(table)
+
+
 def pieces(data: torch.Tensor, size: int = 1) -> list[torch.Tensor]:
     """The data in batches of `size`."""
     return [data[start : start + size] for start in range(0, len(data), size)]

@@ -89,37 +89,45 @@ def strips(draw: st.DrawFn, dtype: DType, kernel: int) -> Case:
     return s16.with_int16(case, rng) if dtype is DType.INT16 else case
 
 
-@pytest.mark.parametrize("symbol", STATED)
-def test_host(symbol: str) -> None:
-    """Plain C in place of the instructions, under ASan and UBSan."""
+GROUPS = [STATED[i::6] for i in range(6)]
+"""Kernels whose cases are compiled together."""
+
+
+def some(symbols: Sequence[str]) -> st.SearchStrategy[list[tuple[str, list[Case]]]]:
+    """Cases for each kernel."""
+    each = [st.tuples(st.just(s), st.lists(NODES[s](), min_size=8, max_size=8)) for s in symbols]
+    return st.tuples(*each).map(list)
+
+
+def compare(symbols: Sequence[str], target: Target, runner: overlapping.Runner) -> None:
+    """Each kernel's cases, in one model."""
 
     @drawing.emulated
-    @given(drawing.many(NODES[symbol]()))
-    def run(cases: list[Case]) -> None:
-        chosen = placed(symbol, cases, HOST_WITH_DSP)
+    @given(some(symbols))
+    def run(drawn: list[tuple[str, list[Case]]]) -> None:
+        chosen = [p for symbol, cases in drawn for p in placed(symbol, cases, target)]
         assume(chosen)
-        assert not overlapping.wrong(chosen, HOST_WITH_DSP, run_on_host)
+        assert not overlapping.wrong(chosen, target, runner)
 
     run()
+
+
+@pytest.mark.parametrize("symbols", GROUPS, ids=range(len(GROUPS)))
+def test_host(symbols: list[str]) -> None:
+    """Plain C in place of the instructions, under ASan and UBSan."""
+    compare(symbols, HOST_WITH_DSP, run_on_host)
 
 
 @pytest.mark.emulated
 @pytest.mark.parametrize(
-    ("symbol", "board"), [(symbol, s8.BOARDS[i % len(s8.BOARDS)]) for i, symbol in enumerate(STATED)]
+    ("symbols", "board"),
+    [(symbols, s8.BOARDS[i % len(s8.BOARDS)]) for i, symbols in enumerate(GROUPS)],
+    ids=range(len(GROUPS)),
 )
-def test_emulated(symbol: str, board: str) -> None:
+def test_emulated(symbols: list[str], board: str) -> None:
     """The instructions themselves."""
     require_emulator()
-    target = load_board(board).target
-
-    @drawing.emulated
-    @given(drawing.many(NODES[symbol]()))
-    def run(cases: list[Case]) -> None:
-        chosen = placed(symbol, cases, target)
-        assume(chosen)
-        assert not overlapping.wrong(chosen, target, on(board))
-
-    run()
+    compare(symbols, load_board(board).target, on(board))
 
 
 def on(board: str) -> overlapping.Runner:

@@ -86,10 +86,10 @@ class CountedLong(Keeps):
         return self.fc(x) if self.count < 100 else x
 
 
-class Buffered(Keeps):
+class BufferOfAnotherShape(Keeps):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        self.buffer = self.fc(x) + self.buffer  # wrong
-        return self.buffer * 1
+        self.buffer = torch.cat([self.buffer, self.fc(x)])  # wrong
+        return self.buffer.sum(0)
 
 
 class CachesTheInput(Keeps):
@@ -109,7 +109,8 @@ class WritesWithoutEffect(Keeps):
 
 REFUSED = {
     Assigned: "h", InPlace: "h", Appended: "list", InADict: "dict['h']", InAnObject: "notes.h", Counted: "count",
-    CountedLong: "count", Buffered: "buffer", CachesTheInput: "cache", WritesWithoutEffect: "buffer",
+    CountedLong: "count", BufferOfAnotherShape: "buffer",
+    CachesTheInput: "cache", WritesWithoutEffect: "buffer",
 }  # fmt: skip
 
 
@@ -180,6 +181,31 @@ def test_state_outside_the_module() -> None:
 
     with pytest.raises(ModelError, match="two runs with the same inputs"):
         capture(Elsewhere(), X)
+
+
+def test_a_buffer_beside_other_state_is_not_blamed() -> None:
+    class Both(Keeps):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            self.buffer.copy_(self.fc(x) + self.buffer)
+            self.h = self.h + self.buffer
+            return self.h + self.buffer
+
+    with pytest.raises(ModelError, match=r"register_buffer") as caught:
+        capture(Both(), X)
+    assert "- h " in str(caught.value)
+    assert "- buffer " not in str(caught.value)
+
+
+def test_harmless_caches_beside_a_buffer() -> None:
+    class Both(Harmless):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            self.buffer.mul_(0.5).add_(super().forward(x))
+            return self.buffer * 2
+
+    model = Both()
+    before = _state(model)
+    capture(model, X)
+    assert _state(model) == before
 
 
 def test_the_hint_works_when_followed() -> None:

@@ -32,6 +32,11 @@ def _step(m: Any, x: torch.Tensor, h: torch.Tensor) -> tuple[torch.Tensor, torch
     return m.b(state), state
 
 
+def _projected(m: Any, x: torch.Tensor, h: torch.Tensor, c: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    y, (h, c) = m.r(m.a(x), (h.unsqueeze(0), c.unsqueeze(0)))
+    return y, h[0], c[0]
+
+
 def _causal(m: Any, x: torch.Tensor) -> torch.Tensor:
     y = F.relu(m.a(F.pad(x, (2, 0))))
     result: torch.Tensor = x + m.b(F.pad(y, (4, 0)))
@@ -186,11 +191,46 @@ add(
     r=lambda: nn.GRU(4, 8, batch_first=True),
 )
 add(
+    "GRU both ways, without biases",
+    normal(10, 4),
+    lambda m, x: m.a(m.r(x)[0].mean(1)),
+    a=linear(16, 3),
+    r=lambda: nn.GRU(4, 8, bidirectional=True, batch_first=True, bias=False),
+)
+add(
     "LSTM",
     normal(4, 4),
     lambda m, x: m.a(m.r(x)[0][:, -1]),
     a=linear(8, 3),
     r=lambda: nn.LSTM(4, 8, batch_first=True),
+)
+add(
+    "LSTM of two layers, both ways",
+    normal(5, 4),
+    lambda m, x: m.a(m.r(x)[0][:, -1]),
+    a=linear(16, 3),
+    r=lambda: nn.LSTM(4, 8, 2, bidirectional=True, batch_first=True),
+)
+add(
+    "LSTM with a projection, from a state to a state",
+    (normal(6, 8), normal(4, scale=0.3), normal(8, scale=0.5)),
+    _projected,
+    a=linear(),
+    r=lambda: nn.LSTM(8, 8, proj_size=4, batch_first=True),
+)
+add(
+    "RNN of two layers",
+    normal(10, 4),
+    lambda m, x: m.a(m.r(x)[1][-1]),
+    a=linear(8, 3),
+    r=lambda: nn.RNN(4, 8, 2, batch_first=True),
+)
+add(
+    "a cell of ReLU",
+    (ROWS, normal(8, scale=0.3)),
+    lambda m, x, h: m.r(m.a(x), h),
+    a=linear(),
+    r=lambda: nn.RNNCell(8, 8, nonlinearity="relu"),
 )
 add(
     "a state that is passed",

@@ -72,7 +72,12 @@ NODES = {
 """Strategies that are computed by one model."""
 
 STATED = {k.symbol for op in OPS for k in op.kernels if k.sweep is not None}
-COPYING = {"tinyet_dynamic_conv2d_f32", "tinyet_dynamic_depthwise_f32", "tinyet_dynamic_linear_f32"}
+COPYING = {
+    "tinyet_dynamic_conv2d_f32",
+    "tinyet_dynamic_depthwise_f32",
+    "tinyet_dynamic_linear_f32",
+    "tinyet_copy",
+}
 """Kernels that have read everything before they write: they may lie at any distance."""
 
 

@@ -203,6 +203,8 @@ OP = Op(
     check=check,
     macs=macs,
     bias=(B_IH, W_IH),
+    carried=(H, H),
+    state_bias=(B_HH, W_HH, H),
     kernels=(
         Kernel(
             "tinyet_gru_s8", "s8", lower_s8, HEADERS, ("tinyet_gru_s8.c",), claim=integers(sizes_of, parts)

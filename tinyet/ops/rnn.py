@@ -197,6 +197,7 @@ OP = Op(
     check=check,
     macs=macs,
     bias=(BIAS, W_IH),
+    carried=(H, H),
     kernels=(
         Kernel(
             "tinyet_rnn_s8",

@@ -17,6 +17,7 @@ from tinyet.passes.fold_pad import fold_pad
 from tinyet.passes.fold_requantize import fold_requantize
 from tinyet.passes.fuse_clamp import fuse_clamp
 from tinyet.passes.keep_integers import keep_integers
+from tinyet.passes.last_steps import last_steps
 from tinyet.passes.layout_apply import optimize_layout
 from tinyet.passes.lower_qdq import lower_qdq
 from tinyet.passes.merge_reshapes import merge_reshapes
@@ -73,6 +74,9 @@ PIPELINE: tuple[tuple[str, Rewrite | Lowering], ...] = (
     ("integer_states", integer_states),
     ("layout_integer", optimize_layout),
     ("merge_reshapes_integer", merge_reshapes),
+    # Behind all that moves permutes and changes of scale between a layer and who reads its last step.
+    ("last_steps", last_steps),
+    ("merge_reshapes_last", merge_reshapes),
     ("common_subexpressions_last", share_common_subexpressions),
     ("dead_code_last", eliminate_dead_code),
     # Last, because other passes would take the copies for superfluous.

@@ -18,7 +18,8 @@ from torch import fx, nn
 from torch.export import ExportedProgram
 
 from tinyet.importers.torch.capture import Inputs, example_inputs_of, re_export
-from tinyet.importers.torch.exact import call, widen
+from tinyet.importers.torch.exact import Exact, call, widen
+from tinyet.importers.torch.keeping import Running, put_back, take_out
 from tinyet.importers.torch.normalize import add_constant, drop_unused, get_constant
 from tinyet.importers.torch.origins import origin_of
 from tinyet.importers.torch.quiet import quiet
@@ -117,6 +118,8 @@ def correct_bias(
     with quiet():
         reference = program.module(check_guards=False)
         module = quantized.module(check_guards=False)
+        kept = take_out(reference)
+        kept_quantized = take_out(module)
     exact = _layers(reference)
     partners = {
         node: exact[key] for key, node in _layers(module).items() if key in exact and _is_quantized(node)
@@ -132,7 +135,14 @@ def correct_bias(
         return shift
 
     with torch.no_grad(), one_thread():
+        # All samples go through one layer before the next: what is kept between them is the float program's.
+        run, given = Running(Exact(reference).run, kept), []
+        for inputs in samples if kept.buffers else ():
+            given.append((*inputs, *run.buffers))
+            run(*inputs)
+        samples = given or samples
         _walk(reference, samples, partners.values(), remember)
         _walk(module, samples, partners, correct)
     drop_unused(module)
+    put_back(module, kept_quantized)
     return re_export(module, example_inputs_of(quantized))

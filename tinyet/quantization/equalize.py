@@ -27,6 +27,7 @@ from torch.export import ExportedProgram
 
 from tinyet.importers.torch.capture import Inputs, example_inputs_of, re_export
 from tinyet.importers.torch.exact import Exact
+from tinyet.importers.torch.keeping import Running, put_back, take_out
 from tinyet.importers.torch.normalize import add_constant, drop_unused, get_constant
 from tinyet.importers.torch.quiet import quiet
 from tinyet.quantization.threads import one_thread
@@ -198,11 +199,13 @@ def equalize(
     """
     with quiet():
         module = program.module(check_guards=False)
+        kept = take_out(module)
     pairs = _pairs(module)
     ranges = _Ranges(module, [pair.last for pair in pairs])
     with torch.no_grad(), one_thread():
+        run = Running(ranges.run, kept)
         for inputs in samples:
-            ranges.run(*inputs)
+            run(*inputs)
     done = []
     for pair in pairs:
         weight, seen = get_constant(module, pair.second.args[1]), ranges.ranges[pair.last]
@@ -219,4 +222,5 @@ def equalize(
     if not done:
         return program, ()
     drop_unused(module)
+    put_back(module, kept)
     return re_export(module, example_inputs_of(program)), tuple(done)

@@ -20,7 +20,7 @@ When a model is healthy, and why:
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -33,11 +33,12 @@ from tinyet.data import predicted, prepare_inputs
 from tinyet.errors import QuantizationError
 from tinyet.importers.torch.capture import Inputs
 from tinyet.importers.torch.exact import Exact
+from tinyet.importers.torch.keeping import Running, take_out, written_buffers
 from tinyet.ir import Array, Graph
 from tinyet.numerics import dequantize
 from tinyet.quantization.lowering import lower_program
 from tinyet.quantization.threads import one_thread
-from tinyet.reference import run_graph
+from tinyet.reference import Session
 
 MOST_SAMPLES = 64
 ENOUGH_DB = 18.0
@@ -57,13 +58,15 @@ def shipped(program: ExportedProgram) -> Graph:
     return passes.run(lower_program(program, name="model").graph)[0]
 
 
-def _answers(graph: Graph, inputs: Inputs) -> list[Array]:
-    """The host reference's outputs for one sample as real numbers."""
-    values = run_graph(graph, prepare_inputs(graph.inputs, [tensor.detach().numpy() for tensor in inputs]))
-    return [
-        dequantize(value, tensor.type.quant) if tensor.type.quant is not None else value
-        for tensor, value in zip(graph.outputs, values, strict=True)
-    ]
+def _answers(graph: Graph, samples: Iterable[Inputs]) -> Iterator[list[Array]]:
+    """The host reference's outputs for each sample as real numbers; states go from sample to sample."""
+    session = Session(graph)
+    for inputs in samples:
+        given = prepare_inputs(graph.user_inputs, [tensor.detach().numpy() for tensor in inputs])
+        yield [
+            dequantize(value, tensor.type.quant) if tensor.type.quant is not None else value
+            for tensor, value in zip(graph.user_outputs, session.outputs(given), strict=True)
+        ]
 
 
 @dataclass(frozen=True)
@@ -219,7 +222,8 @@ def compare(exact: Array, found: Array) -> OutputQuality:
 class Yardstick:
     """Samples, each an input of the float program's own shapes, and what that program answers to them.
 
-    program: the float model. samples: at most MOST_SAMPLES of them, in equal steps, are compared. labels: the class of
+    program: the float model. samples: at most MOST_SAMPLES of them, in equal steps, are compared; one sequence
+    where the model keeps something from run to run. labels: the class of
     each sample, of all of which accuracy is taken.
     """
 
@@ -236,16 +240,17 @@ class Yardstick:
 
     @cached_property
     def chosen(self) -> list[Inputs]:
-        """The samples that are compared."""
-        step = max(1, len(self.samples) // MOST_SAMPLES)
+        """The samples that are compared. Of a program that keeps something from one to the next, the first."""
+        keeps = any(True for _ in written_buffers(self.program))
+        step = 1 if keeps else max(1, len(self.samples) // MOST_SAMPLES)
         return list(self.samples[::step][:MOST_SAMPLES])
 
     def _exactly(self, samples: Sequence[Inputs]) -> list[list[Array]]:
         """The float program's outputs, computed in float64."""
-        exact = Exact(self.program.module(check_guards=False))
+        module = self.program.module(check_guards=False)
+        run = Running(Exact(module).run, take_out(module))
         with torch.no_grad(), one_thread():
-            results = [exact.run(*sample) for sample in samples]
-        return [[t.numpy() for t in (r if isinstance(r, (tuple, list)) else [r])] for r in results]
+            return [[t.numpy() for t in run(*sample)] for sample in samples]
 
     @cached_property
     def _exact(self) -> list[list[Array]]:
@@ -257,7 +262,7 @@ class Yardstick:
 
     def quality(self, graph: Graph, *, accuracy: bool = False) -> Quality:
         """Of a graph that ships. accuracy: with that, too, where there are labels."""
-        found = [_answers(graph, sample) for sample in self.chosen]
+        found = list(_answers(graph, self.chosen))
         columns = [
             (np.stack(exact), np.stack([*answers]).reshape(len(exact), *exact[0].shape))
             for exact, answers in zip(zip(*self._exact, strict=True), zip(*found, strict=True), strict=True)
@@ -274,7 +279,7 @@ class Yardstick:
 
     def _accuracy(self, graph: Graph) -> Accuracy:
         assert self.labels is not None
-        classes = [predicted(_answers(graph, sample)[0]) for sample in self.samples]
+        classes = [predicted(answers[0]) for answers in _answers(graph, self.samples)]
         rows = list(zip(self.labels, classes, self._float_classes, strict=True))
         return Accuracy(
             samples=len(rows),
@@ -288,5 +293,6 @@ class Yardstick:
 
 def accuracy_on(graph: Graph, samples: Sequence[Inputs], labels: Sequence[int]) -> float:
     """The share of samples of which the graph's first output names the label."""
-    right = sum(predicted(_answers(graph, s)[0]) == label for s, label in zip(samples, labels, strict=True))
+    found = zip(_answers(graph, samples), labels, strict=True)
+    right = sum(predicted(answers[0]) == label for answers, label in found)
     return right / len(labels)

@@ -20,6 +20,7 @@ from tinyet.errors import QuantizationError
 from tinyet.importers.torch.blame import frame_of_exception, message_of
 from tinyet.importers.torch.capture import Inputs, example_inputs_of, re_export
 from tinyet.importers.torch.exact import Exact
+from tinyet.importers.torch.keeping import Kept, Running, put_back, take_out
 from tinyet.importers.torch.normalize import drop_unused, get_constant
 from tinyet.importers.torch.origins import op_name, origin_of, stamp
 from tinyet.importers.torch.quiet import quiet
@@ -31,7 +32,14 @@ from tinyet.quantization.equalize import equalize as equalize_layers
 from tinyet.quantization.narrowing import narrow_masks
 from tinyet.quantization.quantizer import TinyetQuantizer
 from tinyet.quantization.settling import settle
-from tinyet.quantization.sharing import extremes_of, observer_of, range_of, share_close, share_with_inputs
+from tinyet.quantization.sharing import (
+    extremes_of,
+    observer_of,
+    range_of,
+    share_close,
+    share_kept,
+    share_with_inputs,
+)
 from tinyet.quantization.threads import one_thread
 from tinyet.stages import stage
 
@@ -52,13 +60,15 @@ _QUANTIZER = "TinyetQuantizer(), or TinyetQuantizer(int16_config()); leave it aw
 
 @dataclass(frozen=True)
 class Prepared:
-    """A graph with observers in it. `module` runs on inputs like `example_inputs`.
+    """A graph with observers in it. `module` runs on inputs like `example_inputs`, and what it keeps behind them.
 
+    kept: the buffers that `take_out` made inputs and outputs of.
     infinite: names of the observers' nodes that calibration showed an infinity or NaN.
     """
 
     module: fx.GraphModule
     example_inputs: Inputs
+    kept: Kept = field(default_factory=Kept)
     infinite: set[str] = field(default_factory=set)
 
 
@@ -85,11 +95,13 @@ def prepare(
         chosen = chosen.for_training()
     with quiet():
         module = program.module(check_guards=False)
+        kept = take_out(module)
         step = prepare_qat_pt2e if training else prepare_pt2e
         prepared = step(module, chosen)
+    share_kept(prepared, len(kept.buffers))
     if training:
         _allow_any_strides(prepared)
-    return Prepared(prepared, example_inputs_of(program))
+    return Prepared(prepared, example_inputs_of(program), kept)
 
 
 def _allow_any_strides(module: fx.GraphModule) -> None:
@@ -170,7 +182,8 @@ def _check_value(value: torch.Tensor, wanted: torch.Tensor, label: str) -> None:
 def calibrate(prepared: Prepared, batches: Iterable[Any], progress: Progress | None = None) -> int:
     """Run the batches through the observers; gives the number of samples (of the example's batch size) seen.
 
-    The graph computes in float64 (`exact`), and the observers see the nearest float32 numbers.
+    The graph computes in float64 (`exact`), and the observers see the nearest float32 numbers. What the model keeps
+    goes from sample to sample: of such a model, they are one sequence, in their order.
 
     Raises QuantizationError for data that does not fit, and when there is none.
     """
@@ -178,7 +191,7 @@ def calibrate(prepared: Prepared, batches: Iterable[Any], progress: Progress | N
     batches = as_batches(batches, prepared.example_inputs)
     total = len(batches) if isinstance(batches, Sized) else None
     last, count = -1, 0
-    exact = _Calibration(prepared.module, prepared.infinite)
+    exact = Running(_Calibration(prepared.module, prepared.infinite).run, prepared.kept)
     try:
         for index, inputs in samples(batches, prepared.example_inputs):
             if progress is not None and index > last >= 0:
@@ -237,13 +250,13 @@ class _FindNotFinite(Exact):
         return result
 
 
-def _observe(module: fx.GraphModule, exact: Exact, inputs: Inputs, batch: int) -> None:
+def _observe(module: fx.GraphModule, exact: Running, inputs: Inputs, batch: int) -> None:
     """Run the observers on one sample; their own errors about values that are not finite become ours."""
     with torch.no_grad(), one_thread():
         try:
-            exact.run(*inputs)
+            exact(*inputs)
         except (RuntimeError, ValueError):
-            _FindNotFinite(module, batch).run(*inputs)
+            _FindNotFinite(module, batch).run(*inputs, *exact.buffers)
             raise
 
 
@@ -260,6 +273,7 @@ def convert(prepared: Prepared) -> ExportedProgram:
         module = convert_pt2e(prepared.module)
     drop_unused(module)
     stamp(module.graph)
+    put_back(module, prepared.kept)
     return re_export(module, prepared.example_inputs)
 
 

@@ -257,7 +257,12 @@ class TinyetQuantizer(Quantizer):  # type: ignore[misc]
             return
         if source.op == "call_function" and _output_spec(source) is None:
             return
-        _set(node, {source: self._edge(source, config)}, None)
+        root, edge = _root(source), self._edge(source, config)
+        if isinstance(root, recurrent.CellSpec):
+            edge = SharedQuantizationSpec(source)
+        elif root is None and node in recurrent.ways_to_cells(node.graph):
+            edge = recurrent.cell_spec(config)
+        _set(node, {source: edge}, None)
         shared = SharedQuantizationSpec((source, node))
         if node.target in rules.CLAMPS | rules.AVERAGING:
             # Parameters of its own, unless calibration finds that it can share the source's (`sharing`).
@@ -274,6 +279,15 @@ class TinyetQuantizer(Quantizer):  # type: ignore[misc]
         if not inputs or all(s.op == "call_function" and _output_spec(s) is None for s in inputs):
             return
         owners, roots = zip(*map(_owner, inputs), strict=True)
+        if all(isinstance(root, recurrent.CellSpec) for root in roots):
+            # In int16 all of them, at the scale of the largest.
+            shared = SharedQuantizationSpec((inputs[0], node))
+            _set(
+                node,
+                {inputs[0]: SharedQuantizationSpec(inputs[0]), **dict.fromkeys(inputs[1:], shared)},
+                shared,
+            )
+            return
         alike = _is_known(roots[0]) and all(r == roots[0] for r in roots)
         fixed = alike and isinstance(roots[0], FixedQParamsQuantizationSpec)
         if roots[0] is not None and (fixed or len(set(owners)) == 1):

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import functools
 import operator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
@@ -17,6 +17,7 @@ from tinyet.importers.torch.normalize import add_call
 from tinyet.importers.torch.quiet import quiet
 from tinyet.importers.torch.recurrent_ops import C_N, CELLS, GRU, H_N, LSTM, RECURRENT, RNN, Y
 from tinyet.ops.lstm import CELL_POWERS
+from tinyet.quantization.annotate import SAME_AS_INPUT
 from tinyet.quantization.config import QuantConfig
 
 with quiet():
@@ -114,12 +115,17 @@ def weight_spec(node: fx.Node, argument: int, config: QuantConfig) -> Quantizati
     return replace(spec, observer_or_fake_quant_ctr=factory, ch_axis=0, quant_min=-127, quant_max=127)
 
 
-def cell_spec(config: QuantConfig) -> QuantizationSpec:
+@dataclass(frozen=True)
+class CellSpec(QuantizationSpec):  # type: ignore[misc]
+    """Of the LSTM's cell; what moves it keeps it so."""
+
+
+def cell_spec(config: QuantConfig) -> CellSpec:
     """Of the LSTM's cell."""
     observer: Any = CellObserver
     if config.trained:
         observer = FakeQuantize.with_args(observer=CellObserver)
-    return QuantizationSpec(torch.int16, observer, -32768, 32767, torch.per_tensor_symmetric)
+    return CellSpec(torch.int16, observer, -32768, 32767, torch.per_tensor_symmetric)
 
 
 def matrices(node: fx.Node) -> dict[int, fx.Node]:
@@ -147,6 +153,17 @@ def specs(
     for number, weight in matrices(node).items():
         inputs[weight] = weight_spec(node, number, config)
     return inputs, {result: shared[int(result.args[1])] for result in node.users}  # type: ignore[arg-type]
+
+
+def ways_to_cells(graph: fx.Graph) -> set[fx.Node]:
+    """What moves values to where they are cells before the first step, and to nowhere else."""
+    found: set[fx.Node] = set()
+    for node in reversed(graph.nodes):
+        if node.target in SAME_AS_INPUT and node.users:
+            ends = [user in found or (user.target is LSTM and user.args[_C] is node) for user in node.users]
+            if all(ends):
+                found.add(node)
+    return found
 
 
 def show_all_steps(module: fx.GraphModule) -> None:

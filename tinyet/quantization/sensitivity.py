@@ -20,6 +20,7 @@ from torch.export import ExportedProgram
 from tinyet.errors import QuantizationError, TinyetError
 from tinyet.importers.torch.capture import Inputs, example_inputs_of
 from tinyet.importers.torch.exact import Exact
+from tinyet.importers.torch.keeping import Running, take_out
 from tinyet.importers.torch.origins import module_stack, origin_of
 from tinyet.importers.torch.quiet import quiet
 from tinyet.quantization.annotate import WEIGHTED
@@ -203,6 +204,7 @@ def _layer_sqnr(model: _Model, quantized: ExportedProgram) -> dict[str, float | 
     with quiet():
         reference = model.program.module(check_guards=False)
         module = quantized.module(check_guards=False)
+        kept, kept_quantized = take_out(reference), take_out(module)
     exact, layers = _layer_nodes(reference), _layer_nodes(module)
     shared = [
         key
@@ -211,11 +213,12 @@ def _layer_sqnr(model: _Model, quantized: ExportedProgram) -> dict[str, float | 
     ]
     pairs: dict[str, tuple[list[torch.Tensor], list[torch.Tensor]]] = {key: ([], []) for key in shared}
     with torch.no_grad(), one_thread():
+        wanted = _Values(reference, [exact[key] for key in shared])
+        found = _Values(module, [layers[key] for key in shared])
+        both = Running(wanted.run, kept), Running(found.run, kept_quantized)
         for inputs in model.yardstick.chosen:
-            wanted = _Values(reference, [exact[key] for key in shared])
-            found = _Values(module, [layers[key] for key in shared])
-            wanted.run(*inputs)
-            found.run(*inputs)
+            for run in both:
+                run(*inputs)
             for key, (a, b) in pairs.items():
                 a.append(wanted.values[exact[key]])
                 b.append(found.values[layers[key]])

@@ -87,6 +87,60 @@ def extremes_of(observer: torch.nn.Module) -> tuple[torch.Tensor, torch.Tensor] 
     return (low, high) if isinstance(low, torch.Tensor) and isinstance(high, torch.Tensor) else None
 
 
+def share_kept(module: fx.GraphModule, count: int) -> None:
+    """Let each of the last `count` outputs be observed by what observes the input that stands in the same place from
+    the end: they are one value, at the end of a run and at the start of the next. module: prepared, not calibrated.
+
+    What is observed when it is read is observed when it is written, too.
+    """
+    entries = [node for node in module.graph.nodes if node.op == "placeholder"][-count:] if count else []
+    output = module.graph.output_node()
+    results = list(output.args[0])  # type: ignore[arg-type]
+    # One kept value may be the next of another, and so on; what is shared on the way there comes back.
+    for _ in entries:
+        for number, entry in enumerate(entries, len(results) - count):
+            observers = Observers(module)
+            read = _observers_of(observers, entry)
+            written = observers.called_by(results[number])
+            if written is None and read:
+                results[number] = _observed(module, observers, results[number], read[0])
+                output.args = (tuple(results),)
+                observers = Observers(module)
+                written = observers.called_by(results[number])
+            for own in read:
+                if written is not None and own is not written and _interchangeable(own, written):
+                    observers.replace(own, written)
+    module.recompile()
+
+
+def _observers_of(observers: Observers, node: fx.Node) -> list[torch.nn.Module]:
+    """All observers of a node's value, each once."""
+    found = (observers.called_by(user) for user in node.users)
+    return list(dict.fromkeys(o for o in found if o is not None and not getattr(o, "is_dynamic", False)))
+
+
+def _observed(
+    module: fx.GraphModule, observers: Observers, node: fx.Node, observer: torch.nn.Module
+) -> fx.Node:
+    """The node's value, observed as it is already or, where it is not, by `observer`."""
+    already = [user for user in node.users if observers.called_by(user) in _observers_of(observers, node)]
+    if already:
+        return already[0]
+    (name, *_) = (n for n, each in module.named_modules(remove_duplicate=False) if each is observer)
+    with module.graph.inserting_before(module.graph.output_node()):
+        made = module.graph.call_module(name, (node,))
+    made.meta["val"] = node.meta.get("val")
+    return made
+
+
+def _interchangeable(own: torch.nn.Module, other: torch.nn.Module) -> bool:
+    """Whether the one may observe what the other does: integers of one type, and parameters that are not fixed."""
+    return not isinstance(inner_of(own), FixedQParamsObserver) and all(
+        getattr(own, name, None) == getattr(other, name, None)
+        for name in ("dtype", "quant_min", "quant_max", "is_dynamic")
+    )
+
+
 def share_close(module: fx.GraphModule) -> int:
     """Give inputs of ALL_SAME nodes the result's observer where its scale is at most CLOSE times their own and its
     range holds theirs. module: prepared and calibrated. Returns how many observers were replaced."""

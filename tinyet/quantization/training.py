@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import torch
 from torch import fx, nn
@@ -27,6 +27,7 @@ from tinyet.arguments import whole_given
 from tinyet.errors import QuantizationError, UsageError
 from tinyet.importers.torch.capture import capture, check_inputs
 from tinyet.importers.torch.given import check_model
+from tinyet.importers.torch.keeping import Running
 from tinyet.importers.torch.quiet import quiet
 from tinyet.quantization.narrowing import narrow_masks
 from tinyet.quantization.quantize import Prepared, convert, prepare
@@ -39,11 +40,16 @@ with quiet():
 @dataclass(frozen=True)
 class Training:
     """A model in training. `large` takes batches of `batch_size` samples; `small`, of the same parameters,
-    inputs of the firmware's shapes."""
+    inputs of the firmware's shapes. What the model keeps goes from call to call, without gradients; `reset` begins a
+    new sequence."""
 
     large: Prepared
     small: Prepared
     batch_size: int
+    running: Running = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "running", Running(self.large.module, self.large.kept))
 
     def __repr__(self) -> str:
         count = sum(parameter.numel() for parameter in self.parameters())
@@ -57,8 +63,15 @@ class Training:
                 f"a batch of {', '.join(map(str, sorted(sizes)))} samples, the session takes {self.batch_size}",
                 hint="let the loader drop the last, smaller batch",
             )
+        if self.large.kept.buffers:
+            outputs = self.running(*inputs)
+            return outputs[0] if len(outputs) == 1 else tuple(outputs)
         result: torch.Tensor | tuple[torch.Tensor, ...] = self.large.module(*inputs)
         return result
+
+    def reset(self) -> None:
+        """Make what the model keeps what it is before its first run: the next call begins a sequence."""
+        self.running.reset()
 
     def parameters(self) -> Iterator[nn.Parameter]:
         """What an optimizer takes: weights and biases, batch norms folded into them."""
@@ -84,7 +97,7 @@ class Training:
             for name, parameter in target.named_parameters():
                 parameter.copy_(trained[name])
         narrow_masks(target)
-        return convert(Prepared(target, self.small.example_inputs))
+        return convert(Prepared(target, self.small.example_inputs, self.small.kept))
 
 
 def prepare_training(

@@ -43,7 +43,8 @@ _NUMBERS = "leave .item(), .tolist(), int() and float() away: compute with tenso
 _ONE_HOT = "use a mask, torch.arange(n) == index.unsqueeze(-1), in torch.where or a product"
 
 _PLAIN_SEQUENCES = (
-    "give it sequences of one length, not packed ones, and call model.eval(): in training it drops between its layers"
+    "give it sequences of one length, not packed ones, and call model.eval(), because in training it drops values "
+    "between its layers"
 )
 _SPECTRUM = (
     "multiply by constant matrices of cosines and sines (x @ cos, x @ sin), or compute the spectrum before the model, "

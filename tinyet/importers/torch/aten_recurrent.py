@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 import numpy as np
@@ -10,23 +11,44 @@ from torch import fx
 
 from tinyet.importers.torch.aten_quant import dequantized_from
 from tinyet.importers.torch.context import Args, Constant, Context, Row, Value
-from tinyet.importers.torch.recurrent_ops import LSTM
+from tinyet.importers.torch.recurrent_ops import GRU, LSTM, RNN
 from tinyet.ir import Attrs, DType, Tensor, TensorType
+from tinyet.ops.gru import Gru
 from tinyet.ops.lstm import Lstm
+from tinyet.ops.rnn import Rnn
 
 
 def lstm(ctx: Context, a: Args) -> Value:
-    weights = _constants(ctx, a, "w_ih", "w_hh", "bias", "w_hr")
-    return _emit(ctx, Lstm(reverse=a["reverse"]), a["x"], [a["h"], a["c"]], weights)
+    states = [_first_state(ctx, a["h"], "h"), _first_state(ctx, a["c"], "c")]
+    weights = _constants(ctx, a, w_ih="weight_ih", w_hh="weight_hh", bias="bias", w_hr="weight_hr")
+    return _emit(ctx, Lstm(reverse=a["reverse"]), a["x"], states, weights)
 
 
-def _constants(ctx: Context, a: Args, *names: str) -> list[Tensor | None]:
-    found = [ctx.optional_constant(a[name], "weight" if name.startswith("w") else "bias") for name in names]
-    return [None if constant is None else ctx.hold(constant) for constant in found]
+def gru(ctx: Context, a: Args) -> Value:
+    weights = _constants(ctx, a, w_ih="weight_ih", w_hh="weight_hh", b_ih="bias_ih", b_hh="bias_hh")
+    return _emit(ctx, Gru(reverse=a["reverse"]), a["x"], [_first_state(ctx, a["h"], "h")], weights)
+
+
+def rnn(ctx: Context, a: Args) -> Value:
+    attrs = Rnn(reverse=a["reverse"], nonlinearity=a["nonlinearity"])
+    weights = _constants(ctx, a, w_ih="weight_ih", w_hh="weight_hh", bias="bias")
+    return _emit(ctx, attrs, a["x"], [_first_state(ctx, a["h"], "h")], weights)
+
+
+def _constants(ctx: Context, a: Args, **names: str) -> list[Tensor | None]:
+    """Weights by the names that they have in the module."""
+    found = [(name, ctx.optional_constant(a[key], name)) for key, name in names.items()]
+    return [None if held is None else ctx.hold(held.named(_name(ctx, name))) for name, held in found]
+
+
+def _name(ctx: Context, role: str) -> str:
+    """Of a constant of the layer and direction at hand: rnn_weight_ih_l0_reverse."""
+    which = re.search(r"_l\d+(_reverse)?$", ctx.origin.key)
+    return ctx.parameter_name(role + (which[0] if which else ""))
 
 
 def _emit(
-    ctx: Context, attrs: Attrs, x: object, states: Sequence[object], weights: Sequence[Tensor | None]
+    ctx: Context, attrs: Attrs, x: object, states: Sequence[Tensor], weights: Sequence[Tensor | None]
 ) -> Value:
     """y, and the states behind the last step. What calibration sees beyond that is no result of a graph."""
     name = ctx.node.name
@@ -36,21 +58,21 @@ def _emit(
         Tensor(ctx.name(title), TensorType(tuple(value.shape), DType.FLOAT32))
         for title, value in zip(titles, values, strict=False)
     ]
-    inputs = [ctx.real(x), *(_first_state(ctx, state) for state in states), *weights]
-    ctx.append(attrs, inputs, outputs)
+    ctx.append(attrs, [ctx.real(x), *states, *weights], outputs)
     return (*outputs, *[None] * (len(values) - len(outputs)))
 
 
-def _first_state(ctx: Context, state: object) -> Tensor:
-    """A state before the first step. A constant one of int16 keeps its scale, which is the layer's own."""
+def _first_state(ctx: Context, state: object, role: str) -> Tensor:
+    """A state before the first step. A constant keeps its scale, which is the layer's own, in int16, too."""
     held = ctx.constant(state)
+    if held is None:
+        return ctx.real(state)
     params = dequantized_from(state) if isinstance(state, fx.Node) else None
-    if held is not None and held.quant is None and params is not None:
+    if held.quant is None and params is not None:
         dtype, quant = params
         numbers = np.round(held.data.astype(np.float64) / quant.one_scale) + quant.one_zero_point
-        integers = np.clip(numbers, *dtype.range).astype(dtype.numpy)
-        return ctx.hold(Constant(held.name, integers, quant))
-    return ctx.real(state)
+        held = Constant(role, np.clip(numbers, *dtype.range).astype(dtype.numpy), quant)
+    return ctx.hold(held.named(_name(ctx, role)))
 
 
-RECURRENT_ROWS: dict[object, Row] = {LSTM: lstm}
+RECURRENT_ROWS: dict[object, Row] = {LSTM: lstm, GRU: gru, RNN: rnn}

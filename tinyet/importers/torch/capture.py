@@ -32,6 +32,7 @@ from tinyet.importers.torch.blame import (
 )
 from tinyet.importers.torch.decompose import decompose
 from tinyet.importers.torch.held import left_as_found
+from tinyet.importers.torch.keeping import put_back, take_out
 from tinyet.importers.torch.normalize import normalize
 from tinyet.importers.torch.origins import is_stamped, origin_of, stamp
 from tinyet.importers.torch.precision import in_float32, refuse_others, say
@@ -175,7 +176,7 @@ def _check_outputs(program: ExportedProgram, where: str | None = None) -> None:
 
 
 def _check_static(program: ExportedProgram) -> None:
-    """Every value has a shape of plain integers and a size that can be, and nothing of the model's state is written."""
+    """Every value has a shape of plain integers and a size that can be."""
     dynamic, large = [], []
     for node in program.graph.nodes:
         value = node.meta.get("val")
@@ -197,21 +198,6 @@ def _check_static(program: ExportedProgram) -> None:
         raise DynamicShape(
             "shapes that are not known when compiling:\n" + bullet_list(dynamic[:8]),
             hint=STATIC_HINT,
-        )
-    written = [
-        spec for spec in program.graph_signature.output_specs if spec.kind is OutputKind.BUFFER_MUTATION
-    ]
-    if written:
-        producers = {node.name: node for node in program.graph.nodes}
-        lines = []
-        for spec in written:
-            node = producers.get(spec.arg.name)
-            lines.append(f"{spec.target} {origin_of(node) if node is not None else ''}".rstrip())
-        raise ModelError(
-            "forward() writes to buffers of the model, which would have to live on between runs:\n"
-            + bullet_list(lines),
-            hint="make the state an input and an output of forward(); a batch norm in training mode "
-            "counts too: call model.eval()",
         )
     unknown = [s.arg.name for s in program.graph_signature.input_specs if s.kind is InputKind.CUSTOM_OBJ]
     if unknown:
@@ -265,9 +251,11 @@ def lower(program: ExportedProgram, root: Path | None = None) -> ExportedProgram
     with quiet():
         module = core.module(check_guards=False)
     stamp(module.graph, root)
+    kept = take_out(module)
     normalize(module)
     keep_recurrent(module)
     stamp(module.graph, root)
+    put_back(module, kept)
     lowered = re_export(module, inputs)
     _LOWERED.add(lowered)
     return lowered

@@ -192,6 +192,11 @@ class Context:
         return self._node
 
     @property
+    def origin(self) -> Origin:
+        """Where the fx node at hand comes from."""
+        return self._origins[0]
+
+    @property
     def shape(self) -> Shape:
         """Shape of the result of the fx node at hand, as torch says."""
         return shape_of(self.node)

@@ -23,7 +23,7 @@ KEPT_WHOLE: frozenset[str] = frozenset(
     pixel_shuffle pixel_unshuffle channel_shuffle pad constant_pad_nd
     reflection_pad1d reflection_pad2d replication_pad1d replication_pad2d
     stack split chunk split_with_sizes unbind embedding index_select select_scatter slice_scatter full_like
-    lstm lstm_cell
+    lstm gru rnn_tanh rnn_relu lstm_cell gru_cell rnn_tanh_cell rnn_relu_cell
     """.split()  # noqa: SIM905
 )
 """Products and convolutions, because quantizer and kernels want the weights in PyTorch's own layout; what is

@@ -41,9 +41,9 @@ def _is(value: object, dtype: torch.dtype) -> bool:
 
 
 def call(target: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
-    """An operator on values that `widen` gave. torch's own and recurrent layers compute in float64, also where float32 is
-    asked for by name; any other (quantize, dequantize, a user's) gets float32, the type it was captured with, and its
-    results are widened.
+    """An operator on values that `widen` gave. torch's own and recurrent layers compute in float64, also where float32
+    is asked for by name; any other (quantize, dequantize, a user's) gets float32, the type it was captured with, and
+    its results are widened.
     """
     if isinstance(target, torch._ops.OpOverload) and (target.namespace in _ANY_FLOAT or target in RECURRENT):
         args, kwargs = pytree.tree_map(

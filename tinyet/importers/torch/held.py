@@ -35,12 +35,13 @@ _DICTS_OF_A_MODULE = ("_parameters", "_buffers", "_modules")
 class Change:
     """One thing that is not as it was. path: as a user would write it behind `self.`; put: makes it so again, on what
     was restored; is_there: whether it is otherwise than remembered now; written: into a tensor or an array; put_late:
-    of a whole number, puts what it may be after many calls."""
+    of a whole number, puts what it may be after many calls; buffer: into a buffer of a module, or one in its place."""
 
     path: str
     put: Callable[[], None]
     is_there: Callable[[], bool]
     written: bool = False
+    buffer: bool = False
     put_late: Callable[[], None] | None = None
 
 
@@ -55,6 +56,7 @@ class _Dict:
     path: str
     held: dict[Any, Any]
     is_attributes: bool
+    has_buffers: bool = False
     saved: dict[Any, Any] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -73,11 +75,18 @@ class _Dict:
                     _name(self.path, key, self.is_attributes),
                     _setter(self.held, key, value),
                     partial(self._differs, key),
+                    buffer=self.has_buffers and _alike(self.saved.get(key), value),
                     put_late=_setter(self.held, key, _LATE) if type(value) is int else None,
                 )
 
     def _differs(self, key: Hashable) -> bool:
         return not _same(self.saved.get(key, _Missing), self.held.get(key, _Missing))
+
+
+def _alike(one: object, other: object) -> bool:
+    """Whether both are tensors of one shape and type."""
+    tensors = isinstance(one, torch.Tensor) and isinstance(other, torch.Tensor)
+    return tensors and one.shape == other.shape and one.dtype is other.dtype  # type: ignore[attr-defined]
 
 
 def _setter(held: dict[Any, Any], key: Hashable, value: object) -> Callable[[], None]:
@@ -121,10 +130,11 @@ class _Sequence:
 
 @dataclass(eq=False)
 class _Values:
-    """A tensor or a numpy array."""
+    """A tensor or a numpy array. buffers: the identities of all tensors that are a module's buffers."""
 
     path: str
     held: Any
+    buffers: set[int]
     saved: Any = field(init=False)
 
     def __post_init__(self) -> None:
@@ -140,7 +150,9 @@ class _Values:
     def changes(self) -> Iterator[Change]:
         if self._differs():
             now = self._now()
-            yield Change(self.path, lambda: self._put(now), self._differs, written=True)
+            yield Change(
+                self.path, lambda: self._put(now), self._differs, True, id(self.held) in self.buffers
+            )
 
     def _differs(self) -> bool:
         return self.held.shape != self.saved.shape or not equal(self.held, self.saved)
@@ -182,6 +194,8 @@ class Held:
     def __init__(self, module: nn.Module) -> None:
         self._entries: list[_Entry] = []
         self._seen: dict[int, object] = {}
+        # Both the dicts of buffers and these themselves.
+        self._buffers = {id(b) for m in module.modules() for b in (m._buffers, *m._buffers.values())}
         self._look(module, "")
 
     def changes(self) -> list[Change]:
@@ -193,6 +207,12 @@ class Held:
         for entry in self._entries:
             entry.restore()
 
+    def restore_buffers(self) -> None:
+        """Put back what buffers hold, and which tensors are in their places, and nothing else."""
+        for entry in self._entries:
+            if any(change.buffer for change in entry.changes()):
+                entry.restore()
+
     def _look(self, start: object, start_path: str) -> None:
         stack: list[tuple[object, str, bool]] = [(start, start_path, False)]
         while stack and len(self._entries) < _MOST:
@@ -201,7 +221,7 @@ class Held:
                 continue
             self._seen[id(value)] = value  # kept alive, so that no other object gets its id
             if isinstance(value, dict):
-                self._entries.append(_Dict(path, value, is_attributes))
+                self._entries.append(_Dict(path, value, is_attributes, id(value) in self._buffers))
                 stack += [
                     (
                         item,
@@ -215,7 +235,7 @@ class Held:
                     self._entries.append(_Sequence(path, value))
                 stack += [(item, f"{path}[{i}]", False) for i, item in enumerate(value)][::-1]
             elif _has_values(value):
-                self._entries.append(_Values(path, value))
+                self._entries.append(_Values(path, value, self._buffers))
             elif isinstance(value, nn.Module) or _is_users_object(value):
                 stack.append((vars(value), path, True))
 

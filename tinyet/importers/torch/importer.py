@@ -33,8 +33,9 @@ from tinyet.importers.torch.context import (
     dtype_of,
     shape_of,
 )
+from tinyet.importers.torch.keeping import written_buffers
 from tinyet.importers.torch.origins import is_stamped, op_name, origin_of, origins_of
-from tinyet.ir import Array, DType, Graph, Tensor, TensorType
+from tinyet.ir import Array, DType, Graph, State, Tensor, TensorType, constant
 from tinyet.ops.copy import Copy
 from tinyet.stages import stage
 
@@ -107,8 +108,10 @@ _INPUT_HINTS = {
 }
 
 
-def _inputs(ctx: Context, program: ExportedProgram, channels_last: bool) -> list[Tensor]:
-    """The graph's inputs. Raises ModelError with all that no graph can take."""
+def _inputs(
+    ctx: Context, program: ExportedProgram, channels_last: bool, kept: Mapping[str, fx.Node]
+) -> list[Tensor]:
+    """The graph's inputs, without the states. Raises ModelError with all that no graph can take, or keep."""
     constants, targets = _constants(program), _targets(program)
     inputs: list[Tensor] = []
     refused: list[str] = []
@@ -116,6 +119,17 @@ def _inputs(ctx: Context, program: ExportedProgram, channels_last: bool) -> list
         if node.op != "placeholder":
             continue
         ctx.enter(node)
+        if node.name in kept:
+            try:
+                kind = TensorType(shape_of(node), dtype_of(node.meta["val"]))
+            except RefusedError:
+                dtype, place = node.meta["val"].dtype, origin_of(kept[node.name])
+                hint = _INPUT_HINTS.get(dtype, "keep it as float32, int8, int16, int32 or int64")
+                which = f"buffer {targets[node.name]}, which forward() writes"
+                refused.append(f"{which}: it is {dtype_name(dtype)}\n    at: {place}\n    do: {hint}")
+            else:
+                ctx.values[node] = Tensor(ctx.name(targets[node.name]), kind)
+            continue
         if node.name in constants:
             title = targets.get(node.name, node.name)
             ctx.values[node] = Constant(title, _array(constants[node.name]))
@@ -158,10 +172,11 @@ def _reads_what_cannot_be(ctx: Context, node: fx.Node) -> bool:
     return any(isinstance(value, StandIn) and not value.has_type for value in values)
 
 
-def _used(program: ExportedProgram) -> set[fx.Node]:
-    """The nodes on which an output depends. Export adds a getitem for every result of split and the like."""
+def _used(program: ExportedProgram, kept: Mapping[str, fx.Node]) -> set[fx.Node]:
+    """The nodes on which an output, or what is kept, depends. Export adds a getitem for every result of split and the
+    like."""
     used: set[fx.Node] = set()
-    stack = [node for node in program.graph.nodes if node.op == "output"]
+    stack = [node for node in program.graph.nodes if node.op == "output"] + [*kept.values()]
     while stack:
         node = stack.pop()
         if node not in used:
@@ -170,9 +185,11 @@ def _used(program: ExportedProgram) -> set[fx.Node]:
     return used
 
 
-def _walk(ctx: Context, program: ExportedProgram, complaints: _Complaints) -> None:
+def _walk(
+    ctx: Context, program: ExportedProgram, kept: Mapping[str, fx.Node], complaints: _Complaints
+) -> None:
     """Run the rows over all computing nodes whose results are used."""
-    used = _used(program)
+    used = _used(program, kept)
     for node in program.graph.nodes:
         if node.op != "call_function" or node not in used:
             continue
@@ -216,6 +233,31 @@ def _outputs(
     return outputs
 
 
+def _states(
+    ctx: Context, program: ExportedProgram, kept: Mapping[str, fx.Node], complaints: _Complaints
+) -> list[State]:
+    """What the program keeps, in the order in which it writes it."""
+    constants = _constants(program)
+    entries = {node.name: node for node in program.graph.nodes if node.op == "placeholder"}
+    states: list[State] = []
+    for name, written in kept.items():
+        ctx.enter(written)
+        value = ctx.values[entries[name]]
+        assert isinstance(value, Tensor)
+        try:
+            tensor = ctx.tensor(written)
+        except RefusedError as refused:
+            complaints.add(written, f"to be kept, {refused.reason}", refused.hint, shape=refused.shape)
+            continue
+        if tensor.type.dtype is not value.dtype:
+            what = f"as {value.dtype.value} {tensor.dtype.value} are kept"
+            complaints.add(written, what, "give the buffer the type of what is written", shape=False)
+            continue
+        first = _array(constants[name]).astype(value.dtype.numpy)
+        states.append(State(value, tensor, constant(f"{value.name}_initial", first)))
+    return states
+
+
 def import_program(
     program: ExportedProgram, *, name: str, channels_last: bool = False, root: Path | None = None
 ) -> Graph:
@@ -233,9 +275,17 @@ def import_program(
         program = lower(program, root)
     stage("importing the graph")
     ctx, complaints = Context(origins_of(program.graph)), _Complaints()
-    inputs = _inputs(ctx, program, channels_last)
-    _walk(ctx, program, complaints)
+    kept = {entry.name: written for _, entry, written in written_buffers(program)}
+    inputs = _inputs(ctx, program, channels_last, kept)
+    _walk(ctx, program, kept, complaints)
     complaints.raise_any()
     outputs = _outputs(ctx, program, channels_last, complaints)
+    states = _states(ctx, program, kept, complaints)
     complaints.raise_any()
-    return Graph(name, tuple(inputs), tuple(outputs), tuple(ctx.nodes))
+    return Graph(
+        name,
+        (*inputs, *(state.value for state in states)),
+        (*outputs, *(state.next for state in states)),
+        tuple(ctx.nodes),
+        tuple(state.initial for state in states),
+    )

@@ -36,7 +36,7 @@ _IDENTITIES = {
     aten.clone.default, aten.alias.default, aten.detach.default, aten.lift_fresh_copy.default,
     aten.contiguous.default, aten._to_copy.default, aten.expand.default, aten.view.default,
     aten.permute.default, aten.slice.Tensor, aten.squeeze.dims, aten.constant_pad_nd.default,
-    aten.dropout.default, aten.copy.default,
+    aten.dropout.default,
 }  # fmt: skip
 _CHECKS = {
     "aten::_assert_tensor_metadata",
@@ -127,7 +127,7 @@ def _drop_identities(module: fx.GraphModule) -> None:
             continue
         if node.target not in _IDENTITIES:
             continue
-        source = node.args[1] if node.target is aten.copy.default else node.args[0]
+        source = node.args[0]
         if _same_value(node, source):
             node.replace_all_uses_with(source)
             module.graph.erase_node(node)
@@ -152,6 +152,23 @@ def _same_value(node: fx.Node, source: fx.Node) -> bool:
     if node.target is aten.constant_pad_nd.default:
         return not any(second)  # pads of -1 and +1 give the same shape, but not the same value
     return True
+
+
+def _plain_copies(module: fx.GraphModule) -> None:
+    """copy(over, x), which is left of `t[:, 1] = x`, → x, cast and expanded to what it is written over."""
+    for node in list(module.graph.nodes):
+        if node.op != "call_function" or node.target is not aten.copy.default:
+            continue
+        value, wanted = node.args[1], node.meta["val"]
+        if value.meta["val"].dtype != wanted.dtype:
+            value = add_call(module.graph, node, aten._to_copy.default, (value,), node, dtype=wanted.dtype)
+        if value.meta["val"].shape != wanted.shape:
+            value = add_call(module.graph, node, aten.expand.default, (value, list(wanted.shape)), node)
+        if value.meta["val"].stride() != wanted.stride():
+            form = torch.contiguous_format
+            value = add_call(module.graph, node, aten.clone.default, (value,), node, memory_format=form)
+        node.replace_all_uses_with(value)
+        module.graph.erase_node(node)
 
 
 def _explicit_casts(module: fx.GraphModule) -> None:
@@ -342,6 +359,7 @@ def normalize(module: fx.GraphModule) -> None:
     export)."""
     passes: Sequence[Callable[[fx.GraphModule], None]] = (
         _drop_input_writes,  # first: keeps the rest functional
+        _plain_copies,  # the quantizer knows a value by its first argument
         _explicit_casts,  # the folds and the quantizer know floats by their nodes
         _explicit_padding,  # before the folds, which know one overload only
         _drop_identities,  # a clone between a convolution and its batch norm would hide them from each other

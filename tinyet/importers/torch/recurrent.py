@@ -187,9 +187,13 @@ def _result(graph: fx.Graph, node: fx.Node, call: fx.Node, index: int) -> fx.Nod
 
 
 def _replace_stacked(graph: fx.Graph, stacked: fx.Node, states: Sequence[fx.Node]) -> None:
-    """The last states of all layers and directions; who reads only one of them, reads it alone."""
+    """The last states of all layers and directions, (layers * directions, N, R); who reads only one, reads it alone."""
     for user in list(stacked.users):
-        if user.target is aten.select.int and user.args[1] == 0:
+        if user.target in _SQUEEZES and len(states) > 1 and _squeezed(user) == 1:  # a batch that there is not
+            alone = [add_call(graph, user, aten.squeeze.dims, (state, [0]), user) for state in states]
+            _replace_stacked(graph, user, alone)
+            graph.erase_node(user)
+        elif user.target is aten.select.int and user.args[1] == 0:
             user.replace_all_uses_with(states[int(user.args[2])])  # type: ignore[arg-type]
             graph.erase_node(user)
         elif user.target is aten.unbind.int and not any(user.args[1:]):
@@ -204,3 +208,13 @@ def _replace_stacked(graph: fx.Graph, stacked: fx.Node, states: Sequence[fx.Node
     else:
         whole = add_call(graph, stacked, aten.stack.default, (list(states),), stacked)
     stacked.replace_all_uses_with(whole)
+
+
+_SQUEEZES = {aten.squeeze.dim, aten.squeeze.dims}
+
+
+def _squeezed(node: fx.Node) -> int | None:
+    """The one axis that a squeeze removes; None for another number of them."""
+    axes: Any = node.args[1]
+    listed = [axes] if isinstance(axes, int) else list(axes)
+    return listed[0] if len(listed) == 1 else None

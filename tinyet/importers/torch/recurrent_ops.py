@@ -2,9 +2,9 @@
 """Recurrent layers as operators of torch: one call for all steps of one direction of one layer.
 
 `tinyet::lstm`, `tinyet::gru` and `tinyet::rnn` take batches first: x (N, T, I), the state before the first step h
-(N, R), for the LSTM the cell c (N, H), then the weights as torch's layers hold them (w_ih, w_hh, biases or None; a projection
-w_hr or None), of several gates one above the other. They give y (N, T, R), the state behind each step, and the last
-state; the LSTM the last cell, and the cells behind each step (N, T, H), too, which calibration wants to see.
+(N, R), for the LSTM the cell c (N, H), then the weights as torch's layers hold them (w_ih, w_hh, biases or None; a
+projection w_hr or None), of several gates one above the other. They give y (N, T, R), the state behind each step, and
+the last state; the LSTM the last cell, and the cells behind each step (N, T, H), too, which calibration wants to see.
 reverse: steps are taken from the last to the first, and y keeps the order of x.
 
 All of them can be differentiated: backwards, the steps are computed once more.

@@ -3,7 +3,7 @@
 
 torch.export takes what a module holds for constants: `self.h = f(x, self.h)` would be frozen as it was at the first
 call. What `forward()` changes is harmless where no output depends on it: a position code that is made at the first
-call, a value kept for a debugger, a counter.
+call, a value kept for a debugger, a counter. Buffers are no constants to it: `keeping`.
 """
 
 from __future__ import annotations
@@ -23,20 +23,22 @@ from tinyet.importers.torch.blame import Frame, frame_at
 from tinyet.importers.torch.held import Change, Held, equal
 
 HINT = (
-    "make the state an input and an output: def forward(self, x, h): …; return y, h. The caller hands the last output "
-    "back in"
+    'hold it in a buffer, which is kept from run to run: self.register_buffer("h", torch.zeros(…)) in __init__(), '
+    "self.h.copy_(…) in forward(). Or make it an input and an output: def forward(self, x, h): …; return y, h"
 )
 
 
 def refuse_state(module: nn.Module, inputs: Sequence[torch.Tensor]) -> None:
-    """Raise ModelError, listing with the user's lines all that an output depends on and forward() changes.
+    """Raise ModelError, listing with the user's lines all that an output depends on and forward() changes, but for
+    buffers: torch.export tells that these are written, and they become states.
 
     module: in eval mode. It is run, at least twice; what it holds is put back.
     """
     held = Held(module)
     try:
         first = _outputs(module, inputs)
-        changes = held.changes()
+        changes = [change for change in held.changes() if not change.buffer]
+        held.restore_buffers()
         again = _alike(first, _outputs(module, inputs))
         if changes:
             _refuse(module, inputs, held, changes, None if again else first)
@@ -60,6 +62,7 @@ def _refuse(
     """changes: what is otherwise after one run. first: the outputs of that, where those of the second run differ."""
     if first is None:
         inputs = _others(inputs)
+        held.restore_buffers()
         after = _outputs(module, inputs)
         held.restore()
         first = _outputs(module, inputs)
