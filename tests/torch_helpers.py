@@ -63,7 +63,8 @@ def unrolled(model: nn.Module, inputs: Sequence[torch.Tensor]) -> ExportedProgra
         if getattr(getattr(op, "_schema", None), "name", "") in names
     }  # fmt: skip
     with torch.no_grad():
-        return torch.export.export(model, tuple(inputs)).run_decompositions(table)
+        exported: ExportedProgram = torch.export.export(model, tuple(inputs)).run_decompositions(table)
+    return exported
 
 
 def pieces(data: torch.Tensor, size: int = 1) -> list[torch.Tensor]:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from tinyet.custom import Form as Form
     from tinyet.custom import custom_op as custom_op
     from tinyet.errors import TinyetError as TinyetError
+    from tinyet.importers.torch.streamed import streaming as streaming
     from tinyet.lower import lower as lower
     from tinyet.program import Program as Program
     from tinyet.program import load as load
@@ -56,6 +57,7 @@ _PUBLIC = {
     "lower": "tinyet.lower",
     "open_project": "tinyet.project",
     "prepare_training": "tinyet.quantization.training",
+    "streaming": "tinyet.importers.torch.streamed",
 }
 
 __all__ = [
@@ -80,6 +82,7 @@ __all__ = [
     "lower",
     "open_project",
     "prepare_training",
+    "streaming",
 ]
 
 _install_moved_names()

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
@@ -90,3 +91,29 @@ def place_given(value: object) -> str:
         return value
     what = repr(value) if isinstance(value, str) else described(value)
     raise UsageError(f"{what} is none of {', '.join(_PLACES)}, serial:PORT", hint='for example on="host"')
+
+
+EDGES = ("exact", "continue")
+"""What is in the place of padding in time: see over_time.stream."""
+
+
+@dataclass(frozen=True)
+class OverTime:
+    """How a network over a window is to take frames. axis: of all inputs that which is time, or for each its own, None
+    where it has none; negative ones count from the end. hop, edges: see over_time.stream."""
+
+    axis: int | tuple[int | None, ...] | None
+    hop: int | None = None
+    edges: str = "exact"
+
+
+def over_time_given(axis: object, hop: object, edges: object) -> OverTime:
+    hint = "the number of the axis that is time: axis=2"
+    given = tuple(axis) if isinstance(axis, (list, tuple)) else (axis,)
+    axes = tuple(None if a is None else whole_given(a, "an axis", hint, -(1 << 6)) for a in given)
+    if all(a is None for a in axes):
+        raise UsageError("no axis is time", hint=hint)
+    frames = None if hop is None else whole_given(hop, "hop", "how many frames a run takes: hop=1")
+    if edges not in EDGES:
+        raise UsageError(f"edges is one of {', '.join(EDGES)}, not {edges!r}", hint='edges="exact"')
+    return OverTime(axes if isinstance(axis, (list, tuple)) else axes[0], frames, str(edges))

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tinyet import passes
-from tinyet.arguments import function_given, text_given
+from tinyet.arguments import OverTime, function_given, text_given
 from tinyet.boards import Board, load_board
 from tinyet.delegates import Delegates, delegates_or_default
 from tinyet.deployment import deploy
@@ -61,8 +61,10 @@ def compile(  # noqa: A001 - the public name is tinyet.compile
 ) -> Program:
     """Capture, quantize and lower a model.
 
-    model: in eval mode, or an ExportedProgram (quantized already or not).
-    example_inputs: a tuple of tensors with the shapes the firmware shall take; an ExportedProgram has its own.
+    model: in eval mode, or an ExportedProgram (quantized already or not), or what `tinyet.streaming` gives: the network
+        over the window is captured, quantized and lowered, and then becomes one that takes its newest frames.
+    example_inputs: a tuple of tensors with the shapes the firmware shall take; an ExportedProgram, and what
+        `tinyet.streaming` gives, has its own.
     calibration: batches (a tensor, or a tuple of one tensor per input) of typical data, or all of it as one tensor,
         where the model has one input; without it the model stays float, unless it is quantized already.
     quantizer: a torchao PT2E quantizer; TinyetQuantizer() by default.
@@ -90,6 +92,11 @@ def compile(  # noqa: A001 - the public name is tinyet.compile
     function_given(dump, "dump", "it receives the name of each pass and the graph's text behind it")
     function_given(progress, "progress", "it receives how many batches are done, and of how many")
     target = None if board is None else load_board(board).target
+    over_time = getattr(model, "over_time", None)
+    if isinstance(over_time, OverTime):
+        if example_inputs is not None:
+            raise UsageError("a streaming model has its own example inputs", hint="leave example_inputs away")
+        model, example_inputs = model.model, model.example_inputs  # type: ignore[union-attr, assignment]
     lowered = _graphs(
         model,
         example_inputs,
@@ -109,8 +116,12 @@ def compile(  # noqa: A001 - the public name is tinyet.compile
         twin, _ = passes.run(lowered.float_graph, float_io=True, prune=False)
     names = () if labels is None else check_labels(labels, graph.user_outputs[0], "labels")
     program = Program(name, graph, twin, (*lowered.notes, *notes), names)
+    if isinstance(over_time, OverTime):
+        program = program.streaming(
+            over_time.axis, hop=over_time.hop, edges=over_time.edges, channels_last=channels_last
+        )
     if target is not None:
-        deploy(graph, target, chosen)
+        deploy(program.graph, target, chosen)
     return program
 
 

@@ -5,17 +5,18 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
-from tinyet.arguments import path_given
+from tinyet.arguments import over_time_given, path_given
 from tinyet.bounded import read_bounded
 from tinyet.data import as_arrays, prepare_inputs, refuse_indices
 from tinyet.errors import ModelError, ProgramError
 from tinyet.foreign import foreign_of
 from tinyet.ir import Array, DType, Graph, Note, State, Tensor
 from tinyet.numerics import dequantize
+from tinyet.over_time import axes_of, stream
 from tinyet.reference import Session, States
 from tinyet.stages import stage
 from tinyet.tet.format import Contents, decode, encode
@@ -112,6 +113,31 @@ class Program:
     def session(self) -> ProgramSession:
         """Runs of the host reference one after the other, which carry the program's states along."""
         return ProgramSession(self)
+
+    def streaming(
+        self,
+        axis: int | Sequence[int | None] | None,
+        *,
+        hop: int | None = None,
+        edges: str = "exact",
+        channels_last: bool = False,
+    ) -> Program:
+        """The program of a network over a window made into one that takes the newest frames only, with states for what
+        it reads again: see docs/streaming.md. The integers are the same.
+
+        axis: the one that is time, of all inputs, or one for each input, None where it has none. hop: frames of a run;
+        by default the fewest that give each layer a whole number of steps. edges: "exact", or "continue" to have frames
+        in the place of padding in time. channels_last: the axis is that of images whose channels come before height and
+        width, though the program was compiled to have them last.
+
+        Raises UsageError for arguments that do not fit, ModelError that lists all layers in the way.
+        """
+        stage("streaming")
+        asked = over_time_given(axis, hop, edges)
+        axes = axes_of(asked, self.inputs, channels_last=channels_last)
+        found = stream(self.graph, axes, hop=asked.hop, edges=asked.edges)
+        twin = self.float_graph and stream(self.float_graph, axes, hop=found.hop, edges=asked.edges).graph
+        return replace(self, graph=found.graph, float_graph=twin, notes=(*self.notes, *found.notes))
 
     def values(self, inputs: Sequence[Array]) -> Mapping[Tensor, Array]:
         """Every value of the graph, as after a reset, for inputs already in the program's own dtypes."""

@@ -37,6 +37,7 @@ FLOORS = {
     "delegates": 4,
     "memory": 4,
     "reference": 4,
+    "over_time": 4.5,
     "data": 4,
     "quantization": 5,
     "tet": 5,

@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from tinyet.arguments import over_time_given
 from tinyet.boards import load_board
 from tinyet.cli import ui
 from tinyet.cli.model import CaptureOptions, keep_evaluation, obtain
@@ -28,12 +29,35 @@ def compile_(
     channels_last: ChannelsLast = False,
     dump_ir: DumpIr = None,
     save_evaluation: SaveEvaluation = None,
+    streaming: Annotated[
+        int | None,
+        typer.Option(
+            "--streaming",
+            metavar="AXIS",
+            help="this axis of the inputs is time: the program takes the newest frames only; of a .tet, too",
+        ),
+    ] = None,
+    hop: Annotated[
+        int | None, typer.Option("--hop", metavar="FRAMES", help="with --streaming: frames of a run")
+    ] = None,
+    edges: Annotated[
+        str,
+        typer.Option(
+            "--edges",
+            help="with --streaming: exact, or continue to have frames in the place of padding in time",
+        ),
+    ] = "exact",
 ) -> None:
     """Compile a model into a .tet file.
 
     All other commands take that, and need no torch then.
     """
-    if model.endswith(".tet"):
+    if streaming is None and (hop is not None or edges != "exact"):
+        raise UsageError(
+            "--hop and --edges are about --streaming", hint="--streaming AXIS, the one that is time"
+        )
+    over_time = None if streaming is None else over_time_given(streaming, hop, edges)
+    if model.endswith(".tet") and over_time is None:
         raise UsageError(
             "a .tet program is compiled already", model, f"tinyet generate {model} --board BOARD"
         )
@@ -43,7 +67,9 @@ def compile_(
         raise UsageError(f"there is no directory {out.parent}", "-o")
     if board is not None:
         load_board(board)
-    options = CaptureOptions(calibration, name, board, strict, float_io, channels_last, dump_ir)
+    options = CaptureOptions(
+        calibration, name, board, strict, float_io, channels_last, dump_ir, over_time=over_time
+    )
     compiled = obtain(model, options)
     keep_evaluation(compiled, save_evaluation, model)
     with ui.stages("encoding the program"):

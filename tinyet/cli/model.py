@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tinyet.arguments import OverTime
 from tinyet.cli import ui
-from tinyet.cli.doubts import doubts_of, watch
+from tinyet.cli.doubts import Watched, doubts_of, watch
 from tinyet.compiler import compile as compile_model
 from tinyet.compiler import float_layers, require_integer
 from tinyet.data import Data, array_of, encode_data, make_samples, read_data, refuse_indices
@@ -42,6 +43,7 @@ class CaptureOptions:
     channels_last: bool = False
     dump_ir: Path | None = None
     delegates: tuple[Delegate, ...] | None = None
+    over_time: OverTime | None = None
 
 
 @dataclass(frozen=True)
@@ -95,9 +97,19 @@ def _capture(model: str, options: CaptureOptions, progress: ui.Advance) -> Compi
     )
     if options.strict:
         require_integer(program, asked_keys=_left_in_float(source, quantizer))
+    over_time = options.over_time or source.over_time
+    if over_time is not None:
+        return _streaming(program, over_time, options.channels_last, batches)
     evaluation, remarks = evaluation_of(source, program, options.channels_last)
     doubts = doubts_of(program.inputs, program.outputs, batches, evaluation)
     return Compiled(program, evaluation, (*warnings_of(program), *remarks, *doubts))
+
+
+def _streaming(program: Program, asked: OverTime, channels_last: bool, batches: Watched | None) -> Compiled:
+    """A program of windows made to take frames. What evaluation() gives are windows, which it does not take."""
+    doubts = doubts_of(program.inputs, program.outputs, batches, None)
+    program = program.streaming(asked.axis, hop=asked.hop, edges=asked.edges, channels_last=channels_last)
+    return Compiled(program, None, (*warnings_of(program), *doubts))
 
 
 def check_path(model: str) -> None:
@@ -132,6 +144,8 @@ def _read(path: str, options: CaptureOptions) -> Compiled:
     program = load(path)
     if options.strict:
         require_integer(program)
+    if options.over_time is not None:
+        return _streaming(program, options.over_time, channels_last=False, batches=None)
     return Compiled(program, None, warnings_of(program))
 
 

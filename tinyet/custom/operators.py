@@ -20,7 +20,7 @@ from tinyet.custom.form import Form, kernel_of, no_macs
 from tinyet.custom.site import CallSite, CustomAttrs, site_of
 from tinyet.errors import ModelError, UnsupportedShape, UsageError
 from tinyet.ir import Array, DType, Node, Shape
-from tinyet.opset import Op
+from tinyet.opset import Op, along
 
 OutputQuant = Literal["own", "same"] | tuple[float, int]
 """How an int8 result is quantized: by its own observed range, as the first input, or with a (scale, zero point)."""
@@ -106,6 +106,7 @@ def custom_op(
         check=lambda node: _complaint(node, forms),
         macs=lambda node: macs(site_of(node)),
         inplace=inplace,
+        over_time=along(lambda node: () if pointwise else range(len(node.input(0).shape))),
     )
     ops.register(op)
     found = CustomOp(torch_name, op, output if int8 is not None else None)

@@ -7,7 +7,7 @@ These are PyTorch's windows. Integers round as AvgPool2d: the average of the raw
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -31,8 +31,11 @@ from tinyet.opset import (
     RowRule,
     Struct,
     Sweep,
+    TimeAxes,
+    TimeRule,
     library_call,
     library_kernels,
+    whole,
 )
 
 
@@ -173,12 +176,24 @@ def sweep(node: Node) -> Sweep:
 HEADERS = ("tinyet_adaptive_avg_pool2d.h",)
 INTEGER_HEADERS = (*HEADERS, "tinyet_average.h")
 
+
+def over_time(node: Node, axes: TimeAxes) -> TimeRule | str:
+    """Each step for itself where there are as many windows as steps, else all of them at once."""
+    attrs, axis, steps = attrs_of(node), axes[0], node.input(0).shape[axes[0] or 0]
+    if axis == 1 and attrs.out_h == steps:
+        return TimeRule((0,), axis, lambda count: replace(attrs, out_h=count))
+    if axis == 2 and attrs.out_w == steps:
+        return TimeRule((0,), axis, lambda count: replace(attrs, out_w=count))
+    return whole(node, (0,), steps)
+
+
 OP = Op(
     attrs=AdaptiveAvgPool2d,
     summary="average pooling to a given size, windows as even as they can be",
     infer=infer,
     reference=reference,
     rows=rows,
+    over_time=over_time,
     check=check,
     same_scale=True,
     kernels=(

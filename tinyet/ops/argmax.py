@@ -13,7 +13,7 @@ from tinyet.boards.cpus import Target
 from tinyet.ir import Array, Attrs, DType, Node, Shape
 from tinyet.ops.shared.counting import Parts
 from tinyet.ops.shared.shapes import around_axis, expect_axis
-from tinyet.opset import Call, Claim, Kernel, Op, Struct, library_call
+from tinyet.opset import Call, Claim, Kernel, Op, Struct, TimeAxes, TimeRule, library_call, whole
 
 
 @dataclass(frozen=True)
@@ -34,6 +34,14 @@ def infer(node: Node) -> tuple[Shape, ...]:
     attrs = attrs_of(node)
     shape = expect_axis(node, attrs.axis)
     return ((*shape[: attrs.axis], *((1,) if attrs.keepdims else ()), *shape[attrs.axis + 1 :]),)
+
+
+def over_time(node: Node, axes: TimeAxes) -> TimeRule | str:
+    attrs, (axis,) = attrs_of(node), axes
+    assert axis is not None
+    if axis == attrs.axis:
+        return whole(node, (0,), node.input(0).shape[axis])
+    return TimeRule((0,), axis - (attrs.axis < axis and not attrs.keepdims), lambda _steps: attrs)
 
 
 def check(node: Node) -> str | None:
@@ -74,6 +82,7 @@ OP = Op(
     summary="index of the greatest element along an axis, the first of ties",
     infer=infer,
     reference=reference,
+    over_time=over_time,
     check=check,
     kernels=(kernel("s8"), kernel("s16"), kernel("f32")),
 )

@@ -24,8 +24,19 @@ from tinyet.ops.shared.claims import CLAIMS
 from tinyet.ops.shared.integers import INTEGERS, saturated
 from tinyet.ops.shared.movement import check_moved
 from tinyet.ops.shared.pooling import Pool
-from tinyet.ops.shared.window import window_rows, window_shape
-from tinyet.opset import Call, Op, Pointer, RowRule, Struct, claimed, library_call, library_kernels
+from tinyet.ops.shared.window import window_rows, window_shape, window_steps, zero_of
+from tinyet.opset import (
+    Call,
+    Op,
+    Pointer,
+    RowRule,
+    Struct,
+    TimeAxes,
+    TimeRule,
+    claimed,
+    library_call,
+    library_kernels,
+)
 
 
 @dataclass(frozen=True)
@@ -168,12 +179,20 @@ def rows(node: Node) -> RowRule | None:
     return window_rows(node, attrs, attrs.kernel_h, x.type.zero_point if counted else None)
 
 
+def over_time(node: Node, axes: TimeAxes) -> TimeRule | str:
+    """Where padding does not count, nothing can stand for it."""
+    attrs = attrs_of(node)
+    fill = None if attrs.fixed_divisor is None else zero_of(node.input(0).type)
+    return window_steps(node, attrs, attrs.kernel_h, attrs.kernel_w, axes, fill)
+
+
 OP = Op(
     attrs=AvgPool2d,
     summary="average pooling: stride, a padding for each side, counted or not, or a divisor",
     infer=infer,
     reference=reference,
     rows=rows,
+    over_time=over_time,
     check=check,
     same_scale=True,
     kernels=claimed(

@@ -32,6 +32,7 @@ from tinyet.opset import (
     Op,
     Pointer,
     Struct,
+    along,
     each_row,
     library_call,
     library_kernels,
@@ -180,6 +181,7 @@ OP = Op(
     inputs=(3, 3),
     reference=reference,
     rows=each_row,
+    over_time=along(lambda node: (attrs_of(node).axis,)),
     check=check,
     inplace=(0,),
     kernels=(

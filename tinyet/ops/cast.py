@@ -13,7 +13,7 @@ from tinyet.boards.cpus import Target
 from tinyet.ir import Array, Attrs, DType, Node
 from tinyet.ops.shared.counting import values
 from tinyet.ops.shared.shapes import same_shape
-from tinyet.opset import Call, Claim, Kernel, Op, Struct, each_row, library_call
+from tinyet.opset import Call, Claim, Kernel, Op, Struct, each_row, each_step, library_call
 
 _WHOLE = (DType.UINT8, DType.INT32)
 
@@ -56,6 +56,7 @@ OP = Op(
     infer=same_shape,
     reference=reference,
     rows=each_row,
+    over_time=each_step,
     check=check,
     kernels=tuple(kernel(dtype) for dtype in _WHOLE),
 )

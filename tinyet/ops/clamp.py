@@ -20,7 +20,7 @@ from tinyet.ops.shared import rescale, table
 from tinyet.ops.shared.clip import clip_call, clip_kernels
 from tinyet.ops.shared.counting import values
 from tinyet.ops.shared.shapes import same_shape
-from tinyet.opset import Call, Claim, Kernel, Op, Struct, each_row, library_call
+from tinyet.opset import Call, Claim, Kernel, Op, Struct, each_row, each_step, library_call
 
 
 @dataclass(frozen=True)
@@ -90,6 +90,7 @@ OP = Op(
     infer=same_shape,
     reference=reference,
     rows=each_row,
+    over_time=each_step,
     check=check,
     inplace=(0,),
     kernels=(

@@ -17,7 +17,21 @@ from tinyet.ops.shared import counting
 from tinyet.ops.shared.counting import Parts
 from tinyet.ops.shared.movement import MOVABLE, check_rearranged
 from tinyet.ops.shared.shapes import expect_axis
-from tinyet.opset import Arg, Call, Claim, Definition, InputArg, Kernel, Op, OutputArg, RowRule, each_row
+from tinyet.opset import (
+    Arg,
+    Call,
+    Claim,
+    Definition,
+    InputArg,
+    Kernel,
+    Op,
+    OutputArg,
+    RowRule,
+    TimeAxes,
+    TimeRule,
+    each_row,
+    each_step,
+)
 
 MAX_INPUTS = 4096
 
@@ -55,6 +69,18 @@ def reference(node: Node, inputs: Sequence[Array | None]) -> tuple[Array, ...]:
 
 def rows(node: Node) -> RowRule | None:
     return each_row(node) if attrs_of(node).axis >= 2 else None
+
+
+def over_time(node: Node, axes: TimeAxes) -> TimeRule | str:
+    """Along time: one tensor with constants around it, which are a padding."""
+    axis = attrs_of(node).axis
+    if axis not in axes:
+        return each_step(node, axes)
+    moving = [index for index, time in enumerate(axes) if time is not None]
+    if len(moving) != 1 or any(not t.is_constant for i, t in enumerate(node.inputs) if t and i != moving[0]):
+        return "concat puts one after another what comes at the same time"
+    before = sum(node.input(index).shape[axis] for index in range(moving[0]))
+    return TimeRule((moving[0],), axis, lambda _steps: None, first=-before)
 
 
 def lower(node: Node, _target: Target) -> Call:
@@ -122,6 +148,7 @@ OP = Op(
     inputs=(1, MAX_INPUTS),
     reference=reference,
     rows=rows,
+    over_time=over_time,
     check=check_rearranged,
     same_scale=True,
     kernels=tuple(

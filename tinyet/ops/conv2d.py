@@ -238,6 +238,7 @@ OP = Op(
     inputs=(2, 3),
     reference=reference,
     rows=convolution.rows,
+    over_time=convolution.over_time,
     check=weighted.check_weighted,
     macs=convolution.macs,
     bias=(2, 1),

@@ -49,6 +49,7 @@ OP = Op(
     infer=convolution.infer,
     inputs=(2, 3),
     reference=dynamic.reference_of(convolution.exact_sums),
+    over_time=dynamic.over_time,
     check=dynamic.check,
     macs=convolution.macs,
     kernels=(

@@ -17,7 +17,7 @@ from tinyet.errors import UnsupportedShape
 from tinyet.ir import Array, Attrs, DType, Node, Shape
 from tinyet.ops.shared import counting
 from tinyet.ops.shared.counting import Parts
-from tinyet.opset import Call, Claim, Kernel, Op, Struct, library_call
+from tinyet.opset import Call, Claim, Kernel, Op, Struct, along, library_call
 
 
 @dataclass(frozen=True)
@@ -74,6 +74,7 @@ OP = Op(
     infer=infer,
     inputs=(2, 2),
     reference=reference,
+    over_time=along(lambda _node: ()),
     check=check,
     same_scale=True,
     kernels=tuple(

@@ -12,7 +12,7 @@ import numpy as np
 from tinyet.errors import UnsupportedShape
 from tinyet.ir import Array, Attrs, Node, Shape
 from tinyet.ops.shared.movement import Move, check_rearranged, move_kernels, plan, strides
-from tinyet.opset import Op
+from tinyet.opset import Op, TimeAxes, TimeRule
 
 
 @dataclass(frozen=True)
@@ -43,6 +43,13 @@ def reference(node: Node, inputs: Sequence[Array | None]) -> tuple[Array, ...]:
     return (np.broadcast_to(x, attrs_of(node).shape).copy(),)
 
 
+def over_time(node: Node, axes: TimeAxes) -> TimeRule | str:
+    shape, (axis,) = attrs_of(node).shape, axes
+    assert axis is not None
+    place = axis + len(shape) - len(node.input(0).shape)
+    return TimeRule((0,), place, lambda count: Expand((*shape[:place], count, *shape[place + 1 :])))
+
+
 def plan_of(node: Node) -> Move:
     shape, have = attrs_of(node).shape, node.input(0).shape
     source = tuple(0 if size == 1 else stride for size, stride in zip(have, strides(have), strict=True))
@@ -54,6 +61,7 @@ OP = Op(
     summary="dimensions of size 1 repeated (expand, broadcast_to, repeat of such)",
     infer=infer,
     reference=reference,
+    over_time=over_time,
     check=check_rearranged,
     same_scale=True,
     kernels=move_kernels(plan_of),

@@ -30,7 +30,7 @@ from tinyet.ir import Array, Attrs, DType, Node, Shape, Tensor
 from tinyet.numerics import Float64, Int64, dequantize, float32, requantize
 from tinyet.ops.shared import broadcast
 from tinyet.ops.shared.counting import Parts
-from tinyet.opset import Call, Claim, Constant, Kernel, Op, Pointer, Struct, library_call
+from tinyet.opset import Call, Claim, Constant, Kernel, Op, Pointer, Struct, along, library_call
 
 # n² times the squares of two int8 differences must fit in 64 bits, and the sum of squares in unsigned 32
 # bits.
@@ -283,6 +283,7 @@ OP = Op(
     infer=infer,
     inputs=(1, 3),
     reference=reference,
+    over_time=along(lambda node: range(attrs_of(node).axis, len(node.output.shape))),
     check=check,
     inplace=(0,),
     kernels=(

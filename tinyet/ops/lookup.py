@@ -28,6 +28,7 @@ from tinyet.opset import (
     Op,
     Pointer,
     Struct,
+    along,
     each_row,
     library_call,
     library_kernels,
@@ -121,6 +122,10 @@ def looked_up(node: Node) -> Parts:
     return {"call": 1, "row": outer, "channel": outer * channels, "value": node.output.type.count}
 
 
+def _axis_of_tables(node: Node) -> tuple[int, ...]:
+    return (attrs_of(node).axis,) if len(node.input(1).array) > 1 else ()
+
+
 OP = Op(
     attrs=Lookup,
     summary="functions of a uint8 by table",
@@ -128,6 +133,7 @@ OP = Op(
     inputs=(2, 2),
     reference=reference,
     rows=each_row,
+    over_time=along(_axis_of_tables),
     check=check,
     inplace=(0,),
     kernels=(

@@ -297,6 +297,7 @@ OP = Op(
     infer=infer,
     inputs=(5, 7),
     reference=reference,
+    over_time=recurrent.over_time,
     check=check,
     macs=macs,
     bias=(BIAS, W_IH),

@@ -15,8 +15,8 @@ from tinyet.ops.shared import pooling, sweeping
 from tinyet.ops.shared.claims import CLAIMS
 from tinyet.ops.shared.movement import check_moved
 from tinyet.ops.shared.pooling import Pool
-from tinyet.ops.shared.window import window_rows
-from tinyet.opset import Call, Op, RowRule, Struct, claimed, library_call, library_kernels
+from tinyet.ops.shared.window import window_rows, window_steps
+from tinyet.opset import Call, Op, RowRule, Struct, TimeAxes, TimeRule, claimed, library_call, library_kernels
 
 
 @dataclass(frozen=True)
@@ -47,6 +47,12 @@ def rows(node: Node) -> RowRule | None:
     return window_rows(node, attrs, attrs.kernel_h, fill)
 
 
+def over_time(node: Node, axes: TimeAxes) -> TimeRule | str:
+    attrs, x = pooling.attrs_of(node), node.input(0)
+    fill = -np.inf if x.dtype is DType.FLOAT32 else x.dtype.range[0]
+    return window_steps(node, attrs, attrs.kernel_h, attrs.kernel_w, axes, fill)
+
+
 def lower(node: Node, _target: Target) -> Call:
     params = Struct("tinyet_max_pool2d_params", pooling.shape_fields(node))
     return library_call(f"tinyet_max_pool2d_{node.input(0).dtype.suffix}", node, [0], params)
@@ -60,6 +66,7 @@ OP = Op(
     infer=pooling.infer,
     reference=reference,
     rows=rows,
+    over_time=over_time,
     check=check_moved,
     same_scale=True,
     kernels=claimed(

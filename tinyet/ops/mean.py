@@ -32,6 +32,7 @@ OP = Op(
     summary="mean over axes (global average pooling)",
     infer=reduction.infer,
     reference=summation.reference_of(summation.mean_multiplier, divisor),
+    over_time=reduction.over_time,
     check=summation.check_of(summation.mean_multiplier),
     rows=summation.rows_of(summation.mean_multiplier),
     kernels=claimed(summation.kernels_of(summation.mean_multiplier, divisor), CLAIMS),

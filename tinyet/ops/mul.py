@@ -16,7 +16,7 @@ from tinyet.ops.shared.claims import CLAIMS
 from tinyet.ops.shared.clamped import clamp_fields, clamp_of
 from tinyet.ops.shared.factors import scale_product
 from tinyet.ops.shared.integers import saturated
-from tinyet.opset import Call, Op, Struct, claimed, each_row, library_call
+from tinyet.opset import Call, Op, Struct, claimed, each_row, each_step, library_call
 
 # An int8 product has 16 bits and a sign; the kernel shifts it left by one bit more than the factor asks for.
 # An int16 product has 30 and a sign.
@@ -93,6 +93,7 @@ OP = Op(
     inputs=(2, 2),
     reference=reference,
     rows=each_row,
+    over_time=each_step,
     check=check,
     inplace=(0, 1),
     kernels=claimed(

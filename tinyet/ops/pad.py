@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -20,7 +20,7 @@ from tinyet.numerics import Int64, quantize
 from tinyet.ops.shared.counting import Parts, copied, copied_to
 from tinyet.ops.shared.movement import check_moved
 from tinyet.ops.shared.sweeping import in_groups, of_input
-from tinyet.opset import Call, Claim, Kernel, Op, Struct, Sweep, library_call
+from tinyet.opset import Call, Claim, Kernel, Op, Struct, Sweep, TimeAxes, TimeRule, library_call
 
 PadMode = Literal["constant", "reflect", "replicate"]
 
@@ -103,6 +103,14 @@ def reference(node: Node, inputs: Sequence[Array | None]) -> tuple[Array, ...]:
             moved = np.where((index == inside).reshape(shape), moved, fill_value(node))
         x = moved.astype(x.dtype)
     return (x,)
+
+
+def over_time(node: Node, axes: TimeAxes) -> TimeRule | str:
+    attrs, (axis,) = attrs_of(node), axes
+    assert axis is not None
+    others = tuple((0, 0) if a == axis else pads for a, pads in enumerate(attrs.pads))
+    around = replace(attrs, pads=others) if any(map(any, others)) else None
+    return TimeRule((0,), axis, lambda _steps: around, first=-attrs.pads[axis][0])
 
 
 # ---------------------------------------------------------------- portable kernels
@@ -218,6 +226,7 @@ OP = Op(
     summary="padding of any dimensions: constant (negative pads crop), reflect, replicate",
     infer=infer,
     reference=reference,
+    over_time=over_time,
     check=check_moved,
     same_scale=True,
     kernels=(kernel("s8"), kernel("s16"), kernel("f32")),

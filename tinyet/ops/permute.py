@@ -12,7 +12,7 @@ import numpy as np
 from tinyet.errors import UnsupportedShape
 from tinyet.ir import Array, Attrs, Node, Shape
 from tinyet.ops.shared.movement import Move, check_rearranged, move_kernels, plan, strides
-from tinyet.opset import Op
+from tinyet.opset import Op, TimeAxes, TimeRule
 
 
 @dataclass(frozen=True)
@@ -41,6 +41,12 @@ def reference(node: Node, inputs: Sequence[Array | None]) -> tuple[Array, ...]:
     return (np.ascontiguousarray(x.transpose(attrs_of(node).order)).reshape(node.output.shape),)
 
 
+def over_time(node: Node, axes: TimeAxes) -> TimeRule | str:
+    (axis,) = axes
+    assert axis is not None
+    return TimeRule((0,), attrs_of(node).order.index(axis), lambda _steps: node.attrs)
+
+
 def moves_nothing(shape: Shape, order: Sequence[int]) -> bool:
     """Only dimensions of size 1 change places, so the bytes stay as they are."""
     kept = [axis for axis in order if shape[axis] != 1]
@@ -57,6 +63,7 @@ OP = Op(
     summary="dimensions in another order (transpose, permute, channels-last)",
     infer=infer,
     reference=reference,
+    over_time=over_time,
     check=check_rearranged,
     same_scale=True,
     kernels=move_kernels(plan_of),

@@ -16,7 +16,7 @@ from tinyet.numerics import quantize
 from tinyet.ops.shared import conversion
 from tinyet.ops.shared.integers import INTEGERS, check_activations
 from tinyet.ops.shared.shapes import same_shape
-from tinyet.opset import Op, each_row
+from tinyet.opset import Op, each_row, each_step
 
 
 @dataclass(frozen=True)
@@ -44,6 +44,7 @@ OP = Op(
     infer=same_shape,
     reference=reference,
     rows=each_row,
+    over_time=each_step,
     check=check,
     kernels=conversion.kernels_of("tinyet_quantize", ("f32_s8", "f32_s16"), lambda node: node.output.type),
 )

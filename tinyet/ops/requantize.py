@@ -11,7 +11,7 @@ from tinyet.boards.cpus import Target
 from tinyet.ir import Array, Attrs, Node
 from tinyet.ops.shared import rescale, table
 from tinyet.ops.shared.shapes import same_shape
-from tinyet.opset import Call, Op, each_row
+from tinyet.opset import Call, Op, each_row, each_step
 
 
 @dataclass(frozen=True)
@@ -36,6 +36,7 @@ OP = Op(
     infer=same_shape,
     reference=reference,
     rows=each_row,
+    over_time=each_step,
     check=rescale.check,
     inplace=(0,),
     kernels=(

@@ -33,7 +33,7 @@ from tinyet.ops.shared import broadcast, factors, softmax, table_s16
 from tinyet.ops.shared.claims import CLAIMS
 from tinyet.ops.shared.fixed_point import SUM_INTEGER_BITS, differences, leading_zeros, one_over_one_plus
 from tinyet.ops.shared.integers import representable, saturated
-from tinyet.opset import Call, Constant, Kernel, Op, Pointer, Struct, claimed, library_call
+from tinyet.opset import Call, Constant, Kernel, Op, Pointer, Struct, along, claimed, library_call
 
 OUT_SCALE, OUT_ZERO_POINT = 1 / 256, -128
 LITERT_S8 = OUT_SCALE, OUT_ZERO_POINT
@@ -212,6 +212,7 @@ OP = Op(
     summary="exp(x) / sum(exp(x)) along an axis",
     infer=softmax.infer,
     reference=softmax.along_axis(along_last),
+    over_time=along(lambda node: (softmax.attrs_of(node).axis,)),
     check=check,
     inplace=(0,),
     kernels=claimed(

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from tinyet.ops.shared import addition, broadcast
 from tinyet.ops.shared.claims import CLAIMS
-from tinyet.opset import Op, claimed, each_row
+from tinyet.opset import Op, claimed, each_row, each_step
 
 
 @dataclass(frozen=True)
@@ -25,6 +25,7 @@ OP = Op(
     inputs=(2, 2),
     reference=addition.reference_of(-1),
     rows=each_row,
+    over_time=each_step,
     check=addition.check,
     inplace=(0, 1),
     kernels=claimed(addition.kernels_of("sub", -1), CLAIMS),

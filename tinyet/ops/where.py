@@ -15,7 +15,7 @@ from tinyet.ir import Array, Attrs, DType, Node
 from tinyet.ops.shared import stepped
 from tinyet.ops.shared.counting import values
 from tinyet.ops.shared.movement import MOVABLE
-from tinyet.opset import Call, Claim, Kernel, Op, Struct, each_row, library_call
+from tinyet.opset import Call, Claim, Kernel, Op, Struct, each_row, each_step, library_call
 
 
 @dataclass(frozen=True)
@@ -67,6 +67,7 @@ OP = Op(
     inputs=(3, 3),
     reference=reference,
     rows=each_row,
+    over_time=each_step,
     check=check,
     inplace=(1, 2),
     same_scale=True,

@@ -40,6 +40,7 @@ from tinyet.opset.kernel import (
     signature,
 )
 from tinyet.opset.op import Op, Reference, no_complaint, no_macs
+from tinyet.opset.over_time import OverTime, TimeAxes, TimeRule, along, each_step, whole
 from tinyet.opset.rows import RowRule, Rows, each_row, has_rows, strip
 from tinyet.opset.rule import complaints, tensor_complaint
 from tinyet.opset.sweep import Sweep, Sweeps
@@ -67,6 +68,7 @@ __all__ = [
     "Lower",
     "Op",
     "OutputArg",
+    "OverTime",
     "ParamsArg",
     "Pointer",
     "Reference",
@@ -78,12 +80,16 @@ __all__ = [
     "Struct",
     "Sweep",
     "Sweeps",
+    "TimeAxes",
+    "TimeRule",
     "accept_all",
+    "along",
     "attribute_complaints",
     "claimed",
     "complaints",
     "delegate_name",
     "each_row",
+    "each_step",
     "has_rows",
     "library_call",
     "library_kernels",
@@ -93,5 +99,6 @@ __all__ = [
     "signature",
     "strip",
     "tensor_complaint",
+    "whole",
     "wrapped",
 ]

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from tinyet.ir import Array, Attrs, Node, Shape
 from tinyet.opset.kernel import Kernel
+from tinyet.opset.over_time import OverTime, mixes
 from tinyet.opset.rows import Rows, never
 
 Reference = Callable[[Node, Sequence[Array | None]], tuple[Array, ...]]
@@ -44,6 +45,7 @@ class Op:
                 same quantization. Such operators take values of several types beside each other.
     state_bias: like `bias`, of sums over a state: index of the bias, of the weight and of the state, or None.
     rows:       how it is computed a few rows at a time, where it can be.
+    over_time:  how it is computed step by step where an axis of its inputs is time, where it can be.
     """
 
     attrs: type[Attrs]
@@ -61,6 +63,7 @@ class Op:
     carried: tuple[int, ...] = ()
     state_bias: tuple[int, int, int] | None = None
     rows: Rows = never
+    over_time: OverTime = mixes
 
     @property
     def name(self) -> str:

@@ -27,12 +27,14 @@ from typing import Any
 from torch import nn
 from torch.export import ExportedProgram
 
+from tinyet.arguments import OverTime
 from tinyet.errors import ModelError, TinyetError, UsageError
 from tinyet.importers.torch.blame import frame_of_exception, message_of, shown_path
 from tinyet.importers.torch.capture import Inputs, capture, check_inputs, example_inputs_of, lower
 from tinyet.importers.torch.given import check_model
 from tinyet.importers.torch.quiet import quiet
 from tinyet.importers.torch.saved import load_saved
+from tinyet.importers.torch.streamed import Streamed
 from tinyet.stages import stage
 
 Batches = Callable[[], Iterable[Any]]
@@ -44,6 +46,7 @@ class ModelSource:
 
     name: a C identifier made of the file's or the factory's name.
     module: the nn.Module, None for a saved program.
+    over_time: what `tinyet.streaming` asked for, if the module comes from there; `program` is that over the window.
     program: captured, normalised (see `capture.capture`).
     """
 
@@ -56,6 +59,7 @@ class ModelSource:
     evaluation: Batches | None = None
     quantizer: Callable[[], Any] | None = None
     labels: Callable[[], Any] | None = None
+    over_time: OverTime | None = None
 
 
 def identifier(text: str) -> str:
@@ -130,6 +134,10 @@ def _load_python(path: Path, factory: str | None) -> ModelSource:
             shown,
             "return the module, or save the program as a .pt2",
         )
+    over_time: OverTime | None = None
+    if isinstance(made, Streamed):
+        over_time, inputs = made.over_time, made.example_inputs
+        made = made.model
     if inputs is None:
         example = getattr(namespace, "example_inputs", None)
         if not callable(example):
@@ -150,6 +158,7 @@ def _load_python(path: Path, factory: str | None) -> ModelSource:
         made,
         capture(made, checked, path.parent.resolve()),
         checked,
+        over_time=over_time,
         **{n: f for n, f in optional.items() if callable(f)},
     )
 

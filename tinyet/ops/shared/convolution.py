@@ -16,8 +16,17 @@ from tinyet.numerics import NO_CLAMP, Float64
 from tinyet.ops.shared.packing import interleave_pairs, interleave_quads
 from tinyet.ops.shared.shapes import expect_rank
 from tinyet.ops.shared.weighted import expect_bias
-from tinyet.ops.shared.window import Window, pad_image, taps, window_fields, window_rows, window_shape
-from tinyet.opset import Constant, RowRule, Struct
+from tinyet.ops.shared.window import (
+    Window,
+    pad_image,
+    taps,
+    window_fields,
+    window_rows,
+    window_shape,
+    window_steps,
+    zero_of,
+)
+from tinyet.opset import Constant, RowRule, Struct, TimeAxes, TimeRule
 
 HEADERS = ("tinyet_conv2d.h",)
 PAIRS = (*HEADERS, "tinyet_pairs.h")
@@ -69,6 +78,12 @@ def rows(node: Node) -> RowRule | None:
     integer = node.input(0).dtype is not DType.FLOAT32
     fill = node.input(0).type.zero_point if integer else None
     return window_rows(node, attrs_of(node), node.input(1).shape[1], fill)
+
+
+def over_time(node: Node, axes: TimeAxes) -> TimeRule | str:
+    """Padding reads as zero. In float, where it is left out of the sums, that can turn the sign of a zero, no more."""
+    _, kernel_h, kernel_w, _ = node.input(1).shape
+    return window_steps(node, attrs_of(node), kernel_h, kernel_w, axes, zero_of(node.input(0).type))
 
 
 def channels_of_group(node: Node, group: int) -> tuple[slice, slice]:

@@ -29,7 +29,7 @@ from tinyet.numerics import Float64, float32, round_half_away
 from tinyet.ops.shared.clamped import clamp_complaint, clamp_fields, clamp_of
 from tinyet.ops.shared.integers import magnitudes
 from tinyet.ops.shared.weighted import float_bias
-from tinyet.opset import Constant, FieldValue, Pointer, Reference, Struct
+from tinyet.opset import Constant, FieldValue, Pointer, Reference, Struct, TimeAxes, TimeRule
 
 LOW, HIGH = -128, 127
 DEFAULT_EPS = float(np.finfo(np.float32).eps)
@@ -127,6 +127,10 @@ def reference_of(sums: Callable[[Node, Float64, Array], Float64]) -> Reference:
         return (finished(node, sums(node, numbers, weights), scale).reshape(node.output.shape),)
 
     return reference
+
+
+def over_time(node: Node, _axes: TimeAxes) -> TimeRule | str:
+    return f"{node.op} quantizes its input by the range of the whole window"
 
 
 # ---------------------------------------------------------------- kernels

@@ -13,7 +13,7 @@ from tinyet.numerics import Float64
 from tinyet.ops.shared.packing import interleave_rows
 from tinyet.ops.shared.shapes import expect_rank
 from tinyet.ops.shared.weighted import expect_bias
-from tinyet.opset import Constant
+from tinyet.opset import Constant, TimeAxes, TimeRule, whole
 
 
 def infer(node: Node) -> tuple[Shape, ...]:
@@ -24,6 +24,16 @@ def infer(node: Node) -> tuple[Shape, ...]:
         raise UnsupportedShape(f"{node.op}: weights for {depth} inputs, x is of shape {shape}", node.where)
     expect_bias(node, out_count, "outputs")
     return ((*shape[:-1], out_count),)
+
+
+def over_time(node: Node, axes: TimeAxes) -> TimeRule | str:
+    """All steps at once where time is the axis that is multiplied."""
+    axis, shape = axes[0], node.input(0).shape
+    if axis is None:
+        return f"{node.op} has weights that change over time"
+    if axis == len(shape) - 1:
+        return whole(node, (0,), shape[axis])
+    return TimeRule((0,), axis, lambda _steps: node.attrs)
 
 
 def macs(node: Node) -> int:

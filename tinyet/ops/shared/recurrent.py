@@ -21,7 +21,19 @@ from tinyet.ops.shared.gates import GATE_SCALE, added
 from tinyet.ops.shared.integers import check_activations, magnitudes
 from tinyet.ops.shared.packing import interleave_rows, requantize_form
 from tinyet.ops.shared.shapes import expect_rank
-from tinyet.opset import Arg, Call, Constant, InputArg, OutputArg, ParamsArg, Pointer, ScratchArg, Struct
+from tinyet.opset import (
+    Arg,
+    Call,
+    Constant,
+    InputArg,
+    OutputArg,
+    ParamsArg,
+    Pointer,
+    ScratchArg,
+    Struct,
+    TimeAxes,
+    TimeRule,
+)
 
 
 @dataclass(frozen=True)
@@ -47,6 +59,18 @@ class Sizes:
     inputs: int
     units: int
     outputs: int
+
+
+def over_time(node: Node, axes: TimeAxes) -> TimeRule | str:
+    """Step after step; the states are the inputs behind x, and the last outputs."""
+    attrs = attrs_of(node)
+    if axes[0] != 1 or any(axis is not None for axis in axes[1:]):
+        return f"{node.op} takes the samples of a batch, or channels, for time"
+    if attrs.reverse:
+        return f"{node.op} goes from the last step to the first"
+    states = len(node.outputs) - attrs.sequence
+    carried = tuple((1 + state, attrs.sequence + state) for state in range(states))
+    return TimeRule((0,), 1 if attrs.sequence else None, lambda _steps: attrs, carried=carried)
 
 
 # ---------------------------------------------------------------- shapes

@@ -13,7 +13,7 @@ from tinyet.boards.cpus import Target
 from tinyet.errors import UnsupportedShape
 from tinyet.ir import Array, Attrs, DType, Node, Shape
 from tinyet.ops.shared.integers import INTEGERS, check_activations
-from tinyet.opset import Struct
+from tinyet.opset import Struct, TimeAxes, TimeRule, whole
 
 
 @dataclass(frozen=True)
@@ -37,6 +37,16 @@ def infer(node: Node) -> tuple[Shape, ...]:
     if attrs.keepdims:
         return (tuple(sizes),)
     return (tuple(size for axis, size in enumerate(sizes) if axis not in attrs.axes),)
+
+
+def over_time(node: Node, axes: TimeAxes) -> TimeRule | str:
+    """All steps at once where time is among the axes, else each step for itself."""
+    attrs, (axis,) = attrs_of(node), axes
+    assert axis is not None
+    if axis in attrs.axes:
+        return whole(node, (0,), node.input(0).shape[axis])
+    gone = 0 if attrs.keepdims else sum(other < axis for other in attrs.axes)
+    return TimeRule((0,), axis - gone, lambda _steps: attrs)
 
 
 def check(node: Node) -> str | None:

@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from tinyet.errors import UnsupportedShape
-from tinyet.ir import Array, Attrs, Node, Shape
+from tinyet.ir import Array, Attrs, Node, Shape, TensorType
 from tinyet.ops.shared.shapes import expect_rank
-from tinyet.opset import RowRule, has_rows
+from tinyet.opset import RowRule, TimeAxes, TimeRule, has_rows
 
 
 @dataclass(frozen=True)
@@ -129,6 +129,27 @@ def window_fields(attrs: Window) -> dict[str, int]:
         "pad_top": attrs.pad_top,
         "pad_left": attrs.pad_left,
     }
+
+
+def window_steps(
+    node: Node, attrs: Window, kernel_h: int, kernel_w: int, axes: TimeAxes, fill: float | None
+) -> TimeRule | str:
+    """Where height or width is time. fill: what the padding reads as."""
+    axis = axes[0]
+    if axis == 1:
+        plain: Window = replace(attrs, pad_top=0, pad_bottom=0)
+        stride, before, reach = attrs.stride_h, attrs.pad_top, attrs.dilation_h * (kernel_h - 1)
+    elif axis == 2:
+        plain = replace(attrs, pad_left=0, pad_right=0)
+        stride, before, reach = attrs.stride_w, attrs.pad_left, attrs.dilation_w * (kernel_w - 1)
+    else:
+        return f"{node.op} takes the samples of a batch, or channels, for time"
+    return TimeRule((0,), axis, lambda _steps: plain, stride, -before, reach + 1, fill)
+
+
+def zero_of(kind: TensorType) -> int:
+    """Zero, as a tensor of that type stores it."""
+    return 0 if kind.quant is None else kind.zero_point
 
 
 def window_rows(node: Node, attrs: Window, kernel_h: int, fill: int | None) -> RowRule | None:
