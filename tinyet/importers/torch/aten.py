@@ -42,10 +42,6 @@ _OUTSIDE = "compute it outside of the model"
 _NUMBERS = "leave .item(), .tolist(), int() and float() away: compute with tensors, of one element, too"
 _ONE_HOT = "use a mask, torch.arange(n) == index.unsqueeze(-1), in torch.where or a product"
 
-_PLAIN_SEQUENCES = (
-    "give it sequences of one length, not packed ones, and call model.eval(), because in training it drops values "
-    "between its layers"
-)
 _SPECTRUM = (
     "multiply by constant matrices of cosines and sines (x @ cos, x @ sin), or compute the spectrum before the model, "
     "in C: examples/keyword_spotting/mfcc.c does, bit for bit like its Python twin (docs/gallery.md)"
@@ -71,10 +67,8 @@ ADVICE = {
     "normal": _NOISE,
     "rrelu": "use F.leaky_relu with the mean of lower and upper",
     "choose_qparams_symmetric": "quantize with torch.per_tensor_affine at run time",
-    "cumsum": "multiply by a constant triangular matrix",
     "cumprod": "multiply slices one after the other, and torch.cat them",
     "prod": "multiply slices one after the other",
-    "flip": "x.index_select(dim, torch.arange(n - 1, -1, -1)), or reorder the weights that read it",
     "gather": _ONE_HOT + ": (x * mask).sum(-1); rows of a constant table are torch.nn.Embedding",
     "scatter": _ONE_HOT + ": torch.where(mask, value, x)",
     "scatter_add": _ONE_HOT + ": x + (mask * value).sum(dim)",
@@ -84,8 +78,6 @@ ADVICE = {
     "grid_sampler_2d": "sample before the model; a resize by a fixed factor is F.interpolate",
     "upsample_bicubic2d": "use mode='bilinear' or 'nearest'",
     "_upsample_bilinear2d_aa": "leave antialias=True away",
-    "unfold": "torch.stack slices: [x[:, i : i + size] for i in range(0, n - size + 1, step)]",
-    "im2col": "use F.conv2d with torch.eye(c * h * w).reshape(-1, c, h, w) as weight",
     "col2im": "use F.conv_transpose2d with torch.eye(c * h * w).reshape(-1, c, h, w) as weight",
     "max_unpool2d": "use F.interpolate with mode='nearest'",
     "fractional_max_pool2d": "use F.max_pool2d, or F.adaptive_avg_pool2d",
@@ -121,7 +113,6 @@ ADVICE = {
     "_local_scalar_dense": _NUMBERS,
     "_native_batch_norm_legit": _STATISTICS,
     "_native_batch_norm_legit_functional": _STATISTICS,
-    **dict.fromkeys(("lstm", "gru", "rnn_tanh", "rnn_relu"), _PLAIN_SEQUENCES),
     "complex": "take and give real and imaginary parts as two tensors",
     "stft": _SPECTRUM,
     "_fft_r2c": _SPECTRUM,
