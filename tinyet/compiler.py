@@ -22,10 +22,12 @@ from tinyet.ops.dequantize import Dequantize
 from tinyet.ops.dynamic_conv2d import DynamicConv2d
 from tinyet.ops.dynamic_linear import DynamicLinear
 from tinyet.ops.expand import Expand
+from tinyet.ops.flip import Flip
 from tinyet.ops.permute import Permute
 from tinyet.ops.quantize import Quantize
 from tinyet.ops.reshape import Reshape
 from tinyet.ops.slice import Slice
+from tinyet.ops.unfold import Unfold
 from tinyet.program import Program, check_labels
 
 if TYPE_CHECKING:
@@ -169,7 +171,8 @@ def float_layers(graph: Graph) -> list[Node]:
         node
         for node in graph.nodes
         if not isinstance(
-            node.attrs, Cast | Quantize | Dequantize | Concat | Copy | Expand | Permute | Reshape | Slice
+            node.attrs,
+            Cast | Quantize | Dequantize | Concat | Copy | Expand | Flip | Permute | Reshape | Slice | Unfold,
         )
         and not isinstance(node.attrs, DynamicConv2d | DynamicLinear)
         and any(

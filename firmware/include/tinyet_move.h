@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One strided copy: permute, slice and expand differ only in the strides, which are worked out ahead of time. */
+/* One strided copy: permute, slice, expand, flip and unfold differ only in the strides, which are worked out ahead of
+ * time. */
 #ifndef TINYET_MOVE_H
 #define TINYET_MOVE_H
 
@@ -11,7 +12,8 @@ extern "C" {
 
 #define TINYET_MOVE_LOOPS 6
 
-/* Loops outermost first; unused ones are outermost with size 1. Strides and offset in elements; a stride of 0 repeats. */
+/* Loops outermost first; unused ones are outermost with size 1. Strides and offset in elements; a stride of 0 repeats,
+ * a negative one goes back. */
 typedef struct {
   int32_t in_offset;
   int32_t size[TINYET_MOVE_LOOPS];

@@ -23,7 +23,7 @@ from tinyet.opset import Call, LiteralArg, Struct, attributes
 from tinyet.program import from_bytes
 from tinyet.tet import wire
 from tinyet.tet.format import DIGEST_BYTES, seal
-from tinyet.tet.wire import ProgramRecord, QuantRecord
+from tinyet.tet.wire import GraphRecord, ProgramRecord, QuantRecord
 
 SEEDS = {p.name: p for p in seeds()}
 Change = Callable[[ProgramRecord], None]
@@ -79,6 +79,55 @@ def both(*changes: Change) -> Change:
             each(record)
 
     return change
+
+
+def graph_of(change: Callable[[GraphRecord], None]) -> Change:
+    def changed_graph(record: ProgramRecord) -> None:
+        assert record.graph is not None
+        change(record.graph)
+
+    return changed_graph
+
+
+def _states(*indices: int) -> Change:
+    def change(graph: GraphRecord) -> None:
+        if len(graph.tensors) - 1 not in indices:  # its constant, which nothing else uses
+            graph.tensors.pop()
+        graph.initial = indices
+
+    return graph_of(change)
+
+
+def _reads(number: int, *indices: int) -> Change:
+    """What a node reads, by its place."""
+
+    def change(graph: GraphRecord) -> None:
+        graph.nodes[number].inputs = indices
+
+    return graph_of(change)
+
+
+def _index(name: str, of: str) -> int:
+    graph = SEEDS[name].graph
+    tensors = [*graph.inputs, *(t for n in graph.nodes for t in n.outputs), *graph.initial]
+    return [t.name for t in tensors].index(of)
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "what"),
+    [
+        ("sum_kept_s8", _states(99), "no tensor 99 among its states"),
+        ("sum_kept_s8", _states(0), "what it is at first is no constant"),
+        ("sum_kept_s8", _states(*[_index("sum_kept_s8", "h_initial")] * 3), "3 states need an input"),
+        ("sum_kept_s8", _states(), "is kept, and is no state"),
+        ("sum_kept_s8", tensor(_index("sum_kept_s8", "h_initial"), quant=QuantRecord((0.1,), (0,))), "when read"),
+        ("delay_kept_s8", _reads(3, 1, 2), "what is kept lies in state h"),
+        ("delay_kept_s8", _reads(2, 0, 2), "is not kept in its place"),
+        ("ring_kept_s8", _reads(3, -1, 1), "keep has no input 0"),
+    ],
+)  # fmt: skip
+def test_states_that_are_none_are_refused(name: str, change: Change, what: str) -> None:
+    assert what in refusal_of(name, change)
 
 
 # ---------------------------------------------------------------- code

@@ -22,6 +22,7 @@ from tinyet.deployment import Deployment, deploy
 from tinyet.emit.model import model_files
 from tinyet.ir import Array, Graph, Tensor
 from tinyet.program import from_bytes
+from tinyet.reference import Session
 
 HERE = ((HOST, (PORTABLE,)), (HOST_WITH_DSP, (CORTEX_M, PORTABLE)))
 """What runs: the portable kernels, and those for DSP with their instructions in C."""
@@ -82,7 +83,8 @@ class TetFiles:
         rng = np.random.default_rng(list(key))
         with np.errstate(all="ignore"):
             samples = [inputs(program.graph, rng, wild=bool(n)) for n in range(RUNS)]
-            outputs = [program.outputs_for(sample) for sample in samples]
+            session = Session(program.graph)
+            outputs = [session.outputs(sample) for sample in samples]
         self.batch.add(Model(case, NAME, files, _spans(deployment), [_joined(s) for s in samples], outputs))
         return None
 
@@ -120,10 +122,10 @@ def _steps(deployment: Deployment) -> int:
 
 
 def inputs(graph: Graph, rng: np.random.Generator, *, wild: bool) -> list[Array]:
-    """One array for each input: integers over the whole range with its ends, ordinary floats; wild: floats of every
-    size, infinities and NaN among them."""
+    """One array for each input of the caller's: integers over the whole range with its ends, ordinary floats; wild:
+    floats of every size, infinities and NaN among them."""
     made: list[Array] = []
-    for tensor in graph.inputs:
+    for tensor in graph.user_inputs:
         if tensor.dtype.value == "float32":
             values = rng.standard_normal(tensor.shape) * 3
             if wild:
@@ -149,4 +151,4 @@ def _spans(deployment: Deployment) -> tuple[list[tuple[int, int]], list[tuple[in
     def at(tensors: Sequence[Tensor]) -> list[tuple[int, int]]:
         return [(deployment.plan.offset(t), t.type.bytes) for t in tensors]
 
-    return at(deployment.graph.inputs), at(deployment.graph.outputs)
+    return at(deployment.graph.user_inputs), at(deployment.graph.user_outputs)

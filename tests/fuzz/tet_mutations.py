@@ -441,6 +441,30 @@ def _order(rng: random.Random, program: ProgramRecord) -> str:
     return f"another order, way {kind}"
 
 
+def _states(rng: random.Random, program: ProgramRecord) -> str:
+    """What is kept: more of it, less of it, something else at first, or constants that nobody else has."""
+    graph = _a_graph(rng, program)
+    constants = [i for i, t in enumerate(graph.tensors) if t.data is not None] or [0]
+    kind, first = rng.randrange(6), graph.initial
+    if kind == 0:
+        first = (*first, rng.choice(constants))
+    elif kind == 1:
+        first = first[1:]
+    elif kind == 2 and first:
+        first = _with(first, rng.randrange(len(first)), rng.choice((*constants, -1, 999, len(graph.tensors))))
+    elif kind == 3:
+        first = tuple(rng.sample(first, len(first)))
+    elif kind == 4 and graph.inputs and 0 <= graph.inputs[-1] < len(graph.tensors):
+        like = graph.tensors[graph.inputs[-1]]
+        count = abs(math.prod(like.shape)) % 4096 * (4 if like.dtype in ("float32", "int32") else 1)
+        graph.tensors.append(TensorRecord("first", like.shape, like.dtype, like.quant, rng.randbytes(count)))
+        first = (*first, len(graph.tensors) - 1)
+    else:
+        first = tuple(rng.randrange(-1, len(graph.tensors) + 1) for _ in range(rng.choice((1, 2, 9))))
+    graph.initial = first
+    return f"states begin with {first}"
+
+
 def _texts(rng: random.Random, program: ProgramRecord) -> str:
     word, kind = rng.choice(WORDS), rng.randrange(7)
     graph = _a_graph(rng, program)
@@ -552,6 +576,6 @@ def _tensor(record: TensorRecord) -> Tensor:
 
 MUTATIONS: tuple[Mutation, ...] = (
     _dtype, _dtypes, _shape, _sizes, _scale, _scales, _zero_point, _zero_points, _extremes, _quant, _data, _attribute,
-    _wiring, _order, _texts, _numbers, _inner,
+    _wiring, _order, _texts, _numbers, _inner, _states,
 )  # fmt: skip
-WEIGHTS = (6, 4, 6, 8, 8, 4, 6, 2, 4, 4, 8, 20, 8, 4, 3, 1, 3)
+WEIGHTS = (6, 4, 6, 8, 8, 4, 6, 2, 4, 4, 8, 20, 8, 4, 3, 1, 3, 3)

@@ -36,13 +36,16 @@ from tinyet.ops.concat import Concat
 from tinyet.ops.conv2d import Conv2d
 from tinyet.ops.conv_transpose2d import ConvTranspose2d
 from tinyet.ops.copy import Copy
+from tinyet.ops.cumsum import CumSum
 from tinyet.ops.dequantize import Dequantize
 from tinyet.ops.div import Div
 from tinyet.ops.dynamic_conv2d import DynamicConv2d
 from tinyet.ops.dynamic_linear import DynamicLinear
 from tinyet.ops.embedding import Embedding
 from tinyet.ops.expand import Expand
+from tinyet.ops.flip import Flip
 from tinyet.ops.gru import Gru
+from tinyet.ops.keep import Keep
 from tinyet.ops.layer_norm import LayerNorm
 from tinyet.ops.linear import Linear
 from tinyet.ops.log_softmax import LogSoftmax
@@ -69,6 +72,7 @@ from tinyet.ops.softmax import Softmax
 from tinyet.ops.sub import Sub
 from tinyet.ops.sum import Sum
 from tinyet.ops.unary import Unary
+from tinyet.ops.unfold import Unfold
 from tinyet.ops.where import Where
 from tinyet.opset import DelegateName
 from tinyet.program import Program
@@ -153,6 +157,7 @@ def seeds() -> list[Program]:
         *_conversions(),
         *_bytes(),
         *_recurrent(),
+        *_kept(),
         *_wholes(),
     ]
     used = {n.op for p in made for n in p.graph.nodes}
@@ -262,6 +267,8 @@ def _movement() -> list[Program]:
         tag = dtype.suffix
         x, z = value("x", (2, 3, 4), dtype), value("z", (2, 1, 4), dtype)
         made.append(program(f"permute_{tag}", node(Permute((2, 0, 1)), [x], dtype)))
+        made.append(program(f"flip_{tag}", node(Flip((0, 2)), [x], dtype)))
+        made.append(program(f"unfold_{tag}", node(Unfold(2, 2, 2), [x], dtype)))
         made.append(program(f"slice_{tag}", node(Slice(2, 1, 4, 2), [x], dtype)))
         made.append(program(f"concat_{tag}", node(Concat(1), [x, z, small("c", (2, 2, 4), dtype)], dtype)))
         made.append(program(f"expand_{tag}", node(Expand((3, 2, 5, 4)), [z], dtype)))
@@ -290,6 +297,9 @@ def _axes() -> list[Program]:
         made.append(program(f"softmax_{tag}", node(Softmax(2), [x], dtype, out)))
         if dtype is not S16:
             out = None if dtype is F32 else (1 / 16, 127)
+            made.append(
+                program(f"cumsum_{tag}", node(CumSum(1), [x], dtype, (0.2, 7) if dtype is S8 else None))
+            )
             made.append(program(f"log_softmax_{tag}", node(LogSoftmax(1), [x], dtype, out)))
             ins = [x, floats("w", (3, 4)), floats("b", (3, 4))]
             made.append(program(f"layer_norm_{tag}", node(LayerNorm(1), ins, dtype)))
@@ -353,6 +363,44 @@ def _recurrent() -> list[Program]:
         projected = [x, state, c, matrix(16, 5), matrix(16, 3), None, matrix(3, 4)]
         made.append(program(f"lstm_projected_{tag}", layer(Lstm(sequence=False), projected, [state, c])))
     return made
+
+
+def _kept() -> list[Program]:
+    """States: a sum, a ring of frames, and two of which the one becomes the other."""
+    made = []
+    for dtype in TYPES:
+        tag = dtype.suffix
+        x, h = value("x", (2, 3), dtype), value("h", (2, 3), dtype)
+        total = node(Add(), [x, h], dtype, None, "total")
+        kept = node(Keep(), [total.output, h], dtype, None, "h_next")
+        shown = node(Reshape((6,)), [total.output], dtype, None, "shown")
+        made.append(_keeping(f"sum_kept_{tag}", [x], [h], [total, shown, kept], [kept]))
+        frame, ring = value("x", (1, 3), dtype), value("ring", (4, 3), dtype)
+        later = node(Slice(0, 1, 4), [ring], dtype, None, "later")
+        whole = node(Concat(0), [later.output, frame], dtype, None, "whole")
+        shown = node(Copy(), [whole.output], dtype, None, "shown")
+        kept = node(Keep(), [whole.output, ring], dtype, None, "ring_next")
+        made.append(_keeping(f"ring_kept_{tag}", [frame], [ring], [later, whole, shown, kept], [kept]))
+        before = value("g", (2, 3), dtype)
+        shown = node(Copy(), [before], dtype, None, "shown")
+        apart = node(Copy(), [h], dtype, None, "apart")
+        moved = node(Keep(), [apart.output, before], dtype, None, "g_next")
+        taken = node(Keep(), [x, h], dtype, None, "h_next")
+        made.append(
+            _keeping(f"delay_kept_{tag}", [x], [h, before], [apart, shown, taken, moved], [taken, moved])
+        )
+    return made
+
+
+def _keeping(
+    name: str, inputs: Sequence[Tensor], states: Sequence[Tensor], nodes: Sequence[Node], kept: Sequence[Node]
+) -> Program:
+    """A program whose last node that keeps nothing gives its output."""
+    (*_, shown) = (n for n in nodes if n not in kept)
+    first = tuple(small(f"{t.name}_initial", t.shape, t.dtype) for t in states)
+    graph = Graph(name, (*inputs, *states), (shown.output, *(k.output for k in kept)), tuple(nodes), first)
+    assert not ops.state_problems(graph)
+    return Program(name, ops.check_whole(graph, name))
 
 
 def layer(attrs: Attrs, inputs: Sequence[Tensor | None], kinds: Sequence[Tensor]) -> Node:

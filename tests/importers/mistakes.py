@@ -229,13 +229,6 @@ MISTAKES = (
         Attempt(models.picked_right, models.ROW, models.INDEX),
     ),
     Mistake(
-        "`x.flip(1)`",
-        Attempt(models.backwards, models.ROW),
-        UnsupportedOp,
-        "x.flip(1)",
-        Attempt(models.backwards_right, models.ROW),
-    ),
-    Mistake(
         "the loss as a part of the model",
         Attempt(models.with_loss, models.ROW),
         UnsupportedOp,
@@ -404,11 +397,10 @@ MISTAKES = (
         Attempt(models.numpy_inside_right, models.ROW),
     ),
     Mistake(
-        "state in a buffer that `forward()` writes",
-        Attempt(models.Counting(), models.ROW),
+        "state in an attribute that is no buffer",
+        Attempt(models.Averaging(), models.ROW),
         ModelError,
-        "self.runs += 1",
-        Attempt(models.counted_outside, models.ROW, torch.zeros(1)),
-        same=False,
+        "self.average = 0.5",
+        Attempt(models.AveragingRight(), models.ROW),
     ),
 )

@@ -246,6 +246,10 @@ FUNCTIONS: dict[str, tuple[Callable[..., Any], tuple[torch.Tensor, ...]]] = {
     "split": (lambda a: (*a.split(3, 2), *a.chunk(2, 1), *a.split([1, 3], 1), *a.unbind(1)), (IMAGE,)),
     "split in part": (lambda a: a.split(2, 1)[1] + a.chunk(2, 1)[0], (IMAGE,)),
     "cat": (lambda a, b: (torch.cat([a, b, a], -1), torch.stack([a, a + 1], 1)), (FLAT, tensor(3, 2))),
+    "flip": (lambda a: (a.flip(-1), torch.fliplr(a), a.flip(0, 1), a.flip(0)), (FLAT,)),
+    "unfold": (lambda a: (a.unfold(1, 3, 2), a.unfold(-1, 6, 1)), (FLAT,)),
+    "im2col": (lambda a: F.unfold(a, (2, 3), dilation=(2, 1), padding=(1, 2), stride=(1, 2)), (IMAGE,)),
+    "cumsum": (lambda a: (a.cumsum(1), a.cumsum(-1) / torch.arange(1, a.shape[-1] + 1)), (FLAT,)),
     "roll": (lambda a: (a.roll(2, 1), a.roll((1, -1), (0, 1)), a.roll(5)), (FLAT,)),
     "index select": (lambda a: a.index_select(1, torch.tensor([1, 2, 3, 0, 5])), (FLAT,)),
     "scatter": (
@@ -309,8 +313,8 @@ def test_names_are_c_identifiers_and_say_what_they_are() -> None:
 
 class Unknown(nn.Module):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        y = x.cumsum(1)  # first
-        y = torch.flip(y, (1,))  # second
+        y = x.cumprod(1)  # first
+        y = torch.gather(y, 1, torch.zeros(1, 6, dtype=torch.int64))  # second
         return F.relu(y) + torch.rand(6)  # third
 
 
@@ -319,7 +323,7 @@ def test_all_unsupported_operators_in_one_error() -> None:
         import_program(capture(Unknown(), FLAT), name="m")
     text = str(caught.value)
     assert "3 operators" in text
-    for op, mark in (("cumsum", "# first"), ("flip", "# second"), ("rand", "# third")):
+    for op, mark in (("cumprod", "# first"), ("gather", "# second"), ("rand", "# third")):
         assert f"aten.{op}" in text
         assert f"test_importer.py:{line_of(Unknown, mark)}" in text
     assert text.count("do: ") == 3

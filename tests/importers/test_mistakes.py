@@ -17,7 +17,7 @@ from tests.importers.mistaken_arguments import MORE_MISTAKES
 from tests.importers.mistakes import Attempt, Mistake
 from tinyet.errors import TinyetError
 from tinyet.program import Program
-from tinyet.reference import run_graph
+from tinyet.reference import Session
 
 MISTAKES = (*mistakes.MISTAKES, *MORE_MISTAKES)
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "mistakes.md"
@@ -81,7 +81,7 @@ def test_what_the_answer_says_works(mistake: Mistake) -> None:
         with torch.no_grad():
             wanted = mistake.wrong.model.eval()(*mistake.wrong.example)
         given = [x if x.is_floating_point() else x.int() for x in mistake.wrong.example]
-        found = run_graph(made.graph, [np.asarray(x) for x in given])
+        found = Session(made.graph).outputs([np.asarray(x) for x in given])
         np.testing.assert_allclose(np.asarray(found[0], np.float64), wanted.numpy(), rtol=1e-4, atol=1e-5)
 
 

@@ -195,9 +195,28 @@ def test_int8_pad_of_the_zero_point() -> None:
     assert ops_of(after) == ["avg_pool2d", "conv2d"]
 
 
+def test_pads_of_sequences_go_into_windows() -> None:
+    """A causal convolution: zeros before the first step, then an axis more. Others may read the padded sequence."""
+    b = Builder()
+    x = pad(b, b.input(1, 7, 3), (0, 0), (4, 0), (0, 0))
+    images = [b.reshape(x, 1, 1, 11, 3), b.reshape(x, 1, 11, 1, 3)]
+    before = b.graph(
+        b.emit(Conv2d(dilation_w=2), images[0], b.random(2, 1, 3, 3), b.random(2)),
+        b.emit(Conv2d(dilation_h=2), images[1], b.random(2, 3, 1, 3), b.random(2)),
+    )
+    after = fold_pad(before)
+    assert_same(before, after)
+    assert ops_of(after) == ["reshape", "conv2d", "reshape", "conv2d"]
+    first, second = (n.attrs for n in after.nodes if isinstance(n.attrs, Conv2d))
+    assert isinstance(first, Conv2d)
+    assert isinstance(second, Conv2d)
+    assert (first.pad_left, first.pad_right, second.pad_top, second.pad_bottom) == (4, 0, 4, 0)
+
+
 @pytest.mark.parametrize(
     "before",
     [
+        lambda b, x: b.conv(b.reshape(pad(b, x, *IMAGE), 1, 6, 7, 3), 2),
         lambda b, x: b.conv(pad(b, x, *IMAGE, value=1.0), 2),
         lambda b, x: b.conv(pad(b, x, *IMAGE, mode="replicate"), 2),
         lambda b, x: b.conv(pad(b, x, (0, 0), (-1, 1), (0, 0), (0, 0)), 2),

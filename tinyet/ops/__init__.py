@@ -4,10 +4,10 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from tinyet.errors import InternalError, TinyetError, UnsupportedShape, UsageError, bullet_list
-from tinyet.ir import Array, Attrs, Graph, Node, Shape, problems_of, size_complaints, subgraphs
+from tinyet.ir import Array, Attrs, Graph, Node, Shape, State, Tensor, problems_of, size_complaints, subgraphs
 from tinyet.ir.limits import shape_complaint
 from tinyet.ops import (
     adaptive_avg_pool2d,
@@ -24,12 +24,14 @@ from tinyet.ops import (
     conv2d,
     conv_transpose2d,
     copy,
+    cumsum,
     dequantize,
     div,
     dynamic_conv2d,
     dynamic_linear,
     embedding,
     expand,
+    flip,
     gru,
     keep,
     layer_norm,
@@ -55,6 +57,7 @@ from tinyet.ops import (
     softmax,
     sub,
     unary,
+    unfold,
     where,
 )
 from tinyet.ops import slice as slice_
@@ -77,12 +80,14 @@ OPS: tuple[Op, ...] = (
     conv2d.OP,
     conv_transpose2d.OP,
     copy.OP,
+    cumsum.OP,
     dequantize.OP,
     div.OP,
     dynamic_conv2d.OP,
     dynamic_linear.OP,
     embedding.OP,
     expand.OP,
+    flip.OP,
     gru.OP,
     keep.OP,
     layer_norm.OP,
@@ -109,6 +114,7 @@ OPS: tuple[Op, ...] = (
     sub.OP,
     sum_.OP,
     unary.OP,
+    unfold.OP,
     where.OP,
 )
 
@@ -187,9 +193,35 @@ def whole_problems(graph: Graph) -> list[str]:
     return found or size_complaints(graph, lambda node: op_of(node).macs(node))
 
 
+def may_lie_in(graph: Graph, tensor: Tensor, op_of: Callable[[Node], Op] = op_of) -> set[Tensor]:
+    """The tensors in whose bytes a value may lie: its own, and those of what it is moved from without a change."""
+    found, waiting = {tensor}, [tensor]
+    while waiting:
+        node = graph.producer(waiting.pop())
+        if (
+            node is None
+            or isinstance(node.attrs, copy.Copy)
+            or not (op_of(node).view or op_of(node).same_scale)
+        ):
+            continue
+        new = {t for t in node.inputs if t is not None} - found
+        found |= new
+        waiting += new
+    return found
+
+
 def state_problems(graph: Graph) -> list[str]:
-    """Each state is written by a node of its own, of the type that it is read in, and nobody reads that in this run."""
+    """Each state is written by a node of its own, of the type that it is read in, and nobody reads that in this run.
+    What is written, and a result, does not lie where a state is written."""
     found = []
+
+    def under(tensor: Tensor) -> list[State]:
+        places = may_lie_in(graph, tensor)
+        return [state for state in graph.states if state.value in places]
+
+    for tensor in graph.user_outputs if graph.initial else ():
+        lies = [f"lies in state {state.name}, which is written" for state in under(tensor)]
+        found += [f"output {tensor.name} {text}" for text in lies]
     for state in graph.states:
         if not state.value.type == state.next.type == state.initial.type:
             types = state.initial.type, state.value.type, state.next.type
@@ -199,6 +231,9 @@ def state_problems(graph: Graph) -> list[str]:
         writer = graph.producer(state.next)
         if writer is None or not isinstance(writer.attrs, keep.Keep) or writer.inputs[1:] != (state.value,):
             found.append(f"state {state.name}: {state.next.name} is not kept in its place")
+            continue
+        others = [other.name for other in under(writer.input(0)) if other != state]
+        found += [f"state {state.name}: what is kept lies in state {name}" for name in others]
         if graph.consumers(state.next) or graph.outputs.count(state.next) > 1:
             found.append(f"state {state.name}: {state.next.name} is read in the run that writes it")
     kept = {state.next for state in graph.states}

@@ -14,6 +14,7 @@ from tinyet.ops.conv2d import Conv2d
 from tinyet.ops.dynamic_conv2d import DynamicConv2d
 from tinyet.ops.max_pool2d import MaxPool2d
 from tinyet.ops.pad import Pad, fill_value
+from tinyet.ops.reshape import Reshape
 from tinyet.ops.shared.window import Window
 from tinyet.passes.dead_code import eliminate_dead_code
 from tinyet.passes.edit import Edit
@@ -26,11 +27,40 @@ def fold_pad(graph: Graph) -> Graph:
     for stale in graph.nodes:
         # An earlier round may have replaced this node; its output is the same.
         node = edit.producer(stale.outputs[0])
-        pad = edit.producer(node.input(0)) if node is not None and isinstance(node.attrs, Window) else None
-        folded = _fold(pad, node) if pad is not None and node is not None else None
-        if node is not None and folded is not None:
-            edit.replace({node: (folded,)})
+        if node is None or not isinstance(node.attrs, Window):
+            continue
+        pad, views = edit.producer(node.input(0)), tuple[Node, ...]()
+        if pad is not None and isinstance(pad.attrs, Reshape):
+            source = edit.producer(pad.input(0))
+            pad, views = (None, ()) if source is None else _behind(source, pad, node)
+        folded = _fold(pad, node) if pad is not None else None
+        if folded is not None:
+            edit.replace({node: (*views, folded)})
     return eliminate_dead_code(edit.graph())
+
+
+def _behind(pad: Node, view: Node, node: Node) -> tuple[Node | None, tuple[Node, ...]]:
+    """(Pad, what it reads) of a Pad in front of a Reshape that only adds axes of one element, as that of a sequence
+    which becomes an image of one row does: the same behind it. (None, ()) for any other."""
+    attrs, wide = pad.attrs, view.output.shape
+    if not isinstance(attrs, Pad) or attrs.mode != "constant":
+        return None, ()
+    shape, pads, axis = list[int](), list[tuple[int, int]](), 0
+    for size in wide:
+        kept = axis < len(attrs.pads) and pad.output.shape[axis] == size
+        if not kept and size != 1:
+            return None, ()
+        shape.append(pad.input(0).shape[axis] if kept else 1)
+        pads.append(attrs.pads[axis] if kept else (0, 0))
+        axis += kept
+    if axis < len(attrs.pads):
+        return None, ()
+    source = pad.input(0)
+    type_ = dataclasses.replace(source.type, shape=tuple(shape))
+    whole = Tensor(f"{view.output.name}_of_{node.outputs[0].name}", type_)
+    reshape = Node(Reshape(tuple(shape)), (source,), (whole,), view.origins)
+    moved = Pad(tuple(pads), attrs.mode, attrs.value)
+    return Node(moved, (whole,), (view.output,), pad.origins), (reshape,)
 
 
 def _fold(pad: Node, node: Node) -> Node | None:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from tinyet.ir import Graph, Node, Origin, Tensor, TensorType, constant, substitute
 from tinyet.numerics import quantize
-from tinyet.ops import op_of
+from tinyet.ops import may_lie_in, op_of
 from tinyet.ops.copy import Copy
 from tinyet.ops.dequantize import Dequantize
 from tinyet.ops.keep import Keep
@@ -64,7 +64,7 @@ def keep_states(graph: Graph, op_of: Callable[[Node], Op] = op_of) -> Graph:
     keeps: list[Node] = []
 
     def apart(tensor: Tensor, name: str, place: Tensor | None) -> Tensor:
-        if not _may_lie_in(graph, tensor, op_of) & values - {place}:
+        if not may_lie_in(graph, tensor, op_of) & values - {place}:
             return tensor
         copies.append(Node(Copy(), (tensor,), (Tensor(name, tensor.type),), _origins(graph, tensor)))
         return copies[-1].output
@@ -81,16 +81,3 @@ def keep_states(graph: Graph, op_of: Callable[[Node], Op] = op_of) -> Graph:
 def _origins(graph: Graph, tensor: Tensor) -> tuple[Origin, ...]:
     producer = graph.producer(tensor)
     return () if producer is None else producer.origins
-
-
-def _may_lie_in(graph: Graph, tensor: Tensor, op_of: Callable[[Node], Op]) -> set[Tensor]:
-    """The tensors in whose bytes a value may lie: its own, and those of what it is moved from without a change."""
-    found, waiting = {tensor}, [tensor]
-    while waiting:
-        node = graph.producer(waiting.pop())
-        if node is None or isinstance(node.attrs, Copy) or not (op_of(node).view or op_of(node).same_scale):
-            continue
-        new = {t for t in node.inputs if t is not None} - found
-        found |= new
-        waiting += new
-    return found

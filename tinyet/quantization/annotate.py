@@ -72,6 +72,7 @@ SAME_AS_INPUT: frozenset[object] = CLAMPS | {
     aten._upsample_nearest_exact1d.vec, aten._upsample_nearest_exact2d.vec, aten.upsample_linear1d.vec,
     aten.pixel_shuffle.default,
     aten.pixel_unshuffle.default, aten.channel_shuffle.default,
+    aten.unfold.default, aten.im2col.default,
 }  # fmt: skip
 """One data input; the result lies in the input's range and has the input's parameters, as TFLite wants it."""
 
@@ -111,6 +112,7 @@ UNARY: frozenset[object] = frozenset({
     aten.log_sigmoid.default, aten.exp.default, aten.log.default, aten.sqrt.default, aten.rsqrt.default,
     aten.abs.default, aten.neg.default, aten.sin.default, aten.cos.default, aten.erf.default,
     aten.reciprocal.default, aten.pow.Tensor_Scalar, aten.mean.dim, aten.sum.dim_IntList,
+    aten.cumsum.default,
     aten.layer_norm.default,
 })  # fmt: skip
 """First input and result have parameters of their own; further arguments stay as they are."""

@@ -271,7 +271,7 @@ class _Loader:
         graph = self._graph(record.graph, "the graph")
         twin = None if record.float_graph is None else self._graph(record.float_graph, "the float graph")
         _raise([f"inner graph {i} is not used" for i in self.inner if i not in self.used])
-        _raise(ops.whole_problems(graph) + ops.state_problems(graph))
+        _raise(ops.whole_problems(graph) or ops.state_problems(graph))
         if twin is not None:
             problems = [f"in the float graph, {text}" for text in ops.whole_problems(twin)]
             _raise(problems or _differences(graph, twin))

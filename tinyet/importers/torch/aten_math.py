@@ -30,6 +30,7 @@ from tinyet.ops.amin import Amin
 from tinyet.ops.argmax import ArgMax
 from tinyet.ops.batch_norm import BatchNorm
 from tinyet.ops.clamp import Clamp
+from tinyet.ops.cumsum import CumSum
 from tinyet.ops.div import Div
 from tinyet.ops.layer_norm import LayerNorm
 from tinyet.ops.linear import Linear
@@ -336,6 +337,11 @@ def _optional(ctx: Context, argument: object, role: str) -> Tensor | None:
     return None if constant is None else ctx.hold(Constant(ctx.parameter_name(role), constant.real()))
 
 
+def cumsum(ctx: Context, a: Args) -> Value:
+    x = ctx.real(a["self"])
+    return ctx.emit(CumSum(axis_of(a["dim"], len(x.shape))), [x], x.shape)
+
+
 def layer_norm(ctx: Context, a: Args) -> Value:
     x = ctx.real(a["input"])
     attrs = LayerNorm(len(x.shape) - len(a["normalized_shape"]), float(a["eps"]))
@@ -490,6 +496,7 @@ MATH_ROWS: dict[object, Row] = {
     aten._softmax.default: _softmax(Softmax),
     aten.log_softmax.int: _softmax(LogSoftmax),
     aten._log_softmax.default: _softmax(LogSoftmax),
+    aten.cumsum.default: cumsum,
     aten.layer_norm.default: layer_norm,
     aten.native_layer_norm.default: native_layer_norm,
     aten.batch_norm.default: batch_norm,

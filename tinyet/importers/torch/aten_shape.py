@@ -25,8 +25,10 @@ from tinyet.ir import DType, Tensor
 from tinyet.ops.concat import Concat
 from tinyet.ops.embedding import Embedding
 from tinyet.ops.expand import Expand
+from tinyet.ops.flip import Flip
 from tinyet.ops.pad import Pad, PadMode
 from tinyet.ops.slice import Slice
+from tinyet.ops.unfold import Unfold
 
 aten = torch.ops.aten
 
@@ -209,6 +211,40 @@ def roll(ctx: Context, a: Args) -> Value:
     return ctx.reshape(y, x.shape)
 
 
+def flip(ctx: Context, a: Args) -> Value:
+    """Axes of one element are as they were."""
+    x = ctx.tensor(a["self"])
+    axes = {axis_of(dim, len(x.shape)) for dim in a["dims"]}
+    axes = {axis for axis in axes if x.shape[axis] > 1}
+    return ctx.move(Flip(tuple(sorted(axes))), [x], x.shape) if axes else x
+
+
+def _unfolded(ctx: Context, x: Tensor, attrs: Unfold) -> Tensor:
+    shape, axis = x.shape, attrs.axis
+    count = (shape[axis] - (attrs.size - 1) * attrs.dilation - 1) // attrs.step + 1
+    return ctx.move(attrs, [x], (*shape[:axis], count, *shape[axis + 1 :], attrs.size))
+
+
+def unfold(ctx: Context, a: Args) -> Value:
+    x = ctx.tensor(a["self"])
+    if not x.shape:
+        return ctx.reshape(x, ctx.shape)
+    return _unfolded(ctx, x, Unfold(axis_of(a["dimension"], len(x.shape)), a["size"], a["step"]))
+
+
+def im2col(ctx: Context, a: Args) -> Value:
+    """F.unfold: windows of an image as columns, (N, C * kh * kw, windows)."""
+    x = ctx.tensor(a["self"])
+    rows, columns = a["padding"]
+    x = _padded(ctx, x, (columns, columns, rows, rows), "constant", 0.0)
+    axis = len(x.shape) - 2
+    given = zip(a["kernel_size"], a["stride"], a["dilation"], strict=True)
+    for number, (size, step, dilation) in enumerate(given):
+        x = _unfolded(ctx, x, Unfold(axis + number, size, step, dilation))
+    outer = range(axis)
+    return ctx.reshape(ctx.permute(x, (*outer, axis + 2, axis + 3, axis, axis + 1)), ctx.shape)
+
+
 def index_select(ctx: Context, a: Args) -> Value:
     """Along constant indices: runs of neighbours are slices."""
     x = ctx.tensor(a["self"])
@@ -387,6 +423,9 @@ SHAPE_ROWS: dict[object, Row] = {
     aten.cat.default: cat,
     aten.stack.default: stack,
     aten.roll.default: roll,
+    aten.flip.default: flip,
+    aten.unfold.default: unfold,
+    aten.im2col.default: im2col,
     aten.index_select.default: index_select,
     aten.index.Tensor: index,
     aten.select_scatter.default: select_scatter,

@@ -20,7 +20,7 @@ KEPT_WHOLE: frozenset[str] = frozenset(
     max_pool1d max_pool2d avg_pool1d avg_pool2d adaptive_avg_pool1d adaptive_avg_pool2d
     adaptive_max_pool1d adaptive_max_pool2d upsample_nearest1d upsample_nearest2d upsample_linear1d
     upsample_bilinear2d _upsample_nearest_exact1d _upsample_nearest_exact2d
-    pixel_shuffle pixel_unshuffle channel_shuffle pad constant_pad_nd
+    pixel_shuffle pixel_unshuffle channel_shuffle im2col pad constant_pad_nd
     reflection_pad1d reflection_pad2d replication_pad1d replication_pad2d
     stack split chunk split_with_sizes unbind embedding index_select select_scatter slice_scatter full_like
     lstm gru rnn_tanh rnn_relu lstm_cell gru_cell rnn_tanh_cell rnn_relu_cell
@@ -33,7 +33,7 @@ go; recurrent layers, which would be taken apart step by step."""
 
 REFUSED_WHOLE: frozenset[str] = frozenset(
     """
-    conv3d conv_transpose3d max_pool3d avg_pool3d bilinear im2col col2im max_unpool2d
+    conv3d conv_transpose3d max_pool3d avg_pool3d bilinear col2im max_unpool2d
     upsample_bicubic2d upsample_trilinear3d upsample_nearest3d _upsample_bilinear2d_aa stft
     cross_entropy_loss nll_loss_nd rrelu embedding_bag
     """.split()  # noqa: SIM905

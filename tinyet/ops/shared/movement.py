@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What operators that only move elements share: their type rule, and the loops of one strided copy.
 
-Permute, Slice and Expand are the same copy with different strides. Here it is reduced ahead of time to the
-fewest loops, so that one C function an element size (`tinyet_move_b8`, `_b16`, `_b32`) serves all of them.
+Permute, Slice, Expand, Flip and Unfold are the same copy with different strides. Here it is reduced ahead of time to
+the fewest loops, so that one C function an element size (`tinyet_move_b8`, `_b16`, `_b32`) serves all of them.
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ MAX_LOOPS = 6
 
 @dataclass(frozen=True)
 class Loop:
-    """`size` steps, each `in_stride` elements on in the input and `out_stride` in the output."""
+    """`size` steps, each `in_stride` elements on in the input, back where that is negative, and `out_stride` in the
+    output."""
 
     size: int
     in_stride: int
@@ -116,6 +117,8 @@ def swept(move: Move, node: Node) -> Sweep | None:
     read, written = (inner.size - 1) * inner.in_stride + 1, inner.size
     item, apart = node.input(0).dtype.bytes, math.prod(loop.size for loop in outer)
     if move.loops and inner.out_stride != 1:
+        return None
+    if any(loop.in_stride < 0 for loop in move.loops):
         return None
     for loop in reversed(outer[1:]):
         if loop.in_stride < read or loop.out_stride != written:

@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A tensor whose elements stand in the opposite order along some axes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from tinyet.errors import UnsupportedShape
+from tinyet.ir import Array, Attrs, Node, Shape
+from tinyet.ops.shared.movement import Move, check_rearranged, move_kernels, plan, strides
+from tinyet.opset import Op
+
+
+@dataclass(frozen=True)
+class Flip(Attrs):
+    """inputs: x. Output: the last first along each of `axes`, which rise."""
+
+    name: ClassVar[str] = "flip"
+    axes: tuple[int, ...]
+
+
+def attrs_of(node: Node) -> Flip:
+    assert isinstance(node.attrs, Flip)
+    return node.attrs
+
+
+def infer(node: Node) -> tuple[Shape, ...]:
+    shape, axes = node.input(0).shape, attrs_of(node).axes
+    if not axes or list(axes) != sorted({axis for axis in axes if 0 <= axis < len(shape)}):
+        raise UnsupportedShape(f"flip: axes {list(axes)} of {len(shape)} dimensions", node.where)
+    return (shape,)
+
+
+def reference(node: Node, inputs: Sequence[Array | None]) -> tuple[Array, ...]:
+    x = inputs[0]
+    assert x is not None
+    return (np.ascontiguousarray(np.flip(x, attrs_of(node).axes)),)
+
+
+def plan_of(node: Node) -> Move:
+    shape = node.input(0).shape
+    source, offset = list(strides(shape)), 0
+    for axis in attrs_of(node).axes:
+        offset += source[axis] * (shape[axis] - 1)
+        source[axis] = -source[axis]
+    return plan(shape, tuple(source), offset)
+
+
+OP = Op(
+    attrs=Flip,
+    summary="the opposite order along axes",
+    infer=infer,
+    reference=reference,
+    check=check_rearranged,
+    same_scale=True,
+    kernels=move_kernels(plan_of),
+)
