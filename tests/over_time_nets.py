@@ -105,19 +105,17 @@ class TimeNet(Net):
         )  # fmt: skip
 
     def time_conv(self, layer: Layer, x: Tensor, channels: int) -> Tensor:
-        kernel_h, kernel_w = self.sides(layer.kernel, 1)
-        shape = (channels, kernel_h, kernel_w, x.shape[3])
-        attrs = self.window(Conv2d, layer)
+        return self.layer_of(self.window(Conv2d, layer), x, channels, self.sides(layer.kernel, 1))
+
+    def layer_of(self, attrs: Conv2d, x: Tensor, channels: int, kernel: tuple[int, int]) -> Tensor:
+        shape = (channels, *kernel, x.shape[3])
         if self.dtype is DType.FLOAT32:
             weights = self.constant((self.rng.standard_normal(shape) / 4).astype(np.float32))
             return self.add(attrs, x, weights, self.constant(np.linspace(-1, 1, channels).astype(np.float32)))
-        scales = tuple(0.004 + 0.0007 * i for i in range(channels))
-        weights = self.constant(
-            self.rng.integers(-127, 128, shape).astype(np.int8), QuantParams(scales, (0,) * channels, 0)
-        )
-        return self.add(
-            attrs, x, weights, self.constant(self.rng.integers(-900, 900, channels).astype(np.int32))
-        )
+        scales = QuantParams(tuple(0.004 + 0.0007 * i for i in range(channels)), (0,) * channels, 0)
+        weights = self.constant(self.rng.integers(-127, 128, shape).astype(np.int8), scales)
+        bias = self.constant(self.rng.integers(-900, 900, channels).astype(np.int32))
+        return self.add(attrs, x, weights, bias)
 
     def layer(self, layer: Layer, x: Tensor) -> Tensor:
         if layer.padded_by == "pad" and (layer.before or layer.after):

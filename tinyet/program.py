@@ -137,7 +137,10 @@ class Program:
         axes = axes_of(asked, self.inputs, channels_last=channels_last)
         found = stream(self.graph, axes, hop=asked.hop, edges=asked.edges)
         twin = self.float_graph and stream(self.float_graph, axes, hop=found.hop, edges=asked.edges).graph
-        return replace(self, graph=found.graph, float_graph=twin, notes=(*self.notes, *found.notes))
+        same = found.graph.outputs[0].type.count == self.outputs[0].type.count
+        labels = self.labels if same else ()  # where answers are steps, there are fewer of them
+        notes = (*self.notes, *found.notes)
+        return replace(self, graph=found.graph, float_graph=twin, notes=notes, labels=labels)
 
     def values(self, inputs: Sequence[Array]) -> Mapping[Tensor, Array]:
         """Every value of the graph, as after a reset, for inputs already in the program's own dtypes."""

@@ -278,19 +278,6 @@ def test_functions(case: tuple[Callable[..., Any], tuple[torch.Tensor, ...]]) ->
     check_same(Lambda(function), *inputs, atol=2e-5)
 
 
-@pytest.mark.parametrize("kind", [nn.RNN, nn.LSTM, nn.GRU])
-def test_recurrent_modules_are_unrolled(kind: type[nn.RNN | nn.LSTM | nn.GRU]) -> None:
-    class Last(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.cell = kind(3, 4, batch_first=True)
-
-        def forward(self, x: torch.Tensor) -> torch.Tensor:
-            return self.cell(x)[0][:, -1]  # type: ignore[no-any-return]
-
-    check_same(Last(), tensor(1, 5, 3))
-
-
 def test_integer_inputs_and_outputs_are_int32() -> None:
     graph = check_same(Lambda(lambda i: F.embedding(i, torch.eye(4))), torch.tensor([[3, 0]]))
     assert [t.dtype for t in graph.inputs] == [DType.INT32]

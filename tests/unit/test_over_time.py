@@ -3,14 +3,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Literal
+
 import numpy as np
+import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from tests.over_time_nets import Drawn, nets
-from tinyet.errors import ModelError, UnsupportedShape
-from tinyet.ir import Array, Graph
+from tests.over_time_nets import Drawn, Layer, TimeNet, nets
+from tinyet.errors import ModelError, UnsupportedShape, UsageError
+from tinyet.ir import Array, DType, Graph, Tensor
+from tinyet.ops import check
+from tinyet.ops.concat import Concat
+from tinyet.ops.conv2d import Conv2d
+from tinyet.ops.pad import Pad
+from tinyet.ops.slice import Slice
 from tinyet.over_time import Streaming, stream
+from tinyet.passes.lone_pixels import lone_pixels
+from tinyet.program import Program, from_bytes
 from tinyet.reference import Session, run_graph
 
 VALID, CAUSAL, SAME = ("none",), ("none", "causal", "causal"), ("none", "same", "same")
@@ -147,3 +158,92 @@ def test_padding_at_the_edges_is_refused_or_replaced_by_frames(drawn: Drawn, fra
         if end >= found.warm_up
     }
     assert_same(got, wanted, axis)
+
+
+def with_steps_in_front(frames: int, front: Callable[[TimeNet, Tensor], Tensor]) -> Graph:
+    """A convolution of three steps, behind whatever stands before the first; its last step."""
+    net = TimeNet(DType.INT8, (1, frames, 2, 3))
+    net.axis = 1
+    y = net.time_conv(Layer("conv", 3), front(net, net.x), 4)
+    steps = y.shape[1]
+    return net.finish(net.add(Slice(1, steps - 1, steps), y, like=y)).graph
+
+
+def constants(value: Array) -> Callable[[TimeNet, Tensor], Tensor]:
+    def front(net: TimeNet, x: Tensor) -> Tensor:
+        return net.add(Concat(1), net.constant(value, x.type.quant), x, like=x)
+
+    return front
+
+
+def test_constants_in_front_are_padding() -> None:
+    """Of one value: a state can hold them, and a network over one step more has the same before it."""
+    front = constants(np.full((1, 4, 2, 3), 7, np.int8))
+    short, data = (
+        with_steps_in_front(1 + 1, front),
+        np.random.default_rng(0).integers(-128, 128, (1, 9, 2, 3)),
+    )
+    found, frames = stream(short, (1,)), data.astype(np.int8)
+    assert found.warm_up is None or found.warm_up > 2
+    got = answers(found, frames, 1)
+    wanted = {
+        n: run_graph(with_steps_in_front(n, front), [frames_of(frames, 1, 0, n)])[0] for n in (2, 3, 5, 9)
+    }
+    assert_same(got, wanted, 1)
+
+
+@pytest.mark.parametrize("mode", ["reflect", "replicate"])
+def test_padding_made_of_frames_is_no_constant(mode: Literal["reflect", "replicate"]) -> None:
+    def front(net: TimeNet, x: Tensor) -> Tensor:
+        return net.add(Pad(((0, 0), (2, 0), (0, 0), (0, 0)), mode), x, like=x)
+
+    found, refused = tried(with_steps_in_front(4, front), 1)
+    assert found is not None, refused  # the last step is made of frames alone
+    net = TimeNet(DType.INT8, (1, 4, 2, 3))
+    net.axis = 1
+    y = net.time_conv(Layer("conv", 3, dilation=2), front(net, net.x), 4)
+    found, refused = tried(net.finish(net.add(Slice(1, 1, 2), y, like=y)).graph, 1)
+    assert found is None
+    assert "1 before the first step of the window, which has no value of its own" in refused
+
+
+def test_a_window_that_is_no_whole_number_of_runs() -> None:
+    drawn = Drawn("rows", DType.INT8, (Layer("conv", 3, 2, before=2), Layer("conv", 3, 2, before=2)), "last")
+    found, refused = tried(drawn.graph(6), 1)
+    assert found is None
+    assert "6 frames are no whole number of runs of 4" in refused
+    found, _ = tried(drawn.graph(8), 1)
+    assert found is not None
+    with pytest.raises(UsageError, match="6 frames a run"):
+        stream(drawn.graph(8), (1,), hop=6)
+
+
+def test_fewer_steps_have_no_labels_of_more() -> None:
+    graph = Drawn("rows", DType.INT8, (Layer("conv", 3),), "sequence").graph(6)
+    program = Program("steps", graph, labels=tuple(map(str, range(graph.outputs[0].type.count))))
+    assert not from_bytes(program.streaming(1).data, "steps").labels
+    one = Drawn("rows", DType.INT8, (Layer("conv", 3),), "mean").graph(6)
+    assert Program("one", one, labels=("a", "b", "c")).streaming(1).labels == ("a", "b", "c")
+
+
+@given(
+    st.sampled_from([DType.INT8, DType.FLOAT32]),
+    st.tuples(st.integers(1, 3), st.integers(1, 3), st.integers(1, 3), st.integers(1, 3)),
+    st.tuples(st.integers(0, 1), st.integers(0, 1)),
+)
+@settings(max_examples=15, deadline=None)
+def test_a_convolution_of_one_pixel_is_a_linear_layer(
+    dtype: DType, window: tuple[int, int, int, int], unread: tuple[int, int]
+) -> None:
+    height, width, down, across = window
+    shape = 1, down * (height - 1) + 1 + unread[0], across * (width - 1) + 1 + unread[1], 3
+    net = TimeNet(dtype, shape)
+    net.axis = 1
+    attrs = Conv2d(stride_h=2, stride_w=2, dilation_h=down, dilation_w=across)
+    net.layer_of(attrs, net.x, 4, (height, width))
+    graph = net.finish(net.nodes[-1].output).graph
+    linear = check(lone_pixels(graph), "lone_pixels")
+    assert "conv2d" not in {node.op for node in linear.nodes}
+    data = np.random.default_rng(1).standard_normal(shape).astype(np.float32)
+    given = data if dtype is DType.FLOAT32 else (data * 50).clip(-128, 127).astype(np.int8)
+    np.testing.assert_array_equal(run_graph(graph, [given])[0], run_graph(linear, [given])[0])

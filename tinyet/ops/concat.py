@@ -79,8 +79,11 @@ def over_time(node: Node, axes: TimeAxes) -> TimeRule | str:
     moving = [index for index, time in enumerate(axes) if time is not None]
     if len(moving) != 1 or any(not t.is_constant for i, t in enumerate(node.inputs) if t and i != moving[0]):
         return "concat puts one after another what comes at the same time"
-    before = sum(node.input(index).shape[axis] for index in range(moving[0]))
-    return TimeRule((moving[0],), axis, lambda _steps: None, first=-before)
+    front = [node.input(index) for index in range(moving[0])]
+    values = np.unique(np.concatenate([t.array.ravel() for t in front])) if front else np.zeros(0)
+    before = sum(tensor.shape[axis] for tensor in front)
+    fill = values.item() if len(values) == 1 else None
+    return TimeRule((moving[0],), axis, lambda _steps: None, first=-before, fill=fill)
 
 
 def lower(node: Node, _target: Target) -> Call:

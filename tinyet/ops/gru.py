@@ -191,6 +191,7 @@ OP = Op(
     infer=infer,
     inputs=(4, 6),
     reference=reference,
+    over_time=recurrent.over_time,
     check=check,
     macs=macs,
     bias=(B_IH, W_IH),

@@ -110,7 +110,8 @@ def over_time(node: Node, axes: TimeAxes) -> TimeRule | str:
     assert axis is not None
     others = tuple((0, 0) if a == axis else pads for a, pads in enumerate(attrs.pads))
     around = replace(attrs, pads=others) if any(map(any, others)) else None
-    return TimeRule((0,), axis, lambda _steps: around, first=-attrs.pads[axis][0])
+    fill = fill_value(node).item() if attrs.mode == "constant" else None
+    return TimeRule((0,), axis, lambda _steps: around, first=-attrs.pads[axis][0], fill=fill)
 
 
 # ---------------------------------------------------------------- portable kernels

@@ -185,6 +185,7 @@ OP = Op(
     infer=infer,
     inputs=(4, 5),
     reference=reference,
+    over_time=recurrent.over_time,
     check=check,
     macs=macs,
     bias=(BIAS, W_IH),

@@ -158,8 +158,10 @@ class _Answers:
         if not edge.head.tail:
             return f"{read}, and of the whole window"
         first = schedule.first(edge.tensor)
+        if first < 0 and self.frames % self.hop:
+            return f"{read}, and {self.frames} frames are no whole number of runs of {self.hop}"
         if first < 0 or (rule.carried and first > 0):
             return f"{read}, which is not where the steps of layers above begin"
-        if rule.fill is None and rule.attrs(1) is not None and not rule.carried:
-            return f"{read}, which does not count in it"
+        if rule.fill is None and not rule.carried:
+            return f"{read}, which has no value of its own"
         return None

@@ -71,7 +71,7 @@ def _take_first(edit: Edit, node: Node, names: Names) -> bool:
         parts.append(Tensor(names.fresh(f"{x.name}_part"), replace(x.type, shape=shape)))
         slices.append(Node(replace(node.attrs, axis=axis), (x,), (parts[-1],), node.origins))
     attrs = Reshape(node.output.shape) if isinstance(above.attrs, Reshape) else above.attrs
-    edit.replace({node: (*slices, above.replace(attrs=attrs, inputs=parts, outputs=node.outputs))})
+    edit.replace({node: (*slices, above.replace(attrs=attrs, inputs=parts, outputs=node.outputs)), above: ()})
     return True
 
 

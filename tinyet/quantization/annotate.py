@@ -11,6 +11,8 @@ import torch
 from torch import fx
 from torch._ops import OpOverload
 
+from tinyet.importers.torch.origins import origin_of
+from tinyet.importers.torch.recurrent_ops import RECURRENT
 from tinyet.quantization.observers import Known
 
 aten = torch.ops.aten
@@ -23,6 +25,9 @@ WEIGHTED: dict[object, int] = {
     aten.linear.default: 0,
 }
 """Operators with a weight as second argument and a bias as third → the weight's output channel axis."""
+
+LAYERS: frozenset[object] = frozenset(WEIGHTED) | RECURRENT
+"""Layers with weights."""
 
 DYNAMIC: frozenset[object] = frozenset({aten.conv1d.default, aten.conv2d.default, aten.linear.default})
 """What can quantize its input at run time."""
@@ -168,9 +173,11 @@ def op_names(node: fx.Node) -> set[str]:
     target = node.target
     if not isinstance(target, OpOverload):
         return set()
-    full = str(target)
-    packet = full.rsplit(".", 1)[0]
-    return {full, packet, packet.split(".")[-1]}
+    names = set()
+    for full in {str(target), origin_of(node).aten} if target in RECURRENT else {str(target)}:
+        packet = full.rsplit(".", 1)[0]
+        names |= {full, packet, packet.split(".")[-1]}
+    return names
 
 
 def padded_with(node: fx.Node) -> float:

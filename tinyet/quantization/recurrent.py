@@ -42,7 +42,7 @@ class _PowerOfTwo:
     def calculate_qparams(self) -> tuple[torch.Tensor, torch.Tensor]:
         largest = torch.maximum(self.min_val.abs(), self.max_val.abs())  # type: ignore[attr-defined]
         mantissa, exponent = torch.frexp(largest.double() / 32767)
-        power = int(exponent) - int(mantissa == 0.5)
+        power = int(exponent) - int(mantissa == 0.5) if bool(mantissa > 0) else CELL_POWERS[0]
         scale = 2.0 ** min(max(power, CELL_POWERS[0]), CELL_POWERS[-1])
         return torch.tensor([scale]), torch.tensor([0])
 
@@ -84,6 +84,11 @@ class _State:
 
 class CellObserver(_State, _PowerOfTwo, MinMaxObserver):  # type: ignore[misc]
     """Of all that calibration, or training, shows: 16 bits have room for it."""
+
+
+def is_cell(observer: torch.nn.Module) -> bool:
+    """Whether it is a cell's, whose scale has a rule of its own."""
+    return isinstance(getattr(observer, "activation_post_process", observer), CellObserver)
 
 
 @cache

@@ -23,7 +23,8 @@ from tinyet.importers.torch.exact import Exact
 from tinyet.importers.torch.keeping import Running, take_out
 from tinyet.importers.torch.origins import module_stack, origin_of
 from tinyet.importers.torch.quiet import quiet
-from tinyet.quantization.annotate import WEIGHTED
+from tinyet.importers.torch.recurrent_ops import RECURRENT
+from tinyet.quantization.annotate import LAYERS
 from tinyet.quantization.config import QuantConfig, int8_config, int16_config
 from tinyet.quantization.quality import Quality, Yardstick, accuracy_on, compare, finite, or_infinite, shipped
 from tinyet.quantization.quantize import quantize, samples
@@ -186,7 +187,7 @@ class _Values(Exact):
     def run_node(self, n: fx.Node) -> Any:
         value = super().run_node(n)
         if n in self.wanted:
-            self.values[n] = value
+            self.values[n] = value[0] if isinstance(value, tuple) else value
         return value
 
 
@@ -195,7 +196,7 @@ def _layer_nodes(module: fx.GraphModule) -> dict[str, fx.Node]:
     return {
         origin_of(node).key: node
         for node in module.graph.nodes
-        if node.op == "call_function" and node.target in WEIGHTED
+        if node.op == "call_function" and node.target in LAYERS
     }
 
 
@@ -231,7 +232,7 @@ def _layers(model: _Model, quantized: ExportedProgram) -> dict[str, LayerSensiti
     sqnr = _layer_sqnr(model, quantized)
     found: dict[str, LayerSensitivity] = {}
     for node in model.program.graph.nodes:
-        stack = module_stack(node) if node.op == "call_function" and node.target in WEIGHTED else []
+        stack = module_stack(node) if node.op == "call_function" and node.target in LAYERS else []
         origin = origin_of(node) if stack else None
         if origin is None or origin.key not in sqnr or not stack[-1][0]:
             continue
@@ -280,6 +281,8 @@ def measure(
     kinds = {
         path: exceptions_for(settings[path]) if exceptions is None else dict(exceptions) for path in layers
     }
+    for path in _recurrent(model) & kinds.keys():
+        kinds[path].pop("int16", None)  # there is no such form
     total, done = len(layers) + tried * max(map(len, kinds.values()), default=0), 0
 
     def advance() -> None:
@@ -323,8 +326,14 @@ def _settings(model: _Model) -> dict[str, QuantConfig | None]:
     return {
         module_stack(node)[-1][0]: model.quantizer.config_of(node)
         for node in model.program.graph.nodes
-        if node.op == "call_function" and node.target in WEIGHTED and module_stack(node)
+        if node.op == "call_function" and node.target in LAYERS and module_stack(node)
     }
+
+
+def _recurrent(model: _Model) -> set[str]:
+    """Paths of modules that are recurrent layers."""
+    nodes = [node for node in model.program.graph.nodes if node.target in RECURRENT and module_stack(node)]
+    return {module_stack(node)[-1][0] for node in nodes}
 
 
 def judge_exception(

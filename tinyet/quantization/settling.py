@@ -15,6 +15,7 @@ from tinyet.importers.torch.quiet import quiet
 from tinyet.numerics import SUM_BITS_64
 from tinyet.quantization import annotate as rules
 from tinyet.quantization.observers import WeightPerChannelObserver
+from tinyet.quantization.recurrent import is_cell
 from tinyet.quantization.sharing import Observers, extremes_of, inner_of, observer_of
 
 with quiet():
@@ -39,7 +40,7 @@ def scale_zeros(module: fx.GraphModule) -> None:
     observers = Observers(module)
     for node in list(module.graph.nodes):
         own = observers.called_by(node)
-        if own is None or not _is_zero(own) or observers.is_weight(node):
+        if own is None or not _is_zero(own) or observers.is_weight(node) or is_cell(own):
             continue
         others = (o for n in _nearest(node) if (o := observers.called_by(n)) is not None)
         live = next((o for o in others if o is not own and not _is_zero(o) and o.dtype is own.dtype), None)

@@ -42,10 +42,6 @@ _OUTSIDE = "compute it outside of the model"
 _NUMBERS = "leave .item(), .tolist(), int() and float() away: compute with tensors, of one element, too"
 _ONE_HOT = "use a mask, torch.arange(n) == index.unsqueeze(-1), in torch.where or a product"
 
-_PLAIN_SEQUENCES = (
-    "give it sequences of one length, not packed ones, and call model.eval(), because in training it drops values "
-    "between its layers"
-)
 _SPECTRUM = (
     "multiply by constant matrices of cosines and sines (x @ cos, x @ sin), or compute the spectrum before the model, "
     "in C: examples/keyword_spotting/mfcc.c does, bit for bit like its Python twin (docs/gallery.md)"
@@ -117,7 +113,6 @@ ADVICE = {
     "_local_scalar_dense": _NUMBERS,
     "_native_batch_norm_legit": _STATISTICS,
     "_native_batch_norm_legit_functional": _STATISTICS,
-    **dict.fromkeys(("lstm", "gru", "rnn_tanh", "rnn_relu"), _PLAIN_SEQUENCES),
     "complex": "take and give real and imaginary parts as two tensors",
     "stft": _SPECTRUM,
     "_fft_r2c": _SPECTRUM,

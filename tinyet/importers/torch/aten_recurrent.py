@@ -7,10 +7,11 @@ import re
 from collections.abc import Sequence
 
 import numpy as np
+import torch
 from torch import fx
 
 from tinyet.importers.torch.aten_quant import dequantized_from
-from tinyet.importers.torch.context import Args, Constant, Context, Row, Value
+from tinyet.importers.torch.context import Args, Constant, Context, RefusedError, Row, Value
 from tinyet.importers.torch.recurrent_ops import GRU, LSTM, RNN
 from tinyet.ir import Attrs, DType, Tensor, TensorType
 from tinyet.ops.gru import Gru
@@ -75,4 +76,15 @@ def _first_state(ctx: Context, state: object, role: str) -> Tensor:
     return ctx.hold(held.named(_name(ctx, role)))
 
 
-RECURRENT_ROWS: dict[object, Row] = {LSTM: lstm, GRU: gru, RNN: rnn}
+def in_training(_ctx: Context, _a: Args) -> Value:
+    """A layer that `recurrent` has left."""
+    raise RefusedError("drops values between its layers, as in training", "call model.eval()")
+
+
+aten = torch.ops.aten
+RECURRENT_ROWS: dict[object, Row] = {
+    LSTM: lstm, GRU: gru, RNN: rnn,
+    **dict.fromkeys(
+        (aten.lstm.input, aten.gru.input, aten.rnn_tanh.input, aten.rnn_relu.input), in_training
+    ),
+}  # fmt: skip

@@ -39,6 +39,7 @@ from tinyet.importers.torch.precision import in_float32, refuse_others, say
 from tinyet.importers.torch.prune import with_plain_weights
 from tinyet.importers.torch.quiet import quiet
 from tinyet.importers.torch.recurrent import keep_recurrent
+from tinyet.importers.torch.recurrent_loops import gather_loops
 from tinyet.importers.torch.state import refuse_state
 from tinyet.stages import stage
 from tinyet.text import shown
@@ -253,6 +254,7 @@ def lower(program: ExportedProgram, root: Path | None = None) -> ExportedProgram
     stamp(module.graph, root)
     kept = take_out(module)
     normalize(module)
+    gather_loops(module)
     keep_recurrent(module)
     stamp(module.graph, root)
     put_back(module, kept)

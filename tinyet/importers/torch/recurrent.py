@@ -25,7 +25,7 @@ _LAYERS: dict[object, tuple[object, str]] = {
     aten.rnn_tanh.input: (RNN, "tanh"),
     aten.rnn_relu.input: (RNN, "relu"),
 }
-_CELLS: dict[object, tuple[object, str]] = {
+CELLS_OF_TORCH: dict[object, tuple[object, str]] = {
     aten.lstm_cell.default: (LSTM, ""),
     aten.gru_cell.default: (GRU, ""),
     aten.rnn_tanh_cell.default: (RNN, "tanh"),
@@ -35,7 +35,7 @@ _CELLS: dict[object, tuple[object, str]] = {
 
 
 @dataclass(frozen=True)
-class _Weights:
+class Weights:
     """Of one direction of one layer."""
 
     w_ih: fx.Node
@@ -52,7 +52,7 @@ def keep_recurrent(module: fx.GraphModule) -> None:
             continue
         if node.target in _LAYERS:
             _rewrite_layer(module, node)
-        elif node.target in _CELLS:
+        elif node.target in CELLS_OF_TORCH:
             _rewrite_cell(module, node)
     module.graph.eliminate_dead_code()
     drop_unused(module)
@@ -74,10 +74,10 @@ def _rewrite_layer(module: fx.GraphModule, node: fx.Node) -> None:
             number = layer * directions + reverse
             states = [_first_state(module, node, first, number) for first in firsts]
             suffix = f"_l{layer}{'_reverse' if reverse else ''}"
-            call = _call(module, node, x, states, weights[number], bool(reverse), suffix)
-            results.append(_result(graph, node, call, Y))
+            call = call_layer(module, node, x, states, weights[number], bool(reverse), suffix)
+            results.append(result_of(graph, node, call, Y))
             for index, found in enumerate(lasts):
-                found.append(_result(graph, node, call, H_N + index))
+                found.append(result_of(graph, node, call, H_N + index))
         x = results[0] if directions == 1 else add_call(graph, node, aten.cat.default, (results, 2), node)
     if not a["batch_first"]:
         x = add_call(graph, node, aten.transpose.int, (x, 0, 1), node)
@@ -95,20 +95,20 @@ def _rewrite_cell(module: fx.GraphModule, node: fx.Node) -> None:
     a, graph = bind(node), module.graph
     firsts = a["hx"] if isinstance(a["hx"], (list, tuple)) else [a["hx"]]
     x = add_call(graph, node, aten.unsqueeze.default, (a["input"], 1), node)
-    states = [_own(module, node, first) for first in firsts]
-    weights = _Weights(a["w_ih"], a["w_hh"], a["b_ih"], a["b_hh"])
-    call = _call(module, node, x, states, weights, False, "")
+    states = [own_state(module, node, first) for first in firsts]
+    weights = Weights(a["w_ih"], a["w_hh"], a["b_ih"], a["b_hh"])
+    call = call_layer(module, node, x, states, weights, False, "")
     if len(firsts) == 1:
-        node.replace_all_uses_with(_result(graph, node, call, H_N))
+        node.replace_all_uses_with(result_of(graph, node, call, H_N))
     else:
         for user in list(node.users):
             index = H_N if user.args[1] == 0 else C_N
-            user.replace_all_uses_with(_result(graph, node, call, index))
+            user.replace_all_uses_with(result_of(graph, node, call, index))
             graph.erase_node(user)
     graph.erase_node(node)
 
 
-def _weights_of(a: dict[str, Any], firsts: Sequence[fx.Node]) -> list[_Weights]:
+def _weights_of(a: dict[str, Any], firsts: Sequence[fx.Node]) -> list[Weights]:
     """Of each layer and direction, in torch's order: w_ih, w_hh, then biases and a projection where there are any."""
     parameters: list[fx.Node] = list(a["params"])
     count = len(parameters) // (a["num_layers"] * (2 if a["bidirectional"] else 1))
@@ -117,7 +117,7 @@ def _weights_of(a: dict[str, Any], firsts: Sequence[fx.Node]) -> list[_Weights]:
     for start in range(0, len(parameters), count):
         w_ih, w_hh, *rest = parameters[start : start + count]
         b_ih, b_hh = rest[:2] if biases else (None, None)
-        found.append(_Weights(w_ih, w_hh, b_ih, b_hh, rest[biases] if len(rest) > biases else None))
+        found.append(Weights(w_ih, w_hh, b_ih, b_hh, rest[biases] if len(rest) > biases else None))
     assert len(firsts) == 2 or all(weights.w_hr is None for weights in found)
     return found
 
@@ -130,7 +130,7 @@ def _first_state(module: fx.GraphModule, node: fx.Node, states: fx.Node, number:
     return add_call(module.graph, node, aten.select.int, (states, 0, number), node)
 
 
-def _own(module: fx.GraphModule, node: fx.Node, state: fx.Node) -> fx.Node:
+def own_state(module: fx.GraphModule, node: fx.Node, state: fx.Node) -> fx.Node:
     """The state as a value that nothing else reads: a constant may stand for state and cell alike."""
     held = get_constant(module, state)
     if held is None:
@@ -138,17 +138,17 @@ def _own(module: fx.GraphModule, node: fx.Node, state: fx.Node) -> fx.Node:
     return add_constant(module, node, f"{state.target}_state", held.detach().clone())
 
 
-def _call(
+def call_layer(
     module: fx.GraphModule,
     node: fx.Node,
     x: fx.Node,
     states: Sequence[fx.Node],
-    weights: _Weights,
+    weights: Weights,
     reverse: bool,
     suffix: str,
 ) -> fx.Node:
     """The call in place of `node`, or of one layer and direction of it: then its key has a suffix."""
-    kind, nonlinearity = (_LAYERS | _CELLS)[node.target]
+    kind, nonlinearity = (_LAYERS | CELLS_OF_TORCH)[node.target]
     if len({x, *states}) < 1 + len(states):
         states = [add_call(module.graph, node, aten.clone.default, (state,), node) for state in states]
     matrices = (weights.w_ih, weights.w_hh)
@@ -165,7 +165,7 @@ def _call(
     return call
 
 
-def _summed(module: fx.GraphModule, node: fx.Node, weights: _Weights) -> fx.Node | None:
+def _summed(module: fx.GraphModule, node: fx.Node, weights: Weights) -> fx.Node | None:
     """torch's two biases, which are only added, as one. Parameters stay a parameter, which can be trained."""
     if weights.b_ih is None or weights.b_hh is None:
         return None
@@ -179,7 +179,7 @@ def _summed(module: fx.GraphModule, node: fx.Node, weights: _Weights) -> fx.Node
     return add_constant(module, node, name, value)
 
 
-def _result(graph: fx.Graph, node: fx.Node, call: fx.Node, index: int) -> fx.Node:
+def result_of(graph: fx.Graph, node: fx.Node, call: fx.Node, index: int) -> fx.Node:
     found = add_call(graph, node, operator.getitem, (call, index), node)
     origin = origin_of(call)
     stamp_node(found, replace(origin, key=f"{origin.key}_{index}"))

@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Recurrent classifiers: what they cost whole, and unrolled step by step.
+
+    python benchmarks/recurrent.py [--only NAME ...] [--steps N ...] [--unrolled]
+
+LSTM and GRU layers of 32 units over sequences of 10 features, one layer, two, and one in both directions; the last step
+is classified. Instructions of one inference as QEMU counts them on an emulated Cortex-M4, flash and RAM of the
+application, and CPU seconds: `compile` from the module to the program, `plan` kernels, order and memory for the board.
+Every run is compared with the host reference bit for bit. dB: against the float model, on other samples than those
+calibrated with. --unrolled: each layer taken apart as torch does it, for as many steps as one cares to wait for.
+"""
+
+import argparse
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+from torch.export import ExportedProgram
+
+import tinyet
+from tinyet.boards import load_board
+from tinyet.deployment import deploy
+
+BOARD = "mps2_an386"
+FEATURES, UNITS, CLASSES = 10, 32, 6
+CALIBRATION, EVALUATION, RUNS = 64, 16, 2
+
+
+class Classifier(nn.Module):
+    """Reads the last step of a recurrent layer."""
+
+    def __init__(self, kind: Callable[..., nn.Module], **options: Any) -> None:
+        super().__init__()
+        self.layer = kind(FEATURES, UNITS, batch_first=True, **options)
+        self.head = nn.Linear(UNITS * (2 if options.get("bidirectional") else 1), CLASSES)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.head(self.layer(x)[0][:, -1])
+
+
+NETWORKS: dict[str, Callable[[], nn.Module]] = {
+    "lstm": lambda: Classifier(nn.LSTM),
+    "lstm, two layers": lambda: Classifier(nn.LSTM, num_layers=2),
+    "lstm, both directions": lambda: Classifier(nn.LSTM, bidirectional=True),
+    "gru": lambda: Classifier(nn.GRU),
+    "gru, two layers": lambda: Classifier(nn.GRU, num_layers=2),
+    "gru, both directions": lambda: Classifier(nn.GRU, bidirectional=True),
+}
+
+
+def unrolled(model: nn.Module, x: torch.Tensor) -> ExportedProgram:
+    """The module's program with its recurrent layers taken apart."""
+    wanted = {"aten::lstm", "aten::gru"}
+    table = torch.export.default_decompositions()
+    named = {op: getattr(getattr(op, "_schema", None), "name", "") for op in table}
+    with torch.no_grad():
+        program = torch.export.export(model, (x,))
+        return program.run_decompositions({op: table[op] for op, name in named.items() if name in wanted})
+
+
+def sqnr_db(exact: np.ndarray[Any, Any], found: np.ndarray[Any, Any]) -> float:
+    return float(10 * np.log10((exact**2).sum() / ((exact - found) ** 2).sum()))
+
+
+def row(name: str, steps: int, *, apart: bool) -> tuple[object, ...]:
+    """Figures of one network. Raises SystemExit where the board computes anything else than the host."""
+    torch.manual_seed(0)
+    model = NETWORKS[name]().eval()
+    data = torch.randn(CALIBRATION + EVALUATION, steps, FEATURES)
+    calibration, evaluation = list(data[:CALIBRATION].split(1)), data[CALIBRATION:]
+    start = time.process_time()
+    if apart:
+        program = tinyet.compile(unrolled(model, calibration[0]), calibration=calibration)
+    else:
+        program = tinyet.compile(model, (calibration[0],), calibration=calibration)
+    compiled = time.process_time()
+    deployment = deploy(program.graph, load_board(BOARD).target)
+    planned = time.process_time()
+    with torch.no_grad():
+        exact = model(evaluation).numpy()
+    found = np.concatenate([program.run(x.numpy(), as_float=True) for x in evaluation.split(1)])
+    with tempfile.TemporaryDirectory() as where:
+        project = tinyet.generate(program, BOARD, Path(where) / "project", project="cmake")
+        project.build()
+        result = project.validate(evaluation[:RUNS].numpy())
+    if result.mismatches:
+        sys.exit(f"{name}, {steps} steps: the board differs from the host")
+    seconds = compiled - start, planned - compiled
+    return (
+        len(deployment.steps), f"{result.count:,}", f"{result.macs:,}", f"{result.flash_bytes:,}",
+        f"{result.ram_bytes:,}", *(f"{s:.1f} s" for s in seconds), f"{sqnr_db(exact, found.reshape(exact.shape)):.1f}",
+    )  # fmt: skip
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--only", nargs="*", choices=NETWORKS, default=list(NETWORKS))
+    parser.add_argument("--steps", nargs="*", type=int, default=[20, 50, 200])
+    parser.add_argument("--unrolled", action="store_true")
+    arguments = parser.parse_args()
+    heads = ("calls", "instructions", "MACs", "flash", "RAM", "compile", "plan", "dB")
+    print(f"{'network':24}{'steps':>6}", *(f"{head:>13}" for head in heads), flush=True)
+    for name in arguments.only:
+        for steps in arguments.steps:
+            cells = row(name, steps, apart=arguments.unrolled)
+            print(f"{name:24}{steps:>6}", *(f"{cell!s:>13}" for cell in cells), flush=True)
+
+
+if __name__ == "__main__":
+    main()
