@@ -35,7 +35,7 @@ NETS = {
 
 
 def test_from_the_reset_on(tmp_path: Path) -> None:
-    """Under the sanitizers: causal padding, that of a float maximum too, which is infinite, is what states are first."""
+    """Under the sanitizers: causal padding, that of a float maximum too, infinite, is what states are first."""
     board = load_board("mps2_an386")
     layers = Layer("max", 3, before=2), Layer("conv", 3, 1, 2, before=4), Layer("avg", 2, before=1)
     drawn = Drawn("rows", DType.FLOAT32, layers, "last")
