@@ -5,7 +5,8 @@
  *   PARAMS             the type of its parameters
  *   LAYER              the tinyet_lstm_s8_params in these
  *   HIDDEN             where what the output gate lets through goes, be it the state itself, `out`, or behind the `gates`
- *   PROJECT            makes the state of it */
+ *   PROJECT            makes the state of it
+ *   SUMS(values, part, gates, units, sums, rest)   adds the sums of a part; rest: scratch memory behind the gates */
 #ifndef TINYET_LSTM_S8_BODY_H
 #define TINYET_LSTM_S8_BODY_H
 
@@ -27,8 +28,8 @@ void KERNEL(const int8_t *x, const int8_t *h, const int16_t *c, int8_t *y, int8_
     for (int32_t t = s->steps; t != 0; t--) {
       int8_t *const hidden = HIDDEN;
       memset(gates, 0, (size_t)(4 * rows) * sizeof *gates);
-      tinyet_gate_sums(in, &layer->x, 4, rows, gates);
-      tinyet_gate_sums(state, &layer->h, 4, rows, gates);
+      SUMS(in, &layer->x, 4, rows, gates, gates + 4 * rows);
+      SUMS(state, &layer->h, 4, rows, gates, gates + 4 * rows);
       for (int32_t i = 0; i < units; i++) {
         const int16_t *const gate = gates + i;
         const int32_t kept = tinyet_round_shift(tinyet_gate_sigmoid(gate[rows]) * c_n[i], 15);

@@ -24,4 +24,5 @@ static void project(const int8_t *hidden, int8_t *out, const tinyet_lstm_project
 #define LAYER &params->layer
 #define HIDDEN (int8_t *)(gates + 4 * rows)
 #define PROJECT project(hidden, out, params)
+#define SUMS(values, part, gates, units, sums, rest) tinyet_gate_sums(values, part, gates, units, sums)
 #include "tinyet_lstm_s8_body.h"

@@ -6,4 +6,5 @@
 #define LAYER params
 #define HIDDEN out
 #define PROJECT ((void)0)
+#define SUMS(values, part, gates, units, sums, rest) tinyet_gate_sums(values, part, gates, units, sums)
 #include "tinyet_lstm_s8_body.h"

@@ -26,6 +26,7 @@ from tests.delegates.elementwise_nodes import (
     quants,
     softmax_nodes,
 )
+from tests.delegates.recurrent_nodes import recurrent_nodes
 from tests.ops import drawing
 from tests.ops.cases import Case, assert_exact
 from tests.ops.emulated import require_emulator
@@ -357,13 +358,19 @@ NODES = {
     "tinyet_dsp_avg_pool2d": window_nodes,
     "tinyet_dsp_average": pool_nodes,
     "tinyet_dsp_sum": pool_nodes,
+    "tinyet_dsp_gru_s8": recurrent_nodes,
+    "tinyet_dsp_lstm_s8": recurrent_nodes,
+    "tinyet_dsp_rnn_s8": recurrent_nodes,
 }
 """Kernel → strategy."""
 
 ALONE = [k.symbol for k in (*conv2d.KERNELS, *conv2d_s8.KERNELS, *FOR_FLASH, *resize.KERNELS)]
 """Kernels for the same nodes: which of them is chosen is a matter of what they cost."""
 
-TOGETHER = (elementwise_nodes, extremum_nodes, one_operand_nodes, batch_norm_nodes, pool_nodes, window_nodes)
+TOGETHER = (
+    *(elementwise_nodes, extremum_nodes, one_operand_nodes, batch_norm_nodes),
+    *(pool_nodes, window_nodes, recurrent_nodes),
+)
 """Strategies whose kernels do not compete for nodes: they are tested together."""
 
 GROUPS = [

@@ -151,7 +151,8 @@ def reference(node: Node, inputs: Sequence[Array | None]) -> tuple[Array, ...]:
 # ---------------------------------------------------------------- portable kernels
 
 
-def lower_s8(node: Node, _target: Target) -> Call:
+def layer_call(node: Node, symbol: str, *, wide: bool) -> Call:
+    """wide: of a kernel with weights of int16."""
     s, (of_x, of_h), factor = sizes_of(node), parts(node), state_factor(node)
     # Sums lie in the order n of x, r, z, n of h: each part adds to three neighbours.
     of_x = of_x.in_order((2, 0, 1))
@@ -166,9 +167,17 @@ def lower_s8(node: Node, _target: Target) -> Call:
             "zero_point": node.input(H).type.zero_point,
         },
     )
-    constants = [*recurrent.part_constants("x", of_x), *recurrent.part_constants("h", of_h)]
+    constants = [
+        *recurrent.part_constants("x", of_x, wide=wide),
+        *recurrent.part_constants("h", of_h, wide=wide),
+    ]
     scratch = 2 * (GATES + 1) * recurrent.rounded_up(s.units)
-    return recurrent.layer_call("tinyet_gru_s8", node, STATES, params, constants, scratch)
+    scratch += recurrent.wide_bytes(s) if wide else 0
+    return recurrent.layer_call(symbol, node, STATES, params, constants, scratch)
+
+
+def lower_s8(node: Node, _target: Target) -> Call:
+    return layer_call(node, "tinyet_gru_s8", wide=False)
 
 
 def lower_f32(node: Node, _target: Target) -> Call:

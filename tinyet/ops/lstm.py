@@ -210,7 +210,7 @@ def refuse_plain(node: Node, _target: Target) -> str | None:
     return "the layer has no projection" if node.optional_input(W_HR) is None else None
 
 
-def layer_s8(node: Node) -> tuple[Struct, list[Constant], int]:
+def layer_s8(node: Node, *, wide: bool = False) -> tuple[Struct, list[Constant], int]:
     """The parameters of a layer, the projection apart; the constants; and bytes of scratch: the gates."""
     s, (of_x, of_h, *_) = sizes_of(node), parts(node)
     power, factor = cell_power(node.input(C)), output_factor(node)
@@ -227,8 +227,19 @@ def layer_s8(node: Node) -> tuple[Struct, list[Constant], int]:
             "zero_point": hidden_type(node).zero_point,
         },
     )
-    constants = [*recurrent.part_constants("x", of_x), *recurrent.part_constants("h", of_h)]
+    constants = [
+        *recurrent.part_constants("x", of_x, wide=wide),
+        *recurrent.part_constants("h", of_h, wide=wide),
+    ]
     return params, constants, 2 * GATES * recurrent.rounded_up(s.units)
+
+
+def lower_wide(node: Node, symbol: str) -> Call:
+    """Of a kernel with weights of int16."""
+    params, constants, scratch = layer_s8(node, wide=True)
+    return recurrent.layer_call(
+        symbol, node, STATES, params, constants, scratch + recurrent.wide_bytes(sizes_of(node))
+    )
 
 
 def lower_s8(node: Node, _target: Target) -> Call:

@@ -140,7 +140,8 @@ def reference(node: Node, inputs: Sequence[Array | None]) -> tuple[Array, ...]:
 # ---------------------------------------------------------------- portable kernels
 
 
-def lower_s8(node: Node, _target: Target) -> Call:
+def layer_call(node: Node, symbol: str, *, wide: bool) -> Call:
+    """wide: of a kernel with weights of int16."""
     s, (of_x, of_h), factor = sizes_of(node), parts(node), state_factor(node)
     params = Struct(
         "tinyet_rnn_s8_params",
@@ -154,9 +155,17 @@ def lower_s8(node: Node, _target: Target) -> Call:
             "zero_point": node.input(H).type.zero_point,
         },
     )
-    constants = [*recurrent.part_constants("x", of_x), *recurrent.part_constants("h", of_h)]
+    constants = [
+        *recurrent.part_constants("x", of_x, wide=wide),
+        *recurrent.part_constants("h", of_h, wide=wide),
+    ]
     scratch = 2 * recurrent.rounded_up(s.units)
-    return recurrent.layer_call("tinyet_rnn_s8", node, STATES, params, constants, scratch)
+    scratch += recurrent.wide_bytes(s) if wide else 0
+    return recurrent.layer_call(symbol, node, STATES, params, constants, scratch)
+
+
+def lower_s8(node: Node, _target: Target) -> Call:
+    return layer_call(node, "tinyet_rnn_s8", wide=False)
 
 
 def lower_f32(node: Node, _target: Target) -> Call:

@@ -36,6 +36,7 @@ from tinyet.delegates.cortex_m import (
     linear_s16,
     linear_w4,
     pool,
+    recurrent,
     resize,
     softmax,
     winograd,
@@ -47,7 +48,9 @@ from tinyet.ops.batch_norm import BatchNorm
 from tinyet.ops.clamp import Clamp
 from tinyet.ops.conv2d import Conv2d
 from tinyet.ops.conv_transpose2d import ConvTranspose2d
+from tinyet.ops.gru import Gru
 from tinyet.ops.linear import Linear
+from tinyet.ops.lstm import Lstm
 from tinyet.ops.max_pool2d import MaxPool2d
 from tinyet.ops.maximum import Maximum
 from tinyet.ops.mean import Mean
@@ -55,6 +58,7 @@ from tinyet.ops.minimum import Minimum
 from tinyet.ops.mul import Mul
 from tinyet.ops.requantize import Requantize
 from tinyet.ops.resize import Resize
+from tinyet.ops.rnn import Rnn
 from tinyet.ops.softmax import Softmax
 from tinyet.ops.sub import Sub
 from tinyet.ops.sum import Sum
@@ -131,6 +135,9 @@ CORTEX_M = Delegate(
         MaxPool2d: claimed(pool.MAX_KERNELS, CLAIMS),
         Mean: claimed(pool.MEAN_KERNELS, CLAIMS),
         Sum: claimed(pool.SUM_KERNELS, CLAIMS),
+        Lstm: recurrent.LSTM,
+        Gru: recurrent.GRU,
+        Rnn: recurrent.RNN,
     },
     supports,
 )

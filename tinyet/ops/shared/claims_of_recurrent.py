@@ -49,6 +49,26 @@ def integers(sizes_of: SizesOf, parts_of: Callable[[Node], Sequence[Part]]) -> C
     return Claim(work)
 
 
+def wide(sizes_of: SizesOf, parts_of: Callable[[Node], Sequence[Part]]) -> Claim:
+    """Of kernels whose gates are tinyet_dsp_gate_sums."""
+
+    def work(node: Node) -> Mapping[str, int]:
+        s = sizes_of(node)
+        parts, times = steps(s), s.batch * s.steps
+        for matrix in parts_of(node)[:2]:
+            fours = times * matrix.gates * rounded_up(s.units) // 4
+            depth = matrix.weights.shape[1]
+            counting.add(parts, "four rows", fours)
+            counting.add(parts, "four values of four rows", fours * rounded_up(depth) // 4)
+            counting.add(parts, "four values", times * (depth // 4))
+            counting.add(parts, "last values", times * min(depth % 4, 1))
+            general = int((gate_forms(matrix) < 0).sum())
+            counting.add(parts, "row by the general rule", times * general * rounded_up(s.units))
+        return parts
+
+    return Claim(work)
+
+
 def floats(sizes_of: SizesOf, projected: bool = False) -> Claim:
     """Of kernels that compute a unit's gates side by side."""
 

@@ -313,20 +313,33 @@ def float_sums(start: Float32, x: Float32, weights: Float32) -> Float32:
 MOST_GATES = 4
 
 
-def rounded_up(units: int) -> int:
-    """To the four rows that kernels compute at a time."""
-    return units + -units % 4
+def rounded_up(count: int) -> int:
+    """To the fours that kernels compute at a time."""
+    return count + -count % 4
 
 
-def part_constants(name: str, matrix: Part) -> tuple[Constant, Constant]:
-    """Of each gate four rows at a time, filled up with zeros."""
+def part_constants(name: str, matrix: Part, *, wide: bool = False) -> tuple[Constant, Constant]:
+    """Of each gate four rows at a time, filled up with zeros. wide: weights of int16, as cores with DSP take them."""
     gates = matrix.weights.reshape(matrix.gates, matrix.units, -1)
-    blocks = np.stack([interleave_rows(gate) for gate in gates])
+    blocks, comment = (
+        np.stack([interleave_rows(gate) for gate in gates]),
+        "four inputs of four rows of a gate in turn",
+    )
+    if wide:
+        # Of each block the words of inputs (0, 2) of all rows, then those of (1, 3).
+        blocks = blocks.astype("<i2")[..., [[0, 2], [1, 3]]].swapaxes(-3, -2)
+        blocks = np.ascontiguousarray(blocks).view(np.int8)
+        comment = "int16, inputs (0, 2) of four rows of a gate, then (1, 3), in turn"
     bias = np.pad(matrix.bias.reshape(matrix.gates, -1), ((0, 0), (0, -matrix.units % 4)))
     return (
-        Constant(f"{name}_weights", blocks, "four inputs of four rows of a gate in turn"),
+        Constant(f"{name}_weights", blocks, comment),
         Constant(f"{name}_bias", bias.astype(np.int32)),
     )
+
+
+def wide_bytes(sizes: Sizes) -> int:
+    """Of a row of the input or of the state in int16, filled up to fours."""
+    return 2 * rounded_up(max(sizes.inputs, sizes.outputs))
 
 
 def gate_forms(matrix: Part) -> Int64:

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Plain recurrent units for cores with DSP instructions: weights of int16, as tinyet_dsp_gates.h has them. */
+#ifndef TINYET_DSP_RNN_H
+#define TINYET_DSP_RNN_H
+
+#include "tinyet_rnn.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* scratch: that of tinyet_rnn_s8, then int16 for each value of the input or of the state, whichever has more, rounded up to
+ * fours. */
+void tinyet_dsp_rnn_s8(const int8_t *x, const int8_t *h, int8_t *y, int8_t *h_n,
+                       void *scratch, const tinyet_rnn_s8_params *params);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
