@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How long tinyet works on long networks: chains of layers, and recurrent networks unrolled step by step.
+"""How long tinyet works on long networks: chains of layers, and recurrent ones that torch has unrolled step by step.
 
     python benchmarks/planning.py [--only NAME ...] [--steps]
 
@@ -23,7 +23,10 @@ from typing import Any
 import torch
 from torch import nn
 
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
 import tinyet
+from benchmarks.recurrent import unrolled
 from tinyet.boards import load_board
 from tinyet.deployment import deploy
 from tinyet.quantization import quantize
@@ -32,7 +35,7 @@ BOARD = "mps2_an386"
 
 
 class Unrolled(nn.Module):
-    """A recurrent layer as exported: every step has nodes of its own."""
+    """A recurrent layer that is taken apart before it is compiled: every step has nodes of its own."""
 
     def __init__(self, kind: type[nn.LSTM | nn.GRU]) -> None:
         super().__init__()
@@ -129,7 +132,10 @@ def main() -> None:
         module, batches = make().eval(), [torch.randn(shape) for _ in range(4)]
         foreign.seconds = 0.0
         start = time.process_time()
-        program = tinyet.compile(module, (batches[0],), calibration=batches, name=name)
+        if isinstance(module, Unrolled):
+            program = tinyet.compile(unrolled(module, batches[0]), calibration=batches, name=name)
+        else:
+            program = tinyet.compile(module, (batches[0],), calibration=batches, name=name)
         compiled = time.process_time()
         deployment = deploy(program.graph, target)
         planned = time.process_time()

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ from tinyet.errors import UnsupportedShape
 from tinyet.importers.torch import recurrent_ops
 from tinyet.importers.torch.capture import capture
 from tinyet.importers.torch.importer import import_program
+from tinyet.importers.torch.saved import load_saved
 from tinyet.ir import Graph
 from tinyet.ops.shared.recurrent import Recurrent
 
@@ -134,6 +136,22 @@ def test_dropping_in_training_is_refused() -> None:
     program = torch.export.export(model, (tensor(5, 1, 3),))
     with pytest.raises(UnsupportedShape, match=r"call model.eval\(\)"):
         import_program(program, name="m")
+
+
+def test_calls_of_one_layer_have_one_bias() -> None:
+    """Trained copies would part."""
+    layer = nn.LSTM(3, 4, batch_first=True)
+    model = Lambda(lambda x, y: layer(x)[0] + layer(y)[0])
+    model.layer = layer
+    program = capture(model, (tensor(1, 5, 3), tensor(1, 5, 3)))
+    assert len(list(program.named_parameters())) == 3
+    assert recurrents(check_same(model, tensor(1, 5, 3), tensor(1, 5, 3))) == ["lstm", "lstm"]
+
+
+def test_a_captured_program_can_be_kept_in_a_file(tmp_path: Path) -> None:
+    x = tensor(5, 1, 3)
+    torch.export.save(capture(nn.GRU(3, 4), (x,)), tmp_path / "gru.pt2")
+    assert recurrents(import_program(load_saved(tmp_path / "gru.pt2"), name="m")) == ["gru"]
 
 
 # ---------------------------------------------------------------- cells in loops

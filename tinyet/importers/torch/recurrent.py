@@ -33,6 +33,9 @@ CELLS_OF_TORCH: dict[object, tuple[object, str]] = {
 }
 """torch's layers and cells → the operator, and which function an RNN has."""
 
+_SUMMED = "tinyet_summed"
+"""In the metadata of a bias: the bias that it was added to, and the sum."""
+
 
 @dataclass(frozen=True)
 class Weights:
@@ -166,17 +169,23 @@ def call_layer(
 
 
 def _summed(module: fx.GraphModule, node: fx.Node, weights: Weights) -> fx.Node | None:
-    """torch's two biases, which are only added, as one. Parameters stay a parameter, which can be trained."""
+    """torch's two biases, which are only added, as one: the same for all calls of a layer. Parameters stay a parameter,
+    which can be trained."""
     if weights.b_ih is None or weights.b_hh is None:
         return None
     held = get_constant(module, weights.b_ih), get_constant(module, weights.b_hh)
     if held[0] is None or held[1] is None:
         return add_call(module.graph, node, aten.add.Tensor, (weights.b_ih, weights.b_hh), node)
+    before = weights.b_ih.meta.get(_SUMMED)
+    if before is not None and before[0] is weights.b_hh:
+        return before[1]  # type: ignore[no-any-return]
     total = (held[0].detach().double() + held[1].detach().double()).float()
     name = str(weights.b_ih.target).replace("bias_ih", "bias")
     trained = isinstance(held[0], nn.Parameter)
     value = nn.Parameter(total, requires_grad=held[0].requires_grad) if trained else total
-    return add_constant(module, node, name, value)
+    made = add_constant(module, weights.b_ih, name, value)
+    weights.b_ih.meta[_SUMMED] = weights.b_hh, made
+    return made
 
 
 def result_of(graph: fx.Graph, node: fx.Node, call: fx.Node, index: int) -> fx.Node:
