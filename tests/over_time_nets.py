@@ -25,11 +25,13 @@ from tinyet.ops.permute import Permute
 from tinyet.ops.reshape import Reshape
 from tinyet.ops.slice import Slice
 from tinyet.ops.unary import Unary
+from tinyet.ops.unfold import Unfold
 
 
 @dataclass(frozen=True)
 class Layer:
-    """kind: conv, max, avg, residual, both (concatenated with its input), or unary. before, after: padding in time."""
+    """kind: conv, max, avg, residual, both (concatenated with its input), unary, or unfold. before, after: padding in
+    time."""
 
     kind: str
     kernel: int = 1
@@ -138,6 +140,11 @@ class TimeNet(Net):
                 )
             case "unary":
                 return self.add(Unary("sigmoid"), x)
+            case "unfold":  # each window's largest value
+                windows = self.add(
+                    Unfold(self.axis, layer.kernel, layer.stride, layer.dilation), padded, like=x
+                )
+                return self.add(Amax((4,)), windows, like=x)
         y = self.time_conv(layer, padded, x.shape[3])
         # The shortcut without what the convolution has no steps for.
         steps = y.shape[self.axis]
@@ -172,13 +179,13 @@ class TimeNet(Net):
 @st.composite
 def layers(draw: st.DrawFn, pads: Sequence[str]) -> Layer:
     """pads: of what kinds the padding may be: none, causal, late (one step more than causal), or same."""
-    kind = draw(st.sampled_from(["conv", "conv", "max", "avg", "residual", "both", "unary"]))
+    kind = draw(st.sampled_from(["conv", "conv", "max", "avg", "residual", "both", "unary", "unfold"]))
     if kind == "unary":
         return Layer(kind)
-    stride = draw(st.sampled_from([1, 1, 2, 3])) if kind in ("conv", "max", "avg") else 1
+    stride = draw(st.sampled_from([1, 1, 2, 3])) if kind in ("conv", "max", "avg", "unfold") else 1
     layer = Layer(kind, draw(st.integers(1, 3)), stride, draw(st.integers(1, 3)))
     pad = draw(st.sampled_from(pads))
-    by = draw(st.sampled_from(["conv", "pad"]))
+    by = "pad" if kind == "unfold" else draw(st.sampled_from(["conv", "pad"]))
     if pad == "none" or layer.reach == 0:
         return layer
     if pad == "causal":

@@ -57,6 +57,7 @@ def compile(  # noqa: A001 - the public name is tinyet.compile
     equalize: bool = False,
     correct_bias: bool = False,
     prune: bool = True,
+    stateful: bool = False,
     labels: Sequence[str] | None = None,
     dump: Dump | None = None,
     progress: Progress | None = None,
@@ -78,6 +79,8 @@ def compile(  # noqa: A001 - the public name is tinyet.compile
     equalize, correct_bias: lose less by quantizing, at no cost on the device: see docs/quantization.md. Both want to
         see the calibration data several times, so it is kept in memory.
     prune: channels that are constant or that nobody reads are removed, which changes no output: see docs/pruning.md.
+    stateful: recurrent layers that are given no first state begin each run where the run before has stopped; see
+        docs/state.md. Calibration is as in torch: each sample begins with a first state of zero.
     labels: names of the classes, one for each element of the first output; the generated header has them.
     dump: receives the graph's text after each pass.
 
@@ -98,6 +101,8 @@ def compile(  # noqa: A001 - the public name is tinyet.compile
     if isinstance(over_time, OverTime):
         if example_inputs is not None:
             raise UsageError("a streaming model has its own example inputs", hint="leave example_inputs away")
+        if stateful:
+            raise UsageError("a streaming model is stateful already", hint="leave stateful away")
         model, example_inputs = model.model, model.example_inputs  # type: ignore[union-attr, assignment]
     lowered = _graphs(
         model,
@@ -110,12 +115,12 @@ def compile(  # noqa: A001 - the public name is tinyet.compile
         correct_bias=correct_bias,
         progress=progress,
     )
-    graph, notes = passes.run(lowered.graph, float_io=float_io, prune=prune, dump=dump)
+    graph, notes = passes.run(lowered.graph, float_io=float_io, prune=prune, stateful=stateful, dump=dump)
     twin = None
     if lowered.float_graph is not None and lowered.float_graph is not lowered.graph:
         # A module in it that was lowered before is quantized all the same; the twin takes floats none the less.
         # It keeps its channels: which of them are constant is not the same before and after quantizing.
-        twin, _ = passes.run(lowered.float_graph, float_io=True, prune=False)
+        twin, _ = passes.run(lowered.float_graph, float_io=True, prune=False, stateful=stateful)
     names = () if labels is None else check_labels(labels, graph.user_outputs[0], "labels")
     program = Program(name, graph, twin, (*lowered.notes, *notes), names)
     if isinstance(over_time, OverTime):

@@ -18,9 +18,7 @@ void KERNEL(const float *x, const float *h, const float *c, float *y, float *h_n
   const tinyet_recurrent_shape *const s = &layer->shape;
   const int32_t units = s->units;
   float *const hidden = (float *)scratch;
-  if (c != c_n) {
-    memcpy(c_n, c, (size_t)(s->batch * units) * sizeof *c);
-  }
+  memcpy(c_n, c, (size_t)(s->batch * units) * sizeof *c);
   for (int32_t n = 0; n < s->batch; n++) {
     const float *in = x + s->x_first, *state = h;
     float *out = y + s->y_first;

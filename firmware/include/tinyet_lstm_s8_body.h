@@ -19,9 +19,7 @@ void KERNEL(const int8_t *x, const int8_t *h, const int16_t *c, int8_t *y, int8_
   const tinyet_recurrent_shape *const s = &layer->shape;
   const int32_t units = s->units, rows = (units + 3) & ~INT32_C(3);
   int16_t *const gates = (int16_t *)scratch;
-  if (c != c_n) {
-    memcpy(c_n, c, (size_t)(s->batch * units) * sizeof *c);
-  }
+  memcpy(c_n, c, (size_t)(s->batch * units) * sizeof *c);
   for (int32_t n = 0; n < s->batch; n++) {
     const int8_t *in = x + s->x_first, *state = h;
     int8_t *out = y + s->y_first;

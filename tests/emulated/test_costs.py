@@ -39,7 +39,7 @@ def layers_and_kernels(target: Target) -> list[tuple[Node, Delegate, Kernel]]:
         for delegate in homes:
             for kernel in delegate.kernels[type(node.attrs)]:
                 if kernel.claim is not None and kernel.why_not(node, target) is None:
-                    found[str(node.attrs), node.input(0).shape, node.output.shape, kernel.symbol] = (
+                    found[str(node.attrs), node.input(0).shape, node.outputs[0].shape, kernel.symbol] = (
                         node,
                         delegate,
                         kernel,
@@ -51,7 +51,7 @@ def only(numbers: set[int], kernel: Kernel) -> Kernel:
     """A kernel for the layers of these numbers alone."""
 
     def refuse(node: Node, _target: Target) -> str | None:
-        return None if int(node.output.name[1:]) in numbers else "another kernel's"
+        return None if int(node.outputs[0].name[1:]) in numbers else "another kernel's"
 
     return dataclasses.replace(kernel, refuse=refuse)
 
@@ -86,7 +86,7 @@ def compared(step: Step, count: int, board: Board, limit: float = EACH) -> Cost:
     assert said is not None, kernel.symbol
     assert said.scratch == step.call.scratch_bytes
     assert kernel.symbol in BY_VALUES or abs(said.instructions / count - 1) <= limit, (
-        f"{kernel.symbol}, {step.node.input(0).shape} to {step.node.output.shape}, {step.node.attrs}: "
+        f"{kernel.symbol}, {step.node.input(0).shape} to {step.node.outputs[0].shape}, {step.node.attrs}: "
         f"{said.instructions} stated, {count} counted"
     )
     return said

@@ -10,7 +10,7 @@ import pytest
 
 from tests.ops.emulated import require_emulator
 from tests.over_time_nets import Drawn, Layer
-from tests.streamed import deployed, harness
+from tests.streamed import deployed, harness, host_harness
 from tinyet.boards import load_board
 from tinyet.device.device import open_device
 from tinyet.ir import DType
@@ -32,6 +32,26 @@ NETS = {
         "mean",
     ),
 }
+
+
+def test_from_the_reset_on(tmp_path: Path) -> None:
+    """Under the sanitizers: causal padding, that of a float maximum too, infinite, is what states are first."""
+    board = load_board("mps2_an386")
+    layers = Layer("max", 3, before=2), Layer("conv", 3, 1, 2, before=4), Layer("avg", 2, before=1)
+    drawn = Drawn("rows", DType.FLOAT32, layers, "last")
+    found = stream(drawn.graph(4), (drawn.axis,))
+    assert found.warm_up is None
+    program = Program("causal", found.graph)
+    data = drawn.data(9, 1)
+    elf = host_harness(program, deployed(program, board.target), tmp_path)
+    with open_device(board, elf, "host") as device:
+        for _ in range(2):
+            for end in range(1, 10):
+                got = device.run([np.ascontiguousarray(data[:, end - 1 : end]).tobytes()]).outputs[0]
+                if end > 1:
+                    (wanted,) = run_graph(drawn.graph(end), [np.ascontiguousarray(data[:, :end])])
+                    assert got == wanted.tobytes(), f"after {end} frames"
+            device.reset()
 
 
 @pytest.mark.emulated

@@ -5,6 +5,9 @@ is said to be, and computes the same bits on an emulated board; so do the applic
 from __future__ import annotations
 
 import importlib.util
+import os
+import shutil
+import subprocess
 import sys
 import xml.etree.ElementTree as ET
 from collections.abc import Callable
@@ -256,3 +259,27 @@ def test_every_demo_uses_the_gallery() -> None:
         module: ModuleType = load(f"{example.name}/demo.py")
         assert example.name == module.NAME
         assert "gallery.deploy(" in (EXAMPLES / example.name / "demo.py").read_text(encoding="utf-8")
+
+
+@pytest.mark.emulated
+def test_the_listener(tmp_path: Path) -> None:
+    """The keyword network over a stream, by its own tests, as its user runs them."""
+    require_emulator(BOARD)
+    copy = tmp_path / "examples"
+    for part in ("keyword_spotting", "gallery.py"):
+        source = EXAMPLES / part
+        if source.is_dir():
+            shutil.copytree(source, copy / part, ignore=shutil.ignore_patterns("__pycache__"))
+        else:
+            shutil.copy(source, copy / part)
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "keyword_spotting"]
+    result = subprocess.run(
+        command, cwd=copy, capture_output=True, text=True, timeout=500, check=False, env=environment()
+    )
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert "2 passed" in result.stdout
+
+
+def environment() -> dict[str, str]:
+    """With this checkout's tinyet, wherever the command runs."""
+    return {**os.environ, "PYTHONPATH": os.pathsep.join((str(EXAMPLES.parent), *sys.path))}

@@ -54,7 +54,7 @@ class Refused(nn.Module):
         weighed = (x * torch.softmax(x, 2)).sum(2)
         excited = (x * torch.sigmoid(x.mean(2, keepdim=True))).amax(2)
         both, _ = self.backwards(x.transpose(1, 2))
-        return placed, weighed, excited, both[:, -1], self.up(x).mean(2)
+        return placed, weighed, excited, both.mean(1), self.up(x).mean(2)
 
 
 class Centred(nn.Module):

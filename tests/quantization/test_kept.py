@@ -4,7 +4,9 @@
 from __future__ import annotations
 
 import copy
+import shutil
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,7 +15,16 @@ import torch
 from torch import nn
 
 import tinyet
-from tests.quantization.kept_models import MODELS, MovingAverage, Recurrent, Window, answers, frames, made
+from tests.quantization.kept_models import (
+    MODELS,
+    Delayed,
+    MovingAverage,
+    Recurrent,
+    Window,
+    answers,
+    frames,
+    made,
+)
 from tinyet.errors import ModelError, UnsupportedOp
 from tinyet.importers.torch.capture import capture
 from tinyet.ops.dequantize import Dequantize
@@ -148,3 +159,18 @@ def test_what_cannot_be_kept_is_refused_with_its_line() -> None:
         capture(Idle().eval(), (FIELD[0],))
     with pytest.raises((ModelError, UnsupportedOp), match=r"buffer seen(.|\n)*bool(.|\n)*test_kept.py:\d+"):
         tinyet.compile(Truth(), (FIELD[0],))
+
+
+@pytest.mark.parametrize("kind", [Recurrent, Delayed])
+def test_generated_code_keeps_the_same_bits(kind: Any, tmp_path: Path) -> None:
+    """The samples are one sequence for the device as for the session."""
+    if shutil.which("gcc") is None:
+        pytest.skip("gcc is not installed")
+    program = _program(kind)
+    project = tinyet.generate(program, "mps2_an386", tmp_path / "kept")
+    result = project.validate(torch.stack(FIELD).numpy(), on="host")
+    assert result.bit_exact
+    session = program.session()
+    for frame, outputs in zip(FIELD, result.outputs, strict=True):
+        wanted: Any = session.run(frame.numpy(), as_float=False)
+        assert all(map(np.array_equal, outputs, wanted if isinstance(wanted, list) else [wanted]))

@@ -29,6 +29,10 @@ def compile_(
     channels_last: ChannelsLast = False,
     dump_ir: DumpIr = None,
     save_evaluation: SaveEvaluation = None,
+    stateful: Annotated[
+        bool,
+        typer.Option("--stateful", help="recurrent layers begin each run where the run before has stopped"),
+    ] = False,
     streaming: Annotated[
         int | None,
         typer.Option(
@@ -56,6 +60,8 @@ def compile_(
         raise UsageError(
             "--hop and --edges are about --streaming", hint="--streaming AXIS, the one that is time"
         )
+    if streaming is not None and stateful:
+        raise UsageError("--streaming is stateful already", hint="leave --stateful away")
     over_time = None if streaming is None else over_time_given(streaming, hop, edges)
     if model.endswith(".tet") and over_time is None:
         raise UsageError(
@@ -68,7 +74,15 @@ def compile_(
     if board is not None:
         load_board(board)
     options = CaptureOptions(
-        calibration, name, board, strict, float_io, channels_last, dump_ir, over_time=over_time
+        calibration,
+        name,
+        board,
+        strict,
+        float_io,
+        channels_last,
+        dump_ir,
+        over_time=over_time,
+        stateful=stateful,
     )
     compiled = obtain(model, options)
     keep_evaluation(compiled, save_evaluation, model)

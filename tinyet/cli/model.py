@@ -44,6 +44,7 @@ class CaptureOptions:
     dump_ir: Path | None = None
     delegates: tuple[Delegate, ...] | None = None
     over_time: OverTime | None = None
+    stateful: bool = False
 
 
 @dataclass(frozen=True)
@@ -91,6 +92,7 @@ def _capture(model: str, options: CaptureOptions, progress: ui.Advance) -> Compi
         delegates=options.delegates,
         channels_last=options.channels_last,
         float_io=options.float_io,
+        stateful=options.stateful,
         labels=labels,
         dump=None if options.dump_ir is None else _dumper(options.dump_ir),
         progress=progress,
@@ -133,6 +135,7 @@ def _read(path: str, options: CaptureOptions) -> Compiled:
         "--float-io": options.float_io,
         "--channels-last": options.channels_last,
         "--dump-ir": options.dump_ir is not None,
+        "--stateful": options.stateful,
     }
     late = [option for option, is_given in given.items() if is_given]
     if late:

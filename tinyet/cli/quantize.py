@@ -214,8 +214,8 @@ def quantize(
             evaluation, _ = evaluation_of(task.source, program, channels_last)
         keep_evaluation(Compiled(program, evaluation), save_evaluation, model)
         program.save(out)
-    found = program or (choice or diagnosis or task).graph
-    doubts = doubts_of(found.inputs, found.outputs, task.batches, data)
+    graph = (choice or diagnosis or task).graph if program is None else program.graph
+    doubts = doubts_of(graph.user_inputs, graph.user_outputs, task.batches, data)
     if json is not None:
         ui.write_json(json, record_of(task.name, task.board, diagnosis, choice, out, doubts))
     if json == "-":

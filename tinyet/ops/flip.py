@@ -12,7 +12,7 @@ import numpy as np
 from tinyet.errors import UnsupportedShape
 from tinyet.ir import Array, Attrs, Node, Shape
 from tinyet.ops.shared.movement import Move, check_rearranged, move_kernels, plan, strides
-from tinyet.opset import Op
+from tinyet.opset import Op, along
 
 
 @dataclass(frozen=True)
@@ -55,6 +55,7 @@ OP = Op(
     summary="the opposite order along axes",
     infer=infer,
     reference=reference,
+    over_time=along(lambda node: attrs_of(node).axes),
     check=check_rearranged,
     same_scale=True,
     kernels=move_kernels(plan_of),

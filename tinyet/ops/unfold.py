@@ -13,7 +13,7 @@ from tinyet.errors import UnsupportedShape
 from tinyet.ir import Array, Attrs, Node, Shape
 from tinyet.ops.shared.movement import Move, check_rearranged, move_kernels, plan, strides
 from tinyet.ops.shared.shapes import expect_axis
-from tinyet.opset import Op
+from tinyet.opset import Op, TimeAxes, TimeRule
 
 
 @dataclass(frozen=True)
@@ -63,11 +63,22 @@ def plan_of(node: Node) -> Move:
     return plan(node.output.shape, (*source, within))
 
 
+def over_time(node: Node, axes: TimeAxes) -> TimeRule | str:
+    """Windows of time are steps of time."""
+    attrs, (axis,) = attrs_of(node), axes
+    if axis != attrs.axis:
+        return TimeRule((0,), axis, lambda _steps: attrs)
+    return TimeRule(
+        (0,), axis, lambda _steps: attrs, attrs.step, extent=attrs.dilation * (attrs.size - 1) + 1
+    )
+
+
 OP = Op(
     attrs=Unfold,
     summary="windows that slide along an axis, written out",
     infer=infer,
     reference=reference,
+    over_time=over_time,
     check=check_rearranged,
     same_scale=True,
     kernels=move_kernels(plan_of),

@@ -22,7 +22,7 @@ from tinyet.passes.layout_apply import optimize_layout
 from tinyet.passes.lower_qdq import lower_qdq
 from tinyet.passes.merge_reshapes import merge_reshapes
 from tinyet.passes.prune_channels import prune_channels
-from tinyet.passes.states import integer_states, keep_states
+from tinyet.passes.states import carry_on, integer_states, keep_states
 from tinyet.passes.tabulate_bytes import tabulate_bytes
 from tinyet.passes.widen_int4 import widen_int4
 from tinyet.stages import stage
@@ -79,6 +79,8 @@ PIPELINE: tuple[tuple[str, Rewrite | Lowering], ...] = (
     ("merge_reshapes_last", merge_reshapes),
     ("common_subexpressions_last", share_common_subexpressions),
     ("dead_code_last", eliminate_dead_code),
+    # The last state of a layer is no constant, and neither is then the first.
+    ("carry_on", carry_on),
     # Last, because other passes would take the copies for superfluous.
     ("copied_outputs", copied_outputs),
     ("keep_states", keep_states),
@@ -90,14 +92,16 @@ def run(
     *,
     float_io: bool = False,
     prune: bool = True,
+    stateful: bool = False,
     dump: Callable[[str, str], None] | None = None,
 ) -> tuple[Graph, tuple[Note, ...]]:
     """The graph after all passes, verified after each, and what they have to say to the user.
 
     float_io: inputs and outputs stay float32 where the model is quantized. prune: remove channels that are constant
-    or that nobody reads. dump: receives each pass's numbered name and the graph's text after it. Raises
-    InternalError, naming the pass, when one leaves an invalid graph, and UnsupportedShape for a model that is beyond
-    what tinyet holds (ir/limits.py).
+    or that nobody reads. stateful: recurrent layers begin where the run before has stopped. dump: receives each pass's
+    numbered name and the graph's text after it. Raises InternalError, naming the pass, when one leaves an invalid
+    graph, UnsupportedShape for a model that is beyond what tinyet holds (ir/limits.py), and ModelError for one that
+    cannot be stateful.
     """
     notes: list[Note] = []
     check_limits(graph)
@@ -105,8 +109,10 @@ def run(
     if dump is not None:
         dump("00_import", to_text(graph))
     whole = False
+    asked = {"integer_boundary": not float_io, "prune_channels": prune, "carry_on": stateful}
+    left_out = {name for name, wanted in asked.items() if not wanted}
     for number, (name, step) in enumerate(PIPELINE, 1):
-        if (step is integer_boundary and float_io) or (step is prune_channels and not prune):
+        if name in left_out:
             continue
         stage(f"passes: {name.replace('_', ' ')}")
         result = step(graph)

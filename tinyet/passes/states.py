@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from tinyet.errors import ModelError, bullet_list
 from tinyet.ir import Graph, Node, Origin, Tensor, TensorType, constant, substitute
 from tinyet.numerics import quantize
 from tinyet.ops import may_lie_in, op_of
@@ -14,6 +15,7 @@ from tinyet.ops.keep import Keep
 from tinyet.ops.quantize import Quantize
 from tinyet.ops.requantize import Requantize
 from tinyet.opset import Op
+from tinyet.passes.rewrite import Names
 
 
 def integer_states(graph: Graph) -> Graph:
@@ -53,6 +55,51 @@ def _integers(graph: Graph, tensor: Tensor, kind: TensorType) -> tuple[Tensor, t
         (source, ())
         if source.type == kind
         else (made, (Node(Requantize(), (source,), (made,), producer.origins),))
+    )
+
+
+def carry_on(graph: Graph) -> Graph:
+    """Operators that go from step to step, and are given nothing to begin with, begin where the run before has stopped.
+
+    Raises ModelError that lists those that go backwards, and for a graph without any.
+    """
+    found = [node for node in graph.nodes if op_of(node).carried]
+    backwards = [node.where or node.op for node in found if getattr(node.attrs, "reverse", False)]
+    if backwards:
+        raise ModelError(
+            f"{len(backwards)} recurrent layer(s) go backwards in time, and cannot go on where the run before has "
+            f"stopped:\n{bullet_list(backwards)}",
+            hint="bidirectional=False",
+        )
+    names, states = Names(graph), list[tuple[Tensor, Tensor, Tensor]]()
+    nodes: list[Node] = []
+    for node in graph.nodes:
+        inputs = list(node.inputs)
+        # An operator's last state stands behind the states of all its steps: it is what the later pair says.
+        last = (
+            dict(zip(op_of(node).carried[-len(node.outputs) :], node.outputs, strict=True))
+            if node in found
+            else {}
+        )
+        for index, output in last.items():
+            first = node.input(index)
+            if first.is_constant:
+                value = Tensor(names.fresh(f"{output.name}_past"), first.type)
+                inputs[index] = value
+                states.append((value, output, first))
+        nodes.append(node.replace(inputs=inputs) if last else node)
+    if not states:
+        raise ModelError(
+            "there is no recurrent layer that begins with a state of its own",
+            graph.name,
+            "leave stateful away: states that are given to a layer are inputs, or buffers that forward() writes",
+        )
+    values, nexts, initial = zip(*states, strict=True)
+    return graph.replace(
+        inputs=(*graph.inputs, *values),
+        outputs=(*graph.outputs, *nexts),
+        nodes=nodes,
+        initial=(*graph.initial, *initial),
     )
 
 
