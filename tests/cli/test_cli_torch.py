@@ -214,7 +214,7 @@ def test_all_unsupported_operators_with_their_lines(here: Path, golden: Golden) 
     _write(
         here,
         ("x = F.relu(self.conv(x))", "x = torch.sort(self.conv(x), dim=1).values"),
-        ("x = x.mean((2, 3))", "x = torch.cumsum(x, 1).mean((2, 3))"),
+        ("x = x.mean((2, 3))", "x = torch.cumprod(x, 1).mean((2, 3))"),
     )
     golden(_generate(here, "unsupported operator"), "unsupported.txt")
 
