@@ -96,6 +96,7 @@ def lower_f32(node: Node, _target: Target) -> Call:
 
 
 HEADERS = ("tinyet_cumsum.h",)
+ALONE = "there is no other kernel to weigh it against"
 
 OP = Op(
     attrs=CumSum,
@@ -105,7 +106,7 @@ OP = Op(
     check=check,
     inplace=(0,),
     kernels=(
-        Kernel("tinyet_cumsum_s8", "s8", lower_s8, HEADERS, ("tinyet_cumsum_s8.c",)),
-        Kernel("tinyet_cumsum_f32", "f32", lower_f32, HEADERS, ("tinyet_cumsum_f32.c",)),
+        Kernel("tinyet_cumsum_s8", "s8", lower_s8, HEADERS, ("tinyet_cumsum_s8.c",), unstated=ALONE),
+        Kernel("tinyet_cumsum_f32", "f32", lower_f32, HEADERS, ("tinyet_cumsum_f32.c",), unstated=ALONE),
     ),
 )
