@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Networks that keep something from one run to the next, which a program cannot yet: refused, not frozen."""
+"""Networks that keep something from one run to the next: in a buffer, which becomes a state; or where torch sees a
+constant, which is refused, not frozen."""
 
 from __future__ import annotations
 
@@ -51,4 +52,5 @@ class WrittenInto(nn.Module):
         return out
 
 
-NETWORKS = (InAttribute, InBuffer, WrittenInto)
+REFUSED = (InAttribute,)
+KEPT = (InBuffer, WrittenInto)

@@ -67,15 +67,31 @@ def _check_c(results: Sequence[Result]) -> None:
     assert not together.differing(owners, want, together.on_board(graph, samples, BOARD))
 
 
-@pytest.mark.parametrize("make", state.NETWORKS)
+def untouched(model: nn.Module) -> bool:
+    kept = model.state
+    return type(kept) is torch.Tensor and not kept.any()
+
+
+@pytest.mark.parametrize("make", state.REFUSED)
 def test_state_is_refused_with_its_line_and_left_as_it_was(make: type[nn.Module]) -> None:
     model = make().eval()
     with pytest.raises(ModelError, match=r"state\.py:"):
         tinyet.compile(model, (torch.ones(1, 8),), calibration=[torch.ones(32, 8)])
-    kept = model.state
-    assert isinstance(kept, torch.Tensor)
-    assert type(kept) is torch.Tensor
-    assert not kept.any()
+    assert untouched(model)
+
+
+@pytest.mark.parametrize("make", state.KEPT)
+def test_state_in_a_buffer_goes_on_and_is_left_as_it_was(make: type[nn.Module]) -> None:
+    torch.manual_seed(0)
+    model, steps = make().eval(), torch.randn(24, 1, 8)
+    program = tinyet.compile(model, (steps[0],), calibration=list(steps))
+    assert untouched(model)
+    assert [each.name for each in program.states] == ["state"]
+    session = program.session()
+    got = np.concatenate([np.asarray(session.run(step.numpy())) for step in steps])
+    with torch.no_grad():
+        want = torch.cat([model(step).clone() for step in steps]).numpy()
+    assert sqnr_db(want, got) > 25
 
 
 def test_names_are_unique_and_there_are_enough() -> None:
