@@ -15,6 +15,7 @@ import pytest
 
 from benchmarks import costs, kernels
 from benchmarks.cost_grids import DRAWN
+from tests.ops.cases import arenas_of_any_size
 from tests.ops.emulated import require_emulator
 from tinyet.boards import Board, load_board
 from tinyet.boards.cpus import Target
@@ -76,7 +77,8 @@ def run(cases: Sequence[tuple[Node, Delegate, Kernel]], board: Board) -> tuple[k
         }
         delegates.append(Delegate(f"some_{home.name}", chosen, files=home.files))
     rng = np.random.default_rng(3)
-    return kernels.run(graph, [costs.values(t, rng) for t in graph.inputs], board, delegates), graph
+    with arenas_of_any_size():
+        return kernels.run(graph, [costs.values(t, rng) for t in graph.inputs], board, delegates), graph
 
 
 def compared(step: Step, count: int, board: Board, limit: float = EACH) -> Cost:
@@ -145,7 +147,7 @@ def drawn_layers(board: Board) -> list[tuple[Node, Delegate, Kernel]]:
     return [
         (node, home, kernel)
         for attrs, home, kernel in of_symbol.values()
-        for node in costs.grid(attrs, kernel, board, costs.COMPARE, 3)
+        for node in costs.grid(attrs, kernel, board, costs.COMPARE, 2)
     ]
 
 

@@ -8,10 +8,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tests.ops.cases import HOST, run_on_host
+from tests.ops.cases import HOST, placed_quickly, run_on_host
 from tests.ops.emulated import run_samples
 from tinyet.delegates import delegates_or_default
-from tinyet.deployment import deploy
 from tinyet.ir import Array, Graph, Node, Tensor
 from tinyet.program import Program
 
@@ -61,7 +60,7 @@ def wanted(programs: Sequence[Program], samples: Samples) -> list[list[Array]]:
 def on_host(graph: Graph, samples: Samples) -> list[bytes]:
     """The output bytes of each run of the generated C on this machine, under sanitizers."""
     data = b"".join(np.ascontiguousarray(a).tobytes() for sample in samples for a in sample)
-    raw = run_on_host(deploy(graph, HOST), data)
+    raw = run_on_host(placed_quickly(graph, HOST), data)
     size = len(raw) // len(samples)
     return [raw[i * size : (i + 1) * size] for i in range(len(samples))]
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -124,11 +125,17 @@ def write_files(folder: Path, files: Mapping[str, str]) -> None:
         (folder / name).write_text(text, encoding="utf-8")
 
 
-def placed_quickly(graph: Graph, target: Target, *args: Any, **options: Any) -> Deployment:
-    """`deploy` for cases side by side, whose arena need not be small: searching for the smallest takes as long as the
-    compiler does."""
+@contextmanager
+def arenas_of_any_size() -> Iterator[None]:
+    """Within, arenas need not be small: for layers side by side searching takes as long as the compiler."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(storage, "plan_memory", partial(plan_memory, search_budget=0))
+        yield
+
+
+def placed_quickly(graph: Graph, target: Target, *args: Any, **options: Any) -> Deployment:
+    """`deploy` for cases side by side."""
+    with arenas_of_any_size():
         return deploy(graph, target, *args, **options)
 
 
