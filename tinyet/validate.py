@@ -298,9 +298,10 @@ def validate(
         got = [_from_bytes(b, t) for b, t in zip(run.outputs, graph.outputs, strict=True)]
         outputs.append(got[:count])
         wanted = [values[t] for t in graph.outputs]
-        states_agree = all(_same(a, b).all() for a, b in zip(got[count:], wanted[count:], strict=True))
-        if not states_agree or any(not _same(a, b).all() for a, b in zip(got, wanted, strict=True)):
-            mismatches, states_agree = mismatches + 1, not graph.states
+        right = all(_same(a, b).all() for a, b in zip(got, wanted, strict=True))
+        states_agree = right or not graph.states
+        if not right:
+            mismatches += 1
             first = first or locate_mismatch(deployment, device, [*raw, *states], values, i)
         tally.counts(run.layer_counts, run.event_counts, run.total)
         exact = None

@@ -63,8 +63,11 @@ def carry_on(graph: Graph) -> Graph:
 
     Raises ModelError that lists those that go backwards, and for a graph without any.
     """
-    found = [node for node in graph.nodes if op_of(node).carried]
-    backwards = [node.where or node.op for node in found if getattr(node.attrs, "reverse", False)]
+    backwards = [
+        node.where or node.op
+        for node in graph.nodes
+        if op_of(node).carried and getattr(node.attrs, "reverse", False)
+    ]
     if backwards:
         raise ModelError(
             f"{len(backwards)} recurrent layer(s) go backwards in time, and cannot go on where the run before has "
@@ -74,13 +77,9 @@ def carry_on(graph: Graph) -> Graph:
     names, states = Names(graph), list[tuple[Tensor, Tensor, Tensor]]()
     nodes: list[Node] = []
     for node in graph.nodes:
-        inputs = list(node.inputs)
+        inputs, carried = list(node.inputs), op_of(node).carried
         # An operator's last state stands behind the states of all its steps: it is what the later pair says.
-        last = (
-            dict(zip(op_of(node).carried[-len(node.outputs) :], node.outputs, strict=True))
-            if node in found
-            else {}
-        )
+        last = dict(zip(carried[-len(node.outputs) :], node.outputs, strict=True)) if carried else {}
         for index, output in last.items():
             first = node.input(index)
             if first.is_constant:
