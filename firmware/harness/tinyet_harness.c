@@ -470,22 +470,26 @@ static void serve_info(const header *request) {
   end_reply();
 }
 
+/* left: bytes of the payload that have not been read. */
+static void refuse_length(uint32_t left, uint32_t wanted) {
+  reply_error(get_bytes(NULL, left) && get_end() ? BAD_LENGTH : BAD_FRAME, wanted);
+}
+
 static void serve_run(const header *request) {
   const tinyet_model *model = &tinyet_harness_model;
   const uint32_t least = model->num_inputs - model->num_states;
   const uint32_t shortest = 3u * 4u + sum_bytes(model->inputs, least);
   stop behind;
   uint32_t flags = 0u;
-  bool whole = true;
   if (request->length < shortest) {
-    reply_error(get_bytes(NULL, request->length) && get_end() ? BAD_LENGTH : BAD_FRAME, shortest);
+    refuse_length(request->length, shortest);
     return;
   }
-  whole = get_u32(&behind.layer) && get_u32(&behind.runs) && get_u32(&flags);
+  bool whole = get_u32(&behind.layer) && get_u32(&behind.runs) && get_u32(&flags);
   const uint32_t given = (flags & STATES_STAY) != 0u ? least : model->num_inputs;
   const uint32_t wanted = 3u * 4u + sum_bytes(model->inputs, given);
   if (whole && request->length != wanted) {
-    reply_error(get_bytes(NULL, request->length - 3u * 4u) && get_end() ? BAD_LENGTH : BAD_FRAME, wanted);
+    refuse_length(request->length - 3u * 4u, wanted);
     return;
   }
   if (given > least) {
@@ -533,7 +537,7 @@ static void serve_read(const header *request) {
   uint32_t offset;
   uint32_t bytes;
   if (request->length != 8u) {
-    reply_error(get_bytes(NULL, request->length) && get_end() ? BAD_LENGTH : BAD_FRAME, 8u);
+    refuse_length(request->length, 8u);
     return;
   }
   if (!get_u32(&offset) || !get_u32(&bytes) || !get_end()) {
@@ -551,7 +555,7 @@ static void serve_read(const header *request) {
 
 static void serve_reset(const header *request) {
   if (request->length != 0u) {
-    reply_error(get_bytes(NULL, request->length) && get_end() ? BAD_LENGTH : BAD_FRAME, 0u);
+    refuse_length(request->length, 0u);
     return;
   }
   if (!get_end()) {
