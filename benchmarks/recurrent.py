@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Recurrent classifiers: what they cost whole, and unrolled step by step.
 
-    python benchmarks/recurrent.py [--only NAME ...] [--steps N ...] [--unrolled]
+    python benchmarks/recurrent.py [--only NAME ...] [--steps N ...] [--unrolled] [--int16]
 
 LSTM and GRU layers of 32 units over sequences of 10 features, one layer, two, and one in both directions; the last step
 is classified. Instructions of one inference as QEMU counts them on an emulated Cortex-M4, flash and RAM of the
 application, and CPU seconds: `compile` from the module to the program, `plan` kernels, order and memory for the board.
 Every run is compared with the host reference bit for bit. dB: against the float model, on other samples than those
 calibrated with. --unrolled: each layer taken apart as torch does it, for as many steps as one cares to wait for.
+--int16: int16 activations instead of int8 ones.
 """
 
 import argparse
@@ -26,6 +27,8 @@ from torch.export import ExportedProgram
 import tinyet
 from tinyet.boards import load_board
 from tinyet.deployment import deploy
+from tinyet.quantization.config import int8_config, int16_config
+from tinyet.quantization.quantizer import TinyetQuantizer
 
 BOARD = "mps2_an386"
 FEATURES, UNITS, CLASSES = 10, 32, 6
@@ -68,17 +71,20 @@ def sqnr_db(exact: np.ndarray[Any, Any], found: np.ndarray[Any, Any]) -> float:
     return float(10 * np.log10((exact**2).sum() / ((exact - found) ** 2).sum()))
 
 
-def row(name: str, steps: int, *, apart: bool) -> tuple[object, ...]:
+def row(name: str, steps: int, *, apart: bool, wide: bool) -> tuple[object, ...]:
     """Figures of one network. Raises SystemExit where the board computes anything else than the host."""
     torch.manual_seed(0)
     model = NETWORKS[name]().eval()
     data = torch.randn(CALIBRATION + EVALUATION, steps, FEATURES)
     calibration, evaluation = list(data[:CALIBRATION].split(1)), data[CALIBRATION:]
+    quantizer = TinyetQuantizer(int16_config() if wide else int8_config())
     start = time.process_time()
     if apart:
-        program = tinyet.compile(unrolled(model, calibration[0]), calibration=calibration)
+        program = tinyet.compile(
+            unrolled(model, calibration[0]), calibration=calibration, quantizer=quantizer
+        )
     else:
-        program = tinyet.compile(model, (calibration[0],), calibration=calibration)
+        program = tinyet.compile(model, (calibration[0],), calibration=calibration, quantizer=quantizer)
     compiled = time.process_time()
     deployment = deploy(program.graph, load_board(BOARD).target)
     planned = time.process_time()
@@ -105,12 +111,13 @@ def main() -> None:
     parser.add_argument("--only", nargs="*", choices=NETWORKS, default=list(NETWORKS))
     parser.add_argument("--steps", nargs="*", type=int, default=[20, 50, 200])
     parser.add_argument("--unrolled", action="store_true")
+    parser.add_argument("--int16", action="store_true")
     arguments = parser.parse_args()
     heads = ("calls", "instructions", "MACs", "flash", "RAM", "compile", "plan", "dB")
     print(f"{'network':24}{'steps':>6}", *(f"{head:>13}" for head in heads), flush=True)
     for name in arguments.only:
         for steps in arguments.steps:
-            cells = row(name, steps, apart=arguments.unrolled)
+            cells = row(name, steps, apart=arguments.unrolled, wide=arguments.int16)
             print(f"{name:24}{steps:>6}", *(f"{cell!s:>13}" for cell in cells), flush=True)
 
 

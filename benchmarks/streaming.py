@@ -5,8 +5,10 @@
 
 Each network is quantized over its window and compiled for the board twice: as it is, and streaming. The streaming
 firmware then runs frame after frame on the emulated board, and each of its answers is compared with that of the
-network over the window that ends there (where frames are in the place of padding, with the streaming program on the
-host). Fails when one byte differs. Instructions are those of a run; bytes of RAM are arena and states.
+network over the window that ends there. A recurrent network is reset where each window begins, since its window begins
+with a state of zero: the last answer of each is the window's, those before are the streaming program's on the host, as
+all are where frames are in the place of padding. Fails when one byte differs. Instructions are those of a run; bytes of
+RAM are arena and states.
 """
 
 import argparse
@@ -154,16 +156,24 @@ def integers(program: Program, shape: tuple[int, ...], seed: int) -> Array:
     return rng.integers(kind.range[0], kind.range[1] + 1, shape).astype(kind.numpy)
 
 
+def is_recurrent(program: Program) -> bool:
+    return any(node.op in ("lstm", "gru") for node in program.graph.nodes)
+
+
 def wanted(
     windowed: Program, streaming: Program, data: Array, case: Case, hop: int, frames: int
 ) -> Iterator[bytes | None]:
     """For each run the answer, or None where no whole window is there."""
-    session = Session(streaming.graph)
-    since_reset = case.edges != "exact" or any(node.op in ("lstm", "gru") for node in streaming.graph.nodes)
-    window = case.shape[case.axis]
+    session, window = Session(streaming.graph), case.shape[case.axis]
+    recurrent = is_recurrent(streaming)
     for end in range(hop, frames + 1, hop):
-        if since_reset:
-            yield session.outputs([cut(data, case.axis, end - hop, end)])[0].tobytes()
+        if recurrent and (end - hop) % window == 0:
+            session = Session(streaming.graph)
+        going_on = None
+        if recurrent or case.edges != "exact":
+            going_on = session.outputs([cut(data, case.axis, end - hop, end)])[0].tobytes()
+        if case.edges != "exact" or (recurrent and end % window):
+            yield going_on
         elif end < window:
             yield None
         else:
@@ -191,7 +201,10 @@ def measure(name: str, board: Board, frames: int, where: Path) -> Result:
     counts, compared, differ = [], 0, 0
     with device:
         answers = wanted(windowed, streaming, data, case, hop, frames)
+        recurrent = is_recurrent(streaming)
         for end, answer in zip(range(hop, frames + 1, hop), answers, strict=True):
+            if recurrent and (end - hop) % case.shape[case.axis] == 0:
+                device.reset()
             run = device.run([cut(data, case.axis, end - hop, end).tobytes()])
             counts.append(run.total)
             if answer is not None:

@@ -64,6 +64,14 @@ Operators without a rule stay in float32 beside int8 neighbours: conversions sta
 A graph that another quantizer has prepared is taken as it is.
 """
 
+_TFLITE = """\
+## What is taken from .tflite files
+
+Each builtin operator below has a row in `tinyet/importers/tflite/`. A row gives nodes whose results are those of the
+reference kernels of TensorFlow Lite Micro, or of LiteRT (`rounding="litert"`), bit for bit in integers; what it cannot
+take is refused, with the operator's index and tensor and what to do instead.
+"""
+
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
     """A table in Markdown. A bar inside a cell would end it."""
@@ -85,15 +93,16 @@ def _kernels(op: Op, dtypes: str) -> str:
 
 
 def _int8(op: Op) -> str:
-    narrow = _kernels(op, "s8w4")
-    return _kernels(op, "s8") + (f"; int4 weights: {narrow}" if narrow else "")
+    narrow, even = _kernels(op, "s8w4"), _kernels(op, "s8even")
+    narrow = f"; int4 weights: {narrow}" if narrow else ""
+    return _kernels(op, "s8") + narrow + (f"; rounded to even: {even}" if even else "")
 
 
 def _conversions(op: Op) -> str:
     def spelled(kernel: Kernel) -> str:
         return f"`{kernel.symbol}` ({kernel.dtypes.replace('_', ' → ')})"
 
-    return ", ".join(spelled(k) for k in op.kernels if k.dtypes not in ("s8", "s8w4", "s16", "f32"))
+    return ", ".join(spelled(k) for k in op.kernels if k.dtypes not in ("s8", "s8w4", "s8even", "s16", "f32"))
 
 
 def operator_rows() -> list[tuple[str, ...]]:
@@ -158,6 +167,19 @@ def import_rows() -> list[tuple[str, ...]]:
     return rows
 
 
+def tflite_rows() -> list[tuple[str, ...]]:
+    """The builtin operators of .tflite files by the file that has their rows."""
+    from tinyet.importers.tflite.rows import BUILTIN
+
+    found: dict[str, list[str]] = {}
+    for code, row in sorted(BUILTIN.items()):
+        found.setdefault(row.__module__.rpartition(".")[2], []).append(code)
+    return [
+        (f"[{name}.py](../tinyet/importers/tflite/{name}.py)", _code(codes))
+        for name, codes in sorted(found.items())
+    ]
+
+
 def text() -> str:
     """The whole page."""
     head = (
@@ -182,6 +204,10 @@ def text() -> str:
         *_IMPORTS.splitlines(),
         "",
         *table(("operator", "overloads", "quantized"), import_rows()),
+        "",
+        *_TFLITE.splitlines(),
+        "",
+        *table(("rows", "operators"), tflite_rows()),
     ]
     return "\n".join(lines) + "\n"
 

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 
@@ -56,7 +58,7 @@ def graph(*, real: bool = False, size: int = 6, channels: int = 4, hidden: int =
     flat = _tensor("flat", (1, half * half * channels), 0.1, -128, real=real)
     conv_w = rng.integers(-127, 128, (channels, 3, 3, 3)).astype(np.int8)
     conv_b = rng.integers(-400, 400, channels)
-    pads = {"pad_top": 1, "pad_bottom": 1, "pad_left": 1, "pad_right": 1}
+    pads: dict[str, Any] = {"pad_top": 1, "pad_bottom": 1, "pad_left": 1, "pad_right": 1}
     nodes = [
         Node(
             Conv2d(clamp=_RELU, **pads),

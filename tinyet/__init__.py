@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from tinyet.custom import Form as Form
     from tinyet.custom import custom_op as custom_op
     from tinyet.errors import TinyetError as TinyetError
+    from tinyet.from_files import from_onnx as from_onnx
+    from tinyet.from_files import from_tflite as from_tflite
     from tinyet.importers.torch.streamed import streaming as streaming
     from tinyet.lower import lower as lower
     from tinyet.program import Program as Program
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
     from tinyet.quantization.config import int16_config as int16_config
     from tinyet.quantization.quantizer import TinyetQuantizer as TinyetQuantizer
     from tinyet.quantization.training import prepare_training as prepare_training
+    from tinyet.to_files import export_tflite as export_tflite
     from tinyet.validate import ValidationResult as ValidationResult
 
 # Public name -> the module that defines it.
@@ -51,6 +54,9 @@ _PUBLIC = {
     "ValidationResult": "tinyet.validate",
     "compile": "tinyet.compiler",
     "custom_op": "tinyet.custom",
+    "export_tflite": "tinyet.to_files",
+    "from_onnx": "tinyet.from_files",
+    "from_tflite": "tinyet.from_files",
     "generate": "tinyet.project",
     "load": "tinyet.program",
     "load_board": "tinyet.boards",
@@ -73,6 +79,9 @@ __all__ = [
     "compile",
     "custom_op",
     "dynamic_config",
+    "export_tflite",
+    "from_onnx",
+    "from_tflite",
     "generate",
     "int4_config",
     "int8_config",

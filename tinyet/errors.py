@@ -133,3 +133,38 @@ class InternalError(TinyetError):
 def bullet_list(items: Sequence[str]) -> str:
     """Several complaints as one block of text."""
     return "\n".join(f"  - {item}" for item in items)
+
+
+class RefusedError(Exception):
+    """What an importer's row has against an operator; the importer collects all of them.
+
+    shape: the operator is known, but not with these shapes, types or attributes.
+    """
+
+    def __init__(self, reason: str, hint: str = "", *, shape: bool = True) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.hint = hint
+        self.shape = shape
+
+
+class Complaints:
+    """Everything that is wrong with a model, in its order."""
+
+    def __init__(self, file: str) -> None:
+        self._file = file
+        self._found: dict[str, None] = {}
+        self._only_shapes = True
+
+    def add(self, where: str, refused: RefusedError) -> None:
+        hint = f"\n    do: {refused.hint}" if refused.hint else ""
+        self._found[f"{where}: {refused.reason}{hint}"] = None
+        self._only_shapes = self._only_shapes and refused.shape
+
+    def raise_any(self) -> None:
+        """Raises UnsupportedOp, or UnsupportedShape where all operators are known."""
+        if self._found:
+            lines = list(self._found)
+            kind = UnsupportedShape if self._only_shapes else UnsupportedOp
+            what = "one operator" if len(lines) == 1 else f"{len(lines)} operators"
+            raise kind(f"{what} of the model cannot be taken:\n{bullet_list(lines)}", self._file)

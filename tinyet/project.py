@@ -36,7 +36,7 @@ from tinyet.budget.fit import (
 )
 from tinyet.build import arduino, cmake, gcc, platformio, zephyr
 from tinyet.build.clang import GCC
-from tinyet.build.library_zip import write_zip
+from tinyet.build.library_zip import check_zip, write_zip
 from tinyet.build.manifest import MANIFEST
 from tinyet.build.size import Size, check_elf, measure
 from tinyet.build.tree import building, is_project, read_manifest, write_project
@@ -65,6 +65,7 @@ from tinyet.emit.kinds.arduino import library_name
 from tinyet.emit.model import model_files
 from tinyet.emit.model_name import check_name
 from tinyet.emit.project import Kind, Options, check_kind, check_library, project_files
+from tinyet.emit.tflm import tflm_files
 from tinyet.errors import FitError, ProjectError, ToolchainError, UsageError, bullet_list
 from tinyet.ir import Array
 from tinyet.program import Program, load
@@ -109,6 +110,7 @@ def generate(
     library_version: str | None = None,
     homepage: str | None = None,
     archive: bool = False,
+    tflm_header: bool = False,
 ) -> Project:
     """Write a project for a board.
 
@@ -121,11 +123,11 @@ def generate(
     optimize: what kernels are chosen for, "speed", "balanced" or "size", of those that the delegates bring.
     max_ram, max_flash: limits in bytes, the board's own by default. pins: {layer: kernel} where the choice is yours.
     input_rows: the model takes its input row by row, as a camera gives it, and never holds the whole of it.
-    sample: one array per input for the application's
-    demonstration; by default the first of `evaluation`, or a fixed pattern. evaluation: samples that the
-    project keeps, for `validate`: Data, or the path of a .npz file with one array per input, and labels.
-    library_version, homepage: of the library that an arduino, cmake or platformio project has: three numbers, 1.0.0 by
-    default, and an address, by default none. archive: write the .zip file of an Arduino library beside it, too.
+    sample: one array per input for the demonstration; by default the first of `evaluation`, or a fixed pattern.
+    evaluation: samples to keep, for `validate`: Data, or the path of a .npz file with one array per input, and labels.
+    library_version, homepage: of the library that the project has: three numbers, 1.0.0 by default, and an address, by
+    default none. archive: write the .zip file of an Arduino library, too; tflm_header: a C++ header for applications
+    that were written for TensorFlow Lite Micro.
     Raises FitError when the model does not fit, UnsupportedOp when an operator has no kernel for the board,
     ProjectError when the directory cannot be used. Nothing is written unless everything is.
     """
@@ -180,20 +182,18 @@ def generate(
         input_rows=input_rows,
         operators=tuple(sorted({n.op for n in program.graph.nodes if isinstance(n.attrs, CustomAttrs)})),
         archive=f"{library_name(model)}.zip" if archive else None,
+        tflm_header=tflm_header,
     )
     stage("generating C")
     sources = model_files(deployment, model, banner, labels=program.labels, program_hash=program.hash)
+    sources |= tflm_files(deployment, facts) if tflm_header else {}
     files = project_files(project, target, facts, sources, options)
     stage("writing the project")
     if project in _BUILT_BY_CMAKE:
         cmake.check_directory(place)
     before = Project(place).archive if is_project(place) else None
-    if options.archive is not None and (place / options.archive).exists() and before is None:
-        raise ProjectError(
-            "the library's .zip file would replace one that tinyet did not write",
-            str(place / options.archive),
-            "move that file",
-        )
+    if options.archive is not None and before is None:
+        check_zip(place / options.archive)
     write_project(place, {**files, **_data_files(program, model, board, target, project, evaluation)})
     made = Project(place)
     if before is not None and before != made.archive:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import re
 import unicodedata
+from collections.abc import Iterable
 
 # Printed as nothing or as a blank, although Unicode calls them letters, symbols or marks.
 _INVISIBLE = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0") | frozenset(
@@ -125,3 +126,23 @@ def kconfig_setting(line: str) -> str:
     if not KCONFIG_SETTING.fullmatch(line):
         raise ValueError(f"not a setting of Kconfig: {line!r}")
     return line
+
+
+C_WORDS = frozenset(
+    """
+    auto bool break case char class const continue default delete do double else enum extern false float for
+    friend goto if inline int long namespace new operator private public register restrict return short signed
+    sizeof static struct switch template this throw true try typedef union unsigned using virtual void
+    volatile while
+    """.split()  # noqa: SIM905
+)
+"""Keywords of C and C++, which no identifier is."""
+
+_LONGEST = 96
+
+
+def c_identifier(steps: Iterable[str]) -> str:
+    """The steps of a path as one C identifier, underscores between; `value` for nothing."""
+    base = re.sub(r"[^A-Za-z0-9_]+", "_", "_".join(steps)).strip("_")[:_LONGEST] or "value"
+    base = f"value_{base}" if base[0].isdigit() else base
+    return f"{base}_" if base in C_WORDS else base

@@ -43,6 +43,11 @@ typedef struct {
 void tinyet_add_s16(const int16_t *a, const int16_t *b, int16_t *output, const tinyet_add_s16_params *params);
 void tinyet_sub_s16(const int16_t *a, const int16_t *b, int16_t *output, const tinyet_add_s16_params *params);
 
+/* The square of what is between the rescaled operands, rescaled; operands of int8 times 2^7. */
+void tinyet_squared_difference_s8(const int8_t *a, const int8_t *b, int8_t *output, const tinyet_add_s8_params *params);
+void tinyet_squared_difference_s16(const int16_t *a, const int16_t *b, int16_t *output,
+                                   const tinyet_add_s16_params *params);
+
 /* Product less zero points, rescaled in two roundings: tinyet_requantize with what depends on the shift taken out of the
  * loop. Factors below 1/2 need a right shift, larger ones a left shift; each has its own function. */
 typedef struct {
@@ -56,6 +61,17 @@ typedef struct {
 
 void tinyet_mul_right_s8(const int8_t *a, const int8_t *b, int8_t *output, const tinyet_mul_s8_params *params);
 void tinyet_mul_left_s8(const int8_t *a, const int8_t *b, int8_t *output, const tinyet_mul_s8_params *params);
+
+/* Product less zero points times the factor plus the output's zero point, in float32, rounded to even (tinyet_even.h). */
+typedef struct {
+  tinyet_broadcast shape;
+  int32_t a_zero_point, b_zero_point;
+  float factor, out_zero_point;
+  int32_t above; /* what the output's zero point is larger by than in int8 */
+  int32_t clamp_low, clamp_high;
+} tinyet_mul_s8_even_params;
+
+void tinyet_mul_s8_even(const int8_t *a, const int8_t *b, int8_t *output, const tinyet_mul_s8_even_params *params);
 
 typedef struct {
   tinyet_broadcast shape;

@@ -106,6 +106,13 @@ void tinyet_conv2d_blocked_f32(const float *input, float *output, const tinyet_c
  * channels are left, [out_c % 4][kernel_h][kernel_w]. */
 void tinyet_depthwise_f32(const float *input, float *output, const tinyet_conv2d_f32_params *params);
 
+/* The same four with the rounding of tinyet_even.h: the multiplier is the bits of a float, the shift is not read. */
+void tinyet_conv2d_s8_even(const int8_t *input, int8_t *output, void *scratch, const tinyet_conv2d_s8_params *params);
+void tinyet_conv2d_1x1_s8_even(const int8_t *input, int8_t *output, void *scratch, const tinyet_conv2d_s8_params *params);
+void tinyet_depthwise_s8_even(const int8_t *input, int8_t *output, void *scratch, const tinyet_conv2d_s8_params *params);
+void tinyet_depthwise_multiplier_s8_even(const int8_t *input, int8_t *output, void *scratch,
+                                         const tinyet_conv2d_s8_params *params);
+
 #ifdef __cplusplus
 }
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Gated recurrent units for cores with DSP instructions: weights of int16, as tinyet_dsp_gates.h has them. */
+/* Gated recurrent units for cores with DSP instructions: weights of two rows in an int16, as tinyet_dsp_gates.h has them. */
 #ifndef TINYET_DSP_GRU_H
 #define TINYET_DSP_GRU_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* LSTM for cores with DSP instructions: weights of int16, as tinyet_dsp_gates.h has them. */
+/* LSTM for cores with DSP instructions: weights of two rows in an int16, as tinyet_dsp_gates.h has them. */
 #ifndef TINYET_DSP_LSTM_H
 #define TINYET_DSP_LSTM_H
 
@@ -9,10 +9,12 @@
 extern "C" {
 #endif
 
-/* scratch: that of tinyet_lstm_s8, then int16 for each value of the input or of the state, whichever has more, rounded up to
- * fours. */
+/* scratch: four gates of int16, units rounded up to fours; behind them int16 for each value of the input or of the state,
+ * whichever has more, rounded up to fours; with a projection at least units bytes. */
 void tinyet_dsp_lstm_s8(const int8_t *x, const int8_t *h, const int16_t *c, int8_t *y, int8_t *h_n, int16_t *c_n,
                         void *scratch, const tinyet_lstm_s8_params *params);
+void tinyet_dsp_lstm_projected_s8(const int8_t *x, const int8_t *h, const int16_t *c, int8_t *y, int8_t *h_n, int16_t *c_n,
+                                  void *scratch, const tinyet_lstm_projected_s8_params *params);
 
 #ifdef __cplusplus
 }

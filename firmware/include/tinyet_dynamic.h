@@ -16,12 +16,16 @@ typedef struct {
   int32_t zero_point;
 } tinyet_dynamic_quant;
 
+/* How an input becomes integers: as torch does, or as LiteRT, with or without a zero point. */
+enum { TINYET_DYNAMIC_TORCH, TINYET_DYNAMIC_SYMMETRIC, TINYET_DYNAMIC_ASYMMETRIC };
+
 typedef struct {
   const TINYET_ROM int8_t *weights;      /* as the int8 kernels have them */
   const TINYET_ROM int32_t *weight_sums; /* [out_c] */
   const TINYET_ROM float *weight_scales; /* [out_c] */
   const TINYET_ROM float *bias;          /* [out_c] */
   float smallest_scale;
+  int32_t rule; /* one of the enum above */
   float clamp_low, clamp_high;
 } tinyet_dynamic_layer;
 
@@ -36,7 +40,8 @@ typedef struct {
 } tinyet_dynamic_conv2d_params;
 
 /* Quantizes all values by their own range, which always holds 0. */
-tinyet_dynamic_quant tinyet_dynamic_quantize(const float *input, int8_t *output, int32_t count, float smallest_scale);
+tinyet_dynamic_quant tinyet_dynamic_quantize(const float *input, int8_t *output, int32_t count,
+                                             const tinyet_dynamic_layer *layer);
 
 /* One output: a sum of products of (q - zero point), as a real number. */
 static inline float tinyet_dynamic_output(int32_t sum, float factor, float bias, const tinyet_dynamic_layer *layer) {

@@ -6,12 +6,65 @@
 #ifndef TINYET_GRU_S8_BODY_H
 #define TINYET_GRU_S8_BODY_H
 
+#include "tinyet_gates.h"
 #include "tinyet_gru.h"
+
+/* Adds to the first of the sums what the reset gate, the second, lets through of the last. */
+static inline void tinyet_gru_candidates(int16_t *sums, int32_t rows, int32_t units) {
+#if TINYET_GATE_MVE
+  for (int32_t i = 0; i < units; i += 8) {
+    const mve_pred16_t there = vctp16q((uint32_t)(units - i));
+    const int16x8_t reset = vldrhq_z_s16(sums + rows + i, there), of_h = vldrhq_z_s16(sums + 3 * rows + i, there);
+    const int16x8_t of_x = vldrhq_z_s16(sums + i, there);
+    const int32x4_t even = vaddq_s32(vmovlbq_s16(of_x), tinyet_mve_rounded(vmullbq_int_s16(reset, of_h), 15));
+    const int32x4_t odd = vaddq_s32(vmovltq_s16(of_x), tinyet_mve_rounded(vmulltq_int_s16(reset, of_h), 15));
+    vstrhq_p_s16(sums + i, tinyet_mve_joined(even, odd), there);
+  }
+#else
+  for (int32_t i = 0; i < units; i++) {
+    int16_t *const gate = sums + i;
+    const int32_t inner = tinyet_gate_shift((int32_t)gate[rows] * gate[3 * rows], 15);
+    gate[0] = (int16_t)tinyet_gate_saturate(gate[0] + inner);
+  }
+#endif
+}
+
+/* The state behind a step: so much of the one before as the update gate says, and of the candidate the rest. */
+static inline void tinyet_gru_state(const int16_t *candidates, const int16_t *updates, const int8_t *state, int8_t *out,
+                                    int32_t units, const tinyet_gru_s8_params *params) {
+  const int32_t zero_point = params->zero_point;
+  int32_t i = 0;
+#if TINYET_GATE_MVE
+  for (; params->form >= 0 && i < units; i += 8) {
+    const mve_pred16_t there = vctp16q((uint32_t)(units - i));
+    const int16x8_t fresh = vldrhq_z_s16(candidates + i, there), update = vldrhq_z_s16(updates + i, there);
+    const int16x8_t before = vsubq_n_s16(vldrbq_z_s16(state + i, there), (int16_t)zero_point);
+    int32x4_t even = vsubq_s32(vshllbq_n_s16(fresh, 15), vmullbq_int_s16(update, fresh));
+    int32x4_t odd = vsubq_s32(vshlltq_n_s16(fresh, 15), vmulltq_int_s16(update, fresh));
+    even = tinyet_mve_requantize(even, params->multiplier, params->form, 0);
+    odd = tinyet_mve_requantize(odd, params->multiplier, params->form, 0);
+    even = vrshrq_n_s32(vaddq_s32(even, vmullbq_int_s16(update, before)), 15);
+    odd = vrshrq_n_s32(vaddq_s32(odd, vmulltq_int_s16(update, before)), 15);
+    tinyet_mve_store_bytes(out + i, vaddq_n_s32(even, zero_point), vaddq_n_s32(odd, zero_point), there);
+  }
+#else
+  for (; params->form >= 0 && i < units; i++) {
+    const int32_t fresh = (32768 - updates[i]) * candidates[i], kept = updates[i] * (state[i] - zero_point);
+    const int32_t new_part = tinyet_gate_requantize(fresh, params->multiplier, params->form);
+    out[i] = tinyet_gate_byte(((new_part + kept + (INT32_C(1) << 14)) >> 15) + zero_point);
+  }
+#endif
+  for (; i < units; i++) {
+    const int32_t fresh = (32768 - updates[i]) * candidates[i], kept = updates[i] * (state[i] - zero_point);
+    const int32_t new_part = tinyet_requantize_any(fresh, params->multiplier, params->form + 31);
+    out[i] = tinyet_gate_byte(((new_part + kept + (INT32_C(1) << 14)) >> 15) + zero_point);
+  }
+}
 
 void KERNEL(const int8_t *x, const int8_t *h, int8_t *y, int8_t *h_n, void *scratch,
                    const tinyet_gru_s8_params *params) {
   const tinyet_recurrent_shape *const s = &params->shape;
-  const int32_t units = s->units, rows = (units + 3) & ~INT32_C(3), zero_point = params->zero_point;
+  const int32_t units = s->units, rows = (units + 3) & ~INT32_C(3);
   int16_t *const sums = (int16_t *)scratch;
   for (int32_t n = 0; n < s->batch; n++) {
     const int8_t *in = x + s->x_first, *state = h;
@@ -20,17 +73,10 @@ void KERNEL(const int8_t *x, const int8_t *h, int8_t *y, int8_t *h_n, void *scra
       memset(sums, 0, (size_t)(4 * rows) * sizeof *sums);
       SUMS(in, &params->x, 3, rows, sums, sums + 4 * rows);
       SUMS(state, &params->h, 3, rows, sums + rows, sums + 4 * rows);
-      for (int32_t i = 0; i < units; i++) {
-        const int16_t *const gate = sums + i;
-        const int32_t inner = tinyet_round_shift(tinyet_gate_sigmoid(gate[rows]) * gate[3 * rows], 15);
-        const int32_t candidate = tinyet_gate_tanh(tinyet_gate_saturate(gate[0] + inner), 3);
-        const int32_t update = tinyet_gate_sigmoid(gate[2 * rows]);
-        const int32_t new_part =
-            tinyet_requantize_form((32768 - update) * candidate, params->multiplier, params->form, 0);
-        const int32_t kept = update * (state[i] - zero_point);
-        const int32_t value = ((new_part + kept + (INT32_C(1) << 14)) >> 15) + zero_point;
-        out[i] = (int8_t)tinyet_clamp(value, INT8_MIN, INT8_MAX);
-      }
+      tinyet_gate_sigmoid(sums + rows, 2 * rows);
+      tinyet_gru_candidates(sums, rows, units);
+      tinyet_gate_tanh(sums, units, 3);
+      tinyet_gru_state(sums, sums + 2 * rows, state, out, units, params);
       state = out;
       in += s->x_step;
       out += s->y_step;

@@ -24,6 +24,28 @@ typedef struct {
   int32_t zero_point;             /* of the state */
 } tinyet_lstm_projected_s8_params;
 
+/* The cell is kept within bounds. */
+typedef struct {
+  tinyet_lstm_s8_params layer;
+  int32_t cell_low, cell_high;
+} tinyet_lstm_clipped_s8_params;
+
+/* As TFLM computes it (tinyet_tabled_gates.h). */
+typedef struct {
+  tinyet_lstm_s8_params layer;
+  int32_t cell_low, cell_high;
+  const TINYET_ROM uint16_t *table; /* [256], sigmoid(i / 24) in Q0.16 */
+} tinyet_lstm_tabled_s8_params;
+
+typedef struct {
+  tinyet_recurrent_shape shape;
+  tinyet_gate_part_s16 x, h;
+  int32_t cell_bits;
+  int32_t multiplier, form;
+  int32_t cell_low, cell_high;
+  const TINYET_ROM uint16_t *table;
+} tinyet_lstm_s16_params;
+
 typedef struct {
   tinyet_recurrent_shape shape;
   const TINYET_ROM float *weights; /* [units][inputs + outputs][4] */
@@ -35,17 +57,30 @@ typedef struct {
   const TINYET_ROM float *projection; /* [outputs][units] */
 } tinyet_lstm_projected_f32_params;
 
+typedef struct {
+  tinyet_lstm_f32_params layer;
+  float cell_clip;
+} tinyet_lstm_clipped_f32_params;
+
 /* scratch: four gates of int16, units rounded up to fours; with a projection, units bytes behind them. */
 void tinyet_lstm_s8(const int8_t *x, const int8_t *h, const int16_t *c, int8_t *y, int8_t *h_n, int16_t *c_n, void *scratch,
                     const tinyet_lstm_s8_params *params);
 void tinyet_lstm_projected_s8(const int8_t *x, const int8_t *h, const int16_t *c, int8_t *y, int8_t *h_n, int16_t *c_n,
                               void *scratch, const tinyet_lstm_projected_s8_params *params);
+void tinyet_lstm_clipped_s8(const int8_t *x, const int8_t *h, const int16_t *c, int8_t *y, int8_t *h_n, int16_t *c_n,
+                            void *scratch, const tinyet_lstm_clipped_s8_params *params);
+void tinyet_lstm_tabled_s8(const int8_t *x, const int8_t *h, const int16_t *c, int8_t *y, int8_t *h_n, int16_t *c_n,
+                           void *scratch, const tinyet_lstm_tabled_s8_params *params);
+void tinyet_lstm_s16(const int16_t *x, const int16_t *h, const int16_t *c, int16_t *y, int16_t *h_n, int16_t *c_n,
+                     void *scratch, const tinyet_lstm_s16_params *params);
 
 /* scratch: units. Sums in the order bias, x, h. */
 void tinyet_lstm_f32(const float *x, const float *h, const float *c, float *y, float *h_n, float *c_n, void *scratch,
                      const tinyet_lstm_f32_params *params);
 void tinyet_lstm_projected_f32(const float *x, const float *h, const float *c, float *y, float *h_n, float *c_n, void *scratch,
                                const tinyet_lstm_projected_f32_params *params);
+void tinyet_lstm_clipped_f32(const float *x, const float *h, const float *c, float *y, float *h_n, float *c_n, void *scratch,
+                             const tinyet_lstm_clipped_f32_params *params);
 
 #ifdef __cplusplus
 }

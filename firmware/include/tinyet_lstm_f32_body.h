@@ -4,6 +4,7 @@
  *   KERNEL             the function's name
  *   PARAMS             the type of its parameters
  *   LAYER              the tinyet_lstm_f32_params in these
+ *   CELL(value)        what is kept of a cell
  *   PUT(hidden, out)   makes the state of what the output gate lets through */
 #ifndef TINYET_LSTM_F32_BODY_H
 #define TINYET_LSTM_F32_BODY_H
@@ -29,7 +30,8 @@ void KERNEL(const float *x, const float *h, const float *c, float *y, float *h_n
         w = tinyet_gates_f32(in, s->inputs, w, sums);
         w = tinyet_gates_f32(state, s->outputs, w, sums);
         bias += 4;
-        c_n[i] = tinyet_sigmoidf(sums[1]) * c_n[i] + tinyet_sigmoidf(sums[0]) * tinyet_tanhf(sums[2]);
+        const float cell = tinyet_sigmoidf(sums[1]) * c_n[i] + tinyet_sigmoidf(sums[0]) * tinyet_tanhf(sums[2]);
+        c_n[i] = CELL(cell);
         hidden[i] = tinyet_sigmoidf(sums[3]) * tinyet_tanhf(c_n[i]);
       }
       PUT(hidden, out);

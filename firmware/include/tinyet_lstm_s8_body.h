@@ -13,6 +13,55 @@
 #include "tinyet_gates.h"
 #include "tinyet_lstm.h"
 
+/* The cells behind a step, and a copy of them in the place of the first gate. */
+static inline void tinyet_lstm_cells(int16_t *gates, int32_t rows, int16_t *cells, int32_t units, int32_t cell_bits) {
+#if TINYET_GATE_MVE
+  for (int32_t i = 0; i < units; i += 8) {
+    const mve_pred16_t there = vctp16q((uint32_t)(units - i));
+    const int16x8_t in = vldrhq_z_s16(gates + i, there), forget = vldrhq_z_s16(gates + rows + i, there);
+    const int16x8_t fresh = vldrhq_z_s16(gates + 2 * rows + i, there), cell = vldrhq_z_s16(cells + i, there);
+    const int32x4_t even = tinyet_mve_rounded(vmullbq_int_s16(forget, cell), 15);
+    const int32x4_t odd = tinyet_mve_rounded(vmulltq_int_s16(forget, cell), 15);
+    const int16x8_t sum =
+        tinyet_mve_joined(vaddq_s32(even, tinyet_mve_rounded(vmullbq_int_s16(in, fresh), 15 + cell_bits)),
+                          vaddq_s32(odd, tinyet_mve_rounded(vmulltq_int_s16(in, fresh), 15 + cell_bits)));
+    vstrhq_p_s16(cells + i, sum, there);
+    vstrhq_p_s16(gates + i, sum, there);
+  }
+#else
+  for (int32_t i = 0; i < units; i++) {
+    int16_t *const gate = gates + i;
+    const int32_t kept = tinyet_gate_shift((int32_t)gate[rows] * cells[i], 15);
+    const int32_t cell = kept + tinyet_gate_shift((int32_t)gate[0] * gate[2 * rows], 15 + cell_bits);
+    gate[0] = cells[i] = (int16_t)tinyet_gate_saturate(cell);
+  }
+#endif
+}
+
+/* What the output gate lets through of the cells' tanh. */
+static inline void tinyet_lstm_hidden(const int16_t *out, const int16_t *cells, int8_t *hidden, int32_t units,
+                                      const tinyet_lstm_s8_params *layer) {
+  int32_t i = 0;
+#if TINYET_GATE_MVE
+  for (; layer->form >= 0 && i < units; i += 8) {
+    const mve_pred16_t there = vctp16q((uint32_t)(units - i));
+    const int16x8_t a = vldrhq_z_s16(out + i, there), b = vldrhq_z_s16(cells + i, there);
+    tinyet_mve_store_bytes(
+        hidden + i, tinyet_mve_requantize(vmullbq_int_s16(a, b), layer->multiplier, layer->form, layer->zero_point),
+        tinyet_mve_requantize(vmulltq_int_s16(a, b), layer->multiplier, layer->form, layer->zero_point), there);
+  }
+#else
+  for (; layer->form >= 0 && i < units; i++) {
+    const int32_t value = tinyet_gate_requantize((int32_t)out[i] * cells[i], layer->multiplier, layer->form);
+    hidden[i] = tinyet_gate_byte(value + layer->zero_point);
+  }
+#endif
+  for (; i < units; i++) {
+    const int32_t value = tinyet_requantize_any((int32_t)out[i] * cells[i], layer->multiplier, layer->form + 31);
+    hidden[i] = tinyet_gate_byte(value + layer->zero_point);
+  }
+}
+
 void KERNEL(const int8_t *x, const int8_t *h, const int16_t *c, int8_t *y, int8_t *h_n, int16_t *c_n, void *scratch,
           const PARAMS *params) {
   const tinyet_lstm_s8_params *const layer = LAYER;
@@ -28,16 +77,12 @@ void KERNEL(const int8_t *x, const int8_t *h, const int16_t *c, int8_t *y, int8_
       memset(gates, 0, (size_t)(4 * rows) * sizeof *gates);
       SUMS(in, &layer->x, 4, rows, gates, gates + 4 * rows);
       SUMS(state, &layer->h, 4, rows, gates, gates + 4 * rows);
-      for (int32_t i = 0; i < units; i++) {
-        const int16_t *const gate = gates + i;
-        const int32_t kept = tinyet_round_shift(tinyet_gate_sigmoid(gate[rows]) * c_n[i], 15);
-        const int32_t added = tinyet_gate_sigmoid(gate[0]) * tinyet_gate_tanh(gate[2 * rows], 3);
-        const int32_t cell = kept + tinyet_round_shift(added, 15 + layer->cell_bits);
-        c_n[i] = (int16_t)tinyet_gate_saturate(cell);
-        const int32_t through = tinyet_gate_sigmoid(gate[3 * rows]) * tinyet_gate_tanh(c_n[i], layer->cell_bits);
-        const int32_t value = tinyet_requantize_form(through, layer->multiplier, layer->form, layer->zero_point);
-        hidden[i] = (int8_t)tinyet_clamp(value, INT8_MIN, INT8_MAX);
-      }
+      tinyet_gate_sigmoid(gates, 2 * rows);
+      tinyet_gate_tanh(gates + 2 * rows, rows, 3);
+      tinyet_gate_sigmoid(gates + 3 * rows, rows);
+      tinyet_lstm_cells(gates, rows, c_n, units, layer->cell_bits);
+      tinyet_gate_tanh(gates, units, layer->cell_bits);
+      tinyet_lstm_hidden(gates + 3 * rows, gates, hidden, units, layer);
       PROJECT;
       state = out;
       in += s->x_step;

@@ -35,6 +35,10 @@ void tinyet_requantize_s8(const int8_t *input, int8_t *output, const tinyet_requ
 void tinyet_requantize_s16(const int16_t *input, int16_t *output, const tinyet_requantize_params *params);
 void tinyet_requantize_s8_s16(const int8_t *input, int16_t *output, const tinyet_requantize_params *params);
 void tinyet_requantize_s16_s8(const int16_t *input, int8_t *output, const tinyet_requantize_params *params);
+void tinyet_requantize_s32_s8(const int32_t *input, int8_t *output, const tinyet_requantize_params *params);
+void tinyet_requantize_s32_s16(const int32_t *input, int16_t *output, const tinyet_requantize_params *params);
+void tinyet_requantize_s8_s32(const int8_t *input, int32_t *output, const tinyet_requantize_params *params);
+void tinyet_requantize_s16_s32(const int16_t *input, int32_t *output, const tinyet_requantize_params *params);
 
 #ifdef __cplusplus
 }

@@ -26,6 +26,15 @@ typedef struct {
   int32_t multiplier[4], form[4]; /* of each gate, as tinyet_requantize_form has them */
 } tinyet_gate_part_s8;
 
+/* The same of values in int16. */
+typedef struct {
+  /* [gates][units / 4][depth / 2][8], rounded up with zeros: a0 b0 a1 b1 c0 d0 c1 d1 of two inputs and four rows */
+  const TINYET_ROM int8_t *weights;
+  const TINYET_ROM int64_t *bias; /* [gates][units], units rounded up to fours */
+  int32_t depth, block;           /* block: how many pairs of products a sum of 32 bits holds */
+  int32_t multiplier[4], shift[4]; /* of each gate, as tinyet_requantize_s64 has them */
+} tinyet_gate_part_s16;
+
 #ifdef __cplusplus
 }
 #endif

@@ -18,6 +18,15 @@ typedef struct {
   int32_t zero_point;       /* of the state */
 } tinyet_rnn_s8_params;
 
+/* Gates as TFLM's LSTM has them (tinyet_tabled_gates.h). */
+typedef struct {
+  tinyet_recurrent_shape shape;
+  tinyet_gate_part_s16 x, h;
+  int32_t relu;             /* of sums in units of four steps of the state, or tanh, of sums in Q3.12 */
+  int32_t multiplier, form; /* from 2^15 times a tanh to the state, as tinyet_requantize_form has them */
+  const TINYET_ROM uint16_t *table; /* [256], sigmoid(i / 24) in Q0.16 */
+} tinyet_rnn_s16_params;
+
 typedef struct {
   tinyet_recurrent_shape shape;
   const TINYET_ROM float *weights; /* [units][inputs + units] */
@@ -27,6 +36,8 @@ typedef struct {
 
 /* scratch: units of int16, rounded up to fours. */
 void tinyet_rnn_s8(const int8_t *x, const int8_t *h, int8_t *y, int8_t *h_n, void *scratch, const tinyet_rnn_s8_params *params);
+void tinyet_rnn_s16(const int16_t *x, const int16_t *h, int16_t *y, int16_t *h_n, void *scratch,
+                    const tinyet_rnn_s16_params *params);
 
 /* scratch: units. Sums in the order bias, x, h. */
 void tinyet_rnn_f32(const float *x, const float *h, float *y, float *h_n, void *scratch, const tinyet_rnn_f32_params *params);

@@ -20,9 +20,11 @@ void KERNEL(const int8_t *x, const int8_t *h, int8_t *y, int8_t *h_n, void *scra
       memset(sums, 0, (size_t)rows * sizeof *sums);
       SUMS(in, &params->x, 1, rows, sums, sums + rows);
       SUMS(state, &params->h, 1, rows, sums, sums + rows);
+      if (params->relu == 0) {
+        tinyet_gate_tanh(sums, units, 3);
+      }
       for (int32_t i = 0; i < units; i++) {
-        const int32_t rectified = sums[i] < 0 ? 0 : sums[i];
-        const int32_t result = params->relu != 0 ? rectified : tinyet_gate_tanh(sums[i], 3);
+        const int32_t result = params->relu != 0 && sums[i] < 0 ? 0 : sums[i];
         const int32_t value = tinyet_requantize_form(result, params->multiplier, params->form, params->zero_point);
         out[i] = (int8_t)tinyet_clamp(value, INT8_MIN, INT8_MAX);
       }

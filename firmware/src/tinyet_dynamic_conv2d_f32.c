@@ -33,7 +33,7 @@ void tinyet_dynamic_conv2d_f32(const float *input, float *output, void *scratch,
   int16_t *const patch = (int16_t *)(factors + s->out_c);
   int8_t *const values = (int8_t *)(patch + 4 * steps);
   const tinyet_dynamic_quant quant =
-      tinyet_dynamic_quantize(input, values, s->batch * image_bytes, layer->smallest_scale);
+      tinyet_dynamic_quantize(input, values, s->batch * image_bytes, layer);
   for (int32_t c = 0; c < s->out_c; c++) {
     factors[c] = quant.scale * layer->weight_scales[c];
   }

@@ -50,7 +50,7 @@ void tinyet_dynamic_depthwise_f32(const float *input, float *output, void *scrat
   int32_t *const offsets = (int32_t *)(void *)(factors + s->in_c);
   int8_t *const values = (int8_t *)(offsets + 2 * s->kernel_h * s->kernel_w);
   const tinyet_dynamic_quant quant =
-      tinyet_dynamic_quantize(input, values, s->batch * s->in_h * s->in_w * s->in_c, layer->smallest_scale);
+      tinyet_dynamic_quantize(input, values, s->batch * s->in_h * s->in_w * s->in_c, layer);
   for (int32_t c = 0; c < s->in_c; c++) {
     factors[c] = quant.scale * layer->weight_scales[c];
   }

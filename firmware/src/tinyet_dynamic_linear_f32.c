@@ -9,7 +9,7 @@ void tinyet_dynamic_linear_f32(const float *input, float *output, void *scratch,
   float *const factors = (float *)scratch;
   int8_t *const values = (int8_t *)(factors + count);
   const tinyet_dynamic_quant quant =
-      tinyet_dynamic_quantize(input, values, params->rows * depth, layer->smallest_scale);
+      tinyet_dynamic_quantize(input, values, params->rows * depth, layer);
   for (int32_t n = 0; n < count; n++) {
     factors[n] = quant.scale * layer->weight_scales[n];
   }

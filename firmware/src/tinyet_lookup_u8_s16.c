@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tinyet_bytes.h"
 
+typedef uint8_t source;
 typedef int16_t element;
 #define KERNEL tinyet_lookup_u8_s16
 #define PARAMS tinyet_lookup_u8_s16_params

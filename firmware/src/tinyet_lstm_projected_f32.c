@@ -15,5 +15,6 @@ static void project(const float *hidden, float *out, const tinyet_lstm_projected
 #define KERNEL tinyet_lstm_projected_f32
 #define PARAMS tinyet_lstm_projected_f32_params
 #define LAYER &params->layer
+#define CELL(value) value
 #define PUT(hidden, out) project(hidden, out, params)
 #include "tinyet_lstm_f32_body.h"

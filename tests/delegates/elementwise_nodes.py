@@ -107,7 +107,7 @@ def one_operand_nodes(draw: st.DrawFn) -> Case:
     if kind == 1:
         low, high = sorted(rng.uniform(-100, 100, 2) * scale)
         quant = x.type.quant if draw(st.booleans()) else quants(rng, scale)
-        attrs = Clamp(*(float(v) for v in (draw(st.sampled_from((low, -math.inf))), high)))
+        attrs = Clamp(float(draw(st.sampled_from((low, -math.inf)))), float(high))
         return Case(drawing.node_of(attrs, [x], quant), (data,))
     fixed = constant("c", np.array(int(rng.integers(-128, 128)), np.int8), quants(rng, scale))
     operator = draw(st.sampled_from((Add, Sub, Mul)))

@@ -7,6 +7,7 @@ import itertools
 import math
 from collections.abc import Hashable, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -175,7 +176,7 @@ def network() -> Program:
         pad = kernel // 2
         # 0: as many as there are, each on its own.
         group_c, count = (channels, wanted) if wanted else (1, channels)
-        pads = {f"pad_{side}": pad for side in ("top", "bottom", "left", "right")}
+        pads: dict[str, Any] = {f"pad_{side}": pad for side in ("top", "bottom", "left", "right")}
         y = b.add(
             Conv2d(**pads, groups=channels // group_c, clamp=RELU),
             y,

@@ -274,6 +274,70 @@ def test_two_libraries_in_one_sketch(tmp_path: Path) -> None:
     assert [int(line) for line in output_of(board, elf)[:3]] == [0, *expected]
 
 
+TFLM_SKETCH = """\
+#include <SmallModelTflm.h>
+
+namespace {
+tflite::MicroInterpreter *interpreter = nullptr;
+TfLiteTensor *input = nullptr;
+TfLiteTensor *output = nullptr;
+constexpr int kTensorArenaSize = 2000;
+alignas(16) uint8_t tensor_arena[kTensorArenaSize];
+} // namespace
+
+void setup() {
+  tflite::InitializeTarget();
+  const tflite::Model *model = tflite::GetModel(g_model);
+  if (model->version() != TFLITE_SCHEMA_VERSION) {
+    MicroPrintf("Model provided is schema version %d", static_cast<int>(model->version()));
+    return;
+  }
+  static tflite::AllOpsResolver resolver;
+  static tflite::MicroInterpreter static_interpreter(model, resolver, tensor_arena, kTensorArenaSize);
+  interpreter = &static_interpreter;
+  if (interpreter->AllocateTensors() != kTfLiteOk) {
+    MicroPrintf("AllocateTensors() failed");
+    return;
+  }
+  input = interpreter->input(0);
+  output = interpreter->output(0);
+}
+
+void loop() {
+  for (size_t i = 0; i < input->bytes; i++) {
+    input->data.int8[i] = static_cast<int8_t>(i);
+  }
+  if (interpreter->Invoke() != kTfLiteOk) {
+    MicroPrintf("Invoke failed");
+  }
+  for (int i = 0; i < output->dims->data[1]; i++) {
+    MicroPrintf("%d", output->data.int8[i]);
+  }
+  MicroPrintf("done");
+}
+"""
+
+
+def test_a_sketch_of_tensorflow_lite_micro(tmp_path: Path) -> None:
+    """Written for TFLM but for its include. The arena that it sets aside takes no RAM."""
+    path = board_file("samd", tmp_path)
+    board, program = load_board(path), small.program()
+    project = generate(program, path, tmp_path / "p", project="arduino", tflm_header=True)
+    library, core = arduino.library_of(project), core_of("samd", board, tmp_path)
+    (library / "examples" / "Tflm").mkdir()
+    (library / "examples" / "Tflm" / "Tflm.ino").write_text(TFLM_SKETCH)
+    assert "\narchitectures=*\n" in (library / "library.properties").read_text()
+    archives = [arduino.build_library(core, library, tmp_path / "library"), core.build(tmp_path / "core")]
+    elf = arduino.build_sketch(core, library, "Tflm", archives, tmp_path / "out")
+    (expected,) = arduino.outputs_of(program, np.arange(108).astype(np.int8).reshape(1, 6, 6, 3))
+    assert [int(line) for line in output_of(board, elf)[:5]] == expected.tolist()
+    symbols = subprocess.run(
+        ["arm-none-eabi-nm", str(elf)], capture_output=True, text=True, check=True
+    ).stdout
+    assert " small_arena" in symbols
+    assert "tensor_arena" not in symbols
+
+
 @pytest.mark.parametrize("name", ["mbed", "stm32", "teensy"])
 def test_nothing_is_rounded_once_that_should_be_rounded_twice(name: str, tmp_path: Path) -> None:
     """A core's flags allow fused multiplications and additions; tinyet_common.h forbids them."""

@@ -8,6 +8,7 @@ import itertools
 import re
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -35,7 +36,7 @@ def program() -> Program:
     x = y = input_s8("x", (1, 10, 10, 8), 0.031, -128)
     for i, kernel in enumerate((3, 1, 3, 1, 3, 1)):
         groups = 8 if kernel == 3 else 1
-        pads = {f"pad_{side}": kernel // 2 for side in ("top", "bottom", "left", "right")}
+        pads: dict[str, Any] = {f"pad_{side}": kernel // 2 for side in ("top", "bottom", "left", "right")}
         y = b.add(
             Conv2d(**pads, groups=groups, clamp=RELU),
             y,

@@ -12,13 +12,14 @@ from tests.ops.emulated import require_emulator
 from tests.streamed import Net, deployed, harness, host_harness, validated
 from tinyet.boards import load_board
 from tinyet.device.device import Device, open_device
-from tinyet.ir import DType, Graph, Tensor
+from tinyet.ir import DType, Graph, Node, QuantParams, Tensor, TensorType, constant
 from tinyet.ops.add import Add
 from tinyet.ops.concat import Concat
 from tinyet.ops.dequantize import Dequantize
 from tinyet.ops.mul import Mul
 from tinyet.ops.requantize import Requantize
 from tinyet.ops.slice import Slice
+from tinyet.ops.svdf import Svdf
 from tinyet.passes.states import keep_states
 from tinyet.program import Program, from_bytes
 from tinyet.project import generate
@@ -54,6 +55,34 @@ def remembering() -> Program:
     graph = Graph("remembering", (net.x, *states), outputs, tuple(net.nodes), tuple(initial))
     # By way of its file, whose door it must pass.
     return from_bytes(Program("remembering", keep_states(graph)).data, "remembering")
+
+
+def low_rank() -> Program:
+    """Two layers of SVDF behind one another, a step a run: a state of int8, whose zero point is not 0, and one of
+    int16."""
+    rng, nodes, states = np.random.default_rng(2), [], {}
+    x = result = Tensor("x", TensorType((1, 10), DType.INT8, QuantParams.per_tensor(0.05, 3)))
+    for dtype, (low, high), zero_point in ((DType.INT8, (-127, 128), -50), (DType.INT16, (-32767, 32768), 0)):
+        inputs, filters, memory = result.shape[1], 12, 5
+        scale = 60 / high
+        kind = TensorType((1, filters * memory), dtype, QuantParams.per_tensor(scale, zero_point))
+        before, behind = (Tensor(f"{name}_{dtype.value}", kind) for name in ("state", "behind"))
+        features = rng.integers(-127, 128, (filters, inputs)).astype(np.int8)
+        times = rng.integers(low, high, (filters, memory)).astype(dtype.numpy)
+        weights = (
+            constant(f"feature_{dtype.value}", features, QuantParams.per_tensor(0.05, 0)),
+            constant(f"time_{dtype.value}", times, QuantParams.per_tensor(1 / high, 0)),
+            constant(f"bias_{dtype.value}", rng.integers(-500, 500, filters // 2).astype(np.int32)),
+        )
+        quant = QuantParams.per_tensor(0.4, -7)
+        y = Tensor(f"y_{dtype.value}", TensorType((1, filters // 2), DType.INT8, quant))
+        nodes.append(Node(Svdf(2), (result, before, *weights), (y, behind)))
+        states[before], result = behind, y
+    initial = [
+        constant(f"{t.name}_0", np.full(t.shape, _zero(t), t.dtype.numpy), t.type.quant) for t in states
+    ]
+    graph = Graph("low_rank", (x, *states), (result, *states.values()), tuple(nodes), tuple(initial))
+    return from_bytes(Program("low_rank", keep_states(graph)).data, "low_rank")
 
 
 def _zero(tensor: Tensor) -> int:
@@ -111,6 +140,20 @@ def test_on_the_host(tmp_path: Path) -> None:
         given = as_bytes([frame, *session.state.values()])
         wanted = session.values([frame])
         assert list(device.run(given).outputs) == as_bytes(wanted[t] for t in graph.outputs)
+
+
+@pytest.mark.parametrize("name", ["host", pytest.param("mps2_an386", marks=pytest.mark.emulated)])
+def test_svdf(name: str, tmp_path: Path) -> None:
+    """Its states are written over in their places: the arena has no room for two of each."""
+    board, program = load_board("mps2_an386"), low_rank()
+    deployment = deployed(program, board.target)
+    if name == "host":
+        elf = host_harness(program, deployment, tmp_path)
+    else:
+        require_emulator(name)
+        elf = harness(program, deployment, board, tmp_path)
+    with open_device(board, elf, *(["host"] if name == "host" else [])) as device:
+        exercise(device, program)
 
 
 def test_validate_says_which_state_is_wrong(tmp_path: Path) -> None:

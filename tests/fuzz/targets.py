@@ -12,6 +12,7 @@ from tests.fuzz.manifest import Manifests
 from tests.fuzz.npz import NpzFiles
 from tests.fuzz.run import Target
 from tests.fuzz.tet import TetFiles
+from tests.fuzz.tflite import TfliteFiles
 
 TARGETS: Mapping[str, Callable[[], Target]] = {
     "tet": TetFiles,
@@ -20,5 +21,6 @@ TARGETS: Mapping[str, Callable[[], Target]] = {
     "foreign": ForeignFiles,
     "manifests": Manifests,
     "frames": Frames,
+    "tflite": TfliteFiles,
 }
 """By name, what makes a target; it is made once a run."""

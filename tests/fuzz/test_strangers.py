@@ -18,6 +18,7 @@ from tests.fuzz.frames import Frames
 from tests.fuzz.manifest import Manifests
 from tests.fuzz.npz import NpzFiles
 from tests.fuzz.run import Outcome, Target, run_here, table
+from tests.fuzz.tflite import TfliteFiles
 from tinyet.boards import load_board
 from tinyet.emit.kinds import Kind
 from tinyet.emit.project import project_files
@@ -27,7 +28,14 @@ SEED = 1
 
 @pytest.mark.parametrize(
     ("make", "mutants"),
-    [(BoardFiles, 1000), (NpzFiles, 3000), (ForeignFiles, 2000), (Manifests, 150), (Frames, 800)],
+    [
+        (BoardFiles, 1000),
+        (NpzFiles, 3000),
+        (ForeignFiles, 2000),
+        (Manifests, 150),
+        (Frames, 800),
+        (TfliteFiles, 1500),
+    ],
 )
 def test_no_mutant_fails(make: Callable[[], Target], mutants: int) -> None:
     target = make()

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from tests.fuzz.tet_signals import signals
 from tinyet import ops
 from tinyet.ir import (
     Attrs,
@@ -48,6 +49,7 @@ from tinyet.ops.gru import Gru
 from tinyet.ops.keep import Keep
 from tinyet.ops.layer_norm import LayerNorm
 from tinyet.ops.linear import Linear
+from tinyet.ops.linear_once import LinearOnce
 from tinyet.ops.log_softmax import LogSoftmax
 from tinyet.ops.lookup import Lookup
 from tinyet.ops.lstm import Lstm
@@ -58,6 +60,7 @@ from tinyet.ops.mean import Mean
 from tinyet.ops.minimum import Minimum
 from tinyet.ops.mul import Mul
 from tinyet.ops.pad import Pad
+from tinyet.ops.pairwise import Pairwise
 from tinyet.ops.permute import Permute
 from tinyet.ops.prelu import PRelu
 from tinyet.ops.quantize import Quantize
@@ -69,8 +72,10 @@ from tinyet.ops.rnn import Rnn
 from tinyet.ops.shared.unary_functions import FUNCTIONS
 from tinyet.ops.slice import Slice
 from tinyet.ops.softmax import Softmax
+from tinyet.ops.squared_difference import SquaredDifference
 from tinyet.ops.sub import Sub
 from tinyet.ops.sum import Sum
+from tinyet.ops.svdf import Svdf
 from tinyet.ops.unary import Unary
 from tinyet.ops.unfold import Unfold
 from tinyet.ops.where import Where
@@ -159,6 +164,7 @@ def seeds() -> list[Program]:
         *_recurrent(),
         *_kept(),
         *_wholes(),
+        *signals(),
     ]
     used = {n.op for p in made for n in p.graph.nodes}
     assert used >= {op.name for op in ops.OPS} | {"region"}, {op.name for op in ops.OPS} - used
@@ -173,6 +179,8 @@ def _elementwise() -> list[Program]:
         plain = (Add(), Sub(clamp=RELU), Maximum(), Minimum())
         made += [program(f"{attrs.name}_{tag}", node(attrs, [x, z], dtype)) for attrs in plain]
         made.append(program(f"mul_{tag}", node(Mul(), [x, z], dtype, (0.002, 4) if dtype is S8 else None)))
+        if dtype is not F32:
+            made.append(program(f"squared_difference_{tag}", node(SquaredDifference(), [x, z], dtype)))
         made.append(program(f"mul_one_{tag}", node(Mul(), [x, small("c", (1,), dtype)], dtype)))
         made.append(program(f"add_constant_{tag}", node(Add(), [x, small("c", (2,), dtype)], dtype)))
         made.append(program(f"prelu_{tag}", node(PRelu(), [x, small("c", (2,), dtype)], dtype)))
@@ -212,6 +220,8 @@ def _weighted() -> list[Program]:
             made.append(program(f"depthwise_{tag}{w4}", node(Conv2d(pad_left=1, groups=2), ins, dtype, out)))
             ins = [value("x", (2, 7), dtype), weights((5, 7), dtype, narrow=narrow), bias(5, dtype)]
             made.append(program(f"linear_{tag}{w4}", node(Linear(), ins, dtype, out)))
+            if dtype is not F32 and not w4:
+                made.append(program(f"linear_once_{tag}", node(LinearOnce(), ins, dtype, out)))
         ins = [image, weights((4, 2, 2, 1), dtype, channels=False), bias(4, dtype)]
         made.append(program(f"multiplier_{tag}", node(Conv2d(groups=2), ins, dtype, out)))
         ins = [image, weights((3, 1, 1, 2), dtype), bias(3, dtype)]
@@ -320,6 +330,9 @@ def _conversions() -> list[Program]:
     for dtype in (F32, I32):
         operands = [value("x", (2, 3), dtype), value("z", (1,), dtype)]
         made.append(program(f"compare_{dtype.suffix}", node(Compare("greater"), operands, I32)))
+    for function in ("add", "mul", "floor_div"):
+        whole = [value("x", (2, 3), I32), value("z", (2, 3), I32)]
+        made.append(program(f"pairwise_{function}", node(Pairwise(function), whole, I32)))
     return made
 
 
@@ -362,6 +375,15 @@ def _recurrent() -> list[Program]:
         state = value("h", (2, 3), dtype)
         projected = [x, state, c, matrix(16, 5), matrix(16, 3), None, matrix(3, 4)]
         made.append(program(f"lstm_projected_{tag}", layer(Lstm(sequence=False), projected, [state, c])))
+        tabled = Lstm(arithmetic="tflm", cell_clip=3.0)
+        made.append(program(f"lstm_tabled_{tag}", layer(tabled, whole, [h, h, c])))
+        frame, memory = value("x", (2, 5), dtype), value("memory", (2, 12), dtype)
+        filters = [weights(shape, dtype, channels=False) for shape in ((4, 5), (4, 3))]
+        named = [Tensor(f"filters_{i}", t.type, t.data) for i, t in enumerate(filters)]
+        y = value("y", (2, 2), dtype)
+        made.append(
+            program(f"svdf_{tag}", layer(Svdf(2), [frame, memory, *named, bias(2, dtype)], [y, memory]))
+        )
     return made
 
 

@@ -121,7 +121,6 @@ def test_what_is_told_of_each_kind(tmp_path: Path) -> None:
     for name, data, word in (
         ("a.tflite", b"\x1c\0\0\0TFL3" + bytes(20), "TensorFlow Lite"),
         ("a.h5", b"\x89HDF\r\n\x1a\n" + bytes(20), "HDF5"),
-        ("a.onnx", b"\x08\x07\x12\x07pytorch", "onnx2torch"),
         ("a.bin", b"?" * 40, "no kind of model that tinyet knows"),
         ("a.pt", b"PK\x03\x04" + bytes(20), "looks like a saved model, but"),
     ):

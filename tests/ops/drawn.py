@@ -10,7 +10,7 @@ from tests.ops.cases import Case
 from tinyet import ops
 from tinyet.ir import Array, Attrs, DType, Node, QuantParams, Shape, Tensor, TensorType
 
-MOVABLE = (DType.INT8, DType.FLOAT32, DType.INT32, DType.INT16, DType.UINT8)
+MOVABLE = (DType.INT8, DType.FLOAT32, DType.INT32, DType.INT16, DType.UINT8, DType.UINT32)
 REDUCIBLE = (DType.INT8, DType.INT16, DType.FLOAT32)
 
 

@@ -18,7 +18,23 @@ from tinyet.ir import Array, Attrs, DType, Node, QuantParams, Shape, Tensor, Ten
 from tinyet.numerics import quantize
 from tinyet.ops.shared.recurrent import Recurrent
 
-KINDS = (DType.INT8, DType.FLOAT32)
+KINDS = (DType.INT8, DType.INT16, DType.FLOAT32)
+
+
+@st.composite
+def quants(draw: st.DrawFn, dtype: DType) -> QuantParams | None:
+    """Of a layer's input."""
+    if dtype is DType.INT16:
+        return QuantParams.per_tensor(draw(st.floats(1e-5, 3e-4)), 0)
+    return draw(drawing.quants(dtype))
+
+
+@st.composite
+def state_quants(draw: st.DrawFn, dtype: DType) -> QuantParams | None:
+    """Of values from -1 to 1, some of which saturate."""
+    if dtype is DType.INT8:
+        return QuantParams.per_tensor(draw(st.floats(0.002, 0.02)), draw(drawing.zero_points))
+    return QuantParams.per_tensor(draw(st.floats(1e-5, 8e-5)), 0) if dtype is DType.INT16 else None
 
 
 @st.composite
@@ -43,7 +59,11 @@ def biases(draw: st.DrawFn, name: str, count: int, dtype: DType) -> Tensor | Non
     if draw(st.booleans()):
         return None
     values = rng.standard_normal(count).astype(np.float32)
-    return constant(name, values if dtype is DType.FLOAT32 else (3000 * values).astype(np.int32))
+    if dtype is DType.FLOAT32:
+        return constant(name, values)
+    return constant(
+        name, (3000 * values).astype(np.int32) if dtype is DType.INT8 else (1e6 * values).astype(np.int64)
+    )
 
 
 def case(
@@ -75,11 +95,8 @@ def square_inputs(draw: st.DrawFn, dtype: DType) -> tuple[Tensor, Tensor]:
     """x and h."""
     batch, steps = draw(st.integers(1, 2)), draw(st.integers(1, 5))
     inputs, units = draw(st.integers(1, 18)), draw(st.integers(1, 9))
-    x = Tensor("x", TensorType((batch, steps, inputs), dtype, draw(drawing.quants(dtype))))
-    quant = None
-    if dtype is DType.INT8:
-        quant = QuantParams.per_tensor(draw(st.floats(0.002, 0.02)), draw(drawing.zero_points))
-    return x, Tensor("h", TensorType((batch, units), dtype, quant))
+    x = Tensor("x", TensorType((batch, steps, inputs), dtype, draw(quants(dtype))))
+    return x, Tensor("h", TensorType((batch, units), dtype, draw(state_quants(dtype))))
 
 
 def bias_or_zeros(node: Node, index: int, count: int) -> Array:
@@ -129,26 +146,30 @@ def assert_cut_anywhere(case: Case) -> None:
     np.testing.assert_array_equal(h, want[-1])
 
 
-def signal_to_noise(attrs: Attrs, gates: int, biases: Sequence[int]) -> float:
-    """In dB, of y over 40 steps of 4 sequences: a float layer of 24 units, and the same in int8, with scales of its own
-    ranges."""
+def signal_to_noise(
+    attrs: Attrs, gates: int, biases: Sequence[int], dtype: DType, *, same_weights: bool = False
+) -> float:
+    """In dB, of y over 40 steps of 4 sequences: a float layer of 24 units, and the same in int8, or int16, with scales
+    of its own ranges. same_weights: the float layer has those that the int8 ones stand for."""
     rng, units, inputs = np.random.default_rng(1), 24, 12
     reach = 1 / np.sqrt(units)
     arrays = [
         rng.uniform(-reach, reach, shape) for shape in ((gates * units, inputs), (gates * units, units))
     ]
     arrays += [rng.uniform(-reach, reach, gates * units) for _ in biases]
+    if same_weights:
+        steps = [np.abs(a.reshape(gates, -1)).max(axis=1).repeat(units)[:, None] / 127 for a in arrays[:2]]
+        arrays[:2] = [np.rint(a / step) * step for a, step in zip(arrays[:2], steps, strict=True)]
     x = rng.standard_normal((4, 40, inputs)).astype(np.float32)
     h = np.zeros((4, units), np.float32)
     whole = [Tensor("x", TensorType(x.shape, DType.FLOAT32)), Tensor("h", TensorType(h.shape, DType.FLOAT32))]
     floats: list[Tensor | None] = [*whole, *(constant("w", a.astype(np.float32)) for a in arrays)]
     kinds = [TensorType((), DType.FLOAT32)] * 2
     y = expected(case(attrs, floats, kinds, rng).node, (x, h))[0].astype(np.float64)
-    x_quant = QuantParams.per_tensor(float(np.abs(x).max()) / 127, 0)
-    h_quant = QuantParams.per_tensor(float(np.abs(y).max()) / 127, 0)
+    x_quant, h_quant = (QuantParams.per_tensor(float(np.abs(a).max()) / dtype.range[1], 0) for a in (x, y))
     given: list[Tensor | None] = [
-        Tensor("x", TensorType(x.shape, DType.INT8, x_quant)),
-        Tensor("h", TensorType(h.shape, DType.INT8, h_quant)),
+        Tensor("x", TensorType(x.shape, dtype, x_quant)),
+        Tensor("h", TensorType(h.shape, dtype, h_quant)),
     ]
     scales = []
     for array in arrays[:2]:
@@ -157,11 +178,13 @@ def signal_to_noise(attrs: Attrs, gates: int, biases: Sequence[int]) -> float:
         quant = QuantParams(tuple(rows.tolist()), (0,) * len(rows), 0)
         given.append(constant("w", np.rint(array / rows[:, None]).astype(np.int8), quant))
         scales.append(rows)
-    steps = x_quant.one_scale * scales[0], h_quant.one_scale * scales[1]
-    for array, step in zip(arrays[2:], steps, strict=False):
-        given.append(constant("b", np.rint(array / step).astype(np.int32)))
-    node = case(attrs, given, [TensorType((), DType.INT8, h_quant)] * 2, rng).node
-    integers = quantize(x, TensorType(x.shape, DType.INT8, x_quant)), h.astype(np.int8)
+    units_of_biases = x_quant.one_scale * scales[0], h_quant.one_scale * scales[1]
+    for array, step in zip(arrays[2:], units_of_biases, strict=False):
+        given.append(
+            constant("b", np.rint(array / step).astype(np.int32 if dtype is DType.INT8 else np.int64))
+        )
+    node = case(attrs, given, [TensorType((), dtype, h_quant)] * 2, rng).node
+    integers = quantize(x, TensorType(x.shape, dtype, x_quant)), h.astype(dtype.numpy)
     got = expected(node, integers)[0].astype(np.float64) * h_quant.one_scale
     return float(10 * np.log10((y**2).sum() / ((y - got) ** 2).sum()))
 

@@ -18,6 +18,23 @@ SHARED = {
     "mean": ("test_reduce", "reduce_nodes"),
     "sum": ("test_reduce", "reduce_nodes"),
     "copy": ("test_reshape", "copy_nodes"),
+    "signal_delay": ("test_signal_frames", "signal_delay_nodes"),
+    "signal_energy": ("test_signal_features", "signal_energy_nodes"),
+    "signal_fft_auto_scale": ("test_signal_features", "signal_fft_auto_scale_nodes"),
+    "signal_filter_bank": ("test_signal_features", "signal_filter_bank_nodes"),
+    "signal_filter_bank_log": ("test_signal_features", "signal_filter_bank_log_nodes"),
+    "signal_filter_bank_spectral_subtraction": (
+        "test_signal_features",
+        "signal_filter_bank_spectral_subtraction_nodes",
+    ),
+    "signal_filter_bank_square_root": ("test_signal_features", "signal_filter_bank_square_root_nodes"),
+    "signal_framer": ("test_signal_frames", "signal_framer_nodes"),
+    "signal_irfft": ("test_signal_fft", "signal_irfft_nodes"),
+    "signal_overlap_add": ("test_signal_frames", "signal_overlap_add_nodes"),
+    "signal_pcan": ("test_signal_features", "signal_pcan_nodes"),
+    "signal_rfft": ("test_signal_fft", "signal_rfft_nodes"),
+    "signal_stacker": ("test_signal_frames", "signal_stacker_nodes"),
+    "signal_window": ("test_signal_features", "signal_window_nodes"),
 }
 
 

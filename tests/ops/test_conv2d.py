@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
 
 import numpy as np
 import pytest
@@ -31,7 +32,7 @@ def conv2d_nodes(
     kind = kind or draw(st.sampled_from(KINDS))
     batch, height, width = draw(drawing.images)
     clamp = drawing.CLAMPS[draw(st.sampled_from(clamps))]
-    window = draw(drawing.windows(height, width))
+    window: dict[str, Any] = draw(drawing.windows(height, width))
     kernel_h, kernel_w = window.pop("kernel_h"), window.pop("kernel_w")
     if kind == "1x1":
         kernel_h = kernel_w = 1

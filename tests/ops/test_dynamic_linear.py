@@ -43,17 +43,21 @@ def inputs(rng: np.random.Generator, shape: tuple[int, ...], kind: str) -> npt.N
 
 
 KINDS = ("plain", "plain", "positive", "negative", "tiny", "symmetric", "zeros", "special")
+RULES: tuple[dynamic.Rule, ...] = ("torch", "symmetric", "asymmetric")
 
 
 @st.composite
-def dynamic_linear_nodes(draw: st.DrawFn, kinds: tuple[str, ...] = KINDS) -> Case:
-    lead = tuple(draw(st.lists(st.integers(1, 3), max_size=2)))
+def dynamic_linear_nodes(
+    draw: st.DrawFn, kinds: tuple[str, ...] = KINDS, rules: tuple[dynamic.Rule, ...] = RULES
+) -> Case:
+    rule = draw(st.sampled_from(rules))
+    lead = tuple(draw(st.lists(st.integers(1, 3 if rule == "torch" else 1), max_size=2)))
     depth, count = draw(st.integers(1, 40)), draw(st.integers(1, 13))
     x = tensor("x", (*lead, depth), DType.FLOAT32)
     w = draw(drawing.weights((count, depth), DType.INT8))
     bias = draw(drawing.biases(count, DType.FLOAT32))
     eps = draw(st.sampled_from((dynamic.DEFAULT_EPS, 2.0**-12)))
-    node = drawing.node_of(DynamicLinear(draw(st.sampled_from(drawing.CLAMPS)), eps), [x, w, bias])
+    node = drawing.node_of(DynamicLinear(draw(st.sampled_from(drawing.CLAMPS)), eps, rule), [x, w, bias])
     return Case(node, (inputs(drawing.random(draw), x.shape, draw(st.sampled_from(kinds))),))
 
 
@@ -104,7 +108,7 @@ def test_zero_points(low: float, high: float, zero_point: int) -> None:
 
 
 @drawing.quick
-@given(dynamic_linear_nodes(KINDS[:-1]))
+@given(dynamic_linear_nodes(KINDS[:-1], RULES[:1]))
 def test_torch(case: Case) -> None:
     """Against the same steps in torch. Its numbers can be one off where ours are, which is at most one step of x
     for each weight; and its sums are floats."""

@@ -17,18 +17,19 @@ _FLIP = np.arange(-128, 128, dtype=np.int8).reshape(1, 256)
 
 @st.composite
 def lookup_nodes(draw: st.DrawFn) -> Case:
-    """Tables of one row or a row a channel, along any axis; every third is byte - 128."""
+    """Tables of one row or, of bytes, a row a channel, along any axis; every third is byte - 128."""
     shape = draw(drawn.shapes(0, 4))
     axis = draw(st.integers(0, max(len(shape) - 1, 0)))
-    dtype = draw(st.sampled_from((DType.INT8, DType.INT16)))
-    quant = draw(drawn.quants(dtype))
-    one_row: bool = draw(st.booleans())
+    source = draw(st.sampled_from((DType.UINT8, DType.INT8)))
+    dtype = draw(st.sampled_from((DType.INT8, DType.INT16, DType.UINT8)))
+    quant = None if dtype is DType.UINT8 else draw(drawn.quants(dtype))
+    one_row: bool = source is DType.INT8 or draw(st.booleans())
     rows = 1 if one_row or not shape else shape[axis]
     kind = TensorType((rows, 256), dtype, quant)
     data = drawn.values(kind, draw(drawn.seeds))
     if dtype is DType.INT8 and draw(st.integers(0, 2)) == 0:
         data = np.repeat(_FLIP, rows, axis=0)
-    x = TensorType(shape, DType.UINT8)
+    x = TensorType(shape, source, None if source is DType.UINT8 else draw(drawn.quants(source)))
     node = Node(
         Lookup(axis),
         (Tensor("x", x), Tensor("t", kind, data)),
@@ -78,5 +79,15 @@ def test_refusals() -> None:
     assert "one type and quantization" in str(OP.check(_node(table, out=tensor("y", (2, 3), scale=2.0))))
     moving = Tensor("t", TensorType((1, 256), DType.INT8, quant))
     assert "must be a constant" in str(OP.check(_node(moving)))
-    node = _node(table).replace(inputs=(tensor("x", (2, 3), scale=1.0), table))
-    assert "looks up plain uint8, not int8" in str(OP.check(node))
+    node = _node(table).replace(inputs=(tensor("x", (2, 3), DType.INT32), table))
+    assert "looks up int8 and plain uint8, not int32" in str(OP.check(node))
+    three = constant("t", np.repeat(_FLIP, 3, axis=0), quant)
+    node = _node(three).replace(inputs=(tensor("x", (2, 3), scale=1.0), three))
+    assert "one table for all" in str(OP.check(node))
+
+
+def test_int8_in_the_order_of_bytes() -> None:
+    quant = QuantParams.per_tensor(1.0, 0)
+    table = constant("t", np.arange(-128, 128, dtype=np.int8).reshape(1, 256), quant)
+    node = _node(table, (3,), 0).replace(inputs=(tensor("x", (3,), scale=1.0), table))
+    assert expected(node, (np.array([0, 127, -128], np.int8),))[0].tolist() == [-128, -1, 0]

@@ -11,11 +11,13 @@ from hypothesis import strategies as st
 
 from tests.ops import bodies, drawing, recurring
 from tests.ops.cases import Case, expected
-from tests.oracle import litert
+from tests.oracle import litert, tflm
 from tinyet import ops
 from tinyet.errors import UnsupportedShape
 from tinyet.ir import DType, Node, QuantParams, Tensor, TensorType, constant
+from tinyet.numerics import round_shift
 from tinyet.ops.lstm import BIAS, GATES, PROJECTED, W_HH, W_HR, W_IH, C, H, Lstm, X, sizes_of
+from tinyet.ops.shared import tabled
 from tinyet.ops.shared.recurrent import gate_scales
 
 
@@ -25,20 +27,24 @@ def lstm_nodes(
     dtype: DType | None = None,
     *,
     projected: bool | None = None,
-    attrs: Lstm | None = None,
+    tabled: bool | None = None,
+    forward: bool = False,
+    plain: bool = False,
 ) -> Case:
+    """tabled: whether it is TFLM's arithmetic. forward: from the first step on, and the state behind each of them.
+    plain: LiteRT's arithmetic, and the cell is not clipped."""
     kind = dtype or draw(st.sampled_from(recurring.KINDS))
     batch, steps = draw(st.integers(1, 2)), draw(st.integers(1, 5))
     inputs, units = draw(st.integers(1, 18)), draw(st.integers(1, 9))
     projects = draw(st.booleans()) if projected is None else projected
+    projects = projects and kind is not DType.INT16
     outputs = draw(st.integers(1, 9 if kind is DType.INT8 else units)) if projects else units
-    x = Tensor("x", TensorType((batch, steps, inputs), kind, draw(drawing.quants(kind))))
-    state, cell = None, None
-    if kind is DType.INT8:
-        state = QuantParams.per_tensor(draw(st.floats(0.002, 0.02)), draw(drawing.zero_points))
+    x = Tensor("x", TensorType((batch, steps, inputs), kind, draw(recurring.quants(kind))))
+    cell, integer = None, kind is not DType.FLOAT32
+    if integer:
         cell = QuantParams.per_tensor(2.0 ** draw(st.integers(-15, -9)), 0)
-    h = TensorType((batch, outputs), kind, state)
-    c = TensorType((batch, units), DType.INT16 if kind is DType.INT8 else kind, cell)
+    h = TensorType((batch, outputs), kind, draw(recurring.state_quants(kind)))
+    c = TensorType((batch, units), DType.INT16 if integer else kind, cell)
     tensors = [
         x,
         Tensor("h", h),
@@ -48,19 +54,24 @@ def lstm_nodes(
         draw(recurring.biases("bias", GATES * units, kind)),
         draw(recurring.weights("w_hr", (outputs, units), kind, 1, 0.01)) if projects else None,
     ]
-    own = attrs or Lstm(draw(st.booleans()), draw(st.booleans()))
+    reverse, sequence = (False, True) if forward else (draw(st.booleans()), draw(st.booleans()))
+    own = Lstm(reverse, sequence)
+    if not projects and not plain:
+        tflm_rule = draw(st.booleans()) if tabled is None else tabled
+        clip = draw(st.sampled_from((None, 0.25, 3.0, 50.0)))
+        own = Lstm(reverse, sequence, "tflm" if tflm_rule else "litert", clip)
     return recurring.case(own, tensors, [h] * (1 + own.sequence) + [c], drawing.random(draw))
 
 
 test_host = bodies.host(drawing.many(lstm_nodes()))
 
 
-def run_litert(case: Case) -> Any:
-    """y of LiteRT's UNIDIRECTIONAL_SEQUENCE_LSTM, h and c behind the last step."""
+def specs_of(case: Case) -> tuple[list[litert.TensorSpec | None], list[litert.TensorSpec]]:
+    """The node as a UNIDIRECTIONAL_SEQUENCE_LSTM."""
     node, s = case.node, sizes_of(case.node)
     x, h, c = (node.input(i).type for i in (X, H, C))
-    bias = node.optional_input(BIAS)
-    biases = np.zeros(GATES * s.units, np.int32) if bias is None else bias.array
+    biases = recurring.bias_or_zeros(node, BIAS, GATES * s.units)
+    biases = biases.astype(np.int64 if x.dtype is DType.INT16 else np.int32)
 
     def quantized(kind: TensorType, data: Any, role: Literal["", "state"] = "") -> litert.TensorSpec:
         return litert.TensorSpec(
@@ -74,7 +85,7 @@ def run_litert(case: Case) -> Any:
         for scale, gate in zip(scales, np.split(node.input(index).array, GATES), strict=True):
             specs.append(litert.TensorSpec(gate.shape, np.int8, scale, 0, data=gate))
     specs += [None] * 3
-    specs += [litert.TensorSpec(b.shape, np.int32, 1.0, 0, data=b) for b in np.split(biases, GATES)]
+    specs += [litert.TensorSpec(b.shape, b.dtype, 1.0, 0, data=b) for b in np.split(biases, GATES)]
     projection = node.optional_input(W_HR)
     if projection is None:
         specs += [None, None]
@@ -85,25 +96,49 @@ def run_litert(case: Case) -> Any:
     specs += [quantized(h, case.inputs[H], "state"), quantized(c, case.inputs[C], "state")]
     specs += [None] * 4
     hidden = h if projection is None else PROJECTED
-    outputs = [litert.TensorSpec(node.outputs[0].shape, np.int8, h.scale, h.zero_point)]
+    outputs = [litert.TensorSpec(node.outputs[0].shape, h.dtype.numpy, h.scale, h.zero_point)]
     outputs += [litert.TensorSpec((1,), np.int16, 2.0**-12, role="within") for _ in range(GATES)]
     outputs.append(litert.TensorSpec((1,), np.int8, hidden.scale, hidden.zero_point, role="within"))
-    return litert.run("UNIDIRECTIONAL_SEQUENCE_LSTM", specs, outputs, activation="TANH")
+    return specs, outputs
+
+
+def options(case: Case) -> dict[str, litert.Option]:
+    attrs = case.node.attrs
+    assert isinstance(attrs, Lstm)
+    return {"activation": "TANH", "cell_clip": attrs.cell_clip or 0.0}
 
 
 @pytest.mark.skipif(not litert.available(), reason="needs ai-edge-litert")
 @drawing.quick
-@given(lstm_nodes(DType.INT8, attrs=Lstm()))
+@given(lstm_nodes(DType.INT8, tabled=False, forward=True))
 def test_litert(case: Case) -> None:
     """The state behind each step, and h and c behind the last, whatever h and c are at first."""
-    for got, want in zip(expected(case.node, case.inputs), run_litert(case), strict=True):
+    inputs, outputs = specs_of(case)
+    wanted = litert.run("UNIDIRECTIONAL_SEQUENCE_LSTM", inputs, outputs, **options(case))
+    for got, want in zip(expected(case.node, case.inputs), wanted, strict=True):
+        np.testing.assert_array_equal(got, want)
+
+
+@pytest.mark.skipif(not tflm.available(), reason="needs tflite-micro")
+@drawing.quick
+@given(
+    st.sampled_from((DType.INT8, DType.INT16)).flatmap(
+        lambda kind: lstm_nodes(kind, projected=False, tabled=True, forward=True)
+    )
+)
+def test_tflm(case: Case) -> None:
+    """The same, in TFLM's kernel, of int8 and of int16."""
+    inputs, outputs = specs_of(case)
+    wanted = tflm.run("UNIDIRECTIONAL_SEQUENCE_LSTM", inputs, outputs[:1], **options(case))
+    for got, want in zip(expected(case.node, case.inputs), wanted, strict=True):
         np.testing.assert_array_equal(got, want)
 
 
 def torch_knows(case: Case) -> bool:
-    """Its projections make fewer values of more."""
-    s = sizes_of(case.node)
-    return case.node.optional_input(W_HR) is None or s.outputs < s.units
+    """Its projections make fewer values of more, and its cells know no bounds."""
+    s, attrs = sizes_of(case.node), case.node.attrs
+    assert isinstance(attrs, Lstm)
+    return attrs.cell_clip is None and (case.node.optional_input(W_HR) is None or s.outputs < s.units)
 
 
 def torch_answer(case: Case) -> tuple[Any, ...]:
@@ -162,8 +197,27 @@ def test_shape_errors(shapes: tuple[tuple[int, ...] | None, ...], words: str) ->
         recurring.infer_floats(Lstm(), 3, shapes)
 
 
+@drawing.quick
+@given(lstm_nodes(DType.FLOAT32, projected=False))
+def test_a_clipped_float_cell(case: Case) -> None:
+    """One step at a time: what is beyond the bounds is on them before the output gate sees it."""
+    node, attrs = case.node, case.node.attrs
+    assert isinstance(attrs, Lstm)
+    x, h, c = (a.astype(np.float64) for a in case.inputs)
+    w_ih, w_hh = (node.input(i).array.astype(np.float64) for i in (W_IH, W_HH))
+    bias = recurring.bias_or_zeros(node, BIAS, len(w_ih)).astype(np.float64)
+    for t in range(x.shape[1])[:: -1 if attrs.reverse else 1]:
+        i, f, g, o = np.split(x[:, t] @ w_ih.T + h @ w_hh.T + bias, GATES, axis=1)
+        c = c / (1 + np.exp(-f)) + np.tanh(g) / (1 + np.exp(-i))
+        c = c if attrs.cell_clip is None else np.clip(c, -attrs.cell_clip, attrs.cell_clip)
+        h = np.tanh(c) / (1 + np.exp(-o))
+    for got, want in zip(expected(node, case.inputs)[-2:], (h, c), strict=True):
+        np.testing.assert_allclose(got.astype(np.float64), want, rtol=0, atol=1e-4)
+
+
 def integer_node(**changed: object) -> Node:
-    """One unit of each, with other numbers: h, c, w (scales and zero points), y_scale, kind (of the bias)."""
+    """One unit of each, with other numbers: h, c, w (scales and zero points), y_scale, kind (of the bias), attrs, and a
+    projection where there is one."""
 
     def quant(name: str, scale: float, zero_point: int = 0) -> QuantParams:
         own = changed.get(name, (scale, zero_point))
@@ -184,13 +238,16 @@ def integer_node(**changed: object) -> Node:
         weights,
         weights,
         constant("bias", np.zeros(8, np.dtype(str(changed.get("bias", "int32"))))),
+        constant("w_hr", np.zeros((2, 2), np.int8), quant("w_hr", 0.01)) if "w_hr" in changed else None,
     )
+    attrs = changed.get("attrs", Lstm())
+    assert isinstance(attrs, Lstm)
     outputs = (
         activation("y", (1, 3, 2), DType.INT8, quant("y", state.one_scale, state.one_zero_point)),
         activation("h_n", (1, 2), DType.INT8, state),
         activation("c_n", (1, 2), DType.INT16, cell),
     )
-    return Node(Lstm(), inputs, outputs)
+    return Node(attrs, inputs, outputs)
 
 
 @pytest.mark.parametrize(
@@ -205,9 +262,60 @@ def integer_node(**changed: object) -> Node:
         ({"w": (1e30,) * 8}, "too large"),
         ({"bias": "int16"}, "the bias must be int32"),
         ({"h": (2.0**-31, 0)}, "scale of the state is too small"),
+        ({"h": (2.0**-31, 0), "attrs": Lstm(arithmetic="tflm")}, "scale of the state is too small"),
+        ({"attrs": Lstm(cell_clip=0.0)}, "cannot be kept within 0.0"),
+        ({"w_hr": (0.01, 0), "attrs": Lstm(cell_clip=1.0)}, "nor a clipped cell"),
+        ({"w_hr": (0.01, 0), "attrs": Lstm(arithmetic="tflm")}, "neither TFLM's arithmetic"),
     ],
 )
 def test_type_rule(changed: dict[str, object], words: str | None) -> None:
     node = integer_node(**changed)
     found = ops.op_of(node).check(node)
     assert found is None if words is None else re.search(words, found or "")
+
+
+def rounding_case(dtype: DType) -> Case:
+    """One step of zero weights, whose gates are biases: for each forget gate cells whose product with it is next to a
+    tie of either rounding; output gates and cells of all sizes."""
+    rng, batch, units = np.random.default_rng(4), 6, 64
+    x_quant, step = QuantParams.per_tensor(2.0**-10, 0), 2.0**-8
+    sums = rng.integers(-20000, 20000, (GATES, units))
+    sums[2] = 0  # nothing is added to the cell
+    odd = np.flatnonzero(tabled.sigmoid(np.arange(-20000, 20000)) % 2) - 20000
+    sums[1] = rng.choice(odd, units)
+    forget = tabled.sigmoid(sums[1])
+    near = np.array([((2**14 - 1) * pow(int(f), -1, 2**15)) % 2**15 for f in forget])
+    cells = np.stack([near, near - 2**15, near + 1, near - 1, *rng.integers(-32768, 32768, (2, units))])
+    h_quant = QuantParams.per_tensor((1 / 127 if dtype is DType.INT8 else 1 / 32767) * 0.997, 0)
+    h = TensorType((batch, units), dtype, h_quant)
+    c = TensorType((batch, units), DType.INT16, QuantParams.per_tensor(2.0**-13, 0))
+    quant = QuantParams((step,) * GATES * units, (0,) * GATES * units, 0)
+    # A step of the bias is 2**-18, and one of a gate 2**-12.
+    bias = (64 * sums.reshape(-1)).astype(np.int32 if dtype is DType.INT8 else np.int64)
+    node = Node(
+        Lstm(arithmetic="tflm"),
+        (
+            Tensor("x", TensorType((batch, 1, 1), dtype, x_quant)),
+            Tensor("h", h),
+            Tensor("c", c),
+            constant("w_ih", np.zeros((GATES * units, 1), np.int8), quant),
+            constant("w_hh", np.zeros((GATES * units, units), np.int8), quant),
+            constant("bias", bias),
+        ),
+        (Tensor("y", TensorType((batch, 1, units), dtype, h_quant)), Tensor("h_n", h), Tensor("c_n", c)),
+    )
+    zeros = np.zeros((batch, 1, 1), dtype.numpy), np.zeros((batch, units), dtype.numpy)
+    return Case(node, (*zeros, cells.astype(np.int16)))
+
+
+@pytest.mark.skipif(not tflm.available(), reason="needs tflite-micro")
+@pytest.mark.parametrize("dtype", [DType.INT8, DType.INT16])
+def test_tflm_rounds_twice(dtype: DType) -> None:
+    case = rounding_case(dtype)
+    inputs, outputs = specs_of(case)
+    wanted = tflm.run("UNIDIRECTIONAL_SEQUENCE_LSTM", inputs, outputs[:1], **options(case))
+    for got, want in zip(expected(case.node, case.inputs), wanted, strict=True):
+        np.testing.assert_array_equal(got, want)
+    c, want = case.inputs[C].astype(np.int64), wanted[2].astype(np.int64)
+    gate = tabled.sigmoid(case.node.input(BIAS).array.reshape(GATES, -1)[1].astype(np.int64) // 64)
+    assert (round_shift(gate * c, 15) != want).any(), "one rounding would have given the same"

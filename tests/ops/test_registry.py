@@ -17,17 +17,34 @@ from tinyet.ir import Attrs
 from tinyet.opset import Op, attributes
 
 # Conversions exist in one direction only, as does what bytes become; dynamic layers are float outside; truth values are
-# int32.
+# int32; signals are as TFLM has them.
 ONE_FORM = {
     "compare": {"f32_s32", "s32"},
     "where": {"s32", "s32_s8", "s32_s16", "s32_f32"},
     "quantize": {"f32_s8", "f32_s16"},
     "dequantize": {"s8_f32", "s16_f32"},
-    "cast": {"u8_f32", "s32_f32"},
+    "cast": {"u8_f32", "s32_f32", "s16_s32", "s32_s8", "u32_s32", "s32_u32"},
     "lookup": {"u8_s8", "u8_s16"},
     "requantize": {"s8", "s16", "s8_s16", "s16_s8"},
+    "linear_once": {"s8", "s16"},
+    "pairwise": {"s32"},
+    "squared_difference": {"s8", "s16"},
     "dynamic_conv2d": {"f32"},
     "dynamic_linear": {"f32"},
+    "signal_delay": {"s16"},
+    "signal_energy": {"s16_u32"},
+    "signal_fft_auto_scale": {"s16"},
+    "signal_filter_bank": {"u32"},
+    "signal_filter_bank_log": {"u32_s16"},
+    "signal_filter_bank_spectral_subtraction": {"u32"},
+    "signal_filter_bank_square_root": {"u32"},
+    "signal_framer": {"s16"},
+    "signal_irfft": {"s16", "s32", "f32"},
+    "signal_overlap_add": {"s16", "f32"},
+    "signal_pcan": {"u32"},
+    "signal_rfft": {"s16", "s32", "f32"},
+    "signal_stacker": {"s16"},
+    "signal_window": {"s16"},
 }
 
 

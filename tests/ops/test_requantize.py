@@ -5,7 +5,7 @@ import numpy as np
 from hypothesis import assume
 from hypothesis import strategies as st
 
-from tests.ops import bodies, elementwise
+from tests.ops import bodies, drawn, elementwise
 from tests.ops.cases import Case, tensor
 from tinyet.ir import DType, Node, Tensor, TensorType
 from tinyet.ops.requantize import OP, Requantize
@@ -21,6 +21,21 @@ def requantize_nodes(draw: st.DrawFn, kinds: tuple[DType, ...] = (DType.INT8, DT
     assume(OP.check(node) is None)
     return Case(node, case.inputs)
 
+
+@st.composite
+def wide_nodes(draw: st.DrawFn) -> Case:
+    """From or to int32, whose scale is an attribute."""
+    narrow = draw(st.sampled_from((DType.INT8, DType.INT16)))
+    shape, scale = draw(drawn.shapes(1, 3)), draw(elementwise.scales(1e-6, 1e-1))
+    types = [TensorType(shape, narrow, draw(elementwise.quants(narrow))), TensorType(shape, DType.INT32)]
+    if draw(st.booleans()):
+        types.reverse()
+    node = Node(Requantize(scale), (Tensor("x", types[0]),), (Tensor("y", types[1]),))
+    assume(OP.check(node) is None)
+    return Case(node, (elementwise.values(types[0], draw(drawn.seeds)),))
+
+
+test_host_wide = bodies.host(elementwise.lists(wide_nodes()))
 
 test_host = bodies.host(elementwise.lists(requantize_nodes()))
 
@@ -43,3 +58,9 @@ def test_equal_scales_shift_by_the_zero_points() -> None:
 def test_ratio_too_large() -> None:
     node = Node(Requantize(), (tensor("x", (2,), scale=1e4),), (tensor("y", (2,), scale=1e-4),))
     assert "too small" in str(OP.check(node))
+
+
+def test_a_scale_for_int32_alone() -> None:
+    wide, narrow = tensor("x", (2,), DType.INT32), tensor("y", (2,))
+    assert "int32" in str(OP.check(Node(Requantize(), (wide,), (narrow,))))
+    assert "int32" in str(OP.check(Node(Requantize(0.1), (narrow,), (narrow,))))

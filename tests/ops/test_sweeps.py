@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -21,9 +22,11 @@ from tests.ops.test_conv2d import conv2d_nodes
 from tests.ops.test_conv_transpose2d import conv_transpose2d_nodes
 from tests.ops.test_dynamic_conv2d import dynamic_conv2d_nodes
 from tests.ops.test_dynamic_linear import dynamic_linear_nodes
+from tests.ops.test_even import even_nodes
 from tests.ops.test_expand import expand_nodes
 from tests.ops.test_int4 import int4
 from tests.ops.test_linear import linear_nodes
+from tests.ops.test_linear_once import linear_once_nodes
 from tests.ops.test_max_pool2d import max_pool2d_nodes
 from tests.ops.test_pad import pad_nodes
 from tests.ops.test_permute import permute_nodes
@@ -39,6 +42,7 @@ from tinyet.ops.avg_pool2d import AvgPool2d
 from tinyet.ops.conv2d import Conv2d
 from tinyet.ops.conv_transpose2d import ConvTranspose2d
 from tinyet.ops.linear import Linear
+from tinyet.ops.linear_once import LinearOnce
 from tinyet.ops.max_pool2d import MaxPool2d
 from tinyet.ops.pad import Pad
 from tinyet.ops.resize import Resize
@@ -62,6 +66,9 @@ NODES = {
         linear_nodes(),
         linear_nodes(DType.INT8).map(int4),
         dynamic_linear_nodes(),
+        even_nodes("conv2d"),
+        even_nodes("linear"),
+        linear_once_nodes(),
         resize_nodes(),
         pad_nodes(),
         slice_nodes(),
@@ -161,6 +168,17 @@ def steep(draw: st.DrawFn, dtype: DType) -> list[Case]:
     ]
 
 
+def rounded_otherwise(case: Case) -> list[Case]:
+    """The same layer of int8, as ONNX Runtime and LiteRT round it."""
+    attrs = case.node.attrs
+    others: list[Attrs] = []
+    if isinstance(attrs, Conv2d | Linear):
+        others.append(replace(attrs, rounding="even"))
+    if isinstance(attrs, Linear):
+        others.append(LinearOnce())
+    return [Case(case.node.replace(attrs=other), case.inputs) for other in others]
+
+
 @settings(drawing.emulated, derandomize=True, max_examples=1)
 @given(st.tuples(steep(DType.INT8), steep(DType.INT16), steep(DType.FLOAT32)))
 def test_too_near_is_caught(cases: tuple[list[Case], ...]) -> None:
@@ -168,6 +186,8 @@ def test_too_near_is_caught(cases: tuple[list[Case], ...]) -> None:
     Those of kernels that go by rows leave more."""
     all_cases = [case for some in cases for case in some]
     all_cases += [int4(case) for case in cases[0] if isinstance(case.node.attrs, (Conv2d, Linear))]
+    all_cases += [other for case in cases[0] for other in rounded_otherwise(case)]
+    all_cases += [other for case in cases[1] for other in rounded_otherwise(case)[1:]]
 
     def caught(less: float) -> set[str]:
         # Copies of bytes over themselves would be an error of the sanitizers.

@@ -186,7 +186,8 @@ _OPS: Final[dict[str, _Op]] = {
     "TANH": _Op(28),
     "TRANSPOSE": _Op(39, 26),
     "TRANSPOSE_CONV": _Op(67, 49, (*_CONV, ("activation", 3, "int8")), (2,)),
-    "UNIDIRECTIONAL_SEQUENCE_LSTM": _Op(44, 71, _ACTIVATION_0),
+    "SVDF": _Op(27, 6, (("rank", 0, "int32"), ("activation", 1, "int8"))),
+    "UNIDIRECTIONAL_SEQUENCE_LSTM": _Op(44, 71, (*_ACTIVATION_0, ("cell_clip", 1, "float32"))),
 }
 
 OPS: Final = tuple(sorted(_OPS))
@@ -211,7 +212,7 @@ def run(
     answers with another shape or dtype than `outputs` says.
     """
     _refuse_what_aborts(op, inputs, outputs, options)
-    model = build(op, inputs, outputs, **options)
+    model = build(op, inputs, outputs, states_outside=False, **options)
     try:
         interpreter = _interpreter(_OPS[op].resolver)(model)
         interpreter.allocate_tensors()
@@ -232,9 +233,15 @@ def run(
 
 
 def build(
-    op: str, inputs: Sequence[TensorSpec | None], outputs: Sequence[TensorSpec], **options: Option
+    op: str,
+    inputs: Sequence[TensorSpec | None],
+    outputs: Sequence[TensorSpec],
+    *,
+    states_outside: bool = False,
+    **options: Option,
 ) -> bytes:
-    """The `.tflite` bytes of the one-operator model that `run` runs; arguments as there."""
+    """The `.tflite` bytes of the one-operator model that `run` runs; arguments as there. states_outside: states are
+    among the model's inputs and its outputs, behind the others."""
     if op not in _OPS:
         raise ValueError(f"the oracle does not know {op}; it knows {', '.join(OPS)}")
     description = _OPS[op]
@@ -270,8 +277,9 @@ def build(
     if within:
         node.append((8, "offset", _numbers(builder, np.array(within, np.int32))))
     operator = _table(builder, node)
-    graph_inputs = _numbers(builder, np.array([numbers[i] for i in fed], np.int32))
-    graph_outputs = _numbers(builder, np.array(results, np.int32))
+    states = [n for n, spec in enumerate(_there(inputs)) if spec.role == "state" and states_outside]
+    graph_inputs = _numbers(builder, np.array([numbers[i] for i in fed] + states, np.int32))
+    graph_outputs = _numbers(builder, np.array(results + states, np.int32))
     subgraph = _table(
         builder,
         [

@@ -17,6 +17,7 @@ PACKAGE = Path(tinyet.__file__).parent
 # Floor of each room, from the ground up. A room's own modules may import each other.
 FLOORS = {
     "bounded": 0,
+    "flatbuffer": 0,
     "text": 0,
     "stages": 0,
     "errors": 0.2,
@@ -32,7 +33,11 @@ FLOORS = {
     "opset": 2,
     "ops": 3,
     "custom": 3.5,
+    "tflite": 3.7,
+    "importers.onnx": 4,
+    "importers.tflite": 4,
     "importers.torch": 4,
+    "exporters": 4,
     "passes": 4,
     "delegates": 4,
     "memory": 4,
@@ -54,7 +59,10 @@ FLOORS = {
     "device": 8.5,
     "cycles": 8.7,
     "compiler": 8,
+    "from_files": 8.2,
+    "to_files": 8,
     "lower": 9,
+    "oracles": 6.5,
     "validate": 9,
     "analyze": 9,
     "project": 10,
@@ -64,8 +72,8 @@ FLOORS = {
 }
 # What builds and runs firmware knows nothing of graphs: it works on what others have written.
 BUILD_MAY_IMPORT = {"bounded", "text", "errors", "assets", "boards", "build", "device"}
-# The only rooms that need torch.
-TORCH = ("importers.torch", "quantization")
+# The only rooms that need torch; importers.onnx for float models alone.
+TORCH = ("importers.onnx", "importers.torch", "quantization")
 MOST_LINES = 600
 # Files that stand alone at the top: foundations, the two pipelines, and what people import by these names.
 AT_THE_TOP = {
@@ -73,12 +81,15 @@ AT_THE_TOP = {
     "__main__",
     "arguments",
     "bounded",
+    "flatbuffer",
     "text",
     "errors",
     "stages",
     "version",
     "moved",
     "compiler",
+    "from_files",
+    "to_files",
     "lower",
     "program",
     "deployment",

@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 
 from tests.unit.test_memory_storage import Builder, anyone, drawn_sweeps, execute, graphs, op_of
 from tinyet.errors import InternalError
-from tinyet.ir import Graph, Node, Tensor, constant
+from tinyet.ir import DType, Graph, Node, Tensor, TensorType, constant
 from tinyet.memory import MemoryPlan, check_plan, plan_memory
+from tinyet.ops.copy import Copy
 from tinyet.ops.keep import OP as KEEP
 from tinyet.ops.keep import Keep
 from tinyet.opset import Sweep
@@ -140,3 +141,13 @@ def test_the_check_wants_what_is_kept_to_be_there() -> None:
             scratch_align=8,
             sweep=lambda n, i: kept(n, i) if isinstance(n.attrs, Keep) else None,
         )
+
+
+def test_names_that_are_taken() -> None:
+    """A model may call a value as a kept state would be called."""
+    type_ = TensorType((2,), DType.FLOAT32)
+    x, y = Tensor("x", type_), Tensor("x_next", type_)
+    first = constant("first", np.zeros(2, np.float32))
+    found = keep_states(Graph("g", (x,), (y,), (Node(Copy(), (x,), (y,)),), (first,)))
+    names = [t.name for node in found.nodes for t in node.outputs]
+    assert len(names) == len(set(names)) == 2

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from typing import Any
 
 from tests.golden.programs import Builder, bias_s32, input_s8, weights_s8
 from tinyet.boards import load_board
@@ -26,7 +27,7 @@ def separable() -> Program:
     """Depthwise and pointwise; the tensor between them is the largest."""
     b = Builder("separable")
     x = input_s8("x", (1, 8, 8, 16), *QUANT)
-    window = {"pad_top": 1, "pad_bottom": 1, "pad_left": 1, "pad_right": 1}
+    window: dict[str, Any] = {"pad_top": 1, "pad_bottom": 1, "pad_left": 1, "pad_right": 1}
     y = b.add(
         Conv2d(**window, groups=16, clamp=(0.0, math.inf)),
         x,

@@ -6,10 +6,22 @@ from __future__ import annotations
 import zipfile
 from pathlib import Path
 
+from tinyet.errors import ProjectError
+
 # The earliest that the format knows; the same library gives the same bytes whenever and wherever it is packed.
 _DATE = (1980, 1, 1, 0, 0, 0)
 _MODE = 0o100644 << 16
 _UNIX = 3
+
+
+def check_zip(target: Path) -> None:
+    """Raise ProjectError for a file in the archive's place, where tinyet has written none before."""
+    if target.exists():
+        raise ProjectError(
+            "the library's .zip file would replace one that tinyet did not write",
+            str(target),
+            "move that file",
+        )
 
 
 def write_zip(library: Path, target: Path) -> None:

@@ -125,5 +125,6 @@ _FIELDS: Mapping[str, Callable[[object], bool]] = {
     "pins": _are_pins,
     "archive": _text(r"\w{1,63}\.zip"),
     "operators": _list_of(_text(r"[\x21-\x7e]{1,200}")),
+    "tflm_header": lambda value: isinstance(value, bool),
     "files": _are_digests,
 }

@@ -16,7 +16,19 @@ from typing import Annotated
 
 import typer
 
-from tinyet.cli import analyze, boards, build, compile, delegates, doctor, generate, quantize, ui, validate  # noqa: A004
+from tinyet.cli import (
+    analyze,
+    boards,
+    build,
+    compile,  # noqa: A004
+    delegates,
+    doctor,
+    export,
+    generate,
+    quantize,
+    ui,
+    validate,
+)
 from tinyet.custom import load_plugin
 from tinyet.errors import TinyetError, UsageError
 from tinyet.text import printable_block
@@ -66,6 +78,7 @@ def _global_options(
 app.command()(generate.generate)
 app.command("compile")(compile.compile_)
 app.command()(quantize.quantize)
+app.command()(export.export)
 app.command()(build.build)
 app.command()(validate.validate)
 app.command()(analyze.analyze)

@@ -12,7 +12,19 @@ from tinyet.arguments import over_time_given
 from tinyet.boards import load_board
 from tinyet.cli import ui
 from tinyet.cli.model import CaptureOptions, keep_evaluation, obtain
-from tinyet.cli.options import Calibration, ChannelsLast, DumpIr, FloatIo, Model, Name, SaveEvaluation, Strict
+from tinyet.cli.options import (
+    Calibration,
+    ChannelsLast,
+    DumpIr,
+    FloatIo,
+    Model,
+    Name,
+    RoundingOption,
+    SaveEvaluation,
+    SignatureOption,
+    Strict,
+    rounding_of,
+)
 from tinyet.errors import UsageError
 
 
@@ -29,6 +41,8 @@ def compile_(
     channels_last: ChannelsLast = False,
     dump_ir: DumpIr = None,
     save_evaluation: SaveEvaluation = None,
+    rounding: RoundingOption = "tflm",
+    signature: SignatureOption = None,
     stateful: Annotated[
         bool,
         typer.Option("--stateful", help="recurrent layers begin each run where the run before has stopped"),
@@ -83,6 +97,8 @@ def compile_(
         dump_ir,
         over_time=over_time,
         stateful=stateful,
+        rounding=rounding_of(rounding),
+        signature=signature,
     )
     compiled = obtain(model, options)
     keep_evaluation(compiled, save_evaluation, model)

@@ -26,9 +26,12 @@ from tinyet.cli.options import (
     OptimizeFor,
     Pins,
     RequireDelegate,
+    RoundingOption,
+    SignatureOption,
     Strict,
     delegates_of,
     pins_of,
+    rounding_of,
 )
 from tinyet.data import Data, read_data
 from tinyet.delegates.decide import check_optimize
@@ -76,6 +79,8 @@ def generate(
     float_io: FloatIo = False,
     channels_last: ChannelsLast = False,
     dump_ir: DumpIr = None,
+    rounding: RoundingOption = "tflm",
+    signature: SignatureOption = None,
     library_version: Annotated[
         str | None,
         typer.Option("--library-version", metavar="X.Y.Z", help="your library's version, by default 1.0.0"),
@@ -86,6 +91,12 @@ def generate(
     ] = None,
     archive: Annotated[
         bool, typer.Option("--zip", help="write the Arduino library as a .zip file, too, for the IDE")
+    ] = False,
+    tflm_header: Annotated[
+        bool,
+        typer.Option(
+            "--tflm-header", help="a C++ header, too, for sketches written for TensorFlow Lite Micro"
+        ),
     ] = False,
     save: Annotated[
         Path | None, typer.Option("--save", metavar="TET", help="save the compiled program, too")
@@ -104,7 +115,18 @@ def generate(
         raise UsageError(
             "the C files alone keep no samples", "--evaluation", "leave it away, or --model-only"
         )
-    options = CaptureOptions(calibration, name, board, strict, float_io, channels_last, dump_ir, delegates)
+    options = CaptureOptions(
+        calibration,
+        name,
+        board,
+        strict,
+        float_io,
+        channels_last,
+        dump_ir,
+        delegates,
+        rounding=rounding_of(rounding),
+        signature=signature,
+    )
     compiled = obtain(model, options)
     data = compiled.evaluation
     if evaluation is not None:
@@ -128,6 +150,7 @@ def generate(
             library_version=library_version,
             homepage=homepage,
             archive=archive,
+            tflm_header=tflm_header,
         )
     if save is not None:
         with ui.stages("encoding the program"):
@@ -142,7 +165,7 @@ def _without_labels(model: str, data: Data | None) -> str:
     if data is not None:
         return "no accuracy will be known: the samples have no labels, one class index each"
     source = "the model's file has no evaluation()"
-    if model.endswith((".tet", ".pt2")):
+    if model.endswith((".tet", ".pt2", ".tflite")):
         source = f"a {Path(model).suffix} file holds none"
     return f"no labelled data, so `validate` cannot tell the accuracy: {source}; --evaluation FILE.npz gives some"
 

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """MODEL on the command line → a Program and the samples to validate it with.
 
-A `.tet` file is read as it is; for everything else torch is imported, here and not before.
+`.tet`, `.tflite` and quantized `.onnx` files are read as they are; for everything else torch is imported, here and not
+before.
 """
 
 from __future__ import annotations
@@ -15,15 +16,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tinyet.arguments import OverTime
+from tinyet.boards import load_board
 from tinyet.cli import ui
 from tinyet.cli.doubts import Watched, doubts_of, watch
 from tinyet.compiler import compile as compile_model
 from tinyet.compiler import float_layers, require_integer
 from tinyet.data import Data, array_of, encode_data, make_samples, read_data, refuse_indices
-from tinyet.delegates import Delegate
+from tinyet.delegates import Delegate, delegates_or_default
+from tinyet.deployment import deploy
 from tinyet.emit.model_name import check_name, safe_name
 from tinyet.errors import DataError, ModelError, TinyetError, ToolchainError, UsageError
 from tinyet.foreign import foreign_error
+from tinyet.from_files import from_onnx, from_tflite
+from tinyet.importers.onnx.read import read_file as read_onnx
+from tinyet.importers.tflite.context import Rounding
 from tinyet.ir import Array, DType, Note
 from tinyet.program import Program, load
 
@@ -45,6 +51,8 @@ class CaptureOptions:
     delegates: tuple[Delegate, ...] | None = None
     over_time: OverTime | None = None
     stateful: bool = False
+    rounding: Rounding = "tflm"
+    signature: str | None = None
 
 
 @dataclass(frozen=True)
@@ -65,6 +73,14 @@ def obtain(model: str, options: CaptureOptions) -> Compiled:
     if model.endswith(".tet"):
         with ui.stages("reading the program"):
             return _read(model, options)
+    if model.endswith(".tflite"):
+        with ui.stages("reading the model"):
+            return _converted(model, options)
+    if (options.rounding, options.signature) != ("tflm", None):
+        raise UsageError("--rounding and --signature are about .tflite files", model, "leave them away")
+    if model.endswith(".onnx"):
+        with ui.stages("reading the model") as progress:
+            return _of_onnx(model, options, progress)
     with ui.stages("loading torch") as progress:
         return _capture(model, options, progress)
 
@@ -118,14 +134,17 @@ def check_path(model: str) -> None:
     """Raise UsageError unless MODEL names a file of a kind that is known, before anything slow begins."""
     match = re.fullmatch(r"(.+\.py):([A-Za-z_]\w*)", model)
     path = Path(match[1] if match else model)
-    kinds = "MODEL is file.py, file.py:factory, a .pt2 saved by torch.export.save, or a .tet program"
+    kinds = (
+        "MODEL is file.py, file.py:factory, a .pt2 saved by torch.export.save, a .tflite, an .onnx, "
+        "or a .tet program"
+    )
     if (path / "saved_model.pb").is_file():
-        raise UsageError("MODEL is a TensorFlow SavedModel", str(path), f"{kinds}: PyTorch models only")
+        raise UsageError("MODEL is a TensorFlow SavedModel", str(path), f"{kinds}; convert it to .tflite")
     if path.is_dir():
         raise UsageError("MODEL is a directory", str(path), kinds)
     if not path.is_file():
         raise UsageError(f"there is no file {path}", hint=kinds)
-    if path.suffix not in (".py", ".pt2", ".tet"):
+    if path.suffix not in (".py", ".pt2", ".tet", ".tflite", ".onnx"):
         raise foreign_error(path)
 
 
@@ -150,6 +169,81 @@ def _read(path: str, options: CaptureOptions) -> Compiled:
     if options.over_time is not None:
         return _streaming(program, options.over_time, channels_last=False, batches=None)
     return Compiled(program, None, warnings_of(program))
+
+
+def _converted(path: str, options: CaptureOptions) -> Compiled:
+    """A .tflite file: its integers are its own, and nothing about them is left to choose."""
+    given = {
+        "--calibration": options.calibration is not None,
+        "--float-io": options.float_io,
+        "--channels-last": options.channels_last,
+        "--stateful": options.stateful,
+    }
+    idle = [option for option, is_given in given.items() if is_given]
+    if idle:
+        raise UsageError(
+            f"{', '.join(idle)}: a .tflite model is quantized already, or float on purpose",
+            path,
+            "leave it away: inputs, outputs and states are as the file has them",
+        )
+    program = from_tflite(
+        path,
+        rounding=options.rounding,
+        signature=options.signature,
+        name=options.name,
+        dump=None if options.dump_ir is None else _dumper(options.dump_ir),
+    )
+    if options.board is not None:
+        deploy(program.graph, load_board(options.board).target, delegates_or_default(options.delegates))
+    if options.strict:
+        require_integer(program)
+    if options.over_time is not None:
+        return _streaming(program, options.over_time, channels_last=True, batches=None)
+    return Compiled(program, None, warnings_of(program))
+
+
+def _of_onnx(path: str, options: CaptureOptions, progress: ui.Advance) -> Compiled:
+    """An .onnx file: quantized by ONNX Runtime's quantizer, or a float model, which is quantized here."""
+    model = read_onnx(Path(path))
+    calibration = None
+    given: dict[str, Any] = {}
+    if not model.is_quantized:
+        given = {"channels_last": options.channels_last, "stateful": options.stateful, "progress": progress}
+        if options.calibration is not None:
+            from tinyet.importers.onnx.to_torch import examples_of
+            from tinyet.quantization.batches import batches_of
+
+            arrays = read_data(options.calibration, [value.name for value in model.inputs]).arrays
+            calibration = batches_of(arrays, examples_of(model), str(options.calibration))
+    else:
+        asked = {
+            "--calibration": options.calibration is not None,
+            "--channels-last": options.channels_last,
+            "--stateful": options.stateful,
+        }
+        if idle := [option for option, is_given in asked.items() if is_given]:
+            raise UsageError(
+                f"{', '.join(idle)}: this ONNX model is quantized already",
+                path,
+                "leave it away, or give the model before it was quantized",
+            )
+    batches = None if calibration is None else watch(calibration)
+    program = from_onnx(
+        path,
+        batches,
+        name=options.name,
+        float_io=options.float_io,
+        dump=None if options.dump_ir is None else _dumper(options.dump_ir),
+        **given,
+    )
+    if options.board is not None:
+        deploy(program.graph, load_board(options.board).target, delegates_or_default(options.delegates))
+    if options.strict:
+        require_integer(program)
+    if options.over_time is not None:
+        return _streaming(program, options.over_time, options.channels_last, batches)
+    doubts = doubts_of(program.inputs, program.outputs, batches, None)
+    return Compiled(program, None, (*warnings_of(program), *doubts))
 
 
 def warnings_of(program: Program) -> tuple[str, ...]:

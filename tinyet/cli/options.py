@@ -6,13 +6,14 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, get_args
 
 import typer
 
 from tinyet.arguments import place_given
 from tinyet.delegates import Delegate, delegates_named
 from tinyet.errors import UsageError
+from tinyet.importers.tflite.context import Rounding
 
 _FACTORS = {"": 1, "k": 1 << 10, "m": 1 << 20}
 
@@ -58,8 +59,19 @@ def place_to_run(text: str) -> str:
         raise typer.BadParameter(error.what) from error
 
 
+def rounding_of(text: str) -> Rounding:
+    """Whose arithmetic `--rounding` names."""
+    known: dict[str, Rounding] = {each: each for each in get_args(Rounding)}
+    if text not in known:
+        raise UsageError(f"--rounding {text} is not known", hint=f"--rounding {' or '.join(known)}")
+    return known[text]
+
+
 Model = Annotated[
-    str, typer.Argument(metavar="MODEL", help="file.py, file.py:factory, a saved .pt2, or a .tet program")
+    str,
+    typer.Argument(
+        metavar="MODEL", help="file.py, file.py:factory, a saved .pt2, a .tflite, or a .tet program"
+    ),
 ]
 
 
@@ -95,6 +107,21 @@ ChannelsLast = Annotated[
 
 DumpIr = Annotated[
     Path | None, typer.Option("--dump-ir", metavar="DIR", help="write the graph as text after each pass")
+]
+
+
+RoundingOption = Annotated[
+    str,
+    typer.Option(
+        "--rounding",
+        metavar="WHOSE",
+        help="of a .tflite: whose arithmetic where they differ, tflm or litert",
+    ),
+]
+
+
+SignatureOption = Annotated[
+    str | None, typer.Option("--signature", metavar="KEY", help="of a .tflite: which of its signatures")
 ]
 
 

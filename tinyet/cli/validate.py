@@ -12,8 +12,9 @@ from tinyet.cli import ui
 from tinyet.cli.model import input_names
 from tinyet.cli.options import Directory, JsonFile, place_to_run
 from tinyet.cycles.estimate import CycleEstimate, Work
-from tinyet.data import read_data
+from tinyet.data import prepare_inputs, read_data
 from tinyet.errors import MismatchError
+from tinyet.oracles import Agreement, compare
 from tinyet.project import open_project
 from tinyet.validate import ValidationResult
 
@@ -32,6 +33,14 @@ def validate(
     cycles: Annotated[
         bool, typer.Option("--cycles", help="estimate cycles and milliseconds, too, layer by layer")
     ] = False,
+    oracle: Annotated[
+        Path | None,
+        typer.Option(
+            "--oracle",
+            metavar="FILE",
+            help="the model's original .tflite or .onnx: compare with what its own runtime gives, too",
+        ),
+    ] = None,
     samples: Annotated[int | None, typer.Option(min=1, help="run no more samples than this")] = None,
     json: JsonFile = None,
 ) -> int:
@@ -39,7 +48,8 @@ def validate(
 
     Every sample is compared bit for bit; on a mismatch the first layer that differs is named, and the exit
     status is 1. Without --data the project's evaluation data is run, or else one made-up sample, which says nothing
-    of accuracy. --cycles needs QEMU, and a compiler for this machine.
+    of accuracy. --cycles needs QEMU, and a compiler for this machine. --oracle needs the runtime that the model was
+    made for.
     """
     project = open_project(directory)
     with ui.stages("reading the program") as progress:
@@ -52,18 +62,39 @@ def validate(
             cycles=cycles,
             progress=progress,
         )
+        agreement = None
+        if oracle is not None:
+            ran = project.samples(() if given is None else given.arrays).first(samples)
+            runs = [prepare_inputs(project.program.inputs, list(arrays)) for arrays in ran.inputs]
+            agreement = compare(oracle, project.program, runs, result.outputs)
     if json is not None:
-        ui.write_json(json, result.to_json())
+        asked = {} if agreement is None else {"oracle": agreement.to_json()}
+        ui.write_json(json, {**result.to_json(), **asked})
     if json != "-":
         _show(result)
+        if agreement is not None:
+            _show_agreement(agreement)
         if result.estimate is not None:
             _show_estimate(result, result.estimate)
         told = [] if result.data_note is None or not result.bit_exact else [result.data_note]
         ui.notes([*told, *result.doubts])
-    if result.bit_exact:
+    if not result.bit_exact:
+        ui.show_error(_mismatch_error(result))
+    elif agreement is not None and not agreement.agrees:
+        what = f"{agreement.differing} of {agreement.runs} samples differ from {agreement.runtime}"
+        hint = "--rounding says whose arithmetic is followed where runtimes differ; generate again with the other"
+        ui.show_error(MismatchError(f"{what}\nfirst: {agreement.first}", str(oracle), hint))
+    else:
         return 0
-    ui.show_error(_mismatch_error(result))
     return 1
+
+
+def _show_agreement(agreement: Agreement) -> None:
+    right = agreement.runs - agreement.differing
+    said = f"{'yes' if agreement.agrees else 'NO'}, {right} of {agreement.runs} samples"
+    if agreement.ulps is not None:
+        said = f"floats within {agreement.ulps:.0f} ulps of the largest value"
+    ui.facts("", [(f"device = {agreement.runtime}", said)])
 
 
 def _show(result: ValidationResult) -> None:

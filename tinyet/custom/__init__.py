@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from tinyet.custom.form import Form
-from tinyet.custom.operators import CustomOp, OutputQuant, custom_op, registered
+from tinyet.custom.operators import CustomOp, OutputQuant, custom_op, named, registered
 from tinyet.custom.plugin import load_plugin
 from tinyet.custom.site import Argument, CallSite, CustomAttrs, Params, Scalar, Value
 
@@ -20,5 +20,6 @@ __all__ = [
     "Value",
     "custom_op",
     "load_plugin",
+    "named",
     "registered",
 ]

@@ -48,6 +48,19 @@ def registered(target: object) -> CustomOp | None:
     return _REGISTERED.get(f"{namespace}::{rest.rpartition('.')[0] or rest}")
 
 
+def named(code: str) -> CustomOp | None:
+    """The operator that was registered under a name: its whole name in torch, the part behind the namespace, or its own
+    name."""
+    return next(
+        (
+            found
+            for found in _REGISTERED.values()
+            if code in (found.torch_name, found.torch_name.rpartition("::")[2], found.op.name)
+        ),
+        None,
+    )
+
+
 def custom_op(
     torch_op: object,
     *,

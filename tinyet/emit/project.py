@@ -26,7 +26,8 @@ class Options:
 
     delegates: names, in the order in which they are asked. max_ram, max_flash: limits in bytes, or None. optimize: what
     kernels are chosen for; pins: layer → kernel, where the user has chosen. operators: names of those that a file of
-    the user's registers. archive: the .zip file beside the library, or None.
+    the user's registers. archive: the .zip file beside the library, or None. tflm_header: whether the model is there
+    under the names of TensorFlow Lite Micro, too.
     """
 
     delegates: tuple[str, ...] = ()
@@ -38,6 +39,7 @@ class Options:
     pins: Mapping[str, str] = field(default_factory=dict)
     operators: tuple[str, ...] = ()
     archive: str | None = None
+    tflm_header: bool = False
 
 
 NO_OPTIONS = Options()
@@ -126,4 +128,6 @@ def project_files(
         manifest["archive"] = options.archive
     if options.operators:
         manifest["operators"] = list(options.operators)
+    if options.tflm_header:
+        manifest["tflm_header"] = True
     return dict(sorted({**tree.files, "tinyet.json": json.dumps(manifest, indent=2) + "\n"}.items()))

@@ -37,7 +37,12 @@ _REBUILD = (
 )
 # Files that are told by how they begin (at which byte), in words, and what to do.
 _BEGINNINGS: tuple[tuple[int, bytes, str, str], ...] = (
-    (4, b"TFL3", "a TensorFlow Lite model", _PYTORCH + _REBUILD),
+    (
+        4,
+        b"TFL3",
+        "a TensorFlow Lite model",
+        "give it the ending .tflite: that is how tinyet knows what to read",
+    ),
     (0, b"\x89HDF\r\n\x1a\n", "an HDF5 file, as Keras saves models and weights", _PYTORCH + _REBUILD),
     (0, b"GGUF", "a GGUF file: weights of a language model", _PYTORCH + _REBUILD),
     (
@@ -47,7 +52,7 @@ _BEGINNINGS: tuple[tuple[int, bytes, str, str], ...] = (
         "give data by --calibration or --data, as .npz",
     ),
 )
-_KINDS = "MODEL is file.py, file.py:factory, a .pt2 saved by torch.export.save, or a .tet program"
+_KINDS = "MODEL is file.py, file.py:factory, a .pt2 saved by torch.export.save, a .tflite, an .onnx, or a .tet program"
 
 
 def foreign_error(path: Path) -> UsageError:
@@ -80,15 +85,6 @@ def _answer(path: Path, file: BinaryIO) -> UsageError | None:
     # What damaged archives and headers raise.
     except _UNREADABLE as error:
         return UsageError(f"{path.name} looks like a saved model, but {error}", str(path), _KINDS)
-    if path.suffix == ".onnx":
-        return UsageError(
-            f"{path.name} is an ONNX model",
-            str(path),
-            _PYTORCH
-            + "best the nn.Module that it was exported from; or, with `pip install onnx2torch`, a model.py:\n"
-            f"\nimport onnx2torch\n\n\ndef model():\n    return onnx2torch.convert({str(path)!r}).eval()\n"
-            "\n\ndef example_inputs():\n    return ...  # a tensor of the shape that the device sees",
-        )
     return None
 
 

@@ -21,7 +21,8 @@ class DType(enum.Enum):
 
     INT4 (weights, packed two to a byte by the kernels that read them) and INT64 (biases of int16 layers) are for
     constants only. UINT8 are bytes that come from outside, of a camera: they stand for themselves, are never quantized,
-    and can be moved about, cast and looked up, nothing else.
+    and can be moved about, cast and looked up, nothing else. UINT32 are energies and magnitudes of signals: they stand
+    for themselves, too, and are moved about, cast, and taken by the operators on signals.
     """
 
     INT4 = "int4"
@@ -30,6 +31,7 @@ class DType(enum.Enum):
     INT16 = "int16"
     INT32 = "int32"
     INT64 = "int64"
+    UINT32 = "uint32"
     FLOAT32 = "float32"
 
     @property
@@ -52,21 +54,22 @@ class DType(enum.Enum):
 
     @property
     def suffix(self) -> str:
-        """Short name in kernel symbols: s4, s8, u8, s16, s32, s64, f32."""
+        """Short name in kernel symbols: s4, s8, u8, s16, s32, u32, s64, f32."""
         if self is DType.FLOAT32:
             return "f32"
-        return f"{'u' if self is DType.UINT8 else 's'}{self.bits}"
+        return f"{'u' if self in _UNSIGNED else 's'}{self.bits}"
 
     @property
     def range(self) -> tuple[int, int]:
         """Smallest and largest integer; raises for float32."""
         if self is DType.FLOAT32:
             raise InternalError("float32 has no range of integers")
-        if self is DType.UINT8:
-            return 0, 255
+        if self in _UNSIGNED:
+            return 0, (1 << self.bits) - 1
         return -(1 << (self.bits - 1)), (1 << (self.bits - 1)) - 1
 
 
+_UNSIGNED = (DType.UINT8, DType.UINT32)
 _BITS = {d: 4 if d is DType.INT4 else 8 * np.dtype(d.value).itemsize for d in DType}
 
 

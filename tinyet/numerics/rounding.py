@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -102,6 +103,31 @@ def requantize(acc: npt.ArrayLike, multiplier: npt.ArrayLike, shift: npt.ArrayLi
     left, right = np.maximum(shift, 0), np.maximum(-shift, 0)
     shifted = wrap_int32(np.asarray(acc, np.int64) << left)
     return round_shift(high_mul(shifted, multiplier), right)
+
+
+Rounding = Literal["twice", "even"]
+"""How an exact sum becomes an output: `twice`, by `requantize` (or `requantize_64`), the specification of LiteRT; or
+`even`, by `requantize_even`, as the integer operators of ONNX Runtime round."""
+
+ElementRounding = Literal["twice", "even", "even_u8"]
+"""Of a sum or product of two elements. ONNX Runtime adds the output's zero point in float32, before it rounds; so there
+is another result for int8 and, with values and zero points larger by 128, for uint8 (`even_u8`)."""
+
+
+def nearest_even(values: npt.ArrayLike) -> Int64:
+    """The nearest integers of float32 values, halves to even, cut off at -1024 and 1024: what lies beyond saturates
+    every int8, from any zero point on. `tinyet_nearest_even` in C."""
+    return np.rint(np.clip(np.asarray(values, np.float32), -1024, 1024)).astype(np.int64)
+
+
+def requantize_even(acc: npt.ArrayLike, factor: npt.ArrayLike) -> Int64:
+    """acc * factor in float32, to nearest, halves to even: ONNX Runtime's MlasRequantizeOutput, and before it rounds an
+    integer of more than 24 bits to float32.
+
+    acc: int32 values, any shape; factor: float32, a scalar or broadcastable (per channel: the last axis).
+    """
+    with np.errstate(over="ignore"):
+        return nearest_even(np.asarray(acc, np.int64).astype(np.float32) * np.asarray(factor, np.float32))
 
 
 MAX_SHIFT_64 = 7

@@ -36,6 +36,7 @@ from tinyet.ops import (
     keep,
     layer_norm,
     linear,
+    linear_once,
     log_softmax,
     lookup,
     lstm,
@@ -46,6 +47,7 @@ from tinyet.ops import (
     minimum,
     mul,
     pad,
+    pairwise,
     permute,
     prelu,
     quantize,
@@ -54,8 +56,24 @@ from tinyet.ops import (
     reshape,
     resize,
     rnn,
+    signal_delay,
+    signal_energy,
+    signal_fft_auto_scale,
+    signal_filter_bank,
+    signal_filter_bank_log,
+    signal_filter_bank_spectral_subtraction,
+    signal_filter_bank_square_root,
+    signal_framer,
+    signal_irfft,
+    signal_overlap_add,
+    signal_pcan,
+    signal_rfft,
+    signal_stacker,
+    signal_window,
     softmax,
+    squared_difference,
     sub,
+    svdf,
     unary,
     unfold,
     where,
@@ -92,6 +110,7 @@ OPS: tuple[Op, ...] = (
     keep.OP,
     layer_norm.OP,
     linear.OP,
+    linear_once.OP,
     log_softmax.OP,
     lookup.OP,
     lstm.OP,
@@ -102,6 +121,7 @@ OPS: tuple[Op, ...] = (
     minimum.OP,
     mul.OP,
     pad.OP,
+    pairwise.OP,
     permute.OP,
     prelu.OP,
     quantize.OP,
@@ -109,10 +129,26 @@ OPS: tuple[Op, ...] = (
     reshape.OP,
     resize.OP,
     rnn.OP,
+    signal_delay.OP,
+    signal_energy.OP,
+    signal_fft_auto_scale.OP,
+    signal_filter_bank.OP,
+    signal_filter_bank_log.OP,
+    signal_filter_bank_spectral_subtraction.OP,
+    signal_filter_bank_square_root.OP,
+    signal_framer.OP,
+    signal_irfft.OP,
+    signal_overlap_add.OP,
+    signal_pcan.OP,
+    signal_rfft.OP,
+    signal_stacker.OP,
+    signal_window.OP,
     slice_.OP,
     softmax.OP,
+    squared_difference.OP,
     sub.OP,
     sum_.OP,
+    svdf.OP,
     unary.OP,
     unfold.OP,
     where.OP,
@@ -250,6 +286,12 @@ def _rule_complaints(node: Node) -> list[str]:
         return []
     inner = [text for graph in subgraphs(node.attrs) for text in whole_problems(graph)]
     inner += ["it has states" for graph in subgraphs(node.attrs) if graph.initial]
+    inner += [
+        f"{kept.output.name} is kept, and is no state"
+        for graph in subgraphs(node.attrs)
+        for kept in graph.nodes
+        if isinstance(kept.attrs, keep.Keep)
+    ]
     found = [f"in it, {text}" for text in inner] or complaints(op_of(node), node)
     if not found:
         _SOUND.add(node)

@@ -6,6 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from tinyet.numerics import ElementRounding
 from tinyet.ops.shared import addition, broadcast
 from tinyet.ops.shared.claims import CLAIMS
 from tinyet.opset import Op, claimed, each_row, each_step
@@ -13,9 +14,14 @@ from tinyet.opset import Op, claimed, each_row, each_step
 
 @dataclass(frozen=True)
 class Add(broadcast.Arithmetic):
-    """a + b"""
+    """a + b
+
+    rounding: of the sum of int8 values; "even" and "even_u8" are ONNX Runtime's QLinearAdd (on x86-64 with FMA), where
+    one affine form of both operands gives it for all 65,536 pairs (addition.even_form).
+    """
 
     name: ClassVar[str] = "add"
+    rounding: ElementRounding = "twice"
 
 
 OP = Op(
@@ -28,5 +34,5 @@ OP = Op(
     over_time=each_step,
     check=addition.check,
     inplace=(0, 1),
-    kernels=claimed(addition.kernels_of("add", 1), CLAIMS),
+    kernels=claimed((*addition.kernels_of("add", 1), *addition.EVEN_KERNELS), CLAIMS),
 )

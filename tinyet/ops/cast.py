@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whole numbers as float32: bytes exactly, int32 as the nearest float32, ties to even, as C converts."""
+"""Numbers of one type as another, as C converts: to float32 bytes exactly, int32 to the nearest one, ties to even;
+between integers the lowest bits are kept."""
 
 from __future__ import annotations
 
@@ -7,56 +8,83 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-import numpy as np
-
 from tinyet.boards.cpus import Target
-from tinyet.ir import Array, Attrs, DType, Node
+from tinyet.ir import Array, Attrs, DType, Node, QuantParams
 from tinyet.ops.shared.counting import values
+from tinyet.ops.shared.movement import copied_whole, lower_copy
 from tinyet.ops.shared.shapes import same_shape
 from tinyet.opset import Call, Claim, Kernel, Op, Struct, each_row, each_step, library_call
 
-_WHOLE = (DType.UINT8, DType.INT32)
+_FORMS = (
+    (DType.UINT8, DType.FLOAT32),
+    (DType.INT32, DType.FLOAT32),
+    (DType.INT8, DType.INT32),
+    (DType.INT16, DType.INT32),
+    (DType.INT32, DType.INT8),
+    (DType.INT32, DType.INT16),
+    (DType.INT32, DType.UINT32),
+    (DType.UINT32, DType.INT32),
+)
+_ITSELF = (None, QuantParams.per_tensor(1.0, 0))
+"""The quantization of what stands for itself; int8 and int16 must have one."""
 
 
 @dataclass(frozen=True)
 class Cast(Attrs):
-    """inputs: x, uint8 or int32 of any shape: numbers, not what stands for real ones. The output is float32."""
+    """inputs: x of any shape: numbers, not what stands for real ones. From uint8 or int32 to float32, from int8, int16
+    or uint32 to int32 or back."""
 
     name: ClassVar[str] = "cast"
 
 
 def check(node: Node) -> str | None:
     x, out = node.input(0), node.output
-    if x.dtype not in _WHOLE or out.dtype is not DType.FLOAT32:
-        return f"casts uint8 and int32 to float32, not {x.dtype.value} to {out.dtype.value}"
-    return None if x.type.quant is None else f"{x.name} stands for real values: it is to be dequantized"
+    if (x.dtype, out.dtype) not in _FORMS:
+        return (
+            f"casts uint8 and int32 to float32, and int32 from and to other integers, not {x.dtype.value} to "
+            + (out.dtype.value)
+        )
+    for tensor in (x, out):
+        if tensor.type.quant not in _ITSELF:
+            return f"{tensor.name} stands for real values: it is to be dequantized"
+    return None
 
 
-def reference(_node: Node, inputs: Sequence[Array | None]) -> tuple[Array, ...]:
+def reference(node: Node, inputs: Sequence[Array | None]) -> tuple[Array, ...]:
     assert inputs[0] is not None
-    return (inputs[0].astype(np.float32),)
+    return (inputs[0].astype(node.output.dtype.numpy),)
 
 
-def kernel(dtype: DType) -> Kernel:
-    symbol = f"tinyet_cast_{dtype.suffix}_f32"
+def kernel(from_: DType, to: DType) -> Kernel:
+    dtypes = f"{from_.suffix}_{to.suffix}"
+    if DType.UINT32 in (from_, to):
+        return Kernel(
+            "tinyet_copy",
+            dtypes,
+            lower_copy,
+            ("tinyet_copy.h",),
+            ("tinyet_copy.c",),
+            claim=Claim(copied_whole),
+        )
+    symbol = f"tinyet_cast_{dtypes}"
 
     def lower(node: Node, _target: Target) -> Call:
-        return library_call(
-            symbol, node, [0], Struct("tinyet_cast_params", {"count": node.output.type.count})
-        )
+        params = Struct("tinyet_cast_params", {"count": node.output.type.count})
+        return library_call(symbol, node, [0], params)
 
-    return Kernel(
-        symbol, f"{dtype.suffix}_f32", lower, ("tinyet_cast.h",), (f"{symbol}.c",), claim=Claim(values)
-    )
+    files = ("tinyet_cast.h",), (f"{symbol}.c",)
+    if to is DType.FLOAT32:
+        return Kernel(symbol, dtypes, lower, *files, claim=Claim(values))
+    return Kernel(symbol, dtypes, lower, *files, unstated="there is no other kernel to weigh it against")
 
 
 OP = Op(
     attrs=Cast,
-    summary="uint8 or int32 to float32",
+    summary="numbers of one type as another",
     infer=same_shape,
     reference=reference,
     rows=each_row,
     over_time=each_step,
     check=check,
-    kernels=tuple(kernel(dtype) for dtype in _WHOLE),
+    kernels=tuple(kernel(*form) for form in _FORMS),
 )

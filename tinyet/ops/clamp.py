@@ -25,11 +25,13 @@ from tinyet.opset import Call, Claim, Kernel, Op, Struct, each_row, each_step, l
 
 @dataclass(frozen=True)
 class Clamp(Attrs):
-    """inputs: x of any shape. low, high: real bounds; either may be infinite. NaN stays NaN."""
+    """inputs: x of any shape. low, high: real bounds; either may be infinite. NaN stays NaN. tflm: the factor in
+    float64, as TensorFlow Lite Micro has it."""
 
     name: ClassVar[str] = "clamp"
     low: float = NO_CLAMP[0]
     high: float = NO_CLAMP[1]
+    tflm: bool = False
 
 
 def attrs_of(node: Node) -> Clamp:
@@ -46,7 +48,9 @@ def check(node: Node) -> str | None:
 
 
 def factor(node: Node) -> Multiplier:
-    """input scale / output scale, rounded to float32."""
+    """input scale / output scale, rounded to float32, or in float64."""
+    if attrs_of(node).tflm:
+        return rescale.exact_factor(node)
     return quantize_multiplier(
         float(np.float32(node.input(0).type.scale) / np.float32(node.output.type.scale))
     )

@@ -11,7 +11,7 @@ import numpy as np
 
 from tinyet.boards.cpus import Target
 from tinyet.ir import Array, DType, Node
-from tinyet.numerics import float32
+from tinyet.numerics import Rounding, float32
 from tinyet.ops.shared import convolution, nibbles, weighted, weighted_s16
 from tinyet.ops.shared.claims import CLAIMS
 from tinyet.ops.shared.claims_of_floats import CLAIMS as FLOAT_CLAIMS
@@ -32,15 +32,20 @@ from tinyet.ops.shared.convolution import (
     tap_bytes,
     tap_weights,
 )
+from tinyet.ops.shared.factors import is_even
 from tinyet.ops.shared.sweeping import by_window_pixels, of_input, pixel_walk, window_walk
 from tinyet.opset import Call, Constant, Kernel, Op, Struct, Sweep, claimed, library_call
 
 
 @dataclass(frozen=True)
 class Conv2d(Convolution):
-    """A Convolution whose inputs and output have one type, int8, int16 or float32; weights may be int4 in int8."""
+    """A Convolution whose inputs and output have one type, int8, int16 or float32; weights may be int4 in int8.
+
+    rounding: of the sums of int8 values; "even" is ONNX Runtime's QLinearConv.
+    """
 
     name: ClassVar[str] = "conv2d"
+    rounding: Rounding = "twice"
 
 
 def float_sums(node: Node, x: Array, weights: Array, bias: Array | None) -> float32.Float32:
@@ -80,7 +85,7 @@ def params(node: Node) -> Struct:
 
 def layer_call(name: str, node: Node, constants: Sequence[Constant], scratch: int = 0) -> Call:
     """`tinyet_<name>_<dtype>`, with _w4 behind it for int4 weights."""
-    narrow = "_w4" if node.input(1).dtype is DType.INT4 else ""
+    narrow = "_w4" if node.input(1).dtype is DType.INT4 else "_even" if is_even(node) else ""
     symbol = f"tinyet_{name}_{node.input(0).dtype.suffix}{narrow}"
     return library_call(symbol, node, [0], params(node), constants, scratch)
 
@@ -229,7 +234,46 @@ def by_blocks(node: Node) -> Sweep:
 
 
 NIBBLES = ("tinyet_nibbles.h",)
+EVEN = ("tinyet_even.h",)
 CONV_W4 = ("tinyet_conv2d_s8_w4.c",)
+
+EVEN_KERNELS = (
+    Kernel(
+        "tinyet_conv2d_1x1_s8_even",
+        "s8even",
+        lower_1x1,
+        (*PATCHES, *EVEN),
+        ("tinyet_conv2d_s8_even.c",),
+        refuse_1x1,
+        sweep=by_copied_pixels,
+    ),
+    Kernel(
+        "tinyet_depthwise_s8_even",
+        "s8even",
+        lower_depthwise_s8,
+        (*DEPTHWISE, *EVEN),
+        ("tinyet_depthwise_s8_even.c",),
+        refuse_depthwise,
+        sweep=by_window_pixels,
+    ),
+    Kernel(
+        "tinyet_depthwise_multiplier_s8_even",
+        "s8even",
+        lower_depthwise_multiplier,
+        (*HEADERS, *EVEN),
+        ("tinyet_depthwise_multiplier_s8_even.c",),
+        refuse_depthwise_multiplier,
+        sweep=by_summed_pixels,
+    ),
+    Kernel(
+        "tinyet_conv2d_s8_even",
+        "s8even",
+        lower_pairs,
+        (*PATCHES, *EVEN),
+        ("tinyet_conv2d_s8_even.c",),
+        sweep=by_patches,
+    ),
+)
 
 OP = Op(
     attrs=Conv2d,
@@ -272,6 +316,7 @@ OP = Op(
                 sweep=by_summed_pixels,
             ),
             Kernel("tinyet_conv2d_s8", "s8", lower_pairs, PATCHES, ("tinyet_conv2d_s8.c",), sweep=by_patches),
+            *EVEN_KERNELS,
             Kernel(
                 "tinyet_conv2d_1x1_s8_w4",
                 "s8w4",

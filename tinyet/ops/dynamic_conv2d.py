@@ -19,11 +19,12 @@ from tinyet.opset import Call, Claim, Constant, Kernel, Op, Struct, library_call
 class DynamicConv2d(Convolution):
     """A Convolution: x float32, weights int8, bias float32 or None. Output: float32. Padding is 0.
 
-    eps: the smallest scale of x, which is quantized as a whole.
+    eps: the smallest scale of x, which is quantized as a whole. rule: how, and whose rule that is.
     """
 
     name: ClassVar[str] = "dynamic_conv2d"
     eps: float = dynamic.DEFAULT_EPS
+    rule: dynamic.Rule = "torch"
 
 
 def layer_call(symbol: str, node: Node, constants: Sequence[Constant], own: int) -> Call:

@@ -19,12 +19,14 @@ class DynamicLinear(Attrs):
     """inputs: x float32 (…, K); weights int8 (N, K) constant; bias float32 (N,) constant or None.
     Output: float32 (…, N).
 
-    clamp: bounds of the fused activation. eps: the smallest scale of x, which is quantized as a whole.
+    clamp: bounds of the fused activation. eps: the smallest scale of x, which is quantized as a
+    whole. rule: how, and whose rule that is.
     """
 
     name: ClassVar[str] = "dynamic_linear"
     clamp: tuple[float, float] = NO_CLAMP
     eps: float = dynamic.DEFAULT_EPS
+    rule: dynamic.Rule = "torch"
 
 
 def lower(node: Node, _target: Target) -> Call:

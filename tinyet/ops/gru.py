@@ -9,6 +9,9 @@ int8 is ours, in the spirit of LiteRT's integer LSTM: gates as shared/recurrent.
 the new state in units of 2**-15 steps of its scale, rounded once. The state is int8 from step to step, as it is from
 call to call, so that a sequence may be cut anywhere.
 
+int16 (x and state; weights int8) is ours by the rules of TFLM's LSTM (shared/tabled.py): sums are saturated each by
+itself, and both products that the new state is made of are requantized to its steps, saturated and added.
+
 float32: sums begin with their bias, r and z with that of x plus that of h, and go on with the products with x, then
 those with h, one after another; the state is n + z (h - n).
 """
@@ -26,11 +29,11 @@ from tinyet.errors import QuantizationError
 from tinyet.ir import Array, DType, Node, Shape
 from tinyet.numerics import Int64, Multiplier, float32, quantize_multiplier, requantize, round_shift
 from tinyet.numerics.float32 import Float32
-from tinyet.ops.shared import gates, recurrent
+from tinyet.ops.shared import gates, recurrent, tabled
 from tinyet.ops.shared.claims_of_recurrent import floats, integers
 from tinyet.ops.shared.gates import sigmoid, tanh
 from tinyet.ops.shared.integers import saturated
-from tinyet.ops.shared.recurrent import Part, Recurrent, Sizes
+from tinyet.ops.shared.recurrent import Part, PartConstants, Recurrent, Sizes, part_constants
 from tinyet.opset import Call, Constant, Kernel, Op, Pointer, Struct
 
 GATES = 3
@@ -73,7 +76,7 @@ def check(node: Node) -> str | None:
     return recurrent.parts_complaint(lambda: parts(node))
 
 
-# ---------------------------------------------------------------- int8
+# ---------------------------------------------------------------- integers
 
 
 def parts(node: Node) -> tuple[Part, Part]:
@@ -85,7 +88,9 @@ def parts(node: Node) -> tuple[Part, Part]:
 
 
 def state_factor(node: Node) -> Multiplier:
-    """From the product of two Q0.15 numbers to units of 2**-15 steps of the state."""
+    """From the product of two Q0.15 numbers to units of 2**-15 steps of an int8 state, or to steps of an int16 one."""
+    if node.input(H).dtype is DType.INT16:
+        return quantize_multiplier(2.0**-30 / node.input(H).type.scale)
     return quantize_multiplier(float(np.float32(2.0**-15) / np.float32(node.input(H).type.scale)))
 
 
@@ -102,12 +107,25 @@ def state_behind(node: Node, state: Array, from_x: Int64, of_h: Part) -> Array:
     return saturated(((fresh + kept + (1 << 14)) >> 15) + zero_point, DType.INT8)
 
 
-def reference_s8(node: Node, x: Array, h: Array) -> tuple[Array, ...]:
+def state_s16_behind(node: Node, state: Array, from_x: Int64, of_h: Part) -> Array:
+    """The same in int16."""
+    units, factor, from_h = state.shape[1], state_factor(node), of_h.added(state)
+    rz = tabled.sigmoid(gates.added(from_x[:, : 2 * units], from_h[:, : 2 * units]))
+    r, z = np.split(rz, 2, axis=1)
+    own = tabled.shortened(r * from_h[:, 2 * units :], 15)
+    n = tabled.tanh(gates.added(from_x[:, 2 * units :], own))
+    fresh = gates.added(requantize((32768 - z) * n, factor.multiplier, factor.shift), 0)
+    kept = tabled.shortened(z * state.astype(np.int64), 15)
+    return gates.added(fresh, kept).astype(np.int16)
+
+
+def reference_integer(node: Node, x: Array, h: Array) -> tuple[Array, ...]:
     s, (of_x, of_h) = sizes_of(node), parts(node)
     from_x, state = of_x.added(x), h
-    y = np.empty((s.batch, s.steps, s.units), np.int8)
+    behind = state_behind if h.dtype == np.int8 else state_s16_behind
+    y = np.empty((s.batch, s.steps, s.units), h.dtype)
     for t in recurrent.order(node, s):
-        state = y[:, t] = state_behind(node, state, from_x[:, t], of_h)
+        state = y[:, t] = behind(node, state, from_x[:, t], of_h)
     return recurrent.results(node, y, state)
 
 
@@ -145,14 +163,14 @@ def reference(node: Node, inputs: Sequence[Array | None]) -> tuple[Array, ...]:
     x, h = inputs[:W_IH]
     assert x is not None
     assert h is not None
-    return reference_s8(node, x, h)
+    return reference_integer(node, x, h)
 
 
 # ---------------------------------------------------------------- portable kernels
 
 
-def layer_call(node: Node, symbol: str, *, wide: bool) -> Call:
-    """wide: of a kernel with weights of int16."""
+def layer_call(node: Node, symbol: str, constants_of: PartConstants, scratch: int = 0) -> Call:
+    """scratch: bytes that the kernel needs behind the sums."""
     s, (of_x, of_h), factor = sizes_of(node), parts(node), state_factor(node)
     # Sums lie in the order n of x, r, z, n of h: each part adds to three neighbours.
     of_x = of_x.in_order((2, 0, 1))
@@ -167,17 +185,36 @@ def layer_call(node: Node, symbol: str, *, wide: bool) -> Call:
             "zero_point": node.input(H).type.zero_point,
         },
     )
-    constants = [
-        *recurrent.part_constants("x", of_x, wide=wide),
-        *recurrent.part_constants("h", of_h, wide=wide),
-    ]
-    scratch = 2 * (GATES + 1) * recurrent.rounded_up(s.units)
-    scratch += recurrent.wide_bytes(s) if wide else 0
+    constants = [*constants_of("x", of_x), *constants_of("h", of_h)]
+    scratch += 2 * (GATES + 1) * recurrent.rounded_up(s.units)
     return recurrent.layer_call(symbol, node, STATES, params, constants, scratch)
 
 
 def lower_s8(node: Node, _target: Target) -> Call:
-    return layer_call(node, "tinyet_gru_s8", wide=False)
+    return layer_call(node, "tinyet_gru_s8", part_constants)
+
+
+def lower_s16(node: Node, _target: Target) -> Call:
+    s, (of_x, of_h), factor = sizes_of(node), parts(node), state_factor(node)
+    of_x = of_x.in_order((2, 0, 1))
+    params = Struct(
+        "tinyet_gru_s16_params",
+        {
+            "shape": recurrent.shape_struct(node, s),
+            "x": recurrent.part_s16_struct("x", of_x),
+            "h": recurrent.part_s16_struct("h", of_h),
+            "multiplier": factor.multiplier,
+            "form": recurrent.form_of(factor),
+            "table": Pointer("table"),
+        },
+    )
+    constants = (
+        *recurrent.part_s16_constants("x", of_x),
+        *recurrent.part_s16_constants("h", of_h),
+        tabled.table_constant(),
+    )
+    scratch = 2 * (GATES + 1) * recurrent.rounded_up(s.units)
+    return recurrent.layer_call("tinyet_gru_s16", node, STATES, params, constants, scratch)
 
 
 def lower_f32(node: Node, _target: Target) -> Call:
@@ -193,6 +230,7 @@ def lower_f32(node: Node, _target: Target) -> Call:
 
 
 HEADERS = ("tinyet_gru.h",)
+ALONE = "there is no other kernel to weigh it against"
 
 OP = Op(
     attrs=Gru,
@@ -210,6 +248,7 @@ OP = Op(
         Kernel(
             "tinyet_gru_s8", "s8", lower_s8, HEADERS, ("tinyet_gru_s8.c",), claim=integers(sizes_of, parts)
         ),
+        Kernel("tinyet_gru_s16", "s16", lower_s16, HEADERS, ("tinyet_gru_s16.c",), unstated=ALONE),
         Kernel("tinyet_gru_f32", "f32", lower_f32, HEADERS, ("tinyet_gru_f32.c",), claim=floats(sizes_of)),
     ),
 )

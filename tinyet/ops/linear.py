@@ -15,11 +15,12 @@ import numpy as np
 
 from tinyet.boards.cpus import Target
 from tinyet.ir import Array, Attrs, DType, Node
-from tinyet.numerics import NO_CLAMP, float32
+from tinyet.numerics import NO_CLAMP, Rounding, float32
 from tinyet.ops.shared import fully_connected, nibbles, weighted
 from tinyet.ops.shared.claims import CLAIMS
 from tinyet.ops.shared.claims_of_floats import CLAIMS as FLOAT_CLAIMS
 from tinyet.ops.shared.clamped import clamp_of
+from tinyet.ops.shared.factors import is_even
 from tinyet.ops.shared.fully_connected import row_weights, size_fields
 from tinyet.ops.shared.packing import interleave_pairs
 from tinyet.ops.shared.sweeping import by_vectors
@@ -31,10 +32,12 @@ class Linear(Attrs):
     """inputs: x (…, K); weights (N, K) constant; bias (N,) constant or None. Output: (…, N).
 
     clamp: real bounds of the fused activation: (0, inf) is ReLU.
+    rounding: of the sums of int8 values; "even" is ONNX Runtime's QLinearMatMul and QGemm.
     """
 
     name: ClassVar[str] = "linear"
     clamp: tuple[float, float] = NO_CLAMP
+    rounding: Rounding = "twice"
 
 
 def float_sums(x: Array, weights: Array, bias: Array | None) -> float32.Float32:
@@ -68,7 +71,7 @@ def layer_call(node: Node, constants: Sequence[Constant]) -> Call:
     # In int8 the zero point of x is in the bias.
     numbers = {k: v for k, v in weighted.number_fields(node).items() if k != "in_zero_point"}
     params = Struct(f"tinyet_linear_{suffix}_params", {**size_fields(node), **numbers})
-    narrow = "_w4" if node.input(1).dtype is DType.INT4 else ""
+    narrow = "_w4" if node.input(1).dtype is DType.INT4 else "_even" if is_even(node) else ""
     return library_call(f"tinyet_linear_{suffix}{narrow}", node, [0], params, constants)
 
 
@@ -113,6 +116,14 @@ OP = Op(
     kernels=claimed(
         (
             Kernel("tinyet_linear_s8", "s8", lower_s8, ROWS, ("tinyet_linear_s8.c",), sweep=by_vectors),
+            Kernel(
+                "tinyet_linear_s8_even",
+                "s8even",
+                lower_s8,
+                (*ROWS, "tinyet_even.h"),
+                ("tinyet_linear_s8_even.c",),
+                sweep=by_vectors,
+            ),
             Kernel(
                 "tinyet_linear_s8_w4",
                 "s8w4",

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Any function of a byte (uint8) as an integer, by table: of an image's bytes, what the model makes of them first.
+"""Any function of an element of eight bits as an integer, by table: of an image's bytes, what the model makes of them
+first; of an int8, what another tool's kernel gives for each of its 256 values.
 
-One table for all elements, or one for each index of an axis (a camera's channels). Where the table is byte - 128, as
-with inputs divided by 255, no table is stored: the byte's highest bit is turned over.
+One table for all elements, or, of uint8, one for each index of an axis (a camera's channels). Where the table is
+byte - 128, as with inputs divided by 255, no table is stored: the byte's highest bit is turned over.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from tinyet.ir import Array, Attrs, DType, Node, Shape
 from tinyet.ops.shared.counting import Parts, values
 from tinyet.ops.shared.integers import check_activations
 from tinyet.ops.shared.shapes import around_axis
+from tinyet.ops.shared.table import table_kernel
 from tinyet.opset import (
     Call,
     Claim,
@@ -32,16 +34,19 @@ from tinyet.opset import (
     each_row,
     library_call,
     library_kernels,
+    signature,
 )
 
 _BYTES = 256
 _HEADERS = ("tinyet_bytes.h",)
+_ALONE = "no other kernel takes these types"
 
 
 @dataclass(frozen=True)
 class Lookup(Attrs):
-    """inputs: x, uint8 of any shape; table (C, 256), a constant of the output's type: its row c holds the results for
-    the elements at index c of `axis`. With C = 1 the row is for all elements. The output is int8 or int16."""
+    """inputs: x, uint8 or int8 of any shape; table (C, 256), a constant of the output's type: its row c holds the
+    results for the elements at index c of `axis`, of int8 in the order of their bytes: 0 … 127, -128 … -1. With C = 1,
+    as int8 has it always, the row is for all elements. The output is int8, int16 or uint8."""
 
     name: ClassVar[str] = "lookup"
     axis: int
@@ -64,13 +69,15 @@ def infer(node: Node) -> tuple[Shape, ...]:
 
 def check(node: Node) -> str | None:
     x, table, out = node.input(0), node.input(1), node.output
-    if x.dtype is not DType.UINT8 or x.type.quant is not None:
-        return f"looks up plain uint8, not {x.dtype.value}"
+    if x.dtype not in (DType.UINT8, DType.INT8) or (x.dtype is DType.UINT8 and x.type.quant is not None):
+        return f"looks up int8 and plain uint8, not {x.dtype.value}"
+    if x.dtype is DType.INT8 and len(table.array if table.is_constant else ()) > 1:
+        return "int8 has one table for all elements"
     if not table.is_constant:
         return "the table must be a constant"
     if (table.dtype, table.type.quant) != (out.dtype, out.type.quant):
         return "table and output must have one type and quantization"
-    return check_activations(out)
+    return None if out.dtype is DType.UINT8 else check_activations(out)
 
 
 def reference(node: Node, inputs: Sequence[Array | None]) -> tuple[Array, ...]:
@@ -81,7 +88,7 @@ def reference(node: Node, inputs: Sequence[Array | None]) -> tuple[Array, ...]:
     if table.shape[0] > 1:
         shape[attrs_of(node).axis] = -1
     rows = np.arange(table.shape[0]).reshape(shape) if x.ndim else 0
-    return (np.asarray(table[rows, x], table.dtype).reshape(x.shape),)
+    return (np.asarray(table[rows, x.view(np.uint8)], table.dtype).reshape(x.shape),)
 
 
 def is_flip(node: Node) -> bool:
@@ -99,7 +106,7 @@ def lower(node: Node, _target: Target) -> Call:
     outer, channels, inner = 1, 1, node.output.type.count
     if len(table) > 1:
         outer, channels, inner = around_axis(node.input(0).shape, attrs_of(node).axis)
-    symbol = f"tinyet_lookup_u8_{node.output.dtype.suffix}"
+    symbol = f"tinyet_lookup_{signature(node)}"
     fields: dict[str, FieldValue] = {
         "table": Pointer("table"),
         "outer": outer,
@@ -122,13 +129,18 @@ def looked_up(node: Node) -> Parts:
     return {"call": 1, "row": outer, "channel": outer * channels, "value": node.output.type.count}
 
 
+def _of_bytes(node: Node, inputs: Sequence[Array | None]) -> tuple[Array, ...]:
+    """The reference, of one input: the table is the node's own."""
+    return reference(node, [inputs[0], node.input(1).array])
+
+
 def _axis_of_tables(node: Node) -> tuple[int, ...]:
     return (attrs_of(node).axis,) if len(node.input(1).array) > 1 else ()
 
 
 OP = Op(
     attrs=Lookup,
-    summary="functions of a uint8 by table",
+    summary="functions of a uint8 or int8 by table",
     infer=infer,
     inputs=(2, 2),
     reference=reference,
@@ -147,5 +159,7 @@ OP = Op(
             claim=Claim(values),
         ),
         *library_kernels("tinyet_lookup", ("u8_s8", "u8_s16"), lower, _HEADERS, claim=Claim(looked_up)),
+        table_kernel(_of_bytes),
+        *library_kernels("tinyet_lookup", ("s8_s16", "s8_u8", "u8"), lower, _HEADERS, unstated=_ALONE),
     ),
 )

@@ -7,14 +7,17 @@ The gates are PyTorch's i, f, g, o:
 
 int8 is LiteRT's integer LSTM with 8-bit activations and a 16-bit cell: gates as shared/recurrent.py and shared/gates.py
 have them, the cell in int16 with a scale that is a power of two. What goes into a projection has the scale 1 / 128, for
-it lies between -1 and 1. float32: a gate is its bias, then the products with x, then those with h, one after another.
+it lies between -1 and 1. TFLM computes it otherwise (tensorflow/lite/micro/kernels/lstm_eval.h): both sums of a gate
+are saturated, each by itself; functions of gates are tables (shared/tabled.py), products are requantized with two
+roundings, and the factor of the output is a quotient in float64. int16 (x and state; weights int8) is TFLM's rule, too.
+float32: a gate is its bias, then the products with x, then those with h, one after another.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import numpy as np
 
@@ -22,12 +25,11 @@ from tinyet.boards.cpus import Target
 from tinyet.errors import QuantizationError, UnsupportedShape
 from tinyet.ir import Array, DType, Node, QuantParams, Shape, Tensor, TensorType
 from tinyet.numerics import Int64, Multiplier, float32, quantize_multiplier, requantize, round_shift
-from tinyet.ops.shared import gates, recurrent
+from tinyet.ops.shared import gates, recurrent, tabled
 from tinyet.ops.shared.claims_of_recurrent import floats, integers
-from tinyet.ops.shared.gates import sigmoid, tanh
-from tinyet.ops.shared.integers import saturated
-from tinyet.ops.shared.recurrent import Part, Recurrent, Sizes
-from tinyet.opset import Call, Constant, Kernel, Op, Pointer, Struct
+from tinyet.ops.shared.integers import INTEGERS, saturated
+from tinyet.ops.shared.recurrent import Part, PartConstants, Recurrent, Sizes, part_constants
+from tinyet.opset import Call, Constant, FieldValue, Kernel, Lower, Op, Pointer, Struct
 
 GATES = 4
 X, H, C, W_IH, W_HH, BIAS, W_HR = range(7)
@@ -43,9 +45,25 @@ PROJECTED = TensorType((), DType.INT8, QuantParams.per_tensor(2.0**-7, 0))
 class Lstm(Recurrent):
     """inputs: x (N, T, I); state h (N, R) and cell c (N, H) before the first step; constants w_ih (4 H, I), w_hh
     (4 H, R), bias (4 H,) or None, w_hr (R, H) or None, where R is H. Outputs: y (N, T, R) if `sequence`; h (N, R) and
-    c (N, H) behind the last step."""
+    c (N, H) behind the last step.
+
+    arithmetic: whose int8 rule it is; int16 has TFLM's only. cell_clip: what the real cell is kept within, to both
+    sides, or None; a layer with a projection has none.
+    """
 
     name: ClassVar[str] = "lstm"
+    arithmetic: Literal["litert", "tflm"] = "litert"
+    cell_clip: float | None = None
+
+
+def attrs_of(node: Node) -> Lstm:
+    assert isinstance(node.attrs, Lstm)
+    return node.attrs
+
+
+def is_tabled(node: Node) -> bool:
+    """Whether TFLM's rule is that of a node with integers."""
+    return attrs_of(node).arithmetic == "tflm" or node.input(X).dtype is DType.INT16
 
 
 def sizes_of(node: Node) -> Sizes:
@@ -82,27 +100,31 @@ def cell_power(cell: Tensor) -> int | None:
 
 
 def check(node: Node) -> str | None:
-    constants = [t for t in node.inputs[W_IH:] if t is not None]
+    constants, clip = [t for t in node.inputs[W_IH:] if t is not None], attrs_of(node).cell_clip
     complaint = recurrent.check_constants(constants)
     if complaint is not None:
         return complaint
+    if clip is not None and not clip > 0:
+        return f"a cell cannot be kept within {clip}"
+    if node.optional_input(W_HR) is not None and (clip is not None or is_tabled(node)):
+        return "beside a projection there is neither TFLM's arithmetic, which is that of int16, nor a clipped cell"
     if node.input(X).dtype is DType.FLOAT32:
         return recurrent.check_floats(node)
-    if node.input(X).dtype is not DType.INT8:
-        return f"no form for {node.input(X).dtype.value}"
-    *states, cell = node.outputs
+    x, (*states, cell) = node.input(X), node.outputs
+    if x.dtype not in INTEGERS:
+        return f"no form for {x.dtype.value}"
     complaint = (
-        recurrent.check_state(node.input(X))
+        recurrent.check_state(x)
         or recurrent.check_state(node.input(H), *states)
         or recurrent.check_state(node.input(C), cell)
         or recurrent.check_weights(node.input(W_IH), GATES)
         or recurrent.check_weights(node.input(W_HH), GATES)
-        or recurrent.check_bias(node.optional_input(BIAS))
+        or recurrent.check_bias(node.optional_input(BIAS), x)
     )
     if complaint is not None:
         return complaint
-    if node.input(H).dtype is not DType.INT8 or node.input(C).dtype is not DType.INT16:
-        return "beside an int8 input the state must be int8 and the cell int16"
+    if node.input(H).dtype is not x.dtype or node.input(C).dtype is not DType.INT16:
+        return f"beside an {x.dtype.value} input the state must be {x.dtype.value} and the cell int16"
     if cell_power(cell) is None:
         return f"the scale of the cell must be a power of two, from 2^{CELL_POWERS[0]} to 2^{CELL_POWERS[-1]}"
     projection = node.optional_input(W_HR)
@@ -116,7 +138,7 @@ def check(node: Node) -> str | None:
     return recurrent.parts_complaint(lambda: parts(node))
 
 
-# ---------------------------------------------------------------- int8
+# ---------------------------------------------------------------- integers
 
 
 def hidden_type(node: Node) -> TensorType:
@@ -138,30 +160,46 @@ def parts(node: Node) -> tuple[Part, ...]:
 
 def output_factor(node: Node) -> Multiplier:
     """From the product of two Q0.15 numbers, in float32 as LiteRT."""
+    scale = np.float32(hidden_type(node).scale)
+    if is_tabled(node):
+        return quantize_multiplier(2.0**-30 / float(scale))
     one = np.float32(2.0**-15)
-    return quantize_multiplier(float(one / np.float32(hidden_type(node).scale) * one))
+    with np.errstate(over="ignore"):
+        return quantize_multiplier(float(one / scale * one))
 
 
-def cell_behind(cell: Int64, values: Int64, power: int) -> tuple[Int64, Int64]:
-    """The cell behind a step, and the output gate, of the sums of all gates (N, 4 H), Q3.12."""
-    i, f, g, o = np.split(values, GATES, axis=1)
-    kept = round_shift(sigmoid(f) * cell, 15)
-    new = round_shift(sigmoid(i) * tanh(g), 30 + power)
-    return gates.added(kept, new), sigmoid(o)
+def cell_bounds(node: Node) -> tuple[int, int]:
+    """What an int16 cell is kept within: as LiteRT and TFLM, to the integer below."""
+    clip = attrs_of(node).cell_clip
+    if clip is None:
+        return DType.INT16.range
+    limit = int(min(clip / node.input(C).type.scale, 32767.0))
+    return -limit, limit
 
 
-def reference_s8(node: Node, x: Array, h: Array, c: Array) -> tuple[Array, ...]:
+def step(node: Node, cell: Int64, values: Int64) -> tuple[Int64, Int64]:
+    """The cell behind a step, and what the output gate lets through in Q0.30; values: sums of all gates (N, 4 H),
+    Q3.12."""
+    power, (i, f, g, o) = cell_power(node.input(C)), np.split(values, GATES, axis=1)
+    assert power is not None
+    own, shortened = (tabled, tabled.shortened) if is_tabled(node) else (gates, round_shift)
+    kept = shortened(own.sigmoid(f) * cell, 15)
+    new = shortened(own.sigmoid(i) * own.tanh(g), 30 + power)
+    cell = np.clip(kept + new, *cell_bounds(node))
+    return cell, own.sigmoid(o) * own.tanh(cell, 15 + power)
+
+
+def reference_integer(node: Node, x: Array, h: Array, c: Array) -> tuple[Array, ...]:
     s, (of_x, of_h, *projections) = sizes_of(node), parts(node)
     from_x = of_x.added(x)
-    power, factor, hidden = cell_power(node.input(C)), output_factor(node), hidden_type(node)
-    assert power is not None
+    factor, hidden = output_factor(node), hidden_type(node)
     state, cell = h, c.astype(np.int64)
-    y = np.empty((s.batch, s.steps, s.outputs), np.int8)
+    y = np.empty((s.batch, s.steps, s.outputs), h.dtype)
     for t in recurrent.order(node, s):
-        cell, gate = cell_behind(cell, of_h.added(state, from_x[:, t]), power)
-        product = gate * tanh(cell, 15 + power)
+        from_h = of_h.added(state) if is_tabled(node) else of_h.scaled(state)
+        cell, product = step(node, cell, gates.added(from_x[:, t], from_h))
         values = requantize(product, factor.multiplier, factor.shift) + hidden.zero_point
-        state = saturated(values, DType.INT8)
+        state = saturated(values, node.input(H).dtype)
         for projection in projections:
             state = saturated(projection.scaled(state) + node.input(H).type.zero_point, DType.INT8)
         y[:, t] = state
@@ -177,11 +215,13 @@ def reference_f32(node: Node, inputs: Sequence[Array | None]) -> tuple[Array, ..
     w_hr = inputs[W_HR] if len(inputs) > W_HR else None
     bias = np.tile(recurrent.float_bias(node, BIAS, GATES * s.units), (s.batch, 1))
     y = np.empty((s.batch, s.steps, s.outputs), np.float32)
+    clip = attrs_of(node).cell_clip
     for t in recurrent.order(node, s):
         sums = recurrent.float_sums(bias, x[:, t], w_ih)
         i, f, g, o = np.split(recurrent.float_sums(sums, h, w_hh), GATES, axis=1)
         with np.errstate(over="ignore", invalid="ignore"):
             c = np.asarray(float32.sigmoid(f) * c + float32.sigmoid(i) * float32.tanh(g), np.float32)
+            c = c if clip is None else float32.clamp(c, -clip, clip)
             h = np.asarray(float32.sigmoid(o) * float32.tanh(c), np.float32)
         if w_hr is not None:
             h = recurrent.float_sums(np.zeros_like(y[:, t]), h, recurrent.given(w_hr))
@@ -196,21 +236,64 @@ def reference(node: Node, inputs: Sequence[Array | None]) -> tuple[Array, ...]:
     assert x is not None
     assert h is not None
     assert c is not None
-    return reference_s8(node, x, h, c)
+    return reference_integer(node, x, h, c)
 
 
 # ---------------------------------------------------------------- portable kernels
 
 
 def refuse_projected(node: Node, _target: Target) -> str | None:
-    return None if node.optional_input(W_HR) is None else "the layer has a projection"
+    """Of kernels of the plain layer: LiteRT's rule, the cell within its type."""
+    if node.optional_input(W_HR) is not None:
+        return "the layer has a projection"
+    if attrs_of(node).cell_clip is not None:
+        return "the cell is clipped"
+    return "TFLM's arithmetic" if is_tabled(node) and node.input(X).dtype is not DType.FLOAT32 else None
+
+
+def refuse_unclipped(node: Node, _target: Target) -> str | None:
+    """Of LiteRT's rule, and float32, with a clipped cell."""
+    if attrs_of(node).cell_clip is None:
+        return "the cell is not clipped"
+    return "TFLM's arithmetic" if is_tabled(node) and node.input(X).dtype is not DType.FLOAT32 else None
+
+
+def lower_s16(node: Node, _target: Target) -> Call:
+    (of_x, of_h), s, factor = parts(node), sizes_of(node), output_factor(node)
+    power, (low, high) = cell_power(node.input(C)), cell_bounds(node)
+    assert power is not None
+    params = Struct(
+        "tinyet_lstm_s16_params",
+        {
+            "shape": recurrent.shape_struct(node, s),
+            "x": recurrent.part_s16_struct("x", of_x),
+            "h": recurrent.part_s16_struct("h", of_h),
+            "cell_bits": 15 + power,
+            "multiplier": factor.multiplier,
+            "form": recurrent.form_of(factor),
+            "cell_low": low,
+            "cell_high": high,
+            "table": Pointer("table"),
+        },
+    )
+    constants = (
+        *recurrent.part_s16_constants("x", of_x),
+        *recurrent.part_s16_constants("h", of_h),
+        tabled.table_constant(),
+    )
+    scratch = 2 * GATES * recurrent.rounded_up(s.units)
+    return recurrent.layer_call("tinyet_lstm_s16", node, STATES, params, constants, scratch)
+
+
+def refuse_untabled(node: Node, _target: Target) -> str | None:
+    return None if is_tabled(node) else "LiteRT's arithmetic"
 
 
 def refuse_plain(node: Node, _target: Target) -> str | None:
     return "the layer has no projection" if node.optional_input(W_HR) is None else None
 
 
-def layer_s8(node: Node, *, wide: bool = False) -> tuple[Struct, list[Constant], int]:
+def layer_s8(node: Node, constants_of: PartConstants) -> tuple[Struct, list[Constant], int]:
     """The parameters of a layer, the projection apart; the constants; and bytes of scratch: the gates."""
     s, (of_x, of_h, *_) = sizes_of(node), parts(node)
     power, factor = cell_power(node.input(C)), output_factor(node)
@@ -227,28 +310,36 @@ def layer_s8(node: Node, *, wide: bool = False) -> tuple[Struct, list[Constant],
             "zero_point": hidden_type(node).zero_point,
         },
     )
-    constants = [
-        *recurrent.part_constants("x", of_x, wide=wide),
-        *recurrent.part_constants("h", of_h, wide=wide),
-    ]
+    constants = [*constants_of("x", of_x), *constants_of("h", of_h)]
     return params, constants, 2 * GATES * recurrent.rounded_up(s.units)
 
 
-def lower_wide(node: Node, symbol: str) -> Call:
-    """Of a kernel with weights of int16."""
-    params, constants, scratch = layer_s8(node, wide=True)
-    return recurrent.layer_call(
-        symbol, node, STATES, params, constants, scratch + recurrent.wide_bytes(sizes_of(node))
-    )
+def plain_call(node: Node, symbol: str, constants_of: PartConstants, scratch: int = 0) -> Call:
+    """Of a layer without a projection. scratch: bytes that the kernel needs behind the gates."""
+    params, constants, own = layer_s8(node, constants_of)
+    return recurrent.layer_call(symbol, node, STATES, params, constants, own + scratch)
 
 
-def lower_s8(node: Node, _target: Target) -> Call:
-    params, constants, scratch = layer_s8(node)
-    return recurrent.layer_call("tinyet_lstm_s8", node, STATES, params, constants, scratch)
+def lower_bounded_s8(symbol: str) -> Lower:
+    """Of kernels whose cell has bounds; tinyet_lstm_tabled_s8 has a table, too."""
+
+    def lower(node: Node, _target: Target) -> Call:
+        layer, constants, scratch = layer_s8(node, part_constants)
+        low, high = cell_bounds(node)
+        fields: dict[str, FieldValue] = {"layer": layer, "cell_low": low, "cell_high": high}
+        if is_tabled(node):
+            fields["table"] = Pointer("table")
+            constants.append(tabled.table_constant())
+        params = Struct(f"{symbol}_params", fields)
+        return recurrent.layer_call(symbol, node, STATES, params, constants, scratch)
+
+    return lower
 
 
-def lower_projected_s8(node: Node, _target: Target) -> Call:
-    layer, constants, scratch = layer_s8(node)
+def projected_call(node: Node, symbol: str, constants_of: PartConstants, scratch: int = 0) -> Call:
+    """Of a layer with a projection. scratch: bytes that the kernel needs behind the gates, while it computes these;
+    what is projected takes their place."""
+    layer, constants, own = layer_s8(node, constants_of)
     projection = parts(node)[2]
     params = Struct(
         "tinyet_lstm_projected_s8_params",
@@ -258,9 +349,17 @@ def lower_projected_s8(node: Node, _target: Target) -> Call:
             "zero_point": node.input(H).type.zero_point,
         },
     )
-    constants += recurrent.part_constants("projection", projection)
-    scratch += sizes_of(node).units
-    return recurrent.layer_call("tinyet_lstm_projected_s8", node, STATES, params, constants, scratch)
+    constants += part_constants("projection", projection)
+    own += max(sizes_of(node).units, scratch)
+    return recurrent.layer_call(symbol, node, STATES, params, constants, own)
+
+
+def lower_s8(node: Node, _target: Target) -> Call:
+    return plain_call(node, "tinyet_lstm_s8", part_constants)
+
+
+def lower_projected_s8(node: Node, _target: Target) -> Call:
+    return projected_call(node, "tinyet_lstm_projected_s8", part_constants)
 
 
 def layer_f32(node: Node) -> tuple[Struct, list[Constant], int]:
@@ -281,6 +380,13 @@ def lower_f32(node: Node, _target: Target) -> Call:
     return recurrent.layer_call("tinyet_lstm_f32", node, STATES, params, constants, scratch)
 
 
+def lower_clipped_f32(node: Node, _target: Target) -> Call:
+    (layer, constants, scratch), clip = layer_f32(node), attrs_of(node).cell_clip
+    assert clip is not None
+    params = Struct("tinyet_lstm_clipped_f32_params", {"layer": layer, "cell_clip": clip})
+    return recurrent.layer_call("tinyet_lstm_clipped_f32", node, STATES, params, constants, scratch)
+
+
 def lower_projected_f32(node: Node, _target: Target) -> Call:
     layer, constants, scratch = layer_f32(node)
     params = Struct("tinyet_lstm_projected_f32_params", {"layer": layer, "projection": Pointer("projection")})
@@ -290,6 +396,7 @@ def lower_projected_f32(node: Node, _target: Target) -> Call:
 
 STATES = (X, H, C)
 HEADERS = ("tinyet_lstm.h",)
+ALONE = "there is no other kernel to weigh it against"
 
 OP = Op(
     attrs=Lstm,
@@ -322,6 +429,25 @@ OP = Op(
             claim=integers(sizes_of, parts),
         ),
         Kernel(
+            "tinyet_lstm_clipped_s8",
+            "s8",
+            lower_bounded_s8("tinyet_lstm_clipped_s8"),
+            HEADERS,
+            ("tinyet_lstm_clipped_s8.c",),
+            refuse_unclipped,
+            unstated=ALONE,
+        ),
+        Kernel(
+            "tinyet_lstm_tabled_s8",
+            "s8",
+            lower_bounded_s8("tinyet_lstm_tabled_s8"),
+            HEADERS,
+            ("tinyet_lstm_tabled_s8.c",),
+            refuse_untabled,
+            unstated=ALONE,
+        ),
+        Kernel("tinyet_lstm_s16", "s16", lower_s16, HEADERS, ("tinyet_lstm_s16.c",), unstated=ALONE),
+        Kernel(
             "tinyet_lstm_f32",
             "f32",
             lower_f32,
@@ -329,6 +455,15 @@ OP = Op(
             ("tinyet_lstm_f32.c",),
             refuse_projected,
             claim=floats(sizes_of),
+        ),
+        Kernel(
+            "tinyet_lstm_clipped_f32",
+            "f32",
+            lower_clipped_f32,
+            HEADERS,
+            ("tinyet_lstm_clipped_f32.c",),
+            refuse_unclipped,
+            unstated=ALONE,
         ),
         Kernel(
             "tinyet_lstm_projected_f32",

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from tinyet.ir import Node
+from tinyet.numerics import Rounding
 from tinyet.ops.shared import reduction, summation
 from tinyet.ops.shared.claims import CLAIMS
 from tinyet.opset import Op, claimed
@@ -18,9 +19,13 @@ from tinyet.opset import Op, claimed
 
 @dataclass(frozen=True)
 class Mean(reduction.Reduce):
-    """inputs: x; output: means over `axes`."""
+    """inputs: x; output: means over `axes`.
+
+    rounding: of the sums of int8 values; "even" is ONNX Runtime's QLinearGlobalAveragePool.
+    """
 
     name: ClassVar[str] = "mean"
+    rounding: Rounding = "twice"
 
 
 def divisor(node: Node) -> float:
@@ -35,5 +40,5 @@ OP = Op(
     over_time=reduction.over_time,
     check=summation.check_of(summation.mean_multiplier),
     rows=summation.rows_of(summation.mean_multiplier),
-    kernels=claimed(summation.kernels_of(summation.mean_multiplier, divisor), CLAIMS),
+    kernels=claimed(summation.kernels_of(summation.mean_multiplier, divisor, rounds_to_even=True), CLAIMS),
 )

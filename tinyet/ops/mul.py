@@ -9,14 +9,22 @@ from typing import ClassVar
 import numpy as np
 
 from tinyet.boards.cpus import Target
+from tinyet.errors import QuantizationError
 from tinyet.ir import Array, DType, Node
-from tinyet.numerics import Multiplier, clamp_range, quantize_multiplier, requantize
+from tinyet.numerics import (
+    ElementRounding,
+    Multiplier,
+    clamp_range,
+    nearest_even,
+    quantize_multiplier,
+    requantize,
+)
 from tinyet.ops.shared import broadcast
 from tinyet.ops.shared.claims import CLAIMS
 from tinyet.ops.shared.clamped import clamp_fields, clamp_of
-from tinyet.ops.shared.factors import scale_product
+from tinyet.ops.shared.factors import above_int8, is_even, scale_product
 from tinyet.ops.shared.integers import saturated
-from tinyet.opset import Call, Op, Struct, claimed, each_row, each_step, library_call
+from tinyet.opset import Call, Kernel, Op, Struct, claimed, each_row, each_step, library_call
 
 # An int8 product has 16 bits and a sign; the kernel shifts it left by one bit more than the factor asks for.
 # An int16 product has 30 and a sign.
@@ -26,25 +34,60 @@ MAX_RIGHT_SHIFT = 22
 
 @dataclass(frozen=True)
 class Mul(broadcast.Arithmetic):
-    """a * b"""
+    """a * b
+
+    tflm: the factor in float64, as TensorFlow Lite Micro has it, and LiteRT not. rounding: of the product of int8
+    values; "even" and "even_u8" are ONNX Runtime's QLinearMul (on x86-64), whose factor is float32.
+    """
 
     name: ClassVar[str] = "mul"
+    tflm: bool = False
+    rounding: ElementRounding = "twice"
 
 
 def factor(node: Node) -> Multiplier:
-    """a's scale * b's scale / output scale, in float32 as in LiteRT."""
+    """a's scale * b's scale / output scale, in float32 as in LiteRT, or in float64."""
+    assert isinstance(node.attrs, Mul)
+    if node.attrs.tflm:
+        first, second, last = (t.type.scale for t in (node.input(0), node.input(1), node.output))
+        return quantize_multiplier(first * second / last)
     a, b, out = broadcast.scales(node)
     product = np.float32(scale_product(float(a), float(b)))
     with np.errstate(all="ignore"):
         return quantize_multiplier(float(product / out))
 
 
+def even_factor(node: Node) -> np.float32:
+    """a's scale * b's scale / output scale in float32."""
+    a, b, out = broadcast.scales(node)
+    with np.errstate(all="ignore"):
+        factor = np.float32(scale_product(float(a), float(b))) / out
+    if not np.isfinite(factor):
+        raise QuantizationError(f"the product's scale over the output's is {factor}")
+    return np.float32(factor)
+
+
+def even_product(node: Node, a: Array, b: Array) -> Array:
+    """The exact product times the factor plus the zero point, each step in float32, then to nearest, halves to even;
+    of uint8 with the zero point that it has there."""
+    exact = broadcast.offset(node, 0, a) * broadcast.offset(node, 1, b)
+    above = above_int8(node)
+    zero_point = np.float32(node.output.type.zero_point + above)
+    with np.errstate(over="ignore"):
+        value = nearest_even(exact.astype(np.float32) * even_factor(node) + zero_point) - above
+    return saturated(value, node.output.dtype, clamp_range(clamp_of(node), node.output.type))
+
+
 def check(node: Node) -> str | None:
+    if is_even(node):
+        return broadcast.check_scaled(node, lambda: bool(even_factor(node) > 0), (DType.INT8,))
     return broadcast.check_scaled(node, lambda: factor(node).shift <= MAX_LEFT_SHIFTS[node.output.dtype])
 
 
 def product(node: Node, a: Array, b: Array) -> Array:
     """The integer form."""
+    if is_even(node):
+        return even_product(node, a, b)
     exact = broadcast.offset(node, 0, a) * broadcast.offset(node, 1, b)
     value = requantize(exact, factor(node).multiplier, factor(node).shift) + node.output.type.zero_point
     return saturated(value, node.output.dtype, clamp_range(clamp_of(node), node.output.type))
@@ -84,6 +127,22 @@ def lower_s16(node: Node, target: Target) -> Call:
     return library_call("tinyet_mul_s16", node, [0, 1], params)
 
 
+def lower_even(node: Node, target: Target) -> Call:
+    params = Struct(
+        "tinyet_mul_s8_even_params",
+        {
+            "shape": broadcast.shape_struct(node),
+            "a_zero_point": node.input(0).type.zero_point,
+            "b_zero_point": node.input(1).type.zero_point,
+            "factor": float(even_factor(node)),
+            "out_zero_point": float(node.output.type.zero_point + above_int8(node)),
+            "above": above_int8(node),
+            **clamp_fields(node),
+        },
+    )
+    return library_call("tinyet_mul_s8_even", node, [0, 1], params)
+
+
 reference = broadcast.arithmetic(np.multiply, product)
 
 OP = Op(
@@ -99,6 +158,15 @@ OP = Op(
     kernels=claimed(
         (
             broadcast.table_kernel(reference),
+            broadcast.table_kernel(reference, "s8even"),
+            Kernel(
+                "tinyet_mul_s8_even",
+                "s8even",
+                lower_even,
+                (*broadcast.HEADERS, "tinyet_even.h"),
+                ("tinyet_mul_s8_even.c",),
+                broadcast.refuse_loops,
+            ),
             broadcast.kernel("tinyet_mul_s8", lower_s8, "tinyet_mul_s8.c"),
             broadcast.kernel("tinyet_mul_s16", lower_s16, "tinyet_mul_s16.c"),
             broadcast.kernel("tinyet_mul_f32", broadcast.lower_f32, "tinyet_binary_f32.c"),

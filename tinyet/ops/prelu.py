@@ -24,9 +24,11 @@ MAX_LEFT_SHIFTS = {DType.INT8: (22, 14), DType.INT16: (15, 0)}
 
 @dataclass(frozen=True)
 class PRelu(Attrs):
-    """inputs: x; slope, which broadcasts to x's shape."""
+    """inputs: x; slope, which broadcasts to x's shape. tflm: factors in float64, as TensorFlow Lite Micro has them, and
+    LiteRT not."""
 
     name: ClassVar[str] = "prelu"
+    tflm: bool = False
 
 
 def infer(node: Node) -> tuple[Shape, ...]:
@@ -40,7 +42,11 @@ def infer(node: Node) -> tuple[Shape, ...]:
 
 
 def factors(node: Node) -> tuple[Multiplier, Multiplier]:
-    """For x >= 0 and for x < 0; in float32 as in LiteRT."""
+    """For x >= 0 and for x < 0; in float32 as in LiteRT, or in float64."""
+    assert isinstance(node.attrs, PRelu)
+    if node.attrs.tflm:
+        wide, steep, last = (t.type.scale for t in (node.input(0), node.input(1), node.output))
+        return quantize_multiplier(wide / last), quantize_multiplier(wide * steep / last)
     x, slope, out = broadcast.scales(node)
     with np.errstate(all="ignore"):
         ratios = x / out, np.float32(x * slope) / out

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Integers of another scale, zero point or size (int8, int16), as LiteRT's QUANTIZE between integers."""
+"""Integers of another scale, zero point or size (int8, int16, int32), as LiteRT's QUANTIZE between integers."""
 
 from __future__ import annotations
 
@@ -8,15 +8,16 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from tinyet.boards.cpus import Target
-from tinyet.ir import Array, Attrs, Node
+from tinyet.ir import Array, Node
 from tinyet.ops.shared import rescale, table
 from tinyet.ops.shared.shapes import same_shape
 from tinyet.opset import Call, Op, each_row, each_step
 
 
 @dataclass(frozen=True)
-class Requantize(Attrs):
-    """inputs: x, int8 or int16 of any shape; the output is either, too. Each has one scale for the whole tensor."""
+class Requantize(rescale.Rescaling):
+    """inputs: x, int8 or int16 of any shape; the output is either, too. Each has one scale for the whole tensor. One of
+    both may be int32."""
 
     name: ClassVar[str] = "requantize"
 
@@ -32,7 +33,7 @@ def lower(node: Node, target: Target) -> Call:
 
 OP = Op(
     attrs=Requantize,
-    summary="int8 or int16 of another scale, zero point or size",
+    summary="int8, int16 or int32 of another scale, zero point or size",
     infer=same_shape,
     reference=reference,
     rows=each_row,
@@ -42,5 +43,6 @@ OP = Op(
     kernels=(
         table.table_kernel(reference, rescale.refuse_table),
         *rescale.kernels_of(lower),
+        *rescale.wide_kernels_of(lower),
     ),
 )

@@ -2,8 +2,9 @@
 """A layer of plain recurrent units over a sequence, all of its steps in one call: h = f(W_ih x + W_hh h + bias).
 
 int8 is ours, in the spirit of LiteRT's integer LSTM: sums as shared/recurrent.py has them, tanh as shared/gates.py.
-What relu is of are units of 2**-7 steps of the state, so that the whole range of an int8 fits. float32: the sum is the
-bias, then the products with x, then those with h, one after another.
+What relu is of are units of 2**-7 steps of the state, so that the whole range of an int8 fits. int16 (x and state;
+weights int8) is ours by the rules of TFLM's LSTM (shared/tabled.py); relu is of units of four steps. float32: the sum
+is the bias, then the products with x, then those with h, one after another.
 """
 
 from __future__ import annotations
@@ -19,16 +20,19 @@ from tinyet.errors import QuantizationError
 from tinyet.ir import Array, DType, Node, Shape
 from tinyet.numerics import Int64, Multiplier, float32, quantize_multiplier, requantize
 from tinyet.numerics.float32 import Float32
-from tinyet.ops.shared import recurrent
+from tinyet.ops.shared import recurrent, tabled
 from tinyet.ops.shared.claims_of_recurrent import floats, integers, of_function
-from tinyet.ops.shared.gates import GATE_SCALE, tanh
+from tinyet.ops.shared.gates import GATE_SCALE, added, tanh
 from tinyet.ops.shared.integers import saturated
-from tinyet.ops.shared.recurrent import Part, Recurrent, Sizes
+from tinyet.ops.shared.recurrent import Part, PartConstants, Recurrent, Sizes, part_constants
 from tinyet.opset import Call, Kernel, Op, Pointer, Struct
 
 X, H, W_IH, W_HH, BIAS = range(5)
 STATES = (X, H)
 RELU_BITS = 7
+RELU_S16_BITS = 2
+"""What relu is of in int16 are units of 2**2 steps of the state: sums over x and over h may be greater than both
+together."""
 
 
 @dataclass(frozen=True)
@@ -72,13 +76,14 @@ def check(node: Node) -> str | None:
     return recurrent.parts_complaint(lambda: parts(node))
 
 
-# ---------------------------------------------------------------- int8
+# ---------------------------------------------------------------- integers
 
 
 def parts(node: Node) -> tuple[Part, Part]:
     """Of the input and of the state."""
     h = node.input(H).type
-    scale = h.scale * 2.0**-RELU_BITS if is_relu(node) else GATE_SCALE
+    bits = RELU_BITS if h.dtype is DType.INT8 else -RELU_S16_BITS
+    scale = h.scale * 2.0**-bits if is_relu(node) else GATE_SCALE
     return (
         recurrent.part(node.input(X).type, node.input(W_IH), node.optional_input(BIAS), 1, scale),
         recurrent.part(h, node.input(W_HH), None, 1, scale),
@@ -86,7 +91,9 @@ def parts(node: Node) -> tuple[Part, Part]:
 
 
 def state_factor(node: Node) -> Multiplier:
-    """From what the function gives to steps of the state."""
+    """From what the function gives to steps of the state; in int16 of 2**15 times a tanh."""
+    if node.input(H).dtype is DType.INT16:
+        return quantize_multiplier(2.0**-30 / node.input(H).type.scale)
     if is_relu(node):
         return quantize_multiplier(2.0**-RELU_BITS)
     return quantize_multiplier(float(np.float32(2.0**-15) / np.float32(node.input(H).type.scale)))
@@ -99,12 +106,23 @@ def state_behind(node: Node, sums: Int64) -> Array:
     return saturated(scaled + node.input(H).type.zero_point, DType.INT8)
 
 
-def reference_s8(node: Node, x: Array, h: Array) -> tuple[Array, ...]:
+def state_s16_behind(node: Node, sums: Int64) -> Array:
+    """The same in int16."""
+    if is_relu(node):
+        return saturated(np.maximum(sums, 0) << RELU_S16_BITS, DType.INT16)
+    factor = state_factor(node)
+    return saturated(requantize(tabled.tanh(sums) << 15, factor.multiplier, factor.shift), DType.INT16)
+
+
+def reference_integer(node: Node, x: Array, h: Array) -> tuple[Array, ...]:
     s, (of_x, of_h) = sizes_of(node), parts(node)
     from_x, state = of_x.added(x), h
-    y = np.empty((s.batch, s.steps, s.units), np.int8)
+    y = np.empty((s.batch, s.steps, s.units), h.dtype)
     for t in recurrent.order(node, s):
-        state = y[:, t] = state_behind(node, of_h.added(state, from_x[:, t]))
+        if h.dtype == np.int8:
+            state = y[:, t] = state_behind(node, of_h.added(state, from_x[:, t]))
+        else:
+            state = y[:, t] = state_s16_behind(node, added(of_h.added(state), from_x[:, t]))
     return recurrent.results(node, y, state)
 
 
@@ -134,14 +152,14 @@ def reference(node: Node, inputs: Sequence[Array | None]) -> tuple[Array, ...]:
     x, h = inputs[:W_IH]
     assert x is not None
     assert h is not None
-    return reference_s8(node, x, h)
+    return reference_integer(node, x, h)
 
 
 # ---------------------------------------------------------------- portable kernels
 
 
-def layer_call(node: Node, symbol: str, *, wide: bool) -> Call:
-    """wide: of a kernel with weights of int16."""
+def layer_call(node: Node, symbol: str, constants_of: PartConstants, scratch: int = 0) -> Call:
+    """scratch: bytes that the kernel needs behind the sums."""
     s, (of_x, of_h), factor = sizes_of(node), parts(node), state_factor(node)
     params = Struct(
         "tinyet_rnn_s8_params",
@@ -155,17 +173,36 @@ def layer_call(node: Node, symbol: str, *, wide: bool) -> Call:
             "zero_point": node.input(H).type.zero_point,
         },
     )
-    constants = [
-        *recurrent.part_constants("x", of_x, wide=wide),
-        *recurrent.part_constants("h", of_h, wide=wide),
-    ]
-    scratch = 2 * recurrent.rounded_up(s.units)
-    scratch += recurrent.wide_bytes(s) if wide else 0
+    constants = [*constants_of("x", of_x), *constants_of("h", of_h)]
+    scratch += 2 * recurrent.rounded_up(s.units)
     return recurrent.layer_call(symbol, node, STATES, params, constants, scratch)
 
 
 def lower_s8(node: Node, _target: Target) -> Call:
-    return layer_call(node, "tinyet_rnn_s8", wide=False)
+    return layer_call(node, "tinyet_rnn_s8", part_constants)
+
+
+def lower_s16(node: Node, _target: Target) -> Call:
+    s, (of_x, of_h), factor = sizes_of(node), parts(node), state_factor(node)
+    params = Struct(
+        "tinyet_rnn_s16_params",
+        {
+            "shape": recurrent.shape_struct(node, s),
+            "x": recurrent.part_s16_struct("x", of_x),
+            "h": recurrent.part_s16_struct("h", of_h),
+            "relu": is_relu(node),
+            "multiplier": factor.multiplier,
+            "form": recurrent.form_of(factor),
+            "table": Pointer("table"),
+        },
+    )
+    constants = (
+        *recurrent.part_s16_constants("x", of_x),
+        *recurrent.part_s16_constants("h", of_h),
+        tabled.table_constant(),
+    )
+    scratch = 2 * recurrent.rounded_up(s.units)
+    return recurrent.layer_call("tinyet_rnn_s16", node, STATES, params, constants, scratch)
 
 
 def lower_f32(node: Node, _target: Target) -> Call:
@@ -187,6 +224,7 @@ def lower_f32(node: Node, _target: Target) -> Call:
 
 
 HEADERS = ("tinyet_rnn.h",)
+ALONE = "there is no other kernel to weigh it against"
 
 OP = Op(
     attrs=Rnn,
@@ -208,6 +246,7 @@ OP = Op(
             ("tinyet_rnn_s8.c",),
             claim=of_function(integers(sizes_of, parts), is_relu),
         ),
+        Kernel("tinyet_rnn_s16", "s16", lower_s16, HEADERS, ("tinyet_rnn_s16.c",), unstated=ALONE),
         Kernel(
             "tinyet_rnn_f32",
             "f32",

@@ -48,12 +48,20 @@ LEAST_S16 = 10.0
 
 @dataclass(frozen=True)
 class Softmax(softmax.AlongAxis):
-    """exp(x) / sum(exp(x))"""
+    """exp(beta * x) / sum(exp(beta * x)); in float32, beta is 1. tflm: tables of int16 are computed in float32, as
+    TensorFlow Lite Micro does, and LiteRT in float64."""
 
     name: ClassVar[str] = "softmax"
+    beta: float = 1.0
+    tflm: bool = False
 
 
 def check(node: Node) -> str | None:
+    assert isinstance(node.attrs, Softmax)
+    if not 0 < node.attrs.beta < float("inf"):
+        return f"a beta of {node.attrs.beta}"
+    if node.output.dtype is DType.FLOAT32 and node.attrs.beta != 1.0:
+        return "float32 values are multiplied by beta before"
     if node.output.dtype is DType.INT16:
         return check_s16(node)
     complaint = softmax.check(node)
@@ -68,8 +76,8 @@ def check_s16(node: Node) -> str | None:
         return complaint
     if not 2.0**-29 <= node.output.type.scale < 2.0**-14:
         return f"an output scale of {node.output.type.scale}, from 2^-29 to 2^-14"
-    if not representable(lambda: factor_s16(node.input(0).type.scale).shift <= 15):
-        return f"an input scale of {node.input(0).type.scale} is too large"
+    if not representable(lambda: factor_s16(softmax.input_scale(node)).shift <= 15):
+        return f"an input scale of {softmax.input_scale(node)} is too large"
     depth = node.input(0).shape[softmax.attrs_of(node).axis]
     return f"{depth} elements along the axis, at most {MAX_DEPTH_S16}" if depth > MAX_DEPTH_S16 else None
 
@@ -79,17 +87,28 @@ def factor_s16(scale: float) -> Multiplier:
     return quantize_multiplier(scale / (LEAST_S16 / 65535.0))
 
 
-@lru_cache(maxsize=1)
-def tables_s16() -> tuple[Int64, Int64]:
-    """exp over -10 … 0 and 1 / (1 + x) over 0 … 1, in Q0.15; LiteRT computes these in float64."""
-    out = (2.0 / 65535, 0)
-    exponentials = table_s16.populate(np.exp, (LEAST_S16 / 65535, 32767), out, np.float64)
-    return exponentials, table_s16.populate(lambda x: 1 / (1 + x), (1.0 / 65535, -32768), out, np.float64)
+@lru_cache(maxsize=2)
+def tables_s16(tflm: bool = False) -> tuple[Int64, Int64]:
+    """exp over -10 … 0 and 1 / (1 + x) over 0 … 1, in Q0.15. tflm: as Softmax has it."""
+    out, kind = (2.0 / 65535, 0), np.float32 if tflm else np.float64
+
+    def exponential(x: table_s16.Float) -> table_s16.Float:
+        return np.asarray(np.exp(x.astype(np.float64)), kind)
+
+    def reciprocal(x: table_s16.Float) -> table_s16.Float:
+        return np.asarray(kind(1) / (kind(1) + x), kind)
+
+    exponentials = table_s16.populate(exponential, (LEAST_S16 / 65535, 32767), out, kind)
+    return exponentials, table_s16.populate(reciprocal, (1.0 / 65535, -32768), out, kind)
 
 
-def softmax_s16(x: Array, scale: float, out: TensorType) -> Array:
+def tflm_of(node: Node) -> bool:
+    return isinstance(node.attrs, Softmax) and node.attrs.tflm
+
+
+def softmax_s16(x: Array, scale: float, out: TensorType, tflm: bool = False) -> Array:
     """int16 (…, depth) → int16, along the last axis."""
-    exponentials, reciprocals = tables_s16()
+    exponentials, reciprocals = tables_s16(tflm)
     factor = factor_s16(scale)
     diff = x.astype(np.int64) - x.max(axis=-1, keepdims=True).astype(np.int64)
     steps = requantize(diff, factor.multiplier, factor.shift) + 32767
@@ -147,8 +166,10 @@ def softmax_f32(x: float32.Float32) -> float32.Float32:
 def along_last(node: Node, x: Array) -> Array:
     if node.output.dtype is DType.FLOAT32:
         return softmax_f32(x.astype(np.float32))
-    integer = softmax_s16 if node.output.dtype is DType.INT16 else softmax_s8
-    return integer(x, node.input(0).type.scale, node.output.type)
+    scale = softmax.input_scale(node)
+    if node.output.dtype is DType.INT16:
+        return softmax_s16(x, scale, node.output.type, tflm_of(node))
+    return softmax_s8(x, scale, node.output.type)
 
 
 # ---------------------------------------------------------------- portable kernels
@@ -172,7 +193,7 @@ def lower_scaled_s8(node: Node, target: Target) -> Call:
 
 def struct_s16(node: Node) -> tuple[Struct, list[Constant]]:
     """The parameters of LiteRT's arithmetic, and its tables."""
-    factor = factor_s16(node.input(0).type.scale)
+    factor = factor_s16(softmax.input_scale(node))
     params = Struct(
         "tinyet_softmax_s16_params",
         {
@@ -183,7 +204,7 @@ def struct_s16(node: Node) -> tuple[Struct, list[Constant]]:
             "shift": factor.shift,
         },
     )
-    exponentials, reciprocals = tables_s16()
+    exponentials, reciprocals = tables_s16(tflm_of(node))
     constants = [
         Constant("exponentials", exponentials.astype(np.int16), "Q0.15, over -10 ... 0"),
         Constant("reciprocals", reciprocals.astype(np.int16), "Q0.15, 1 / (1 + x) over 0 ... 1"),

@@ -38,13 +38,15 @@ class Unary(Attrs):
     """inputs: x of any shape. function: a key of unary_functions.FUNCTIONS.
 
     alpha: slope of leaky_relu, factor of elu and celu, exponent of pow, beta of softplus, bound of hardshrink
-    and softshrink, threshold of threshold. beta: threshold of softplus, value of threshold.
+    and softshrink, threshold of threshold. beta: threshold of softplus, value of threshold. tflm: abs and leaky_relu
+    have factors in float64, as TensorFlow Lite Micro, and LiteRT not.
     """
 
     name: ClassVar[str] = "unary"
     function: FunctionName
     alpha: float = 0.0
     beta: float = 0.0
+    tflm: bool = False
 
 
 def attrs_of(node: Node) -> Unary:
@@ -68,7 +70,12 @@ def quantization_s16(node: Node) -> unary_s16.Form:
     """What decides the int16 form."""
     attrs = attrs_of(node)
     return unary_s16.Form(
-        attrs.function, attrs.alpha, attrs.beta, node.input(0).type.scale, node.output.type.scale
+        attrs.function,
+        attrs.alpha,
+        attrs.beta,
+        node.input(0).type.scale,
+        node.output.type.scale,
+        attrs.tflm,
     )
 
 
@@ -96,10 +103,10 @@ def from_real(values: Array, attrs: Unary, scales: Scales) -> Int64:
 
 
 def leaky_relu(values: Array, attrs: Unary, scales: Scales) -> Int64:
-    """LiteRT's LEAKY_RELU: a factor for each side, in float32."""
+    """LiteRT's LEAKY_RELU: a factor for each side."""
     x = values.astype(np.int64) - scales.x_zero_point
-    above = quantize_multiplier(float(scales.x / scales.out))
-    slope = float(scales.x * np.float32(attrs.alpha) / scales.out)
+    ratio, slope = unary_s16.ratios(float(scales.x), float(scales.out), attrs.alpha, attrs.tflm)
+    above = quantize_multiplier(ratio)
     below, sign = quantize_multiplier(abs(slope)), 1 if slope >= 0 else -1
     scaled = np.where(
         x >= 0,
@@ -111,7 +118,8 @@ def leaky_relu(values: Array, attrs: Unary, scales: Scales) -> Int64:
 
 def absolute(values: Array, attrs: Unary, scales: Scales) -> Int64:
     """LiteRT's ABS: the size, rescaled."""
-    factor = quantize_multiplier(float(scales.x / scales.out))
+    ratio, _ = unary_s16.ratios(float(scales.x), float(scales.out), attrs.alpha, attrs.tflm)
+    factor = quantize_multiplier(ratio)
     size = np.abs(values.astype(np.int64) - scales.x_zero_point)
     return requantize(size, factor.multiplier, factor.shift) + scales.out_zero_point
 

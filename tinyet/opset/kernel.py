@@ -117,11 +117,12 @@ def library_kernels(
     refuse: Refuse = accept_all,
     claim: Claim | None = None,
     sweep: Sweeps | None = None,
+    unstated: str = "",
 ) -> tuple[Kernel, ...]:
     """`<name>_<dtypes>` for each of `dtypes`, every one in the C file of its name; `lower` makes the calls of all."""
     symbols = {each: f"{name}_{each}" for each in dtypes}
     return tuple(
-        Kernel(s, each, lower, headers, (f"{s}.c",), refuse, claim=claim, sweep=sweep)
+        Kernel(s, each, lower, headers, (f"{s}.c",), refuse, claim=claim, sweep=sweep, unstated=unstated)
         for each, s in symbols.items()
     )
 
@@ -129,9 +130,13 @@ def library_kernels(
 def signature(node: Node) -> str:
     """The dtypes of a node as one word: "s8" where first input and output agree, else "f32_s8" (from, to).
 
-    "w4" behind it says that the weights are int4: such a node needs a kernel of its own.
+    "w4" behind it says that the weights are int4, "even" that sums are rounded to even (the attribute `rounding`): such
+    a node needs a kernel of its own.
     """
     first = next((t.dtype.suffix for t in node.inputs if t is not None), "")
     last = node.outputs[0].dtype.suffix
     narrow = any(t is not None and t.dtype is DType.INT4 for t in node.inputs)
-    return (first if first == last else f"{first}_{last}") + ("w4" if narrow else "")
+    even = getattr(node.attrs, "rounding", "twice") != "twice"
+    return (
+        (first if first == last else f"{first}_{last}") + ("w4" if narrow else "") + ("even" if even else "")
+    )

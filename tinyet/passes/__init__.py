@@ -86,10 +86,17 @@ PIPELINE: tuple[tuple[str, Rewrite | Lowering], ...] = (
     ("keep_states", keep_states),
 )
 
+ONLY_OF_FLOATS = frozenset(
+    # They make integers of floats, or fewer roundings of several.
+    "fold_batch_norm lower_qdq fold_requantize integer_boundary integer_states".split()  # noqa: SIM905
+)
+"""Steps that change what is computed, if by a last bit: not for graphs whose integers are another tool's own."""
+
 
 def run(
     graph: Graph,
     *,
+    exact: bool = False,
     float_io: bool = False,
     prune: bool = True,
     stateful: bool = False,
@@ -97,6 +104,7 @@ def run(
 ) -> tuple[Graph, tuple[Note, ...]]:
     """The graph after all passes, verified after each, and what they have to say to the user.
 
+    exact: the graph's integers are final, so no step may change a bit of what it computes.
     float_io: inputs and outputs stay float32 where the model is quantized. prune: remove channels that are constant
     or that nobody reads. stateful: recurrent layers begin where the run before has stopped. dump: receives each pass's
     numbered name and the graph's text after it. Raises InternalError, naming the pass, when one leaves an invalid
@@ -110,7 +118,7 @@ def run(
         dump("00_import", to_text(graph))
     whole = False
     asked = {"integer_boundary": not float_io, "prune_channels": prune, "carry_on": stateful}
-    left_out = {name for name, wanted in asked.items() if not wanted}
+    left_out = {name for name, wanted in asked.items() if not wanted} | (ONLY_OF_FLOATS if exact else set())
     for number, (name, step) in enumerate(PIPELINE, 1):
         if name in left_out:
             continue

@@ -28,6 +28,7 @@ from tinyet.ops.mul import Mul
 from tinyet.ops.prelu import PRelu
 from tinyet.ops.quantize import Quantize
 from tinyet.ops.requantize import Requantize
+from tinyet.ops.shared.factors import is_even
 from tinyet.ops.sub import Sub
 from tinyet.ops.sum import Sum
 from tinyet.ops.unary import Unary
@@ -114,6 +115,8 @@ def _requantized(chain: Sequence[Node], quant: QuantParams) -> list[Node]:
 def _saturating_as(producer: Node, type_: TensorType) -> Node | None:
     """The producer with a clamp where its own type saturates and `type_` would not; None if it has none."""
     if not isinstance(producer.attrs, FREE_SCALE) or producer.output.dtype is not type_.dtype:
+        return None
+    if is_even(producer):  # one rounding instead of two is another answer than the one that was asked for
         return None
     limits, wanted = real_range(producer.output.type), real_range(type_)
     if limits[0] <= wanted[0] and limits[1] >= wanted[1]:

@@ -49,7 +49,7 @@ def _as_linear(node: Node, names: Names) -> tuple[Node, ...] | None:
     )
     out = 1, weights.shape[0]
     kind = dataclasses.replace(node.output.type, shape=out)
-    value = add(Linear(attrs.clamp), "values", kind, flat, matrix, *node.inputs[2:])
+    value = add(Linear(attrs.clamp, attrs.rounding), "values", kind, flat, matrix, *node.inputs[2:])
     made.append(Node(Reshape(node.output.shape), (value,), node.outputs, node.origins))
     return tuple(made)
 

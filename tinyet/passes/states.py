@@ -108,17 +108,20 @@ def keep_states(graph: Graph, op_of: Callable[[Node], Op] = op_of) -> Graph:
     values = {state.value for state in graph.states}
     copies: list[Node] = []
     keeps: list[Node] = []
+    names = Names(graph)
 
     def apart(tensor: Tensor, name: str, place: Tensor | None) -> Tensor:
         if not may_lie_in(graph, tensor, op_of) & values - {place}:
             return tensor
-        copies.append(Node(Copy(), (tensor,), (Tensor(name, tensor.type),), _origins(graph, tensor)))
+        copies.append(
+            Node(Copy(), (tensor,), (Tensor(names.fresh(name), tensor.type),), _origins(graph, tensor))
+        )
         return copies[-1].output
 
     outputs = [apart(t, f"{t.name}_output_{i}", None) for i, t in enumerate(graph.user_outputs)]
     for state in graph.states:
         source = apart(state.next, f"{state.name}_copy", state.value)
-        kept = Tensor(f"{state.name}_next", state.value.type)
+        kept = Tensor(names.fresh(f"{state.name}_next"), state.value.type)
         keeps.append(Node(Keep(), (source, state.value), (kept,), _origins(graph, state.next)))
     outputs += [node.output for node in keeps]
     return graph.replace(outputs=outputs, nodes=[*graph.nodes, *copies, *keeps])

@@ -242,9 +242,9 @@ class TinyetQuantizer(Quantizer):  # type: ignore[misc]
             _set(node, {source: config.activation, weight: _weight_spec(node, weight, config)}, None)
 
     def _annotate_recurrent(self, node: fx.Node, config: QuantConfig) -> None:
-        """In int8 only: there are no other integer forms."""
-        source = node.args[0]
-        if config.activation.dtype is not torch.int8 or not isinstance(source, fx.Node):
+        """In int8 and in int16, but for what has no form there."""
+        source, narrow = node.args[0], config.activation.dtype is torch.int8
+        if not isinstance(source, fx.Node) or not (narrow or recurrent.has_int16_form(node)):
             return
         inputs, outputs = recurrent.specs(node, self._edge(source, config), config)
         _set(node, inputs, None)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How recurrent layers are quantized, as LiteRT's integer LSTM is: the state like the output, the weights with a scale
-for each gate, and the cell in int16 with a scale that is a power of two."""
+"""How recurrent layers are quantized, as LiteRT's integer LSTM is, and TFLM's in int16: the state like the output, the
+weights with a scale for each gate, and the cell in int16 with a scale that is a power of two."""
 
 from __future__ import annotations
 
@@ -34,6 +34,9 @@ GATES: dict[object, int] = {LSTM: 4, GRU: 3, RNN: 1}
 _H = 1
 _C = 2
 """Arguments that are the state and the cell before the first step."""
+
+_W_HR = 6
+"""The argument that is the projection of an LSTM."""
 
 
 class _PowerOfTwo:
@@ -107,6 +110,11 @@ def _mixed_into(mixin: type, factory: Any, **more: Any) -> Any:
     return _class_of(mixin, kind).with_args(**given, **more)
 
 
+def has_int16_form(node: fx.Node) -> bool:
+    """Whether a layer can have int16 values: not with a projection, which TFLM does not have."""
+    return node.target is not LSTM or node.args[_W_HR] is None
+
+
 def _state_spec(config: QuantConfig) -> QuantizationSpec:
     spec = config.activation
     return replace(spec, observer_or_fake_quant_ctr=_mixed_into(_State, spec.observer_or_fake_quant_ctr))
@@ -114,7 +122,7 @@ def _state_spec(config: QuantConfig) -> QuantizationSpec:
 
 def weight_spec(node: fx.Node, argument: int, config: QuantConfig) -> QuantizationSpec:
     """Of a matrix that the layer multiplies by: int8, also where others are narrower. A projection has one scale."""
-    gates = 1 if node.target is LSTM and argument == 6 else GATES[node.target]
+    gates = 1 if node.target is LSTM and argument == _W_HR else GATES[node.target]
     spec = config.weight
     factory = _mixed_into(_PerGate, spec.observer_or_fake_quant_ctr, gates=gates)
     return replace(spec, observer_or_fake_quant_ctr=factory, ch_axis=0, quant_min=-127, quant_max=127)
@@ -136,7 +144,7 @@ def cell_spec(config: QuantConfig) -> CellSpec:
 def matrices(node: fx.Node) -> dict[int, fx.Node]:
     """The constant weights by the number of the argument."""
     first = _C + 1 if node.target is LSTM else _C
-    numbers = (first, first + 1, *([6] if node.target is LSTM else []))
+    numbers = (first, first + 1, *([_W_HR] if node.target is LSTM else []))
     return {n: w for n in numbers if isinstance(w := node.args[n], fx.Node) and w.op == "get_attr"}
 
 

@@ -29,6 +29,7 @@ from tinyet.quantization.config import QuantConfig, int8_config, int16_config
 from tinyet.quantization.quality import Quality, Yardstick, accuracy_on, compare, finite, or_infinite, shipped
 from tinyet.quantization.quantize import quantize, samples
 from tinyet.quantization.quantizer import TinyetQuantizer
+from tinyet.quantization.recurrent import has_int16_form
 from tinyet.quantization.threads import one_thread
 
 Exceptions = Mapping[str, QuantConfig | None]
@@ -281,8 +282,8 @@ def measure(
     kinds = {
         path: exceptions_for(settings[path]) if exceptions is None else dict(exceptions) for path in layers
     }
-    for path in _recurrent(model) & kinds.keys():
-        kinds[path].pop("int16", None)  # there is no such form
+    for path in _without_int16(model) & kinds.keys():
+        kinds[path].pop("int16", None)
     total, done = len(layers) + tried * max(map(len, kinds.values()), default=0), 0
 
     def advance() -> None:
@@ -330,10 +331,10 @@ def _settings(model: _Model) -> dict[str, QuantConfig | None]:
     }
 
 
-def _recurrent(model: _Model) -> set[str]:
-    """Paths of modules that are recurrent layers."""
+def _without_int16(model: _Model) -> set[str]:
+    """Paths of modules that are recurrent layers without a form in int16."""
     nodes = [node for node in model.program.graph.nodes if node.target in RECURRENT and module_stack(node)]
-    return {module_stack(node)[-1][0] for node in nodes}
+    return {module_stack(node)[-1][0] for node in nodes if not has_int16_form(node)}
 
 
 def judge_exception(

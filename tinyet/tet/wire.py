@@ -1,24 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """The flatbuffer of a .tet file (program.fbs) as plain records: what stands in the file, not yet what it means.
 
-Nothing is believed when reading: every offset and length is held against the file's own, and all that is read together
-may not be more than there is, so that a small file cannot stand for a large one. Work and memory are bounded by the
-file's size.
+Nothing is believed when reading (flatbuffer.py).
 """
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
 
 import flatbuffers
 import numpy as np
 
-IDENTIFIER = b"TNYT"
+from tinyet.flatbuffer import Buffer, Table
 
-T = TypeVar("T")
+IDENTIFIER = b"TNYT"
 
 
 @dataclass(slots=True)
@@ -209,152 +205,35 @@ def write(program: ProgramRecord) -> bytes:
 
 # ---------------------------------------------------------------- reading
 
-MAX_SLOTS = 32
-"""Of a table: more than any has, and room for those that are added to the schema."""
 
-_UINT32 = struct.Struct("<I")
-_INT32 = struct.Struct("<i")
-
-
-class _Buffer:
-    """The bytes, and how many of them may still be read."""
-
-    def __init__(self, data: bytes) -> None:
-        self.data = data
-        self.left = len(data)
-        self.texts: dict[int, str] = {}
-
-    def uint(self, at: int) -> int:
-        if not 0 <= at <= len(self.data) - 4:
-            raise ValueError(f"an offset leads to byte {at} of {len(self.data)}")
-        return int(_UINT32.unpack_from(self.data, at)[0])
-
-    def spend(self, count: int) -> None:
-        self.left -= count
-        if self.left < 0:
-            raise ValueError("its parts overlap")
-
-    def span(self, at: int, width: int) -> tuple[int, int]:
-        """(start, length in elements of `width` bytes) of the vector that stands at a position."""
-        count = self.uint(at)
-        if count * width > len(self.data) - at - 4:
-            raise ValueError(f"a vector of {count} elements leaves the file")
-        self.spend(4 + count * width)
-        return at + 4, count
-
-    def text(self, at: int) -> str:
-        known = self.texts.get(at)
-        if known is None:
-            start, count = self.span(at, 1)
-            try:
-                known = self.data[start : start + count].decode()
-            except UnicodeDecodeError:
-                raise ValueError(f"the text at byte {at} is not UTF-8") from None
-            self.texts[at] = known
-        return known
-
-
-class _Table:
-    """A table of the file, its fields by slot."""
-
-    __slots__ = ("at", "buffer", "slots")
-
-    def __init__(self, buffer: _Buffer, at: int) -> None:
-        self.buffer, self.at = buffer, at
-        buffer.spend(4)
-        start = at - _INT32.unpack(_UINT32.pack(buffer.uint(at)))[0]
-        size = buffer.uint(start) & 0xFFFF
-        if size < 4 or size % 2 or size > 4 + 2 * MAX_SLOTS or start + size > len(buffer.data):
-            raise ValueError(f"the table at byte {at} has no layout")
-        self.slots = struct.unpack_from(f"<{size // 2 - 2}H", buffer.data, start + 4)
-
-    def _field(self, slot: int) -> int:
-        """The position of a field, or 0 where it is absent."""
-        offset = self.slots[slot] if slot < len(self.slots) else 0
-        return self.at + offset if offset else 0
-
-    def _target(self, slot: int) -> int:
-        """What a field's offset leads to, or 0."""
-        at = self._field(slot)
-        return at + self.buffer.uint(at) if at else 0
-
-    def number(self, slot: int, default: int = 0) -> int:
-        at = self._field(slot)
-        return _INT32.unpack(_UINT32.pack(self.buffer.uint(at)))[0] if at else default
-
-    def text(self, slot: int) -> str:
-        at = self._target(slot)
-        return self.buffer.text(at) if at else ""
-
-    def child(self, slot: int) -> _Table | None:
-        at = self._target(slot)
-        return _Table(self.buffer, at) if at else None
-
-    def _pointers(self, slot: int) -> list[int]:
-        at = self._target(slot)
-        if not at:
-            return []
-        start, count = self.buffer.span(at, 4)
-        offsets = struct.unpack_from(f"<{count}I", self.buffer.data, start)
-        return [start + 4 * i + offset for i, offset in enumerate(offsets)]
-
-    def children(self, slot: int, make: Callable[[_Table], T]) -> list[T]:
-        return [make(_Table(self.buffer, at)) for at in self._pointers(slot)]
-
-    def texts(self, slot: int) -> tuple[str, ...]:
-        return tuple(self.buffer.text(at) for at in self._pointers(slot))
-
-    def raw(self, slot: int) -> bytes | None:
-        at = self._target(slot)
-        if not at:
-            return None
-        start, count = self.buffer.span(at, 1)
-        return self.buffer.data[start : start + count]
-
-    def numbers(self, slot: int) -> tuple[int, ...]:
-        at = self._target(slot)
-        if not at:
-            return ()
-        start, count = self.buffer.span(at, 4)
-        return struct.unpack_from(f"<{count}i", self.buffer.data, start)
-
-    def reals(self, slot: int) -> tuple[float, ...]:
-        at = self._target(slot)
-        if not at:
-            return ()
-        start, count = self.buffer.span(at, 4)
-        return struct.unpack_from(f"<{count}f", self.buffer.data, start)
-
-
-def _quant(t: _Table) -> QuantRecord:
+def _quant(t: Table) -> QuantRecord:
     return QuantRecord(t.reals(0), t.numbers(1), t.number(2, -1))
 
 
-def _tensor(t: _Table) -> TensorRecord:
+def _tensor(t: Table) -> TensorRecord:
     quant = t.child(3)
     return TensorRecord(
         t.text(0), t.numbers(1), t.text(2), None if quant is None else _quant(quant), t.raw(4)
     )
 
 
-def _node(t: _Table) -> NodeRecord:
+def _node(t: Table) -> NodeRecord:
     return NodeRecord(t.text(0), t.text(1), t.numbers(2), t.numbers(3), t.numbers(4))
 
 
-def _graph(t: _Table) -> GraphRecord:
+def _graph(t: Table) -> GraphRecord:
     nodes = t.children(4, _node)
     return GraphRecord(t.text(0), t.children(1, _tensor), t.numbers(2), t.numbers(3), nodes, t.numbers(5))
 
 
-def _origin(t: _Table) -> OriginRecord:
+def _origin(t: Table) -> OriginRecord:
     return OriginRecord(t.text(0), t.text(1), t.text(2), t.number(3), t.text(4), t.text(5))
 
 
 def root_of(data: bytes) -> tuple[int, str, Callable[[], ProgramRecord]]:
     """(format version, version of the writer, a function that reads the rest). All raise ValueError for bytes that are
     no such flatbuffer."""
-    buffer = _Buffer(data)
-    root = _Table(buffer, buffer.uint(0))
+    root = Buffer(data).root()
     version, writer = root.number(0), root.text(1)
 
     def rest() -> ProgramRecord:

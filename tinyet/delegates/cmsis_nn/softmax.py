@@ -9,7 +9,7 @@ from tinyet.boards.cpus import Target
 from tinyet.delegates.cmsis_nn.wrapper import delegated_call, kernel
 from tinyet.ir import Node
 from tinyet.ops.shared.fixed_point import differences
-from tinyet.ops.shared.softmax import attrs_of, has_scale
+from tinyet.ops.shared.softmax import attrs_of, has_scale, input_scale
 from tinyet.ops.softmax import LITERT_S8
 from tinyet.opset import Call
 
@@ -32,12 +32,12 @@ def refuse(node: Node, _target: Target) -> str | None:
         return (
             f"an output scale of {node.output.type.scale}, only {LITERT_S8[0]} with zero point {LITERT_S8[1]}"
         )
-    scale = node.input(0).type.scale
+    scale = input_scale(node)
     return f"an input scale of {scale}, only below {LARGEST_SCALE}" if scale >= LARGEST_SCALE else None
 
 
 def lower(node: Node, _target: Target) -> Call:
-    shape, table = node.input(0).shape, differences(node.input(0).type.scale)
+    shape, table = node.input(0).shape, differences(input_scale(node))
     depth = shape[attrs_of(node).axis]
     rows = math.prod(shape) // depth
     factor = table.factor

@@ -1,33 +1,147 @@
 # SPDX-License-Identifier: Apache-2.0
-"""int8 recurrent layers with weights of int16 (tinyet_dsp_gates.h): twice the flash, and less to widen."""
+"""int8 recurrent layers: matrices with the weights of two rows in each int16 (tinyet_dsp_gates.h); and in sixteens of
+rows, for cores with Helium (tinyet_mve_sums.h)."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
 from tinyet.boards.cpus import Target
+from tinyet.delegates.cortex_m.packing import join_halves, words
+from tinyet.delegates.cortex_m.rounding import sum_range
 from tinyet.ir import Node
 from tinyet.ops import gru, lstm, rnn
-from tinyet.ops.shared.claims_of_recurrent import of_function, wide
-from tinyet.opset import Call, Claim, Kernel
-from tinyet.opset.kernel import Lower, Refuse, accept_all
+from tinyet.ops.shared.claims_of_recurrent import SizesOf, in_rows, of_function, paired
+from tinyet.ops.shared.recurrent import Part, PartConstants, Sizes, part_blocks, part_rows, rounded_up
+from tinyet.opset import Call, Claim, Constant, Kernel
+from tinyet.opset.kernel import Refuse, accept_all
+
+Lower = Callable[[Node, str, PartConstants, int], Call]
+PartsOf = Callable[[Node], Sequence[Part]]
 
 
-def kernel(name: str, lower: Lower, claim: Claim, refuse: Refuse = accept_all) -> Kernel:
-    header, source = f"tinyet_dsp_{name}.h", f"tinyet_dsp_{name}_s8.c"
-    return Kernel(f"tinyet_dsp_{name}_s8", "s8", lower, (header,), (source,), refuse, "cortex_m", claim=claim)
+def part_constants(name: str, matrix: Part) -> tuple[Constant, Constant]:
+    """As tinyet_dsp_gate reads them."""
+    blocks, bias = part_blocks(matrix)
+    rows = blocks.astype(np.int64)  # (gates, fours of rows, fours of inputs, row, input)
+    a, b = rows[..., [0, 2], :], rows[..., [1, 3], :]
+    lanes = 256 * b + a
+    weights = np.stack([join_halves(lanes[..., i], lanes[..., i + 2]) for i in (0, 1)], axis=-1)
+    products = (a[..., 0] * a[..., 1] + a[..., 2] * a[..., 3]).sum(axis=2)
+    own = bias.reshape(len(bias), -1, 2, 2)
+    starts = np.stack([256 * own[..., 1] + own[..., 0], own[..., 0] - products], axis=-1)
+    return (
+        Constant(
+            f"{name}_weights",
+            weights.astype("<i4").view(np.int8),
+            "two rows in an int16, four inputs in turn",
+        ),
+        Constant(f"{name}_bias", words(starts).astype(np.int32)),
+    )
 
 
-def lower_lstm(node: Node, _target: Target) -> Call:
-    return lstm.lower_wide(node, "tinyet_dsp_lstm_s8")
+def pairs_bytes(sizes: Sizes) -> int:
+    """Of a row of the input or of the state in int16, filled up to fours."""
+    return 2 * rounded_up(max(sizes.inputs, sizes.outputs))
 
 
-def lower_gru(node: Node, _target: Target) -> Call:
-    return gru.layer_call(node, "tinyet_dsp_gru_s8", wide=True)
+def refuse_part(matrix: Part) -> str | None:
+    rows = part_blocks(matrix)[0].astype(np.int64)
+    a, b = rows[..., [0, 2], :], rows[..., [1, 3], :]
+    if np.any((b == -128) & (a < 0)):
+        return "a weight of -128"
+    smallest, largest = sum_range(matrix.weights.astype(np.int64), matrix.bias)
+    bound = int(max(-smallest.min(), largest.max()))
+    return f"sums up to {bound}, needs fewer than 2**23" if bound >= 2**23 else None
 
 
-def lower_rnn(node: Node, _target: Target) -> Call:
-    return rnn.layer_call(node, "tinyet_dsp_rnn_s8", wide=True)
+def sixteens_constants(name: str, matrix: Part) -> tuple[Constant, Constant]:
+    """As tinyet_mve_gate_sums reads them."""
+    weights, bias = part_rows(matrix)
+    fours = weights.reshape(-1, 4, weights.shape[2])
+    whole = fours.shape[2] // 16 * 16
+    sixteens = fours[..., :whole].reshape(len(fours), 4, -1, 16).swapaxes(1, 2)
+    parts = [each.reshape(len(fours), -1) for each in (sixteens, fours[..., whole:])]
+    behind = np.concatenate([np.concatenate(parts, axis=1).ravel(), np.zeros(16, np.int8)])
+    return (
+        Constant(
+            f"{name}_weights", behind, "four rows in turn, and 16 bytes that are read with the last one"
+        ),
+        Constant(f"{name}_bias", bias.astype(np.int32)),
+    )
 
 
-LSTM = (kernel("lstm", lower_lstm, wide(lstm.sizes_of, lstm.parts), lstm.refuse_projected),)
-GRU = (kernel("gru", lower_gru, wide(gru.sizes_of, gru.parts)),)
-RNN = (kernel("rnn", lower_rnn, of_function(wide(rnn.sizes_of, rnn.parts), rnn.is_relu)),)
+def sixteens(sizes: Sizes) -> int:
+    """Bytes of a row of the input or of the state, filled up."""
+    longest = max(sizes.inputs, sizes.outputs)
+    return longest + -longest % 16
+
+
+@dataclass(frozen=True)
+class Family:
+    """Kernels that have their matrices in one form.
+
+    scratch: bytes behind the gates. refuse: what is against a layer's two matrices.
+    """
+
+    name: str
+    constants: PartConstants
+    scratch: Callable[[Sizes], int]
+    refuse: Callable[[Sequence[Part], Target], str | None]
+    claim: Callable[[SizesOf, PartsOf], Claim]
+
+    def kernel(
+        self,
+        layer: str,
+        sizes_of: SizesOf,
+        parts: PartsOf,
+        lower: Lower,
+        of_layer: Callable[[Claim], Claim] = lambda claim: claim,
+        refuse: Refuse = accept_all,
+    ) -> Kernel:
+        """refuse: what it is not for, whatever its numbers are. of_layer: what is special in the layer's costs."""
+        symbol = f"tinyet_{self.name}_{layer}_s8"
+        header = f"tinyet_{self.name}_{layer.removesuffix('_projected')}.h"
+
+        def why_not(node: Node, target: Target) -> str | None:
+            return refuse(node, target) or self.refuse(parts(node)[:2], target)
+
+        def lowered(node: Node, _target: Target) -> Call:
+            return lower(node, symbol, self.constants, self.scratch(sizes_of(node)))
+
+        claim = of_layer(self.claim(sizes_of, parts))
+        return Kernel(symbol, "s8", lowered, (header,), (f"{symbol}.c",), why_not, "cortex_m", claim=claim)
+
+
+def refuse_parts(parts: Sequence[Part], _target: Target) -> str | None:
+    return next((text for matrix in parts if (text := refuse_part(matrix))), None)
+
+
+def refuse_without_helium(_parts: Sequence[Part], target: Target) -> str | None:
+    return None if "mve" in target.features else f"{target.cpu} has no Helium instructions"
+
+
+DSP = Family("dsp", part_constants, pairs_bytes, refuse_parts, paired)
+MVE = Family("mve", sixteens_constants, sixteens, refuse_without_helium, in_rows)
+FAMILIES = (MVE, DSP)
+
+
+def of_rnn(claim: Claim) -> Claim:
+    return of_function(claim, rnn.is_relu)
+
+
+LSTM = tuple(
+    kernel
+    for family in FAMILIES
+    for kernel in (
+        family.kernel("lstm", lstm.sizes_of, lstm.parts, lstm.plain_call, refuse=lstm.refuse_projected),
+        family.kernel(
+            "lstm_projected", lstm.sizes_of, lstm.parts, lstm.projected_call, refuse=lstm.refuse_plain
+        ),
+    )
+)
+GRU = tuple(family.kernel("gru", gru.sizes_of, gru.parts, gru.layer_call) for family in FAMILIES)
+RNN = tuple(family.kernel("rnn", rnn.sizes_of, rnn.parts, rnn.layer_call, of_rnn) for family in FAMILIES)

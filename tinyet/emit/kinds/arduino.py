@@ -2,7 +2,7 @@
 """An Arduino library: what the IDE installs from a .zip file, with sketches as its examples. It is a folder of its own
 in the project, so that what tinyet keeps beside it goes into nobody's sketchbook.
 
-<Name>/src/<Name>.h          what a sketch includes
+<Name>/src/<Name>.h          what a sketch includes; <Name>Tflm.h: one that was written for TensorFlow Lite Micro
 <Name>/src/<name>/           the model and the kernels it uses
 <Name>/examples/Run<Name>/   a sketch: one run on an embedded sample, then whatever the user's sensor gives
 <Name>/examples/Harness/     a sketch that serves the model to a host
@@ -22,7 +22,16 @@ from tinyet.boards import Board
 from tinyet.delegates import PORTABLE
 from tinyet.delegates.delegate import own_files
 from tinyet.emit.facts import ModelFacts
-from tinyet.emit.kinds.tree import Tree, basename, context_of, firmware, model_files, template_text
+from tinyet.emit.kinds.tree import (
+    TFLM_COMMON,
+    Tree,
+    basename,
+    context_of,
+    firmware,
+    model_files,
+    template_text,
+    tflm_header,
+)
 from tinyet.errors import InternalError
 
 # The Arduino tools accept names of at most this length.
@@ -85,6 +94,8 @@ def tree(board: Board, facts: ModelFacts, model_sources: Mapping[str, str]) -> T
             ),
         }
     )
+    if context["tflm_header"]:
+        inside[f"src/{library}Tflm.h"] = render("project/arduino/library_tflm.h.j2", context)
     files = {f"{library}/{path}": text for path, text in inside.items()} | {".gitignore": "/build/\n/*.zip\n"}
     yours = tuple(f"{library}/{path}" for path in (f"{run}/Run{library}.ino", "library.properties"))
     return Tree(files, f"{library}/src", f"{library}/{_HARNESS}/model_desc.c", yours)
@@ -96,7 +107,9 @@ def _architectures(own: str, facts: ModelFacts, model_sources: Mapping[str, str]
     kernels = [kernel for choices in PORTABLE.kernels.values() for kernel in choices]
     headers = [name for kernel in kernels for name in kernel.headers if name not in kernel.texts]
     sources = [name for kernel in kernels for name in kernel.sources if name not in kernel.texts]
-    own_texts = {f"{facts.name}{end}" for end in (".h", ".c", "_kernels.h")}
+    own_texts = {TFLM_COMMON, tflm_header(facts.name)}.union(
+        f"{facts.name}{end}" for end in (".h", ".c", "_kernels.h")
+    )
     portable = own_texts.union(PORTABLE.files(headers, sources))
     return "*" if portable >= set(model_sources) else own
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 import json
 import re
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from tinyet.assets.templating import render
 from tinyet.boards import Board
@@ -31,6 +31,7 @@ from tinyet.emit.kinds.tree import (
     model_files,
     support_files,
     template_text,
+    tflm_header,
 )
 
 
@@ -44,7 +45,7 @@ def tree(board: Board, facts: ModelFacts, model_sources: Mapping[str, str]) -> T
     toolchain = board.target.toolchain
     context = context_of(board, facts, model_sources) | {
         "toolchain": toolchain,
-        "public_headers": _public_headers(f"{facts.name}.h", model_sources),
+        "public_headers": _public_headers([f"{facts.name}.h", tflm_header(facts.name)], model_sources),
         "fault_sources": [path for path in board.harness_sources if "fault" in path],
         "licences": sorted(path for path in model_sources if basename(path) == "LICENSE"),
         "build_dir": f"build-{board.target.family}",
@@ -77,10 +78,10 @@ def tree(board: Board, facts: ModelFacts, model_sources: Mapping[str, str]) -> T
     return Tree(files, model_dir, "harness/model_desc.c", ("src/main.c",))
 
 
-def _public_headers(header: str, model_sources: Mapping[str, str]) -> list[str]:
-    """A header and those of the model's files that it includes, sorted."""
+def _public_headers(headers: Sequence[str], model_sources: Mapping[str, str]) -> list[str]:
+    """Headers, of the model's files, and those that they include, sorted; one that is not there is left out."""
     found: set[str] = set()
-    rest = [header]
+    rest = list(headers)
     while rest:
         name = rest.pop()
         if name in model_sources and name not in found:

@@ -15,6 +15,8 @@ from tinyet.emit.facts import ModelFacts
 from tinyet.errors import InternalError
 from tinyet.version import __version__
 
+# What a model's header for applications of TensorFlow Lite Micro includes.
+TFLM_COMMON = "tinyet_tflm.h"
 # Width of the sample's lines: 16 bytes each.
 _BYTES_A_LINE = 16
 
@@ -46,6 +48,7 @@ def context_of(board: Board, facts: ModelFacts, model_sources: Mapping[str, str]
         "board_sources": [basename(path) for path in board.support_sources],
         "model_sources": sorted(path for path in model_sources if path.endswith(".c")),
         "model_headers": sorted(path for path in model_sources if path.endswith(".h")),
+        "tflm_header": tflm_header(facts.name) if tflm_header(facts.name) in model_sources else "",
         "input_lines": [tensor.description for tensor in facts.inputs],
         "output_lines": [tensor.description for tensor in facts.outputs],
         "sample_lines": [byte_lines(sample) for sample in facts.samples],
@@ -59,6 +62,11 @@ def context_of(board: Board, facts: ModelFacts, model_sources: Mapping[str, str]
 def model_files(directory: str, model_sources: Mapping[str, str]) -> dict[str, str]:
     """The model's C files in a directory of the project."""
     return {f"{directory}/{path}": text for path, text in model_sources.items()}
+
+
+def tflm_header(model: str) -> str:
+    """The file that shows a model of this name under the names of TensorFlow Lite Micro."""
+    return f"{model}_tflm.h"
 
 
 def support_files(directory: str, board: Board) -> dict[str, str]:

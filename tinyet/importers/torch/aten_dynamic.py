@@ -81,7 +81,9 @@ def weighted(
     if dynamic is None:
         return ctx.emit(attrs, [x, ctx.hold(weight), bias], shape)
     form: type[Attrs] = DynamicConv2d if isinstance(attrs, Conv2d) else DynamicLinear
-    made = form(**asdict(attrs), eps=dynamic.eps)  # type: ignore[call-arg]
+    # What integers are rounded by is nothing to sums that are made floats again.
+    shared = {name: value for name, value in asdict(attrs).items() if name != "rounding"}
+    made = form(**shared, eps=dynamic.eps)  # type: ignore[call-arg]
     return ctx.emit(made, [x, _numbers(ctx, weight), bias], shape)
 
 

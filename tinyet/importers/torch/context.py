@@ -18,15 +18,7 @@ from tinyet.ops.cast import Cast
 from tinyet.ops.dequantize import Dequantize
 from tinyet.ops.permute import Permute
 from tinyet.ops.reshape import Reshape
-
-_C_WORDS = frozenset(
-    """
-    auto bool break case char class const continue default delete do double else enum extern false float for
-    friend goto if inline int long namespace new operator private public register restrict return short signed
-    sizeof static struct switch template this throw true try typedef union unsigned using virtual void
-    volatile while
-    """.split()  # noqa: SIM905
-)
+from tinyet.text import C_WORDS
 
 
 class RefusedError(Exception):
@@ -213,7 +205,7 @@ class Context:
         )
         if base[0].isdigit():
             base = f"value_{base}"
-        if base in _C_WORDS:
+        if base in C_WORDS:
             base += "_"
         unique, count = base, 0
         while unique in self._names:

@@ -12,12 +12,22 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
+import numpy.typing as npt
 
 from tinyet.boards.cpus import Target
 from tinyet.ir import Array, DType, Node
-from tinyet.numerics import NO_CLAMP, Int64, Multiplier, clamp_range, quantize_multiplier, requantize
+from tinyet.numerics import (
+    NO_CLAMP,
+    Int64,
+    Multiplier,
+    clamp_range,
+    nearest_even,
+    quantize_multiplier,
+    requantize,
+)
 from tinyet.ops.shared import affine, broadcast
 from tinyet.ops.shared.clamped import clamp_fields, clamp_of
+from tinyet.ops.shared.factors import above_int8, is_even
 from tinyet.opset import Call, FieldValue, Kernel, Reference, Struct, library_call
 
 LEFT_SHIFTS = {DType.INT8: 20, DType.INT16: 15}
@@ -82,7 +92,75 @@ def affine_form(s: Scaling) -> affine.Affine | None:
     return affine.find(a.astype(np.int64), b.astype(np.int64), want, s.ratios, s.clamp)
 
 
+@dataclass(frozen=True)
+class EvenScaling:
+    """What decides a sum that is rounded to even: scales and zero points (a, b, out), bounds, and what values are
+    larger by in the type that is computed with."""
+
+    scales: tuple[float, float, float]
+    zero_points: tuple[int, int, int]
+    clamp: tuple[int, int]
+    above: int
+
+    def apply(self, a: Array, b: Array) -> Int64:
+        """Raw a and b, broadcasting → the output, int64. In float32, with one rounding a product and sum (FMA):
+
+            a * ratio_a + (b * ratio_b + (zero_out - (ratio_a * zero_a + ratio_b * zero_b)))
+
+        as MLAS's QLinearAdd for x86-64 with FMA3 computes it."""
+        ratio_a, ratio_b = self.ratios
+        zero_a, zero_b, zero_out = (np.float32(z + self.above) for z in self.zero_points)
+        fixed = np.float32(zero_out - multiply_add(ratio_a, zero_a, np.float32(ratio_b * zero_b)))
+        inner = multiply_add((b.astype(np.int64) + self.above).astype(np.float32), ratio_b, fixed)
+        value = multiply_add((a.astype(np.int64) + self.above).astype(np.float32), ratio_a, inner)
+        return np.asarray(np.clip(nearest_even(value) - self.above, *self.clamp), np.int64)
+
+    @property
+    def ratios(self) -> tuple[np.float32, np.float32]:
+        a, b, out = (np.float32(s) for s in self.scales)
+        return np.float32(a / out), np.float32(b / out)
+
+
+def multiply_add(a: npt.ArrayLike, b: npt.ArrayLike, c: npt.ArrayLike) -> npt.NDArray[np.float32]:
+    """a * b + c of float32 values, rounded once. In float64 the product of an 8-bit integer and a float32 is exact, and
+    so is the sum as long as the summands' sizes differ by less than 2**20."""
+    wide = [np.asarray(x, np.float32).astype(np.float64) for x in (a, b, c)]
+    return np.asarray(wide[0] * wide[1] + wide[2], np.float32)
+
+
+def even_scaling(node: Node, clamp: tuple[float, float]) -> EvenScaling:
+    types = node.input(0).type, node.input(1).type, node.output.type
+    return EvenScaling(
+        (types[0].scale, types[1].scale, types[2].scale),
+        (types[0].zero_point, types[1].zero_point, types[2].zero_point),
+        clamp_range(clamp, types[2]),
+        above_int8(node),
+    )
+
+
+@lru_cache(maxsize=1024)
+def even_form(s: EvenScaling) -> affine.Affine | None:
+    """The affine form that gives the sums rounded to even for all 65,536 pairs, when there is one. (There is none where
+    halves are met exactly: no affine form rounds these to even.)"""
+    every = np.arange(-128, 128, dtype=np.int8)
+    a, b = every[:, None], every[None, :]
+    ratio_a, ratio_b = s.ratios
+    return affine.find(
+        a.astype(np.int64), b.astype(np.int64), s.apply(a, b), (float(ratio_a), float(ratio_b)), s.clamp
+    )
+
+
+def check_even(node: Node) -> str | None:
+    complaint = broadcast.check_scaled(node, lambda: True, (DType.INT8,))
+    if complaint is not None or node.output.dtype is DType.FLOAT32:
+        return complaint
+    found = even_form(even_scaling(node, clamp_of(node)))
+    return "no affine form of the operands rounds to even for these scales" if found is None else None
+
+
 def check(node: Node) -> str | None:
+    if is_even(node):
+        return check_even(node)
     # LiteRT aborts from here on; the sum has 29 bits (int16: 31), so that one left shift is the most that int32
     # holds.
     return broadcast.check_scaled(node, lambda: scaling(node, NO_CLAMP, 1).factors[2].shift <= 0)
@@ -95,6 +173,8 @@ def own_scaling(node: Node, sign: int) -> Scaling:
 
 def reference_of(sign: int) -> Reference:
     def integer(node: Node, a: Array, b: Array) -> Array:
+        if is_even(node):
+            return even_scaling(node, clamp_of(node)).apply(a, b).astype(node.output.dtype.numpy)
         return own_scaling(node, sign).apply(a, b).astype(node.output.dtype.numpy)
 
     return broadcast.arithmetic(np.add if sign > 0 else np.subtract, integer)
@@ -109,8 +189,7 @@ def refuse_affine(node: Node, s: Scaling, target: Target) -> str | None:
     return broadcast.refuse_loops(node, target)
 
 
-def lower_affine(node: Node, s: Scaling) -> Call:
-    form = affine_form(s)
+def lower_affine(node: Node, form: affine.Affine | None) -> Call:
     assert form is not None
     params = Struct(
         "tinyet_affine_s8_params",
@@ -147,7 +226,7 @@ def kernels_of(name: str, sign: int) -> tuple[Kernel, ...]:
         return refuse_affine(node, own_scaling(node, sign), target)
 
     def lower_by_affine(node: Node, _target: Target) -> Call:
-        return lower_affine(node, own_scaling(node, sign))
+        return lower_affine(node, affine_form(own_scaling(node, sign)))
 
     def lower(node: Node, _target: Target) -> Call:
         return lower_three(node, own_scaling(node, sign))
@@ -159,3 +238,21 @@ def kernels_of(name: str, sign: int) -> tuple[Kernel, ...]:
         broadcast.kernel(f"tinyet_{name}_s16", lower, "tinyet_add_s16.c"),
         broadcast.kernel(f"tinyet_{name}_f32", broadcast.lower_f32, "tinyet_binary_f32.c"),
     )
+
+
+def lower_even(node: Node, _target: Target) -> Call:
+    return lower_affine(node, even_form(even_scaling(node, clamp_of(node))))
+
+
+EVEN_KERNELS = (
+    broadcast.table_kernel(reference_of(1), "s8even"),
+    Kernel(
+        "tinyet_affine_s8",
+        "s8even",
+        lower_even,
+        broadcast.HEADERS,
+        ("tinyet_affine_s8.c",),
+        broadcast.refuse_loops,
+    ),
+)
+"""Of a sum rounded to even, whose `check` has found an affine form."""

@@ -240,8 +240,8 @@ def varying_input(node: Node) -> int | None:
     return None
 
 
-def table_kernel(reference: Reference) -> Kernel:
-    """The kernel for int8 nodes with one varying input: 256 bytes, looked up."""
+def table_kernel(reference: Reference, dtypes: str = "s8") -> Kernel:
+    """The kernel for int8 nodes with one varying input: 256 bytes, looked up. dtypes: their signature."""
 
     def lower(node: Node, target: Target) -> Call:
         index = varying_input(node)
@@ -252,7 +252,7 @@ def table_kernel(reference: Reference) -> Kernel:
         return table_call(node, index, reference(node, inputs)[0])
 
     claim = Claim(looked_up)
-    return Kernel("tinyet_table_s8", "s8", lower, TABLE_HEADERS, TABLE_SOURCES, refuse_fold, claim=claim)
+    return Kernel("tinyet_table_s8", dtypes, lower, TABLE_HEADERS, TABLE_SOURCES, refuse_fold, claim=claim)
 
 
 def refuse_fold(node: Node, target: Target) -> str | None:

@@ -15,9 +15,10 @@ SizesOf = Callable[[Node], Sizes]
 
 
 def steps(s: Sizes) -> Parts:
-    """What is done once a call, a sequence, a step and a unit of a step."""
+    """What is done once a call, a sequence, a step, a unit of a step, and eight of them."""
     count = s.batch * s.steps
-    return {"call": 1, "sequence": s.batch, "step": count, "unit": count * s.units}
+    units = {"unit": count * s.units, "eight units": count * -(-s.units // 8)}
+    return {"call": 1, "sequence": s.batch, "step": count, **units}
 
 
 def sums(parts: Parts, times: int, rows: int, depth: int) -> None:
@@ -49,21 +50,54 @@ def integers(sizes_of: SizesOf, parts_of: Callable[[Node], Sequence[Part]]) -> C
     return Claim(work)
 
 
-def wide(sizes_of: SizesOf, parts_of: Callable[[Node], Sequence[Part]]) -> Claim:
+def add_projections(parts: Parts, s: Sizes, projections: Sequence[Part]) -> None:
+    """tinyet_lstm_project, with the sums apart from those of gates."""
+    for _projection in projections:
+        projected: Parts = {}
+        sums(projected, s.batch * s.steps, s.outputs, s.units)
+        parts.update({f"projected {name}": count for name, count in projected.items()})
+        parts["output"] = s.batch * s.steps * s.outputs
+
+
+def paired(sizes_of: SizesOf, parts_of: Callable[[Node], Sequence[Part]]) -> Claim:
     """Of kernels whose gates are tinyet_dsp_gate_sums."""
 
     def work(node: Node) -> Mapping[str, int]:
         s = sizes_of(node)
         parts, times = steps(s), s.batch * s.steps
         for matrix in parts_of(node)[:2]:
-            fours = times * matrix.gates * rounded_up(s.units) // 4
+            rows = times * rounded_up(matrix.units) // 4
             depth = matrix.weights.shape[1]
-            counting.add(parts, "four rows", fours)
-            counting.add(parts, "four values of four rows", fours * rounded_up(depth) // 4)
+            counting.add(parts, "gate", times * matrix.gates)
+            counting.add(parts, "four rows", rows * matrix.gates)
+            counting.add(
+                parts, "four rows of factors above a half", rows * int((gate_forms(matrix) < 0).sum())
+            )
+            counting.add(parts, "four values of four rows", rows * matrix.gates * rounded_up(depth) // 4)
+            counting.add(parts, "turn", rows * matrix.gates * (rounded_up(depth) // 8))
             counting.add(parts, "four values", times * (depth // 4))
             counting.add(parts, "last values", times * min(depth % 4, 1))
-            general = int((gate_forms(matrix) < 0).sum())
-            counting.add(parts, "row by the general rule", times * general * rounded_up(s.units))
+        add_projections(parts, s, parts_of(node)[2:])
+        return parts
+
+    return Claim(work)
+
+
+def in_rows(sizes_of: SizesOf, parts_of: Callable[[Node], Sequence[Part]]) -> Claim:
+    """Of kernels whose gates are tinyet_mve_gate_sums, and that compute eight units at a time."""
+
+    def work(node: Node) -> Mapping[str, int]:
+        s = sizes_of(node)
+        parts, times = steps(s), s.batch * s.steps
+        for matrix in parts_of(node)[:2]:
+            fours = times * matrix.gates * rounded_up(matrix.units) // 4
+            depth = matrix.weights.shape[1]
+            counting.add(parts, "sixteen values", times * -(-depth // 16))
+            counting.add(parts, "gate", times * matrix.gates)
+            counting.add(parts, "four rows", fours)
+            counting.add(parts, "sixteen values of four rows", fours * (depth // 16))
+            counting.add(parts, "rest of four rows", fours * min(depth % 16, 1))
+        add_projections(parts, s, parts_of(node)[2:])
         return parts
 
     return Claim(work)
@@ -75,6 +109,7 @@ def floats(sizes_of: SizesOf, projected: bool = False) -> Claim:
     def work(node: Node) -> Mapping[str, int]:
         s = sizes_of(node)
         parts = steps(s)
+        del parts["eight units"]
         parts["product"] = parts["unit"] * (s.inputs + s.outputs)
         if projected:
             parts["output"] = parts["step"] * s.outputs
@@ -89,7 +124,9 @@ def of_function(claim: Claim, is_relu: Callable[[Node], bool]) -> Claim:
 
     def work(node: Node) -> Mapping[str, int]:
         parts = dict(claim.work(node))
-        parts["unit of relu" if is_relu(node) else "unit of tanh"] = parts.pop("unit")
+        for name in ("unit", "eight units"):
+            if name in parts:
+                parts[f"{name} of relu" if is_relu(node) else f"{name} of tanh"] = parts.pop(name)
         return parts
 
     return Claim(work)

@@ -13,19 +13,29 @@ Every step is float32, in the order of firmware/src/tinyet_dynamic_quantize.c:
 Scale and zero point are those of torch's `choose_qparams` (per tensor, affine), bit for bit where that is defined: for
 finite values whose range does not overflow float32. The integers are the Quantize operator's, so a value near a half
 can be one step from torch's, which multiplies by the reciprocal and rounds halves to even.
+
+LiteRT's hybrid kernels (portable_tensor_utils.cc) quantize each row or image by itself, so here is one only. Sums and
+outputs are as above; nearest is with halves away from zero:
+
+    symmetric:   scale = max(high, -low) / 127            q = nearest(x * (127 / max(high, -low)))
+    asymmetric:  scale = (high - low) / 255               q = nearest(zero point + x * (1 / scale))
+                 zero point = nearest(-128 - low / scale)
+
+Asymmetric scales are LiteRT's, which it computes in float64, but for one in 2**29; its zero point can differ by one
+where it is near a half: then an extreme value's integer is clamped where LiteRT's is not.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Literal, Protocol, get_args, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
 
 from tinyet.ir import Array, DType, Node
-from tinyet.numerics import Float64, float32, round_half_away
+from tinyet.numerics import Float64, Int64, float32, round_half_away
 from tinyet.ops.shared.clamped import clamp_complaint, clamp_fields, clamp_of
 from tinyet.ops.shared.integers import magnitudes
 from tinyet.ops.shared.weighted import float_bias
@@ -38,18 +48,30 @@ DEFAULT_EPS = float(np.finfo(np.float32).eps)
 Floats = npt.NDArray[np.float32]
 
 
+Rule = Literal["torch", "symmetric", "asymmetric"]
+"""How x becomes integers: the last two are LiteRT's."""
+
+
 @runtime_checkable
 class Dynamic(Protocol):
-    """Attributes with the smallest scale of x, which is quantized as a whole."""
+    """Attributes with the smallest scale of x, which is quantized as a whole, and whose rule that is."""
 
     @property
     def eps(self) -> float: ...
+
+    @property
+    def rule(self) -> Rule: ...
 
 
 def eps_of(node: Node) -> float:
     """The smallest scale of x."""
     assert isinstance(node.attrs, Dynamic)
     return node.attrs.eps
+
+
+def rule_of(node: Node) -> Rule:
+    assert isinstance(node.attrs, Dynamic)
+    return node.attrs.rule
 
 
 def check(node: Node) -> str | None:
@@ -67,6 +89,10 @@ def check(node: Node) -> str | None:
         return f"weights must be int8, not {weights.dtype.value}"
     if bias is not None and bias.dtype is not DType.FLOAT32:
         return "the bias must be float32"
+    if rule_of(node) != "torch" and x.type.count != math.prod(
+        x.shape[-3:] if len(weights.shape) == 4 else x.shape[-1:]
+    ):
+        return "LiteRT quantizes each row by itself: there may be one only"
     quant = weights.type.quant
     if quant is None or any(quant.zero_point) or quant.axis not in (None, 0):
         return "weights must be quantized symmetrically, per tensor or per output channel"
@@ -100,6 +126,42 @@ def quantized(x: Array, scale: np.float32, zero_point: int) -> Array:
     return np.asarray(np.clip(rounded + zero_point, LOW, HIGH), np.int8)
 
 
+def _nearest(values: Floats, low: int) -> Int64:
+    """Halves away from zero, within low … 127; NaN is low."""
+    inside = np.where(values > low, np.minimum(values, np.float32(HIGH)), np.float32(low)).astype(np.float32)
+    whole = np.trunc(inside)
+    rest = inside - whole
+    return np.asarray(whole + (rest >= 0.5) - (rest <= -0.5), np.int64)
+
+
+def _over_255(high: np.float32, low: np.float32) -> np.float32:
+    """(high - low) / 255, nearly as if rounded once: the rests of difference and quotient are exact."""
+    span = high - low
+    part = span - high
+    span_rest = (high - (span - part)) + (-low - part)
+    scale = span / np.float32(255)
+    scale_rest = (span - np.float32(256) * scale) + scale
+    return np.float32(scale + (scale_rest + span_rest) / np.float32(255))
+
+
+def as_litert(x: Array, rule: Rule) -> tuple[Int64, np.float32, int]:
+    """(integers, scale, zero point) of a row or an image."""
+    values = x.astype(np.float32)
+    low = np.fmin.reduce(values.ravel(), initial=np.float32(0))
+    high = np.fmax.reduce(values.ravel(), initial=np.float32(0))
+    if not low < high:
+        return np.zeros(x.shape, np.int64), np.float32(1), 0
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        if rule == "symmetric":
+            reach = np.maximum(-low, high)
+            numbers = _nearest((values * (np.float32(HIGH) / reach)).astype(np.float32), -HIGH)
+            return numbers, np.float32(reach / np.float32(HIGH)), 0
+        scale = _over_255(high, low)
+        zero_point = int(_nearest(np.float32(LOW) - np.asarray(low / scale, np.float32), LOW))
+        scaled = (values * (np.float32(1) / scale)).astype(np.float32)
+        return _nearest((np.float32(zero_point) + scaled).astype(np.float32), LOW), scale, zero_point
+
+
 def weight_scales(node: Node) -> Floats:
     """(channels,)"""
     quant, channels = node.input(1).type.quant, node.input(1).shape[0]
@@ -122,8 +184,13 @@ def reference_of(sums: Callable[[Node, Float64, Array], Float64]) -> Reference:
         x, weights = inputs[0], inputs[1]
         assert x is not None
         assert weights is not None
-        scale, zero_point = choose_params(x, eps_of(node))
-        numbers = quantized(x, scale, zero_point).astype(np.float64) - zero_point
+        rule = rule_of(node)
+        if rule == "torch":
+            scale, zero_point = choose_params(x, eps_of(node))
+            integers: Array = quantized(x, scale, zero_point)
+        else:
+            integers, scale, zero_point = as_litert(x, rule)
+        numbers = integers.astype(np.float64) - zero_point
         return (finished(node, sums(node, numbers, weights), scale).reshape(node.output.shape),)
 
     return reference
@@ -153,6 +220,7 @@ def layer_struct(node: Node) -> Struct:
     fields: dict[str, FieldValue] = {
         **{name: Pointer(name) for name in ("weights", "weight_sums", "weight_scales", "bias")},
         "smallest_scale": eps_of(node),
+        "rule": get_args(Rule).index(rule_of(node)),
         **clamp_fields(node),
     }
     return Struct("tinyet_dynamic_layer", fields)

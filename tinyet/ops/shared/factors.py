@@ -8,6 +8,7 @@ is shortened to 15 and the shift is to the right (numerics.requantize_64).
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 
 from tinyet.errors import QuantizationError
 from tinyet.ir import Array, DType, Node
@@ -21,6 +22,7 @@ from tinyet.numerics import (
     quantize_multipliers,
     requantize,
     requantize_64,
+    requantize_even,
     short_multiplier,
 )
 from tinyet.ops.shared.clamped import clamp_of
@@ -54,6 +56,45 @@ def shifts_fit(bound: Int64 | int, shift: Int64 | int) -> bool:
 def output_factors(node: Node) -> tuple[Int64, Int64]:
     """(multiplier, shift), each int64 (channels,), of channel_factors."""
     return quantize_multipliers(channel_factors(node))
+
+
+def is_even(node: Node) -> bool:
+    """Whether sums are rounded to even: the attribute `rounding`, of operators that have it."""
+    return getattr(node.attrs, "rounding", "twice") != "twice"
+
+
+def above_int8(node: Node) -> int:
+    """By how much the values of the node were larger where it comes from: 128 for uint8 (`even_u8`), else 0."""
+    return 128 if getattr(node.attrs, "rounding", "twice") == "even_u8" else 0
+
+
+@remembered
+def even_factors(node: Node) -> npt.NDArray[np.float32]:
+    """scale(x) * scale(weights) / scale(out) of each output channel, in float32 as ONNX Runtime multiplies and divides;
+    weights are input 1. Raises QuantizationError where one is no normal float32."""
+    quant, channels = node.input(1).type.quant, node.input(1).shape[0]
+    assert quant is not None
+    scales = np.broadcast_to(np.array(quant.scale, np.float32), (channels,))
+    with np.errstate(over="ignore", under="ignore"):
+        found = np.float32(node.input(0).type.scale) * scales / np.float32(node.output.type.scale)
+    if not (np.isfinite(found).all() and found.min() >= SMALLEST_SCALE):
+        raise QuantizationError(
+            f"a ratio of scales is {found.min():.6g} … {found.max():.6g}, no normal float32"
+        )
+    return np.asarray(found, np.float32)
+
+
+def rescaled_even(node: Node, sums: Int64, factor: npt.NDArray[np.float32] | np.float32) -> Array:
+    """As `rescaled`, by a factor in float32 and to even."""
+    out = node.output.type
+    values = requantize_even(sums, factor) + out.zero_point
+    return saturated(values, out.dtype, clamp_range(clamp_of(node), out))
+
+
+def even_constants(factor: npt.NDArray[np.float32]) -> tuple[Constant, Constant]:
+    """The arrays `multiplier`, the bits of each channel's factor, and `shift`, which nobody reads."""
+    bits = np.asarray(factor, np.float32).view(np.int32)
+    return Constant("multiplier", bits, "as floats"), Constant("shift", np.zeros(1, np.int8), "not read")
 
 
 def rescaled(node: Node, sums: Int64, multiplier: Int64 | int, shift: Int64 | int) -> Array:

@@ -27,14 +27,15 @@ DIFF_INTEGER_BITS = 5
 SUM_INTEGER_BITS = 12
 
 
-def exp_on_negative(a: Int64) -> Int64:
-    """exp(a) for a <= 0: Q5.26 → Q0.31, as gemmlowp's exp_on_negative_values; exp(0) is 2**31 - 1.
+def exp_on_negative(a: Int64, integer_bits: int = DIFF_INTEGER_BITS) -> Int64:
+    """exp(a) for a <= 0: Q5.26 (Q4.27) → Q0.31, as gemmlowp's exp_on_negative_values; exp(0) is 2**31 - 1.
 
     A polynomial on [-1/4, 0), around -1/8, times a constant for each bit of the remaining multiple of 1/4.
     """
-    quarter = 1 << 24
+    quarter_bit = 29 - integer_bits
+    quarter = 1 << quarter_bit
     rest = (a & (quarter - 1)) - quarter
-    x = saturating_shift(rest, 5) + (1 << 28)
+    x = saturating_shift(rest, integer_bits) + (1 << 28)
     x2 = high_mul(x, x)
     x3, x4 = high_mul(x2, x), high_mul(x2, x2)
     # exp(-1/8) and 1/3 in Q0.31; the series to the fourth order.
@@ -49,8 +50,8 @@ def exp_on_negative(a: Int64) -> Int64:
         39332535,
         720401,
         242,
-    )  # exp(-1/4), exp(-1/2) … exp(-16)
-    for bit, factor in enumerate(factors, start=24):
+    )  # exp(-1/4), exp(-1/2) … exp(-16), of which a value below 16 does not ask for the last
+    for bit, factor in enumerate(factors[: integer_bits + 2], start=quarter_bit):
         result = np.where((multiple >> bit) & 1, high_mul(result, factor), result)
     return np.asarray(np.where(a == 0, INT32_MAX, result), np.int64)
 

@@ -20,7 +20,7 @@ from tinyet.ops.shared.counting import Parts, copied
 from tinyet.ops.shared.sweeping import in_groups, of_input
 from tinyet.opset import Call, Claim, Kernel, Struct, Sweep, Sweeps, library_call
 
-MOVABLE = (DType.INT8, DType.UINT8, DType.INT16, DType.INT32, DType.FLOAT32)
+MOVABLE = (DType.INT8, DType.UINT8, DType.INT16, DType.INT32, DType.UINT32, DType.FLOAT32)
 """What a tensor can be at run time."""
 
 MAX_LOOPS = 6
@@ -180,15 +180,17 @@ def copy_kernels(sweep: Sweeps | None = None) -> tuple[Kernel, ...]:
 
 
 def check_moved(node: Node) -> str | None:
-    """The type rule: inputs and output have one dtype and one quantization, and that is per tensor. Bytes (uint8) are
-    refused: see `check_rearranged`."""
+    """The type rule: inputs and output have one dtype and one quantization, and that is per tensor. Bytes (uint8) and
+    uint32 are refused: see `check_rearranged`."""
     if node.output.dtype is DType.UINT8:
         return f"{node.op} does not work on bytes (uint8)"
+    if node.output.dtype is DType.UINT32:
+        return f"{node.op} does not work on uint32"
     return check_rearranged(node)
 
 
 def check_rearranged(node: Node) -> str | None:
-    """`check_moved` for operators that only move elements, and so move bytes as well."""
+    """`check_moved` for operators that only move elements, and so move bytes and uint32 as well."""
     out = node.output.type
     for tensor in node.inputs:
         if tensor is None:

@@ -14,12 +14,19 @@ import numpy as np
 
 from tinyet.errors import QuantizationError, UnsupportedShape
 from tinyet.ir import Array, Attrs, DType, Node, Shape, Tensor, TensorType
-from tinyet.numerics import Int64, Multiplier, quantize_multipliers, requantize
+from tinyet.numerics import (
+    Int64,
+    Multiplier,
+    quantize_multipliers,
+    requantize,
+    requantize_64,
+    short_multiplier,
+)
 from tinyet.numerics.float32 import Float32
-from tinyet.ops.shared import factors
+from tinyet.ops.shared import factors, weighted_s16
 from tinyet.ops.shared.gates import GATE_SCALE, added
-from tinyet.ops.shared.integers import check_activations, magnitudes
-from tinyet.ops.shared.packing import interleave_rows, requantize_form
+from tinyet.ops.shared.integers import INTEGERS, check_activations, magnitudes
+from tinyet.ops.shared.packing import interleave_pairs, interleave_rows, requantize_form
 from tinyet.ops.shared.shapes import expect_rank
 from tinyet.opset import (
     Arg,
@@ -175,9 +182,10 @@ def check_weights(weights: Tensor, gates: int) -> str | None:
     return None
 
 
-def check_bias(bias: Tensor | None) -> str | None:
-    """int32, or none."""
-    return None if bias is None or bias.dtype is DType.INT32 else "the bias must be int32"
+def check_bias(bias: Tensor | None, x: Tensor) -> str | None:
+    """int32, and int64 beside inputs of int16; or none."""
+    wanted = DType.INT64 if x.dtype is DType.INT16 else DType.INT32
+    return None if bias is None or bias.dtype is wanted else f"the bias must be {wanted.value}"
 
 
 def check_square(node: Node, gates: int, biases: Sequence[int]) -> str | None:
@@ -188,15 +196,15 @@ def check_square(node: Node, gates: int, biases: Sequence[int]) -> str | None:
         return complaint
     if x.dtype is DType.FLOAT32:
         return check_floats(node)
-    if x.dtype is not DType.INT8:
+    if x.dtype not in INTEGERS:
         return f"no form for {x.dtype.value}"
     complaint = check_state(x) or check_state(h, *node.outputs)
     if complaint is not None:
         return complaint
-    if h.dtype is not DType.INT8:
-        return "beside an int8 input the state must be int8"
+    if h.dtype is not x.dtype:
+        return f"beside an {x.dtype.value} input the state must be {x.dtype.value}"
     found = [check_weights(w_ih, gates), check_weights(w_hh, gates)]
-    found += [check_bias(node.optional_input(i)) for i in biases]
+    found += [check_bias(node.optional_input(i), x) for i in biases]
     return next((text for text in found if text), None)
 
 
@@ -245,7 +253,7 @@ class Part:
             return array.reshape(self.gates, self.units, -1)[list(order)].reshape(array.shape)
 
         of_gates = (each[list(order)] for each in (self.multiplier, self.shift))
-        return Part(rows(self.weights), rows(self.bias).astype(np.int64), *of_gates)
+        return type(self)(rows(self.weights), rows(self.bias).astype(np.int64), *of_gates)
 
     def complaint(self) -> str | None:
         """Why sums could overflow, or None. |x| <= 128: its zero point is in the bias."""
@@ -256,6 +264,21 @@ class Part:
         if not factors.shifts_fit(2 * bound, self.rows(self.shift)):
             return "the scales of the weights are too large for gates"
         return None
+
+
+class PartS16(Part):
+    """Of values in int16, whose sums have more than 32 bits and are requantized as those of other layers in int16."""
+
+    def scaled(self, x: Array) -> Int64:
+        sums = (x.astype(np.float64) @ self.weights.T.astype(np.float64)).astype(np.int64)
+        return requantize_64(sums + self.bias, self.rows(self.multiplier), self.rows(self.shift))
+
+    def complaint(self) -> str | None:
+        bound = weighted_s16.LARGEST * magnitudes(self.weights) + np.abs(self.bias)
+        factor = np.ldexp(self.multiplier.astype(np.float64), (self.shift - 31).astype(np.int32))
+        of_gates = zip(bound.reshape(self.gates, -1).max(axis=1, initial=0), factor, strict=True)
+        found = (weighted_s16.rescaling(float(one), int(most)) for most, one in of_gates)
+        return next((text for text in found if text), None)
 
 
 def part(
@@ -271,7 +294,8 @@ def part(
     array = weights.array
     own = np.int64(0) if bias is None else bias.array.astype(np.int64)
     folded = own - x.zero_point * array.astype(np.int64).sum(axis=1)
-    return Part(array, np.asarray(folded, np.int64), multiplier, shift)
+    kind = PartS16 if x.dtype is DType.INT16 else Part
+    return kind(array, np.asarray(folded, np.int64), multiplier, shift)
 
 
 def parts_complaint(parts: Callable[[], Sequence[Part]]) -> str | None:
@@ -318,28 +342,61 @@ def rounded_up(count: int) -> int:
     return count + -count % 4
 
 
-def part_constants(name: str, matrix: Part, *, wide: bool = False) -> tuple[Constant, Constant]:
-    """Of each gate four rows at a time, filled up with zeros. wide: weights of int16, as cores with DSP take them."""
-    gates = matrix.weights.reshape(matrix.gates, matrix.units, -1)
-    blocks, comment = (
-        np.stack([interleave_rows(gate) for gate in gates]),
-        "four inputs of four rows of a gate in turn",
-    )
-    if wide:
-        # Of each block the words of inputs (0, 2) of all rows, then those of (1, 3).
-        blocks = blocks.astype("<i2")[..., [[0, 2], [1, 3]]].swapaxes(-3, -2)
-        blocks = np.ascontiguousarray(blocks).view(np.int8)
-        comment = "int16, inputs (0, 2) of four rows of a gate, then (1, 3), in turn"
-    bias = np.pad(matrix.bias.reshape(matrix.gates, -1), ((0, 0), (0, -matrix.units % 4)))
+PartConstants = Callable[[str, Part], tuple[Constant, Constant]]
+"""Weights and bias of a part as a kernel reads them, by the names NAME_weights and NAME_bias."""
+
+
+def part_rows(matrix: Part) -> tuple[Array, Int64]:
+    """With the rows of each gate filled up to fours with zeros: weights, int8 (gates, rows, K); and the bias, int64
+    (gates, rows)."""
+    missing = (0, 0), (0, -matrix.units % 4)
+    weights = np.pad(matrix.weights.reshape(matrix.gates, matrix.units, -1), (*missing, (0, 0)))
+    return weights, np.pad(matrix.bias.reshape(matrix.gates, -1), missing)
+
+
+def part_blocks(matrix: Part) -> tuple[Array, Int64]:
+    """The same four rows at a time: weights, int8 (gates, rows / 4, K / 4, 4, 4), four inputs of each row, filled up
+    with zeros; and the bias."""
+    weights, bias = part_rows(matrix)
+    return np.stack([interleave_rows(gate) for gate in weights]), bias
+
+
+def part_constants(name: str, matrix: Part) -> tuple[Constant, Constant]:
+    """As tinyet_gate_sums reads them."""
+    blocks, bias = part_blocks(matrix)
     return (
-        Constant(f"{name}_weights", blocks, comment),
+        Constant(f"{name}_weights", blocks, "four inputs of four rows of a gate in turn"),
         Constant(f"{name}_bias", bias.astype(np.int32)),
     )
 
 
-def wide_bytes(sizes: Sizes) -> int:
-    """Of a row of the input or of the state in int16, filled up to fours."""
-    return 2 * rounded_up(max(sizes.inputs, sizes.outputs))
+def part_s16_constants(name: str, matrix: Part) -> tuple[Constant, Constant]:
+    """The same of a part of values in int16."""
+    gates = np.pad(
+        matrix.weights.reshape(matrix.gates, matrix.units, -1), ((0, 0), (0, -matrix.units % 4), (0, 0))
+    )
+    pairs = interleave_pairs(gates.reshape(-1, gates.shape[2]))
+    packed = np.ascontiguousarray(pairs.reshape(-1, 2, *pairs.shape[1:]).transpose(0, 2, 1, 3))
+    bias = np.pad(matrix.bias.reshape(matrix.gates, -1), ((0, 0), (0, -matrix.units % 4)))
+    return (
+        Constant(f"{name}_weights", packed, "a0 b0 a1 b1 c0 d0 c1 d1 of four rows of a gate"),
+        Constant(f"{name}_bias", bias, align=8),
+    )
+
+
+def part_s16_struct(name: str, matrix: Part) -> Struct:
+    """tinyet_tabled_sums_s16; part_s16_constants are its arrays."""
+    return Struct(
+        "tinyet_gate_part_s16",
+        {
+            "weights": Pointer(f"{name}_weights"),
+            "bias": Pointer(f"{name}_bias"),
+            "depth": matrix.weights.shape[1],
+            "block": weighted_s16.block_pairs(matrix.weights),
+            "multiplier": filled_up(short_multiplier(matrix.multiplier)),
+            "shift": filled_up(15 - matrix.shift),
+        },
+    )
 
 
 def gate_forms(matrix: Part) -> Int64:

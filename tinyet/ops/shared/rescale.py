@@ -3,27 +3,51 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import dataclass
+
 import numpy as np
 
 from tinyet.boards.cpus import Target
-from tinyet.ir import Array, DType, Node
+from tinyet.ir import Array, Attrs, DType, Node, Tensor
 from tinyet.numerics import Multiplier, quantize_multiplier, requantize
 from tinyet.ops.shared.counting import values
 from tinyet.ops.shared.integers import check_activations, representable, saturated
 from tinyet.opset import Call, Claim, Kernel, Lower, Struct, library_call, signature
 
 # |q - zero_point| is at most 255 in int8, 2**15 in int16: with one left shift more it would leave int32.
-MAX_LEFT_SHIFTS = {DType.INT8: 22, DType.INT16: 15}
+# An int32 leaves it whenever there is one: what is then lost is the same in C.
+MAX_LEFT_SHIFTS = {DType.INT8: 22, DType.INT16: 15, DType.INT32: 0}
+
+
+@dataclass(frozen=True)
+class Rescaling(Attrs):
+    """wide_scale: of the input or output that is int32, which has no quantization of its own; its zero point is 0."""
+
+    wide_scale: float = 0.0
+
+
+def scaling(node: Node, tensor: Tensor) -> tuple[float, int]:
+    """Scale and zero point of an input or output."""
+    if tensor.dtype is DType.INT32 and isinstance(node.attrs, Rescaling):
+        return float(np.float32(node.attrs.wide_scale)), 0
+    return tensor.type.scale, tensor.type.zero_point
 
 
 def exact_factor(node: Node) -> Multiplier:
     """input scale / output scale, in float64."""
-    return quantize_multiplier(node.input(0).type.scale / node.output.type.scale)
+    return quantize_multiplier(scaling(node, node.input(0))[0] / scaling(node, node.output)[0])
 
 
 def check(node: Node) -> str | None:
-    """The type rule: integers, and a factor that the kernels hold."""
-    complaint = check_activations(node.input(0), node.output)
+    """The type rule: integers, of which one may be int32 where there is a scale for it, and a factor that the kernels
+    hold."""
+    tensors = node.input(0), node.output
+    wide = [t for t in tensors if t.dtype is DType.INT32]
+    scale = node.attrs.wide_scale if isinstance(node.attrs, Rescaling) else 0.0
+    if len(wide) != int(scale != 0) or not 0 <= scale < math.inf or any(t.type.quant for t in wide):
+        return "an int32 side has a scale as attribute, and no other side has"
+    complaint = check_activations(*(t for t in tensors if t not in wide))
     if complaint is not None:
         return complaint
     fits = representable(lambda: exact_factor(node).shift <= MAX_LEFT_SHIFTS[node.input(0).dtype])
@@ -32,8 +56,8 @@ def check(node: Node) -> str | None:
 
 def rescale(node: Node, x: Array, multiplier: Multiplier, clamp: tuple[int, int]) -> Array:
     """x from the input's zero point to the output's by a factor, clamped, in the output's type."""
-    values = x.astype(np.int64) - node.input(0).type.zero_point
-    scaled = requantize(values, multiplier.multiplier, multiplier.shift) + node.output.type.zero_point
+    values = x.astype(np.int64) - scaling(node, node.input(0))[1]
+    scaled = requantize(values, multiplier.multiplier, multiplier.shift) + scaling(node, node.output)[1]
     return saturated(scaled, node.output.dtype, clamp)
 
 
@@ -42,8 +66,8 @@ def rescale_call(node: Node, multiplier: Multiplier, clamp: tuple[int, int]) -> 
     params = Struct(
         "tinyet_requantize_params",
         {
-            "in_zero_point": node.input(0).type.zero_point,
-            "out_zero_point": node.output.type.zero_point,
+            "in_zero_point": scaling(node, node.input(0))[1],
+            "out_zero_point": scaling(node, node.output)[1],
             "multiplier": multiplier.multiplier,
             "shift": multiplier.shift,
             "clamp_low": clamp[0],
@@ -57,6 +81,17 @@ def rescale_call(node: Node, multiplier: Multiplier, clamp: tuple[int, int]) -> 
 def refuse_table(node: Node, target: Target) -> str | None:
     """A table must be worth its 256 bytes."""
     return None if node.output.type.count >= 256 else "fewer elements than a table has"
+
+
+def wide_kernels_of(lower: Lower) -> tuple[Kernel, ...]:
+    """Those from and to int32."""
+    headers, sources = ("tinyet_quantize.h",), ("tinyet_requantize_s32.c",)
+    alone = "there is no other kernel to weigh it against"
+    signatures = ("s32_s8", "s32_s16", "s8_s32", "s16_s32")
+    return tuple(
+        Kernel(f"tinyet_requantize_{dtypes}", dtypes, lower, headers, sources, unstated=alone)
+        for dtypes in signatures
+    )
 
 
 def kernels_of(lower: Lower) -> tuple[Kernel, ...]:

@@ -39,6 +39,14 @@ def attrs_of(node: Node) -> AlongAxis:
     return node.attrs
 
 
+def input_scale(node: Node) -> float:
+    """Of the integers, times what softmax multiplies their differences by: in float64, but by LiteRT in float32 for
+    int16."""
+    scale, beta = node.input(0).type.scale, float(np.float32(getattr(attrs_of(node), "beta", 1.0)))
+    single = node.input(0).dtype is DType.INT16 and not getattr(attrs_of(node), "tflm", False)
+    return float(np.float32(scale) * np.float32(beta)) if single else scale * beta
+
+
 def infer(node: Node) -> tuple[Shape, ...]:
     return (expect_axis(node, attrs_of(node).axis),)
 
@@ -48,10 +56,10 @@ def check(node: Node) -> str | None:
     complaint = broadcast.check_elementwise(node)
     if complaint is not None or node.output.dtype is not DType.INT8:
         return complaint
-    if node.input(0).type.scale <= 2.0**-26:
-        return f"an input scale of {node.input(0).type.scale} is too small"
-    if node.input(0).type.scale >= MAX_INPUT_SCALE:
-        return f"an input scale of {node.input(0).type.scale} is too large: a step is already all or nothing"
+    if input_scale(node) <= 2.0**-26:
+        return f"an input scale of {input_scale(node)} is too small"
+    if input_scale(node) >= MAX_INPUT_SCALE:
+        return f"an input scale of {input_scale(node)} is too large: a step is already all or nothing"
     depth = node.input(0).shape[attrs_of(node).axis]
     return f"{depth} elements along the axis, at most {MAX_DEPTH}" if depth > MAX_DEPTH else None
 
@@ -95,7 +103,7 @@ def exponentials_call(
     """The call of an int8 kernel: its parameters are the axis, the exponentials of the differences 0, -1 … as far as
     they are not zero, and `fields`. comment: of the exponentials. struct: the parameters' type, where it is not named
     after the symbol."""
-    values = differences(node.input(0).type.scale).exponentials()
+    values = differences(input_scale(node)).exponentials()
     # They fall; an exponential of zero gives the same output as does a difference that counts as nothing.
     table = Constant("exponentials", values[: np.count_nonzero(values)].astype(np.int32), comment)
     params = Struct(

@@ -8,8 +8,10 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from tinyet.boards.cpus import Target
+from tinyet.errors import QuantizationError
 from tinyet.ir import Array, DType, Node
-from tinyet.numerics import Multiplier, quantize_multiplier, requantize
+from tinyet.ir.limits import SMALLEST_SCALE
+from tinyet.numerics import Multiplier, quantize_multiplier, requantize, requantize_even
 from tinyet.ops.shared import factors, reduction, row_sums
 from tinyet.ops.shared.integers import representable, saturated
 from tinyet.opset import (
@@ -40,6 +42,17 @@ def mean_multiplier(node: Node) -> Multiplier:
     return Multiplier((whole.multiplier << extra) // elements, whole.shift - extra)
 
 
+def even_factor(node: Node) -> np.float32:
+    """scale(input) / (scale(output) * count) in float32, as ONNX Runtime's global average pool divides. Raises
+    QuantizationError where that is no normal float32."""
+    with np.errstate(over="ignore", under="ignore"):
+        elements = np.float32(node.output.type.scale) * np.float32(reduction.count(node))
+        factor = np.float32(node.input(0).type.scale) / elements
+    if not SMALLEST_SCALE <= factor < np.inf:
+        raise QuantizationError(f"the factor of the mean is {factor:.6g}, no normal float32")
+    return np.float32(factor)
+
+
 def check_of(multiplier: Callable[[Node], Multiplier]) -> Callable[[Node], str | None]:
     """|x - zero point| <= 255 (int16: 2**15), and the sum must not leave int32, nor when it is requantized."""
 
@@ -50,6 +63,10 @@ def check_of(multiplier: Callable[[Node], Multiplier]) -> Callable[[Node], str |
         complaint = reduction.check(node)
         if complaint is not None or node.output.dtype is DType.FLOAT32:
             return complaint
+        if factors.is_even(node):
+            if node.input(0).dtype is not DType.INT8:
+                return "only sums of int8 are rounded to even"
+            return None if representable(lambda: bool(even_factor(node) > 0)) else "the factor is no float32"
         fits = representable(lambda: factors.shifts_fit(largest, multiplier(node).shift))
         return None if fits else "the output's scale is too small for the sums"
 
@@ -67,9 +84,12 @@ def reference_of(multiplier: Callable[[Node], Multiplier], divisor: Callable[[No
             for part in reduction.slices(node, x):
                 total = total + part.astype(np.float32)
             return (np.asarray(total / np.float32(divisor(node)), np.float32),)
-        factor = multiplier(node)
         offset = node.input(0).type.zero_point * reduction.count(node)
         sums = x.astype(np.int64).sum(axis=reduction.attrs_of(node).axes).reshape(node.output.shape) - offset
+        if factors.is_even(node):
+            even = requantize_even(sums, even_factor(node)) + node.output.type.zero_point
+            return (saturated(even, node.output.dtype),)
+        factor = multiplier(node)
         out = requantize(sums, factor.multiplier, factor.shift) + node.output.type.zero_point
         return (saturated(out, node.output.dtype),)
 
@@ -83,15 +103,20 @@ def rows_of(multiplier: Callable[[Node], Multiplier]) -> Rows:
         x = node.input(0)
         if len(x.shape) != 4 or set(reduction.attrs_of(node).axes) != {1, 2} or x.dtype is DType.FLOAT32:
             return None
+        if factors.is_even(node):
+            return None
         return row_sums.rule(node, -x.type.zero_point * reduction.count(node), multiplier(node))
 
     return rows
 
 
 def kernels_of(
-    multiplier: Callable[[Node], Multiplier], divisor: Callable[[Node], float]
+    multiplier: Callable[[Node], Multiplier],
+    divisor: Callable[[Node], float],
+    *,
+    rounds_to_even: bool = False,
 ) -> tuple[Kernel, ...]:
-    """The C functions of Sum, for the same two."""
+    """The C functions of Sum, for the same two; one more for an operator that may round to even."""
 
     def lower(node: Node, _target: Target) -> Call:
         dtype = node.input(0).dtype
@@ -99,13 +124,24 @@ def kernels_of(
         if dtype is DType.FLOAT32:
             fields["divisor"] = divisor(node)
         else:
-            factor = multiplier(node)
+            even = factors.is_even(node)
+            factor = multiplier(node) if not even else Multiplier(int(even_factor(node).view(np.int32)), 0)
             numbers = {"multiplier": factor.multiplier, "shift": factor.shift}
             bias = -node.input(0).type.zero_point * reduction.count(node)
             zero_point = {"out_zero_point": node.output.type.zero_point}
             fields |= {"bias": bias, **numbers, **zero_point} if dtype is DType.INT8 else numbers
         params = Struct(f"tinyet_sum_{dtype.suffix}_params", fields)
-        return library_call(f"tinyet_sum_{dtype.suffix}", node, [0], params)
+        behind = "_even" if factors.is_even(node) else ""
+        return library_call(f"tinyet_sum_{dtype.suffix}{behind}", node, [0], params)
 
     headers = ("tinyet_reduce.h",)
-    return library_kernels("tinyet_sum", ("s8", "s16", "f32"), lower, headers, reduction.refuse)
+    even = Kernel(
+        "tinyet_sum_s8_even",
+        "s8even",
+        lower,
+        (*headers, "tinyet_even.h"),
+        ("tinyet_sum_s8_even.c",),
+        reduction.refuse,
+    )
+    plain = library_kernels("tinyet_sum", ("s8", "s16", "f32"), lower, headers, reduction.refuse)
+    return (*plain, even) if rounds_to_even else plain

@@ -43,13 +43,14 @@ KINDS = {
 
 @dataclass(frozen=True)
 class Form:
-    """The function with its parameters, and the scales of input and output."""
+    """The function with its parameters, and the scales of input and output. tflm: as Unary has it."""
 
     function: FunctionName
     alpha: float
     beta: float
     x: float
     out: float
+    tflm: bool = False
 
 
 @dataclass(frozen=True)
@@ -64,12 +65,17 @@ class Slope:
         return self.after * requantize(self.before * x, self.factor.multiplier, self.factor.shift)
 
 
+def ratios(x: float, out: float, alpha: float, tflm: bool) -> tuple[float, float]:
+    """x / out and x * alpha / out: in float32, as LiteRT, or in float64, as TFLM."""
+    kind = np.float64 if tflm else np.float32
+    return float(kind(x) / kind(out)), float(kind(x) * kind(np.float32(alpha)) / kind(out))
+
+
 def slopes(form: Form) -> tuple[Slope, Slope]:
-    """For x >= 0 and x < 0. Factors are LiteRT's, in float32; a factor that leaves int32 raises QuantizationError."""
-    x, out = np.float32(form.x), np.float32(form.out)
-    plain = quantize_multiplier(float(x / out))
+    """For x >= 0 and x < 0. A factor that leaves int32 raises QuantizationError."""
+    ratio, slope = ratios(form.x, form.out, form.alpha, form.tflm)
+    plain = quantize_multiplier(ratio)
     if form.function == "leaky_relu":
-        slope = float(x * np.float32(form.alpha) / out)
         pair = Slope(plain), Slope(quantize_multiplier(abs(slope)), after=1 if slope >= 0 else -1)
     elif form.function == "abs":
         pair = Slope(plain), Slope(plain, before=-1)

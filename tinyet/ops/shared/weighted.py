@@ -16,7 +16,7 @@ from tinyet.ir import Array, DType, Node
 from tinyet.numerics import Int64
 from tinyet.ops.shared import factors, weighted_s16
 from tinyet.ops.shared.clamped import clamp_complaint, clamp_fields
-from tinyet.ops.shared.factors import output_factors
+from tinyet.ops.shared.factors import even_factors, output_factors
 from tinyet.ops.shared.integers import check_activations, magnitudes, representable
 from tinyet.ops.shared.packing import requantize_form
 from tinyet.opset import Constant, FieldValue, Pointer, Struct
@@ -56,13 +56,17 @@ def check_weighted(node: Node) -> str | None:
     if quant.axis not in (None, 0):
         return f"weights are quantized along axis {quant.axis}, not along the output channels"
     if x.dtype is DType.INT16:
-        return weighted_s16.check(node)
+        return "sums of int16 are not rounded to even" if factors.is_even(node) else weighted_s16.check(node)
     if bias is not None and bias.dtype is not DType.INT32:
         return "the bias must be int32"
     # |x - zero_point| <= 255 and |weight| <= 128: the sum must not leave int32.
     magnitude = 255 * magnitudes(weights.array) + np.abs(int_bias(node))
     if int(magnitude.max(initial=0)) >= 2**31:
         return "sums could overflow 32 bits"
+    if factors.is_even(node):
+        if weights.dtype is DType.INT4:
+            return "sums of int4 weights are not rounded to even"
+        return None if representable(lambda: even_factors(node).size > 0) else "a factor is no normal float32"
     fits = representable(lambda: factors.shifts_fit(magnitude, output_factors(node)[1]))
     return None if fits else "the output's scale is too small for the sums"
 
@@ -77,6 +81,8 @@ def operands(inputs: Sequence[Array | None]) -> tuple[Array, Array, Array | None
 
 def rescaled(node: Node, sums: Int64) -> Array:
     """The integer output of exact sums (…, channels), bias and all."""
+    if factors.is_even(node):
+        return factors.rescaled_even(node, sums, even_factors(node))
     return factors.rescaled(node, sums, *output_factors(node))
 
 
@@ -112,6 +118,8 @@ def constants(node: Node, weights: Constant) -> tuple[Constant, ...]:
     if dtype is DType.INT16:
         return weighted_s16.constants(node, weights)
     bias = factors.bias_constant(int_bias(node), dtype)
+    if factors.is_even(node):
+        return weights, bias, *factors.even_constants(even_factors(node))
     return weights, bias, *factors.factor_constants(*output_factors(node), dtype)
 
 
@@ -121,6 +129,9 @@ def folded_constants(node: Node, weights: Constant, round_to: int = 1) -> tuple[
     if node.input(0).dtype is DType.INT16:
         return weighted_s16.constants(node, weights, round_to)
     bias = folded_bias(node)
+    if factors.is_even(node):
+        padded = np.pad(bias, (0, -len(bias) % round_to)).astype(np.int32)
+        return weights, Constant("bias", padded), *factors.even_constants(even_factors(node))
     multiplier, shift = output_factors(node)
     form = requantize_form(node.input(1).array, bias, shift)
     return (

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tinyet_lstm_projection.h"
+#include "tinyet_mve_lstm.h"
+#include "tinyet_mve_sums.h"
+
+#define KERNEL tinyet_mve_lstm_projected_s8
+#define PARAMS tinyet_lstm_projected_s8_params
+#define LAYER &params->layer
+#define HIDDEN (int8_t *)(gates + 4 * rows)
+#define PROJECT tinyet_lstm_project(hidden, out, params)
+#define SUMS(values, part, gates, units, sums, rest) \
+  tinyet_mve_gate_sums(values, part, gates, units, sums, (int8_t *)(rest))
+#include "tinyet_lstm_s8_body.h"

@@ -1,0 +1,192 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Mutants of .tflite files: of their records, and of their bytes. What is taken is a program that a .tet file holds,
+and that runs."""
+
+from __future__ import annotations
+
+import random
+import tempfile
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tests.fuzz.run import Case, Outcome, Result, refusal
+from tests.tflite_files import small_cnn
+from tinyet.errors import ProgramError
+from tinyet.from_files import from_tflite
+from tinyet.program import from_bytes
+from tinyet.tflite import Model, Operator, Quantization, Subgraph, TensorInfo
+from tinyet.tflite.enumerations import BUILTINS, TYPES
+from tinyet.tflite.write import write_model
+
+NUMBERS = (0, 1, -1, 2, 3, 7, 127, 128, 255, 256, 1 << 16, (1 << 31) - 1, -(1 << 31))
+SIZES = (0, 1, 2, 3, 5, 64, 4096, 1 << 20, (1 << 31) - 1)
+SCALES = (0.0, -1.0, 1.0, 1e-30, 1e30, 1e-45, float("inf"), float("nan"), 0.02)
+NAMES = (
+    "",
+    "x",
+    "a/b;c/d",
+    "\x1b[2J",
+    "*/ int pwned;",
+    "é" * 40,
+    "while",
+    "0/1",
+    "x" * 600,
+    "serving_default_x:0",
+)
+_MOST = 1 << 22
+"""Bytes of a constant that a mutant is given."""
+
+
+class TfliteFiles:
+    """See the module."""
+
+    name = "tflite"
+
+    def __init__(self) -> None:
+        self.folder = Path(tempfile.mkdtemp(prefix="tinyet-fuzz-"))
+        self.seeds = [small_cnn("int8"), small_cnn("uint8", 1)]
+
+    def mutate(self, rng: random.Random) -> Case:
+        model, labels = rng.choice(self.seeds), []
+        for _ in range(rng.choice((0, 1, 1, 1, 2, 3))):
+            model, label = _changed(model, rng)
+            labels.append(label)
+        data = bytearray(write_model(model))
+        if not labels or rng.random() < 0.2:
+            labels.append(_damage(data, rng))
+        return Case("; ".join(labels), bytes(data))
+
+    def check(self, case: Case) -> Outcome | None:
+        path = self.folder / "model.tflite"
+        path.write_bytes(case.data)
+        with refusal() as refused:
+            program = from_tflite(path)
+        if refused:
+            assert str(refused[0])
+            return Outcome.REFUSED
+        try:
+            assert from_bytes(program.data, "mutant").hash == program.hash
+        except ProgramError as error:
+            raise AssertionError(f"what was taken is no program: {error}") from error
+        if sum(t.type.count for n in program.graph.nodes for t in n.outputs) < 1 << 16:
+            program.run(*(np.zeros(t.shape, t.dtype.numpy) for t in program.inputs))
+        return Outcome.EXACT
+
+    def flush(self) -> list[Result]:
+        (self.folder / "model.tflite").unlink(missing_ok=True)
+        return []
+
+
+def _changed(model: Model, rng: random.Random) -> tuple[Model, str]:
+    """One record of the main subgraph, changed."""
+    g = model.subgraphs[0]
+    kind = rng.randrange(3)
+    if kind == 0:
+        at = rng.randrange(len(g.tensors))
+        made, label = _tensor(g.tensors[at], rng)
+        g = replace(g, tensors=(*g.tensors[:at], made, *g.tensors[at + 1 :]))
+        label = f"tensor {at}: {label}"
+    elif kind == 1:
+        at = rng.randrange(len(g.operators))
+        op, label = _operator(g.operators[at], rng, len(g.tensors))
+        g = replace(g, operators=(*g.operators[:at], op, *g.operators[at + 1 :]))
+        label = f"operator {at}: {label}"
+    else:
+        g, label = _graph(g, rng)
+    return replace(model, subgraphs=(g,)), label
+
+
+def _graph(g: Subgraph, rng: random.Random) -> tuple[Subgraph, str]:
+    index = rng.randrange(len(g.tensors))
+    match rng.randrange(5):
+        case 0:
+            return replace(g, inputs=rng.choice(((), (index,), (*g.inputs, index)))), f"inputs, {index}"
+        case 1:
+            return replace(
+                g, outputs=rng.choice(((), (index,), (*g.outputs, index), g.inputs))
+            ), f"outputs, {index}"
+        case 2:
+            return replace(
+                g, operators=tuple(rng.sample(g.operators, len(g.operators)))
+            ), "operators in another order"
+        case 3:
+            gone = rng.randrange(len(g.operators))
+            return replace(
+                g, operators=(*g.operators[:gone], *g.operators[gone + 1 :])
+            ), f"without operator {gone}"
+    twice = rng.choice(g.operators)
+    return replace(g, operators=(*g.operators, twice)), "an operator twice"
+
+
+def _tensor(t: TensorInfo, rng: random.Random) -> tuple[TensorInfo, str]:
+    match rng.randrange(7):
+        case 0:
+            shape = tuple(rng.choice(SIZES) if rng.random() < 0.4 else n for n in t.shape)
+            return replace(t, shape=rng.choice((shape, (*t.shape, 1), t.shape[1:]))), "shape"
+        case 1:
+            return replace(t, type=rng.choice(TYPES)), "type"
+        case 2:
+            scales = tuple(rng.choice(SCALES) for _ in range(rng.choice((0, 1, 2, 4))))
+            zero = tuple(rng.choice((*NUMBERS, 1 << 40)) for _ in scales)
+            return replace(
+                t, quantization=Quantization(scales, zero, rng.choice((0, 1, 3, -1, 9)))
+            ), "quantization"
+        case 3:
+            return replace(t, quantization=None), "not quantized"
+        case 4:
+            return replace(t, name=rng.choice(NAMES)), "name"
+        case 5:
+            return replace(t, variable=not t.variable), "variable"
+    length = rng.choice((0, 1, 4, 12, len(t.data or b"") + 1, len(t.data or b"") - 1, len(t.data or b"")))
+    return replace(t, data=rng.randbytes(max(0, min(length, _MOST)))), f"{length} bytes"
+
+
+def _operator(op: Operator, rng: random.Random, tensors: int) -> tuple[Operator, str]:
+    match rng.randrange(5):
+        case 0:
+            return replace(op, code=rng.choice(BUILTINS)), "code"
+        case 1:
+            inputs = [rng.randrange(-1, tensors) if rng.random() < 0.5 else i for i in op.inputs]
+            return replace(op, inputs=tuple(inputs[: rng.choice((0, 1, 9, 9, 9))])), "inputs"
+        case 2:
+            return replace(
+                op, outputs=rng.choice(((rng.randrange(tensors),), (), (*op.outputs, 0)))
+            ), "outputs"
+        case 3:
+            return replace(op, options=None), "without options"
+    if op.options is None:
+        return replace(op, custom_options=rng.randbytes(9)), "custom options"
+    changed: dict[str, Any] = {}
+    numbers = [f for f in fields(op.options) if f.metadata["kind"] in "ib?f"]
+    if not numbers:
+        return op, "nothing"
+    field = rng.choice(numbers)
+    kind = field.metadata["kind"]
+    changed[field.name] = (
+        rng.choice(SCALES)
+        if kind == "f"
+        else rng.choice((True, False))
+        if kind == "?"
+        else rng.choice([n for n in NUMBERS if kind == "i" or -128 <= n < 128])
+    )
+    return replace(op, options=replace(op.options, **changed)), f"options {changed}"
+
+
+def _damage(data: bytearray, rng: random.Random) -> str:
+    match rng.randrange(3):
+        case 0:
+            at = rng.randrange(len(data) + 1)
+            del data[at:]
+            return f"cut at {at}"
+        case 1:
+            at = rng.randrange(len(data) // 4) * 4
+            data[at : at + 4] = rng.choice((0, 1, 4, 0xFFFF_FFFF, 0x7FFF_FFFF, len(data))).to_bytes(
+                4, "little"
+            )
+            return f"word {at}"
+    at = rng.randrange(len(data))
+    data[at] ^= 1 << rng.randrange(8)
+    return f"a bit of byte {at}"

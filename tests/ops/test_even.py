@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Operators whose results are rounded to even, as ONNX Runtime rounds them: C against the reference. How the reference
+compares with ONNX Runtime is in tests/importers/test_onnx_integers.py."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, Phase, assume, given, settings
+from hypothesis import strategies as st
+
+from tests.ops import drawing
+from tests.ops.cases import Case, assert_exact
+from tests.ops.emulated import require_emulator
+from tests.ops.test_add import add_nodes
+from tests.ops.test_conv2d import conv2d_nodes
+from tests.ops.test_linear import linear_nodes
+from tests.ops.test_mul import mul_nodes
+from tests.ops.test_reduce import reduce_nodes
+from tinyet import ops
+from tinyet.errors import UnsupportedOp
+from tinyet.exporters.tflite.exporter import export_graph
+from tinyet.ir import DType, Graph, Node, QuantParams, Tensor, TensorType, constant
+from tinyet.numerics import nearest_even, requantize_even
+from tinyet.ops.linear import Linear
+from tinyet.ops.mean import Mean
+from tinyet.ops.requantize import Requantize
+from tinyet.opset import signature
+from tinyet.passes.fold_requantize import fold_requantize
+
+NODES = {
+    "conv2d": conv2d_nodes(DType.INT8),
+    "linear": linear_nodes(DType.INT8),
+    "mean": reduce_nodes((Mean,), (DType.INT8,)),
+    "mul": mul_nodes((DType.INT8,)),
+    "add": add_nodes((DType.INT8,)),
+}
+
+
+@st.composite
+def even_nodes(draw: st.DrawFn, name: str) -> Case:
+    """A node of the operator's own strategy that rounds to even; nodes that cannot are not drawn."""
+    case = draw(NODES[name])
+    words = ("even", "even_u8") if name in ("add", "mul") else ("even",)
+    attrs: Any = dataclasses.replace(case.node.attrs, rounding=draw(st.sampled_from(words)))  # type: ignore[call-arg]
+    node = case.node.replace(attrs=attrs)
+    assume(ops.op_of(node).check(node) is None)
+    assert signature(node) == "s8even"
+    return Case(node, case.inputs)
+
+
+@pytest.mark.parametrize("name", NODES)
+def test_host(name: str) -> None:
+    @settings(max_examples=2, deadline=None, suppress_health_check=list(HealthCheck))
+    @given(drawing.many(even_nodes(name)))
+    def check(cases: list[Case]) -> None:
+        assert_exact(cases)
+
+    check()
+
+
+@pytest.mark.emulated
+@pytest.mark.parametrize("board", ["mps2_an386", "nrf51_dk"])
+def test_emulated(board: str) -> None:
+    """With a floating-point unit, and without."""
+    require_emulator()
+
+    @settings(
+        max_examples=1,
+        deadline=None,
+        phases=(Phase.generate,),
+        suppress_health_check=list(HealthCheck),
+        database=None,
+    )
+    @given(st.tuples(*(st.lists(even_nodes(name), min_size=3, max_size=3) for name in NODES)))
+    def check(drawn: tuple[list[Case], ...]) -> None:
+        cases = [case for cases in drawn for case in cases]
+        small = [c for c in cases if sum(t.type.bytes for t in c.node.inputs if t is not None) < 800]
+        assert_exact(small, on=board)
+
+    check()
+
+
+def test_halves_go_to_even() -> None:
+    np.testing.assert_array_equal(
+        nearest_even([-2.5, -1.5, -0.5, 0.5, 1.5, 2.5, 1e9]), [-2, -2, 0, 0, 2, 2, 1024]
+    )
+    # 16777217 is no float32: the sum itself is rounded to 16777216 first.
+    np.testing.assert_array_equal(requantize_even([5, -5, 16777217], [0.5, 0.5, 2.0**-20]), [2, -2, 16])
+
+
+def linear(rounding: Any) -> Node:
+    x = Tensor("x", TensorType((1, 2), DType.INT8, QuantParams.per_tensor(0.5, 3)))
+    out = Tensor("y", TensorType((1, 1), DType.INT8, QuantParams.per_tensor(0.5, 0)))
+    w = constant("w", np.array([[1, 2]], np.int8), QuantParams.per_tensor(0.5, 0))
+    return Node(Linear(rounding=rounding), (x, w, None), (out,))
+
+
+def test_a_half_is_another_integer() -> None:
+    """(1 * 1 + 0 * 2) / 2 is rounded to 0, not to 1."""
+    x = np.array([[4, 3]], np.int8)
+    (even,), (twice,) = (
+        ops.evaluate(node, [x, node.input(1).array, None]) for node in (linear("even"), linear("twice"))
+    )
+    assert (even.item(), twice.item()) == (0, 1)
+
+
+def test_no_other_scale_is_folded_in() -> None:
+    """What is asked for rounds twice: to the layer's own scale, and to the other."""
+    for rounding, nodes in (("even", 2), ("twice", 1)):
+        node = linear(rounding)
+        out = Tensor("z", TensorType((1, 1), DType.INT8, QuantParams.per_tensor(0.25, 0)))
+        graph = Graph("g", (node.input(0),), (out,), (node, Node(Requantize(), (node.output,), (out,))))
+        assert len(fold_requantize(graph).nodes) == nodes
+
+
+def test_sums_of_other_types_are_refused() -> None:
+    node = linear("even")
+    narrow = constant("w", np.array([[1, 2]], np.int8), QuantParams.per_tensor(0.5, 0), DType.INT4)
+    other = node.replace(inputs=(node.input(0), narrow, None))
+    assert "int4" in (ops.op_of(other).check(other) or "")
+
+
+def test_no_file_of_another_tool_rounds_so() -> None:
+    node = linear("even")
+    graph = Graph("g", (node.input(0),), (node.output,), (node,))
+    with pytest.raises(UnsupportedOp, match="linear: it is rounded to even"):
+        export_graph(graph)

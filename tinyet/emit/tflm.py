@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A C++ header that shows the model under the names of TensorFlow Lite Micro, for applications that were written for
+it. What they call is in firmware/include/tinyet_tflm.h, the same for all models; what is generated are the model's
+tensors and its functions.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tinyet.assets.templating import render
+from tinyet.deployment import Deployment
+from tinyet.emit.facts import ModelFacts
+from tinyet.emit.kinds.tree import TFLM_COMMON, firmware, tflm_header
+from tinyet.emit.literals import real
+from tinyet.errors import UsageError
+from tinyet.ir import DType, Graph, QuantParams, Tensor
+from tinyet.ops.lookup import Lookup
+from tinyet.version import __version__
+
+_TYPES = {
+    DType.FLOAT32: "kTfLiteFloat32",
+    DType.INT8: "kTfLiteInt8",
+    DType.UINT8: "kTfLiteUInt8",
+    DType.INT16: "kTfLiteInt16",
+    DType.INT32: "kTfLiteInt32",
+}
+# uint8 and int8 of the same real numbers: entry i of a table that makes the one of the other.
+_FLIPPED = (np.arange(256, dtype=np.uint8) ^ 0x80).tobytes()
+
+
+@dataclass(frozen=True)
+class _TensorView:
+    """An input or output as the template prints it. scale: of C; 0.0f where it is not quantized."""
+
+    comment: str
+    sizes: str
+    rank: int
+    scale: str
+    zero_point: int
+    type: str
+
+
+def tflm_files(deployment: Deployment, facts: ModelFacts) -> dict[str, str]:
+    """The header and what it includes: file name → text. They go beside the model's own header.
+
+    Raises UsageError: the model takes its input row by row, which TFLM has no call for.
+    """
+    if facts.taken is not None:
+        raise UsageError(
+            "a model that takes its input row by row cannot be called as one of TensorFlow Lite Micro",
+            "--tflm-header",
+            "leave --tflm-header or --input-rows away",
+        )
+    graph = deployment.graph
+    context = {
+        "version": __version__,
+        "facts": facts,
+        "inputs": [_view(tensor, graph) for tensor in graph.user_inputs],
+        "outputs": [_view(tensor, graph) for tensor in graph.user_outputs],
+    }
+    return {
+        tflm_header(facts.name): render("model/tflm.h.j2", context),
+        TFLM_COMMON: firmware(f"include/{TFLM_COMMON}"),
+    }
+
+
+def _view(tensor: Tensor, graph: Graph) -> _TensorView:
+    quant = tensor.type.quant or _bytes_quant(tensor, graph)
+    # A scalar has one element, and C no empty array.
+    sizes = tensor.shape or (1,)
+    return _TensorView(
+        comment=f"{tensor.name}, {tensor.type}",
+        sizes=", ".join(map(str, sizes)),
+        rank=len(tensor.shape),
+        scale="0.0f" if quant is None else real(quant.one_scale),
+        zero_point=0 if quant is None else quant.one_zero_point,
+        type=_TYPES[tensor.dtype],
+    )
+
+
+def _bytes_quant(tensor: Tensor, graph: Graph) -> QuantParams | None:
+    """What the bytes of a uint8 tensor stand for, where a table makes int8 of them, or them of int8, with the same real
+    numbers: the same scale, and a zero point higher by 128. None for other bytes."""
+    if tensor.dtype is not DType.UINT8:
+        return None
+    for node in graph.nodes:
+        if not isinstance(node.attrs, Lookup) or tensor not in (node.inputs[0], node.outputs[0]):
+            continue
+        table, other = node.inputs[1], node.outputs[0] if tensor is node.inputs[0] else node.inputs[0]
+        if table is None or other is None or not table.is_constant or other.type.quant is None:
+            continue
+        if table.array.tobytes() == _FLIPPED:
+            quant = other.type.quant
+            return QuantParams.per_tensor(quant.one_scale, quant.one_zero_point + 128)
+    return None

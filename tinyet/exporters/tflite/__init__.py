@@ -1,0 +1,9 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A graph as a .tflite file: one row an operator, bits equal to the runtime's own kernels, or a refusal."""
+
+from __future__ import annotations
+
+from tinyet.exporters.tflite.exporter import export_graph
+from tinyet.exporters.tflite.limits import Runtime
+
+__all__ = ["Runtime", "export_graph"]

@@ -1,0 +1,207 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A quantized ONNX model (QuantizeLinear and DequantizeLinear between its operators) → Graph.
+
+The rule is ONNX Runtime's: an operator whose inputs come from DequantizeLinear nodes and whose output goes into one
+QuantizeLinear is one operator of integers, where ONNX Runtime has one; the others compute in float32. The graph is in
+the integers of the file, but that uint8 activations are kept as int8, less 128.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from tinyet.errors import Complaints, QuantizationError, RefusedError, UnsupportedShape
+from tinyet.importers.onnx.context import Context
+from tinyet.importers.onnx.fold import FOLDED, constant_of, filled, folded
+from tinyet.importers.onnx.read import OnnxModel, OnnxNode, OnnxValue
+from tinyet.importers.onnx.rows import TABLE
+from tinyet.importers.onnx.values import Bytes, Integers, Numbers, Scale, Value, shape_of
+from tinyet.ir import Array, DType, Graph, Note, Tensor, TensorType
+from tinyet.ops.copy import Copy
+from tinyet.ops.lookup import Lookup
+
+_FLIPPED: Array = (np.arange(256) ^ 128).astype(np.uint8).reshape(1, 256)
+"""Each byte with its highest bit turned over: uint8 less 128 as int8, and back."""
+
+
+def import_model(
+    model: OnnxModel, *, name: str, exact: bool = False, float_io: bool = False
+) -> tuple[Graph, tuple[Note, ...]]:
+    """The model as a Graph called `name`, and notes about it.
+
+    exact: refuse what may differ from ONNX Runtime by a last bit, instead of saying so in a note. float_io: inputs and
+    outputs that the model has in float32 stay so; else they are the integers behind and before them.
+
+    Raises UnsupportedOp (UnsupportedShape, when every operator is known but some arguments are not) with all complaints
+    at once.
+    """
+    ctx, complaints = Context(model, exact), Complaints(model.file)
+    for title, data in model.constants.items():
+        ctx.values[title] = Numbers(data, None, title)
+    inputs = _inputs(ctx, complaints, float_io)
+    complaints.raise_any()
+    _walk(ctx, complaints)
+    complaints.raise_any()
+    outputs = _outputs(ctx, complaints, float_io)
+    complaints.raise_any()
+    graph = Graph(name, tuple(inputs), tuple(outputs), tuple(ctx.nodes))
+    return graph, (*(Note(text) for text in model.notes), *ctx.notes)
+
+
+def _scale_behind(ctx: Context, name: str, op: str) -> Scale | None:
+    """The scale of the first node of this kind that reads a value, as far as its scale is a constant of the file."""
+    for node in ctx.readers.get(name, []):
+        if node.op == op and node.inputs[0] == name:
+            return ctx.scale_of(node)
+    return None
+
+
+def _inputs(ctx: Context, complaints: Complaints, float_io: bool) -> list[Tensor]:
+    inputs: list[Tensor] = []
+    for value in ctx.model.inputs:
+        try:
+            tensor, ctx.values[value.name] = _input(ctx, value, float_io)
+            inputs.append(tensor)
+        except (RefusedError, QuantizationError) as error:
+            refused = error if isinstance(error, RefusedError) else RefusedError(error.what)
+            complaints.add(f"input {value.name}", refused)
+    return inputs
+
+
+def _input(ctx: Context, value: OnnxValue, float_io: bool) -> tuple[Tensor, Value]:
+    """The graph's input, and what the nodes read."""
+    title = ctx.name(value.name)
+    if value.dtype in ("float32", "float64", "float16"):
+        quantizers = ctx.quantizers(value.name)
+        if float_io or quantizers is None:
+            plain = Tensor(title, TensorType(value.shape, DType.FLOAT32))
+            return plain, plain
+        scale = ctx.scale_of(quantizers[0])
+        tensor = Tensor(title, TensorType(value.shape, DType.INT8, scale.per_tensor()))
+        return tensor, Integers(tensor, scale.dtype == "uint8")
+    if value.dtype in ("int8", "uint8"):
+        found = _scale_behind(ctx, value.name, "DequantizeLinear")
+        if found is not None and found.dtype == value.dtype:
+            kind = TensorType(value.shape, DType.INT8, found.per_tensor())
+            if value.dtype == "int8":
+                tensor = Tensor(title, kind)
+                return tensor, Integers(tensor, False)
+            tensor = Tensor(title, TensorType(value.shape, DType.UINT8))
+            return tensor, Integers(_flip(ctx, tensor, kind), True)
+        if value.dtype == "uint8":
+            tensor = Tensor(title, TensorType(value.shape, DType.UINT8))
+            return tensor, tensor
+    if value.dtype in ("int32", "int64"):
+        tensor = Tensor(title, TensorType(value.shape, DType.INT32))
+        return tensor, tensor
+    raise RefusedError(
+        f"is {value.dtype} that nobody dequantizes", "take float32, or put a DequantizeLinear behind it"
+    )
+
+
+def _flip(ctx: Context, x: Tensor, kind: TensorType) -> Tensor:
+    """uint8 as int8 of the same real numbers, or back."""
+    held = Tensor(
+        ctx.name(f"{x.name}_table"),
+        TensorType((1, 256), kind.dtype, kind.quant),
+        _FLIPPED.view(kind.dtype.numpy),
+    )
+    return ctx.emit_as(Lookup(0), [x, held], kind, f"{x.name}_{kind.dtype.value}")
+
+
+def _walk(ctx: Context, complaints: Complaints) -> None:
+    """The rows over all nodes that an output depends on. What reads the results of a refused one is passed over."""
+    refused: set[str] = set()
+    used = _used(ctx.model)
+    for node in ctx.model.nodes:
+        if node not in used:
+            continue
+        if refused & set(node.inputs):
+            refused |= set(node.outputs)
+            continue
+        ctx.enter(node)
+        try:
+            results = _results(ctx, node)
+            given = [n for n in node.outputs if n]
+            for title, value in zip(given, results, strict=False):
+                ctx.values[title] = value
+            missing = [n for n in given[len(results) :] if n in ctx.readers or n in ctx.model.outputs]
+            if missing:
+                raise RefusedError(f"gives {len(given)} outputs", "leave all but the first away")
+        except RefusedError as error:
+            refused |= set(node.outputs)
+            complaints.add(node.title, error)
+        except (UnsupportedShape, QuantizationError) as error:
+            refused |= set(node.outputs)
+            complaints.add(node.title, RefusedError(error.what, error.hint or ""))
+    ctx.enter(None)
+
+
+def _results(ctx: Context, node: OnnxNode) -> Sequence[Value]:
+    if node.op == "Constant":
+        return [Numbers(constant_of(node), None, node.outputs[0])]
+    if node.op == "Shape":
+        shape = np.array(shape_of(ctx.value(0)), np.int64)
+        return [Numbers(shape[slice(ctx.attribute("start", 0), ctx.attribute("end", len(shape)))])]
+    if node.op == "ConstantOfShape":
+        return [Numbers(filled(node, ctx.constant(0, "shape").data))]
+    given = [ctx.values[name] if name else None for name in node.inputs]
+    numbers = [None if v is None else v.real for v in given if v is None or isinstance(v, Numbers)]
+    if node.op in FOLDED and len(numbers) == len(given) and given:
+        return [
+            Numbers(x, None, n)
+            for x, n in zip(folded(node, numbers, ctx.model.opset), node.outputs, strict=False)
+        ]
+    row = TABLE.get(node.op)
+    if row is None:
+        raise RefusedError("is not supported", advice(node.op), shape=False)
+    result = row(ctx)
+    return list(result) if isinstance(result, (list, tuple)) else [result]  # type: ignore[list-item]
+
+
+def advice(op: str) -> str:
+    """What to do about an operator that has no row."""
+    if op.startswith(("QLinear", "QGemm", "ConvInteger", "MatMulInteger")):
+        return "quantize with quant_format=QuantFormat.QDQ"
+    if op in ("If", "Loop", "Scan"):
+        return "export without control flow"
+    return ""
+
+
+def _used(model: OnnxModel) -> set[OnnxNode]:
+    """The nodes on which an output depends."""
+    makers = {name: node for node in model.nodes for name in node.outputs if name}
+    used: set[OnnxNode] = set()
+    stack = [makers[name] for name in model.outputs if name in makers]
+    while stack:
+        node = stack.pop()
+        if node not in used:
+            used.add(node)
+            stack += [makers[name] for name in node.inputs if name in makers]
+    return used
+
+
+def _outputs(ctx: Context, complaints: Complaints, float_io: bool) -> list[Tensor]:
+    outputs: list[Tensor] = []
+    made = {tensor for node in ctx.nodes for tensor in node.outputs}
+    for title in ctx.model.outputs:
+        try:
+            value = ctx.values[title]
+            if isinstance(value, Numbers):
+                raise RefusedError("is a constant", "leave this output away")
+            if isinstance(value, Bytes) and (value.functions or float_io):
+                tensor = ctx.real(value)
+            elif isinstance(value, Integers) and value.unsigned:
+                tensor = _flip(ctx, value.tensor, TensorType(value.tensor.shape, DType.UINT8))
+            else:
+                tensor = value if isinstance(value, Tensor) else value.tensor
+            made |= {t for node in ctx.nodes for t in node.outputs}
+            # An output has a place of its own, even where the model hands an input or a constant through.
+            if tensor in outputs or tensor not in made:
+                tensor = ctx.emit(Copy(), [tensor], name=f"{title}_out")
+            outputs.append(tensor)
+        except RefusedError as error:
+            complaints.add(f"output {title}", error)
+    return outputs

@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What ONNX Runtime computes, where it is installed: to compare with."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from tinyet.bounded import read_bounded
+from tinyet.errors import DataError, ToolchainError
+from tinyet.importers.onnx.read import MAX_FILE_BYTES
+from tinyet.ir import Array
+
+
+def run_onnxruntime(model: str | Path | bytes, inputs: Mapping[str, Array]) -> list[Array]:
+    """The outputs of a model, a path or a file's bytes, for one sample: arrays by the names of the model's inputs, in
+    the model's own types.
+
+    One thread, default optimizations. int8 stays int8: on x86-64, ONNX Runtime makes uint8 of some int8 activations,
+    unless it is told not to (session.qdqisint8allowed), and then computes a sum or product of an int8 and a uint8 in
+    float32. Raises ToolchainError without the `onnxruntime` package, DataError for what it refuses.
+    """
+    try:
+        import onnxruntime
+    except ImportError as error:
+        raise ToolchainError(
+            f"comparing with ONNX Runtime needs the onnxruntime package: {error}",
+            hint="pip install onnxruntime",
+        ) from error
+    data = model if isinstance(model, bytes) else read_bounded(model, MAX_FILE_BYTES)
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 3
+    options.intra_op_num_threads = 1
+    options.add_session_config_entry("session.qdqisint8allowed", "1")
+    try:
+        session = onnxruntime.InferenceSession(data, options, providers=["CPUExecutionProvider"])
+        found: list[Array] = session.run(None, dict(inputs))
+    # ONNX Runtime's own exceptions, and those of its bindings, have no common base.
+    except Exception as error:
+        raise DataError(f"ONNX Runtime refuses: {str(error)[:300]}") from error
+    return found

@@ -1,0 +1,254 @@
+# SPDX-License-Identifier: Apache-2.0
+"""An ONNX file as records that are checked: sizes, types, and that each name is computed before it is read.
+
+The bytes are parsed by the `onnx` package; nothing else of the file is looked at, and no other file is opened.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tinyet.bounded import read_bounded
+from tinyet.errors import DynamicShape, ModelError, ToolchainError, bullet_list
+from tinyet.ir import Array, Origin, Shape
+from tinyet.ir.limits import MAX_CONSTANT_ELEMENTS, MAX_NODES, shape_complaint
+from tinyet.text import shown
+
+MAX_FILE_BYTES = 1 << 28
+OLDEST_OPSET = 13
+"""QuantizeLinear by channel, and axes as inputs, are from here on."""
+
+DOMAINS = ("", "ai.onnx", "com.microsoft")
+_TYPES = ("float32", "float64", "float16", "int8", "uint8", "int16", "uint16", "int32", "int64", "bool")
+
+
+@dataclass(frozen=True)
+class OnnxValue:
+    """An input of the model. dtype: numpy's name."""
+
+    name: str
+    dtype: str
+    shape: Shape
+
+
+@dataclass(frozen=True, eq=False)
+class OnnxNode:
+    """One node. attributes: numbers, texts, lists of these, arrays; inputs that are absent are empty names."""
+
+    op: str
+    name: str
+    index: int
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    attributes: Mapping[str, Any]
+
+    @property
+    def title(self) -> str:
+        """As errors call it."""
+        return f"{self.op}, node {self.index}" + (f" ({shown(self.name, 80)})" if self.name else "")
+
+    def origin(self, file: str) -> Origin:
+        """The debug handle: the node's name in place of a module's path, its index in place of a line."""
+        path = ".".join(step for step in self.name.replace("::", "/").split("/") if step)
+        key = self.outputs[0] if self.outputs else ""
+        return Origin(self.op, path or key, file, self.index, f"node {self.index}, {self.op}", key)
+
+
+@dataclass(frozen=True, eq=False)
+class OnnxModel:
+    """file: how debug handles call it. notes: what was decided in reading it."""
+
+    file: str
+    opset: int
+    inputs: tuple[OnnxValue, ...]
+    outputs: tuple[str, ...]
+    nodes: tuple[OnnxNode, ...]
+    constants: Mapping[str, Array]
+    notes: tuple[str, ...]
+
+    @property
+    def is_quantized(self) -> bool:
+        return any(node.op in ("QuantizeLinear", "DequantizeLinear") for node in self.nodes)
+
+
+def read_file(path: Path) -> OnnxModel:
+    """The model of a file. Raises ModelError (DynamicShape) for one that is missing, too large, damaged, older than
+    opset 13, or not in one file, ToolchainError without the `onnx` package."""
+    try:
+        data = read_bounded(path, MAX_FILE_BYTES)
+    except OSError as error:
+        raise ModelError(f"the model cannot be read: {error.strerror}", str(path)) from error
+    return read_model(data, str(path), path.name)
+
+
+def read_model(data: bytes, where: str, file: str) -> OnnxModel:
+    """The model of a file's bytes; raises what `read_file` raises. where: the file, for errors; file: for handles."""
+    proto = parse(data, where)
+    try:
+        return _model(proto, where, file)
+    except (ValueError, TypeError, KeyError, OverflowError, UnicodeError, MemoryError) as error:
+        raise ModelError(f"the file is damaged: {shown(str(error), 200)}", where) from error
+
+
+def parse(data: bytes, where: str) -> Any:
+    """The ModelProto of a file's bytes."""
+    try:
+        import onnx
+        from google.protobuf.message import DecodeError
+    except ImportError as error:
+        raise ToolchainError(
+            f"reading ONNX files needs the onnx package: {error}", where, "pip install 'tinyet[onnx]'"
+        ) from error
+    try:
+        proto = onnx.ModelProto()
+        proto.ParseFromString(data)
+    except DecodeError as error:
+        raise ModelError("this is no ONNX model, or it is damaged", where) from error
+    return proto
+
+
+def _model(proto: Any, where: str, file: str) -> OnnxModel:
+    graph = proto.graph
+    if not graph.node:
+        raise ModelError("this is no ONNX model, or an empty one", where)
+    if len(graph.node) > MAX_NODES:
+        raise ModelError(f"it has {len(graph.node):,} nodes, at most {MAX_NODES:,}", where)
+    opset = next((int(o.version) for o in proto.opset_import if o.domain in ("", "ai.onnx")), 0)
+    if opset < OLDEST_OPSET:
+        hint = "onnx.version_converter.convert_version(model, 13), or export it again"
+        raise ModelError(f"it is of opset {opset}, {OLDEST_OPSET} is the oldest that is taken", where, hint)
+    constants = {t.name: array_of(t, where) for t in graph.initializer}
+    if graph.sparse_initializer:
+        raise ModelError("it has sparse constants", where, "store them as dense ones")
+    notes: list[str] = []
+    inputs = _inputs(graph, constants, where, notes)
+    nodes = tuple(_node(node, index, where) for index, node in enumerate(graph.node))
+    outputs = tuple(str(o.name) for o in graph.output)
+    if not inputs or not outputs:
+        raise ModelError(f"it has {len(inputs)} inputs and {len(outputs)} outputs", where)
+    _check_names(nodes, [i.name for i in inputs], constants, outputs, where)
+    return OnnxModel(file, opset, inputs, outputs, nodes, constants, tuple(notes))
+
+
+def array_of(tensor: Any, where: str) -> Array:
+    """A constant's numbers, of one of _TYPES; float16 and float64 as float32, int64 as it is."""
+    from onnx import TensorProto, helper, numpy_helper
+
+    name = shown(str(tensor.name), 80)
+    if tensor.data_location == TensorProto.EXTERNAL or tensor.external_data:
+        hint = "onnx.save(onnx.load(path), new_path) puts all into one file"
+        raise ModelError(f"the constant {name} lies in another file", where, hint)
+    dims = [int(d) for d in tensor.dims]
+    if any(d < 0 for d in dims) or math.prod(dims) > MAX_CONSTANT_ELEMENTS:
+        raise ModelError(f"the constant {name} has the shape {dims}", where)
+    kind = str(np.dtype(helper.tensor_dtype_to_np_dtype(tensor.data_type)))
+    if kind not in _TYPES:
+        raise ModelError(f"the constant {name} is {kind}", where, "use float32, or integers of 8 to 64 bits")
+    data = numpy_helper.to_array(tensor)
+    if data.shape != tuple(dims):
+        raise ModelError(f"the constant {name} has another size than it says", where)
+    return np.ascontiguousarray(data.astype(np.float32) if kind in ("float16", "float64") else data).reshape(
+        dims
+    )
+
+
+def _inputs(
+    graph: Any, constants: Mapping[str, Array], where: str, notes: list[str]
+) -> tuple[OnnxValue, ...]:
+    from onnx import helper
+
+    found: list[OnnxValue] = []
+    dynamic: list[str] = []
+    for value in graph.input:
+        if value.name in constants:
+            continue
+        kind = value.type.tensor_type
+        name = shown(str(value.name), 80)
+        if not value.type.HasField("tensor_type") or not kind.HasField("shape"):
+            raise ModelError(f"input {name} is no tensor of a known shape", where)
+        dtype = str(np.dtype(helper.tensor_dtype_to_np_dtype(kind.elem_type)))
+        shape: list[int] = []
+        for axis, dim in enumerate(kind.shape.dim):
+            size = int(dim.dim_value)
+            if size > 0:
+                shape.append(size)
+            elif axis == 0:
+                shape.append(1)
+                notes.append(
+                    f"input {name}: its first dimension ({shown(dim.dim_param or '?', 40)}) is taken as 1"
+                )
+            else:
+                dynamic.append(f"dimension {axis} of input {name} is {shown(dim.dim_param or 'unknown', 40)}")
+                shape.append(1)
+        if (problem := shape_complaint(tuple(shape))) is not None:
+            raise ModelError(f"input {name}: {problem}", where)
+        if dtype not in _TYPES:
+            raise ModelError(f"input {name} is {dtype}", where, "take float32, or integers")
+        found.append(OnnxValue(str(value.name), dtype, tuple(shape)))
+    if dynamic:
+        hint = "give them numbers: onnxruntime.tools.make_dynamic_shape_fixed, or export with fixed shapes"
+        raise DynamicShape(f"sizes that are not known:\n{bullet_list(dynamic)}", where, hint)
+    return tuple(found)
+
+
+def _node(node: Any, index: int, where: str) -> OnnxNode:
+    attributes = {str(a.name): _attribute(a, where) for a in node.attribute}
+    op = node.op_type if re.fullmatch(r"\w{1,80}", node.op_type, re.ASCII) else shown(str(node.op_type), 80)
+    if node.domain not in DOMAINS:
+        op = f"{shown(str(node.domain), 80)}.{op}"
+    return OnnxNode(
+        op, str(node.name), index, tuple(map(str, node.input)), tuple(map(str, node.output)), attributes
+    )
+
+
+def _attribute(attribute: Any, where: str) -> Any:
+    """Numbers, texts, lists of these, arrays; None for what no row looks at (graphs, types)."""
+    from onnx import AttributeProto, helper
+
+    if attribute.type == AttributeProto.TENSOR:
+        return array_of(attribute.t, where)
+    plain = ("FLOAT", "INT", "STRING", "FLOATS", "INTS", "STRINGS")
+    if attribute.type not in [getattr(AttributeProto, name) for name in plain]:
+        return None
+    value = helper.get_attribute_value(attribute)
+    if isinstance(value, bytes):
+        return value.decode()
+    return (
+        [v.decode() if isinstance(v, bytes) else v for v in value]
+        if isinstance(value, Sequence) or hasattr(value, "__len__")
+        else value
+    )
+
+
+def _check_names(
+    nodes: Sequence[OnnxNode],
+    inputs: Sequence[str],
+    constants: Mapping[str, Array],
+    outputs: Sequence[str],
+    where: str,
+) -> None:
+    """Each name is given once, before it is read."""
+    known = set(inputs) | set(constants)
+    problems: list[str] = []
+    for node in nodes:
+        problems += [
+            f"{node.title} reads {shown(name, 80)}, which nothing before it gives"
+            for name in node.inputs
+            if name and name not in known
+        ]
+        given = [name for name in node.outputs if name]
+        problems += [f"{node.title} gives {shown(n, 80)} again" for n in given if n in known]
+        if len(set(given)) != len(given) or not given:
+            problems.append(f"{node.title} has {len(given)} outputs, {len(set(given))} names")
+        known |= set(given)
+    problems += [f"nothing gives the output {shown(name, 80)}" for name in outputs if name not in known]
+    if problems:
+        more = [f"… {len(problems) - 20} more"] if len(problems) > 20 else []
+        raise ModelError(f"the graph is damaged:\n{bullet_list([*problems[:20], *more])}", where)

@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What operators make of nothing but constants is a constant: shapes and positions are computed in the file."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tinyet.importers.tflite.context import Context
+from tinyet.importers.tflite.values import Constant
+from tinyet.ir import Array, Tensor
+from tinyet.ops import evaluate
+
+
+def fold_operator(ctx: Context, first: int) -> None:
+    """Where the operator at hand, whose nodes are those from `first` on, has constant inputs alone, its outputs are
+    computed by the operators' own references, and the nodes are not kept."""
+    positions = [position for position in range(len(ctx.op.inputs)) if ctx.has(position)]
+    if not positions or any(ctx.find_constant(position) is None for position in positions):
+        return
+    values: dict[Tensor, Array] = {}
+
+    def array(tensor: Tensor | None) -> Array | None:
+        if tensor is None or tensor.data is not None:
+            return None if tensor is None else tensor.data
+        return values[tensor]
+
+    for node in ctx.all.nodes[first:]:
+        results = evaluate(node, [array(tensor) for tensor in node.inputs])
+        values.update(zip(node.outputs, results, strict=True))
+    del ctx.all.nodes[first:]
+    for index in ctx.op.outputs:
+        tensor = ctx.values.pop(index, None)
+        if tensor is not None:
+            data = array(tensor)
+            assert data is not None
+            name = ctx.subgraph.tensors[index].name
+            made = Constant(name, np.ascontiguousarray(data).reshape(tensor.shape), tensor.type.quant)
+            ctx.keep_constant(index, made)

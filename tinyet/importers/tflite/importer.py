@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Model → Graph: the rows run over all operators, all complaints said at once.
+
+The graph is in the integers of the file from the start. What is uint8 at the border stays so there.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tinyet.errors import Complaints, ModelError, RefusedError, UnsupportedShape
+from tinyet.importers.tflite.context import Collected, Context, Rounding
+from tinyet.importers.tflite.folding import fold_operator
+from tinyet.importers.tflite.names import plain
+from tinyet.importers.tflite.rows import row_of
+from tinyet.importers.tflite.values import quant_of, type_of
+from tinyet.ir import Array, DType, Graph, Note, Tensor, TensorType
+from tinyet.ops import check_whole
+from tinyet.ops.copy import Copy
+from tinyet.ops.lookup import Lookup
+from tinyet.tflite import Model, TensorInfo
+
+_FLIPPED: Array = (np.arange(256) ^ 128).astype(np.uint8).reshape(1, 256)
+"""Each byte with its highest bit turned over: uint8 less 128 as int8, and back."""
+
+
+def import_model(
+    model: Model, *, name: str, file: str, rounding: Rounding = "tflm", signature: str | None = None
+) -> tuple[Graph, tuple[Note, ...]]:
+    """The model's main subgraph, or the one of a signature, as a Graph called `name`; and notes about it.
+
+    file: how the file is called in debug handles. Raises UnsupportedOp (UnsupportedShape, when every operator is known
+    but some arguments are not) with all complaints at once, ModelError for a signature that is not there.
+    """
+    titles: dict[int, str] = {}
+    subgraph = model.subgraphs[0]
+    chosen = [s for s in model.signatures if signature in (None, s.key)]
+    if signature is not None and not chosen:
+        known = ", ".join(repr(s.key) for s in model.signatures) or "none"
+        raise ModelError(f"there is no signature {signature!r}", file, f"the file has {known}")
+    if signature is not None:
+        subgraph = model.subgraphs[chosen[0].subgraph]
+    for found in chosen:
+        if model.subgraphs[found.subgraph] is subgraph:
+            titles |= {index: title for title, index in (*found.inputs, *found.outputs)}
+    ctx = Context(Collected(model, file, rounding, run_inside), subgraph, titles)
+    complaints = Complaints(file)
+    inputs = _inputs(ctx, titles, complaints)
+    complaints.raise_any()
+    run_rows(ctx, complaints)
+    complaints.raise_any()
+    outputs = _outputs(ctx, titles, complaints)
+    complaints.raise_any()
+    states = ctx.all.states
+    graph = Graph(
+        name,
+        (*inputs, *(state.value for state in states)),
+        (*outputs, *(state.next for state in states)),
+        tuple(ctx.all.nodes),
+        tuple(state.initial for state in states),
+    )
+    check_whole(graph, "the model cannot be taken", UnsupportedShape, file)
+    return graph, tuple(ctx.all.notes)
+
+
+def run_rows(ctx: Context, complaints: Complaints) -> None:
+    """All operators of the subgraph, in the file's order. What reads the results of a refused one is passed over."""
+    refused: set[int] = set()
+    for number, op in enumerate(ctx.subgraph.operators):
+        ctx.enter(number)
+        if refused & set(op.inputs):
+            refused |= set(op.outputs)
+            continue
+        title = op.custom or op.code
+        label = ctx.subgraph.tensors[op.outputs[0]].name if op.outputs else ""
+        where = f"{title}, operator {number}" + (f" ({label.split(';')[0]})" if label else "")
+        row = row_of(op)
+        try:
+            if row is None:
+                raise RefusedError("is not supported", shape=False)
+            first = len(ctx.all.nodes)
+            row(ctx)
+            fold_operator(ctx, first)
+        except RefusedError as error:
+            refused |= set(op.outputs)
+            complaints.add(where, error)
+        except UnsupportedShape as error:
+            refused |= set(op.outputs)
+            complaints.add(where, RefusedError(error.what, error.hint or ""))
+
+
+def run_inside(ctx: Context) -> None:
+    """All operators of a subgraph that another one calls. Raises RefusedError for the first that is refused."""
+    for number, op in enumerate(ctx.subgraph.operators):
+        ctx.enter(number)
+        row, where = row_of(op), f"calls {ctx.subgraph.name or 'a subgraph'}, whose {op.custom or op.code}"
+        if row is None:
+            raise RefusedError(f"{where} is not supported", shape=False)
+        try:
+            row(ctx)
+        except RefusedError as error:
+            raise RefusedError(f"{where} {error.reason}", error.hint, shape=error.shape) from error
+
+
+def _border_type(info: TensorInfo) -> TensorType:
+    """The type at the border: uint8 stays bytes there."""
+    if info.type == "uint8":
+        return TensorType(info.shape, DType.UINT8)
+    return type_of(info)
+
+
+def _flip(ctx: Context, x: Tensor, type_: TensorType, name: str) -> Tensor:
+    """uint8 as int8 of the same real numbers, or back."""
+    held = Tensor(
+        ctx.all.names.fresh(f"{name}_table"),
+        TensorType((1, 256), type_.dtype, type_.quant),
+        _FLIPPED.view(type_.dtype.numpy),
+    )
+    return ctx.emit_as(Lookup(0), [x, held], type_, name)
+
+
+def _inputs(ctx: Context, titles: dict[int, str], complaints: Complaints) -> list[Tensor]:
+    inputs: list[Tensor] = []
+    for position, index in enumerate(ctx.subgraph.inputs):
+        info = ctx.subgraph.tensors[index]
+        try:
+            name = ctx.all.names.fresh(titles.get(index) or plain(info.name) or f"input_{position}")
+            outer = Tensor(name, _border_type(info))
+            inputs.append(outer)
+            if outer.dtype is DType.UINT8 and quant_of(info) is not None:
+                ctx.values[index] = _flip(ctx, outer, type_of(info), f"{name}_int8")
+            else:
+                ctx.values[index] = outer
+        except RefusedError as error:
+            complaints.add(f"input {position} ({info.name})", error)
+    return inputs
+
+
+def _outputs(ctx: Context, titles: dict[int, str], complaints: Complaints) -> list[Tensor]:
+    outputs: list[Tensor] = []
+    for position, index in enumerate(ctx.subgraph.outputs):
+        info = ctx.subgraph.tensors[index]
+        try:
+            tensor = ctx.values.get(index)
+            if tensor is None:
+                raise RefusedError("is a constant, or nothing computes it", "leave this output away")
+            name = titles.get(index) or plain(info.name) or f"output_{position}"
+            if info.type == "uint8" and tensor.dtype is DType.INT8:
+                tensor = _flip(ctx, tensor, _border_type(info), f"{name}_uint8")
+            made = {t for node in ctx.all.nodes for t in node.outputs}
+            if tensor in outputs or tensor not in made:
+                tensor = ctx.emit_as(Copy(), [tensor], tensor.type, f"{name}_out")
+            outputs.append(tensor)
+        except RefusedError as error:
+            complaints.add(f"output {position} ({info.name})", error)
+    return outputs

@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Programs as the files of other tools."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import get_args
+
+from tinyet.arguments import path_given
+from tinyet.errors import ProgramError, UsageError
+from tinyet.exporters.tflite import Runtime, export_graph
+from tinyet.ir import Note
+from tinyet.program import Program
+from tinyet.stages import stage
+from tinyet.tflite import MAX_FILE_BYTES
+from tinyet.tflite.write import write_model
+
+
+def export_tflite(program: Program, path: str | Path, *, runtime: Runtime = "litert") -> tuple[Note, ...]:
+    """Write the program as a .tflite file, which the runtime computes to the program's own integers, bit for bit.
+
+    runtime: whose kernels these are: "litert" (its reference kernels; the optimised ones give other bits) or "tflm",
+    TensorFlow Lite Micro. An existing file is replaced whole or not at all. Returns notes: what the other runtime
+    computes otherwise, and where an operator costs more than in the program.
+
+    Raises UnsupportedOp that lists, with their places, all operators that the runtime has not with these bits;
+    ProgramError where the file cannot be written or would be larger than one may be; UsageError for arguments that
+    cannot be.
+    """
+    target = path_given(path, "export_tflite takes a program and the path of the .tflite file to write")
+    if not isinstance(program, Program):
+        raise UsageError(
+            f"export_tflite takes a Program, not a {type(program).__name__}",
+            hint="tinyet.compile, tinyet.load",
+        )
+    if runtime not in get_args(Runtime):
+        raise UsageError(f"runtime={runtime!r} is not known", hint='runtime="litert" or runtime="tflm"')
+    stage("writing the .tflite file")
+    model, notes = export_graph(program.graph, runtime)
+    data = write_model(model)
+    if len(data) > MAX_FILE_BYTES:
+        what = f"the file would have {len(data):,} bytes, and may have {MAX_FILE_BYTES:,}"
+        raise ProgramError(what, str(target), "a smaller model, or one that is quantized")
+    temporary = target.with_name(target.name + ".part")
+    try:
+        temporary.write_bytes(data)
+        temporary.replace(target)
+    except OSError as error:
+        temporary.unlink(missing_ok=True)
+        raise ProgramError(f"the file cannot be written: {error.strerror}", str(target)) from error
+    return notes
