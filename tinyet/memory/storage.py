@@ -68,8 +68,10 @@ def plan_memory(
         align: every tensor's offset is a multiple of this (a power of two), and of its element's size; of the latter
             alone where its pixels lie apart.
         scratch_align: the same for scratch memory.
-        search_budget: steps of the search for offsets.
-        order_budget: steps of the search for an order.
+        search_budget: steps of the search for offsets; with 0 the first that are found serve, and what lies partly over
+            something stays there.
+        order_budget: steps of the search for an order; with 0 the calls keep the graph's, and all moves that can be done
+            without a call are.
 
     A view costs no call. A slice or a concatenation costs none either unless its copy makes the arena
     smaller (a slice that outlives a large tensor is better copied out). The plan has been checked when this
@@ -96,9 +98,10 @@ def plan_memory(
         scratch_align,
         order_budget,
     )
-    chosen = planner.best()
+    chosen = planner.best() if order_budget else planner.draft(frozenset())
     placement = planner.place(chosen, search_budget)
-    chosen, placement = planner.apart(chosen, placement, search_budget)
+    if search_budget:
+        chosen, placement = planner.apart(chosen, placement, search_budget)
     if placement.peak > chosen.bound and chosen.schedule.peak < chosen.schedule.given_peak:
         # Fewer bytes alive do not always make a smaller arena: gaps may eat the gain.
         given = planner.draft(chosen.copied, chosen.apart, reorder=False)
