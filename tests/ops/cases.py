@@ -127,7 +127,7 @@ def write_files(folder: Path, files: Mapping[str, str]) -> None:
 
 @contextmanager
 def arenas_of_any_size() -> Iterator[None]:
-    """Within, arenas need not be small, and calls stay in their order: for layers side by side searching takes as long as
+    """Within, arenas need not be small, and calls stay in order: for layers side by side searching takes as long as
     the compiler."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(storage, "plan_memory", partial(plan_memory, search_budget=0, order_budget=0))

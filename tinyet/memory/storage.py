@@ -70,8 +70,8 @@ def plan_memory(
         scratch_align: the same for scratch memory.
         search_budget: steps of the search for offsets; with 0 the first that are found serve, and what lies partly over
             something stays there.
-        order_budget: steps of the search for an order; with 0 the calls keep the graph's, and all moves that can be done
-            without a call are.
+        order_budget: steps of the search for an order; with 0 the calls keep the graph's, and all moves that can be
+            done without a call are.
 
     A view costs no call. A slice or a concatenation costs none either unless its copy makes the arena
     smaller (a slice that outlives a large tensor is better copied out). The plan has been checked when this
