@@ -146,3 +146,13 @@ def c_identifier(steps: Iterable[str]) -> str:
     base = re.sub(r"[^A-Za-z0-9_]+", "_", "_".join(steps)).strip("_")[:_LONGEST] or "value"
     base = f"value_{base}" if base[0].isdigit() else base
     return f"{base}_" if base in C_WORDS else base
+
+
+def unused(wanted: str, taken: set[str]) -> str:
+    """`wanted`, or where that is taken `wanted_1`, `wanted_2`, …; taken from now on."""
+    name, count = wanted, 0
+    while name in taken:
+        count += 1
+        name = f"{wanted}_{count}"
+    taken.add(name)
+    return name

@@ -21,7 +21,7 @@ from tinyet.ops.permute import Permute
 from tinyet.ops.quantize import Quantize
 from tinyet.ops.reshape import Reshape
 from tinyet.opset.rule import complaints
-from tinyet.text import c_identifier
+from tinyet.text import c_identifier, unused
 
 Row = Callable[["Context"], Value | Sequence[Value]]
 """The value of the node at hand, or those of its outputs."""
@@ -172,13 +172,7 @@ class Context:
     def name(self, wanted: str) -> str:
         """The last steps of a name's path as a C identifier that nothing else has."""
         steps = [step for step in re.split(r"[/:]+", wanted) if step][-2:]
-        base = c_identifier(steps)
-        unique, count = base, 0
-        while unique in self._names:
-            count += 1
-            unique = f"{base}_{count}"
-        self._names.add(unique)
-        return unique
+        return unused(c_identifier(steps), self._names)
 
     def held(self, name: str, data: Array, quant: QuantParams | None = None) -> Tensor:
         """A constant of the graph."""

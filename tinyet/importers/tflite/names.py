@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 
-from tinyet.text import c_identifier
+from tinyet.text import c_identifier, unused
 
 # What TensorFlow wraps a model in; no layer of the user's.
 _WRAPPERS = re.compile(
@@ -24,13 +24,7 @@ class Names:
 
     def fresh(self, wanted: str) -> str:
         """`wanted` (the file's name of a tensor) as a C identifier that nothing else has."""
-        base = identifier(wanted)
-        unique, count = base, 0
-        while unique in self._taken:
-            count += 1
-            unique = f"{base}_{count}"
-        self._taken.add(unique)
-        return unique
+        return unused(identifier(wanted), self._taken)
 
 
 def plain(name: str) -> str:

@@ -18,7 +18,7 @@ from tinyet.ops.cast import Cast
 from tinyet.ops.dequantize import Dequantize
 from tinyet.ops.permute import Permute
 from tinyet.ops.reshape import Reshape
-from tinyet.text import C_WORDS
+from tinyet.text import C_WORDS, unused
 
 
 class RefusedError(Exception):
@@ -207,12 +207,7 @@ class Context:
             base = f"value_{base}"
         if base in C_WORDS:
             base += "_"
-        unique, count = base, 0
-        while unique in self._names:
-            count += 1
-            unique = f"{base}_{count}"
-        self._names.add(unique)
-        return unique
+        return unused(base, self._names)
 
     def parameter_name(self, role: str) -> str:
         """What a weight of the module at hand is called: `blocks.0.conv` and "weight" →
