@@ -192,7 +192,6 @@ def test_integer_reductions(oracle: Oracle, seed: int) -> None:
                 scaled(rng, out, type_, around),
                 ReducerOptions(),
             )
-            # LiteRT's reference reads the bytes of a sum as unsigned: a mistake that is not followed.
             if type_ == "int8" and oracle == "tflm":
                 file.add(
                     "SUM",

@@ -176,6 +176,11 @@ def depthwise_conv2d(ctx: Context) -> None:
     count, kernel_h, kernel_w, one = weights.shape
     if one != 1 or count % x.shape[3]:
         raise RefusedError(f"has weights {ctx.info(1).shape} for {x.shape[3]} channels")
+    # LiteRT takes it from the shapes.
+    if ctx.rounding == "tflm" and options.depth_multiplier != count // x.shape[3]:
+        raise RefusedError(
+            f"has a depth multiplier of {options.depth_multiplier} for weights {ctx.info(1).shape}"
+        )
     stride = options.stride_h, options.stride_w
     dilation = options.dilation_h_factor, options.dilation_w_factor
     attrs = Conv2d(
