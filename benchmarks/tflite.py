@@ -58,7 +58,7 @@ def agreement(path: Path, oracle: Any, inputs: list[list[Array]], outputs: list[
     runs = [[x.reshape(s).astype(k) for x, (k, s) in zip(given, kinds, strict=True)] for given in inputs]
     try:
         # LiteRT's kernels write beyond a state of 8 bits: a process of its own may die of that.
-        with ProcessPoolExecutor(1, get_context("spawn")) as apart:
+        with ProcessPoolExecutor(1, get_context("fork")) as apart:
             answers = apart.submit(oracle, path, runs).result()
     except BrokenProcessPool:
         return "crashes"
