@@ -40,6 +40,16 @@ typedef struct {
   int32_t clamp_low, clamp_high;
 } tinyet_conv2d_s16_quant;
 
+/* Sums that have 32 bits, whatever the input. */
+typedef struct {
+  const TINYET_ROM int8_t *weights;
+  const TINYET_ROM int32_t *bias;       /* [out_c] */
+  const TINYET_ROM int32_t *multiplier; /* [out_c] */
+  const TINYET_ROM int8_t *shift;       /* [out_c] */
+  int32_t block;                        /* all pairs of products */
+  int32_t clamp_low, clamp_high;
+} tinyet_conv2d_s16_short_quant;
+
 typedef struct {
   const TINYET_ROM float *weights;
   const TINYET_ROM float *bias; /* [out_c] */
@@ -55,6 +65,11 @@ typedef struct {
   tinyet_conv2d_shape shape;
   tinyet_conv2d_s16_quant quant;
 } tinyet_conv2d_s16_params;
+
+typedef struct {
+  tinyet_conv2d_shape shape;
+  tinyet_conv2d_s16_short_quant quant;
+} tinyet_conv2d_s16_short_params;
 
 typedef struct {
   tinyet_conv2d_shape shape;
@@ -85,6 +100,8 @@ void tinyet_depthwise_multiplier_s8(const int8_t *input, int8_t *output, void *s
 
 /* Any convolution; weights and scratch as tinyet_conv2d_s8. */
 void tinyet_conv2d_s16(const int16_t *input, int16_t *output, void *scratch, const tinyet_conv2d_s16_params *params);
+void tinyet_conv2d_s16_short(const int16_t *input, int16_t *output, void *scratch,
+                             const tinyet_conv2d_s16_short_params *params);
 
 /* groups == in_c == out_c; all products of a channel fit in a sum of 32 bits. Weights as tinyet_depthwise_s8. scratch: 16
  * bytes for each tap. */

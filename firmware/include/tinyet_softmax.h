@@ -22,6 +22,9 @@ typedef struct {
 /* Output scale 1/256, zero point -128. depth <= 4095. */
 void tinyet_softmax_s8(const int8_t *input, int8_t *output, const tinyet_softmax_s8_params *params);
 
+/* Output scale 1/65536, zero point -32768. depth <= 4095. The output is not the input. */
+void tinyet_softmax_s8_s16(const int8_t *input, int16_t *output, const tinyet_softmax_s8_params *params);
+
 typedef struct {
   tinyet_softmax_shape shape;
   const TINYET_ROM int32_t *exponentials; /* as above */

@@ -226,6 +226,8 @@ def _weighted() -> list[Program]:
         made.append(program(f"multiplier_{tag}", node(Conv2d(groups=2), ins, dtype, out)))
         ins = [image, weights((3, 1, 1, 2), dtype), bias(3, dtype)]
         made.append(program(f"conv_1x1_{tag}", node(Conv2d(), ins, dtype, out)))
+        if dtype is S16:
+            made.append(program("conv_short", node(Conv2d(rounding="short"), ins, dtype, out)))
         ins = [image, weights((2, 3, 2, 2), dtype), bias(2, dtype)]
         attrs2 = ConvTranspose2d(stride_h=2, stride_w=3, pad_top=1, out_pad_w=1)
         made.append(program(f"transposed_{tag}", node(attrs2, ins, dtype, out)))
@@ -292,7 +294,8 @@ def _movement() -> list[Program]:
 
 
 def _axes() -> list[Program]:
-    made = []
+    x = value("x", (2, 3, 4), S8)
+    made = [program("softmax_s8_s16", node(Softmax(2), [x], S16, (2.0**-16, -32768)))]
     for dtype in TYPES:
         tag = dtype.suffix
         x = value("x", (2, 3, 4), dtype)

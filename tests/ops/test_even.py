@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operators whose results are rounded to even, as ONNX Runtime rounds them: C against the reference. How the reference
-compares with ONNX Runtime is in tests/importers/test_onnx_integers.py."""
+"""Operators whose results are rounded to even, as ONNX Runtime rounds them, and convolutions whose sums of int16 are
+short: C against the reference. How the reference compares with other runtimes is in tests/importers."""
 
 from __future__ import annotations
 
@@ -25,11 +25,13 @@ from tinyet.errors import UnsupportedOp
 from tinyet.exporters.tflite.exporter import export_graph
 from tinyet.ir import DType, Graph, Node, QuantParams, Tensor, TensorType, constant
 from tinyet.numerics import nearest_even, requantize_even
+from tinyet.ops.conv2d import Conv2d
 from tinyet.ops.linear import Linear
 from tinyet.ops.mean import Mean
 from tinyet.ops.requantize import Requantize
 from tinyet.opset import signature
 from tinyet.passes.fold_requantize import fold_requantize
+from tinyet.passes.lone_pixels import lone_pixels
 
 NODES = {
     "conv2d": conv2d_nodes(DType.INT8),
@@ -37,18 +39,19 @@ NODES = {
     "mean": reduce_nodes((Mean,), (DType.INT8,)),
     "mul": mul_nodes((DType.INT8,)),
     "add": add_nodes((DType.INT8,)),
+    "short": conv2d_nodes(DType.INT16),
 }
 
 
 @st.composite
 def even_nodes(draw: st.DrawFn, name: str) -> Case:
-    """A node of the operator's own strategy that rounds to even; nodes that cannot are not drawn."""
+    """A node of the operator's own strategy that rounds otherwise; nodes that cannot are not drawn."""
     case = draw(NODES[name])
-    words = ("even", "even_u8") if name in ("add", "mul") else ("even",)
+    words = ("even", "even_u8") if name in ("add", "mul") else ("short",) if name == "short" else ("even",)
     attrs: Any = dataclasses.replace(case.node.attrs, rounding=draw(st.sampled_from(words)))  # type: ignore[call-arg]
     node = case.node.replace(attrs=attrs)
     assume(ops.op_of(node).check(node) is None)
-    assert signature(node) == "s8even"
+    assert signature(node) == ("s16short" if name == "short" else "s8even")
     return Case(node, case.inputs)
 
 
@@ -122,6 +125,26 @@ def test_sums_of_other_types_are_refused() -> None:
     narrow = constant("w", np.array([[1, 2]], np.int8), QuantParams.per_tensor(0.5, 0), DType.INT4)
     other = node.replace(inputs=(node.input(0), narrow, None))
     assert "int4" in (ops.op_of(other).check(other) or "")
+
+
+def short(weight: int, out_scale: float = 0.5, dtype: DType = DType.INT16) -> Node:
+    """A convolution of 600 channels, all of whose weights are the same."""
+    x = Tensor("x", TensorType((1, 1, 1, 600), dtype, QuantParams.per_tensor(0.5, 0)))
+    out = Tensor("y", TensorType((1, 1, 1, 1), dtype, QuantParams.per_tensor(out_scale, 0)))
+    w = constant("w", np.full((1, 1, 1, 600), weight, np.int8), QuantParams.per_tensor(0.5, 0))
+    return Node(Conv2d(rounding="short"), (x, w, None), (out,))
+
+
+def test_short_sums_fit_in_32_bits() -> None:
+    check = ops.op_of(short(1)).check
+    assert check(short(109)) is None
+    assert "overflow" in (check(short(110)) or "")
+    assert "too small" in (check(short(109, 2.0**-4)) or "")
+    assert "as they are" in (check(short(1, dtype=DType.INT8)) or "")
+    graph = Graph("g", (short(1).input(0),), (short(1).output,), (short(1),))
+    with pytest.raises(UnsupportedOp, match="have 32 bits"):
+        export_graph(graph)
+    assert lone_pixels(graph).nodes == graph.nodes
 
 
 def test_no_file_of_another_tool_rounds_so() -> None:

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from tests.ops import bodies, drawn, elementwise
 from tests.ops.cases import Case, tensor
-from tinyet.ir import DType, Node, Tensor, TensorType
+from tinyet.ir import DType, Node, QuantParams, Tensor, TensorType
 from tinyet.ops.requantize import OP, Requantize
 
 
@@ -27,7 +27,10 @@ def wide_nodes(draw: st.DrawFn) -> Case:
     """From or to int32, whose scale is an attribute."""
     narrow = draw(st.sampled_from((DType.INT8, DType.INT16)))
     shape, scale = draw(drawn.shapes(1, 3)), draw(elementwise.scales(1e-6, 1e-1))
-    types = [TensorType(shape, narrow, draw(elementwise.quants(narrow))), TensorType(shape, DType.INT32)]
+    quant = draw(elementwise.quants(narrow))
+    if narrow is DType.INT16:
+        quant = QuantParams.per_tensor(quant.scale[0], draw(st.sampled_from((0, -32768, 32767, -9))))
+    types = [TensorType(shape, narrow, quant), TensorType(shape, DType.INT32)]
     if draw(st.booleans()):
         types.reverse()
     node = Node(Requantize(scale), (Tensor("x", types[0]),), (Tensor("y", types[1]),))
@@ -58,6 +61,13 @@ def test_equal_scales_shift_by_the_zero_points() -> None:
 def test_ratio_too_large() -> None:
     node = Node(Requantize(), (tensor("x", (2,), scale=1e4),), (tensor("y", (2,), scale=1e-4),))
     assert "too small" in str(OP.check(node))
+
+
+def test_the_zero_point_of_int16_takes_a_bit() -> None:
+    out = tensor("y", (2,), DType.INT16, 2.0**-15)
+    for zero_point, taken in ((0, True), (1, False)):
+        x = tensor("x", (2,), DType.INT16, 0.5, zero_point)
+        assert (OP.check(Node(Requantize(), (x,), (out,))) is None) == taken
 
 
 def test_a_scale_for_int32_alone() -> None:

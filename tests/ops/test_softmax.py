@@ -24,7 +24,17 @@ def softmax_nodes(
     return along_axis.nodes(Softmax, OUT, dtypes, last, LEAST if scaled else None)
 
 
-test_host = bodies.host(elementwise.lists(softmax_nodes(scaled=True)))
+@st.composite
+def wider_nodes(draw: st.DrawFn) -> Case:
+    """From int8 to int16."""
+    case = draw(softmax_nodes((DType.INT8,)))
+    x = case.node.input(0).type
+    scale = draw(st.sampled_from((1 / 65536, 1 / 65535)))
+    out = TensorType(x.shape, DType.INT16, QuantParams.per_tensor(scale, -32768))
+    return Case(case.node.replace(outputs=[Tensor("y", out)]), case.inputs)
+
+
+test_host = bodies.host(elementwise.lists(softmax_nodes(scaled=True) | wider_nodes()))
 
 test_litert = bodies.equals_litert("SOFTMAX", softmax_nodes(elementwise.INTEGERS, last=True))
 
@@ -65,7 +75,10 @@ def test_many_equal() -> None:
     out = Tensor("y", TensorType(shape, wide, OUT[wide]))
     many = Case(Node(Softmax(1), (tensor("x", shape, wide, 1e-3),), (out,)), (np.full(shape, 900, np.int16),))
     assert set(elementwise.reference(many).ravel().tolist()) == {7}
-    assert_exact([case, many])
+    y = Tensor("y", TensorType((1, 4095), wide, QuantParams.per_tensor(1 / 65536, -32768)))
+    wider = Case(case.node.replace(outputs=[y]), case.inputs)
+    assert set(elementwise.reference(wider).ravel().tolist()) == {16 - 32768}
+    assert_exact([case, many, wider])
 
 
 def test_refusals() -> None:
@@ -75,6 +88,11 @@ def test_refusals() -> None:
             Softmax(0), (tensor("x", (4,), DType.INT16, 1e-3),), (tensor("y", (4,), DType.INT16, scale),)
         )
         assert "from 2^-29 to 2^-14" in str(OP.check(wide))
+    bytes_, floats = tensor("x", (4,), scale=0.1), tensor("x", (4,), DType.FLOAT32)
+    for scale, zero_point in ((1 / 65536, 0), (1 / 32768, -32768)):
+        halves = tensor("y", (4,), DType.INT16, scale, zero_point)
+        assert "zero point of -32768" in str(OP.check(Node(Softmax(0), (bytes_,), (halves,))))
+    assert "no form for float32, int16" in str(OP.check(Node(Softmax(0), (floats,), (halves,))))
     steep = Node(
         Softmax(0), (tensor("x", (4,), scale=16.0),), (tensor("y", (4,), scale=1 / 256, zero_point=-128),)
     )

@@ -109,6 +109,9 @@ Rounding = Literal["twice", "even"]
 """How an exact sum becomes an output: `twice`, by `requantize` (or `requantize_64`), the specification of LiteRT; or
 `even`, by `requantize_even`, as the integer operators of ONNX Runtime round."""
 
+LayerRounding = Literal["twice", "even", "short"]
+"""Of a convolution: `short` is of int16 values whose sums have 32 bits, and are rounded as those of int8."""
+
 ElementRounding = Literal["twice", "even", "even_u8"]
 """Of a sum or product of two elements. ONNX Runtime adds the output's zero point in float32, before it rounds; so there
 is another result for int8 and, with values and zero points larger by 128, for uint8 (`even_u8`)."""

@@ -11,7 +11,7 @@ import numpy as np
 
 from tinyet.boards.cpus import Target
 from tinyet.ir import Array, DType, Node
-from tinyet.numerics import Rounding, float32
+from tinyet.numerics import LayerRounding, float32
 from tinyet.ops.shared import convolution, nibbles, weighted, weighted_s16
 from tinyet.ops.shared.claims import CLAIMS
 from tinyet.ops.shared.claims_of_floats import CLAIMS as FLOAT_CLAIMS
@@ -41,11 +41,12 @@ from tinyet.opset import Call, Constant, Kernel, Op, Struct, Sweep, claimed, lib
 class Conv2d(Convolution):
     """A Convolution whose inputs and output have one type, int8, int16 or float32; weights may be int4 in int8.
 
-    rounding: of the sums of int8 values; "even" is ONNX Runtime's QLinearConv.
+    rounding: of the sums; of int8 values "even" is ONNX Runtime's QLinearConv, of int16 values "short" is LiteRT's
+    where the bias is int32.
     """
 
     name: ClassVar[str] = "conv2d"
-    rounding: Rounding = "twice"
+    rounding: LayerRounding = "twice"
 
 
 def float_sums(node: Node, x: Array, weights: Array, bias: Array | None) -> float32.Float32:
@@ -97,6 +98,13 @@ def pair_call(name: str, node: Node) -> Call:
 
 def lower_pairs(node: Node, _target: Target) -> Call:
     return pair_call("conv2d", node)
+
+
+def lower_pairs_short(node: Node, _target: Target) -> Call:
+    quant = Struct("tinyet_conv2d_s16_short_quant", weighted.number_fields(node))
+    params = Struct("tinyet_conv2d_s16_short_params", {"shape": shape_struct(node), "quant": quant})
+    constants = weighted.folded_constants(node, pair_weights(node))
+    return library_call("tinyet_conv2d_s16_short", node, [0], params, constants, patch_bytes(node))
 
 
 def lower_1x1(node: Node, _target: Target) -> Call:
@@ -362,7 +370,23 @@ OP = Op(
                 refuse_depthwise_multiplier_s16,
                 sweep=by_summed_pixels,
             ),
-            Kernel("tinyet_conv2d_s16", "s16", lower_pairs, DOT, ("tinyet_conv2d_s16.c",), sweep=by_patches),
+            Kernel(
+                "tinyet_conv2d_s16",
+                "s16",
+                lower_pairs,
+                DOT,
+                ("tinyet_conv2d_s16.c",),
+                sweep=by_patches,
+            ),
+            Kernel(
+                "tinyet_conv2d_s16_short",
+                "s16short",
+                lower_pairs_short,
+                DOT,
+                ("tinyet_conv2d_s16_short.c",),
+                sweep=by_patches,
+                unstated="there is no other kernel to weigh it against",
+            ),
             Kernel(
                 "tinyet_depthwise_f32",
                 "f32",

@@ -10,7 +10,7 @@ from typing import ClassVar
 from tinyet.ir import Array, Attrs, DType, Node
 from tinyet.numerics import dequantize
 from tinyet.ops.shared import conversion
-from tinyet.ops.shared.integers import INTEGERS, check_activations
+from tinyet.ops.shared.integers import INTEGERS, check_quantized
 from tinyet.ops.shared.shapes import same_shape
 from tinyet.opset import Op, each_row, each_step
 
@@ -26,7 +26,7 @@ def check(node: Node) -> str | None:
     x, out = node.input(0), node.output
     if x.dtype not in INTEGERS or out.dtype is not DType.FLOAT32:
         return f"dequantizes int8 or int16 to float32, not {x.dtype.value} to {out.dtype.value}"
-    return check_activations(x)
+    return check_quantized(x)
 
 
 def reference(node: Node, inputs: Sequence[Array | None]) -> tuple[Array, ...]:

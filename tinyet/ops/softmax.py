@@ -6,6 +6,8 @@ LiteRT has the last axis only and fixes the output: int8 at scale 1/256 and zero
 We have any axis, and any other scale by the same numbers with another last step: from the product of an exponential and
 the reciprocal of the sum straight to output steps, instead of to 1/256 or 1/32768.
 
+From int8 to int16, the int8 form has its last step at 1/65536 and zero point -32768 instead.
+
 In int8 the exponential of a difference from the maximum takes at most 256 values, so the kernel looks it up.
 """
 
@@ -32,12 +34,15 @@ from tinyet.numerics import (
 from tinyet.ops.shared import broadcast, factors, softmax, table_s16
 from tinyet.ops.shared.claims import CLAIMS
 from tinyet.ops.shared.fixed_point import SUM_INTEGER_BITS, differences, leading_zeros, one_over_one_plus
-from tinyet.ops.shared.integers import representable, saturated
+from tinyet.ops.shared.integers import check_activations, check_quantized, representable, saturated
 from tinyet.opset import Call, Constant, Kernel, Op, Pointer, Struct, along, claimed, library_call
 
 OUT_SCALE, OUT_ZERO_POINT = 1 / 256, -128
 LITERT_S8 = OUT_SCALE, OUT_ZERO_POINT
 LITERT_S16 = 2.0**-15, 0
+LITERT_S8_S16 = 2.0**-16, -32768
+SCALE_TOLERANCE = 1e-3
+"""How far the scale of int16 beside int8 may be from that, relatively: files have 1/65535, too."""
 LEAST_OUT_SCALE_S8 = 2.0**-30
 """Its inverse is a multiplier just not."""
 
@@ -63,7 +68,7 @@ def check(node: Node) -> str | None:
     if node.output.dtype is DType.FLOAT32 and node.attrs.beta != 1.0:
         return "float32 values are multiplied by beta before"
     if node.output.dtype is DType.INT16:
-        return check_s16(node)
+        return check_s16(node) if node.input(0).dtype is DType.INT16 else check_s8_s16(node)
     complaint = softmax.check(node)
     if complaint is not None or node.output.dtype is not DType.INT8:
         return complaint
@@ -80,6 +85,19 @@ def check_s16(node: Node) -> str | None:
         return f"an input scale of {softmax.input_scale(node)} is too large"
     depth = node.input(0).shape[softmax.attrs_of(node).axis]
     return f"{depth} elements along the axis, at most {MAX_DEPTH_S16}" if depth > MAX_DEPTH_S16 else None
+
+
+def check_s8_s16(node: Node) -> str | None:
+    x, out = node.input(0), node.output
+    if x.dtype is not DType.INT8:
+        return f"no form for {x.dtype.value}, {out.dtype.value}"
+    complaint = check_activations(x) or check_quantized(out) or softmax.check_int8_input(node)
+    if complaint is not None:
+        return complaint
+    scale, zero_point = LITERT_S8_S16
+    if out.type.zero_point != zero_point or abs(out.type.scale - scale) > scale * SCALE_TOLERANCE:
+        return f"int16 of int8 has a scale of {scale} and a zero point of {zero_point}"
+    return None
 
 
 def factor_s16(scale: float) -> Multiplier:
@@ -132,8 +150,8 @@ def out_factor_s16(scale: float) -> Multiplier:
 
 
 def softmax_s8(x: Array, scale: float, out: TensorType) -> Array:
-    """int8 (…, depth) → int8, along the last axis. From a sum of 512 on LiteRT shifts by more than 31 bits,
-    which C leaves undefined; here the outputs are then the 0 that the formula gives."""
+    """int8 (…, depth) → int8 or int16, along the last axis. From a sum of 512 on LiteRT shifts by more than 31 bits for
+    int8, which C leaves undefined; here the outputs are then the 0 that the formula gives."""
     table = differences(scale)
     exponentials = table.exponentials()
     diff = x.astype(np.int64) - x.max(axis=-1, keepdims=True).astype(np.int64)
@@ -142,12 +160,12 @@ def softmax_s8(x: Array, scale: float, out: TensorType) -> Array:
     headroom = leading_zeros(total)
     reciprocal = one_over_one_plus((total << headroom) - 2**31)
     product = high_mul(reciprocal, exps)
-    if (out.scale, out.zero_point) == LITERT_S8:
-        value = round_shift(product, SUM_INTEGER_BITS - headroom + 31 - 8)
+    if out.dtype is DType.INT16 or (out.scale, out.zero_point) == LITERT_S8:
+        value = round_shift(product, SUM_INTEGER_BITS - headroom + 31 - 8 * out.dtype.bytes)
     else:
         last = quantize_multiplier(1 / out.scale)
         value = round_shift(high_mul(product, last.multiplier), shift_s8(last) - headroom)
-    return saturated(np.where(diff >= table.smallest, value, 0) + out.zero_point, DType.INT8)
+    return saturated(np.where(diff >= table.smallest, value, 0) + out.zero_point, out.dtype)
 
 
 def shift_s8(last: Multiplier) -> int:
@@ -167,7 +185,7 @@ def along_last(node: Node, x: Array) -> Array:
     if node.output.dtype is DType.FLOAT32:
         return softmax_f32(x.astype(np.float32))
     scale = softmax.input_scale(node)
-    if node.output.dtype is DType.INT16:
+    if node.input(0).dtype is DType.INT16:
         return softmax_s16(x, scale, node.output.type, tflm_of(node))
     return softmax_s8(x, scale, node.output.type)
 
@@ -189,6 +207,12 @@ def lower_scaled_s8(node: Node, target: Target) -> Call:
         "out_zero_point": node.output.type.zero_point,
     }
     return softmax.exponentials_call("tinyet_softmax_scaled_s8", node, EXPONENTIALS, fields)
+
+
+def lower_s8_s16(node: Node, target: Target) -> Call:
+    return softmax.exponentials_call(
+        "tinyet_softmax_s8_s16", node, EXPONENTIALS, {}, "tinyet_softmax_s8_params"
+    )
 
 
 def struct_s16(node: Node) -> tuple[Struct, list[Constant]]:
@@ -252,6 +276,13 @@ OP = Op(
                 lower_scaled_s8,
                 softmax.FIXED_HEADERS,
                 ("tinyet_softmax_scaled_s8.c",),
+            ),
+            Kernel(
+                "tinyet_softmax_s8_s16",
+                "s8_s16",
+                lower_s8_s16,
+                softmax.FIXED_HEADERS,
+                ("tinyet_softmax_s8_s16.c",),
             ),
             Kernel(
                 "tinyet_softmax_s16",

@@ -130,13 +130,16 @@ def library_kernels(
 def signature(node: Node) -> str:
     """The dtypes of a node as one word: "s8" where first input and output agree, else "f32_s8" (from, to).
 
-    "w4" behind it says that the weights are int4, "even" that sums are rounded to even (the attribute `rounding`): such
-    a node needs a kernel of its own.
+    "w4" behind it says that the weights are int4, "even" and "short" that sums are rounded so (the attribute
+    `rounding`): such a node needs a kernel of its own.
     """
     first = next((t.dtype.suffix for t in node.inputs if t is not None), "")
     last = node.outputs[0].dtype.suffix
     narrow = any(t is not None and t.dtype is DType.INT4 for t in node.inputs)
-    even = getattr(node.attrs, "rounding", "twice") != "twice"
+    rounding = {"twice": "", "even_u8": "even"}
+    asked = getattr(node.attrs, "rounding", "twice")
     return (
-        (first if first == last else f"{first}_{last}") + ("w4" if narrow else "") + ("even" if even else "")
+        (first if first == last else f"{first}_{last}")
+        + ("w4" if narrow else "")
+        + rounding.get(asked, asked)
     )

@@ -27,6 +27,8 @@ def _as_linear(node: Node, names: Names) -> tuple[Node, ...] | None:
         return None
     if any((attrs.pad_top, attrs.pad_bottom, attrs.pad_left, attrs.pad_right)):
         return None
+    if attrs.rounding == "short":
+        return None
     weights, origins, made = node.input(1), without_keys(node.origins), []
     _, kernel_h, kernel_w, _ = weights.shape
 

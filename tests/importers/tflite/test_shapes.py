@@ -192,7 +192,6 @@ def test_integer_reductions(oracle: Oracle, seed: int) -> None:
                 scaled(rng, out, type_, around),
                 ReducerOptions(),
             )
-            # LiteRT's reference reads the bytes of a sum as unsigned: a mistake that is not followed.
             if type_ == "int8" and oracle == "tflm":
                 file.add(
                     "SUM",
@@ -253,6 +252,14 @@ def test_conversions(oracle: Oracle, seed: int) -> None:
         file.add("QUANTIZE", [Value(shape, "int32", around * 3e-7)], scaled(rng, shape, type_, around))
         file.add("CAST", [Value(shape, type_)], Value(shape, "int32"))
         file.add("CAST", [Value(shape, "int32")], Value(shape, type_))
+    # As a softmax of int8 gives them.
+    shifted = Value(shape, "int16", 1 / 65536, -32768)
+    if oracle == "tflm":
+        file.add("DEQUANTIZE", [shifted], Value(shape))
+        file.add("QUANTIZE", [shifted], Value(shape, "int32", 1 / 32768))
+        file.add("QUANTIZE", [shifted], scaled(rng, shape, "int8", 0.004))
+        file.add("QUANTIZE", [shifted], Value(shape, "int16", 1e-4, 123))
+        file.add("QUANTIZE", [scaled(rng, shape)], Value(shape, "int16", 2e-4, -700))
     file.add("CAST", [Value(shape, "int32")], Value(shape))
     file.add("CAST", [Value(shape, "bool")], Value(shape))
     file.check([oracle])

@@ -78,6 +78,9 @@ def test_int8(oracle: Oracle, seed: int) -> None:
         file.add(
             "SOFTMAX", [scaled(rng, (30, 17))], Value((30, 17), "int8", 1 / 256, -128), SoftmaxOptions(beta)
         )
+    for beta, step in ((1.0, 1 / 65536), (0.7, 1 / 65535)):
+        wide = Value((30, 17), "int16", step, -32768)
+        file.add("SOFTMAX", [scaled(rng, (30, 17))], wide, SoftmaxOptions(beta))
     file.add("LOG_SOFTMAX", [scaled(rng, (30, 17))], Value((30, 17), "int8", 1 / 16, 127))
     x = scaled(rng, shape)
     above = Value(shape, "int8", x.scale, -100, low=-99)

@@ -12,7 +12,7 @@ from tinyet.exporters.tflite.limits import Runtime
 from tinyet.exporters.tflite.variables import keep, write_states
 from tinyet.ir import Attrs, Graph, Note, Tensor
 from tinyet.ops.keep import Keep
-from tinyet.ops.shared.factors import is_even
+from tinyet.ops.shared.factors import is_even, is_short
 from tinyet.tflite import Model, Signature, Subgraph
 
 ROWS: Mapping[type[Attrs], Row] = {
@@ -48,6 +48,8 @@ def export_graph(graph: Graph, runtime: Runtime = "litert") -> tuple[Model, tupl
                 raise RefusedError("there is no operator with its bits")
             if is_even(node):
                 raise RefusedError("it is rounded to even, as by ONNX Runtime: no kernel there does that")
+            if is_short(node):
+                raise RefusedError("its sums of int16 have 32 bits", "int8, or sums of 64 bits")
             row(ctx)
         except RefusedError as error:
             hint = f"\n    do: {error.hint}" if error.hint else ""

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -41,6 +42,9 @@ from tinyet.tflite.options import AddOptions, DivOptions, MulOptions, SubOptions
 
 Exact = Callable[[Array, Array], Any]
 
+_NEARLY_A_POWER = 1e-3
+"""Of two, by its logarithm."""
+
 
 def _both(ctx: Context) -> tuple[Tensor, Tensor]:
     """Both inputs, of the output's shape when they are broadcast. Raises RefusedError."""
@@ -73,14 +77,31 @@ def _activation(
     return bounds_of(ctx.options(kind).fused_activation_function)
 
 
+def _refuse_powers_of_two(ctx: Context, kind: type[AddOptions | SubOptions]) -> None:
+    """LiteRT rounds the finer of two int16 operands to the output's scale before it adds, where a file allows that and
+    all scales are powers of two; with one for all there is nothing to round. Raises RefusedError."""
+    if ctx.rounding == "tflm" or not ctx.options(kind).pot_scale_int16:
+        return
+    types = [ctx.x(0).type, ctx.x(1).type, ctx.out_type()]
+    if any(type_.dtype is not DType.INT16 for type_ in types) or len({type_.scale for type_ in types}) == 1:
+        return
+    if all(abs(math.log2(type_.scale) - round(math.log2(type_.scale))) < _NEARLY_A_POWER for type_ in types):
+        raise RefusedError(
+            "adds int16 values whose scales are powers of two, which LiteRT rounds before it adds",
+            'take the bits of TFLM: rounding="tflm"',
+        )
+
+
 def add(ctx: Context) -> None:
     """TFLM leaves the activation of int32 away."""
+    _refuse_powers_of_two(ctx, AddOptions)
     bounds = _activation(ctx, AddOptions)
     if not _whole(ctx, "add", NO_CLAMP if ctx.rounding == "tflm" else bounds):
         ctx.emit(Add(bounds), _both(ctx))
 
 
 def sub(ctx: Context) -> None:
+    _refuse_powers_of_two(ctx, SubOptions)
     bounds = _activation(ctx, SubOptions)
     if not _whole(ctx, "sub", bounds):
         ctx.emit(Sub(bounds), _both(ctx))

@@ -74,13 +74,21 @@ def image_of(ctx: Context, position: int = 0) -> Tensor:
     return x
 
 
-def refuse_short_sums(ctx: Context, bias_type: int) -> None:
-    """Sums of int16 values in 32 bits, which a file asks for by an int32 bias or by `bias_type`, are rounded otherwise
-    than those in 64. Raises RefusedError."""
-    short = ctx.info(2).type == "int32" if ctx.has(2) else TYPES[bias_type : bias_type + 1] == ("int32",)
-    if ctx.x(0).dtype is DType.INT16 and short:
+def has_short_sums(ctx: Context, bias: int, bias_type: int = 0, image: int = 0) -> bool:
+    """Whether sums of int16 values have 32 bits, which a file asks for by an int32 bias or by `bias_type`: they are
+    rounded otherwise than those of 64. bias, image: positions of the inputs."""
+    short = (
+        ctx.info(bias).type == "int32" if ctx.has(bias) else TYPES[bias_type : bias_type + 1] == ("int32",)
+    )
+    return short and ctx.x(image).dtype is DType.INT16
+
+
+def refuse_short_sums(ctx: Context, bias: int, bias_type: int = 0, image: int = 0) -> None:
+    """Raises RefusedError for them where the original kernels add up in 64 bits only."""
+    if has_short_sums(ctx, bias, bias_type, image):
         raise RefusedError(
-            "adds up int16 values in 32 bits", "convert the model with biases of 64 bits, the default"
+            "adds an int32 bias to int16 values, which the original takes for int64",
+            "convert the model with biases of 64 bits, the default",
         )
 
 
@@ -141,7 +149,6 @@ def _emit_convolution(ctx: Context, attrs: Conv2d, x: Tensor, weights: Tensor, r
 def conv2d(ctx: Context) -> None:
     ctx.expect_inputs(2, 3)
     options, x = ctx.options(Conv2DOptions), image_of(ctx)
-    refuse_short_sums(ctx, options.quantized_bias_type)
     weights = weights_of(ctx, 1, (0, 1, 2, 3))
     _, kernel_h, kernel_w, depth = weights.shape
     if depth < 1 or x.shape[3] % depth:
@@ -154,6 +161,7 @@ def conv2d(ctx: Context) -> None:
         **pads_of(options.padding, x.shape, (kernel_h, kernel_w), stride, dilation),
         groups=x.shape[3] // depth,
         clamp=bounds_of(options.fused_activation_function),
+        rounding="short" if has_short_sums(ctx, 2, options.quantized_bias_type) else "twice",
     )
     # LiteRT has no zero point where all of the weights have one scale.
     _emit_convolution(ctx, attrs, x, weights, "symmetric" if len(_scales(weights)) == 1 else "asymmetric")
@@ -162,12 +170,17 @@ def conv2d(ctx: Context) -> None:
 def depthwise_conv2d(ctx: Context) -> None:
     ctx.expect_inputs(2, 3)
     options, x = ctx.options(DepthwiseConv2DOptions), image_of(ctx)
-    refuse_short_sums(ctx, 0)
+    refuse_short_sums(ctx, 2)
     # (1, kernel_h, kernel_w, channels * multiplier)
     weights = weights_of(ctx, 1, (3, 1, 2, 0))
     count, kernel_h, kernel_w, one = weights.shape
     if one != 1 or count % x.shape[3]:
         raise RefusedError(f"has weights {ctx.info(1).shape} for {x.shape[3]} channels")
+    # LiteRT takes it from the shapes.
+    if ctx.rounding == "tflm" and options.depth_multiplier != count // x.shape[3]:
+        raise RefusedError(
+            f"has a depth multiplier of {options.depth_multiplier} for weights {ctx.info(1).shape}"
+        )
     stride = options.stride_h, options.stride_w
     dilation = options.dilation_h_factor, options.dilation_w_factor
     attrs = Conv2d(
@@ -203,8 +216,6 @@ def fully_connected(ctx: Context) -> None:
     """TFLite flattens all dimensions but as many as the depth takes; the output has the file's shape."""
     ctx.expect_inputs(2, 3)
     options, x = ctx.options(FullyConnectedOptions), ctx.x(0)
-    if ctx.rounding == "tflm":
-        refuse_short_sums(ctx, options.quantized_bias_type)
     if options.weights_format:
         raise RefusedError("has shuffled weights", shape=False)
     if ctx.find_constant(1) is None:
@@ -227,15 +238,37 @@ def fully_connected(ctx: Context) -> None:
     if is_hybrid(x, weights):
         rule: Rule = "asymmetric" if options.asymmetric_quantize_inputs else "symmetric"
         y = emit_hybrid(ctx, Linear(clamp), flat, weights, bias, made, rule)
+    elif ctx.rounding == "tflm" and has_short_sums(ctx, 2, options.quantized_bias_type):
+        y = _pixels(ctx, flat, weights, bias, made, clamp)
     else:
         y = ctx.emit_as(attrs, [flat, weights, bias], made)
     ctx.alias(ctx.reshape(y, out.shape))
+
+
+def _pixels(
+    ctx: Context,
+    x: Tensor,
+    weights: Tensor,
+    bias: Tensor | None,
+    made: TensorType,
+    clamp: tuple[float, float],
+) -> Tensor:
+    """A fully connected layer of short sums is a convolution whose pixels are the rows of x."""
+    rows, depth = x.shape
+    taps = ctx.hold(
+        Constant(weights.name, weights.array.reshape(-1, 1, 1, depth), weights.type.quant), weights.dtype
+    )
+    image = ctx.reshape(x, (1, 1, rows, depth))
+    return ctx.emit_as(
+        Conv2d(clamp=clamp, rounding="short"), [image, taps, bias], replace(made, shape=(1, 1, *made.shape))
+    )
 
 
 def transpose_conv(ctx: Context) -> None:
     """The output's shape stands in the file; pads are those of the convolution that goes the other way."""
     ctx.expect_inputs(3, 4)
     options, x = ctx.options(TransposeConvOptions), image_of(ctx, 2)
+    refuse_short_sums(ctx, 3, options.quantized_bias_type, 2)
     weights = weights_of(ctx, 1, (0, 1, 2, 3))
     count, kernel_h, kernel_w, _ = weights.shape
     out = ctx.out_type()

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from tinyet.errors import RefusedError
+from tinyet.importers.tflite.activation import bounds_of
 from tinyet.importers.tflite.building import (
     EVERY,
     axis_of,
@@ -22,7 +23,7 @@ from tinyet.importers.tflite.building import (
 )
 from tinyet.importers.tflite.context import Context, Row
 from tinyet.ir import DType, Tensor, TensorType
-from tinyet.numerics import quantize_multiplier, requantize
+from tinyet.numerics import NO_CLAMP, quantize_multiplier, requantize
 from tinyet.ops.amax import Amax
 from tinyet.ops.amin import Amin
 from tinyet.ops.argmax import ArgMax
@@ -34,10 +35,11 @@ from tinyet.ops.maximum import Maximum
 from tinyet.ops.mean import Mean
 from tinyet.ops.mul import Mul
 from tinyet.ops.pad import Pad
+from tinyet.ops.shared.integers import INTEGERS
 from tinyet.ops.shared.reduction import Reduce
 from tinyet.ops.sum import Sum
 from tinyet.ops.unary import Unary
-from tinyet.tflite.options import CumsumOptions, ReducerOptions
+from tinyet.tflite.options import CumsumOptions, L2NormOptions, ReducerOptions
 
 _LEAST_NORM = 1e-6
 _MOST_FACTORS = 64
@@ -53,8 +55,11 @@ def _reduce(kind: type[Reduce]) -> Row:
     def row(ctx: Context) -> None:
         x = ctx.x(0)
         axes, keep = _axes(ctx, x), ctx.options(ReducerOptions).keep_dims
-        if kind is Sum and x.dtype is DType.INT8 and ctx.rounding == "litert":
-            ctx.note("LiteRT's reference reads the bytes of a sum as unsigned; here they have their signs")
+        if kind is Sum and x.dtype in INTEGERS and ctx.rounding == "litert":
+            raise RefusedError(
+                f"sums {x.dtype.value}, which LiteRT's reference kernel reads as unsigned bytes",
+                'take the bits of TFLM: rounding="tflm"',
+            )
         if not axes:
             finish(ctx, x)
         else:
@@ -155,6 +160,8 @@ def _check_cumsum(x: TensorType, out: TensorType, depth: int) -> None:
 def l2_normalization(ctx: Context) -> None:
     """x / max(root of the sum of squares along the last axis, 1e-6)."""
     x = ctx.x(0)
+    if bounds_of(ctx.options(L2NormOptions).fused_activation_function) != NO_CLAMP:
+        raise RefusedError("has a fused activation", "let the converter keep it as an operator of its own")
     if x.dtype is not DType.FLOAT32:
         raise RefusedError(f"normalizes {x.dtype.value} values", "keep the normalization in float32")
     if not x.shape:

@@ -60,7 +60,12 @@ def output_factors(node: Node) -> tuple[Int64, Int64]:
 
 def is_even(node: Node) -> bool:
     """Whether sums are rounded to even: the attribute `rounding`, of operators that have it."""
-    return getattr(node.attrs, "rounding", "twice") != "twice"
+    return getattr(node.attrs, "rounding", "twice") in ("even", "even_u8")
+
+
+def is_short(node: Node) -> bool:
+    """Whether sums of int16 values have 32 bits, and are rounded as those of int8."""
+    return getattr(node.attrs, "rounding", "twice") == "short"
 
 
 def above_int8(node: Node) -> int:
@@ -100,7 +105,7 @@ def even_constants(factor: npt.NDArray[np.float32]) -> tuple[Constant, Constant]
 def rescaled(node: Node, sums: Int64, multiplier: Int64 | int, shift: Int64 | int) -> Array:
     """The integer output of exact sums: rescaled, from its zero point on, within the node's clamp."""
     out = node.output.type
-    rule = requantize_64 if out.dtype is DType.INT16 else requantize
+    rule = requantize_64 if out.dtype is DType.INT16 and not is_short(node) else requantize
     values = rule(sums, multiplier, shift) + out.zero_point
     return saturated(values, out.dtype, clamp_range(clamp_of(node), out))
 

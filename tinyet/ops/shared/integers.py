@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the integer forms of operators share: which types activations have, and their type rule.
 
-int8 is affine, with any zero point. int16 is symmetric: its zero point is 0, as LiteRT and CMSIS-NN demand.
+int8 is affine, with any zero point. int16 is symmetric: its zero point is 0, as LiteRT and CMSIS-NN demand. Conversions
+take others, which TFLM has behind a softmax of int8.
 """
 
 from __future__ import annotations
@@ -21,13 +22,22 @@ INTEGERS = (DType.INT8, DType.INT16)
 def check_activations(*tensors: Tensor) -> str | None:
     """What is wrong with the types of quantized activations; each may have an integer type of its own."""
     for tensor in tensors:
+        complaint = check_quantized(tensor)
+        if complaint is not None:
+            return complaint
+        if tensor.dtype is DType.INT16 and tensor.type.zero_point != 0:
+            return f"{tensor.name} is int16, so its zero point must be 0"
+    return None
+
+
+def check_quantized(*tensors: Tensor) -> str | None:
+    """The same where int16 may have any zero point."""
+    for tensor in tensors:
         if tensor.dtype not in INTEGERS:
             return f"{tensor.name} must be int8 or int16, is {tensor.dtype.value}"
         quant = tensor.type.quant
         if quant is None or quant.axis is not None:
             return f"{tensor.name} must be quantized per tensor"
-        if tensor.dtype is DType.INT16 and quant.one_zero_point != 0:
-            return f"{tensor.name} is int16, so its zero point must be 0"
     return None
 
 

@@ -12,7 +12,7 @@ from tinyet.boards.cpus import Target
 from tinyet.ir import Array, Attrs, DType, Node, Tensor
 from tinyet.numerics import Multiplier, quantize_multiplier, requantize
 from tinyet.ops.shared.counting import values
-from tinyet.ops.shared.integers import check_activations, representable, saturated
+from tinyet.ops.shared.integers import check_activations, check_quantized, representable, saturated
 from tinyet.opset import Call, Claim, Kernel, Lower, Struct, library_call, signature
 
 # |q - zero_point| is at most 255 in int8, 2**15 in int16: with one left shift more it would leave int32.
@@ -47,10 +47,14 @@ def check(node: Node) -> str | None:
     scale = node.attrs.wide_scale if isinstance(node.attrs, Rescaling) else 0.0
     if len(wide) != int(scale != 0) or not 0 <= scale < math.inf or any(t.type.quant for t in wide):
         return "an int32 side has a scale as attribute, and no other side has"
-    complaint = check_activations(*(t for t in tensors if t not in wide))
+    rule = check_quantized if isinstance(node.attrs, Rescaling) else check_activations
+    complaint = rule(*(t for t in tensors if t not in wide))
     if complaint is not None:
         return complaint
-    fits = representable(lambda: exact_factor(node).shift <= MAX_LEFT_SHIFTS[node.input(0).dtype])
+    x = node.input(0)
+    # A zero point beside int16 takes a bit more.
+    most = MAX_LEFT_SHIFTS[x.dtype] - int(x.dtype is DType.INT16 and x.type.zero_point != 0)
+    fits = representable(lambda: exact_factor(node).shift <= most)
     return None if fits else "the output's scale is too small for the input's"
 
 

@@ -56,6 +56,11 @@ def check(node: Node) -> str | None:
     complaint = broadcast.check_elementwise(node)
     if complaint is not None or node.output.dtype is not DType.INT8:
         return complaint
+    return check_int8_input(node)
+
+
+def check_int8_input(node: Node) -> str | None:
+    """Scale and depth of an int8 input."""
     if input_scale(node) <= 2.0**-26:
         return f"an input scale of {input_scale(node)} is too small"
     if input_scale(node) >= MAX_INPUT_SCALE:

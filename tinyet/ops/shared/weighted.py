@@ -57,6 +57,8 @@ def check_weighted(node: Node) -> str | None:
         return f"weights are quantized along axis {quant.axis}, not along the output channels"
     if x.dtype is DType.INT16:
         return "sums of int16 are not rounded to even" if factors.is_even(node) else weighted_s16.check(node)
+    if factors.is_short(node):
+        return f"sums of {x.dtype.value} are short as they are"
     if bias is not None and bias.dtype is not DType.INT32:
         return "the bias must be int32"
     # |x - zero_point| <= 255 and |weight| <= 128: the sum must not leave int32.

@@ -2,7 +2,8 @@
 """What layers with int16 activations and int8 weights ("16x8") share: type rule, rounding, constants of kernels.
 
 LiteRT's rule: zero points are 0, the bias is int64 at scale(x) * scale(weights), sums are exact, and each is
-rescaled by numerics.requantize_64. Kernels add up in 32 bits as far as the weights, which are known, allow.
+rescaled by numerics.requantize_64. Kernels add up in 32 bits as far as the weights, which are known, allow. Where a
+layer's rounding is `short`, the sums have to fit in 32 bits, and numerics.requantize rescales them.
 """
 
 from __future__ import annotations
@@ -13,8 +14,15 @@ from tinyet.errors import QuantizationError
 from tinyet.ir import Array, DType, Node
 from tinyet.numerics import MAX_SHIFT_64, SUM_BITS_64, quantize_multipliers
 from tinyet.ops.shared.clamped import clamp_fields
-from tinyet.ops.shared.factors import bias_constant, channel_factors, factor_constants, output_factors
-from tinyet.ops.shared.integers import magnitudes
+from tinyet.ops.shared.factors import (
+    bias_constant,
+    channel_factors,
+    factor_constants,
+    is_short,
+    output_factors,
+    shifts_fit,
+)
+from tinyet.ops.shared.integers import magnitudes, representable
 from tinyet.opset import Constant, FieldValue, Pointer
 
 LARGEST = 1 << 15
@@ -41,11 +49,23 @@ def check(node: Node) -> str | None:
         return "the bias must be int64"
     rows = magnitudes(weights.array)
     offsets = [0] * len(rows) if bias is None else [abs(int(b)) for b in bias.array]
+    if is_short(node):
+        return check_short(node, max(LARGEST * int(row) + b for row, b in zip(rows, offsets, strict=True)))
     for row, offset, factor in zip(rows, offsets, channel_factors(node), strict=True):
         complaint = rescaling(float(factor), LARGEST * int(row) + offset)
         if complaint is not None:
             return complaint
     return None
+
+
+def check_short(node: Node, bound: int) -> str | None:
+    """The rule for sums of magnitude up to `bound` that have 32 bits."""
+    if node.input(1).dtype is DType.INT4:
+        return "sums of int4 weights are not short"
+    if bound >= 2**31:
+        return "sums could overflow 32 bits"
+    fits = representable(lambda: shifts_fit(bound, output_factors(node)[1]))
+    return None if fits else "the output's scale is too small for the sums"
 
 
 # ---------------------------------------------------------------- kernels
@@ -63,11 +83,13 @@ def block_pairs(weights: Array) -> int:
 
 
 def constants(node: Node, weights: Constant, round_to: int = 1) -> tuple[Constant, ...]:
-    """The four arrays of a kernel; the bias is filled up with zeros to a multiple of `round_to`."""
+    """The four arrays of a kernel, those of short sums as in int8; the bias is filled up with zeros to a multiple of
+    `round_to`."""
     bias, channels = node.optional_input(2), node.input(1).shape[0]
     values = np.zeros(channels, np.int64) if bias is None else bias.array.astype(np.int64)
-    stored = bias_constant(np.pad(values, (0, -channels % round_to)), DType.INT16)
-    return weights, stored, *factor_constants(*output_factors(node), DType.INT16)
+    form = DType.INT8 if is_short(node) else DType.INT16
+    stored = bias_constant(np.pad(values, (0, -channels % round_to)), form)
+    return weights, stored, *factor_constants(*output_factors(node), form)
 
 
 def fields(node: Node) -> dict[str, FieldValue]:

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tinyet_conv2d.h"
+
+typedef tinyet_conv2d_s16_short_quant kernel_quant;
+typedef tinyet_conv2d_s16_short_params kernel_params;
+typedef int32_t kernel_sum;
+
+static inline int32_t rescaled(kernel_sum sum, int32_t channel, const kernel_quant *q) {
+  return tinyet_requantize(sum, q->multiplier[channel], q->shift[channel]);
+}
+
+#define KERNEL tinyet_conv2d_s16_short
+#include "tinyet_conv2d_s16_pairs.h"
