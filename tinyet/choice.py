@@ -76,6 +76,7 @@ class _Chooser:
         self.variants = self._offer(selection)
         self.promises = Promises()
         self._free: dict[tuple[Stream, ...], _Chosen] = {}
+        self._settled: dict[_Chosen, tuple[int, int]] = {}
         self.pins: dict[Node, int] = {}
         if objective.pins:
             calls = planned(
@@ -146,10 +147,11 @@ class _Chooser:
     def leaner(self, first: _Chosen) -> _Chosen:
         """The same, or of the same variants a choice with less RAM that executes no more and is nearly as small.
 
-        The frontier knows nothing of RAM: there a few bytes of flash decide against any number of instructions and of
-        bytes of RAM. Flash may grow by what `_SAME_FLASH` says, but not by more than RAM shrinks.
+        The frontier knows nothing of RAM: there a few bytes of flash decide against any number of bytes of it, even
+        where they save instructions, too.
         """
-        most, limit = first.point.instructions, round(_SAME_FLASH * first.point.flash)
+        most, limit = first.point.instructions, first.point.flash
+        limit += self.worth(self.ram(first), limit)
         if self.objective.flash is not None:
             limit = max(min(limit, self.objective.flash), first.point.flash)
         best = tried = first
@@ -167,24 +169,36 @@ class _Chooser:
                 tried = self.made(first.variants, left, found, point, first.plan.streams)
             except StreamRefusedError:
                 break
-            if self.free_of_charge(tried, best):
+            if all(self.saves(tried, old) for old in (best, first)):
                 best = tried
         return best if best is first else replace(best, found=_with_point(first.found, best.point))
 
-    def free_of_charge(self, new: _Chosen, old: _Chosen) -> bool:
-        """Whether one choice takes less RAM than another, executes no more, and takes no more bytes in all, with the
+    def saves(self, new: _Chosen, old: _Chosen) -> bool:
+        """Whether one choice executes no more than another, and takes less RAM, which is worth the flash, with the
         values of each as they lie in the end."""
         grown = new.point.flash - old.point.flash
-        if self.ram(new) >= self.ram(old) or grown > self.ram(old) - self.ram(new):
-            return False
+        if grown > self.worth(self.ram(old) - self.ram(new), old.point.flash):
+            return False  # before more is planned to know
         (instructions, ram), (most, least) = self.settled(new), self.settled(old)
-        return instructions <= most and ram < least and grown <= least - ram
+        return instructions <= most and ram < least and grown <= self.worth(least - ram, old.point.flash)
+
+    def worth(self, saved: int, flash: int) -> int:
+        """Bytes of flash, of so many, that so many bytes of saved RAM are worth where instructions are no more: a
+        percent of the flash, but no more bytes than are saved; where not flash alone counts, one in four, too.
+
+        A percent is less than what is stated of code may be wrong by; and four times as much flash as RAM, or more, is
+        what most boards have.
+        """
+        percent = min(saved, flash // 100)
+        return percent if self.objective.optimize == "size" else max(percent, saved // 4)
 
     def settled(self, chosen: _Chosen) -> tuple[int, int]:
         """Stated instructions and bytes of RAM, with the values as they lie in the end."""
-        variants, plan = self.arranged(chosen)
-        counts = (0 if v.cost is None else v.cost.instructions for v in variants.values())
-        return sum(counts) + _moving(plan), self.ram(replace(chosen, plan=plan))
+        if chosen not in self._settled:
+            variants, plan = self.arranged(chosen)
+            counts = (0 if v.cost is None else v.cost.instructions for v in variants.values())
+            self._settled[chosen] = sum(counts) + _moving(plan), self.ram(replace(chosen, plan=plan))
+        return self._settled[chosen]
 
     def allowed(self, variants: Mapping[Node, tuple[Variant, ...]]) -> dict[Node, list[int]]:
         """The indices of each node's variants that may be weighed, within what the user has pinned."""
@@ -326,7 +340,7 @@ _ROUNDS = 8
 """Of the search for streams that fit: what they need in fact, with scratch memory and gaps, is known in the end."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class _Chosen:
     """A variant for every node, of all that there are, and the memory that they need. allowed: the indices of those
     that were weighed."""
@@ -368,10 +382,6 @@ def _variants(node: Node, candidates: Sequence[Choice], target: Target) -> tuple
         found.append(Variant(choice, call, choice.kernel.cost(node, target, call)))
     return tuple(found)
 
-
-_SAME_FLASH = 1.01
-"""Times the flash of a choice: less is no difference to what is stated of code, and in `balanced` the smallest that is
-spoken of."""
 
 _DEAR = 1.15
 _GOOD = 1.08
