@@ -4,11 +4,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tinyet.boards.cpus import Target
 from tinyet.delegates import Delegate
-from tinyet.delegates.decide import Decision, Objective, Variant, Whole, choose, comparable, pinned
+from tinyet.delegates.decide import (
+    Decision,
+    Objective,
+    Variant,
+    Whole,
+    choose,
+    comparable,
+    pick,
+    pinned,
+    weighed,
+)
 from tinyet.delegates.frontier import Frontier, Point
 from tinyet.delegates.select import Choice, Selection, select
 from tinyet.errors import UsageError
@@ -46,7 +56,8 @@ class _Chooser:
 
     Where the arena is larger than the objective allows, the variants that cannot be there are taken away, because of
     their scratch memory or because their output lies over too little of their input, and the choice is made again; and
-    where that is not enough, layers are computed by rows.
+    where that is not enough, layers are computed by rows. What flash and instructions alone would choose gives way to
+    a choice with less RAM that costs nothing (`leaner`).
     """
 
     def __init__(
@@ -65,6 +76,7 @@ class _Chooser:
         self.variants = self._offer(selection)
         self.promises = Promises()
         self._free: dict[tuple[Stream, ...], _Chosen] = {}
+        self._settled: dict[_Chosen, tuple[int, int]] = {}
         self.pins: dict[Node, int] = {}
         if objective.pins:
             calls = planned(
@@ -81,16 +93,18 @@ class _Chooser:
             by_rows = self.by_rows()
             if by_rows is not None and self.better(by_rows, best):
                 best = by_rows
-        plan, chosen = best.plan, best.chosen
-        state = _state_bytes(chosen)
-        most = None if self.objective.ram is None else self.objective.ram - state
-        if self.objective.optimize != "speed":
-            # What is there is spent on speed only where that is all that is asked for.
-            most = min(plan.arena_bytes, plan.arena_bytes if most is None else most)
-        arranged_, plan = arranged(self.graph, chosen, plan, most, self.target, self.promises)
+        chosen, plan = self.arranged(best)
         free = self._free[()]
         whole = Whole(free.chosen, self.arena(free)) if plan.streams else None
-        return Decision(self.objective, best.variants, arranged_, best.found, best.point, whole), plan
+        return Decision(self.objective, best.variants, chosen, best.found, best.point, whole), plan
+
+    def arranged(self, best: _Chosen) -> tuple[dict[Node, Variant], MemoryPlan]:
+        """A choice with its values as they lie in the end, as far as RAM allows that."""
+        most = None if self.objective.ram is None else self.objective.ram - _state_bytes(best.chosen)
+        if self.objective.optimize != "speed":
+            # What is there is spent on speed only where that is all that is asked for.
+            most = min(best.plan.arena_bytes, best.plan.arena_bytes if most is None else most)
+        return arranged(self.graph, best.chosen, best.plan, most, self.target, self.promises)
 
     def whole_layers(self) -> _Chosen:
         """No layer by rows."""
@@ -113,7 +127,10 @@ class _Chooser:
         """The variants that the objective asks for, of those whose memory there is room for; where there is no room
         whatever is chosen, those that need the least."""
         allowed = self.allowed(variants)
-        result = self._free[tuple(streams)] = self.chosen(variants, allowed, streams)
+        result = self.chosen(variants, allowed, streams)
+        if not streams:  # with them every plan is dear: that of the best alone is worth a second look
+            result = self.leaner(result)
+        self._free[tuple(streams)] = result
         if self.over(result) <= 0:
             return result
         least = self.chosen(variants, _frugal(variants, allowed, result.plan, self.promises), streams)
@@ -125,7 +142,63 @@ class _Chooser:
             if not _take_away(variants, allowed, result.chosen, result.plan, limit - state, self.promises):
                 return least
             result = self.chosen(variants, allowed, streams)
-        return result
+        return result if streams else self.leaner(result)
+
+    def leaner(self, first: _Chosen) -> _Chosen:
+        """The same, or of the same variants a choice with less RAM that executes no more and is nearly as small.
+
+        The frontier knows nothing of RAM: there a few bytes of flash decide against any number of bytes of it, even
+        where they save instructions, too.
+        """
+        most, limit = first.point.instructions, first.point.flash
+        limit += self.worth(self.ram(first), limit)
+        if self.objective.flash is not None:
+            limit = max(min(limit, self.objective.flash), first.point.flash)
+        best = tried = first
+        left = {node: list(indices) for node, indices in first.allowed.items()}
+        for _ in range(_ROUNDS):
+            less = self.arena(tried) - 1
+            if not _take_away(first.variants, left, tried.chosen, tried.plan, less, self.promises):
+                break
+            found = weighed(first.variants, left, self.target)
+            near = tuple(p for p in found.points if p.instructions <= most and p.flash <= limit)
+            if not near:
+                break  # of fewer variants there is nothing nearer
+            point = pick(replace(found, points=near), self.objective.optimize, limit, most)
+            try:
+                tried = self.made(first.variants, left, found, point, first.plan.streams)
+            except StreamRefusedError:
+                break
+            if all(self.saves(tried, old) for old in (best, first)):
+                best = tried
+        return best if best is first else replace(best, found=_with_point(first.found, best.point))
+
+    def saves(self, new: _Chosen, old: _Chosen) -> bool:
+        """Whether one choice executes no more than another, and takes less RAM, which is worth the flash, with the
+        values of each as they lie in the end."""
+        grown = new.point.flash - old.point.flash
+        if grown > self.worth(self.ram(old) - self.ram(new), old.point.flash):
+            return False  # before more is planned to know
+        (instructions, ram), (most, least) = self.settled(new), self.settled(old)
+        return instructions <= most and ram < least and grown <= self.worth(least - ram, old.point.flash)
+
+    def worth(self, saved: int, flash: int) -> int:
+        """Bytes of flash, of so many, that so many bytes of saved RAM are worth where instructions are no more: a
+        percent of the flash, but no more bytes than are saved; where not flash alone counts, one in four, too.
+
+        A percent is less than what is stated of code may be wrong by; and four times as much flash as RAM, or more, is
+        what most boards have.
+        """
+        percent = min(saved, flash // 100)
+        return percent if self.objective.optimize == "size" else max(percent, saved // 4)
+
+    def settled(self, chosen: _Chosen) -> tuple[int, int]:
+        """Stated instructions and bytes of RAM, with the values as they lie in the end."""
+        if chosen not in self._settled:
+            variants, plan = self.arranged(chosen)
+            counts = (0 if v.cost is None else v.cost.instructions for v in variants.values())
+            self._settled[chosen] = sum(counts) + _moving(plan), self.ram(replace(chosen, plan=plan))
+        return self._settled[chosen]
 
     def allowed(self, variants: Mapping[Node, tuple[Variant, ...]]) -> dict[Node, list[int]]:
         """The indices of each node's variants that may be weighed, within what the user has pinned."""
@@ -142,18 +215,33 @@ class _Chooser:
         """Of the allowed variants those that the objective asks for, and their memory."""
         # What rows cost is not to be paid for with flash saved.
         most = round(_GOOD * self._free[()].point.instructions) if streams else None
-        found, point, indices = choose(variants, allowed, self.objective, self.target, most)
-        chosen = {node: variants[node][index] for node, index in indices.items()}
-        return _Chosen(
-            variants, chosen, planned(self.graph, chosen, self.promises, streams=streams), found, point
-        )
+        found, point = choose(variants, allowed, self.objective, self.target, most)
+        return self.made(variants, allowed, found, point, streams)
+
+    def made(
+        self,
+        variants: Mapping[Node, tuple[Variant, ...]],
+        allowed: Mapping[Node, Sequence[int]],
+        found: Frontier,
+        point: Point,
+        streams: Sequence[Stream],
+    ) -> _Chosen:
+        """What a point of the frontier of the allowed variants stands for, and its memory."""
+        chosen = {
+            node: variants[node][indices[option]]
+            for (node, indices), option in zip(allowed.items(), point.picks, strict=True)
+        }
+        plan = planned(self.graph, chosen, self.promises, streams=streams)
+        return _Chosen(variants, dict(allowed), chosen, plan, found, point)
 
     def over(self, chosen: _Chosen) -> int:
         """Bytes of RAM more than the objective allows."""
-        if self.objective.ram is None:
-            return 0
+        return 0 if self.objective.ram is None else self.ram(chosen) - self.objective.ram
+
+    def ram(self, chosen: _Chosen) -> int:
+        """Bytes of the arena and of state."""
         kept = sum(stream.kept_bytes for stream in chosen.plan.streams)
-        return self.arena(chosen) + _state_bytes(chosen.chosen) + kept - self.objective.ram
+        return self.arena(chosen) + _state_bytes(chosen.chosen) + kept
 
     @staticmethod
     def arena(chosen: _Chosen) -> int:
@@ -215,8 +303,8 @@ class _Chooser:
         fitting = [chosen for chosen in found if self.over(chosen) <= 0]
         if not fitting or self.objective.optimize == "size":
             tried(search.smallest())
-            return min(found, key=self.arena, default=None)
-        return min(fitting, key=lambda chosen: chosen.instructions)
+            return self.leaner(min(found, key=self.arena)) if found else None
+        return self.leaner(min(fitting, key=lambda chosen: chosen.instructions))
 
     def strips(self, calls: Sequence[Node]) -> dict[Node, Strips]:
         """What can be computed by rows: by kernels alone, not by regions."""
@@ -252,11 +340,13 @@ _ROUNDS = 8
 """Of the search for streams that fit: what they need in fact, with scratch memory and gaps, is known in the end."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class _Chosen:
-    """A variant for every node, of all that there are, and the memory that they need."""
+    """A variant for every node, of all that there are, and the memory that they need. allowed: the indices of those
+    that were weighed."""
 
     variants: Mapping[Node, tuple[Variant, ...]]
+    allowed: Mapping[Node, Sequence[int]]
     chosen: Mapping[Node, Variant]
     plan: MemoryPlan
     found: Frontier
@@ -265,7 +355,20 @@ class _Chosen:
     @property
     def instructions(self) -> int:
         """Stated, what moves between rows included."""
-        return self.point.instructions + round(sum(moved(stream) for stream in self.plan.streams))
+        return self.point.instructions + _moving(self.plan)
+
+
+def _moving(plan: MemoryPlan) -> int:
+    """Instructions of what moves between rows."""
+    return round(sum(moved(stream) for stream in plan.streams))
+
+
+def _with_point(found: Frontier, point: Point) -> Frontier:
+    """A frontier with a point that RAM speaks for: it may be beaten by others, which take more of that."""
+    cost = point.instructions, point.flash
+    others = (p for p in found.points if (p.instructions, p.flash) != cost)
+    points = sorted((*others, point), key=lambda p: (p.flash, -p.instructions))
+    return replace(found, points=tuple(points))
 
 
 def _state_bytes(chosen: Mapping[Node, Variant]) -> int:

@@ -25,11 +25,14 @@ from tinyet.delegates.frontier import Option, frontier
 from tinyet.deployment import Deployment, deploy
 from tinyet.errors import UsageError
 from tinyet.ops.conv2d import Conv2d
+from tinyet.ops.linear import Linear
+from tinyet.ops.reshape import Reshape
 from tinyet.opset.cost import MEASURED, core_of, measured
 from tinyet.program import Program
 from tinyet.project import generate, open_project
 
 M4 = load_board("mps2_an386")
+WIDENS = "tinyet_dsp_linear"
 
 
 def drawn(rng: np.random.Generator, nodes: int, shared: int = 4) -> list[list[Option]]:
@@ -240,6 +243,44 @@ def test_limits_choose_smaller_kernels(network: Program) -> None:
     small = deployed(network, Objective("speed", ram=arena))
     assert small.plan.arena_bytes <= arena
     assert small.decision.point.instructions <= size.decision.point.instructions
+
+
+def many_inputs(channels: int) -> Program:
+    """A convolution, and a layer of four outputs over all of its pixels. What widens these pixels first is a little
+    smaller than what does not, and takes two more bytes of RAM for each of them."""
+    b = Builder("wide")
+    x = input_s8("x", (1, 20, 20, 1), 0.05, -7)
+    w, bias = weights_s8("w0", (channels, 3, 3, 1), 37), bias_s32("b0", channels, 411)
+    pads: dict[str, Any] = {f"pad_{side}": 1 for side in ("top", "bottom", "left", "right")}
+    y = b.add(Conv2d(**pads), x, w, bias, out="y0", source="", quant=(0.03, -128), module="conv")
+    y = b.add(Reshape((1, 400 * channels)), y, out="y1", source="", quant=(0.03, -128))
+    w, bias = weights_s8("w1", (4, 400 * channels), 29), bias_s32("b1", 4, 97)
+    y = b.add(Linear(), y, w, bias, out="y2", source="", quant=(0.2, 3), module="fc")
+    return b.finish((x,), y)
+
+
+@pytest.mark.parametrize(
+    ("channels", "optimize", "lean"),
+    [(4, "balanced", True), (12, "size", True), (4, "size", False)],
+)
+def test_flash_that_is_not_worth_its_ram(channels: int, optimize: decide.Optimize, lean: bool) -> None:
+    """Where a choice with a smaller arena executes no more, little flash does not speak against it: for "size" less
+    than a percent, which is more than the difference where weights are many."""
+    program = many_inputs(channels)
+    found = deployed(program, Objective(optimize))
+    assert (kernels(found)[-1] != WIDENS) is lean
+    chosen = found.decision.point
+    points = found.decision.frontier.points
+    assert chosen in points
+    assert [p.flash for p in points] == sorted(p.flash for p in points)
+    if lean:
+        wide = deployed(program, Objective(optimize, pins={"fc": WIDENS}))
+        assert found.plan.arena_bytes + 400 * channels < wide.plan.arena_bytes
+        assert chosen.instructions <= wide.decision.point.instructions
+        assert 0 < chosen.flash - wide.decision.point.flash < 400 * channels // 4, "the example shows nothing"
+        # What flash there is not is not spent.
+        full = deployed(program, Objective(optimize, flash=wide.decision.point.flash))
+        assert full.decision.point.flash <= wide.decision.point.flash
 
 
 def test_pins(network: Program) -> None:

@@ -77,8 +77,8 @@ class Decision:
     """What was chosen, and what there was to choose from.
 
     variants: of every node, in the order of asking; chosen: the one that computes it. frontier: all that was not
-    beaten, within what the user has pinned and RAM allows; point: the one that was taken. whole: where layers are
-    computed by rows, what they would be otherwise.
+    beaten, within what the user has pinned and RAM allows; point: the one that was taken, which is there, too, where
+    it was taken for its RAM and others beat it. whole: where layers are computed by rows, what they would be otherwise.
     """
 
     objective: Objective
@@ -119,28 +119,33 @@ def comparable(variants: Sequence[Variant]) -> list[int]:
     return [i for i, variant in enumerate(variants) if variant.cost is not None]
 
 
+def weighed(
+    variants: Mapping[Node, Sequence[Variant]], allowed: Mapping[Node, Sequence[int]], target: Target
+) -> Frontier:
+    """The frontier of the allowed variants of each node."""
+    return frontier(
+        [
+            [
+                Option(0 if v.cost is None else v.cost.instructions, parts_of(v, target))
+                for v in (variants[node][i] for i in indices)
+            ]
+            for node, indices in allowed.items()
+        ]
+    )
+
+
 def choose(
     variants: Mapping[Node, Sequence[Variant]],
     allowed: Mapping[Node, Sequence[int]],
     objective: Objective,
     target: Target,
     most: int | None = None,
-) -> tuple[Frontier, Point, dict[Node, int]]:
-    """The frontier of the allowed variants of each node, the point that the objective asks for, and the index of the
-    variant that each node has there. most: instructions that no saved flash is worth more than, where not those of one
-    delegate's kernels."""
-    options = [
-        [
-            Option(0 if v.cost is None else v.cost.instructions, parts_of(v, target))
-            for v in (variants[node][i] for i in indices)
-        ]
-        for node, indices in allowed.items()
-    ]
-    found = frontier(options)
+) -> tuple[Frontier, Point]:
+    """The frontier of the allowed variants of each node, and the point that the objective asks for. most: instructions
+    that no saved flash is worth more than, where not those of one delegate's kernels."""
+    found = weighed(variants, allowed, target)
     most = of_one_delegate(variants, allowed) if most is None else most
-    point = pick(found, objective.optimize, objective.flash, most)
-    picked = zip(allowed.items(), point.picks, strict=True)
-    return found, point, {node: indices[option] for (node, indices), option in picked}
+    return found, pick(found, objective.optimize, objective.flash, most)
 
 
 def of_one_delegate(variants: Mapping[Node, Sequence[Variant]], allowed: Mapping[Node, Sequence[int]]) -> int:
