@@ -330,7 +330,9 @@ def lstm(rng: np.random.Generator) -> Node:
         of_gates(rng, "w_hh", (4 * units, outputs), 4),
     )
     w_hr = of_gates(rng, "w_hr", (outputs, units), 1) if projected else None
-    return layer(Lstm(sequence=bool(rng.random() < 0.5)), (x, h, c, *matrices, None, w_hr), (h, c))
+    sequence_too, tabled = rng.random(2) < (0.5, 0.3)
+    rule = Lstm(sequence=bool(sequence_too), arithmetic="tflm" if tabled and not projected else "litert")
+    return layer(rule, (x, h, c, *matrices, None, w_hr), (h, c))
 
 
 def square(attrs: Attrs, gates: int, rng: np.random.Generator) -> Node:

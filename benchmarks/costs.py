@@ -189,8 +189,10 @@ def grid(attrs: type[Attrs], kernel: Kernel, board: Board, seed: int, cases: int
     known = [node for model in layers.MODELS.values() for node in model if type(node.attrs) is attrs]
     stream: Iterator[Node | None] = (drawn(attrs, rng) for _ in range(DRAWS))
     found: list[Node] = []
-    for plain in [*known, *stream] if seed == COMPARE else stream:
-        if plain is None or len(found) == cases:
+    for plain in itertools.chain(known, stream) if seed == COMPARE else stream:
+        if len(found) == cases:
+            break
+        if plain is None:
             continue
         node = of_type(plain, kernel.dtypes)
         macs = ops.op_of(node).macs(node)

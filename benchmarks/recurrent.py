@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Recurrent classifiers: what they cost whole, and unrolled step by step.
 
-    python benchmarks/recurrent.py [--only NAME ...] [--steps N ...] [--unrolled] [--int16]
+    python benchmarks/recurrent.py [--only NAME ...] [--steps N ...] [--unrolled] [--int16] [--tflm]
+                                   [--board NAME]
 
 LSTM and GRU layers of 32 units over sequences of 10 features, one layer, two, and one in both directions; the last step
-is classified. Instructions of one inference as QEMU counts them on an emulated Cortex-M4, flash and RAM of the
+is classified. Instructions of one inference as QEMU counts them on an emulated board, a Cortex-M4, flash and RAM of the
 application, and CPU seconds: `compile` from the module to the program, `plan` kernels, order and memory for the board.
 Every run is compared with the host reference bit for bit. dB: against the float model, on other samples than those
 calibrated with. --unrolled: each layer taken apart as torch does it, for as many steps as one cares to wait for.
---int16: int16 activations instead of int8 ones.
+--int16: int16 activations instead of int8 ones. --tflm: LSTMs in TFLM's arithmetic, as those of .tflite files.
 """
 
 import argparse
@@ -16,6 +17,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +29,8 @@ from torch.export import ExportedProgram
 import tinyet
 from tinyet.boards import load_board
 from tinyet.deployment import deploy
+from tinyet.ops.lstm import Lstm
+from tinyet.program import Program
 from tinyet.quantization.config import int8_config, int16_config
 from tinyet.quantization.quantizer import TinyetQuantizer
 
@@ -71,7 +75,16 @@ def sqnr_db(exact: np.ndarray[Any, Any], found: np.ndarray[Any, Any]) -> float:
     return float(10 * np.log10((exact**2).sum() / ((exact - found) ** 2).sum()))
 
 
-def row(name: str, steps: int, *, apart: bool, wide: bool) -> tuple[object, ...]:
+def in_tflm(program: Program) -> Program:
+    """The same layers, LSTMs in the other arithmetic."""
+    nodes = [
+        node.replace(attrs=replace(node.attrs, arithmetic="tflm")) if isinstance(node.attrs, Lstm) else node
+        for node in program.graph.nodes
+    ]
+    return replace(program, graph=program.graph.replace(nodes=nodes))
+
+
+def row(name: str, steps: int, board: str, *, apart: bool, wide: bool, tflm: bool) -> tuple[object, ...]:
     """Figures of one network. Raises SystemExit where the board computes anything else than the host."""
     torch.manual_seed(0)
     model = NETWORKS[name]().eval()
@@ -85,14 +98,16 @@ def row(name: str, steps: int, *, apart: bool, wide: bool) -> tuple[object, ...]
         )
     else:
         program = tinyet.compile(model, (calibration[0],), calibration=calibration, quantizer=quantizer)
+    if tflm:
+        program = in_tflm(program)
     compiled = time.process_time()
-    deployment = deploy(program.graph, load_board(BOARD).target)
+    deployment = deploy(program.graph, load_board(board).target)
     planned = time.process_time()
     with torch.no_grad():
         exact = model(evaluation).numpy()
     found = np.concatenate([program.run(x.numpy(), as_float=True) for x in evaluation.split(1)])
     with tempfile.TemporaryDirectory() as where:
-        project = tinyet.generate(program, BOARD, Path(where) / "project", project="cmake")
+        project = tinyet.generate(program, board, Path(where) / "project", project="cmake")
         project.build()
         result = project.validate(evaluation[:RUNS].numpy())
     if result.mismatches:
@@ -112,12 +127,21 @@ def main() -> None:
     parser.add_argument("--steps", nargs="*", type=int, default=[20, 50, 200])
     parser.add_argument("--unrolled", action="store_true")
     parser.add_argument("--int16", action="store_true")
+    parser.add_argument("--tflm", action="store_true")
+    parser.add_argument("--board", default=BOARD)
     arguments = parser.parse_args()
     heads = ("calls", "instructions", "MACs", "flash", "RAM", "compile", "plan", "dB")
     print(f"{'network':24}{'steps':>6}", *(f"{head:>13}" for head in heads), flush=True)
     for name in arguments.only:
         for steps in arguments.steps:
-            cells = row(name, steps, apart=arguments.unrolled, wide=arguments.int16)
+            cells = row(
+                name,
+                steps,
+                arguments.board,
+                apart=arguments.unrolled,
+                wide=arguments.int16,
+                tflm=arguments.tflm,
+            )
             print(f"{name:24}{steps:>6}", *(f"{cell!s:>13}" for cell in cells), flush=True)
 
 

@@ -64,12 +64,15 @@ TINYET_DSP_INLINE int32_t tinyet_dsp_half(uint32_t a, int32_t index) { return (i
   }
 TINYET_DSP_TERNARY(smmla, "smmla %0, %1, %2, %3")
 TINYET_DSP_TERNARY(smmlar, "smmlar %0, %1, %2, %3")
+TINYET_DSP_TERNARY(smlabb, "smlabb %0, %1, %2, %3")
+TINYET_DSP_TERNARY(smlatb, "smlatb %0, %1, %2, %3")
 TINYET_DSP_UNARY(even, "sxtb16 %0, %1")
 TINYET_DSP_UNARY(odd, "sxtb16 %0, %1, ror #8")
 TINYET_DSP_BINARY(low_halves, "pkhbt %0, %1, %2, lsl #16")
 TINYET_DSP_BINARY(high_halves, "pkhtb %0, %2, %1, asr #16")
 TINYET_DSP_BINARY(add_halves, "sadd16 %0, %1, %2")
 TINYET_DSP_BINARY(subtract_halves, "ssub16 %0, %1, %2")
+TINYET_DSP_BINARY(halved, "uhadd16 %0, %1, %2")
 TINYET_DSP_BINARY(add_even, "sxtab16 %0, %1, %2")
 TINYET_DSP_BINARY(add_odd, "sxtab16 %0, %1, %2, ror #8")
 TINYET_DSP_INLINE int32_t tinyet_dsp_smlad(uint32_t a, uint32_t b, int32_t c) {
@@ -124,6 +127,19 @@ TINYET_DSP_INLINE uint32_t tinyet_dsp_add_halves(uint32_t a, uint32_t b) {
 }
 TINYET_DSP_INLINE uint32_t tinyet_dsp_subtract_halves(uint32_t a, uint32_t b) {
   return tinyet_dsp_low_halves(a - b, (a >> 16) - (b >> 16));
+}
+/* c and the lower half, or the upper half, of a times the lower half of b. */
+TINYET_DSP_INLINE int32_t tinyet_dsp_smlabb(int32_t a, int32_t b, int32_t c) {
+  const int32_t left = (int16_t)a, right = (int16_t)b;
+  return left * right + c;
+}
+TINYET_DSP_INLINE int32_t tinyet_dsp_smlatb(int32_t a, int32_t b, int32_t c) {
+  const int32_t right = (int16_t)b;
+  return (a >> 16) * right + c;
+}
+/* Half of the sums of unsigned halves. */
+TINYET_DSP_INLINE uint32_t tinyet_dsp_halved(uint32_t a, uint32_t b) {
+  return tinyet_dsp_low_halves(((a & 0xffffu) + (b & 0xffffu)) >> 1, ((a >> 16) + (b >> 16)) >> 1);
 }
 TINYET_DSP_INLINE uint32_t tinyet_dsp_add_even(uint32_t a, uint32_t b) {
   return tinyet_dsp_add_halves(a, tinyet_dsp_even(b));

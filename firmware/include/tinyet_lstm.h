@@ -38,6 +38,12 @@ typedef struct {
 } tinyet_lstm_tabled_s8_params;
 
 typedef struct {
+  tinyet_lstm_s8_params layer;
+  int32_t cell_low, cell_high;
+  const TINYET_ROM int32_t *pieces; /* [512], as tinyet_pieced_gates.h has them */
+} tinyet_lstm_pieced_s8_params;
+
+typedef struct {
   tinyet_recurrent_shape shape;
   tinyet_gate_part_s16 x, h;
   int32_t cell_bits;

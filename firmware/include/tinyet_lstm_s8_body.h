@@ -10,8 +10,7 @@
 #ifndef TINYET_LSTM_S8_BODY_H
 #define TINYET_LSTM_S8_BODY_H
 
-#include "tinyet_gates.h"
-#include "tinyet_lstm.h"
+#include "tinyet_lstm_hidden.h"
 
 /* The cells behind a step, and a copy of them in the place of the first gate. */
 static inline void tinyet_lstm_cells(int16_t *gates, int32_t rows, int16_t *cells, int32_t units, int32_t cell_bits) {
@@ -36,30 +35,6 @@ static inline void tinyet_lstm_cells(int16_t *gates, int32_t rows, int16_t *cell
     gate[0] = cells[i] = (int16_t)tinyet_gate_saturate(cell);
   }
 #endif
-}
-
-/* What the output gate lets through of the cells' tanh. */
-static inline void tinyet_lstm_hidden(const int16_t *out, const int16_t *cells, int8_t *hidden, int32_t units,
-                                      const tinyet_lstm_s8_params *layer) {
-  int32_t i = 0;
-#if TINYET_GATE_MVE
-  for (; layer->form >= 0 && i < units; i += 8) {
-    const mve_pred16_t there = vctp16q((uint32_t)(units - i));
-    const int16x8_t a = vldrhq_z_s16(out + i, there), b = vldrhq_z_s16(cells + i, there);
-    tinyet_mve_store_bytes(
-        hidden + i, tinyet_mve_requantize(vmullbq_int_s16(a, b), layer->multiplier, layer->form, layer->zero_point),
-        tinyet_mve_requantize(vmulltq_int_s16(a, b), layer->multiplier, layer->form, layer->zero_point), there);
-  }
-#else
-  for (; layer->form >= 0 && i < units; i++) {
-    const int32_t value = tinyet_gate_requantize((int32_t)out[i] * cells[i], layer->multiplier, layer->form);
-    hidden[i] = tinyet_gate_byte(value + layer->zero_point);
-  }
-#endif
-  for (; i < units; i++) {
-    const int32_t value = tinyet_requantize_any((int32_t)out[i] * cells[i], layer->multiplier, layer->form + 31);
-    hidden[i] = tinyet_gate_byte(value + layer->zero_point);
-  }
 }
 
 void KERNEL(const int8_t *x, const int8_t *h, const int16_t *c, int8_t *y, int8_t *h_n, int16_t *c_n, void *scratch,

@@ -89,6 +89,11 @@ static inline int32x4_t tinyet_mve_rounded(int32x4_t product, int32_t bits) {
   return vrshlq_n_s32(vaddq_s32(product, vshrq_n_s32(product, 31)), -bits);
 }
 
+/* tinyet_shortened. */
+static inline int32x4_t tinyet_mve_shortened(int32x4_t product, int32_t bits) {
+  return vrshlq_n_s32(vaddq_s32(product, vorrq_s32(vshrq_n_s32(product, 31), vdupq_n_s32(1))), -bits);
+}
+
 /* tinyet_requantize_form of forms that are not negative. */
 static inline int32x4_t tinyet_mve_requantize(int32x4_t sum, int32_t multiplier, int32_t form, int32_t zero_point) {
   return vaddq_n_s32(tinyet_mve_rounded(vqrdmulhq_n_s32(sum, multiplier), form + 1), zero_point);

@@ -15,6 +15,8 @@ void tinyet_mve_lstm_s8(const int8_t *x, const int8_t *h, const int16_t *c, int8
                         void *scratch, const tinyet_lstm_s8_params *params);
 void tinyet_mve_lstm_projected_s8(const int8_t *x, const int8_t *h, const int16_t *c, int8_t *y, int8_t *h_n, int16_t *c_n,
                                   void *scratch, const tinyet_lstm_projected_s8_params *params);
+void tinyet_mve_lstm_tabled_s8(const int8_t *x, const int8_t *h, const int16_t *c, int8_t *y, int8_t *h_n, int16_t *c_n,
+                               void *scratch, const tinyet_lstm_pieced_s8_params *params);
 
 #ifdef __cplusplus
 }

@@ -37,11 +37,10 @@ static inline int32x4_t tinyet_mve_four_rows(const int8_t *wide, const int8_t *w
 }
 #endif
 
-/* tinyet_gate_sums of weights that lie, of each four rows, in sixteens: sixteen inputs of each row in turn, then what remains of
- * each; and 16 bytes behind all. wide: for as many int8 as the input has values, rounded up to sixteens. */
-static __attribute__((noinline, unused)) void tinyet_mve_gate_sums(const int8_t *input, const tinyet_gate_part_s8 *part,
-                                                                   int32_t gates, int32_t units, int16_t *sums,
-                                                                   int8_t *wide) {
+/* apart: what is added is saturated before, too. */
+static inline __attribute__((always_inline)) void tinyet_mve_sums(const int8_t *input, const tinyet_gate_part_s8 *part,
+                                                                  int32_t gates, int32_t units, int16_t *sums,
+                                                                  int8_t *wide, const int32_t apart) {
   const int32_t depth = part->depth, sixteens = depth / 16, rest = depth & 15;
   const int8_t *w = part->weights;
   const int32_t *bias = part->bias;
@@ -64,6 +63,9 @@ static __attribute__((noinline, unused)) void tinyet_mve_gate_sums(const int8_t 
       } else {
         rows = vqrdmulhq_n_s32(vshlq_r_s32(rows, shift), multiplier);
       }
+      if (apart) {
+        rows = vmovlbq_s16(vqmovnbq_s32(vdupq_n_s16(0), rows));
+      }
       rows = vaddq_s32(rows, vldrhq_s32(sums));
       vstrhq_s32(sums, vreinterpretq_s32_s16(vqmovnbq_s32(vdupq_n_s16(0), rows)));
     }
@@ -75,12 +77,28 @@ static __attribute__((noinline, unused)) void tinyet_mve_gate_sums(const int8_t 
         const int32_t wide_row = k < 16 * sixteens ? 16 : rest;
         sum += input[k] * four[(k & ~15) * 4 + (n & 3) * wide_row + (k & 15)];
       }
-      sum = *sums + tinyet_requantize_form(sum, multiplier, form, 0);
+      sum = tinyet_requantize_form(sum, multiplier, form, 0);
+      sum = *sums + (apart ? tinyet_gate_saturate(sum) : sum);
       *sums++ = (int16_t)tinyet_gate_saturate(sum);
     }
     w += units * depth;
 #endif
   }
+}
+
+/* tinyet_gate_sums of weights that lie, of each four rows, in sixteens: sixteen inputs of each row in turn, then what remains of
+ * each; and 16 bytes behind all. wide: for as many int8 as the input has values, rounded up to sixteens. */
+static __attribute__((noinline, unused)) void tinyet_mve_gate_sums(const int8_t *input, const tinyet_gate_part_s8 *part,
+                                                                   int32_t gates, int32_t units, int16_t *sums,
+                                                                   int8_t *wide) {
+  tinyet_mve_sums(input, part, gates, units, sums, wide, 0);
+}
+
+/* The same as tinyet_tabled_sums_s8. */
+static __attribute__((noinline, unused)) void tinyet_mve_tabled_sums(const int8_t *input,
+                                                                     const tinyet_gate_part_s8 *part, int32_t gates,
+                                                                     int32_t units, int16_t *sums, int8_t *wide) {
+  tinyet_mve_sums(input, part, gates, units, sums, wide, 1);
 }
 
 #ifdef __cplusplus

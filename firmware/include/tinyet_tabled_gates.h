@@ -57,9 +57,11 @@ static __attribute__((noinline, unused)) void tinyet_tabled_tanhs(const TINYET_R
   }
 }
 
-/* A product within 2^30 over 2^bits, 1 ... 31, as tinyet_requantize rounds it: halves upward, then away from zero. */
+/* A product within 2^30 over 2^bits, 2 ... 30, as tinyet_requantize rounds it: halved, halves upward, then over the rest,
+ * halves away from zero. Shifts are floors, so that one does for both, once 1 is added for the first rounding, 2^(bits - 1) for
+ * the second, and 2 is taken away where that has to round down. */
 static inline int32_t tinyet_shortened(int32_t product, int32_t bits) {
-  return tinyet_round_shift((product + 1) >> 1, bits - 1);
+  return (product + ((product >> 31) | 1) + (INT32_C(1) << (bits - 1))) >> bits;
 }
 
 /* Adds to sums, [gates][units], what a row of the part's inputs comes to in Q3.12; it and the sum are saturated, each by

@@ -1,15 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "tinyet_lstm.h"
 #include "tinyet_tabled_gates.h"
+
+static inline void tinyet_lstm_hidden_s16(const int16_t *gate, const int16_t *cells, int16_t *out, int32_t units,
+                                          const tinyet_lstm_s16_params *params) {
+  for (int32_t i = 0; i < units; i++) {
+    const int32_t through = (int32_t)gate[i] * cells[i];
+    const int32_t value = tinyet_requantize_form(through, params->multiplier, params->form, 0);
+    out[i] = (int16_t)tinyet_clamp(value, INT16_MIN, INT16_MAX);
+  }
+}
 
 #define KERNEL tinyet_lstm_s16
 #define PARAMS tinyet_lstm_s16_params
 #define LAYER (*params)
 #define VALUE int16_t
-#define LOW INT16_MIN
-#define HIGH INT16_MAX
-#define ZERO_POINT 0
-#define SUMS(values, part, units, sums) tinyet_tabled_sums_s16(values, part, 4, units, sums)
+#define SUMS(values, part, units, sums, rest) tinyet_tabled_sums_s16(values, part, 4, units, sums)
 #define SIGMOID(values, count) tinyet_tabled_sigmoids(params->table, values, count)
 #define TANH(values, count, bits) tinyet_tabled_tanhs(params->table, values, count, bits)
-#define SHORTENED(product, bits) tinyet_shortened(product, bits)
+#define TWICE 1
+#define HIDDEN(gate, cells, out, units) tinyet_lstm_hidden_s16(gate, cells, out, units, params)
 #include "tinyet_lstm_clipped_body.h"

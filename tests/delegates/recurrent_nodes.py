@@ -25,11 +25,12 @@ def without_lowest(case: Case) -> Case:
 
 
 def recurrent_nodes() -> st.SearchStrategy[Case]:
-    """int8, of each kind, LSTMs without and with a projection."""
+    """int8, of each kind, LSTMs without and with a projection, and in TFLM's arithmetic."""
     nodes = st.one_of(
         gru_nodes(DType.INT8),
         lstm_nodes(DType.INT8, projected=False, plain=True),
         lstm_nodes(DType.INT8, projected=True, plain=True),
+        lstm_nodes(DType.INT8, projected=False, tabled=True),
         rnn_nodes(DType.INT8),
     )
     return st.one_of(nodes, *[nodes.map(without_lowest)] * 3)

@@ -361,8 +361,12 @@ NODES = {
     "tinyet_dsp_gru_s8": recurrent_nodes,
     "tinyet_dsp_lstm_s8": recurrent_nodes,
     "tinyet_dsp_lstm_projected_s8": recurrent_nodes,
+    "tinyet_dsp_lstm_tabled_s8": recurrent_nodes,
     "tinyet_dsp_rnn_s8": recurrent_nodes,
-    **{f"tinyet_mve_{layer}_s8": recurrent_nodes for layer in ("gru", "lstm", "lstm_projected", "rnn")},
+    **{
+        f"tinyet_mve_{layer}_s8": recurrent_nodes
+        for layer in ("gru", "lstm", "lstm_projected", "lstm_tabled", "rnn")
+    },
 }
 """Kernel → strategy."""
 

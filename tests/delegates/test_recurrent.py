@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
+from typing import Literal
 
 import numpy as np
 import pytest
@@ -84,7 +85,7 @@ def test_emulated_on_m55(family: Family) -> None:
 # ---------------------------------------------------------------- all int16
 
 
-def arguments(stride: int) -> Case:
+def arguments(stride: int, arithmetic: Literal["litert", "tflm"] = "litert") -> Case:
     """An LSTM of one step whose cells behind it are -sigmoid(f) in four units, and in four what sigmoid(i), nearly 1,
     lets through of tanh(g): f and g take all values of int16, with a stride those of 127 in so many times 127."""
     first, second = np.meshgrid(np.arange(-64, 63), np.arange(-128, 128, stride), indexing="ij")
@@ -109,8 +110,8 @@ def arguments(stride: int) -> Case:
         constant("w_hh", np.zeros((4 * units, units), np.int8), one),
         constant("bias", bias),
     )
-    node = Node(Lstm(sequence=False), inputs, (Tensor("h_n", h), Tensor("c_n", c)))
-    return Case(node, (x,))
+    attrs = Lstm(sequence=False, arithmetic=arithmetic)
+    return Case(Node(attrs, inputs, (Tensor("h_n", h), Tensor("c_n", c))), (x,))
 
 
 def test_arguments_are_all() -> None:
@@ -122,10 +123,10 @@ def test_arguments_are_all() -> None:
 @pytest.mark.emulated
 @pytest.mark.parametrize("board", ["mps2_an386", "mps3_an547"])
 def test_gates_on_the_device(board: str) -> None:
-    """Sigmoid and tanh by the instructions of cores with DSP and with Helium, of a sixteenth of int16's values: all
-    of them take minutes over the harness's link."""
+    """Sigmoid and tanh by the instructions of cores with DSP and with Helium, of a sixteenth of int16's values, and by
+    pieces of a 32nd: all of them take minutes over the harness's link."""
     require_emulator(board)
-    assert_exact([arguments(16)], on=board, delegates=(CORTEX_M,))
+    assert_exact([arguments(16), arguments(32, "tflm")], on=board, delegates=(CORTEX_M,))
 
 
 # ---------------------------------------------------------------- refusals

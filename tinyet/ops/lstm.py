@@ -29,7 +29,7 @@ from tinyet.ops.shared import gates, recurrent, tabled
 from tinyet.ops.shared.claims_of_recurrent import floats, integers
 from tinyet.ops.shared.integers import INTEGERS, saturated
 from tinyet.ops.shared.recurrent import Part, PartConstants, Recurrent, Sizes, part_constants
-from tinyet.opset import Call, Constant, FieldValue, Kernel, Lower, Op, Pointer, Struct
+from tinyet.opset import Call, Constant, FieldValue, Kernel, Op, Pointer, Struct
 
 GATES = 4
 X, H, C, W_IH, W_HH, BIAS, W_HR = range(7)
@@ -320,20 +320,38 @@ def plain_call(node: Node, symbol: str, constants_of: PartConstants, scratch: in
     return recurrent.layer_call(symbol, node, STATES, params, constants, own + scratch)
 
 
-def lower_bounded_s8(symbol: str) -> Lower:
-    """Of kernels whose cell has bounds; tinyet_lstm_tabled_s8 has a table, too."""
+def bounded_call(
+    node: Node,
+    symbol: str,
+    kind: str,
+    constants_of: PartConstants = part_constants,
+    table: Constant | None = None,
+    scratch: int = 0,
+) -> Call:
+    """Of a layer whose cell has bounds; kind: of its parameters. scratch: bytes that the kernel needs behind the
+    gates."""
+    layer, constants, own = layer_s8(node, constants_of)
+    low, high = cell_bounds(node)
+    fields: dict[str, FieldValue] = {"layer": layer, "cell_low": low, "cell_high": high}
+    if table is not None:
+        fields[table.name] = Pointer(table.name)
+        constants.append(table)
+    return recurrent.layer_call(symbol, node, STATES, Struct(kind, fields), constants, own + scratch)
 
-    def lower(node: Node, _target: Target) -> Call:
-        layer, constants, scratch = layer_s8(node, part_constants)
-        low, high = cell_bounds(node)
-        fields: dict[str, FieldValue] = {"layer": layer, "cell_low": low, "cell_high": high}
-        if is_tabled(node):
-            fields["table"] = Pointer("table")
-            constants.append(tabled.table_constant())
-        params = Struct(f"{symbol}_params", fields)
-        return recurrent.layer_call(symbol, node, STATES, params, constants, scratch)
 
-    return lower
+def lower_clipped_s8(node: Node, _target: Target) -> Call:
+    return bounded_call(node, "tinyet_lstm_clipped_s8", "tinyet_lstm_clipped_s8_params")
+
+
+def lower_tabled_s8(node: Node, _target: Target) -> Call:
+    table = tabled.table_constant()
+    return bounded_call(node, "tinyet_lstm_tabled_s8", "tinyet_lstm_tabled_s8_params", table=table)
+
+
+def pieced_call(node: Node, symbol: str, constants_of: PartConstants, scratch: int = 0) -> Call:
+    """Of a layer as TFLM computes it, by the table of pieces."""
+    kind = "tinyet_lstm_pieced_s8_params"
+    return bounded_call(node, symbol, kind, constants_of, tabled.pieces_constant(), scratch)
 
 
 def projected_call(node: Node, symbol: str, constants_of: PartConstants, scratch: int = 0) -> Call:
@@ -431,7 +449,7 @@ OP = Op(
         Kernel(
             "tinyet_lstm_clipped_s8",
             "s8",
-            lower_bounded_s8("tinyet_lstm_clipped_s8"),
+            lower_clipped_s8,
             HEADERS,
             ("tinyet_lstm_clipped_s8.c",),
             refuse_unclipped,
@@ -440,11 +458,11 @@ OP = Op(
         Kernel(
             "tinyet_lstm_tabled_s8",
             "s8",
-            lower_bounded_s8("tinyet_lstm_tabled_s8"),
+            lower_tabled_s8,
             HEADERS,
             ("tinyet_lstm_tabled_s8.c",),
             refuse_untabled,
-            unstated=ALONE,
+            claim=integers(sizes_of, parts),
         ),
         Kernel("tinyet_lstm_s16", "s16", lower_s16, HEADERS, ("tinyet_lstm_s16.c",), unstated=ALONE),
         Kernel(

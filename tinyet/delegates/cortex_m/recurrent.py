@@ -104,7 +104,7 @@ class Family:
     ) -> Kernel:
         """refuse: what it is not for, whatever its numbers are. of_layer: what is special in the layer's costs."""
         symbol = f"tinyet_{self.name}_{layer}_s8"
-        header = f"tinyet_{self.name}_{layer.removesuffix('_projected')}.h"
+        header = f"tinyet_{self.name}_{layer.partition('_')[0]}.h"
 
         def why_not(node: Node, target: Target) -> str | None:
             return refuse(node, target) or self.refuse(parts(node)[:2], target)
@@ -140,6 +140,9 @@ LSTM = tuple(
         family.kernel("lstm", lstm.sizes_of, lstm.parts, lstm.plain_call, refuse=lstm.refuse_projected),
         family.kernel(
             "lstm_projected", lstm.sizes_of, lstm.parts, lstm.projected_call, refuse=lstm.refuse_plain
+        ),
+        family.kernel(
+            "lstm_tabled", lstm.sizes_of, lstm.parts, lstm.pieced_call, refuse=lstm.refuse_untabled
         ),
     )
 )

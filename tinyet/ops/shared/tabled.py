@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Gates of recurrent layers in int16 by table, as TFLM's LSTM has them (tensorflow/lite/micro/kernels/lstm_eval.cc):
-the int16 sigmoid and tanh of table_s16.py, and products that are requantized with two roundings. The twin in C is
-firmware/include/tinyet_tabled_gates.h; what the numbers stand for is told in gates.py."""
+the int16 sigmoid and tanh of table_s16.py, and products that are requantized with two roundings. The twins in C are
+firmware/include/tinyet_tabled_gates.h and tinyet_pieced_gates.h; what the numbers stand for is told in gates.py."""
 
 from __future__ import annotations
 
@@ -32,4 +32,17 @@ def shortened(product: Int64, bits: int) -> Int64:
 def table_constant() -> Constant:
     return Constant(
         "table", sigmoid_table().astype(np.uint16), "sigmoid(i / 24), Q0.16, raised for interpolation"
+    )
+
+
+def pieces() -> Int64:
+    """The straight pieces of the table and of what it is mirrored to, (512,), as tinyet_pieced_gates.h has them."""
+    upper = sigmoid_table()  # its last value is what is beyond it, too
+    ends = np.concatenate([[1], 2**16 - upper[:0:-1], upper, upper[-1:]])
+    return np.asarray((ends[:-1] - 2**15) * 2**16 + 2 * np.diff(ends), np.int64)
+
+
+def pieces_constant() -> Constant:
+    return Constant(
+        "pieces", pieces().astype(np.int32), "sigmoid((i - 256) / 24): start, Q0.16 - 2^15; twice the rise"
     )

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How an LSTM's output gate lets the cells through, in int8. */
+#ifndef TINYET_LSTM_HIDDEN_H
+#define TINYET_LSTM_HIDDEN_H
+
+#include "tinyet_gates.h"
+#include "tinyet_lstm.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* What the output gate lets through of the cells' tanh. */
+static inline void tinyet_lstm_hidden(const int16_t *out, const int16_t *cells, int8_t *hidden, int32_t units,
+                                      const tinyet_lstm_s8_params *layer) {
+  const int32_t multiplier = layer->multiplier, form = layer->form, zero_point = layer->zero_point;
+  int32_t i = 0;
+#if TINYET_GATE_MVE
+  for (; form >= 0 && i < units; i += 8) {
+    const mve_pred16_t there = vctp16q((uint32_t)(units - i));
+    const int16x8_t a = vldrhq_z_s16(out + i, there), b = vldrhq_z_s16(cells + i, there);
+    tinyet_mve_store_bytes(
+        hidden + i, tinyet_mve_requantize(vmullbq_int_s16(a, b), multiplier, form, zero_point),
+        tinyet_mve_requantize(vmulltq_int_s16(a, b), multiplier, form, zero_point), there);
+  }
+#else
+  for (; form >= 0 && i < units; i++) {
+    const int32_t value = tinyet_gate_requantize((int32_t)out[i] * cells[i], multiplier, form);
+    hidden[i] = tinyet_gate_byte(value + zero_point);
+  }
+#endif
+  for (; i < units; i++) {
+    const int32_t value = tinyet_requantize_any((int32_t)out[i] * cells[i], multiplier, form + 31);
+    hidden[i] = tinyet_gate_byte(value + zero_point);
+  }
+}
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
