@@ -20,6 +20,7 @@ from tests.emulated.simavr import build_runner, execute
 from tests.golden.programs import PROGRAMS, Builder, samples, weights_f32
 from tests.ops.cases import Case, assert_exact, expected, tensor
 from tests.ops.strategies import strategy_of
+from tests.ops.test_even import rounded_otherwise
 from tests.ops.test_int4 import int4
 from tests.ops.test_unary import every_function
 from tinyet import assets
@@ -63,10 +64,9 @@ Work = tuple[Op, Kernel]
 
 
 def runs_here(op: Op, kernel: Kernel) -> bool:
-    """Kernels that round to even run in ops/test_even.py, changes of scale from and to int32 in ops/test_requantize.py;
-    they are compiled for AVR all the same."""
+    """Changes of scale from and to int32 run in ops/test_requantize.py; they are compiled for AVR all the same."""
     wide = op.name == "requantize" and "s32" in kernel.dtypes
-    return kernel.dtypes != "s8even" and not wide and (op.name, kernel.symbol) not in ELSEWHERE
+    return not wide and (op.name, kernel.symbol) not in ELSEWHERE
 
 
 def rounds() -> list[list[Work]]:
@@ -95,7 +95,8 @@ def holds_subnormals(case: Case) -> bool:
 
 
 def draw(name: str, count: int, attempt: int) -> list[Case]:
-    """Small cases of an operator, with int4 weights, too, where it has kernels for these; others for each attempt."""
+    """Small cases of an operator, with int4 weights and by other roundings, too, where it has kernels for these; others
+    for each attempt."""
     cases: list[Case] = []
     fixed = settings().derandomize
 
@@ -116,7 +117,7 @@ def draw(name: str, count: int, attempt: int) -> list[Case]:
     (seed(attempt)(collect) if fixed else collect)()
     if name in ("conv2d", "linear"):
         cases += [int4(case) for case in cases if case.node.input(0).dtype is DType.INT8]
-    return cases
+    return cases + [other for case in cases for other in rounded_otherwise(case)]
 
 
 @functools.cache

@@ -18,7 +18,7 @@ OUT = {DType.INT8: QuantParams.per_tensor(1 / 256, -128), DType.INT16: QuantPara
 LEAST = {DType.INT8: 1e-9, DType.INT16: 2e-9}
 
 
-def softmax_nodes(
+def of_one_type(
     dtypes: tuple[DType, ...] = elementwise.ALL, last: bool = False, scaled: bool = False
 ) -> st.SearchStrategy[Case]:
     return along_axis.nodes(Softmax, OUT, dtypes, last, LEAST if scaled else None)
@@ -27,19 +27,23 @@ def softmax_nodes(
 @st.composite
 def wider_nodes(draw: st.DrawFn) -> Case:
     """From int8 to int16."""
-    case = draw(softmax_nodes((DType.INT8,)))
+    case = draw(of_one_type((DType.INT8,)))
     x = case.node.input(0).type
     scale = draw(st.sampled_from((1 / 65536, 1 / 65535)))
     out = TensorType(x.shape, DType.INT16, QuantParams.per_tensor(scale, -32768))
     return Case(case.node.replace(outputs=[Tensor("y", out)]), case.inputs)
 
 
-test_host = bodies.host(elementwise.lists(softmax_nodes(scaled=True) | wider_nodes()))
+def softmax_nodes() -> st.SearchStrategy[Case]:
+    return of_one_type() | wider_nodes()
 
-test_litert = bodies.equals_litert("SOFTMAX", softmax_nodes(elementwise.INTEGERS, last=True))
+
+test_host = bodies.host(elementwise.lists(of_one_type(scaled=True) | wider_nodes()))
+
+test_litert = bodies.equals_litert("SOFTMAX", of_one_type(elementwise.INTEGERS, last=True))
 
 # The exponential of a difference far below 0 carries the error of the difference: 2**-24 of it.
-test_torch = along_axis.close_to_torch(torch.softmax, softmax_nodes((DType.FLOAT32,)), 1e-5, 1e-37)
+test_torch = along_axis.close_to_torch(torch.softmax, of_one_type((DType.FLOAT32,)), 1e-5, 1e-37)
 
 
 def exact(x: along_axis.Floats) -> along_axis.Floats:

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -22,7 +21,7 @@ from tests.ops.test_conv2d import conv2d_nodes
 from tests.ops.test_conv_transpose2d import conv_transpose2d_nodes
 from tests.ops.test_dynamic_conv2d import dynamic_conv2d_nodes
 from tests.ops.test_dynamic_linear import dynamic_linear_nodes
-from tests.ops.test_even import even_nodes
+from tests.ops.test_even import even_nodes, rounded_otherwise
 from tests.ops.test_expand import expand_nodes
 from tests.ops.test_int4 import int4
 from tests.ops.test_linear import linear_nodes
@@ -68,6 +67,7 @@ NODES = {
         dynamic_linear_nodes(),
         even_nodes("conv2d"),
         even_nodes("linear"),
+        even_nodes("short"),
         linear_once_nodes(),
         resize_nodes(),
         pad_nodes(),
@@ -168,15 +168,10 @@ def steep(draw: st.DrawFn, dtype: DType) -> list[Case]:
     ]
 
 
-def rounded_otherwise(case: Case) -> list[Case]:
-    """The same layer of int8, as ONNX Runtime and LiteRT round it."""
-    attrs = case.node.attrs
-    others: list[Attrs] = []
-    if isinstance(attrs, Conv2d | Linear):
-        others.append(replace(attrs, rounding="even"))
-    if isinstance(attrs, Linear):
-        others.append(LinearOnce())
-    return [Case(case.node.replace(attrs=other), case.inputs) for other in others]
+def other_layers(case: Case) -> list[Case]:
+    """The same layer of integers by other roundings, those of operators of their own among them."""
+    once = [case.node.replace(attrs=LinearOnce())] if isinstance(case.node.attrs, Linear) else []
+    return rounded_otherwise(case) + [Case(node, case.inputs) for node in once]
 
 
 @settings(drawing.emulated, derandomize=True, max_examples=1)
@@ -186,8 +181,7 @@ def test_too_near_is_caught(cases: tuple[list[Case], ...]) -> None:
     Those of kernels that go by rows leave more."""
     all_cases = [case for some in cases for case in some]
     all_cases += [int4(case) for case in cases[0] if isinstance(case.node.attrs, (Conv2d, Linear))]
-    all_cases += [other for case in cases[0] for other in rounded_otherwise(case)]
-    all_cases += [other for case in cases[1] for other in rounded_otherwise(case)[1:]]
+    all_cases += [other for case in (*cases[0], *cases[1]) for other in other_layers(case)]
 
     def caught(less: float) -> set[str]:
         # Copies of bytes over themselves would be an error of the sanitizers.

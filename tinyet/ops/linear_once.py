@@ -12,6 +12,7 @@ by less than a bit, and it is proved for all sums within reach that the results 
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -80,11 +81,16 @@ def exact(factor: float) -> tuple[int, int]:
 def stored(factor: float, bound: int, dtype: DType) -> tuple[int, int] | None:
     """The same, the multiplier raised by less than the last bit of the factor where that makes sums up to `bound` reach
     halves that float64 says they reach. None where no such multiplier gives all the results of float64."""
+    return _stored(factor, math.ceil(min(bound * factor, 2 * dtype.range[1] + 2)))
+
+
+@functools.lru_cache(4096)  # channels often share a scale, and those of int16 reach all halves
+def _stored(factor: float, most: int) -> tuple[int, int] | None:
+    """`stored`, for products up to `most`."""
     multiplier, shift = exact(factor)
     if shift not in _SHIFTS:
         return None
-    most = min(bound * factor, 2 * dtype.range[1] + 2)
-    halves = np.arange(0, math.ceil(most) + 1) + 0.5
+    halves = np.arange(0, most + 1) + 0.5
     sums = np.rint(halves / factor)
     products = sums * factor
     (close,) = np.nonzero(np.abs(products - halves) <= 8 * np.spacing(halves))
