@@ -16,8 +16,8 @@ from hypothesis import HealthCheck, Phase, settings
 from tests.ops.objects import DIRECTORY, stored
 from tinyet.build import objects
 
-# The fixture `golden` and its option; what test files compile, against their budgets; the slowest files, at the end.
-pytest_plugins = ["tests.golden_files", "tests.compile_budget", "tests.slowest"]
+# The fixture `golden` and its option; the slowest files and what they compile, at the end.
+pytest_plugins = ["tests.golden_files", "tests.slowest"]
 
 # Compilers and emulators are slow on a busy machine, and strategies discard what an operator refuses.
 CALM = [HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large]

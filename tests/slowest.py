@@ -1,24 +1,78 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where the time of a test run goes: its ten slowest files, at its end."""
+"""Where the time of a test run goes: at its end, the ten slowest files and what each of them has compiled.
+
+A compiler run is a C or C++ source that a compiler is started for, or a build that a build tool is started for. The
+counts are shown and never asserted on: what hypothesis draws decides which kernels are compiled.
+"""
 
 from __future__ import annotations
 
-from collections import defaultdict
+import os
+import re
+import sys
+from collections import Counter, defaultdict
+from pathlib import Path
 
 import pytest
 
 SHOWN = 10
+KEY = "compiler_runs"
+
+_COMPILER = re.compile(r"(?:[\w-]+-)?(?:gcc|g\+\+|cc|c\+\+)")
+_SOURCE = re.compile(r"[^-].*\.(?:c|cc|cpp|S)")
+_BUILD_TOOLS = {"cmake", "west", "arduino-cli"}
 
 
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Seconds of set-up, call and tear-down of all tests of a file, of all workers; nothing where one file ran."""
-    seconds: defaultdict[str, float] = defaultdict(float)
-    for reports in terminalreporter.stats.values():
-        for report in reports:
-            if isinstance(report, pytest.TestReport):
-                seconds[report.nodeid.partition("::")[0]] += report.duration
-    if len(seconds) < 2:
-        return
-    terminalreporter.section(f"slowest {SHOWN} files")
-    for name, spent in sorted(seconds.items(), key=lambda item: -item[1])[:SHOWN]:
-        terminalreporter.line(f"{spent:8.1f}s {name}")
+def compiler_runs(words: object) -> int:
+    """How many there are in a command that is started."""
+    if not isinstance(words, list | tuple):
+        return 0
+    texts = [os.fsdecode(word) for word in words if isinstance(word, str | bytes | os.PathLike)]
+    tool = Path(texts[0]).name if texts else ""
+    if _COMPILER.fullmatch(tool):
+        return sum(_SOURCE.fullmatch(text) is not None for text in texts[1:])
+    return int(tool in _BUILD_TOOLS or texts[1:4] == ["-m", "platformio", "run"])
+
+
+class Slowest:
+    """Counts this process's compiler runs, collects those of its workers, and lists the slowest files."""
+
+    def __init__(self) -> None:
+        self.runs: Counter[str] = Counter()
+        self._active = True
+        # An audit hook hears every process that starts, whichever function starts it. It cannot be removed.
+        sys.addaudithook(self._hear)
+
+    def _hear(self, event: str, arguments: tuple[object, ...]) -> None:
+        if event == "subprocess.Popen" and self._active:
+            file = os.environ.get("PYTEST_CURRENT_TEST", "").partition("::")[0]
+            if file.startswith("tests/"):
+                self.runs[file] += compiler_runs(arguments[1])
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_testnodedown(self, node: object) -> None:
+        """xdist: a worker has ended."""
+        self.runs.update(getattr(node, "workeroutput", {}).get(KEY, {}))
+
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        self._active = False
+        output: dict[str, object] | None = getattr(session.config, "workeroutput", None)
+        if output is not None:
+            output[KEY] = dict(self.runs)
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        """Seconds of set-up, call and tear-down of all tests of a file, of all workers; nothing where one file ran."""
+        seconds: defaultdict[str, float] = defaultdict(float)
+        for reports in terminalreporter.stats.values():
+            for report in reports:
+                if isinstance(report, pytest.TestReport):
+                    seconds[report.nodeid.partition("::")[0]] += report.duration
+        if len(seconds) < 2:
+            return
+        terminalreporter.section(f"slowest {SHOWN} files")
+        for name, spent in sorted(seconds.items(), key=lambda item: -item[1])[:SHOWN]:
+            terminalreporter.line(f"{spent:8.1f}s {self.runs[name]:5} compiler runs  {name}")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.pluginmanager.register(Slowest(), KEY)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compiler runs are counted and held to their budget; what was compiled before is not compiled again."""
+"""Compiler runs are counted and shown; what was compiled before is not compiled again."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.compile_budget import compiler_runs, exceeded
 from tests.ops import objects
+from tests.slowest import compiler_runs
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -36,24 +36,15 @@ def test_compiler_runs_in_a_command(words: object, count: int) -> None:
     assert compiler_runs(words) == count
 
 
-def test_files_over_their_budget() -> None:
-    budgets = {"any other": 3, "tests/a.py": 10}
-    assert exceeded({"tests/a.py": 10, "tests/b.py": 3}, budgets) == []
-    assert exceeded({"tests/b.py": 4, "tests/a.py": 11}, budgets) == [
-        "tests/a.py: 11 compiler runs, its budget is 10",
-        "tests/b.py: 4 compiler runs, its budget is 3",
-    ]
-
-
 @pytest.mark.skipif(sys.platform == "win32", reason="the compiler that is played here is a shell script")
 @pytest.mark.parametrize("workers", [0, 2])
-def test_a_session_over_its_budget_fails(tmp_path: Path, workers: int) -> None:
+def test_a_session_lists_what_its_files_compile(tmp_path: Path, workers: int) -> None:
     """Also when workers run the tests, and whichever function starts the compiler."""
     compiler = tmp_path / "gcc"
     compiler.write_text("#!/bin/sh\n")
     compiler.chmod(0o755)
     (tmp_path / "tests").mkdir()
-    for name, how in (("few", "'a.c'"), ("many", "*['a.c'] * 5000")):
+    for name, how in (("few", "'a.c'"), ("many", "*['a.c'] * 40")):
         (tmp_path / "tests" / f"test_{name}.py").write_text(
             "import os, subprocess\n"
             f"def test_it(): subprocess.run([{str(compiler)!r}, {how}], check=True)\n"
@@ -61,7 +52,7 @@ def test_a_session_over_its_budget_fails(tmp_path: Path, workers: int) -> None:
         )
     done = subprocess.run(
         [
-            *(sys.executable, "-m", "pytest", "-p", "tests.compile_budget", "-p", "no:cacheprovider"),
+            *(sys.executable, "-m", "pytest", "-p", "tests.slowest", "-p", "no:cacheprovider"),
             *("-c", os.devnull, "--rootdir", tmp_path, "-n", str(workers), tmp_path / "tests"),
         ],
         env=os.environ | {"PYTHONPATH": str(ROOT)},
@@ -70,12 +61,10 @@ def test_a_session_over_its_budget_fails(tmp_path: Path, workers: int) -> None:
         check=False,
         timeout=120,
     )
-    assert done.returncode == 1, done.stdout + done.stderr
+    assert done.returncode == 0, done.stdout + done.stderr
     assert "4 passed" in done.stdout
-    assert re.search(
-        r"^tests/test_many\.py: 5000 compiler runs, its budget is \d+$", done.stdout, re.MULTILINE
-    )
-    assert "test_few.py:" not in done.stdout
+    assert re.search(r"s    40 compiler runs  tests/test_many\.py$", done.stdout, re.MULTILINE)
+    assert re.search(r"s     1 compiler runs  tests/test_few\.py$", done.stdout, re.MULTILINE)
 
 
 class Compiler:
