@@ -40,7 +40,8 @@ enum {
   TINYET_STOPPED = 1,         /* the trace hook asked to stop after a layer */
   TINYET_MORE_ROWS = 2,       /* rows of the input are missing */
   TINYET_DELEGATE_ERROR = -1, /* a delegate's own code failed */
-  TINYET_TOO_MANY_ROWS = -2   /* more rows than the image has left */
+  TINYET_TOO_MANY_ROWS = -2,  /* more rows than the image has left */
+  TINYET_OTHER_STATE = -3     /* bytes that are no states of this model, or damaged ones */
 };
 
 /* Generated code brackets each call with these, and a delegate's payload the parts that it can tell apart (their

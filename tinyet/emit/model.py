@@ -10,7 +10,7 @@ from tinyet.assets.templating import render
 from tinyet.delegates import Delegate
 from tinyet.delegates.delegate import included, own_files
 from tinyet.deployment import Deployment, Step, StoredArray
-from tinyet.emit.interface import io_view, kept_views
+from tinyet.emit.interface import HEAD_BYTES, io_view, kept_views, states_view
 from tinyet.emit.kernels import shareable
 from tinyet.emit.literals import CTYPES, array, integer, packed, real, struct
 from tinyet.emit.names import Names, declared, function_names, interface
@@ -18,6 +18,7 @@ from tinyet.emit.pointers import Pointers
 from tinyet.emit.rows import CaseView, RowPointers, StreamView, cases, order, order_lines, part_lines
 from tinyet.errors import InternalError, UsageError
 from tinyet.layers import identifier
+from tinyet.memory.plan import MARK, MARK_BYTES
 from tinyet.memory.streams import Fill, Run, Stream, Take
 from tinyet.ops.region import Region
 from tinyet.opset import (
@@ -165,6 +166,8 @@ def model_files(
         "inputs": [io_view("input", i, t, deployment) for i, t in enumerate(graph.user_inputs)],
         "outputs": [io_view("output", i, t, deployment) for i, t in enumerate(graph.user_outputs)],
         "kept": kept_views(deployment),
+        "words": states_view(deployment, program_hash),
+        "head_bytes": HEAD_BYTES,
     }
     files = {
         f"{name}.h": render("model/model.h.j2", context),
@@ -475,6 +478,8 @@ def _arena_map(deployment: Deployment, pointers: Pointers) -> list[ArenaRow]:
             text = "pile: windows one behind the other, and scratch memory on top"
             size, at = plan.blocks[block].bytes, plan.blocks[block].offset
             rows.append((life.first, ArenaRow(at, size, alive(life.first, life.last), text)))
+    if plan.mark is not None:
+        rows.append((-1, ArenaRow(plan.mark, MARK_BYTES, alive(-1, end), MARK)))
     for step, name in pointers.scratch.items():
         row = ArenaRow(plan.scratch[step.node], step.call.scratch_bytes, str(step.index), name)
         rows.append((step.index, row))
