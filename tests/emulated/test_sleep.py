@@ -27,8 +27,9 @@ from tinyet.emit.interface import HEAD_BYTES
 from tinyet.emit.model import model_files
 from tinyet.ir import Array, DType, Graph, Tensor
 from tinyet.ops.add import Add
-from tinyet.ops.dequantize import Dequantize
 from tinyet.ops.mean import Mean
+from tinyet.ops.mul import Mul
+from tinyet.ops.reshape import Reshape
 from tinyet.passes.states import keep_states
 from tinyet.program import Program, from_bytes
 from tinyet.reference import Session
@@ -141,19 +142,19 @@ int main(void) {
 """
 
 
-def following(rows: int = 18) -> Program:
-    """An image a run; its convolution's mean is added to what was there before, and the runs are counted, by nothing
-    that the image has a part in."""
-    net = Net(DType.INT8, (1, rows, 6, 4))
-    total, runs = (Tensor(name, net.type((1, 4), DType.FLOAT32)) for name in ("total", "runs"))
-    count = net.add(Add(), runs, net.constant(np.ones((1, 4), np.float32)), dtype=DType.FLOAT32)
-    y = net.conv(net.x, 4)
-    mean = net.add(Dequantize(), net.add(Mean((1, 2)), y), dtype=DType.FLOAT32)
-    summed = net.add(Add(), total, mean, dtype=DType.FLOAT32)
-    result = net.add(Add(), summed, count, dtype=DType.FLOAT32)
-    states = {total: summed, runs: count}
-    initial = [net.constant(np.full(t.shape, 0.5, np.float32)) for t in states]
-    graph = Graph("following", (net.x, *states), (y, result, *states.values()), tuple(net.nodes), tuple(initial))
+def following() -> Program:
+    """An image a run, to which is added what is computed, in two steps, of a state alone; the state is needed by nothing
+    else, so that it could be written before the first row."""
+    net = Net(DType.INT8, (1, 18, 6, 4))
+    before = Tensor("before", net.type((1, 1, 40, 4), DType.INT8))
+    small = net.constant(np.full((1, 1, 1, 4), 9, np.int8), net.x.type.quant)
+    after = net.add(Add(), before, small, like=before)
+    gain = net.constant(np.array([[[[100, -40, 7, 60]]]], np.int8), net.x.type.quant)
+    means = net.add(Mean((2,)), net.add(Mul(), after, gain))
+    shift = net.add(Reshape((1, 1, 1, 4)), means, like=means)
+    y = net.conv(net.add(Add(), net.x, shift), 4)
+    initial = net.constant(np.arange(160, dtype=np.int8).reshape(before.shape), before.type.quant)
+    graph = Graph("following", (net.x, before), (y, after), tuple(net.nodes), (initial,))
     return from_bytes(Program("following", keep_states(graph)).data, "following")
 
 
@@ -203,7 +204,8 @@ def sources(program: Program, deployment: Deployment, frames: list[Array], where
 @pytest.mark.parametrize("program", [remembering(), following()], ids=["whole", "rows"])
 def test_on_the_host(program: Program, tmp_path: Path) -> None:
     """Under the sanitizers. Static memory of the model is its arena alone, but for the place in an image: nothing that a
-    state needs can be lost without it."""
+    state needs can be lost without it. A state is what it was until the image's last row, and what comes before the rows
+    is computed before the first alone: their windows lie over it."""
     rows = program.name == "following"
     frames = drawn(program)
     deployment = deploy(program.graph, HOST, objective=Objective(input_rows=rows))

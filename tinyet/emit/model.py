@@ -71,13 +71,15 @@ class CallView:
 
 @dataclass(frozen=True)
 class StepView:
-    """pointers: declarations of what the call is the first to use."""
+    """pointers: declarations of what the call is the first to use. ahead: the call comes before a stream that takes rows,
+    which is gone on with many times an image."""
 
     index: int
     title: str
     notes: tuple[str, ...]
     pointers: tuple[str, ...]
     call: CallView
+    ahead: bool
     cases: tuple[()] = ()
 
 
@@ -284,6 +286,9 @@ class _Code:
         made = [self._constants(step, names) for step in deployment.steps]
         self.pointers = Pointers(deployment, name, names)
         self.inputs = [self.pointers.declare(t) for t in self.pointers.inputs_read()]
+        calls, streams = deployment.plan.calls, deployment.plan.streams
+        taking = (calls.index(found.nodes[0]) for found in streams if found.taken is not None)
+        self.ahead = frozenset(calls[: next(taking, 0)])
         self.inits: list[CallView] = []
         self.made = dict(zip(deployment.steps, made, strict=True))
         self.steps: list[StepView | StreamView] = []
@@ -324,9 +329,9 @@ class _Code:
         outputs = [self.pointers.names[t] for t in node.outputs]
         pointers = self.pointers.for_call(step)
         self._init(step)
-        return StepView(
-            step.index, _title(step), _notes(step), pointers, self._call(step, inputs, outputs, "  ")
-        )
+        ahead = node in self.ahead
+        call = self._call(step, inputs, outputs, "    " if ahead else "  ")
+        return StepView(step.index, _title(step), _notes(step), pointers, call, ahead)
 
     def _stream(self, stream: Stream, names: Names) -> StreamView:
         """The layers of a stream in one loop."""

@@ -369,6 +369,10 @@ def check_plan(
         if stream is not None:
             if node is stream.nodes[0]:
                 steps += row_steps(plan, stream, span, scratch, align, scratch_align)
+                if stream.taken is not None:
+                    # The image may be dropped at any row: until its last one the states are what they were before it.
+                    states = tuple(span(state.value) for state in graph.states)
+                    steps.append(Access("the end of the rows", states, ()))
             continue
         reads = tuple(dict.fromkeys(span(t) for t in node.inputs if t is not None and not t.is_constant))
         size = scratch.get(node, 0)
