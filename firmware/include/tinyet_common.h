@@ -8,6 +8,11 @@
 #include <stdint.h>
 #include <string.h>
 
+/* Bytes of constants are those of a core that is little-endian, and so are bytes of inputs and outputs. */
+#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
+#error "this code is for little-endian cores: its constants, and what it packs into words, have the lowest byte first"
+#endif
+
 /* An Arduino core compiles libraries with flags of its own: for size, and, where the FPU has an instruction for it, with a
  * product and a sum rounded once. The kernels' results are those of two roundings, and they are written for -O2. It holds for
  * the C files that include this, up to their ends; a sketch, which is C++, keeps its core's flags. */
@@ -40,7 +45,8 @@ enum {
   TINYET_STOPPED = 1,         /* the trace hook asked to stop after a layer */
   TINYET_MORE_ROWS = 2,       /* rows of the input are missing */
   TINYET_DELEGATE_ERROR = -1, /* a delegate's own code failed */
-  TINYET_TOO_MANY_ROWS = -2   /* more rows than the image has left */
+  TINYET_TOO_MANY_ROWS = -2,  /* more rows than the image has left */
+  TINYET_OTHER_STATE = -3     /* bytes that are no states of this model, or damaged ones */
 };
 
 /* Generated code brackets each call with these, and a delegate's payload the parts that it can tell apart (their
@@ -108,6 +114,22 @@ void tinyet_trace_event_end(uint32_t event);
 #define TINYET_ALIGNED(bytes)
 #else
 #define TINYET_ALIGNED(bytes) __attribute__((aligned(bytes)))
+#endif
+
+/* Where the arena and the weights go, as the name of a section: for linker scripts that want the one in a certain RAM (retained, or
+ * near the core), and the other in a certain flash. It holds for C files that are compiled with it. Said here, it holds for link-time
+ * optimization, too, and without -fdata-sections. Where neither is defined, they go where all variables and constants go. */
+#if defined(TINYET_ARENA_SECTION)
+#define TINYET_ARENA_PLACE __attribute__((section(TINYET_ARENA_SECTION)))
+#else
+#define TINYET_ARENA_PLACE
+#endif
+#if !defined(TINYET_WEIGHTS_SECTION)
+#define TINYET_WEIGHTS_PLACE
+#elif defined(__AVR__)
+#error "TINYET_WEIGHTS_SECTION: on AVR weights are in program memory, which has no sections of one's own"
+#else
+#define TINYET_WEIGHTS_PLACE __attribute__((section(TINYET_WEIGHTS_SECTION)))
 #endif
 
 /* memcpy from a constant that has TINYET_ROM in its type. */

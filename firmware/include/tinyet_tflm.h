@@ -43,6 +43,9 @@
 
 #define TFLITE_SCHEMA_VERSION (3)
 
+/* Compilers for AVR take what a build calls a system's header for C. */
+extern "C++" {
+
 typedef enum TfLiteStatus {
   kTfLiteOk = 0,
   kTfLiteError = 1,
@@ -425,5 +428,7 @@ using ::tflite::AllOpsResolver;
 } // namespace ops
 
 } // namespace tflite
+
+} // extern "C++"
 
 #endif

@@ -14,6 +14,7 @@ from tests.unit.test_memory_storage import Builder, anyone, drawn_sweeps, execut
 from tinyet.errors import InternalError
 from tinyet.ir import DType, Graph, Node, Tensor, TensorType, constant
 from tinyet.memory import MemoryPlan, check_plan, plan_memory
+from tinyet.memory.plan import MARK, MARK_BYTES
 from tinyet.ops.copy import Copy
 from tinyet.ops.keep import OP as KEEP
 from tinyet.ops.keep import Keep
@@ -70,6 +71,9 @@ def test_every_plan_computes_its_graph(
     for state in graph.states:
         block = plan.blocks[plan.storage[state.value].block]
         assert (block.lifetime.first, block.lifetime.last) == (-1, len(plan.calls))
+    (mark,) = (block for block in plan.blocks if block.name == MARK)
+    assert (mark.offset, mark.bytes, mark.offset % 4) == (plan.mark, MARK_BYTES, 0)
+    assert (mark.lifetime.first, mark.lifetime.last) == (-1, len(plan.calls))
 
 
 def ring(frames: int) -> tuple[Graph, Tensor]:
@@ -89,7 +93,7 @@ def test_a_ring_is_moved_once() -> None:
     (state,) = graph.states
     assert plan.offset(window) == plan.offset(state.value) == plan.offset(state.next)
     assert plan.offset(graph.inputs[0]) == plan.offset(window) + 6 * 4
-    assert plan.arena_bytes == 7 * 4 + 4
+    assert plan.arena_bytes == 7 * 4 + 4 + MARK_BYTES
 
 
 def test_states_that_change_places() -> None:
@@ -141,6 +145,28 @@ def test_the_check_wants_what_is_kept_to_be_there() -> None:
             scratch_align=8,
             sweep=lambda n, i: kept(n, i) if isinstance(n.attrs, Keep) else None,
         )
+
+
+def test_the_check_wants_the_word_of_the_states_to_itself() -> None:
+    """It is neither among the frames that a call writes, nor away, nor there without states."""
+    graph, window = ring(3)
+    plan = planned(graph)
+    assert plan.mark is not None
+    wrong = {
+        plan.offset(window) + 3 * 4: "overlap",
+        plan.arena_bytes - 2: "leaves the arena",
+        None: "no word for them",
+    }
+    for offset, complaint in wrong.items():
+        with pytest.raises(InternalError, match=complaint):
+            check_plan(graph, replace(plan, mark=offset), op_of, {}, align=4, scratch_align=8)
+    b = Builder()
+    plain = b.graph(b.mix(b.input(2, 4), shape=(2, 4)))
+    without = planned(plain)
+    assert without.mark is None
+    assert MARK not in {block.name for block in without.blocks}
+    with pytest.raises(InternalError, match="no states"):
+        check_plan(plain, replace(without, mark=0), op_of, {}, align=4, scratch_align=8)
 
 
 def test_names_that_are_taken() -> None:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
 
 import numpy as np
@@ -44,6 +45,22 @@ class KeptView:
     lines: tuple[str, ...]
 
 
+@dataclass(frozen=True)
+class StatesView:
+    """What tells that memory holds this model's states.
+
+    mark: offset in the arena of the word that says that they are set; is_set: that word, of this program and of where it
+    has its states. saved: the first word of states that have been saved, of this program wherever it has its states; sum:
+    what the sum of their bytes begins with. bytes: of all that is saved.
+    """
+
+    mark: int
+    is_set: int
+    saved: int
+    sum: int
+    bytes: int
+
+
 def io_view(kind: str, index: int, tensor: Tensor, deployment: Deployment) -> IoView:
     quant = tensor.type.quant
     low, high = (0, 0) if tensor.dtype is DType.FLOAT32 else tensor.dtype.range
@@ -68,6 +85,32 @@ def io_view(kind: str, index: int, tensor: Tensor, deployment: Deployment) -> Io
         row_count=rows.row_bytes // tensor.dtype.bytes if rows is not None else 0,
         row_layout=f"{tensor.dtype.c}, shape ({row}), last dimension contiguous",
     )
+
+
+HEAD_BYTES = 8
+"""Of saved states, before the first of them: whose they are, and the sum of their bytes."""
+
+
+def states_view(deployment: Deployment, program_hash: str) -> StatesView | None:
+    """None for a model without states."""
+    plan, states = deployment.plan, [state.value for state in deployment.graph.states]
+    if plan.mark is None:
+        return None
+    places = " ".join(f"{plan.offset(t)}+{t.type.bytes}" for t in states)
+    here = hashlib.sha256(f"set {program_hash} {plan.mark} {places}".encode()).digest()
+    anywhere = hashlib.sha256(f"saved {program_hash}".encode()).digest()
+    return StatesView(
+        mark=plan.mark,
+        is_set=_word(here),
+        saved=_word(anywhere),
+        sum=_word(anywhere[4:]),
+        bytes=HEAD_BYTES + sum(t.type.bytes for t in states),
+    )
+
+
+def _word(digest: bytes) -> int:
+    """Its first four bytes."""
+    return int.from_bytes(digest[:4], "little")
 
 
 def kept_views(deployment: Deployment) -> list[KeptView]:

@@ -10,7 +10,7 @@ from tinyet.assets.templating import render
 from tinyet.delegates import Delegate
 from tinyet.delegates.delegate import included, own_files
 from tinyet.deployment import Deployment, Step, StoredArray
-from tinyet.emit.interface import io_view, kept_views
+from tinyet.emit.interface import HEAD_BYTES, io_view, kept_views, states_view
 from tinyet.emit.kernels import shareable
 from tinyet.emit.literals import CTYPES, array, integer, packed, real, struct
 from tinyet.emit.names import Names, declared, function_names, interface
@@ -18,6 +18,7 @@ from tinyet.emit.pointers import Pointers
 from tinyet.emit.rows import CaseView, RowPointers, StreamView, cases, order, order_lines, part_lines
 from tinyet.errors import InternalError, UsageError
 from tinyet.layers import identifier
+from tinyet.memory.plan import MARK, MARK_BYTES
 from tinyet.memory.streams import Fill, Run, Stream, Take
 from tinyet.ops.region import Region
 from tinyet.opset import (
@@ -70,13 +71,15 @@ class CallView:
 
 @dataclass(frozen=True)
 class StepView:
-    """pointers: declarations of what the call is the first to use."""
+    """pointers: declarations of what the call is the first to use. ahead: the call comes before a stream that takes rows,
+    which is gone on with many times an image."""
 
     index: int
     title: str
     notes: tuple[str, ...]
     pointers: tuple[str, ...]
     call: CallView
+    ahead: bool
     cases: tuple[()] = ()
 
 
@@ -165,6 +168,8 @@ def model_files(
         "inputs": [io_view("input", i, t, deployment) for i, t in enumerate(graph.user_inputs)],
         "outputs": [io_view("output", i, t, deployment) for i, t in enumerate(graph.user_outputs)],
         "kept": kept_views(deployment),
+        "words": states_view(deployment, program_hash),
+        "head_bytes": HEAD_BYTES,
     }
     files = {
         f"{name}.h": render("model/model.h.j2", context),
@@ -281,6 +286,9 @@ class _Code:
         made = [self._constants(step, names) for step in deployment.steps]
         self.pointers = Pointers(deployment, name, names)
         self.inputs = [self.pointers.declare(t) for t in self.pointers.inputs_read()]
+        calls, streams = deployment.plan.calls, deployment.plan.streams
+        taking = (calls.index(found.nodes[0]) for found in streams if found.taken is not None)
+        self.ahead = frozenset(calls[: next(taking, 0)])
         self.inits: list[CallView] = []
         self.made = dict(zip(deployment.steps, made, strict=True))
         self.steps: list[StepView | StreamView] = []
@@ -321,9 +329,9 @@ class _Code:
         outputs = [self.pointers.names[t] for t in node.outputs]
         pointers = self.pointers.for_call(step)
         self._init(step)
-        return StepView(
-            step.index, _title(step), _notes(step), pointers, self._call(step, inputs, outputs, "  ")
-        )
+        ahead = node in self.ahead
+        call = self._call(step, inputs, outputs, "    " if ahead else "  ")
+        return StepView(step.index, _title(step), _notes(step), pointers, call, ahead)
 
     def _stream(self, stream: Stream, names: Names) -> StreamView:
         """The layers of a stream in one loop."""
@@ -475,6 +483,8 @@ def _arena_map(deployment: Deployment, pointers: Pointers) -> list[ArenaRow]:
             text = "pile: windows one behind the other, and scratch memory on top"
             size, at = plan.blocks[block].bytes, plan.blocks[block].offset
             rows.append((life.first, ArenaRow(at, size, alive(life.first, life.last), text)))
+    if plan.mark is not None:
+        rows.append((-1, ArenaRow(plan.mark, MARK_BYTES, alive(-1, end), MARK)))
     for step, name in pointers.scratch.items():
         row = ArenaRow(plan.scratch[step.node], step.call.scratch_bytes, str(step.index), name)
         rows.append((step.index, row))

@@ -20,7 +20,7 @@ from tinyet.errors import InternalError, bullet_list
 from tinyet.ir import Array, Graph, Node, Tensor
 from tinyet.memory.accesses import Access, Alias, Copy, Piece, Span
 from tinyet.memory.check_rows import row_aliases, row_steps
-from tinyet.memory.plan import MemoryPlan
+from tinyet.memory.plan import MARK, MARK_BYTES, MemoryPlan
 from tinyet.opset import Op, Sweep, Sweeps
 
 _SHOWN = 20
@@ -352,6 +352,9 @@ def check_plan(
             f"the states {', '.join(moved)} are written where nobody reads them", "memory planner"
         )
 
+    if (plan.mark is not None) != bool(graph.states):
+        raise InternalError("the arena has a word for states and no states, or no word for them", "memory planner")
+
     def span(tensor: Tensor) -> Span:
         offset, size, width = plan.offset(tensor), tensor.type.bytes, tensor.dtype.bytes
         if plan.pairs(tensor):
@@ -366,6 +369,10 @@ def check_plan(
         if stream is not None:
             if node is stream.nodes[0]:
                 steps += row_steps(plan, stream, span, scratch, align, scratch_align)
+                if stream.taken is not None:
+                    # The image may be dropped at any row: until its last one the states are what they were before it.
+                    states = tuple(span(state.value) for state in graph.states)
+                    steps.append(Access("the end of the rows", states, ()))
             continue
         reads = tuple(dict.fromkeys(span(t) for t in node.inputs if t is not None and not t.is_constant))
         size = scratch.get(node, 0)
@@ -402,7 +409,9 @@ def check_plan(
     aliases += [alias for stream in plan.streams for alias in row_aliases(stream)]
     inputs = [span(t) for t in graph.inputs if plan.window(t) is None]
     outputs = [span(t) for t in dict.fromkeys(graph.outputs)]
-    check_accesses(steps, plan.arena_bytes, inputs, outputs, aliases)
+    # Set when a run begins, and when the next one does.
+    marks = [] if plan.mark is None else [Span(MARK, plan.mark, MARK_BYTES, MARK_BYTES)]
+    check_accesses(steps, plan.arena_bytes, inputs + marks, outputs + marks, aliases)
 
 
 def _sweeps(

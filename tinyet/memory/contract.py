@@ -35,11 +35,16 @@ class Border:
 @dataclass(frozen=True, eq=False)
 class Streamed(Attrs):
     """inputs: all that the layers of a stream read and do not compute; outputs: what is whole of what they compute, and
-    the borders of whole tensors."""
+    the borders of whole tensors.
+
+    kept: inputs that are whole until the last row: of a stream that takes rows, all states, because the image that it
+    takes may be dropped at any row, and is not to have left a trace.
+    """
 
     name: ClassVar[str] = "stream"
     stream: Stream
     borders: tuple[Border, ...]
+    kept: tuple[Tensor, ...]
 
 
 def borders_of(node: Node) -> tuple[Border, ...]:
@@ -74,7 +79,8 @@ def contracted(
     """
     nodes: dict[Node, Node] = {}
     for found in streams:
-        nodes.update(dict.fromkeys(found.nodes, _contracted(found, scratch, scratch_align)))
+        kept = () if found.taken is None else tuple(state.value for state in graph.states)
+        nodes.update(dict.fromkeys(found.nodes, _contracted(found, kept, scratch, scratch_align)))
     taken = [found.taken for found in streams if found.taken is not None]
     inputs = tuple(t for t in graph.inputs if all(t is not each.input for each in taken))
     views = {node for each in taken for node in each.views}
@@ -95,19 +101,21 @@ def contracted(
     return graph.replace(inputs=inputs, nodes=tuple(order))
 
 
-def _contracted(found: Stream, scratch: Mapping[Node, int], align: int) -> Node:
+def _contracted(
+    found: Stream, kept: tuple[Tensor, ...], scratch: Mapping[Node, int], align: int
+) -> Node:
     made = dict.fromkeys(t for node in found.nodes for t in node.outputs)
     there = {
         *made,
         *([] if found.taken is None else [found.taken.tensor]),
     }  # what comes by rows is in a window
-    read = (t for node in found.nodes for t in node.inputs if t is not None and t not in there)
+    read = [t for node in found.nodes for t in node.inputs if t is not None and t not in there]
     whole = [t for t in made if t not in found.rows or not found.rows[t].window]
     origins = tuple(dict.fromkeys(o for node in found.nodes for o in node.origins))
     highest = int(piled_heights(found, scratch, align).max())
     borders = tuple(border for rows in found.rows.values() for border in _borders(found, rows, highest))
     outputs = (*whole, *(border.bytes for border in borders))
-    return Node(Streamed(found, borders), tuple(dict.fromkeys(read)), outputs, origins)
+    return Node(Streamed(found, borders, kept), tuple(dict.fromkeys([*read, *kept])), outputs, origins)
 
 
 def piled_heights(stream: Stream, scratch: Mapping[Node, int], align: int) -> Bytes:
@@ -170,7 +178,7 @@ def course_of(node: Node, scratch: Mapping[Node, int], align: int, scratch_align
             needed[border.bytes] = np.minimum(_from_start(border.rows), border.bytes.type.bytes)
     variables = tuple(t for t in dict.fromkeys(node.inputs) if t is not None and not t.is_constant)
     for tensor in variables:
-        if tensor in found.rows:
+        if tensor in found.rows and tensor not in node.attrs.kept:
             rows = found.rows[tensor]
             behind_border = _from_start(rows) - rows.above * rows.row_bytes
             needed[tensor] = np.clip(behind_border, 0, tensor.type.bytes)

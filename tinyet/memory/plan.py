@@ -13,6 +13,11 @@ from tinyet.ir import Node, Tensor
 from tinyet.memory.streams import Place, Rows, Stream
 
 
+MARK = "whether the states are set"
+"""Of the block that is that word. No tensor's name holds a space, so this cannot be one."""
+MARK_BYTES = 4
+
+
 @dataclass(frozen=True)
 class Lifetime:
     """Calls between which a value must be kept, both included, as indices into `MemoryPlan.calls`.
@@ -73,6 +78,8 @@ class MemoryPlan:
                  or partly, counted only where input and output fill their blocks).
     given_order_bytes: bytes alive at the worst moment of the graph's own order, in the same terms.
     streams:     calls that follow each other in `calls` and are computed by rows, one with another.
+    mark:        offset in the arena of the word of `MARK_BYTES` that says whether the states are set; None where there
+                 are none. It is a block like those of the states.
     """
 
     order: tuple[Node, ...]
@@ -91,6 +98,7 @@ class MemoryPlan:
     order_optimal: bool
     given_order_bytes: int
     streams: tuple[Stream, ...] = ()
+    mark: int | None = None
 
     def offset(self, tensor: Tensor) -> int:
         """Byte offset of a tensor in the arena, or of the pile that its window is in; raises InternalError for a

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where states lie: a state's value and what it is in the next run are one place, which belongs to nothing else."""
+"""Where states lie: a state's value and what it is in the next run are one place, which belongs to nothing else. Beside them
+lies a word that says whether they are set."""
 
 from __future__ import annotations
 
@@ -7,8 +8,10 @@ from collections.abc import Iterable
 
 from tinyet.errors import InternalError
 from tinyet.ir import Graph, Node, Tensor
+from tinyet.memory.buffers import Buffer
 from tinyet.memory.draft import StreamRefusedError, variables_of
 from tinyet.memory.layout import Layout
+from tinyet.memory.plan import MARK, MARK_BYTES
 from tinyet.ops.keep import Keep
 
 
@@ -34,6 +37,13 @@ class States:
         for output, value in self.kept.values():
             if not layout.join(value, 0, output, 0, lambda _value, _next: True):
                 raise InternalError(f"state {value.name} is no place for {output.name}", "memory planner")
+
+    def mark(self, calls: int) -> list[Buffer]:
+        """The word that says whether the states are set, where there are states; it is alive as long as they are.
+
+        It is in the arena because they are: whoever keeps or loses the one keeps or loses the other.
+        """
+        return [Buffer(MARK, MARK_BYTES, -1, calls, MARK_BYTES)] if self.kept else []
 
     def before(self, layout: Layout, node: Node, calls: Iterable[Node]) -> list[Node]:
         """The calls that read bytes over which a Keep writes; of any other node none."""

@@ -20,7 +20,7 @@ from tinyet.memory.inplace import overwritten_exactly, replaces_at
 from tinyet.memory.layout import NEVER, Layout, nothing_owned_twice
 from tinyet.memory.live import LiveBytes
 from tinyet.memory.moves import Move, moves
-from tinyet.memory.plan import Block, Lifetime, MemoryPlan, Storage
+from tinyet.memory.plan import MARK, Block, Lifetime, MemoryPlan, Storage
 from tinyet.memory.states import States
 from tinyet.memory.streams import Stream
 from tinyet.memory.sweeping import Course, Replaces, Sweeping, course, no_replacing, no_sweep, overlapping
@@ -435,13 +435,13 @@ class _Planner:
         calls that are to be `apart`.
 
         Changes the layout. Returns (input index, output index) per node that works in place; the buffers: one a block,
-        in the order of `layout.roots()`, then one a call that has scratch memory; and how many bytes are alive.
+        in the order of `layout.roots()`, then the others; and how many bytes are alive.
         """
         moments = self.moments(calls)
         layout.set_moments(moments.written, moments.used)
         taken: dict[Node, tuple[int, int]] = {}
         blocks = {root: self.block(layout, root, moments) for root in layout.roots()}
-        live = LiveBytes([*blocks.values(), *self.scratch_buffers(calls)], range(-1, len(calls) + 1))
+        live = LiveBytes([*blocks.values(), *self.other_buffers(calls)], range(-1, len(calls) + 1))
         for position in range(len(calls)):
             live.save(position, sweeping.saving(layout, position, moments.used))
         bound = live.bound
@@ -472,7 +472,7 @@ class _Planner:
                 blocks[root], bound = both, live.bound
                 taken[node] = (node.inputs.index(source), node.outputs.index(output))
                 break
-        return taken, [*(blocks[root] for root in layout.roots()), *self.scratch_buffers(calls)], live
+        return taken, [*(blocks[root] for root in layout.roots()), *self.other_buffers(calls)], live
 
     def moments(self, calls: Sequence[Node]) -> Moments:
         written = dict.fromkeys(self.graph.inputs, -1)
@@ -494,9 +494,9 @@ class _Planner:
         last = max(moments.used[t] for t in members)
         return packing.Buffer(root.name, layout.size(root), first, last, layout.strictest(root))
 
-    def scratch_buffers(self, calls: Sequence[Node]) -> list[packing.Buffer]:
-        """One a call that has scratch memory."""
-        return [
+    def other_buffers(self, calls: Sequence[Node]) -> list[packing.Buffer]:
+        """What no tensor is in: the states' mark, and one a call that has scratch memory."""
+        return self.states.mark(len(calls)) + [
             packing.Buffer(scratch_name(node), size, position, position, self.scratch_align)
             for position, node in enumerate(calls)
             if (size := self.scratch.get(node, 0))
@@ -551,7 +551,7 @@ class _Planner:
         index = {root: i for i, root in enumerate(layout.roots())}
         blocks = tuple(
             Block(b.name, placement.offsets[b.name], b.bytes, Lifetime(b.first, b.last))
-            for b in draft.buffers[: len(index)]
+            for b in (*draft.buffers[: len(index)], *self.states.mark(len(draft.calls)))
         )
         order = order_of(self.graph, draft)
         return MemoryPlan(
@@ -577,6 +577,7 @@ class _Planner:
             order_optimal=draft.schedule.optimal,
             given_order_bytes=draft.schedule.given_peak,
             alive=self.alive(draft),
+            mark=placement.offsets.get(MARK),
         )
 
     def lifetimes(self, draft: Draft, order: Sequence[Node]) -> dict[Tensor, Lifetime]:
