@@ -17,6 +17,7 @@ PACKAGE = Path(tinyet.__file__).parent
 # Floor of each room, from the ground up. A room's own modules may import each other.
 FLOORS = {
     "bounded": 0,
+    "whole": 0,
     "flatbuffer": 0,
     "text": 0,
     "stages": 0,
@@ -71,7 +72,7 @@ FLOORS = {
     "__main__": 12,
 }
 # What builds and runs firmware knows nothing of graphs: it works on what others have written.
-BUILD_MAY_IMPORT = {"bounded", "text", "errors", "assets", "boards", "build", "device"}
+BUILD_MAY_IMPORT = {"bounded", "whole", "text", "errors", "assets", "boards", "build", "device"}
 # The only rooms that need torch; importers.onnx for float models alone.
 TORCH = ("importers.onnx", "importers.torch", "quantization")
 MOST_LINES = 600
@@ -81,6 +82,7 @@ AT_THE_TOP = {
     "__main__",
     "arguments",
     "bounded",
+    "whole",
     "flatbuffer",
     "text",
     "errors",

@@ -21,6 +21,7 @@ from pathlib import Path, PurePosixPath
 
 from tinyet import assets
 from tinyet.errors import ToolchainError
+from tinyet.whole import write_new
 
 VERSION = assets.CMSIS_NN_VERSION
 URL = f"https://github.com/ARM-software/CMSIS-NN/archive/refs/tags/v{VERSION}.tar.gz"
@@ -130,7 +131,7 @@ def _unpack(archive: Path, tree: Path) -> None:
                     raise _failure("the archive holds something else than the release")
                 target = tree.joinpath(*parts)
                 target.parent.mkdir(parents=True, exist_ok=True)
-                target.write_bytes(data.read())
+                write_new(target, data.read())
     except (tarfile.TarError, EOFError, zlib.error) as error:
         raise _failure(f"the archive is damaged ({error})") from error
 
