@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What depends on constants alone is computed now, by the operators' own references.
 
-An output of the graph is computed all the same: a Copy of the constant stays, since only a computed value has a place in
-the arena.
+An output of the graph is computed all the same: a Copy of the constant stays, since only a computed value has a place
+in the arena.
 """
 
 from __future__ import annotations
