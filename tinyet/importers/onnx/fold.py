@@ -28,6 +28,7 @@ FOLDED = frozenset(
     """.split()  # noqa: SIM905
 )
 
+
 def constant_of(node: OnnxNode) -> Array:
     """The value of a Constant. Raises RefusedError for one that is no numbers."""
     given = node.attributes

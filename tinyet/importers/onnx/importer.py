@@ -114,8 +114,8 @@ def _flip(ctx: Context, x: Tensor, kind: TensorType) -> Tensor:
 
 
 def _walk(ctx: Context, complaints: Complaints) -> None:
-    """The rows over all nodes that an output depends on. What reads the results of a refused one, or a refused input, is
-    only asked whether there is such an operator."""
+    """The rows over all nodes that an output depends on. What reads a refused input, or the results of a
+    refused node, is only asked whether there is such an operator."""
     refused = {value.name for value in ctx.model.inputs if value.name not in ctx.values}
     used = _used(ctx.model)
     for node in ctx.model.nodes:
@@ -178,7 +178,7 @@ def unsupported(op: str) -> RefusedError:
 def advice(op: str) -> str:
     """What to do about an operator that has no row."""
     if "." in op:
-        return "export it as operators of ONNX's own domain (functions of the model: onnx.inliner.inline_local_functions)"
+        return "export it as ONNX's own operators; functions: onnx.inliner.inline_local_functions"
     if op.startswith(("QLinear", "QGemm", "ConvInteger", "MatMulInteger")):
         return "quantize with quant_format=QuantFormat.QDQ"
     if op in ("If", "Loop", "Scan"):

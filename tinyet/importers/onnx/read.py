@@ -7,7 +7,6 @@ The bytes are parsed by the `onnx` package; nothing else of the file is looked a
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +18,7 @@ from tinyet.bounded import read_bounded
 from tinyet.errors import DynamicShape, ModelError, ToolchainError, bullet_list
 from tinyet.ir import Array, Origin, Shape
 from tinyet.ir.limits import MAX_CONSTANT_ELEMENTS, MAX_NODES, shape_complaint
-from tinyet.text import shown
+from tinyet.text import printable, shown
 
 MAX_FILE_BYTES = 1 << 28
 OLDEST_OPSET = 13
@@ -159,7 +158,7 @@ _NOT_NETWORKS = {
 
 def _check_domains(graph: Any, where: str) -> None:
     for domain, (kind, hint) in _NOT_NETWORKS.items():
-        found = [f"{shown(str(n.op_type), 80)}, node {i}" for i, n in enumerate(graph.node) if n.domain == domain]
+        found = [f"{_word(n.op_type)}, node {i}" for i, n in enumerate(graph.node) if n.domain == domain]
         if found:
             more = [f"… {len(found) - 20} more"] if len(found) > 20 else []
             raise ModelError(f"it holds {kind}: {domain}\n{bullet_list([*found[:20], *more])}", where, hint)
@@ -172,7 +171,9 @@ def _raise_all(problems: Sequence[ModelError], where: str) -> None:
     if problems:
         texts = [p.what + (f"\n    do: {p.hint}" if p.hint else "") for p in problems[:20]]
         more = [f"… {len(problems) - 20} more"] if len(problems) > 20 else []
-        raise ModelError(f"{len(problems)} things in it cannot be taken:\n{bullet_list([*texts, *more])}", where)
+        raise ModelError(
+            f"{len(problems)} things in it cannot be taken:\n{bullet_list([*texts, *more])}", where
+        )
 
 
 def _array_or_problem(tensor: Any, where: str, problems: list[ModelError]) -> Array:
@@ -258,11 +259,16 @@ def _inputs(
     return tuple(found)
 
 
+def _word(text: Any) -> str:
+    """The name of an operator or a domain, as errors have it."""
+    return printable(str(text)[:80])
+
+
 def _node(node: Any, index: int, where: str, problems: list[ModelError]) -> OnnxNode:
     attributes = {str(a.name): _attribute(a, where, problems) for a in node.attribute}
-    op = node.op_type if re.fullmatch(r"\w{1,80}", node.op_type, re.ASCII) else shown(str(node.op_type), 80)
+    op = _word(node.op_type)
     if node.domain not in DOMAINS:
-        op = f"{shown(str(node.domain), 80)}.{op}"
+        op = f"{_word(node.domain)}.{op}"
     return OnnxNode(
         op, str(node.name), index, tuple(map(str, node.input)), tuple(map(str, node.output)), attributes
     )

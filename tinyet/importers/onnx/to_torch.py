@@ -190,7 +190,9 @@ def to_torch(model: OnnxModel) -> tuple[OnnxModule, tuple[torch.Tensor, ...]]:
     module, complaints = OnnxModule(model), Complaints(model.file)
     values: dict[str, torch.Tensor | Array] = {**model.constants}
     refused: set[str] = set()
-    walk = _Walk(module, model, TABLE, Budget(model.constant_bytes), FakeTensorMode(allow_non_fake_inputs=True))
+    walk = _Walk(
+        module, model, TABLE, Budget(model.constant_bytes), FakeTensorMode(allow_non_fake_inputs=True)
+    )
 
     def step(node: OnnxNode) -> None:
         results = walk.convert(node, [values[n] if n else None for n in node.inputs])
@@ -286,5 +288,4 @@ class _Walk:
         # What torch and numpy say of sizes and types that do not fit has no common base.
         except Exception as error:
             raise RefusedError(f"cannot be: {_first_line(error)}") from error
-        results = result if isinstance(result, tuple) else (result,)
-        return results
+        return result if isinstance(result, tuple) else (result,)

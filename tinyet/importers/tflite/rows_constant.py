@@ -55,7 +55,8 @@ def range_(ctx: Context) -> None:
     start, limit, step = (_number(ctx, i, role) for i, role in enumerate(("start", "limit", "step")))
     if not step:
         raise RefusedError("has a step of 0")
-    count = (limit - start) / step
+    with np.errstate(over="ignore"):
+        count = (limit - start) / step
     if not -(2**31) < count < 2**31:
         raise RefusedError(f"goes from {start} to {limit} in steps of {step}")
     _expect_count(ctx, max(0, math.ceil(count)))

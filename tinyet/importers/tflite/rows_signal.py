@@ -15,7 +15,7 @@ from tinyet.errors import RefusedError
 from tinyet.importers.tflite.context import Context, Row
 from tinyet.importers.tflite.flexbuffer import integers_of
 from tinyet.importers.tflite.values import Constant
-from tinyet.ir import Array, Attrs, DType, Shape, Tensor, TensorType
+from tinyet.ir import Attrs, DType, Shape, Tensor, TensorType
 from tinyet.ops.signal_delay import SignalDelay
 from tinyet.ops.signal_energy import SignalEnergy
 from tinyet.ops.signal_fft_auto_scale import SignalFftAutoScale
