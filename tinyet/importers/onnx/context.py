@@ -14,6 +14,7 @@ from tinyet.errors import RefusedError
 from tinyet.importers.onnx.read import OnnxModel, OnnxNode
 from tinyet.importers.onnx.values import EVERY, Bytes, Float32, Integers, Numbers, Scale, Value, plain_reals
 from tinyet.ir import Array, Attrs, DType, Node, Note, Origin, QuantParams, Tensor, TensorType
+from tinyet.ir.budget import Budget
 from tinyet.ops import op_of
 from tinyet.ops.dequantize import Dequantize
 from tinyet.ops.lookup import Lookup
@@ -37,11 +38,13 @@ class Context:
     nodes: list[Node] = field(default_factory=list)
     notes: list[Note] = field(default_factory=list)
     readers: dict[str, list[OnnxNode]] = field(default_factory=dict)
+    budget: Budget = field(init=False)
     _names: set[str] = field(default_factory=set)
     _node: OnnxNode | None = None
     _reals: dict[Value, Tensor] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        self.budget = Budget(self.model.constant_bytes)
         for node in self.model.nodes:
             for name in node.inputs:
                 self.readers.setdefault(name, []).append(node)
@@ -175,7 +178,8 @@ class Context:
         return unused(c_identifier(steps), self._names)
 
     def held(self, name: str, data: Array, quant: QuantParams | None = None) -> Tensor:
-        """A constant of the graph."""
+        """A constant of the graph. Raises RefusedError for one that no graph has, or for which there is no room."""
+        self.budget.hold(data.nbytes)
         data = np.ascontiguousarray(data).reshape(data.shape)
         if data.dtype == np.int64:
             if data.size and not -(2**31) <= int(data.min()) <= int(data.max()) < 2**31:
@@ -189,6 +193,7 @@ class Context:
         self, attrs: Attrs, inputs: Sequence[Tensor | None], type_: TensorType, name: str = ""
     ) -> Tensor:
         """Append a node with one output of a given type. Raises RefusedError for one that is no node of the graph's."""
+        self.budget.run(type_.count, type_.bytes)
         title = name or (self._node.outputs[0] if self._node is not None else "value")
         out = Tensor(self.name(title), type_)
         node = Node(attrs, tuple(inputs), (out,), (self.origin,))
