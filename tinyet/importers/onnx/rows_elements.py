@@ -15,7 +15,7 @@ import numpy as np
 
 from tinyet.errors import RefusedError
 from tinyet.importers.onnx.context import Context, through
-from tinyet.importers.onnx.rows_layers import activation_bounds
+from tinyet.importers.onnx.rows_layers import activation_bounds, in_float, integer_target
 from tinyet.importers.onnx.values import (
     EVERY,
     Bytes,
@@ -138,13 +138,15 @@ def clip(ctx: Context) -> Value:
 
 
 def softmax(ctx: Context) -> Value:
+    """ONNX Runtime's QLinearSoftmax, where there is one; the logarithm has none."""
     x = ctx.value(0)
     axis = axis_of(ctx.attribute("axis", -1), len(shape_of(x)))
-    if isinstance(x, Bytes):
-        ctx.inexact(
-            f"{ctx.node.op} is computed in float32; ONNX Runtime's own differs by last bits",
-            "leave it to the host",
-        )
+    target = integer_target(x, ctx.target())
+    if ctx.node.op == "Softmax" and isinstance(x, Bytes) and target is not None:
+        quant = target.per_tensor()
+        y = ctx.emit(Softmax(axis, rounding="even"), [x.tensor], quant)
+        return Bytes(y, target.dtype == "uint8", plain_reals(quant))
+    in_float(ctx)
     return ctx.emit((Softmax if ctx.node.op == "Softmax" else LogSoftmax)(axis), [ctx.real(x)])
 
 

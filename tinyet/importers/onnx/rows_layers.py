@@ -361,15 +361,31 @@ def ceiled(found: dict[str, int], kernel: Sequence[int], size: Sequence[int]) ->
 
 def average_pool(ctx: Context) -> Value:
     """ONNX Runtime's QLinearAveragePool adds in float32, tap by tap, and so does the graph."""
-    x = ctx.value(0)
+    x, target = ctx.value(0), ctx.target()
     if ctx.attribute("ceil_mode", 0):
         raise RefusedError("rounds its size up (ceil_mode)", "pad it instead")
     attributes = pool_attributes(ctx, shape_of(x))
     if (attributes["dilation_h"], attributes["dilation_w"]) != (1, 1):
         raise RefusedError("has dilations")
     counted = bool(ctx.attribute("count_include_pad", 0))
+    integers = integer_target(x, target)
+    if integers is None:
+        in_float(ctx)
     y = ctx.emit(AvgPool2d(**attributes, count_include_pad=counted), [ctx.image(ctx.real(x))])
-    return ctx.from_image(y, len(shape_of(x)))
+    if integers is None:
+        return ctx.from_image(y, len(shape_of(x)))
+    unsigned = integers.dtype == "uint8"
+    found = ctx.to_scale(y, integers, rounding="even_sum_u8" if unsigned else "even_sum")
+    moved = ctx.from_image(found.tensor, len(shape_of(x)))
+    return Bytes(moved, unsigned, plain_reals(integers.per_tensor()))
+
+
+def integer_target(x: Value, target: Scale | None) -> Scale | None:
+    """The scale of the result, where ONNX Runtime has an operator of integers for one input and its result: both are
+    bytes, signed or unsigned."""
+    if not isinstance(x, Bytes) or not x.is_plain or target is None:
+        return None
+    return target if x.unsigned == (target.dtype == "uint8") else None
 
 
 def global_average_pool(ctx: Context) -> Value:
