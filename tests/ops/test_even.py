@@ -148,11 +148,11 @@ def test_no_other_scale_is_quantized_to_even_in_integers() -> None:
     """A Quantize of a Dequantize is a Requantize, which rounds otherwise, but to the same scale nothing."""
     x = Tensor("x", TensorType((1,), DType.INT8, QuantParams.per_tensor(0.5, 0)))
     real = Tensor("r", TensorType((1,), DType.FLOAT32))
-    for scale, rounding, nodes in ((0.25, "even", 2), (0.25, "away", 1), (0.5, "even", 1)):
+    for scale, rounding, stays in ((0.25, "even", True), (0.25, "away", False), (0.5, "even", False)):
         out = Tensor("y", TensorType((1,), DType.INT8, QuantParams.per_tensor(scale, 0)))
         made: Any = Quantize(rounding)  # type: ignore[arg-type]
         graph = Graph("g", (x,), (out,), (Node(Dequantize(), (x,), (real,)), Node(made, (real,), (out,))))
-        assert len(fold_requantize(graph).nodes) == nodes
+        assert any(isinstance(n.attrs, Quantize) for n in fold_requantize(graph).nodes) is stays
 
 
 def test_softmax_beyond_float32() -> None:
