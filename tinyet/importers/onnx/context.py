@@ -265,7 +265,9 @@ class Context:
                 return Integers(value.tensor, unsigned)
             return Integers(self.lookup(value.tensor, value.reals, to, name), unsigned)
         x = self.real(value)
-        return Integers(self.emit_as(Quantize(rounding), [x], TensorType(x.shape, DType.INT8, quant), name), unsigned)
+        return Integers(
+            self.emit_as(Quantize(rounding), [x], TensorType(x.shape, DType.INT8, quant), name), unsigned
+        )
 
     def meaning(self, value: Integers, scale: Scale) -> Bytes:
         """What a DequantizeLinear gives; another scale than the integers were made with is another meaning of them."""

@@ -43,7 +43,7 @@ def sigmoid(x: Float32) -> Float32:
     square = bounded * bounded
     odd = _polynomial(square, _SIGMOID_ABOVE) * bounded
     quotient = odd / _polynomial(square, _SIGMOID_BELOW)
-    return np.asarray(np.clip(quotient + np.float32(0.5), np.float32(0), np.float32(1)), np.float32)
+    return np.asarray(np.maximum(quotient + np.float32(0.5), np.float32(0)), np.float32)
 
 
 def tanh(x: Float32) -> Float32:

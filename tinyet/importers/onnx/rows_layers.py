@@ -280,7 +280,13 @@ def conv_transpose(ctx: Context) -> Value:
         else dict(zip(("out_pad_h", "out_pad_w"), map(int, added), strict=True))
     )
     bias = ctx.real(ctx.constant(2, "bias")) if ctx.has(2) else None
-    if bias is not None and isinstance(x, Bytes) and x.is_plain and target is not None and w.scale is not None:
+    if (
+        bias is not None
+        and isinstance(x, Bytes)
+        and x.is_plain
+        and target is not None
+        and w.scale is not None
+    ):
         steps = np.float32(x.tensor.type.scale) * w.scale.scale
         rounded = bias_steps(bias.array, x, w.scale.scale.tolist()).astype(np.float32) * steps
         bias = ctx.held(name_of(ctx, 2, "bias"), rounded)

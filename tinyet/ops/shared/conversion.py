@@ -10,7 +10,6 @@ from tinyet.ir import Node, TensorType
 from tinyet.ops.shared.counting import values
 from tinyet.opset import Call, Claim, Kernel, Struct, library_call, library_kernels, signature
 
-
 HEADERS = ("tinyet_quantize.h",)
 CLAIM = Claim(values)
 
