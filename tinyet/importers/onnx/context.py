@@ -15,6 +15,7 @@ from tinyet.importers.onnx.read import OnnxModel, OnnxNode
 from tinyet.importers.onnx.values import EVERY, Bytes, Float32, Integers, Numbers, Scale, Value, plain_reals
 from tinyet.ir import Array, Attrs, DType, Node, Note, Origin, QuantParams, Tensor, TensorType
 from tinyet.ir.budget import Budget
+from tinyet.numerics import QuantizeRounding
 from tinyet.ops import op_of
 from tinyet.ops.dequantize import Dequantize
 from tinyet.ops.lookup import Lookup
@@ -254,8 +255,10 @@ class Context:
         held = self.held(f"{x.name}_table", ordered, quant)
         return self.emit_as(Lookup(0), [x, held], TensorType(x.shape, DType.INT8, quant), name)
 
-    def to_scale(self, value: Value, to: Scale, name: str = "") -> Integers:
-        """What a QuantizeLinear gives."""
+    def to_scale(
+        self, value: Value, to: Scale, name: str = "", rounding: QuantizeRounding = "even"
+    ) -> Integers:
+        """What a QuantizeLinear gives; `rounding` of what was computed in float32."""
         quant, unsigned = to.per_tensor(), to.dtype == "uint8"
         if isinstance(value, Numbers):
             data = (to.quantized(np.asarray(value.real)).astype(np.int64) - to.shift).astype(np.int8)
@@ -267,7 +270,9 @@ class Context:
                 return Integers(value.tensor, unsigned)
             return Integers(self.lookup(value.tensor, value.reals, to, name), unsigned)
         x = self.real(value)
-        return Integers(self.emit_as(Quantize(), [x], TensorType(x.shape, DType.INT8, quant), name), unsigned)
+        return Integers(
+            self.emit_as(Quantize(rounding), [x], TensorType(x.shape, DType.INT8, quant), name), unsigned
+        )
 
     def meaning(self, value: Integers, scale: Scale) -> Bytes:
         """What a DequantizeLinear gives; another scale than the integers were made with is another meaning of them."""
