@@ -14,6 +14,7 @@ from torch import nn
 
 import tinyet
 from tests.torch_helpers import Lambda, line_of
+from tinyet.compiler import float_layers
 from tinyet.errors import QuantizationError
 from tinyet.importers.torch.capture import capture
 from tinyet.quantization.config import QuantConfig, int8_config, int16_config
@@ -24,6 +25,7 @@ from tinyet.quantization.saturating import BEYOND, log_softmax_sight, seen_by, s
 from tinyet.quantization.training import prepare_training
 
 SIZE = 6
+CAUSAL = nn.Transformer.generate_square_subsequent_mask(SIZE)
 LATER = torch.triu(torch.ones(SIZE, SIZE), 1).bool()
 BIAS = torch.linspace(-1, 1, SIZE)
 X = torch.randn(24, SIZE, 8, generator=torch.Generator().manual_seed(3))
@@ -129,6 +131,51 @@ def test_multihead_attention() -> None:
             return self.heads(x, x, x, attn_mask=LATER, key_padding_mask=last)[0]  # type: ignore[no-any-return]
 
     assert sqnr(Heads(), int8_config())[0] > 18
+
+
+def test_attention_to_another_sequence() -> None:
+    """Wholly in integers, as attention to itself is: packed weights that are split for queries, keys and values, masks
+    of both kinds in one sum, and a decoder that looks whether its mask is the causal one."""
+
+    class Heads(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            with torch.random.fork_rng():
+                torch.manual_seed(2)
+                self.itself = nn.MultiheadAttention(8, 2, batch_first=True)
+                self.cross = nn.MultiheadAttention(8, 2, kdim=12, vdim=12, batch_first=True)
+                self.masked = nn.MultiheadAttention(8, 2, batch_first=True)
+                layer = nn.TransformerDecoderLayer(8, 2, 16, batch_first=True)
+                self.decoder = nn.TransformerDecoder(layer, 1)
+
+        def forward(self, x: torch.Tensor, y: torch.Tensor, padded: torch.Tensor) -> tuple[torch.Tensor, ...]:
+            itself, _ = self.itself(x, x, x, need_weights=False)
+            cross, _ = self.cross(x, y, y, need_weights=False)
+            near, mask = y[:, :, :8], padded != 0
+            masked, _ = self.masked(x, near, near, key_padding_mask=mask, attn_mask=LATER[:, :4])
+            decoded = self.decoder(x, near, tgt_mask=CAUSAL, memory_key_padding_mask=mask)
+            return itself, cross, masked, decoded
+
+    generator = torch.Generator().manual_seed(5)
+
+    def drawn() -> tuple[torch.Tensor, ...]:
+        padded = torch.rand(1, 4, generator=generator) < 0.3
+        padded[:, 0] = False
+        others = torch.randn(1, 4, 12, generator=generator)
+        return torch.randn(1, SIZE, 8, generator=generator), others, padded.int()
+
+    model = Heads().eval()
+    data = [drawn() for _ in range(24)]
+    program = tinyet.compile(model, data[0], calibration=data)
+    assert float_layers(program.graph) == []
+    signal, noise = np.zeros(4), np.zeros(4)
+    for sample in data:
+        wanted = [v.detach().double().numpy() for v in model(*sample)]
+        got = program.run(*(v.numpy() for v in sample))
+        signal += [np.sum(w**2) for w in wanted]
+        noise += [np.sum((g - w) ** 2) for g, w in zip(got, wanted, strict=True)]
+    decibels = 10 * np.log10(signal / noise)
+    assert (decibels[1:] > min(decibels[0], 30) - 3).all(), decibels
 
 
 def test_a_row_that_sums_mask_wholly_is_the_row_without_the_mask() -> None:

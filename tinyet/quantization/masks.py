@@ -82,6 +82,7 @@ def sink_masks(module: fx.GraphModule, is_quantized: Callable[[fx.Node], bool]) 
         masked = None if found is None else _masked(found, reader)
         if found is not None and masked is not None:
             _sink(module, reader, found, masked)
+    module.graph.eliminate_dead_code()  # the sums that added them still read what they added them to
     _limit_computed(module, is_quantized)
     module.graph.eliminate_dead_code()
     module.recompile()

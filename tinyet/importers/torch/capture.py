@@ -18,6 +18,7 @@ import torch
 from torch import fx, nn
 from torch.export import ExportedProgram
 from torch.export.graph_signature import ConstantArgument, InputKind, OutputKind
+from torch.nn.modules import transformer
 from torch.nn.parameter import is_lazy
 
 from tinyet.arguments import described
@@ -131,6 +132,18 @@ def _make_lazy_weights(module: nn.Module, inputs: Inputs) -> None:
         finally:
             for child in training:
                 child.training = True
+
+
+@contextmanager
+def _masks_taken_as_they_are() -> Iterator[None]:
+    """nn.TransformerDecoder compares a mask with the causal one, for a faster kernel of its own; the comparison would
+    be a decision by the values of a tensor. A mask that is given has the same effect either way."""
+    original = transformer._detect_is_causal_mask
+    transformer._detect_is_causal_mask = lambda mask, is_causal=None, size=None: is_causal is True
+    try:
+        yield
+    finally:
+        transformer._detect_is_causal_mask = original
 
 
 def _capture_error(error: Exception, module: nn.Module) -> ModelError:
@@ -292,7 +305,7 @@ def capture(
         with _own_mistakes(module, inputs):
             refuse_state(module, inputs)
         try:
-            with quiet(), torch.no_grad(), users_frames_recorded():
+            with quiet(), torch.no_grad(), users_frames_recorded(), _masks_taken_as_they_are():
                 program = torch.export.export(with_plain_weights(module), copy.deepcopy(inputs))
         except Exception as error:
             raise _capture_error(error, module) from error

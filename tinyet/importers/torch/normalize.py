@@ -203,7 +203,8 @@ def _fold_constants(module: fx.GraphModule) -> None:
         if not _schema_name(node).startswith("aten::"):
             continue
         value = node.meta.get("val")
-        if not isinstance(value, torch.Tensor) or value.numel() > _LARGEST_FOLDED:
+        values = value if isinstance(value, (tuple, list)) else [value]
+        if not all(isinstance(v, torch.Tensor) and v.numel() <= _LARGEST_FOLDED for v in values):
             continue
         constants = {source: get_constant(module, source) for source in node.all_input_nodes}
         if any(constant is None for constant in constants.values()):
@@ -212,9 +213,21 @@ def _fold_constants(module: fx.GraphModule) -> None:
         args = fx.node.map_arg(node.args, constants.__getitem__)
         kwargs = fx.node.map_arg(node.kwargs, constants.__getitem__)
         with torch.no_grad():
-            result = call(node.target, args, kwargs).to(value.dtype)
-        node.replace_all_uses_with(add_constant(module, node, node.name, result.clone()))
+            results = call(node.target, args, kwargs)
+        if isinstance(value, torch.Tensor):
+            _hold(module, node, results.to(value.dtype))
+            continue
+        # Parts of a constant, such as the weights of queries, keys and values that attention packs into one.
+        for part in list(node.users):
+            index: Any = part.args[1]
+            _hold(module, part, results[index].to(values[index].dtype))
         module.graph.erase_node(node)
+
+
+def _hold(module: fx.GraphModule, node: fx.Node, value: torch.Tensor) -> None:
+    """A constant in the node's place."""
+    node.replace_all_uses_with(add_constant(module, node, node.name, value.clone()))
+    module.graph.erase_node(node)
 
 
 def _settle_safe_softmax(module: fx.GraphModule) -> None:
