@@ -148,9 +148,9 @@ static inline void tinyet_copy_rom(void *to, const TINYET_ROM void *from, size_t
 /* Zero bits above the highest one, of 32; x is not 0. */
 static inline int32_t tinyet_leading_zeros(uint32_t x) {
 #if __SIZEOF_INT__ >= 4
-  return (int32_t)__builtin_clz(x);
+  return __builtin_clz(x);
 #else
-  return (int32_t)__builtin_clzl(x);
+  return __builtin_clzl(x);
 #endif
 }
 
