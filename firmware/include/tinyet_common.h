@@ -34,6 +34,11 @@
 /* Changes when generated code and runtime must change together; generated code checks it when it is compiled. */
 #define TINYET_ABI_VERSION 2
 
+#if defined(__cplusplus) && defined(__GNUC__) /* casts are written as C writes them */
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wold-style-cast"
+#endif
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -218,6 +223,10 @@ static inline int32_t tinyet_quantize_value(float x, float scale, int32_t zero_p
 
 #ifdef __cplusplus
 }
+#endif
+
+#if defined(__cplusplus) && defined(__GNUC__)
+#pragma GCC diagnostic pop
 #endif
 
 #endif
