@@ -14,10 +14,11 @@
 #endif
 
 /* An Arduino core compiles libraries with flags of its own: for size, and, where the FPU has an instruction for it, with a
- * product and a sum rounded once. The kernels' results are those of two roundings, and they are written for -O2. It holds for
- * the C files that include this, up to their ends; a sketch, which is C++, keeps its core's flags. */
+ * product and a sum rounded once. The kernels' results are those of two roundings, and they are written for -O2; who wants
+ * them as the core compiles, or as he has told it to, defines TINYET_KEEP_OPTIMIZATION. It holds for the C files that include
+ * this, up to their ends; a sketch, which is C++, keeps its core's flags. */
 #if defined(ARDUINO) && defined(__GNUC__) && !defined(__clang__) && !defined(__cplusplus) && !defined(__AVR__)
-#if defined(__arm__)
+#if defined(__arm__) && !defined(TINYET_KEEP_OPTIMIZATION)
 #pragma GCC optimize("O2")
 #endif
 #pragma GCC optimize("fp-contract=off")

@@ -38,6 +38,9 @@ if(SDK)
   find_package(small REQUIRED)
 else()
   set(CMAKE_INTERPROCEDURAL_OPTIMIZATION ${WITH_LTO})
+  if(SUPPORT)
+    set(SMALL_WEIGHTS_SECTION .weights)
+  endif()
   add_subdirectory("${MODEL}" small)
   unset(CMAKE_INTERPROCEDURAL_OPTIMIZATION)
 endif()
@@ -182,7 +185,7 @@ def test_arena_and_weights_are_where_a_firmware_wants_them(consumer: Path) -> No
         *("-S", consumer, "-B", build, "--toolchain", toolchain, f"-DMODEL={consumer.parent / 'model'}"),
         f"-DSUPPORT={consumer.parent / 'model' / 'platform' / 'support'}",
         *("-DCMAKE_EXPORT_COMPILE_COMMANDS=ON", "-DCMAKE_BUILD_TYPE=MinSizeRel", "-DWITH_LTO=ON"),
-        *("-DSMALL_ARENA_SECTION=.retained", "-DSMALL_WEIGHTS_SECTION=.weights"),
+        "-DSMALL_ARENA_SECTION=.retained",
     )
     _cmake("--build", build)
     assert "-flto" in " ".join(_flags(build, "small.c"))
