@@ -75,7 +75,7 @@ _SOURCE = """\
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tiny.h"
 
-uint8_t tiny_arena[TINY_ARENA_BYTES] TINYET_ALIGNED(16);
+uint8_t tiny_arena[TINY_ARENA_BYTES] TINYET_ALIGNED(16) TINYET_ARENA_PLACE;
 
 static void scale(const int8_t *x, int8_t *y) {
   for (uint32_t i = 0u; i < 8u; i++) {

@@ -21,6 +21,11 @@ _INVISIBLE = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0") | fro
 _MOST_MARKS = 4
 _MARKS = frozenset({"Mn", "Me", "Mc"})
 _MARKDOWN = re.compile(r"[\\`*\[\]<>|&~$]|:(?=//)|(?<![0-9A-Za-z])_|_(?![0-9A-Za-z])|^[#+=-]")
+# Signs that ASCII has a spelling for.
+_SPELLINGS = str.maketrans(
+    {"…": "...", "‐": "-", "‑": "-", "–": "-", "—": "-", "−": "-", "‘": "'", "’": "'", "“": "'", "”": "'"}
+    | {"×": "x", "·": ".", "→": "->", "←": "<-", "≤": "<=", "≥": ">=", "≠": "!=", "±": "+-", "µ": "u", "μ": "u"}
+)
 _TRIGRAPH = re.compile(r"\?(?=\?)")
 
 
@@ -70,9 +75,18 @@ def json_text(value: object, *, indent: int | None = 2) -> str:
     return "".join(c if c == "\n" or is_shown(c) else json.dumps(c)[1:-1] for c in text)
 
 
+def _in_ascii(text: str) -> str:
+    """The text with ASCII's spelling of what has one: of some signs, and of letters with accents, which lose them."""
+    if text.isascii():
+        return text
+    decomposed = ((char, unicodedata.normalize("NFD", char)[0]) for char in text.translate(_SPELLINGS))
+    return "".join(plain if plain.isascii() and plain.isalpha() else char for char, plain in decomposed)
+
+
 def c_comment(text: str) -> str:
-    """Text that can stand inside a C comment: no end of comment, no trigraph, no line break or splice, only ASCII."""
-    flat = " ".join(text.split()).replace("*/", "* /").replace("/*", "/ *")
+    """Text that can stand inside a C comment: no end of comment, no trigraph, no line break or splice, only ASCII, because
+    compilers for other character sets stumble over the rest. Letters that ASCII has no like of are escapes."""
+    flat = " ".join(_in_ascii(text).split()).replace("*/", "* /").replace("/*", "/ *")
     flat = printable(_TRIGRAPH.sub("? ", flat)).encode("ascii", "backslashreplace").decode()
     return flat[:-1] + "\\x5c" if flat.endswith("\\") else flat
 

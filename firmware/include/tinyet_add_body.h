@@ -20,11 +20,12 @@ static inline void add_or_sub(const element *a, const element *b, element *outpu
                               int32_t sign) {
   const kernel_params p = *params;
   TINYET_BROADCAST_ROW(element, int32_t, a, b, output, &params->shape,
-                       tinyet_clamp(tinyet_requantize(rescaled(x - A_ZERO_POINT, p.a_multiplier, p.a_shift) +
-                                                          sign * rescaled(y - B_ZERO_POINT, p.b_multiplier, p.b_shift),
-                                                      p.out_multiplier, p.out_shift) +
-                                        OUT_ZERO_POINT,
-                                    p.clamp_low, p.clamp_high));
+                       (element)tinyet_clamp(
+                           tinyet_requantize(rescaled(x - A_ZERO_POINT, p.a_multiplier, p.a_shift) +
+                                                 sign * rescaled(y - B_ZERO_POINT, p.b_multiplier, p.b_shift),
+                                             p.out_multiplier, p.out_shift) +
+                               OUT_ZERO_POINT,
+                           p.clamp_low, p.clamp_high));
 }
 
 static TINYET_NOINLINE void add_row(const element *a, const element *b, element *output, const kernel_params *params) {

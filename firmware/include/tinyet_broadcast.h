@@ -53,7 +53,7 @@ static inline int32_t tinyet_broadcast_next(const tinyet_broadcast *shape, int32
     }                                                               \
   } while (0)
 
-/* output[i] = RESULT for each element of a row, where RESULT is an expression of the operands' elements x and y, read as
+/* output[i] = RESULT for each element of a row, where RESULT is an expression, of type ELEMENT, of the operands' elements x and y, read as
  * VALUE. Element i is read before it is written and not again, so the output may be an operand of its own size. What
  * RESULT reads besides x and y should be local variables: a store through int8_t * may change anything else. */
 #define TINYET_BROADCAST_ROW(ELEMENT, VALUE, a, b, output, shape, RESULT)                       \
@@ -65,12 +65,12 @@ static inline int32_t tinyet_broadcast_next(const tinyet_broadcast *shape, int32
     if (a_step_ == 1 && b_step_ == 1) {                                                         \
       while (out_ != end_) {                                                                    \
         const VALUE x = *a_++, y = *b_++;                                                       \
-        *out_++ = (ELEMENT)(RESULT);                                                            \
+        *out_++ = (RESULT);                                                                     \
       }                                                                                         \
     } else {                                                                                    \
       while (out_ != end_) {                                                                    \
         const VALUE x = *a_, y = *b_;                                                           \
-        *out_++ = (ELEMENT)(RESULT);                                                            \
+        *out_++ = (RESULT);                                                                     \
         a_ += a_step_;                                                                          \
         b_ += b_step_;                                                                          \
       }                                                                                         \

@@ -14,10 +14,11 @@
 #endif
 
 /* An Arduino core compiles libraries with flags of its own: for size, and, where the FPU has an instruction for it, with a
- * product and a sum rounded once. The kernels' results are those of two roundings, and they are written for -O2. It holds for
- * the C files that include this, up to their ends; a sketch, which is C++, keeps its core's flags. */
+ * product and a sum rounded once. The kernels' results are those of two roundings, and they are written for -O2; who wants
+ * them as the core compiles, or as he has told it to, defines TINYET_KEEP_OPTIMIZATION. It holds for the C files that include
+ * this, up to their ends; a sketch, which is C++, keeps its core's flags. */
 #if defined(ARDUINO) && defined(__GNUC__) && !defined(__clang__) && !defined(__cplusplus) && !defined(__AVR__)
-#if defined(__arm__)
+#if defined(__arm__) && !defined(TINYET_KEEP_OPTIMIZATION)
 #pragma GCC optimize("O2")
 #endif
 #pragma GCC optimize("fp-contract=off")
@@ -33,6 +34,11 @@
 
 /* Changes when generated code and runtime must change together; generated code checks it when it is compiled. */
 #define TINYET_ABI_VERSION 2
+
+#if defined(__cplusplus) && defined(__GNUC__) /* casts are written as C writes them */
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wold-style-cast"
+#endif
 
 #ifdef __cplusplus
 extern "C" {
@@ -148,9 +154,9 @@ static inline void tinyet_copy_rom(void *to, const TINYET_ROM void *from, size_t
 /* Zero bits above the highest one, of 32; x is not 0. */
 static inline int32_t tinyet_leading_zeros(uint32_t x) {
 #if __SIZEOF_INT__ >= 4
-  return (int32_t)__builtin_clz(x);
+  return __builtin_clz(x);
 #else
-  return (int32_t)__builtin_clzl(x);
+  return __builtin_clzl(x);
 #endif
 }
 
@@ -218,6 +224,10 @@ static inline int32_t tinyet_quantize_value(float x, float scale, int32_t zero_p
 
 #ifdef __cplusplus
 }
+#endif
+
+#if defined(__cplusplus) && defined(__GNUC__)
+#pragma GCC diagnostic pop
 #endif
 
 #endif

@@ -19,7 +19,7 @@ static inline const TINYET_ROM int8_t *tinyet_dot_2x2(const TINYET_ROM int8_t *w
                                                       int32_t sums[4]) {
   int32_t ax = sums[0], ay = sums[1], bx = sums[2], by = sums[3];
 #if TINYET_HAS_PAIRS
-  const tinyet_pair *p = (const tinyet_pair *)patch;
+  const tinyet_pair *p = (const tinyet_pair *)(const void *)patch;
 #define TINYET_DOT_STEP(i)                                                 \
   do {                                                                     \
     const int32_t x = p[2 * (i)], y = p[2 * (i) + 1];                      \

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Complex numbers of the type fft_element. The file that includes this has that type, fft_wide for its products,
- * fft_complex, and fft_round, fft_part, fft_plus and fft_minus. */
+/* Complex numbers of the type fft_element. The file that includes this has that type, fft_product, of two of
+ * them, fft_complex, and fft_round, fft_part, fft_plus and fft_minus. */
 #ifndef TINYET_FFT_COMPLEX_H
 #define TINYET_FFT_COMPLEX_H
 
-static inline fft_element fft_times(fft_element x, fft_element y) { return fft_round((fft_wide)x * y); }
+static inline fft_element fft_times(fft_element x, fft_element y) { return fft_round(fft_product(x, y)); }
 
 static inline fft_complex fft_add(fft_complex x, fft_complex y) {
   const fft_complex sum = {fft_plus(x.r, y.r), fft_plus(x.i, y.i)};
@@ -17,8 +17,8 @@ static inline fft_complex fft_subtract(fft_complex x, fft_complex y) {
 }
 
 static inline fft_complex fft_multiply(fft_complex x, fft_complex y) {
-  const fft_complex product = {fft_round((fft_wide)x.r * y.r - (fft_wide)x.i * y.i),
-                               fft_round((fft_wide)x.r * y.i + (fft_wide)x.i * y.r)};
+  const fft_complex product = {fft_round(fft_product(x.r, y.r) - fft_product(x.i, y.i)),
+                               fft_round(fft_product(x.r, y.i) + fft_product(x.i, y.r))};
   return product;
 }
 

@@ -9,6 +9,7 @@ typedef float fft_element;
 typedef float fft_wide;
 typedef tinyet_complex_f32 fft_complex;
 
+static inline fft_wide fft_product(fft_element x, fft_element y) { return x * y; }
 static inline fft_element fft_round(fft_wide x) { return x; }
 static inline fft_element fft_part(fft_element x, int32_t divisor) {
   (void)divisor;

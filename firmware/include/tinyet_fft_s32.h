@@ -9,6 +9,7 @@ typedef int32_t fft_element;
 typedef int64_t fft_wide;
 typedef tinyet_complex_s32 fft_complex;
 
+static inline fft_wide fft_product(fft_element x, fft_element y) { return (fft_wide)x * y; }
 static inline fft_element fft_round(fft_wide x) { return (fft_element)((x + (INT64_C(1) << 30)) >> 31); }
 static inline fft_element fft_part(fft_element x, int32_t divisor) {
   return fft_round((fft_wide)x * (INT32_MAX / divisor));

@@ -323,7 +323,7 @@ static inline float tinyet_pow_positive(float x, float y) {
     return 1.0f;
   }
   const uint64_t size = log < 0 ? 0 - (uint64_t)log : (uint64_t)log;
-  const int32_t zeros = (int32_t)__builtin_clzll(size);
+  const int32_t zeros = __builtin_clzll(size);
   int32_t y_e;
   const float y_m = tinyet_log_parts(tinyet_absf(y), &y_e);
   const uint64_t y_fixed = (uint32_t)(int32_t)(y_m * 16777216.0f); /* Q24, exact */

@@ -33,7 +33,7 @@ static inline uint32_t tinyet_load4(const void *from) {
 #if TINYET_HAS_PAIRS
 
 /* Bytes 0 and 2, or 1 and 3, of the word as a pair. */
-static inline int32_t tinyet_even_bytes(uint32_t word) { return (int32_t)__sxtb16((int8x4_t)word); }
+static inline int32_t tinyet_even_bytes(uint32_t word) { return __sxtb16((int8x4_t)word); }
 static inline int32_t tinyet_odd_bytes(uint32_t word) {
   int32_t pair; /* GCC does not fold the rotation into the instruction by itself */
   __asm__("sxtb16 %0, %1, ror #8" : "=r"(pair) : "r"(word));

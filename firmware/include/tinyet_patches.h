@@ -23,8 +23,8 @@ static __attribute__((unused)) void tinyet_put(int16_t *patch, int32_t first, co
 #if TINYET_HAS_PAIRS
     const uint32_t word = tinyet_load4(from);
     const int32_t even = tinyet_even_bytes(word), odd = tinyet_odd_bytes(word);
-    *(tinyet_pair *)out = tinyet_both_low(even, odd);
-    *(tinyet_pair *)(out + 4) = tinyet_both_high(even, odd);
+    *(tinyet_pair *)(void *)out = tinyet_both_low(even, odd);
+    *(tinyet_pair *)(void *)(out + 4) = tinyet_both_high(even, odd);
 #else
     out[0] = from[0], out[1] = from[1], out[4] = from[2], out[5] = from[3];
 #endif

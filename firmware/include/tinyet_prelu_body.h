@@ -20,7 +20,7 @@ static TINYET_NOINLINE void row(const element *a, const element *b, element *out
   const kernel_params p = *params; /* a copy, because a store through element * might change *params */
   TINYET_BROADCAST_ROW(
       element, int32_t, a, b, output, &params->shape,
-      tinyet_clamp(sloped(x - X_ZERO_POINT, y - SLOPE_ZERO_POINT, &p) + OUT_ZERO_POINT, LEAST, GREATEST));
+      (element)tinyet_clamp(sloped(x - X_ZERO_POINT, y - SLOPE_ZERO_POINT, &p) + OUT_ZERO_POINT, LEAST, GREATEST));
 }
 
 void KERNEL(const element *x, const element *slope, element *output, const kernel_params *params) {

@@ -13,16 +13,16 @@ void KERNEL(const fft_element *input, fft_element *output, const kernel_params *
   for (int32_t frame = 0; frame < params->frames; frame++, x += count + 1, input += given) {
     int32_t digit[TINYET_FFT_STAGES] = {0}, from = 0;
     for (int32_t k = 0; k < count; k++) {
-      x[k].r = 2 * from < given ? input[2 * from] : (fft_element)0;
-      x[k].i = 2 * from + 1 < given ? input[2 * from + 1] : (fft_element)0;
+      x[k].r = 2 * from < given ? input[2 * from] : 0;
+      x[k].i = 2 * from + 1 < given ? input[2 * from + 1] : 0;
       from = tinyet_fft_next(&params->fft, digit, from);
     }
     fft_run(x, &params->fft, params->twiddles, 0);
     const fft_complex ends = fft_divide(x[0], 2);
     x[0].r = fft_plus(ends.r, ends.i);
-    x[0].i = (fft_element)0;
+    x[0].i = 0;
     x[count].r = fft_minus(ends.r, ends.i);
-    x[count].i = (fft_element)0;
+    x[count].i = 0;
     for (int32_t k = 1; 2 * k <= count; k++) {
       const fft_complex opposite = {x[count - k].r, fft_negative(x[count - k].i)};
       const fft_complex here = fft_divide(x[k], 2), there = fft_divide(opposite, 2);

@@ -23,7 +23,7 @@ void tinyet_rows_close(uint8_t *window[], uint32_t number, uint32_t last, uint32
 static inline void *tinyet_rows_top(uint8_t *end) { return end + ((8u - ((uintptr_t)end & 7u)) & 7u); }
 
 /* Sets what lies above or below an image. */
-void tinyet_rows_fill(void *rows, int32_t value, uint32_t bytes);
+void tinyet_rows_fill(void *rows, int value, uint32_t bytes);
 
 /* The same of an image of int16_t. */
 void tinyet_rows_fill_s16(void *rows, int32_t value, uint32_t bytes);

@@ -22,7 +22,7 @@ static inline void tinyet_table_pixels_s8(const int8_t *input, int8_t *output, c
                                           int32_t channels, int32_t in_pitch, int32_t out_pitch) {
   for (; pixels != 0; pixels--, input += in_pitch, output += out_pitch) {
     int32_t c = 0;
-    for (; c < (channels & ~(int32_t)3); c += 4) {
+    for (; c < (channels & ~3); c += 4) {
       const int8_t a = table[(uint8_t)input[c]], b = table[(uint8_t)input[c + 1]];
       const int8_t d = table[(uint8_t)input[c + 2]], e = table[(uint8_t)input[c + 3]];
       output[c] = a, output[c + 1] = b, output[c + 2] = d, output[c + 3] = e;

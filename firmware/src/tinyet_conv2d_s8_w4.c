@@ -27,7 +27,7 @@
 static inline const TINYET_ROM int8_t *dot_2x2(const TINYET_ROM int8_t *w, const int16_t *patch, int32_t blocks,
                                                int32_t sums[4]) {
   int32_t ax = 0, ay = 0, bx = 0, by = 0;
-  const tinyet_pair *p = (const tinyet_pair *)patch;
+  const tinyet_pair *p = (const tinyet_pair *)(const void *)patch;
   for (; blocks >= 2; blocks -= 2) {
     BLOCK(0);
     BLOCK(1);

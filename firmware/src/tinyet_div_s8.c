@@ -22,8 +22,9 @@ static inline int32_t quotient(int32_t x, int32_t y, int32_t inverse, const tiny
 static TINYET_NOINLINE void row(const int8_t *a, const int8_t *b, int8_t *output, const tinyet_div_s8_params *params) {
   const tinyet_div_s8_params p = *params; /* a copy, because a store through int8_t * might change *params */
   TINYET_BROADCAST_ROW(int8_t, int32_t, a, b, output, &params->shape,
-                       tinyet_clamp(quotient(x - p.a_zero_point, y - p.b_zero_point, p.reciprocals[(uint8_t)y], &p),
-                                    p.clamp_low, p.clamp_high));
+                       (int8_t)tinyet_clamp(
+                           quotient(x - p.a_zero_point, y - p.b_zero_point, p.reciprocals[(uint8_t)y], &p), p.clamp_low,
+                           p.clamp_high));
 }
 
 void tinyet_div_s8(const int8_t *a, const int8_t *b, int8_t *output, const tinyet_div_s8_params *params) {

@@ -20,7 +20,7 @@ TINYET_DSP_INLINE int8_t one(int32_t a, int32_t factor, int32_t offset) {
 
 static TINYET_DSP_ROW void row_of_one(const int8_t *a, int8_t *output, int32_t count, int32_t factor, int32_t offset) {
   const uint32_t mask = tinyet_dsp_upper_mask();
-  const int8_t *const end = output + count, *const end4 = output + (count & ~(int32_t)3);
+  const int8_t *const end = output + count, *const end4 = output + (count & ~3);
   while (output != end4) {
     tinyet_dsp_store(output, four(tinyet_dsp_load(a), mask, factor, offset, offset, offset, offset));
     a += 4, output += 4;
@@ -34,7 +34,7 @@ void tinyet_dsp_affine_same(const int8_t *a, const int8_t *b, int8_t *output, co
   const int32_t u = params->a_factor, v = params->b_factor, w = params->offset, count = params->walk.row;
   const uint32_t mask = tinyet_dsp_upper_mask();
   int8_t *to = output;
-  const int8_t *const end = to + count, *const end4 = to + (count & ~(int32_t)3);
+  const int8_t *const end = to + count, *const end4 = to + (count & ~3);
   while (to != end4) {
     const uint32_t x = tinyet_dsp_load(a), y = tinyet_dsp_load(b);
     uint32_t xs = tinyet_dsp_upper_even(x, mask), ys = tinyet_dsp_upper_even(y, mask);

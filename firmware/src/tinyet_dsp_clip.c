@@ -4,7 +4,7 @@
 void tinyet_dsp_clip(const int8_t *input, int8_t *output, const tinyet_dsp_rows *walk) {
   const int32_t low = walk->clamp_low, high = walk->clamp_high, count = walk->rows * walk->row;
   const uint32_t lows = tinyet_dsp_four_times(low), highs = tinyet_dsp_four_times(high);
-  const int8_t *const end = output + count, *const end4 = output + (count & ~(int32_t)3);
+  const int8_t *const end = output + count, *const end4 = output + (count & ~3);
   while (output != end4) {
     tinyet_dsp_store(output, tinyet_dsp_lesser_bytes(tinyet_dsp_greater_bytes(tinyet_dsp_load(input), lows), highs));
     input += 4, output += 4;

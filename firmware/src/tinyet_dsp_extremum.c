@@ -3,7 +3,7 @@
 
 #define DEFINE(NAME, QUAD, BEATS)                                                                               \
   void tinyet_dsp_##NAME##_same(const int8_t *a, const int8_t *b, int8_t *output, const tinyet_dsp_rows *walk) { \
-    const int8_t *const end = output + walk->row, *const end4 = output + (walk->row & ~(int32_t)3);              \
+    const int8_t *const end = output + walk->row, *const end4 = output + (walk->row & ~3);              \
     while (output != end4) {                                                                                    \
       tinyet_dsp_store(output, QUAD(tinyet_dsp_load(a), tinyet_dsp_load(b)));                                   \
       a += 4, b += 4, output += 4;                                                                              \

@@ -41,7 +41,7 @@ void tinyet_dsp_mul_same(const int8_t *a, const int8_t *b, int8_t *output, const
   const uint32_t less_b = tinyet_dsp_twice(-params->b_zero_point);
   const int32_t count = params->walk.row;
   int8_t *to = output;
-  const int8_t *const end = to + count, *const end4 = to + (count & ~(int32_t)3);
+  const int8_t *const end = to + count, *const end4 = to + (count & ~3);
   while (to != end4) {
     const uint32_t y = tinyet_dsp_load(b);
     tinyet_dsp_store(to, four(tinyet_dsp_load(a), doubled(tinyet_dsp_add_even(less_b, y)),
@@ -58,7 +58,7 @@ static TINYET_DSP_ROW void row_by_one(const int8_t *a, int32_t b, int8_t *output
   const factor f = factor_of(params);
   const uint32_t pair = tinyet_dsp_twice(2 * b);
   const int32_t count = params->walk.row;
-  const int8_t *const end = output + count, *const end4 = output + (count & ~(int32_t)3);
+  const int8_t *const end = output + count, *const end4 = output + (count & ~3);
   while (output != end4) {
     tinyet_dsp_store(output, four(tinyet_dsp_load(a), pair, pair, f));
     a += 4, output += 4;

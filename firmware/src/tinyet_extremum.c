@@ -10,9 +10,9 @@
     TINYET_BROADCAST(ELEMENT, a, b, output, params, NAME##_row);                                              \
   }
 
-DEFINE(minimum_s8, int8_t, int32_t, x < y ? x : y)
-DEFINE(maximum_s8, int8_t, int32_t, x > y ? x : y)
-DEFINE(minimum_s16, int16_t, int32_t, x < y ? x : y)
-DEFINE(maximum_s16, int16_t, int32_t, x > y ? x : y)
+DEFINE(minimum_s8, int8_t, int32_t, (int8_t)(x < y ? x : y))
+DEFINE(maximum_s8, int8_t, int32_t, (int8_t)(x > y ? x : y))
+DEFINE(minimum_s16, int16_t, int32_t, (int16_t)(x < y ? x : y))
+DEFINE(maximum_s16, int16_t, int32_t, (int16_t)(x > y ? x : y))
 DEFINE(minimum_f32, float, float, x < y || x != x ? x : y)
 DEFINE(maximum_f32, float, float, x > y || x != x ? x : y)

@@ -3,7 +3,7 @@
 
 void tinyet_flip_u8_s8(const uint8_t *input, int8_t *output, const tinyet_bytes_params *params) {
   const int8_t *const end = output + params->count;
-  const int8_t *const end4 = output + (params->count & ~(int32_t)3);
+  const int8_t *const end4 = output + (params->count & ~3);
   while (output != end4) {
     uint32_t four;
     memcpy(&four, input, 4);

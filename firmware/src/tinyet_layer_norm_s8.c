@@ -33,7 +33,7 @@ void tinyet_layer_norm_s8(const int8_t *input, int8_t *output, const tinyet_laye
     const uint64_t widened = (spread << (2 * params->half_fraction)) + epsilon;
     /* Equal elements give 0 whatever the root; one unit keeps its shift within 31 bits. */
     const uint64_t positive = widened < unit ? unit : widened;
-    const int32_t pairs = (int32_t)__builtin_clzll(positive) / 2;
+    const int32_t pairs = __builtin_clzll(positive) / 2;
     const uint64_t reciprocal = (UINT64_C(1) << 62) / integer_root(positive << (2 * pairs));
     const int32_t multiplier = reciprocal > INT32_MAX ? INT32_MAX : (int32_t)reciprocal;
     const int32_t normal_shift = pairs + params->half_fraction - 31 + 20;

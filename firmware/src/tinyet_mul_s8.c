@@ -14,7 +14,8 @@ static TINYET_NOINLINE void right_row(const int8_t *a, const int8_t *b, int8_t *
   const int32_t shift = p->shift, offset = p->offset, low = p->clamp_low, high = p->clamp_high;
   TINYET_BROADCAST_ROW(
       int8_t, int32_t, a, b, output, &p->shape,
-      tinyet_clamp(away(high_word((x - a_zero_point) * (y - b_zero_point) * 2, multiplier), offset, shift), low, high));
+      (int8_t)tinyet_clamp(away(high_word((x - a_zero_point) * (y - b_zero_point) * 2, multiplier), offset, shift), low,
+                           high));
 }
 
 static TINYET_NOINLINE void left_row(const int8_t *a, const int8_t *b, int8_t *output, const tinyet_mul_s8_params *p) {
@@ -22,8 +23,8 @@ static TINYET_NOINLINE void left_row(const int8_t *a, const int8_t *b, int8_t *o
   const int32_t shift = p->shift, offset = p->offset, low = p->clamp_low, high = p->clamp_high;
   TINYET_BROADCAST_ROW(
       int8_t, int32_t, a, b, output, &p->shape,
-      tinyet_clamp(high_word(tinyet_shift_left((x - a_zero_point) * (y - b_zero_point), shift), multiplier) + offset,
-                   low, high));
+      (int8_t)tinyet_clamp(
+          high_word(tinyet_shift_left((x - a_zero_point) * (y - b_zero_point), shift), multiplier) + offset, low, high));
 }
 
 void tinyet_mul_right_s8(const int8_t *a, const int8_t *b, int8_t *output, const tinyet_mul_s8_params *params) {

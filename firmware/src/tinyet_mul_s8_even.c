@@ -8,8 +8,8 @@ static TINYET_NOINLINE void row(const int8_t *a, const int8_t *b, int8_t *output
   const float factor = p->factor, zero_point = p->out_zero_point;
   TINYET_BROADCAST_ROW(
       int8_t, int32_t, a, b, output, &p->shape,
-      tinyet_clamp(tinyet_nearest_even((float)((x - a_zero_point) * (y - b_zero_point)) * factor + zero_point) - above,
-                   low, high));
+      (int8_t)tinyet_clamp(
+          tinyet_nearest_even((float)((x - a_zero_point) * (y - b_zero_point)) * factor + zero_point) - above, low, high));
 }
 
 void tinyet_mul_s8_even(const int8_t *a, const int8_t *b, int8_t *output, const tinyet_mul_s8_even_params *params) {

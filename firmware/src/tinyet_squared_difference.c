@@ -18,12 +18,12 @@ static inline int32_t square_s16(int32_t x, int32_t y, const tinyet_add_s16_para
 }
 
 static TINYET_NOINLINE void row_s8(const int8_t *a, const int8_t *b, int8_t *output, const tinyet_add_s8_params *p) {
-  TINYET_BROADCAST_ROW(int8_t, int32_t, a, b, output, &p->shape, square_s8(x, y, p));
+  TINYET_BROADCAST_ROW(int8_t, int32_t, a, b, output, &p->shape, (int8_t)square_s8(x, y, p));
 }
 
 static TINYET_NOINLINE void row_s16(const int16_t *a, const int16_t *b, int16_t *output,
                                     const tinyet_add_s16_params *p) {
-  TINYET_BROADCAST_ROW(int16_t, int32_t, a, b, output, &p->shape, square_s16(x, y, p));
+  TINYET_BROADCAST_ROW(int16_t, int32_t, a, b, output, &p->shape, (int16_t)square_s16(x, y, p));
 }
 
 void tinyet_squared_difference_s8(const int8_t *a, const int8_t *b, int8_t *output,

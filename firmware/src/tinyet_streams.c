@@ -68,7 +68,7 @@ void tinyet_rows_close(uint8_t *window[], uint32_t number, uint32_t last, uint32
   }
 }
 
-void tinyet_rows_fill(void *rows, int32_t value, uint32_t bytes) { memset(rows, (int)value, (size_t)bytes); }
+void tinyet_rows_fill(void *rows, int value, uint32_t bytes) { memset(rows, value, (size_t)bytes); }
 
 void tinyet_rows_fill_s16(void *rows, int32_t value, uint32_t bytes) {
   int16_t *const to = (int16_t *)rows;

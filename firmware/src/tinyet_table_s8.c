@@ -4,7 +4,7 @@
 void tinyet_table_s8(const int8_t *input, int8_t *output, const tinyet_table_s8_params *params) {
   const TINYET_ROM int8_t *const table = params->table;
   const int8_t *const end = output + params->count;
-  const int8_t *const end4 = output + (params->count & ~(int32_t)3);
+  const int8_t *const end4 = output + (params->count & ~3);
   /* Four loads before four stores, because the compiler must assume that a store changes the table or the input. */
   while (output != end4) {
     const int8_t a = table[(uint8_t)input[0]], b = table[(uint8_t)input[1]];

@@ -14,10 +14,13 @@ from tinyet import assets
 from tinyet.boards import load_board
 from tinyet.build import clang
 
-FLAGS = ("-O2", "-Wall", "-Wextra", "-Wconversion", "-Wsign-conversion", "-Werror", "-ffp-contract=off")
+FLAGS = (
+    *("-O2", "-Wall", "-Wextra", "-Wconversion", "-Wsign-conversion", "-Wshadow", "-Wcast-qual", "-Wcast-align"),
+    *("-Wundef", "-Wdouble-promotion", "-Werror", "-ffp-contract=off"),
+)
 LANGUAGES = {
     "gcc": ("-x", "c", "-std=c11"),
-    "g++": ("-x", "c++", "-std=c++17"),
+    "g++": ("-x", "c++", "-std=c++17", "-Wuseless-cast"),
     "clang": ("-x", "c", "-std=c11"),
 }
 

@@ -20,6 +20,7 @@ from tests import small, tiny_model
 from tests.golden import programs
 from tinyet import assets
 from tinyet.boards import load_board
+from tinyet.build.process import run
 from tinyet.build.tree import write_project
 from tinyet.data import make_samples, pattern_inputs
 from tinyet.delegates import CMSIS_NN
@@ -223,8 +224,31 @@ def test_the_model_is_compiled_with_its_own_options_last(tmp_path: Path) -> None
     commands = json.loads((tmp_path / "b" / "compile_commands.json").read_text())
     (words,) = [entry["command"].split() for entry in commands if entry["file"].endswith("/small.c")]
     assert words.index("-Os") < words.index("-O2")
-    assert "-ffp-contract=off" in words
+    assert {"-fno-fast-math", "-ffp-contract=off"} <= set(words)
+    assert not [word for word in words if "_SECTION" in word]
     assert "-DTINYET_TRACE=1" not in words
+
+
+@pytest.mark.parametrize(
+    "chosen", [["CONFIG_TINYET_SMALL_SPEED=n"], ["CONFIG_DEBUG_OPTIMIZATIONS=y"]], ids=["size", "debug"]
+)
+def test_an_applications_own_choices_are_the_models(chosen: list[str], tmp_path: Path) -> None:
+    """Of optimization, and of sections; the model's objects are where it says."""
+    project = _project(tmp_path, small.program())
+    chosen = [
+        *chosen,
+        'CONFIG_TINYET_SMALL_ARENA_SECTION=".noinit.small"',
+        'CONFIG_TINYET_SMALL_WEIGHTS_SECTION=".rodata.external"',
+    ]
+    (project.path / "own.conf").write_text("\n".join([*chosen, ""]))
+    zephyr_standin.build(project.path, tmp_path / "b", conf=["own.conf"], target="tinyet_small")
+    commands = json.loads((tmp_path / "b" / "compile_commands.json").read_text())
+    (words,) = [entry["command"].split() for entry in commands if entry["file"].endswith("/small.c")]
+    assert "-O2" not in words
+    (made,) = (tmp_path / "b").rglob("small.c.obj")
+    sections = run(["arm-none-eabi-objdump", "-h", made], timeout=10, what="reading sections").stdout
+    assert re.search(r" \.noinit\.small .*\n +ALLOC\n", sections)
+    assert re.search(r" \.rodata\.external .*\n +CONTENTS, ALLOC, LOAD, READONLY, DATA\n", sections)
 
 
 def test_warnings_and_wrong_options_are_errors(tmp_path: Path) -> None:

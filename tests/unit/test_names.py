@@ -22,6 +22,7 @@ from tinyet.ir import Graph, Origin
 from tinyet.layers import common_module, identifier
 from tinyet.ops.add import Add
 from tinyet.ops.clamp import Clamp
+from tinyet.ops.conv2d import Conv2d
 from tinyet.ops.linear import Linear
 from tinyet.ops.max_pool2d import MaxPool2d
 from tinyet.program import Program
@@ -196,6 +197,21 @@ def test_equal_functions_are_there_once_under_a_name_that_fits_all_their_callers
     text = code(nested(), M4)
     assert len(re.findall(r"void blocks_0_body\w*\(", text)) == 1
     assert text.count("  blocks_0_body_conv2d(") == 2, "one module, called twice"
+
+
+def test_a_function_that_layers_share_is_called_after_what_it_computes() -> None:
+    b = Builder("shared")
+    x = y = input_s8("x", (1, 8, 8, 4), *QUANT)
+    for i, module in enumerate(("stem", "tail", "first", "second")):
+        depthwise = i < 2
+        size, pad = (3, 1) if depthwise else (1, 0)
+        attrs = Conv2d(pad_top=pad, pad_bottom=pad, pad_left=pad, pad_right=pad, groups=4 if depthwise else 1)
+        weights = weights_s8(f"w{i}", (4, size, size, 1 if depthwise else 4), 31 + 2 * i)
+        y = b.add(attrs, y, weights, bias_s32(f"b{i}", 4, 11), out=f"y{i}", source="", quant=QUANT, module=module)
+    text = code(b.finish((x,), y), M4)
+    for name in ("shared_depthwise", "shared_conv2d"):
+        assert text.count(f"void {name}(") == 1
+        assert text.count(f"  {name}(") == 2
 
 
 def test_scratch_memory_of_one_offset_has_one_name() -> None:

@@ -83,6 +83,12 @@ def test_a_comment_of_c_ends_where_it_should(text: str) -> None:
     assert c_comment(flat) == flat
 
 
+def test_a_comment_of_c_is_read_without_a_table_of_characters() -> None:
+    said = "0, 1 … n – größer × 2 ≤ 3 → “ça”, 5 µs"
+    assert c_comment(said) == "0, 1 ... n - gro\\xdfer x 2 <= 3 -> 'ca', 5 us"
+    assert c_comment("默认 and \u202e") == "\\u9ed8\\u8ba4 and \\u202e"
+
+
 @given(any_text)
 def test_strings_hold_one_string(text: str) -> None:
     assert re.fullmatch(r'"(?:[^"\\?\n]|\\[0-7]{3}|\\["\\?])*"', c_string(text))

@@ -8,7 +8,9 @@ import re
 from collections.abc import Iterable, Sequence
 
 from tinyet.deployment import Step
+from tinyet.ir import Node
 from tinyet.layers import common_module, identifier, kind, module_of
+from tinyet.ops.conv2d import Conv2d
 from tinyet.opset import Definition
 
 _KEYWORDS = """
@@ -113,7 +115,7 @@ def function_names(steps: Sequence[Step], layers: Sequence[str], names: Names) -
             users.setdefault(step.call.symbol, []).append(step)
     found = {}
     for definition, calls in users.items():
-        word = identifier(kind(calls[0].node))
+        word = identifier("_".join(dict.fromkeys(_work(step.node) for step in calls)))
         if len(calls) == 1:
             base = layers[calls[0].index]
         else:
@@ -122,6 +124,14 @@ def function_names(steps: Sequence[Step], layers: Sequence[str], names: Names) -
             base = f"{base}_{word}"
         found[definition] = names.unique(base, "layer")
     return found
+
+
+def _work(node: Node) -> str:
+    """In a word, what a function that was made for a node computes; one that is made for all inputs of a pixel at once is
+    another than one that is made for each channel by itself."""
+    if isinstance(node.attrs, Conv2d) and node.attrs.groups == node.input(0).shape[3] > 1:
+        return "depthwise"
+    return kind(node)
 
 
 def declared(header: str) -> frozenset[str]:

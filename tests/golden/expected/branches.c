@@ -14,29 +14,29 @@
 /* ---- weights and tables: 1150 bytes ---- */
 
 /* 2x2x4x4 four inputs of four outputs in turn */
-static const TINYET_ROM int8_t linear_1_weights[64] TINYET_ALIGNED(4) = {
+static const TINYET_ROM int8_t linear_1_weights[64] TINYET_ALIGNED(4) TINYET_WEIGHTS_PLACE = {
   -127, -84, -41, 2, -38, 5, 48, 91, 51, 94, -118, -75, -115, -72, -29, 14, 45, 88, -124, -81, -121, -78, -35, 8, -32,
   11, 54, 97, 57, 100, -112, -69, -26, 17, 60, 103, 63, 106, -106, -63, 0, 0, 0, 0, 0, 0, 0, 0, -109, -66, -23, 20,
   -20, 23, 66, 109, 0, 0, 0, 0, 0, 0, 0, 0,
 };
 
 /* 8 */
-static const TINYET_ROM int32_t linear_1_bias[8] TINYET_ALIGNED(4) = {
+static const TINYET_ROM int32_t linear_1_bias[8] TINYET_ALIGNED(4) TINYET_WEIGHTS_PLACE = {
   388, -293, -974, 385, -296, -977, 0, 0,
 };
 
 /* 6 */
-static const TINYET_ROM int32_t linear_1_multiplier[6] TINYET_ALIGNED(4) = {
+static const TINYET_ROM int32_t linear_1_multiplier[6] TINYET_ALIGNED(4) TINYET_WEIGHTS_PLACE = {
   1099511680, 1236950528, 1374389504, 1511828480, 1649267456, 1786706432,
 };
 
 /* 6 as tinyet_requantize_form */
-static const TINYET_ROM int8_t linear_1_shift[6] TINYET_ALIGNED(4) = {
+static const TINYET_ROM int8_t linear_1_shift[6] TINYET_ALIGNED(4) TINYET_WEIGHTS_PLACE = {
   6, 6, 6, 6, 6, 6,
 };
 
-/* 256 Q0.31, of the maximum less 0, 1, 2 \u2026 */
-static const TINYET_ROM int32_t softmax_3_exponentials[256] TINYET_ALIGNED(4) = {
+/* 256 Q0.31, of the maximum less 0, 1, 2 ... */
+static const TINYET_ROM int32_t softmax_3_exponentials[256] TINYET_ALIGNED(4) TINYET_WEIGHTS_PLACE = {
   2147483647, 2022423914, 1904647154, 1793729143, 1689270790, 1590894991, 1498248526, 1410997323, 1328827385,
   1251442311, 1178564040, 1109929811, 1045292601, 984419369, 927091314, 873101718, 822256262, 774371677, 729275860,
   686806140, 646809676, 609142306, 573668712, 540260847, 508798509, 479168520, 451263792, 424984237, 400235083,
@@ -106,7 +106,7 @@ static const tinyet_softmax_s8_params softmax_3_params = {
  *       12       10   3..out    probabilities: int8[1x10] scale=0.00390625 zero_point=-128
  *       16        6   1..2      mapped: int8[1x6] scale=0.0599999987 zero_point=4
  */
-uint8_t branches_arena[BRANCHES_ARENA_BYTES] TINYET_ALIGNED(16);
+uint8_t branches_arena[BRANCHES_ARENA_BYTES] TINYET_ALIGNED(16) TINYET_ARENA_PLACE;
 
 tinyet_status branches_run(void) {
   uint8_t *const arena = branches_arena;

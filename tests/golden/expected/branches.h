@@ -5,6 +5,11 @@
 
 #include "tinyet_common.h"
 
+#if defined(__cplusplus) && defined(__GNUC__) /* casts are written as C writes them */
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wold-style-cast"
+#endif
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -73,6 +78,10 @@ void branches_get_output_1(float *values);
 
 #ifdef __cplusplus
 }
+#endif
+
+#if defined(__cplusplus) && defined(__GNUC__)
+#pragma GCC diagnostic pop
 #endif
 
 #endif

@@ -15,35 +15,35 @@
 /* ---- weights and tables: 192 bytes ---- */
 
 /* 24 four channels in turn */
-static const TINYET_ROM float conv2d_0_weights[24] TINYET_ALIGNED(4) = {
+static const TINYET_ROM float conv2d_0_weights[24] TINYET_ALIGNED(4) TINYET_WEIGHTS_PLACE = {
   -0.49609375f, -0.3359375f, -0.17578125f, -0.015625f, 0.14453125f, 0.3046875f, 0.46484375f, -0.37109375f,
   -0.2109375f, -0.05078125f, 0.109375f, 0.26953125f, 0.4296875f, -0.40625f, -0.24609375f, -0.0859375f, 0.07421875f,
   0.234375f, 0.39453125f, -0.44140625f, -0.28125f, -0.12109375f, 0.0390625f, 0.19921875f,
 };
 
 /* 3 */
-static const TINYET_ROM float conv2d_0_bias[3] TINYET_ALIGNED(4) = {
+static const TINYET_ROM float conv2d_0_bias[3] TINYET_ALIGNED(4) TINYET_WEIGHTS_PLACE = {
   0.5f, -0.25f, 0.125f,
 };
 
 /* 1x3x4x4 four inputs of four outputs in turn */
-static const TINYET_ROM int8_t linear_2_weights[48] TINYET_ALIGNED(4) = {
+static const TINYET_ROM int8_t linear_2_weights[48] TINYET_ALIGNED(4) TINYET_WEIGHTS_PLACE = {
   -127, -96, -65, -34, -10, 21, 52, 83, 107, -117, -86, -55, -31, 0, 31, 62, -3, 28, 59, 90, 114, -110, -79, -48, -24,
   7, 38, 69, 93, 124, -100, -69, 121, -103, -72, -41, -17, 14, 45, 76, 100, -124, -93, -62, -38, -7, 24, 55,
 };
 
 /* 4 */
-static const TINYET_ROM int32_t linear_2_bias[4] TINYET_ALIGNED(4) = {
+static const TINYET_ROM int32_t linear_2_bias[4] TINYET_ALIGNED(4) TINYET_WEIGHTS_PLACE = {
   315, -1394, 722, -987,
 };
 
 /* 4 */
-static const TINYET_ROM int32_t linear_2_multiplier[4] TINYET_ALIGNED(4) = {
+static const TINYET_ROM int32_t linear_2_multiplier[4] TINYET_ALIGNED(4) TINYET_WEIGHTS_PLACE = {
   1466015573, 1649267371, 1832519339, 2015771307,
 };
 
 /* 4 as tinyet_requantize_form */
-static const TINYET_ROM int8_t linear_2_shift[4] TINYET_ALIGNED(4) = {
+static const TINYET_ROM int8_t linear_2_shift[4] TINYET_ALIGNED(4) TINYET_WEIGHTS_PLACE = {
   6, 6, 6, 6,
 };
 
@@ -118,7 +118,7 @@ static const tinyet_softmax_shape softmax_4_params = {
  *       24      200   in..0     image: float32[1x5x5x2]
  *       48       12   1..2      flat_s8: int8[1x12] scale=0.0199999996 zero_point=5
  */
-uint8_t mixed_arena[MIXED_ARENA_BYTES] TINYET_ALIGNED(16);
+uint8_t mixed_arena[MIXED_ARENA_BYTES] TINYET_ALIGNED(16) TINYET_ARENA_PLACE;
 
 tinyet_status mixed_run(void) {
   uint8_t *const arena = mixed_arena;

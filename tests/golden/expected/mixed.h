@@ -5,6 +5,11 @@
 
 #include "tinyet_common.h"
 
+#if defined(__cplusplus) && defined(__GNUC__) /* casts are written as C writes them */
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wold-style-cast"
+#endif
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -49,6 +54,10 @@ tinyet_status mixed_run(void);
 
 #ifdef __cplusplus
 }
+#endif
+
+#if defined(__cplusplus) && defined(__GNUC__)
+#pragma GCC diagnostic pop
 #endif
 
 #endif

@@ -14,7 +14,7 @@
 /* ---- weights and tables: 640 bytes ---- */
 
 /* 84 bias, weights and rounding of two channels after another */
-static const TINYET_ROM int32_t stem_conv_weights[84] TINYET_ALIGNED(4) = {
+static const TINYET_ROM int32_t stem_conv_weights[84] TINYET_ALIGNED(4) TINYET_WEIGHTS_PLACE = {
   -14436, 1824, -13828604, 1113832, -4129128, 10813308, 24903764, -27000520, -32243480, -17301044, -3080536, 11861900,
   6618940, 21495840, -31194888, -16252452, -21495412, -6488460, 7667532, 22544432, 17367008, 32243908, -20446820,
   -5439868, -10682828, 4259608, 18415600, 33292500, 28049540, -23854744, -9634236, 5308200, 65240, 15007676, 29098132,
@@ -26,19 +26,19 @@ static const TINYET_ROM int32_t stem_conv_weights[84] TINYET_ALIGNED(4) = {
 };
 
 /* 24 bias, weights and rounding of each channel */
-static const TINYET_ROM int32_t blocks_0_body_weights[24] TINYET_ALIGNED(4) = {
+static const TINYET_ROM int32_t blocks_0_body_weights[24] TINYET_ALIGNED(4) TINYET_WEIGHTS_PLACE = {
   -2940, -2687230, 4259692, 1099511680, -320, 7, -2096, -8388438, -1376490, 1236950528, -320, 7, -1252, -14024620,
   -7077698, 1374389504, -320, 7, -408, 13828094, -12713880, 1511828480, -320, 7,
 };
 
 /* 30 bias, weights and rounding of each channel */
-static const TINYET_ROM int32_t blocks_1_body_weights[30] TINYET_ALIGNED(4) = {
+static const TINYET_ROM int32_t blocks_1_body_weights[30] TINYET_ALIGNED(4) TINYET_WEIGHTS_PLACE = {
   -3102, 7274242, -14221384, 1099511680, -320, 7, -1870, -11862052, 146, 1236950528, -320, 7, -638, 2359478, 14352238,
   1374389504, -320, 7, -936, 16711570, -4849592, 1511828480, -320, 7, -1234, -2490260, 9502500, 1649267456, -320, 7,
 };
 
 /* 22 bias, weights and rounding of four outputs after another */
-static const TINYET_ROM int32_t layer_2_int_weights[22] TINYET_ALIGNED(4) = {
+static const TINYET_ROM int32_t layer_2_int_weights[22] TINYET_ALIGNED(4) TINYET_WEIGHTS_PLACE = {
   -1935, -428, -1216, -474, 1287328385, 1876833700, 1775775646, -1912909119, 34805, 43544, 1374389651, 1546188218,
   1717986944, 1889785670, 224, 224, 224, 224, 6, 6, 6, 6,
 };
@@ -125,7 +125,7 @@ static const tinyet_dsp_affine_params blocks_1_add_params = {
  *      180      144   0..1      default_: int8[1x6x6x4] scale=0.0500000007 zero_point=-3, over input row by row
  *      208      144   in..0     input: int8[1x6x6x4] scale=0.0500000007 zero_point=-7
  */
-uint8_t nested_arena[NESTED_ARENA_BYTES] TINYET_ALIGNED(16);
+uint8_t nested_arena[NESTED_ARENA_BYTES] TINYET_ALIGNED(16) TINYET_ARENA_PLACE;
 
 tinyet_status nested_run(void) {
   uint8_t *const arena = nested_arena;

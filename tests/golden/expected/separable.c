@@ -15,7 +15,7 @@
 /* ---- weights and tables: 661 bytes ---- */
 
 /* 1x2x14x4 a0 b0 a1 b1 of two channels */
-static const TINYET_ROM int8_t conv2d_0_weights[112] TINYET_ALIGNED(4) = {
+static const TINYET_ROM int8_t conv2d_0_weights[112] TINYET_ALIGNED(4) TINYET_WEIGHTS_PLACE = {
   -127, 107, -90, -111, -53, -74, -16, -37, 21, 0, 58, 37, 95, 74, -123, 111, -86, -107, -49, -70, -12, -33, 25, 4,
   62, 41, 99, 78, -119, 115, -82, -103, -45, -66, -8, -29, 29, 8, 66, 45, 103, 82, -115, 119, -78, -99, -41, -62, -4,
   -25, 33, 12, 70, 49, 0, 0, 86, 65, 123, 102, -95, -116, -58, -79, -21, -42, 16, -5, 53, 32, 90, 69, 127, 106, -91,
@@ -24,43 +24,43 @@ static const TINYET_ROM int8_t conv2d_0_weights[112] TINYET_ALIGNED(4) = {
 };
 
 /* 4 */
-static const TINYET_ROM int32_t conv2d_0_bias[4] TINYET_ALIGNED(4) = {
+static const TINYET_ROM int32_t conv2d_0_bias[4] TINYET_ALIGNED(4) TINYET_WEIGHTS_PLACE = {
   -3609, -27, -15, -3,
 };
 
 /* 4 */
-static const TINYET_ROM int32_t conv2d_0_multiplier[4] TINYET_ALIGNED(4) = {
+static const TINYET_ROM int32_t conv2d_0_multiplier[4] TINYET_ALIGNED(4) TINYET_WEIGHTS_PLACE = {
   1773405991, 1995081559, 1108378667, 1219216554,
 };
 
 /* 4 as tinyet_requantize_form */
-static const TINYET_ROM int8_t conv2d_0_shift[4] TINYET_ALIGNED(4) = {
+static const TINYET_ROM int8_t conv2d_0_shift[4] TINYET_ALIGNED(4) TINYET_WEIGHTS_PLACE = {
   6, 6, 5, 5,
 };
 
 /* 1x9x4 four channels a tap */
-static const TINYET_ROM int8_t conv2d_1_weights[36] TINYET_ALIGNED(4) = {
+static const TINYET_ROM int8_t conv2d_1_weights[36] TINYET_ALIGNED(4) TINYET_WEIGHTS_PLACE = {
   -127, 95, 62, 29, -74, -107, 115, 82, -21, -54, -87, -120, 32, -1, -34, -67, 85, 52, 19, -14, -117, 105, 72, 39,
   -64, -97, 125, 92, -11, -44, -77, -110, 42, 9, -24, -57,
 };
 
 /* 4 */
-static const TINYET_ROM int32_t conv2d_1_bias[4] TINYET_ALIGNED(4) = {
+static const TINYET_ROM int32_t conv2d_1_bias[4] TINYET_ALIGNED(4) TINYET_WEIGHTS_PLACE = {
   -33540, -6103, 21334, -16509,
 };
 
 /* 4 */
-static const TINYET_ROM int32_t conv2d_1_multiplier[4] TINYET_ALIGNED(4) = {
+static const TINYET_ROM int32_t conv2d_1_multiplier[4] TINYET_ALIGNED(4) TINYET_WEIGHTS_PLACE = {
   1662676126, 1870510472, 2078345012, 1143089776,
 };
 
 /* 4 as tinyet_requantize_form */
-static const TINYET_ROM int8_t conv2d_1_shift[4] TINYET_ALIGNED(4) = {
+static const TINYET_ROM int8_t conv2d_1_shift[4] TINYET_ALIGNED(4) TINYET_WEIGHTS_PLACE = {
   7, 7, 7, 6,
 };
 
 /* 2x12x4x4 four inputs of four outputs in turn */
-static const TINYET_ROM int8_t linear_2_weights[384] TINYET_ALIGNED(4) = {
+static const TINYET_ROM int8_t linear_2_weights[384] TINYET_ALIGNED(4) TINYET_WEIGHTS_PLACE = {
   -127, -98, -69, -40, -10, 19, 48, 77, 107, -119, -90, -61, -31, -2, 27, 56, -11, 18, 47, 76, 106, -120, -91, -62,
   -32, -3, 26, 55, 85, 114, -112, -83, 105, -121, -92, -63, -33, -4, 25, 54, 84, 113, -113, -84, -54, -25, 4, 33, -34,
   -5, 24, 53, 83, 112, -114, -85, -55, -26, 3, 32, 62, 91, 120, -106, 82, 111, -115, -86, -56, -27, 2, 31, 61, 90,
@@ -78,17 +78,17 @@ static const TINYET_ROM int8_t linear_2_weights[384] TINYET_ALIGNED(4) = {
 };
 
 /* 8 */
-static const TINYET_ROM int32_t linear_2_bias[8] TINYET_ALIGNED(4) = {
+static const TINYET_ROM int32_t linear_2_bias[8] TINYET_ALIGNED(4) TINYET_WEIGHTS_PLACE = {
   2826, -1721, 617, -1635, -1592, 0, 0, 0,
 };
 
 /* 5 */
-static const TINYET_ROM int32_t linear_2_multiplier[5] TINYET_ALIGNED(4) = {
+static const TINYET_ROM int32_t linear_2_multiplier[5] TINYET_ALIGNED(4) TINYET_WEIGHTS_PLACE = {
   2003554593, 1126999356, 1252221533, 1377443710, 1502665886,
 };
 
 /* 5 as tinyet_requantize_form */
-static const TINYET_ROM int8_t linear_2_shift[5] TINYET_ALIGNED(4) = {
+static const TINYET_ROM int8_t linear_2_shift[5] TINYET_ALIGNED(4) TINYET_WEIGHTS_PLACE = {
   8, 7, 7, 7, 7,
 };
 
@@ -180,7 +180,7 @@ static const tinyet_linear_s8_params linear_2_params = {
  *       96       72   1         scratch_1
  *      144      112   0         scratch_0
  */
-uint8_t separable_arena[SEPARABLE_ARENA_BYTES] TINYET_ALIGNED(16);
+uint8_t separable_arena[SEPARABLE_ARENA_BYTES] TINYET_ALIGNED(16) TINYET_ARENA_PLACE;
 
 tinyet_status separable_run(void) {
   uint8_t *const arena = separable_arena;

@@ -10,7 +10,7 @@
 /* ---- weights and tables: 192 bytes ---- */
 
 /* 6x6 */
-static const TINYET_ROM float linear_0_weights[36] TINYET_ALIGNED(4) = {
+static const TINYET_ROM float linear_0_weights[36] TINYET_ALIGNED(4) TINYET_WEIGHTS_PLACE = {
   -0.49609375f, -0.3359375f, -0.17578125f, -0.015625f, 0.14453125f, 0.3046875f, 0.46484375f, -0.37109375f,
   -0.2109375f, -0.05078125f, 0.109375f, 0.26953125f, 0.4296875f, -0.40625f, -0.24609375f, -0.0859375f, 0.07421875f,
   0.234375f, 0.39453125f, -0.44140625f, -0.28125f, -0.12109375f, 0.0390625f, 0.19921875f, 0.359375f, -0.4765625f,
@@ -19,12 +19,12 @@ static const TINYET_ROM float linear_0_weights[36] TINYET_ALIGNED(4) = {
 };
 
 /* 6 */
-static const TINYET_ROM float linear_0_bias[6] TINYET_ALIGNED(4) = {
+static const TINYET_ROM float linear_0_bias[6] TINYET_ALIGNED(4) TINYET_WEIGHTS_PLACE = {
   -0.49609375f, -0.4296875f, -0.36328125f, -0.296875f, -0.23046875f, -0.1640625f,
 };
 
 /* 6 bias */
-static const float add_3_input_1[6] TINYET_ALIGNED(4) = {
+static const float add_3_input_1[6] TINYET_ALIGNED(4) TINYET_WEIGHTS_PLACE = {
   -0.49609375f, -0.4296875f, -0.36328125f, -0.296875f, -0.23046875f, -0.1640625f,
 };
 
@@ -63,7 +63,7 @@ static const TINYET_ROM tinyet_binary_f32_params add_3_params = {
  *       24       24   2..3      y2: float32[1x6]
  *       24       24   3..out    z: float32[1x6]
  */
-uint8_t twice_arena[TWICE_ARENA_BYTES] TINYET_ALIGNED(16);
+uint8_t twice_arena[TWICE_ARENA_BYTES] TINYET_ALIGNED(16) TINYET_ARENA_PLACE;
 
 tinyet_status twice_run(void) {
   uint8_t *const arena = twice_arena;
