@@ -133,6 +133,9 @@ class LossyLink:
     def close(self) -> None:
         return
 
+    def again(self, deadline: float) -> bool:  # noqa: ARG002
+        return False
+
     def last_words(self) -> str:
         return ""
 

@@ -18,6 +18,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import IO
 
+from tinyet.ending import undisturbed
 from tinyet.errors import MissingTool, ToolchainError
 
 # How much of a failed tool's output an error repeats.
@@ -189,37 +190,38 @@ def run(
     words = [str(word) for word in cmd]
     line = shlex.join(words)
     tool = find_tool(words[0], what=what, env=env)
-    process = subprocess.Popen(
-        [str(tool), *words[1:]],
-        cwd=cwd,
-        env=None if env is None else dict(env),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        encoding="utf-8",
-        errors="replace",
-        # A group of its own, so that a timeout also ends the compilers a build tool has started.
-        start_new_session=sys.platform != "win32",
-    )
-    assert process.stdout is not None
-    assert process.stderr is not None
+    process: subprocess.Popen[str] | None = None
     outputs: list[list[str]] = [[], []]
-    readers = [
-        threading.Thread(target=_collect, args=(stream, lines, on_output), daemon=True)
-        for stream, lines in zip((process.stdout, process.stderr), outputs, strict=True)
-    ]
-    for reader in readers:
-        reader.start()
+    readers: list[threading.Thread] = []
     expired = False
     try:
+        with undisturbed():
+            process = subprocess.Popen(
+                [str(tool), *words[1:]],
+                cwd=cwd,
+                env=None if env is None else dict(env),
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                encoding="utf-8",
+                errors="replace",
+                # A group of its own, so that a timeout also ends the compilers a build tool has started.
+                start_new_session=sys.platform != "win32",
+            )
+        for stream, lines in zip((process.stdout, process.stderr), outputs, strict=True):
+            readers.append(threading.Thread(target=_collect, args=(stream, lines, on_output), daemon=True))
+            readers[-1].start()
         process.wait(timeout)
     except subprocess.TimeoutExpired:
         expired = True
-        _kill_group(process)
     except BaseException:
         # An interrupt: nothing that was started here outlives this call.
-        _kill_group(process)
+        if process is not None:
+            _kill_group(process)
         raise
+    assert process is not None
+    if expired:
+        _kill_group(process)
     for reader in readers:
         reader.join(_DRAIN_SECONDS)
     if any(reader.is_alive() for reader in readers):
