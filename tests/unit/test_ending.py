@@ -92,19 +92,25 @@ def test_the_first_signal_ends_and_those_behind_it_do_not_cut_the_way_out_short(
     number: signal.Signals,
 ) -> None:
     steps: list[str] = []
-    with pytest.raises(Ended) as caught, ended_by_signals():
+
+    def starting() -> None:
         with undisturbed():
             os.kill(os.getpid(), number)
             steps.append("started")
         steps.append("not here")
-    assert (caught.value.code, caught.value.signal, steps) == (128 + number, number.name, ["started"])
-    with pytest.raises(Ended), ended_by_signals():
+
+    def ending() -> None:
         try:
             os.kill(os.getpid(), number)
         finally:
             os.kill(os.getpid(), signal.SIGTERM)
             os.kill(os.getpid(), signal.SIGHUP)
             steps.append("ended")
+
+    for work in (starting, ending):
+        with pytest.raises(Ended) as caught, ended_by_signals():
+            work()
+        assert (caught.value.code, caught.value.signal) == (128 + number, number.name)
     assert steps == ["started", "ended"]
     assert signal.getsignal(number) == signal.SIG_DFL
 

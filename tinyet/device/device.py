@@ -259,13 +259,20 @@ class Device:
 
     def _meet_again(self, lost: EmulatorError, *, states_are_lost: bool) -> None:
         """Find the same firmware behind the link again, or raise what is wrong: `lost`, where nobody answers."""
-        if isinstance(lost, _GoneError) and not self._link.again(time.monotonic() + _RETURN_SECONDS):
-            raise lost
-        self._decoder = protocol.Decoder()
-        try:
-            found = self._greet(_HELLO_TRIES_SECONDS if isinstance(lost, _GoneError) else _RESET_SECONDS)
-        except (_NoAnswerError, _GoneError, _DamagedError):
-            raise lost from None
+        deadline = time.monotonic() + _RETURN_SECONDS
+        is_gone = isinstance(lost, _GoneError)
+        found = None
+        while found is None:
+            if is_gone and not self._link.again(deadline):
+                raise lost
+            self._decoder = protocol.Decoder()
+            try:
+                found = self._greet(_HELLO_TRIES_SECONDS if is_gone else _RESET_SECONDS)
+            except _GoneError:
+                # A port may come and go until the board has started.
+                is_gone = True
+            except (_NoAnswerError, _DamagedError):
+                raise lost from None
         if found.hash != self._info.hash:
             raise EmulatorError(
                 what=f"the device was lost in mid-run, and another firmware answers now: {found.name}",
