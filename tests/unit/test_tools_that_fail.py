@@ -102,6 +102,17 @@ def test_a_compiler_that_makes_nothing(tmp_path: Path, monkeypatch: pytest.Monke
         gcc.build_firmware(load_board("mps2_an386"), [source], [], tmp_path / "b", harness=False)
 
 
+def test_a_tool_that_prints_without_end_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(process, "_MOST_OUTPUT", 1_000_000)
+    for talk in ("yes a line", "yes a line >&2", "yes | tr -d '\\n'"):
+        tool = _script(tmp_path / "tool", talk)
+        with pytest.raises(
+            ToolchainError, match="talking was ended: it printed more than 1,000,000"
+        ) as caught:
+            process.run([tool], timeout=600, what="talking")
+        assert len(caught.value.what) < 11_000
+
+
 class LossyLink:
     """A line to a harness with one input and one output of four bytes, which is the input. What comes back is what
     `replies` makes of each reply in turn, then the reply itself."""

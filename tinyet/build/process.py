@@ -7,6 +7,7 @@ hangs is reported with its command line and the end of its output, and leaves no
 
 from __future__ import annotations
 
+import functools
 import os
 import shlex
 import shutil
@@ -23,6 +24,12 @@ from tinyet.errors import MissingTool, ToolchainError
 
 # How much of a failed tool's output an error repeats.
 _TAIL_LINES = 25
+_TAIL_CHARACTERS = 10_000
+
+# Characters that a stream of a tool's may bring: no tool that is run here says a tenth of it. And of which a longer line
+# is read in pieces.
+_MOST_OUTPUT = 1 << 28
+_PIECE = 1 << 16
 
 # How long the pipes of a tool that has ended may stay open.
 _DRAIN_SECONDS = 5.0
@@ -209,7 +216,11 @@ def run(
                 start_new_session=sys.platform != "win32",
             )
         for stream, lines in zip((process.stdout, process.stderr), outputs, strict=True):
-            readers.append(threading.Thread(target=_collect, args=(stream, lines, on_output), daemon=True))
+            assert stream is not None
+            end = functools.partial(_kill_group, process)
+            readers.append(
+                threading.Thread(target=_collect, args=(stream, lines, on_output, end), daemon=True)
+            )
             readers[-1].start()
         process.wait(timeout)
     except subprocess.TimeoutExpired:
@@ -228,6 +239,12 @@ def run(
         # A child that the tool left behind still holds the pipe.
         _kill_group(process)
     stdout, stderr = ("".join(lines) for lines in outputs)
+    if max(len(stdout), len(stderr)) > _MOST_OUTPUT:
+        raise ToolchainError(
+            what=f"{what} was ended: it printed more than {_MOST_OUTPUT:,} characters\n{tail(stdout, stderr)}",
+            where=line,
+            hint="run the command by hand to see what it says again and again",
+        )
     if expired:
         raise ToolchainError(
             what=f"{what} did not end within {timeout:g} s\n{tail(stdout, stderr)}".rstrip(),
@@ -257,14 +274,21 @@ def check_made(out: Path, command: Sequence[str | Path], *, what: str) -> None:
 def tail(stdout: str, stderr: str) -> str:
     """Return the last lines of stderr, or of stdout when nothing was said on stderr."""
     text = stderr if stderr.strip() else stdout
-    return "\n".join(text.rstrip().splitlines()[-_TAIL_LINES:])
+    return "\n".join(text.rstrip()[-_TAIL_CHARACTERS:].splitlines()[-_TAIL_LINES:])
 
 
-def _collect(stream: IO[str], lines: list[str], on_output: Callable[[str], None] | None) -> None:
-    """Read a stream to its end; the pipe must be drained even when nobody listens."""
+def _collect(
+    stream: IO[str], lines: list[str], on_output: Callable[[str], None] | None, end: Callable[[], None]
+) -> None:
+    """Read a stream to its end; the pipe must be drained even when nobody listens. One that has none is ended."""
+    characters = 0
     with stream:
-        for line in stream:
+        while line := stream.readline(_PIECE):
+            characters += len(line)
             lines.append(line)
+            if characters > _MOST_OUTPUT:
+                end()
+                return
             if on_output is not None:
                 on_output(line.rstrip("\r\n"))
 

@@ -43,7 +43,9 @@ class Child:
                 self._start(words, pipes, watched)
         except BaseException:
             if hasattr(self, "process"):
-                self.end()
+                self._kill()
+            if hasattr(self, "_guard"):
+                self._guard.dismiss()
             self._directory.cleanup()
             raise
 
@@ -78,6 +80,12 @@ class Child:
 
     def end(self) -> None:
         """Kill the process and its children, keep the end of what it said, and remove its directory."""
+        self._kill()
+        self._words = self._log.end() or self._words
+        self._directory.cleanup()
+        self._guard.dismiss()
+
+    def _kill(self) -> None:
         if self.process.poll() is None:
             if sys.platform == "win32":
                 self.process.kill()
@@ -85,9 +93,6 @@ class Child:
                 # Renode's launcher is a script with the emulator as its child.
                 self._signal(signal.SIGKILL)
             self.wait_briefly()
-        self._words = self._log.end() or self._words
-        self._directory.cleanup()
-        self._guard.dismiss()
 
     def wait_briefly(self) -> None:
         """Give a process whose stream has ended the time to end too, and to print why."""
