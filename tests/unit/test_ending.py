@@ -4,13 +4,16 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -163,6 +166,23 @@ def test_a_renode_that_runs_and_is_not_there_is_told(tmp_path: Path, monkeypatch
     monkeypatch.setenv("TINYET_RENODE", str(emulator))
     with pytest.raises(EmulatorError, match="nobody answers for its UART"):
         open_device(load_board("mps2_an386"), elf, on="renode")
+
+
+def test_a_script_that_succeeds_and_is_over_between_two_looks_has_succeeded() -> None:
+    class Quick:
+        """Has said nothing at the first question, and everything at the next."""
+
+        looks = 0
+
+        def __init__(self) -> None:
+            self.process = SimpleNamespace(stdin=io.BytesIO(), poll=lambda: None, args=[])
+
+        def said(self, _line: str) -> bool:
+            self.looks += 1
+            return self.looks > 1
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        renode._connect(Quick(), server.getsockname()[1]).close()  # type: ignore[arg-type]
 
 
 def test_a_device_that_talks_without_end_fills_no_memory() -> None:

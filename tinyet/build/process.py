@@ -26,9 +26,9 @@ from tinyet.errors import MissingTool, ToolchainError
 _TAIL_LINES = 25
 _TAIL_CHARACTERS = 10_000
 
-# Characters that a stream of a tool's may bring: no tool that is run here says a tenth of it. And of which a longer line
-# is read in pieces.
+# Characters that a stream of a tool may bring: none that is run here says a tenth of it.
 _MOST_OUTPUT = 1 << 28
+# A longer line is read in pieces of so many characters.
 _PIECE = 1 << 16
 
 # How long the pipes of a tool that has ended may stay open.

@@ -7,6 +7,7 @@ wrong; 130 after Ctrl-C; 143 and 129 after the signals TERM and HUP.
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import traceback
 from collections.abc import Sequence
@@ -102,7 +103,9 @@ def run(arguments: Sequence[str]) -> int:
     except (KeyboardInterrupt, typer.Abort):
         status = INTERRUPTED
     except Ended as ended:
-        ui.tell(f"ended by {ended.signal}")
+        # With SIGHUP the terminal may be gone.
+        with contextlib.suppress(OSError):
+            ui.tell(f"ended by {ended.signal}")
         raise
     except Exception as error:  # noqa: BLE001 - whatever it is, it becomes one block
         usage = _as_usage_error(error)

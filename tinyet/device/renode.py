@@ -93,9 +93,13 @@ def _connect(child: Child, port: int) -> socket.socket:
         child.process.stdin.write(_END_COMMAND)
         child.process.stdin.flush()
     deadline = time.monotonic() + _START_SECONDS
-    while not child.said(_MARKER):
+    while True:
+        # The end of the script first: both may be said between two questions.
         status = child.process.poll()
-        if child.said(_END_MARKER) or status is not None or time.monotonic() > deadline:
+        is_over = child.said(_END_MARKER) or status is not None or time.monotonic() > deadline
+        if child.said(_MARKER):
+            break
+        if is_over:
             child.end()
             ended = "" if status is None else f": it ended at once, with exit status {status}"
             words = child.last_words()
