@@ -55,8 +55,8 @@ def write_whole(path: str | Path, data: bytes) -> None:
             if sys.platform != "win32":
                 # Under the lock: nobody takes it for one that was left behind.
                 draft.replace(place)
-                return
-        draft.replace(place)
+        if sys.platform == "win32":
+            draft.replace(place)
     except BaseException:
         with contextlib.suppress(OSError):
             draft.unlink()

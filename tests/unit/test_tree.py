@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 
 from tests import small
+from tinyet import whole
 from tinyet.build import lock, tree
 from tinyet.build.lock import LOCK, project_lock
 from tinyet.build.tree import building, is_free, is_project, read_manifest, write_project
@@ -58,7 +59,7 @@ class _Disk:
         self.count, self.last = 0, 10**9
         for name in ("rename", "replace", "unlink", "rmdir", "mkdir"):
             monkeypatch.setattr(os, name, self.wrapped(getattr(os, name)))
-        write = tree.write_new
+        write = whole.write_new
 
         def write_new(path: Path, data: bytes) -> None:
             try:
@@ -455,7 +456,7 @@ def test_a_disk_that_is_full_while_an_archive_is_written_changes_nothing(
 ) -> None:
     _archive(tmp_path / "p")
     before = {path: path.read_bytes() for path in (tmp_path / "p").rglob("*") if path.is_file()}
-    write = tree.write_new
+    write = whole.write_new
 
     def full(path: Path, data: bytes) -> None:
         if path.suffix == ".zip":
@@ -472,7 +473,7 @@ def test_a_disk_that_is_full_while_an_archive_is_written_changes_nothing(
 def test_a_kill_at_any_operation_leaves_an_archive_old_or_new(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    disk, seen = _Disk(monkeypatch), set()
+    disk, seen = _Disk(monkeypatch), set[str]()
     for step in range(1, 10**6):
         place = tmp_path / str(step)
         _archive(place, {"tinyet.json": "{}", "lib/a.c": "old"})
