@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tinyet.text import printable_block
+from tinyet.text import printable, printable_block
 
 
 class TinyetError(Exception):
@@ -158,7 +158,8 @@ class Complaints:
 
     def add(self, where: str, refused: RefusedError) -> None:
         hint = f"\n    do: {refused.hint}" if refused.hint else ""
-        self._found[f"{where}: {refused.reason}{hint}"] = None
+        # Names of a file may hold line breaks, which would look like lines of ours.
+        self._found[f"{printable(where)}: {printable(refused.reason)}{hint}"] = None
         self._only_shapes = self._only_shapes and refused.shape
 
     def raise_any(self) -> None:

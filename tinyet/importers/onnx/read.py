@@ -19,7 +19,7 @@ from tinyet.bounded import read_bounded
 from tinyet.errors import DynamicShape, ModelError, ToolchainError, bullet_list
 from tinyet.ir import Array, Origin, Shape
 from tinyet.ir.limits import MAX_CONSTANT_ELEMENTS, MAX_NODES, shape_complaint
-from tinyet.text import shown
+from tinyet.text import printable, shown
 
 MAX_FILE_BYTES = 1 << 28
 OLDEST_OPSET = 13
@@ -144,16 +144,18 @@ def array_of(tensor: Any, where: str) -> Array:
     name = shown(str(tensor.name), 80)
     if tensor.data_location == TensorProto.EXTERNAL or tensor.external_data:
         hint = "onnx.save(onnx.load(path), new_path) puts all into one file"
-        raise ModelError(f"the constant {name} lies in another file", where, hint)
+        raise ModelError(f"the constant {printable(name)} lies in another file", where, hint)
     dims = [int(d) for d in tensor.dims]
     if any(d < 0 for d in dims) or math.prod(dims) > MAX_CONSTANT_ELEMENTS:
-        raise ModelError(f"the constant {name} has the shape {dims}", where)
+        raise ModelError(f"the constant {printable(name)} has the shape {dims}", where)
     kind = str(np.dtype(helper.tensor_dtype_to_np_dtype(tensor.data_type)))
     if kind not in _TYPES:
-        raise ModelError(f"the constant {name} is {kind}", where, "use float32, or integers of 8 to 64 bits")
+        raise ModelError(
+            f"the constant {printable(name)} is {kind}", where, "use float32, or integers of 8 to 64 bits"
+        )
     data = numpy_helper.to_array(tensor)
     if data.shape != tuple(dims):
-        raise ModelError(f"the constant {name} has another size than it says", where)
+        raise ModelError(f"the constant {printable(name)} has another size than it says", where)
     return np.ascontiguousarray(data.astype(np.float32) if kind in ("float16", "float64") else data).reshape(
         dims
     )
@@ -172,7 +174,7 @@ def _inputs(
         kind = value.type.tensor_type
         name = shown(str(value.name), 80)
         if not value.type.HasField("tensor_type") or not kind.HasField("shape"):
-            raise ModelError(f"input {name} is no tensor of a known shape", where)
+            raise ModelError(f"input {printable(name)} is no tensor of a known shape", where)
         dtype = str(np.dtype(helper.tensor_dtype_to_np_dtype(kind.elem_type)))
         shape: list[int] = []
         for axis, dim in enumerate(kind.shape.dim):
@@ -188,9 +190,9 @@ def _inputs(
                 dynamic.append(f"dimension {axis} of input {name} is {shown(dim.dim_param or 'unknown', 40)}")
                 shape.append(1)
         if (problem := shape_complaint(tuple(shape))) is not None:
-            raise ModelError(f"input {name}: {problem}", where)
+            raise ModelError(f"input {printable(name)}: {problem}", where)
         if dtype not in _TYPES:
-            raise ModelError(f"input {name} is {dtype}", where, "take float32, or integers")
+            raise ModelError(f"input {printable(name)} is {dtype}", where, "take float32, or integers")
         found.append(OnnxValue(str(value.name), dtype, tuple(shape)))
     if dynamic:
         hint = "give them numbers: onnxruntime.tools.make_dynamic_shape_fixed, or export with fixed shapes"
