@@ -113,6 +113,10 @@ class QuantParams:
         return self.zero_point[0]
 
 
+ITSELF = QuantParams.per_tensor(1.0, 0)
+"""Of int8 and int16 that stand for themselves: these types must be quantized."""
+
+
 @dataclass(frozen=True)
 class TensorType:
     shape: Shape
@@ -127,6 +131,12 @@ class TensorType:
     @property
     def bytes(self) -> int:
         return (self.count * self.dtype.bits + 7) // 8
+
+    @property
+    def is_itself(self) -> bool:
+        """Whether the values are the numbers that they stand for: not quantized, or int16 as a converter gives it. (int8 of
+        scale 1 may well be what quantizing gave.)"""
+        return self.quant is None or (self.dtype is DType.INT16 and self.quant == ITSELF)
 
     @property
     def scale(self) -> float:
