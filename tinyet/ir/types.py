@@ -134,8 +134,8 @@ class TensorType:
 
     @property
     def is_itself(self) -> bool:
-        """Whether the values are the numbers that they stand for: not quantized, or int16 as a converter gives it. (int8 of
-        scale 1 may well be what quantizing gave.)"""
+        """Whether the values are the numbers that they stand for: not quantized, or int16 as a converter gives it; int8
+        of scale 1 may well be what quantizing gave."""
         return self.quant is None or (self.dtype is DType.INT16 and self.quant == ITSELF)
 
     @property

@@ -31,7 +31,7 @@ from torch.export import ExportedProgram
 from tinyet import passes
 from tinyet.data import predicted, prepare_inputs
 from tinyet.errors import QuantizationError
-from tinyet.importers.torch.capture import Inputs
+from tinyet.importers.torch.examples import Inputs
 from tinyet.importers.torch.exact import Exact
 from tinyet.importers.torch.keeping import Running, take_out, written_buffers
 from tinyet.ir import Array, Graph

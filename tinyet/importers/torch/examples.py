@@ -143,8 +143,8 @@ def _paths(arguments: tuple[tuple[Any, ...], dict[str, Any]]) -> list[str]:
     paths = []
     for path, _ in pytree.tree_flatten_with_path(arguments)[0]:
         _, first, *inner = path
-        name = first.idx if isinstance(first, pytree.SequenceKey) else repr(first.key)
-        paths.append(f"example input {name}{pytree.keystr(inner)}")
+        name = first.idx if isinstance(first, pytree.SequenceKey) else pytree.keystr((first,))[1:-1]
+        paths.append(f"example input {name}{pytree.keystr(tuple(inner))}")
     return paths
 
 
