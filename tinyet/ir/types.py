@@ -22,7 +22,8 @@ class DType(enum.Enum):
     INT4 (weights, packed two to a byte by the kernels that read them) and INT64 (biases of int16 layers) are for
     constants only. UINT8 are bytes that come from outside, of a camera: they stand for themselves, are never quantized,
     and can be moved about, cast and looked up, nothing else. UINT32 are energies and magnitudes of signals: they stand
-    for themselves, too, and are moved about, cast, and taken by the operators on signals.
+    for themselves, too, and are moved about, cast, and taken by the operators on signals. INT8 and INT16 are always
+    quantized: what stands for itself (an int16 of a converter) has scale 1 and zero point 0 (ITSELF).
     """
 
     INT4 = "int4"

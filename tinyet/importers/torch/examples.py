@@ -135,7 +135,9 @@ def _instead(leaf: object, leaves: Sequence[object]) -> str:
         return f"give a tensor of that shape: torch.zeros({', '.join(map(str, leaves))})"
     if isinstance(leaf, (int, float)):
         return f"give it as a tensor, torch.tensor({float(leaf)}), or make it a constant of the model"
-    return _ARRAY_HINT if hasattr(leaf, "__array__") else EXAMPLE_HINT
+    if hasattr(leaf, "__array__"):
+        return _ARRAY_HINT
+    return "give tensors, numbers and None, in tuples, lists and dicts; make anything else a constant of the model"
 
 
 def _paths(arguments: tuple[tuple[Any, ...], dict[str, Any]]) -> list[str]:

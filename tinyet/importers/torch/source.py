@@ -153,6 +153,9 @@ def _load_python(path: Path, factory: str | None) -> ModelSource:
     names = optional["labels"]
     if isinstance(names, (list, tuple)):  # other data of this name (a tensor) is the file's own affair
         optional["labels"] = lambda: names
+    own = optional["calibration"]
+    if callable(own) and not example.is_plain:
+        optional["calibration"] = lambda: example.batches(own())
     return ModelSource(
         identifier(factory or path.stem),
         path,
