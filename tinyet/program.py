@@ -15,6 +15,7 @@ from tinyet.data import as_arrays, prepare_inputs, refuse_indices
 from tinyet.errors import ModelError, ProgramError
 from tinyet.foreign import foreign_of
 from tinyet.ir import Array, DType, Graph, Note, State, Tensor
+from tinyet.ir.limits import MAX_TEXT
 from tinyet.numerics import dequantize
 from tinyet.over_time import axes_of, stream
 from tinyet.reference import Session, States
@@ -183,7 +184,7 @@ class ProgramSession:
         refuse_indices(self.program.graph, prepared)
         outputs = self._session.outputs(prepared)
         if as_float is None:
-            quantized = [x for t, x in zip(tensors, given, strict=True) if t.type.quant is not None]
+            quantized = [x for t, x in zip(tensors, given, strict=True) if not t.type.is_itself]
             as_float = all(x.dtype.kind == "f" for x in quantized)
         results = [_finish(t, x, as_float) for t, x in zip(self.program.outputs, outputs, strict=True)]
         return results[0] if len(results) == 1 else results
@@ -206,6 +207,11 @@ def check_labels(labels: object, output: Tensor, where: str) -> tuple[str, ...]:
         for index, label in enumerate(labels)
         if not isinstance(label, str) or not label.strip() or not label.isprintable()
     ]
+    problems += [
+        f"label {index} has {len(n)} characters, at most {MAX_TEXT}"
+        for index, n in enumerate(names)
+        if len(n) > MAX_TEXT
+    ]
     index_alone = output.type.count == 1 and output.dtype is DType.INT32
     if not labels or (len(labels) != output.type.count and not index_alone):
         wanted = "of an index, some" if index_alone else f"of {output.type.count} elements"
@@ -218,7 +224,7 @@ def check_labels(labels: object, output: Tensor, where: str) -> tuple[str, ...]:
 
 
 def _finish(tensor: Tensor, value: Array, as_float: bool) -> Array:
-    if as_float and tensor.type.quant is not None:
+    if as_float and tensor.type.quant is not None and not tensor.type.is_itself:
         return dequantize(value, tensor.type.quant)
     return value
 
