@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What becomes of a program that was taken from a mutant: planned, analyzed and generated, and its C, hundreds at a time,
+"""What becomes of a program that was taken from a mutant: planned, analyzed, generated, and its C, hundreds at a time,
 run under sanitizers to the reference's bits."""
 
 from __future__ import annotations

@@ -10,6 +10,7 @@ from tests.fuzz.foreign import ForeignFiles
 from tests.fuzz.frames import Frames
 from tests.fuzz.manifest import Manifests
 from tests.fuzz.npz import NpzFiles
+from tests.fuzz.onnx import OnnxFiles, OnnxFloatFiles
 from tests.fuzz.run import Target
 from tests.fuzz.tet import TetFiles
 from tests.fuzz.tflite import TfliteFiles
@@ -22,5 +23,7 @@ TARGETS: Mapping[str, Callable[[], Target]] = {
     "manifests": Manifests,
     "frames": Frames,
     "tflite": TfliteFiles,
+    "onnx": OnnxFiles,
+    "onnx_float": OnnxFloatFiles,
 }
 """By name, what makes a target; it is made once a run."""

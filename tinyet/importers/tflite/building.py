@@ -64,8 +64,21 @@ def piece(ctx: Context, x: Tensor, axis: int, start: int, stop: int, step: int =
     return moved(ctx, attrs, x, (*x.shape[:axis], count, *x.shape[axis + 1 :]))
 
 
+def common_shape(*values: Tensor) -> Shape:
+    """What several values broadcast to. Raises RefusedError where they do not."""
+    try:
+        return tuple(np.broadcast_shapes(*(value.shape for value in values)))
+    except ValueError:
+        shapes = ", ".join(str(list(value.shape)) for value in values)
+        raise RefusedError(f"has the shapes {shapes}, which do not broadcast") from None
+
+
 def joined(ctx: Context, parts: Sequence[Tensor], axis: int) -> Tensor:
-    """One after another along an axis."""
+    """One after another along an axis. Raises RefusedError for none, and for other numbers of dimensions."""
+    if not parts:
+        raise RefusedError("joins nothing", shape=False)
+    if len({len(part.shape) for part in parts}) != 1 or axis >= len(parts[0].shape):
+        raise RefusedError(f"joins {', '.join(str(list(part.shape)) for part in parts[:8])} along axis {axis}")
     if len(parts) == 1:
         return parts[0]
     first, size = parts[0], sum(part.shape[axis] for part in parts)

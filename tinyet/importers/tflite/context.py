@@ -193,6 +193,13 @@ class Context:
         self.all.budget.fold(_NUMBER * data.size)
         return [int(n) for n in data.reshape(-1)]
 
+    def number(self, position: int, role: str) -> int:
+        """A constant input of one whole number."""
+        found = self.numbers(position, role)
+        if len(found) != 1:
+            raise RefusedError(f"has {len(found)} numbers as its {role}")
+        return found[0]
+
     def x(self, position: int) -> Tensor:
         """An input as a value of the graph; a constant becomes one. Raises RefusedError where it is absent."""
         index = self._index(position)
