@@ -15,6 +15,7 @@ from tinyet.data import as_arrays, prepare_inputs, refuse_indices
 from tinyet.errors import ModelError, ProgramError
 from tinyet.foreign import foreign_of
 from tinyet.ir import Array, DType, Graph, Note, State, Tensor
+from tinyet.ir.limits import MAX_TEXT
 from tinyet.numerics import dequantize
 from tinyet.over_time import axes_of, stream
 from tinyet.reference import Session, States
@@ -207,6 +208,11 @@ def check_labels(labels: object, output: Tensor, where: str) -> tuple[str, ...]:
         f"label {index} is {label!r}, not a name"
         for index, label in enumerate(labels)
         if not isinstance(label, str) or not label.strip() or not label.isprintable()
+    ]
+    problems += [
+        f"label {index} has {len(n)} characters, at most {MAX_TEXT}"
+        for index, n in enumerate(names)
+        if len(n) > MAX_TEXT
     ]
     index_alone = output.type.count == 1 and output.dtype is DType.INT32
     if not labels or (len(labels) != output.type.count and not index_alone):

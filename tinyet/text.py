@@ -8,6 +8,7 @@ command a terminal: a character that is not printed is spelt out (`\\x1b`, `\\u2
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 import unicodedata
@@ -50,6 +51,17 @@ def printable(text: str) -> str:
 def printable_block(text: str) -> str:
     """Text of several lines, each as `printable` gives it."""
     return "\n".join(printable(line) for line in text.split("\n"))
+
+
+def storable(text: str, most: int) -> str:
+    """Text as files hold it: of at most so many characters, and without halves of pairs, which UTF-8 has not. What is
+    cut short ends in a digest of the whole, so that no two are alike that were not."""
+    if not text.isascii():
+        text = text.encode("utf-8", "backslashreplace").decode()
+    if len(text) <= most:
+        return text
+    end = f"…{hashlib.sha256(text.encode()).hexdigest()[:16]}"
+    return text[: most - len(end)] + end
 
 
 def shown(value: object, most: int = 60) -> str:

@@ -278,6 +278,20 @@ def test_functions(case: tuple[Callable[..., Any], tuple[torch.Tensor, ...]]) ->
     check_same(Lambda(function), *inputs, atol=2e-5)
 
 
+def test_what_computes_nothing_is_not_there() -> None:
+    class Net(nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            for align in (False, True):
+                x = F.interpolate(x, size=(8, 6), mode="bilinear", align_corners=align)
+            for mode in ("nearest", "nearest-exact", "bilinear"):
+                x = F.interpolate(x, scale_factor=1, mode=mode)
+            x = F.adaptive_avg_pool2d(F.adaptive_max_pool2d(x, (8, 6)), (8, 6))
+            return F.max_pool2d(F.avg_pool2d(x, 1), 1) + 1.0
+
+    graph = check_same(Net(), tensor(1, 2, 8, 6))
+    assert {node.op for node in graph.nodes} <= {"permute", "add"}
+
+
 def test_integer_inputs_and_outputs_are_int32() -> None:
     graph = check_same(Lambda(lambda i: F.embedding(i, torch.eye(4))), torch.tensor([[3, 0]]))
     assert [t.dtype for t in graph.inputs] == [DType.INT32]

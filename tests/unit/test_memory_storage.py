@@ -21,12 +21,24 @@ from tinyet.memory.moves import moves
 from tinyet.memory.sweeping import no_sweep
 from tinyet.memory.weave import weave
 from tinyet.ops import op_of as product_op
+from tinyet.ops.adaptive_avg_pool2d import AdaptiveAvgPool2d
 from tinyet.ops.amax import Amax
 from tinyet.ops.amin import Amin
+from tinyet.ops.avg_pool2d import AvgPool2d
 from tinyet.ops.concat import Concat
 from tinyet.ops.copy import Copy
+from tinyet.ops.cumsum import CumSum
+from tinyet.ops.expand import Expand
+from tinyet.ops.flip import Flip
+from tinyet.ops.max_pool2d import MaxPool2d
+from tinyet.ops.mean import Mean
+from tinyet.ops.pad import Pad
+from tinyet.ops.permute import Permute
 from tinyet.ops.reshape import Reshape
+from tinyet.ops.resize import Resize
 from tinyet.ops.slice import Slice
+from tinyet.ops.sum import Sum
+from tinyet.ops.unfold import Unfold
 from tinyet.opset import Op, Sweep, Sweeps
 
 
@@ -672,6 +684,44 @@ def test_what_looks_like_a_move_on_most_values_is_computed() -> None:
     x = b.input(2)
     (y,) = b.node(Clamp(), [x], (2,))
     assert plan_of(b.graph(y)).calls == (b.nodes[0],)
+
+
+IMAGE = (1, 4, 6, 3)
+COMPUTES_NOTHING: tuple[Attrs, ...] = (
+    Resize(4, 6, "bilinear", align_corners=False, half_pixel=True, ratio_h=1, ratio_w=1),
+    Resize(4, 6, "bilinear", align_corners=True, half_pixel=False, ratio_h=1, ratio_w=1),
+    Resize(4, 6, "nearest", align_corners=False, half_pixel=False, ratio_h=1, ratio_w=1),
+    AvgPool2d(stride_h=1, stride_w=1, kernel_h=1, kernel_w=1),
+    AdaptiveAvgPool2d(4, 6),
+    MaxPool2d(stride_h=1, stride_w=1, kernel_h=1, kernel_w=1),
+    Pad(((0, 0),) * 4),
+    Pad(((0, 0),) * 4, "reflect"),
+    Slice(1, 0, 4),
+    Permute((0, 1, 2, 3)),
+    Expand(IMAGE),
+    Flip((0,)),
+    Unfold(3, 1),
+    Concat(1),
+    Amax((0,), True),
+    Mean((0,), True),
+    Sum((0,), True),
+    CumSum(0),
+)
+
+
+@pytest.mark.parametrize("dtype", [DType.INT8, DType.INT16, DType.FLOAT32])
+def test_what_computes_nothing_has_a_place(dtype: DType) -> None:
+    """Whether it is done without a call or not, which the check of the plan tries out on any bits."""
+    quant = None if dtype is DType.FLOAT32 else QuantParams.per_tensor(0.5, 0)
+    for attrs in COMPUTES_NOTHING:
+        x = Tensor("x", TensorType(IMAGE, dtype, quant))
+        draft = Node(attrs, (x,), (x,))
+        ((*shape,),) = product_op(draft).infer(draft)
+        y = Tensor("y", TensorType(tuple(shape), dtype, quant))
+        plan = plan_of(Graph("g", (x,), (y,), (Node(attrs, (x,), (y,)),)))
+        arithmetic = isinstance(attrs, (Resize, AvgPool2d, AdaptiveAvgPool2d)) and dtype is DType.FLOAT32
+        if product_op(draft).same_scale and not (arithmetic and getattr(attrs, "mode", "") != "nearest"):
+            assert not plan.calls, attrs
 
 
 @pytest.mark.parametrize("kind", [Amin, Amax])

@@ -15,8 +15,9 @@ from typing import ClassVar
 import numpy as np
 
 from tinyet.errors import InternalError
+from tinyet.ir.limits import MAX_TEXT
 from tinyet.ir.types import Array, DType, QuantParams, Shape, TensorType
-from tinyet.text import printable
+from tinyet.text import printable, storable
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,6 +62,7 @@ class Origin:
 
     `text` is that line; where no line is the user's (a layer of an nn.Sequential, which torch itself calls), it says
     which layer. `key` is the name that the value had in the exported graph; it ties an integer node to its float twin.
+    All are cut to what a file may hold (MAX_TEXT).
     """
 
     aten: str = ""
@@ -69,6 +71,10 @@ class Origin:
     line: int = 0
     text: str = ""
     key: str = ""
+
+    def __post_init__(self) -> None:
+        for name in ("aten", "module", "file", "text", "key"):
+            object.__setattr__(self, name, storable(getattr(self, name), MAX_TEXT))
 
     @property
     def location(self) -> str:
@@ -105,6 +111,9 @@ class Note:
 
     text: str
     origin: Origin | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "text", storable(self.text, MAX_TEXT))
 
     def __str__(self) -> str:
         text = printable(self.text)

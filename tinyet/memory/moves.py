@@ -8,6 +8,7 @@ looked up in the inputs.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -59,29 +60,35 @@ def _may_move(node: Node, inputs: Sequence[tuple[int, Tensor]]) -> bool:
     return given == made or (isinstance(node.attrs, Slice | Pad) and made < given)
 
 
+_SIGNALLING = np.uint32(0x7F800001).view(np.float32)
+"""No number; whatever computes with it changes its bits."""
+
 _Trial = tuple[dict[int, bytes], list[bytes]]
 
 
 def _trials(node: Node, op: Op) -> list[_Trial]:
     """Inputs and outputs of the reference, as bytes. Random values tell the elements apart; the same in reverse order
     of size expose a minimum or a maximum, which may well stand at the same place in each random trial; all-smallest
-    and all-largest ones expose a clamp, which moves only what lies within it."""
+    and all-largest ones expose a clamp, which moves only what lies within it; what is no number, and zeros of both
+    signs, expose arithmetic that only happens to give numbers back (x * 1 + x * 0)."""
     dtype = node.outputs[0].dtype
     random = np.random.default_rng(0)
     drawn = [[None if t is None else _values(t, None, random) for t in node.inputs] for _ in range(3)]
     reverse = np.negative if dtype is DType.FLOAT32 else np.invert
     reversed_ = [None if a is None else np.asarray(reverse(a)) for a in drawn[0]]
     ends = (-3.0e38, 3.0e38) if dtype is DType.FLOAT32 else dtype.range
-    filled = [[None if t is None else _values(t, end, random) for t in node.inputs] for end in ends]
+    odd = (-0.0, math.inf, _SIGNALLING) if dtype is DType.FLOAT32 else ()
+    filled = [[None if t is None else _values(t, end, random) for t in node.inputs] for end in (*ends, *odd)]
     trials = []
     for arrays in (*drawn, reversed_, *filled):
-        outputs = op.reference(node, arrays)
+        with np.errstate(all="ignore"):
+            outputs = op.reference(node, arrays)
         given = {i: a.tobytes() for i, a in enumerate(arrays) if a is not None}
         trials.append((given, [np.ascontiguousarray(a).tobytes() for a in outputs]))
     return trials
 
 
-def _values(tensor: Tensor, fill: float | int | None, random: np.random.Generator) -> Array:
+def _values(tensor: Tensor, fill: float | int | np.float32 | None, random: np.random.Generator) -> Array:
     if fill is not None:
         return np.full(tensor.shape, fill, tensor.dtype.numpy)
     bits = random.integers(0, 256, tensor.type.bytes, np.uint8)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from tinyet.errors import InternalError, TinyetError, UnsupportedShape, UsageError, bullet_list
 from tinyet.ir import Array, Attrs, Graph, Node, Shape, State, Tensor, problems_of, size_complaints, subgraphs
 from tinyet.ir.budget import Budget
-from tinyet.ir.limits import shape_complaint
+from tinyet.ir.limits import MAX_NODES, shape_complaint
 from tinyet.ops import (
     adaptive_avg_pool2d,
     add,
@@ -228,6 +228,8 @@ def check_limits(graph: Graph) -> None:
         texts += [text for t in node.outputs if not t.is_constant and (text := shape_complaint(t.shape))]
         found += [f"{node.op}, {node.where or node.outputs[0].name}: {text}" for text in texts]
     found += [f"input {t.name}: {text}" for t in graph.inputs if (text := shape_complaint(t.shape))]
+    if len(graph.nodes) > MAX_NODES:
+        found.append(f"it has {len(graph.nodes)} nodes, at most {MAX_NODES}")
     _checked(found, graph, UnsupportedShape, "the model is beyond what tinyet holds")
 
 

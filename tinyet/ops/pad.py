@@ -84,8 +84,19 @@ def infer(node: Node) -> tuple[Shape, ...]:
 
 def fill_value(node: Node) -> Array:
     """The constant in the type of the tensor, shape (1,)."""
-    value = np.array([attrs_of(node).value], np.float32)
-    return value if node.input(0).dtype is DType.FLOAT32 else quantize(value, node.input(0).type)
+    value, kind = attrs_of(node).value, node.input(0).type
+    if kind.quant is None:
+        return np.array([value], kind.dtype.numpy)
+    return quantize(np.array([value], np.float32), kind)
+
+
+def check(node: Node) -> str | None:
+    kind, value = node.input(0).type, attrs_of(node).value
+    if kind.quant is None and kind.dtype is not DType.FLOAT32:
+        low, high = kind.dtype.range
+        if not (low <= value <= high and value == int(value)):
+            return f"pad: {value} is no {kind.dtype.value}"
+    return check_moved(node)
 
 
 def reference(node: Node, inputs: Sequence[Array | None]) -> tuple[Array, ...]:
@@ -228,7 +239,7 @@ OP = Op(
     infer=infer,
     reference=reference,
     over_time=over_time,
-    check=check_moved,
+    check=check,
     same_scale=True,
     kernels=(kernel("s8"), kernel("s16"), kernel("f32")),
 )

@@ -131,6 +131,25 @@ def nearest(node: Node) -> tuple[Int64, Int64]:
     return rows, nearest_index(width, a.out_w, a.ratio_w, a.align_corners, a.half_pixel)
 
 
+def resizes_nothing(attrs: Resize, shape: Shape) -> bool:
+    """Whether every sample of the output lies on that of the input (N, H, W, C) at the same place."""
+    steps = (shape[1], attrs.out_h, attrs.ratio_h), (shape[2], attrs.out_w, attrs.ratio_w)
+    for size, out, ratio in steps:
+        if size != out:
+            return False
+        if attrs.mode == "nearest":
+            found, weight = (
+                nearest_index(size, out, ratio, attrs.align_corners, attrs.half_pixel),
+                np.zeros(out),
+            )
+        else:
+            sampled = float_samples(size, out, ratio, attrs.half_pixel)
+            found, weight = sampled.lower, sampled.weight
+        if weight.any() or not np.array_equal(found, np.arange(size)):
+            return False
+    return True
+
+
 def reference(node: Node, inputs: Sequence[Array | None]) -> tuple[Array, ...]:
     x = inputs[0]
     assert x is not None

@@ -31,6 +31,8 @@ Rewrite = Callable[[Graph], Graph]
 Lowering = Callable[[Graph], tuple[Graph, tuple[Note, ...]]]
 
 PIPELINE: tuple[tuple[str, Rewrite | Lowering], ...] = (
+    # First, so that all that follow find outputs that nodes compute; who folds or merges leaves such a copy.
+    ("copied_outputs", copied_outputs),
     # What nobody reads must not keep others from seeing a single consumer.
     ("dead_code", eliminate_dead_code),
     # Exported graphs compute masks, positions and reshaped parameters; later passes want to see constants.
@@ -81,8 +83,6 @@ PIPELINE: tuple[tuple[str, Rewrite | Lowering], ...] = (
     ("dead_code_last", eliminate_dead_code),
     # The last state of a layer is no constant, and neither is then the first.
     ("carry_on", carry_on),
-    # Last, because other passes would take the copies for superfluous.
-    ("copied_outputs", copied_outputs),
     ("keep_states", keep_states),
 )
 

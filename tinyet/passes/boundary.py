@@ -4,10 +4,11 @@ computes one."""
 
 from __future__ import annotations
 
-from tinyet.ir import Graph, Node, Tensor, TensorType
+from tinyet.ir import Graph, Node, Tensor
 from tinyet.ops.copy import Copy
 from tinyet.ops.dequantize import Dequantize
 from tinyet.ops.quantize import Quantize
+from tinyet.passes.rewrite import Names
 
 
 def integer_boundary(graph: Graph) -> Graph:
@@ -36,13 +37,13 @@ def integer_boundary(graph: Graph) -> Graph:
 
 
 def copied_outputs(graph: Graph) -> Graph:
-    """A Copy for each output that is a constant: only a computed value has a place in the arena."""
+    """A Copy for each output, or next value of a state, that is a constant: only a computed value has a place in the
+    arena."""
+    names = Names(graph)
     outputs, nodes = list(graph.outputs), list(graph.nodes)
     for i, tensor in enumerate(outputs):
         if tensor.is_constant:
-            copy = Tensor(
-                f"{tensor.name}_output_{i}", TensorType(tensor.shape, tensor.dtype, tensor.type.quant)
-            )
+            copy = Tensor(names.fresh(f"{tensor.name}_output_{i}"), tensor.type)
             nodes.append(Node(Copy(), (tensor,), (copy,)))
             outputs[i] = copy
     return graph.replace(outputs=outputs, nodes=nodes)

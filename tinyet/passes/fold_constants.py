@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What depends on constants alone is computed now, by the operators' own references."""
+"""What depends on constants alone is computed now, by the operators' own references.
+
+An output of the graph is computed all the same: a Copy of the constant stays, since only a computed value has a place
+in the arena.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +15,9 @@ from tinyet.errors import RefusedError
 from tinyet.ir import Graph, Node, Tensor, substitute
 from tinyet.ir.budget import Budget
 from tinyet.ops import charge, evaluate
+from tinyet.ops.copy import Copy
 from tinyet.ops.dequantize import Dequantize
+from tinyet.passes.rewrite import Names
 
 MAX_GROWTH = 4
 """A result may be this many times larger than what it is computed from: int8 to float32 is 4."""
@@ -28,18 +34,24 @@ class FoldConstants:
     def __call__(self, graph: Graph) -> Graph:
         known: dict[Tensor, Tensor] = {}
         nodes: list[Node] = []
+        names = Names(graph)
         budget = Budget(sum(t.array.nbytes for t in graph.constants))
         for old in graph.nodes:
             node = old.replace(inputs=[t if t is None else known.get(t, t) for t in old.inputs])
-            if self._folds(node) and _affordable(node, budget):
+            copies = isinstance(node.attrs, Copy) and node.output in graph.outputs
+            if self._folds(node) and not copies and _affordable(node, budget):
                 results = evaluate(node, [None if t is None else t.array for t in node.inputs])
                 for tensor, data in zip(node.outputs, results, strict=True):
-                    known[tensor] = Tensor(
-                        tensor.name, tensor.type, np.ascontiguousarray(data).reshape(tensor.shape)
-                    )
+                    values = np.ascontiguousarray(data).reshape(tensor.shape)
+                    if tensor in graph.outputs:
+                        held = Tensor(names.fresh(f"{tensor.name}_constant"), tensor.type, values)
+                        nodes.append(Node(Copy(), (held,), (tensor,), node.origins))
+                        known[tensor] = held
+                    else:
+                        known[tensor] = Tensor(tensor.name, tensor.type, values)
             else:
                 nodes.append(old)
-        return substitute(graph.replace(nodes=nodes), known)
+        return substitute(graph.replace(nodes=nodes), known).replace(outputs=graph.outputs)
 
     def _folds(self, node: Node) -> bool:
         inputs = [t for t in node.inputs if t is not None]

@@ -20,7 +20,7 @@ from tinyet.importers.onnx.fold import FOLDED, constant_of, filled, folded
 from tinyet.importers.onnx.read import OnnxModel, OnnxNode, OnnxValue
 from tinyet.importers.onnx.rows import TABLE
 from tinyet.importers.onnx.values import Bytes, Integers, Numbers, Scale, Value, shape_of
-from tinyet.ir import Array, DType, Graph, Note, Tensor, TensorType
+from tinyet.ir import Array, DType, Graph, Note, QuantParams, Tensor, TensorType
 from tinyet.ops.copy import Copy
 from tinyet.ops.lookup import Lookup
 
@@ -199,6 +199,15 @@ def _used(model: OnnxModel) -> set[OnnxNode]:
     return used
 
 
+def _held(ctx: Context, value: Numbers, title: str) -> Tensor:
+    """A constant that is an output: real numbers in float32, integers as they are."""
+    if value.scale is not None or value.data.dtype.kind == "f":
+        return ctx.real(value)
+    # The scale with which somebody may have made them is not told; so they stand for themselves.
+    as_it_is = QuantParams.per_tensor(1.0, 0) if value.data.dtype in (np.int8, np.int16) else None
+    return ctx.held(title, value.data, as_it_is)
+
+
 def _outputs(ctx: Context, complaints: Complaints, float_io: bool) -> list[Tensor]:
     outputs: list[Tensor] = []
     made = {tensor for node in ctx.nodes for tensor in node.outputs}
@@ -206,8 +215,8 @@ def _outputs(ctx: Context, complaints: Complaints, float_io: bool) -> list[Tenso
         try:
             value = ctx.values[title]
             if isinstance(value, Numbers):
-                raise RefusedError("is a constant", "leave this output away")
-            if isinstance(value, Bytes) and (value.functions or float_io):
+                tensor = _held(ctx, value, title)
+            elif isinstance(value, Bytes) and (value.functions or float_io):
                 tensor = ctx.real(value)
             elif isinstance(value, Integers) and value.unsigned:
                 tensor = _flip(ctx, value.tensor, TensorType(value.tensor.shape, DType.UINT8))

@@ -167,7 +167,9 @@ class Context:
 
     def find_constant(self, position: int) -> Constant | None:
         """An input as a constant; None where it is computed."""
-        index = self._index(position)
+        return self._constant_of(self._index(position))
+
+    def _constant_of(self, index: int) -> Constant | None:
         info = self.subgraph.tensors[index]
         if index not in self.values and info.data is None and info.shape == (0,):
             # An empty tensor has no bytes: the shape of a scalar, a list of no axes.
@@ -202,10 +204,14 @@ class Context:
 
     def x(self, position: int) -> Tensor:
         """An input as a value of the graph; a constant becomes one. Raises RefusedError where it is absent."""
-        index = self._index(position)
+        return self.value(self._index(position))
+
+    def value(self, index: int) -> Tensor:
+        """A tensor of the subgraph as a value of the graph; a constant becomes one. Raises RefusedError where nobody
+        computes it."""
         if index in self.values:
             return self.values[index]
-        found = self.find_constant(position)
+        found = self._constant_of(index)
         if found is None:
             raise RefusedError(f"reads tensor {self.subgraph.tensors[index].name!r}, which nobody computes")
         if index not in self._held:

@@ -144,9 +144,7 @@ def _outputs(ctx: Context, titles: dict[int, str], complaints: Complaints) -> li
     for position, index in enumerate(ctx.subgraph.outputs):
         info = ctx.subgraph.tensors[index]
         try:
-            tensor = ctx.values.get(index)
-            if tensor is None:
-                raise RefusedError("is a constant, or nothing computes it", "leave this output away")
+            tensor = ctx.value(index)
             name = titles.get(index) or plain(info.name) or f"output_{position}"
             if info.type == "uint8" and tensor.dtype is DType.INT8:
                 tensor = _flip(ctx, tensor, _border_type(info), f"{name}_uint8")

@@ -10,6 +10,7 @@ import numpy as np
 from tinyet.errors import RefusedError
 from tinyet.importers.tflite.context import Context, Row, Variable
 from tinyet.ir import Tensor, TensorType
+from tinyet.ops.copy import Copy
 from tinyet.tflite.options import CallOnceOptions, VarHandleOptions
 
 
@@ -60,6 +61,8 @@ def assign_variable(ctx: Context) -> None:
         return
     after = ctx.x(1)
     before = _value(ctx, name, after.type)
+    if after.is_constant:
+        after = ctx.emit_as(Copy(), [after], after.type, f"{name}_assigned")
     ctx.replace_state(before, after)
     ctx.all.variables[name].value = after
 

@@ -20,7 +20,7 @@ from tinyet.ops.avg_pool2d import AvgPool2d
 from tinyet.ops.conv2d import Conv2d
 from tinyet.ops.conv_transpose2d import ConvTranspose2d
 from tinyet.ops.max_pool2d import MaxPool2d
-from tinyet.ops.resize import Resize, ResizeMode
+from tinyet.ops.resize import Resize, ResizeMode, resizes_nothing
 from tinyet.ops.shared.window import out_size
 
 aten = torch.ops.aten
@@ -161,6 +161,14 @@ def _transposed_convolution(spatial: int) -> Row:
 # ---------------------------------------------------------------- pools
 
 
+def _pooled(ctx: Context, attrs: MaxPool2d | AvgPool2d, x: Tensor, out_h: int, out_w: int) -> Tensor:
+    """The pool of x; x itself where each window is one pixel, and each pixel is in one."""
+    one = attrs.kernel_h == attrs.kernel_w == 1 and x.shape[1:3] == (out_h, out_w)
+    if one and not (isinstance(attrs, AvgPool2d) and attrs.divisor not in (None, 1)):
+        return x
+    return ctx.emit(attrs, [x], (x.shape[0], out_h, out_w, x.shape[3]))
+
+
 def _max_pool(spatial: int, *, with_indices: bool = False) -> Row:
     def row(ctx: Context, a: Args) -> Value:
         x, restore = to_image(ctx, ctx.real(a["self"]), spatial)
@@ -177,7 +185,7 @@ def _max_pool(spatial: int, *, with_indices: bool = False) -> Row:
         )  # fmt: skip
         out_h = out_size(x.shape[1], kernel_h, stride_h, dilation_h, pad_h, bottom)
         out_w = out_size(x.shape[2], kernel_w, stride_w, dilation_w, pad_w, right)
-        y = restore(ctx.emit(attrs, [x], (x.shape[0], out_h, out_w, x.shape[3])))
+        y = restore(_pooled(ctx, attrs, x, out_h, out_w))
         return (y, None) if with_indices else y
 
     return row
@@ -203,7 +211,7 @@ def _avg_pool(spatial: int) -> Row:
         )  # fmt: skip
         out_h = out_size(x.shape[1], kernel_h, stride_h, 1, pad_h, bottom)
         out_w = out_size(x.shape[2], kernel_w, stride_w, 1, pad_w, right)
-        return restore(ctx.emit(attrs, [x], (x.shape[0], out_h, out_w, x.shape[3])))
+        return restore(_pooled(ctx, attrs, x, out_h, out_w))
 
     return row
 
@@ -229,7 +237,7 @@ def _adaptive_avg_pool(spatial: int) -> Row:
             count_include_pad=False,
             divisor=None,
         )
-        return restore(ctx.emit(attrs, [x], shape))
+        return restore(_pooled(ctx, attrs, x, out_h, out_w))
 
     return row
 
@@ -245,7 +253,7 @@ def _adaptive_max_pool(spatial: int) -> Row:
             )  # fmt: skip
         height, width = x.shape[1] // out_h, x.shape[2] // out_w
         attrs = MaxPool2d(stride_h=height, stride_w=width, kernel_h=height, kernel_w=width)
-        return restore(ctx.emit(attrs, [x], (x.shape[0], out_h, out_w, x.shape[3]))), None
+        return restore(_pooled(ctx, attrs, x, out_h, out_w)), None
 
     return row
 
@@ -276,6 +284,8 @@ def _resize(spatial: int, mode: ResizeMode, *, half_pixel: bool) -> Row:
             ratio_h=_ratio(x.shape[1], out_h, factor_h, align), ratio_w=_ratio(x.shape[2], out_w, factor_w,
             align),
         )  # fmt: skip
+        if resizes_nothing(attrs, x.shape):
+            return restore(x)
         return restore(ctx.emit(attrs, [x], (x.shape[0], out_h, out_w, x.shape[3])))
 
     return row

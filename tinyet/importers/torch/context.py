@@ -18,7 +18,7 @@ from tinyet.ops.cast import Cast
 from tinyet.ops.dequantize import Dequantize
 from tinyet.ops.permute import Permute
 from tinyet.ops.reshape import Reshape
-from tinyet.text import C_WORDS, unused
+from tinyet.text import c_identifier, unused
 
 
 class RefusedError(Exception):
@@ -199,15 +199,7 @@ class Context:
 
     def name(self, wanted: str) -> str:
         """`wanted` as a C identifier that no other value has."""
-        base = (
-            "".join(c if c.isascii() and (c.isalnum() or c == "_") else "_" for c in wanted).strip("_")
-            or "value"
-        )
-        if base[0].isdigit():
-            base = f"value_{base}"
-        if base in C_WORDS:
-            base += "_"
-        return unused(base, self._names)
+        return unused(c_identifier([wanted]), self._names)
 
     def parameter_name(self, role: str) -> str:
         """What a weight of the module at hand is called: `blocks.0.conv` and "weight" →

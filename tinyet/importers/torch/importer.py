@@ -38,6 +38,7 @@ from tinyet.importers.torch.origins import is_stamped, op_name, origin_of, origi
 from tinyet.ir import Array, DType, Graph, State, Tensor, TensorType, constant
 from tinyet.ops.copy import Copy
 from tinyet.stages import stage
+from tinyet.text import printable
 
 
 class _Complaints:
@@ -50,9 +51,9 @@ class _Complaints:
 
     def add(self, node: fx.Node, reason: str, hint: str, *, shape: bool) -> None:
         origin = origin_of(node)
-        inside = f" in {origin.module}" if origin.module else ""
+        inside = f" in {printable(origin.module)}" if origin.module else ""
         advised = f"\n    do: {hint}" if hint else ""
-        found = f"{origin.aten or op_name(node)}{inside}: {reason}", f"\n    at: {origin}{advised}"
+        found = f"{printable(origin.aten) or op_name(node)}{inside}: {reason}", f"\n    at: {origin}{advised}"
         self._times[found] = self._times.get(found, 0) + 1
         self.only_shapes = self.only_shapes and shape
 

@@ -117,8 +117,11 @@ def put_back(module: fx.GraphModule, kept: Kept) -> None:
         entry.replace_all_uses_with(places[-1])
         graph.erase_node(entry)
     results = list(pytree.tree_leaves(output.args[0]))
-    output.args = (results[:-count],)
     with graph.inserting_before(output):
+        # What is given out of a buffer is what it was before it is written.
+        output.args = (
+            [_own(graph, value) if _base(value) in places else value for value in results[:-count]],
+        )
         # All are read before the first is written: a value may lie where another buffer does.
         values = [_own(graph, value) for value in results[-count:]]
         for place, value in zip(places, values, strict=True):
@@ -127,6 +130,13 @@ def put_back(module: fx.GraphModule, kept: Kept) -> None:
     graph.set_codegen(kept.codegen)
     graph.lint()
     module.recompile()
+
+
+def _base(value: Any) -> Any:
+    """What the value is a view of, by however many steps; else itself."""
+    while isinstance(value.target, torch._ops.OpOverload) and value.target.is_view:
+        value = value.args[0]
+    return value
 
 
 def _own(graph: fx.Graph, value: fx.Node) -> fx.Node:
