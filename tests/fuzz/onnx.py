@@ -4,6 +4,7 @@ its C answers the reference's bits under sanitizers; of a float one, a torch mod
 
 from __future__ import annotations
 
+import importlib
 import random
 import tempfile
 from pathlib import Path
@@ -96,6 +97,8 @@ class OnnxFloatFiles:
     name = "onnx_float"
 
     def __init__(self) -> None:
+        # Before the job's memory is limited: torch is no part of what a mutant takes.
+        importlib.import_module("tinyet.importers.onnx.torch_rows")
         self.seeds = float_seeds()
 
     def mutate(self, rng: random.Random) -> Case:

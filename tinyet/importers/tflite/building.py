@@ -66,11 +66,16 @@ def piece(ctx: Context, x: Tensor, axis: int, start: int, stop: int, step: int =
 
 def common_shape(*values: Tensor) -> Shape:
     """What several values broadcast to. Raises RefusedError where they do not."""
+    return broadcast(*(value.shape for value in values))
+
+
+def broadcast(*shapes: Sequence[int]) -> Shape:
+    """The common shape. Raises RefusedError where there is none."""
     try:
-        return tuple(np.broadcast_shapes(*(value.shape for value in values)))
+        return tuple(np.broadcast_shapes(*map(tuple, shapes)))
     except ValueError:
-        shapes = ", ".join(str(list(value.shape)) for value in values)
-        raise RefusedError(f"has the shapes {shapes}, which do not broadcast") from None
+        given = ", ".join(str(list(shape)) for shape in shapes)
+        raise RefusedError(f"has the shapes {given}, which do not broadcast") from None
 
 
 def joined(ctx: Context, parts: Sequence[Tensor], axis: int) -> Tensor:

@@ -13,6 +13,7 @@ from tinyet.errors import RefusedError
 from tinyet.importers.tflite.activation import bounds_of
 from tinyet.importers.tflite.building import (
     EVERY,
+    broadcast,
     common_shape,
     finish,
     operand,
@@ -260,7 +261,11 @@ def _folded_truth(ctx: Context, exact: Exact) -> bool:
         return False
     if a.quant is not None or b.quant is not None:
         return False
-    ctx.fold(np.asarray(exact(a.data, b.data)).astype(np.int32).reshape(ctx.out_info().shape))
+    shape = broadcast(a.shape, b.shape)
+    if ctx.out_info().shape != shape:
+        raise RefusedError(f"gives {list(shape)}, the file says {list(ctx.out_info().shape)}")
+    ctx.all.budget.fold(math.prod(shape))
+    ctx.fold(np.asarray(exact(a.data, b.data)).astype(np.int32).reshape(shape))
     return True
 
 
