@@ -204,6 +204,8 @@ def _operator(op: Operator, rng: random.Random, tensors: int) -> tuple[Operator,
 
 
 def _damage(data: bytearray, rng: random.Random) -> str:
+    if len(data) < 4:
+        data.extend(bytes(4))
     match rng.randrange(3):
         case 0:
             at = rng.randrange(len(data) + 1)

@@ -83,7 +83,9 @@ def joined(ctx: Context, parts: Sequence[Tensor], axis: int) -> Tensor:
     if not parts:
         raise RefusedError("joins nothing", shape=False)
     if len({len(part.shape) for part in parts}) != 1 or axis >= len(parts[0].shape):
-        raise RefusedError(f"joins {', '.join(str(list(part.shape)) for part in parts[:8])} along axis {axis}")
+        raise RefusedError(
+            f"joins {', '.join(str(list(part.shape)) for part in parts[:8])} along axis {axis}"
+        )
     if len(parts) == 1:
         return parts[0]
     first, size = parts[0], sum(part.shape[axis] for part in parts)
