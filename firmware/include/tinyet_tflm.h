@@ -61,6 +61,7 @@ typedef enum TfLiteType {
   kTfLiteBool = 6,
   kTfLiteInt16 = 7,
   kTfLiteInt8 = 9,
+  kTfLiteUInt32 = 16,
 } TfLiteType;
 
 /* real = scale * (value - zero_point); scale 0: not quantized. */
@@ -84,6 +85,7 @@ typedef union TfLitePtrUnion {
   int16_t *i16;
   int16_t *int16;
   int32_t *i32;
+  uint32_t *u32;
   int64_t *i64;
   float *f;
   bool *b;
@@ -358,6 +360,7 @@ template <typename T> const T *GetTensorData(const TfLiteTensor *tensor) {
 template <typename T> struct TinyetType;
 template <> struct TinyetType<float> { static const TfLiteType type = kTfLiteFloat32; };
 template <> struct TinyetType<int32_t> { static const TfLiteType type = kTfLiteInt32; };
+template <> struct TinyetType<uint32_t> { static const TfLiteType type = kTfLiteUInt32; };
 template <> struct TinyetType<uint8_t> { static const TfLiteType type = kTfLiteUInt8; };
 template <> struct TinyetType<int16_t> { static const TfLiteType type = kTfLiteInt16; };
 template <> struct TinyetType<int8_t> { static const TfLiteType type = kTfLiteInt8; };

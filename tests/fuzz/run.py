@@ -47,7 +47,7 @@ from tinyet.errors import InternalError, TinyetError
 SECONDS = 1.0
 """CPU time that one mutant may take."""
 
-BYTES = 1 << 30
+BYTES = 500 << 20
 """Memory that mutants may take beyond what the process had before the first."""
 
 CHUNK = 1024

@@ -10,6 +10,8 @@ from tests.fuzz.foreign import ForeignFiles
 from tests.fuzz.frames import Frames
 from tests.fuzz.manifest import Manifests
 from tests.fuzz.npz import NpzFiles
+from tests.fuzz.onnx import OnnxFiles, OnnxFloatFiles
+from tests.fuzz.projects import Projects
 from tests.fuzz.run import Target
 from tests.fuzz.tet import TetFiles
 from tests.fuzz.tflite import TfliteFiles
@@ -22,5 +24,8 @@ TARGETS: Mapping[str, Callable[[], Target]] = {
     "manifests": Manifests,
     "frames": Frames,
     "tflite": TfliteFiles,
+    "onnx": OnnxFiles,
+    "onnx_float": OnnxFloatFiles,
+    "projects": Projects,
 }
 """By name, what makes a target; it is made once a run."""

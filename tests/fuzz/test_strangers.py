@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Some thousands of mutants of board files, .npz files, manifests and harness frames: none of them fails, and they are
-neither all refused nor all taken. `python -m tests.fuzz` makes any number of others."""
+"""Some thousands of mutants of files of every kind but .tet: none of them fails, and they are neither all refused nor all
+taken. `python -m tests.fuzz` makes any number of others."""
 
 from __future__ import annotations
 
 import configparser
 import dataclasses
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 import yaml
@@ -17,11 +18,22 @@ from tests.fuzz.foreign import ForeignFiles
 from tests.fuzz.frames import Frames
 from tests.fuzz.manifest import Manifests
 from tests.fuzz.npz import NpzFiles
-from tests.fuzz.run import Outcome, Target, run_here, table
+from tests.fuzz.onnx import OnnxFiles, OnnxFloatFiles
+from tests.fuzz.onnx_seeds import FOLDS, LAYERS, float_seeds, quantized_seeds
+from tests.fuzz.projects import Projects
+from tests.fuzz.run import BYTES, Outcome, Target, run_here, table
 from tests.fuzz.tflite import TfliteFiles
+from tests.fuzz.tflite_seeds import seeds
 from tinyet.boards import load_board
 from tinyet.emit.kinds import Kind
 from tinyet.emit.project import project_files
+from tinyet.from_files import from_tflite
+from tinyet.importers.onnx import rows as onnx_rows
+from tinyet.importers.onnx.fold import FOLDED
+from tinyet.importers.onnx.importer import import_model
+from tinyet.importers.onnx.read import read_model
+from tinyet.importers.tflite.rows import BUILTIN, CUSTOMS
+from tinyet.tflite.write import write_model
 
 SEED = 1
 
@@ -34,7 +46,10 @@ SEED = 1
         (ForeignFiles, 2000),
         (Manifests, 150),
         (Frames, 800),
-        (TfliteFiles, 1500),
+        (TfliteFiles, 600),
+        (OnnxFiles, 600),
+        (OnnxFloatFiles, 300),
+        (Projects, 80),
     ],
 )
 def test_no_mutant_fails(make: Callable[[], Target], mutants: int) -> None:
@@ -43,7 +58,36 @@ def test_no_mutant_fails(make: Callable[[], Target], mutants: int) -> None:
     assert tally.failures == [], table(target.name, tally)
     # A pickle is so dense that few changes of it leave one that is right.
     assert tally.outcomes[Outcome.EXACT] >= mutants // 60, table(target.name, tally)
-    assert tally.outcomes[Outcome.REFUSED] >= mutants // 3, table(target.name, tally)
+    assert tally.outcomes[Outcome.REFUSED] >= mutants // 6, table(target.name, tally)
+    assert tally.largest is not None
+    assert tally.largest.grown < BYTES, table(target.name, tally)
+
+
+def test_every_tflite_operator_has_a_seed(tmp_path: Path) -> None:
+    """Each is taken as it is, and each operator with a row is in one."""
+    used: set[str] = set()
+    path = tmp_path / "seed.tflite"
+    for number, model in enumerate(seeds()):
+        path.write_bytes(write_model(model))
+        assert from_tflite(path).graph.nodes, number
+        used |= {op.custom or op.code for subgraph in model.subgraphs for op in subgraph.operators}
+    assert {*BUILTIN, *CUSTOMS} - used == set(), "add them to tests/fuzz/tflite_seeds.py"
+
+
+def test_every_onnx_operator_has_a_seed() -> None:
+    pytest.importorskip("torch")
+    from tinyet.importers.onnx import torch_rows
+    from tinyet.importers.onnx.to_torch import to_torch
+
+    for proto in quantized_seeds():
+        import_model(read_model(proto.SerializeToString(), "seed", "seed"), name="seed")
+    for proto in float_seeds():
+        to_torch(read_model(proto.SerializeToString(), "seed", "seed"))
+    used = {layer.op for layer in LAYERS} | {"QuantizeLinear", "DequantizeLinear"}
+    assert {*onnx_rows.TABLE, *torch_rows.TABLE} - used == set(), (
+        "add them to LAYERS of tests/fuzz/onnx_seeds.py"
+    )
+    assert FOLDED - {layer.op for layer in FOLDS} == set(), "add them to FOLDS of tests/fuzz/onnx_seeds.py"
 
 
 @pytest.mark.parametrize(

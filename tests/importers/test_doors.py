@@ -241,3 +241,8 @@ def test_what_an_importer_trips_over_says_where() -> None:
     assert not complaints.attempt("Conv, node 3", refuse)
     with pytest.raises(ModelError, match="Conv, node 3: is too much"):
         complaints.raise_any()
+
+
+def test_torch_logs_nothing_of_what_is_refused(capfd: pytest.CaptureFixture[str]) -> None:
+    of_floats([node("Add", ["x", "w"], "y")], {"w": np.ones((3,), np.float32)})
+    assert capfd.readouterr().err == ""

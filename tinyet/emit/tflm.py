@@ -26,6 +26,7 @@ _TYPES = {
     DType.UINT8: "kTfLiteUInt8",
     DType.INT16: "kTfLiteInt16",
     DType.INT32: "kTfLiteInt32",
+    DType.UINT32: "kTfLiteUInt32",
 }
 # uint8 and int8 of the same real numbers: entry i of a table that makes the one of the other.
 _FLIPPED = (np.arange(256, dtype=np.uint8) ^ 0x80).tobytes()

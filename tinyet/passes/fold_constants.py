@@ -38,8 +38,8 @@ class FoldConstants:
         budget = Budget(sum(t.array.nbytes for t in graph.constants))
         for old in graph.nodes:
             node = old.replace(inputs=[t if t is None else known.get(t, t) for t in old.inputs])
-            kept = isinstance(node.attrs, Copy) and node.output in graph.outputs
-            if not kept and self._folds(node) and _affordable(node, budget):
+            copies = isinstance(node.attrs, Copy) and node.output in graph.outputs
+            if self._folds(node) and not copies and _affordable(node, budget):
                 results = evaluate(node, [None if t is None else t.array for t in node.inputs])
                 for tensor, data in zip(node.outputs, results, strict=True):
                     values = np.ascontiguousarray(data).reshape(tensor.shape)

@@ -138,7 +138,9 @@ class Context:
             return None
         if any(r.op != "QuantizeLinear" or r.inputs[0] != name or name in r.inputs[1:] for r in readers):
             return None
-        return readers if len({(r.inputs[1:], r.attributes.get("axis")) for r in readers}) == 1 else None
+        return (
+            readers if len({(r.inputs[1:], repr(r.attributes.get("axis"))) for r in readers}) == 1 else None
+        )
 
     def target(self) -> Scale | None:
         """The scale of the only quantizer of the node's result; None where it is used in float, too."""

@@ -201,9 +201,7 @@ def array_of(tensor: Any, where: str) -> Array:
         raise ModelError(f"the constant {name} has the shape {dims}", where)
     kind = _type_name(tensor.data_type)
     if kind not in _TYPES:
-        raise ModelError(
-            f"the constant {name} is {kind}", where, "use float32, or integers of 8 to 64 bits"
-        )
+        raise ModelError(f"the constant {name} is {kind}", where, "use float32, or integers of 8 to 64 bits")
     data = numpy_helper.to_array(tensor)
     if data.shape != tuple(dims):
         raise ModelError(f"the constant {name} has another size than it says", where)

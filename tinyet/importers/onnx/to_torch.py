@@ -7,8 +7,10 @@ on constants and shapes alone is computed then.
 
 from __future__ import annotations
 
+import logging
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -116,6 +118,8 @@ class Build:
         computed = 0
         for position, value in enumerate(self.given):
             if isinstance(value, np.ndarray):
+                if self.node.op not in _OF_INTEGERS:
+                    self.weights(position, "constant")
                 plan.append(self.hold(f"constant_{position}", value))
             elif value is not None:
                 plan.append(computed)
@@ -191,7 +195,11 @@ def to_torch(model: OnnxModel) -> tuple[OnnxModule, tuple[torch.Tensor, ...]]:
     values: dict[str, torch.Tensor | Array] = {**model.constants}
     refused: set[str] = set()
     walk = _Walk(
-        module, model, TABLE, Budget(model.constant_bytes), FakeTensorMode(allow_non_fake_inputs=True)
+        module,
+        model,
+        TABLE,
+        Budget(model.constant_bytes),
+        FakeTensorMode(allow_fallback_kernels=False, allow_non_fake_inputs=True),
     )
 
     def step(node: OnnxNode) -> None:
@@ -223,8 +231,28 @@ def to_torch(model: OnnxModel) -> tuple[OnnxModule, tuple[torch.Tensor, ...]]:
     return module.eval(), examples_of(model)
 
 
+@contextmanager
+def _unlogged() -> Iterator[None]:
+    """torch writes to its log what it raises as well."""
+    log = logging.getLogger(FakeTensorMode.__module__)
+    before, log.disabled = log.disabled, True
+    try:
+        yield
+    finally:
+        log.disabled = before
+
+
 def _first_line(error: Exception) -> str:
     return (str(error).splitlines() or [type(error).__name__])[0][:160]
+
+
+_OF_INTEGERS = frozenset(
+    """
+    Abs Add ArgMax Cast Clip Concat DepthToSpace Div Dropout Expand Flatten Gather Identity Max Min Mul Neg Pad Pow
+    ReduceMax ReduceMin ReduceProd ReduceSum Relu Reshape Slice SpaceToDepth Split Squeeze Sub Sum Transpose Unsqueeze
+    """.split()  # noqa: SIM905
+)
+"""What ONNX defines for integers, too, and torch computes of them. Tensors without memory do not know torch's types."""
 
 
 @dataclass(frozen=True)
@@ -238,7 +266,9 @@ class _Walk:
     fake: FakeTensorMode
 
     def example(self, value: OnnxValue) -> torch.Tensor:
-        """An input while the module is built."""
+        """An input while the module is built. Raises RefusedError for one that torch hardly computes with."""
+        if value.dtype == "uint16":
+            raise RefusedError("is uint16", "take int32, or float32")
         self.budget.run(math.prod(value.shape), 4 * math.prod(value.shape))
         with self.fake:
             return torch.empty(value.shape, dtype=_dtype_of(value))
@@ -263,6 +293,9 @@ class _Walk:
             raise unsupported(node.op)
         step = Step(node)
         computed = [(n, x) for n, x in zip(node.inputs, given, strict=True) if isinstance(x, torch.Tensor)]
+        whole = next((x.dtype for _, x in computed if not x.dtype.is_floating_point), None)
+        if whole is not None and node.op not in _OF_INTEGERS:
+            raise RefusedError(f"computes with {str(whole).removeprefix('torch.')} values", "cast them to float")
         results = self._results(step, row, given, [x for _, x in computed])
         for x in results:
             if x.numel() == 0:
@@ -281,7 +314,7 @@ class _Walk:
     ) -> Sequence[torch.Tensor]:
         try:
             step.function = row(Build(step.node, step, given, self.budget))
-            with torch.no_grad(), self.fake:
+            with torch.no_grad(), _unlogged(), self.fake:
                 result = step(*computed)
         except (RefusedError, TinyetError):
             raise

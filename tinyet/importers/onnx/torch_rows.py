@@ -166,7 +166,7 @@ def gemm(b: Build) -> Function:
 def matmul(b: Build) -> Function:
     second = b.given[1] if len(b.given) > 1 else None
     if isinstance(second, np.ndarray) and second.ndim == 2 and isinstance(b.given[0], torch.Tensor):
-        b.hold("weight", np.ascontiguousarray(second.T))
+        b.hold("weight", np.ascontiguousarray(b.weights(1, "weight").T))
         return lambda step, x: F.linear(x, step.weight)
     return elementwise(torch.matmul)(b)
 
@@ -183,10 +183,10 @@ def batch_norm(b: Build) -> Function:
 def layer_norm(b: Build) -> Function:
     axis = axis_of(b.attribute("axis", -1), b.rank())
     shape, epsilon = list(b.example().shape[axis:]), b.attribute("epsilon", 1e-5)
-    b.hold("weight", np.broadcast_to(b.constant(1, "scale"), shape).copy())
+    b.hold("weight", np.broadcast_to(b.weights(1, "scale"), shape).copy())
     biased = b.has(2)
     if biased:
-        b.hold("bias", np.broadcast_to(b.constant(2, "bias"), shape).copy())
+        b.hold("bias", np.broadcast_to(b.weights(2, "bias"), shape).copy())
     return lambda s, x: F.layer_norm(x, shape, s.weight, s.bias if biased else None, epsilon)
 
 

@@ -64,8 +64,28 @@ def piece(ctx: Context, x: Tensor, axis: int, start: int, stop: int, step: int =
     return moved(ctx, attrs, x, (*x.shape[:axis], count, *x.shape[axis + 1 :]))
 
 
+def common_shape(*values: Tensor) -> Shape:
+    """What several values broadcast to. Raises RefusedError where they do not."""
+    return broadcast(*(value.shape for value in values))
+
+
+def broadcast(*shapes: Sequence[int]) -> Shape:
+    """The common shape. Raises RefusedError where there is none."""
+    try:
+        return tuple(np.broadcast_shapes(*map(tuple, shapes)))
+    except ValueError:
+        given = ", ".join(str(list(shape)) for shape in shapes)
+        raise RefusedError(f"has the shapes {given}, which do not broadcast") from None
+
+
 def joined(ctx: Context, parts: Sequence[Tensor], axis: int) -> Tensor:
-    """One after another along an axis."""
+    """One after another along an axis. Raises RefusedError for none, and for other numbers of dimensions."""
+    if not parts:
+        raise RefusedError("joins nothing", shape=False)
+    if len({len(part.shape) for part in parts}) != 1 or axis >= len(parts[0].shape):
+        raise RefusedError(
+            f"joins {', '.join(str(list(part.shape)) for part in parts[:8])} along axis {axis}"
+        )
     if len(parts) == 1:
         return parts[0]
     first, size = parts[0], sum(part.shape[axis] for part in parts)

@@ -156,9 +156,21 @@ class Context:
         return self.subgraph.tensors[self._index(position)]
 
     def out_info(self, position: int = 0) -> TensorInfo:
+        return self.subgraph.tensors[self.out_index(position)]
+
+    def out_index(self, position: int = 0) -> int:
+        """Which tensor of the subgraph an output is."""
         if position >= len(self.op.outputs):
             raise RefusedError(f"has no output {position}", shape=False)
-        return self.subgraph.tensors[self.op.outputs[position]]
+        return self.op.outputs[position]
+
+    def expect_new_outputs(self) -> None:
+        """Raises RefusedError where an output of the operator at hand is there already."""
+        for index in self.op.outputs:
+            info = self.subgraph.tensors[index]
+            taken = index in self.values or index in self._constants or index in self.subgraph.inputs
+            if taken or info.data is not None or self.op.outputs.count(index) > 1:
+                raise RefusedError(f"gives {info.name!r}, which is there already")
 
     def _index(self, position: int) -> int:
         if not self.has(position):
@@ -194,6 +206,13 @@ class Context:
             raise RefusedError(f"has a {role} of {data.dtype}")
         self.all.budget.fold(_NUMBER * data.size)
         return [int(n) for n in data.reshape(-1)]
+
+    def number(self, position: int, role: str) -> int:
+        """A constant input of one whole number."""
+        found = self.numbers(position, role)
+        if len(found) != 1:
+            raise RefusedError(f"has {len(found)} numbers as its {role}")
+        return found[0]
 
     def x(self, position: int) -> Tensor:
         """An input as a value of the graph; a constant becomes one. Raises RefusedError where it is absent."""
@@ -253,7 +272,7 @@ class Context:
     def emit(self, attrs: Attrs, inputs: Sequence[Tensor | None], position: int = 0) -> Tensor:
         """Append the node that computes an output of the operator at hand, of the type that the file says."""
         type_, name = self.out_type(position), self.out_info(position).name
-        index = self.op.outputs[position]
+        index = self.out_index(position)
         if index in self.subgraph.outputs and not plain(name):
             name = "output"
         out = self.emit_as(attrs, inputs, type_, self.titles.get(index) or name)
@@ -284,7 +303,7 @@ class Context:
 
     def alias(self, tensor: Tensor, position: int = 0) -> None:
         """A value that is there already is what an output of the operator at hand is."""
-        self.values[self.op.outputs[position]] = tensor
+        self.values[self.out_index(position)] = tensor
 
     def given(self, index: int) -> Tensor | Constant:
         """A tensor of the subgraph: a constant where it is one. Raises RefusedError where nobody computes it."""
@@ -306,7 +325,7 @@ class Context:
     def fold(self, data: Array, position: int = 0) -> None:
         """An output is a constant: the row has computed it."""
         info = self.out_info(position)
-        self.keep_constant(self.op.outputs[position], Constant(info.name, data, quant_of(info)))
+        self.keep_constant(self.out_index(position), Constant(info.name, data, quant_of(info)))
 
     def keep_constant(self, index: int, constant: Constant) -> None:
         """What a tensor of the file is, by its index, is a constant."""

@@ -86,6 +86,7 @@ def run_rows(ctx: Context, complaints: Complaints) -> None:
 
 def _run_row(ctx: Context, row: Row) -> None:
     first = len(ctx.all.nodes)
+    ctx.expect_new_outputs()
     row(ctx)
     fold_operator(ctx, first)
 
@@ -98,6 +99,7 @@ def run_inside(ctx: Context) -> None:
         if row is None:
             raise RefusedError(f"{where} is not supported", shape=False)
         try:
+            ctx.expect_new_outputs()
             row(ctx)
         except RefusedError as error:
             raise RefusedError(f"{where} {error.reason}", error.hint, shape=error.shape) from error

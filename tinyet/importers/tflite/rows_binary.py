@@ -13,6 +13,8 @@ from tinyet.errors import RefusedError
 from tinyet.importers.tflite.activation import bounds_of
 from tinyet.importers.tflite.building import (
     EVERY,
+    broadcast,
+    common_shape,
     finish,
     operand,
     real,
@@ -60,7 +62,7 @@ def _whole(ctx: Context, function: PairFunction, bounds: tuple[float, float] = N
     a, b = _both(ctx)
     if a.dtype is not DType.INT32:
         return False
-    shape = tuple(np.broadcast_shapes(a.shape, b.shape))
+    shape = common_shape(a, b)
     y = ctx.emit_as(Pairwise(function), [operand(ctx, a, shape), operand(ctx, b, shape)], whole(shape))
     sides: tuple[PairFunction, PairFunction] = ("maximum", "minimum")
     for side, bound in zip(sides, bounds, strict=True):
@@ -128,7 +130,7 @@ def _extremum(kind: type[Maximum | Minimum], function: PairFunction) -> Row:
         a, b = _both(ctx)
         other = b if a.is_constant else a
         x, y = relabelled(ctx, a, other.type.quant), relabelled(ctx, b, other.type.quant)
-        shape = tuple(np.broadcast_shapes(x.shape, y.shape))
+        shape = common_shape(x, y)
         finish(ctx, ctx.emit_as(kind(), [x, y], TensorType(shape, x.dtype, x.type.quant)))
 
     return row
@@ -244,7 +246,7 @@ def _compared(relation: Relation, exact: Exact, swapped: bool = False) -> Row:
             a, b = _ranked(ctx, a, b)
         if a.dtype not in (DType.FLOAT32, DType.INT32):
             raise RefusedError(f"compares {a.dtype.value} values")
-        shape = tuple(np.broadcast_shapes(a.shape, b.shape))
+        shape = common_shape(a, b)
         a, b = operand(ctx, a, shape), operand(ctx, b, shape)
         finish(
             ctx, ctx.emit_as(Compare(relation), [b, a] if swapped else [a, b], TensorType(shape, DType.INT32))
@@ -259,7 +261,11 @@ def _folded_truth(ctx: Context, exact: Exact) -> bool:
         return False
     if a.quant is not None or b.quant is not None:
         return False
-    ctx.fold(np.asarray(exact(a.data, b.data)).astype(np.int32).reshape(ctx.out_info().shape))
+    shape = broadcast(a.shape, b.shape)
+    if ctx.out_info().shape != shape:
+        raise RefusedError(f"gives {list(shape)}, the file says {list(ctx.out_info().shape)}")
+    ctx.all.budget.fold(math.prod(shape))
+    ctx.fold(np.asarray(exact(a.data, b.data)).astype(np.int32).reshape(shape))
     return True
 
 
@@ -271,13 +277,13 @@ def _chosen(ctx: Context, condition: Tensor, a: Tensor, b: Tensor, shape: Shape)
 def logical_and(ctx: Context) -> None:
     a, b = _both(ctx)
     zero = ctx.new_constant("zero", np.zeros((), np.int32))
-    _chosen(ctx, a, b, zero, tuple(np.broadcast_shapes(a.shape, b.shape)))
+    _chosen(ctx, a, b, zero, common_shape(a, b))
 
 
 def logical_or(ctx: Context) -> None:
     a, b = _both(ctx)
     one = ctx.new_constant("one", np.ones((), np.int32))
-    _chosen(ctx, a, one, b, tuple(np.broadcast_shapes(a.shape, b.shape)))
+    _chosen(ctx, a, one, b, common_shape(a, b))
 
 
 def select(ctx: Context) -> None:
@@ -291,7 +297,7 @@ def select(ctx: Context) -> None:
         raise RefusedError(f"chooses between {a.dtype.value} and {b.dtype.value} by {condition.dtype.value}")
     quant = ctx.out_type().quant
     a, b = relabelled(ctx, a, quant), relabelled(ctx, b, quant)
-    _chosen(ctx, condition, a, b, tuple(np.broadcast_shapes(condition.shape, a.shape, b.shape)))
+    _chosen(ctx, condition, a, b, common_shape(condition, a, b))
 
 
 ROWS: Mapping[str, Row] = {

@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 
 from tinyet.errors import RefusedError
+from tinyet.importers.tflite.building import broadcast
 from tinyet.importers.tflite.context import Context, Row
 from tinyet.ir import Array
-from tinyet.ir.limits import shape_complaint
+from tinyet.ir.limits import MAX_DIMS, shape_complaint
 
 _TYPES = {"float32": np.float32, "int64": np.int64, "int8": np.int8, "int16": np.int16}
 
@@ -80,11 +81,9 @@ def broadcast_args(ctx: Context) -> None:
     """The common shape of two shapes."""
     ctx.expect_inputs(2)
     a, b = ctx.numbers(0, "first shape"), ctx.numbers(1, "second shape")
-    try:
-        common = np.broadcast_shapes(tuple(a), tuple(b))
-    except ValueError:
-        raise RefusedError(f"has the shapes {a} and {b}, which do not broadcast") from None
-    _as_declared(ctx, np.array(common, np.int64))
+    if max(len(a), len(b)) > MAX_DIMS or any(not 0 <= n < 2**31 for n in (*a, *b)):
+        raise RefusedError("has shapes that no tensor has")
+    _as_declared(ctx, np.array(broadcast(a, b), np.int64))
 
 
 ROWS: Mapping[str, Row] = {

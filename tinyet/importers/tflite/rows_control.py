@@ -78,7 +78,7 @@ def _finish(ctx: Context, results: Sequence[Given]) -> None:
                 raise RefusedError(f"gives {ctx.out_type(position)}, its subgraph {value.type}")
             ctx.alias(value, position)
         else:
-            ctx.know(ctx.op.outputs[position], value)
+            ctx.know(ctx.out_index(position), value)
 
 
 def _truth(value: Given) -> bool:

@@ -105,9 +105,7 @@ def _arg(greatest: bool) -> Row:
 
     def row(ctx: Context) -> None:
         ctx.expect_inputs(2)
-        x, (axis, *rest) = ctx.x(0), ctx.numbers(1, "axis")
-        if rest:
-            raise RefusedError("has several axes")
+        x, axis = ctx.x(0), ctx.number(1, "axis")
         if not greatest and x.dtype is DType.FLOAT32:
             x = ctx.emit_as(Unary("neg"), [x], x.type)
         elif not greatest and x.dtype is DType.INT8:
@@ -121,8 +119,8 @@ def _arg(greatest: bool) -> Row:
 
 def cumsum(ctx: Context) -> None:
     ctx.expect_inputs(2)
-    options, x, (axis, *_) = ctx.options(CumsumOptions), ctx.x(0), ctx.numbers(1, "axis")
-    axis, out = axis_of(axis, len(x.shape)), ctx.out_type()
+    options, x, out = ctx.options(CumsumOptions), ctx.x(0), ctx.out_type()
+    axis = axis_of(ctx.number(1, "axis"), len(x.shape))
     if x.dtype is DType.INT8:
         _check_cumsum(x.type, out, x.shape[axis])
     if options.reverse:

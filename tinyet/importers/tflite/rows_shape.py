@@ -107,21 +107,14 @@ def split(ctx: Context) -> None:
     """inputs: axis, x."""
     ctx.expect_inputs(2)
     x = ctx.x(1)
-    _split(ctx, x, axis_of(_one(ctx, 0, "axis"), len(x.shape)))
+    _split(ctx, x, axis_of(ctx.number(0, "axis"), len(x.shape)))
 
 
 def split_v(ctx: Context) -> None:
     """inputs: x, sizes, axis."""
     ctx.expect_inputs(3)
     x = ctx.x(0)
-    _split(ctx, x, axis_of(_one(ctx, 2, "axis"), len(x.shape)))
-
-
-def _one(ctx: Context, position: int, role: str) -> int:
-    found = ctx.numbers(position, role)
-    if len(found) != 1:
-        raise RefusedError(f"has {len(found)} numbers as its {role}")
-    return found[0]
+    _split(ctx, x, axis_of(ctx.number(2, "axis"), len(x.shape)))
 
 
 # ---------------------------------------------------------------- parts

@@ -128,7 +128,7 @@ def filter_bank(ctx: Context) -> None:
     ]
     type_ = TensorType((channels, 2), DType.UINT32)
     ctx.alias(ctx.emit_as(SignalFilterBank(), [ctx.x(0), *tables], type_))
-    if ctx.op.outputs[0] in ctx.subgraph.outputs:
+    if ctx.out_index() in ctx.subgraph.outputs:
         ctx.note("numbers of 64 bits are given as two of 32, the lower one first")
 
 

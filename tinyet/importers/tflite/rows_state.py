@@ -19,7 +19,7 @@ def var_handle(ctx: Context) -> None:
     options = ctx.options(VarHandleOptions)
     name = f"{options.container}/{options.shared_name}" if options.container else options.shared_name
     ctx.all.variables.setdefault(name, Variable())
-    ctx.handles[ctx.op.outputs[0]] = name
+    ctx.handles[ctx.out_index()] = name
 
 
 def _name(ctx: Context) -> str:
