@@ -9,6 +9,8 @@ import stat
 from pathlib import Path
 from typing import BinaryIO
 
+_CHUNK = 1 << 20
+
 
 def open_regular(path: str | Path) -> BinaryIO:
     """A file, open for reading. Raises OSError where it cannot be read, and for what is no file: a device, a pipe, a
@@ -28,7 +30,10 @@ def read_bounded(path: str | Path, most: int) -> bytes:
     """The bytes of a file that has at most `most` of them. Raises OSError as `open_regular` does, and where there are
     more."""
     with open_regular(path) as file:
-        data = file.read(most + 1)
+        # A read makes room for as much as it asks for, however short the file is.
+        data = file.read(min(most, os.fstat(file.fileno()).st_size) + 1)
+        while len(data) <= most and (more := file.read(_CHUNK)):
+            data += more
     if len(data) > most:
         raise OSError(errno.EFBIG, f"it has more than {most:,} bytes", str(path))
     return data

@@ -3,9 +3,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
-from tinyet.text import printable_block
+from tinyet.text import printable, printable_block, shown
 
 
 class TinyetError(Exception):
@@ -158,8 +158,30 @@ class Complaints:
 
     def add(self, where: str, refused: RefusedError) -> None:
         hint = f"\n    do: {refused.hint}" if refused.hint else ""
-        self._found[f"{where}: {refused.reason}{hint}"] = None
+        # Names and words of a file stand in both: none of them begins a line.
+        self._found[f"{printable(where)}: {printable(refused.reason)}{hint}"] = None
         self._only_shapes = self._only_shapes and refused.shape
+
+    def attempt(self, where: str, action: Callable[[], None]) -> bool:
+        """Whether an action is done; what it refuses is a complaint. Raises InternalError, with the same place, for
+        whatever else it trips over."""
+        try:
+            action()
+        except RefusedError as error:
+            self.add(where, error)
+        except (UnsupportedShape, QuantizationError) as error:
+            self.add(where, RefusedError(error.what, error.hint or ""))
+        except InternalError as error:
+            raise InternalError(f"{printable(where)}: {error.what}", self._file, error.hint) from error
+        except TinyetError:
+            raise
+        # Whatever it is: the user is to see at which operator.
+        except Exception as error:
+            text = f"{type(error).__name__}: {shown(str(error), 200)}"
+            raise InternalError(f"{printable(where)}: {text}", self._file) from error
+        else:
+            return True
+        return False
 
     def raise_any(self) -> None:
         """Raises UnsupportedOp, or UnsupportedShape where all operators are known."""

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 
 from tinyet.errors import InternalError, TinyetError, UnsupportedShape, UsageError, bullet_list
 from tinyet.ir import Array, Attrs, Graph, Node, Shape, State, Tensor, problems_of, size_complaints, subgraphs
+from tinyet.ir.budget import Budget
 from tinyet.ir.limits import shape_complaint
 from tinyet.ops import (
     adaptive_avg_pool2d,
@@ -188,6 +189,18 @@ def infer(node: Node) -> tuple[Shape, ...]:
 def evaluate(node: Node, inputs: Sequence[Array | None]) -> tuple[Array, ...]:
     """The node's outputs by its numpy reference."""
     return op_of(node).reference(node, inputs)
+
+
+def fold(node: Node, inputs: Sequence[Array | None], budget: Budget) -> tuple[Array, ...]:
+    """`evaluate` ahead of time, for inputs that are constants. Raises RefusedError, before anything is allocated, where
+    the budget does not have as much as that takes."""
+    charge(node, budget)
+    return evaluate(node, inputs)
+
+
+def charge(node: Node, budget: Budget) -> None:
+    """What folding a node takes of a budget. Raises RefusedError where it has not as much."""
+    budget.fold_node(node, op_of(node).macs(node))
 
 
 def check(graph: Graph, after: str) -> Graph:

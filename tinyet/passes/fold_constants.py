@@ -7,8 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tinyet.errors import RefusedError
 from tinyet.ir import Graph, Node, Tensor, substitute
-from tinyet.ops import evaluate
+from tinyet.ir.budget import Budget
+from tinyet.ops import charge, evaluate
 from tinyet.ops.dequantize import Dequantize
 
 MAX_GROWTH = 4
@@ -26,9 +28,10 @@ class FoldConstants:
     def __call__(self, graph: Graph) -> Graph:
         known: dict[Tensor, Tensor] = {}
         nodes: list[Node] = []
+        budget = Budget(sum(t.array.nbytes for t in graph.constants))
         for old in graph.nodes:
             node = old.replace(inputs=[t if t is None else known.get(t, t) for t in old.inputs])
-            if self._folds(node):
+            if self._folds(node) and _affordable(node, budget):
                 results = evaluate(node, [None if t is None else t.array for t in node.inputs])
                 for tensor, data in zip(node.outputs, results, strict=True):
                     known[tensor] = Tensor(
@@ -48,6 +51,15 @@ class FoldConstants:
         # An int4 counts as the byte by which one is held: weights that stay float are folded whatever they were.
         held = sum(t.type.count * t.dtype.bytes for t in inputs)
         return size <= SMALL_BYTES or size <= MAX_GROWTH * held
+
+
+def _affordable(node: Node, budget: Budget) -> bool:
+    """What takes more than reading a model may cost is computed where the model runs, as any other node."""
+    try:
+        charge(node, budget)
+    except RefusedError:
+        return False
+    return True
 
 
 before_lowering = FoldConstants(dequantize=False)

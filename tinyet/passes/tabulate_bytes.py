@@ -7,6 +7,8 @@ for each index of an axis where they treat its indices unlike (a mean and a devi
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from tinyet import ops
@@ -37,8 +39,9 @@ def tabulate_bytes(graph: Graph) -> Graph:
         axis = None if chain is None else _axis(chain)
         if chain is None or axis is None:
             continue
-        table = _table(chain, axis)
-        if table.nbytes <= _LARGEST:
+        shape = _shape(chain, axis)
+        if 256 * math.prod(shape) * node.output.dtype.bytes <= _LARGEST:
+            table = _table(chain, shape)
             quant = node.output.type.quant
             held = constant(names.fresh(f"{node.output.name}_table"), table, quant)
             looked_up = (chain[0].input(0), held)
@@ -75,13 +78,19 @@ def _axis(chain: list[Node]) -> int | None:
     return None if len(axes) > 1 else next(iter(axes), 0)
 
 
-def _table(chain: list[Node], axis: int) -> Array:
-    """(C, 256), or (1, 256) where all are alike: the chain's results for each byte."""
+def _shape(chain: list[Node], axis: int) -> list[int]:
+    """The image's, as far as the chain treats its elements unlike: 1 but along `axis`."""
     x = chain[0].input(0)
     shape = [1] * len(x.shape)
     operands = [t for node in chain for t in node.inputs if t is not None and t.is_constant]
     if any(t.type.count > 1 for t in operands):
         shape[axis] = x.shape[axis]
+    return shape
+
+
+def _table(chain: list[Node], shape: list[int]) -> Array:
+    """(C, 256), or (1, 256) where all are alike: the chain's results for each byte."""
+    x = chain[0].input(0)
     # Bytes along an axis in front: constants are broadcast over it.
     bytes_ = np.arange(256, dtype=np.uint8).reshape(-1, *[1] * len(shape))
     values: dict[Tensor, Array] = {x: np.broadcast_to(bytes_, (256, *shape))}

@@ -14,6 +14,7 @@ from tinyet.errors import RefusedError
 from tinyet.importers.onnx.read import OnnxModel, OnnxNode
 from tinyet.importers.onnx.values import EVERY, Bytes, Float32, Integers, Numbers, Scale, Value, plain_reals
 from tinyet.ir import Array, Attrs, DType, Node, Note, Origin, QuantParams, Tensor, TensorType
+from tinyet.ir.budget import Budget
 from tinyet.numerics import QuantizeRounding
 from tinyet.ops import op_of
 from tinyet.ops.dequantize import Dequantize
@@ -38,11 +39,13 @@ class Context:
     nodes: list[Node] = field(default_factory=list)
     notes: list[Note] = field(default_factory=list)
     readers: dict[str, list[OnnxNode]] = field(default_factory=dict)
+    budget: Budget = field(init=False)
     _names: set[str] = field(default_factory=set)
     _node: OnnxNode | None = None
     _reals: dict[Value, Tensor] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        self.budget = Budget(self.model.constant_bytes)
         for node in self.model.nodes:
             for name in node.inputs:
                 self.readers.setdefault(name, []).append(node)
@@ -176,7 +179,8 @@ class Context:
         return unused(c_identifier(steps), self._names)
 
     def held(self, name: str, data: Array, quant: QuantParams | None = None) -> Tensor:
-        """A constant of the graph."""
+        """A constant of the graph. Raises RefusedError for one that no graph has, or for which there is no room."""
+        self.budget.hold(data.nbytes)
         data = np.ascontiguousarray(data).reshape(data.shape)
         if data.dtype == np.int64:
             if data.size and not -(2**31) <= int(data.min()) <= int(data.max()) < 2**31:
@@ -198,6 +202,8 @@ class Context:
         self, attrs: Attrs, inputs: Sequence[Tensor | None], types: Sequence[TensorType], name: str = ""
     ) -> tuple[Tensor, ...]:
         """The same, with several outputs; by default called after the node at hand."""
+        for type_ in types:
+            self.budget.run(type_.count, type_.bytes)
         outputs = tuple(Tensor(self.name(name or self.node.name or self.node.op), type_) for type_ in types)
         node = Node(attrs, tuple(inputs), outputs, (self.origin,))
         if found := complaints(op_of(node), node):

@@ -2,11 +2,12 @@
 """What a graph computes of constants and of shapes is known when it is read: Shape, Gather, Concat, Cast … of them.
 
 The arithmetic is that of the `onnx` package's own reference implementation, one node at a time, and only of operators
-in a list, of bounded size.
+in a list, within the import's budget.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -14,7 +15,10 @@ import numpy as np
 
 from tinyet.errors import RefusedError
 from tinyet.importers.onnx.read import OnnxNode
+from tinyet.importers.onnx.sizes import result_elements
 from tinyet.ir import Array
+from tinyet.ir.budget import Budget
+from tinyet.ir.limits import MAX_DIMS
 
 FOLDED = frozenset(
     """
@@ -23,8 +27,6 @@ FOLDED = frozenset(
     Transpose Unsqueeze Where
     """.split()  # noqa: SIM905
 )
-MOST_ELEMENTS = 1 << 22
-"""Of what folding may read, and of a Range, an Expand or a Tile."""
 
 
 def constant_of(node: OnnxNode) -> Array:
@@ -44,28 +46,42 @@ def constant_of(node: OnnxNode) -> Array:
     raise RefusedError("holds no numbers", "store a dense tensor", shape=False)
 
 
-def filled(node: OnnxNode, shape: Array) -> Array:
-    """The value of a ConstantOfShape."""
+def filled(node: OnnxNode, shape: Array, budget: Budget) -> Array:
+    """The value of a ConstantOfShape. Raises RefusedError for a shape that no constant has."""
+    if shape.dtype.kind not in "iu" or shape.size > MAX_DIMS:
+        raise RefusedError(f"has a shape of {shape.size} numbers of {shape.dtype}")
     sizes = [int(n) for n in shape.reshape(-1)]
-    if any(n < 0 for n in sizes) or np.prod([float(n) for n in sizes]) > MOST_ELEMENTS:
+    if any(n < 0 for n in sizes):
         raise RefusedError(f"makes a constant of shape {sizes}")
+    budget.hold(8 * math.prod(sizes))
     value = node.attributes.get("value")
     fill = value.reshape(-1)[0] if isinstance(value, np.ndarray) and value.size == 1 else np.float32(0)
     return np.full(sizes, fill)
 
 
-def folded(node: OnnxNode, inputs: Sequence[Array | None], opset: int) -> list[Array]:
-    """The outputs of a node whose inputs are all constants. Raises RefusedError where that goes wrong."""
+def folded(node: OnnxNode, inputs: Sequence[Array | None], opset: int, budget: Budget) -> list[Array]:
+    """The outputs of a node whose inputs are all constants. Raises RefusedError where that goes wrong, and, before
+    anything is computed, where the budget does not have as much."""
+    count = result_elements(node.op, inputs)
+    budget.fold(sum(x.size for x in inputs if x is not None) + count)
+    budget.hold(8 * count)
+    try:
+        arrays = _computed(node, inputs, opset)
+    # What the reference implementation says of sizes and types that do not fit: it raises whatever numpy does.
+    except Exception as error:
+        raise RefusedError(
+            f"cannot be computed of its constants: {type(error).__name__}: {str(error)[:100]}"
+        ) from error
+    for array in arrays:
+        if array.dtype.kind not in "fiub":
+            raise RefusedError(f"makes constants of {array.dtype}", "use float32, or integers")
+    return arrays
+
+
+def _computed(node: OnnxNode, inputs: Sequence[Array | None], opset: int) -> list[Array]:
     from onnx import TensorProto, helper
     from onnx.reference import ReferenceEvaluator
 
-    total = sum(x.size for x in inputs if x is not None)
-    growing = node.op in ("Range", "Expand", "Tile")
-    numbers = [
-        abs(float(n)) for x in inputs[int(node.op != "Range") :] if x is not None for n in x.reshape(-1)[:64]
-    ]
-    if total > MOST_ELEMENTS or (growing and np.prod([max(n, 1.0) for n in numbers]) * total > MOST_ELEMENTS):
-        raise RefusedError(f"computes constants of more than {MOST_ELEMENTS} elements")
     names = [f"i{k}" if x is not None else "" for k, x in enumerate(inputs)]
     outputs = [f"o{k}" for k in range(len(node.outputs))]
     attributes: Mapping[str, Any] = {k: v for k, v in node.attributes.items() if v is not None}
@@ -80,16 +96,8 @@ def folded(node: OnnxNode, inputs: Sequence[Array | None], opset: int) -> list[A
         helper.make_graph([proto], "fold", values, results),
         opset_imports=[helper.make_opsetid("", opset)],
     )
-    try:
-        with np.errstate(all="ignore"):
-            found = ReferenceEvaluator(model).run(
-                None, {n: x for n, x in zip(names, inputs, strict=True) if x is not None}
-            )
-    except Exception as error:
-        raise RefusedError(
-            f"cannot be computed of its constants: {type(error).__name__}: {str(error)[:100]}"
-        ) from error
-    arrays = [np.asarray(x) for x in found]
-    if sum(x.size for x in arrays) > MOST_ELEMENTS:
-        raise RefusedError(f"computes constants of more than {MOST_ELEMENTS} elements")
-    return arrays
+    with np.errstate(all="ignore"):
+        found = ReferenceEvaluator(model).run(
+            None, {n: x for n, x in zip(names, inputs, strict=True) if x is not None}
+        )
+    return [np.asarray(x) for x in found]

@@ -8,11 +8,13 @@ the integers of the file, but that uint8 activations are kept as int8, less 128.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
+from functools import partial
 
 import numpy as np
 
-from tinyet.errors import Complaints, QuantizationError, RefusedError, UnsupportedShape
+from tinyet.errors import Complaints, RefusedError
 from tinyet.importers.onnx.context import Context
 from tinyet.importers.onnx.fold import FOLDED, constant_of, filled, folded
 from tinyet.importers.onnx.read import OnnxModel, OnnxNode, OnnxValue
@@ -41,7 +43,6 @@ def import_model(
     for title, data in model.constants.items():
         ctx.values[title] = Numbers(data, None, title)
     inputs = _inputs(ctx, complaints, float_io)
-    complaints.raise_any()
     _walk(ctx, complaints)
     complaints.raise_any()
     outputs = _outputs(ctx, complaints, float_io)
@@ -60,19 +61,20 @@ def _scale_behind(ctx: Context, name: str, op: str) -> Scale | None:
 
 def _inputs(ctx: Context, complaints: Complaints, float_io: bool) -> list[Tensor]:
     inputs: list[Tensor] = []
+
+    def take(value: OnnxValue) -> None:
+        tensor, ctx.values[value.name] = _input(ctx, value, float_io)
+        inputs.append(tensor)
+
     for value in ctx.model.inputs:
-        try:
-            tensor, ctx.values[value.name] = _input(ctx, value, float_io)
-            inputs.append(tensor)
-        except (RefusedError, QuantizationError) as error:
-            refused = error if isinstance(error, RefusedError) else RefusedError(error.what)
-            complaints.add(f"input {value.name}", refused)
+        complaints.attempt(f"input {value.name}", partial(take, value))
     return inputs
 
 
 def _input(ctx: Context, value: OnnxValue, float_io: bool) -> tuple[Tensor, Value]:
     """The graph's input, and what the nodes read."""
     title = ctx.name(value.name)
+    ctx.budget.run(math.prod(value.shape), 4 * math.prod(value.shape))
     if value.dtype in ("float32", "float64", "float16"):
         quantizers = ctx.quantizers(value.name)
         if float_io or quantizers is None:
@@ -112,31 +114,33 @@ def _flip(ctx: Context, x: Tensor, kind: TensorType) -> Tensor:
 
 
 def _walk(ctx: Context, complaints: Complaints) -> None:
-    """The rows over all nodes that an output depends on. What reads the results of a refused one is passed over."""
-    refused: set[str] = set()
+    """The rows over all nodes that an output depends on. What reads a refused input, or the results of a
+    refused node, is only asked whether there is such an operator."""
+    refused = {value.name for value in ctx.model.inputs if value.name not in ctx.values}
     used = _used(ctx.model)
     for node in ctx.model.nodes:
         if node not in used:
             continue
+        ctx.enter(node)
         if refused & set(node.inputs):
             refused |= set(node.outputs)
-            continue
-        ctx.enter(node)
-        try:
-            results = _results(ctx, node)
-            given = [n for n in node.outputs if n]
-            for title, value in zip(given, results, strict=False):
-                ctx.values[title] = value
-            missing = [n for n in given[len(results) :] if n in ctx.readers or n in ctx.model.outputs]
-            if missing:
-                raise RefusedError(f"gives {len(given)} outputs", "leave all but the first away")
-        except RefusedError as error:
+            if not is_known(node.op, TABLE):
+                complaints.add(node.title, unsupported(node.op))
+        elif not complaints.attempt(node.title, partial(_run_row, ctx, node)):
             refused |= set(node.outputs)
-            complaints.add(node.title, error)
-        except (UnsupportedShape, QuantizationError) as error:
-            refused |= set(node.outputs)
-            complaints.add(node.title, RefusedError(error.what, error.hint or ""))
+            if ctx.budget.is_spent:
+                break
     ctx.enter(None)
+
+
+def _run_row(ctx: Context, node: OnnxNode) -> None:
+    results = _results(ctx, node)
+    given = [n for n in node.outputs if n]
+    for title, value in zip(given, results, strict=False):
+        ctx.values[title] = value
+    missing = [n for n in given[len(results) :] if n in ctx.readers or n in ctx.model.outputs]
+    if missing:
+        raise RefusedError(f"gives {len(given)} outputs", "leave all but the first away")
 
 
 def _results(ctx: Context, node: OnnxNode) -> Sequence[Value]:
@@ -146,23 +150,35 @@ def _results(ctx: Context, node: OnnxNode) -> Sequence[Value]:
         shape = np.array(shape_of(ctx.value(0)), np.int64)
         return [Numbers(shape[slice(ctx.attribute("start", 0), ctx.attribute("end", len(shape)))])]
     if node.op == "ConstantOfShape":
-        return [Numbers(filled(node, ctx.constant(0, "shape").data))]
+        return [Numbers(filled(node, ctx.constant(0, "shape").data, ctx.budget))]
     given = [ctx.values[name] if name else None for name in node.inputs]
     numbers = [None if v is None else v.real for v in given if v is None or isinstance(v, Numbers)]
     if node.op in FOLDED and len(numbers) == len(given) and given:
         return [
             Numbers(x, None, n)
-            for x, n in zip(folded(node, numbers, ctx.model.opset), node.outputs, strict=False)
+            for x, n in zip(folded(node, numbers, ctx.model.opset, ctx.budget), node.outputs, strict=False)
         ]
     row = TABLE.get(node.op)
     if row is None:
-        raise RefusedError("is not supported", advice(node.op), shape=False)
+        raise unsupported(node.op)
     result = row(ctx)
     return list(result) if isinstance(result, (list, tuple)) else [result]  # type: ignore[list-item]
 
 
+def is_known(op: str, table: Mapping[str, object]) -> bool:
+    """Whether there is a way to take an operator: a row of the table, or a rule for constants."""
+    return op in table or op in FOLDED or op in ("Constant", "Shape", "ConstantOfShape")
+
+
+def unsupported(op: str) -> RefusedError:
+    """What is said of an operator that has no row."""
+    return RefusedError("is not supported", advice(op), shape=False)
+
+
 def advice(op: str) -> str:
     """What to do about an operator that has no row."""
+    if "." in op:
+        return "export it as ONNX's own operators; functions: onnx.inliner.inline_local_functions"
     if op.startswith(("QLinear", "QGemm", "ConvInteger", "MatMulInteger")):
         return "quantize with quant_format=QuantFormat.QDQ"
     if op in ("If", "Loop", "Scan"):

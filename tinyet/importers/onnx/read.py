@@ -7,7 +7,6 @@ The bytes are parsed by the `onnx` package; nothing else of the file is looked a
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +18,7 @@ from tinyet.bounded import read_bounded
 from tinyet.errors import DynamicShape, ModelError, ToolchainError, bullet_list
 from tinyet.ir import Array, Origin, Shape
 from tinyet.ir.limits import MAX_CONSTANT_ELEMENTS, MAX_NODES, shape_complaint
-from tinyet.text import shown
+from tinyet.text import printable, shown
 
 MAX_FILE_BYTES = 1 << 28
 OLDEST_OPSET = 13
@@ -74,6 +73,12 @@ class OnnxModel:
     notes: tuple[str, ...]
 
     @property
+    def constant_bytes(self) -> int:
+        """Of all constants of the file, those of Constant nodes among them."""
+        inner = (v for node in self.nodes for v in node.attributes.values() if isinstance(v, np.ndarray))
+        return sum(array.nbytes for array in (*self.constants.values(), *inner))
+
+    @property
     def is_quantized(self) -> bool:
         return any(node.op in ("QuantizeLinear", "DequantizeLinear") for node in self.nodes)
 
@@ -120,16 +125,19 @@ def _model(proto: Any, where: str, file: str) -> OnnxModel:
         raise ModelError("this is no ONNX model, or an empty one", where)
     if len(graph.node) > MAX_NODES:
         raise ModelError(f"it has {len(graph.node):,} nodes, at most {MAX_NODES:,}", where)
+    _check_domains(graph, where)
     opset = next((int(o.version) for o in proto.opset_import if o.domain in ("", "ai.onnx")), 0)
     if opset < OLDEST_OPSET:
         hint = "onnx.version_converter.convert_version(model, 13), or export it again"
         raise ModelError(f"it is of opset {opset}, {OLDEST_OPSET} is the oldest that is taken", where, hint)
-    constants = {t.name: array_of(t, where) for t in graph.initializer}
     if graph.sparse_initializer:
         raise ModelError("it has sparse constants", where, "store them as dense ones")
+    problems: list[ModelError] = []
     notes: list[str] = []
-    inputs = _inputs(graph, constants, where, notes)
-    nodes = tuple(_node(node, index, where) for index, node in enumerate(graph.node))
+    constants = {t.name: _array_or_problem(t, where, problems) for t in graph.initializer}
+    inputs = _inputs(graph, constants, where, notes, problems)
+    nodes = tuple(_node(node, index, where, problems) for index, node in enumerate(graph.node))
+    _raise_all(problems, where)
     outputs = tuple(str(o.name) for o in graph.output)
     if not inputs or not outputs:
         raise ModelError(f"it has {len(inputs)} inputs and {len(outputs)} outputs", where)
@@ -137,9 +145,52 @@ def _model(proto: Any, where: str, file: str) -> OnnxModel:
     return OnnxModel(file, opset, inputs, outputs, nodes, constants, tuple(notes))
 
 
+_NOT_NETWORKS = {
+    "ai.onnx.ml": (
+        "classical machine learning (trees, linear models, scalers), no neural network",
+        "emlearn and m2cgen make C of such models",
+    ),
+    "ai.onnx.preview.training": ("a step of training, no inference", "export the model in eval mode"),
+    "ai.onnx.training": ("a step of training, no inference", "export the model in eval mode"),
+}
+"""Domains of whole models of another kind: what they hold, and what to do."""
+
+
+def _check_domains(graph: Any, where: str) -> None:
+    for domain, (kind, hint) in _NOT_NETWORKS.items():
+        found = [f"{_word(n.op_type)}, node {i}" for i, n in enumerate(graph.node) if n.domain == domain]
+        if found:
+            more = [f"… {len(found) - 20} more"] if len(found) > 20 else []
+            raise ModelError(f"it holds {kind}: {domain}\n{bullet_list([*found[:20], *more])}", where, hint)
+
+
+def _raise_all(problems: Sequence[ModelError], where: str) -> None:
+    """All of them in one error; a single one as it is."""
+    if len(problems) == 1:
+        raise problems[0]
+    if problems:
+        texts = [p.what + (f"\n    do: {p.hint}" if p.hint else "") for p in problems[:20]]
+        more = [f"… {len(problems) - 20} more"] if len(problems) > 20 else []
+        raise ModelError(
+            f"{len(problems)} things in it cannot be taken:\n{bullet_list([*texts, *more])}", where
+        )
+
+
+def _array_or_problem(tensor: Any, where: str, problems: list[ModelError]) -> Array:
+    """A constant; nothing, and a problem more, where it is none."""
+    try:
+        return array_of(tensor, where)
+    except ModelError as error:
+        problems.append(error)
+    except (ValueError, TypeError, KeyError, OverflowError) as error:
+        name = shown(str(tensor.name), 80)
+        problems.append(ModelError(f"the constant {name} is damaged: {shown(str(error), 200)}", where))
+    return np.zeros(0, np.float32)
+
+
 def array_of(tensor: Any, where: str) -> Array:
     """A constant's numbers, of one of _TYPES; float16 and float64 as float32, int64 as it is."""
-    from onnx import TensorProto, helper, numpy_helper
+    from onnx import TensorProto, numpy_helper
 
     name = shown(str(tensor.name), 80)
     if tensor.data_location == TensorProto.EXTERNAL or tensor.external_data:
@@ -148,7 +199,7 @@ def array_of(tensor: Any, where: str) -> Array:
     dims = [int(d) for d in tensor.dims]
     if any(d < 0 for d in dims) or math.prod(dims) > MAX_CONSTANT_ELEMENTS:
         raise ModelError(f"the constant {name} has the shape {dims}", where)
-    kind = str(np.dtype(helper.tensor_dtype_to_np_dtype(tensor.data_type)))
+    kind = _type_name(tensor.data_type)
     if kind not in _TYPES:
         raise ModelError(f"the constant {name} is {kind}", where, "use float32, or integers of 8 to 64 bits")
     data = numpy_helper.to_array(tensor)
@@ -159,11 +210,20 @@ def array_of(tensor: Any, where: str) -> Array:
     )
 
 
-def _inputs(
-    graph: Any, constants: Mapping[str, Array], where: str, notes: list[str]
-) -> tuple[OnnxValue, ...]:
+def _type_name(number: int) -> str:
+    """numpy's name of an element type, or the number of one that ONNX has not."""
     from onnx import helper
 
+    try:
+        return str(np.dtype(helper.tensor_dtype_to_np_dtype(number)))
+    except KeyError:
+        return f"of the unknown type {number}"
+
+
+def _inputs(
+    graph: Any, constants: Mapping[str, Array], where: str, notes: list[str], problems: list[ModelError]
+) -> tuple[OnnxValue, ...]:
+    """The inputs that can be taken; what is against the others is added to the problems."""
     found: list[OnnxValue] = []
     dynamic: list[str] = []
     for value in graph.input:
@@ -172,8 +232,9 @@ def _inputs(
         kind = value.type.tensor_type
         name = shown(str(value.name), 80)
         if not value.type.HasField("tensor_type") or not kind.HasField("shape"):
-            raise ModelError(f"input {name} is no tensor of a known shape", where)
-        dtype = str(np.dtype(helper.tensor_dtype_to_np_dtype(kind.elem_type)))
+            problems.append(ModelError(f"input {name} is no tensor of a known shape", where))
+            continue
+        dtype = _type_name(kind.elem_type)
         shape: list[int] = []
         for axis, dim in enumerate(kind.shape.dim):
             size = int(dim.dim_value)
@@ -188,32 +249,37 @@ def _inputs(
                 dynamic.append(f"dimension {axis} of input {name} is {shown(dim.dim_param or 'unknown', 40)}")
                 shape.append(1)
         if (problem := shape_complaint(tuple(shape))) is not None:
-            raise ModelError(f"input {name}: {problem}", where)
+            problems.append(ModelError(f"input {name}: {problem}", where))
         if dtype not in _TYPES:
-            raise ModelError(f"input {name} is {dtype}", where, "take float32, or integers")
+            problems.append(ModelError(f"input {name} is {dtype}", where, "take float32, or integers"))
         found.append(OnnxValue(str(value.name), dtype, tuple(shape)))
     if dynamic:
         hint = "give them numbers: onnxruntime.tools.make_dynamic_shape_fixed, or export with fixed shapes"
-        raise DynamicShape(f"sizes that are not known:\n{bullet_list(dynamic)}", where, hint)
+        problems.append(DynamicShape(f"sizes that are not known:\n{bullet_list(dynamic)}", where, hint))
     return tuple(found)
 
 
-def _node(node: Any, index: int, where: str) -> OnnxNode:
-    attributes = {str(a.name): _attribute(a, where) for a in node.attribute}
-    op = node.op_type if re.fullmatch(r"\w{1,80}", node.op_type, re.ASCII) else shown(str(node.op_type), 80)
+def _word(text: Any) -> str:
+    """The name of an operator or a domain, as errors have it."""
+    return printable(str(text)[:80])
+
+
+def _node(node: Any, index: int, where: str, problems: list[ModelError]) -> OnnxNode:
+    attributes = {str(a.name): _attribute(a, where, problems) for a in node.attribute}
+    op = _word(node.op_type)
     if node.domain not in DOMAINS:
-        op = f"{shown(str(node.domain), 80)}.{op}"
+        op = f"{_word(node.domain)}.{op}"
     return OnnxNode(
         op, str(node.name), index, tuple(map(str, node.input)), tuple(map(str, node.output)), attributes
     )
 
 
-def _attribute(attribute: Any, where: str) -> Any:
+def _attribute(attribute: Any, where: str, problems: list[ModelError]) -> Any:
     """Numbers, texts, lists of these, arrays; None for what no row looks at (graphs, types)."""
     from onnx import AttributeProto, helper
 
     if attribute.type == AttributeProto.TENSOR:
-        return array_of(attribute.t, where)
+        return _array_or_problem(attribute.t, where, problems)
     plain = ("FLOAT", "INT", "STRING", "FLOATS", "INTS", "STRINGS")
     if attribute.type not in [getattr(AttributeProto, name) for name in plain]:
         return None

@@ -1,24 +1,30 @@
 # SPDX-License-Identifier: Apache-2.0
 """A float ONNX model as a torch module, for `tinyet.compile`: one submodule a node, called after the node.
 
-The nodes are run once on zeros while the module is built, so that all shapes are known; what depends on constants and
-shapes alone is computed then.
+The nodes are run once while the module is built, on tensors without memory, so that all shapes are known; what depends
+on constants and shapes alone is computed then.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 import torch
 from torch import nn
+from torch._subclasses.fake_tensor import FakeTensorMode
 
-from tinyet.errors import Complaints, ModelError, RefusedError
+from tinyet.errors import Complaints, ModelError, RefusedError, TinyetError
 from tinyet.importers.onnx.fold import FOLDED, constant_of, filled, folded
-from tinyet.importers.onnx.importer import advice
-from tinyet.importers.onnx.read import OnnxModel, OnnxNode
+from tinyet.importers.onnx.importer import is_known, unsupported
+from tinyet.importers.onnx.read import OnnxModel, OnnxNode, OnnxValue
 from tinyet.ir import Array, Origin
+from tinyet.ir.budget import Budget
+from tinyet.text import shown
 
 Function = Callable[..., Any]
 """The step that holds the parameters, and the computed inputs in order → the result, or a tuple of several."""
@@ -40,10 +46,13 @@ class Step(nn.Module):
 class Build:
     """What a row is given: the node's inputs, constants apart from computed ones."""
 
-    def __init__(self, node: OnnxNode, step: Step, given: Sequence[torch.Tensor | Array | None]) -> None:
+    def __init__(
+        self, node: OnnxNode, step: Step, given: Sequence[torch.Tensor | Array | None], budget: Budget
+    ) -> None:
         self.node = node
         self.step = step
         self.given = given
+        self.budget = budget
 
     def attribute(self, name: str, default: Any) -> Any:
         value = self.node.attributes.get(name)
@@ -82,8 +91,16 @@ class Build:
     def rank(self, position: int = 0) -> int:
         return self.example(position).ndim
 
+    def weights(self, position: int, role: str) -> Array:
+        """A constant of a layer. Raises RefusedError for one that is no floats, which no layer of floats has."""
+        value = self.constant(position, role)
+        if value.dtype.kind != "f":
+            raise RefusedError(f"has a {role} of {value.dtype}", "store it in float32, or quantize the model")
+        return value
+
     def hold(self, role: str, data: Array) -> str:
         """A constant as a parameter of the step."""
+        self.budget.hold(8 * data.size)
         if data.dtype.kind != "f":
             data = data.astype(np.int64)
             self.step.register_buffer(role, torch.from_numpy(data.copy()))
@@ -120,21 +137,20 @@ class OnnxModule(nn.Module):
         """Put a step where its node's name says; the path that it got."""
         parts = [p for p in step.node.name.replace("::", "/").replace(".", "/").split("/") if p]
         parts = ["".join(c if c.isalnum() or c == "_" else "_" for c in p) or "_" for p in parts[-8:]]
-        parts = [f"node_{p}" if hasattr(nn.Module, p) else p for p in parts] or [f"node_{step.node.index}"]
+        parts = parts or [f"node_{step.node.index}"]
         owner: nn.Module = self
-        for part in parts[:-1]:
+        for place, part in enumerate(parts[:-1]):
             inner = owner._modules.get(part)
             if inner is None or isinstance(inner, Step):
+                parts[place] = _unused(owner, part)
                 inner = nn.Module()
-                owner.add_module(part if part not in owner._modules else f"{part}_{step.node.index}", inner)
+                owner.add_module(parts[place], inner)
             owner = inner
-        last = parts[-1]
-        if hasattr(owner, last):
-            last = f"{last}_{step.node.index}"
-        owner.add_module(last, step)
-        path = next(name for name, module in self.named_modules() if module is step)
+        parts[-1] = _unused(owner, parts[-1])
+        owner.add_module(parts[-1], step)
+        path = ".".join(parts)
         self.origins[path] = step.node.origin(file)
-        return str(path)
+        return path
 
     def forward(self, *inputs: torch.Tensor) -> Any:
         values = dict(zip(self.inputs, inputs, strict=True))
@@ -146,13 +162,24 @@ class OnnxModule(nn.Module):
         return found[0] if len(found) == 1 else found
 
 
+def _unused(owner: nn.Module, wanted: str) -> str:
+    """A name that a module has for nothing yet: neither for an attribute of its own nor for a module in it."""
+    name, count = wanted, 0
+    while hasattr(owner, name):
+        count += 1
+        name = f"{wanted}_{count}"
+    return name
+
+
 def examples_of(model: OnnxModel) -> tuple[torch.Tensor, ...]:
     """Zeros of the inputs' shapes and types; what is no float32 of the floats is float32 here, and truth values are."""
+    return tuple(torch.zeros(value.shape, dtype=_dtype_of(value)) for value in model.inputs)
+
+
+def _dtype_of(value: OnnxValue) -> torch.dtype:
     kinds = {"float64": torch.float32, "float16": torch.float32, "bool": torch.float32}
-    return tuple(
-        torch.zeros(value.shape, dtype=kinds.get(value.dtype) or getattr(torch, value.dtype))
-        for value in model.inputs
-    )
+    found: torch.dtype = kinds.get(value.dtype) or getattr(torch, value.dtype)
+    return found
 
 
 def to_torch(model: OnnxModel) -> tuple[OnnxModule, tuple[torch.Tensor, ...]]:
@@ -160,66 +187,105 @@ def to_torch(model: OnnxModel) -> tuple[OnnxModule, tuple[torch.Tensor, ...]]:
     with all complaints at once."""
     from tinyet.importers.onnx.torch_rows import TABLE
 
-    examples = examples_of(model)
     module, complaints = OnnxModule(model), Complaints(model.file)
     values: dict[str, torch.Tensor | Array] = {**model.constants}
-    values |= dict(zip(module.inputs, examples, strict=True))
     refused: set[str] = set()
+    walk = _Walk(
+        module, model, TABLE, Budget(model.constant_bytes), FakeTensorMode(allow_non_fake_inputs=True)
+    )
+
+    def step(node: OnnxNode) -> None:
+        results = walk.convert(node, [values[n] if n else None for n in node.inputs])
+        given = [n for n in node.outputs if n]
+        if len(results) < len(given):
+            raise RefusedError(f"gives {len(given)} outputs, {len(results)} are known")
+        values.update((n, x) for n, x in zip(node.outputs, results, strict=False) if n)
+
+    def take(value: OnnxValue) -> None:
+        values[value.name] = walk.example(value)
+
+    for value in model.inputs:
+        if not complaints.attempt(f"input {value.name}", partial(take, value)):
+            refused.add(value.name)
     for node in model.nodes:
         if refused & set(node.inputs):
             refused |= set(node.outputs)
-            continue
-        try:
-            results = _convert(module, node, [values[n] if n else None for n in node.inputs], TABLE, model)
-            values.update(zip(node.outputs, results, strict=False))
-        except RefusedError as error:
+            if not is_known(node.op, TABLE):
+                complaints.add(node.title, unsupported(node.op))
+        elif not complaints.attempt(node.title, partial(step, node)):
             refused |= set(node.outputs)
-            complaints.add(node.title, error)
-        # What torch says of sizes and types that do not fit.
-        except (RuntimeError, IndexError, ValueError, TypeError, OverflowError) as error:
-            refused |= set(node.outputs)
-            complaints.add(node.title, RefusedError(f"cannot be: {_first_line(error)}"))
+            if walk.budget.is_spent:
+                break
     complaints.raise_any()
     if constant := [n for n in model.outputs if isinstance(values.get(n), np.ndarray) or n not in values]:
-        raise ModelError(
-            f"outputs that are constants, or that nothing gives: {', '.join(constant)}", model.file
-        )
-    return module.eval(), examples
+        names = ", ".join(shown(n, 80) for n in constant)
+        raise ModelError(f"outputs that are constants, or that nothing gives: {names}", model.file)
+    return module.eval(), examples_of(model)
 
 
 def _first_line(error: Exception) -> str:
     return (str(error).splitlines() or [type(error).__name__])[0][:160]
 
 
-def _convert(
-    module: OnnxModule,
-    node: OnnxNode,
-    given: Sequence[torch.Tensor | Array | None],
-    table: Any,
-    model: OnnxModel,
-) -> Sequence[torch.Tensor | Array]:
-    """The node's results on zeros; what is no constant becomes a step."""
-    if node.op == "Constant":
-        return [constant_of(node)]
-    if node.op == "Shape" and given and given[0] is not None:
-        size = np.array(given[0].shape, np.int64)
-        return [size[slice(node.attributes.get("start") or 0, node.attributes.get("end"))]]
-    if node.op == "ConstantOfShape" and given and isinstance(given[0], np.ndarray):
-        return [filled(node, given[0])]
-    arrays = [x for x in given if x is None or isinstance(x, np.ndarray)]
-    if node.op in FOLDED and given and len(arrays) == len(given):
-        return folded(node, arrays, model.opset)
-    row = table.get(node.op)
-    if row is None:
-        raise RefusedError("is not supported", advice(node.op), shape=False)
-    step = Step(node)
-    step.function = row(Build(node, step, given))
-    computed = [(n, x) for n, x in zip(node.inputs, given, strict=True) if isinstance(x, torch.Tensor)]
-    with torch.no_grad():
-        result = step(*(x for _, x in computed))
-    results = result if isinstance(result, tuple) else (result,)
-    if any(x.numel() == 0 for x in results):
-        raise RefusedError("makes an empty tensor")
-    path = module.place(step, model.file)
-    module.steps.append((path, [n for n, _ in computed], list(node.outputs)))
-    return results
+@dataclass(frozen=True)
+class _Walk:
+    """What each node is converted with. fake: where tensors have shapes and types, and no memory."""
+
+    module: OnnxModule
+    model: OnnxModel
+    table: Mapping[str, Callable[[Build], Function]]
+    budget: Budget
+    fake: FakeTensorMode
+
+    def example(self, value: OnnxValue) -> torch.Tensor:
+        """An input while the module is built."""
+        self.budget.run(math.prod(value.shape), 4 * math.prod(value.shape))
+        with self.fake:
+            return torch.empty(value.shape, dtype=_dtype_of(value))
+
+    def convert(
+        self, node: OnnxNode, given: Sequence[torch.Tensor | Array | None]
+    ) -> Sequence[torch.Tensor | Array]:
+        """The node's results, of which only types and shapes are known where they are no constants; such a node becomes
+        a step."""
+        if node.op == "Constant":
+            return [constant_of(node)]
+        if node.op == "Shape" and given and given[0] is not None:
+            size = np.array(given[0].shape, np.int64)
+            return [size[slice(node.attributes.get("start") or 0, node.attributes.get("end"))]]
+        if node.op == "ConstantOfShape" and given and isinstance(given[0], np.ndarray):
+            return [filled(node, given[0], self.budget)]
+        arrays = [x for x in given if x is None or isinstance(x, np.ndarray)]
+        if node.op in FOLDED and given and len(arrays) == len(given):
+            return folded(node, arrays, self.model.opset, self.budget)
+        row = self.table.get(node.op)
+        if row is None:
+            raise unsupported(node.op)
+        step = Step(node)
+        computed = [(n, x) for n, x in zip(node.inputs, given, strict=True) if isinstance(x, torch.Tensor)]
+        results = self._results(step, row, given, [x for _, x in computed])
+        for x in results:
+            if x.numel() == 0:
+                raise RefusedError("makes an empty tensor")
+            self.budget.run(x.numel(), x.numel() * x.element_size())
+        path = self.module.place(step, self.model.file)
+        self.module.steps.append((path, [n for n, _ in computed], list(node.outputs)))
+        return results
+
+    def _results(
+        self,
+        step: Step,
+        row: Callable[[Build], Function],
+        given: Sequence[torch.Tensor | Array | None],
+        computed: Sequence[torch.Tensor],
+    ) -> Sequence[torch.Tensor]:
+        try:
+            step.function = row(Build(step.node, step, given, self.budget))
+            with torch.no_grad(), self.fake:
+                result = step(*computed)
+        except (RefusedError, TinyetError):
+            raise
+        # What torch and numpy say of sizes and types that do not fit has no common base.
+        except Exception as error:
+            raise RefusedError(f"cannot be: {_first_line(error)}") from error
+        return result if isinstance(result, tuple) else (result,)

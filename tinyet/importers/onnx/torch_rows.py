@@ -114,11 +114,11 @@ def torch_pads(before: Sequence[int], after: Sequence[int]) -> list[int]:
 
 
 def conv(b: Build) -> Function:
-    weight = b.constant(1, "weight")
+    weight = b.weights(1, "weight")
     strides, dilations, before, after = pads_of(b, weight.shape[2:], b.example().shape[2:])
     b.hold("weight", weight)
     if b.has(2):
-        b.hold("bias", b.constant(2, "bias"))
+        b.hold("bias", b.weights(2, "bias"))
     groups, function = b.attribute("group", 1), (F.conv1d, F.conv2d)[weight.ndim - 3]
     biased, same = b.has(2), before == after
     extra = torch_pads(before, after)
@@ -132,7 +132,7 @@ def conv(b: Build) -> Function:
 
 
 def conv_transpose(b: Build) -> Function:
-    weight = b.constant(1, "weight")
+    weight = b.weights(1, "weight")
     if b.node.attributes.get("output_shape") or b.attribute("auto_pad", "NOTSET") not in ("NOTSET", "VALID"):
         raise RefusedError("has output_shape or auto_pad", "give it pads")
     strides, dilations, before, after = pads_of(b, weight.shape[2:], b.example().shape[2:])
@@ -142,7 +142,7 @@ def conv_transpose(b: Build) -> Function:
     b.hold("weight", weight)
     biased = b.has(2)
     if biased:
-        b.hold("bias", b.constant(2, "bias"))
+        b.hold("bias", b.weights(2, "bias"))
     function = (F.conv_transpose1d, F.conv_transpose2d)[weight.ndim - 3]
     return lambda step, x: function(
         x, step.weight, step.bias if biased else None, strides, before, added, groups, dilations
@@ -175,7 +175,7 @@ def batch_norm(b: Build) -> Function:
     if b.attribute("training_mode", 0):
         raise RefusedError("is in training mode", "export in eval mode")
     for position, role in enumerate(("weight", "bias", "mean", "variance"), 1):
-        b.hold(role, b.constant(position, role))
+        b.hold(role, b.weights(position, role))
     epsilon = b.attribute("epsilon", 1e-5)
     return lambda s, x: F.batch_norm(x, s.mean, s.variance, s.weight, s.bias, False, 0.0, epsilon)
 

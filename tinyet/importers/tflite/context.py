@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, TypeVar
@@ -12,7 +13,20 @@ import numpy as np
 from tinyet.errors import RefusedError
 from tinyet.importers.tflite.names import Names, path_of, plain
 from tinyet.importers.tflite.values import Constant, constant_of, quant_of, type_of
-from tinyet.ir import Array, Attrs, DType, Node, Note, Origin, QuantParams, State, Tensor, TensorType
+from tinyet.ir import (
+    Array,
+    Attrs,
+    DType,
+    Node,
+    Note,
+    Origin,
+    QuantParams,
+    Shape,
+    State,
+    Tensor,
+    TensorType,
+)
+from tinyet.ir.budget import Budget
 from tinyet.ops import op_of
 from tinyet.ops.reshape import Reshape
 from tinyet.opset.rule import complaints
@@ -26,6 +40,9 @@ Row = Callable[["Context"], None]
 """Gives every output of the operator at hand a value: by `emit`, or by `alias`."""
 
 O = TypeVar("O", bound=Options)  # noqa: E741
+
+_NUMBER = 16
+"""Elements of an array that Python works through while it makes one number a number of its own."""
 
 
 @dataclass(eq=False)
@@ -52,6 +69,11 @@ class Collected:
     notes: list[Note] = field(default_factory=list)
     calls: int = 0
     variables: dict[str, Variable] = field(default_factory=dict)
+    budget: Budget = field(init=False)
+
+    def __post_init__(self) -> None:
+        held = {id(t.data): len(t.data) for g in self.model.subgraphs for t in g.tensors if t.data}
+        self.budget = Budget(sum(held.values()))
 
     def inside(self, number: int) -> Context:
         """Another subgraph on its way into the same graph. Raises RefusedError where there is none of this number."""
@@ -147,13 +169,13 @@ class Context:
         """An input as a constant; None where it is computed."""
         index = self._index(position)
         info = self.subgraph.tensors[index]
-        if index not in self.values and info.data is None and 0 in info.shape:
+        if index not in self.values and info.data is None and info.shape == (0,):
             # An empty tensor has no bytes: the shape of a scalar, a list of no axes.
             return Constant(info.name, np.zeros(info.shape, np.int32))
         if info.data is None or index in self.values:
             return self._constants.get(index)
         if index not in self._constants:
-            self._constants[index] = constant_of(info)
+            self._constants[index] = constant_of(info, self.all.budget)
         return self._constants[index]
 
     def constant(self, position: int, role: str) -> Constant:
@@ -168,6 +190,7 @@ class Context:
         data = self.constant(position, role).data
         if data.dtype.kind not in "iu":
             raise RefusedError(f"has a {role} of {data.dtype}")
+        self.all.budget.fold(_NUMBER * data.size)
         return [int(n) for n in data.reshape(-1)]
 
     def x(self, position: int) -> Tensor:
@@ -200,10 +223,16 @@ class Context:
             quant = QuantParams.per_tensor(1.0, 0)
         if made in (DType.INT32, DType.INT64) and kind is None:
             quant = None
+        self.all.budget.hold(data.nbytes)
         data = np.ascontiguousarray(data).reshape(data.shape)
         return Tensor(
             self.all.names.fresh(constant.name or "constant"), TensorType(data.shape, made, quant), data
         )
+
+    def filled(self, shape: Shape, value: float, dtype: DType) -> Array:
+        """An array of one number. Raises RefusedError where it is larger than the budget has."""
+        self.all.budget.hold(math.prod(shape) * dtype.bytes)
+        return np.full(shape, value, dtype.numpy)
 
     def new_constant(self, name: str, data: Array, quant: QuantParams | None = None) -> Tensor:
         """A constant that the row has made itself."""
@@ -237,6 +266,8 @@ class Context:
         self, attrs: Attrs, inputs: Sequence[Tensor | None], types: Sequence[TensorType], names: Sequence[str]
     ) -> tuple[Tensor, ...]:
         """The same with several outputs."""
+        for type_ in types:
+            self.all.budget.run(type_.count, type_.bytes)
         outputs = tuple(Tensor(self.all.names.fresh(n), t) for n, t in zip(names, types, strict=True))
         node = Node(attrs, tuple(inputs), outputs, (self.origin,))
         found = complaints(op_of(node), node)
@@ -256,7 +287,7 @@ class Context:
         found = self._constants.get(index)
         info = self.subgraph.tensors[index]
         if found is None and info.data is not None:
-            found = constant_of(info)
+            found = constant_of(info, self.all.budget)
         if found is None:
             raise RefusedError(f"has a subgraph whose {info.name!r} nobody computes")
         return found
@@ -297,7 +328,8 @@ class Context:
     def begin_state(self, name: str, type_: TensorType, initial: Array | None = None) -> Tensor:
         """A state of the graph, as a run finds it. initial: what it is at first, by default zero."""
         zero = type_.zero_point if type_.quant is not None else 0
-        data = np.full(type_.shape, zero, type_.dtype.numpy) if initial is None else initial
+        self.all.budget.run(type_.count, type_.bytes)
+        data = self.filled(type_.shape, zero, type_.dtype) if initial is None else initial
         value = Tensor(self.all.names.fresh(name or "state"), type_)
         first = Tensor(self.all.names.fresh(f"{value.name}_initial"), type_, data)
         # Until a row keeps something, it stays what it is.

@@ -8,7 +8,7 @@ import numpy as np
 from tinyet.importers.tflite.context import Context
 from tinyet.importers.tflite.values import Constant
 from tinyet.ir import Array, Tensor
-from tinyet.ops import evaluate
+from tinyet.ops import fold
 
 
 def fold_operator(ctx: Context, first: int) -> None:
@@ -25,7 +25,7 @@ def fold_operator(ctx: Context, first: int) -> None:
         return values[tensor]
 
     for node in ctx.all.nodes[first:]:
-        results = evaluate(node, [array(tensor) for tensor in node.inputs])
+        results = fold(node, [array(tensor) for tensor in node.inputs], ctx.all.budget)
         values.update(zip(node.outputs, results, strict=True))
     del ctx.all.nodes[first:]
     for index in ctx.op.outputs:

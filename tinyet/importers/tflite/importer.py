@@ -6,10 +6,12 @@ The graph is in the integers of the file from the start. What is uint8 at the bo
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
 from tinyet.errors import Complaints, ModelError, RefusedError, UnsupportedShape
-from tinyet.importers.tflite.context import Collected, Context, Rounding
+from tinyet.importers.tflite.context import Collected, Context, Rounding, Row
 from tinyet.importers.tflite.folding import fold_operator
 from tinyet.importers.tflite.names import plain
 from tinyet.importers.tflite.rows import row_of
@@ -46,7 +48,6 @@ def import_model(
     ctx = Context(Collected(model, file, rounding, run_inside), subgraph, titles)
     complaints = Complaints(file)
     inputs = _inputs(ctx, titles, complaints)
-    complaints.raise_any()
     run_rows(ctx, complaints)
     complaints.raise_any()
     outputs = _outputs(ctx, titles, complaints)
@@ -64,29 +65,29 @@ def import_model(
 
 
 def run_rows(ctx: Context, complaints: Complaints) -> None:
-    """All operators of the subgraph, in the file's order. What reads the results of a refused one is passed over."""
-    refused: set[int] = set()
+    """All operators of the subgraph, in the file's order. What reads the results of a refused one, or a refused input,
+    is only asked whether there is such an operator."""
+    refused = {index for index in ctx.subgraph.inputs if index not in ctx.values}
     for number, op in enumerate(ctx.subgraph.operators):
         ctx.enter(number)
-        if refused & set(op.inputs):
-            refused |= set(op.outputs)
-            continue
         title = op.custom or op.code
         label = ctx.subgraph.tensors[op.outputs[0]].name if op.outputs else ""
         where = f"{title}, operator {number}" + (f" ({label.split(';')[0]})" if label else "")
         row = row_of(op)
-        try:
-            if row is None:
-                raise RefusedError("is not supported", shape=False)
-            first = len(ctx.all.nodes)
-            row(ctx)
-            fold_operator(ctx, first)
-        except RefusedError as error:
+        if row is None:
+            complaints.add(where, RefusedError("is not supported", shape=False))
+        if row is None or refused & set(op.inputs):
             refused |= set(op.outputs)
-            complaints.add(where, error)
-        except UnsupportedShape as error:
+        elif not complaints.attempt(where, partial(_run_row, ctx, row)):
             refused |= set(op.outputs)
-            complaints.add(where, RefusedError(error.what, error.hint or ""))
+            if ctx.all.budget.is_spent:
+                return
+
+
+def _run_row(ctx: Context, row: Row) -> None:
+    first = len(ctx.all.nodes)
+    row(ctx)
+    fold_operator(ctx, first)
 
 
 def run_inside(ctx: Context) -> None:
@@ -121,18 +122,20 @@ def _flip(ctx: Context, x: Tensor, type_: TensorType, name: str) -> Tensor:
 
 def _inputs(ctx: Context, titles: dict[int, str], complaints: Complaints) -> list[Tensor]:
     inputs: list[Tensor] = []
+
+    def take(position: int, index: int, info: TensorInfo) -> None:
+        name = ctx.all.names.fresh(titles.get(index) or plain(info.name) or f"input_{position}")
+        inner, outer = type_of(info), Tensor(name, _border_type(info))
+        ctx.all.budget.run(inner.count, inner.bytes)
+        inputs.append(outer)
+        if outer.dtype is DType.UINT8 and quant_of(info) is not None:
+            ctx.values[index] = _flip(ctx, outer, inner, f"{name}_int8")
+        else:
+            ctx.values[index] = outer
+
     for position, index in enumerate(ctx.subgraph.inputs):
         info = ctx.subgraph.tensors[index]
-        try:
-            name = ctx.all.names.fresh(titles.get(index) or plain(info.name) or f"input_{position}")
-            outer = Tensor(name, _border_type(info))
-            inputs.append(outer)
-            if outer.dtype is DType.UINT8 and quant_of(info) is not None:
-                ctx.values[index] = _flip(ctx, outer, type_of(info), f"{name}_int8")
-            else:
-                ctx.values[index] = outer
-        except RefusedError as error:
-            complaints.add(f"input {position} ({info.name})", error)
+        complaints.attempt(f"input {position} ({info.name})", partial(take, position, index, info))
     return inputs
 
 

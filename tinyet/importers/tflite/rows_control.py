@@ -12,7 +12,8 @@ from tinyet.errors import RefusedError
 from tinyet.importers.tflite.context import Context, Row
 from tinyet.importers.tflite.values import Constant
 from tinyet.ir import Node, Tensor
-from tinyet.ops import evaluate
+from tinyet.ir.budget import Budget
+from tinyet.ops import fold
 from tinyet.tflite.options import IfOptions, WhileOptions
 
 MOST_STEPS = 1024
@@ -51,19 +52,19 @@ def _call(ctx: Context, number: int, given: Sequence[Given]) -> list[Given]:
             inside.know(index, value)
     before = len(ctx.all.nodes)
     ctx.all.run(inside)
-    known = _known(ctx.all.nodes[before:])
+    known = _known(ctx.all.nodes[before:], ctx.all.budget)
     results = [inside.given(index) for index in inside.subgraph.outputs]
     return [known.get(value, value) if isinstance(value, Tensor) else value for value in results]
 
 
-def _known(nodes: Sequence[Node]) -> dict[Tensor, Constant]:
+def _known(nodes: Sequence[Node], budget: Budget) -> dict[Tensor, Constant]:
     """What these nodes make of constants alone: counters of loops, above all."""
     found: dict[Tensor, Constant] = {}
     for node in nodes:
         given = [t if t is None or t.is_constant else found.get(t) for t in node.inputs]
         if all(value is not None or t is None for value, t in zip(given, node.inputs, strict=True)):
             arrays = [None if v is None else v.array if isinstance(v, Tensor) else v.data for v in given]
-            for tensor, data in zip(node.outputs, evaluate(node, arrays), strict=True):
+            for tensor, data in zip(node.outputs, fold(node, arrays, budget), strict=True):
                 found[tensor] = Constant(tensor.name, data, tensor.type.quant)
     return found
 

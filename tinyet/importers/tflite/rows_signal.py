@@ -15,7 +15,7 @@ from tinyet.errors import RefusedError
 from tinyet.importers.tflite.context import Context, Row
 from tinyet.importers.tflite.flexbuffer import integers_of
 from tinyet.importers.tflite.values import Constant
-from tinyet.ir import Array, Attrs, DType, Shape, Tensor, TensorType
+from tinyet.ir import Attrs, DType, Shape, Tensor, TensorType
 from tinyet.ops.signal_delay import SignalDelay
 from tinyet.ops.signal_energy import SignalEnergy
 from tinyet.ops.signal_fft_auto_scale import SignalFftAutoScale
@@ -46,8 +46,9 @@ def table(ctx: Context, position: int, role: str, count: int | None = None) -> T
 
 def kept(ctx: Context, role: str, type_: TensorType, first: int = 0) -> Tensor:
     """A state of the operator at hand, full of `first` before the first run."""
-    values: Array = np.full(type_.shape, first, type_.dtype.numpy)
-    return ctx.begin_state(f"{ctx.out_info().name}_{role}", type_, values)
+    return ctx.begin_state(
+        f"{ctx.out_info().name}_{role}", type_, ctx.filled(type_.shape, first, type_.dtype)
+    )
 
 
 def emit_all(ctx: Context, attrs: Attrs, inputs: tuple[Tensor, ...], states: tuple[Tensor, ...] = ()) -> None:

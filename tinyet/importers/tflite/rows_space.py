@@ -47,9 +47,7 @@ def _filled(ctx: Context, x: Tensor, pads: Pads, value: float) -> Tensor:
         return moved(ctx, Pad(pads, value=value), x, shape)
     for axis, both in enumerate(pads):
         edges = [
-            ctx.new_constant(
-                "edge", np.full((*x.shape[:axis], n, *x.shape[axis + 1 :]), value, x.dtype.numpy)
-            )
+            ctx.new_constant("edge", ctx.filled((*x.shape[:axis], n, *x.shape[axis + 1 :]), value, x.dtype))
             for n in both
             if n
         ]

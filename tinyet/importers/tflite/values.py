@@ -7,12 +7,15 @@ values, are int32 in the graph. float16 and bfloat16 constants become float32, w
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from tinyet.errors import RefusedError
 from tinyet.ir import Array, DType, QuantParams, Shape, TensorType
+from tinyet.ir.budget import Budget
+from tinyet.ir.limits import MAX_CONSTANT_ELEMENTS, shape_complaint
 from tinyet.tflite import Quantization, TensorInfo
 
 _HALF = 128
@@ -94,21 +97,30 @@ def type_of(info: TensorInfo) -> TensorType:
         raise RefusedError(
             f"computes {info.type} values", "int8, int16, int32 and float32 can be", shape=False
         )
-    if not all(info.shape):
-        raise RefusedError(f"tensor {info.name!r} is empty: {list(info.shape)}")
+    if (complaint := shape_complaint(info.shape)) is not None:
+        raise RefusedError(f"tensor {info.name!r}: {complaint}")
     quant = quant_of(info)
+    if quant is not None and quant.axis is not None:
+        raise RefusedError(
+            f"tensor {info.name!r} is computed, and quantized along axis {quant.axis}",
+            "quantize activations per tensor",
+        )
     if dtype not in (DType.INT8, DType.INT16):
         return TensorType(info.shape, dtype)
     # Integers without a scale are whole numbers.
     return TensorType(info.shape, dtype, quant or QuantParams.per_tensor(1.0, 0))
 
 
-def constant_of(info: TensorInfo) -> Constant:
-    """The constant that a tensor is. Raises RefusedError where it is of a type that has no numbers."""
+def constant_of(info: TensorInfo, budget: Budget) -> Constant:
+    """The constant that a tensor is. Raises RefusedError where it is of a type that has no numbers, or the budget has
+    no room for it: tensors can share their bytes in the file."""
     if info.unusual:
         raise RefusedError(f"tensor {info.name!r} is {info.unusual}", shape=False)
     assert info.data is not None
-    raw, count = info.data, int(np.prod(info.shape, dtype=np.int64))
+    if (complaint := shape_complaint(info.shape, MAX_CONSTANT_ELEMENTS)) is not None:
+        raise RefusedError(f"tensor {info.name!r}: {complaint}")
+    raw, count = info.data, math.prod(info.shape)
+    budget.hold(4 * count)
     if info.type in ("int4", "int2"):
         bits = 4 if info.type == "int4" else 2
         return Constant(info.name, _narrow(raw, bits, count).reshape(info.shape), quant_of(info), DType.INT4)
