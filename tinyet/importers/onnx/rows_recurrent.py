@@ -57,7 +57,9 @@ def layer_of(ctx: Context) -> Layer:
     refuse_variants(ctx)
     reversed_ = _DIRECTIONS.get(ctx.attribute("direction", "forward"))
     if reversed_ is None:
-        raise RefusedError(f"goes {str(ctx.attribute('direction', 'forward'))[:40]!r}", "forward, reverse or both")
+        raise RefusedError(
+            f"goes {str(ctx.attribute('direction', 'forward'))[:40]!r}", "forward, reverse or both"
+        )
     w, r = (np.asarray(ctx.constant(i, "weights").real, np.float32) for i in (_W, _R))
     count, units = len(GATES[op]), ctx.attribute("hidden_size", r.shape[-1] if r.ndim else 0)
     rows = count * units
