@@ -196,14 +196,22 @@ class Context:
         self, attrs: Attrs, inputs: Sequence[Tensor | None], type_: TensorType, name: str = ""
     ) -> Tensor:
         """Append a node with one output of a given type. Raises RefusedError for one that is no node of the graph's."""
-        self.budget.run(type_.count, type_.bytes)
         title = name or (self._node.outputs[0] if self._node is not None else "value")
-        out = Tensor(self.name(title), type_)
-        node = Node(attrs, tuple(inputs), (out,), (self.origin,))
+        (out,) = self.emit_many(attrs, inputs, [type_], title)
+        return out
+
+    def emit_many(
+        self, attrs: Attrs, inputs: Sequence[Tensor | None], types: Sequence[TensorType], name: str = ""
+    ) -> tuple[Tensor, ...]:
+        """The same, with several outputs; by default called after the node at hand."""
+        for type_ in types:
+            self.budget.run(type_.count, type_.bytes)
+        outputs = tuple(Tensor(self.name(name or self.node.name or self.node.op), type_) for type_ in types)
+        node = Node(attrs, tuple(inputs), outputs, (self.origin,))
         if found := complaints(op_of(node), node):
             raise RefusedError("; ".join(found))
         self.nodes.append(node)
-        return out
+        return outputs
 
     def emit(
         self,

@@ -18,7 +18,7 @@ from tinyet.errors import RefusedError
 from tinyet.importers.onnx.context import Context
 from tinyet.importers.onnx.values import Bytes, Numbers, Scale, Value, axes_of, plain_reals, shape_of
 from tinyet.ir import Array, Note, QuantParams, Tensor
-from tinyet.numerics import bias_type
+from tinyet.numerics import Int64, bias_type
 from tinyet.ops.avg_pool2d import AvgPool2d
 from tinyet.ops.concat import Concat
 from tinyet.ops.conv2d import Conv2d
@@ -127,12 +127,12 @@ def weights_of(ctx: Context, x: Value, target: Scale | None) -> Value:
     return Numbers(made.quantized(value.data), made, value.name)
 
 
-def bias_steps(bias: Array, x: Bytes, weights: Sequence[float]) -> Array:
+def bias_steps(bias: Array, x: Bytes, weights: Sequence[float]) -> Int64:
     """A bias in float32 as ONNX Runtime makes int32 of it: int64, in units of the sums."""
     scale = np.float32(x.tensor.type.scale) * np.asarray(weights, np.float32)
     with np.errstate(all="ignore"):
         steps = np.rint(np.asarray(bias, np.float32).reshape(-1) / scale)
-    return np.clip(np.nan_to_num(steps), -(2.0**31), 2.0**31).astype(np.int64)
+    return np.asarray(np.clip(np.nan_to_num(steps), -(2.0**31), 2.0**31), np.int64)
 
 
 def read_twice(ctx: Context, x: Tensor, groups: int) -> Tensor:
