@@ -310,6 +310,7 @@ def test_names_are_c_identifiers_and_say_what_they_are() -> None:
 
 # ---------------------------------------------------------------- whole numbers
 
+
 def whole_results(a: torch.Tensor, b: torch.Tensor) -> tuple[torch.Tensor, ...]:
     return (
         *(a + b, a - b, a * b, a // b, a % b, torch.fmod(a, b), a / b),

@@ -19,7 +19,6 @@ from tinyet.importers.torch.context import Args, Context, RefusedError, Row, Val
 from tinyet.importers.torch.lowered import LOWERED_ROWS
 
 
-
 def _by_kind(name: str, integers: Row, truths: Row | None, floats: Row | None) -> Row:
     """The row of an operator that is one thing on whole numbers and another, or nothing, on floats; truth values are
     whole numbers where it says nothing else of them."""

@@ -130,7 +130,9 @@ def choose(ctx: Context, condition: object, a: object, b: object) -> Tensor:
     """a where the condition holds while the model runs, b elsewhere."""
     value = ctx.node.meta["val"]
     if value.is_floating_point():
-        return elementwise(ctx, Where(), [truth(ctx, condition), ctx.as_float(a), ctx.as_float(b)], DType.FLOAT32)
+        return elementwise(
+            ctx, Where(), [truth(ctx, condition), ctx.as_float(a), ctx.as_float(b)], DType.FLOAT32
+        )
     return elementwise(ctx, Where(), [truth(ctx, condition), whole(ctx, a), whole(ctx, b)])
 
 
