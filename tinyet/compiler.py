@@ -23,6 +23,7 @@ from tinyet.ops.dynamic_conv2d import DynamicConv2d
 from tinyet.ops.dynamic_linear import DynamicLinear
 from tinyet.ops.expand import Expand
 from tinyet.ops.flip import Flip
+from tinyet.ops.gather import Gather
 from tinyet.ops.permute import Permute
 from tinyet.ops.quantize import Quantize
 from tinyet.ops.reshape import Reshape
@@ -181,7 +182,18 @@ def float_layers(graph: Graph) -> list[Node]:
         for node in graph.nodes
         if not isinstance(
             node.attrs,
-            Cast | Quantize | Dequantize | Concat | Copy | Expand | Flip | Permute | Reshape | Slice | Unfold,
+            Cast
+            | Quantize
+            | Dequantize
+            | Concat
+            | Copy
+            | Expand
+            | Flip
+            | Gather
+            | Permute
+            | Reshape
+            | Slice
+            | Unfold,
         )
         and not isinstance(node.attrs, DynamicConv2d | DynamicLinear)
         and any(

@@ -26,6 +26,16 @@ static inline int32_t floor_div(int32_t x, int32_t y) {
   return y != 0 && y != -1 && x % y != 0 && (x < 0) != (y < 0) ? quotient - 1 : quotient;
 }
 
+static inline int32_t shift_left(int32_t x, int32_t y) {
+  return y < 0 || y > 31 ? 0 : (int32_t)((uint32_t)x << y);
+}
+
+/* Without a sign: what C makes of the sign bit is not said by every standard. */
+static inline int32_t shift_right(int32_t x, int32_t y) {
+  const int32_t bits = y < 0 || y > 31 ? 31 : y;
+  return x < 0 ? (int32_t)~(~(uint32_t)x >> bits) : (int32_t)((uint32_t)x >> bits);
+}
+
 #define DEFINE(NAME, RESULT)                                                                                   \
   void tinyet_whole_##NAME(const int32_t *a, const int32_t *b, int32_t *output,                                \
                            const tinyet_pairwise_params *params) {                                             \
@@ -48,3 +58,8 @@ DEFINE(floor_mod, floor_mod(x, y))
 DEFINE(maximum, x > y ? x : y)
 DEFINE(minimum, x < y ? x : y)
 DEFINE(squared_difference, square(difference(x, y)))
+DEFINE(bit_and, (int32_t)((uint32_t)x & (uint32_t)y))
+DEFINE(bit_or, (int32_t)((uint32_t)x | (uint32_t)y))
+DEFINE(bit_xor, (int32_t)((uint32_t)x ^ (uint32_t)y))
+DEFINE(shift_left, shift_left(x, y))
+DEFINE(shift_right, shift_right(x, y))

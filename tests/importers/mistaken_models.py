@@ -38,15 +38,6 @@ def running_product_right(x: Tensor) -> Tensor:
     return torch.cat(parts, 1)
 
 
-def best_two(x: Tensor) -> Tensor:
-    values, _ = x.topk(2)
-    return values
-
-
-def scores(x: Tensor) -> Tensor:
-    return x * 1.0
-
-
 def floor_division(x: Tensor) -> Tensor:
     return x // 3
 
@@ -181,12 +172,12 @@ def spectrum_right(real: Tensor, imaginary: Tensor) -> Tensor:
     return real + imaginary
 
 
-def whole_numbers(index: Tensor) -> Tensor:
-    return index + 1
+def great_power(index: Tensor) -> Tensor:
+    return index**20
 
 
-def whole_numbers_right(index: Tensor) -> Tensor:
-    return index.float() + 1
+def great_power_right(index: Tensor) -> Tensor:
+    return index.float() ** 20
 
 
 def to_int(x: Tensor) -> Tensor:

@@ -79,14 +79,6 @@ MISTAKES = (
         Attempt(models.running_product_right, models.ROW),
     ),
     Mistake(
-        "`x.topk(2)`",
-        Attempt(models.best_two, models.ROW),
-        UnsupportedOp,
-        "x.topk(2)",
-        Attempt(models.scores, models.ROW),
-        same=False,
-    ),
-    Mistake(
         "`x // 3`",
         Attempt(models.floor_division, models.ROW),
         UnsupportedShape,
@@ -177,11 +169,11 @@ MISTAKES = (
         same=False,
     ),
     Mistake(
-        "arithmetic with integers",
-        Attempt(models.whole_numbers, models.INDEX),
+        "whole numbers to a power that leaves 32 bits",
+        Attempt(models.great_power, models.INDEX),
         UnsupportedShape,
-        "index + 1",
-        Attempt(models.whole_numbers_right, models.INDEX),
+        "index**20",
+        Attempt(models.great_power_right, models.INDEX),
     ),
     Mistake(
         "`x.int()`",

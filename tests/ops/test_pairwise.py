@@ -45,6 +45,8 @@ def test_ends_of_the_range() -> None:
         "div": [most, least, least, 3, -3, 0, -1],
         "floor_div": [most, least, least, 3, -4, 0, -2],
         "floor_mod": [0, 0, 0, 1, 1, 0, -1],
+        "shift_left": [-2, 0, 0, 28, -28, -7, 0],
+        "shift_right": [most >> 1, least >> 1, -1, 1, -2, -7, 0],
     }
     x, y = tensor("x", (7,), DType.INT32), tensor("y", (7,), DType.INT32)
     for function, want in wanted.items():

@@ -28,8 +28,14 @@ PairFunction = Literal[
     "maximum",
     "minimum",
     "squared_difference",
+    "bit_and",
+    "bit_or",
+    "bit_xor",
+    "shift_left",
+    "shift_right",
 ]
-"""div rounds towards zero; the rest of floor_mod has the divisor's sign."""
+"""div rounds towards zero; the rest of floor_mod has the divisor's sign. shift_right keeps the sign; a shift by less than
+0 or more than 31 bits moves all of them out."""
 
 _ALONE = "there is no other kernel to weigh it against"
 
@@ -50,6 +56,11 @@ def _truncated(a: Int64, b: Int64) -> Int64:
     return np.asarray(np.where(b == 0, 0, np.sign(a) * np.sign(b) * (np.abs(a) // np.abs(_not_zero(b)))))
 
 
+def _bits(b: Int64) -> Int64:
+    """By how many bits; 32 move all of them out."""
+    return np.asarray(np.where((b < 0) | (b > 31), 32, b), np.int64)
+
+
 _FUNCTIONS: Mapping[PairFunction, Callable[[Int64, Int64], Int64]] = {
     "add": lambda a, b: np.asarray(a + b),
     "sub": lambda a, b: np.asarray(a - b),
@@ -60,6 +71,11 @@ _FUNCTIONS: Mapping[PairFunction, Callable[[Int64, Int64], Int64]] = {
     "maximum": lambda a, b: np.asarray(np.maximum(a, b)),
     "minimum": lambda a, b: np.asarray(np.minimum(a, b)),
     "squared_difference": lambda a, b: np.asarray(wrap_int32(a - b) ** 2),
+    "bit_and": lambda a, b: np.asarray(a & b),
+    "bit_or": lambda a, b: np.asarray(a | b),
+    "bit_xor": lambda a, b: np.asarray(a ^ b),
+    "shift_left": lambda a, b: np.asarray(a << _bits(b)),
+    "shift_right": lambda a, b: np.asarray(a >> _bits(b)),
 }
 
 

@@ -72,13 +72,13 @@ SAME_AS_INPUT: frozenset[object] = CLAMPS | {
     aten._upsample_nearest_exact1d.vec, aten._upsample_nearest_exact2d.vec, aten.upsample_linear1d.vec,
     aten.pixel_shuffle.default,
     aten.pixel_unshuffle.default, aten.channel_shuffle.default,
-    aten.unfold.default, aten.im2col.default,
+    aten.unfold.default, aten.im2col.default, aten.gather.default, aten.index.Tensor,
 }  # fmt: skip
 """One data input; the result lies in the input's range and has the input's parameters, as TFLite wants it."""
 
 SEVERAL_OUTPUTS: frozenset[object] = frozenset({
     aten.split.Tensor, aten.split_with_sizes.default, aten.chunk.default, aten.unbind.int,
-    aten.max_pool2d_with_indices.default, aten.adaptive_max_pool2d.default,
+    aten.max_pool2d_with_indices.default, aten.adaptive_max_pool2d.default, aten.max.dim, aten.min.dim,
 })  # fmt: skip
 """Like SAME_AS_INPUT, but results are read through getitem nodes."""
 
@@ -123,8 +123,10 @@ MAX_POOLS: frozenset[object] = frozenset({
 })  # fmt: skip
 """Results are the greatest values of windows."""
 
-INPUT_ONLY: frozenset[object] = frozenset({aten.argmax.default, aten.argmin.default})
-"""The result is an index: only the input is quantized."""
+INPUT_ONLY: frozenset[object] = frozenset({
+    aten.argmax.default, aten.argmin.default, aten.topk.default,
+})  # fmt: skip
+"""The result that is read is an index: only the input is quantized."""
 
 KNOWN: frozenset[object] = (
     frozenset(WEIGHTED)

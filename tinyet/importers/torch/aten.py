@@ -6,16 +6,35 @@ from __future__ import annotations
 
 import operator
 
+import torch
+
 from tinyet.importers.torch.aten_math import MATH_ROWS
 from tinyet.importers.torch.aten_quant import quant_rows
 from tinyet.importers.torch.aten_recurrent import RECURRENT_ROWS
 from tinyet.importers.torch.aten_shape import SHAPE_ROWS, getitem
 from tinyet.importers.torch.aten_truth import TRUTH_ROWS
+from tinyet.importers.torch.aten_whole import WHOLE_ROWS
 from tinyet.importers.torch.aten_window import WINDOW_ROWS
-from tinyet.importers.torch.context import Row
+from tinyet.importers.torch.context import Args, Context, RefusedError, Row, Value
 from tinyet.importers.torch.lowered import LOWERED_ROWS
 
-TABLE: dict[object, Row] = {
+
+def _by_kind(name: str, integers: Row, truths: Row | None, floats: Row | None) -> Row:
+    """The row of an operator that is one thing on whole numbers and another, or nothing, on floats; truth values are
+    whole numbers where it says nothing else of them."""
+
+    def row(ctx: Context, a: Args) -> Value:
+        value = ctx.node.meta["val"]
+        if isinstance(value, torch.Tensor) and not (value.is_floating_point() or value.is_complex()):
+            return (truths or integers if value.dtype is torch.bool else integers)(ctx, a)
+        if floats is None:
+            raise RefusedError("is not supported", advice(name), shape=False)
+        return floats(ctx, a)
+
+    return row
+
+
+_ROWS: dict[object, Row] = {
     operator.getitem: getitem,
     **WINDOW_ROWS,
     **MATH_ROWS,
@@ -24,6 +43,10 @@ TABLE: dict[object, Row] = {
     **RECURRENT_ROWS,
     **quant_rows(),
     **LOWERED_ROWS,
+}
+TABLE: dict[object, Row] = _ROWS | {
+    target: _by_kind(str(target), row, TRUTH_ROWS.get(target), _ROWS.get(target))
+    for target, row in WHOLE_ROWS.items()
 }
 
 _SLICES_3D = "work on slices of the volume with the 2-d operator, and add or stack the results"

@@ -28,6 +28,7 @@ from tinyet.ops.add import Add
 from tinyet.ops.amax import Amax
 from tinyet.ops.amin import Amin
 from tinyet.ops.argmax import ArgMax
+from tinyet.ops.argsort import ArgSort
 from tinyet.ops.batch_norm import BatchNorm
 from tinyet.ops.clamp import Clamp
 from tinyet.ops.cumsum import CumSum
@@ -274,6 +275,16 @@ def argmin(ctx: Context, a: Args) -> Value:
     return _argmax(ctx, _call(ctx, "neg", ctx.real(a["self"])), a["dim"], a["keepdim"])
 
 
+def top(ctx: Context, a: Args) -> Value:
+    """topk: of its two results the places; the values are those that are there (`places`)."""
+    x = ctx.tensor(a["self"])
+    if not x.shape:
+        raise RefusedError("orders a single number", "leave it out")
+    axis = axis_of(a["dim"], len(x.shape))
+    shape = (*x.shape[:axis], a["k"], *x.shape[axis + 1 :])
+    return None, ctx.emit(ArgSort(axis, a["k"], a["largest"]), [x], shape, DType.INT32)
+
+
 def _extreme_along(make: type[Amax] | type[Amin]) -> Row:
     """max.dim and min.dim: values and their indices."""
 
@@ -483,6 +494,7 @@ MATH_ROWS: dict[object, Row] = {
     aten.amin.default: _reduction(Amin),
     aten.max.default: _reduction(Amax),
     aten.min.default: _reduction(Amin),
+    aten.topk.default: top,
     aten.max.dim: _extreme_along(Amax),
     aten.min.dim: _extreme_along(Amin),
     aten.argmax.default: argmax,

@@ -29,6 +29,7 @@ from tinyet.ops.concat import Concat
 from tinyet.ops.embedding import Embedding
 from tinyet.ops.expand import Expand
 from tinyet.ops.flip import Flip
+from tinyet.ops.gather import Gather
 from tinyet.ops.pad import Pad, PadMode
 from tinyet.ops.slice import Slice
 from tinyet.ops.unfold import Unfold
@@ -252,34 +253,67 @@ def im2col(ctx: Context, a: Args) -> Value:
     return ctx.reshape(ctx.permute(x, (*outer, axis + 2, axis + 3, axis, axis + 1)), ctx.shape)
 
 
+_MOST_RUNS = 8
+"""Runs of neighbours that are a slice each; more become one look-up."""
+
+
 def index_select(ctx: Context, a: Args) -> Value:
-    """Along constant indices: runs of neighbours are slices."""
-    x = ctx.tensor(a["self"])
-    indices = ctx.optional_constant(a["index"], "index")
-    assert indices is not None
-    axis = axis_of(a["dim"], len(x.shape))
+    rank = len(ctx.tensor(a["self"]).shape)
+    return ctx.reshape(_selected(ctx, a["self"], axis_of(a["dim"], rank), a["index"]), ctx.shape)
+
+
+def _selected(ctx: Context, source: object, axis: int, places: object) -> Tensor:
+    """Rows along an axis. By constant places: a few runs of neighbours are slices. Else a look-up."""
+    x, constant = ctx.tensor(source), ctx.constant(places)
+    x = x if x.shape else ctx.reshape(x, (1,))
     size = x.shape[axis]
+    if constant is None:
+        return _gathered(ctx, x, axis, ctx.tensor(places))
+    found = [int(i) % size for i in constant.data.reshape(-1)]
     runs: list[list[int]] = []
-    for index in (int(i) % size for i in indices.data.reshape(-1)):
+    for index in found:
         if runs and runs[-1][1] == index:
             runs[-1][1] += 1
         else:
             runs.append([index, index + 1])
+    if len(runs) > _MOST_RUNS:
+        listed = Constant(f"{ctx.node.name}_places", np.array(found, np.int32))
+        return _gathered(ctx, x, axis, ctx.hold(listed))
     return _concat(ctx, [_slice(ctx, x, axis, start, stop) for start, stop in runs], axis)
 
 
+def _gathered(ctx: Context, x: Tensor, axis: int, places: Tensor, *, rows: bool = True) -> Tensor:
+    """At places of any shape; rows of x, or an element for each."""
+    if places.dtype is not DType.INT32:
+        raise RefusedError(f"takes elements by {places.dtype.value} values", "use int32 or int64 indices")
+    listed = ctx.reshape(places, (places.type.count,)) if rows else places
+    count = places.type.count if rows else places.shape[axis]
+    return ctx.move(Gather(axis), [x, listed], (*x.shape[:axis], count, *x.shape[axis + 1 :]))
+
+
+def gather(ctx: Context, a: Args) -> Value:
+    """The index may be smaller than x along the other axes; the rest of x is not read then."""
+    x, places = ctx.tensor(a["self"]), ctx.tensor(a["index"])
+    if len(x.shape) < 2:
+        # torch takes what has no dimensions for what has one.
+        return ctx.reshape(_gathered(ctx, ctx.reshape(x, (x.type.count,)), 0, places), ctx.shape)
+    axis = axis_of(a["dim"], len(x.shape))
+    for at, size in enumerate(places.shape):
+        x = _slice(ctx, x, at, 0, size) if at != axis else x
+    return _gathered(ctx, x, axis, places, rows=False)
+
+
 def index(ctx: Context, a: Args) -> Value:
-    """x[:, :, i] with constant integers i along one axis, of one dimension."""
+    """x[:, :, i] with whole numbers i along one axis; what has more of them `places` has put otherwise, or left."""
     given = [(axis, part) for axis, part in enumerate(a["indices"]) if part is not None]
     axis, part = given[0]
-    constant = ctx.constant(part)
-    if len(given) > 1 or constant is None or constant.data.ndim != 1 or constant.data.dtype.kind != "i":
+    if len(given) > 1 or part.meta["val"].dtype not in (torch.int32, torch.int64):
         raise RefusedError(
             "is not supported with these indices",
-            "take constant integers along one axis; a row of a constant table is torch.nn.Embedding; an element by a "
-            "computed index is (x * (torch.arange(n) == index.unsqueeze(-1))).sum(-1)",
+            "take whole numbers along axes that follow one another; instead of a mask, whose result has a size that "
+            "depends on values, torch.where(mask, x, 0.0)",
         )
-    return index_select(ctx, {"self": a["self"], "dim": axis, "index": part})
+    return ctx.reshape(_selected(ctx, a["self"], axis, part), ctx.shape)
 
 
 def _scatter(ctx: Context, x: Tensor, part: Tensor, axis: int, start: int, stop: int) -> Tensor:
@@ -435,6 +469,7 @@ SHAPE_ROWS: dict[object, Row] = {
     aten.im2col.default: im2col,
     aten.index_select.default: index_select,
     aten.index.Tensor: index,
+    aten.gather.default: gather,
     aten.select_scatter.default: select_scatter,
     aten.slice_scatter.default: slice_scatter,
     aten.fill.Tensor: fill,

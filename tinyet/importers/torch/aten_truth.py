@@ -24,7 +24,7 @@ from tinyet.ops.where import Where
 aten = torch.ops.aten
 
 
-def _emit(ctx: Context, attrs: Attrs, operands: Sequence[Tensor], dtype: DType = DType.INT32) -> Tensor:
+def elementwise(ctx: Context, attrs: Attrs, operands: Sequence[Tensor], dtype: DType = DType.INT32) -> Tensor:
     """An operator whose operands are single elements or of the result's shape: any other is expanded."""
     shape = tuple(np.broadcast_shapes(*(operand.shape for operand in operands)))
 
@@ -67,14 +67,14 @@ def truth(ctx: Context, argument: object) -> Tensor:
     if isinstance(argument, fx.Node) and argument.meta["val"].dtype is torch.bool:
         return whole(ctx, argument)
     if _is_whole(argument):
-        return _emit(ctx, Compare("not_equal"), [whole(ctx, argument), _whole(ctx, 0)])
+        return elementwise(ctx, Compare("not_equal"), [whole(ctx, argument), _whole(ctx, 0)])
     return _not_zero(ctx, ctx.as_float(argument))
 
 
 def _not_zero(ctx: Context, x: Tensor) -> Tensor:
     """Whether float32 values are not 0."""
     zero = ctx.hold(Constant(f"{ctx.node.name}_zero", np.zeros((), np.float32)))
-    return _emit(ctx, Compare("not_equal"), [x, zero])
+    return elementwise(ctx, Compare("not_equal"), [x, zero])
 
 
 def _compare(relation: Relation, *, swapped: bool = False) -> Row:
@@ -82,47 +82,39 @@ def _compare(relation: Relation, *, swapped: bool = False) -> Row:
         pair = (a["other"], a["self"]) if swapped else (a["self"], a["other"])
         integers = all(_is_whole(argument) for argument in pair)
         operands = [whole(ctx, x) if integers else ctx.as_float(x) for x in pair]
-        return _emit(ctx, Compare(relation), operands)
+        return elementwise(ctx, Compare(relation), operands)
 
     return row
-
-
-def _refuse_bits(ctx: Context) -> None:
-    """The bitwise operators are those of logic on truth values, and are not on integers."""
-    if ctx.node.meta["val"].dtype is not torch.bool:
-        raise RefusedError("works on the bits of integers", "work on truth values, or in float32")
 
 
 def _logic(make: Callable[[Context, Tensor, Tensor], Tensor]) -> Row:
     """Of two truth values."""
 
     def row(ctx: Context, a: Args) -> Value:
-        _refuse_bits(ctx)
         return make(ctx, truth(ctx, a["self"]), truth(ctx, a["other"]))
 
     return row
 
 
 def _and(ctx: Context, a: Tensor, b: Tensor) -> Tensor:
-    return _emit(ctx, Where(), [a, b, _whole(ctx, 0)])
+    return elementwise(ctx, Where(), [a, b, _whole(ctx, 0)])
 
 
 def _or(ctx: Context, a: Tensor, b: Tensor) -> Tensor:
-    return _emit(ctx, Where(), [a, _whole(ctx, 1), b])
+    return elementwise(ctx, Where(), [a, _whole(ctx, 1), b])
 
 
 def _xor(ctx: Context, a: Tensor, b: Tensor) -> Tensor:
-    return _emit(ctx, Compare("not_equal"), [a, b])
+    return elementwise(ctx, Compare("not_equal"), [a, b])
 
 
 def _not(ctx: Context, a: Args) -> Value:
-    _refuse_bits(ctx)
-    return _emit(ctx, Compare("equal"), [truth(ctx, a["self"]), _whole(ctx, 0)])
+    return elementwise(ctx, Compare("equal"), [truth(ctx, a["self"]), _whole(ctx, 0)])
 
 
 def isnan(ctx: Context, a: Args) -> Value:
     x = ctx.as_float(a["self"])
-    return _emit(ctx, Compare("not_equal"), [x, x])
+    return elementwise(ctx, Compare("not_equal"), [x, x])
 
 
 def _quantified(make: type[Amax] | type[Amin]) -> Row:
@@ -143,8 +135,10 @@ def choose(ctx: Context, condition: object, a: object, b: object) -> Tensor:
     """a where the condition holds while the model runs, b elsewhere."""
     value = ctx.node.meta["val"]
     if value.is_floating_point():
-        return _emit(ctx, Where(), [truth(ctx, condition), ctx.as_float(a), ctx.as_float(b)], DType.FLOAT32)
-    return _emit(ctx, Where(), [truth(ctx, condition), whole(ctx, a), whole(ctx, b)])
+        return elementwise(
+            ctx, Where(), [truth(ctx, condition), ctx.as_float(a), ctx.as_float(b)], DType.FLOAT32
+        )
+    return elementwise(ctx, Where(), [truth(ctx, condition), whole(ctx, a), whole(ctx, b)])
 
 
 def converted(ctx: Context, argument: object, to: torch.dtype) -> Tensor | None:

@@ -37,6 +37,7 @@ from tinyet.importers.torch.examples import Example, Inputs, check_inputs, examp
 from tinyet.importers.torch.held import left_as_found
 from tinyet.importers.torch.keeping import put_back, take_out
 from tinyet.importers.torch.normalize import normalize
+from tinyet.importers.torch.places import settle_places
 from tinyet.importers.torch.origins import is_stamped, origin_of, stamp
 from tinyet.importers.torch.precision import in_float32, refuse_others, say
 from tinyet.importers.torch.prune import with_plain_weights
@@ -259,6 +260,7 @@ def lower(program: ExportedProgram, root: Path | None = None) -> ExportedProgram
     stamp(module.graph, root)
     kept = take_out(module)
     normalize(module)
+    settle_places(module)
     gather_loops(module)
     keep_recurrent(module)
     stamp(module.graph, root)

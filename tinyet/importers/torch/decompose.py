@@ -11,6 +11,8 @@ import torch
 from torch._export import utils
 from torch.export import ExportedProgram
 
+from tinyet.importers.torch.spelled import SPELLED
+
 KEPT_WHOLE: frozenset[str] = frozenset(
     """
     conv1d conv2d conv_transpose1d conv_transpose2d linear matmul addmm
@@ -44,13 +46,14 @@ part."""
 
 def decomposition_table() -> dict[Any, Any]:
     """torch's table of core ATen decompositions without the operators of `KEPT_WHOLE` and
-    `REFUSED_WHOLE`."""
+    `REFUSED_WHOLE`, and with `SPELLED`."""
     kept = {f"aten::{name}" for name in KEPT_WHOLE | REFUSED_WHOLE}
     table: Any = torch.export.default_decompositions()
     for op in list(table):
         schema = getattr(op, "_schema", None)
         if schema is not None and schema.name in kept:
             table.pop(op)
+    table.update(SPELLED)
     decompositions: dict[Any, Any] = table
     return decompositions
 
