@@ -28,12 +28,15 @@ from tinyet.boards import Board, board_names, load_board
 from tinyet.budget.fit import (
     LARGEST,
     Contributor,
+    Limits,
     Use,
     check_fit,
     check_sizes,
+    fitted,
     largest_constants,
     objective_of,
 )
+from tinyet.budget.room import HARNESS_STACK, Room, room_of
 from tinyet.build import arduino, cmake, gcc, platformio, zephyr
 from tinyet.build.clang import GCC
 from tinyet.build.library_zip import check_zip, write_zip
@@ -57,7 +60,7 @@ from tinyet.data import (
 )
 from tinyet.delegates import DEFAULT, Delegate, Delegates, delegates_named, delegates_or_default
 from tinyet.delegates.decide import Objective
-from tinyet.deployment import Deployment, deploy
+from tinyet.deployment import Deployment
 from tinyet.device.device import open_device
 from tinyet.device.host import build_host
 from tinyet.emit.facts import DEFAULT_LIBRARY_VERSION, facts_of
@@ -103,6 +106,7 @@ def generate(
     optimize: str = "balanced",
     max_ram: int | None = None,
     max_flash: int | None = None,
+    stack: int | None = None,
     pins: Mapping[str, str] | None = None,
     input_rows: bool = False,
     sample: Sequence[Array] | None = None,
@@ -121,7 +125,8 @@ def generate(
     which `register_delegate` must know when the project is opened again. require_delegate: nobody else may compute
     anything; without it the portable kernels take what these refuse.
     optimize: what kernels are chosen for, "speed", "balanced" or "size", of those that the delegates bring.
-    max_ram, max_flash: limits in bytes, the board's own by default. pins: {layer: kernel} where the choice is yours.
+    max_ram, max_flash: limits in bytes, the board's own by default. stack: bytes of stack that are reserved for who
+    calls an inference and for interrupts, beside what the kernels take. pins: {layer: kernel} where the choice is yours.
     input_rows: the model takes its input row by row, as a camera gives it, and never holds the whole of it.
     sample: one array per input for the demonstration; by default the first of `evaluation`, or a fixed pattern.
     evaluation: samples to keep, for `validate`: Data, or the path of a .npz file with one array per input, and labels.
@@ -137,6 +142,8 @@ def generate(
         None if limit is None else whole_given(limit, what, "bytes: 64 * 1024")
         for limit, what in ((max_ram, "max_ram"), (max_flash, "max_flash"))
     )
+    if stack is not None:
+        stack = whole_given(stack, "stack", "bytes for who calls an inference: 2048", HARNESS_STACK)
     for text, what in ((name, "name"), (library_version, "library_version"), (homepage, "homepage")):
         if text is not None:
             text_given(text, what, "or leave it away")
@@ -155,11 +162,13 @@ def generate(
     check_library(project, library_version, homepage, archive=archive)
     model = check_name(name or program.name)
     chosen = delegates_or_default(delegates, require=require_delegate)
-    objective = objective_of(
-        target, optimize, max_ram=max_ram, max_flash=max_flash, pins=pins, input_rows=input_rows
-    )
-    deployment = deploy(program.graph, target.target, chosen, require=require_delegate, objective=objective)
-    check_fit(deployment, target, max_ram=max_ram, max_flash=max_flash)
+    limits = Limits(max_ram, max_flash, stack, bare=_is_bare(project, target))
+    objective = objective_of(target, optimize, limits, pins=pins, input_rows=input_rows)
+    deployment = fitted(program.graph, target, objective, limits, chosen, require=require_delegate)
+    check_fit(deployment, target, limits)
+    room = room_of(deployment, target, bare=limits.bare, stack=stack)
+    # What is counted is what the linker script reserves.
+    target = dataclasses.replace(target, stack_bytes=room.stack.total)
     inputs = demonstration(program.inputs, sample, evaluation)
     # Zephyr's own test runner reads the console, so it is told what will be there.
     expected = program.outputs_for(inputs) if project == "zephyr" else ()
@@ -177,6 +186,8 @@ def generate(
         require_delegate=require_delegate,
         max_ram=max_ram,
         max_flash=max_flash,
+        stack=stack,
+        reserved=room.stack.total,
         optimize=objective.optimize,
         pins=objective.pins,
         input_rows=input_rows,
@@ -201,6 +212,12 @@ def generate(
     if made.archive is not None:
         write_zip(place / library_name(model), made.archive)
     return made
+
+
+def _is_bare(kind: str, board: Board) -> bool:
+    """Whether the application is started by tinyet's own code, not by a framework's."""
+    framework = kind == "platformio" and board.platformio is not None and board.platformio.framework
+    return board.bare_metal and kind in _BARE_METAL and not framework
 
 
 def _data_files(
@@ -256,6 +273,14 @@ class Project:
 
     @cached_property
     def board(self) -> Board:
+        """With the bytes of stack that the project reserves."""
+        reserved = self.manifest.get("stack_bytes")
+        if not isinstance(reserved, int) or not 0 < reserved < self._board.ram.bytes:
+            return self._board
+        return dataclasses.replace(self._board, stack_bytes=reserved)
+
+    @cached_property
+    def _board(self) -> Board:
         own = self.path / f"{self.manifest['board']}.toml"
         return load_board(own if own.is_file() else str(self.manifest["board"]))
 
@@ -283,19 +308,25 @@ class Project:
 
     @cached_property
     def deployment(self) -> Deployment:
-        return deploy(
+        return fitted(
             self.program.graph,
-            self.board.target,
+            self._board,
+            self.objective,
+            self.limits,
             self.delegates,
             require=self.require_delegate,
-            objective=self.objective,
         )
 
     @property
+    def room(self) -> Room:
+        """The flash and the stack that were counted when the project was generated."""
+        return room_of(self.deployment, self._board, bare=self.limits.bare, stack=self.limits.stack)
+
+    @property
     def objective(self) -> Objective:
-        """What the kernels were chosen for."""
+        """What the kernels were chosen for at first."""
         return objective_of(
-            self.board, self.optimize, pins=self.pins, input_rows=self.input_rows, **self.limits
+            self._board, self.optimize, self.limits, pins=self.pins, input_rows=self.input_rows
         )
 
     @property
@@ -315,14 +346,15 @@ class Project:
         return {str(k): str(v) for k, v in pins.items()} if isinstance(pins, dict) else {}
 
     @property
-    def limits(self) -> dict[str, int | None]:
-        """The limits in bytes that were given to `generate`, by name: max_ram, max_flash."""
+    def limits(self) -> Limits:
+        """The limits in bytes that were given to `generate`."""
         values = self.manifest.get("limits")
         limits = values if isinstance(values, dict) else {}
-        return {
-            key: limits.get(key) if isinstance(limits.get(key), int) else None
-            for key in ("max_ram", "max_flash")
-        }
+        max_ram, max_flash, stack = (
+            limits.get(key) if isinstance(limits.get(key), int) else None
+            for key in ("max_ram", "max_flash", "stack")
+        )
+        return Limits(max_ram, max_flash, stack, bare=_is_bare(str(self.manifest["kind"]), self._board))
 
     @cached_property
     def evaluation(self) -> Data | None:
@@ -378,9 +410,7 @@ class Project:
         )
         stack, limits = self.stack, self.limits
         uses = Use("RAM", size.ram + stack.taken, ram), Use("flash", size.flash - size.sample, flash)
-        check_sizes(
-            (uses[0], limits["max_ram"]), (uses[1], limits["max_flash"]), stack=stack, board=self.board
-        )
+        check_sizes((uses[0], limits.max_ram), (uses[1], limits.max_flash), stack=stack, board=self.board)
         return size
 
     def _explain_overflow(self, error: ToolchainError) -> None:

@@ -24,9 +24,10 @@ __all__ = ["KINDS", "Kind", "ModelFacts", "Options", "TensorFacts", "check_kind"
 class Options:
     """What a project must be built and checked with again, as it was given to `generate`.
 
-    delegates: names, in the order in which they are asked. max_ram, max_flash: limits in bytes, or None. optimize: what
-    kernels are chosen for; pins: layer → kernel, where the user has chosen. operators: names of those that a file of
-    the user's registers. archive: the .zip file beside the library, or None. tflm_header: whether the model is there
+    delegates: names, in the order in which they are asked. max_ram, max_flash: limits in bytes, or None. stack: bytes of
+    it for everything but an inference, or None; reserved: of all of it, 0 for the board's own. optimize: what kernels
+    are chosen for; pins: layer → kernel, where the user has chosen. operators: names of those that a file of the user's
+    registers. archive: the .zip file beside the library, or None. tflm_header: whether the model is there
     under the names of TensorFlow Lite Micro, too.
     """
 
@@ -34,6 +35,8 @@ class Options:
     require_delegate: bool = False
     max_ram: int | None = None
     max_flash: int | None = None
+    stack: int | None = None
+    reserved: int = 0
     optimize: str = "balanced"
     input_rows: bool = False
     pins: Mapping[str, str] = field(default_factory=dict)
@@ -117,7 +120,8 @@ def project_files(
         "yours": list(tree.yours),
         "delegates": list(options.delegates),
         "require_delegate": options.require_delegate,
-        "limits": {"max_ram": options.max_ram, "max_flash": options.max_flash},
+        "limits": {"max_ram": options.max_ram, "max_flash": options.max_flash, "stack": options.stack},
+        "stack_bytes": options.reserved or board.stack_bytes,
         "optimize": options.optimize,
     }
     if options.input_rows:
