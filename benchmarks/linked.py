@@ -2,7 +2,7 @@
 """What the linker makes of every kernel on a core, and of what a firmware has around a model: flash and stack.
 
     python benchmarks/linked.py --board mps2_an386 library            functions of the library: code, stack
-    python benchmarks/linked.py --board mps2_an386 made [KERNEL ...]  functions made for layers: stack, error of the code
+    python benchmarks/linked.py --board mps2_an386 made [KERNEL ...]  made for layers: stack, error of the code
     python benchmarks/linked.py around [BOARD ...]                    what the firmware of each board has beside a model
 
 Writes tinyet/budget/linked/, from which `generate` and `analyze` know flash and stack before anything is built. Needs
@@ -75,7 +75,11 @@ def sizes_of(elf: Path) -> dict[str, int]:
             kind, section = symbol["st_info"]["type"], symbol["st_shndx"]
             if kind == "STT_FILE":
                 home = f"{symbol.name}:"
-            if kind not in ("STT_FUNC", "STT_OBJECT") or not symbol["st_size"] or not isinstance(section, int):
+            if (
+                kind not in ("STT_FUNC", "STT_OBJECT")
+                or not symbol["st_size"]
+                or not isinstance(section, int)
+            ):
                 continue
             if flags[section] & SH_FLAGS.SHF_ALLOC and not flags[section] & SH_FLAGS.SHF_WRITE:
                 local = symbol["st_info"]["bind"] == "STB_LOCAL"
@@ -129,7 +133,9 @@ def library(board: Board, folder: Path) -> tuple[dict[str, int], dict[str, dict[
         return sizes, stack
 
     empty, _ = linked("")
-    functions = sorted({n for path in sources for n in definitions("\n".join(own_files([], [path.name]).values()))})
+    functions = sorted(
+        {n for path in sources for n in definitions("\n".join(own_files([], [path.name]).values()))}
+    )
     sizes: dict[str, int] = {}
     found: dict[str, dict[str, Any]] = {}
     with ThreadPoolExecutor(2) as pool:
@@ -169,8 +175,14 @@ def made(board: Board, wanted: Sequence[str]) -> Iterator[tuple[str, dict[str, A
         ratio = sum(linked for _, linked, _ in rows) / sum(stated for stated, _, _ in rows)
         above = max(0.0, *(linked / (ratio * stated) - 1 for stated, linked, _ in rows))
         stack = max(stack for _, _, stack in rows)
-        print(f"{kernel.symbol:40} {len(rows):3} functions, ratio {ratio:.3f}, above {above:.3f}, stack {stack}", flush=True)
-        yield kernel.symbol, {"stack": stack, "ratio": round(ratio, 4), "above": math.ceil(1000 * above) / 1000}
+        print(
+            f"{kernel.symbol:40} {len(rows):3} functions, ratio {ratio:.3f}, above {above:.3f}, stack {stack}",
+            flush=True,
+        )
+        yield (
+            kernel.symbol,
+            {"stack": stack, "ratio": round(ratio, 4), "above": math.ceil(1000 * above) / 1000},
+        )
 
 
 def functions_made(
@@ -185,7 +197,9 @@ def functions_made(
         for name, text in {**files, "main.c": ONCE}.items():
             (folder / name).parent.mkdir(exist_ok=True)
             (folder / name).write_text(text, encoding="utf-8")
-        elf = build_firmware(roomy(board), sorted(folder.rglob("*.c")), [folder], folder / "build", harness=False)
+        elf = build_firmware(
+            roomy(board), sorted(folder.rglob("*.c")), [folder], folder / "build", harness=False
+        )
         sizes = {name.split(":")[-1]: size for name, size in sizes_of(elf).items()}
         stack, names = Stack(elf), symbols_of(deployment, graph.name).functions
         found: dict[str, tuple[int, int, int]] = {}
@@ -221,7 +235,9 @@ def tiny(inputs: int, outputs: Sequence[str]) -> Graph:
             case _:
                 node, type_ = Node(ArgMax(axis=1), (x,), (x,)), TensorType((1,), DType.INT32)
         nodes.append(node.replace(outputs=[Tensor(f"y{i}", type_)]))
-    return ops.check(Graph("one", tuple(given), tuple(n.outputs[0] for n in nodes), tuple(nodes)), "a tiny graph")
+    return ops.check(
+        Graph("one", tuple(given), tuple(n.outputs[0] for n in nodes), tuple(nodes)), "a tiny graph"
+    )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -310,7 +326,9 @@ def main() -> int:
             with tempfile.TemporaryDirectory(prefix="tinyet-linked-") as where:
                 sizes, found = library(board, Path(where))
             store(name, stored(name) | {"toolchain": version(board), "sizes": sizes, "library": found})
-            print(f"{name}: {len(found)} functions, the deepest {max(f['stack'] for f in found.values())} bytes")
+            print(
+                f"{name}: {len(found)} functions, the deepest {max(f['stack'] for f in found.values())} bytes"
+            )
         case "made":
             for kernel, learned in made(board, args.names):
                 table = stored(name)

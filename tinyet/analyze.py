@@ -12,7 +12,15 @@ from tinyet.arguments import whole_given
 from tinyet.boards import Board, load_board
 from tinyet.boards.cpus import Target
 from tinyet.budget.code import Function, call_bytes, functions_of, plain_name
-from tinyet.budget.fit import NO_LIMITS, Contributor, Limits, fitted, largest_constants, objective_of, peak_tensors
+from tinyet.budget.fit import (
+    NO_LIMITS,
+    Contributor,
+    Limits,
+    fitted,
+    largest_constants,
+    objective_of,
+    peak_tensors,
+)
 from tinyet.budget.room import HARNESS_STACK, Flash, PlannedStack, room_of
 from tinyet.budget.rows import StreamAnalysis, streams_of
 from tinyet.build.size import Size, measure

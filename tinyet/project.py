@@ -7,7 +7,6 @@
 from __future__ import annotations
 
 import dataclasses
-import re
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -26,14 +25,13 @@ from tinyet.arguments import (
 )
 from tinyet.boards import Board, board_names, load_board
 from tinyet.budget.fit import (
-    LARGEST,
     Contributor,
     Limits,
     Use,
     check_fit,
     check_sizes,
+    explain_overflow,
     fitted,
-    largest_constants,
     objective_of,
 )
 from tinyet.budget.room import HARNESS_STACK, Room, room_of
@@ -67,9 +65,9 @@ from tinyet.emit.facts import DEFAULT_LIBRARY_VERSION, facts_of
 from tinyet.emit.kinds.arduino import library_name
 from tinyet.emit.model import model_files
 from tinyet.emit.model_name import check_name
-from tinyet.emit.project import Kind, Options, check_kind, check_library, project_files
+from tinyet.emit.project import Kind, Options, check_kind, check_library, is_bare, project_files
 from tinyet.emit.tflm import tflm_files
-from tinyet.errors import FitError, ProjectError, ToolchainError, UsageError, bullet_list
+from tinyet.errors import ProjectError, ToolchainError, UsageError
 from tinyet.ir import Array
 from tinyet.program import Program, load
 from tinyet.stack.use import StackUse, inference_bound, stack_of
@@ -125,8 +123,8 @@ def generate(
     which `register_delegate` must know when the project is opened again. require_delegate: nobody else may compute
     anything; without it the portable kernels take what these refuse.
     optimize: what kernels are chosen for, "speed", "balanced" or "size", of those that the delegates bring.
-    max_ram, max_flash: limits in bytes, the board's own by default. stack: bytes of stack that are reserved for who
-    calls an inference and for interrupts, beside what the kernels take. pins: {layer: kernel} where the choice is yours.
+    max_ram, max_flash: limits in bytes, the board's own by default. stack: bytes of it that are reserved for who
+    calls an inference and for interrupts. pins: {layer: kernel} where the choice is yours.
     input_rows: the model takes its input row by row, as a camera gives it, and never holds the whole of it.
     sample: one array per input for the demonstration; by default the first of `evaluation`, or a fixed pattern.
     evaluation: samples to keep, for `validate`: Data, or the path of a .npz file with one array per input, and labels.
@@ -162,7 +160,7 @@ def generate(
     check_library(project, library_version, homepage, archive=archive)
     model = check_name(name or program.name)
     chosen = delegates_or_default(delegates, require=require_delegate)
-    limits = Limits(max_ram, max_flash, stack, bare=_is_bare(project, target))
+    limits = Limits(max_ram, max_flash, stack, bare=is_bare(project, target))
     objective = objective_of(target, optimize, limits, pins=pins, input_rows=input_rows)
     deployment = fitted(program.graph, target, objective, limits, chosen, require=require_delegate)
     check_fit(deployment, target, limits)
@@ -212,12 +210,6 @@ def generate(
     if made.archive is not None:
         write_zip(place / library_name(model), made.archive)
     return made
-
-
-def _is_bare(kind: str, board: Board) -> bool:
-    """Whether the application is started by tinyet's own code, not by a framework's."""
-    framework = kind == "platformio" and board.platformio is not None and board.platformio.framework
-    return board.bare_metal and kind in _BARE_METAL and not framework
 
 
 def _data_files(
@@ -275,9 +267,8 @@ class Project:
     def board(self) -> Board:
         """With the bytes of stack that the project reserves."""
         reserved = self.manifest.get("stack_bytes")
-        if not isinstance(reserved, int) or not 0 < reserved < self._board.ram.bytes:
-            return self._board
-        return dataclasses.replace(self._board, stack_bytes=reserved)
+        known = isinstance(reserved, int) and 0 < reserved < self._board.ram.bytes
+        return dataclasses.replace(self._board, stack_bytes=reserved) if known else self._board
 
     @cached_property
     def _board(self) -> Board:
@@ -348,13 +339,8 @@ class Project:
     @property
     def limits(self) -> Limits:
         """The limits in bytes that were given to `generate`."""
-        values = self.manifest.get("limits")
-        limits = values if isinstance(values, dict) else {}
-        max_ram, max_flash, stack = (
-            limits.get(key) if isinstance(limits.get(key), int) else None
-            for key in ("max_ram", "max_flash", "stack")
-        )
-        return Limits(max_ram, max_flash, stack, bare=_is_bare(str(self.manifest["kind"]), self._board))
+        bare = is_bare(str(self.manifest["kind"]), self._board)
+        return Limits.read(self.manifest.get("limits"), bare=bare)
 
     @cached_property
     def evaluation(self) -> Data | None:
@@ -399,7 +385,7 @@ class Project:
                         "add its C files to your own build",
                     )
         except ToolchainError as error:
-            self._explain_overflow(error)
+            explain_overflow(error, self.deployment, self.board, str(self.path))
             raise
         for env in (self.board.name, HARNESS):
             check_elf(self._elf_path(env))
@@ -412,21 +398,6 @@ class Project:
         uses = Use("RAM", size.ram + stack.taken, ram), Use("flash", size.flash - size.sample, flash)
         check_sizes((uses[0], limits.max_ram), (uses[1], limits.max_flash), stack=stack, board=self.board)
         return size
-
-    def _explain_overflow(self, error: ToolchainError) -> None:
-        """Raise FitError when it was the linker's complaint that a memory of the board is too small."""
-        found = re.findall(r"region .(\w+).? overflowed by (\d+) bytes", error.what)
-        if found:
-            lines = [
-                f"{region.lower()}: {count} bytes too many for {self.board.name}" for region, count in found
-            ]
-            largest = bullet_list([str(c) for c in largest_constants(self.deployment)[:LARGEST]])
-            raise FitError(
-                "\n".join(lines) + f"\nthe arena takes {self.deployment.plan.arena_bytes} bytes of RAM; "
-                f"the largest weights in flash:\n{largest}",
-                str(self.path),
-                "a smaller model, or a board with more memory",
-            ) from error
 
     def elf(self, env: str) -> Path:
         """The built firmware of an environment (`harness`, or the board's name for the application).
@@ -468,10 +439,9 @@ class Project:
     @property
     def sizes(self) -> Sizes:
         """Of the application, if it has been built."""
-        path = self.application
-        if path is None:
+        if self.application is None:
             return Sizes()
-        size = measure(path)
+        size = measure(self.application)
         return Sizes(size.ram, size.flash - size.sample, self.stack.firmware.bytes)
 
     def validate(

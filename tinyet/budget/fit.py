@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -12,7 +13,7 @@ from tinyet.budget.tables import around_table, core_table, table_of
 from tinyet.delegates import DEFAULT, Delegate
 from tinyet.delegates.decide import Objective, check_optimize
 from tinyet.deployment import Deployment, deploy
-from tinyet.errors import FitError, bullet_list
+from tinyet.errors import FitError, ToolchainError, bullet_list
 from tinyet.ir import Graph, Node
 from tinyet.memory.streams import Stream
 from tinyet.opset.cost import core_of, measured
@@ -46,6 +47,14 @@ class Limits:
     stack: int | None = None
     bare: bool = True
 
+    @staticmethod
+    def read(values: object, *, bare: bool) -> Limits:
+        """Of a project's manifest, which may hold anything."""
+        found = values if isinstance(values, dict) else {}
+        names = ("max_ram", "max_flash", "stack")
+        given = {name: found[name] for name in names if isinstance(found.get(name), int)}
+        return Limits(**given, bare=bare)
+
 
 NO_LIMITS = Limits()
 
@@ -64,11 +73,22 @@ def objective_of(
     Raises UsageError for an `optimize` that there is not.
     """
     table, around = measured(core_of(board.target)), around_table(board) if limits.bare else None
-    flash = min(board.flash.bytes, limits.max_flash or board.flash.bytes) - (0 if table is None else table.base)
+    flash = min(board.flash.bytes, limits.max_flash or board.flash.bytes) - (
+        0 if table is None else table.base
+    )
     stack = board.stack_bytes if limits.stack is None else limits.stack
-    if limits.stack is None and limits.bare and board.bare_metal and core_table(table_of(board.target)) is not None:
+    if (
+        limits.stack is None
+        and limits.bare
+        and board.bare_metal
+        and core_table(table_of(board.target)) is not None
+    ):
         stack = min(CALLER_STACK, stack)
-    ram = min(board.ram.bytes, limits.max_ram or board.ram.bytes) - stack - (0 if around is None else around.ram)
+    ram = (
+        min(board.ram.bytes, limits.max_ram or board.ram.bytes)
+        - stack
+        - (0 if around is None else around.ram)
+    )
     return Objective(
         check_optimize(optimize), max(flash, 0), max(ram, 0), dict(pins or {}), input_rows=input_rows
     )
@@ -183,7 +203,7 @@ def operands(deployment: Deployment) -> list[Contributor]:
 
 
 def check_fit(deployment: Deployment, board: Board, limits: Limits = NO_LIMITS) -> None:
-    """Raise FitError when data and stack exceed the RAM, or constants and code the flash, of the board or of the limits.
+    """Raise FitError when data and stack exceed the RAM, or constants and code the flash, of the board or the limits.
 
     Where constants have an address space of their own (`progmem`), those that kernels take as they take activations
     are copied to RAM at the start, so they count twice; and parameters stay in flash. Flash counts as it is at most, as
@@ -207,7 +227,10 @@ def check_fit(deployment: Deployment, board: Board, limits: Limits = NO_LIMITS) 
             ("constants that are operands", kept_bytes if progmem else 0),
             ("the firmware's own data", room.static),
             ("stack of an inference", room.stack.inference or 0),
-            ("stack of its callers" if inference else "stack", room.stack.total - (room.stack.inference or 0)),
+            (
+                "stack of its callers" if inference else "stack",
+                room.stack.total - (room.stack.inference or 0),
+            ),
         ]
         text = " + ".join(f"{name} {size}" for name, size in terms if size or name == "arena")
         largest = tensors[:LARGEST] + (kept[:LARGEST] if progmem else [])
@@ -257,7 +280,9 @@ def said_of(flash: Flash) -> str:
 def stack_said(stack: PlannedStack) -> str:
     """What is counted of the stack."""
     if stack.inference is None:
-        return f"{stack.total:,} bytes, as the board reserves: what an inference takes is known after the build"
+        return (
+            f"{stack.total:,} bytes, as the board reserves: what an inference takes is known after the build"
+        )
     return f"an inference {stack.inference:,} + its callers {stack.caller:,} = {stack.total:,} bytes"
 
 
@@ -304,3 +329,18 @@ def check_sizes(*uses: tuple[Use, int | None], stack: StackUse, board: Board) ->
             hints.append("generate again with a higher limit, or make the largest layers smaller")
     if problems:
         raise FitError("\n".join(problems), hint="\n".join(dict.fromkeys(hints)))
+
+
+def explain_overflow(error: ToolchainError, deployment: Deployment, board: Board, where: str) -> None:
+    """Raise FitError when it was the linker's complaint that a memory of the board is too small. where: the project."""
+    found = re.findall(r"region .(\w+).? overflowed by (\d+) bytes", error.what)
+    if not found:
+        return
+    lines = [f"{region.lower()}: {count} bytes too many for {board.name}" for region, count in found]
+    largest = bullet_list([str(c) for c in largest_constants(deployment)[:LARGEST]])
+    raise FitError(
+        "\n".join(lines) + f"\nthe arena takes {deployment.plan.arena_bytes} bytes of RAM; "
+        f"the largest weights in flash:\n{largest}",
+        where,
+        "a smaller model, or a board with more memory",
+    ) from error

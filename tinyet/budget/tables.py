@@ -55,7 +55,9 @@ class Core:
         """What no measured kernel exceeds, for the code of those that nobody has measured."""
         found = self.made.values()
         return Made(
-            max((made.stack for made in found), default=0), 1.0, max((made.above for made in found), default=0.0)
+            max((made.stack for made in found), default=0),
+            1.0,
+            max((made.above for made in found), default=0.0),
         )
 
 

@@ -24,10 +24,10 @@ __all__ = ["KINDS", "Kind", "ModelFacts", "Options", "TensorFacts", "check_kind"
 class Options:
     """What a project must be built and checked with again, as it was given to `generate`.
 
-    delegates: names, in the order in which they are asked. max_ram, max_flash: limits in bytes, or None. stack: bytes of
-    it for everything but an inference, or None; reserved: of all of it, 0 for the board's own. optimize: what kernels
-    are chosen for; pins: layer → kernel, where the user has chosen. operators: names of those that a file of the user's
-    registers. archive: the .zip file beside the library, or None. tflm_header: whether the model is there
+    delegates: names, in the order in which they are asked. max_ram, max_flash: limits in bytes, or None. stack: bytes
+    for everything but an inference, or None; reserved: of the whole stack, 0 for the board's own. optimize: what
+    kernels are chosen for; pins: layer → kernel, where the user has chosen. operators: names of those that a file of
+    the user's registers. archive: the .zip file beside the library, or None. tflm_header: whether the model is there
     under the names of TensorFlow Lite Micro, too.
     """
 
@@ -47,6 +47,7 @@ class Options:
 
 NO_OPTIONS = Options()
 
+_BARE_METAL = ("cmake", "platformio")
 _WITH_LIBRARY = ("arduino", "cmake", "platformio")
 _NUMBER = r"(0|[1-9]\d{0,3}|[1-5]\d{4}|6[0-4]\d{3}|65[0-4]\d{2}|655[0-2]\d|6553[0-5])"
 _VERSION = re.compile(rf"{_NUMBER}\.{_NUMBER}\.{_NUMBER}", re.ASCII)
@@ -70,6 +71,12 @@ def check_kind(kind: str, board: Board) -> Kind:
     raise UsageError(
         what=f"there is no project kind {kind!r}", where="--project", hint=f"one of {', '.join(KINDS)}"
     )
+
+
+def is_bare(kind: str, board: Board) -> bool:
+    """Whether a project's application is started by tinyet's own code, not by a framework's."""
+    framework = kind == "platformio" and board.platformio is not None and board.platformio.framework
+    return board.bare_metal and kind in _BARE_METAL and not framework
 
 
 def check_library(kind: Kind, version: str | None, homepage: str | None, *, archive: bool) -> None:
