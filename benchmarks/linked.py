@@ -172,9 +172,11 @@ def made(board: Board, wanted: Sequence[str]) -> Iterator[tuple[str, dict[str, A
         if not nodes:
             continue
         rows = functions_made(board, home, attrs, kernel, nodes)
-        ratio = sum(linked for _, linked, _ in rows) / sum(stated for stated, _, _ in rows)
-        above = max(0.0, *(linked / (ratio * stated) - 1 for stated, linked, _ in rows))
-        stack = max(stack for _, _, stack in rows)
+        ratio = sum(linked for _, linked, _, _ in rows) / sum(stated for stated, _, _, _ in rows)
+        above = max(0.0, *(linked / (ratio * stated) - 1 for stated, linked, _, _ in rows))
+        if not all(alone for *_, alone in rows):
+            above = 1.0  # of what is a part of its caller nobody can tell one from another
+        stack = max(stack for _, _, stack, _ in rows)
         print(
             f"{kernel.symbol:40} {len(rows):3} functions, ratio {ratio:.3f}, above {above:.3f}, stack {stack}",
             flush=True,
@@ -187,8 +189,8 @@ def made(board: Board, wanted: Sequence[str]) -> Iterator[tuple[str, dict[str, A
 
 def functions_made(
     board: Board, home: Delegate, attrs: type[Attrs], kernel: Kernel, nodes: Sequence[Node]
-) -> list[tuple[int, int, int]]:
-    """(bytes stated, bytes linked with a call, stack) of each."""
+) -> list[tuple[int, int, int, bool]]:
+    """(bytes stated, bytes linked with a call, stack, whether it is a function by itself) of each."""
     graph = layers.side_by_side(nodes)
     deployment = deploy(graph, board.target, [dataclasses.replace(home, kernels={attrs: (kernel,)})])
     files = model_files(deployment, graph.name, ["layers"])
@@ -202,7 +204,7 @@ def functions_made(
         )
         sizes = {name.split(":")[-1]: size for name, size in sizes_of(elf).items()}
         stack, names = Stack(elf), symbols_of(deployment, graph.name).functions
-        found: dict[str, tuple[int, int, int]] = {}
+        found: dict[str, tuple[int, int, int, bool]] = {}
         for step in deployment.steps:
             symbol, cost = step.call.symbol, deployment.decision.chosen[step.node].cost
             if not isinstance(symbol, Definition):
@@ -213,7 +215,7 @@ def functions_made(
             bound = stack.function(name if alone else "layers_run").bytes
             assert bound is not None, name
             linked = sizes[name] + CALL if alone else sizes["layers_run"] // len(deployment.steps)
-            found[name] = CALL if cost is None else cost.code, linked, bound
+            found[name] = CALL if cost is None else cost.code, linked, bound, alone
         return list(found.values())
 
 

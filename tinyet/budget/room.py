@@ -25,12 +25,13 @@ HARNESS_STACK = 384
 CALL = 24
 """Bytes of code of a call, where its kernel states none."""
 
+_CALL_AGAIN = 20  # of a further call of a function that was made for a layer
 _WORD = 4
 _RUN = 16  # bytes of code of an inference beside its calls
 _FRAME = 64  # bytes of stack of an inference's own function, arguments of calls beyond the fourth not counted
 _STREAM_FRAME = 160  # of one that computes layers by rows
 _REGISTERS = 4  # arguments of a call that lie in registers, at least
-_ALWAYS_ABOVE = 48  # bytes by which alignment and the linker's veneers may exceed what is counted
+_ALWAYS_ABOVE = 64  # bytes by which alignment and the linker's veneers may exceed what is counted
 
 
 @dataclass(frozen=True)
@@ -113,16 +114,19 @@ def flash_of(deployment: Deployment, core: Core | None, around: Around | None) -
     for step in deployment.steps:
         cost, symbol = deployment.decision.chosen[step.node].cost, step.call.symbol
         known = _library(step, core)
+        kernel = step.choice.kernel.symbol
         if isinstance(symbol, Definition):
-            made.setdefault(step.choice.kernel.symbol, {})[symbol] = CALL if cost is None else cost.code
+            # What is stated of it has one call in it.
+            calls += _CALL_AGAIN if symbol in made.setdefault(kernel, {}) else 0
+            made[kernel][symbol] = CALL if cost is None else cost.code
         else:
             calls += CALL if cost is None else cost.code
         if known is not None:
             sizes |= known
         if cost is not None and (known is None or isinstance(symbol, Definition)):
             sizes |= cost.shared
-        if cost is None and (known is None or isinstance(symbol, Definition)):
-            unknown.append(step.choice.kernel.symbol)
+        if cost is None and (known is None or (isinstance(symbol, Definition) and kernel not in core.made)):
+            unknown.append(kernel)
     if around is not None:
         sizes |= around.functions
         sizes |= around.reals if any(_kind(t) != "whole" for t in deployment.graph.user_outputs) else {}
