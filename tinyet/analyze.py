@@ -8,15 +8,25 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from tinyet.arguments import whole_given
 from tinyet.boards import Board, load_board
 from tinyet.boards.cpus import Target
 from tinyet.budget.code import Function, call_bytes, functions_of, plain_name
-from tinyet.budget.fit import Contributor, largest_constants, objective_of, peak_tensors
+from tinyet.budget.fit import (
+    NO_LIMITS,
+    Contributor,
+    Limits,
+    fitted,
+    largest_constants,
+    objective_of,
+    peak_tensors,
+)
+from tinyet.budget.room import HARNESS_STACK, Flash, PlannedStack, room_of
 from tinyet.budget.rows import StreamAnalysis, streams_of
 from tinyet.build.size import Size, measure
 from tinyet.delegates import Delegates, delegates_or_default
 from tinyet.delegates.decide import Decision
-from tinyet.deployment import Deployment, Step, deploy
+from tinyet.deployment import Deployment, Step
 from tinyet.emit.model import symbols_of
 from tinyet.ir import Node, Tensor, place_of
 from tinyet.memory import MemoryPlan
@@ -138,6 +148,7 @@ class Analysis:
     code_bytes: of all functions and calls, as far as they are stated; linked_bytes: of the built application's
         flash, but for its demonstration sample, None where it is not built. functions, kernels: in the order of the
         layers.
+    flash: of the whole firmware as it is known before a build; planned_stack: what is counted of the stack.
     ram_bytes: static data of the built application, and stack: what it takes of it at most; None where it is not built.
     frontier: of the choice of kernels, from the smallest to the fastest, at most MOST_POINTS of them; frontier_gap:
         bytes by which it may miss better ones.
@@ -152,6 +163,8 @@ class Analysis:
     constant_bytes: int
     code_bytes: int
     linked_bytes: int | None
+    flash: Flash
+    planned_stack: PlannedStack
     arena_bytes: int
     lower_bound: int
     optimal: bool
@@ -188,6 +201,8 @@ class Analysis:
             "constant_bytes": self.constant_bytes,
             "code_bytes": self.code_bytes,
             "linked_bytes": self.linked_bytes,
+            "flash": self.flash.to_json(),
+            "planned_stack": self.planned_stack.to_json(),
             "arena_bytes": self.arena_bytes,
             "arena_lower_bound": self.lower_bound,
             "arena_optimal": self.optimal,
@@ -235,22 +250,25 @@ def analyze(
     optimize: str = "balanced",
     max_ram: int | None = None,
     max_flash: int | None = None,
+    stack: int | None = None,
     pins: Mapping[str, str] | None = None,
     input_rows: bool = False,
+    bare: bool = True,
     firmware: Path | None = None,
-    stack: StackUse | None = None,
+    used: StackUse | None = None,
 ) -> Analysis:
-    """board and all options: as `generate` takes them. firmware: the ELF file of the application that was built of the
-    same, for what the linker has; stack: what that takes of the stack at most. Raises UnsupportedOp when an operator
-    has no kernel for the board."""
+    """board and all options: as `generate` takes them. bare: not for a framework's firmware. firmware: the ELF file of
+    the application that was built of the same, for what the linker has; used: what that takes of the stack at most.
+    Raises UnsupportedOp when an operator has no kernel for the board."""
     target = load_board(board)
     chosen = delegates_or_default(delegates, require=require_delegate)
-    objective = objective_of(
-        target, optimize, max_ram=max_ram, max_flash=max_flash, pins=pins, input_rows=input_rows
-    )
-    deployment = deploy(program.graph, target.target, chosen, require=require_delegate, objective=objective)
+    if stack is not None:
+        stack = whole_given(stack, "stack", "bytes for who calls an inference: 2048", HARNESS_STACK)
+    limits = Limits(max_ram, max_flash, stack, bare)
+    objective = objective_of(target, optimize, limits, pins=pins, input_rows=input_rows)
+    deployment = fitted(program.graph, target, objective, limits, chosen, require=require_delegate)
     size = None if firmware is None else measure(firmware)
-    return analyze_deployment(program, deployment, target, size, stack)
+    return analyze_deployment(program, deployment, target, limits, size, used)
 
 
 def frontier_of(decision: Decision) -> tuple[FrontierPoint, ...]:
@@ -331,11 +349,13 @@ def analyze_deployment(
     program: Program,
     deployment: Deployment,
     board: Board,
+    limits: Limits = NO_LIMITS,
     size: Size | None = None,
     stack: StackUse | None = None,
 ) -> Analysis:
     """size, stack: of the application that was built of it."""
     plan = deployment.plan
+    room = room_of(deployment, board, bare=limits.bare, stack=limits.stack)
     step, peak = peak_tensors(deployment)
     decision = deployment.decision
     costs = {node: variant.cost for node, variant in decision.chosen.items()}
@@ -387,6 +407,8 @@ def analyze_deployment(
         code_bytes=sum(f.bytes or 0 for f in functions)
         + sum(call_bytes(deployment, s) or 0 for s in deployment.steps),
         linked_bytes=None if size is None else size.flash - size.sample,
+        flash=room.flash,
+        planned_stack=room.stack,
         arena_bytes=plan.arena_bytes,
         lower_bound=plan.lower_bound,
         optimal=plan.optimal,

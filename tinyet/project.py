@@ -7,7 +7,6 @@
 from __future__ import annotations
 
 import dataclasses
-import re
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -26,14 +25,16 @@ from tinyet.arguments import (
 )
 from tinyet.boards import Board, board_names, load_board
 from tinyet.budget.fit import (
-    LARGEST,
     Contributor,
+    Limits,
     Use,
     check_fit,
     check_sizes,
-    largest_constants,
+    explain_overflow,
+    fitted,
     objective_of,
 )
+from tinyet.budget.room import HARNESS_STACK, Room, room_of
 from tinyet.build import arduino, cmake, gcc, platformio, zephyr
 from tinyet.build.clang import GCC
 from tinyet.build.manifest import MANIFEST
@@ -56,16 +57,16 @@ from tinyet.data import (
 )
 from tinyet.delegates import DEFAULT, Delegate, Delegates, delegates_named, delegates_or_default
 from tinyet.delegates.decide import Objective
-from tinyet.deployment import Deployment, deploy
+from tinyet.deployment import Deployment
 from tinyet.device.device import open_device
 from tinyet.device.host import build_host
 from tinyet.emit.facts import DEFAULT_LIBRARY_VERSION, facts_of
 from tinyet.emit.kinds.arduino import library_name
 from tinyet.emit.model import model_files
 from tinyet.emit.model_name import check_name
-from tinyet.emit.project import Kind, Options, check_kind, check_library, project_files
+from tinyet.emit.project import Kind, Options, check_kind, check_library, is_bare, project_files
 from tinyet.emit.tflm import tflm_files
-from tinyet.errors import FitError, ProjectError, ToolchainError, UsageError, bullet_list
+from tinyet.errors import ProjectError, ToolchainError, UsageError
 from tinyet.ir import Array
 from tinyet.program import Program, load
 from tinyet.stack.use import StackUse, inference_bound, stack_of
@@ -102,6 +103,7 @@ def generate(
     optimize: str = "balanced",
     max_ram: int | None = None,
     max_flash: int | None = None,
+    stack: int | None = None,
     pins: Mapping[str, str] | None = None,
     input_rows: bool = False,
     sample: Sequence[Array] | None = None,
@@ -120,7 +122,8 @@ def generate(
     which `register_delegate` must know when the project is opened again. require_delegate: nobody else may compute
     anything; without it the portable kernels take what these refuse.
     optimize: what kernels are chosen for, "speed", "balanced" or "size", of those that the delegates bring.
-    max_ram, max_flash: limits in bytes, the board's own by default. pins: {layer: kernel} where the choice is yours.
+    max_ram, max_flash: limits in bytes, the board's own by default. stack: bytes of it that are reserved for who
+    calls an inference and for interrupts. pins: {layer: kernel} where the choice is yours.
     input_rows: the model takes its input row by row, as a camera gives it, and never holds the whole of it.
     sample: one array per input for the demonstration; by default the first of `evaluation`, or a fixed pattern.
     evaluation: samples to keep, for `validate`: Data, or the path of a .npz file with one array per input, and labels.
@@ -136,6 +139,8 @@ def generate(
         None if limit is None else whole_given(limit, what, "bytes: 64 * 1024")
         for limit, what in ((max_ram, "max_ram"), (max_flash, "max_flash"))
     )
+    if stack is not None:
+        stack = whole_given(stack, "stack", "bytes for who calls an inference: 2048", HARNESS_STACK)
     for text, what in ((name, "name"), (library_version, "library_version"), (homepage, "homepage")):
         if text is not None:
             text_given(text, what, "or leave it away")
@@ -154,11 +159,13 @@ def generate(
     check_library(project, library_version, homepage, archive=archive)
     model = check_name(name or program.name)
     chosen = delegates_or_default(delegates, require=require_delegate)
-    objective = objective_of(
-        target, optimize, max_ram=max_ram, max_flash=max_flash, pins=pins, input_rows=input_rows
-    )
-    deployment = deploy(program.graph, target.target, chosen, require=require_delegate, objective=objective)
-    check_fit(deployment, target, max_ram=max_ram, max_flash=max_flash)
+    limits = Limits(max_ram, max_flash, stack, bare=is_bare(project, target))
+    objective = objective_of(target, optimize, limits, pins=pins, input_rows=input_rows)
+    deployment = fitted(program.graph, target, objective, limits, chosen, require=require_delegate)
+    check_fit(deployment, target, limits)
+    room = room_of(deployment, target, bare=limits.bare, stack=stack)
+    # What is counted is what the linker script reserves.
+    target = dataclasses.replace(target, stack_bytes=room.stack.total)
     inputs = demonstration(program.inputs, sample, evaluation)
     # Zephyr's own test runner reads the console, so it is told what will be there.
     expected = program.outputs_for(inputs) if project == "zephyr" else ()
@@ -176,6 +183,8 @@ def generate(
         require_delegate=require_delegate,
         max_ram=max_ram,
         max_flash=max_flash,
+        stack=stack,
+        reserved=room.stack.total,
         optimize=objective.optimize,
         pins=objective.pins,
         input_rows=input_rows,
@@ -249,6 +258,13 @@ class Project:
 
     @cached_property
     def board(self) -> Board:
+        """With the bytes of stack that the project reserves."""
+        reserved = self.manifest.get("stack_bytes")
+        known = isinstance(reserved, int) and 0 < reserved < self._board.ram.bytes
+        return dataclasses.replace(self._board, stack_bytes=reserved) if known else self._board
+
+    @cached_property
+    def _board(self) -> Board:
         own = self.path / f"{self.manifest['board']}.toml"
         return load_board(own if own.is_file() else str(self.manifest["board"]))
 
@@ -276,19 +292,25 @@ class Project:
 
     @cached_property
     def deployment(self) -> Deployment:
-        return deploy(
+        return fitted(
             self.program.graph,
-            self.board.target,
+            self._board,
+            self.objective,
+            self.limits,
             self.delegates,
             require=self.require_delegate,
-            objective=self.objective,
         )
 
     @property
+    def room(self) -> Room:
+        """The flash and the stack that were counted when the project was generated."""
+        return room_of(self.deployment, self._board, bare=self.limits.bare, stack=self.limits.stack)
+
+    @property
     def objective(self) -> Objective:
-        """What the kernels were chosen for."""
+        """What the kernels were chosen for at first."""
         return objective_of(
-            self.board, self.optimize, pins=self.pins, input_rows=self.input_rows, **self.limits
+            self._board, self.optimize, self.limits, pins=self.pins, input_rows=self.input_rows
         )
 
     @property
@@ -308,14 +330,10 @@ class Project:
         return {str(k): str(v) for k, v in pins.items()} if isinstance(pins, dict) else {}
 
     @property
-    def limits(self) -> dict[str, int | None]:
-        """The limits in bytes that were given to `generate`, by name: max_ram, max_flash."""
-        values = self.manifest.get("limits")
-        limits = values if isinstance(values, dict) else {}
-        return {
-            key: limits.get(key) if isinstance(limits.get(key), int) else None
-            for key in ("max_ram", "max_flash")
-        }
+    def limits(self) -> Limits:
+        """The limits in bytes that were given to `generate`."""
+        bare = is_bare(str(self.manifest["kind"]), self._board)
+        return Limits.read(self.manifest.get("limits"), bare=bare)
 
     @cached_property
     def evaluation(self) -> Data | None:
@@ -360,7 +378,7 @@ class Project:
                         "add its C files to your own build",
                     )
         except ToolchainError as error:
-            self._explain_overflow(error)
+            explain_overflow(error, self.deployment, self.board, str(self.path))
             raise
         for env in (self.board.name, HARNESS):
             check_elf(self._elf_path(env))
@@ -371,25 +389,8 @@ class Project:
         )
         stack, limits = self.stack, self.limits
         uses = Use("RAM", size.ram + stack.taken, ram), Use("flash", size.flash - size.sample, flash)
-        check_sizes(
-            (uses[0], limits["max_ram"]), (uses[1], limits["max_flash"]), stack=stack, board=self.board
-        )
+        check_sizes((uses[0], limits.max_ram), (uses[1], limits.max_flash), stack=stack, board=self.board)
         return size
-
-    def _explain_overflow(self, error: ToolchainError) -> None:
-        """Raise FitError when it was the linker's complaint that a memory of the board is too small."""
-        found = re.findall(r"region .(\w+).? overflowed by (\d+) bytes", error.what)
-        if found:
-            lines = [
-                f"{region.lower()}: {count} bytes too many for {self.board.name}" for region, count in found
-            ]
-            largest = bullet_list([str(c) for c in largest_constants(self.deployment)[:LARGEST]])
-            raise FitError(
-                "\n".join(lines) + f"\nthe arena takes {self.deployment.plan.arena_bytes} bytes of RAM; "
-                f"the largest weights in flash:\n{largest}",
-                str(self.path),
-                "a smaller model, or a board with more memory",
-            ) from error
 
     def elf(self, env: str) -> Path:
         """The built firmware of an environment (`harness`, or the board's name for the application).
@@ -431,10 +432,9 @@ class Project:
     @property
     def sizes(self) -> Sizes:
         """Of the application, if it has been built."""
-        path = self.application
-        if path is None:
+        if self.application is None:
             return Sizes()
-        size = measure(path)
+        size = measure(self.application)
         return Sizes(size.ram, size.flash - size.sample, self.stack.firmware.bytes)
 
     def validate(

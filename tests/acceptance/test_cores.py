@@ -18,6 +18,7 @@ import pytest
 
 import tinyet
 from tests.ops.emulated import require_emulator
+from tests.planned import check_planned
 from tinyet.boards import load_board
 from tinyet.deployment import deploy
 from tinyet.ir import Array
@@ -98,6 +99,7 @@ def test_ds_cnn_gives_the_same_bytes(
     project = tinyet.generate(program, board, tmp_path / "ds_cnn")
     size = project.build()
     assert size.ram + size.stack <= board.ram.bytes
+    check_planned(project, size)
     assert size.sample == x[0].nbytes // x.itemsize  # found in the image, as int8
     result = project.validate(x, on="qemu", sqnr_samples=0)
     assert result.bit_exact, result.first_mismatch

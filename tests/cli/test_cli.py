@@ -19,6 +19,7 @@ from rich.cells import cell_len
 
 from tests import small
 from tests.cli.command import listing, part, plain, refused, tinyet
+from tinyet.budget.fit import Limits
 from tinyet.cli.options import size_in_bytes
 from tinyet.project import open_project
 
@@ -78,7 +79,7 @@ def test_generate_takes_name_kind_and_limits(here: Path) -> None:
     assert ended.status == 0, ended.err
     project = open_project("c")
     assert (project.name, project.board.name, project.manifest["kind"]) == ("kws", "microbit", "cmake")
-    assert project.limits == {"max_ram": 16384, "max_flash": 65536}
+    assert project.limits == Limits(max_ram=16384, max_flash=65536)
     assert (here / "c" / "lib" / "kws" / "src" / "kws.c").is_file()
     assert (here / "copy.tet").read_bytes() == _PROGRAM.data
 

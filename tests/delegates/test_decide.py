@@ -17,7 +17,7 @@ from tests.golden.programs import RELU, Builder, bias_s32, input_s8, weights_s8
 from tinyet.analyze import analyze
 from tinyet.boards import load_board
 from tinyet.boards.cpus import Target
-from tinyet.budget.fit import objective_of
+from tinyet.budget.fit import Limits, objective_of
 from tinyet.delegates import CMSIS_NN, CORTEX_M, DEFAULT, DELEGATES, PORTABLE, decide
 from tinyet.delegates import frontier as solver
 from tinyet.delegates.decide import Objective, pick
@@ -314,7 +314,7 @@ def test_a_project_knows_its_choice(network: Program, tmp_path: Path) -> None:
     asked = {"optimize": "speed", "pins": {step.name: pin}, "max_flash": 200_000}
     project = generate(network, "mps2_an386", tmp_path / "p", project="cmake", **asked)  # type: ignore[arg-type]
     again = open_project(tmp_path / "p")
-    assert again.objective == objective_of(M4, "speed", max_flash=200_000, pins={step.name: pin})
+    assert again.objective == objective_of(M4, "speed", Limits(max_flash=200_000), pins={step.name: pin})
     assert kernels(again.deployment) == kernels(project.deployment)
     assert kernels(again.deployment)[step.index] == pin
     report = analyze(again.program, again.board, optimize="speed", pins=again.pins)

@@ -14,6 +14,7 @@ import pytest
 
 from benchmarks import costs
 from tests.golden.programs import RELU, Builder, bias_s32, input_s8, weights_s8
+from tests.planned import check_planned
 from tinyet.analyze import analyze
 from tinyet.boards import load_board
 from tinyet.budget.code import functions_of
@@ -29,8 +30,7 @@ from tinyet.project import generate, open_project
 M4 = load_board("mps2_an386")
 
 
-@pytest.fixture(scope="module")
-def program() -> Program:
+def pairs() -> Program:
     """Pairs of a depthwise and a pointwise layer, of one size and the same scales, with weights of their own."""
     b = Builder("pairs")
     x = y = input_s8("x", (1, 10, 10, 8), 0.031, -128)
@@ -48,6 +48,11 @@ def program() -> Program:
             module=f"conv{i}",
         )
     return b.finish((x,), y)
+
+
+@pytest.fixture(scope="module")
+def program() -> Program:
+    return pairs()
 
 
 def bodies(deployment: Deployment) -> list[str]:
@@ -117,7 +122,7 @@ def test_the_linker_has_what_is_reported(program: Program, tmp_path: Path) -> No
         if shutil.which(tool) is None:
             pytest.skip(f"{tool} is not installed")
     project = generate(program, M4, tmp_path / "p", project="cmake")
-    project.build()
+    check_planned(project, project.build())
     report = analyze(project.program, M4, firmware=open_project(tmp_path / "p").application)
     assert report.linked_bytes is not None
     assert report.linked_bytes > report.code_bytes + report.constant_bytes

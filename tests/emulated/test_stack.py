@@ -14,6 +14,7 @@ import tinyet
 from tests import small
 from tests.emulated.test_riscv import BOARDS as OTHERS
 from tests.ops.emulated import require_emulator
+from tests.planned import check_planned
 from tinyet.boards import Board, load_board
 from tinyet.build.gcc import build_firmware
 from tinyet.device import qemu
@@ -110,7 +111,7 @@ def test_a_build_fails_whose_stack_may_not_suffice(kind: Kind, name: str, tmp_pa
     stack = project.stack
     assert stack.inference.bytes is not None
     assert stack.firmware.bytes is not None
-    assert stack.reserved == size.stack == project.board.stack_bytes
+    check_planned(project, size)
     names = [frame.function for frame in stack.firmware.chain]
     assert names[0] == "Reset_Handler"
     assert "main" in names
@@ -128,7 +129,7 @@ def test_a_build_fails_whose_stack_may_not_suffice(kind: Kind, name: str, tmp_pa
             rf"stack: the application may take \d+ bytes, {name} has {size.stack};", caught.value.what
         )
         assert re.search(r"- \d+ bytes: main", caught.value.what)
-        assert "stack_bytes" in str(caught.value.hint)
+        assert "--stack BYTES" in str(caught.value.hint)
     main.write_text(text)
     project.build()
     result = project.validate(small.images(2), on="qemu", sqnr_samples=0)

@@ -17,12 +17,14 @@ from tinyet.boards.cpus import Target
 from tinyet.budget.fit import (
     LARGEST,
     Contributor,
+    Limits,
     Use,
     check_fit,
     check_sizes,
     largest_constants,
     peak_tensors,
 )
+from tinyet.budget.room import CALLER_STACK, room_of
 from tinyet.deployment import Deployment, deploy
 from tinyet.emit.model import model_files
 from tinyet.errors import FitError
@@ -47,14 +49,15 @@ def _board(*, ram: int | None = None, flash: int | None = None) -> Board:
     )
 
 
-def _need(deployment: Deployment) -> tuple[int, int]:
-    flash = deployment.constant_bytes + deployment.parameter_bytes
-    return deployment.plan.arena_bytes + _BOARD.stack_bytes, flash
+def _need(deployment: Deployment, board: Board = _BOARD) -> tuple[int, int]:
+    """Bytes of RAM and of flash that are counted."""
+    room = room_of(deployment, board)
+    return deployment.plan.arena_bytes + room.static + room.stack.total, room.flash.at_most
 
 
 def _refused(board: Board, **limits: int) -> str:
     with pytest.raises(FitError) as caught:
-        check_fit(_DEPLOYMENT, board, **limits)
+        check_fit(_DEPLOYMENT, board, Limits(**limits))
     assert caught.value.hint
     return caught.value.what
 
@@ -62,7 +65,7 @@ def _refused(board: Board, **limits: int) -> str:
 def test_exactly_enough_fits_and_one_byte_less_does_not() -> None:
     ram, flash = _need(_DEPLOYMENT)
     check_fit(_DEPLOYMENT, _BOARD)
-    check_fit(_DEPLOYMENT, _BOARD, max_ram=ram, max_flash=flash)
+    check_fit(_DEPLOYMENT, _BOARD, Limits(ram, flash))
     check_fit(_DEPLOYMENT, _board(ram=ram, flash=flash))
     assert _refused(_BOARD, max_ram=ram - 1).startswith("RAM:")
     assert _refused(_BOARD, max_flash=flash - 1).startswith("flash:")
@@ -75,6 +78,25 @@ def test_the_error_says_whose_limit_it_is() -> None:
     # A limit above what the board has does not help.
     assert f"mps2_an386 has {ram - 1}" in _refused(_board(ram=ram - 1), max_ram=10 * ram)
     assert f"mps2_an386 has {flash - 1}" in _refused(_board(flash=flash - 1), max_flash=10 * flash)
+
+
+def test_the_stack_is_what_the_kernels_take_and_a_reserve_for_their_callers() -> None:
+    """Of a core of which nobody knows what kernels take, and of a framework's firmware, it is the board's."""
+    stack = room_of(_DEPLOYMENT, _BOARD).stack
+    assert stack.inference is not None
+    assert stack.caller == CALLER_STACK
+    assert stack.inference + stack.caller <= stack.total < stack.inference + stack.caller + 8
+    text = _refused(_BOARD, max_ram=stack.total)
+    assert (
+        f"stack of an inference {stack.inference} + stack of its callers {stack.total - stack.inference}"
+        in text
+    )
+    given = room_of(_DEPLOYMENT, _BOARD, stack=600).stack
+    assert given.total - stack.inference in range(600, 608)
+    less = dataclasses.replace(_BOARD, stack_bytes=stack.inference + 512)
+    assert room_of(_DEPLOYMENT, less).stack.total == less.stack_bytes
+    assert room_of(_DEPLOYMENT, _BOARD, bare=False).stack.total == _BOARD.stack_bytes
+    assert room_of(deploy(small.graph(), _UNO.target), _UNO).stack.total == _UNO.stack_bytes
 
 
 def test_both_memories_are_told_at_once_with_the_largest_contributors(golden: Golden) -> None:
@@ -118,9 +140,9 @@ def test_progmem_constants_that_are_operands_lie_in_ram_and_in_flash() -> None:
     assert deployment.parameter_bytes == 4 * (4 + 15 + 2)
     ram = deployment.plan.arena_bytes + 200 + _UNO.stack_bytes
     flash = 200 + deployment.parameter_bytes
-    check_fit(deployment, _UNO, max_ram=ram, max_flash=flash)
+    check_fit(deployment, _UNO, Limits(ram, flash))
     with pytest.raises(FitError) as caught:
-        check_fit(deployment, _UNO, max_ram=ram - 1, max_flash=flash - 1)
+        check_fit(deployment, _UNO, Limits(ram - 1, flash - 1))
     assert f"constants that are operands 200 + stack {_UNO.stack_bytes} = {ram} bytes" in caught.value.what
     assert f"weights and parameters alone take {flash} bytes, the limit is {flash - 1}" in caught.value.what
     assert caught.value.what.count("200 bytes: constant offsets") == 2
@@ -129,9 +151,9 @@ def test_progmem_constants_that_are_operands_lie_in_ram_and_in_flash() -> None:
 def test_elsewhere_they_lie_in_flash_only() -> None:
     deployment = deploy(_with_a_constant(50), _BOARD.target)
     flash = 200 + deployment.parameter_bytes
-    check_fit(deployment, _BOARD, max_ram=deployment.plan.arena_bytes + _BOARD.stack_bytes, max_flash=flash)
+    check_fit(deployment, _BOARD, Limits(*_need(deployment)))
     with pytest.raises(FitError, match=f"weights and parameters alone take {flash} bytes"):
-        check_fit(deployment, _BOARD, max_flash=flash - 1)
+        check_fit(deployment, _BOARD, Limits(max_flash=flash - 1))
 
 
 def _repeated(times: int) -> Graph:
@@ -153,11 +175,12 @@ def test_what_many_layers_share_counts_once(board: Board) -> None:
     text = model_files(often, "sums", ["banner"])["sums.c"]
     assert text.count("static const float ") == 1
     assert "weights and tables: 200 bytes" in text
-    flash = 200 + often.parameter_bytes
-    ram = often.plan.arena_bytes + board.stack_bytes + (200 if board is _UNO else 0)
-    check_fit(often, board, max_ram=ram, max_flash=flash)
+    assert often.parameter_bytes > 0
+    ram, flash = _need(often, board)
+    ram += 200 if board is _UNO else 0
+    check_fit(often, board, Limits(ram, flash))
     with pytest.raises(FitError) as caught:
-        check_fit(often, board, max_ram=ram - 1, max_flash=flash - 1)
+        check_fit(often, board, Limits(ram - 1, flash - 1))
     assert caught.value.what.count("200 bytes: constant offsets_0") == (2 if board is _UNO else 1)
     assert "offsets_1" not in caught.value.what
 

@@ -217,7 +217,7 @@ class LockedUp(LossyLink):
 def test_a_lockup_names_the_stack() -> None:
     with _device(LockedUp()) as device, pytest.raises(EmulatorError, match="the core locked up") as caught:
         device.run([b"abcd"])
-    assert caught.value.hint == "raise stack_bytes in the board file"
+    assert caught.value.hint == "generate again with a larger --stack, or raise stack_bytes in the board file"
 
 
 class Resetting(LossyLink):

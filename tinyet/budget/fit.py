@@ -3,19 +3,25 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tinyet.boards import Board
+from tinyet.budget.room import CALLER_STACK, Flash, PlannedStack, Room, room_of
+from tinyet.budget.tables import around_table, core_table, table_of
+from tinyet.delegates import DEFAULT, Delegate
 from tinyet.delegates.decide import Objective, check_optimize
-from tinyet.deployment import Deployment
-from tinyet.errors import FitError, bullet_list
-from tinyet.ir import Node
+from tinyet.deployment import Deployment, deploy
+from tinyet.errors import FitError, ToolchainError, bullet_list
+from tinyet.ir import Graph, Node
 from tinyet.memory.streams import Stream
 from tinyet.opset.cost import core_of, measured
 from tinyet.stack.use import StackUse
 
 LARGEST = 5
+ROUNDS = 4
+"""Choices that are made for one pair of limits."""
 PROGMEM_REACH = 65536
 """AVR's instruction for constants in program memory has addresses of 16 bits."""
 
@@ -31,26 +37,100 @@ class Contributor:
         return f"{self.bytes} bytes: {self.text}"
 
 
+@dataclass(frozen=True)
+class Limits:
+    """What a deployment must keep to, in bytes. max_ram, max_flash: the board's own where None. stack: of it for
+    everything but an inference; None: what is usual. bare: the firmware is tinyet's own, not one of a framework."""
+
+    max_ram: int | None = None
+    max_flash: int | None = None
+    stack: int | None = None
+    bare: bool = True
+
+    @staticmethod
+    def read(values: object, *, bare: bool) -> Limits:
+        """Of a project's manifest, which may hold anything."""
+        found = values if isinstance(values, dict) else {}
+        names = ("max_ram", "max_flash", "stack")
+        given = {name: found[name] for name in names if isinstance(found.get(name), int)}
+        return Limits(**given, bare=bare)
+
+
+NO_LIMITS = Limits()
+
+
 def objective_of(
     board: Board,
     optimize: str = "balanced",
+    limits: Limits = NO_LIMITS,
     *,
-    max_ram: int | None = None,
-    max_flash: int | None = None,
     pins: Mapping[str, str] | None = None,
     input_rows: bool = False,
 ) -> Objective:
-    """What kernels are chosen for on a board: within its memories, or the given limits in bytes where these are
-    tighter, less the stack and what a firmware has around a model, as far as that has been measured for the core.
+    """What kernels are chosen for on a board at first: within its memories, or the given limits where these are
+    tighter, less what a firmware has around a model, as far as that has been measured, and the stack of its callers.
 
     Raises UsageError for an `optimize` that there is not.
     """
-    table = measured(core_of(board.target))
-    flash = min(board.flash.bytes, max_flash or board.flash.bytes) - (0 if table is None else table.base)
-    ram = min(board.ram.bytes, max_ram or board.ram.bytes) - board.stack_bytes
+    table, around = measured(core_of(board.target)), around_table(board) if limits.bare else None
+    flash = min(board.flash.bytes, limits.max_flash or board.flash.bytes) - (
+        0 if table is None else table.base
+    )
+    stack = board.stack_bytes if limits.stack is None else limits.stack
+    if (
+        limits.stack is None
+        and limits.bare
+        and board.bare_metal
+        and core_table(table_of(board.target)) is not None
+    ):
+        stack = min(CALLER_STACK, stack)
+    ram = (
+        min(board.ram.bytes, limits.max_ram or board.ram.bytes)
+        - stack
+        - (0 if around is None else around.ram)
+    )
     return Objective(
         check_optimize(optimize), max(flash, 0), max(ram, 0), dict(pins or {}), input_rows=input_rows
     )
+
+
+def fitted(
+    graph: Graph,
+    board: Board,
+    objective: Objective,
+    limits: Limits = NO_LIMITS,
+    delegates: Sequence[Delegate] = DEFAULT,
+    *,
+    require: bool = False,
+) -> Deployment:
+    """The deployment for an objective of `objective_of`, chosen again for less where code, stack or the margin of what
+    is stated are above what that has left for them. Where nothing fits, the last that was tried; `check_fit` says so.
+
+    Raises what `deploy` does.
+    """
+    for left in reversed(range(ROUNDS)):
+        deployment = deploy(graph, board.target, delegates, require=require, objective=objective)
+        room = room_of(deployment, board, bare=limits.bare, stack=limits.stack)
+        own, flash = deployment.plan.arena_bytes + deployment.state_bytes, deployment.decision.point.flash
+        more_ram = _ram(deployment, board, room) - _tighter(limits.max_ram, board.ram.bytes, board)[0]
+        more_flash = room.flash.at_most - _tighter(limits.max_flash, board.flash.bytes, board)[0]
+        # What was above an objective already is the least that there is.
+        again_ram = more_ram > 0 and objective.ram is not None and own <= objective.ram
+        again_flash = more_flash > 0 and objective.flash is not None and flash <= objective.flash
+        if not left or not (again_ram or again_flash):
+            break
+        objective = replace(
+            objective,
+            ram=max(own - more_ram, 0) if again_ram else objective.ram,
+            flash=max(flash - more_flash, 0) if again_flash else objective.flash,
+        )
+    return deployment
+
+
+def _ram(deployment: Deployment, board: Board, room: Room) -> int:
+    """Bytes of RAM that are counted of a deployment."""
+    copied = deployment.operand_bytes if "progmem" in board.target.features else 0
+    return deployment.plan.arena_bytes + deployment.state_bytes + copied + room.static + room.stack.total
 
 
 def peak_tensors(deployment: Deployment) -> tuple[int, list[Contributor]]:
@@ -122,49 +202,61 @@ def operands(deployment: Deployment) -> list[Contributor]:
     return sorted(found, key=lambda c: (-c.bytes, c.text))
 
 
-def check_fit(
-    deployment: Deployment, board: Board, *, max_ram: int | None = None, max_flash: int | None = None
-) -> None:
-    """Raise FitError when arena and stack exceed the RAM, or constants the flash, of the board or of the given limits.
+def check_fit(deployment: Deployment, board: Board, limits: Limits = NO_LIMITS) -> None:
+    """Raise FitError when data and stack exceed the RAM, or constants and code the flash, of the board or the limits.
 
     Where constants have an address space of their own (`progmem`), those that kernels take as they take activations
-    are copied to RAM at the start, so they count twice; and parameters stay in flash. Code is not counted here: it is
-    known only after the build, when `check_sizes` looks again.
+    are copied to RAM at the start, so they count twice; and parameters stay in flash. Flash counts as it is at most, as
+    far as it is known before a build; `check_sizes` looks again behind it.
     """
     progmem = "progmem" in board.target.features
     kept = operands(deployment)
     kept_bytes = deployment.operand_bytes
+    room = room_of(deployment, board, bare=limits.bare, stack=limits.stack)
     problems, hints = [], []
-    arena, state, stack = deployment.plan.arena_bytes, deployment.state_bytes, board.stack_bytes
-    limit, whose = _tighter(max_ram, board.ram.bytes, board)
-    copied = kept_bytes if progmem else 0
-    total = arena + state + copied + stack
+    limit, whose = _tighter(limits.max_ram, board.ram.bytes, board)
+    total = _ram(deployment, board, room)
     if total > limit:
         step, tensors = peak_tensors(deployment)
         where = deployment.steps[step] if 0 <= step < len(deployment.steps) else None
         at = f"layer {where.index}, {where}: {where.node.op}" if where else "the boundary"
+        inference = room.stack.inference is not None
         terms = [
-            ("arena", arena),
-            ("state", state),
-            ("constants that are operands", copied),
-            ("stack", stack),
+            ("arena", deployment.plan.arena_bytes),
+            ("state", deployment.state_bytes),
+            ("constants that are operands", kept_bytes if progmem else 0),
+            ("the firmware's own data", room.static),
+            ("stack of an inference", room.stack.inference or 0),
+            (
+                "stack of its callers" if inference else "stack",
+                room.stack.total - (room.stack.inference or 0),
+            ),
         ]
-        text = " + ".join(f"{name} {size}" for name, size in terms if size or name in ("arena", "stack"))
+        text = " + ".join(f"{name} {size}" for name, size in terms if size or name == "arena")
         largest = tensors[:LARGEST] + (kept[:LARGEST] if progmem else [])
         problems.append(
             f"RAM: {text} = {total} bytes, {whose} {limit}; most is alive at {at}:\n"
             + bullet_list([str(c) for c in largest])
         )
         hints.append("RAM: smaller images, fewer channels or earlier strides; or a board with more RAM")
+        if inference and total - room.stack.caller < limit:
+            hints.append("RAM: a smaller reserve of stack for who calls an inference: --stack BYTES")
     constants = deployment.constant_bytes + deployment.parameter_bytes
-    flash, whose = _tighter(max_flash, board.flash.bytes, board)
+    flash, whose = _tighter(limits.max_flash, board.flash.bytes, board)
+    largest = sorted(largest_constants(deployment) + kept, key=lambda c: -c.bytes)[:LARGEST]
+    smaller = "flash: fewer channels, int8 instead of float layers; or a board with more flash"
     if constants > flash:
-        largest = sorted(largest_constants(deployment) + kept, key=lambda c: -c.bytes)
         problems.append(
             f"flash: weights and parameters alone take {constants} bytes, {whose} {flash}; the largest:\n"
-            + bullet_list([str(c) for c in largest[:LARGEST]])
+            + bullet_list([str(c) for c in largest])
         )
-        hints.append("flash: fewer channels, int8 instead of float layers; or a board with more flash")
+        hints.append(smaller)
+    elif room.flash.at_most > flash:
+        problems.append(
+            f"flash: {said_of(room.flash)}, {whose} {flash}; the largest constants:\n"
+            + bullet_list([str(c) for c in largest])
+        )
+        hints.append(smaller)
     elif progmem and constants - kept_bytes > PROGMEM_REACH:
         problems.append(
             f"flash: weights and parameters take {constants - kept_bytes} bytes, "
@@ -173,6 +265,25 @@ def check_fit(
         hints.append("flash: fewer channels, int8 instead of float layers; or a board that is no AVR")
     if problems:
         raise FitError("\n".join(problems), hint="\n".join(hints))
+
+
+def said_of(flash: Flash) -> str:
+    """What flash is stated to be, and how much it may be."""
+    parts = [f"constants {flash.constants:,}"]
+    parts += [f"code {flash.code:,}"] if flash.code else []
+    parts += [f"the firmware around the model {flash.around:,}"] if flash.around is not None else []
+    more = f", at most {flash.at_most:,}" if flash.margin else ""
+    unknown = f"; not counted, code of {', '.join(flash.unknown)}" if flash.unknown else ""
+    return f"{' + '.join(parts)} = {flash.stated:,} bytes{more}{unknown}"
+
+
+def stack_said(stack: PlannedStack) -> str:
+    """What is counted of the stack."""
+    if stack.inference is None:
+        return (
+            f"{stack.total:,} bytes, as the board reserves: what an inference takes is known after the build"
+        )
+    return f"an inference {stack.inference:,} + its callers {stack.caller:,} = {stack.total:,} bytes"
 
 
 def _tighter(limit: int | None, available: int, board: Board) -> tuple[int, str]:
@@ -206,7 +317,7 @@ def check_sizes(*uses: tuple[Use, int | None], stack: StackUse, board: Board) ->
         )
         hints.append(
             "stack: make large arrays of your own functions static; "
-            "or generate again for a board file of your own with more stack_bytes"
+            "or generate again with a larger reserve for them: --stack BYTES"
         )
     for use, limit in uses:
         if limit is not None and use.bytes > limit:
@@ -218,3 +329,18 @@ def check_sizes(*uses: tuple[Use, int | None], stack: StackUse, board: Board) ->
             hints.append("generate again with a higher limit, or make the largest layers smaller")
     if problems:
         raise FitError("\n".join(problems), hint="\n".join(dict.fromkeys(hints)))
+
+
+def explain_overflow(error: ToolchainError, deployment: Deployment, board: Board, where: str) -> None:
+    """Raise FitError when it was the linker's complaint that a memory of the board is too small. where: the project."""
+    found = re.findall(r"region .(\w+).? overflowed by (\d+) bytes", error.what)
+    if not found:
+        return
+    lines = [f"{region.lower()}: {count} bytes too many for {board.name}" for region, count in found]
+    largest = bullet_list([str(c) for c in largest_constants(deployment)[:LARGEST]])
+    raise FitError(
+        "\n".join(lines) + f"\nthe arena takes {deployment.plan.arena_bytes} bytes of RAM; "
+        f"the largest weights in flash:\n{largest}",
+        where,
+        "a smaller model, or a board with more memory",
+    ) from error

@@ -13,11 +13,12 @@ import typer
 from tinyet.analyze import Analysis
 from tinyet.analyze import analyze as analyze_program
 from tinyet.boards import Board, load_board
-from tinyet.budget.fit import LARGEST, Contributor
+from tinyet.budget.fit import LARGEST, Contributor, Limits, said_of, stack_said
 from tinyet.cli import ui
 from tinyet.cli.model import CaptureOptions, obtain
 from tinyet.cli.options import (
     Calibration,
+    CallerStack,
     DelegateNames,
     JsonFile,
     MaxFlash,
@@ -51,32 +52,36 @@ def analyze(
     optimize: OptimizeAgain = None,
     max_ram: MaxRam = None,
     max_flash: MaxFlash = None,
+    stack: CallerStack = None,
     pin: Pins = None,
     json: JsonFile = None,
 ) -> None:
     """Show what each layer costs on a board, before anything is built."""
     chosen = None if board is None else load_board(board)
     delegates = delegates_of(delegate, require_delegate)
-    pins, limits = pins_of(pin), {"max_ram": max_ram, "max_flash": max_flash}
+    pins, limits = pins_of(pin), Limits(max_ram, max_flash, stack)
     warnings: tuple[str, ...] = ()
     firmware: Path | None = None
     input_rows = False
-    stack: StackUse | None = None
+    used: StackUse | None = None
     if Path(model).is_dir():
         if calibration is not None:
             raise UsageError("--calibration: a project is compiled already", model)
         with ui.stages("reading the program"):
             project = open_project(model)
             program, default = project.program, project.board
-        asked = (board, delegate, optimize, max_ram, max_flash, pin)
+        asked = (board, delegate, optimize, max_ram, max_flash, stack, pin)
         if all(not option for option in asked) and not require_delegate:
             firmware = project.application  # what is built is what is analyzed
-            stack = None if firmware is None else project.stack
+            used = None if firmware is None else project.stack
         if delegate is None:
             delegates, require_delegate = project.delegates, project.require_delegate
         input_rows = project.input_rows
         optimize, pins = optimize or project.optimize, {**project.pins, **pins}
-        limits = {name: given or project.limits[name] for name, given in limits.items()}
+        before = project.limits
+        limits = Limits(
+            max_ram or before.max_ram, max_flash or before.max_flash, stack or before.stack, before.bare
+        )
     else:
         default = load_board(DEFAULT_BOARD)
         compiled = obtain(model, CaptureOptions(calibration=calibration))
@@ -92,8 +97,11 @@ def analyze(
             pins=pins,
             input_rows=input_rows,
             firmware=firmware,
-            stack=stack,
-            **limits,
+            used=used,
+            max_ram=limits.max_ram,
+            max_flash=limits.max_flash,
+            stack=limits.stack,
+            bare=limits.bare,
         )
     if json is not None:
         ui.write_json(json, analysis.to_json())
@@ -157,6 +165,8 @@ def _show(analysis: Analysis, board: Board) -> None:
                 f"{ui.size(analysis.constant_bytes)} of {ui.number(board.flash.bytes)} of flash",
             ),
             ("code of the kernels", _code_said(analysis)),
+            ("flash, stated", said_of(analysis.flash)),
+            ("stack, planned", stack_said(analysis.planned_stack)),
             ("arena", f"{ui.size(analysis.arena_bytes)} of {ui.number(board.ram.bytes)} of RAM; {bound}"),
             *([("layers over their input", f"{over} of {len(analysis.layers)}, row by row")] if over else []),
             *([] if analysis.stack is None else ui.stack_rows(analysis.stack, analysis.ram_bytes)),

@@ -9,12 +9,14 @@ from typing import Annotated
 import typer
 
 from tinyet.boards import load_board
+from tinyet.budget.fit import said_of, stack_said
 from tinyet.build.tree import is_free, read_manifest
 from tinyet.cli import ui
 from tinyet.cli.model import CaptureOptions, input_names, obtain
 from tinyet.cli.options import (
     BoardOption,
     Calibration,
+    CallerStack,
     ChannelsLast,
     DelegateNames,
     DumpIr,
@@ -66,6 +68,7 @@ def generate(
     optimize: OptimizeFor = "balanced",
     max_ram: MaxRam = None,
     max_flash: MaxFlash = None,
+    stack: CallerStack = None,
     pin: Pins = None,
     input_rows: Annotated[
         bool,
@@ -144,6 +147,7 @@ def generate(
             optimize=optimize,
             max_ram=max_ram,
             max_flash=max_flash,
+            stack=stack,
             pins=pins,
             input_rows=input_rows,
             evaluation=None if kind == "model" else data,
@@ -197,6 +201,9 @@ def _show(project: Project) -> None:
         f"arena {ui.size(plan.arena_bytes)} ({proved}), "
         f"weights {ui.size(project.deployment.constant_bytes)}"
     )
+    room = project.room
+    ui.say(f"flash: {said_of(room.flash)}")
+    ui.say(f"stack: {stack_said(room.stack)}")
     if project.archive is not None:
         ui.say(f"{project.archive}: for the Arduino IDE, Sketch > Include Library > Add .ZIP Library")
     ui.say(f"next: tinyet build {project.path}")

@@ -165,6 +165,17 @@ MaxFlash = Annotated[
 ]
 
 
+CallerStack = Annotated[
+    Any,
+    typer.Option(
+        "--stack",
+        parser=size_in_bytes,
+        metavar="BYTES",
+        help="stack for who calls an inference and for interrupts, by default 1K; what an inference takes is added",
+    ),
+]
+
+
 Pins = Annotated[
     list[str] | None,
     typer.Option(

@@ -37,7 +37,7 @@ _INFO_BYTES = 400
 # A layer's count and, generously, those of its parts: for deadlines only.
 _COUNT_BYTES = 32
 _DEFAULT_TIMEOUT = 120.0
-_RAISE_STACK = "raise stack_bytes in the board file"
+_RAISE_STACK = "generate again with a larger --stack, or raise stack_bytes in the board file"
 # QEMU's words for a fault with nobody left to handle it.
 _LOCKUP = "Lockup: can't escalate"
 

@@ -24,7 +24,8 @@ __all__ = ["KINDS", "Kind", "ModelFacts", "Options", "TensorFacts", "check_kind"
 class Options:
     """What a project must be built and checked with again, as it was given to `generate`.
 
-    delegates: names, in the order in which they are asked. max_ram, max_flash: limits in bytes, or None. optimize: what
+    delegates: names, in the order in which they are asked. max_ram, max_flash: limits in bytes, or None. stack: bytes
+    for everything but an inference, or None; reserved: of the whole stack, 0 for the board's own. optimize: what
     kernels are chosen for; pins: layer → kernel, where the user has chosen. operators: names of those that a file of
     the user's registers. archive: the .zip file beside the library, or None. tflm_header: whether the model is there
     under the names of TensorFlow Lite Micro, too.
@@ -34,6 +35,8 @@ class Options:
     require_delegate: bool = False
     max_ram: int | None = None
     max_flash: int | None = None
+    stack: int | None = None
+    reserved: int = 0
     optimize: str = "balanced"
     input_rows: bool = False
     pins: Mapping[str, str] = field(default_factory=dict)
@@ -44,6 +47,7 @@ class Options:
 
 NO_OPTIONS = Options()
 
+_BARE_METAL = ("cmake", "platformio")
 _WITH_LIBRARY = ("arduino", "cmake", "platformio")
 _NUMBER = r"(0|[1-9]\d{0,3}|[1-5]\d{4}|6[0-4]\d{3}|65[0-4]\d{2}|655[0-2]\d|6553[0-5])"
 _VERSION = re.compile(rf"{_NUMBER}\.{_NUMBER}\.{_NUMBER}", re.ASCII)
@@ -67,6 +71,12 @@ def check_kind(kind: str, board: Board) -> Kind:
     raise UsageError(
         what=f"there is no project kind {kind!r}", where="--project", hint=f"one of {', '.join(KINDS)}"
     )
+
+
+def is_bare(kind: str, board: Board) -> bool:
+    """Whether a project's application is started by tinyet's own code, not by a framework's."""
+    framework = kind == "platformio" and board.platformio is not None and board.platformio.framework
+    return board.bare_metal and kind in _BARE_METAL and not framework
 
 
 def check_library(kind: Kind, version: str | None, homepage: str | None, *, archive: bool) -> None:
@@ -117,7 +127,8 @@ def project_files(
         "yours": list(tree.yours),
         "delegates": list(options.delegates),
         "require_delegate": options.require_delegate,
-        "limits": {"max_ram": options.max_ram, "max_flash": options.max_flash},
+        "limits": {"max_ram": options.max_ram, "max_flash": options.max_flash, "stack": options.stack},
+        "stack_bytes": options.reserved or board.stack_bytes,
         "optimize": options.optimize,
     }
     if options.input_rows:

@@ -1,0 +1,25 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What was said of a project before it was built, against what the linker and the compiler made of it."""
+
+from __future__ import annotations
+
+from tinyet.build.size import Size
+from tinyet.project import Project
+
+STATED = 0.01
+"""Largest error of the stated flash, as a share of the linked."""
+
+
+def check_planned(project: Project, size: Size) -> None:
+    """Flash is what was stated, to a percent; and nothing is more than was counted. size: of the built application."""
+    room, deployment, stack = project.room, project.deployment, project.stack
+    linked = size.flash - size.sample
+    assert abs(room.flash.stated / linked - 1) <= STATED, (room.flash, linked)
+    assert linked <= room.flash.at_most, (room.flash, linked)
+    assert room.stack.inference is not None
+    assert stack.inference.bytes is not None
+    assert stack.inference.bytes <= room.stack.inference, stack.inference
+    assert stack.reserved == size.stack == room.stack.total == project.board.stack_bytes
+    assert stack.firmware.bytes is not None
+    assert stack.firmware.bytes <= room.stack.total, stack.firmware
+    assert size.ram <= deployment.plan.arena_bytes + deployment.state_bytes + room.static + 8
