@@ -3,25 +3,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from tinyet.boards.cpus import Target
 from tinyet.delegates import Delegate
 from tinyet.delegates.decide import (
     Decision,
+    Figures,
     Objective,
+    Price,
     Variant,
     Whole,
-    choose,
     comparable,
+    of_one_delegate,
+    parts_of,
     pick,
     pinned,
+    price,
     weighed,
 )
 from tinyet.delegates.frontier import Frontier, Point
 from tinyet.delegates.select import Choice, Selection, select
-from tinyet.errors import UsageError
+from tinyet.errors import InternalError, UsageError
 from tinyet.input_rows import GIVE_WHOLE, taken_input
 from tinyet.ir import Graph, Node
 from tinyet.layers import names_of
@@ -30,9 +34,18 @@ from tinyet.memory.draft import StreamRefusedError
 from tinyet.memory.streams import Stream
 from tinyet.ops import op_of
 from tinyet.ops.region import Region
-from tinyet.rows import Search, Strips, moved, strips_of
+from tinyet.rows import INSTRUCTIONS_AN_ACTION, Search, Strips, moving, strips_of
 from tinyet.stages import stage
-from tinyet.storage import Promises, arranged, planned
+from tinyet.storage import Promises, agreements_of, arrangements, planned, saved_by
+
+_ROUNDS = 12
+"""Choices of kernels for one way to compute the layers, each with less memory at its fullest calls than the last."""
+_RUNGS = {"speed": 8, "balanced": 8, "size": 2}
+"""Limits that are tried for layers by rows until half of the memory is left."""
+_HALVES = 6
+"""How often half of the memory is asked for."""
+_LAST = 3
+"""Plans, those with fewest bytes alive, that are made where nothing has room."""
 
 
 def decide(
@@ -51,13 +64,75 @@ def decide(
     return _Chooser(selection, target, delegates, objective, require=require).decide()
 
 
-class _Chooser:
-    """Chooses a variant for every node, and plans the memory that they need.
+@dataclass(frozen=True, eq=False)
+class _Way:
+    """How layers are computed: as wholes, or those of streams by rows. It is the same whatever limits there are.
 
-    Where the arena is larger than the objective allows, the variants that cannot be there are taken away, because of
-    their scratch memory or because their output lies over too little of their input, and the choice is made again; and
-    where that is not enough, layers are computed by rows. What flash and instructions alone would choose gives way to
-    a choice with less RAM that costs nothing (`leaner`).
+    variants: of every node; allowed: the indices of those that may be weighed. calls: the nodes that need a call, and
+    needs: for each of them the bytes that are alive at it if a variant makes it, by that variant's index.
+    """
+
+    variants: Mapping[Node, tuple[Variant, ...]]
+    allowed: Mapping[Node, Sequence[int]]
+    streams: Sequence[Stream]
+    needs: Mapping[Node, Mapping[int, int]]
+
+    @property
+    def least(self) -> int:
+        """Bytes of the arena, whichever kernels are chosen."""
+        return max((min(found.values()) for found in self.needs.values()), default=0)
+
+    @property
+    def choices(self) -> dict[Node, Mapping[int, int]]:
+        """`needs`, where not all of a call's variants need the same."""
+        return {node: found for node, found in self.needs.items() if len(set(found.values())) > 1}
+
+    def within(self, limit: int) -> dict[Node, Sequence[int]]:
+        """The allowed variants with which no more than `limit` bytes are alive at a call, or the one that needs the
+        least; of several the fastest."""
+        found = dict(self.allowed)
+        for node, needs in self.needs.items():
+            fitting = [i for i in self.allowed[node] if needs[i] <= limit]
+            found[node] = fitting or [
+                min(self.allowed[node], key=lambda i: (needs[i], _instructions(self.variants[node][i])))
+            ]
+        return found
+
+
+@dataclass(frozen=True, eq=False)
+class _Kernels:
+    """A kernel for every node, of those that there are in a way; and a first plan of their memory, which is the last
+    one where nothing better can be."""
+
+    way: _Way
+    allowed: Mapping[Node, Sequence[int]]
+    chosen: Mapping[Node, Variant]
+    found: Frontier
+    point: Point
+    first: MemoryPlan
+
+    def index(self, node: Node) -> int:
+        """Which of the way's variants of a node was chosen."""
+        return self.way.variants[node].index(self.chosen[node])
+
+
+@dataclass(frozen=True, eq=False)
+class _Settled:
+    """A plan as it would be printed: the variants, with values as they lie in the end, and what all of it takes."""
+
+    kernels: _Kernels
+    chosen: Mapping[Node, Variant]
+    plan: MemoryPlan
+    figures: Figures
+
+
+class _Chooser:
+    """Makes plans, and takes of those that no other beats in instructions, flash and RAM the one that the objective
+    asks for.
+
+    Which plans there are does not depend on the limits, only which of them are worth looking at: kernels of whole
+    layers, with ever less memory at the calls that need most of it; and, where the best of those has no room, the same
+    of layers by rows, for ever smaller arenas. So a wider limit never leads to a worse plan.
     """
 
     def __init__(
@@ -75,236 +150,185 @@ class _Chooser:
         self.graph = selection.graph
         self.variants = self._offer(selection)
         self.promises = Promises()
-        self._free: dict[tuple[Stream, ...], _Chosen] = {}
-        self._settled: dict[_Chosen, tuple[int, int]] = {}
-        self.pins: dict[Node, int] = {}
+        self.front: list[_Settled] = []
+        self.left: list[_Kernels] = []
+        self.whole: _Settled | None = None
+        self._parts: dict[Variant, Mapping[Hashable, int]] = {}
+        pins: dict[Node, int] = {}
         if objective.pins:
             calls = planned(
-                self.graph, {n: found[0] for n, found in self.variants.items()}, self.promises
+                self.graph, {n: found[0] for n, found in self.variants.items()}, self.promises, first=True
             ).calls
             layers = {name: node for node, name in names_of(self.graph, calls).items()}
-            self.pins = pinned(self.variants, layers, objective.pins)
+            pins = pinned(self.variants, layers, objective.pins)
+        self.pins = pins
+        self.allowed = self.allowed_of(self.variants)
+        self.most = of_one_delegate(self.variants, self.allowed)
+        self.unstated = sum(
+            op_of(node).macs(node) + sum(t.type.count for t in node.outputs)
+            for node, found in self.variants.items()
+            if found[0].cost is None
+        )
 
     def decide(self) -> tuple[Decision, MemoryPlan]:
-        best = self.whole_layers()
+        free = self.way(self.variants, (), weighed(self.variants, self.allowed, self.target))
+        if not self.objective.input_rows:
+            self.search(free)
+        if self.by_rows_wanted(free):
+            for kernels in self.rows(free):
+                self.search(kernels)
+        if self.objective.input_rows and not self.front and not self.left:
+            raise UsageError(
+                f"the first layers of {self.graph.name} cannot be computed from rows of their input as they come",
+                hint=GIVE_WHOLE,
+            )
+        best = self.best()
+        kernels, without = best.kernels, None
+        if best.plan.streams:
+            if self.whole is None:  # no limit leaves room for it
+                without = Whole(free.chosen, planned(self.graph, free.chosen, self.promises).arena_bytes)
+            else:
+                without = Whole(self.whole.chosen, self.whole.plan.arena_bytes)
+        plans = tuple(sorted((each.figures for each in self.front), key=lambda f: (f.ram, f.flash)))
+        decision = Decision(
+            self.objective,
+            kernels.way.variants,
+            best.chosen,
+            kernels.found,
+            kernels.point,
+            plans,
+            best.figures,
+            without,
+        )
+        return decision, best.plan
+
+    # ------------------------------------------------------------ whole layers, and layers by rows
+
+    def by_rows_wanted(self, free: _Kernels) -> bool:
+        """Whether layers by rows are worth a look: what whole layers would be without a limit has no room, or RAM
+        counts as much as time."""
         if self.objective.input_rows:
-            best = self.taking_rows()
-        elif not self.objective.whole and (self.objective.optimize == "size" or self.dear(best)):
-            by_rows = self.by_rows()
-            if by_rows is not None and self.better(by_rows, best):
-                best = by_rows
-        chosen, plan = self.arranged(best)
-        free = self._free[()]
-        whole = Whole(free.chosen, self.arena(free)) if plan.streams else None
-        return Decision(self.objective, best.variants, chosen, best.found, best.point, whole), plan
+            return True
+        if self.objective.whole:
+            return False
+        return self.objective.optimize == "size" or self.over_ram(self.ram(free.chosen, free.first)) > 0
 
-    def arranged(self, best: _Chosen) -> tuple[dict[Node, Variant], MemoryPlan]:
-        """A choice with its values as they lie in the end, as far as RAM allows that."""
-        most = None if self.objective.ram is None else self.objective.ram - _state_bytes(best.chosen)
-        if self.objective.optimize != "speed":
-            # What is there is spent on speed only where that is all that is asked for.
-            most = min(best.plan.arena_bytes, best.plan.arena_bytes if most is None else most)
-        return arranged(self.graph, best.chosen, best.plan, most, self.target, self.promises)
+    def way(
+        self,
+        variants: Mapping[Node, tuple[Variant, ...]],
+        streams: Sequence[Stream],
+        found: Frontier,
+    ) -> _Kernels:
+        """A way to compute the layers, with the kernels that would be chosen for it without a limit.
 
-    def whole_layers(self) -> _Chosen:
-        """No layer by rows."""
-        return self.choose(self.variants, ())
-
-    def dear(self, whole: _Chosen) -> bool:
-        """Whether whole layers need more RAM than there is, or many more instructions because of it."""
-        return self.over(whole) > 0 or whole.instructions > _DEAR * self.free(whole).instructions
-
-    def better(self, by_rows: _Chosen, whole: _Chosen) -> bool:
-        if self.objective.optimize == "size" or self.over(whole) > 0:
-            return self.arena(by_rows) < self.arena(whole)
-        return self.over(by_rows) <= 0 and by_rows.instructions < whole.instructions
-
-    def free(self, chosen: _Chosen) -> _Chosen:
-        """What would be chosen of the same variants if there were no limit."""
-        return self._free.get(tuple(chosen.plan.streams), chosen)
-
-    def choose(self, variants: Mapping[Node, tuple[Variant, ...]], streams: Sequence[Stream]) -> _Chosen:
-        """The variants that the objective asks for, of those whose memory there is room for; where there is no room
-        whatever is chosen, those that need the least."""
-        allowed = self.allowed(variants)
-        result = self.chosen(variants, allowed, streams)
-        if not streams:  # with them every plan is dear: that of the best alone is worth a second look
-            result = self.leaner(result)
-        self._free[tuple(streams)] = result
-        if self.over(result) <= 0:
-            return result
-        least = self.chosen(variants, _frugal(variants, allowed, result.plan, self.promises), streams)
-        if self.over(least) > 0:
-            return min(least, result, key=self.arena)
-        limit = self.objective.ram
-        while limit is not None and self.over(result) > 0:
-            state = _state_bytes(result.chosen)
-            if not _take_away(variants, allowed, result.chosen, result.plan, limit - state, self.promises):
-                return least
-            result = self.chosen(variants, allowed, streams)
-        return result if streams else self.leaner(result)
-
-    def leaner(self, first: _Chosen) -> _Chosen:
-        """The same, or of the same variants a choice with less RAM that executes no more and is nearly as small.
-
-        The frontier knows nothing of RAM: there a few bytes of flash decide against any number of bytes of it, even
-        where they save instructions, too.
+        found: the frontier of its variants. Raises StreamRefusedError.
         """
-        most, limit = first.point.instructions, first.point.flash
-        limit += self.worth(self.ram(first), limit)
-        if self.objective.flash is not None:
-            limit = max(min(limit, self.objective.flash), first.point.flash)
-        best = tried = first
-        left = {node: list(indices) for node, indices in first.allowed.items()}
-        for _ in range(_ROUNDS):
-            less = self.arena(tried) - 1
-            if not _take_away(first.variants, left, tried.chosen, tried.plan, less, self.promises):
-                break
-            found = weighed(first.variants, left, self.target)
-            near = tuple(p for p in found.points if p.instructions <= most and p.flash <= limit)
-            if not near:
-                break  # of fewer variants there is nothing nearer
-            point = pick(replace(found, points=near), self.objective.optimize, limit, most)
-            try:
-                tried = self.made(first.variants, left, found, point, first.plan.streams)
-            except StreamRefusedError:
-                break
-            if all(self.saves(tried, old) for old in (best, first)):
-                best = tried
-        return best if best is first else replace(best, found=_with_point(first.found, best.point))
+        allowed = self.allowed_of(variants)
+        point = pick(found, self.objective.optimize, None, self.most)
+        chosen = _taken(variants, allowed, point)
+        plan = planned(self.graph, chosen, self.promises, streams=streams, first=True)
+        needs = {}
+        for index, node in enumerate(plan.calls):
+            own = {i: _own_bytes(node, variants[node][i], plan, index, self.promises) for i in allowed[node]}
+            around = plan.alive[index + 1] - _own_bytes(node, chosen[node], plan, index, self.promises)
+            needs[node] = {i: around + need for i, need in own.items()}
+        return _Kernels(_Way(variants, allowed, tuple(streams), needs), allowed, chosen, found, point, plan)
 
-    def saves(self, new: _Chosen, old: _Chosen) -> bool:
-        """Whether one choice executes no more than another, and takes less RAM, which is worth the flash, with the
-        values of each as they lie in the end."""
-        grown = new.point.flash - old.point.flash
-        if grown > self.worth(self.ram(old) - self.ram(new), old.point.flash):
-            return False  # before more is planned to know
-        (instructions, ram), (most, least) = self.settled(new), self.settled(old)
-        return instructions <= most and ram < least and grown <= self.worth(least - ram, old.point.flash)
-
-    def worth(self, saved: int, flash: int) -> int:
-        """Bytes of flash, of so many, that so many bytes of saved RAM are worth where instructions are no more: a
-        percent of the flash, but no more bytes than are saved; where not flash alone counts, one in four, too.
-
-        A percent is less than what is stated of code may be wrong by; and four times as much flash as RAM, or more, is
-        what most boards have.
-        """
-        percent = min(saved, flash // 100)
-        return percent if self.objective.optimize == "size" else max(percent, saved // 4)
-
-    def settled(self, chosen: _Chosen) -> tuple[int, int]:
-        """Stated instructions and bytes of RAM, with the values as they lie in the end."""
-        if chosen not in self._settled:
-            variants, plan = self.arranged(chosen)
-            counts = (0 if v.cost is None else v.cost.instructions for v in variants.values())
-            self._settled[chosen] = sum(counts) + _moving(plan), self.ram(replace(chosen, plan=plan))
-        return self._settled[chosen]
-
-    def allowed(self, variants: Mapping[Node, tuple[Variant, ...]]) -> dict[Node, list[int]]:
+    def allowed_of(self, variants: Mapping[Node, tuple[Variant, ...]]) -> dict[Node, Sequence[int]]:
         """The indices of each node's variants that may be weighed, within what the user has pinned."""
         return {node: comparable(found) for node, found in variants.items()} | {
             node: [index] for node, index in self.pins.items()
         }
 
-    def chosen(
-        self,
-        variants: Mapping[Node, tuple[Variant, ...]],
-        allowed: Mapping[Node, Sequence[int]],
-        streams: Sequence[Stream],
-    ) -> _Chosen:
-        """Of the allowed variants those that the objective asks for, and their memory."""
-        # What rows cost is not to be paid for with flash saved.
-        most = round(_GOOD * self._free[()].point.instructions) if streams else None
-        found, point = choose(variants, allowed, self.objective, self.target, most)
-        return self.made(variants, allowed, found, point, streams)
+    def search(self, kernels: _Kernels) -> None:
+        """Settle what is promising of a way: from the kernels that would be chosen without a limit, with ever less
+        memory at the calls that need the most."""
+        way, allowed, spare = kernels.way, kernels.way.allowed, self.objective.flash
+        for _ in range(_ROUNDS):
+            point = pick(kernels.found, self.objective.optimize, spare, self.most)
+            if point != kernels.point:
+                kernels = self.made(way, allowed, kernels.found, point)
+            self.settle(kernels)
+            if not self.promising(self.least(kernels)):
+                break
+            limit = max((needs[kernels.index(n)] for n, needs in way.choices.items()), default=0) - 1
+            if self.over_ram(self.ram(kernels.chosen, kernels.first, kernels.first.lower_bound)) > 0:
+                # Below the least of all kernels nothing comes, so nothing need be given up for it.
+                limit = min(limit, max(self.room(kernels), way.least))
+            fewer = way.within(limit)
+            if fewer == allowed:
+                break
+            allowed, found = fewer, weighed(way.variants, fewer, self.target)
+            kernels = self.made(way, allowed, found, pick(found, self.objective.optimize, spare, self.most))
 
     def made(
-        self,
-        variants: Mapping[Node, tuple[Variant, ...]],
-        allowed: Mapping[Node, Sequence[int]],
-        found: Frontier,
-        point: Point,
-        streams: Sequence[Stream],
-    ) -> _Chosen:
-        """What a point of the frontier of the allowed variants stands for, and its memory."""
-        chosen = {
-            node: variants[node][indices[option]]
-            for (node, indices), option in zip(allowed.items(), point.picks, strict=True)
-        }
-        plan = planned(self.graph, chosen, self.promises, streams=streams)
-        return _Chosen(variants, dict(allowed), chosen, plan, found, point)
+        self, way: _Way, allowed: Mapping[Node, Sequence[int]], found: Frontier, point: Point
+    ) -> _Kernels:
+        chosen = _taken(way.variants, allowed, point)
+        plan = planned(self.graph, chosen, self.promises, streams=way.streams, first=True)
+        return _Kernels(way, allowed, chosen, found, point, plan)
 
-    def over(self, chosen: _Chosen) -> int:
-        """Bytes of RAM more than the objective allows."""
-        return 0 if self.objective.ram is None else self.ram(chosen) - self.objective.ram
-
-    def ram(self, chosen: _Chosen) -> int:
-        """Bytes of the arena and of state."""
-        kept = sum(stream.kept_bytes for stream in chosen.plan.streams)
-        return self.arena(chosen) + _state_bytes(chosen.chosen) + kept
-
-    @staticmethod
-    def arena(chosen: _Chosen) -> int:
-        return chosen.plan.arena_bytes
-
-    def taking_rows(self) -> _Chosen:
-        """With the input given by rows. Raises UsageError where it cannot be."""
-        found = self.by_rows()
-        if found is None:
-            raise UsageError(
-                f"the first layers of {self.graph.name} cannot be computed from rows of their input as they come",
-                hint=GIVE_WHOLE,
-            )
-        return found
-
-    def by_rows(self) -> _Chosen | None:
-        """With layers computed by rows: the cheapest that has room, or what takes the least RAM; None where nothing can
-        be."""
+    def rows(self, free: _Kernels) -> Iterator[_Kernels]:
+        """Ways by rows, for ever smaller arenas: those that need hardly more than there is, until none is promising."""
         stage("planning memory by rows")
-        free = self._free[()]
-        frugal = _frugal(self.variants, self.allowed(self.variants), free.plan, self.promises)
-        least = self.chosen(self.variants, frugal, ())
-        strips = self.strips(least.plan.calls)
-        taken = (
-            taken_input(self.graph, {n: s.rule for n, s in strips.items()})
-            if self.objective.input_rows
-            else None
-        )
-        if not strips:
-            return None
-        search = Search(self.graph, least.plan, free.chosen, strips, taken=taken)
-        found: list[_Chosen] = []
+        frugal = _taken(self.variants, free.way.within(0), Point(0, 0, (0,) * len(self.variants)))
+        least = planned(self.graph, frugal, self.promises, first=True)
+        strips = self.strips(least.calls)
+        if not strips and not self.objective.input_rows:
+            return
+        taken = None
+        if self.objective.input_rows:
+            taken = taken_input(self.graph, {n: s.rule for n, s in strips.items()})
+        search = Search(self.graph, least, free.chosen, strips, taken=taken)
+        room = None if self.objective.ram is None else self.room(free)
         known = set[tuple[tuple[Node, ...], ...]]()
-
-        def tried(streams: Sequence[Stream] | None) -> bool:
-            """Try the forms of streams, but those that were tried; whether one is good enough."""
-            layers = tuple(s.nodes for s in streams or ())
-            if layers in known:
-                return False
-            known.add(layers)
-            for piled, beneath in ((False, False), (True, True), (True, False)) if streams else ():
-                some = search.piled(streams or (), beneath=beneath) if piled else streams or ()
-                try:
-                    found.append(self.choose(self.with_strips(strips, some), some))
-                except StreamRefusedError:
-                    continue
-                if self.over(found[-1]) <= 0 and found[-1].instructions <= _GOOD * free.instructions:
-                    return self.objective.optimize != "size"
-            return False
-
-        limit = self.objective.ram
-        if self.objective.optimize != "size" and limit is not None:
-            limit -= _state_bytes(free.chosen)
-            for _ in range(_ROUNDS):
-                streams = search.streams(limit)
-                if not streams or tried(streams):
+        top = search.most_alive
+        for rung in range(_HALVES * _RUNGS[self.objective.optimize]):
+            limit = round(top / 2 ** (rung / _RUNGS[self.objective.optimize])) - 1
+            if room is not None and 4 * limit > 5 * room:
+                continue  # what is there in the end may be a little less than what was counted
+            streams = search.streams(limit)
+            if streams is None:
+                break
+            layers = tuple(s.nodes for s in streams)
+            if layers and layers not in known:
+                known.add(layers)
+                variants, found, least = self.by_strips(strips, streams)
+                if not self.promising(replace(least, ram=limit // 2)):
                     break
-                limit -= max(limit // 40, 1)
-        fitting = [chosen for chosen in found if self.over(chosen) <= 0]
-        if not fitting or self.objective.optimize == "size":
-            tried(search.smallest())
-            return self.leaner(min(found, key=self.arena)) if found else None
-        return self.leaner(min(fitting, key=lambda chosen: chosen.instructions))
+                yield from self.forms(search, variants, streams, found)
+        if self.objective.optimize == "size" or not any(self.over(each.figures) <= 0 for each in self.front):
+            streams = search.smallest()
+            if streams and tuple(s.nodes for s in streams) not in known:
+                variants, found, _ = self.by_strips(strips, streams)
+                yield from self.forms(search, variants, streams, found)
+
+    def by_strips(
+        self, strips: Mapping[Node, Strips], streams: Sequence[Stream]
+    ) -> tuple[dict[Node, tuple[Variant, ...]], Frontier, Figures]:
+        """The variants of all nodes, strips' for those of streams; their frontier, and what its best takes but for
+        RAM."""
+        inside = {node for found in streams for node in found.nodes}
+        variants = {n: strips[n].variants if n in inside else found for n, found in self.variants.items()}
+        found = weighed(variants, self.allowed_of(variants), self.target)
+        point = pick(found, self.objective.optimize, None, self.most)
+        least = Figures(point.instructions + moving(streams), point.flash, 0)
+        return variants, found, least
+
+    def forms(
+        self,
+        search: Search,
+        variants: Mapping[Node, tuple[Variant, ...]],
+        streams: Sequence[Stream],
+        found: Frontier,
+    ) -> Iterator[_Kernels]:
+        """The same streams with windows apart, and in piles."""
+        for piled, beneath in ((False, False), (True, True), (True, False)):
+            some = search.piled(streams, beneath=beneath) if piled else streams
+            try:
+                yield self.way(variants, some, found)
+            except StreamRefusedError:
+                continue
 
     def strips(self, calls: Sequence[Node]) -> dict[Node, Strips]:
         """What can be computed by rows: by kernels alone, not by regions."""
@@ -325,54 +349,130 @@ class _Chooser:
 
         return strips_of(nodes, offer)
 
-    def with_strips(
-        self, strips: Mapping[Node, Strips], streams: Sequence[Stream]
-    ) -> dict[Node, tuple[Variant, ...]]:
-        inside = {node for found in streams for node in found.nodes}
-        return {n: strips[n].variants if n in inside else found for n, found in self.variants.items()}
-
     def _offer(self, selection: Selection) -> dict[Node, tuple[Variant, ...]]:
         candidates = selection.candidates
         return {node: _variants(node, candidates[node], self.target) for node in selection.graph.nodes}
 
+    # ------------------------------------------------------------ plans, and what they take
 
-_ROUNDS = 8
-"""Of the search for streams that fit: what they need in fact, with scratch memory and gaps, is known in the end."""
+    def settle(self, kernels: _Kernels) -> None:
+        """Put what becomes of a choice of kernels into the front, with each way for its values to lie; unless it has no
+        room whatever its addresses are, or something better is there."""
+        agreements = agreements_of(self.graph, kernels.chosen, kernels.first, self.target)
+        bound = self.ram(kernels.chosen, kernels.first, kernels.first.lower_bound)
+        stated = self.figures(kernels.chosen, kernels.first)
+        fastest = Figures(stated.instructions - saved_by(agreements), stated.flash, bound)
+        if self.over_ram(bound) > 0:
+            self.left.append(kernels)
+        elif self.promising(fastest):
+            self.settled(kernels)
+
+    def settled(self, kernels: _Kernels) -> None:
+        """The same without asking whether it is worth it."""
+        plan, streams = kernels.first, kernels.way.streams
+        if plan.arena_bytes > plan.lower_bound:
+            plan = planned(self.graph, kernels.chosen, self.promises, streams=streams)
+        agreements = agreements_of(self.graph, kernels.chosen, plan, self.target)
+        # What is there is spent on speed only where that is all that is asked for.
+        most = plan.arena_bytes
+        if self.objective.optimize == "speed":
+            most = None if self.objective.ram is None else max(self.room(kernels), plan.arena_bytes)
+        for chosen, lying in arrangements(
+            self.graph, kernels.chosen, plan, agreements, most, self.target, self.promises
+        ):
+            one = _Settled(kernels, chosen, lying, self.figures(chosen, lying))
+            if not streams and (
+                self.whole is None or self.price(one.figures) < self.price(self.whole.figures)
+            ):
+                self.whole = one
+            if not any(other.figures.no_more(one.figures) for other in self.front):
+                self.front = [each for each in self.front if not one.figures.no_more(each.figures)]
+                self.front.append(one)
+
+    def best(self) -> _Settled:
+        """What the objective asks for, of what has room; where nothing has, what takes the least beyond."""
+        fitting = [each for each in self.front if self.over(each.figures) <= 0]
+        if not fitting:
+
+            def least(kernels: _Kernels) -> tuple[int, Price]:
+                ram = self.ram(kernels.chosen, kernels.first, kernels.first.lower_bound)
+                return ram, self.price(self.figures(kernels.chosen, kernels.first))
+
+            for kernels in sorted(self.left, key=least)[:_LAST]:
+                self.settled(kernels)
+        return min(
+            fitting or self.front,
+            key=lambda each: (max(self.over(each.figures), 0), self.price(each.figures)),
+        )
+
+    def figures(self, chosen: Mapping[Node, Variant], plan: MemoryPlan) -> Figures:
+        """What a plan takes, as far as it is stated."""
+        parts = {part: size for v in chosen.values() for part, size in self.parts(v).items()}
+        counts = sum(_instructions(v) for v in chosen.values())
+        # What states nothing is computed strip by strip all the same.
+        silent = sum(plan.runs(n) for s in plan.streams for n in s.nodes if chosen[n].cost is None)
+        return Figures(
+            counts + moving(plan.streams) + INSTRUCTIONS_AN_ACTION * silent,
+            sum(parts.values()),
+            self.ram(chosen, plan),
+        )
+
+    def parts(self, variant: Variant) -> Mapping[Hashable, int]:
+        if variant not in self._parts:
+            self._parts[variant] = parts_of(variant, self.target)
+        return self._parts[variant]
+
+    @staticmethod
+    def ram(chosen: Mapping[Node, Variant], plan: MemoryPlan, arena: int | None = None) -> int:
+        """Bytes of the arena, or of so many, and of state."""
+        kept = sum(stream.kept_bytes for stream in plan.streams)
+        state = sum(variant.call.state_bytes for variant in chosen.values())
+        return (plan.arena_bytes if arena is None else arena) + state + kept
+
+    def room(self, kernels: _Kernels) -> int:
+        """Bytes that there are for the arena."""
+        limit = self.objective.ram
+        if limit is None:
+            raise InternalError("no limit leaves no room", self.graph.name)
+        return limit - self.ram(kernels.chosen, kernels.first, 0)
+
+    def over_ram(self, ram: int) -> int:
+        """Bytes more than the objective allows."""
+        return 0 if self.objective.ram is None else ram - self.objective.ram
+
+    def over(self, figures: Figures) -> int:
+        """Bytes of RAM and flash more than the objective allows."""
+        flash = 0 if self.objective.flash is None else max(figures.flash - self.objective.flash, 0)
+        return max(self.over_ram(figures.ram), 0) + flash
+
+    def least(self, kernels: _Kernels) -> Figures:
+        """What kernels with less memory would take at least."""
+        stated = self.figures(kernels.chosen, kernels.first)
+        agreements = agreements_of(self.graph, kernels.chosen, kernels.first, self.target)
+        ram = self.ram(kernels.chosen, kernels.first, kernels.way.least)
+        return Figures(stated.instructions - saved_by(agreements), stated.flash, ram)
+
+    def price(self, figures: Figures) -> Price:
+        # What states no cost takes time, too: else nothing would be too much beside it.
+        whole = replace(figures, instructions=figures.instructions + self.unstated)
+        return price(whole, self.objective.optimize, self.most + self.unstated)
+
+    def promising(self, figures: Figures) -> bool:
+        """Whether a plan that takes no less than that can be better than all that are there."""
+        fitting = [self.price(each.figures) for each in self.front if self.over(each.figures) <= 0]
+        return not fitting or (self.over(figures) <= 0 and self.price(figures) < min(fitting))
 
 
-@dataclass(frozen=True, eq=False)
-class _Chosen:
-    """A variant for every node, of all that there are, and the memory that they need. allowed: the indices of those
-    that were weighed."""
-
-    variants: Mapping[Node, tuple[Variant, ...]]
-    allowed: Mapping[Node, Sequence[int]]
-    chosen: Mapping[Node, Variant]
-    plan: MemoryPlan
-    found: Frontier
-    point: Point
-
-    @property
-    def instructions(self) -> int:
-        """Stated, what moves between rows included."""
-        return self.point.instructions + _moving(self.plan)
+def _taken(
+    variants: Mapping[Node, Sequence[Variant]], allowed: Mapping[Node, Sequence[int]], point: Point
+) -> dict[Node, Variant]:
+    """The variants that a point of the frontier of the allowed ones stands for."""
+    pairs = zip(allowed.items(), point.picks, strict=True)
+    return {node: variants[node][indices[option]] for (node, indices), option in pairs}
 
 
-def _moving(plan: MemoryPlan) -> int:
-    """Instructions of what moves between rows."""
-    return round(sum(moved(stream) for stream in plan.streams))
-
-
-def _with_point(found: Frontier, point: Point) -> Frontier:
-    """A frontier with a point that RAM speaks for: it may be beaten by others, which take more of that."""
-    cost = point.instructions, point.flash
-    others = (p for p in found.points if (p.instructions, p.flash) != cost)
-    points = sorted((*others, point), key=lambda p: (p.flash, -p.instructions))
-    return replace(found, points=tuple(points))
-
-
-def _state_bytes(chosen: Mapping[Node, Variant]) -> int:
-    return sum(variant.call.state_bytes for variant in chosen.values())
+def _instructions(variant: Variant) -> int:
+    return 0 if variant.cost is None else variant.cost.instructions
 
 
 def _variants(node: Node, candidates: Sequence[Choice], target: Target) -> tuple[Variant, ...]:
@@ -381,60 +481,6 @@ def _variants(node: Node, candidates: Sequence[Choice], target: Target) -> tuple
         call = choice.kernel.lower(node, target)
         found.append(Variant(choice, call, choice.kernel.cost(node, target, call)))
     return tuple(found)
-
-
-_DEAR = 1.15
-_GOOD = 1.08
-"""Times the instructions of what would be chosen without a limit: where whole layers need more than the first to fit,
-they are tried by rows; what needs less than the second is not improved."""
-
-
-def _frugal(
-    variants: Mapping[Node, Sequence[Variant]],
-    allowed: Mapping[Node, Sequence[int]],
-    plan: MemoryPlan,
-    promises: Promises,
-) -> dict[Node, list[int]]:
-    """Of each call's allowed variants the one that needs the least memory; of several the fastest."""
-    found = {node: list(indices) for node, indices in allowed.items()}
-    for position, node in enumerate(plan.calls):
-
-        def need(index: int, node: Node = node, position: int = position) -> tuple[int, int]:
-            variant = variants[node][index]
-            cost = 0 if variant.cost is None else variant.cost.instructions
-            return _own_bytes(node, variant, plan, position, promises), cost
-
-        found[node] = [min(allowed[node], key=need)]
-    return found
-
-
-def _take_away(
-    variants: Mapping[Node, Sequence[Variant]],
-    allowed: dict[Node, list[int]],
-    chosen: Mapping[Node, Variant],
-    plan: MemoryPlan,
-    limit: int,
-    promises: Promises,
-) -> bool:
-    """Disallow variants because of the memory that their calls need: those of calls at which more than `limit` bytes
-    are alive, or, where there are none because the arena has gaps, of the call at which most are. False when there is
-    nothing to gain.
-
-    What is alive with the variants that need the least is no reason: below that no choice comes.
-    """
-    least, less = limit, dict[Node, list[int]]()
-    for index, node in enumerate(plan.calls):
-        own = _own_bytes(node, chosen[node], plan, index, promises)
-        needs = {i: _own_bytes(node, variants[node][i], plan, index, promises) for i in allowed[node]}
-        least = max(least, plan.alive[index + 1] - own + min(needs.values()))
-        less[node] = [i for i, need in needs.items() if need < own]
-    if plan.arena_bytes <= least:
-        return False
-    alive = {node: plan.alive[index + 1] for index, node in enumerate(plan.calls) if less[node]}
-    too_much = [node for node, count in alive.items() if count > least]
-    for node in too_much or sorted(alive, key=lambda n: -alive[n])[:1]:
-        allowed[node] = less[node]
-    return bool(alive)
 
 
 def _own_bytes(node: Node, variant: Variant, plan: MemoryPlan, index: int, promises: Promises) -> int:

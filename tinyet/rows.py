@@ -111,13 +111,17 @@ class Search:
         self.blocks: dict[Tensor, int] = {t: place.block for t, place in plan.storage.items()}
         self._known: dict[tuple[int, int], _Segment | None] = {}
 
+    @property
+    def most_alive(self) -> int:
+        """Bytes that are alive at once without streams; twice as many where windows of a tiny image may be larger than
+        the image."""
+        return max(self.alive, default=0) * (2 if self.takes else 1)
+
     def smallest(self) -> list[Stream]:
         """Those with the smallest arena, by what is alive; none where streams do not make it smaller."""
-        most = max(self.alive, default=0)
+        most = self.most_alive
         low = max((n for k, n in enumerate(self.alive) if self.calls[k] not in self.strips), default=0)
         best: list[Stream] = []
-        if self.takes:
-            most *= 2  # windows of a tiny image may be larger than the image
         limit = most - 1
         for _ in range(_STEPS):
             found = self.within(limit)
@@ -219,6 +223,11 @@ def _more(whole: Variant, strips: Strips) -> float:
 def moved(found: Stream) -> float:
     """Instructions to move rows."""
     return INSTRUCTIONS_A_BYTE * sum(found.moved) + INSTRUCTIONS_AN_ACTION * len(found.moved)
+
+
+def moving(streams: Sequence[Stream]) -> int:
+    """Instructions to move all rows, rounded."""
+    return round(sum(moved(found) for found in streams))
 
 
 def added_macs(found: Stream) -> int:

@@ -4,7 +4,7 @@ cheaper."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from tinyet.boards.cpus import Target
@@ -12,6 +12,7 @@ from tinyet.delegates.decide import Variant
 from tinyet.errors import InternalError
 from tinyet.ir import Graph, Node, Tensor
 from tinyet.memory import MemoryPlan, plan_memory
+from tinyet.memory.offsets import DEFAULT_BUDGET
 from tinyet.memory.streams import Stream
 from tinyet.ops import op_of
 from tinyet.opset import Arrangement, Kernel, Sweep, Sweeps
@@ -56,8 +57,10 @@ def planned(
     promises: Promises,
     pairs: frozenset[Tensor] = frozenset(),
     streams: Sequence[Stream] = (),
+    first: bool = False,
 ) -> MemoryPlan:
-    """The memory of a graph computed by these variants, with tensors as pairs of pixels, and calls by rows."""
+    """The memory of a graph computed by these variants, with tensors as pairs of pixels, and calls by rows. first: the
+    addresses are the first ones that are found, not the best; what is alive is the same."""
     stage("planning memory")
     scratch = {node: v.call.scratch_bytes for node, v in chosen.items() if v.call.scratch_bytes}
 
@@ -79,11 +82,12 @@ def planned(
         sweep=sweep,
         replaces=replaces,
         streams=streams,
+        search_budget=0 if first else DEFAULT_BUDGET,
     )
 
 
 @dataclass(frozen=True)
-class _Agreement:
+class Agreement:
     """A tensor as pairs of pixels. variants: of who writes it and of who reads it. saved: instructions."""
 
     tensor: Tensor
@@ -91,44 +95,63 @@ class _Agreement:
     saved: int
 
 
-def arranged(
-    graph: Graph, chosen: Variants, plan: MemoryPlan, most: int | None, target: Target, promises: Promises
-) -> tuple[dict[Node, Variant], MemoryPlan]:
-    """Let tensors lie as pairs of pixels where that saves instructions and the arena is not larger than `most` bytes.
+def saved_by(agreements: Sequence[Agreement]) -> int:
+    """Instructions that all of them save."""
+    return sum(agreement.saved for agreement in agreements)
 
-    Returns the variants, those of layers whose tensors lie otherwise with calls for that, and the memory.
+
+def arrangements(
+    graph: Graph,
+    chosen: Variants,
+    plan: MemoryPlan,
+    agreements: Sequence[Agreement],
+    most: int | None,
+    target: Target,
+    promises: Promises,
+) -> Iterator[tuple[dict[Node, Variant], MemoryPlan]]:
+    """Ways for values to lie: row-major, and as pairs of pixels where that saves instructions and the arena is not
+    larger than `most` bytes, in all places or in as many as there is room for, the best ones first.
+
+    Each with the variants, those of layers whose tensors lie otherwise with calls for that, and the memory.
     """
-    agreements = sorted(_agreements(graph, chosen, plan, target), key=lambda a: -a.saved)
-    if agreements:
-        everything = _with(graph, chosen, agreements, promises, plan.streams)
-        if most is None or everything[1].arena_bytes <= most:
-            chosen, plan = everything
-        else:
-            taken: list[_Agreement] = []
-            for agreement in agreements[:_MOST_PLANS]:
-                tried = _with(graph, chosen, [*taken, agreement], promises, plan.streams)
-                if tried[1].arena_bytes <= most:
-                    taken.append(agreement)
-            if taken:
-                chosen, plan = _with(graph, chosen, taken, promises, plan.streams)
-    return _lowered(chosen, plan, target), plan
+    yield _lowered(chosen, plan, target), plan
+    if not agreements:
+        return
+    found, lying = _with(graph, chosen, agreements, promises, plan.streams)
+    if most is not None and lying.arena_bytes > most:
+        taken: list[Agreement] = []
+        for agreement in agreements[:_MOST_PLANS]:
+            _, tried = _with(graph, chosen, [*taken, agreement], promises, plan.streams, first=True)
+            if tried.arena_bytes > most >= tried.lower_bound:
+                _, tried = _with(graph, chosen, [*taken, agreement], promises, plan.streams)
+            if tried.arena_bytes <= most:
+                taken.append(agreement)
+        if not taken:
+            return
+        found, lying = _with(graph, chosen, taken, promises, plan.streams)
+        if lying.arena_bytes > most:
+            return
+    yield _lowered(found, lying, target), lying
 
 
 def _with(
     graph: Graph,
     chosen: Variants,
-    agreements: list[_Agreement],
+    agreements: Sequence[Agreement],
     promises: Promises,
     streams: Sequence[Stream],
+    *,
+    first: bool = False,
 ) -> tuple[Variants, MemoryPlan]:
     found = dict(chosen)
     for agreement in agreements:
         found |= agreement.variants
-    return found, planned(graph, found, promises, frozenset(a.tensor for a in agreements), streams)
+    pairs = frozenset(a.tensor for a in agreements)
+    return found, planned(graph, found, promises, pairs, streams, first)
 
 
-def _agreements(graph: Graph, chosen: Variants, plan: MemoryPlan, target: Target) -> list[_Agreement]:
-    """All that would save instructions."""
+def agreements_of(graph: Graph, chosen: Variants, plan: MemoryPlan, target: Target) -> list[Agreement]:
+    """All that would save instructions, what saves most first."""
     found = []
     for writer in plan.calls:
         tensor = writer.outputs[0]
@@ -146,8 +169,8 @@ def _agreements(graph: Graph, chosen: Variants, plan: MemoryPlan, target: Target
         }
         saved = sum(_instructions(chosen[node]) - _instructions(v) for node, v in variants.items())
         if saved > 0:
-            found.append(_Agreement(tensor, variants, saved))
-    return found
+            found.append(Agreement(tensor, variants, saved))
+    return sorted(found, key=lambda a: -a.saved)
 
 
 def _instructions(variant: Variant) -> int:

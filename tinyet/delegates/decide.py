@@ -55,13 +55,27 @@ class Objective:
     input_rows: bool = False
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Variant:
     """A kernel for a node, the call that it makes of it, and what it says that costs: None where it says nothing."""
 
     choice: Choice
     call: Call
     cost: Cost | None
+
+
+@dataclass(frozen=True)
+class Figures:
+    """What a plan takes: instructions of an inference and bytes of flash, as far as they are stated; bytes of the arena
+    and of state."""
+
+    instructions: int
+    flash: int
+    ram: int
+
+    def no_more(self, other: Figures) -> bool:
+        """Than another plan takes, of anything."""
+        return self.instructions <= other.instructions and self.flash <= other.flash and self.ram <= other.ram
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,9 +90,10 @@ class Whole:
 class Decision:
     """What was chosen, and what there was to choose from.
 
-    variants: of every node, in the order of asking; chosen: the one that computes it. frontier: all that was not
-    beaten, within what the user has pinned and RAM allows; point: the one that was taken, which is there, too, where
-    it was taken for its RAM and others beat it. whole: where layers are computed by rows, what they would be otherwise.
+    variants: of every node, in the order of asking; chosen: the one that computes it. frontier: of the kernels that
+    memory allowed at each layer, within what the user has pinned; point: the one that was taken. plans: those that were
+    made and that no other of them beats, the smallest in RAM first; figures: of the one that was taken. whole: where
+    layers are computed by rows, what they would be otherwise.
     """
 
     objective: Objective
@@ -86,6 +101,8 @@ class Decision:
     chosen: Mapping[Node, Variant]
     frontier: Frontier
     point: Point
+    plans: tuple[Figures, ...]
+    figures: Figures
     whole: Whole | None = None
 
 
@@ -134,20 +151,6 @@ def weighed(
     )
 
 
-def choose(
-    variants: Mapping[Node, Sequence[Variant]],
-    allowed: Mapping[Node, Sequence[int]],
-    objective: Objective,
-    target: Target,
-    most: int | None = None,
-) -> tuple[Frontier, Point]:
-    """The frontier of the allowed variants of each node, and the point that the objective asks for. most: instructions
-    that no saved flash is worth more than, where not those of one delegate's kernels."""
-    found = weighed(variants, allowed, target)
-    most = of_one_delegate(variants, allowed) if most is None else most
-    return found, pick(found, objective.optimize, objective.flash, most)
-
-
 def of_one_delegate(variants: Mapping[Node, Sequence[Variant]], allowed: Mapping[Node, Sequence[int]]) -> int:
     """Instructions of the network by the kernels of one delegate, of the one that takes the fewest: each node by the
     first of its kernels, or, where it has none, by the first of all. No saved flash is worth more than that."""
@@ -161,25 +164,30 @@ def of_one_delegate(variants: Mapping[Node, Sequence[Variant]], allowed: Mapping
     return min((sum(instructions(found, home) for found in weighed) for home in homes), default=0)
 
 
-def pick(found: Frontier, optimize: Optimize, flash: int | None, most: int) -> Point:
-    """One point: what is optimized for, among those that take at most `flash` bytes; the smallest where none does.
+WORTH: dict[Optimize, tuple[float, float]] = {"speed": (0, 0), "balanced": (2, 0.125), "size": (10, 2)}
+"""Percents of instructions that a percent of flash is worth, and that a percent of RAM is."""
 
-    speed: the fewest instructions. size: the least flash. balanced: the least product of instructions and the square of
-    flash, so that a percent of flash is worth two percent of instructions; of what takes at most `most` instructions,
-    or of all that fits where nothing of it does.
+Price = tuple[bool, float, float]
+
+
+def price(figures: Figures, optimize: Optimize, most: int) -> Price:
+    """What a plan is compared by; the least is the best. It is larger for all that another plan beats.
+
+    It is the product of instructions, of flash and of RAM, each to the power that it is worth; of equal ones "balanced"
+    decides. most: instructions that for "balanced" no saved flash is worth, where anything takes fewer.
     """
+    logs = [math.log(max(n, 1)) for n in (figures.instructions, figures.flash, figures.ram)]
+    prices = [
+        logs[0] + flash * logs[1] + ram * logs[2] for flash, ram in (WORTH[optimize], WORTH["balanced"])
+    ]
+    return optimize == "balanced" and figures.instructions > most, prices[0], prices[1]
+
+
+def pick(found: Frontier, optimize: Optimize, flash: int | None, most: int) -> Point:
+    """The point with the least price among those that take at most `flash` bytes; the smallest where none does. most:
+    as `price` takes it."""
     fitting = [p for p in found.points if flash is None or p.flash <= flash] or [found.points[0]]
-    match optimize:
-        case "speed":
-            return fitting[-1]
-        case "size":
-            return fitting[0]
-        case "balanced":
-            return min([p for p in fitting if p.instructions <= most] or fitting, key=_balance)
-
-
-def _balance(point: Point) -> float:
-    return math.log(max(point.instructions, 1)) + 2 * math.log(max(point.flash, 1))
+    return min(fitting, key=lambda p: price(Figures(p.instructions, p.flash, 0), optimize, most))
 
 
 def pinned(
