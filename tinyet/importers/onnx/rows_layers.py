@@ -16,7 +16,16 @@ import numpy as np
 
 from tinyet.errors import RefusedError
 from tinyet.importers.onnx.context import Context
-from tinyet.importers.onnx.values import Bytes, Numbers, Scale, Value, axes_of, plain_reals, shape_of
+from tinyet.importers.onnx.values import (
+    Bytes,
+    Integers,
+    Numbers,
+    Scale,
+    Value,
+    axes_of,
+    plain_reals,
+    shape_of,
+)
 from tinyet.ir import Array, Note, QuantParams, Tensor
 from tinyet.numerics import Int64, bias_type
 from tinyet.ops.avg_pool2d import AvgPool2d
@@ -372,8 +381,9 @@ def max_pool(ctx: Context) -> Value:
         raise RefusedError("gives indices", "leave its second output away")
     attributes = pool_attributes(ctx, shape_of(x))
     rank = len(shape_of(x))
-    if isinstance(x, Bytes) and x.is_plain:
-        return x.of(ctx.from_image(ctx.emit(MaxPool2d(**attributes), [ctx.image(x.tensor)]), rank))
+    if isinstance(x, Integers) or (isinstance(x, Bytes) and x.is_plain):
+        tensor = ctx.from_image(ctx.emit(MaxPool2d(**attributes), [ctx.image(x.tensor)]), rank)
+        return x.of(tensor) if isinstance(x, Bytes) else Integers(tensor, x.unsigned)
     return ctx.from_image(ctx.emit(MaxPool2d(**attributes), [ctx.image(ctx.real(x))]), rank)
 
 
