@@ -24,6 +24,7 @@ from tests.importers.test_onnx_integers import (
 from tinyet.errors import UnsupportedOp
 from tinyet.from_files import from_onnx
 from tinyet.importers.onnx.oracle import run_onnxruntime
+from tinyet.ir import Array
 
 pytest.importorskip("onnxruntime")
 
@@ -41,7 +42,7 @@ def classifier(rng: Rng) -> Net:
         node("Gemm", ["f", "v", "b"], "g", transB=1),
         node("Softmax", ["g"], "y", axis=-1),
     ]
-    constants = {"w": normal(rng, 4, 3, 1, 1), "v": normal(rng, 6, 36), "b": normal(rng, 6)}
+    constants: dict[str, Array] = {"w": normal(rng, 4, 3, 1, 1), "v": normal(rng, 6, 36), "b": normal(rng, 6)}
     return nodes, {"x": (1, 3, 8, 8)}, constants
 
 

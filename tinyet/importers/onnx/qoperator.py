@@ -12,6 +12,7 @@ import numpy as np
 
 from tinyet.errors import RefusedError
 from tinyet.importers.onnx.read import OnnxModel, OnnxNode
+from tinyet.importers.onnx.values import Float32
 from tinyet.ir import Array
 
 _PLAIN = {
@@ -75,6 +76,13 @@ class _Rewriting:
         operands = [given[3 * i : 3 * i + 3] for i in range(count)]
         return self._split(node, op, operands, given[3 * count :], (), (1,) * count)
 
+    def _scale(self, name: str) -> Float32:
+        """A constant, flat. Raises RefusedError for another."""
+        found = self.constants.get(name)
+        if found is None or found.dtype != np.float32:
+            raise RefusedError("computes its scales")
+        return np.asarray(found, np.float32).reshape(-1)
+
     def _split(
         self,
         node: OnnxNode,
@@ -97,11 +105,9 @@ class _Rewriting:
             nodes.append(made("DequantizeLinear", operand, reals[-1], axis=axis))
         if bias and bias[0]:
             scale, zero, real = (f"{out}@{role}" for role in ("bias_scale", "bias_zero", "bias"))
-            parts = [self.constants.get(operands[i][1]) for i in (0, 1)]
-            if any(part is None or part.dtype != np.float32 for part in parts):
-                raise RefusedError("computes its scales")
+            one, each = (self._scale(operands[i][1]) for i in (0, 1))
             with np.errstate(over="ignore", under="ignore"):
-                self.made[scale] = np.asarray(parts[0].reshape(-1)[:1] * parts[1].reshape(-1))  # type: ignore[union-attr]
+                self.made[scale] = np.asarray(one[:1] * each, np.float32)
             self.made[zero] = np.zeros(self.made[scale].shape, np.int32)
             nodes.append(made("DequantizeLinear", (bias[0], scale, zero), real, axis=0))
             reals.append(real)
