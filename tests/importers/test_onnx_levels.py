@@ -179,7 +179,7 @@ def test_the_oracle_names_the_level_that_agrees(tmp_path: Path) -> None:
 
 def test_a_bias_that_is_no_row_is_noted_once(tmp_path: Path) -> None:
     """ONNX Runtime makes int32 of rows alone."""
-    held = {
+    held: dict[str, Array] = {
         "in_scale": np.array(0.05, np.float32), "in_zero": np.array(7, np.int8), "w_scale": np.array(0.01, np.float32),
         "w_zero": np.array(0, np.int8), "wq": R.integers(-127, 128, (6, 5)).astype(np.int8), "b": weights(1, 5),
         "out_scale": np.array(0.02, np.float32), "out_zero": np.array(-4, np.int8),
