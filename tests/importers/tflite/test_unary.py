@@ -82,6 +82,8 @@ def test_int8(oracle: Oracle, seed: int) -> None:
         wide = Value((30, 17), "int16", step, -32768)
         file.add("SOFTMAX", [scaled(rng, (30, 17))], wide, SoftmaxOptions(beta))
     file.add("LOG_SOFTMAX", [scaled(rng, (30, 17))], Value((30, 17), "int8", 1 / 16, 127))
+    for columns in (5, 300):
+        file.add("L2_NORMALIZATION", [scaled(rng, (9, columns))], Value((9, columns), "int8", 1 / 128, 0))
     x = scaled(rng, shape)
     above = Value(shape, "int8", x.scale, -100, low=-99)
     file.add("RSQRT", [above], scaled(rng, shape))
