@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Small .onnx files that between them use every operator that the importer knows: in float32, between QuantizeLinear and
-DequantizeLinear, and of constants alone."""
+"""Small .onnx files that between them use every operator that the importer knows: in float32, between QuantizeLinear
+and DequantizeLinear, and of constants alone."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Some thousands of mutants of files of every kind but .tet: none of them fails, and they are neither all refused nor all
-taken. `python -m tests.fuzz` makes any number of others."""
+"""Some thousands of mutants of files of every kind but .tet: none of them fails, and they are neither all refused nor
+all taken. `python -m tests.fuzz` makes any number of others."""
 
 from __future__ import annotations
 

@@ -295,7 +295,9 @@ class _Walk:
         computed = [(n, x) for n, x in zip(node.inputs, given, strict=True) if isinstance(x, torch.Tensor)]
         whole = next((x.dtype for _, x in computed if not x.dtype.is_floating_point), None)
         if whole is not None and node.op not in _OF_INTEGERS:
-            raise RefusedError(f"computes with {str(whole).removeprefix('torch.')} values", "cast them to float")
+            raise RefusedError(
+                f"computes with {str(whole).removeprefix('torch.')} values", "cast them to float"
+            )
         results = self._results(step, row, given, [x for _, x in computed])
         for x in results:
             if x.numel() == 0:
