@@ -180,7 +180,7 @@ def of_integers(layer: Layer, kind: str = "int8") -> Any:
         nodes.append(helper.make_node("DequantizeLinear", [names[0], "ws", "wz"], ["w"], name="w", axis=axis))
         names[0] = "w"
         if len(names) > 1:
-            constants["bs"] = (np.float32(0.02) * constants["ws"]).astype(np.float32)
+            constants["bs"] = np.full(weights.shape[axis], np.float32(0.02) * np.float32(0.01), np.float32)
             constants["bz"] = np.zeros(weights.shape[axis], np.int32)
             constants[names[1]] = np.rint(constants[names[1]] * 1000).astype(np.int32)
             nodes.append(

@@ -269,10 +269,11 @@ def _with_states() -> list[Model]:
 
 def _custom() -> list[Model]:
     models = [read_model(front_end())]
-    for name, options, held, (shape, kind), outputs in ONE:
+    each: Any = ONE
+    for name, options, held, (shape, kind), outputs in each:
         constants = [np.arange(int(np.prod(s)), dtype=np.int16).reshape(s) for s in held]
         given = [np.zeros(shape, kind.numpy)]
-        models.append(read_model(custom_model(name, options, constants, [*given], outputs)))
+        models.append(read_model(custom_model(name, options, constants, given, outputs)))
     return models
 
 

@@ -84,11 +84,13 @@ class Build:
         return [int(n) for n in value.reshape(-1)]
 
     def example(self, position: int = 0) -> torch.Tensor:
-        """The input as it is while the module is built."""
+        """The input as it is while the module is built: its shape and type, no numbers."""
         value = self.given[position] if position < len(self.given) else None
         if value is None:
             raise RefusedError(f"has no input {position}", shape=False)
-        return torch.from_numpy(np.ascontiguousarray(value)) if isinstance(value, np.ndarray) else value
+        if not isinstance(value, np.ndarray):
+            return value
+        return torch.from_numpy(np.empty(0, value.dtype)).new_empty(value.shape, device="meta")
 
     def rank(self, position: int = 0) -> int:
         return self.example(position).ndim
