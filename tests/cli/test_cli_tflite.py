@@ -71,6 +71,7 @@ def test_another_original_is_told(here: Path) -> None:
     error = ended.err
     assert "1 of 1 samples differ from" in error
     assert "run 0, output 0, element" in error
+    assert "--rounding says whose arithmetic" in error
 
 
 def test_what_cannot_be_said_of_a_tflite(here: Path) -> None:

@@ -19,16 +19,21 @@ from tests.ops.test_add import add_nodes
 from tests.ops.test_conv2d import conv2d_nodes
 from tests.ops.test_linear import linear_nodes
 from tests.ops.test_mul import mul_nodes
+from tests.ops.test_quantize import quantize_nodes
 from tests.ops.test_reduce import reduce_nodes
+from tests.ops.test_softmax import of_one_type
 from tinyet import ops
 from tinyet.errors import UnsupportedOp
 from tinyet.exporters.tflite.exporter import export_graph
-from tinyet.ir import DType, Graph, Node, QuantParams, Tensor, TensorType, constant
+from tinyet.ir import Array, DType, Graph, Node, QuantParams, Tensor, TensorType, constant
 from tinyet.numerics import nearest_even, requantize_even
 from tinyet.ops.conv2d import Conv2d
+from tinyet.ops.dequantize import Dequantize
 from tinyet.ops.linear import Linear
 from tinyet.ops.mean import Mean
+from tinyet.ops.quantize import Quantize
 from tinyet.ops.requantize import Requantize
+from tinyet.ops.softmax import Softmax
 from tinyet.opset import signature
 from tinyet.passes.fold_requantize import fold_requantize
 from tinyet.passes.lone_pixels import lone_pixels
@@ -39,6 +44,8 @@ NODES = {
     "mean": reduce_nodes((Mean,), (DType.INT8,)),
     "mul": mul_nodes((DType.INT8,)),
     "add": add_nodes((DType.INT8,)),
+    "quantize": quantize_nodes() | quantize_nodes(special=False),
+    "softmax": of_one_type((DType.INT8,), scaled=True),
     "short": conv2d_nodes(DType.INT16),
 }
 
@@ -49,6 +56,8 @@ WORDS = {
     "mean": ("even",),
     "mul": ("even", "even_u8"),
     "add": ("even", "even_u8"),
+    "quantize": ("even", "even_sum", "even_sum_u8"),
+    "softmax": ("even",),
 }
 """Roundings of an operator beside that of LiteRT."""
 
@@ -70,7 +79,8 @@ def even_nodes(draw: st.DrawFn, name: str) -> Case:
     found = rounded_otherwise(draw(NODES[name]))
     assume(found)
     case = draw(st.sampled_from(found))
-    assert signature(case.node) == ("s16short" if name == "short" else "s8even")
+    forms = {"short": "s16short", "quantize": "f32_s8even"}
+    assert signature(case.node) == forms.get(name, "s8even")
     return case
 
 
@@ -112,6 +122,45 @@ def test_halves_go_to_even() -> None:
     )
     # 16777217 is no float32: the sum itself is rounded to 16777216 first.
     np.testing.assert_array_equal(requantize_even([5, -5, 16777217], [0.5, 0.5, 2.0**-20]), [2, -2, 16])
+
+
+def quantized(rounding: Any, values: Array, zero_point: int) -> list[int]:
+    x = Tensor("x", TensorType(values.shape, DType.FLOAT32))
+    out = Tensor("y", TensorType(values.shape, DType.INT8, QuantParams.per_tensor(0.5, zero_point)))
+    (found,) = ops.evaluate(Node(Quantize(rounding), (x,), (out,)), [values])
+    return [int(n) for n in found]
+
+
+def test_what_is_rounded_is_another_number() -> None:
+    """Halves to even before the zero point, or with it; beside a large zero point a float32 has fewer bits."""
+    halves = np.array([0.25, 0.75, -0.25, np.nan, np.inf, -np.inf], np.float32)
+    assert quantized("even", halves, 3) == [3, 5, 3, 3, 127, -128]
+    assert quantized("even_sum", halves, 3) == [4, 4, 2, 3, 127, -128]
+    assert quantized("even_sum_u8", halves, 3) == [4, 4, 2, 3, 127, -128]
+    near = np.array([0.25 - 2.0**-23], np.float32)
+    assert [quantized(w, near, 1)[0] for w in ("even", "even_sum", "even_sum_u8")] == [1, 1, 2]
+    wide = Tensor("y", TensorType((1,), DType.INT16, QuantParams.per_tensor(0.5, 0)))
+    node = Node(Quantize("even"), (Tensor("x", TensorType((1,), DType.FLOAT32)),), (wide,))
+    assert "only int8" in (ops.op_of(node).check(node) or "")
+
+
+def test_no_other_scale_is_quantized_to_even_in_integers() -> None:
+    """A Quantize of a Dequantize is a Requantize, which rounds otherwise, but to the same scale nothing."""
+    x = Tensor("x", TensorType((1,), DType.INT8, QuantParams.per_tensor(0.5, 0)))
+    real = Tensor("r", TensorType((1,), DType.FLOAT32))
+    for scale, rounding, stays in ((0.25, "even", True), (0.25, "away", False), (0.5, "even", False)):
+        out = Tensor("y", TensorType((1,), DType.INT8, QuantParams.per_tensor(scale, 0)))
+        made: Any = Quantize(rounding)  # type: ignore[arg-type]
+        graph = Graph("g", (x,), (out,), (Node(Dequantize(), (x,), (real,)), Node(made, (real,), (out,))))
+        assert any(isinstance(n.attrs, Quantize) for n in fold_requantize(graph).nodes) is stays
+
+
+def test_softmax_beyond_float32() -> None:
+    """One exponential is so large that 1 / scale of it is no float32."""
+    x = Tensor("x", TensorType((1, 1), DType.INT8, QuantParams.per_tensor(0.5, 3)))
+    out = Tensor("y", TensorType((1, 1), DType.INT8, QuantParams.per_tensor(1 / 256, -128)))
+    node = Node(Softmax(1, rounding="even"), (x,), (out,))
+    assert "exceed float32" in (ops.op_of(node).check(node) or "")
 
 
 def linear(rounding: Any) -> Node:

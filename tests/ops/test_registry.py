@@ -16,8 +16,8 @@ from tinyet.errors import InternalError
 from tinyet.ir import Attrs
 from tinyet.opset import Op, attributes
 
-# Conversions exist in one direction only, as does what bytes become; dynamic layers are float outside; truth values are
-# int32; signals are as TFLM has them.
+# Conversions exist in one direction only, as does what bytes become; dynamic layers are float outside; lengths in
+# float32 are composed; truth values are int32; signals are as TFLM has them.
 ONE_FORM = {
     "compare": {"f32_s32", "s32"},
     "where": {"s32", "s32_s8", "s32_s16", "s32_f32"},
@@ -26,6 +26,7 @@ ONE_FORM = {
     "cast": {"u8_f32", "s32_f32", "s16_s32", "s32_s8", "u32_s32", "s32_u32"},
     "lookup": {"u8_s8", "u8_s16"},
     "requantize": {"s8", "s16", "s8_s16", "s16_s8"},
+    "l2_normalize": {"s8"},
     "linear_once": {"s8", "s16"},
     "pairwise": {"s32"},
     "squared_difference": {"s8", "s16"},

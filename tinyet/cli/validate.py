@@ -82,8 +82,7 @@ def validate(
         ui.show_error(_mismatch_error(result))
     elif agreement is not None and not agreement.agrees:
         what = f"{agreement.differing} of {agreement.runs} samples differ from {agreement.runtime}"
-        hint = "--rounding says whose arithmetic is followed where runtimes differ; generate again with the other"
-        ui.show_error(MismatchError(f"{what}\nfirst: {agreement.first}", str(oracle), hint))
+        ui.show_error(MismatchError(f"{what}\nfirst: {agreement.first}", str(oracle), agreement.advice))
     else:
         return 0
     return 1

@@ -116,6 +116,11 @@ ElementRounding = Literal["twice", "even", "even_u8"]
 """Of a sum or product of two elements. ONNX Runtime adds the output's zero point in float32, before it rounds; so there
 is another result for int8 and, with values and zero points larger by 128, for uint8 (`even_u8`)."""
 
+QuantizeRounding = Literal["away", "even", "even_sum", "even_sum_u8"]
+"""How a real number becomes an int8. `away`: halves away from zero, then the zero point; the specification of LiteRT.
+`even`: halves to even, then the zero point; ONNX's QuantizeLinear. `even_sum`, and of uint8 `even_sum_u8`: the zero
+point is added in float32, and the sum rounded to even; inside ONNX Runtime's integer operators."""
+
 
 def nearest_even(values: npt.ArrayLike) -> Int64:
     """The nearest integers of float32 values, halves to even, cut off at -1024 and 1024: what lies beyond saturates

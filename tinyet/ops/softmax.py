@@ -9,6 +9,8 @@ the reciprocal of the sum straight to output steps, instead of to 1/256 or 1/327
 From int8 to int16, the int8 form has its last step at 1/65536 and zero point -32768 instead.
 
 In int8 the exponential of a difference from the maximum takes at most 256 values, so the kernel looks it up.
+
+Rounded to even, it is ONNX Runtime's QLinearSoftmax: exponentials of a table in float32, summed in order.
 """
 
 from __future__ import annotations
@@ -24,6 +26,7 @@ from tinyet.ir import Array, DType, Node, TensorType
 from tinyet.numerics import (
     Int64,
     Multiplier,
+    Rounding,
     float32,
     high_mul,
     quantize_multiplier,
@@ -31,8 +34,9 @@ from tinyet.numerics import (
     requantize_64,
     round_shift,
 )
-from tinyet.ops.shared import broadcast, factors, softmax, table_s16
+from tinyet.ops.shared import broadcast, factors, softmax, softmax_even, table_s16
 from tinyet.ops.shared.claims import CLAIMS
+from tinyet.ops.shared.factors import is_even
 from tinyet.ops.shared.fixed_point import SUM_INTEGER_BITS, differences, leading_zeros, one_over_one_plus
 from tinyet.ops.shared.integers import check_activations, check_quantized, representable, saturated
 from tinyet.opset import Call, Constant, Kernel, Op, Pointer, Struct, along, claimed, library_call
@@ -54,11 +58,12 @@ LEAST_S16 = 10.0
 @dataclass(frozen=True)
 class Softmax(softmax.AlongAxis):
     """exp(beta * x) / sum(exp(beta * x)); in float32, beta is 1. tflm: tables of int16 are computed in float32, as
-    TensorFlow Lite Micro does, and LiteRT in float64."""
+    TensorFlow Lite Micro does, and LiteRT in float64. rounding: of int8; "even" is ONNX Runtime's."""
 
     name: ClassVar[str] = "softmax"
     beta: float = 1.0
     tflm: bool = False
+    rounding: Rounding = "twice"
 
 
 def check(node: Node) -> str | None:
@@ -67,6 +72,8 @@ def check(node: Node) -> str | None:
         return f"a beta of {node.attrs.beta}"
     if node.output.dtype is DType.FLOAT32 and node.attrs.beta != 1.0:
         return "float32 values are multiplied by beta before"
+    if is_even(node):
+        return broadcast.check_elementwise(node, (DType.INT8,)) or softmax_even.check(node)
     if node.output.dtype is DType.INT16:
         return check_s16(node) if node.input(0).dtype is DType.INT16 else check_s8_s16(node)
     complaint = softmax.check(node)
@@ -187,6 +194,8 @@ def along_last(node: Node, x: Array) -> Array:
     scale = softmax.input_scale(node)
     if node.input(0).dtype is DType.INT16:
         return softmax_s16(x, scale, node.output.type, tflm_of(node))
+    if is_even(node):
+        return softmax_even.along_last(node, x)
     return softmax_s8(x, scale, node.output.type)
 
 
@@ -251,6 +260,20 @@ def lower_scaled_s16(node: Node, target: Target) -> Call:
     return library_call("tinyet_softmax_scaled_s16", node, [0], params, constants)
 
 
+def lower_even(node: Node, target: Target) -> Call:
+    table = Constant("exponentials", softmax_even.exponentials(node), "of 0, -1, -2 ... input steps")
+    params = Struct(
+        "tinyet_softmax_s8_even_params",
+        {
+            "shape": softmax.axis_struct(node),
+            "exponentials": Pointer(table.name),
+            "steps": float(softmax_even.steps(node)),
+            "out_zero_point": node.output.type.zero_point,
+        },
+    )
+    return library_call("tinyet_softmax_s8_even", node, [0], params, [table])
+
+
 TABLE_HEADERS = ("tinyet_softmax.h", "tinyet_table.h")
 OP = Op(
     attrs=Softmax,
@@ -276,6 +299,13 @@ OP = Op(
                 lower_scaled_s8,
                 softmax.FIXED_HEADERS,
                 ("tinyet_softmax_scaled_s8.c",),
+            ),
+            Kernel(
+                "tinyet_softmax_s8_even",
+                "s8even",
+                lower_even,
+                (*softmax.FIXED_HEADERS, "tinyet_even.h"),
+                ("tinyet_softmax_s8_even.c",),
             ),
             Kernel(
                 "tinyet_softmax_s8_s16",

@@ -136,10 +136,9 @@ def signature(node: Node) -> str:
     first = next((t.dtype.suffix for t in node.inputs if t is not None), "")
     last = node.outputs[0].dtype.suffix
     narrow = any(t is not None and t.dtype is DType.INT4 for t in node.inputs)
-    rounding = {"twice": "", "even_u8": "even"}
-    asked = getattr(node.attrs, "rounding", "twice")
+    asked = getattr(node.attrs, "rounding", "twice").split("_")[0]
     return (
         (first if first == last else f"{first}_{last}")
         + ("w4" if narrow else "")
-        + rounding.get(asked, asked)
+        + ("" if asked in ("twice", "away") else asked)
     )

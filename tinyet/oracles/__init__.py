@@ -4,19 +4,27 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
 from tinyet.errors import UsageError
 from tinyet.ir import Array
-from tinyet.oracles.onnx import run_onnx
+from tinyet.oracles.onnx import OTHER_LEVELS, run_onnx
 from tinyet.oracles.tflite import run_tflite
 from tinyet.program import Program
 
 Runs = Sequence[Sequence[Array]]
 """An array an input, or an output, for each run; a state goes on from run to run."""
+
+_TFLITE_ADVICE = (
+    "--rounding says whose arithmetic is followed where runtimes differ; generate again with the other"
+)
+_ONNX_ADVICE = (
+    "the notes of `tinyet generate` name the layers in which ONNX Runtime's integers cannot be had, and why; "
+    "`tinyet.from_onnx(path, exact=True)` lists them as an error"
+)
 
 _BY_SUFFIX: dict[str, Callable[[Path, Program, Runs], tuple[str, list[list[Array]]]]] = {
     ".tflite": lambda path, _program, inputs: run_tflite(path, inputs),
@@ -28,9 +36,10 @@ _BY_SUFFIX: dict[str, Callable[[Path, Program, Runs], tuple[str, list[list[Array
 class Agreement:
     """How a runtime's answers compare with ours.
 
-    runtime: its name and version. differing: runs in which an integer differs. ulps: the largest difference of float
-    outputs, in units in the last place of the output's largest value; None without such outputs. first: where the
-    first integer differs, in words, or empty.
+    runtime: its name and version, and how it was run where that decides. differing: runs in which an integer differs.
+    ulps: the largest difference of float outputs, in units in the last place of the output's largest value; None
+    without such outputs. first: where the first integer differs, in words, or empty. advice: what to do where one
+    differs.
     """
 
     runtime: str
@@ -38,6 +47,7 @@ class Agreement:
     differing: int
     ulps: float | None = None
     first: str = ""
+    advice: str = ""
 
     @property
     def agrees(self) -> bool:
@@ -65,7 +75,23 @@ def compare(path: str | Path, program: Program, inputs: Runs, outputs: Runs) -> 
     if not file.is_file():
         raise UsageError(f"there is no file {file}", hint="the model's original file")
     runtime, answers = run(file, program, inputs)
-    return compare_runs(runtime, answers, outputs)
+    found = compare_runs(runtime, answers, outputs)
+    if found.agrees:
+        return found
+    return replace(
+        found, advice=_onnx_advice(file, program, inputs, outputs) if run is run_onnx else _TFLITE_ADVICE
+    )
+
+
+def _onnx_advice(path: Path, program: Program, inputs: Runs, outputs: Runs) -> str:
+    """Which of ONNX Runtime's other levels of optimization agrees, if one does."""
+    counts = []
+    for level in OTHER_LEVELS:
+        other = compare_runs(*run_onnx(path, program, inputs, level), outputs)
+        counts.append(
+            f"{level} {'agrees' if other.agrees else f'differs in {other.differing} of {other.runs}'}"
+        )
+    return f"of its other levels, {', '.join(counts)}; {_ONNX_ADVICE}"
 
 
 def compare_runs(runtime: str, answers: Runs, outputs: Runs) -> Agreement:

@@ -11,18 +11,20 @@ from pathlib import Path
 import numpy as np
 
 from tinyet.errors import ModelError
-from tinyet.importers.onnx.oracle import run_onnxruntime
+from tinyet.importers.onnx.oracle import LEVELS, Level, run_onnxruntime
 from tinyet.importers.onnx.read import read_file
 from tinyet.ir import Array
 from tinyet.numerics import dequantize, quantize
 from tinyet.program import Program
 
+OTHER_LEVELS = LEVELS[1:]
+
 
 def run_onnx(
-    path: Path, program: Program, inputs: Sequence[Sequence[Array]]
+    path: Path, program: Program, inputs: Sequence[Sequence[Array]], level: Level = "ORT_ENABLE_ALL"
 ) -> tuple[str, list[list[Array]]]:
-    """(the runtime, its outputs for each run, as integers where the program has them). Raises ToolchainError,
-    ModelError, DataError."""
+    """(the runtime and its level of optimization, its outputs for each run, as integers where the program has them).
+    Raises ToolchainError, ModelError, DataError."""
     values = read_file(path).inputs
     if len(values) != len(program.inputs):
         raise ModelError(
@@ -35,7 +37,7 @@ def run_onnx(
             real = value.dtype.startswith("float") and tensor.type.quant is not None
             numbers = dequantize(x, tensor.type.quant) if real and tensor.type.quant is not None else x
             feed[value.name] = np.asarray(numbers).astype(value.dtype).reshape(value.shape)
-        found = run_onnxruntime(path, feed)
+        found = run_onnxruntime(path, feed, level)
         if len(found) != len(program.outputs):
             raise ModelError(
                 f"the original has {len(found)} outputs, the program {len(program.outputs)}", str(path)
@@ -46,4 +48,4 @@ def run_onnx(
                 for y, tensor in zip(found, program.outputs, strict=True)
             ]
         )
-    return f"ONNX Runtime {importlib.metadata.version('onnxruntime')}", answers
+    return f"ONNX Runtime {importlib.metadata.version('onnxruntime')} ({level})", answers

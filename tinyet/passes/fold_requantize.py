@@ -59,6 +59,8 @@ def _drop(graph: Edit, node: Node) -> bool:
         above = graph.producer(node.input(0))
         if above is not None and isinstance(above.attrs, Dequantize):
             source = above.input(0)
+            if is_even(node) and source.type != node.output.type:
+                return False
     if source is None:
         return False
     if source.type == node.output.type:

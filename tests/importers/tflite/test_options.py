@@ -46,11 +46,13 @@ UNREAD = {
         "ShapeOptions.out_type",
     },
     "the size is an input": {"ResizeBilinearOptions.new_height", "ResizeBilinearOptions.new_width"},
-    "projections are refused": {"UnidirectionalSequenceLSTMOptions.proj_clip"},
+    "projections are refused": {
+        "BidirectionalSequenceLSTMOptions.proj_clip",
+        "UnidirectionalSequenceLSTMOptions.proj_clip",
+    },
     "all sequences have one length": {"ReverseSequenceOptions.batch_dim"},
 }
 NO_ROWS = {
-    "BidirectionalSequenceLSTMOptions": "BIDIRECTIONAL_SEQUENCE_LSTM",
     "CallOptions": "CALL",
     "FakeQuantOptions": "FAKE_QUANT",
     "LocalResponseNormalizationOptions": "LOCAL_RESPONSE_NORMALIZATION",

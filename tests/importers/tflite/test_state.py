@@ -12,12 +12,14 @@ import pytest
 from tests.importers.tflite.originals import RUNTIMES, assert_models, assert_same, installed
 from tests.tflite_files import Writer
 from tinyet import from_tflite
-from tinyet.errors import TinyetError
+from tinyet.errors import TinyetError, UnsupportedShape
 from tinyet.importers.tflite.context import Rounding
 from tinyet.tflite import Model, Subgraph
 from tinyet.tflite.options import (
     AddOptions,
+    BidirectionalSequenceLSTMOptions,
     CallOnceOptions,
+    ConcatenationOptions,
     IfOptions,
     SVDFOptions,
     UnidirectionalSequenceLSTMOptions,
@@ -81,9 +83,10 @@ def add_lstm(
     major: bool = False,
     own_scale: bool = False,
     clip: float = 0.0,
+    x: int | None = None,
 ) -> tuple[int, int]:
     """An LSTM of five steps. inner: with the intermediate tensors that LiteRT wants. own_scale: the output's is not the
-    state's."""
+    state's. x: its input, where there is one."""
     inputs, units, batch, steps = 7, 6, 2 if kind == "float32" else 1, 5
     shape = (steps, batch, inputs) if major else (batch, steps, inputs)
     integer = kind == "int8"
@@ -100,7 +103,8 @@ def add_lstm(
             return w.constant(rng.integers(-3000, 3000, units).astype(np.int32), (1e-4,))
         return w.constant(rng.standard_normal(units).astype(np.float32))
 
-    x = w.value(shape, kind, 0.02 if integer else None, 11 if integer else 0)
+    if x is None:
+        x = w.value(shape, kind, 0.02 if integer else None, 11 if integer else 0)
     matrices = [weights(n) for n in (inputs,) * 4 + (units,) * 4]
     biases = [bias() for _ in range(4)]
     h = w.value((batch, units), kind, 1 / 128 if integer else None, -3 if integer else 0, variable=True)
@@ -128,6 +132,92 @@ def test_lstm(rounding: Rounding, tmp_path: Path) -> None:
     inputs, outputs = zip(*ends, strict=True)
     answers = assert_same(w, inputs, outputs, rounding, tmp_path, runs=4, ulps=16)
     assert not np.array_equal(answers[0][0], answers[-1][0])
+
+
+def add_both_ways(
+    w: Writer,
+    rng: np.random.Generator,
+    *,
+    major: bool = False,
+    merged: bool = True,
+    clip: float = 0.0,
+    batch: int = 0,
+) -> tuple[int, tuple[int, ...]]:
+    """A layer that goes both ways: (its input, its outputs). LiteRT is wrong of a second sample where samples come
+    before steps and both ways have one output."""
+    inputs, units, steps, batch = 7, (6, 6), 5, batch or (1 if merged and not major else 2)
+
+    def drawn(*shape: int) -> int:
+        return w.constant(rng.standard_normal(shape).astype(np.float32))
+
+    x = w.value((steps, batch, inputs) if major else (batch, steps, inputs), "float32", None)
+    operands, states = [x], list[int]()
+    for n in units:
+        matrices = [drawn(n, columns) for columns in (inputs,) * 4 + (n,) * 4]
+        operands += [*matrices, -1, -1, -1, *(drawn(n) for _ in range(4)), -1, -1]
+        states += [w.value((batch, n), "float32", None, variable=True) for _ in "hc"]
+    operands += [*states, *(-1,) * 9]
+    widths = (sum(units),) if merged else units
+    shape = (steps, batch) if major else (batch, steps)
+    outputs = tuple(w.value((*shape, n), "float32", None) for n in widths)
+    options = BidirectionalSequenceLSTMOptions(TANH, clip, 0.0, merged, major)
+    w.call("BIDIRECTIONAL_SEQUENCE_LSTM", tuple(operands), outputs, options)
+    return x, outputs
+
+
+@pytest.mark.skipif(not installed("litert"), reason="needs ai_edge_litert")
+def test_lstm_both_ways(tmp_path: Path) -> None:
+    """TFLM has none. Where its state goes on from run to run, so does that of the way back."""
+    rng, w = np.random.default_rng(3), Writer()
+    cases = [
+        add_both_ways(w, rng, major=major, merged=merged)
+        for major in (False, True)
+        for merged in (True, False)
+    ]
+    cases.append(add_both_ways(w, rng, clip=0.5))
+    inputs, outputs = [x for x, _ in cases], [y for _, each in cases for y in each]
+    assert_same(w, inputs, outputs, "litert", tmp_path, runs=3, ulps=16)
+
+
+def test_of_several_samples_the_runtime_is_wrong(tmp_path: Path) -> None:
+    w = Writer()
+    x, outputs = add_both_ways(w, np.random.default_rng(3), batch=2)
+    path = tmp_path / "two.tflite"
+    path.write_bytes(write_model(w.model((x,), outputs)))
+    assert any("only the first of several samples" in note.text for note in from_tflite(path).notes)
+
+
+def test_of_both_ways_only_floats_are_taken(tmp_path: Path) -> None:
+    w = Writer()
+    x, y = w.value((1, 5, 7), "int8", 0.1), w.value((1, 5, 8), "int8", 0.1)
+    matrices = [w.constant(np.ones((4, n), np.int8), (0.1,)) for n in (7,) * 4 + (4,) * 4]
+    way = (*matrices, *(-1,) * 9)
+    states = [w.value((1, 4), "int8", 0.1, variable=True) for _ in range(4)]
+    options = BidirectionalSequenceLSTMOptions(TANH, 0.0, 0.0, True, False)
+    w.call("BIDIRECTIONAL_SEQUENCE_LSTM", (x, *way, *way, *states, *(-1,) * 9), (y,), options)
+    path = tmp_path / "int8.tflite"
+    path.write_bytes(write_model(w.model((x,), (y,))))
+    with pytest.raises(UnsupportedShape, match="REVERSE_V2, have int8"):
+        from_tflite(path)
+
+
+@runtimes
+def test_two_lstms_one_of_them_backwards(rounding: Rounding, tmp_path: Path) -> None:
+    """As Keras converts a layer that goes both ways: the second between two reversals."""
+    rng, w = np.random.default_rng(4), Writer()
+    inputs, outputs = [], []
+    for kind in ("int8", "float32"):
+        x, there = add_lstm(w, rng, kind, inner=rounding == "litert")
+        axis = w.constant(np.array([1], np.int32))
+        given, made = w.tensors[x].shape, w.tensors[there].shape
+        quants = ((0.02, 11), (1 / 128, -3)) if kind == "int8" else ((None, 0), (None, 0))
+        reversed_ = w.call("REVERSE_V2", (x, axis), (w.value(given, kind, *quants[0]),))
+        _, back = add_lstm(w, rng, kind, inner=rounding == "litert", x=reversed_)
+        turned = w.call("REVERSE_V2", (back, axis), (w.value(made, kind, *quants[1]),))
+        joined = w.value((*made[:2], 2 * made[2]), kind, *quants[1])
+        inputs.append(x)
+        outputs.append(w.call("CONCATENATION", (there, turned), (joined,), ConcatenationOptions(2)))
+    assert_same(w, inputs, outputs, rounding, tmp_path, runs=3, ulps=16)
 
 
 def counting(scale: float = 0.5) -> Model:

@@ -82,10 +82,19 @@ def test_int8(oracle: Oracle, seed: int) -> None:
         wide = Value((30, 17), "int16", step, -32768)
         file.add("SOFTMAX", [scaled(rng, (30, 17))], wide, SoftmaxOptions(beta))
     file.add("LOG_SOFTMAX", [scaled(rng, (30, 17))], Value((30, 17), "int8", 1 / 16, 127))
+    for columns in (5, 300):
+        file.add("L2_NORMALIZATION", [scaled(rng, (9, columns))], Value((9, columns), "int8", 1 / 128, 0))
     x = scaled(rng, shape)
     above = Value(shape, "int8", x.scale, -100, low=-99)
     file.add("RSQRT", [above], scaled(rng, shape))
     if oracle == "litert":
+        file.add("SQRT", [above], scaled(rng, shape))
+        # Where a root is a whole number of steps: 3 of 0.25 are the root of 9 of 0.0625.
+        file.add(
+            "SQRT",
+            [Value(shape, "int8", 0.0625, -128)],
+            Value(shape, "int8", float(rng.choice([0.25, 0.05]))),
+        )
         for code in ("RELU_N1_TO_1", "RELU_0_TO_1"):
             file.add(code, [scaled(rng, shape, around=0.01)], scaled(rng, shape, around=0.01))
         file.add("EXP", [scaled(rng, shape)], scaled(rng, shape))

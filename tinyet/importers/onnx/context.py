@@ -15,6 +15,7 @@ from tinyet.importers.onnx.read import OnnxModel, OnnxNode
 from tinyet.importers.onnx.values import EVERY, Bytes, Float32, Integers, Numbers, Scale, Value, plain_reals
 from tinyet.ir import Array, Attrs, DType, Node, Note, Origin, QuantParams, Tensor, TensorType
 from tinyet.ir.budget import Budget
+from tinyet.numerics import QuantizeRounding
 from tinyet.ops import op_of
 from tinyet.ops.dequantize import Dequantize
 from tinyet.ops.lookup import Lookup
@@ -195,14 +196,22 @@ class Context:
         self, attrs: Attrs, inputs: Sequence[Tensor | None], type_: TensorType, name: str = ""
     ) -> Tensor:
         """Append a node with one output of a given type. Raises RefusedError for one that is no node of the graph's."""
-        self.budget.run(type_.count, type_.bytes)
         title = name or (self._node.outputs[0] if self._node is not None else "value")
-        out = Tensor(self.name(title), type_)
-        node = Node(attrs, tuple(inputs), (out,), (self.origin,))
+        (out,) = self.emit_many(attrs, inputs, [type_], title)
+        return out
+
+    def emit_many(
+        self, attrs: Attrs, inputs: Sequence[Tensor | None], types: Sequence[TensorType], name: str = ""
+    ) -> tuple[Tensor, ...]:
+        """The same, with several outputs; by default called after the node at hand."""
+        for type_ in types:
+            self.budget.run(type_.count, type_.bytes)
+        outputs = tuple(Tensor(self.name(name or self.node.name or self.node.op), type_) for type_ in types)
+        node = Node(attrs, tuple(inputs), outputs, (self.origin,))
         if found := complaints(op_of(node), node):
             raise RefusedError("; ".join(found))
         self.nodes.append(node)
-        return out
+        return outputs
 
     def emit(
         self,
@@ -256,8 +265,10 @@ class Context:
         held = self.held(f"{x.name}_table", ordered, quant)
         return self.emit_as(Lookup(0), [x, held], TensorType(x.shape, DType.INT8, quant), name)
 
-    def to_scale(self, value: Value, to: Scale, name: str = "") -> Integers:
-        """What a QuantizeLinear gives."""
+    def to_scale(
+        self, value: Value, to: Scale, name: str = "", rounding: QuantizeRounding = "even"
+    ) -> Integers:
+        """What a QuantizeLinear gives; `rounding` of what was computed in float32."""
         quant, unsigned = to.per_tensor(), to.dtype == "uint8"
         if isinstance(value, Numbers):
             data = (to.quantized(np.asarray(value.real)).astype(np.int64) - to.shift).astype(np.int8)
@@ -269,7 +280,9 @@ class Context:
                 return Integers(value.tensor, unsigned)
             return Integers(self.lookup(value.tensor, value.reals, to, name), unsigned)
         x = self.real(value)
-        return Integers(self.emit_as(Quantize(), [x], TensorType(x.shape, DType.INT8, quant), name), unsigned)
+        return Integers(
+            self.emit_as(Quantize(rounding), [x], TensorType(x.shape, DType.INT8, quant), name), unsigned
+        )
 
     def meaning(self, value: Integers, scale: Scale) -> Bytes:
         """What a DequantizeLinear gives; another scale than the integers were made with is another meaning of them."""

@@ -22,9 +22,12 @@ from tinyet.ir.limits import MAX_DIMS
 
 FOLDED = frozenset(
     """
-    Abs Add And Cast Ceil Clip Concat Div Equal Expand Flatten Floor Gather Greater Identity Less Max Min Mul Neg Not
-    Or Pow Range ReduceMax ReduceMin ReduceProd ReduceSum Reshape Round ScatterND Slice Split Sqrt Squeeze Sub Tile
-    Transpose Unsqueeze Where
+    Abs Add And ArgMax ArgMin BitShift BitwiseAnd BitwiseNot BitwiseOr BitwiseXor Cast CastLike Ceil Clip Compress
+    Concat Cos CumSum Div Equal Erf Exp Expand EyeLike Flatten Floor Gather GatherElements GatherND Greater
+    GreaterOrEqual Identity IsInf IsNaN Less LessOrEqual Log MatMul Max Mean Min Mod Mul Neg NonZero Not OneHot Or Pad
+    Pow Range Reciprocal ReduceL1 ReduceL2 ReduceMax ReduceMean ReduceMin ReduceProd ReduceSum ReduceSumSquare Relu
+    Reshape Round ScatterElements ScatterND Sigmoid Sign Sin Size Slice Split Sqrt Squeeze Sub Sum Tanh Tile TopK
+    Transpose Trilu Unsqueeze Where Xor
     """.split()  # noqa: SIM905
 )
 

@@ -179,8 +179,13 @@ def advice(op: str) -> str:
     """What to do about an operator that has no row."""
     if "." in op:
         return "export it as ONNX's own operators; functions: onnx.inliner.inline_local_functions"
-    if op.startswith(("QLinear", "QGemm", "ConvInteger", "MatMulInteger")):
-        return "quantize with quant_format=QuantFormat.QDQ"
+    if op.startswith(("DynamicQuantize", "ConvInteger", "MatMulInteger")):
+        return (
+            "it is quantized at run time: use quantize_static with quant_format=QuantFormat.QDQ, or give the float "
+            "model with calibration"
+        )
+    if op.startswith(("QLinear", "QGemm", "QAttention")):
+        return "it is in the QOperator format: quantize with quant_format=QuantFormat.QDQ"
     if op in ("If", "Loop", "Scan"):
         return "export without control flow"
     return ""

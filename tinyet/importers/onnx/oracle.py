@@ -1,24 +1,36 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What ONNX Runtime computes, where it is installed: to compare with."""
+"""What ONNX Runtime computes, where it is installed: to compare with.
+
+Its answers depend on how far it optimizes. By default it makes integer operators of what lies between DequantizeLinear
+and QuantizeLinear; those are the bits that the importer follows.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Literal, get_args
 
 from tinyet.bounded import read_bounded
 from tinyet.errors import DataError, ToolchainError
 from tinyet.importers.onnx.read import MAX_FILE_BYTES
 from tinyet.ir import Array
 
+Level = Literal["ORT_ENABLE_ALL", "ORT_ENABLE_EXTENDED", "ORT_ENABLE_BASIC", "ORT_DISABLE_ALL"]
+"""Of ONNX Runtime's optimizations (GraphOptimizationLevel), the default first."""
 
-def run_onnxruntime(model: str | Path | bytes, inputs: Mapping[str, Array]) -> list[Array]:
+LEVELS: tuple[Level, ...] = get_args(Level)
+
+
+def run_onnxruntime(
+    model: str | Path | bytes, inputs: Mapping[str, Array], level: Level = "ORT_ENABLE_ALL"
+) -> list[Array]:
     """The outputs of a model, a path or a file's bytes, for one sample: arrays by the names of the model's inputs, in
     the model's own types.
 
-    One thread, default optimizations. int8 stays int8: on x86-64, ONNX Runtime makes uint8 of some int8 activations,
-    unless it is told not to (session.qdqisint8allowed), and then computes a sum or product of an int8 and a uint8 in
-    float32. Raises ToolchainError without the `onnxruntime` package, DataError for what it refuses.
+    One thread; level: how far it optimizes. int8 stays int8: on x86-64, ONNX Runtime makes uint8 of some int8
+    activations, unless it is told not to (session.qdqisint8allowed), and then computes a sum or product of an int8 and
+    a uint8 in float32. Raises ToolchainError without the `onnxruntime` package, DataError for what it refuses.
     """
     try:
         import onnxruntime
@@ -31,6 +43,7 @@ def run_onnxruntime(model: str | Path | bytes, inputs: Mapping[str, Array]) -> l
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 3
     options.intra_op_num_threads = 1
+    options.graph_optimization_level = getattr(onnxruntime.GraphOptimizationLevel, level)
     options.add_session_config_entry("session.qdqisint8allowed", "1")
     try:
         session = onnxruntime.InferenceSession(data, options, providers=["CPUExecutionProvider"])

@@ -57,7 +57,7 @@ class OnnxNode:
     def origin(self, file: str) -> Origin:
         """The debug handle: the node's name in place of a module's path, its index in place of a line."""
         path = ".".join(step for step in self.name.replace("::", "/").split("/") if step)
-        key = self.outputs[0] if self.outputs else ""
+        key = next((name for name in self.outputs if name), "")
         return Origin(self.op, path or key, file, self.index, f"node {self.index}, {self.op}", key)
 
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tinyet.errors import RefusedError
-from tinyet.importers.onnx import rows_elements, rows_layers, rows_shape
+from tinyet.importers.onnx import rows_elements, rows_layers, rows_recurrent, rows_shape
 from tinyet.importers.onnx.context import Context, Row
 from tinyet.importers.onnx.values import Integers, Numbers, Value
 
@@ -40,6 +40,7 @@ def dequantize(ctx: Context) -> Value:
 TABLE: Mapping[str, Row] = {
     **dict.fromkeys(rows_elements.BINARY, rows_elements.binary),
     **dict.fromkeys(rows_elements.UNARY, rows_elements.unary),
+    **dict.fromkeys(rows_recurrent.GATES, rows_recurrent.recurrent),
     "ArgMax": rows_shape.argmax,
     "AveragePool": rows_layers.average_pool,
     "BatchNormalization": rows_elements.batch_norm,

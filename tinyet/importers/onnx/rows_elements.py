@@ -15,7 +15,8 @@ import numpy as np
 
 from tinyet.errors import RefusedError
 from tinyet.importers.onnx.context import Context, through
-from tinyet.importers.onnx.rows_layers import activation_bounds
+from tinyet.importers.onnx.functions import Function, erf, in_float64, sigmoid, tanh
+from tinyet.importers.onnx.rows_layers import activation_bounds, in_float, integer_target
 from tinyet.importers.onnx.values import (
     EVERY,
     Bytes,
@@ -43,28 +44,6 @@ from tinyet.ops.softmax import Softmax
 from tinyet.ops.sub import Sub
 from tinyet.ops.unary import Unary
 
-Function = Callable[[Float32], Float32]
-
-
-def sigmoid(x: Float32) -> Float32:
-    wide = x.astype(np.float64)
-    return np.asarray(1.0 / (1.0 + np.exp(-wide)), np.float32)
-
-
-def erf(x: Float32) -> Float32:
-    return np.array([math.erf(float(v)) for v in x], np.float32)
-
-
-def in_float64(function: Callable[..., object]) -> Function:
-    """A function of numpy's, evaluated in float64 and rounded to float32."""
-
-    def evaluated(x: Float32) -> Float32:
-        with np.errstate(all="ignore"):
-            return np.asarray(function(x.astype(np.float64)), np.float32)
-
-    return evaluated
-
-
 UNARY: Mapping[str, tuple[str, Function]] = {
     "Abs": ("abs", np.abs),
     "Exp": ("exp", in_float64(np.exp)),
@@ -72,7 +51,7 @@ UNARY: Mapping[str, tuple[str, Function]] = {
     "Neg": ("neg", lambda x: -x),
     "Sigmoid": ("sigmoid", sigmoid),
     "Sqrt": ("sqrt", in_float64(np.sqrt)),
-    "Tanh": ("tanh", in_float64(np.tanh)),
+    "Tanh": ("tanh", tanh),
     "Erf": ("erf", erf),
     "Sin": ("sin", in_float64(np.sin)),
     "Cos": ("cos", in_float64(np.cos)),
@@ -84,6 +63,9 @@ UNARY: Mapping[str, tuple[str, Function]] = {
     "Softplus": ("softplus", in_float64(lambda x: np.logaddexp(0, x))),
     "Round": ("round", np.rint),
 }
+
+EXACT = ("Abs", "Ceil", "Floor", "Neg", "Round", "Sqrt")
+"""Functions that every float32 arithmetic has alike."""
 
 
 def unary(ctx: Context) -> Value:
@@ -97,7 +79,17 @@ def apply(ctx: Context, attrs: Attrs, function: Function) -> Value:
     x = ctx.value(0)
     if isinstance(x, Bytes):
         return through(x, attrs, function(x.reals))
+    if ctx.node.op in ("Elu", *UNARY) and ctx.node.op not in EXACT:
+        last_bits(ctx)
     return ctx.emit(attrs, [ctx.real(x)])
+
+
+def last_bits(ctx: Context) -> None:
+    """Said of what is computed in float32 of values that are no bytes, where each runtime has its own last bits."""
+    ctx.inexact(
+        f"{ctx.node.op} is computed in float32, by ONNX Runtime too, whose last bits are others",
+        "put a QuantizeLinear and a DequantizeLinear before it: a function of one byte is a table",
+    )
 
 
 def leaky_relu(ctx: Context) -> Value:
@@ -122,6 +114,7 @@ def hard_sigmoid(ctx: Context) -> Value:
 
     if isinstance(x, Bytes) and ctx.target() is not None:
         return through(x, Unary("hardsigmoid"), of(x.reals))
+    last_bits(ctx)
     made = ctx.emit(Mul(), [ctx.real(x), ctx.held("alpha", np.asarray(alpha))])
     return ctx.emit(Add((0.0, 1.0)), [made, ctx.held("beta", np.asarray(beta))])
 
@@ -138,18 +131,21 @@ def clip(ctx: Context) -> Value:
 
 
 def softmax(ctx: Context) -> Value:
+    """ONNX Runtime's QLinearSoftmax, where there is one; the logarithm has none."""
     x = ctx.value(0)
     axis = axis_of(ctx.attribute("axis", -1), len(shape_of(x)))
-    if isinstance(x, Bytes):
-        ctx.inexact(
-            f"{ctx.node.op} is computed in float32; ONNX Runtime's own differs by last bits",
-            "leave it to the host",
-        )
+    target = integer_target(x, ctx.target())
+    if ctx.node.op == "Softmax" and isinstance(x, Bytes) and target is not None:
+        quant = target.per_tensor()
+        y = ctx.emit(Softmax(axis, rounding="even"), [x.tensor], quant)
+        return Bytes(y, target.dtype == "uint8", plain_reals(quant))
+    in_float(ctx)
     return ctx.emit((Softmax if ctx.node.op == "Softmax" else LogSoftmax)(axis), [ctx.real(x)])
 
 
 def batch_norm(ctx: Context) -> Value:
     """y = (x - mean) / sqrt(variance + epsilon) * scale + bias, as one multiplication and one addition."""
+    last_bits(ctx)
     x = ctx.real(ctx.value(0))
     scale, bias, mean, variance = (
         np.asarray(ctx.constant(i, "statistics").real, np.float64).reshape(-1) for i in range(1, 5)
@@ -189,6 +185,8 @@ def binary(ctx: Context) -> Value:
     one = of_one_byte(a, b, function)
     if one is not None and target is not None:
         return one
+    if op == "Div" and not (isinstance(b, Numbers) and np.all(b.real)):
+        ctx.inexact("0 divided by 0 gives the zero point; in ONNX Runtime the lowest integer")
     return ctx.emit(kind(), [ctx.real(a), ctx.real(b)])
 
 

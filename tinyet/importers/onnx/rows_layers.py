@@ -18,7 +18,7 @@ from tinyet.errors import RefusedError
 from tinyet.importers.onnx.context import Context
 from tinyet.importers.onnx.values import Bytes, Numbers, Scale, Value, axes_of, plain_reals, shape_of
 from tinyet.ir import Array, Note, QuantParams, Tensor
-from tinyet.numerics import bias_type
+from tinyet.numerics import Int64, bias_type
 from tinyet.ops.avg_pool2d import AvgPool2d
 from tinyet.ops.concat import Concat
 from tinyet.ops.conv2d import Conv2d
@@ -105,6 +105,36 @@ def integer_weights(value: Value, axis: int) -> Weights | None:
     return Weights(held.astype(np.int8), quant, rest)
 
 
+def weights_of(ctx: Context, x: Value, target: Scale | None) -> Value:
+    """Input 1 of a layer between bytes and a quantizer: what is in float32 there, ONNX Runtime makes int8 of."""
+    value = ctx.value(1)
+    between = isinstance(x, Bytes) and x.is_plain and target is not None
+    if not between or not isinstance(value, Numbers) or value.scale or value.data.dtype != np.float32:
+        return value
+    if not np.isfinite(value.data).all():
+        raise RefusedError("has weights that are no finite numbers")
+    low, high = (np.float32(f(value.data, initial=0)) for f in (np.min, np.max))
+    scale = np.float32((high - low) / np.float32(255)) if high > low else np.float32(1)
+    zero = np.array([np.rint(np.clip(np.float32(-128) - low / scale, -128, 127))]).astype(np.int64)
+    ctx.notes.append(
+        Note(
+            "its weights are in float32, its input and output are not: they are quantized to int8, with one scale, as "
+            "by ONNX Runtime; quantize_static has a scale for each channel (per_channel=True)",
+            ctx.origin,
+        )
+    )
+    made = Scale(scale.reshape(1), zero, None, "int8")
+    return Numbers(made.quantized(value.data), made, value.name)
+
+
+def bias_steps(bias: Array, x: Bytes, weights: Sequence[float]) -> Int64:
+    """A bias in float32 as ONNX Runtime makes int32 of it: int64, in units of the sums."""
+    scale = np.float32(x.tensor.type.scale) * np.asarray(weights, np.float32)
+    with np.errstate(all="ignore"):
+        steps = np.rint(np.asarray(bias, np.float32).reshape(-1) / scale)
+    return np.asarray(np.clip(np.nan_to_num(steps), -(2.0**31), 2.0**31), np.int64)
+
+
 def read_twice(ctx: Context, x: Tensor, groups: int) -> Tensor:
     """(…, C) as (…, 2 C): the channels of each group, and once more."""
     ctx.notes.append(
@@ -119,12 +149,12 @@ def read_twice(ctx: Context, x: Tensor, groups: int) -> Tensor:
     return ctx.reshape(ctx.emit(Concat(len(lead) + 1), [split, split]), (*lead, 2 * channels))
 
 
-def integer_bias(ctx: Context, position: int, x: Tensor, weights: Weights, count: int) -> Tensor | None:
+def integer_bias(ctx: Context, position: int, x: Bytes, weights: Weights, count: int) -> Tensor | None:
     """The bias in units of the sums, whose scale ONNX Runtime takes for granted. Raises RefusedError for another."""
     if not ctx.has(position):
         return None
     value = ctx.constant(position, "bias")
-    kind = bias_type(count, x.type, weights.quant)
+    kind = bias_type(count, x.tensor.type, weights.quant)
     assert kind.quant is not None
     expected = np.broadcast_to(np.array(kind.quant.scale), (count,))
     if value.scale is not None and value.data.dtype == np.int32:
@@ -135,10 +165,7 @@ def integer_bias(ctx: Context, position: int, x: Tensor, weights: Weights, count
             )
         numbers = value.data.astype(np.int64).reshape(-1)
     else:
-        ctx.inexact(
-            "its bias is in float32, so ONNX Runtime computes the layer so; here it is rounded to the sums' scale"
-        )
-        numbers = np.rint(np.asarray(value.real, np.float64).reshape(-1) / expected).astype(np.int64)
+        numbers = bias_steps(value.real, x, weights.quant.scale)
     if numbers.size == 1 and count > 1:
         numbers = np.broadcast_to(numbers, (count,))
     if numbers.shape != (count,) or np.abs(numbers).max(initial=0) >= 2**31:
@@ -187,7 +214,8 @@ def window(ctx: Context, kernel: Sequence[int], rank: int, size: Sequence[int]) 
 
 
 def conv(ctx: Context) -> Value:
-    x, w = ctx.value(0), ctx.value(1)
+    x, target = ctx.value(0), target_of(ctx)
+    w = weights_of(ctx, x, target)
     rank, shape = len(shape_of(x)), shape_of(w)
     if len(shape) != rank or rank not in (3, 4):
         raise RefusedError(
@@ -204,9 +232,9 @@ def conv(ctx: Context) -> Value:
         data = data.reshape(*data.shape[:2], 1, data.shape[2]) if data.ndim == 3 else data
         return np.ascontiguousarray(data.transpose(0, 2, 3, 1))
 
-    target, weights = target_of(ctx), integer_weights(w, 0)
+    weights = integer_weights(w, 0)
     if isinstance(x, Bytes) and x.is_plain and weights is not None and target is not None:
-        bias = integer_bias(ctx, 2, x.tensor, weights, shape[0])
+        bias = integer_bias(ctx, 2, x, weights, shape[0])
         held = ctx.held(name_of(ctx, 1, "weight"), nhwc(weights.joined), weights.quant)
         quant, image = target.per_tensor(), ctx.image(x.tensor)
         if weights.rest is not None and image.shape[3] % attributes["groups"] == 0:
@@ -222,8 +250,12 @@ def conv(ctx: Context) -> Value:
 
 
 def conv_transpose(ctx: Context) -> Value:
-    """ONNX Runtime has no integer form of it."""
-    x, weight = ctx.value(0), np.asarray(ctx.constant(1, "weight").real, np.float32)
+    """ONNX Runtime has no integer form of it, but rounds weights and bias as for one."""
+    x, target = ctx.value(0), target_of(ctx)
+    w = weights_of(ctx, x, target)
+    if not isinstance(w, Numbers):
+        raise RefusedError("computes its weight", "make the weight a constant of the model")
+    weight = np.asarray(w.real, np.float32)
     rank = len(shape_of(x))
     if weight.ndim != rank or rank not in (3, 4):
         raise RefusedError(f"has weights of {weight.ndim} dimensions for {rank}")
@@ -248,6 +280,16 @@ def conv_transpose(ctx: Context) -> Value:
         else dict(zip(("out_pad_h", "out_pad_w"), map(int, added), strict=True))
     )
     bias = ctx.real(ctx.constant(2, "bias")) if ctx.has(2) else None
+    if (
+        bias is not None
+        and isinstance(x, Bytes)
+        and x.is_plain
+        and target is not None
+        and w.scale is not None
+    ):
+        steps = np.float32(x.tensor.type.scale) * w.scale.scale
+        rounded = bias_steps(bias.array, x, w.scale.scale.tolist()).astype(np.float32) * steps
+        bias = ctx.held(name_of(ctx, 2, "bias"), rounded)
     in_float(ctx)
     held = ctx.held(name_of(ctx, 1, "weight"), data)
     attrs = replace(ConvTranspose2d(groups=groups), **attributes, **out_pad)  # type: ignore[arg-type]
@@ -275,7 +317,8 @@ def in_float(ctx: Context) -> None:
 
 
 def gemm(ctx: Context) -> Value:
-    x, w = ctx.value(0), ctx.value(1)
+    x = ctx.value(0)
+    w = weights_of(ctx, x, target_of(ctx))
     alpha, beta = ctx.attribute("alpha", 1.0), ctx.attribute("beta", 1.0)
     if ctx.attribute("transA", 0) or len(shape_of(x)) != 2 or len(shape_of(w)) != 2:
         raise RefusedError("transposes its first input, or has no matrices")
@@ -300,13 +343,15 @@ def linear(ctx: Context, x: Value, w: Value, axis: int, alpha: float, beta: floa
     plain = isinstance(x, Bytes) and x.is_plain and alpha == beta == 1.0
     if plain and weights is not None and target is not None:
         assert isinstance(x, Bytes)
-        bias = integer_bias(ctx, 2, x.tensor, weights, count)
+        bias = integer_bias(ctx, 2, x, weights, count)
         held = ctx.held(name_of(ctx, 1, "weight"), weights.joined, weights.quant)
         quant = target.per_tensor()
         rows = x.tensor if weights.rest is None else read_twice(ctx, x.tensor, 1)
         y = ctx.emit(Linear(rounding="even"), [rows, held, bias], quant)
         return Bytes(y, target.dtype == "uint8", plain_reals(quant))
-    data = np.asarray(ctx.constant(1, "weight").real, np.float32) * np.float32(alpha)
+    if not isinstance(w, Numbers):
+        raise RefusedError("computes its weight", "make the weight a constant of the model")
+    data = np.asarray(w.real, np.float32) * np.float32(alpha)
     bias = None
     if ctx.has(2):
         numbers = np.asarray(ctx.constant(2, "bias").real, np.float32).reshape(-1) * np.float32(beta)
@@ -361,15 +406,31 @@ def ceiled(found: dict[str, int], kernel: Sequence[int], size: Sequence[int]) ->
 
 def average_pool(ctx: Context) -> Value:
     """ONNX Runtime's QLinearAveragePool adds in float32, tap by tap, and so does the graph."""
-    x = ctx.value(0)
+    x, target = ctx.value(0), ctx.target()
     if ctx.attribute("ceil_mode", 0):
         raise RefusedError("rounds its size up (ceil_mode)", "pad it instead")
     attributes = pool_attributes(ctx, shape_of(x))
     if (attributes["dilation_h"], attributes["dilation_w"]) != (1, 1):
         raise RefusedError("has dilations")
     counted = bool(ctx.attribute("count_include_pad", 0))
+    integers = integer_target(x, target)
+    if integers is None:
+        in_float(ctx)
     y = ctx.emit(AvgPool2d(**attributes, count_include_pad=counted), [ctx.image(ctx.real(x))])
-    return ctx.from_image(y, len(shape_of(x)))
+    if integers is None:
+        return ctx.from_image(y, len(shape_of(x)))
+    unsigned = integers.dtype == "uint8"
+    found = ctx.to_scale(y, integers, rounding="even_sum_u8" if unsigned else "even_sum")
+    moved = ctx.from_image(found.tensor, len(shape_of(x)))
+    return Bytes(moved, unsigned, plain_reals(integers.per_tensor()))
+
+
+def integer_target(x: Value, target: Scale | None) -> Scale | None:
+    """The scale of the result, where ONNX Runtime has an operator of integers for one input and its result: both are
+    bytes, signed or unsigned."""
+    if not isinstance(x, Bytes) or not x.is_plain or target is None:
+        return None
+    return target if x.unsigned == (target.dtype == "uint8") else None
 
 
 def global_average_pool(ctx: Context) -> Value:

@@ -14,6 +14,7 @@ import numpy as np
 
 from tinyet.errors import RefusedError
 from tinyet.importers.onnx.context import Context
+from tinyet.importers.onnx.rows_layers import in_float
 from tinyet.importers.onnx.values import Bytes, Integers, Numbers, Value, axes_of, axis_of, shape_of
 from tinyet.ir import DType, Tensor
 from tinyet.ops.amax import Amax
@@ -269,6 +270,8 @@ def reduced(ctx: Context) -> Value:
     kind = {"ReduceMax": Amax, "ReduceMin": Amin, "ReduceSum": Sum}[ctx.node.op]
     if isinstance(x, Bytes) and x.is_plain and kind is not Sum:
         return x.of(ctx.emit(kind(axes, keep), [x.tensor]))
+    if kind is Sum:
+        in_float(ctx)
     return ctx.emit(kind(axes, keep), [ctx.real(x)])
 
 

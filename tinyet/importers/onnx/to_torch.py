@@ -56,6 +56,10 @@ class Build:
         self.given = given
         self.budget = budget
 
+    def with_inputs(self, given: Sequence[torch.Tensor | Array | None]) -> Build:
+        """The same node with other inputs."""
+        return Build(self.node, self.step, given, self.budget)
+
     def attribute(self, name: str, default: Any) -> Any:
         value = self.node.attributes.get(name)
         if value is None:

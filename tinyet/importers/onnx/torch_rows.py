@@ -14,6 +14,7 @@ import torch.nn.functional as F
 from tinyet.errors import RefusedError
 from tinyet.importers.onnx.to_torch import Build, Function, Step
 from tinyet.importers.onnx.torch_recurrent import gru, lstm, rnn
+from tinyet.importers.onnx.torch_selection import gather, scatter_nd, tile, where
 from tinyet.importers.onnx.values import axes_of, axis_of
 
 Row = Callable[[Build], Function]
@@ -326,24 +327,6 @@ def split(b: Build) -> Function:
     return lambda _s, x: tuple(torch.split(x, sizes, axis))
 
 
-def gather(b: Build) -> Function:
-    axis = axis_of(b.attribute("axis", 0), b.rank())
-    if isinstance(b.given[0], np.ndarray):
-        if axis != 0 or b.given[0].ndim != 2:
-            raise RefusedError(f"looks up along axis {axis} of {b.given[0].ndim} dimensions")
-        b.hold("table", b.given[0])
-        return lambda step, indices: F.embedding(indices, step.table)
-    size, indices = b.example().shape[axis], b.constant(1, "indices")
-    chosen = [axis_of(i, size) for i in b.integers(1, "indices")]
-    if indices.ndim == 0:
-        return lambda _s, x: torch.select(x, axis, chosen[0])
-    if indices.ndim > 1:
-        raise RefusedError(f"gathers indices of {indices.ndim} dimensions")
-    if chosen == list(range(chosen[0], chosen[0] + len(chosen))):
-        return lambda _s, x: torch.narrow(x, axis, chosen[0], len(chosen))
-    return lambda _s, x: torch.cat([torch.narrow(x, axis, i, 1) for i in chosen], axis)
-
-
 def pad(b: Build) -> Function:
     rank, given = b.rank(), b.integers(1, "pads")
     mode = {"constant": "constant", "reflect": "reflect", "edge": "replicate"}.get(
@@ -491,6 +474,7 @@ TABLE: Mapping[str, Row] = {
     "Relu": elementwise(F.relu),
     "Reshape": reshape,
     "Resize": resize,
+    "ScatterND": scatter_nd,
     "Selu": elementwise(F.selu),
     "Sigmoid": elementwise(torch.sigmoid),
     "Sin": elementwise(torch.sin),
@@ -504,6 +488,8 @@ TABLE: Mapping[str, Row] = {
     "Sub": elementwise(torch.sub),
     "Sum": folding(torch.add),
     "Tanh": elementwise(torch.tanh),
+    "Tile": tile,
     "Transpose": transpose,
     "Unsqueeze": unsqueeze,
+    "Where": where,
 }

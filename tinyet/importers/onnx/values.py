@@ -38,7 +38,10 @@ class Scale:
         if self.axis is not None:
             raise RefusedError("quantizes activations by channel", "quantize activations per tensor")
         if self.dtype not in ("int8", "uint8"):
-            raise RefusedError(f"quantizes to {self.dtype}", "use int8 or uint8 activations")
+            raise RefusedError(
+                f"quantizes to {self.dtype}",
+                "use int8 or uint8 activations (activation_type=QuantType.QInt8)",
+            )
         return QuantParams.per_tensor(
             float(self.scale.reshape(-1)[0]), int(self.zero_point.reshape(-1)[0]) - self.shift
         )

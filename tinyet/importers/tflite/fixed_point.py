@@ -13,7 +13,7 @@ import math
 import numpy as np
 
 from tinyet.numerics import Int64, high_mul, quantize_multiplier, requantize, round_shift
-from tinyet.ops.shared.fixed_point import exp_on_negative, one_over_one_plus, saturating_shift
+from tinyet.ops.shared.fixed_point import exp_on_negative, inverse_root, one_over_one_plus, saturating_shift
 
 _ONE = 2**31 - 1
 _INTEGER_BITS = 4
@@ -53,30 +53,6 @@ def _one_minus_over_one_plus(x: Int64) -> Int64:
     for _ in range(3):
         y = y + saturating_shift(high_mul(y, (1 << 29) - high_mul(half_denominator, y)), 2)
     return saturating_shift(y - (1 << 29), 2)
-
-
-def inverse_root(x: int) -> tuple[int, int]:
-    """(multiplier, shift) of 1 / sqrt(x) for an int32 x >= 0, by Newton's method from 1 in Q3.28; of 0 as of 1."""
-    if x <= 1:
-        return _ONE, 0
-    right = 11
-    while x >= 1 << 29:
-        x //= 4
-        right += 1
-    pairs = (32 - x.bit_length() - 1) // 2 - 1
-    right -= pairs
-    x <<= 2 * pairs
-    # Values in Q3.28; a product of three has nine integer bits, a product of four or two with one of nine likewise.
-    half = int(round_shift(x >> 1, 1))
-    y = 1 << 28
-    for _ in range(5):
-        cube = int(saturating_shift(high_mul(high_mul(y, y), y), 6))
-        first = int(high_mul((1 << 28) + (1 << 27), y))
-        y = int(saturating_shift(np.asarray(first - int(high_mul(half, cube))), 3))
-    y = int(high_mul(y, 1518500250))
-    if right < 0:
-        y, right = y << -right, 0
-    return y, -right
 
 
 def reciprocal_root(x: Int64, scale: float, out_scale: float) -> Int64:

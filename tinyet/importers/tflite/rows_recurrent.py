@@ -8,12 +8,13 @@ whatever its scale says.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from tinyet.errors import RefusedError
 from tinyet.importers.tflite.activation import bounds_of
+from tinyet.importers.tflite.building import joined
 from tinyet.importers.tflite.context import Context, Row
 from tinyet.importers.tflite.values import Constant, quant_of
 from tinyet.ir import DType, QuantParams, Tensor, TensorType
@@ -23,10 +24,36 @@ from tinyet.ops.lstm import Lstm
 from tinyet.ops.permute import Permute
 from tinyet.ops.svdf import Svdf
 from tinyet.tflite.enumerations import ACTIVATIONS
-from tinyet.tflite.options import SVDFOptions, UnidirectionalSequenceLSTMOptions
+from tinyet.tflite.options import (
+    BidirectionalSequenceLSTMOptions,
+    SVDFOptions,
+    UnidirectionalSequenceLSTMOptions,
+)
 
 _GATES = ("input", "forget", "cell", "output")
-_W_IH, _W_HH, _PEEPHOLE, _BIAS, _PROJECTION, _STATE, _CELL, _NORM = 1, 5, 9, 12, 16, 18, 19, 20
+
+
+@dataclass(frozen=True)
+class _Places:
+    """Among the inputs of an LSTM: the first of four weights of the input, of four of the state, of three peepholes, of
+    four biases, of a projection's two, and both states."""
+
+    w_ih: int
+    w_hh: int
+    peephole: int
+    bias: int
+    projection: int
+    state: int
+    cell: int
+
+
+_ONE_WAY = _Places(1, 5, 9, 12, 16, 18, 19)
+_FORWARD = _Places(1, 5, 9, 12, 16, 35, 36)
+_BACKWARD = _Places(18, 22, 26, 29, 33, 37, 38)
+_NORM = range(20, 24)
+"""Layer norms of the gates, of a layer that goes one way."""
+_AUXILIARY = range(39, 48)
+"""A second input and its weights, of one that goes both ways."""
 _HIDDEN = 4
 """Among the intermediates."""
 
@@ -64,31 +91,81 @@ def svdf(ctx: Context) -> None:
 
 def lstm(ctx: Context) -> None:
     ctx.expect_inputs(20, 24)
-    options, x = ctx.options(UnidirectionalSequenceLSTMOptions), ctx.x(0)
-    _refuse_variants(ctx, options)
+    options = ctx.options(UnidirectionalSequenceLSTMOptions)
+    _refuse_variants(ctx, options, _ONE_WAY)
+    if any(ctx.has(position) for position in _NORM):
+        raise RefusedError("has a layer norm of its gates", "TFLM has no such layer, either: leave it away")
+    if options.diagonal_recurrent_tensors:
+        raise RefusedError("has diagonal recurrent weights")
+    x = _batch_first(ctx, options.time_major)
+    _finished(ctx, _layer(ctx, x, _ONE_WAY, options.cell_clip), options.time_major, 0)
+
+
+def both_ways(ctx: Context) -> None:
+    """One layer for each direction, in float32: side by side in one output, or each in its own."""
+    ctx.expect_inputs(39, 48)
+    options = ctx.options(BidirectionalSequenceLSTMOptions)
+    if any(ctx.has(position) for position in _AUXILIARY):
+        raise RefusedError("has an auxiliary input", "concatenate it with the input")
+    for places in (_FORWARD, _BACKWARD):
+        _refuse_variants(ctx, options, places)
+    x = _batch_first(ctx, options.time_major)
+    if x.dtype is not DType.FLOAT32:
+        raise RefusedError(
+            f"takes {x.dtype.value}", "two layers that go one way, and a REVERSE_V2, have int8"
+        )
+    made = [
+        _layer(ctx, x, places, options.cell_clip, reverse=places is _BACKWARD, position=position)
+        for places, position in ((_FORWARD, 0), (_BACKWARD, 0 if options.merge_outputs else 1))
+    ]
+    if options.merge_outputs:
+        made = [joined(ctx, made, 2)]
+        if x.shape[0] > 1 and not options.time_major:
+            ctx.note(
+                "LiteRT's kernel computes only the first of several samples: it writes the others elsewhere"
+            )
+    for position, y in enumerate(made):
+        _finished(ctx, y, options.time_major, position)
+
+
+def _batch_first(ctx: Context, time_major: bool) -> Tensor:
+    x = ctx.x(0)
     if len(x.shape) != 3:
         raise RefusedError(f"has an input of {len(x.shape)} dimensions")
-    if options.time_major:
-        x = _swapped(ctx, x)
-    w_ih, w_hh = _stacked(ctx, _W_IH), _stacked(ctx, _W_HH)
-    states = [ctx.state(position) for position in (_STATE, _CELL)]
-    units = ctx.constant(_W_HH, "weights").shape[0]
+    return _swapped(ctx, x) if time_major else x
+
+
+def _finished(ctx: Context, y: Tensor, time_major: bool, position: int) -> None:
+    y = _swapped(ctx, y) if time_major else y
+    ctx.alias(_relabelled(ctx, y, ctx.out_type(position)), position)
+
+
+def _layer(
+    ctx: Context, x: Tensor, places: _Places, clip: float, *, reverse: bool = False, position: int = 0
+) -> Tensor:
+    """The states behind all steps (N, T, H) of one direction, whose weights and states are inputs at `places`; the
+    value is called after an output."""
+    w_ih, w_hh = _stacked(ctx, places.w_ih), _stacked(ctx, places.w_hh)
+    states = [ctx.state(place) for place in (places.state, places.cell)]
+    units = ctx.constant(places.w_hh, "weights").shape[0]
     h, c = (ctx.reshape(state, (x.shape[0], units)) for state in states)
-    out, y_type = ctx.out_type(), TensorType((*x.shape[:2], units), h.dtype, h.type.quant)
+    y_type = TensorType((*x.shape[:2], units), h.dtype, h.type.quant)
     if ctx.rounding == "litert" and h.type.quant is not None:
         _same_hidden(ctx, h.type)
-    attrs = Lstm(arithmetic=ctx.rounding, cell_clip=options.cell_clip or None)
-    inputs = [x, h, c, w_ih, w_hh, _stacked_bias(ctx, units, x.dtype)]
-    names = (ctx.out_info().name, f"{states[0].name}_behind", f"{states[1].name}_behind")
+    attrs = Lstm(reverse=reverse, arithmetic=ctx.rounding, cell_clip=clip or None)
+    inputs = [x, h, c, w_ih, w_hh, _stacked_bias(ctx, units, x.dtype, places.bias)]
+    names = (ctx.out_info(position).name, f"{states[0].name}_behind", f"{states[1].name}_behind")
     y, *behind = ctx.emit_many(attrs, inputs, (y_type, h.type, c.type), names)
-    if options.time_major:
-        y = _swapped(ctx, y)
-    ctx.alias(_relabelled(ctx, y, out))
-    for position, before, after in zip((_STATE, _CELL), states, behind, strict=True):
-        ctx.keep(position, ctx.reshape(after, before.shape))
+    for place, before, after in zip((places.state, places.cell), states, behind, strict=True):
+        ctx.keep(place, ctx.reshape(after, before.shape))
+    return y
 
 
-def _refuse_variants(ctx: Context, options: UnidirectionalSequenceLSTMOptions) -> None:
+def _refuse_variants(
+    ctx: Context,
+    options: UnidirectionalSequenceLSTMOptions | BidirectionalSequenceLSTMOptions,
+    places: _Places,
+) -> None:
     """Raises RefusedError for what TFLM has not, either."""
     activation = ACTIVATIONS[options.fused_activation_function : options.fused_activation_function + 1]
     if tuple(activation) != ("tanh",):
@@ -96,19 +173,15 @@ def _refuse_variants(ctx: Context, options: UnidirectionalSequenceLSTMOptions) -
             f"has the activation {', '.join(activation) or options.fused_activation_function}, not tanh"
         )
     for what, positions in (
-        ("coupled input and forget gates", ()),
-        ("peephole connections", range(_PEEPHOLE, _BIAS)),
-        ("a projection", range(_PROJECTION, _STATE)),
-        ("a layer norm of its gates", range(_NORM, _NORM + 4)),
+        ("peephole connections", range(places.peephole, places.peephole + 3)),
+        ("a projection", range(places.projection, places.projection + 2)),
     ):
         if any(ctx.has(position) for position in positions):
             raise RefusedError(f"has {what}", "TFLM has no such layer, either: leave it away")
-    if not ctx.has(_W_IH) or not ctx.has(_W_HH):
+    if not ctx.has(places.w_ih) or not ctx.has(places.w_hh):
         raise RefusedError(
             "has coupled input and forget gates", "TFLM has no such layer, either: leave it away"
         )
-    if options.diagonal_recurrent_tensors:
-        raise RefusedError("has diagonal recurrent weights")
 
 
 def _gates(ctx: Context, first: int) -> Sequence[Constant]:
@@ -138,10 +211,10 @@ def _stacked(ctx: Context, first: int) -> Tensor:
     return ctx.new_constant(found[0].name, data, QuantParams(scales, points, 0))
 
 
-def _stacked_bias(ctx: Context, units: int, x: DType) -> Tensor | None:
+def _stacked_bias(ctx: Context, units: int, x: DType, first: int) -> Tensor | None:
     """The biases of all gates; zeros for one that has none."""
     found = [
-        ctx.constant(_BIAS + gate, "bias") if ctx.has(_BIAS + gate) else None for gate in range(len(_GATES))
+        ctx.constant(first + gate, "bias") if ctx.has(first + gate) else None for gate in range(len(_GATES))
     ]
     there = [each for each in found if each is not None]
     if not there:
@@ -185,4 +258,8 @@ def _relabelled(ctx: Context, y: Tensor, out: TensorType) -> Tensor:
     return ctx.emit_as(Lookup(0), [y, ctx.new_constant("same_integers", table, out.quant)], out)
 
 
-ROWS: Mapping[str, Row] = {"SVDF": svdf, "UNIDIRECTIONAL_SEQUENCE_LSTM": lstm}
+ROWS: Mapping[str, Row] = {
+    "SVDF": svdf,
+    "UNIDIRECTIONAL_SEQUENCE_LSTM": lstm,
+    "BIDIRECTIONAL_SEQUENCE_LSTM": both_ways,
+}

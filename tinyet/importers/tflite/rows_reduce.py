@@ -31,6 +31,7 @@ from tinyet.ops.cast import Cast
 from tinyet.ops.compare import Compare
 from tinyet.ops.cumsum import CumSum
 from tinyet.ops.div import Div
+from tinyet.ops.l2_normalize import L2Normalize
 from tinyet.ops.maximum import Maximum
 from tinyet.ops.mean import Mean
 from tinyet.ops.mul import Mul
@@ -157,14 +158,17 @@ def _check_cumsum(x: TensorType, out: TensorType, depth: int) -> None:
 
 
 def l2_normalization(ctx: Context) -> None:
-    """x / max(root of the sum of squares along the last axis, 1e-6)."""
+    """x / max(root of the sum of squares along the last axis, 1e-6); of int8, in the arithmetic of both runtimes."""
     x = ctx.x(0)
     if bounds_of(ctx.options(L2NormOptions).fused_activation_function) != NO_CLAMP:
         raise RefusedError("has a fused activation", "let the converter keep it as an operator of its own")
-    if x.dtype is not DType.FLOAT32:
-        raise RefusedError(f"normalizes {x.dtype.value} values", "keep the normalization in float32")
     if not x.shape:
         raise RefusedError("has no axis")
+    if x.dtype is DType.INT8:
+        ctx.emit(L2Normalize(), [x])
+        return
+    if x.dtype is not DType.FLOAT32:
+        raise RefusedError(f"normalizes {x.dtype.value} values", "keep the normalization in int8 or float32")
     last, norm = len(x.shape) - 1, real((*x.shape[:-1], 1))
     squares = ctx.emit_as(Mul(), [x, x], x.type)
     total = ctx.emit_as(Sum((last,), True), [squares], norm)

@@ -109,6 +109,17 @@ def rsqrt(ctx: Context) -> None:
     finish(ctx, tabulated(ctx, x, np.where(steps == 0, 127, found + out.zero_point), out))
 
 
+def square_root(ctx: Context) -> None:
+    """TFLM has it in float32 only. LiteRT's int8 cuts off what is less than a step."""
+    x, out = _types(ctx, DType.INT8, DType.FLOAT32), ctx.out_type()
+    if x.dtype is DType.FLOAT32:
+        ctx.emit(Unary("sqrt"), [x])
+        return
+    # A number below zero stops the original kernel; here it counts as 0.
+    steps = np.floor(np.sqrt(np.maximum(_reals(x), 0)) / np.float32(out.scale))
+    finish(ctx, tabulated(ctx, x, np.minimum(steps, 1e6).astype(np.int64) + out.zero_point, out))
+
+
 def _clamp(low: float, high: float) -> Row:
     def row(ctx: Context) -> None:
         ctx.emit(Clamp(low, high, tflm(ctx)), [_types(ctx, DType.INT8, DType.INT16, DType.FLOAT32)])
@@ -173,7 +184,7 @@ ROWS: Mapping[str, Row] = {
     "RSQRT": rsqrt,
     "SIGN": _plain("sign", FLOAT),
     "SIN": _plain("sin", FLOAT),
-    "SQRT": _plain("sqrt", FLOAT),
+    "SQRT": square_root,
     "SQUARE": _plain("square", FLOAT),
     "ELU": elu,
     "PRELU": prelu,

@@ -311,6 +311,7 @@ CLAIMS: Mapping[str, Claim] = {
     "tinyet_sum_s8_even": Claim(reduced),
     "tinyet_softmax_s8": Claim(softmax),
     "tinyet_softmax_scaled_s8": Claim(softmax),
+    "tinyet_softmax_s8_even": Claim(softmax),
     "tinyet_softmax_s8_s16": Claim(softmax),
     "tinyet_softmax_s16": Claim(softmax),
     "tinyet_softmax_scaled_s16": Claim(softmax),

@@ -10,6 +10,9 @@ from tinyet.ir import Node, TensorType
 from tinyet.ops.shared.counting import values
 from tinyet.opset import Call, Claim, Kernel, Struct, library_call, library_kernels, signature
 
+HEADERS = ("tinyet_quantize.h",)
+CLAIM = Claim(values)
+
 
 def kernels_of(
     name: str, signatures: Sequence[str], integer: Callable[[Node], TensorType]
@@ -21,4 +24,4 @@ def kernels_of(
         fields = {"scale": type_.scale, "zero_point": type_.zero_point, "count": type_.count}
         return library_call(f"{name}_{signature(node)}", node, [0], Struct("tinyet_quantize_params", fields))
 
-    return library_kernels(name, signatures, lower, ("tinyet_quantize.h",), claim=Claim(values))
+    return library_kernels(name, signatures, lower, HEADERS, claim=CLAIM)

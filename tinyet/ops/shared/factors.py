@@ -60,7 +60,7 @@ def output_factors(node: Node) -> tuple[Int64, Int64]:
 
 def is_even(node: Node) -> bool:
     """Whether sums are rounded to even: the attribute `rounding`, of operators that have it."""
-    return getattr(node.attrs, "rounding", "twice") in ("even", "even_u8")
+    return getattr(node.attrs, "rounding", "twice").startswith("even")
 
 
 def is_short(node: Node) -> bool:
@@ -70,7 +70,7 @@ def is_short(node: Node) -> bool:
 
 def above_int8(node: Node) -> int:
     """By how much the values of the node were larger where it comes from: 128 for uint8 (`even_u8`), else 0."""
-    return 128 if getattr(node.attrs, "rounding", "twice") == "even_u8" else 0
+    return 128 if getattr(node.attrs, "rounding", "twice").endswith("_u8") else 0
 
 
 @remembered

@@ -125,3 +125,28 @@ def log_of_sum(x: Int64) -> Int64:
     reciprocal = one_over_one_plus(high_mul(p, slope) + high_mul(638450708, q))
     log2 = 1488522236  # log(2) in Q0.31
     return saturating_shift(high_mul(power, log2) + high_mul(round_shift(numerator, 6), reciprocal), 1)
+
+
+def inverse_root(x: int) -> tuple[int, int]:
+    """(multiplier, shift) of 1 / sqrt(x) for an int32 x >= 0, by Newton's method from 1 in Q3.28; of 0 as of 1:
+    GetInvSqrtQuantizedMultiplierExp of TFLite's reference kernels."""
+    if x <= 1:
+        return INT32_MAX, 0
+    right = 11
+    while x >= 1 << 29:
+        x //= 4
+        right += 1
+    pairs = (32 - x.bit_length() - 1) // 2 - 1
+    right -= pairs
+    x <<= 2 * pairs
+    # Values in Q3.28; a product of three has nine integer bits, a product of four or two with one of nine likewise.
+    half = int(round_shift(x >> 1, 1))
+    y = 1 << 28
+    for _ in range(5):
+        cube = int(saturating_shift(high_mul(high_mul(y, y), y), 6))
+        first = int(high_mul((1 << 28) + (1 << 27), y))
+        y = int(saturating_shift(np.asarray(first - int(high_mul(half, cube))), 3))
+    y = int(high_mul(y, 1518500250))
+    if right < 0:
+        y, right = y << -right, 0
+    return y, -right
