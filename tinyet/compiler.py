@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -45,7 +45,7 @@ Progress = Callable[[int, int | None], None]
 
 def compile(  # noqa: A001 - the public name is tinyet.compile
     model: torch.nn.Module | ExportedProgram,
-    example_inputs: Sequence[Any] | None = None,
+    example_inputs: Sequence[Any] | Mapping[str, Any] | None = None,
     *,
     calibration: Iterable[Any] | None = None,
     name: str = "model",
@@ -66,10 +66,12 @@ def compile(  # noqa: A001 - the public name is tinyet.compile
 
     model: in eval mode, or an ExportedProgram (quantized already or not), or what `tinyet.streaming` gives: the network
         over the window is captured, quantized and lowered, and then becomes one that takes its newest frames.
-    example_inputs: a tuple of tensors with the shapes the firmware shall take; an ExportedProgram, and what
-        `tinyet.streaming` gives, has its own.
-    calibration: batches (a tensor, or a tuple of one tensor per input) of typical data, or all of it as one tensor,
-        where the model has one input; without it the model stays float, unless it is quantized already.
+    example_inputs: a tuple of tensors with the shapes the firmware shall take, or a dict of them by the names of
+        forward()'s arguments. Tensors in tuples, lists and dicts are inputs, too, called after their paths; numbers and
+        None are constants. An ExportedProgram, and what `tinyet.streaming` gives, has its own.
+    calibration: batches (a tensor, a tuple of one tensor per input, or what the example inputs are) of typical data, or
+        all of it as one tensor, where the model has one input; without it the model stays float, unless it is
+        quantized already.
     quantizer: a torchao PT2E quantizer; TinyetQuantizer() by default.
     board: when given (a name, the path of a board file, or a Board), every operator's kernel is looked for now, so that
         errors come early. delegates: who is asked for them then, by name or as objects; as in `generate`.
@@ -133,7 +135,9 @@ def compile(  # noqa: A001 - the public name is tinyet.compile
 
 
 def _graphs(
-    model: torch.nn.Module | ExportedProgram, example_inputs: Sequence[Any] | None, **options: Any
+    model: torch.nn.Module | ExportedProgram,
+    example_inputs: Sequence[Any] | Mapping[str, Any] | None,
+    **options: Any,
 ) -> Lowered:
     """The imported graphs; the only step that needs torch. options: those of `lower_model`."""
     try:

@@ -186,7 +186,7 @@ class ProgramSession:
         refuse_indices(self.program.graph, prepared)
         outputs = self._session.outputs(prepared)
         if as_float is None:
-            quantized = [x for t, x in zip(tensors, given, strict=True) if t.type.quant is not None]
+            quantized = [x for t, x in zip(tensors, given, strict=True) if not t.type.is_itself]
             as_float = all(x.dtype.kind == "f" for x in quantized)
         results = [_finish(t, x, as_float) for t, x in zip(self.program.outputs, outputs, strict=True)]
         return results[0] if len(results) == 1 else results
@@ -226,7 +226,7 @@ def check_labels(labels: object, output: Tensor, where: str) -> tuple[str, ...]:
 
 
 def _finish(tensor: Tensor, value: Array, as_float: bool) -> Array:
-    if as_float and tensor.type.quant is not None:
+    if as_float and tensor.type.quant is not None and not tensor.type.is_itself:
         return dequantize(value, tensor.type.quant)
     return value
 

@@ -306,7 +306,8 @@ def validate(
         tally.counts(run.layer_counts, run.event_counts, run.total)
         exact = None
         if twin is not None and (i < sqnr_samples or samples.labels is not None):
-            exact = twin.add(values, float_inputs(graph.user_inputs, arrays))
+            taken = float_inputs(graph.user_inputs, twin.twin.user_inputs, arrays)
+            exact = twin.add(values, taken)
         if samples.labels is not None:
             tally.label(samples.labels[i], got, wanted, exact)
         if progress is not None:

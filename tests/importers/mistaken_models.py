@@ -172,13 +172,13 @@ def item_right(x: Tensor) -> Tensor:
     return x / x.max()
 
 
-class Masked(nn.Module):
-    def forward(self, x: Tensor, mask: Tensor) -> Tensor:
-        return x.masked_fill(mask, 0.0)
+class Spectrum(nn.Module):
+    def forward(self, spectrum: Tensor) -> Tensor:
+        return spectrum.real + spectrum.imag
 
 
-def masked_right(x: Tensor, mask: Tensor) -> Tensor:
-    return x.masked_fill(mask > 0.5, 0.0)
+def spectrum_right(real: Tensor, imaginary: Tensor) -> Tensor:
+    return real + imaginary
 
 
 def whole_numbers(index: Tensor) -> Tensor:

@@ -169,11 +169,11 @@ MISTAKES = (
         Attempt(models.item_right, models.ROW),
     ),
     Mistake(
-        "a mask of truth values as an input",
-        Attempt(models.Masked(), models.ROW, models.ROW > 0),
+        "complex numbers as an input",
+        Attempt(models.Spectrum(), torch.complex(models.ROW, models.ROW)),
         ModelError,
-        "input 1, mask",
-        Attempt(models.masked_right, models.ROW, (models.ROW > 0).float()),
+        "input 0, spectrum",
+        Attempt(models.spectrum_right, models.ROW, models.ROW),
         same=False,
     ),
     Mistake(
@@ -276,8 +276,8 @@ MISTAKES = (
         same=False,
     ),
     Mistake(
-        "a Python number as an example input",
-        Attempt(models.scaled, models.ROW, 3),
+        "a string as an example input",
+        Attempt(models.scaled, models.ROW, "twice"),
         ModelError,
         "example input 1",
         Attempt(models.scaled, models.ROW, torch.tensor(3.0)),

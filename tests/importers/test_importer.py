@@ -362,8 +362,8 @@ def test_unsupported_arguments(
 
 
 def test_input_of_another_type() -> None:
-    with pytest.raises(ModelError, match="input 0, inputs_0: it is bool"):
-        import_program(capture(Lambda(lambda x: x), torch.tensor([True])), name="m")
+    with pytest.raises(ModelError, match="input 0, inputs_0: it is complex64"):
+        import_program(capture(Lambda(lambda x: x.real), torch.tensor([1j])), name="m")
 
 
 # ---------------------------------------------------------------- quantized programs

@@ -150,6 +150,12 @@ def prepare_inputs(tensors: Sequence[Tensor], arrays: Sequence[Array]) -> list[A
             if not np.all(np.isfinite(array)):
                 problems.append(f"the array for input {tensor.name} holds NaN or infinity")
                 continue
+            if tensor.type.quant is not None and tensor.type.is_itself and np.any(array != np.rint(array)):
+                problems.append(
+                    f"input {tensor.name} is int16 as a converter gives it, the array holds fractions such as "
+                    f"{float(array[array != np.rint(array)][0]):.6g}"
+                )
+                continue
             if tensor.type.quant is not None:
                 prepared.append(quantize(array.astype(np.float32), tensor.type))
                 continue

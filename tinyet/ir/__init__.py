@@ -5,10 +5,11 @@ from __future__ import annotations
 
 from tinyet.ir.graph import Attrs, Graph, Node, Note, Origin, State, Tensor, constant, place_of, substitute
 from tinyet.ir.text import attrs_text, subgraphs, to_text
-from tinyet.ir.types import Array, DType, QuantParams, Shape, TensorType
+from tinyet.ir.types import ITSELF, Array, DType, QuantParams, Shape, TensorType
 from tinyet.ir.verify import problems_of, size_complaints
 
 __all__ = [
+    "ITSELF",
     "Array",
     "Attrs",
     "DType",

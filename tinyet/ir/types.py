@@ -22,7 +22,8 @@ class DType(enum.Enum):
     INT4 (weights, packed two to a byte by the kernels that read them) and INT64 (biases of int16 layers) are for
     constants only. UINT8 are bytes that come from outside, of a camera: they stand for themselves, are never quantized,
     and can be moved about, cast and looked up, nothing else. UINT32 are energies and magnitudes of signals: they stand
-    for themselves, too, and are moved about, cast, and taken by the operators on signals.
+    for themselves, too, and are moved about, cast, and taken by the operators on signals. INT8 and INT16 are always
+    quantized: what stands for itself (an int16 of a converter) has scale 1 and zero point 0 (ITSELF).
     """
 
     INT4 = "int4"
@@ -113,6 +114,10 @@ class QuantParams:
         return self.zero_point[0]
 
 
+ITSELF = QuantParams.per_tensor(1.0, 0)
+"""Of int8 and int16 that stand for themselves: these types must be quantized."""
+
+
 @dataclass(frozen=True)
 class TensorType:
     shape: Shape
@@ -127,6 +132,12 @@ class TensorType:
     @property
     def bytes(self) -> int:
         return (self.count * self.dtype.bits + 7) // 8
+
+    @property
+    def is_itself(self) -> bool:
+        """Whether the values are the numbers that they stand for: not quantized, or int16 as a converter gives it; int8
+        of scale 1 may well be what quantizing gave."""
+        return self.quant is None or (self.dtype is DType.INT16 and self.quant == ITSELF)
 
     @property
     def scale(self) -> float:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from tinyet.boards.cpus import Target
-from tinyet.ir import Array, Attrs, DType, Node, QuantParams
+from tinyet.ir import ITSELF, Array, Attrs, DType, Node
 from tinyet.ops.shared.counting import values
 from tinyet.ops.shared.movement import copied_whole, lower_copy
 from tinyet.ops.shared.shapes import same_shape
@@ -25,8 +25,6 @@ _FORMS = (
     (DType.INT32, DType.UINT32),
     (DType.UINT32, DType.INT32),
 )
-_ITSELF = (None, QuantParams.per_tensor(1.0, 0))
-"""The quantization of what stands for itself; int8 and int16 must have one."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +43,7 @@ def check(node: Node) -> str | None:
             + (out.dtype.value)
         )
     for tensor in (x, out):
-        if tensor.type.quant not in _ITSELF:
+        if tensor.type.quant not in (None, ITSELF):
             return f"{tensor.name} stands for real values: it is to be dequantized"
     return None
 

@@ -138,14 +138,13 @@ def resizes_nothing(attrs: Resize, shape: Shape) -> bool:
         if size != out:
             return False
         if attrs.mode == "nearest":
-            found, weight = (
-                nearest_index(size, out, ratio, attrs.align_corners, attrs.half_pixel),
-                np.zeros(out),
-            )
+            found = nearest_index(size, out, ratio, attrs.align_corners, attrs.half_pixel)
         else:
             sampled = float_samples(size, out, ratio, attrs.half_pixel)
-            found, weight = sampled.lower, sampled.weight
-        if weight.any() or not np.array_equal(found, np.arange(size)):
+            found = sampled.lower
+            if sampled.weight.any():
+                return False
+        if not np.array_equal(found, np.arange(size)):
             return False
     return True
 

@@ -11,7 +11,8 @@ import torch
 
 from tinyet.arguments import described
 from tinyet.errors import DataError, QuantizationError
-from tinyet.importers.torch.capture import Inputs
+from tinyet.importers.torch.context import dtype_name
+from tinyet.importers.torch.examples import Inputs
 from tinyet.ir import Array
 
 
@@ -41,6 +42,12 @@ def batches_of(arrays: Sequence[Array], example: Inputs, where: str) -> list[Inp
                     where,
                     "save the bytes as the camera gives them: x.astype(numpy.uint8)",
                 )
+        if wanted.dtype in (torch.int8, torch.int16) and not tensor.is_floating_point() and tensor.numel():
+            low, high = int(tensor.min()), int(tensor.max())
+            most = torch.iinfo(wanted.dtype)
+            if low < most.min or high > most.max:
+                what = f"the model takes {dtype_name(wanted.dtype)}, the array holds {low} … {high}"
+                raise DataError(what, where)
         if tensor.is_floating_point() == wanted.is_floating_point():
             tensor = tensor.to(wanted.dtype)
         # A sample comes with the batch dimension of the model's input, or without.

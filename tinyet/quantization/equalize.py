@@ -25,8 +25,9 @@ import torch
 from torch import fx, nn
 from torch.export import ExportedProgram
 
-from tinyet.importers.torch.capture import Inputs, example_inputs_of, re_export
+from tinyet.importers.torch.capture import example_inputs_of, re_export
 from tinyet.importers.torch.exact import Exact
+from tinyet.importers.torch.examples import Inputs
 from tinyet.importers.torch.keeping import Running, put_back, take_out
 from tinyet.importers.torch.normalize import add_constant, drop_unused, get_constant
 from tinyet.importers.torch.quiet import quiet

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +13,7 @@ from torch.export import ExportedProgram
 
 from tinyet.errors import QuantizationError, UsageError
 from tinyet.importers.torch.capture import capture, example_inputs_of, lower
+from tinyet.importers.torch.examples import example_of
 from tinyet.importers.torch.given import check_model
 from tinyet.importers.torch.importer import import_program
 from tinyet.importers.torch.precision import said_of
@@ -94,7 +95,7 @@ def lower_program(
 
 def lower_model(
     model: nn.Module | ExportedProgram,
-    example_inputs: torch.Tensor | Sequence[torch.Tensor] | None,
+    example_inputs: torch.Tensor | Sequence[Any] | Mapping[str, Any] | None,
     *,
     name: str,
     calibration: Iterable[Any] | None = None,
@@ -121,7 +122,8 @@ def lower_model(
             "a module needs example_inputs", hint="a tuple of tensors with the shapes that the firmware takes"
         )
     else:
-        captured = capture(model, example_inputs)
+        example = example_of(example_inputs)
+        captured, calibration = capture(model, example), example.batches(calibration)
     return lower_program(
         captured, name=name, calibration=calibration, quantizer=quantizer, channels_last=channels_last,
         equalize=equalize, correct_bias=correct_bias, progress=progress,

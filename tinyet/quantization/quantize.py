@@ -18,8 +18,9 @@ from torch.export import ExportedProgram
 from tinyet.arguments import described, instance_given
 from tinyet.errors import QuantizationError
 from tinyet.importers.torch.blame import frame_of_exception, message_of
-from tinyet.importers.torch.capture import Inputs, example_inputs_of, re_export
+from tinyet.importers.torch.capture import example_inputs_of, re_export
 from tinyet.importers.torch.exact import Exact
+from tinyet.importers.torch.examples import Inputs
 from tinyet.importers.torch.keeping import Kept, Running, put_back, take_out
 from tinyet.importers.torch.normalize import drop_unused, get_constant
 from tinyet.importers.torch.origins import op_name, origin_of, stamp

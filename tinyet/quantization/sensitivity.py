@@ -18,8 +18,9 @@ from torch import fx
 from torch.export import ExportedProgram
 
 from tinyet.errors import QuantizationError, TinyetError
-from tinyet.importers.torch.capture import Inputs, example_inputs_of
+from tinyet.importers.torch.capture import example_inputs_of
 from tinyet.importers.torch.exact import Exact
+from tinyet.importers.torch.examples import Inputs
 from tinyet.importers.torch.keeping import Running, take_out
 from tinyet.importers.torch.origins import module_stack, origin_of
 from tinyet.importers.torch.quiet import quiet

@@ -16,8 +16,9 @@ part. Dropout is off. The caller's module is left as it was.
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import torch
 from torch import fx, nn
@@ -25,7 +26,8 @@ from torch.export import ExportedProgram
 
 from tinyet.arguments import whole_given
 from tinyet.errors import QuantizationError, UsageError
-from tinyet.importers.torch.capture import capture, check_inputs
+from tinyet.importers.torch.capture import capture
+from tinyet.importers.torch.examples import example_of
 from tinyet.importers.torch.given import check_model
 from tinyet.importers.torch.keeping import Running
 from tinyet.importers.torch.quiet import quiet
@@ -102,14 +104,15 @@ class Training:
 
 def prepare_training(
     model: nn.Module,
-    example_inputs: torch.Tensor | Sequence[torch.Tensor],
+    example_inputs: torch.Tensor | Sequence[Any] | Mapping[str, Any],
     *,
     batch_size: int,
     quantizer: Quantizer | None = None,
 ) -> Training:
     """A copy of the model with fake quantizers, to be trained in batches of `batch_size` samples.
 
-    example_inputs: in the shapes that the firmware takes. quantizer: TinyetQuantizer() by default.
+    example_inputs: in the shapes that the firmware takes, as for `tinyet.compile`; what is trained takes their tensors
+    one by one. quantizer: TinyetQuantizer() by default.
 
     Raises what `capture` raises, and QuantizationError for settings that cannot be trained for, or when the
     model is another graph for another batch size.
@@ -117,7 +120,8 @@ def prepare_training(
     check_model(model)
     if isinstance(model, ExportedProgram):
         raise UsageError("an exported program has one batch size", hint="give the module that it was made of")
-    inputs = check_inputs(example_inputs)
+    example = example_of(example_inputs)
+    inputs = example.tensors
     batch_size = whole_given(batch_size, "batch_size", "samples in a batch, as the loader gives them")
     if any(batch_size % len(x) for x in inputs if x.ndim):
         raise QuantizationError(
@@ -126,8 +130,8 @@ def prepare_training(
     with quiet():
         own, twin = copy.deepcopy(model), copy.deepcopy(model)
     many = tuple(x.repeat(batch_size // len(x), *[1] * (x.ndim - 1)) if x.ndim else x for x in inputs)
-    small = prepare(capture(own, inputs), quantizer, training=True)
-    large = prepare(capture(twin, many), quantizer, training=True)
+    small = prepare(capture(own, example), quantizer, training=True)
+    large = prepare(capture(twin, example.replaced(many)), quantizer, training=True)
     _pairs(small.module, large.module)  # so that it is told now and not when training has ended
     return Training(large, small, batch_size)
 

@@ -85,12 +85,15 @@ class Comparison:
         return None if powers is None else powers.sqnr_db
 
 
-def float_inputs(tensors: Sequence[Tensor], arrays: Sequence[Array]) -> list[Array]:
-    """A sample as the float twin takes it: the user's own float data, or integers made real again."""
+def float_inputs(tensors: Sequence[Tensor], twins: Sequence[Tensor], arrays: Sequence[Array]) -> list[Array]:
+    """A sample as the float twin takes it, whose inputs are `twins`: the user's own float data, or integers made real
+    again; integers where the twin has them, too."""
     result: list[Array] = []
-    for tensor, array in zip(tensors, arrays, strict=True):
+    for tensor, twin, array in zip(tensors, twins, arrays, strict=True):
         x = array.reshape(tensor.shape) if array.size == tensor.type.count else array
-        if x.dtype.kind == "f":
+        if twin.dtype is not DType.FLOAT32:
+            result.append(x.astype(twin.dtype.numpy))
+        elif x.dtype.kind == "f":
             result.append(x.astype(np.float32))
         elif tensor.type.quant is not None:
             result.append(dequantize(x, tensor.type.quant))

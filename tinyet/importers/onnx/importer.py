@@ -20,7 +20,7 @@ from tinyet.importers.onnx.fold import FOLDED, constant_of, filled, folded
 from tinyet.importers.onnx.read import OnnxModel, OnnxNode, OnnxValue
 from tinyet.importers.onnx.rows import TABLE
 from tinyet.importers.onnx.values import Bytes, Integers, Numbers, Scale, Value, shape_of
-from tinyet.ir import Array, DType, Graph, Note, QuantParams, Tensor, TensorType
+from tinyet.ir import ITSELF, Array, DType, Graph, Note, Tensor, TensorType
 from tinyet.ops.copy import Copy
 from tinyet.ops.lookup import Lookup
 
@@ -209,7 +209,7 @@ def _held(ctx: Context, value: Numbers, title: str) -> Tensor:
     if value.scale is not None or value.data.dtype.kind == "f":
         return ctx.real(value)
     # The scale with which somebody may have made them is not told; so they stand for themselves.
-    as_it_is = QuantParams.per_tensor(1.0, 0) if value.data.dtype in (np.int8, np.int16) else None
+    as_it_is = ITSELF if value.data.dtype in (np.int8, np.int16) else None
     return ctx.held(title, value.data, as_it_is)
 
 

@@ -20,8 +20,11 @@ from tinyet.importers.torch.context import (
     StandIn,
     Value,
     axis_of,
+    dtype_of,
+    type_of,
 )
 from tinyet.ir import DType, Tensor
+from tinyet.ops.cast import Cast
 from tinyet.ops.concat import Concat
 from tinyet.ops.embedding import Embedding
 from tinyet.ops.expand import Expand
@@ -69,6 +72,10 @@ def identity(ctx: Context, a: Args) -> Value:
             f"converts {x.dtype.value} to {value.dtype}",
             "bytes become float32, by x.float(), and nothing else",
         )
+    x = ctx.as_int32(x)
+    if value.dtype in (torch.int8, torch.int16) and x.dtype is DType.INT32:
+        kind = type_of(x.shape, dtype_of(value))
+        return ctx.emit(Cast(), [x], kind.shape, kind.dtype, kind.quant)
     return x
 
 

@@ -51,10 +51,15 @@ def whole(ctx: Context, argument: object) -> Tensor:
     constant = ctx.constant(argument)
     if constant is not None:
         return ctx.hold(Constant(constant.name, constant.data.astype(np.int32)))
-    tensor = ctx.tensor(argument)
+    tensor = ctx.as_int32(ctx.tensor(argument))
     if tensor.dtype is not DType.INT32:
         raise RefusedError(f"computes with {tensor.dtype.value} values", "take int32 or int64 in their place")
     return tensor
+
+
+def is_true(ctx: Context, x: Tensor) -> Tensor:
+    """Whether each int32 of an input is not 0, as 0 and 1: callers have many ways to say true."""
+    return _emit(ctx, Compare("not_equal"), [x, _whole(ctx, 0)])
 
 
 def truth(ctx: Context, argument: object) -> Tensor:

@@ -8,19 +8,20 @@ dropped (`normalize.py`).
 
 from __future__ import annotations
 
-import copy
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 from weakref import WeakSet
 
 import torch
 from torch import fx, nn
 from torch.export import ExportedProgram
 from torch.export.graph_signature import ConstantArgument, InputKind, OutputKind
+from torch.fx.graph import CodeGen
 from torch.nn.parameter import is_lazy
+from torch.utils import _pytree as pytree
 
-from tinyet.arguments import described
 from tinyet.errors import DynamicShape, ModelError, bullet_list
 from tinyet.importers.torch.blame import (
     directory_of,
@@ -31,6 +32,7 @@ from tinyet.importers.torch.blame import (
     users_frames_recorded,
 )
 from tinyet.importers.torch.decompose import decompose
+from tinyet.importers.torch.examples import Example, Inputs, check_inputs, example_of
 from tinyet.importers.torch.held import left_as_found
 from tinyet.importers.torch.keeping import put_back, take_out
 from tinyet.importers.torch.normalize import normalize
@@ -44,8 +46,6 @@ from tinyet.importers.torch.state import refuse_state
 from tinyet.stages import stage
 from tinyet.text import shown
 
-Inputs = tuple[torch.Tensor, ...]
-
 # Constants of a graph are computed here and now, whatever their size.
 _MOST_BYTES = 1 << 28
 
@@ -53,34 +53,6 @@ STATIC_HINT = (
     "export without dynamic_shapes; instead of x[mask], nonzero or unique, whose size depends on values, keep the "
     "size: torch.where(mask, x, 0.0)"
 )
-EXAMPLE_HINT = "let example_inputs() return what forward() takes: a tensor or a tuple of tensors"
-_ARRAY_HINT = "torch.from_numpy(x) makes a tensor of an array"
-
-
-def check_inputs(inputs: object) -> Inputs:
-    """A tuple of tensors, all of whose floats are float32; raises ModelError with what was given instead."""
-    if isinstance(inputs, torch.Tensor):
-        inputs = (inputs,)
-    if not isinstance(inputs, (tuple, list)) or not inputs:
-        hint = _ARRAY_HINT if hasattr(inputs, "__array__") else EXAMPLE_HINT
-        raise ModelError(f"example inputs are {described(inputs)}", hint=hint)
-    for index, value in enumerate(inputs):
-        if not isinstance(value, torch.Tensor):
-            hint = EXAMPLE_HINT
-            if all(isinstance(size, int) for size in inputs):
-                hint = f"give a tensor of that shape: torch.zeros({', '.join(map(str, inputs))})"
-            elif isinstance(value, (int, float)):
-                hint = (
-                    f"give it as a tensor, torch.tensor({float(value)}), or make it a constant of the model"
-                )
-            elif hasattr(value, "__array__"):
-                hint = _ARRAY_HINT
-            raise ModelError(f"example input {index} is {described(value)}, not a tensor", hint=hint)
-        if value.device.type != "cpu":
-            raise ModelError(
-                f"example input {index} is on {value.device}", hint="move model and inputs with .cpu()"
-            )
-    return tuple(value.float() if value.is_floating_point() else value for value in inputs)
 
 
 def _check_devices(module: nn.Module) -> None:
@@ -104,7 +76,7 @@ def _check_devices(module: nn.Module) -> None:
 
 
 @contextmanager
-def _own_mistakes(module: nn.Module, inputs: Inputs) -> Iterator[None]:
+def _own_mistakes(module: nn.Module, inputs: Example) -> Iterator[None]:
     """The model is run as it is: what it raises is its own mistake, and no limit of the capture."""
     try:
         yield
@@ -120,14 +92,14 @@ def _own_mistakes(module: nn.Module, inputs: Inputs) -> Iterator[None]:
         ) from error
 
 
-def _make_lazy_weights(module: nn.Module, inputs: Inputs) -> None:
+def _make_lazy_weights(module: nn.Module, inputs: Example) -> None:
     """Run a model once whose weights are made at the first call (LazyLinear); these it keeps."""
     if any(map(is_lazy, (*module.parameters(), *module.buffers()))):
         training = {child for child in module.modules() if child.training}
         module.eval()
         try:
             with torch.no_grad():
-                module(*(value.clone() for value in inputs))
+                inputs.run(module)
         finally:
             for child in training:
                 child.training = True
@@ -211,11 +183,31 @@ def example_inputs_of(program: ExportedProgram) -> Inputs:
     """The example inputs that the program was exported with, or zeros of their shapes when it was saved
     without."""
     if program.example_inputs is not None:
-        args, kwargs = program.example_inputs
-        return check_inputs(tuple(args) + tuple(kwargs.values()))
+        leaves = pytree.tree_leaves(program.example_inputs)
+        return check_inputs([leaf for leaf in leaves if isinstance(leaf, torch.Tensor)])
     names = set(program.graph_signature.user_inputs)
     nodes = [node for node in program.graph.nodes if node.op == "placeholder" and node.name in names]
-    return tuple(torch.zeros(tuple(node.meta["val"].shape), dtype=node.meta["val"].dtype) for node in nodes)
+    values = [node.meta["val"] for node in nodes]
+    return tuple(torch.zeros(tuple(v.shape), dtype=v.dtype) for v in values if isinstance(v, torch.Tensor))
+
+
+def _flattened(program: ExportedProgram, module: fx.GraphModule) -> fx.GraphModule:
+    """The program's module, of which forward() takes the tensors one by one, called after their paths, and gives them
+    so; what is no tensor is a constant in it."""
+    graph = module.graph
+    entries = [node for node in graph.nodes if node.op == "placeholder"]
+    plain = pytree.tree_structure((tuple(range(len(entries))), {}))
+    numbers = [node for node in entries if not isinstance(node.meta.get("val"), torch.Tensor)]
+    if program.call_spec.in_spec == plain and not numbers:
+        return module
+    for node in numbers:
+        if node.users:
+            raise ModelError(f"input {node.name} is no tensor, and what is computed depends on it")
+        graph.erase_node(node)
+    output = graph.output_node()
+    output.args = (tuple(pytree.tree_leaves(output.args[0])),)
+    graph.set_codegen(CodeGen())
+    return fx.GraphModule(module, graph)
 
 
 def re_export(module: fx.GraphModule, inputs: Inputs) -> ExportedProgram:
@@ -250,7 +242,7 @@ def lower(program: ExportedProgram, root: Path | None = None) -> ExportedProgram
     _check_static(core)
     inputs = example_inputs_of(program)
     with quiet():
-        module = core.module(check_guards=False)
+        module = _flattened(program, core.module(check_guards=False))
     stamp(module.graph, root)
     kept = take_out(module)
     normalize(module)
@@ -264,12 +256,15 @@ def lower(program: ExportedProgram, root: Path | None = None) -> ExportedProgram
 
 
 def capture(
-    module: nn.Module, example_inputs: torch.Tensor | Sequence[torch.Tensor], root: Path | None = None
+    module: nn.Module,
+    example_inputs: torch.Tensor | Sequence[Any] | Mapping[str, Any] | Example,
+    root: Path | None = None,
 ) -> ExportedProgram:
     """The module in eval mode as a normalised ExportedProgram; the module itself, with all that it holds, is left as it
     was, but for weights that are made at the first call.
 
-    Pruning masks and parametrizations become plain weights, floats of another size float32 (`precision`).
+    Pruning masks and parametrizations become plain weights, floats of another size float32 (`precision`). The program
+    takes the tensors of the example inputs one by one, whatever these are nested in.
 
     root: directory to which debug handles' file names are made relative; that of the module's class by
     default.
@@ -282,7 +277,7 @@ def capture(
     if isinstance(compiled, nn.Module):
         module = compiled  # what torch.compile makes of it runs on this machine only
     _check_devices(module)
-    inputs = check_inputs(example_inputs)
+    inputs = example_of(example_inputs)
     kind = type(module)
     module, remarks = in_float32(module)
     with _own_mistakes(module, inputs):
@@ -293,10 +288,11 @@ def capture(
             refuse_state(module, inputs)
         try:
             with quiet(), torch.no_grad(), users_frames_recorded():
-                program = torch.export.export(with_plain_weights(module), copy.deepcopy(inputs))
+                program = torch.export.export(with_plain_weights(module), *inputs.copied().arguments)
         except Exception as error:
             raise _capture_error(error, module) from error
         _check_outputs(program, place_of_forward(module))
         lowered = lower(program, root or directory_of(kind))
-    say(lowered, remarks)
+    numbers = tuple(f"{constant} is a constant of the program" for constant in inputs.constants)
+    say(lowered, (*remarks, *numbers))
     return lowered

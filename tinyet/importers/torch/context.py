@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import fx
 
-from tinyet.ir import Array, Attrs, DType, Node, Origin, QuantParams, Shape, Tensor, TensorType
+from tinyet.ir import ITSELF, Array, Attrs, DType, Node, Origin, QuantParams, Shape, Tensor, TensorType
 from tinyet.ops.cast import Cast
 from tinyet.ops.dequantize import Dequantize
 from tinyet.ops.permute import Permute
@@ -152,6 +152,14 @@ def dtype_of(value: torch.Tensor) -> DType:
     raise RefusedError(f"computes {kind} values", hint)
 
 
+_SMALL = (DType.INT8, DType.INT16)
+
+
+def type_of(shape: Shape, dtype: DType) -> TensorType:
+    """The type of a value that torch does not know for quantized: of int8 and int16 each stands for itself."""
+    return TensorType(shape, dtype, ITSELF if dtype in _SMALL else None)
+
+
 def shape_of(node: fx.Node) -> Shape:
     """The static shape of the node's (first) value."""
     value = node.meta["val"]
@@ -248,6 +256,12 @@ class Context:
             "call .float() on them: integers are for indices and masks only",
         )
 
+    def as_int32(self, x: Tensor) -> Tensor:
+        """int8 or int16 that stand for themselves as int32; what else there is as it is."""
+        if x.dtype not in _SMALL or x.type.quant != ITSELF or isinstance(x, StandIn):
+            return x
+        return self.emit(Cast(), [x], x.shape, DType.INT32, name=f"{x.name}_int32")
+
     def as_float(self, argument: object) -> Tensor:
         """The argument, of any type that can be, as a float32 value."""
         constant = self.constant(argument)
@@ -256,10 +270,12 @@ class Context:
         tensor = self.tensor(argument)
         if tensor.dtype is DType.FLOAT32 or isinstance(tensor, StandIn):
             return tensor
+        if tensor.type.quant == ITSELF and tensor.dtype in _SMALL:
+            return self.emit(Dequantize(), [tensor], tensor.shape, name=f"{tensor.name}_float")
         if tensor.dtype not in (DType.INT32, DType.UINT8):
             raise RefusedError(
                 f"converts {tensor.dtype.value} to float32",
-                "take float32, uint8, int32 or int64 in its place",
+                "take float32 or integers of up to 64 bits in its place",
             )
         return self.emit(Cast(), [tensor], tensor.shape, name=f"{tensor.name}_float")
 
@@ -282,11 +298,13 @@ class Context:
         if constant in self._held:
             return self._held[constant]
         data = np.ascontiguousarray(constant.data).reshape(constant.data.shape)
-        if data.dtype in (np.dtype(np.int64), np.dtype(np.float64)):
-            data = data.astype(np.int32 if data.dtype.kind == "i" else np.float32)
+        if data.dtype in (np.dtype(np.int64), np.dtype(np.float64), np.dtype(np.bool_)):
+            data = data.astype(np.float32 if data.dtype.kind == "f" else np.int32)
         if data.dtype.name not in {d.value for d in DType}:
             raise RefusedError(f"reads a constant of type {data.dtype.name}", "use float32 constants")
-        kind = TensorType(tuple(data.shape), constant.dtype or DType(data.dtype.name), constant.quant)
+        kind = type_of(tuple(data.shape), constant.dtype or DType(data.dtype.name))
+        if constant.quant is not None:
+            kind = replace(kind, quant=constant.quant)
         held = Tensor(self.name(constant.name), kind, data)
         if constant.quant is not None:
             held = self.emit(Dequantize(), [held], held.shape, name=f"{held.name}_real")

@@ -21,6 +21,7 @@ from torch.export.graph_signature import InputKind, OutputKind
 from tinyet.errors import ModelError, UnsupportedOp, UnsupportedShape, bullet_list
 from tinyet.importers.torch.aten import TABLE, advice
 from tinyet.importers.torch.aten_custom import custom_row
+from tinyet.importers.torch.aten_truth import is_true
 from tinyet.importers.torch.capture import lower
 from tinyet.importers.torch.context import (
     Constant,
@@ -32,6 +33,7 @@ from tinyet.importers.torch.context import (
     dtype_name,
     dtype_of,
     shape_of,
+    type_of,
 )
 from tinyet.importers.torch.keeping import written_buffers
 from tinyet.importers.torch.origins import is_stamped, op_name, origin_of, origins_of
@@ -94,17 +96,17 @@ def _targets(program: ExportedProgram) -> Mapping[str, str]:
 def _input(ctx: Context, node: fx.Node, channels_last: bool) -> tuple[Tensor, Tensor]:
     """The graph's input for a placeholder, and the value in torch's order that stands for it inside. Raises
     RefusedError."""
-    dtype = dtype_of(node.meta["val"])
+    dtype = DType.INT32 if node.meta["val"].dtype is torch.bool else dtype_of(node.meta["val"])
     shape = shape_of(node)
     if channels_last and len(shape) == 4:
-        outer = Tensor(ctx.name(node.name), TensorType((shape[0], shape[2], shape[3], shape[1]), dtype))
-        return outer, ctx.permute(outer, (0, 3, 1, 2))
-    tensor = Tensor(ctx.name(node.name), TensorType(shape, dtype))
-    return tensor, tensor
+        outer = Tensor(ctx.name(node.name), type_of((shape[0], shape[2], shape[3], shape[1]), dtype))
+        inner = is_true(ctx, outer) if node.meta["val"].dtype is torch.bool else outer
+        return outer, ctx.permute(inner, (0, 3, 1, 2))
+    tensor = Tensor(ctx.name(node.name), type_of(shape, dtype))
+    return tensor, is_true(ctx, tensor) if node.meta["val"].dtype is torch.bool else tensor
 
 
 _INPUT_HINTS = {
-    torch.bool: "take it as float32, of 0 and 1",
     torch.complex64: "take real and imaginary part as two float32 inputs",
 }
 
@@ -122,7 +124,7 @@ def _inputs(
         ctx.enter(node)
         if node.name in kept:
             try:
-                kind = TensorType(shape_of(node), dtype_of(node.meta["val"]))
+                kind = type_of(shape_of(node), dtype_of(node.meta["val"]))
             except RefusedError:
                 dtype, place = node.meta["val"].dtype, origin_of(kept[node.name])
                 hint = _INPUT_HINTS.get(dtype, "keep it as float32, int8, int16, int32 or int64")
@@ -139,7 +141,7 @@ def _inputs(
             outer, ctx.values[node] = _input(ctx, node, channels_last)
         except RefusedError:
             dtype = node.meta["val"].dtype
-            hint = _INPUT_HINTS.get(dtype, "take it as float32, int8, int16, int32 or int64")
+            hint = _INPUT_HINTS.get(dtype, "take it as float32, bool, uint8, int8, int16, int32 or int64")
             which = f"input {len(inputs) + len(refused)}, {node.name}"
             refused.append(f"{which}: it is {dtype_name(dtype)}\n    at: {origin_of(node)}\n    do: {hint}")
         else:
@@ -255,7 +257,7 @@ def _states(
             complaints.add(written, what, "give the buffer the type of what is written", shape=False)
             continue
         first = _array(constants[name]).astype(value.dtype.numpy)
-        states.append(State(value, tensor, constant(f"{value.name}_initial", first)))
+        states.append(State(value, tensor, constant(f"{value.name}_initial", first, value.type.quant)))
     return states
 
 

@@ -172,8 +172,8 @@ def _plain_copies(module: fx.GraphModule) -> None:
 
 
 def _explicit_casts(module: fx.GraphModule) -> None:
-    """bytes / 255 → bytes.float() / 255: torch's own promotion of uint8 to float32, where an operator of both gives
-    floats."""
+    """bytes / 255 → bytes.float() / 255: torch's own promotion of bytes and int16 to float32, where an operator of both
+    gives floats."""
     for node in list(module.graph.nodes):
         value = node.meta.get("val")
         floating = isinstance(value, torch.Tensor) and value.dtype is torch.float32
@@ -181,7 +181,8 @@ def _explicit_casts(module: fx.GraphModule) -> None:
         if not floating or node.target in _IDENTITIES or not _schema_name(node).startswith("aten::"):
             continue
         for source in node.all_input_nodes:
-            if isinstance(source.meta.get("val"), torch.Tensor) and source.meta["val"].dtype is torch.uint8:
+            given = source.meta.get("val")
+            if isinstance(given, torch.Tensor) and given.dtype in (torch.uint8, torch.int8, torch.int16):
                 cast = add_call(
                     module.graph, node, aten._to_copy.default, (source,), node, dtype=torch.float32
                 )

@@ -29,7 +29,8 @@ from tinyet.bounded import read_bounded
 from tinyet.custom import registered
 from tinyet.errors import DynamicShape, ModelError, bullet_list
 from tinyet.importers.torch.blame import message_of
-from tinyet.importers.torch.capture import EXAMPLE_HINT, STATIC_HINT
+from tinyet.importers.torch.capture import STATIC_HINT
+from tinyet.importers.torch.examples import EXAMPLE_HINT
 from tinyet.importers.torch.origins import handle_only
 from tinyet.importers.torch.quiet import quiet
 from tinyet.text import shown

@@ -30,7 +30,8 @@ from torch.export import ExportedProgram
 from tinyet.arguments import OverTime
 from tinyet.errors import ModelError, TinyetError, UsageError
 from tinyet.importers.torch.blame import frame_of_exception, message_of, shown_path
-from tinyet.importers.torch.capture import Inputs, capture, check_inputs, example_inputs_of, lower
+from tinyet.importers.torch.capture import capture, example_inputs_of, lower
+from tinyet.importers.torch.examples import Inputs, example_of
 from tinyet.importers.torch.given import check_model
 from tinyet.importers.torch.quiet import quiet
 from tinyet.importers.torch.saved import load_saved
@@ -147,17 +148,20 @@ def _load_python(path: Path, factory: str | None) -> ModelSource:
                 "define it: it returns a tensor (or a tuple of tensors) of the shape that the device sees",
             )
         inputs = _call(example, "example_inputs()")
-    checked = check_inputs(inputs)
+    example = example_of(inputs)
     optional = {n: getattr(namespace, n, None) for n in ("calibration", "evaluation", "quantizer", "labels")}
     names = optional["labels"]
     if isinstance(names, (list, tuple)):  # other data of this name (a tensor) is the file's own affair
         optional["labels"] = lambda: names
+    own = optional["calibration"]
+    if callable(own) and not example.is_plain:
+        optional["calibration"] = lambda: example.batches(own())
     return ModelSource(
         identifier(factory or path.stem),
         path,
         made,
-        capture(made, checked, path.parent.resolve()),
-        checked,
+        capture(made, example, path.parent.resolve()),
+        example.tensors,
         over_time=over_time,
         **{n: f for n, f in optional.items() if callable(f)},
     )

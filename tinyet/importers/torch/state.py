@@ -20,6 +20,7 @@ from torch.utils import _pytree as pytree
 
 from tinyet.errors import ModelError, bullet_list
 from tinyet.importers.torch.blame import Frame, frame_at
+from tinyet.importers.torch.examples import Example, example_of
 from tinyet.importers.torch.held import Change, Held, equal
 
 HINT = (
@@ -28,13 +29,13 @@ HINT = (
 )
 
 
-def refuse_state(module: nn.Module, inputs: Sequence[torch.Tensor]) -> None:
+def refuse_state(module: nn.Module, example_inputs: Sequence[torch.Tensor] | Example) -> None:
     """Raise ModelError, listing with the user's lines all that an output depends on and forward() changes, but for
     buffers: torch.export tells that these are written, and they become states.
 
     module: in eval mode. It is run, at least twice; what it holds is put back.
     """
-    held = Held(module)
+    inputs, held = example_of(example_inputs), Held(module)
     try:
         first = _outputs(module, inputs)
         changes = [change for change in held.changes() if not change.buffer]
@@ -54,7 +55,7 @@ def refuse_state(module: nn.Module, inputs: Sequence[torch.Tensor]) -> None:
 
 def _refuse(
     module: nn.Module,
-    inputs: Sequence[torch.Tensor],
+    inputs: Example,
     held: Held,
     changes: Sequence[Change],
     first: list[Any] | None,
@@ -78,9 +79,7 @@ def _refuse(
     )
 
 
-def _refuse_written(
-    module: nn.Module, inputs: Sequence[torch.Tensor], held: Held, changes: Sequence[Change]
-) -> None:
+def _refuse_written(module: nn.Module, inputs: Example, held: Held, changes: Sequence[Change]) -> None:
     """torch.export takes no writing into tensors, be it without effect."""
     written = [change for change in changes if change.written]
     if written:
@@ -91,17 +90,17 @@ def _refuse_written(
         )
 
 
-def _listed(module: nn.Module, inputs: Sequence[torch.Tensor], held: Held, changes: Sequence[Change]) -> str:
+def _listed(module: nn.Module, inputs: Example, held: Held, changes: Sequence[Change]) -> str:
     """The changes, each with its line."""
     places = _places(module, inputs, held, changes)
     return bullet_list([f"{change.path} {places.get(change, '')}".rstrip() for change in changes])
 
 
-def _outputs(module: nn.Module, inputs: Sequence[torch.Tensor]) -> list[Any]:
+def _outputs(module: nn.Module, inputs: Example) -> list[Any]:
     """The tensors (and all else) of one run, each with the same random numbers."""
     with torch.no_grad(), torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
-        leaves = pytree.tree_leaves(module(*(value.clone() for value in inputs)))
+        leaves = pytree.tree_leaves(inputs.run(module))
     return [leaf.clone() if isinstance(leaf, torch.Tensor) else leaf for leaf in leaves]
 
 
@@ -116,15 +115,13 @@ def _alike(first: list[Any], second: list[Any]) -> bool:
     )
 
 
-def _others(inputs: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+def _others(inputs: Example) -> Example:
     """Inputs with other values in the same ranges: the same elements in the opposite order, floats half as large."""
     others = [value.flatten().flip(0).reshape(value.shape) for value in inputs]
-    return [other * 0.5 if other.is_floating_point() else other for other in others]
+    return inputs.replaced([other * 0.5 if other.is_floating_point() else other for other in others])
 
 
-def _matters(
-    module: nn.Module, inputs: Sequence[torch.Tensor], held: Held, change: Change, fresh: list[Any]
-) -> bool:
+def _matters(module: nn.Module, inputs: Example, held: Held, change: Change, fresh: list[Any]) -> bool:
     """Whether the outputs are others with this one change on what the user left."""
     for put in (change.put, change.put_late):
         if put is None:
@@ -141,9 +138,7 @@ def _matters(
     return False
 
 
-def _places(
-    module: nn.Module, inputs: Sequence[torch.Tensor], held: Held, changes: Sequence[Change]
-) -> dict[Change, Frame]:
+def _places(module: nn.Module, inputs: Example, held: Held, changes: Sequence[Change]) -> dict[Change, Frame]:
     """The user's lines behind which the changes are there, by running the module line by line."""
     held.restore()
     waiting = list(changes)

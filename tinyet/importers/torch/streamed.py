@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
@@ -11,6 +11,7 @@ from torch import nn
 
 from tinyet.arguments import OverTime, over_time_given
 from tinyet.errors import UsageError
+from tinyet.importers.torch.examples import Example, example_of
 
 
 class Streamed(nn.Module):
@@ -20,10 +21,10 @@ class Streamed(nn.Module):
     """
 
     model: nn.Module
-    example_inputs: Sequence[torch.Tensor]
+    example_inputs: Example
     over_time: OverTime
 
-    def __init__(self, model: nn.Module, example_inputs: Sequence[torch.Tensor], over_time: OverTime) -> None:
+    def __init__(self, model: nn.Module, example_inputs: Example, over_time: OverTime) -> None:
         super().__init__()
         self.model = model
         self.example_inputs = example_inputs
@@ -36,7 +37,7 @@ class Streamed(nn.Module):
 
 def streaming(
     model: nn.Module,
-    example_inputs: torch.Tensor | Sequence[torch.Tensor],
+    example_inputs: torch.Tensor | Sequence[Any] | Mapping[str, Any],
     *,
     axis: int | Sequence[int | None],
     hop: int | None = None,
@@ -56,5 +57,4 @@ def streaming(
             f"streaming takes a module, not a {type(model).__name__}",
             hint="program.streaming(axis=…) is for programs",
         )
-    inputs = (example_inputs,) if isinstance(example_inputs, torch.Tensor) else tuple(example_inputs)
-    return Streamed(model, inputs, over_time_given(axis, hop, edges))
+    return Streamed(model, example_of(example_inputs), over_time_given(axis, hop, edges))
