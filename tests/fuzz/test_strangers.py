@@ -46,10 +46,10 @@ SEED = 1
         (ForeignFiles, 2000),
         (Manifests, 150),
         (Frames, 800),
-        (TfliteFiles, 600),
-        (OnnxFiles, 600),
-        (OnnxFloatFiles, 300),
-        (Projects, 80),
+        (TfliteFiles, 300),
+        (OnnxFiles, 300),
+        (OnnxFloatFiles, 150),
+        (Projects, 40),
     ],
 )
 def test_no_mutant_fails(make: Callable[[], Target], mutants: int) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 
 from tests.importers.tflite.one_operator import File, Fixed, Value
 from tests.importers.tflite.test_signal import ONE, front_end
-from tests.importers.tflite.test_state import add_lstm, add_svdf, branches, counting, looping
+from tests.importers.tflite.test_state import add_both_ways, add_lstm, add_svdf, branches, counting, looping
 from tests.oracle.tflm import custom_model
 from tests.tflite_files import Writer, small_cnn
 from tinyet.ir import Array
@@ -260,6 +260,9 @@ def _with_states() -> list[Model]:
         w = Writer()
         x, y = add_svdf(w, np.random.default_rng(1), kind, 2, 1)
         models.append(w.model((x,), (y,)))
+    w = Writer()
+    x, ways = add_both_ways(w, np.random.default_rng(3), merged=False)
+    models.append(w.model((x,), ways))
     for kind in BYTES:
         w = Writer()
         x, y = add_lstm(w, np.random.default_rng(2), kind, inner=True)

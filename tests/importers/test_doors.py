@@ -128,17 +128,21 @@ def test_all_that_an_onnx_file_holds_is_listed_at_once() -> None:
     nodes = [
         node("TopK", ["dq"], "a"),
         node("Relu", ["a"], "b"),
-        node("NonZero", ["b"], "c"),
+        node("NonMaxSuppression", ["b"], "c"),
         node("Hardmax", ["dq"], "y"),
     ]
     text = quantized(nodes, {}, ("c", "y"))
     assert "3 operators" in text
-    for title in ("TopK, node 2 ('net/a')", "NonZero, node 4 ('net/c')", "Hardmax, node 5 ('net/y')"):
+    for title in (
+        "TopK, node 2 ('net/a')",
+        "NonMaxSuppression, node 4 ('net/c')",
+        "Hardmax, node 5 ('net/y')",
+    ):
         assert title in text
-    text = of_floats(nodes_of_floats := [node("TopK", ["x"], "a"), node("NonZero", ["a"], "y")], {})
+    text = of_floats(nodes_of_floats := [node("TopK", ["x"], "a"), node("NonMaxSuppression", ["a"], "y")], {})
     assert len(nodes_of_floats) == 2
     assert "TopK, node 0 ('net/a')" in text
-    assert "NonZero, node 1 ('net/y')" in text
+    assert "NonMaxSuppression, node 1 ('net/y')" in text
 
 
 def test_all_of_a_damaged_onnx_file_is_listed_at_once() -> None:

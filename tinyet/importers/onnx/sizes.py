@@ -81,7 +81,9 @@ def _pad(_node: OnnxNode, given: Given) -> int:
     if len(added) == x.ndim:
         return math.prod(n + more for n, more in zip(x.shape, added, strict=True))
     least = sorted(x.shape)
-    return math.prod(n + more for n, more in zip(least, [0] * (x.ndim - len(added)) + sorted(added), strict=False))
+    return math.prod(
+        n + more for n, more in zip(least, [0] * (x.ndim - len(added)) + sorted(added), strict=False)
+    )
 
 
 def _matmul(_node: OnnxNode, given: Given) -> int:
