@@ -22,6 +22,7 @@ from tinyet.reference import Session, States
 from tinyet.stages import stage
 from tinyet.tet.format import Contents, decode, encode
 from tinyet.version import __version__
+from tinyet.whole import write_whole
 
 # Inputs and outputs that a repr shows.
 _MOST_SIDES = 16
@@ -90,12 +91,9 @@ class Program:
         if len(self.data) > MAX_FILE_BYTES:
             what = f"the program has {len(self.data):,} bytes, a file at most {MAX_FILE_BYTES:,}"
             raise ProgramError(what, str(target), "a smaller model, or one that is quantized")
-        temporary = target.with_name(target.name + ".part")
         try:
-            temporary.write_bytes(self.data)
-            temporary.replace(target)
+            write_whole(target, self.data)
         except OSError as error:
-            temporary.unlink(missing_ok=True)
             raise ProgramError(f"the program cannot be saved: {error.strerror}", str(target)) from error
 
     def run(self, *inputs: Array, as_float: bool | None = None) -> Array | list[Array]:

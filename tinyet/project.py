@@ -36,7 +36,6 @@ from tinyet.budget.fit import (
 )
 from tinyet.build import arduino, cmake, gcc, platformio, zephyr
 from tinyet.build.clang import GCC
-from tinyet.build.library_zip import check_zip, write_zip
 from tinyet.build.manifest import MANIFEST
 from tinyet.build.size import Size, check_elf, measure
 from tinyet.build.tree import building, is_project, read_manifest, write_project
@@ -191,16 +190,10 @@ def generate(
     stage("writing the project")
     if project in _BUILT_BY_CMAKE:
         cmake.check_directory(place)
-    before = Project(place).archive if is_project(place) else None
-    if options.archive is not None and before is None:
-        check_zip(place / options.archive)
-    write_project(place, {**files, **_data_files(program, model, board, target, project, evaluation)})
-    made = Project(place)
-    if before is not None and before != made.archive:
-        before.unlink(missing_ok=True)
-    if made.archive is not None:
-        write_zip(place / library_name(model), made.archive)
-    return made
+    archives = {} if options.archive is None else {options.archive: library_name(model)}
+    data = _data_files(program, model, board, target, project, evaluation)
+    write_project(place, {**files, **data}, archives=archives)
+    return Project(place)
 
 
 def _data_files(

@@ -16,9 +16,10 @@ docs/hardware-in-the-loop.md has the rest.
 
 from __future__ import annotations
 
+import signal
 import warnings
 from collections.abc import Generator, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -36,6 +37,7 @@ from tinyet.delegates import Delegate, Delegates, delegates_named
 from tinyet.deployment import Deployment
 from tinyet.device.device import Device, open_device
 from tinyet.emit.kinds import KINDS, maker
+from tinyet.ending import ended_by_signals
 from tinyet.errors import DataError, MissingTool, TinyetError, UsageError, bullet_list
 from tinyet.ir import Array
 from tinyet.numerics import dequantize
@@ -462,6 +464,14 @@ def pytest_configure(config: pytest.Config) -> None:
         "markers",
         "tinyet(model, project, board, on, delegates, timeout): the model and the board of tinyet_device",
     )
+    # A cancelled job sends SIGTERM: fixtures are torn down, devices closed, folders removed.
+    ending = ExitStack()
+    ending.enter_context(ended_by_signals(_end_session))
+    config.add_cleanup(ending.close)
+
+
+def _end_session(number: int) -> None:
+    pytest.exit(f"ended by {signal.Signals(number).name}", returncode=128 + number)
 
 
 @pytest.fixture(scope="session")

@@ -14,6 +14,7 @@ from tinyet.program import Program
 from tinyet.stages import stage
 from tinyet.tflite import MAX_FILE_BYTES
 from tinyet.tflite.write import write_model
+from tinyet.whole import write_whole
 
 
 def export_tflite(program: Program, path: str | Path, *, runtime: Runtime = "litert") -> tuple[Note, ...]:
@@ -41,11 +42,8 @@ def export_tflite(program: Program, path: str | Path, *, runtime: Runtime = "lit
     if len(data) > MAX_FILE_BYTES:
         what = f"the file would have {len(data):,} bytes, and may have {MAX_FILE_BYTES:,}"
         raise ProgramError(what, str(target), "a smaller model, or one that is quantized")
-    temporary = target.with_name(target.name + ".part")
     try:
-        temporary.write_bytes(data)
-        temporary.replace(target)
+        write_whole(target, data)
     except OSError as error:
-        temporary.unlink(missing_ok=True)
         raise ProgramError(f"the file cannot be written: {error.strerror}", str(target)) from error
     return notes

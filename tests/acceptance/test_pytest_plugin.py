@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import subprocess
 from pathlib import Path
 
@@ -326,6 +327,33 @@ def test_other(tinyet_device):
         os.close(slave)
     result.assert_outcomes(passed=1, failed=1)
     result.stdout.fnmatch_lines(["*data error: the device holds another program than the test wants*"])
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
+def test_a_cancelled_session_tears_its_fixtures_down(suite: pytest.Pytester) -> None:
+    suite.makepyfile(
+        test_mine="""
+import os, signal
+import pytest
+
+@pytest.fixture
+def opened():
+    yield
+    print("closed in the end")
+
+def test_cancelled(opened):
+    os.kill(os.getpid(), signal.SIGTERM)
+
+def test_next():
+    print("not reached")
+"""
+    )
+    result = suite.runpytest_subprocess("-p", "no:cacheprovider", "-s")
+    assert result.ret == 128 + signal.SIGTERM
+    text = result.stdout.str() + result.stderr.str()
+    assert "closed in the end" in text
+    assert "ended by SIGTERM" in text
+    assert "not reached" not in text
 
 
 @pytest.mark.skipif(os.name == "nt", reason="a killed process ends otherwise on Windows")

@@ -6,6 +6,7 @@ from __future__ import annotations
 import functools
 import http.server
 import io
+import os
 import tarfile
 import threading
 from collections.abc import Iterator
@@ -150,6 +151,23 @@ def test_a_page_that_is_no_archive(
     with pytest.raises(ToolchainError, match="cannot be downloaded: File not found"):
         sources.directory()
     assert nothing_is_left(cache)
+
+
+def test_a_download_without_end_is_ended_and_what_a_killed_one_left_is_removed(
+    cache: Path, served: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sources, "_MOST_BYTES", 100_000)
+    (tmp_path / "www" / "release.tar.gz").write_bytes(bytes(1_000_000))
+    monkeypatch.setattr(sources, "URL", f"{served}/release.tar.gz")
+    old, young, link = (cache.parent / f".download-{name}" for name in ("old", "young", "link"))
+    for place in (old, young):
+        place.mkdir(parents=True)
+        (place / "archive.tar.gz").write_text("half of it")
+    link.symlink_to(young)
+    os.utime(old, (1e9, 1e9))
+    with pytest.raises(ToolchainError, match="the server sends more than the release"):
+        sources.directory()
+    assert sorted(cache.parent.iterdir()) == [link, young]
 
 
 @needs_checkout

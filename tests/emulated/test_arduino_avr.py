@@ -20,8 +20,9 @@ from tests.emulated import arduino, simavr
 from tinyet.boards import Board, load_board
 from tinyet.build.size import measure
 from tinyet.data import make_samples
+from tinyet.device.child import Child
 from tinyet.device.device import Device
-from tinyet.device.links import Child, PipeLink
+from tinyet.device.links import PipeLink
 from tinyet.errors import FitError
 from tinyet.ir import Array
 from tinyet.program import Program

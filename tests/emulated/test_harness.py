@@ -8,7 +8,6 @@ import os
 import random
 import shutil
 import signal
-import struct
 import subprocess
 import time
 from collections.abc import Iterator
@@ -16,6 +15,26 @@ from pathlib import Path
 
 import pytest
 
+from tests.emulated.harness_model import (
+    BIG,
+    ENDLESS_RECURSION,
+    EVENT,
+    FAULT_IN_EVENT,
+    MODEL,
+    NEGATIVE_STATUS,
+    NO_MEMORY,
+    NOT_READY,
+    NULL_CALL,
+    PROFILED,
+    SMALL,
+    STACK_BUFFER,
+    STATUS_IN_EVENT,
+    UNALIGNED,
+    UNDEFINED,
+    expected_outputs,
+    line_of,
+    make_inputs,
+)
 from tests.ops.emulated import require_emulator
 from tinyet.boards import Board, all_boards, load_board
 from tinyet.build import find_renode
@@ -25,17 +44,11 @@ from tinyet.device.device import Device, DeviceFault, ModelFailed, open_device
 from tinyet.device.links import Link
 from tinyet.errors import EmulatorError, ToolchainError
 
-MODEL = Path(__file__).with_name("harness_model.c")
 HOST_MODEL = Path(__file__).with_name("host_model.c")
 STRICT = ("-O2", "-Wall", "-Wextra", "-Wconversion", "-Wsign-conversion", "-Werror")
 BOARDS = {board.name: board for board in all_boards() if board.qemu}
-BIG, SMALL, STACK_BUFFER = 600, 16, 512
 # An emulated UART takes most of the time here, byte by byte: what is long goes over it in the tests of length only.
 LONG = 10_000
-
-UNDEFINED, NULL_CALL, UNALIGNED, NO_MEMORY, ENDLESS_RECURSION, NEGATIVE_STATUS = range(1, 7)
-STATUS_IN_EVENT, FAULT_IN_EVENT, PROFILED, NOT_READY = range(7, 11)
-EVENT = 3  # the first number behind the layers
 
 pytestmark = [
     pytest.mark.emulated,
@@ -64,20 +77,6 @@ def elf(board: Board, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def opened(board: Board, elf: Path) -> Iterator[Device]:
     with open_device(board, elf) as opened_device:
         yield opened_device
-
-
-def make_inputs(spins: int, fault: int = 0, seed: int = 1, big: int = BIG) -> list[bytes]:
-    rng = random.Random(seed)
-    return [struct.pack("<IB", spins, fault) + rng.randbytes(big - 5), rng.randbytes(SMALL)]
-
-
-def expected_outputs(inputs: list[bytes]) -> tuple[bytes, ...]:
-    return bytes(byte ^ 0xFF for byte in inputs[0]), struct.pack("<I", sum(inputs[1]))
-
-
-def line_of(fault: str) -> int:
-    lines = MODEL.read_text().splitlines()
-    return next(i for i, line in enumerate(lines, 1) if line.endswith(f"/* line: {fault} */"))
 
 
 def test_info(board: Board, opened: Device) -> None:

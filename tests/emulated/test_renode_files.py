@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from tests.emulated.harness_model import BIG, ENDLESS_RECURSION, MODEL, NO_MEMORY, SMALL, make_inputs
 from tests.small import program
 from tinyet import assets, generate
 from tinyet.boards import Board, all_boards
@@ -24,13 +25,11 @@ from tinyet.build.gcc import build_firmware
 from tinyet.device import renode
 from tinyet.device.device import DeviceFault, open_device
 from tinyet.device.links import LinkClosed
-from tinyet.errors import EmulatorError
+from tinyet.errors import EmulatorError, ToolchainError
 
 RENODE = assets.path("renode")
 BOARDS = {board.name: board for board in all_boards() if board.renode}
 SUITE = RENODE / "tinyet.robot"
-MODEL = Path(__file__).with_name("harness_model.c")
-NO_MEMORY, ENDLESS_RECURSION = 4, 5
 
 # Renode's classes that the platforms are made of, all of which Renode 1.16.1 has.
 UARTS = {
@@ -274,6 +273,46 @@ def test_robot_suite_is_valid(tmp_path: Path) -> None:
     assert f"{2 * len(BOARDS)} tests, {2 * len(BOARDS)} passed" in run.stdout
 
 
+def test_the_model_of_the_tests_takes_the_inputs_that_they_give() -> None:
+    """Those that run in Renode alone give the same."""
+    text = MODEL.read_text()
+    sizes = [int(re.search(rf"#define {name} (\d+)u", text)[1]) for name in ("BIG", "SMALL")]  # type: ignore[index]
+    assert [BIG, SMALL] == sizes == [len(data) for data in make_inputs(10)]
+    assert f"NO_MEMORY = {NO_MEMORY}," in text
+    assert f"ENDLESS_RECURSION = {ENDLESS_RECURSION}," in text
+
+
+def _renode_of_a_script(place: Path, text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    place.write_text(f"#!/bin/sh\n{text}\n")
+    place.chmod(0o755)
+    monkeypatch.setenv(find_renode.VARIABLE, str(place))
+    monkeypatch.setattr(renode, "_START_SECONDS", 1e6)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="the script is one of a shell")
+def test_a_script_that_fails_is_told_of_whatever_renode(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It prints why, drops the rest, and takes the next command, which says that the script is over."""
+    says = 'echo "There was an error executing command: broken.elf"; read -r line; echo "tinyet: the script is over"'
+    _renode_of_a_script(tmp_path / "renode", f"{says}; sleep 1000", monkeypatch)
+    (tmp_path / "broken.elf").write_bytes(b"\x7fELF")
+    with pytest.raises(EmulatorError, match="Renode did not start the machine") as caught:
+        renode.start(BOARDS["mps2_an386"], tmp_path / "broken.elf")
+    assert "broken.elf" in caught.value.what
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="the script is one of a shell")
+def test_a_firmware_that_is_not_there_is_told_before_renode_starts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _renode_of_a_script(tmp_path / "renode", f"touch {tmp_path / 'started'}", monkeypatch)
+    with pytest.raises(ToolchainError, match="the firmware cannot be read") as caught:
+        renode.start(BOARDS["mps2_an386"], tmp_path / "missing.elf")
+    assert "missing.elf" in str(caught.value.where)
+    assert not (tmp_path / "started").exists()
+
+
 # ---- in Renode ----
 
 needs_renode = pytest.mark.skipif(
@@ -347,7 +386,7 @@ def test_an_access_outside_memory_faults(name: str, tmp_path: Path) -> None:
     elf = build_firmware(board, [MODEL], [], tmp_path)
     with open_device(board, elf, on="renode") as emulated:
         with pytest.raises(DeviceFault, match="address 0x2f000000") as caught:
-            emulated.run(_inputs(NO_MEMORY))
+            emulated.run(make_inputs(10, NO_MEMORY))
         assert "run_into" in (caught.value.location or "")
 
 
@@ -359,12 +398,8 @@ def test_a_stack_overflow_faults(name: str, tmp_path: Path) -> None:
     elf = build_firmware(board, [MODEL], [], tmp_path)
     with open_device(board, elf, on="renode") as emulated:
         with pytest.raises(DeviceFault, match="stack overflow") as caught:
-            emulated.run(_inputs(ENDLESS_RECURSION))
+            emulated.run(make_inputs(10, ENDLESS_RECURSION))
         assert caught.value.stack_overflow
-
-
-def _inputs(fault: int) -> list[bytes]:
-    return [(10).to_bytes(4, "little") + bytes([fault]) + bytes(10_000 - 5), bytes(16)]
 
 
 @needs_renode
@@ -376,7 +411,7 @@ def test_qemu_and_renode_count_the_same(tmp_path: Path) -> None:
     results = []
     for emulator in ("qemu", "renode"):
         with open_device(board, elf, on=emulator) as emulated:
-            results.append(emulated.run(_inputs(0)))
+            results.append(emulated.run(make_inputs(10)))
     assert results[0] == results[1]
 
 
@@ -384,6 +419,8 @@ def test_qemu_and_renode_count_the_same(tmp_path: Path) -> None:
 def test_a_script_that_fails_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """At once, though Renode itself only waits for the next command."""
     monkeypatch.setattr(renode, "_START_SECONDS", 1e6)
+    broken = tmp_path / "broken.elf"
+    broken.write_bytes(b"\x7fELF")
     with pytest.raises(EmulatorError, match="Renode did not start the machine") as caught:
-        renode.start(BOARDS["mps2_an386"], tmp_path / "missing.elf")
-    assert "missing.elf" in caught.value.what
+        renode.start(BOARDS["mps2_an386"], broken)
+    assert "broken.elf" in caught.value.what

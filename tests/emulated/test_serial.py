@@ -4,6 +4,7 @@ port is opened, that talk before they listen, and those at the end of a bad line
 
 from __future__ import annotations
 
+import contextlib
 import os
 import select
 import subprocess
@@ -15,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from tinyet.boards import load_board
-from tinyet.device import device, host
+from tinyet.device import device, host, protocol
 from tinyet.device.device import Device, open_device
 from tinyet.errors import EmulatorError
 
@@ -154,3 +155,89 @@ def test_a_port_without_a_harness(
     with pytest.raises(EmulatorError, match="did not answer INFO") as caught:
         connect(boards[0], tmp_path)
     assert "is the firmware the harness, and the port the right one?" in str(caught.value)
+
+
+class Fragile:
+    """A board whose port is a link to a terminal, as udev makes them. At the next runs it is told of, in this order, it
+    is "reset", which loses the request; "replugged", which takes its port away and gives it another; "unplugged"; or
+    nothing happens to it."""
+
+    def __init__(self, harness: Path, port: Path, *events: str) -> None:
+        self.port = port
+        self._harness = harness
+        self._events = list(events)
+        self._over = threading.Event()
+        self._plugged = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+        assert self._plugged.wait(15)
+
+    def _run(self) -> None:
+        event = "plugged in"
+        while event != "unplugged" and not self._over.is_set():
+            self.port.unlink(missing_ok=True)
+            master, slave = os.openpty()
+            self.port.symlink_to(os.ttyname(slave))
+            self._plugged.set()
+            event = "reset"
+            while event == "reset":
+                with subprocess.Popen(
+                    [self._harness], stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0
+                ) as child:
+                    event = self._serve(child, master)
+                    child.kill()
+            self.port.unlink()
+            os.close(master)
+            os.close(slave)
+
+    def _serve(self, child: subprocess.Popen[bytes], master: int) -> str:
+        """What has happened to the board in the end."""
+        assert child.stdin is not None
+        assert child.stdout is not None
+        output, decoder = child.stdout.fileno(), protocol.Decoder()
+        while not self._over.is_set():
+            ready = select.select([master, output], [], [], 0.02)[0]
+            if output in ready:
+                os.write(master, os.read(output, 4096))
+            if master in ready:
+                data = os.read(master, 4096)
+                is_run = any(frame.command == protocol.Command.RUN for frame in decoder.feed(data))
+                if is_run and self._events and (event := self._events.pop(0)):
+                    return event
+                child.stdin.write(data)
+        return "unplugged"
+
+    def end(self) -> None:
+        self._over.set()
+        self._thread.join(15)
+
+
+@contextlib.contextmanager
+def fragile(harness: Path, tmp_path: Path, *events: str) -> Iterator[Device]:
+    board = Fragile(harness, tmp_path / "ttyACM0", *events)
+    try:
+        with open_device(
+            load_board("mps2_an386"), tmp_path / "none.elf", on=f"serial:{board.port}", timeout=0.4
+        ) as opened:
+            yield opened
+    finally:
+        board.end()
+
+
+def test_a_board_that_is_reset_or_replugged_in_mid_run_is_asked_again(harness: Path, tmp_path: Path) -> None:
+    with fragile(harness, tmp_path, "reset", "", "replugged") as board:
+        for _ in range(3):
+            assert board.run(SAMPLE).outputs == EXPECTED
+
+
+def test_a_board_that_is_unplugged_in_mid_run_is_told(
+    harness: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(device, "_RETURN_SECONDS", 0.2)
+    with fragile(harness, tmp_path, "unplugged") as board:
+        for _ in range(2):
+            with pytest.raises(EmulatorError, match=r"answered RUN: the serial port .* is gone") as caught:
+                board.run(SAMPLE)
+        assert "cable" in str(caught.value.hint)
+        with pytest.raises(EmulatorError, match="while it answered READ"):
+            board.read(0, 4)

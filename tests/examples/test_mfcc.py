@@ -21,7 +21,8 @@ from tinyet.boards import load_board
 from tinyet.build import process
 from tinyet.build.gcc import build_firmware
 from tinyet.device import qemu
-from tinyet.device.links import Child, Link, PipeLink
+from tinyet.device.child import Child
+from tinyet.device.links import Link, PipeLink
 from tinyet.errors import ToolchainError
 
 Samples = npt.NDArray[np.int16]

@@ -145,6 +145,9 @@ class _Link:
     def close(self) -> None:
         pass
 
+    def again(self, _deadline: float) -> bool:
+        return False
+
     def last_words(self) -> str:
         return "\x1b[2J the end"
 

@@ -301,7 +301,7 @@ def test_the_zip_file_is_one_library_and_the_same_bytes_whenever_it_is_made(tmp_
     assert _generate(tmp_path).archive is None
     assert not target.exists()
     target.write_text("mine")
-    with pytest.raises(ProjectError, match="did not write"):
+    with pytest.raises(ProjectError, match=r"SmallModel\.zip \(not written by tinyet\)"):
         _generate(tmp_path, archive=True)
     assert target.read_text() == "mine"
 

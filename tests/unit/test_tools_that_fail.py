@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import sys
+import time
 import types
 from collections.abc import Callable
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 
 from tinyet.boards import load_board
 from tinyet.build import doctor, find_renode, gcc, objects, process
+from tinyet.device import device as device_module
 from tinyet.device import protocol
 from tinyet.device.device import Device, open_device
 from tinyet.device.links import LinkClosed
@@ -100,6 +102,17 @@ def test_a_compiler_that_makes_nothing(tmp_path: Path, monkeypatch: pytest.Monke
         gcc.build_firmware(load_board("mps2_an386"), [source], [], tmp_path / "b", harness=False)
 
 
+def test_a_tool_that_prints_without_end_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(process, "_MOST_OUTPUT", 1_000_000)
+    for talk in ("yes a line", "yes a line >&2", "yes | tr -d '\\n'"):
+        tool = _script(tmp_path / "tool", talk)
+        with pytest.raises(
+            ToolchainError, match="talking was ended: it printed more than 1,000,000"
+        ) as caught:
+            process.run([tool], timeout=600, what="talking")
+        assert len(caught.value.what) < 11_000
+
+
 class LossyLink:
     """A line to a harness with one input and one output of four bytes, which is the input. What comes back is what
     `replies` makes of each reply in turn, then the reply itself."""
@@ -109,15 +122,17 @@ class LossyLink:
         self._decoder = protocol.Decoder()
         self._coming = b""
         self.runs: list[bytes] = []
+        self.info = _info()
 
     def write(self, data: bytes, deadline: float) -> None:  # noqa: ARG002
         for request in self._decoder.feed(data):
             if request.command == Command.INFO:
-                self._coming += protocol.encode(Frame(Command.INFO, request.tag, _info()))
+                self._coming += protocol.encode(Frame(Command.INFO, request.tag, self.info))
                 continue
-            self.runs.append(request.payload[12:])
+            data = request.payload[12:] or bytes(4)  # the states that stay
+            self.runs.append(data)
             words = (0, protocol.NO_LAYER, 64, 0, 0)
-            payload = b"".join(word.to_bytes(4, "little") for word in words) + bytes(8) + request.payload[12:]
+            payload = b"".join(word.to_bytes(4, "little") for word in words) + bytes(8) + data
             reply = Frame(Command.RUN, request.tag, payload)
             self._coming += self._replies.pop(0)(reply) if self._replies else protocol.encode(reply)
 
@@ -133,15 +148,18 @@ class LossyLink:
     def close(self) -> None:
         return
 
+    def again(self, deadline: float) -> bool:  # noqa: ARG002
+        return False
+
     def last_words(self) -> str:
         return ""
 
 
-def _info() -> bytes:
-    numbers = (protocol.PROTOCOL, 2, 8, 0, 1, 1000, 4096)
+def _info(program: bytes = b"0", states: int = 0, layers: int = 0) -> bytes:
+    numbers = (protocol.PROTOCOL, 2, 8, layers, 1, 1000, 4096)
     head = b"".join(number.to_bytes(4, "little") for number in numbers) + bytes(24) + bytes(4)
-    slots = b"".join(number.to_bytes(4, "little") for number in (1, 0, 4, 1, 4, 4, 0))
-    return head + slots + b"\x01m" + b"0" * 64
+    slots = b"".join(number.to_bytes(4, "little") for number in (1, 0, 4, 1, 4, 4, states))
+    return head + slots + b"\x01m" + program * 64
 
 
 def _device(link: LossyLink) -> Device:
@@ -200,3 +218,130 @@ def test_a_lockup_names_the_stack() -> None:
     with _device(LockedUp()) as device, pytest.raises(EmulatorError, match="the core locked up") as caught:
         device.run([b"abcd"])
     assert caught.value.hint == "raise stack_bytes in the board file"
+
+
+class Resetting(LossyLink):
+    """A board that loses the next requests for a run, with what it was; `comes_back`: after its port has gone, too."""
+
+    def __init__(
+        self,
+        loses: int,
+        *,
+        gone: bool = False,
+        comes_back: bool = True,
+        then: bytes | None = None,
+        states: int = 0,
+    ) -> None:
+        super().__init__()
+        self.info = _info(states=states)
+        self.loses = loses
+        self._then = self.info if then is None else then
+        self._goes, self._comes_back = gone, comes_back
+        self._is_gone = False
+        self.asked: list[Command] = []
+
+    def write(self, data: bytes, deadline: float) -> None:
+        for request in self._decoder.feed(data):
+            self.asked.append(Command(request.command))
+            if request.command == Command.RUN and self.loses:
+                self.loses -= 1
+                self.info, self._is_gone = self._then, self._goes
+            elif request.command == Command.RESET:
+                self._coming += protocol.encode(Frame(Command.RESET, request.tag, b""))
+            else:
+                super().write(protocol.encode(request), deadline)
+
+    def read(self, deadline: float) -> bytes:
+        if self._is_gone:
+            raise LinkClosed("the serial port COM3 is gone")
+        return super().read(deadline)
+
+    def again(self, deadline: float) -> bool:  # noqa: ARG002
+        self._is_gone = not self._comes_back
+        return self._comes_back
+
+
+@pytest.mark.parametrize("gone", [False, True])
+def test_a_board_that_was_reset_in_mid_run_is_asked_again(gone: bool) -> None:
+    link = Resetting(1, gone=gone)
+    with _device(link) as device:
+        assert device.run([b"abcd"]).outputs == (b"abcd",)
+    assert link.asked == [Command.INFO, Command.RUN, Command.INFO, Command.RUN]
+
+
+def test_a_board_that_is_reset_in_every_run_is_told() -> None:
+    link = Resetting(2)
+    with _device(link) as device, pytest.raises(EmulatorError, match="did not answer RUN") as caught:
+        device.run([b"abcd"])
+    assert "was reset" in str(caught.value.hint)
+    assert link.asked.count(Command.RUN) == 2
+
+
+def test_a_board_that_was_unplugged_in_mid_run_is_told() -> None:
+    link = Resetting(1, gone=True, comes_back=False)
+    with (
+        _device(link) as device,
+        pytest.raises(EmulatorError, match=r"lost while it answered RUN: .* COM3 is gone"),
+    ):
+        device.run([b"abcd"])
+
+
+def test_another_firmware_after_a_reset_is_told() -> None:
+    with (
+        _device(Resetting(1, then=_info(b"1"))) as device,
+        pytest.raises(EmulatorError, match="another firmware answers"),
+    ):
+        device.run([b"abcd"])
+
+
+def test_states_that_a_reset_has_lost_are_told_and_those_that_are_known_are_not_missed() -> None:
+    """A run that goes on from the device's own states can be had again only where these are what a reset makes."""
+    link = Resetting(1, states=1)
+    with _device(link) as device:
+        device.reset()
+        assert device.run([]).outputs == (bytes(4),)
+        assert link.asked[2:] == [Command.RUN, Command.INFO, Command.RESET, Command.RUN]
+        link.loses = 1
+        with pytest.raises(EmulatorError, match="its states are lost") as caught:
+            device.run([])
+        assert "from its start" in str(caught.value.hint)
+        link.loses = 1
+        assert device.run([b"abcd"]).outputs == (b"abcd",), "the host gives the states"
+
+
+class Slow(LossyLink):
+    """A slow line, and what is heard on it: nothing, or the beginning of a reply. Time stands."""
+
+    def __init__(self, heard: bytes) -> None:
+        super().__init__()
+        self.info = _info(layers=100_000)
+        self._heard = heard
+        self.patience: list[float] = []
+
+    def read(self, deadline: float) -> bytes:
+        if self.runs:
+            self.patience.append(deadline - time.monotonic())
+            data, self._heard = self._heard[:1], self._heard[1:]
+            if not data:
+                raise TimeoutError
+            return data
+        return super().read(deadline)
+
+
+@pytest.mark.parametrize(
+    ("heard", "words"),
+    [(b"", r"did not answer RUN within \d+\.\d s\n"), (b"\xc0\x02\x01", "3 bytes came, and no whole answer")],
+)
+def test_a_device_that_stands_still_is_told_after_the_seconds_that_were_stated(
+    heard: bytes, words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However long the whole of its answer may take: hours here."""
+    monkeypatch.setattr(device_module, "_RESET_SECONDS", 0.0)
+    link = Slow(heard)
+    with (
+        Device(link, elf=None, ticks_per_instruction=1.0, bytes_per_second=200.0, timeout=7.0) as device,
+        pytest.raises(EmulatorError, match=words),
+    ):
+        device.run([b"abcd"])
+    assert len(link.patience) > len(heard)
+    assert all(seconds < 8 for seconds in link.patience[: len(heard) + 1])

@@ -3,19 +3,22 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
+import zipfile
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests import small
+from tinyet import whole
 from tinyet.build import lock, tree
 from tinyet.build.lock import LOCK, project_lock
 from tinyet.build.tree import building, is_free, is_project, read_manifest, write_project
@@ -56,18 +59,18 @@ class _Disk:
         self.count, self.last = 0, 10**9
         for name in ("rename", "replace", "unlink", "rmdir", "mkdir"):
             monkeypatch.setattr(os, name, self.wrapped(getattr(os, name)))
-        write = Path.write_bytes
+        write = whole.write_new
 
-        def write_bytes(path: Path, data: bytes) -> int:
+        def write_new(path: Path, data: bytes) -> None:
             try:
                 self.step()
             except Killed:
                 if self.count == self.last:
                     write(path, data[: len(data) // 2])  # some of it
                 raise
-            return write(path, data)
+            write(path, data)
 
-        monkeypatch.setattr(Path, "write_bytes", write_bytes)
+        monkeypatch.setattr(tree, "write_new", write_new)
 
     def step(self) -> None:
         self.count += 1
@@ -366,3 +369,135 @@ def test_a_lock_is_never_a_link(tmp_path: Path) -> None:
     with pytest.raises(ProjectError, match="cannot lock"):
         write_project(tmp_path / "p", NEW)
     assert (tmp_path / "mine").read_text() == "mine"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="hard links and pipes of POSIX")
+@pytest.mark.parametrize("what", ["hard link", "pipe"])
+def test_a_lock_is_a_file_of_its_own(tmp_path: Path, what: str) -> None:
+    """What an archive that was unpacked can leave in its place."""
+    write_project(tmp_path / "p", OLD)
+    (tmp_path / "mine").write_text("mine")
+    if what == "pipe":
+        os.mkfifo(tmp_path / "p" / LOCK)
+    else:
+        os.link(tmp_path / "mine", tmp_path / "p" / LOCK)
+    for attempt in (_build, lambda place: write_project(place, NEW)):
+        with pytest.raises(ProjectError, match="cannot lock the project: it is no file of its own"):
+            attempt(tmp_path / "p")
+    assert (tmp_path / "mine").read_text() == "mine"
+    assert (tmp_path / "p" / LOCK).exists()
+
+
+# ---- archives ----
+
+_ARCHIVED: dict[str, str | bytes] = {**OLD, "lib/.hidden": "hidden"}
+
+
+def _names(archive: Path) -> list[str]:
+    with zipfile.ZipFile(archive) as opened:
+        return opened.namelist()
+
+
+def _archive(place: Path, files: Mapping[str, str | bytes] = _ARCHIVED) -> tree.Written:
+    return write_project(place, files, archives={"lib.zip": "lib"})
+
+
+def test_an_archive_holds_the_folder_as_it_is_after_the_update(tmp_path: Path) -> None:
+    place = tmp_path / "p"
+    assert "lib.zip" in _archive(place).written
+    assert _names(place / "lib.zip") == ["lib/a.c", "lib/gone/b.c"]
+    (place / "lib/mine.h").write_text("mine")
+    (place / "lib/link.h").symlink_to(place / "same")
+    _archive(place, NEW)
+    assert _names(place / "lib.zip") == ["lib/a.c", "lib/mine.h"]
+    with zipfile.ZipFile(place / "lib.zip") as opened:
+        assert (opened.read("lib/a.c"), opened.read("lib/mine.h")) == (b"new", b"mine")
+    assert write_project(place, NEW).removed == ("lib.zip",)
+
+
+@pytest.mark.parametrize("name", [".lib.zip.part", ".lib.zip", "lib.zip.part"])
+def test_no_archive_is_written_through_a_link(tmp_path: Path, name: str) -> None:
+    place, victim = tmp_path / "p", tmp_path / "victim"
+    write_project(place, OLD)
+    victim.write_text("mine")
+    (place / name).symlink_to(victim)
+    _archive(place)
+    (place / "lib.zip").unlink()
+    (place / "lib.zip").symlink_to(victim)
+    with pytest.raises(ProjectError, match=r"lib\.zip \(changed since"):
+        _archive(place)
+    assert victim.read_text() == "mine"
+    assert (place / name).is_symlink()
+
+
+def test_a_manifest_that_names_the_users_archive_gives_nothing_away(tmp_path: Path) -> None:
+    """Only a file with the digest that the manifest holds is replaced, or removed."""
+    place = tmp_path / "p"
+    write_project(place, OLD)
+    (place / "mine.zip").write_text("mine")
+    found = json.loads((place / "tinyet.json").read_text())
+    (place / "tinyet.json").write_text(json.dumps(found | {"archive": "mine.zip"}))
+    write_project(place, OLD)
+    assert (place / "mine.zip").read_text() == "mine"
+    (place / "tinyet.json").write_text(json.dumps(found | {"archive": "mine.zip"}))
+    with pytest.raises(ProjectError, match=r"mine\.zip \(not written by tinyet\)"):
+        write_project(place, OLD, archives={"mine.zip": "lib"})
+    (place / "mine.zip").unlink()
+    write_project(place, OLD, archives={"mine.zip": "lib"})
+    (place / "mine.zip").write_text("mine again")
+    for archives in ({}, {"mine.zip": "lib"}):
+        with pytest.raises(ProjectError, match=r"mine\.zip \(changed since tinyet wrote it\)"):
+            write_project(place, OLD, archives=archives)
+    assert (place / "mine.zip").read_text() == "mine again"
+
+
+def test_a_disk_that_is_full_while_an_archive_is_written_changes_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _archive(tmp_path / "p")
+    before = {path: path.read_bytes() for path in (tmp_path / "p").rglob("*") if path.is_file()}
+    write = whole.write_new
+
+    def full(path: Path, data: bytes) -> None:
+        if path.suffix == ".zip":
+            write(path, data[:10])
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
+        write(path, data)
+
+    monkeypatch.setattr(tree, "write_new", full)
+    with pytest.raises(ProjectError, match="cannot write the project: No space left"):
+        _archive(tmp_path / "p", NEW)
+    assert {path: path.read_bytes() for path in (tmp_path / "p").rglob("*") if path.is_file()} == before
+
+
+def test_a_kill_at_any_operation_leaves_an_archive_old_or_new(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    disk, seen = _Disk(monkeypatch), set[str]()
+    for step in range(1, 10**6):
+        place = tmp_path / str(step)
+        _archive(place, {"tinyet.json": "{}", "lib/a.c": "old"})
+        disk.count, disk.last = 0, step
+        try:
+            _archive(place, {"tinyet.json": "{}", "lib/b.c": "new"})
+        except Killed:
+            pass
+        else:
+            break
+        finally:
+            disk.last = 10**9
+        with building(place):
+            names = _names(place / "lib.zip")
+        assert names == [path.relative_to(place).as_posix() for path in (place / "lib").iterdir()], step
+        assert {path.name for path in place.iterdir()} == {"tinyet.json", "lib", "lib.zip"}
+        seen.add(*names)
+    assert seen == {"lib/a.c", "lib/b.c"}
+
+
+def test_what_lies_among_the_drafts_and_is_not_tinyets_stays(tmp_path: Path) -> None:
+    write_project(tmp_path / "p", OLD)
+    (tmp_path / "p/.tinyet-update").mkdir()
+    (tmp_path / "p/.tinyet-update/thesis.txt").write_text("mine")
+    with pytest.raises(ProjectError, match="not what tinyet left"):
+        write_project(tmp_path / "p", NEW)
+    assert (tmp_path / "p/.tinyet-update/thesis.txt").read_text() == "mine"

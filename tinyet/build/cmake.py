@@ -76,6 +76,12 @@ def build(
     options = [] if board.target.clang_flags is None else [f"-DTINYET_COMPILER={compiler}"]
     if _compiler_of(directory) not in (None, compiler):
         # CMake keeps to the compiler that a directory has begun with.
+        if directory.is_symlink():
+            raise ProjectError(
+                "another compiler built here before, and what it left lies behind a link, where tinyet removes nothing",
+                str(directory),
+                "remove the link, or what it leads to",
+            )
         shutil.rmtree(directory)
     commands: tuple[list[str | Path], ...] = (
         ["cmake", "-S", project_dir, "-B", directory, "--toolchain", toolchain, *options],

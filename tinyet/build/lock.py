@@ -8,7 +8,9 @@ left behind locks nothing.
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
+import stat
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -30,6 +32,8 @@ BUILD_PATIENCE = 3600.0
 WRITE_PATIENCE = 10.0
 
 _POLL_SECONDS = 0.1
+# Neither through a link nor waiting for the other end of a pipe.
+_NOT_THROUGH = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
 # On Windows nobody can read a locked part of a file; who holds the lock is told in front of it.
 _LOCKED_BYTE = 1 << 20
 
@@ -52,7 +56,7 @@ def project_lock(
         raise ProjectError(
             what=f"cannot lock the project: {error.strerror or error}",
             where=str(path),
-            hint="choose a directory that you may write to",
+            hint="choose a directory that you may write to, and remove what lies there if it is no file of tinyet's",
         ) from error
     try:
         handle.truncate(0)
@@ -70,11 +74,13 @@ def _acquire(path: Path, patience: float, on_wait: Callable[[str], None] | None)
     """The open file, locked."""
     polls = 0
     while True:
-        handle = os.fdopen(
-            os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o666),
-            "r+",
-            encoding="utf-8",
-        )
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | _NOT_THROUGH, 0o666)
+        found = os.fstat(descriptor)
+        if not stat.S_ISREG(found.st_mode) or found.st_nlink > 1:
+            # Who holds the lock would be written into somebody else's file, or into no file at all.
+            os.close(descriptor)
+            raise OSError(errno.EINVAL, "it is no file of its own")
+        handle = os.fdopen(descriptor, "r+", encoding="utf-8")
         if _try(handle):
             with contextlib.suppress(OSError):
                 if os.path.samestat(os.fstat(handle.fileno()), path.stat(follow_symlinks=False)):

@@ -7,6 +7,7 @@ hangs is reported with its command line and the end of its output, and leaves no
 
 from __future__ import annotations
 
+import functools
 import os
 import shlex
 import shutil
@@ -18,10 +19,17 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import IO
 
+from tinyet.ending import undisturbed
 from tinyet.errors import MissingTool, ToolchainError
 
 # How much of a failed tool's output an error repeats.
 _TAIL_LINES = 25
+_TAIL_CHARACTERS = 10_000
+
+# Characters that a stream of a tool may bring: none that is run here says a tenth of it.
+_MOST_OUTPUT = 1 << 28
+# A longer line is read in pieces of so many characters.
+_PIECE = 1 << 16
 
 # How long the pipes of a tool that has ended may stay open.
 _DRAIN_SECONDS = 5.0
@@ -189,43 +197,54 @@ def run(
     words = [str(word) for word in cmd]
     line = shlex.join(words)
     tool = find_tool(words[0], what=what, env=env)
-    process = subprocess.Popen(
-        [str(tool), *words[1:]],
-        cwd=cwd,
-        env=None if env is None else dict(env),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        encoding="utf-8",
-        errors="replace",
-        # A group of its own, so that a timeout also ends the compilers a build tool has started.
-        start_new_session=sys.platform != "win32",
-    )
-    assert process.stdout is not None
-    assert process.stderr is not None
+    process: subprocess.Popen[str] | None = None
     outputs: list[list[str]] = [[], []]
-    readers = [
-        threading.Thread(target=_collect, args=(stream, lines, on_output), daemon=True)
-        for stream, lines in zip((process.stdout, process.stderr), outputs, strict=True)
-    ]
-    for reader in readers:
-        reader.start()
+    readers: list[threading.Thread] = []
     expired = False
     try:
+        with undisturbed():
+            process = subprocess.Popen(
+                [str(tool), *words[1:]],
+                cwd=cwd,
+                env=None if env is None else dict(env),
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                encoding="utf-8",
+                errors="replace",
+                # A group of its own, so that a timeout also ends the compilers a build tool has started.
+                start_new_session=sys.platform != "win32",
+            )
+        for stream, lines in zip((process.stdout, process.stderr), outputs, strict=True):
+            assert stream is not None
+            end = functools.partial(_kill_group, process)
+            readers.append(
+                threading.Thread(target=_collect, args=(stream, lines, on_output, end), daemon=True)
+            )
+            readers[-1].start()
         process.wait(timeout)
     except subprocess.TimeoutExpired:
         expired = True
-        _kill_group(process)
     except BaseException:
         # An interrupt: nothing that was started here outlives this call.
-        _kill_group(process)
+        if process is not None:
+            _kill_group(process)
         raise
+    assert process is not None
+    if expired:
+        _kill_group(process)
     for reader in readers:
         reader.join(_DRAIN_SECONDS)
     if any(reader.is_alive() for reader in readers):
         # A child that the tool left behind still holds the pipe.
         _kill_group(process)
     stdout, stderr = ("".join(lines) for lines in outputs)
+    if max(len(stdout), len(stderr)) > _MOST_OUTPUT:
+        raise ToolchainError(
+            what=f"{what} was ended: it printed more than {_MOST_OUTPUT:,} characters\n{tail(stdout, stderr)}",
+            where=line,
+            hint="run the command by hand to see what it says again and again",
+        )
     if expired:
         raise ToolchainError(
             what=f"{what} did not end within {timeout:g} s\n{tail(stdout, stderr)}".rstrip(),
@@ -255,14 +274,21 @@ def check_made(out: Path, command: Sequence[str | Path], *, what: str) -> None:
 def tail(stdout: str, stderr: str) -> str:
     """Return the last lines of stderr, or of stdout when nothing was said on stderr."""
     text = stderr if stderr.strip() else stdout
-    return "\n".join(text.rstrip().splitlines()[-_TAIL_LINES:])
+    return "\n".join(text.rstrip()[-_TAIL_CHARACTERS:].splitlines()[-_TAIL_LINES:])
 
 
-def _collect(stream: IO[str], lines: list[str], on_output: Callable[[str], None] | None) -> None:
-    """Read a stream to its end; the pipe must be drained even when nobody listens."""
+def _collect(
+    stream: IO[str], lines: list[str], on_output: Callable[[str], None] | None, end: Callable[[], None]
+) -> None:
+    """Read a stream to its end; the pipe must be drained even when nobody listens. One that has none is ended."""
+    characters = 0
     with stream:
-        for line in stream:
+        while line := stream.readline(_PIECE):
+            characters += len(line)
             lines.append(line)
+            if characters > _MOST_OUTPUT:
+                end()
+                return
             if on_output is not None:
                 on_output(line.rstrip("\r\n"))
 

@@ -17,20 +17,23 @@ import hashlib
 import json
 import os
 import shutil
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
+from types import MappingProxyType
 from typing import Any
 
 from tinyet.bounded import read_bounded
+from tinyet.build import library_zip
 from tinyet.build import manifest as manifest_file
 from tinyet.build.lock import BUILD_PATIENCE, LOCK, WRITE_PATIENCE, project_lock
 from tinyet.build.manifest import MANIFEST, MOST_FILES, is_inside
 from tinyet.errors import InternalError, ProjectError, bullet_list
+from tinyet.whole import write_new
 
 _UPDATE = ".tinyet-update"
 # In _UPDATE: the new files, the old ones that made room for them, and what is to be done.
-_NEW, _OLD, _JOURNAL = "new", "old", "journal.json"
+_NEW, _OLD, _JOURNAL, _DRAFT = _PARTS = ("new", "old", "journal.json", "draft.json")
 _MOST_JOURNAL_BYTES = 1 << 22
 
 
@@ -43,12 +46,20 @@ class Written:
     removed: tuple[str, ...]
 
 
-def write_project(directory: Path, files: Mapping[str, str | bytes], *, overwrite: bool = False) -> Written:
+def write_project(
+    directory: Path,
+    files: Mapping[str, str | bytes],
+    *,
+    archives: Mapping[str, str] = MappingProxyType({}),
+    overwrite: bool = False,
+) -> Written:
     """Write a project, or write it again.
 
     directory: may be a symbolic link to where the project is. Nothing is written through links inside it.
     files:     relative POSIX path -> content; `tinyet.json` must be among them. Its list "yours" names the
                files that belong to the user once they are changed (src/main.c).
+    archives:  relative POSIX path of a .zip file -> the folder of the project that it holds, as it is when all else is
+               written: with what is the user's in it. To the rule below it is one of the files.
     overwrite: give up the user's changes to tinyet's own files; never those to "yours".
 
     The rule:
@@ -62,7 +73,7 @@ def write_project(directory: Path, files: Mapping[str, str | bytes], *, overwrit
     is, too, or it is finished by the next that reads or writes it.
     """
     contents = {path: _encode(data) for path, data in files.items()}
-    for path in contents:
+    for path in [*contents, *archives]:
         if not is_inside(path):
             raise InternalError(f"the generated path {path!r} leaves the project")
     manifest = _manifest(contents)
@@ -76,7 +87,7 @@ def write_project(directory: Path, files: Mapping[str, str | bytes], *, overwrit
         try:
             with project_lock(directory, "writing the project", patience=WRITE_PATIENCE):
                 _recover(directory)
-                return _update(directory, contents, manifest, overwrite)
+                return _update(directory, contents, archives, manifest, overwrite)
         except BaseException:
             if is_new:
                 with contextlib.suppress(OSError):
@@ -123,12 +134,16 @@ def read_manifest(directory: Path) -> dict[str, Any]:
 
 
 def _update(
-    directory: Path, contents: Mapping[str, bytes], manifest: dict[str, Any], overwrite: bool
+    directory: Path,
+    contents: Mapping[str, bytes],
+    archives: Mapping[str, str],
+    manifest: dict[str, Any],
+    overwrite: bool,
 ) -> Written:
     record: dict[str, str] = {} if is_free(directory) else manifest_file.read(directory).get("files", {})
     yours = set(manifest.get("yours", ()))
     kept, changed, foreign, blocked = [], [], [], set()
-    for path in sorted({*contents, *record} - {MANIFEST}):
+    for path in sorted({*contents, *archives, *record} - {MANIFEST}):
         place = directory / path
         if barrier := _barrier(directory, path):
             blocked.add(barrier)
@@ -162,10 +177,24 @@ def _update(
             hint="move these files, or keep your changes in "
             + ", ".join([*sorted(yours), "files of your own"]),
         )
-    removed = [path for path in sorted(record) if path not in contents and os.path.lexists(directory / path)]
+    gone = sorted({*record} - {*contents, *archives})
+    removed = [path for path in gone if os.path.lexists(directory / path)]
     new = {path: data for path, data in contents.items() if path not in kept and path != MANIFEST}
-    _replace(directory, new | {MANIFEST: _with_record(manifest, contents)}, removed)
+    packed = {path: _packed(directory, folder, new, removed) for path, folder in archives.items()}
+    new |= packed
+    _replace(directory, new | {MANIFEST: _with_record(manifest, {**contents, **packed})}, removed)
     return Written(tuple(sorted([*new, MANIFEST])), tuple(kept), tuple(removed))
+
+
+def _packed(directory: Path, folder: str, new: Mapping[str, bytes], removed: Sequence[str]) -> bytes:
+    """The .zip file of a folder as it will be: what is there, without what is removed, and with what is new."""
+    there = {f"{folder}/{path}": data for path, data in library_zip.files_of(directory / folder).items()}
+    will_be = {path: data for path, data in {**there, **new}.items() if path not in removed}
+    inside = f"{folder}/"
+    return library_zip.pack(
+        PurePosixPath(folder).name,
+        {path.removeprefix(inside): data for path, data in will_be.items() if path.startswith(inside)},
+    )
 
 
 def _barrier(directory: Path, path: str) -> str | None:
@@ -189,7 +218,7 @@ def _replace(directory: Path, new: Mapping[str, bytes], removed: list[str]) -> N
         for path, data in new.items():
             place = update / _NEW / path
             place.parent.mkdir(parents=True, exist_ok=True)
-            place.write_bytes(data)
+            write_new(place, data)
         found = {path: _state(directory / path) for path in [*new, *removed]}
         _commit(update, _Journal(True, tuple(new), tuple(removed), found))
         _forward(directory, tuple(new), tuple(removed))
@@ -217,8 +246,9 @@ class _Journal:
 
 def _commit(update: Path, journal: _Journal) -> None:
     """Write the journal, at once: from here on the update is going one way, whoever does it."""
-    draft = update / "draft.json"
-    draft.write_bytes(_encode(json.dumps(vars(journal))))
+    draft = update / _DRAFT
+    draft.unlink(missing_ok=True)
+    write_new(draft, _encode(json.dumps(vars(journal))))
     draft.replace(update / _JOURNAL)
 
 
@@ -232,6 +262,9 @@ def _recover(directory: Path, *, undo: bool = False) -> None:
         return
     if update.is_symlink() or not update.is_dir():
         raise _not_ours(update)
+    for place in update.iterdir():
+        if place.name not in _PARTS:
+            raise _not_ours(place)
     if (update / _JOURNAL).is_file():
         journal = _read_journal(directory)
         if journal.forward and undo:
@@ -288,9 +321,9 @@ def _check_untouched(directory: Path, journal: _Journal) -> None:
 
 def _state(place: Path) -> str:
     """What is at a place, by its digest; empty for nothing."""
-    if place.is_symlink() or place.is_dir():
-        return "no file"
-    return _digest(place.read_bytes()) if place.exists() else ""
+    if not os.path.lexists(place):
+        return ""
+    return "no file" if place.is_symlink() or not place.is_file() else _digest(place.read_bytes())
 
 
 def _not_ours(place: Path) -> ProjectError:

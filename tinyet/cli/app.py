@@ -2,11 +2,12 @@
 """The command line. Results go to standard output, everything else to standard error.
 
 Exit status: 0 when all went well; 1 for an error, a mismatch or a failed check; 2 for a command line that is
-wrong; 130 after Ctrl-C.
+wrong; 130 after Ctrl-C; 143 and 129 after the signals TERM and HUP.
 """
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import traceback
 from collections.abc import Sequence
@@ -30,6 +31,7 @@ from tinyet.cli import (
     validate,
 )
 from tinyet.custom import load_plugin
+from tinyet.ending import Ended, ended_by_signals
 from tinyet.errors import TinyetError, UsageError
 from tinyet.text import printable_block
 from tinyet.version import __version__
@@ -100,6 +102,11 @@ def run(arguments: Sequence[str]) -> int:
         return 2 if isinstance(error, UsageError) else 1
     except (KeyboardInterrupt, typer.Abort):
         status = INTERRUPTED
+    except Ended as ended:
+        # With SIGHUP the terminal may be gone.
+        with contextlib.suppress(OSError):
+            ui.tell(f"ended by {ended.signal}")
+        raise
     except Exception as error:  # noqa: BLE001 - whatever it is, it becomes one block
         usage = _as_usage_error(error)
         if usage is not None:
@@ -137,4 +144,6 @@ def main() -> None:
         if reconfigure is not None:
             # A terminal that knows no en dash gets a question mark, not a failure.
             reconfigure(errors="replace")
-    sys.exit(run(sys.argv[1:]))
+    with ended_by_signals():
+        status = run(sys.argv[1:])
+    sys.exit(status)

@@ -25,6 +25,7 @@ from tinyet.errors import InternalError, TinyetError, UsageError
 from tinyet.stack.use import StackUse
 from tinyet.stages import listening
 from tinyet.text import json_text, printable, printable_block
+from tinyet.whole import write_whole
 
 # Of tables that go into a file or a pipe; a terminal has its own.
 WIDTH = 100
@@ -293,12 +294,9 @@ def working(label: str) -> Iterator[Callable[[str], None]]:
 
 def write_file(path: Path, data: bytes) -> None:
     """Write a file whole or not at all. Raises UsageError: the path was the user's wish."""
-    temporary = path.with_name(path.name + ".part")
     try:
-        temporary.write_bytes(data)
-        temporary.replace(path)
+        write_whole(path, data)
     except OSError as error:
-        temporary.unlink(missing_ok=True)
         raise UsageError(
             f"cannot write the file: {error.strerror}", str(path), "name a file in a directory that exists"
         ) from error

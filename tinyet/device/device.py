@@ -27,6 +27,12 @@ _HELLO_TRIES_SECONDS = 20.0
 # A request that a bad line has damaged, or whose reply it has, is sent so many times in all: no request changes what a
 # later one gives.
 _TRIES = 3
+# A board that was reset and answers again does so in this time; one whose port had gone with it, in that.
+_RESET_SECONDS = 1.0
+_RETURN_SECONDS = 10.0
+# The bytes of a reply follow each other: with no more of them for so long, a device stands still, whatever the patience
+# for the first of them.
+_LEAST_STILL_SECONDS = 1.0
 _INFO_BYTES = 400
 # A layer's count and, generously, those of its parts: for deadlines only.
 _COUNT_BYTES = 32
@@ -104,8 +110,11 @@ class Device:
     elf:     where the source lines of faults are looked up, with the tools of the compiler whose names begin with
              `prefix`.
     ticks_per_instruction: of an emulator that gives every instruction the same time; None on real hardware.
-    timeout: seconds that a run may take. Sending and receiving have time of their own, by the number of
-             bytes.
+    timeout: seconds that a run may take, and without a byte in the midst of an answer. Sending and receiving have time
+             of their own, by the number of bytes.
+
+    A device that is lost in mid-run, and answers again, was reset. It runs once more where that gives what the first
+    run would have given.
     """
 
     def __init__(
@@ -126,8 +135,10 @@ class Device:
         self._timeout = timeout
         self._decoder = protocol.Decoder()
         self._tag = 0
+        # Whether the states are what they are after a reset, for all that is known here.
+        self._afresh = False
         try:
-            self._info = self._greet()
+            self._info = self._greet(_HELLO_TRIES_SECONDS)
         except BaseException:
             link.close()
             raise
@@ -173,8 +184,8 @@ class Device:
         stop_after: index of the last layer to run; the arena can then be read. None runs all.
         runs:       of that layer, which may run several times, after which to stop.
         uninterrupted: measure the stack exactly, and count nothing: the counter's interrupt is held back.
-        Raises EmulatorError: a wrong number of bytes, no answer in time; ModelFailed, for a negative status;
-        DeviceFault.
+        Raises EmulatorError: a wrong number of bytes, no answer in time, a device that is gone, or that was reset and
+        has lost its states; ModelFailed, for a negative status; DeviceFault.
         """
         info = self._info
         wanted = [slot.bytes for slot in info.inputs]
@@ -190,14 +201,18 @@ class Device:
         if runs < 1:
             raise EmulatorError(what=f"a layer cannot be stopped after {runs} of its runs")
         output_bytes = sum(slot.bytes for slot in info.outputs)
-        reply = self._ask(
-            Command.RUN,
-            protocol.pack_run(inputs, stop_after, runs, uninterrupted=uninterrupted, states_stay=stay),
-            reply_bytes=output_bytes + _COUNT_BYTES * info.num_layers,
-            work_seconds=self._timeout,
-            # A second run would go on from where a first one, of which the reply was lost, has left the states.
-            tries=1 if stay else _TRIES,
-        )
+        request = protocol.pack_run(inputs, stop_after, runs, uninterrupted=uninterrupted, states_stay=stay)
+        reply_bytes = output_bytes + _COUNT_BYTES * info.num_layers
+        # A second run would go on from where a first one, of which the reply was lost, has left the states.
+        tries = 1 if stay else _TRIES
+        afresh, self._afresh = self._afresh, False
+        try:
+            reply = self._ask(Command.RUN, request, reply_bytes, self._timeout, tries)
+        except (_NoAnswerError, _GoneError) as lost:
+            self._meet_again(lost, states_are_lost=stay and not afresh)
+            if stay:
+                self._ask(Command.RESET, b"", reply_bytes=0)
+            reply = self._ask(Command.RUN, request, reply_bytes, self._timeout, tries)
         raw = protocol.unpack_run(reply, output_bytes)
         if raw.stack_bytes == protocol.STACK_OVERFLOW:
             raise EmulatorError(
@@ -227,6 +242,7 @@ class Device:
     def reset(self) -> None:
         """Let the model's states be what they are before the first run."""
         self._ask(Command.RESET, b"", reply_bytes=0)
+        self._afresh = True
 
     def read(self, offset: int, n: int) -> bytes:
         """Return `n` bytes of the arena from `offset`, as the last run has left them."""
@@ -241,8 +257,36 @@ class Device:
             )
         return reply
 
-    def _greet(self) -> Info:
-        give_up = time.monotonic() + _HELLO_TRIES_SECONDS
+    def _meet_again(self, lost: EmulatorError, *, states_are_lost: bool) -> None:
+        """Find the same firmware behind the link again, or raise what is wrong: `lost`, where nobody answers."""
+        deadline = time.monotonic() + _RETURN_SECONDS
+        is_gone = isinstance(lost, _GoneError)
+        found = None
+        while found is None:
+            if is_gone and not self._link.again(deadline):
+                raise lost
+            self._decoder = protocol.Decoder()
+            try:
+                found = self._greet(_HELLO_TRIES_SECONDS if is_gone else _RESET_SECONDS)
+            except _GoneError:
+                # A port may come and go until the board has started.
+                is_gone = True
+            except (_NoAnswerError, _DamagedError):
+                raise lost from None
+        if found.hash != self._info.hash:
+            raise EmulatorError(
+                what=f"the device was lost in mid-run, and another firmware answers now: {found.name}",
+                where=f"program {found.hash[:16]}…, and {self._info.hash[:16]}… before",
+                hint="does somebody else flash this board?",
+            ) from lost
+        if states_are_lost:
+            raise EmulatorError(
+                what=f"the device was reset in mid-run, and its states are lost\n{lost.what}",
+                hint="run the sequence again from its start, or give the states with the inputs",
+            ) from lost
+
+    def _greet(self, seconds: float) -> Info:
+        give_up = time.monotonic() + seconds
         patience = _HELLO_SECONDS
         while True:
             try:
@@ -274,13 +318,19 @@ class Device:
         # 0 is the tag of a reply to a frame whose own tag was lost.
         self._tag = self._tag % 255 + 1
         data = protocol.encode(Frame(command, self._tag, payload))
+        now = time.monotonic()
+        sending = len(data) / self._bytes_per_second
         # Escaping can double what is sent.
-        transfer = (len(data) + 2.0 * reply_bytes) / self._bytes_per_second
-        deadline = time.monotonic() + transfer + work_seconds
+        deadline = now + sending + 2.0 * reply_bytes / self._bytes_per_second + work_seconds
+        still = now + sending + work_seconds
+        heard = 0
         try:
-            self._link.write(data, deadline)
+            self._link.write(data, still)
             while True:
-                for frame in self._decoder.feed(self._link.read(deadline)):
+                piece = self._link.read(min(still, deadline))
+                heard += len(piece)
+                still = time.monotonic() + max(work_seconds, _LEAST_STILL_SECONDS)
+                for frame in self._decoder.feed(piece):
                     # A fault answers whatever was going on; other replies with another tag are late ones.
                     if frame.command == Command.FAULT:
                         raise self._fault(frame.payload)
@@ -301,14 +351,23 @@ class Device:
                     hint=_RAISE_STACK
                     + (", if it is the firmware of this board" if command is Command.INFO else ""),
                 ) from closed
-            raise EmulatorError(
+            if str(closed):
+                raise _GoneError(
+                    what=f"the device was lost while it answered {command.name}: {closed}",
+                    hint="look at its cable and its power, and run the same again",
+                ) from closed
+            raise _GoneError(
                 what=f"the device ended while it answered {command.name}" + (f"\n{words}" if words else ""),
                 hint="the lines above are the end of its own output" if words else None,
             ) from closed
         except TimeoutError as expired:
+            waited = time.monotonic() - now
             raise _NoAnswerError(
-                what=f"the device did not answer {command.name} within {transfer + work_seconds:.1f} s",
-                hint="is the firmware the harness, and the port the right one?",
+                what=f"the device did not answer {command.name} within {waited:.1f} s"
+                + (f": {heard:,} bytes came, and no whole answer" if heard else ""),
+                hint="is the firmware the harness, and the port the right one?"
+                if command is Command.INFO
+                else "does it run that long? A longer timeout waits for it; else it stands still, or was reset",
             ) from expired
         finally:
             self._link.rest()
@@ -347,6 +406,10 @@ class Device:
 
 class _NoAnswerError(EmulatorError):
     """A deadline passed without a reply."""
+
+
+class _GoneError(EmulatorError):
+    """The other end of the link is gone."""
 
 
 class _DamagedError(EmulatorError):

@@ -10,7 +10,8 @@ from pathlib import Path
 from tinyet import assets
 from tinyet.build import objects, process
 from tinyet.build.gcc import HARNESS_DEFINES
-from tinyet.device.links import Child, PipeLink
+from tinyet.device.child import Child
+from tinyet.device.links import PipeLink
 
 BYTES_PER_SECOND = 1e6
 

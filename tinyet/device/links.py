@@ -1,28 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Links over a socket or over the pipes of a process, and the processes behind them."""
+"""Links over a socket or over the pipes of a process."""
 
 from __future__ import annotations
 
 import contextlib
 import os
 import queue
-import signal
 import socket
-import subprocess
-import sys
-import tempfile
 import threading
 import time
-from pathlib import Path
 from typing import IO, Protocol
 
-_CHUNK = 65536
-_TAIL_BYTES = 4000
-_END_SECONDS = 5.0
+from tinyet.device.child import CHUNK, END_SECONDS, Child
+
+# Of what has arrived and nobody has read: a device may talk without end.
+_MOST_WAITING = 64
+_DRAIN_SECONDS = 0.02
 
 
 class LinkClosed(Exception):  # noqa: N818 - the end of a stream, an error only to who waits for more
-    """The other end of a link is gone."""
+    """The other end of a link is gone; the text says which, where that is known."""
 
 
 class Link(Protocol):
@@ -40,6 +37,9 @@ class Link(Protocol):
     def close(self) -> None:
         """End the connection, and the process behind it. May be called twice."""
 
+    def again(self, deadline: float) -> bool:
+        """Connect anew to a device that was gone and comes back, as a board does that is reset. Whether it did."""
+
     def last_words(self) -> str:
         """What the process behind the link printed before it ended; empty when there is none."""
 
@@ -49,70 +49,6 @@ def _seconds_left(deadline: float) -> float:
     if left <= 0:
         raise TimeoutError
     return left
-
-
-class Child:
-    """A process in a temporary directory of its own, which ends with it.
-
-    Its standard input is a pipe, which stays open until the end. Its standard output is a pipe too with
-    `pipes`; without, it goes to a file, as its errors always do.
-    """
-
-    def __init__(self, words: list[str], *, pipes: bool) -> None:
-        self._directory = tempfile.TemporaryDirectory(prefix="tinyet-")
-        self._log = Path(self._directory.name, "output.txt")
-        with self._log.open("wb") as log:
-            self.process: subprocess.Popen[bytes] = subprocess.Popen(
-                words,
-                cwd=self._directory.name,
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE if pipes else log,
-                stderr=log,
-                start_new_session=sys.platform != "win32",
-            )
-        self._words = ""
-
-    def pause(self) -> None:
-        """Stop the process and its children until `proceed`, where the system can."""
-        if sys.platform != "win32":
-            self._signal(signal.SIGSTOP)
-
-    def proceed(self) -> None:
-        """Let a paused process go on."""
-        if sys.platform != "win32":
-            self._signal(signal.SIGCONT)
-
-    def _signal(self, number: int) -> None:
-        # Not to a process that has ended: its number may be another's by now.
-        if self.process.poll() is None:
-            os.killpg(self.process.pid, number)
-
-    def end(self) -> None:
-        """Kill the process and its children, keep the end of what it said, and remove its directory."""
-        if self.process.poll() is None:
-            if sys.platform == "win32":
-                self.process.kill()
-            else:
-                # Renode's launcher is a script with the emulator as its child.
-                self._signal(signal.SIGKILL)
-            self.process.wait(_END_SECONDS)
-        if self._log.exists():
-            self._words = self._log.read_bytes()[-_TAIL_BYTES:].decode("utf-8", "replace").strip()
-        self._directory.cleanup()
-
-    def wait_briefly(self) -> None:
-        """Give a process whose stream has ended the time to end too, and to print why."""
-        try:
-            self.process.wait(_END_SECONDS)
-        except subprocess.TimeoutExpired:
-            return
-
-    def output(self) -> str:
-        """What it has printed so far (without pipes)."""
-        return self._log.read_text("utf-8", "replace")
-
-    def last_words(self) -> str:
-        return self._words
 
 
 class SocketLink:
@@ -133,7 +69,7 @@ class SocketLink:
     def read(self, deadline: float) -> bytes:
         self._socket.settimeout(_seconds_left(deadline))
         try:
-            data = self._socket.recv(_CHUNK)
+            data = self._socket.recv(CHUNK)
         except ConnectionResetError as error:
             self._child.wait_briefly()
             raise LinkClosed from error
@@ -149,6 +85,9 @@ class SocketLink:
     def close(self) -> None:
         self._socket.close()
         self._child.end()
+
+    def again(self, deadline: float) -> bool:  # noqa: ARG002
+        return False
 
     def last_words(self) -> str:
         return self._child.last_words()
@@ -167,7 +106,7 @@ class PipeLink:
         self._to: IO[bytes] = child.process.stdin
         self._from: IO[bytes] = child.process.stdout
         self._outbox: queue.SimpleQueue[bytes] = queue.SimpleQueue()
-        self._inbox: queue.SimpleQueue[bytes] = queue.SimpleQueue()
+        self._inbox: queue.Queue[bytes] = queue.Queue(_MOST_WAITING)
         self._threads = [
             threading.Thread(target=pump, daemon=True) for pump in (self._pump_out, self._pump_in)
         ]
@@ -187,7 +126,7 @@ class PipeLink:
         """Put what arrives into the inbox; an empty piece is the end."""
         data = b"first"
         while data:
-            data = os.read(self._from.fileno(), _CHUNK)
+            data = os.read(self._from.fileno(), CHUNK)
             self._inbox.put(data)
 
     def write(self, data: bytes, deadline: float) -> None:
@@ -211,13 +150,20 @@ class PipeLink:
 
     def close(self) -> None:
         self._outbox.put(b"")
-        # With the child gone, neither thread has anything left to wait for.
         self.child.end()
+        # With the child gone, neither thread has anything left to wait for, but for room in the inbox.
+        give_up = time.monotonic() + END_SECONDS
         for thread in self._threads:
-            thread.join(_END_SECONDS)
+            while thread.is_alive() and time.monotonic() < give_up:
+                with contextlib.suppress(queue.Empty):
+                    self._inbox.get_nowait()
+                thread.join(_DRAIN_SECONDS)
         with contextlib.suppress(OSError):
             self._to.close()
         self._from.close()
+
+    def again(self, deadline: float) -> bool:  # noqa: ARG002
+        return False
 
     def last_words(self) -> str:
         return self.child.last_words()

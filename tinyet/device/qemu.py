@@ -16,7 +16,8 @@ from pathlib import Path
 from tinyet.boards import Board, Qemu
 from tinyet.build import process
 from tinyet.build.size import check_elf
-from tinyet.device.links import Child, PipeLink
+from tinyet.device.child import Child
+from tinyet.device.links import PipeLink
 from tinyet.errors import EmulatorError
 
 # What the emulated UART carries at the least, on a slow host. Virtual UARTs know no baud rate.

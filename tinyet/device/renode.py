@@ -16,7 +16,8 @@ from tinyet import assets
 from tinyet.boards import Board, Renode
 from tinyet.build import find_renode
 from tinyet.build.size import check_elf
-from tinyet.device.links import Child, SocketLink
+from tinyet.device.child import Child
+from tinyet.device.links import SocketLink
 from tinyet.errors import EmulatorError, MissingTool
 
 BYTES_PER_SECOND = 1000.0
@@ -71,7 +72,7 @@ def start(board: Board, elf: Path) -> SocketLink:
         *("-e", f"include @{_escape(scripts / f'{board.name}.resc')}"),
         *("-e", f"include @{_escape(scripts / _HARNESS_SCRIPT)}"),
     ]
-    child = Child(words, pipes=False)
+    child = Child(words, pipes=False, watched=(_MARKER, _END_MARKER))
     try:
         return SocketLink(_connect(child, port), child)
     except BaseException:
@@ -92,9 +93,13 @@ def _connect(child: Child, port: int) -> socket.socket:
         child.process.stdin.write(_END_COMMAND)
         child.process.stdin.flush()
     deadline = time.monotonic() + _START_SECONDS
-    while _MARKER not in (output := child.output()):
+    while True:
+        # The end of the script first: both may be said between two questions.
         status = child.process.poll()
-        if _END_MARKER in output or status is not None or time.monotonic() > deadline:
+        is_over = child.said(_END_MARKER) or status is not None or time.monotonic() > deadline
+        if child.said(_MARKER):
+            break
+        if is_over:
             child.end()
             ended = "" if status is None else f": it ended at once, with exit status {status}"
             words = child.last_words()
@@ -106,4 +111,12 @@ def _connect(child: Child, port: int) -> socket.socket:
                 else "it said nothing: does it start by hand? " + find_renode.hint(),
             )
         time.sleep(_POLL_SECONDS)
-    return socket.create_connection(("127.0.0.1", port), timeout=max(1.0, deadline - time.monotonic()))
+    try:
+        return socket.create_connection(("127.0.0.1", port), timeout=max(1.0, deadline - time.monotonic()))
+    except OSError as error:
+        child.end()
+        raise EmulatorError(
+            what=f"Renode runs the machine, and nobody answers for its UART at port {port}: "
+            f"{error.strerror or error}\n{child.last_words()}".rstrip(),
+            hint="does a firewall keep programs of this machine from each other?",
+        ) from error

@@ -3,7 +3,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import sys
 import time
+from collections.abc import Callable
 from typing import Any
 
 from tinyet.device.links import LinkClosed
@@ -13,38 +16,63 @@ _POLL_SECONDS = 0.05
 
 
 class SerialLink:
-    """A link over an open port of pyserial (`port`); `failure` and `expired` are its exceptions."""
+    """A link over a serial port of pyserial's.
 
-    def __init__(self, port: Any, failure: type[Exception], expired: type[Exception]) -> None:
-        self._port = port
-        self._failure = failure
+    open_port: opens it. failures: what that and the open port raise; expired: where the patience of a write ends.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        open_port: Callable[[], Any],
+        failures: tuple[type[Exception], ...],
+        expired: type[Exception],
+    ) -> None:
+        self._name = name
+        self._open_port = open_port
+        self._failures = failures
         self._expired = expired
+        self._port = open_port()
 
     def write(self, data: bytes, deadline: float) -> None:
-        self._port.write_timeout = max(_POLL_SECONDS, deadline - time.monotonic())
         try:
+            self._port.write_timeout = max(_POLL_SECONDS, deadline - time.monotonic())
             self._port.write(data)
         except self._expired as error:
             raise TimeoutError from error
-        except (self._failure, OSError) as error:
-            raise LinkClosed from error
+        except self._failures as error:
+            raise self._gone() from error
 
     def read(self, deadline: float) -> bytes:
         while time.monotonic() < deadline:
             try:
                 data = bytes(self._port.read(max(1, self._port.in_waiting)))
-            except (self._failure, OSError) as error:
-                raise LinkClosed from error
+            except self._failures as error:
+                raise self._gone() from error
             if data:
                 return data
         raise TimeoutError
+
+    def _gone(self) -> LinkClosed:
+        return LinkClosed(f"the serial port {self._name} is gone, as when a board is unplugged or reset")
 
     def rest(self) -> None:
         # A board is what it is.
         return
 
     def close(self) -> None:
-        self._port.close()
+        # Of a port that is gone nothing is left to be closed.
+        with contextlib.suppress(*self._failures):
+            self._port.close()
+
+    def again(self, deadline: float) -> bool:
+        self.close()
+        while time.monotonic() < deadline:
+            with contextlib.suppress(*self._failures):
+                self._port = self._open_port()
+                return True
+            time.sleep(_POLL_SECONDS)
+        return False
 
     def last_words(self) -> str:
         return ""
@@ -61,14 +89,24 @@ def open_port(name: str, baud: int) -> SerialLink:
             where=f"serial:{name}",
             hint="pip install pyserial",
         ) from error
-    try:
+    failures: tuple[type[Exception], ...] = (serial.SerialException, OSError, ValueError)
+    if sys.platform != "win32":
+        import termios
+
+        # pyserial lets some of them through.
+        failures += (termios.error,)
+
+    def opened() -> Any:
         port = serial.Serial(name, baud, timeout=_POLL_SECONDS, exclusive=True)
         port.reset_input_buffer()
-    except (serial.SerialException, OSError, ValueError) as error:
+        return port
+
+    try:
+        return SerialLink(name, opened, failures, serial.SerialTimeoutException)
+    except failures as error:
         ports = ", ".join(sorted(entry.device for entry in list_ports.comports())) or "none"
         raise EmulatorError(
             what=f"the serial port cannot be opened: {error}",
             where=f"serial:{name}",
             hint=f"serial ports of this machine: {ports}",
         ) from error
-    return SerialLink(port, serial.SerialException, serial.SerialTimeoutException)

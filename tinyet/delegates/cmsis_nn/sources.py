@@ -8,12 +8,14 @@ GitHub's archives are not guaranteed to stay the same, so it is the content that
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import hashlib
 import http.client
 import shutil
 import tarfile
 import tempfile
+import time
 import urllib.error
 import urllib.request
 import zlib
@@ -21,6 +23,7 @@ from pathlib import Path, PurePosixPath
 
 from tinyet import assets
 from tinyet.errors import ToolchainError
+from tinyet.whole import create, write_new
 
 VERSION = assets.CMSIS_NN_VERSION
 URL = f"https://github.com/ARM-software/CMSIS-NN/archive/refs/tags/v{VERSION}.tar.gz"
@@ -31,7 +34,11 @@ _PARTS = ("Source", "Include", "LICENSE")
 _SECONDS = 60.0
 """Without a byte from the server."""
 _MOST_BYTES = 2**26
-"""Of the archive, which has 2 MB, and of each file in it."""
+"""Of the archive, which has 2 MB, and of all files in it together."""
+_LEFT_SECONDS = 86400.0
+"""After which nobody downloads any more: what lies there then is of a process that was killed."""
+_DRAFT = ".download-"
+_PIECE = 1 << 16
 
 
 def digest(directory: Path) -> str:
@@ -87,7 +94,8 @@ def _download(place: Path) -> None:
     """Put the release at `place`, which does not exist yet: all of it or nothing."""
     try:
         place.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix=".download-", dir=place.parent) as temporary:
+        _remove_left(place.parent)
+        with tempfile.TemporaryDirectory(prefix=_DRAFT, dir=place.parent) as temporary:
             archive, tree = Path(temporary) / "archive.tar.gz", Path(temporary) / "tree"
             _fetch(archive)
             _unpack(archive, tree)
@@ -105,11 +113,23 @@ def _download(place: Path) -> None:
         raise _failure(f"{error.strerror or error}", error.filename) from error
 
 
+def _remove_left(cache: Path) -> None:
+    """Remove what downloads that were killed have left in the cache."""
+    for left in cache.glob(f"{_DRAFT}*"):
+        # Another process may remove it first.
+        with contextlib.suppress(OSError):
+            if not left.is_symlink() and left.is_dir() and left.stat().st_mtime < time.time() - _LEFT_SECONDS:
+                shutil.rmtree(left)
+
+
 def _fetch(archive: Path) -> None:
     try:
-        with urllib.request.urlopen(URL, timeout=_SECONDS) as answer, archive.open("wb") as out:
+        with urllib.request.urlopen(URL, timeout=_SECONDS) as answer, create(archive) as out:
             length = answer.headers.get("Content-Length")
-            shutil.copyfileobj(answer, out)
+            while piece := answer.read(_PIECE):
+                out.write(piece)
+                if out.tell() > _MOST_BYTES:
+                    raise _failure("the server sends more than the release")
     except (urllib.error.URLError, http.client.HTTPException, TimeoutError) as error:
         reason = getattr(error, "reason", None)
         raise _failure(f"cannot be downloaded: {reason or error}") from error
@@ -120,17 +140,19 @@ def _fetch(archive: Path) -> None:
 def _unpack(archive: Path, tree: Path) -> None:
     """The needed files of the archive, whose top directory is dropped. Nothing is written outside `tree`."""
     try:
+        left = _MOST_BYTES
         with tarfile.open(archive, "r:gz") as tar:
             for member in tar:
                 parts = PurePosixPath(member.name).parts[1:]
                 if not member.isfile() or not parts or parts[0] not in _PARTS or ".." in parts:
                     continue
                 data = tar.extractfile(member)
-                if data is None or member.size > _MOST_BYTES:
+                left -= member.size
+                if data is None or left < 0:
                     raise _failure("the archive holds something else than the release")
                 target = tree.joinpath(*parts)
                 target.parent.mkdir(parents=True, exist_ok=True)
-                target.write_bytes(data.read())
+                write_new(target, data.read())
     except (tarfile.TarError, EOFError, zlib.error) as error:
         raise _failure(f"the archive is damaged ({error})") from error
 

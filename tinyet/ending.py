@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Ends a program that is told to end, as continuous integration does when it cancels a job, as an error would end it:
+what it has begun is undone, what it has started is ended, and its temporary folders are removed.
+
+The command line and the pytest plugin do so by themselves. A script of one's own:
+
+    from tinyet.ending import ended_by_signals
+
+    with ended_by_signals():
+        project.validate(on="qemu")
+
+Emulators end with the process that started them without that, too, however it went.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from types import FrameType
+
+
+class Ended(SystemExit):
+    """A signal has come; the exit status is 128 and its number, as a shell has it."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(128 + number)
+        self.signal = signal.Signals(number).name
+
+
+def _raise(number: int) -> None:
+    raise Ended(number)
+
+
+class _Wait:
+    """Of the main thread: how many parts of the program are not to be disturbed, and what waits for their end."""
+
+    parts = 0
+    waiting: Callable[[], None] | None = None
+
+
+@contextlib.contextmanager
+def undisturbed() -> Iterator[None]:
+    """A part of the program that is short, and after which somebody knows what there is to clean up: a signal that
+    comes meanwhile ends the program behind it."""
+    if threading.current_thread() is not threading.main_thread():
+        # Signals are handled in the main thread alone.
+        yield
+        return
+    _Wait.parts += 1
+    try:
+        yield
+    finally:
+        _Wait.parts -= 1
+        if _Wait.parts == 0 and _Wait.waiting is not None:
+            waiting, _Wait.waiting = _Wait.waiting, None
+            waiting()
+
+
+@contextlib.contextmanager
+def ended_by_signals(end: Callable[[int], None] = _raise) -> Iterator[None]:
+    """While this lasts, the first SIGTERM or SIGHUP raises Ended in the main thread; those that follow change nothing,
+    so that the way out is not cut short.
+
+    end: called with the signal's number instead; it raises. A signal that somebody else handles or ignores stays
+    theirs, and in another than the main thread nothing is changed.
+    """
+
+    def first(number: int, _frame: FrameType | None) -> None:
+        for other in handled:
+            signal.signal(other, signal.SIG_IGN)
+        if _Wait.parts:
+            _Wait.waiting = functools.partial(end, number)
+        else:
+            end(number)
+
+    wanted = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+    here = threading.current_thread() is threading.main_thread()
+    handled = [number for number in wanted if here and signal.getsignal(number) == signal.SIG_DFL]
+    for number in handled:
+        signal.signal(number, first)
+    try:
+        yield
+    finally:
+        for number in handled:
+            signal.signal(number, signal.SIG_DFL)
