@@ -36,8 +36,8 @@ ABSENT = np.zeros(0, np.float32)
 
 @dataclass(frozen=True)
 class Layer:
-    """A node that reads constants, x, and constants behind it. outputs: how many it has. floats_only, quantized_only: whether it
-    is taken in models of one kind alone."""
+    """A node that reads constants, x, and constants behind it. outputs: how many it has. floats_only,
+    quantized_only: whether it is taken in models of one kind alone."""
 
     op: str
     x: Shape = ROWS

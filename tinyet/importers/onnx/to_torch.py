@@ -255,8 +255,8 @@ def _first_line(error: Exception) -> str:
 _OF_INTEGERS = frozenset(
     """
     Abs Add ArgMax Cast Clip Concat DepthToSpace Div Dropout Expand Flatten Gather Identity Max Min Mul Neg Pad Pow
-    ReduceMax ReduceMin ReduceProd ReduceSum Relu Reshape ScatterND Slice SpaceToDepth Split Squeeze Sub Sum Tile Transpose
-    Unsqueeze Where
+    ReduceMax ReduceMin ReduceProd ReduceSum Relu Reshape ScatterND Slice SpaceToDepth Split Squeeze Sub Sum Tile
+    Transpose Unsqueeze Where
     """.split()  # noqa: SIM905
 )
 """What ONNX defines for integers, too, and torch computes of them. Tensors without memory do not know torch's types."""
