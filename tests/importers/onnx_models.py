@@ -73,9 +73,10 @@ def quantized(
     samples: Sequence[Mapping[str, Float32]],
     kind: str = "s8s8",
     per_channel: bool = False,
+    form: str = "QDQ",
     **options: Any,
 ) -> Any:
-    """By quantize_static, in the QDQ format. kind: s8s8, u8s8 or u8u8, activations and weights."""
+    """By quantize_static. form: QDQ or QOperator. kind: s8s8, u8s8 or u8u8, activations and weights."""
     pytest.importorskip("onnxruntime")
     from onnxruntime import quantization as q
 
@@ -88,7 +89,7 @@ def quantized(
                 str(source),
                 str(out),
                 _Reader(samples),
-                quant_format=q.QuantFormat.QDQ,
+                quant_format=q.QuantFormat[form],
                 activation_type=types[kind[0]],
                 weight_type=types[kind[2]],
                 per_channel=per_channel,

@@ -175,3 +175,31 @@ def test_the_oracle_names_the_level_that_agrees(tmp_path: Path) -> None:
     assert "ORT_ENABLE_EXTENDED differs in 1 of 1" in other.advice
     assert "exact=True" in other.advice
     assert "--rounding" not in other.advice
+
+
+def test_a_bias_that_is_no_row_is_noted_once(tmp_path: Path) -> None:
+    """ONNX Runtime makes int32 of rows alone."""
+    held: dict[str, Array] = {
+        "in_scale": np.array(0.05, np.float32), "in_zero": np.array(7, np.int8), "w_scale": np.array(0.01, np.float32),
+        "w_zero": np.array(0, np.int8), "wq": R.integers(-127, 128, (6, 5)).astype(np.int8), "b": weights(1, 5),
+        "out_scale": np.array(0.02, np.float32), "out_zero": np.array(-4, np.int8),
+    }  # fmt: skip
+    nodes = [
+        node("DequantizeLinear", ["x_q", "in_scale", "in_zero"], "x"),
+        node("DequantizeLinear", ["wq", "w_scale", "w_zero"], "w"),
+        node("Gemm", ["x", "w", "b"], "y"),
+        node("QuantizeLinear", ["y", "out_scale", "out_zero"], "y_q"),
+    ]
+    border = [value("x_q", (3, 6), onnx.TensorProto.INT8), value("y_q", None, onnx.TensorProto.INT8)]
+    initial = [onnx.numpy_helper.from_array(np.asarray(data), name) for name, data in held.items()]
+    graph = helper.make_graph(nodes, "net", border[:1], border[1:], initial)
+    proto = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    path = saved(proto, tmp_path)
+    assert [note.text.split(",")[0] for note in from_onnx(path).notes] == ["its bias is no row"]
+    held["b"] = held["b"].reshape(5)
+    proto.graph.initializer[5].CopyFrom(onnx.numpy_helper.from_array(held["b"], "b"))
+    expect_its_integers(
+        from_onnx(saved(proto, tmp_path), exact=True),
+        proto,
+        {"x_q": np.arange(18, dtype=np.int8).reshape(3, 6)},
+    )

@@ -43,7 +43,7 @@ def test_lengths_are_one() -> None:
         (out,) = ops.evaluate(node, [data])
         real = data.astype(np.float64) + 9
         exact = real / np.sqrt((real * real).sum(-1, keepdims=True))
-        assert np.abs(out / 128 - np.minimum(exact, 127 / 128)).max() < 0.76 / 128
+        assert np.abs(out.astype(np.float64) / 128 - np.minimum(exact, 127 / 128)).max() < 0.76 / 128
 
 
 def test_zeros_and_the_largest_sums() -> None:

@@ -17,6 +17,7 @@ import numpy as np
 from tinyet.errors import Complaints, RefusedError
 from tinyet.importers.onnx.context import Context
 from tinyet.importers.onnx.fold import FOLDED, constant_of, filled, folded
+from tinyet.importers.onnx.qoperator import as_qdq
 from tinyet.importers.onnx.read import OnnxModel, OnnxNode, OnnxValue
 from tinyet.importers.onnx.rows import TABLE
 from tinyet.importers.onnx.values import Bytes, Integers, Numbers, Scale, Value, shape_of
@@ -39,6 +40,7 @@ def import_model(
     Raises UnsupportedOp (UnsupportedShape, when every operator is known but some arguments are not) with all complaints
     at once.
     """
+    model = as_qdq(model)
     ctx, complaints = Context(model, exact), Complaints(model.file)
     for title, data in model.constants.items():
         ctx.values[title] = Numbers(data, None, title)
@@ -185,7 +187,7 @@ def advice(op: str) -> str:
             "model with calibration"
         )
     if op.startswith(("QLinear", "QGemm", "QAttention")):
-        return "it is in the QOperator format: quantize with quant_format=QuantFormat.QDQ"
+        return "it is not known in the QOperator format: quantize with quant_format=QuantFormat.QDQ"
     if op in ("If", "Loop", "Scan"):
         return "export without control flow"
     return ""

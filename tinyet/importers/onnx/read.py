@@ -81,7 +81,8 @@ class OnnxModel:
 
     @property
     def is_quantized(self) -> bool:
-        return any(node.op in ("QuantizeLinear", "DequantizeLinear") for node in self.nodes)
+        known = ("QuantizeLinear", "DequantizeLinear", "QGemm")
+        return any(node.op in known or node.op.startswith("QLinear") for node in self.nodes)
 
 
 def read_file(path: Path) -> OnnxModel:

@@ -16,7 +16,16 @@ import numpy as np
 
 from tinyet.errors import RefusedError
 from tinyet.importers.onnx.context import Context
-from tinyet.importers.onnx.values import Bytes, Numbers, Scale, Value, axes_of, plain_reals, shape_of
+from tinyet.importers.onnx.values import (
+    Bytes,
+    Integers,
+    Numbers,
+    Scale,
+    Value,
+    axes_of,
+    plain_reals,
+    shape_of,
+)
 from tinyet.ir import Array, Note, QuantParams, Tensor
 from tinyet.numerics import Int64, bias_type
 from tinyet.ops.avg_pool2d import AvgPool2d
@@ -111,6 +120,8 @@ def weights_of(ctx: Context, x: Value, target: Scale | None) -> Value:
     between = isinstance(x, Bytes) and x.is_plain and target is not None
     if not between or not isinstance(value, Numbers) or value.scale or value.data.dtype != np.float32:
         return value
+    if ctx.has(2) and not is_float_bias(ctx.value(2)):
+        return value
     if not np.isfinite(value.data).all():
         raise RefusedError("has weights that are no finite numbers")
     low, high = (np.float32(f(value.data, initial=0)) for f in (np.min, np.max))
@@ -125,6 +136,11 @@ def weights_of(ctx: Context, x: Value, target: Scale | None) -> Value:
     )
     made = Scale(scale.reshape(1), zero, None, "int8")
     return Numbers(made.quantized(value.data), made, value.name)
+
+
+def is_float_bias(value: Value) -> bool:
+    """Whether ONNX Runtime makes int32 of it."""
+    return isinstance(value, Numbers) and value.scale is None and value.data.ndim == 1
 
 
 def bias_steps(bias: Array, x: Bytes, weights: Sequence[float]) -> Int64:
@@ -165,6 +181,10 @@ def integer_bias(ctx: Context, position: int, x: Bytes, weights: Weights, count:
             )
         numbers = value.data.astype(np.int64).reshape(-1)
     else:
+        if not is_float_bias(value):
+            ctx.inexact(
+                "its bias is no row, so ONNX Runtime computes the layer in float32; here it is rounded"
+            )
         numbers = bias_steps(value.real, x, weights.quant.scale)
     if numbers.size == 1 and count > 1:
         numbers = np.broadcast_to(numbers, (count,))
@@ -286,6 +306,8 @@ def conv_transpose(ctx: Context) -> Value:
         and x.is_plain
         and target is not None
         and w.scale is not None
+        and w.scale.axis is None
+        and is_float_bias(ctx.value(2))
     ):
         steps = np.float32(x.tensor.type.scale) * w.scale.scale
         rounded = bias_steps(bias.array, x, w.scale.scale.tolist()).astype(np.float32) * steps
@@ -318,17 +340,18 @@ def in_float(ctx: Context) -> None:
 
 def gemm(ctx: Context) -> Value:
     x = ctx.value(0)
-    w = weights_of(ctx, x, target_of(ctx))
+    target = target_of(ctx)
+    w = weights_of(ctx, x, target)
     alpha, beta = ctx.attribute("alpha", 1.0), ctx.attribute("beta", 1.0)
     if ctx.attribute("transA", 0) or len(shape_of(x)) != 2 or len(shape_of(w)) != 2:
         raise RefusedError("transposes its first input, or has no matrices")
-    return linear(ctx, x, w, 0 if ctx.attribute("transB", 0) else 1, alpha, beta)
+    return linear(ctx, x, w, 0 if ctx.attribute("transB", 0) else 1, target, (alpha, beta))
 
 
 def matmul(ctx: Context) -> Value:
     x, w = ctx.value(0), ctx.value(1)
     if isinstance(w, Numbers) and len(w.shape) == 2:
-        return linear(ctx, x, w, 1, 1.0, 1.0)
+        return linear(ctx, x, w, 1, target_of(ctx))
     a, b = ctx.real(x), ctx.real(w)
     in_float(ctx)
     if min(len(a.shape), len(b.shape)) < 2:
@@ -336,10 +359,18 @@ def matmul(ctx: Context) -> Value:
     return ctx.emit(MatMul(), [a, b])
 
 
-def linear(ctx: Context, x: Value, w: Value, axis: int, alpha: float, beta: float) -> Value:
-    """x times weights whose outputs lie along `axis`, plus a bias."""
+def linear(
+    ctx: Context,
+    x: Value,
+    w: Value,
+    axis: int,
+    target: Scale | None,
+    factors: tuple[float, float] = (1.0, 1.0),
+) -> Value:
+    """x times weights whose outputs lie along `axis`, plus a bias; factors: of the products, and of the bias."""
+    alpha, beta = factors
     count = shape_of(w)[axis]
-    target, weights = target_of(ctx), integer_weights(w, axis)
+    weights = integer_weights(w, axis)
     plain = isinstance(x, Bytes) and x.is_plain and alpha == beta == 1.0
     if plain and weights is not None and target is not None:
         assert isinstance(x, Bytes)
@@ -372,8 +403,9 @@ def max_pool(ctx: Context) -> Value:
         raise RefusedError("gives indices", "leave its second output away")
     attributes = pool_attributes(ctx, shape_of(x))
     rank = len(shape_of(x))
-    if isinstance(x, Bytes) and x.is_plain:
-        return x.of(ctx.from_image(ctx.emit(MaxPool2d(**attributes), [ctx.image(x.tensor)]), rank))
+    if isinstance(x, Integers) or (isinstance(x, Bytes) and x.is_plain):
+        tensor = ctx.from_image(ctx.emit(MaxPool2d(**attributes), [ctx.image(x.tensor)]), rank)
+        return x.of(tensor) if isinstance(x, Bytes) else Integers(tensor, x.unsigned)
     return ctx.from_image(ctx.emit(MaxPool2d(**attributes), [ctx.image(ctx.real(x))]), rank)
 
 

@@ -54,7 +54,7 @@ def _tile(_node: OnnxNode, given: Given) -> int:
 def _gather(node: OnnxNode, given: Given) -> int:
     x, indices = given
     size = x.shape[_axis(node, x.ndim)]
-    return x.size // max(size, 1) * indices.size
+    return int(x.size) // max(size, 1) * int(indices.size)
 
 
 def _gather_nd(_node: OnnxNode, given: Given) -> int:
@@ -65,7 +65,7 @@ def _gather_nd(_node: OnnxNode, given: Given) -> int:
 
 
 def _gather_elements(_node: OnnxNode, given: Given) -> int:
-    return given[1].size
+    return int(given[1].size)
 
 
 def _one_hot(_node: OnnxNode, given: Given) -> int:
@@ -97,12 +97,12 @@ def _matmul(_node: OnnxNode, given: Given) -> int:
 
 
 def _nonzero(_node: OnnxNode, given: Given) -> int:
-    return given[0].size * max(given[0].ndim, 1)
+    return int(given[0].size) * max(given[0].ndim, 1)
 
 
 def _top_k(_node: OnnxNode, given: Given) -> int:
     """Numbers, and where they were."""
-    return 2 * given[0].size
+    return 2 * int(given[0].size)
 
 
 def _broadcast(shapes: Sequence[Sequence[int]]) -> int:
