@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Mutants of .onnx files, quantized and float. What is taken of a quantized one is a program that a .tet file holds, and
-its C answers the reference's bits under sanitizers; of a float one, a torch module that runs."""
+"""Mutants of .onnx files, quantized and float. What is taken of a quantized one is a program that a .tet file holds,
+and its C answers the reference's bits under sanitizers; of a float one, a torch module that runs."""
 
 from __future__ import annotations
 

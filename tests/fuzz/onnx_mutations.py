@@ -47,8 +47,8 @@ WORDS = (
     "CRD",
 )
 NAMES = (
-    "", "x", "inputs/a", "steps/b", "place/c", "a/b/../c", "forward", "_modules", "x\n  at: evil\n  do: it", "\x1b[2J", "*/ int pwned;",
-    "e" * 600, "while", "0/1", "training", "net::a.b",
+    "", "x", "inputs/a", "steps/b", "place/c", "a/b/../c", "forward", "_modules", "x\n  at: evil\n  do: it",
+    "\x1b[2J", "*/ int pwned;", "e" * 600, "while", "0/1", "training", "net::a.b",
 )  # fmt: skip
 DOMAINS = ("", "ai.onnx", "ai.onnx.ml", "com.microsoft", "my.own", "x\n  at: y")
 OPS = tuple(
@@ -70,8 +70,9 @@ OPS = tuple(
     )
 )
 ATTRIBUTES = (
-    "axis", "axes", "perm", "keepdims", "group", "kernel_shape", "strides", "pads", "dilations", "auto_pad", "ceil_mode", "alpha", "beta",
-    "epsilon", "to", "mode", "transA", "transB", "blocksize", "allowzero", "start", "end", "hidden_size", "direction", "block_size", "value",
+    "axis", "axes", "perm", "keepdims", "group", "kernel_shape", "strides", "pads", "dilations", "auto_pad",
+    "ceil_mode", "alpha", "beta", "epsilon", "to", "mode", "transA", "transB", "blocksize", "allowzero", "start", "end",
+    "hidden_size", "direction", "block_size", "value",
 )  # fmt: skip
 MOST = 1 << 16
 """Elements of a constant that a mutant is given."""
@@ -344,8 +345,8 @@ def quantization(proto: Any, rng: random.Random) -> str:
 
 
 _CHANGES: Sequence[Callable[[Any, random.Random], str]] = (
-    attribute, attribute, attribute, rewired, rewired, other_nodes, other_nodes, other_nodes, constants, constants, constants,
-    borders, borders, names, versions, quantization, quantization,
+    attribute, attribute, attribute, rewired, rewired, other_nodes, other_nodes, other_nodes, constants, constants,
+    constants, borders, borders, names, versions, quantization, quantization,
 )  # fmt: skip
 
 

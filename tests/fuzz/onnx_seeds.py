@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Small .onnx files that between them use every operator that the importer knows: in float32, between QuantizeLinear and
-DequantizeLinear, and of constants alone."""
+"""Small .onnx files that between them use every operator that the importer knows: in float32, between QuantizeLinear
+and DequantizeLinear, and of constants alone."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ ABSENT = np.zeros(0, np.float32)
 
 @dataclass(frozen=True)
 class Layer:
-    """A node that reads x, and constants behind it. outputs: how many it has. floats_only, quantized_only: whether it
-    is taken in models of one kind alone."""
+    """A node that reads constants, x, and constants behind it. outputs: how many it has. floats_only,
+    quantized_only: whether it is taken in models of one kind alone."""
 
     op: str
     x: Shape = ROWS
@@ -46,6 +46,7 @@ class Layer:
     outputs: int = 1
     floats_only: bool = False
     quantized_only: bool = False
+    before: Sequence[Array] = ()
 
 
 _PLAIN = """
@@ -102,19 +103,24 @@ LAYERS: tuple[Layer, ...] = (
     Layer("ReduceL2", IMAGE, [ints(1)], floats_only=True),
     Layer("ReduceSumSquare", IMAGE, [ints(1)], floats_only=True),
     Layer("LayerNormalization", held=[floats(6), floats(6)], floats_only=True),
-    Layer(
-        "LSTM", (3, 1, 2), [floats(1, 16, 2), floats(1, 16, 4), floats(1, 32)], {"hidden_size": 4}, 3, True
-    ),
+    Layer("LSTM", (3, 1, 2), [floats(1, 16, 2), floats(1, 16, 4), floats(1, 32)], {"hidden_size": 4}, 3),
     Layer(
         "GRU",
         (3, 1, 2),
         [floats(1, 12, 2), floats(1, 12, 4), floats(1, 24)],
         {"hidden_size": 4, "linear_before_reset": 1},
         2,
-        True,
     ),
-    Layer("RNN", (3, 1, 2), [floats(1, 4, 2), floats(1, 4, 4), floats(1, 8)], {"hidden_size": 4}, 2, True),
+    Layer("RNN", (3, 1, 2), [floats(1, 4, 2), floats(1, 4, 4), floats(1, 8)], {"hidden_size": 4}, 2),
+    Layer("Tile", held=[ints(1, 2)], floats_only=True),
+    Layer("ScatterND", (4, 3), [ints((0,), (2,)), floats(2, 3)], floats_only=True),
+    Layer("Where", held=[floats(6)], before=[np.array([True, False] * 3)], floats_only=True),
 )
+
+_FOLDED_ALONE = """
+    Cos Erf Exp IsInf IsNaN Log NonZero Reciprocal ReduceL1 ReduceL2 ReduceMean ReduceSumSquare Relu Sigmoid Sign Sin
+    Size Tanh Trilu
+""".split()  # noqa: SIM905
 
 FOLDS: tuple[Layer, ...] = (
     *(Layer(op, held=[floats(2, 3), floats(3)]) for op in ("Pow", "Div", "Max", "Min")),
@@ -141,6 +147,24 @@ FOLDS: tuple[Layer, ...] = (
     Layer("Transpose", held=[floats(2, 3)]),
     Layer("Unsqueeze", held=[floats(2, 3), ints(0)]),
     Layer("ConstantOfShape", held=[ints(2, 3)]),
+    *(Layer(op, held=[floats(2, 3)]) for op in _FOLDED_ALONE),
+    *(Layer(op, held=[ints(4, 5), ints(2)]) for op in ("Mod", "GreaterOrEqual", "LessOrEqual", "CastLike")),
+    *(Layer(op, held=[ints(4, 5), ints(2)]) for op in ("BitwiseAnd", "BitwiseOr", "BitwiseXor")),
+    Layer("BitwiseNot", held=[ints(4, 5)]),
+    Layer("BitShift", held=[ints(4, 5).astype(np.uint8), ints(2).astype(np.uint8)], attributes={"direction": "LEFT"}),
+    Layer("Xor", held=[np.array([True, False]), np.array([True])]),
+    *(Layer(op, held=[floats(2, 3), floats(3)]) for op in ("Mean", "Sum")),
+    *(Layer(op, held=[floats(2, 3)], attributes={"axis": 1}) for op in ("ArgMax", "ArgMin")),
+    Layer("Compress", held=[floats(4, 3), np.array([True, False, True, False])], attributes={"axis": 0}),
+    Layer("CumSum", held=[floats(2, 3), np.array(1)]),
+    Layer("EyeLike", held=[floats(3, 3)]),
+    Layer("GatherElements", held=[floats(2, 3), ints((0, 1), (2, 0))], attributes={"axis": 1}),
+    Layer("GatherND", held=[floats(4, 3), ints((0, 1), (2, 2))]),
+    Layer("MatMul", held=[floats(2, 3), floats(3, 4)]),
+    Layer("OneHot", held=[ints(1, 0), np.array(3), floats(2)]),
+    Layer("Pad", held=[floats(2, 3), ints(0, 1, 1, 0)]),
+    Layer("ScatterElements", held=[floats(2, 3), ints((0, 1), (2, 0)), floats(2, 2)], attributes={"axis": 1}),
+    Layer("TopK", held=[floats(2, 3), ints(2)], outputs=2),
 )  # fmt: skip
 
 
@@ -158,7 +182,11 @@ def of_floats(layer: Layer) -> Any:
     constants: dict[str, Array] = {}
     outputs = [f"y{i}" for i in range(layer.outputs)]
     made = helper.make_node(
-        layer.op, ["x", *_inputs(layer.held, constants)], outputs, name=f"net/{layer.op}", **layer.attributes
+        layer.op,
+        [*_inputs(layer.before, constants), "x", *_inputs(layer.held, constants)],
+        outputs,
+        name=f"net/{layer.op}",
+        **layer.attributes,
     )
     return model([made], {"x": layer.x}, constants, outputs, opset=20)
 
@@ -180,7 +208,7 @@ def of_integers(layer: Layer, kind: str = "int8") -> Any:
         nodes.append(helper.make_node("DequantizeLinear", [names[0], "ws", "wz"], ["w"], name="w", axis=axis))
         names[0] = "w"
         if len(names) > 1:
-            constants["bs"] = (np.float32(0.02) * constants["ws"]).astype(np.float32)
+            constants["bs"] = np.full(weights.shape[axis], np.float32(0.02) * np.float32(0.01), np.float32)
             constants["bz"] = np.zeros(weights.shape[axis], np.int32)
             constants[names[1]] = np.rint(constants[names[1]] * 1000).astype(np.int32)
             nodes.append(

@@ -10,7 +10,6 @@ import os
 import random
 import shutil
 import tempfile
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -33,8 +32,9 @@ BOARDS = {
 """For each kind of project."""
 
 NEW = (
-    ".tinyet.lock", ".tinyet-update", ".tinyet-update/journal.json", ".tinyet-update/new", "{name}.zip", ".{name}.zip.part", "{name}.zip.part",
-    "{name}.tmp", "build", "src", "lib", "harness", ".pio", "evaluation.npz", "board.toml", "{name}", "{name}/src", "README.md.tmp",
+    ".tinyet.lock", ".tinyet-update", ".tinyet-update/journal.json", ".tinyet-update/new", "{name}.zip",
+    ".{name}.zip.part", "{name}.zip.part", "{name}.tmp", "build", "src", "lib", "harness", ".pio", "evaluation.npz",
+    "board.toml", "{name}", "{name}/src", "README.md.tmp",
 )  # fmt: skip
 """Where things are laid that no project has, or whose names drafts could have."""
 
@@ -192,17 +192,21 @@ def _change(project: Path, outside: Path, what: str, path: str) -> str:
         place.parent.mkdir(parents=True, exist_ok=True)
         if os.path.lexists(place):
             shutil.rmtree(place) if place.is_dir() and not place.is_symlink() else place.unlink()
-        target: dict[str, Callable[[], None]] = {
-            "link": lambda: place.symlink_to(outside / "mine.c"),
-            "link to a folder": lambda: place.symlink_to(outside / "folder", target_is_directory=True),
-            "loose link": lambda: place.symlink_to(outside / "nothing"),
-            "link inside": lambda: place.symlink_to(project / "mine.c"),
-            "hard link": lambda: os.link(outside / "mine.c", place),
-            "folder": lambda: place.mkdir(),
-            "file": lambda: None if place.write_text(MINE) else None,
-            "gone": lambda: None,
-        }
-        target[what]()
+        match what:
+            case "link":
+                place.symlink_to(outside / "mine.c")
+            case "link to a folder":
+                place.symlink_to(outside / "folder", target_is_directory=True)
+            case "loose link":
+                place.symlink_to(outside / "nothing")
+            case "link inside":
+                place.symlink_to(project / "mine.c")
+            case "hard link":
+                place.hardlink_to(outside / "mine.c")
+            case "folder":
+                place.mkdir()
+            case "file":
+                place.write_text(MINE)
     except OSError as error:
         return f"{what} at {path}: {error.strerror}"
     return f"{what} at {path}"
@@ -216,7 +220,7 @@ def _snapshot(folder: Path) -> dict[str, bytes]:
             path = Path(top) / name
             key = str(path.relative_to(folder))
             if path.is_symlink():
-                found[key] = b"-> " + os.readlink(path).encode()
+                found[key] = f"-> {path.readlink()}".encode()
             elif path.is_file():
                 found[key] = path.read_bytes()
             else:

@@ -424,7 +424,7 @@ class WrongOnPurpose(TetFiles):
 
     def flush(self) -> list[Result]:
         """tinyet_cos_f32 where tinyet_sin_f32 was meant, and a read beyond the end."""
-        for index, model in enumerate(self.batch.models):
+        for index, model in enumerate(self.builds.batch.models):
             texts = {
                 name: text.replace("tinyet_sin_f32", "tinyet_cos_f32")
                 for name, text in model.files.items()
@@ -432,7 +432,7 @@ class WrongOnPurpose(TetFiles):
             }
             if model.case.label == "cos":
                 texts = {name: text.replace(".count = 10", ".count = 11") for name, text in texts.items()}
-            self.batch.models[index] = dataclasses.replace(model, files={**model.files, **texts})
+            self.builds.batch.models[index] = dataclasses.replace(model, files={**model.files, **texts})
         return super().flush()
 
 

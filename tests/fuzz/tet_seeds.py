@@ -47,6 +47,7 @@ from tinyet.ops.expand import Expand
 from tinyet.ops.flip import Flip
 from tinyet.ops.gru import Gru
 from tinyet.ops.keep import Keep
+from tinyet.ops.l2_normalize import L2Normalize
 from tinyet.ops.layer_norm import LayerNorm
 from tinyet.ops.linear import Linear
 from tinyet.ops.linear_once import LinearOnce
@@ -308,6 +309,8 @@ def _axes() -> list[Program]:
         made.append(program(f"argmax_{tag}", node(ArgMax(1), [x], I32)))
         out: Quant = {S8: (1 / 256, -128), S16: (2.0**-15, 0), F32: None}[dtype]
         made.append(program(f"softmax_{tag}", node(Softmax(2), [x], dtype, out)))
+        if dtype is S8:
+            made.append(program("l2_normalize_s8", node(L2Normalize(), [x], S8, (1 / 128, 0))))
         if dtype is not S16:
             out = None if dtype is F32 else (1 / 16, 127)
             made.append(

@@ -135,8 +135,7 @@ def test_all_that_an_onnx_file_holds_is_listed_at_once() -> None:
     assert "3 operators" in text
     for title in ("TopK, node 2 ('net/a')", "Unique, node 4 ('net/c')", "Hardmax, node 5 ('net/y')"):
         assert title in text
-    text = of_floats(nodes_of_floats := [node("TopK", ["x"], "a"), node("Unique", ["a"], "y")], {})
-    assert len(nodes_of_floats) == 2
+    text = of_floats([node("TopK", ["x"], "a"), node("Unique", ["a"], "y")], {})
     assert "TopK, node 0 ('net/a')" in text
     assert "Unique, node 1 ('net/y')" in text
 
@@ -246,3 +245,11 @@ def test_what_an_importer_trips_over_says_where() -> None:
 def test_torch_logs_nothing_of_what_is_refused(capfd: pytest.CaptureFixture[str]) -> None:
     of_floats([node("Add", ["x", "w"], "y")], {"w": np.ones((3,), np.float32)})
     assert capfd.readouterr().err == ""
+
+
+def test_inputs_that_no_operator_has() -> None:
+    for op, inputs in (("Add", ["x"] * 3), ("Relu", ["x"] * 2)):
+        with pytest.raises(
+            ModelError, match=rf"{op}, node 0 .* has {len(inputs)} inputs, at most {len(inputs) - 1}"
+        ):
+            read(model([node(op, inputs, "y")], {"x": (1, 4)}, {}))

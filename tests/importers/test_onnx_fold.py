@@ -133,7 +133,7 @@ def test_numbers_are_onnxruntimes() -> None:
         ("Pad", [np.zeros((1, 1), np.float32), whole(0, 0, 1 << 20, 1 << 20)]),
         ("OneHot", [whole(*range(64)), np.int64(1 << 40), whole(0, 1)]),
         ("MatMul", [np.zeros((1 << 16, 1), np.float32), np.zeros((1, 1 << 16), np.float32)]),
-        ("GatherND", [np.zeros((1 << 13,), np.float32), np.zeros((1 << 13, 1), np.int64)]),
+        ("GatherND", [np.zeros((2, 1 << 12), np.float32), np.zeros((1 << 14, 1), np.int64)]),
     ],
 )
 def test_what_grows_is_charged_before(op: str, inputs: Sequence[Array], tmp_path: Path) -> None:

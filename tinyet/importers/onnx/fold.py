@@ -65,7 +65,7 @@ def filled(node: OnnxNode, shape: Array, budget: Budget) -> Array:
 def folded(node: OnnxNode, inputs: Sequence[Array | None], opset: int, budget: Budget) -> list[Array]:
     """The outputs of a node whose inputs are all constants. Raises RefusedError where that goes wrong, and, before
     anything is computed, where the budget does not have as much."""
-    count = result_elements(node.op, inputs)
+    count = result_elements(node, inputs)
     budget.fold(sum(x.size for x in inputs if x is not None) + count)
     budget.hold(8 * count)
     try:

@@ -6,6 +6,7 @@ The bytes are parsed by the `onnx` package; nothing else of the file is looked a
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -294,6 +295,15 @@ def _attribute(attribute: Any, where: str, problems: list[ModelError]) -> Any:
     )
 
 
+@functools.cache
+def _most_inputs(op: str) -> int:
+    """How many inputs an operator of ONNX has in the newest version that the `onnx` package knows; any number for one
+    that it does not know."""
+    from onnx import defs
+
+    return int(defs.get_schema(op).max_input) if defs.has(op) else 1 << 31
+
+
 def _check_names(
     nodes: Sequence[OnnxNode],
     inputs: Sequence[str],
@@ -310,6 +320,9 @@ def _check_names(
             for name in node.inputs
             if name and name not in known
         ]
+        most = _most_inputs(node.op)
+        if len(node.inputs) > most:
+            problems.append(f"{node.title} has {len(node.inputs)} inputs, at most {most}")
         given = [name for name in node.outputs if name]
         problems += [f"{node.title} gives {shown(n, 80)} again" for n in given if n in known]
         if len(set(given)) != len(given) or not given:

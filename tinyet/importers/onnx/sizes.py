@@ -9,76 +9,100 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 
 from tinyet.errors import RefusedError
+from tinyet.importers.onnx.read import OnnxNode
 from tinyet.ir import Array
 
-Given = Sequence[Array | None]
+Given = Sequence[Array]
+"""The inputs that have to be there."""
+
+_MULTIPLICATIONS = 64
+"""Multiply-accumulates of numpy's that take as long as one element takes elsewhere."""
 
 
-def _sizes(x: Array | None) -> list[int]:
+def _sizes(x: Array) -> list[int]:
     """A constant of a few whole numbers. Raises RefusedError for another."""
-    if x is None or x.dtype.kind not in "iu" or x.size > 64:
+    if x.dtype.kind not in "iu" or x.size > 64:
         raise RefusedError("has sizes that are no few whole numbers")
     return [int(n) for n in x.reshape(-1)]
 
 
-def _range(given: Given) -> int:
-    if len(given) != 3 or any(x is None or x.size != 1 or not np.isfinite(x).all() for x in given):
+def _axis(node: OnnxNode, rank: int) -> int:
+    axis = node.attributes.get("axis") or 0
+    if not isinstance(axis, int) or not -rank <= axis < rank:
+        raise RefusedError(f"has the axis {str(axis)[:40]} of {rank} dimensions")
+    return axis % rank
+
+
+def _range(_node: OnnxNode, given: Given) -> int:
+    if any(x.size != 1 or not np.isfinite(x).all() for x in given):
         raise RefusedError("has bounds that are no finite numbers")
-    start, limit, step = (float(x.reshape(-1)[0]) for x in given if x is not None)
+    start, limit, step = (float(x.reshape(-1)[0]) for x in given)
     if step == 0:
         raise RefusedError("has a step of 0")
     count = (limit - start) / step
-    return max(0, math.ceil(count)) if math.isfinite(count) else 2**62
+    return max(0, math.ceil(count)) if math.isfinite(count) else 1 << 62
 
 
-def _expand(given: Given) -> int:
-    x, sizes = given[0], _sizes(given[1])
-    return 0 if x is None else _broadcast([x.shape, tuple(sizes)])
+def _expand(_node: OnnxNode, given: Given) -> int:
+    return _broadcast([given[0].shape, tuple(_sizes(given[1]))])
 
 
-def _tile(given: Given) -> int:
-    x, times = given[0], _sizes(given[1])
-    return 0 if x is None else x.size * math.prod(max(n, 0) for n in times)
+def _tile(_node: OnnxNode, given: Given) -> int:
+    return given[0].size * math.prod(max(n, 0) for n in _sizes(given[1]))
 
 
-def _gather(given: Given) -> int:
-    """Of whichever axis."""
-    x, indices = given[0], given[1]
-    return 0 if x is None or indices is None else x.size * indices.size
+def _gather(node: OnnxNode, given: Given) -> int:
+    x, indices = given
+    size = x.shape[_axis(node, x.ndim)]
+    return int(x.size) // max(size, 1) * int(indices.size)
 
 
-def _pad(given: Given) -> int:
-    """Of whichever axes."""
-    x, pads = given[0], _sizes(given[1])
-    if x is None:
-        return 0
-    sizes = x.shape if len(pads) == 2 * x.ndim else (max(x.shape, default=1),) * x.ndim
-    most = pads if len(pads) == 2 * x.ndim else [max(pads, default=0)] * (2 * x.ndim)
+def _gather_nd(_node: OnnxNode, given: Given) -> int:
+    """At most: of batches there is less."""
+    x, indices = given
+    depth = indices.shape[-1] if indices.ndim else 0
+    return math.prod(indices.shape[:-1]) * math.prod(x.shape[depth:])
+
+
+def _gather_elements(_node: OnnxNode, given: Given) -> int:
+    return int(given[1].size)
+
+
+def _one_hot(_node: OnnxNode, given: Given) -> int:
+    (depth, *_) = (*_sizes(given[1]), 0)
+    return given[0].size * max(depth, 0)
+
+
+def _pad(_node: OnnxNode, given: Given) -> int:
+    """At most: of whichever axes."""
+    x, pads = given[0], [abs(n) for n in _sizes(given[1])]
+    half = len(pads) // 2
+    added = [a + b for a, b in zip(pads[:half], pads[half:], strict=False)]
+    if len(added) == x.ndim:
+        return math.prod(n + more for n, more in zip(x.shape, added, strict=True))
+    least = sorted(x.shape)
     return math.prod(
-        max(n + before + after, 0)
-        for n, before, after in zip(sizes, most[: x.ndim], most[x.ndim :], strict=True)
+        n + more for n, more in zip(least, [0] * (x.ndim - len(added)) + sorted(added), strict=False)
     )
 
 
-def _one_hot(given: Given) -> int:
-    indices, depth = given[0], _sizes(given[1])
-    return 0 if indices is None else indices.size * max(math.prod(depth), 0)
+def _matmul(_node: OnnxNode, given: Given) -> int:
+    """Multiplications as far as they take time."""
+    a, b = given
+    if not a.ndim or not b.ndim:
+        raise RefusedError("multiplies numbers", "give them dimensions")
+    rows, columns = (a.shape[-2] if a.ndim > 1 else 1), (b.shape[-1] if b.ndim > 1 else 1)
+    count = _broadcast([a.shape[:-2], b.shape[:-2]]) * rows * columns
+    return count + count * a.shape[-1] // _MULTIPLICATIONS
 
 
-def _non_zero(given: Given) -> int:
-    return 0 if given[0] is None else given[0].size * max(given[0].ndim, 1)
+def _nonzero(_node: OnnxNode, given: Given) -> int:
+    return int(given[0].size) * max(given[0].ndim, 1)
 
 
-def _matmul(given: Given) -> int:
-    """Of as many products: what they are summed up to is less."""
-    a, b = given[0], given[1]
-    if a is None or b is None:
-        return 0
-    return a.size * (b.shape[-1] if b.ndim else 1) if max(a.ndim, b.ndim) <= 2 else a.size * b.size
-
-
-def _twice(given: Given) -> int:
-    return 0 if given[0] is None else 2 * given[0].size
+def _top_k(_node: OnnxNode, given: Given) -> int:
+    """Numbers, and where they were."""
+    return 2 * int(given[0].size)
 
 
 def _broadcast(shapes: Sequence[Sequence[int]]) -> int:
@@ -88,28 +112,30 @@ def _broadcast(shapes: Sequence[Sequence[int]]) -> int:
     return math.prod(0 if 0 in sizes else max(sizes) for sizes in zip(*wide, strict=True))
 
 
-GROWING: Mapping[str, tuple[Sequence[int], Callable[[Given], int]]] = {
-    "Expand": ((2,), _expand),
-    "Gather": ((2,), _gather),
-    "GatherND": ((2,), _gather),
-    "MatMul": ((2,), _matmul),
-    "NonZero": ((1,), _non_zero),
-    "OneHot": ((3,), _one_hot),
-    "Pad": ((2, 3, 4), _pad),
-    "Range": ((3,), _range),
-    "Tile": ((2,), _tile),
-    "TopK": ((2,), _twice),
+GROWING: Mapping[str, tuple[int, Callable[[OnnxNode, Given], int]]] = {
+    "Range": (3, _range),
+    "Expand": (2, _expand),
+    "Tile": (2, _tile),
+    "Gather": (2, _gather),
+    "GatherND": (2, _gather_nd),
+    "GatherElements": (2, _gather_elements),
+    "OneHot": (3, _one_hot),
+    "Pad": (2, _pad),
+    "MatMul": (2, _matmul),
+    "NonZero": (1, _nonzero),
+    "TopK": (2, _top_k),
 }
-"""Operators whose result can be larger than their inputs, and larger than these broadcast: how many inputs they can
-have, and how many elements the result has at most."""
+"""Operators whose result can be larger than their inputs, and larger than these broadcast: how many inputs they need,
+and how many elements the result has at most."""
 
 
-def result_elements(op: str, given: Given) -> int:
+def result_elements(node: OnnxNode, inputs: Sequence[Array | None]) -> int:
     """At most so many elements are in a node's results together. Raises RefusedError for inputs that cannot be."""
-    if op in GROWING:
-        counts, rule = GROWING[op]
-        if len(given) not in counts:
-            raise RefusedError(f"has {len(given)} inputs", shape=False)
-        return rule(given)
-    arrays = [x for x in given if x is not None]
+    if node.op in GROWING:
+        count, rule = GROWING[node.op]
+        given = [x for x in inputs[:count] if x is not None]
+        if len(given) != count:
+            raise RefusedError(f"has {len(given)} of {count} inputs", shape=False)
+        return rule(node, given)
+    arrays = [x for x in inputs if x is not None]
     return max(sum(x.size for x in arrays), _broadcast([x.shape for x in arrays]))

@@ -88,11 +88,13 @@ class Build:
         return [int(n) for n in value.reshape(-1)]
 
     def example(self, position: int = 0) -> torch.Tensor:
-        """The input as it is while the module is built."""
+        """The input as it is while the module is built: its shape and type, no numbers."""
         value = self.given[position] if position < len(self.given) else None
         if value is None:
             raise RefusedError(f"has no input {position}", shape=False)
-        return torch.from_numpy(np.ascontiguousarray(value)) if isinstance(value, np.ndarray) else value
+        if not isinstance(value, np.ndarray):
+            return value
+        return torch.from_numpy(np.empty(0, value.dtype)).new_empty(value.shape, device="meta")
 
     def rank(self, position: int = 0) -> int:
         return self.example(position).ndim
@@ -253,7 +255,8 @@ def _first_line(error: Exception) -> str:
 _OF_INTEGERS = frozenset(
     """
     Abs Add ArgMax Cast Clip Concat DepthToSpace Div Dropout Expand Flatten Gather Identity Max Min Mul Neg Pad Pow
-    ReduceMax ReduceMin ReduceProd ReduceSum Relu Reshape Slice SpaceToDepth Split Squeeze Sub Sum Transpose Unsqueeze
+    ReduceMax ReduceMin ReduceProd ReduceSum Relu Reshape ScatterND Slice SpaceToDepth Split Squeeze Sub Sum Tile
+    Transpose Unsqueeze Where
     """.split()  # noqa: SIM905
 )
 """What ONNX defines for integers, too, and torch computes of them. Tensors without memory do not know torch's types."""
@@ -299,7 +302,9 @@ class _Walk:
         computed = [(n, x) for n, x in zip(node.inputs, given, strict=True) if isinstance(x, torch.Tensor)]
         whole = next((x.dtype for _, x in computed if not x.dtype.is_floating_point), None)
         if whole is not None and node.op not in _OF_INTEGERS:
-            raise RefusedError(f"computes with {str(whole).removeprefix('torch.')} values", "cast them to float")
+            raise RefusedError(
+                f"computes with {str(whole).removeprefix('torch.')} values", "cast them to float"
+            )
         results = self._results(step, row, given, [x for _, x in computed])
         for x in results:
             if x.numel() == 0:
