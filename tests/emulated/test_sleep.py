@@ -37,6 +37,7 @@ from tinyet.reference import Session
 pytestmark = pytest.mark.skipif(shutil.which("gcc") is None, reason="gcc is not installed")
 
 STRICT = ("-std=c11", "-O1", "-Wall", "-Wextra", "-Wconversion", "-Wsign-conversion", "-Werror")
+TRACE = ("TINYET_TRACE", "1")
 SANITIZE = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all")
 FRAMES, AWAKE = 9, 4
 
@@ -60,6 +61,15 @@ static uint32_t summed(uint32_t sum, const void *output, uint32_t bytes) {
     sum = sum * 31u + ((const uint8_t *)output)[i];
   }
   return sum;
+}
+
+/* After each layer; it may end the run there, as a reset does that a watchdog has asked for. */
+static int breaks_off = 0;
+static uint32_t ran = 0u;
+void tinyet_trace_begin(uint32_t layer) { (void)layer; }
+int tinyet_trace_end(uint32_t layer) {
+  (void)layer;
+  return breaks_off && ++ran == NET_NUM_LAYERS;
 }
 
 static void run(uint32_t from, uint32_t to) {
@@ -119,7 +129,8 @@ int main(void) {
   for (uint32_t i = 0u; i < NET_STATE_BYTES; i++, asked++) {
     saved[i] ^= 0x10u;
     memcpy(net_arena, retained, sizeof net_arena);
-    refused += net_restore_state(saved) == TINYET_OTHER_STATE && memcmp(net_arena, retained, sizeof net_arena) == 0 ? 1u : 0u;
+    const int same = net_restore_state(saved) == TINYET_OTHER_STATE;
+    refused += same && memcmp(net_arena, retained, sizeof net_arena) == 0 ? 1u : 0u;
     saved[i] ^= 0x10u;
   }
   printf("refused: %s\\n", refused == asked ? "all" : "some");
@@ -135,6 +146,16 @@ int main(void) {
   memset(net_arena, 0, sizeof net_arena);
   printf("never set: %d ", (int)net_restore_state(saved));
   run(0u, @AWAKE@u);
+
+  breaks_off = 1;
+#if defined(NET_INPUT_0_ROWS)
+  ran = 0u - NET_INPUT_0_ROWS + 1u; /* the one layer whose rows these are is called for each of them */
+  printf("broken off: %d ", (int)net_push_rows(frames[0], NET_INPUT_0_ROWS));
+#else
+  printf("broken off: %d ", (int)net_run());
+#endif
+  breaks_off = 0;
+  run(0u, @AWAKE@u);
   printf("done\\n");
   fflush(stdout);
   return 0;
@@ -143,8 +164,8 @@ int main(void) {
 
 
 def following() -> Program:
-    """An image a run, to which is added what is computed, in two steps, of a state alone; the state is needed by nothing
-    else, so that it could be written before the first row."""
+    """An image a run, to which is added what is computed, in two steps, of a state alone; the state is needed by
+    nothing else, so that it could be written before the first row."""
     net = Net(DType.INT8, (1, 18, 6, 4))
     before = Tensor("before", net.type((1, 1, 40, 4), DType.INT8))
     small = net.constant(np.full((1, 1, 1, 4), 9, np.int8), net.x.type.quant)
@@ -183,6 +204,7 @@ def wanted(program: Program, frames: list[Array]) -> list[str]:
         "refused: all",
         f"reset: 0 {first}",
         f"never set: 0 {first}",
+        f"broken off: 1 {first}",
         "done",
     ]
 
@@ -203,16 +225,14 @@ def sources(program: Program, deployment: Deployment, frames: list[Array], where
 
 @pytest.mark.parametrize("program", [remembering(), following()], ids=["whole", "rows"])
 def test_on_the_host(program: Program, tmp_path: Path) -> None:
-    """Under the sanitizers. Static memory of the model is its arena alone, but for the place in an image: nothing that a
-    state needs can be lost without it. A state is what it was until the image's last row, and what comes before the rows
-    is computed before the first alone: their windows lie over it."""
+    """Under the sanitizers. Static memory of the model is its arena alone, but for the place in an image: nothing that
+    a state needs can be lost without it. A state is what it was until the image's last row, and what comes before the
+    rows is computed before the first alone: their windows lie over it."""
     rows = program.name == "following"
     frames = drawn(program)
     deployment = deploy(program.graph, HOST, objective=Objective(input_rows=rows))
-    compiler = ["gcc", *STRICT, *SANITIZE, "-g", f"-I{tmp_path}"]
-    objects = [
-        compiled_object(compiler, source) for source in sources(program, deployment, frames, tmp_path)
-    ]
+    compiler = ["gcc", *STRICT, *SANITIZE, f"-D{'='.join(TRACE)}", "-g", f"-I{tmp_path}"]
+    objects = [compiled_object(compiler, source) for source in sources(program, deployment, frames, tmp_path)]
     subprocess.run(["gcc", *SANITIZE, *objects, "-lm", "-o", tmp_path / "main"], check=True)
     printed = subprocess.run([tmp_path / "main"], capture_output=True, text=True, check=True).stdout
     assert [line.rstrip() for line in printed.splitlines()] == wanted(program, frames)
@@ -232,7 +252,7 @@ def test_on_a_board(name: str, tmp_path: Path) -> None:
     program, board = remembering(), load_board(name)
     frames = drawn(program)
     c_files = sources(program, deploy(program.graph, board.target), frames, tmp_path)
-    elf = build_firmware(board, c_files, [tmp_path], tmp_path / "build", harness=False)
+    elf = build_firmware(board, c_files, [tmp_path], tmp_path / "build", [TRACE], harness=False)
     link = qemu.start(board, elf)
     try:
         deadline, text = time.monotonic() + 30, b""

@@ -71,8 +71,8 @@ class CallView:
 
 @dataclass(frozen=True)
 class StepView:
-    """pointers: declarations of what the call is the first to use. ahead: the call comes before a stream that takes rows,
-    which is gone on with many times an image."""
+    """pointers: declarations of what the call is the first to use. ahead: the call comes before a stream that takes
+    rows, which is gone on with many times an image."""
 
     index: int
     title: str
