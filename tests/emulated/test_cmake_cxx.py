@@ -211,7 +211,7 @@ def test_a_core_with_the_highest_byte_first_is_refused(tmp_path: Path) -> None:
     include = assets.path("firmware") / "include"
     (tmp_path / "model.c").write_text('#include "tinyet_common.h"\n')
     swap = ("-U__BYTE_ORDER__", "-D__BYTE_ORDER__=__ORDER_BIG_ENDIAN__")
-    command = ["cc", "-fsyntax-only", f"-I{include}", tmp_path / "model.c"]
+    command: list[str | Path] = ["cc", "-fsyntax-only", f"-I{include}", tmp_path / "model.c"]
     run(command, timeout=10, what="compiling")
     with pytest.raises(ToolchainError, match="little-endian cores"):
         run([*command, *swap], timeout=10, what="compiling")
