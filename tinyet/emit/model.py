@@ -379,6 +379,7 @@ class _Code:
             kept=tuple(rows.variables),
             starts=(*rows.starts, *sums),
             taken=self.pointers.names[stream.taken.tensor] if stream.taken is not None else "",
+            ahead=stream.nodes[0] in self.ahead,
             code_type="uint8_t" if len(numbers) <= 256 else "uint16_t",
             order=order_lines(done),
             order_count=len(done.codes),

@@ -89,7 +89,7 @@ class CaseView:
 class StreamView:
     """A stream as the template prints it. notes: its layers. pointers: declarations before the loop.
     kept: declarations of what goes on with the rows; starts: what it is at first. taken: what is taken from the caller
-    row by row, or nothing."""
+    row by row, or nothing. ahead: it comes before the one that takes rows."""
 
     title: str
     notes: tuple[str, ...]
@@ -97,6 +97,7 @@ class StreamView:
     kept: tuple[str, ...]
     starts: tuple[str, ...]
     taken: str
+    ahead: bool
     code_type: str
     order: tuple[str, ...]
     order_count: int
