@@ -36,7 +36,10 @@ from tinyet.reference import Session
 
 pytestmark = pytest.mark.skipif(shutil.which("gcc") is None, reason="gcc is not installed")
 
-STRICT = ("-std=c11", "-O1", "-Wall", "-Wextra", "-Wconversion", "-Wsign-conversion", "-Werror")
+STRICT = (
+    *("-std=c11", "-O1", "-Wall", "-Wextra", "-Wconversion", "-Wsign-conversion", "-Wshadow", "-Wcast-qual"),
+    *("-Wcast-align", "-Wundef", "-Wdouble-promotion", "-Werror"),
+)
 TRACE = ("TINYET_TRACE", "1")
 SANITIZE = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all")
 FRAMES, AWAKE = 9, 4

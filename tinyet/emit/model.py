@@ -365,6 +365,7 @@ class _Code:
                 case Fill():
                     title = f"around {self.pointers.names[action.tensor]}"
                     lines = [rows.fill(action), *behind]
+                    self.pointers.arena_used |= rows.fills_around(action)
                     views.append(CaseView(number, title, (), ahead, None, None, lines))
                 case Take():
                     title = f"a row of {self.pointers.names[action.tensor]}"
