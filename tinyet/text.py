@@ -24,8 +24,13 @@ _MARKS = frozenset({"Mn", "Me", "Mc"})
 _MARKDOWN = re.compile(r"[\\`*\[\]<>|&~$]|:(?=//)|(?<![0-9A-Za-z])_|_(?![0-9A-Za-z])|^[#+=-]")
 # Signs that ASCII has a spelling for.
 _SPELLINGS = str.maketrans(
-    {"…": "...", "‐": "-", "‑": "-", "–": "-", "—": "-", "−": "-", "‘": "'", "’": "'", "“": "'", "”": "'"}
-    | {"×": "x", "·": ".", "→": "->", "←": "<-", "≤": "<=", "≥": ">=", "≠": "!=", "±": "+-", "µ": "u", "μ": "u"}
+    dict(
+        zip(
+            "…‐‑–—−‘’“”×·→←≤≥≠±µμ",
+            "... - - - - - ' ' ' ' x . -> <- <= >= != +- u u".split(),  # noqa: SIM905
+            strict=True,
+        )
+    )
 )
 _TRIGRAPH = re.compile(r"\?(?=\?)")
 
@@ -96,8 +101,8 @@ def _in_ascii(text: str) -> str:
 
 
 def c_comment(text: str) -> str:
-    """Text that can stand inside a C comment: no end of comment, no trigraph, no line break or splice, only ASCII, because
-    compilers for other character sets stumble over the rest. Letters that ASCII has no like of are escapes."""
+    """Text that can stand inside a C comment: no end of comment, no trigraph, no line break or splice, only ASCII,
+    because compilers for other character sets stumble over the rest. Letters that ASCII has no like of are escapes."""
     flat = " ".join(_in_ascii(text).split()).replace("*/", "* /").replace("/*", "/ *")
     flat = printable(_TRIGRAPH.sub("? ", flat)).encode("ascii", "backslashreplace").decode()
     return flat[:-1] + "\\x5c" if flat.endswith("\\") else flat

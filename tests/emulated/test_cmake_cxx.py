@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A generated CMake project in somebody's firmware: of C++ alone, with its own optimization and warnings, and with memories
-of its own for arena and weights."""
+"""A generated CMake project in somebody's firmware: of C++ alone, with its own optimization and warnings, and with
+memories of its own for arena and weights."""
 
 from __future__ import annotations
 
@@ -158,7 +158,7 @@ def test_the_optimization_is_the_builds_own(options: tuple[str, ...], level: str
 
 
 def test_arena_and_weights_are_where_a_firmware_wants_them(consumer: Path) -> None:
-    """In C++ alone, for size, with link-time optimization: as it is said in the code, no option of the compiler counts."""
+    """In C++ alone, for size, with link-time optimization: it is said in the code, so that no option counts."""
     require_emulator("mps2_an386")
     board = load_board("mps2_an386")
     toolchain = consumer / "cxx.cmake"
@@ -190,7 +190,9 @@ def test_arena_and_weights_are_where_a_firmware_wants_them(consumer: Path) -> No
     _cmake("--build", build)
     assert "-flto" in " ".join(_flags(build, "small.c"))
     assert _in_qemu(board, build / "firmware").split() == _wanted()
-    headers = run([f"{board.toolchain.prefix}objdump", "-h", build / "firmware"], timeout=10, what="reading").stdout
+    headers = run(
+        [f"{board.toolchain.prefix}objdump", "-h", build / "firmware"], timeout=10, what="reading"
+    ).stdout
     found = {
         name: (int(size, 16), kinds)
         for name, size, kinds in re.findall(r"^ +\d+ (\.\w+) +(\w{8}) .*\n +(.*)$", headers, re.MULTILINE)
@@ -209,7 +211,7 @@ def test_a_core_with_the_highest_byte_first_is_refused(tmp_path: Path) -> None:
     include = assets.path("firmware") / "include"
     (tmp_path / "model.c").write_text('#include "tinyet_common.h"\n')
     swap = ("-U__BYTE_ORDER__", "-D__BYTE_ORDER__=__ORDER_BIG_ENDIAN__")
-    command = ["cc", "-fsyntax-only", f"-I{include}", tmp_path / "model.c"]
+    command: list[str | Path] = ["cc", "-fsyntax-only", f"-I{include}", tmp_path / "model.c"]
     run(command, timeout=10, what="compiling")
     with pytest.raises(ToolchainError, match="little-endian cores"):
         run([*command, *swap], timeout=10, what="compiling")

@@ -32,7 +32,7 @@ from tinyet.program import Program
 from tinyet.project import Project
 from tinyet.reference import evaluate
 
-STRICT = ("-std=c11", "-O1", "-Wall", "-Wextra", "-Wconversion", "-Werror")
+STRICT = ("-std=c11", "-O1", "-Wall", "-Wextra", "-Wconversion", "-Wcast-qual", "-Werror")
 SANITIZE = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all")
 
 # Takes commands from its input: r; or p COUNT and so many rows' bytes. Tells each status, and outputs that are there.

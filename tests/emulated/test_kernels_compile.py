@@ -15,7 +15,16 @@ from tinyet.boards import load_board
 from tinyet.build import clang
 
 FLAGS = (
-    *("-O2", "-Wall", "-Wextra", "-Wconversion", "-Wsign-conversion", "-Wshadow", "-Wcast-qual", "-Wcast-align"),
+    *(
+        "-O2",
+        "-Wall",
+        "-Wextra",
+        "-Wconversion",
+        "-Wsign-conversion",
+        "-Wshadow",
+        "-Wcast-qual",
+        "-Wcast-align",
+    ),
     *("-Wundef", "-Wdouble-promotion", "-Werror", "-ffp-contract=off"),
 )
 LANGUAGES = {

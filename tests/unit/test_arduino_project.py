@@ -417,3 +417,21 @@ def test_the_build_runs_arduino_cli_for_both_sketches(
     assert words == []
     assert project.elf(HARNESS) == project.path / "build/Harness/Harness.ino.elf"
     assert project.sizes.ram == 12
+
+
+@pytest.mark.parametrize(
+    ("more", "levels"),
+    [((), ["O2", "fp-contract=off"]), (("-DTINYET_KEEP_OPTIMIZATION",), ["fp-contract=off"])],
+)
+def test_a_sketch_may_keep_its_cores_optimization(
+    more: tuple[str, ...], levels: list[str], tmp_path: Path
+) -> None:
+    """But not its contraction of products and sums."""
+    (tmp_path / "model.c").write_text('#include "tinyet_common.h"\n')
+    arduino = ("-DARDUINO=10800", "-D__arm__=1", *more)
+    include = f"-I{assets.path('firmware') / 'include'}"
+    done = subprocess.run(
+        ["gcc", "-E", *arduino, include, tmp_path / "model.c"],
+        capture_output=True, text=True, check=True, timeout=10,
+    )  # fmt: skip
+    assert re.findall(r'^#pragma GCC optimize\("(.*)"\)', done.stdout, re.MULTILINE) == levels

@@ -207,7 +207,9 @@ def test_a_function_that_layers_share_is_called_after_what_it_computes() -> None
         size, pad = (3, 1) if depthwise else (1, 0)
         attrs = Conv2d(pad_top=pad, pad_bottom=pad, pad_left=pad, pad_right=pad, groups=4 if depthwise else 1)
         weights = weights_s8(f"w{i}", (4, size, size, 1 if depthwise else 4), 31 + 2 * i)
-        y = b.add(attrs, y, weights, bias_s32(f"b{i}", 4, 11), out=f"y{i}", source="", quant=QUANT, module=module)
+        y = b.add(
+            attrs, y, weights, bias_s32(f"b{i}", 4, 11), out=f"y{i}", source="", quant=QUANT, module=module
+        )
     text = code(b.finish((x,), y), M4)
     for name in ("shared_depthwise", "shared_conv2d"):
         assert text.count(f"void {name}(") == 1

@@ -320,6 +320,17 @@ def test_what_the_header_cannot_do_does_not_compile(tmp_path: Path) -> None:
     assert "is C++" in complaint(tmp_path, '#include "tinyet_tflm.h"\n', "-std=c11")
 
 
+def test_a_compiler_may_take_it_for_a_header_of_c(tmp_path: Path) -> None:
+    """As those for AVR take all of a system's."""
+    made(small.program(), tmp_path)
+    source = tmp_path / "system.cpp"
+    system = "".join(
+        f"#include <{name}>\n" for name in ("stdarg.h", "stddef.h", "stdint.h", "stdio.h", "stdlib.h")
+    )
+    source.write_text(f'{system}#include <string.h>\nextern "C" {{\n#include "small_tflm.h"\n}}\n')
+    compiled_object(("g++", "-std=c++11", f"-I{tmp_path}"), source)
+
+
 def test_it_costs_nothing_where_it_is_included_only(tmp_path: Path) -> None:
     """No code, no data, nothing that runs before main()."""
     made(small.program(), tmp_path)

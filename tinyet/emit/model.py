@@ -71,8 +71,8 @@ class CallView:
 
 @dataclass(frozen=True)
 class StepView:
-    """pointers: declarations of what the call is the first to use. ahead: the call comes before a stream that takes rows,
-    which is gone on with many times an image."""
+    """pointers: declarations of what the call is the first to use. ahead: the call comes before a stream that takes
+    rows, which is gone on with many times an image."""
 
     index: int
     title: str
@@ -365,6 +365,7 @@ class _Code:
                 case Fill():
                     title = f"around {self.pointers.names[action.tensor]}"
                     lines = [rows.fill(action), *behind]
+                    self.pointers.arena_used |= rows.fills_around(action)
                     views.append(CaseView(number, title, (), ahead, None, None, lines))
                 case Take():
                     title = f"a row of {self.pointers.names[action.tensor]}"
@@ -379,6 +380,7 @@ class _Code:
             kept=tuple(rows.variables),
             starts=(*rows.starts, *sums),
             taken=self.pointers.names[stream.taken.tensor] if stream.taken is not None else "",
+            ahead=stream.nodes[0] in self.ahead,
             code_type="uint8_t" if len(numbers) <= 256 else "uint16_t",
             order=order_lines(done),
             order_count=len(done.codes),

@@ -127,8 +127,8 @@ def function_names(steps: Sequence[Step], layers: Sequence[str], names: Names) -
 
 
 def _work(node: Node) -> str:
-    """In a word, what a function that was made for a node computes; one that is made for all inputs of a pixel at once is
-    another than one that is made for each channel by itself."""
+    """In a word, what a function that was made for a node computes: one for all inputs of a pixel at once is another
+    than one for each channel by itself."""
     if isinstance(node.attrs, Conv2d) and node.attrs.groups == node.input(0).shape[3] > 1:
         return "depthwise"
     return kind(node)

@@ -89,7 +89,7 @@ class CaseView:
 class StreamView:
     """A stream as the template prints it. notes: its layers. pointers: declarations before the loop.
     kept: declarations of what goes on with the rows; starts: what it is at first. taken: what is taken from the caller
-    row by row, or nothing."""
+    row by row, or nothing. ahead: it comes before the one that takes rows."""
 
     title: str
     notes: tuple[str, ...]
@@ -97,6 +97,7 @@ class StreamView:
     kept: tuple[str, ...]
     starts: tuple[str, ...]
     taken: str
+    ahead: bool
     code_type: str
     order: tuple[str, ...]
     order_count: int
@@ -124,6 +125,7 @@ class RowPointers:
     """
 
     def __init__(self, plan: MemoryPlan, stream: Stream, names: Mapping[Tensor, str], fresh: Names) -> None:
+        self._plan = plan
         self.stream = stream
         self.names = names
         self.variables: list[str] = []
@@ -214,9 +216,16 @@ class RowPointers:
         if width > 2 and action.value != 0:
             raise InternalError(f"rows of {action.tensor.name} cannot be set to {action.value}")
         function = "tinyet_rows_fill_s16" if width == 2 and action.value != 0 else "tinyet_rows_fill"
-        # The bytes of a model's input are the caller's before it runs, and the run's own then.
         at = f"(void *)({self._new(action.tensor, action.target, action.rows)})"
+        if self.fills_around(action):
+            at = f"arena + {self._plan.row_offset(self.stream.rows[action.tensor], action.target)}"
         return f"{function}({at}, {action.value}, {action.rows * row_bytes(action.tensor)}u);"
+
+    def fills_around(self, action: Fill) -> bool:
+        """Whether it sets rows around a whole tensor that the stream reads: its own pointer is one to constants."""
+        rows = self.stream.rows[action.tensor]
+        computed = any(action.tensor in node.outputs for node in self.stream.nodes)
+        return not (rows.window or rows.piled or computed)
 
     def take(self, action: Take) -> str:
         """Where the caller's row goes."""

@@ -353,7 +353,9 @@ def check_plan(
         )
 
     if (plan.mark is not None) != bool(graph.states):
-        raise InternalError("the arena has a word for states and no states, or no word for them", "memory planner")
+        raise InternalError(
+            "the arena has a word for states and no states, or no word for them", "memory planner"
+        )
 
     def span(tensor: Tensor) -> Span:
         offset, size, width = plan.offset(tensor), tensor.type.bytes, tensor.dtype.bytes

@@ -101,9 +101,7 @@ def contracted(
     return graph.replace(inputs=inputs, nodes=tuple(order))
 
 
-def _contracted(
-    found: Stream, kept: tuple[Tensor, ...], scratch: Mapping[Node, int], align: int
-) -> Node:
+def _contracted(found: Stream, kept: tuple[Tensor, ...], scratch: Mapping[Node, int], align: int) -> Node:
     made = dict.fromkeys(t for node in found.nodes for t in node.outputs)
     there = {
         *made,

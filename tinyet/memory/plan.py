@@ -12,7 +12,6 @@ from tinyet.errors import InternalError
 from tinyet.ir import Node, Tensor
 from tinyet.memory.streams import Place, Rows, Stream
 
-
 MARK = "whether the states are set"
 """Of the block that is that word. No tensor's name holds a space, so this cannot be one."""
 MARK_BYTES = 4
