@@ -233,7 +233,7 @@ def test_in_integers() -> None:
     program = tinyet.compile(model, data[0], calibration=data)
     assert float_layers(program.graph) == []
     for x, i in data:
-        got = program.run(x.numpy(), i.int().numpy())
+        got: Any = program.run(x.numpy(), i.int().numpy())
         wanted = [v.detach().numpy() for v in model(x, i)]
         for number in (0, 2, 3, 4):
             np.testing.assert_allclose(got[number], wanted[number], atol=0.05, err_msg=str(number))

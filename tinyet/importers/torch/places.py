@@ -101,9 +101,10 @@ def settle_places(module: fx.GraphModule) -> None:
 
 def _has_row(node: fx.Node) -> bool:
     """Whether the importer takes it as it is: one index, or elements one after another that are written over."""
+    args: list[Any] = list(node.args)
     if node.target is aten.index.Tensor:
-        return sum(part is not None for part in node.args[1]) == 1
-    return node.target is aten.slice_scatter.default and (len(node.args) < 6 or node.args[5] == 1)
+        return sum(part is not None for part in args[1]) == 1
+    return node.target is aten.slice_scatter.default and (len(args) < 6 or bool(args[5] == 1))
 
 
 def _settled(call: _Call) -> fx.Node | None:
@@ -115,7 +116,7 @@ def _settled(call: _Call) -> fx.Node | None:
     return _summed(call) if call.adds else _moved(call, _places(call))
 
 
-def _nodes(argument: object) -> list[fx.Node]:
+def _nodes(argument: Any) -> list[fx.Node]:
     found: list[fx.Node] = []
     fx.node.map_arg(argument, found.append)
     return found
@@ -169,7 +170,8 @@ def _numbers(call: _Call) -> list[torch.Tensor]:
 def _run(call: _Call, replaced: dict[int, Any]) -> torch.Tensor:
     """The operator on its constants and on what stands for its other arguments."""
     args = fx.node.map_arg(tuple(call.args), lambda n: get_constant(call.module, n))
-    result: torch.Tensor = call.node.target(*(replaced.get(i, a) for i, a in enumerate(args)))
+    function: Any = call.node.target
+    result: torch.Tensor = function(*(replaced.get(i, a) for i, a in enumerate(args)))
     return result
 
 
