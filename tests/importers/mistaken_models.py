@@ -220,15 +220,6 @@ def bilinear(x: Tensor) -> Tensor:
     return F.interpolate(x, scale_factor=2, mode="bilinear")
 
 
-def picked(x: Tensor, index: Tensor) -> Tensor:
-    return x.gather(1, index)
-
-
-def picked_right(x: Tensor, index: Tensor) -> Tensor:
-    mask = torch.arange(8) == index.unsqueeze(-1)
-    return (x.unsqueeze(1) * mask).sum(-1)
-
-
 def with_loss(x: Tensor) -> Tensor:
     return F.cross_entropy(x, torch.tensor([1]))
 

@@ -214,13 +214,6 @@ MISTAKES = (
         same=False,
     ),
     Mistake(
-        "`x.gather(1, index)`",
-        Attempt(models.picked, models.ROW, models.INDEX),
-        UnsupportedOp,
-        "x.gather(1, index)",
-        Attempt(models.picked_right, models.ROW, models.INDEX),
-    ),
-    Mistake(
         "the loss as a part of the model",
         Attempt(models.with_loss, models.ROW),
         UnsupportedOp,

@@ -27,8 +27,8 @@ _UNSTATED = "the sizes of its elements and rows leave one kernel to choose"
 
 @dataclass(frozen=True)
 class Gather(Attrs):
-    """inputs: x; places int32, either a list, which takes rows of x along `axis`, or of x's shape but along `axis`, which
-    takes an element for each of its own."""
+    """inputs: x; places int32, either a list, which takes rows of x along `axis`, or of x's shape but along `axis`,
+    which takes an element for each of its own."""
 
     name: ClassVar[str] = "gather"
     axis: int

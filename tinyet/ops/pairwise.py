@@ -34,8 +34,8 @@ PairFunction = Literal[
     "shift_left",
     "shift_right",
 ]
-"""div rounds towards zero; the rest of floor_mod has the divisor's sign. shift_right keeps the sign; a shift by less than
-0 or more than 31 bits moves all of them out."""
+"""div rounds towards zero; the rest of floor_mod has the divisor's sign. shift_right keeps the sign; a shift by less
+than 0 or more than 31 bits moves all of them out."""
 
 _ALONE = "there is no other kernel to weigh it against"
 

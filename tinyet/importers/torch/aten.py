@@ -50,9 +50,6 @@ TABLE: dict[object, Row] = _ROWS | {
 }
 
 _SLICES_3D = "work on slices of the volume with the 2-d operator, and add or stack the results"
-_CALLER = (
-    "return the scores and sort on the caller's side; the greatest alone is max(dim), its place argmax(dim)"
-)
 _NOISE = "make the noise an input"
 _TRAINING = (
     "F.dropout, F.dropout2d and their kind drop unless told otherwise: give them training=self.training"
@@ -76,10 +73,6 @@ ADVICE = {
     "avg_pool3d": _SLICES_3D + "; torch.nn.LocalResponseNorm, which is made of it, is best a batch norm",
     "upsample_trilinear3d": _SLICES_3D,
     "upsample_nearest3d": _SLICES_3D,
-    "topk": _CALLER,
-    "sort": _CALLER,
-    "kthvalue": _CALLER,
-    "median": _CALLER,
     "native_dropout": _TRAINING,
     "bernoulli": _NOISE + "; " + _TRAINING,
     "rand": _NOISE,
@@ -91,8 +84,6 @@ ADVICE = {
     "rrelu": "use F.leaky_relu with the mean of lower and upper",
     "choose_qparams_symmetric": "quantize with torch.per_tensor_affine at run time",
     "cumprod": "multiply slices one after the other, and torch.cat them",
-    "prod": "multiply slices one after the other",
-    "gather": _ONE_HOT + ": (x * mask).sum(-1); rows of a constant table are torch.nn.Embedding",
     "scatter": _ONE_HOT + ": torch.where(mask, value, x)",
     "scatter_add": _ONE_HOT + ": x + (mask * value).sum(dim)",
     "index_put": _ONE_HOT + ", or torch.cat of the parts, where the places are constant",
@@ -108,11 +99,9 @@ ADVICE = {
     "embedding_renorm": "leave max_norm away, and scale the table's rows once",
     "_cdist_forward": "(x.unsqueeze(-2) - y).square().sum(-1).sqrt()",
     "bilinear": "torch.einsum('bi,oij,bj->bo', a, weight, b) + bias",
-    "diagonal": "multiply by torch.eye(n), and sum",
     "pow": "x ** y is torch.exp(y * torch.log(x)) for positive x, and 2 ** x is torch.exp(x * math.log(2))",
     "remainder": "x - y * torch.floor(x / y)",
     "fmod": "x - y * torch.sign(x / y) * torch.floor(torch.abs(x / y))",
-    "trunc": "torch.sign(x) * torch.floor(torch.abs(x))",
     "fmax": "torch.maximum(a, b), which differs for NaN only",
     "fmin": "torch.minimum(a, b), which differs for NaN only",
     "bucketize": "count: (x.unsqueeze(-1) > boundaries).float().sum(-1)",

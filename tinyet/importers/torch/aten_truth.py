@@ -53,7 +53,10 @@ def whole(ctx: Context, argument: object) -> Tensor:
         return ctx.hold(Constant(constant.name, constant.data.astype(np.int32)))
     tensor = ctx.as_int32(ctx.tensor(argument))
     if tensor.dtype is not DType.INT32:
-        raise RefusedError(f"computes with {tensor.dtype.value} values", "take int32 or int64 in their place")
+        raise RefusedError(
+            f"computes with {tensor.dtype.value} values",
+            "call .float() on them, or take int32 or int64 in their place",
+        )
     return tensor
 
 

@@ -15,7 +15,7 @@ from typing import Any
 from weakref import WeakSet
 
 import torch
-from torch import fx, nn
+from torch import Tensor, fx, nn
 from torch.export import ExportedProgram
 from torch.export.graph_signature import ConstantArgument, InputKind, OutputKind
 from torch.fx.graph import CodeGen
@@ -37,8 +37,8 @@ from tinyet.importers.torch.examples import Example, Inputs, check_inputs, examp
 from tinyet.importers.torch.held import left_as_found
 from tinyet.importers.torch.keeping import put_back, take_out
 from tinyet.importers.torch.normalize import normalize
-from tinyet.importers.torch.places import settle_places
 from tinyet.importers.torch.origins import is_stamped, origin_of, stamp
+from tinyet.importers.torch.places import settle_places
 from tinyet.importers.torch.precision import in_float32, refuse_others, say
 from tinyet.importers.torch.prune import with_plain_weights
 from tinyet.importers.torch.quiet import quiet
@@ -112,7 +112,11 @@ def _masks_taken_as_they_are() -> Iterator[None]:
     """nn.TransformerDecoder compares a mask with the causal one, for a faster kernel of its own; the comparison would
     be a decision by the values of a tensor. A mask that is given has the same effect either way."""
     original = transformer._detect_is_causal_mask
-    transformer._detect_is_causal_mask = lambda mask, is_causal=None, size=None: is_causal is True
+
+    def as_it_is(mask: Tensor | None, is_causal: bool | None = None, size: int | None = None) -> bool:  # noqa: ARG001
+        return is_causal is True
+
+    transformer._detect_is_causal_mask = as_it_is
     try:
         yield
     finally:

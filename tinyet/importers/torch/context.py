@@ -253,7 +253,7 @@ class Context:
             return self.as_float(argument)
         raise RefusedError(
             f"computes with {tensor.dtype.value} values",
-            "call .float() on them: integers are for indices and masks only",
+            "call .float() on them: integers have arithmetic, comparisons, indices and orders, no more",
         )
 
     def as_int32(self, x: Tensor) -> Tensor:

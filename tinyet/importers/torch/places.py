@@ -57,8 +57,12 @@ class _Call:
     def shape(self) -> list[int]:
         return list(self.node.meta["val"].shape)
 
+    @property
+    def args(self) -> list[Any]:
+        return list(self.node.args)
+
     def argument(self, index: int, absent: Any = None) -> Any:
-        return self.node.args[index] if index < len(self.node.args) else absent
+        return self.args[index] if index < len(self.args) else absent
 
     @property
     def adds(self) -> bool:
@@ -97,25 +101,24 @@ def settle_places(module: fx.GraphModule) -> None:
 
 def _has_row(node: fx.Node) -> bool:
     """Whether the importer takes it as it is: one index, or elements one after another that are written over."""
+    args: list[Any] = list(node.args)
     if node.target is aten.index.Tensor:
-        return sum(part is not None for part in node.args[1]) == 1  # type: ignore[union-attr]
-    return node.target is aten.slice_scatter.default and (len(node.args) < 6 or node.args[5] == 1)
+        return sum(part is not None for part in args[1]) == 1
+    return node.target is aten.slice_scatter.default and (len(args) < 6 or bool(args[5] == 1))
 
 
 def _settled(call: _Call) -> fx.Node | None:
     if call.node.target is aten.index.Tensor and (made := _merged(call)) is not None:
         return made
-    others = [
-        n for i, a in enumerate(call.node.args) if i not in _SOURCES[call.node.target] for n in _nodes(a)
-    ]
+    others = [n for i, a in enumerate(call.args) if i not in _SOURCES[call.node.target] for n in _nodes(a)]
     if any(get_constant(call.module, node) is None for node in others):
         return _written(call)
     return _summed(call) if call.adds else _moved(call, _places(call))
 
 
-def _nodes(argument: object) -> list[fx.Node]:
+def _nodes(argument: Any) -> list[fx.Node]:
     found: list[fx.Node] = []
-    fx.node.map_arg(argument, found.append)  # type: ignore[arg-type]
+    fx.node.map_arg(argument, found.append)
     return found
 
 
@@ -130,7 +133,7 @@ def _values_by_places(module: fx.GraphModule) -> None:
             if not call.argument(2, False):
                 both = [call.make(aten.squeeze.dim, each, dim) for each in both]
             for reader in list(node.users):
-                reader.replace_all_uses_with(both[reader.args[1]])  # type: ignore[index]
+                reader.replace_all_uses_with(both[reader.args[1]])
             module.graph.eliminate_dead_code()
     for node in list(module.graph.nodes):
         readers = [r for r in node.users if node.target is aten.topk.default and r.args[1] == 0]
@@ -166,8 +169,9 @@ def _numbers(call: _Call) -> list[torch.Tensor]:
 
 def _run(call: _Call, replaced: dict[int, Any]) -> torch.Tensor:
     """The operator on its constants and on what stands for its other arguments."""
-    args = fx.node.map_arg(tuple(call.node.args), lambda n: get_constant(call.module, n))
-    result: torch.Tensor = call.node.target(*(replaced.get(i, a) for i, a in enumerate(args)))  # type: ignore[operator]
+    args = fx.node.map_arg(tuple(call.args), lambda n: get_constant(call.module, n))
+    function: Any = call.node.target
+    result: torch.Tensor = function(*(replaced.get(i, a) for i, a in enumerate(args)))
     return result
 
 
@@ -264,11 +268,11 @@ def _summed(call: _Call) -> fx.Node | None:
         return None
     own, numbers = _numbers(call)
     if call.node.target is aten.scatter_add.default:
-        _, dim, index, _ = fx.node.map_arg(tuple(call.node.args), lambda n: get_constant(call.module, n))
+        _, dim, index, _ = fx.node.map_arg(tuple(call.args), lambda n: get_constant(call.module, n))
         goals = own.gather(dim, index)
         numbers = numbers[tuple(slice(0, size) for size in index.shape)]
     else:
-        index = fx.node.map_arg(call.node.args[1], lambda n: get_constant(call.module, n))
+        index = fx.node.map_arg(call.args[1], lambda n: get_constant(call.module, n))
         goals = own[tuple(slice(None) if i is None else i for i in index)]
         numbers = numbers.expand(goals.shape)
     goal, number = goals.reshape(-1).numpy(), numbers.reshape(-1).numpy()
@@ -294,9 +298,9 @@ def _summed(call: _Call) -> fx.Node | None:
 def _merged(call: _Call) -> fx.Node | None:
     """x[…, i, j, …] with whole numbers along axes that follow one another, some of them computed: these axes made one,
     and one index."""
-    x, given = call.sources[0], call.node.args[1]
-    axes = [axis for axis, part in enumerate(given) if part is not None]  # type: ignore[arg-type]
-    parts = [given[axis] for axis in axes]  # type: ignore[index]
+    x, given = call.sources[0], call.args[1]
+    axes = [axis for axis, part in enumerate(given) if part is not None]
+    parts = [given[axis] for axis in axes]
     constant = all(get_constant(call.module, part) is not None for part in parts)
     alone = axes == list(range(axes[0], axes[0] + len(axes)))
     if constant or len(parts) == 1 or not alone or not all(map(_is_whole, parts)):
@@ -333,9 +337,9 @@ def _written(call: _Call) -> fx.Node | None:
 
 def _put_rows(call: _Call) -> fx.Node | None:
     """index_put of one index: rows of the values."""
-    x, given, values = call.sources[0], call.node.args[1], call.sources[1]
-    axes = [axis for axis, part in enumerate(given) if part is not None]  # type: ignore[arg-type]
-    part = given[axes[0]]  # type: ignore[index]
+    x, given, values = call.sources[0], call.args[1], call.sources[1]
+    axes = [axis for axis, part in enumerate(given) if part is not None]
+    part = given[axes[0]]
     if len(axes) > 1 or not _is_whole(part):
         return None
     axis, count = axes[0], part.meta["val"].numel()
@@ -354,7 +358,7 @@ def _put_rows(call: _Call) -> fx.Node | None:
 def _put_elements(call: _Call) -> fx.Node | None:
     """scatter and scatter_add: an element for each of the index's, which is as large as x but along the axis."""
     x, values = call.sources
-    axis, index = call.node.args[1] % max(len(call.shape), 1), call.node.args[2]  # type: ignore[operator]
+    axis, index = call.args[1] % max(len(call.shape), 1), call.args[2]
     assert isinstance(index, fx.Node)
     shape, places = call.shape, list(index.meta["val"].shape)
     alike = len(shape) == len(places) and all(size == places[i] for i, size in enumerate(shape) if i != axis)

@@ -64,7 +64,11 @@ def ordered(x: Tensor, dim: int = -1, descending: bool = False) -> tuple[Tensor,
 
 
 def ordered_stably(
-    x: Tensor, *, stable: bool | None, dim: int = -1, descending: bool = False
+    x: Tensor,
+    *,
+    stable: bool | None,  # noqa: ARG001 - the schema's name
+    dim: int = -1,
+    descending: bool = False,
 ) -> tuple[Tensor, Tensor]:
     return ordered(x, dim, descending)
 
@@ -88,7 +92,7 @@ def median(x: Tensor) -> Tensor:
 
 SPELLED: dict[Any, Spelling] = {
     aten.view_copy.default: _copied(aten.reshape.default),
-    aten._reshape_alias_copy.default: _copied(lambda x, size, stride: aten.reshape.default(x, size)),
+    aten._reshape_alias_copy.default: _copied(lambda x, size, _stride: aten.reshape.default(x, size)),
     aten.permute_copy.default: _copied(aten.permute.default),
     aten.slice_copy.Tensor: _copied(aten.slice.Tensor),
     aten.select_copy.int: _copied(aten.select.int),
