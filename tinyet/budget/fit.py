@@ -269,21 +269,21 @@ def check_fit(deployment: Deployment, board: Board, limits: Limits = NO_LIMITS) 
 
 def said_of(flash: Flash) -> str:
     """What flash is stated to be, and how much it may be."""
-    parts = [f"constants {flash.constants:,}"]
-    parts += [f"code {flash.code:,}"] if flash.code else []
-    parts += [f"the firmware around the model {flash.around:,}"] if flash.around is not None else []
-    more = f", at most {flash.at_most:,}" if flash.margin else ""
+    parts = [f"constants {flash.constants}"]
+    parts += [f"code {flash.code}"] if flash.code else []
+    parts += [f"around the model {flash.around}"] if flash.around is not None else []
+    more = f", at most {flash.at_most}" if flash.margin else ""
     unknown = f"; not counted, code of {', '.join(flash.unknown)}" if flash.unknown else ""
-    return f"{' + '.join(parts)} = {flash.stated:,} bytes{more}{unknown}"
+    return f"{' + '.join(parts)} = {flash.stated} bytes{more}{unknown}"
 
 
 def stack_said(stack: PlannedStack) -> str:
     """What is counted of the stack."""
     if stack.inference is None:
         return (
-            f"{stack.total:,} bytes, as the board reserves: what an inference takes is known after the build"
+            f"{stack.total} bytes, as the board reserves: what an inference takes is known after the build"
         )
-    return f"an inference {stack.inference:,} + its callers {stack.caller:,} = {stack.total:,} bytes"
+    return f"an inference {stack.inference} + its callers {stack.caller} = {stack.total} bytes"
 
 
 def _tighter(limit: int | None, available: int, board: Board) -> tuple[int, str]:
