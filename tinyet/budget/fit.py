@@ -280,9 +280,7 @@ def said_of(flash: Flash) -> str:
 def stack_said(stack: PlannedStack) -> str:
     """What is counted of the stack."""
     if stack.inference is None:
-        return (
-            f"{stack.total} bytes, as the board reserves: what an inference takes is known after the build"
-        )
+        return f"{stack.total} bytes, as the board reserves: what an inference takes is known after the build"
     return f"an inference {stack.inference} + its callers {stack.caller} = {stack.total} bytes"
 
 
