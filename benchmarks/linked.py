@@ -302,9 +302,16 @@ def stored(name: str) -> dict[str, Any]:
 
 
 def store(name: str, table: Mapping[str, Any]) -> None:
+    """A line for each entry of each part."""
     LINKED.mkdir(exist_ok=True)
-    lines = json.dumps(table, indent=1, sort_keys=True)
-    (LINKED / f"{name}.json").write_text(lines + "\n", encoding="utf-8")
+    parts = []
+    for key, value in sorted(table.items()):
+        text = json.dumps(value)
+        if isinstance(value, dict) and value:
+            rows = [f"  {json.dumps(k)}: {json.dumps(v)}" for k, v in sorted(value.items())]
+            text = "{\n" + ",\n".join(rows) + "\n }"
+        parts.append(f" {json.dumps(key)}: {text}")
+    (LINKED / f"{name}.json").write_text("{\n" + ",\n".join(parts) + "\n}\n", encoding="utf-8")
 
 
 def version(board: Board) -> str:
