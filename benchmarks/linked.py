@@ -87,8 +87,12 @@ def sizes_of(elf: Path) -> dict[str, int]:
                 found = name, -(-symbol["st_size"] // 4) * 4
                 at[symbol["st_value"] & ~1] = min(found, at.get(symbol["st_value"] & ~1, found))
     sizes: dict[str, int] = {}
-    for name, size in at.values():
-        sizes[name] = sizes.get(name, 0) + size
+    end = 0
+    for address, (name, size) in sorted(at.items()):
+        # A function that one begins in the midst of has been counted with that one.
+        if address + size > end:
+            sizes[name] = sizes.get(name, 0) + address + size - max(address, end)
+            end = address + size
     return sizes
 
 
