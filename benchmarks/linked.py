@@ -87,8 +87,12 @@ def sizes_of(elf: Path) -> dict[str, int]:
                 found = name, -(-symbol["st_size"] // 4) * 4
                 at[symbol["st_value"] & ~1] = min(found, at.get(symbol["st_value"] & ~1, found))
     sizes: dict[str, int] = {}
-    for name, size in at.values():
-        sizes[name] = sizes.get(name, 0) + size
+    end = 0
+    for address, (name, size) in sorted(at.items()):
+        # A function that one begins in the midst of has been counted with that one.
+        if address + size > end:
+            sizes[name] = sizes.get(name, 0) + address + size - max(address, end)
+            end = address + size
     return sizes
 
 
@@ -302,9 +306,16 @@ def stored(name: str) -> dict[str, Any]:
 
 
 def store(name: str, table: Mapping[str, Any]) -> None:
+    """A line for each entry of each part."""
     LINKED.mkdir(exist_ok=True)
-    lines = json.dumps(table, indent=1, sort_keys=True)
-    (LINKED / f"{name}.json").write_text(lines + "\n", encoding="utf-8")
+    parts = []
+    for key, value in sorted(table.items()):
+        text = json.dumps(value)
+        if isinstance(value, dict) and value:
+            rows = [f"  {json.dumps(k)}: {json.dumps(v)}" for k, v in sorted(value.items())]
+            text = "{\n" + ",\n".join(rows) + "\n }"
+        parts.append(f" {json.dumps(key)}: {text}")
+    (LINKED / f"{name}.json").write_text("{\n" + ",\n".join(parts) + "\n}\n", encoding="utf-8")
 
 
 def version(board: Board) -> str:

@@ -260,8 +260,9 @@ class Project:
     def board(self) -> Board:
         """With the bytes of stack that the project reserves."""
         reserved = self.manifest.get("stack_bytes")
-        known = isinstance(reserved, int) and 0 < reserved < self._board.ram.bytes
-        return dataclasses.replace(self._board, stack_bytes=reserved) if known else self._board
+        if isinstance(reserved, int) and 0 < reserved < self._board.ram.bytes:
+            return dataclasses.replace(self._board, stack_bytes=reserved)
+        return self._board
 
     @cached_property
     def _board(self) -> Board:
@@ -332,8 +333,7 @@ class Project:
     @property
     def limits(self) -> Limits:
         """The limits in bytes that were given to `generate`."""
-        bare = is_bare(str(self.manifest["kind"]), self._board)
-        return Limits.read(self.manifest.get("limits"), bare=bare)
+        return Limits.read(self.manifest.get("limits"), bare=is_bare(str(self.manifest["kind"]), self._board))
 
     @cached_property
     def evaluation(self) -> Data | None:

@@ -491,7 +491,7 @@ def test_build_and_validate_on_the_board_need_no_torch(here: Path) -> None:
     assert built["stack"] == analyzed["stack"]
     assert built["stack"]["firmware"]["bytes"] == sum(f["bytes"] for f in built["stack"]["firmware"]["chain"])
     assert built["stack"]["inference"]["bytes"] < built["stack"]["firmware"]["bytes"]
-    assert built["stack"]["reserved_bytes"] == 4096
+    assert built["stack"]["reserved_bytes"] == analyzed["planned_stack"]["total_bytes"]
     total = built["ram_bytes"] + built["stack"]["firmware"]["bytes"]
     assert built["ram_with_stack_bytes"] == analyzed["ram_with_stack_bytes"] == total
     assert total == record["ram_with_stack_bytes"]
@@ -517,7 +517,7 @@ def test_without_torch_a_model_file_is_refused_with_what_to_install(
 def test_the_manifest_holds_the_hash_and_the_limits(project: Path) -> None:
     manifest = json.loads((project / "tinyet.json").read_text())
     assert manifest["hash"] == _PROGRAM.hash
-    assert manifest["limits"] == {"max_ram": None, "max_flash": None}
+    assert manifest["limits"] == {"max_ram": None, "max_flash": None, "stack": None}
 
 
 # ---- labelled data ----

@@ -62,9 +62,9 @@ def test_strict_refuses_float_layers(here: Path, golden: Golden) -> None:
 @pytest.mark.parametrize(
     ("name", "limits"),
     [
-        ("ram", ("--max-ram", "2K")),
+        ("ram", ("--max-ram", "1K")),
         ("flash", ("--max-flash", "100")),
-        ("both", ("--max-ram", "2K", "--max-flash", "100")),
+        ("both", ("--max-ram", "1K", "--max-flash", "100")),
     ],
 )
 def test_what_does_not_fit_is_told_with_the_largest_contributors(

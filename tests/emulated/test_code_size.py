@@ -116,11 +116,28 @@ def test_code_is_counted_once(program: Program, board: str) -> None:
         assert report.linked_bytes is None
 
 
-@pytest.mark.emulated
-def test_the_linker_has_what_is_reported(program: Program, tmp_path: Path) -> None:
+def require_tools() -> None:
     for tool in ("cmake", M4.toolchain.compiler):
         if shutil.which(tool) is None:
             pytest.skip(f"{tool} is not installed")
+
+
+@pytest.mark.emulated
+def test_what_is_generated_for_a_limit_is_built_within_it(program: Program, tmp_path: Path) -> None:
+    """A byte less than the fastest choice may take: the next one is built, and `build` does not refuse it."""
+    require_tools()
+    fastest = generate(program, M4, tmp_path / "p", project="cmake", optimize="speed")
+    limit = fastest.room.flash.at_most - 1
+    project = generate(program, M4, tmp_path / "p", project="cmake", optimize="speed", max_flash=limit)
+    assert project.deployment.decision.point.instructions > fastest.deployment.decision.point.instructions
+    size = project.build()
+    assert size.flash - size.sample <= limit
+    check_planned(project, size)
+
+
+@pytest.mark.emulated
+def test_the_linker_has_what_is_reported(program: Program, tmp_path: Path) -> None:
+    require_tools()
     project = generate(program, M4, tmp_path / "p", project="cmake")
     check_planned(project, project.build())
     report = analyze(project.program, M4, firmware=open_project(tmp_path / "p").application)

@@ -55,9 +55,9 @@ def _need(deployment: Deployment, board: Board = _BOARD) -> tuple[int, int]:
     return deployment.plan.arena_bytes + room.static + room.stack.total, room.flash.at_most
 
 
-def _refused(board: Board, **limits: int) -> str:
+def _refused(board: Board, max_ram: int | None = None, max_flash: int | None = None) -> str:
     with pytest.raises(FitError) as caught:
-        check_fit(_DEPLOYMENT, board, Limits(**limits))
+        check_fit(_DEPLOYMENT, board, Limits(max_ram, max_flash))
     assert caught.value.hint
     return caught.value.what
 

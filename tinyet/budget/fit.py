@@ -73,22 +73,12 @@ def objective_of(
     Raises UsageError for an `optimize` that there is not.
     """
     table, around = measured(core_of(board.target)), around_table(board) if limits.bare else None
-    flash = min(board.flash.bytes, limits.max_flash or board.flash.bytes) - (
-        0 if table is None else table.base
-    )
-    stack = board.stack_bytes if limits.stack is None else limits.stack
-    if (
-        limits.stack is None
-        and limits.bare
-        and board.bare_metal
-        and core_table(table_of(board.target)) is not None
-    ):
-        stack = min(CALLER_STACK, stack)
-    ram = (
-        min(board.ram.bytes, limits.max_ram or board.ram.bytes)
-        - stack
-        - (0 if around is None else around.ram)
-    )
+    flash = _tighter(limits.max_flash, board.flash.bytes, board)[0] - (0 if table is None else table.base)
+    known = limits.bare and board.bare_metal and core_table(table_of(board.target)) is not None
+    usual = min(CALLER_STACK, board.stack_bytes) if known else board.stack_bytes
+    stack = usual if limits.stack is None else limits.stack
+    static = 0 if around is None else around.ram
+    ram = _tighter(limits.max_ram, board.ram.bytes, board)[0] - stack - static
     return Objective(
         check_optimize(optimize), max(flash, 0), max(ram, 0), dict(pins or {}), input_rows=input_rows
     )
@@ -269,21 +259,19 @@ def check_fit(deployment: Deployment, board: Board, limits: Limits = NO_LIMITS) 
 
 def said_of(flash: Flash) -> str:
     """What flash is stated to be, and how much it may be."""
-    parts = [f"constants {flash.constants:,}"]
-    parts += [f"code {flash.code:,}"] if flash.code else []
-    parts += [f"the firmware around the model {flash.around:,}"] if flash.around is not None else []
-    more = f", at most {flash.at_most:,}" if flash.margin else ""
+    parts = [f"constants {flash.constants}"]
+    parts += [f"code {flash.code}"] if flash.code else []
+    parts += [f"around the model {flash.around}"] if flash.around is not None else []
+    more = f", at most {flash.at_most}" if flash.margin else ""
     unknown = f"; not counted, code of {', '.join(flash.unknown)}" if flash.unknown else ""
-    return f"{' + '.join(parts)} = {flash.stated:,} bytes{more}{unknown}"
+    return f"{' + '.join(parts)} = {flash.stated} bytes{more}{unknown}"
 
 
 def stack_said(stack: PlannedStack) -> str:
     """What is counted of the stack."""
     if stack.inference is None:
-        return (
-            f"{stack.total:,} bytes, as the board reserves: what an inference takes is known after the build"
-        )
-    return f"an inference {stack.inference:,} + its callers {stack.caller:,} = {stack.total:,} bytes"
+        return f"{stack.total} bytes, as the board reserves: what an inference takes is known after the build"
+    return f"an inference {stack.inference} + its callers {stack.caller} = {stack.total} bytes"
 
 
 def _tighter(limit: int | None, available: int, board: Board) -> tuple[int, str]:

@@ -31,6 +31,8 @@ _RUN = 16  # bytes of code of an inference beside its calls
 _FRAME = 64  # bytes of stack of an inference's own function, arguments of calls beyond the fourth not counted
 _STREAM_FRAME = 160  # of one that computes layers by rows
 _REGISTERS = 4  # arguments of a call that lie in registers, at least
+_OTHER_STACK = 32  # bytes by which functions may go deeper on a core whose table is that of a similar one
+_OTHER_CODE = 50  # and their code may be larger by one part in so many
 _ALWAYS_ABOVE = 64  # bytes by which alignment and the linker's veneers may exceed what is counted
 
 
@@ -136,12 +138,15 @@ def flash_of(deployment: Deployment, core: Core | None, around: Around | None) -
         learned = core.made.get(kernel, core.largest)
         linked += learned.ratio * sum(functions.values())
         above.append(learned.ratio * learned.above * sum(functions.values()))
+    code = sum(sizes.values()) - own + round(linked) + calls
     return Flash(
         constants=sum(_words(a.bytes) for a in deployment.arrays) + deployment.parameter_bytes,
-        code=sum(sizes.values()) - own + round(linked) + calls,
+        code=code,
         around=None if around is None else own + _application(deployment, around),
         # Functions of one kernel are wrong alike, those of different kernels are not.
-        margin=math.ceil(math.hypot(*above)) + _ALWAYS_ABOVE,
+        margin=math.ceil(math.hypot(*above))
+        + _ALWAYS_ABOVE
+        + (code // _OTHER_CODE if _of_another(deployment) else 0),
         unknown=tuple(dict.fromkeys(unknown)),
     )
 
@@ -168,7 +173,14 @@ def _inference(deployment: Deployment, core: Core | None) -> int | None:
     streams = bool(deployment.plan.streams)
     arguments = max((len(step.call.args) - _REGISTERS for step in deployment.steps), default=0)
     own = (_STREAM_FRAME if streams else _FRAME) + _WORD * max(arguments, 0)
+    own += _OTHER_STACK if _of_another(deployment) else 0
     return _words(max(known, default=0) + own, 8)
+
+
+def _of_another(deployment: Deployment) -> bool:
+    """Whether the core's table is that of a similar core."""
+    target = deployment.target
+    return table_of(target).partition("-dsp")[0].removesuffix("-fpu") != target.cpu
 
 
 def _stack(step: Step, core: Core) -> int | None:
