@@ -62,7 +62,7 @@ def whole(ctx: Context, argument: object) -> Tensor:
 
 def is_true(ctx: Context, x: Tensor) -> Tensor:
     """Whether each int32 of an input is not 0, as 0 and 1: callers have many ways to say true."""
-    return _emit(ctx, Compare("not_equal"), [x, _whole(ctx, 0)])
+    return elementwise(ctx, Compare("not_equal"), [x, _whole(ctx, 0)])
 
 
 def truth(ctx: Context, argument: object) -> Tensor:
