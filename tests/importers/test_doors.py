@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,6 @@ from tinyet.errors import Complaints, InternalError, ModelError, RefusedError, T
 from tinyet.from_files import from_tflite
 from tinyet.importers.onnx.importer import import_model
 from tinyet.importers.onnx.read import read_model
-from tinyet.ir import Array
 from tinyet.tflite import Quantization
 from tinyet.tflite.options import AddOptions, ConcatenationOptions
 from tinyet.tflite.write import write_model
@@ -27,20 +27,20 @@ def read(proto: Any) -> Any:
     return read_model(proto.SerializeToString(), "a.onnx", "a.onnx")
 
 
-def quantized(nodes: list[Any], constants: dict[str, Array], outputs: tuple[str, ...] = ("y",)) -> str:
+def quantized(nodes: list[Any], constants: Mapping[str, Any], outputs: tuple[str, ...] = ("y",)) -> str:
     """What is said of a model whose x, (1, 4), is quantized."""
     pair = [
         node("QuantizeLinear", ["x", "scale", "zero"], "q"),
         node("DequantizeLinear", ["q", "scale", "zero"], "dq"),
     ]
-    given = {"scale": np.array(0.1, np.float32), "zero": np.array(0, np.int8), **constants}
+    given: dict[str, Any] = {"scale": np.array(0.1, np.float32), "zero": np.array(0, np.int8), **constants}
     with pytest.raises(TinyetError) as refused:
         import_model(read(model([*pair, *nodes], {"x": (1, 4)}, given, outputs)), name="a")
     assert not isinstance(refused.value, InternalError)
     return str(refused.value)
 
 
-def of_floats(nodes: list[Any], constants: dict[str, Array], shape: tuple[int, ...] = (1, 2, 4, 4)) -> str:
+def of_floats(nodes: list[Any], constants: Mapping[str, Any], shape: tuple[int, ...] = (1, 2, 4, 4)) -> str:
     """What is said of a float model on its way to torch."""
     pytest.importorskip("torch")
     from tinyet.importers.onnx.to_torch import to_torch
@@ -199,7 +199,7 @@ def test_shapes_that_do_not_broadcast() -> None:
 
 
 def test_activations_by_channel(tmp_path: Path) -> None:
-    scales = {"s": np.array([0.1, 0.2, 0.3, 0.4], np.float32), "z": np.zeros(4, np.int8)}
+    scales: dict[str, Any] = {"s": np.array([0.1, 0.2, 0.3, 0.4], np.float32), "z": np.zeros(4, np.int8)}
     nodes = [
         node("QuantizeLinear", ["dq", "s", "z"], "r", axis=1),
         node("DequantizeLinear", ["r", "s", "z"], "y", axis=1),

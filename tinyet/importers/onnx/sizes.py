@@ -54,7 +54,7 @@ def _tile(_node: OnnxNode, given: Given) -> int:
 def _gather(node: OnnxNode, given: Given) -> int:
     x, indices = given
     size = x.shape[_axis(node, x.ndim)]
-    return int(x.size) // max(size, 1) * int(indices.size)
+    return int(int(x.size) // max(size, 1) * int(indices.size))
 
 
 def _gather_nd(_node: OnnxNode, given: Given) -> int:
@@ -93,7 +93,7 @@ def _matmul(_node: OnnxNode, given: Given) -> int:
         raise RefusedError("multiplies numbers", "give them dimensions")
     rows, columns = (a.shape[-2] if a.ndim > 1 else 1), (b.shape[-1] if b.ndim > 1 else 1)
     count = _broadcast([a.shape[:-2], b.shape[:-2]]) * rows * columns
-    return count + count * a.shape[-1] // _MULTIPLICATIONS
+    return int(count + count * a.shape[-1] // _MULTIPLICATIONS)
 
 
 def _nonzero(_node: OnnxNode, given: Given) -> int:
