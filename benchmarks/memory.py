@@ -42,7 +42,7 @@ from tinyet.delegates.decide import Objective
 from tinyet.deployment import Deployment, deploy
 from tinyet.errors import TinyetError
 from tinyet.program import Program
-from tinyet.rows import added_macs, moved
+from tinyet.rows import added_macs
 from tinyet.storage import Promises
 
 MORE_INSTRUCTIONS, MORE_MACS = 1.15, 1.10
@@ -145,7 +145,7 @@ def smallest(program: Program, target: Target, way: Way, most: int) -> int:
 
 def stated(deployment: Deployment) -> int:
     """Instructions of the calls, and of moving rows."""
-    return deployment.decision.point.instructions + round(sum(moved(s) for s in deployment.plan.streams))
+    return deployment.decision.figures.instructions
 
 
 def limit_of(name: str, way: Way, program: Program, target: Target) -> int | None:

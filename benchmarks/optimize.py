@@ -62,7 +62,7 @@ def measured(
         project = tinyet.generate(program, board, Path(where) / name, project="cmake", optimize=optimize)
         size = project.build()
         result = project.validate(samples.numpy(), on="qemu")
-        stated = project.deployment.decision.point.instructions
+        stated = project.deployment.decision.figures.instructions
     row = Row(
         name,
         optimize,

@@ -58,6 +58,18 @@ class FrontierPoint:
 
 
 @dataclass(frozen=True)
+class PlanAnalysis:
+    """Kernels and memory as they would be together, which no other plan that was made beats in everything: instructions
+    of an inference and bytes of flash, as far as they are stated, bytes of the arena and of state. chosen: this is
+    what was taken."""
+
+    instructions: int
+    flash: int
+    ram: int
+    chosen: bool
+
+
+@dataclass(frozen=True)
 class FunctionAnalysis:
     """Code that is in flash once, whoever needs it. wrapper: made for calls with certain constants, not of a library.
 
@@ -131,8 +143,9 @@ class LayerAnalysis:
 class Analysis:
     """A program on a board (or on the generic portable target).
 
-    lower_bound: the most bytes that must be alive at once; `optimal` says that no arrangement is smaller than
-        arena_bytes.
+    lower_bound: the most bytes that are alive at once with these kernels in this order; `optimal` says that the arena
+        is no larger. searched: no other addresses make it smaller, for that is so or all were tried. least: bytes of
+        any arena for this program, which its inputs and states, or an output, take alone.
     streams: layers that are computed by rows; whole_arena_bytes: the arena if none were, None where none is.
     peak: what is alive at the worst step. notes: layers that stayed float, and why.
     code_bytes: of all functions and calls, as far as they are stated; linked_bytes: of the built application's
@@ -140,7 +153,8 @@ class Analysis:
         layers.
     ram_bytes: static data of the built application, and stack: what it takes of it at most; None where it is not built.
     frontier: of the choice of kernels, from the smallest to the fastest, at most MOST_POINTS of them; frontier_gap:
-        bytes by which it may miss better ones.
+        bytes by which it may miss better ones. plans: what was made of such choices before one was taken, the smallest
+        in RAM first.
     """
 
     name: str
@@ -155,6 +169,8 @@ class Analysis:
     arena_bytes: int
     lower_bound: int
     optimal: bool
+    searched: bool
+    least: int
     peak_layer: int
     peak: tuple[Contributor, ...]
     largest: tuple[Contributor, ...]
@@ -165,6 +181,7 @@ class Analysis:
     optimize: str
     frontier: tuple[FrontierPoint, ...]
     frontier_gap: int
+    plans: tuple[PlanAnalysis, ...]
     streams: tuple[StreamAnalysis, ...]
     whole_arena_bytes: int | None
     ram_bytes: int | None = None
@@ -191,6 +208,8 @@ class Analysis:
             "arena_bytes": self.arena_bytes,
             "arena_lower_bound": self.lower_bound,
             "arena_optimal": self.optimal,
+            "arena_searched": self.searched,
+            "arena_least": self.least,
             "peak_layer": self.peak_layer,
             "peak": [vars(c) for c in self.peak],
             "largest_constants": [vars(c) for c in self.largest],
@@ -213,6 +232,7 @@ class Analysis:
             "optimize": self.optimize,
             "frontier": [vars(point) for point in self.frontier],
             "frontier_gap": self.frontier_gap,
+            "plans": [vars(plan) for plan in self.plans],
             "ram_bytes": self.ram_bytes,
             "ram_with_stack_bytes": None
             if self.ram_bytes is None or self.stack is None
@@ -389,7 +409,9 @@ def analyze_deployment(
         linked_bytes=None if size is None else size.flash - size.sample,
         arena_bytes=plan.arena_bytes,
         lower_bound=plan.lower_bound,
-        optimal=plan.optimal,
+        optimal=plan.arena_bytes == plan.lower_bound,
+        searched=plan.optimal,
+        least=_least(deployment),
         peak_layer=step,
         peak=tuple(peak),
         largest=tuple(largest_constants(deployment)),
@@ -410,11 +432,22 @@ def analyze_deployment(
         optimize=decision.objective.optimize,
         frontier=frontier_of(decision),
         frontier_gap=decision.frontier.gap,
+        plans=tuple(
+            PlanAnalysis(each.instructions, each.flash, each.ram, each == decision.figures)
+            for each in decision.plans
+        ),
         ram_bytes=None if size is None else size.ram,
         stack=stack,
         streams=streams_of(deployment),
         whole_arena_bytes=None if decision.whole is None else decision.whole.arena_bytes,
     )
+
+
+def _least(deployment: Deployment) -> int:
+    """Bytes that every plan takes, whichever kernels there are in whichever order."""
+    graph, plan = deployment.graph, deployment.plan
+    given = sum(t.type.bytes for t in graph.inputs if plan.taken_rows(t) is None)
+    return max([given, *(t.type.bytes for t in graph.outputs)])
 
 
 def _there(plan: MemoryPlan, tensor: Tensor) -> int:

@@ -12,7 +12,6 @@ from tinyet.delegates.decide import (
     Decision,
     Figures,
     Objective,
-    Price,
     Variant,
     Whole,
     comparable,
@@ -37,6 +36,8 @@ from tinyet.ops.region import Region
 from tinyet.rows import INSTRUCTIONS_AN_ACTION, Search, Strips, moving, strips_of
 from tinyet.stages import stage
 from tinyet.storage import Promises, agreements_of, arrangements, planned, saved_by
+
+_Price = tuple[bool, float, float, int]
 
 _ROUNDS = 12
 """Choices of kernels for one way to compute the layers, each with less memory at its fullest calls than the last."""
@@ -153,6 +154,7 @@ class _Chooser:
         self.front: list[_Settled] = []
         self.left: list[_Kernels] = []
         self.whole: _Settled | None = None
+        self.free_ram = 0
         self._parts: dict[Variant, Mapping[Hashable, int]] = {}
         pins: dict[Node, int] = {}
         if objective.pins:
@@ -172,6 +174,7 @@ class _Chooser:
 
     def decide(self) -> tuple[Decision, MemoryPlan]:
         free = self.way(self.variants, (), weighed(self.variants, self.allowed, self.target))
+        self.free_ram = self.ram(free.chosen, free.first)
         if not self.objective.input_rows:
             self.search(free)
         if self.by_rows_wanted(free):
@@ -198,6 +201,7 @@ class _Chooser:
             kernels.point,
             plans,
             best.figures,
+            self.price_of(best),
             without,
         )
         return decision, best.plan
@@ -236,9 +240,7 @@ class _Chooser:
 
     def allowed_of(self, variants: Mapping[Node, tuple[Variant, ...]]) -> dict[Node, Sequence[int]]:
         """The indices of each node's variants that may be weighed, within what the user has pinned."""
-        return {node: comparable(found) for node, found in variants.items()} | {
-            node: [index] for node, index in self.pins.items()
-        }
+        return {n: [self.pins[n]] if n in self.pins else comparable(v) for n, v in variants.items()}
 
     def search(self, kernels: _Kernels) -> None:
         """Settle what is promising of a way: from the kernels that would be chosen without a limit, with ever less
@@ -249,7 +251,7 @@ class _Chooser:
             if point != kernels.point:
                 kernels = self.made(way, allowed, kernels.found, point)
             self.settle(kernels)
-            if not self.promising(self.least(kernels)):
+            if not self.promising(self.least(kernels), by_rows=bool(way.streams)):
                 break
             limit = max((needs[kernels.index(n)] for n, needs in way.choices.items()), default=0) - 1
             if self.over_ram(self.ram(kernels.chosen, kernels.first, kernels.first.lower_bound)) > 0:
@@ -293,8 +295,8 @@ class _Chooser:
             layers = tuple(s.nodes for s in streams)
             if layers and layers not in known:
                 known.add(layers)
-                variants, found, least = self.by_strips(strips, streams)
-                if not self.promising(replace(least, ram=limit // 2)):
+                variants, found, figures = self.by_strips(strips, streams)
+                if not self.promising(replace(figures, ram=limit // 2), by_rows=True):
                     break
                 yield from self.forms(search, variants, streams, found)
         if self.objective.optimize == "size" or not any(self.over(each.figures) <= 0 for each in self.front):
@@ -364,7 +366,7 @@ class _Chooser:
         fastest = Figures(stated.instructions - saved_by(agreements), stated.flash, bound)
         if self.over_ram(bound) > 0:
             self.left.append(kernels)
-        elif self.promising(fastest):
+        elif self.promising(fastest, by_rows=bool(kernels.way.streams)):
             self.settled(kernels)
 
     def settled(self, kernels: _Kernels) -> None:
@@ -374,16 +376,14 @@ class _Chooser:
             plan = planned(self.graph, kernels.chosen, self.promises, streams=streams)
         agreements = agreements_of(self.graph, kernels.chosen, plan, self.target)
         # What is there is spent on speed only where that is all that is asked for.
-        most = plan.arena_bytes
+        most: int | None = plan.arena_bytes
         if self.objective.optimize == "speed":
             most = None if self.objective.ram is None else max(self.room(kernels), plan.arena_bytes)
         for chosen, lying in arrangements(
             self.graph, kernels.chosen, plan, agreements, most, self.target, self.promises
         ):
             one = _Settled(kernels, chosen, lying, self.figures(chosen, lying))
-            if not streams and (
-                self.whole is None or self.price(one.figures) < self.price(self.whole.figures)
-            ):
+            if not streams and (self.whole is None or self.price_of(one) < self.price_of(self.whole)):
                 self.whole = one
             if not any(other.figures.no_more(one.figures) for other in self.front):
                 self.front = [each for each in self.front if not one.figures.no_more(each.figures)]
@@ -394,15 +394,16 @@ class _Chooser:
         fitting = [each for each in self.front if self.over(each.figures) <= 0]
         if not fitting:
 
-            def least(kernels: _Kernels) -> tuple[int, Price]:
+            def least(kernels: _Kernels) -> tuple[int, _Price]:
                 ram = self.ram(kernels.chosen, kernels.first, kernels.first.lower_bound)
-                return ram, self.price(self.figures(kernels.chosen, kernels.first))
+                figures = self.figures(kernels.chosen, kernels.first)
+                return ram, self.price(figures, by_rows=bool(kernels.way.streams))
 
             for kernels in sorted(self.left, key=least)[:_LAST]:
                 self.settled(kernels)
         return min(
             fitting or self.front,
-            key=lambda each: (max(self.over(each.figures), 0), self.price(each.figures)),
+            key=lambda each: (max(self.over(each.figures), 0), self.price_of(each)),
         )
 
     def figures(self, chosen: Mapping[Node, Variant], plan: MemoryPlan) -> Figures:
@@ -452,15 +453,27 @@ class _Chooser:
         ram = self.ram(kernels.chosen, kernels.first, kernels.way.least)
         return Figures(stated.instructions - saved_by(agreements), stated.flash, ram)
 
-    def price(self, figures: Figures) -> Price:
+    def price(self, figures: Figures, *, by_rows: bool) -> _Price:
+        """What a plan is compared by. Layers by rows are for those who ask for less RAM: by itself it is worth none of
+        what they cost, so that they need not be looked at where whole layers have room."""
+        ram = figures.ram
+        if by_rows and self.objective.optimize != "size":
+            figures = replace(figures, ram=max(ram, self.free_ram))
         # What states no cost takes time, too: else nothing would be too much beside it.
         whole = replace(figures, instructions=figures.instructions + self.unstated)
-        return price(whole, self.objective.optimize, self.most + self.unstated)
+        return (*price(whole, self.objective.optimize, self.most + self.unstated), ram)
 
-    def promising(self, figures: Figures) -> bool:
-        """Whether a plan that takes no less than that can be better than all that are there."""
-        fitting = [self.price(each.figures) for each in self.front if self.over(each.figures) <= 0]
-        return not fitting or (self.over(figures) <= 0 and self.price(figures) < min(fitting))
+    def price_of(self, one: _Settled) -> _Price:
+        return self.price(one.figures, by_rows=bool(one.plan.streams))
+
+    def promising(self, figures: Figures, *, by_rows: bool) -> bool:
+        """Whether a plan that takes no less than that can be better than all that are there, or beat the best."""
+        fitting = [each for each in self.front if self.over(each.figures) <= 0]
+        if not fitting:
+            return True
+        best = min(fitting, key=self.price_of)
+        better = self.price(figures, by_rows=by_rows) < self.price_of(best) or figures.no_more(best.figures)
+        return self.over(figures) <= 0 and better and figures != best.figures
 
 
 def _taken(

@@ -141,12 +141,6 @@ def _show(analysis: Analysis, board: Board) -> None:
         rows,
     )
     took = Counter(layer.delegate for layer in analysis.layers)
-    gap = analysis.arena_bytes - analysis.lower_bound
-    bound = (
-        "optimal"
-        if analysis.optimal
-        else f"{ui.size(gap)} above the lower bound {ui.number(analysis.lower_bound)}"
-    )
     over = sum(1 for layer in analysis.layers if layer.over)
     ui.facts(
         "",
@@ -157,7 +151,8 @@ def _show(analysis: Analysis, board: Board) -> None:
                 f"{ui.size(analysis.constant_bytes)} of {ui.number(board.flash.bytes)} of flash",
             ),
             ("code of the kernels", _code_said(analysis)),
-            ("arena", f"{ui.size(analysis.arena_bytes)} of {ui.number(board.ram.bytes)} of RAM; {bound}"),
+            ("arena", f"{ui.size(analysis.arena_bytes)} of {ui.number(board.ram.bytes)} of RAM"),
+            ("its bound", _bound_said(analysis)),
             *([("layers over their input", f"{over} of {len(analysis.layers)}, row by row")] if over else []),
             *([] if analysis.stack is None else ui.stack_rows(analysis.stack, analysis.ram_bytes)),
             ("layers by delegate", ", ".join(f"{name} {count}" for name, count in took.items())),
@@ -187,6 +182,20 @@ def _show(analysis: Analysis, board: Board) -> None:
         ui.say("\nkernels that were asked first and do not apply (no failure: the next one took the layer):")
         for line in refused:
             ui.say(f"  - {line}")
+
+
+def _bound_said(analysis: Analysis) -> str:
+    """How small the arena could be, and of what that is said."""
+    if analysis.arena_bytes == analysis.least:
+        return "optimal: the inputs or an output alone take as much"
+    if analysis.optimal:
+        said = "optimal for these kernels in this order"
+    else:
+        gap = ui.size(analysis.arena_bytes - analysis.lower_bound)
+        said = f"{gap} above what is alive at once with these kernels in this order"
+        if analysis.searched:
+            said += "; no addresses do better"
+    return f"{said}; with any, {ui.number(analysis.least)} at least"
 
 
 def _streams(analysis: Analysis) -> None:
@@ -273,6 +282,16 @@ def _kernels(analysis: Analysis) -> None:
             [("", "text"), ("flash", "number"), (f"instructions ({analysis.optimize})", "number")],
             [("chosen" if p.chosen else "", p.flash, p.instructions) for p in analysis.frontier],
         )
+        if len(analysis.plans) > 1:
+            ui.table(
+                [
+                    ("", "text"),
+                    ("RAM", "number"),
+                    ("flash", "number"),
+                    ("instructions, all counted", "number"),
+                ],
+                [("chosen" if p.chosen else "", p.ram, p.flash, p.instructions) for p in analysis.plans],
+            )
         if analysis.frontier_gap:
             ui.say(f"  found with a gap: better choices may take {analysis.frontier_gap} bytes less")
     rows = [

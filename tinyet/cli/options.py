@@ -137,7 +137,11 @@ DelegateNames = Annotated[
 
 OptimizeFor = Annotated[
     str,
-    typer.Option("--optimize", metavar="FOR", help="what kernels are chosen for: speed, balanced or size"),
+    typer.Option(
+        "--optimize",
+        metavar="FOR",
+        help="what kernels are chosen for: speed, balanced, or size, up to ten percent of time for one of flash",
+    ),
 ]
 
 

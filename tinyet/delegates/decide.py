@@ -24,6 +24,7 @@ from tinyet.opset import Call, Cost, Definition
 from tinyet.opset.cost import constant_bytes
 
 Optimize = Literal["speed", "balanced", "size"]
+Price = tuple[bool, float, float]
 OPTIMIZE: tuple[Optimize, ...] = get_args(Optimize)
 
 LEAST_SHARED = 128
@@ -92,8 +93,9 @@ class Decision:
 
     variants: of every node, in the order of asking; chosen: the one that computes it. frontier: of the kernels that
     memory allowed at each layer, within what the user has pinned; point: the one that was taken. plans: those that were
-    made and that no other of them beats, the smallest in RAM first; figures: of the one that was taken. whole: where
-    layers are computed by rows, what they would be otherwise.
+    made and that no other of them beats, the smallest in RAM first; figures: of the one that was taken; price: by which
+    it is compared with others for the same `optimize` and pins, whatever the limits. whole: where layers are computed
+    by rows, what they would be otherwise.
     """
 
     objective: Objective
@@ -103,6 +105,7 @@ class Decision:
     point: Point
     plans: tuple[Figures, ...]
     figures: Figures
+    price: tuple[float, ...]
     whole: Whole | None = None
 
 
@@ -166,8 +169,6 @@ def of_one_delegate(variants: Mapping[Node, Sequence[Variant]], allowed: Mapping
 
 WORTH: dict[Optimize, tuple[float, float]] = {"speed": (0, 0), "balanced": (2, 0.125), "size": (10, 2)}
 """Percents of instructions that a percent of flash is worth, and that a percent of RAM is."""
-
-Price = tuple[bool, float, float]
 
 
 def price(figures: Figures, optimize: Optimize, most: int) -> Price:

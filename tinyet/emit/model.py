@@ -130,9 +130,10 @@ def model_files(
             f"a model cannot be called {name!r}: a kernel's file is {taken[0]}", hint="--name another"
         )
     code = _code(deployment, name, kernels)
-    gap = plan.arena_bytes - plan.lower_bound
-    bound = f"lower bound {plan.lower_bound}" if gap else "the lower bound"
-    note = f"optimal ({bound})" if plan.optimal else f"not proved optimal ({bound}: {gap} less)"
+    note = "optimal (the lower bound)"
+    if gap := plan.arena_bytes - plan.lower_bound:
+        known = "no addresses make it smaller" if plan.optimal else "not proved optimal"
+        note = f"{known} (lower bound {plan.lower_bound}: {gap} less)"
     context = {
         "name": name,
         "macro": name.upper(),

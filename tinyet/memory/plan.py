@@ -68,7 +68,7 @@ class MemoryPlan:
     lower_bound: largest number of bytes alive at once, of each block from its first to its last, alignment counted,
                  where a call is as many moments as its kernel says it has steps; with these blocks, and kernels that
                  promise no more, no arena is smaller.
-    optimal:     no placement of these blocks is smaller than `arena_bytes`.
+    optimal:     no placement of these blocks is smaller than `arena_bytes`: that is the bound, or all were tried.
     order_optimal: no order of execution keeps fewer bytes alive at its worst moment (results over an input, wholly
                  or partly, counted only where input and output fill their blocks).
     given_order_bytes: bytes alive at the worst moment of the graph's own order, in the same terms.
