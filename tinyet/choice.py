@@ -12,6 +12,7 @@ from tinyet.delegates.decide import (
     Decision,
     Figures,
     Objective,
+    Price,
     Variant,
     Whole,
     comparable,
@@ -33,11 +34,11 @@ from tinyet.memory.draft import StreamRefusedError
 from tinyet.memory.streams import Stream
 from tinyet.ops import op_of
 from tinyet.ops.region import Region
-from tinyet.rows import INSTRUCTIONS_AN_ACTION, Search, Strips, moving, strips_of
+from tinyet.rows import FLASH_A_LAYER, INSTRUCTIONS_AN_ACTION, Search, Strips, moving, strips_of
 from tinyet.stages import stage
 from tinyet.storage import Promises, agreements_of, arrangements, planned, saved_by
 
-_Price = tuple[bool, float, float, int]
+_Price = tuple[Price, bool, Price, int]
 
 _ROUNDS = 12
 """Choices of kernels for one way to compute the layers, each with less memory at its fullest calls than the last."""
@@ -154,7 +155,7 @@ class _Chooser:
         self.front: list[_Settled] = []
         self.left: list[_Kernels] = []
         self.whole: _Settled | None = None
-        self.free_ram = 0
+        self.free = Figures(0, 0, 0)
         self._parts: dict[Variant, Mapping[Hashable, int]] = {}
         pins: dict[Node, int] = {}
         if objective.pins:
@@ -174,7 +175,7 @@ class _Chooser:
 
     def decide(self) -> tuple[Decision, MemoryPlan]:
         free = self.way(self.variants, (), weighed(self.variants, self.allowed, self.target))
-        self.free_ram = self.ram(free.chosen, free.first)
+        self.free = self.figures(free.chosen, free.first)
         if not self.objective.input_rows:
             self.search(free)
         if self.by_rows_wanted(free):
@@ -246,6 +247,8 @@ class _Chooser:
         """Settle what is promising of a way: from the kernels that would be chosen without a limit, with ever less
         memory at the calls that need the most."""
         way, allowed, spare = kernels.way, kernels.way.allowed, self.objective.flash
+        if spare is not None:
+            spare -= _flash_of(way.streams, kernels.chosen)
         for _ in range(_ROUNDS):
             point = pick(kernels.found, self.objective.optimize, spare, self.most)
             if point != kernels.point:
@@ -314,7 +317,11 @@ class _Chooser:
         variants = {n: strips[n].variants if n in inside else found for n, found in self.variants.items()}
         found = weighed(variants, self.allowed_of(variants), self.target)
         point = pick(found, self.objective.optimize, None, self.most)
-        least = Figures(point.instructions + moving(streams), point.flash, 0)
+        least = Figures(
+            point.instructions + moving(streams),
+            point.flash + _flash_of(streams, _taken(variants, self.allowed_of(variants), point)),
+            0,
+        )
         return variants, found, least
 
     def forms(
@@ -414,7 +421,7 @@ class _Chooser:
         silent = sum(plan.runs(n) for s in plan.streams for n in s.nodes if chosen[n].cost is None)
         return Figures(
             counts + moving(plan.streams) + INSTRUCTIONS_AN_ACTION * silent,
-            sum(parts.values()),
+            sum(parts.values()) + _flash_of(plan.streams, chosen),
             self.ram(chosen, plan),
         )
 
@@ -454,14 +461,19 @@ class _Chooser:
         return Figures(stated.instructions - saved_by(agreements), stated.flash, ram)
 
     def price(self, figures: Figures, *, by_rows: bool) -> _Price:
-        """What a plan is compared by. Layers by rows are for those who ask for less RAM: by itself it is worth none of
-        what they cost, so that they need not be looked at where whole layers have room."""
-        ram = figures.ram
-        if by_rows and self.objective.optimize != "size":
-            figures = replace(figures, ram=max(ram, self.free_ram))
+        """What a plan is compared by. But for "size", layers by rows are for those who limit RAM: by itself it is worth
+        none of what they cost, and they are never better than whole layers without a limit, so that nobody need look at
+        them where these have room."""
+        if not by_rows or self.objective.optimize == "size":
+            own = self.priced(figures)
+            return own, False, own, figures.ram
+        own = self.priced(replace(figures, ram=max(figures.ram, self.free.ram)))
+        return max(own, self.priced(self.free)), True, own, figures.ram
+
+    def priced(self, figures: Figures) -> Price:
         # What states no cost takes time, too: else nothing would be too much beside it.
         whole = replace(figures, instructions=figures.instructions + self.unstated)
-        return (*price(whole, self.objective.optimize, self.most + self.unstated), ram)
+        return price(whole, self.objective.optimize, self.most + self.unstated)
 
     def price_of(self, one: _Settled) -> _Price:
         return self.price(one.figures, by_rows=bool(one.plan.streams))
@@ -482,6 +494,11 @@ def _taken(
     """The variants that a point of the frontier of the allowed ones stands for."""
     pairs = zip(allowed.items(), point.picks, strict=True)
     return {node: variants[node][indices[option]] for (node, indices), option in pairs}
+
+
+def _flash_of(streams: Sequence[Stream], chosen: Mapping[Node, Variant]) -> int:
+    """Bytes that streams take beside their kernels, where those state theirs."""
+    return FLASH_A_LAYER * sum(chosen[n].cost is not None for s in streams for n in s.nodes)
 
 
 def _instructions(variant: Variant) -> int:

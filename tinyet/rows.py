@@ -20,6 +20,9 @@ INSTRUCTIONS_A_BYTE = 0.4
 INSTRUCTIONS_AN_ACTION = 25
 """What it costs to move a byte within a window, and to find out what is next; on a core with 32 bits."""
 
+FLASH_A_LAYER = 160
+"""Bytes of the loop over what comes next and of its table, a layer: 90 in DS-CNN, 200 in ResNet8."""
+
 _AROUND = 8
 """Calls around those that need too much that are tried with them."""
 _STEPS = 12

@@ -105,7 +105,7 @@ class Decision:
     point: Point
     plans: tuple[Figures, ...]
     figures: Figures
-    price: tuple[float, ...]
+    price: tuple[Price, bool, Price, int]
     whole: Whole | None = None
 
 

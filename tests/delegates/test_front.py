@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is chosen under drawn limits: no plan that another one beats in everything, none worse because there is more."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.golden.programs import RELU, Builder, bias_s32, input_s8, weights_s8
+from tinyet.analyze import analyze
+from tinyet.boards import load_board
+from tinyet.budget.fit import objective_of
+from tinyet.delegates.decide import OPTIMIZE, Decision, Figures, Objective, Optimize
+from tinyet.deployment import Deployment, deploy
+from tinyet.ir import Graph, Tensor
+from tinyet.ops.add import Add
+from tinyet.ops.concat import Concat
+from tinyet.ops.conv2d import Conv2d
+from tinyet.ops.max_pool2d import MaxPool2d
+from tinyet.program import Program
+
+M4 = load_board("mps2_an386")
+QUANT = (0.031, -128)
+
+
+class Net:
+    """A chain of layers drawn from a seed, with a branch now and then."""
+
+    def __init__(self, seed: int) -> None:
+        self.random = np.random.default_rng(seed)
+        self.b = Builder(f"drawn_{seed}")
+        size = int(self.random.choice([12, 16, 20]))
+        self.x = input_s8("x", (1, size, size, int(self.random.choice([1, 3]))), *QUANT)
+        self.number = 0
+
+    def add(self, attrs: Any, *inputs: Tensor) -> Tensor:
+        self.number += 1
+        return self.b.add(
+            attrs, *inputs, out=f"y{self.number}", source="", quant=QUANT, module=f"layer{self.number}"
+        )
+
+    def conv(self, x: Tensor, out: int, kernel: int, *, depthwise: bool = False) -> Tensor:
+        channels, name = x.shape[3], f"w{self.number}"
+        pads: dict[str, Any] = {f"pad_{side}": kernel // 2 for side in ("top", "bottom", "left", "right")}
+        out, group_c, groups = (channels, 1, channels) if depthwise else (out, channels, 1)
+        weights = weights_s8(name, (out, kernel, kernel, group_c), 37)
+        return self.add(Conv2d(**pads, groups=groups, clamp=RELU), x, weights, bias_s32(f"b{name}", out, 411))
+
+    def program(self) -> Program:
+        y = self.conv(self.x, 8, 3)
+        for _ in range(int(self.random.integers(2, 4))):
+            kind = self.random.choice(["separable", "residual", "joined", "pooled"])
+            match kind:
+                case "separable":
+                    y = self.conv(self.conv(y, 0, 3, depthwise=True), int(self.random.choice([8, 16])), 1)
+                case "residual":
+                    y = self.add(Add(), self.conv(y, y.shape[3], 3), y)
+                case "joined":
+                    y = self.conv(self.add(Concat(3), self.conv(y, 8, 1), y), 8, 3)
+                case _ if y.shape[1] >= 6:
+                    y = self.add(MaxPool2d(2, 2, kernel_h=2, kernel_w=2), y)
+        return self.b.finish((self.x,), self.conv(y, 4, 1))
+
+
+def deployed(
+    graph: Graph, optimize: Optimize, ram: int | None = None, flash: int | None = None
+) -> Deployment:
+    return deploy(graph, M4.target, objective=Objective(optimize, ram=ram, flash=flash))
+
+
+def beats(one: Figures, other: Figures) -> bool:
+    return one.no_more(other) and one != other
+
+
+def limits(free: Figures, random: np.random.Generator) -> Iterator[tuple[int | None, int | None]]:
+    """Of RAM and of flash."""
+    yield None, None
+    shares = np.sort(random.uniform(0.3, 1.05, 3))
+    yield from ((int(free.ram * share), None) for share in shares)
+    yield from ((None, int(free.flash * share)) for share in random.uniform(0.9, 1.6, 1))
+    yield int(free.ram * shares[1]), int(free.flash * 1.2)
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_no_plan_is_beaten_and_no_wider_limit_makes_it_worse(seed: int) -> None:
+    graph = Net(seed).program().graph
+    random = np.random.default_rng(seed)
+    free = deployed(graph, "balanced").decision.figures
+    for optimize in OPTIMIZE:
+        found: list[tuple[float, float, Decision]] = []
+        for ram, flash in limits(free, random):
+            deployment = deployed(graph, optimize, ram, flash)
+            decision, figures = deployment.decision, deployment.decision.figures
+            assert figures.ram == deployment.plan.arena_bytes + deployment.state_bytes
+            assert not any(beats(plan, figures) for plan in deployment.decision.plans)
+            assert figures in deployment.decision.plans
+            found.append((ram or math.inf, flash or math.inf, decision))
+        fits = [(r, f, d) for r, f, d in found if d.figures.ram <= r and d.figures.flash <= f]
+        assert any(r < math.inf for r, _, _ in fits), "nothing fits a limit: the example shows nothing"
+        for _, _, one in fits:
+            assert not any(beats(other.figures, one.figures) for _, _, other in fits), optimize
+        for given_ram, given_flash, tight in fits:
+            for more_ram, more_flash, wide in fits:
+                if more_ram >= given_ram and more_flash >= given_flash:
+                    assert wide.price <= tight.price, (optimize, tight.figures, wide.figures)
+
+
+def test_size_stops_where_flash_is_dear() -> None:
+    """A percent of flash for more than ten percent of time is not bought, but there for who limits flash."""
+    graph = Net(2).program().graph
+    size = deployed(graph, "size")
+    chosen, points = size.decision.point, size.decision.frontier.points
+    for point in points:
+        saved, slower = chosen.flash / point.flash, point.instructions / chosen.instructions
+        if point.flash < chosen.flash:
+            assert slower > saved**10
+    least = points[0].flash
+    assert least < chosen.flash, "the example shows nothing"
+    assert deployed(graph, "size", flash=least).decision.figures.flash <= least
+
+
+def test_what_is_said_of_the_bound() -> None:
+    """Optimal is what is no larger than what is alive at once; that others were tried is another word."""
+    program = Net(0).program()
+    report = analyze(program, M4)
+    assert report.optimal == (report.arena_bytes == report.lower_bound)
+    assert report.searched >= report.optimal
+    assert report.least <= report.lower_bound <= report.arena_bytes
+    taken = deploy(program.graph, M4.target, objective=objective_of(M4)).decision.figures
+    (chosen,) = (plan for plan in report.plans if plan.chosen)
+    assert Figures(chosen.instructions, chosen.flash, chosen.ram) == taken
