@@ -167,7 +167,7 @@ def of_one_delegate(variants: Mapping[Node, Sequence[Variant]], allowed: Mapping
     return min((sum(instructions(found, home) for found in weighed) for home in homes), default=0)
 
 
-WORTH: dict[Optimize, tuple[float, float]] = {"speed": (0, 0), "balanced": (2, 0.125), "size": (10, 2)}
+WORTH: dict[Optimize, tuple[float, float]] = {"speed": (0, 0), "balanced": (2, 0.125), "size": (10, 5)}
 """Percents of instructions that a percent of flash is worth, and that a percent of RAM is."""
 
 
