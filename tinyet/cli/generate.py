@@ -195,7 +195,7 @@ def _show(project: Project) -> None:
         return
     plan = project.deployment.plan
     gap = plan.arena_bytes - plan.lower_bound
-    proved = f"{ui.size(gap)} above its lower bound" if gap else "optimal"
+    proved = f"{ui.number(gap)} above its bound" if gap else "optimal"
     ui.say(
         f"{project.path}: {project.name} for {project.board.name}, {len(project.deployment.steps)} layers, "
         f"arena {ui.size(plan.arena_bytes)} ({proved}), "
