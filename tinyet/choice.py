@@ -48,6 +48,9 @@ _HALVES = 6
 """How often half of the memory is asked for."""
 _LAST = 3
 """Plans, those with fewest bytes alive, that are made where nothing has room."""
+_DEAR = 1.15
+"""For "balanced" no saved flash is worth more than that many times the instructions that whole layers take where RAM has
+no limit."""
 
 
 def decide(
@@ -176,6 +179,7 @@ class _Chooser:
     def decide(self) -> tuple[Decision, MemoryPlan]:
         free = self.way(self.variants, (), weighed(self.variants, self.allowed, self.target))
         self.free = self.figures(free.chosen, free.first)
+        self.most = min(self.most, round(_DEAR * self.free.instructions))
         if not self.objective.input_rows:
             self.search(free)
         if self.by_rows_wanted(free):
@@ -229,7 +233,7 @@ class _Chooser:
         found: the frontier of its variants. Raises StreamRefusedError.
         """
         allowed = self.allowed_of(variants)
-        point = pick(found, self.objective.optimize, None, self.most)
+        point = self.pick(found, streams, None)
         chosen = _taken(variants, allowed, point)
         plan = planned(self.graph, chosen, self.promises, streams=streams, first=True)
         needs = {}
@@ -250,7 +254,7 @@ class _Chooser:
         if spare is not None:
             spare -= _flash_of(way.streams, kernels.chosen)
         for _ in range(_ROUNDS):
-            point = pick(kernels.found, self.objective.optimize, spare, self.most)
+            point = self.pick(kernels.found, way.streams, spare)
             if point != kernels.point:
                 kernels = self.made(way, allowed, kernels.found, point)
             self.settle(kernels)
@@ -264,7 +268,11 @@ class _Chooser:
             if fewer == allowed:
                 break
             allowed, found = fewer, weighed(way.variants, fewer, self.target)
-            kernels = self.made(way, allowed, found, pick(found, self.objective.optimize, spare, self.most))
+            kernels = self.made(way, allowed, found, self.pick(found, way.streams, spare))
+
+    def pick(self, found: Frontier, streams: Sequence[Stream], flash: int | None) -> Point:
+        """The point of a frontier with the least price of those within `flash`, beside what streams take to go on."""
+        return pick(found, self.objective.optimize, flash, self.most - moving(streams))
 
     def made(
         self, way: _Way, allowed: Mapping[Node, Sequence[int]], found: Frontier, point: Point
@@ -316,7 +324,7 @@ class _Chooser:
         inside = {node for found in streams for node in found.nodes}
         variants = {n: strips[n].variants if n in inside else found for n, found in self.variants.items()}
         found = weighed(variants, self.allowed_of(variants), self.target)
-        point = pick(found, self.objective.optimize, None, self.most)
+        point = self.pick(found, streams, None)
         least = Figures(
             point.instructions + moving(streams),
             point.flash + _flash_of(streams, _taken(variants, self.allowed_of(variants), point)),
