@@ -73,7 +73,8 @@ def test_what_is_accepted_fits_and_what_fits_is_accepted(name: str) -> None:
     graph, rng = GRAPHS[name], np.random.default_rng(3)
     fast, room = placed(graph, Limits(), "speed")
     most = room.flash.at_most
-    least = placed(graph, Limits(), "size")[1].flash.at_most
+    nothing = Limits(max_flash=1)
+    least = room_of(fitted(graph, M4, objective_of(M4, "size", nothing), nothing), M4).flash.at_most
     for limit in [least, most, *rng.integers(least, most + 200, 6).tolist()]:
         for optimize in ("speed", "balanced"):
             _, found = placed(graph, Limits(max_flash=limit), optimize)
