@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Literal
 
 import numpy as np
@@ -26,6 +27,23 @@ from tinyet.reference import Session, run_graph
 
 VALID, CAUSAL, SAME = ("none",), ("causal",) * 7 + ("none",), ("none", "same", "same")
 ANSWERS = ("last", "mean", "max", "flat", "sequence")
+# Over 10 frames the padding of the first layer is read, and over 8 that of the last one, too, which the steps of a
+# layer without padding do not begin behind.
+LATE = Drawn(
+    "line",
+    DType.INT8,
+    (
+        Layer("conv"),
+        Layer("conv", 2, before=1),
+        Layer("conv", 3, 2),
+        Layer("residual", 2, dilation=3, before=3),
+    ),
+    "last",
+)
+# Over 4 frames only the padding of the first layer is read, over fewer that of the second, which is no zero.
+REACHED_BY_FEWER_FRAMES = Drawn(
+    "line", DType.INT8, (Layer("conv", 5, before=4), Layer("max", 2, dilation=3, before=3)), "last"
+)
 
 
 def made(drawn: Drawn, frames: int) -> Graph:
@@ -112,9 +130,11 @@ def test_without_padding_each_window_has_its_answer(drawn: Drawn, frames: int, h
     4,
     1,
 )
+@example(LATE, 5, 0)
+@example(REACHED_BY_FEWER_FRAMES, 4, 0)
 @settings(max_examples=30, deadline=None)
 def test_with_causal_padding_an_answer_is_that_of_all_frames(drawn: Drawn, windows: int, seed: int) -> None:
-    """Since the reset; where it is of fewer, of the newest window."""
+    """Since the reset, from as many on as is said; where it is of fewer, of the newest window."""
     axis = drawn.axis
     least = int(np.prod([layer.stride for layer in drawn.layers]))
     frames = least * windows
@@ -127,7 +147,11 @@ def test_with_causal_padding_an_answer_is_that_of_all_frames(drawn: Drawn, windo
         return
     data = drawn.data(3 * frames, seed)
     got = answers(found, data, axis)
-    graphs = {end: long_enough(drawn, end) for end in got if found.warm_up is None or end >= frames}
+    assert found.whole_from <= frames
+    if found.warm_up is None and all(layer.before == layer.reach for layer in drawn.layers):
+        assert found.whole_from == found.hop
+    since = found.whole_from if found.warm_up is None else frames
+    graphs = {end: long_enough(drawn, end) for end in got if end >= since}
     longer = {
         end: run_graph(network, [frames_of(data, axis, 0, end)])[0]
         for end, network in graphs.items()
@@ -137,6 +161,19 @@ def test_with_causal_padding_an_answer_is_that_of_all_frames(drawn: Drawn, windo
     if found.warm_up is not None:
         windows_of = {end: frames_of(data, axis, end - frames, end) for end in got if end >= frames}
         assert_same(got, {end: run_graph(graph, [window])[0] for end, window in windows_of.items()}, axis)
+
+
+def test_answers_before_the_first_whole_one() -> None:
+    found, _ = tried(LATE.graph(10), LATE.axis)
+    assert found is not None
+    assert (found.warm_up, found.whole_from) == (None, 10)
+    assert "an answer is made of all frames since the reset, from frame 10 on" in found.notes[0].text
+    data = LATE.data(30, 0)
+    got = answers(found, data, LATE.axis)
+    assert not np.array_equal(got[8], run_graph(LATE.graph(8), [frames_of(data, LATE.axis, 0, 8)])[0])
+    found, _ = tried(REACHED_BY_FEWER_FRAMES.graph(4), REACHED_BY_FEWER_FRAMES.axis)
+    assert found is not None
+    assert (found.warm_up, found.whole_from) == (None, 1)
 
 
 @given(nets(SAME, ("mean", "max", "last")), st.integers(16, 30), st.integers(0, 99))
@@ -150,6 +187,8 @@ def test_padding_at_the_edges_is_refused_or_replaced_by_frames(drawn: Drawn, fra
         drawn.head,
     )
     assume(any(layer.after for layer in drawn.layers))
+    # A layer that makes one step makes it of the whole window: padding behind it is none in time.
+    assume(steps_behind(replace(drawn, layers=drawn.layers[:-1]), frames) > 1)
     graph, axis = made(drawn, frames), drawn.axis
     exact, refused = tried(graph, axis)
     assume(exact is None)  # else the padding is behind what the answer is made of
@@ -233,6 +272,11 @@ def test_a_window_that_is_no_whole_number_of_runs() -> None:
     assert found is not None
     with pytest.raises(UsageError, match="6 frames a run"):
         stream(drawn.graph(8), (1,), hop=6)
+    # Of every second frame: the window's first, and the second of all that came since the reset.
+    drawn = Drawn("rows", DType.INT8, (Layer("conv", 1, 2), Layer("conv", 3, before=2)), "last")
+    found, refused = tried(drawn.graph(3), 1)
+    assert found is None
+    assert "3 frames are no whole number of runs of 2" in refused
 
 
 def test_fewer_steps_have_no_labels_of_more() -> None:

@@ -43,8 +43,8 @@ class Streaming:
     """graph: takes `hop` frames a run, and gives the answer of the window that ends `lag` frames before the newest.
 
     frames: of the window, as it was given. warm_up: frames from a reset to the first answer that is made of frames
-    alone; None where each answer is that of all frames since the reset. notes: all that, and what differs from the
-    network over the window.
+    alone; None where each answer is that of all frames since the reset. whole_from: frames from a reset to the first
+    answer from which on that is so. notes: all that, and what differs from the network over the window.
     """
 
     graph: Graph
@@ -52,6 +52,7 @@ class Streaming:
     lag: int
     frames: int
     warm_up: int | None
+    whole_from: int
     notes: tuple[Note, ...]
 
 
@@ -109,7 +110,7 @@ class _Answers:
     def __init__(self, found: Trace, frames: int, hop: int) -> None:
         self.trace, self.frames, self.hop = found, frames, hop
         self.heads = list(heads_of(found, new_steps(found, hop)))
-        self.edges = [edge for head in self.heads for edge in demand(found, head, clipped=True)[1]]
+        self.edges = self._edges(0)
 
     def streaming(self, *, continued: bool) -> Streaming:
         first, last = self._frames_read()
@@ -124,20 +125,52 @@ class _Answers:
                 'or edges="continue" (--edges continue): frames in the place of padding, so that answers are those '
                 "of the network without padding in time, over a longer window",
             )
-        padded = {(edge.node, edge.tensor) for edge in self.edges if not problems}
+        padding = bool(self.edges) and not problems
+        remembers = padding or first < ALWAYS // 2
+        warm_up = None if remembers else -(-(self.frames + lag - first) // self.hop) * self.hop
+        if padding:
+            whole_from, padded = self._since_the_reset(schedule)
+        else:
+            whole_from, padded = warm_up or self.hop, set()
         graph = Builder(schedule, list(schedule.reads(self.heads, padded))).run()
         check_whole(graph, "invalid graph after streaming")
-        remembers = bool(padded) or first < ALWAYS // 2
-        warm_up = None if remembers else -(-(self.frames + lag - first) // self.hop) * self.hop
-        notes = [Note(self._summary(lag, warm_up))]
+        notes = [Note(self._summary(lag, warm_up, whole_from))]
         notes += [Note(f"frames in the place of padding: {why}", edge.node.origin) for edge, why in problems]
-        return Streaming(graph, self.hop, lag, self.frames, warm_up, tuple(dict.fromkeys(notes)))
+        return Streaming(graph, self.hop, lag, self.frames, warm_up, whole_from, tuple(dict.fromkeys(notes)))
 
-    def _summary(self, lag: int, warm_up: int | None) -> str:
+    def _edges(self, begin: int) -> list[Edge]:
+        """Of the network over the window's frames from `begin` on."""
+        return [
+            edge for head in self.heads for edge in demand(self.trace, head, clipped=True, begin=begin)[1]
+        ]
+
+    def _since_the_reset(self, schedule: Schedule) -> tuple[int, set[tuple[Node, Tensor]]]:
+        """How many frames since the reset it takes until each answer is that of all of them; and where padding is that
+        such answers are made of.
+
+        The network over fewer frames than the window may read padding where that over the window has steps. Then a
+        state must stand for it, too; if none can, the answer is not yet whole.
+        """
+        padded: set[tuple[Node, Tensor]] = set()
+        for count in range(self.frames, 0, -self.hop):
+            begin = self.frames - count
+            edges = self._edges(begin)
+            if self._unmade(begin) or any(self._problem(edge, schedule) for edge in edges):
+                return count + self.hop, padded
+            padded.update((edge.node, edge.tensor) for edge in edges)
+        return self.hop, padded
+
+    def _unmade(self, begin: int) -> bool:
+        """Whether a run gives steps that the network over the window's frames from `begin` on has not."""
+        given = [span for head in self.heads if head.node is None for span in head.spans.items()]
+        return any(first < begin // self.trace.stride[tensor] for tensor, (first, _) in given)
+
+    def _summary(self, lag: int, warm_up: int | None, whole_from: int) -> str:
         runs = f"takes {self.hop} new frame(s) a run, not all {self.frames} of the window"
         late = f"; an answer is about the frames up to {lag} before the newest" if lag else ""
         if warm_up is None:
-            return f"{runs}{late}; an answer is made of all frames since the reset"
+            since = f", from frame {whole_from} on" if whole_from > self.hop else ""
+            return f"{runs}{late}; an answer is made of all frames since the reset{since}"
         return f"{runs}{late}; the first whole answer after a reset comes with frame {warm_up}"
 
     def _frames_read(self) -> tuple[int, int]:
@@ -158,7 +191,7 @@ class _Answers:
         if not edge.head.tail:
             return f"{read}, and of the whole window"
         first = schedule.first(edge.tensor)
-        if first < 0 and self.frames % self.hop:
+        if self.frames % self.hop:
             return f"{read}, and {self.frames} frames are no whole number of runs of {self.hop}"
         if first < 0 or (rule.carried and first > 0):
             return f"{read}, which is not where the steps of layers above begin"

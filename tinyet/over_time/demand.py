@@ -40,7 +40,7 @@ class Head:
 
 @dataclass(frozen=True)
 class Edge:
-    """A node that reads steps which are not in the window, for the answer of a head; before: as many before its first,
+    """A node that reads steps which the network has not, for the answer of a head; before: as many before its first,
     after: behind its last."""
 
     node: Node
@@ -66,21 +66,25 @@ def heads_of(trace: Trace, new_steps: dict[Tensor, int]) -> Iterator[Head]:
             yield Head(None, {tensor: (steps - new_steps[tensor], steps - 1)}, tail=True)
 
 
-def demand(trace: Trace, head: Head, *, clipped: bool) -> tuple[dict[Tensor, Span], list[Edge]]:
-    """The steps of each tensor that the head's answer is made of, and where these leave the window.
+def demand(
+    trace: Trace, head: Head, *, clipped: bool, begin: int = 0
+) -> tuple[dict[Tensor, Span], list[Edge]]:
+    """The steps of each tensor that the head's answer is made of, and where the network has no such steps.
 
     clipped: padding is padding, which is made of nothing; else it stands for steps like all others.
+    begin: the frame of the window that the network begins with; a multiple of all strides. Behind 0 it is the network
+    over fewer frames, the window's last.
     """
     spans: dict[Tensor, Span] = {}
     edges: list[Edge] = []
 
     def want(node: Node, tensor: Tensor, span: Span) -> None:
         first, last = span
-        end = trace.steps(tensor) - 1
-        if first < 0 or last > end:
-            edges.append(Edge(node, head, tensor, max(-first, 0), max(last - end, 0)))
+        start, end = begin // trace.stride[tensor], trace.steps(tensor) - 1
+        if first < start or last > end:
+            edges.append(Edge(node, head, tensor, max(start - first, 0), max(last - end, 0)))
         if clipped:
-            first, last = max(first, 0), min(last, end)
+            first, last = max(first, start), min(last, end)
         if first <= last:
             known = spans.get(tensor, (first, last))
             spans[tensor] = min(first, known[0]), max(last, known[1])
@@ -95,7 +99,7 @@ def demand(trace: Trace, head: Head, *, clipped: bool) -> tuple[dict[Tensor, Spa
             continue
         rule, (first, last) = trace.rules[node], spans[node.outputs[0]]
         for index in rule.inputs:
-            begin = ALWAYS if rule.carried else first * rule.stride + rule.first
-            end = last * rule.stride + rule.first + rule.extent - 1
-            want(node, node.input(index), (begin, end))
+            oldest = ALWAYS if rule.carried else first * rule.stride + rule.first
+            newest = last * rule.stride + rule.first + rule.extent - 1
+            want(node, node.input(index), (oldest, newest))
     return spans, edges
