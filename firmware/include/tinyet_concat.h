@@ -11,7 +11,8 @@
 extern "C" {
 #endif
 
-/* `rows` rows of `width` bytes, contiguous in the input, `stride` bytes apart in the output from byte `offset` on. */
+/* `rows` rows of `width` bytes, contiguous in the input, `stride` bytes apart in the output from byte `offset` on.
+ * One row after another: the output may lie over rows of the input that have been copied, not over one that is. */
 static inline void tinyet_concat_part(const void *input, void *output, size_t offset, size_t width, size_t stride,
                                       size_t rows) {
   const uint8_t *in = (const uint8_t *)input;

@@ -7,12 +7,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.ops import bodies, drawn
-from tests.ops.cases import Case, assert_exact, expected, tensor
+from tests.ops.cases import HOST, Case, assert_exact, expected, tensor
 from tests.oracle import litert
 from tinyet import ops
+from tinyet.deployment import deploy
 from tinyet.errors import UnsupportedShape
-from tinyet.ir import DType, Node, TensorType
-from tinyet.ops.concat import OP, Concat
+from tinyet.ir import DType, Graph, Node, TensorType, constant
+from tinyet.ops.concat import OP, Concat, parts_of, sweep
 
 
 @st.composite
@@ -31,6 +32,50 @@ test_host = bodies.host(st.lists(concat_nodes(), min_size=10, max_size=20), 5)
 def test_same_tensor_twice() -> None:
     x, y = tensor("x", (2, 3), scale=1.0), tensor("y", (2, 6), scale=1.0)
     assert_exact([Case(Node(Concat(1), (x, x), (y,)), (np.arange(6, dtype=np.int8).reshape(2, 3),))])
+
+
+def channels(*widths: int) -> Node:
+    """Of images of 64x64."""
+    inputs = [tensor(f"x{i}", (1, 64, 64, width), scale=1.0) for i, width in enumerate(widths)]
+    return Node(Concat(3), tuple(inputs), (tensor("y", (1, 64, 64, sum(widths)), scale=1.0),))
+
+
+@pytest.mark.parametrize(
+    ("widths", "first", "distance"),
+    [
+        ((8, 8), 0, 64 * 64 * 8),
+        ((8, 24), 1, 64 * 64 * 8 + 24),  # the last row is copied to where nothing of the input lies
+        ((24, 8), 0, 64 * 64 * 8 + 16),
+        ((8, 16, 16), 1, 64 * 64 * 24),
+    ],
+)
+def test_sweep_through_the_largest_input(widths: tuple[int, ...], first: int, distance: int) -> None:
+    node = channels(*widths)
+    said = [sweep(node, index) for index in range(len(widths))]
+    assert parts_of(node)[0].index == first
+    assert [index for index, each in enumerate(said) if each is not None] == [first]
+    assert [each.distance for each in said if each is not None] == [distance]
+
+
+def test_nothing_is_said_of_one_input_and_of_constants() -> None:
+    alone = channels(8)
+    assert sweep(alone, 0) is None
+    node = channels(24, 8)
+    x, y = node.inputs
+    assert x is not None
+    fixed = Node(Concat(3), (constant("c", np.zeros(x.shape, np.int8), x.type.quant), y), node.outputs)
+    assert sweep(fixed, 0) is None
+    assert sweep(fixed, 1) is not None
+
+
+@pytest.mark.parametrize(("widths", "over"), [((8, 8), (0,)), ((8, 24), (1,)), ((8, 16, 16), (1,))])
+def test_arena_holds_output_and_the_other_inputs(widths: tuple[int, ...], over: tuple[int, ...]) -> None:
+    node = channels(*widths)
+    inputs = tuple(t for t in node.inputs if t is not None)
+    plan = deploy(Graph("joined", inputs, node.outputs, (node,)), HOST).plan
+    beside = sum(x.type.bytes for index, x in enumerate(inputs) if index not in over)
+    assert plan.overlaps == {node: over}
+    assert 0 <= plan.arena_bytes - node.output.type.bytes - beside <= 24
 
 
 @pytest.mark.skipif(not litert.available(), reason="needs ai-edge-litert")

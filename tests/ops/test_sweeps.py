@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -11,12 +12,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.ops import drawing, overlapping
+from tests.ops import drawing, drawn, overlapping
 from tests.ops.cases import HOST, Case, run_on_host
 from tests.ops.emulated import require_emulator, run_deployment
 from tests.ops.overlapping import Placed
 from tests.ops.test_adaptive_avg_pool2d import adaptive_avg_pool2d_nodes
 from tests.ops.test_avg_pool2d import avg_pool2d_nodes
+from tests.ops.test_concat import concat_nodes
 from tests.ops.test_conv2d import conv2d_nodes
 from tests.ops.test_conv_transpose2d import conv_transpose2d_nodes
 from tests.ops.test_dynamic_conv2d import dynamic_conv2d_nodes
@@ -38,6 +40,7 @@ from tinyet.ir import Attrs, DType
 from tinyet.ops import OPS
 from tinyet.ops.adaptive_avg_pool2d import AdaptiveAvgPool2d
 from tinyet.ops.avg_pool2d import AvgPool2d
+from tinyet.ops.concat import Concat
 from tinyet.ops.conv2d import Conv2d
 from tinyet.ops.conv_transpose2d import ConvTranspose2d
 from tinyet.ops.linear import Linear
@@ -74,6 +77,7 @@ NODES = {
         slice_nodes(),
         permute_nodes(),
         expand_nodes(),
+        concat_nodes(),
     ),
 }
 """Strategies that are computed by one model."""
@@ -89,15 +93,20 @@ COPYING = {
 
 
 def placed(cases: Sequence[Case], target: Target, less: float = 0) -> list[Placed]:
-    """By every portable kernel that takes a case and states a sweep; `less` rows of the input too near."""
+    """By every portable kernel that takes a case and states a sweep of one of its inputs; `less` rows of that input too
+    near."""
     found = []
     for case in cases:
+        variables = [(i, t) for i, t in enumerate(case.node.inputs) if t is not None and not t.is_constant]
         for kernel in ops.op_of(case.node).kernels:
-            distance = None if kernel.why_not(case.node, target) else overlapping.stated(case, kernel)
-            if distance is not None:
-                *_, width, channels = (1, 1, *case.node.input(0).shape)
-                values = round(less * width) * channels
-                found.append(Placed(case, kernel, distance - values * case.node.input(0).dtype.bytes))
+            if kernel.why_not(case.node, target):
+                continue
+            for index, x in variables:
+                distance = overlapping.stated(case, kernel, index)
+                if distance is not None:
+                    *_, width, channels = (1, 1, *x.shape)
+                    values = round(less * width) * channels
+                    found.append(Placed(case, kernel, distance - values * x.dtype.bytes, index))
     return found
 
 
@@ -165,6 +174,12 @@ def steep(draw: st.DrawFn, dtype: DType) -> list[Case]:
         case(Resize(9, 11, "bilinear", False, False, 5 / 9, 6 / 11)),
         case(Pad(((0, 0), (1, 1), (1, 1), (0, 0)))),
         case(Slice(2, 0, 5)),
+        drawn.case_of(
+            Concat(3),
+            [replace(x.type, shape=(*shape[:-1], channels)) for channels in (2, 7, 3)],
+            x.type,
+            draw(drawn.seeds),
+        ),
     ]
 
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ from tinyet.ops.shared import counting
 from tinyet.ops.shared.counting import Parts
 from tinyet.ops.shared.movement import MOVABLE, check_rearranged
 from tinyet.ops.shared.shapes import expect_axis
+from tinyet.ops.shared.sweeping import in_groups
 from tinyet.opset import (
     Arg,
     Call,
@@ -27,6 +29,7 @@ from tinyet.opset import (
     Op,
     OutputArg,
     RowRule,
+    Sweep,
     TimeAxes,
     TimeRule,
     each_row,
@@ -86,18 +89,65 @@ def over_time(node: Node, axes: TimeAxes) -> TimeRule | str:
     return TimeRule((moving[0],), axis, lambda _steps: None, first=-before, fill=fill)
 
 
+def widths_of(node: Node) -> tuple[int, list[int]]:
+    """Rows, and the bytes of each input in one of them."""
+    rows = math.prod(node.output.shape[: attrs_of(node).axis])
+    return rows, [node.input(index).type.bytes // rows for index in range(len(node.inputs))]
+
+
+@dataclass(frozen=True)
+class Part:
+    """What an input gives to a row of the output: `width` bytes from byte `offset` on."""
+
+    index: int
+    offset: int
+    width: int
+
+
+def parts_of(node: Node) -> list[Part]:
+    """In the order in which they are copied, each in all rows: all but the first have to lie beside the output, so that
+    is the one over which it can lie with most bytes."""
+    rows, widths = widths_of(node)
+    stride, offsets = sum(widths), itertools.accumulate(widths, initial=0)
+    parts = [Part(i, offset, width) for i, (offset, width) in enumerate(zip(offsets, widths, strict=False))]
+
+    def shared(part: Part) -> int:
+        """Bytes of the output that the input can lie in, were it the first; constants lie elsewhere."""
+        if node.input(part.index).is_constant:
+            return 0
+        return rows * part.width - max(part.offset + 2 * part.width - stride, 0)
+
+    first = max(parts, key=shared)
+    return [first, *(part for part in parts if part is not first)]
+
+
+def sweep(node: Node, index: int) -> Sweep | None:
+    """The input that is copied first, row by row. A row is read and written by one `memcpy`, whose two sides must not
+    overlap. The others are read when the first has been written down to the last row."""
+    first, *others = parts_of(node)
+    if index != first.index or not others:
+        return None
+    rows, widths = widths_of(node)
+    stride, in_bytes = sum(widths), node.input(index).type.bytes
+    steps = in_groups(
+        rows,
+        lambda row: row * stride + first.offset + first.width,
+        lambda row: row * first.width,
+        in_bytes,
+    )
+    return Sweep(np.append(steps.written, node.output.type.bytes), np.append(steps.needed, in_bytes))
+
+
 def lower(node: Node, _target: Target) -> Call:
     """A wrapper a set of sizes: the number of inputs varies, so no library function has the right signature,
     and with literal sizes the compiler turns short rows into plain loads and stores."""
-    axis, out = attrs_of(node).axis, node.output
-    rows = math.prod(out.shape[:axis])
-    stride = out.type.bytes // rows
-    widths = [node.input(index).type.bytes // rows for index in range(len(node.inputs))]
+    rows, widths = widths_of(node)
+    stride = sum(widths)
     parameters = [f"const void *in_{index}" for index in range(len(widths))]
-    lines, offset = [], 0
-    for index, width in enumerate(widths):
-        lines.append(f"  tinyet_concat_part(in_{index}, out, {offset}u, {width}u, {stride}u, {rows}u);")
-        offset += width
+    lines = [
+        f"  tinyet_concat_part(in_{p.index}, out, {p.offset}u, {p.width}u, {stride}u, {rows}u);"
+        for p in parts_of(node)
+    ]
     args: list[Arg] = [InputArg(index) for index in range(len(widths))]
     function = Definition("tinyet_concat", "TINYET_FUNCTION void", (*parameters, "void *out"), tuple(lines))
     return Call(function, (*args, OutputArg(0)))
@@ -105,12 +155,6 @@ def lower(node: Node, _target: Target) -> Call:
 
 MOST_INLINE = 64
 """Bytes of a row that GCC copies with loads and stores of its own, by the largest of its limits."""
-
-
-def widths_of(node: Node) -> tuple[int, list[int]]:
-    """Rows, and the bytes of each input in one of them."""
-    rows = math.prod(node.output.shape[: attrs_of(node).axis])
-    return rows, [node.input(index).type.bytes // rows for index in range(len(node.inputs))]
 
 
 def work(node: Node) -> Parts:
@@ -155,7 +199,15 @@ OP = Op(
     check=check_rearranged,
     same_scale=True,
     kernels=tuple(
-        Kernel("tinyet_concat", dtype.suffix, lower, ("tinyet_concat.h",), (), claim=Claim(work, code))
+        Kernel(
+            "tinyet_concat",
+            dtype.suffix,
+            lower,
+            ("tinyet_concat.h",),
+            (),
+            claim=Claim(work, code),
+            sweep=sweep,
+        )
         for dtype in MOVABLE
     ),
 )

@@ -6,7 +6,6 @@
 #include "tinyet_concat.h"
 #include "tinyet_fixed_point.h"
 #include "tinyet_linear.h"
-#include "tinyet_move.h"
 #include "tinyet_pairs.h"
 #include "tinyet_rows.h"
 #include "tinyet_softmax.h"
@@ -14,29 +13,29 @@
 /* ---- weights and tables: 1150 bytes ---- */
 
 /* 2x2x4x4 four inputs of four outputs in turn */
-static const TINYET_ROM int8_t linear_1_weights[64] TINYET_ALIGNED(4) TINYET_WEIGHTS_PLACE = {
+static const TINYET_ROM int8_t linear_0_weights[64] TINYET_ALIGNED(4) TINYET_WEIGHTS_PLACE = {
   -127, -84, -41, 2, -38, 5, 48, 91, 51, 94, -118, -75, -115, -72, -29, 14, 45, 88, -124, -81, -121, -78, -35, 8, -32,
   11, 54, 97, 57, 100, -112, -69, -26, 17, 60, 103, 63, 106, -106, -63, 0, 0, 0, 0, 0, 0, 0, 0, -109, -66, -23, 20,
   -20, 23, 66, 109, 0, 0, 0, 0, 0, 0, 0, 0,
 };
 
 /* 8 */
-static const TINYET_ROM int32_t linear_1_bias[8] TINYET_ALIGNED(4) TINYET_WEIGHTS_PLACE = {
+static const TINYET_ROM int32_t linear_0_bias[8] TINYET_ALIGNED(4) TINYET_WEIGHTS_PLACE = {
   388, -293, -974, 385, -296, -977, 0, 0,
 };
 
 /* 6 */
-static const TINYET_ROM int32_t linear_1_multiplier[6] TINYET_ALIGNED(4) TINYET_WEIGHTS_PLACE = {
+static const TINYET_ROM int32_t linear_0_multiplier[6] TINYET_ALIGNED(4) TINYET_WEIGHTS_PLACE = {
   1099511680, 1236950528, 1374389504, 1511828480, 1649267456, 1786706432,
 };
 
 /* 6 as tinyet_requantize_form */
-static const TINYET_ROM int8_t linear_1_shift[6] TINYET_ALIGNED(4) TINYET_WEIGHTS_PLACE = {
+static const TINYET_ROM int8_t linear_0_shift[6] TINYET_ALIGNED(4) TINYET_WEIGHTS_PLACE = {
   6, 6, 6, 6, 6, 6,
 };
 
 /* 256 Q0.31, of the maximum less 0, 1, 2 ... */
-static const TINYET_ROM int32_t softmax_3_exponentials[256] TINYET_ALIGNED(4) TINYET_WEIGHTS_PLACE = {
+static const TINYET_ROM int32_t softmax_2_exponentials[256] TINYET_ALIGNED(4) TINYET_WEIGHTS_PLACE = {
   2147483647, 2022423914, 1904647154, 1793729143, 1689270790, 1590894991, 1498248526, 1410997323, 1328827385,
   1251442311, 1178564040, 1109929811, 1045292601, 984419369, 927091314, 873101718, 822256262, 774371677, 729275860,
   686806140, 646809676, 609142306, 573668712, 540260847, 508798509, 479168520, 451263792, 424984237, 400235083,
@@ -59,52 +58,45 @@ static const TINYET_ROM int32_t softmax_3_exponentials[256] TINYET_ALIGNED(4) TI
   741, 698, 657, 619, 583, 549, 517, 487,
 };
 
-TINYET_FUNCTION void concat_2(const void *in_0, const void *in_1, void *out) {
+TINYET_FUNCTION void concat_1(const void *in_0, const void *in_1, void *out) {
   tinyet_concat_part(in_0, out, 0u, 6u, 10u, 1u);
   tinyet_concat_part(in_1, out, 6u, 4u, 10u, 1u);
 }
 
 /* ---- kernel parameters ---- */
 
-static const tinyet_move_params slice_0_params = {
-  .in_offset = 8,
-  .size = {1, 1, 1, 1, 1, 4},
-  .in_stride = {0, 0, 0, 0, 0, 1},
-  .out_stride = {0, 0, 0, 0, 0, 1},
-};
-
-static const tinyet_linear_s8_params linear_1_params = {
+static const tinyet_linear_s8_params linear_0_params = {
   .rows = 1,
   .depth = 8,
   .out_count = 6,
-  .weights = linear_1_weights,
-  .bias = linear_1_bias,
-  .multiplier = linear_1_multiplier,
-  .shift = linear_1_shift,
+  .weights = linear_0_weights,
+  .bias = linear_0_bias,
+  .multiplier = linear_0_multiplier,
+  .shift = linear_0_shift,
   .out_zero_point = 4,
   .clamp_low = -128,
   .clamp_high = 127,
 };
 
-static const tinyet_softmax_s8_params softmax_3_params = {
+static const tinyet_softmax_s8_params softmax_2_params = {
   .shape = {
     .outer = 1,
     .depth = 10,
     .inner = 1,
   },
-  .exponentials = softmax_3_exponentials,
+  .exponentials = softmax_2_exponentials,
   .count = 256,
 };
 
 /* ---- memory: one arena of 22 bytes; optimal (the lower bound)
  *
  *   offset    bytes   alive     tensor
- *        0        8   in..1     left: int8[1x8] scale=0.0599999987 zero_point=4
- *        0       12   in..1     x: int8[1x12] scale=0.0599999987 zero_point=4
- *        0       10   2..out    joined: int8[1x10] scale=0.0599999987 zero_point=4
- *       12        4   0..2      right: int8[1x4] scale=0.0599999987 zero_point=4
- *       12       10   3..out    probabilities: int8[1x10] scale=0.00390625 zero_point=-128
- *       16        6   1..2      mapped: int8[1x6] scale=0.0599999987 zero_point=4
+ *        0       10   1..out    joined: int8[1x10] scale=0.0599999987 zero_point=4
+ *        4        8   in..0     left: int8[1x8] scale=0.0599999987 zero_point=4
+ *        4       12   in..1     x: int8[1x12] scale=0.0599999987 zero_point=4
+ *       12        4   in..1     right: int8[1x4] scale=0.0599999987 zero_point=4
+ *       12       10   2..out    probabilities: int8[1x10] scale=0.00390625 zero_point=-128
+ *       16        6   0..1      mapped: int8[1x6] scale=0.0599999987 zero_point=4
  */
 uint8_t branches_arena[BRANCHES_ARENA_BYTES] TINYET_ALIGNED(16) TINYET_ARENA_PLACE;
 
@@ -112,38 +104,31 @@ tinyet_status branches_run(void) {
   uint8_t *const arena = branches_arena;
   const int8_t *const x = branches_input_0();
 
-  /* 0: slice 1x12 -> 1x4
-   * model.py:11: a, b = x[:, :8], x[:, 8:]
-   */
-  int8_t *const right = (int8_t *)(arena + 12);
-  TINYET_LAYER_BEGIN(0u);
-  tinyet_move_b8(x, right, &slice_0_params);
-  TINYET_LAYER_END(0u);
-
-  /* 1: linear 1x8 -> 1x6, 48 MACs
+  /* 0: linear 1x8 -> 1x6, 48 MACs
    * model.py:12: a = self.linear(a)
    */
   const int8_t *const left = x;
   int8_t *const mapped = (int8_t *)(arena + 16);
-  TINYET_LAYER_BEGIN(1u);
-  tinyet_linear_s8(left, mapped, &linear_1_params);
-  TINYET_LAYER_END(1u);
+  TINYET_LAYER_BEGIN(0u);
+  tinyet_linear_s8(left, mapped, &linear_0_params);
+  TINYET_LAYER_END(0u);
 
-  /* 2: concat 1x6 + 1x4 -> 1x10
+  /* 1: concat 1x6 + 1x4 -> 1x10
    * model.py:13: y = torch.cat([a, b], 1)
    */
+  const int8_t *const right = x + 8;
   int8_t *const joined = (int8_t *)(arena + 0);
-  TINYET_LAYER_BEGIN(2u);
-  concat_2(mapped, right, joined);
-  TINYET_LAYER_END(2u);
+  TINYET_LAYER_BEGIN(1u);
+  concat_1(mapped, right, joined);
+  TINYET_LAYER_END(1u);
 
-  /* 3: softmax 1x10 -> 1x10
+  /* 2: softmax 1x10 -> 1x10
    * model.py:14: return y, F.softmax(y, -1)
    */
   int8_t *const probabilities = (int8_t *)(arena + 12);
-  TINYET_LAYER_BEGIN(3u);
-  tinyet_softmax_s8(joined, probabilities, &softmax_3_params);
-  TINYET_LAYER_END(3u);
+  TINYET_LAYER_BEGIN(2u);
+  tinyet_softmax_s8(joined, probabilities, &softmax_2_params);
+  TINYET_LAYER_END(2u);
 
   return TINYET_OK;
 }

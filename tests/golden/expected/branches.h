@@ -24,12 +24,12 @@ extern "C" {
 
 /* Bytes of working memory: inputs, outputs and everything between. Weights are apart, in flash. */
 #define BRANCHES_ARENA_BYTES 22u
-#define BRANCHES_NUM_LAYERS 4
+#define BRANCHES_NUM_LAYERS 3
 #define BRANCHES_NUM_INPUTS 1
 #define BRANCHES_NUM_OUTPUTS 2
 
 /* input 0: x, int8[1x12] scale=0.0599999987 zero_point=4 */
-#define BRANCHES_INPUT_0_OFFSET 0u /* in the arena */
+#define BRANCHES_INPUT_0_OFFSET 4u /* in the arena */
 #define BRANCHES_INPUT_0_BYTES 12u
 #define BRANCHES_INPUT_0_COUNT 12u /* elements */
 #define BRANCHES_INPUT_0_SCALE 0.06f /* real = scale * (value - zero point) */
