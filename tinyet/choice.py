@@ -49,8 +49,8 @@ _HALVES = 6
 _LAST = 3
 """Plans, those with fewest bytes alive, that are made where nothing has room."""
 _DEAR = 1.15
-"""For "balanced" no saved flash is worth more than that many times the instructions that whole layers take where RAM has
-no limit."""
+"""For "balanced" no saved flash is worth more than that many times the instructions of whole layers without a limit of
+RAM."""
 
 
 def decide(

@@ -28,6 +28,7 @@ from tinyet.ops.add import Add
 from tinyet.ops.amax import Amax
 from tinyet.ops.amin import Amin
 from tinyet.ops.argmax import ArgMax
+from tinyet.ops.argsort import ArgSort
 from tinyet.ops.avg_pool2d import AvgPool2d
 from tinyet.ops.batch_norm import BatchNorm
 from tinyet.ops.cast import Cast
@@ -45,6 +46,7 @@ from tinyet.ops.dynamic_linear import DynamicLinear
 from tinyet.ops.embedding import Embedding
 from tinyet.ops.expand import Expand
 from tinyet.ops.flip import Flip
+from tinyet.ops.gather import Gather
 from tinyet.ops.gru import Gru
 from tinyet.ops.keep import Keep
 from tinyet.ops.l2_normalize import L2Normalize
@@ -289,6 +291,8 @@ def _movement() -> list[Program]:
         made.append(program(f"copy_{tag}", node(Copy(), [x], dtype)))
         table = small("t", (5, 3), dtype)
         made.append(program(f"embedding_{tag}", node(Embedding(), [value("x", (2, 2), I32), table], dtype)))
+        for kind, places in (("rows", (5,)), ("elements", (2, 5, 4))):
+            made.append(program(f"gather_{kind}_{tag}", node(Gather(1), [x, value("p", places, I32)], dtype)))
         condition, other = value("c", (2, 3, 4), I32), value("w", (1,), dtype)
         made.append(program(f"where_{tag}", node(Where(), [condition, x, other], dtype)))
     return made
@@ -307,6 +311,7 @@ def _axes() -> list[Program]:
         made.append(program(f"amax_{tag}", node(Amax((2,)), [x], dtype)))
         made.append(program(f"amin_{tag}", node(Amin((0,), True), [x], dtype)))
         made.append(program(f"argmax_{tag}", node(ArgMax(1), [x], I32)))
+        made.append(program(f"argsort_{tag}", node(ArgSort(1, 2, True), [x], I32)))
         out: Quant = {S8: (1 / 256, -128), S16: (2.0**-15, 0), F32: None}[dtype]
         made.append(program(f"softmax_{tag}", node(Softmax(2), [x], dtype, out)))
         if dtype is S8:

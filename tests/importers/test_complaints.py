@@ -98,10 +98,10 @@ class TwoMasks(nn.Module):
 
 def test_all_inputs_that_cannot_be_are_told() -> None:
     with pytest.raises(ModelError) as caught:
-        tinyet.compile(TwoMasks(), (ROW, ROW > 0, ROW.to(torch.complex64)))
+        tinyet.compile(TwoMasks(), (ROW, ROW.to(torch.complex128), ROW.to(torch.complex64)))
     found = re.findall(r"- (input .*)\n    at: (.*)\n    do: (.*)", caught.value.what)
     assert [what for what, _, _ in found] == [
-        "input 1, mask: it is bool",
+        "input 1, mask: it is complex128",
         "input 2, spectrum: it is complex64",
     ]
     assert all("x * mask + spectrum.abs()" in where for _, where, _ in found)

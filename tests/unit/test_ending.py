@@ -92,8 +92,11 @@ def test_an_emulator_ends_with_the_command(number: signal.Signals, project: Proj
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
 def test_the_first_signal_ends_and_those_behind_it_do_not_cut_the_way_out_short(
-    number: signal.Signals,
+    number: signal.Signals, request: pytest.FixtureRequest
 ) -> None:
+    # A signal that is ignored from the start, as by nohup, stays so.
+    before = {each: signal.signal(each, signal.SIG_DFL) for each in (signal.SIGTERM, signal.SIGHUP)}
+    request.addfinalizer(lambda: [signal.signal(each, handler) for each, handler in before.items()])
     steps: list[str] = []
 
     def starting() -> None:

@@ -26,6 +26,7 @@ class States:
         self.kept = {
             node: (node.output, node.input(1)) for node in graph.nodes if isinstance(node.attrs, Keep)
         }
+        self._survive = bool(graph.states)
 
     def refuse_spread(self, tensor: Tensor) -> None:
         """Raise StreamRefusedError for a tensor that cannot have room around it."""
@@ -43,7 +44,7 @@ class States:
 
         It is in the arena because they are: whoever keeps or loses the one keeps or loses the other.
         """
-        return [Buffer(MARK, MARK_BYTES, -1, calls, MARK_BYTES)] if self.kept else []
+        return [Buffer(MARK, MARK_BYTES, -1, calls, MARK_BYTES)] if self._survive else []
 
     def before(self, layout: Layout, node: Node, calls: Iterable[Node]) -> list[Node]:
         """The calls that read bytes over which a Keep writes; of any other node none."""
