@@ -32,10 +32,10 @@ from tinyet.layers import names_of
 from tinyet.memory import MemoryPlan, course
 from tinyet.memory.draft import StreamRefusedError
 from tinyet.memory.streams import Stream
+from tinyet.messages.stages import stage
 from tinyet.ops import op_of
 from tinyet.ops.region import Region
 from tinyet.rows import FLASH_A_LAYER, INSTRUCTIONS_AN_ACTION, Search, Strips, moving, strips_of
-from tinyet.stages import stage
 from tinyet.storage import Promises, agreements_of, arrangements, planned, saved_by
 
 _Price = tuple[Price, bool, Price, int]

@@ -23,10 +23,10 @@ from tinyet.ir import Array, Graph, Node, place_of
 from tinyet.layers import names_of
 from tinyet.memory import MemoryPlan
 from tinyet.memory.streams import Run
+from tinyet.messages.stages import stage
 from tinyet.ops import op_of
 from tinyet.opset import Call, Constant, Event, FieldValue, InputArg, Pointer, Struct
 from tinyet.opset.cost import field_bytes
-from tinyet.stages import stage
 
 
 @dataclass(frozen=True, eq=False)

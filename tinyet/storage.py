@@ -14,9 +14,9 @@ from tinyet.ir import Graph, Node, Tensor
 from tinyet.memory import MemoryPlan, plan_memory
 from tinyet.memory.offsets import DEFAULT_BUDGET
 from tinyet.memory.streams import Stream
+from tinyet.messages.stages import stage
 from tinyet.ops import op_of
 from tinyet.opset import Arrangement, Kernel, Sweep, Sweeps
-from tinyet.stages import stage
 
 Variants = Mapping[Node, Variant]
 

@@ -14,8 +14,8 @@ import pytest
 
 from tests.importers.onnx_models import model, node, onnx
 from tests.tflite_files import Writer
-from tinyet.bounded import read_bounded
 from tinyet.errors import ModelError, RefusedError, TinyetError
+from tinyet.files.reading import read_bounded
 from tinyet.from_files import from_onnx, from_tflite
 from tinyet.ir import DType, Graph, Node, QuantParams, Tensor, TensorType
 from tinyet.ir.budget import MAX_FOLDED_MACS, Budget
