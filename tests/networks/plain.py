@@ -24,7 +24,7 @@ import torch
 from torch import fx
 from torch.export import ExportedProgram
 
-from tinyet.fx.normalize import get_constant
+from tinyet.fx.edit import get_constant
 from tinyet.fx.quiet import quiet
 from tinyet.quantization import annotate as rules
 

@@ -232,7 +232,7 @@ def counting(label: str) -> Iterator[Advance]:
 
 @contextmanager
 def stages(label: str) -> Iterator[Advance]:
-    """A bar that says what tinyet is at: `label` until the first stage begins (`tinyet.messages.stages`). The function counts
+    """A bar that says what tinyet is at: `label` until the first stage begins (`messages/stages.py`). The function counts
     within a stage."""
     with _bar(label) as (rename, advance), listening(rename):
         yield advance

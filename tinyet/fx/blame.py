@@ -47,7 +47,7 @@ def _roots() -> tuple[Path, Path, Path, tuple[Path, ...]]:
     stdlib = Path(sysconfig.get_path("stdlib")).resolve()
     return (
         Path(torch.__file__).resolve().parent,
-        Path(__file__).resolve().parent,
+        Path(__file__).resolve().parents[1],
         stdlib,
         tuple(sorted(packages)),
     )

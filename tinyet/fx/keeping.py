@@ -20,7 +20,7 @@ from torch.fx.graph import CodeGen
 from torch.utils import _pytree as pytree
 
 from tinyet.errors import ModelError, bullet_list
-from tinyet.fx.normalize import get_constant
+from tinyet.fx.edit import get_constant
 from tinyet.fx.origins import origin_of, stamp_node
 
 aten = torch.ops.aten

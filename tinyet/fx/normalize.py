@@ -17,8 +17,9 @@ from typing import Any
 import torch
 from torch import fx, nn
 
+from tinyet.fx.edit import add_call, add_constant, drop_unused, get_constant
 from tinyet.fx.exact import call, widen
-from tinyet.fx.origins import origin_of, stamp_node
+from tinyet.fx.origins import origin_of
 
 aten = torch.ops.aten
 
@@ -51,57 +52,6 @@ _LARGEST_FOLDED = 1 << 24
 def _schema_name(node: fx.Node) -> str:
     schema = getattr(node.target, "_schema", None)
     return str(schema.name) if schema is not None else ""
-
-
-def get_constant(module: fx.GraphModule, node: object) -> torch.Tensor | None:
-    """The value of a get_attr node; None for anything else."""
-    if not isinstance(node, fx.Node) or node.op != "get_attr":
-        return None
-    value: Any = module
-    for part in str(node.target).split("."):
-        value = getattr(value, part)
-    return value if isinstance(value, torch.Tensor) else None
-
-
-def add_constant(module: fx.GraphModule, before: fx.Node, name: str, value: torch.Tensor) -> fx.Node:
-    """A new get_attr node of a new buffer (or parameter, if `value` is one) called `name` or name_1, …."""
-    base = "".join(c if c.isalnum() else "_" for c in name)
-    unique, count = base, 0
-    while hasattr(module, unique):
-        count += 1
-        unique = f"{base}_{count}"
-    if isinstance(value, nn.Parameter):
-        module.register_parameter(unique, value)
-    else:
-        module.register_buffer(unique, value.detach().contiguous())
-    with module.graph.inserting_before(before):
-        node = module.graph.get_attr(unique)
-    mode = before.meta["val"].fake_mode if hasattr(before.meta.get("val"), "fake_mode") else None
-    node.meta["val"] = (
-        mode.from_tensor(value.detach(), static_shapes=True) if mode is not None else value.detach()
-    )
-    return node
-
-
-def add_call(
-    graph: fx.Graph,
-    before: fx.Node,
-    target: Callable[..., Any],
-    args: tuple[Any, ...],
-    like: fx.Node,
-    **options: Any,
-) -> fx.Node:
-    """A call in front of `before` that carries the origin and module of `like`; its value is computed from
-    args."""
-    with graph.inserting_before(before):
-        node = graph.call_function(target, args, options)
-    for key in ("stack_trace", "nn_module_stack"):
-        if key in like.meta:
-            node.meta[key] = like.meta[key]
-    stamp_node(node, origin_of(like))
-    values = fx.node.map_arg(args, lambda n: n.meta["val"])
-    node.meta["val"] = target(*values, **options)
-    return node
 
 
 def _drop_input_writes(module: fx.GraphModule) -> None:
@@ -385,19 +335,3 @@ def normalize(module: fx.GraphModule) -> None:
         step(module)
         module.graph.eliminate_dead_code()
     drop_unused(module)
-
-
-def drop_unused(module: fx.GraphModule) -> None:
-    """Delete constants that no node reads, recompile, and check the graph."""
-    graph = module.graph
-    for node in list(graph.nodes):
-        if node.op == "get_attr" and not node.users:
-            graph.erase_node(node)
-    used = {str(node.target) for node in graph.nodes if node.op == "get_attr"}
-    named = [*module.named_parameters(remove_duplicate=False), *module.named_buffers(remove_duplicate=False)]
-    for name, _ in named:
-        if name not in used:
-            owner_path, _, leaf = name.rpartition(".")
-            delattr(module.get_submodule(owner_path), leaf)
-    graph.lint()
-    module.recompile()

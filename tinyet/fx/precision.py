@@ -12,7 +12,7 @@ from torch import nn
 from torch.export import ExportedProgram
 
 from tinyet.errors import ModelError
-from tinyet.importers.torch.context import dtype_name
+from tinyet.fx.edit import dtype_name
 
 _EXACT = (torch.float16, torch.bfloat16)
 

@@ -12,10 +12,9 @@ from typing import Any
 import torch
 from torch import fx, nn
 
-from tinyet.fx.normalize import add_call, add_constant, drop_unused, get_constant
+from tinyet.fx.edit import add_call, add_constant, bind, drop_unused, get_constant
 from tinyet.fx.origins import origin_of, stamp_node
 from tinyet.fx.recurrent_ops import C_N, GRU, H_N, LSTM, RNN, Y
-from tinyet.importers.torch.context import bind
 
 aten = torch.ops.aten
 

@@ -11,10 +11,9 @@ from typing import Any
 import torch
 from torch import fx
 
-from tinyet.fx.normalize import add_call
+from tinyet.fx.edit import add_call, bind
 from tinyet.fx.recurrent import CELLS_OF_TORCH, Weights, call_layer, own_state, result_of
 from tinyet.fx.recurrent_ops import C_N, H_N, Y
-from tinyet.importers.torch.context import bind
 
 aten = torch.ops.aten
 

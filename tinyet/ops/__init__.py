@@ -161,11 +161,6 @@ OPS: tuple[Op, ...] = (
     where.OP,
 )
 
-# A region is no operator of its own: it holds others, and a delegate brings its kernel. What stands for a strip of an
-# operator is in no program, and has no name there.
-_BY_ATTRS: dict[type[Attrs], Op] = {op.attrs: op for op in (*OPS, region.OP, row_sums.OP)}
-_BY_NAME: dict[str, Op] = {op.name: op for op in (*OPS, region.OP)}
-
 
 def op_of(node: Node) -> Op:
     """The operator of a node; raises InternalError for attributes that no operator owns."""
@@ -173,6 +168,13 @@ def op_of(node: Node) -> Op:
     if found is None:
         raise InternalError(f"no operator has attributes of type {type(node.attrs).__name__}", node.where)
     return found
+
+
+# A region is no operator of its own: it holds others, and a delegate brings its kernel. What stands for a strip of an
+# operator is in no program, and has no name there.
+_REGION = region.operator(op_of)
+_BY_ATTRS: dict[type[Attrs], Op] = {op.attrs: op for op in (*OPS, _REGION, row_sums.OP)}
+_BY_NAME: dict[str, Op] = {op.name: op for op in (*OPS, _REGION)}
 
 
 def by_name(name: str) -> Op | None:

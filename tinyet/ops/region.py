@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -53,33 +53,29 @@ def check(node: Node) -> str | None:
     return None
 
 
-def reference(node: Node, inputs: Sequence[Array | None]) -> tuple[Array, ...]:
-    """The nodes one after the other, each by its own reference."""
-    # The registry of operators holds this one, too.
-    from tinyet import ops
+def operator(op_of: Callable[[Node], Op]) -> Op:
+    """The operator. op_of: the operator of a node in a region; whoever knows them all gives it."""
 
-    graph = attrs_of(node).graph
-    values = dict(zip(graph.inputs, inputs, strict=True)) | {t: t.array for t in graph.constants}
-    for inner in graph.nodes:
-        results = ops.evaluate(inner, [None if t is None else values[t] for t in inner.inputs])
-        values.update(zip(inner.outputs, results, strict=True))
-    outputs = [values[t] for t in graph.outputs]
-    return tuple(o for o in outputs if o is not None)
+    def reference(node: Node, inputs: Sequence[Array | None]) -> tuple[Array, ...]:
+        """The nodes one after the other, each by its own reference."""
+        graph = attrs_of(node).graph
+        values = dict(zip(graph.inputs, inputs, strict=True)) | {t: t.array for t in graph.constants}
+        for inner in graph.nodes:
+            results = op_of(inner).reference(inner, [None if t is None else values[t] for t in inner.inputs])
+            values.update(zip(inner.outputs, results, strict=True))
+        outputs = [values[t] for t in graph.outputs]
+        return tuple(o for o in outputs if o is not None)
 
+    def macs(node: Node) -> int:
+        return sum(op_of(inner).macs(inner) for inner in attrs_of(node).graph.nodes)
 
-def macs(node: Node) -> int:
-    from tinyet import ops
-
-    return sum(ops.op_of(inner).macs(inner) for inner in attrs_of(node).graph.nodes)
-
-
-OP = Op(
-    attrs=Region,
-    summary="a part of the graph that a delegate computes as a whole",
-    infer=infer,
-    inputs=(0, MAX_VALUES),
-    reference=reference,
-    check=check,
-    macs=macs,
-    kernels=(),
-)
+    return Op(
+        attrs=Region,
+        summary="a part of the graph that a delegate computes as a whole",
+        infer=infer,
+        inputs=(0, MAX_VALUES),
+        reference=reference,
+        check=check,
+        macs=macs,
+        kernels=(),
+    )

@@ -11,8 +11,8 @@ import torch
 
 from tinyet.errors import DataError, QuantizationError
 from tinyet.errors.arguments import described
+from tinyet.fx.edit import dtype_name
 from tinyet.fx.examples import Inputs
-from tinyet.importers.torch.context import dtype_name
 from tinyet.ir import Array
 
 

@@ -18,10 +18,10 @@ from torch import fx, nn
 from torch.export import ExportedProgram
 
 from tinyet.fx.capture import example_inputs_of, re_export
+from tinyet.fx.edit import add_constant, drop_unused, get_constant
 from tinyet.fx.exact import Exact, call, widen
 from tinyet.fx.examples import Inputs
 from tinyet.fx.keeping import Running, put_back, take_out
-from tinyet.fx.normalize import add_constant, drop_unused, get_constant
 from tinyet.fx.origins import origin_of
 from tinyet.fx.quiet import quiet
 from tinyet.quantization.annotate import WEIGHTED

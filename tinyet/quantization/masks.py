@@ -23,7 +23,7 @@ from typing import Any
 import torch
 from torch import fx
 
-from tinyet.fx.normalize import add_call, add_constant, get_constant
+from tinyet.fx.edit import add_call, add_constant, get_constant
 from tinyet.fx.origins import origin_of, stamp_node
 from tinyet.ir import Origin
 from tinyet.quantization import annotate as rules

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import fx
 
-from tinyet.fx.normalize import get_constant
+from tinyet.fx.edit import get_constant
 from tinyet.fx.quiet import quiet
 from tinyet.quantization.masks import PRODUCTS, SOFTMAX, adds, passes_on
 from tinyet.quantization.saturating import SUM_FAR

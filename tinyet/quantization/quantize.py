@@ -19,10 +19,10 @@ from tinyet.errors import QuantizationError
 from tinyet.errors.arguments import described, instance_given
 from tinyet.fx.blame import frame_of_exception, message_of
 from tinyet.fx.capture import example_inputs_of, re_export
+from tinyet.fx.edit import drop_unused, get_constant
 from tinyet.fx.exact import Exact
 from tinyet.fx.examples import Inputs
 from tinyet.fx.keeping import Kept, Running, put_back, take_out
-from tinyet.fx.normalize import drop_unused, get_constant
 from tinyet.fx.origins import op_name, origin_of, stamp
 from tinyet.fx.quiet import quiet
 from tinyet.ir import Note

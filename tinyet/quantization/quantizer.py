@@ -20,7 +20,7 @@ from torch import fx
 
 from tinyet.custom import CustomOp, registered
 from tinyet.errors import QuantizationError, bullet_list
-from tinyet.fx.normalize import get_constant
+from tinyet.fx.edit import get_constant
 from tinyet.fx.origins import module_stack, origin_of
 from tinyet.fx.quiet import quiet
 from tinyet.fx.recurrent_ops import RECURRENT

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import fx
 
-from tinyet.fx.normalize import add_call
+from tinyet.fx.edit import add_call
 from tinyet.fx.quiet import quiet
 from tinyet.fx.recurrent_ops import C_N, CELLS, GRU, H_N, LSTM, RECURRENT, RNN, Y
 from tinyet.ops.lstm import CELL_POWERS

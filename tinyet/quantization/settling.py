@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import torch
 from torch import fx
 
-from tinyet.fx.normalize import get_constant
+from tinyet.fx.edit import get_constant
 from tinyet.fx.quiet import quiet
 from tinyet.numerics import SUM_BITS_64
 from tinyet.quantization import annotate as rules

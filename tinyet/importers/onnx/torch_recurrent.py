@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from tinyet.errors import RefusedError
-from tinyet.importers.onnx.to_torch import Build, Function, Step
+from tinyet.importers.onnx.torch_steps import Build, Function, Step
 
 # torch's gates by their places in ONNX's: i o f c → i f c o; z r h → r z h.
 _LSTM, _GRU, _RNN = (0, 2, 3, 1), (1, 0, 2), (0,)

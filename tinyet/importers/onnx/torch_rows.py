@@ -12,9 +12,9 @@ import torch
 import torch.nn.functional as F
 
 from tinyet.errors import RefusedError
-from tinyet.importers.onnx.to_torch import Build, Function, Step
 from tinyet.importers.onnx.torch_recurrent import gru, lstm, rnn
 from tinyet.importers.onnx.torch_selection import gather, scatter_nd, tile, where
+from tinyet.importers.onnx.torch_steps import Build, Function, Step
 from tinyet.importers.onnx.values import axes_of, axis_of
 
 Row = Callable[[Build], Function]

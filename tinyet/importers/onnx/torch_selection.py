@@ -11,7 +11,7 @@ import torch
 import torch.nn.functional as F
 
 from tinyet.errors import RefusedError
-from tinyet.importers.onnx.to_torch import Build, Function, Step
+from tinyet.importers.onnx.torch_steps import Build, Function, Step
 from tinyet.importers.onnx.values import axis_of
 from tinyet.ir import Array
 

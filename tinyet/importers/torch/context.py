@@ -4,7 +4,6 @@ emission."""
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -13,6 +12,7 @@ import numpy as np
 import torch
 from torch import fx
 
+from tinyet.fx.edit import dtype_name
 from tinyet.ir import ITSELF, Array, Attrs, DType, Node, Origin, QuantParams, Shape, Tensor, TensorType
 from tinyet.messages.text import c_identifier, unused
 from tinyet.ops.cast import Cast
@@ -113,28 +113,6 @@ class Dynamic:
 Value = Tensor | Constant | Dynamic | tuple[Any, ...]
 Args = Mapping[str, Any]
 Row = Callable[["Context", Args], Value]
-
-
-def bind(node: fx.Node) -> dict[str, Any]:
-    """The call's arguments by the names of the operator's schema, defaults filled in; getitem: self and
-    index."""
-    if node.target is operator.getitem:
-        return {"self": node.args[0], "index": node.args[1]}
-    schema = node.target._schema  # type: ignore[union-attr]
-    bound: dict[str, Any] = {}
-    for position, argument in enumerate(schema.arguments):
-        if argument.name in node.kwargs:
-            bound[argument.name] = node.kwargs[argument.name]
-        elif not argument.kwarg_only and position < len(node.args):
-            bound[argument.name] = node.args[position]
-        else:
-            bound[argument.name] = argument.default_value if argument.has_default_value() else None
-    return bound
-
-
-def dtype_name(dtype: torch.dtype) -> str:
-    """As torch calls it: float16."""
-    return str(dtype).removeprefix("torch.")
 
 
 def dtype_of(value: torch.Tensor) -> DType:

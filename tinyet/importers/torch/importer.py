@@ -20,6 +20,7 @@ from torch.export.graph_signature import InputKind, OutputKind
 
 from tinyet.errors import ModelError, UnsupportedOp, UnsupportedShape, bullet_list
 from tinyet.fx.capture import lower
+from tinyet.fx.edit import bind, dtype_name
 from tinyet.fx.keeping import written_buffers
 from tinyet.fx.origins import is_stamped, op_name, origin_of, origins_of
 from tinyet.importers.torch.aten import TABLE, advice
@@ -31,8 +32,6 @@ from tinyet.importers.torch.context import (
     RefusedError,
     StandIn,
     Value,
-    bind,
-    dtype_name,
     dtype_of,
     shape_of,
     type_of,

@@ -110,9 +110,9 @@ def test_a_new_file_is_never_an_old_one(tmp_path: Path) -> None:
 
 _KILLED = """\
 import os, signal, sys
-from tinyet import whole
+from tinyet.files import atomic
 os.replace = lambda *_: (print("written", flush=True), signal.pause())
-whole.write_whole(sys.argv[1], b"new")
+atomic.write_whole(sys.argv[1], b"new")
 """
 
 
