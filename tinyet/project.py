@@ -54,7 +54,6 @@ from tinyet.device.host import build_host
 from tinyet.emit.facts import DEFAULT_LIBRARY_VERSION, facts_of
 from tinyet.emit.kinds.arduino import library_name
 from tinyet.emit.model import model_files
-from tinyet.emit.model_name import check_name
 from tinyet.emit.project import Kind, Options, check_kind, check_library, is_bare, project_files
 from tinyet.emit.tflm import tflm_files
 from tinyet.errors import ProjectError, ToolchainError, UsageError
@@ -67,6 +66,7 @@ from tinyet.errors.arguments import (
     text_given,
     whole_given,
 )
+from tinyet.files.model_name import check_name
 from tinyet.ir import Array
 from tinyet.messages.stages import stage
 from tinyet.program import Program, load

@@ -17,7 +17,8 @@ from tests.golden.programs import Builder, bias_s32, input_s8, nested, weights_s
 from tinyet.boards.cpus import Target
 from tinyet.deployment import deploy
 from tinyet.emit.model import model_files
-from tinyet.emit.names import RESERVED, Names, declared, interface
+from tinyet.emit.names import RESERVED, Names, declared
+from tinyet.files.model_name import interface
 from tinyet.ir import Graph, Origin
 from tinyet.layers import common_module, identifier
 from tinyet.ops.add import Add

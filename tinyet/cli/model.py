@@ -23,9 +23,9 @@ from tinyet.compiler import float_layers, require_integer
 from tinyet.data import Data, array_of, encode_data, make_samples, read_data, refuse_indices
 from tinyet.delegates import Delegate, delegates_or_default
 from tinyet.deployment import deploy
-from tinyet.emit.model_name import check_name, safe_name
 from tinyet.errors import DataError, ModelError, TinyetError, ToolchainError, UsageError
 from tinyet.errors.arguments import OverTime
+from tinyet.files.model_name import check_name, safe_name
 from tinyet.files.sniffing import foreign_error
 from tinyet.from_files import from_onnx, from_tflite
 from tinyet.importers.onnx.read import read_file as read_onnx

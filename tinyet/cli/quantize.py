@@ -30,8 +30,8 @@ from tinyet.compiler import compile as compile_model
 from tinyet.compiler import cost_on
 from tinyet.data import Data
 from tinyet.data.doubts import doubts_of_labels
-from tinyet.emit.model_name import check_name, safe_name
 from tinyet.errors import DataError, ToolchainError, UsageError
+from tinyet.files.model_name import check_name, safe_name
 from tinyet.ir import Graph
 from tinyet.program import Program
 

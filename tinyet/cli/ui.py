@@ -232,8 +232,8 @@ def counting(label: str) -> Iterator[Advance]:
 
 @contextmanager
 def stages(label: str) -> Iterator[Advance]:
-    """A bar that says what tinyet is at: `label` until the first stage begins (`messages/stages.py`). The function counts
-    within a stage."""
+    """A bar that says what tinyet is at: `label` until the first stage begins (`messages/stages.py`). The function
+    counts within a stage."""
     with _bar(label) as (rename, advance), listening(rename):
         yield advance
 

@@ -13,10 +13,11 @@ from tinyet.deployment import Deployment, Step, StoredArray
 from tinyet.emit.interface import HEAD_BYTES, io_view, kept_views, states_view
 from tinyet.emit.kernels import shareable
 from tinyet.emit.literals import CTYPES, array, integer, packed, real, struct
-from tinyet.emit.names import Names, declared, function_names, interface
+from tinyet.emit.names import Names, declared, function_names
 from tinyet.emit.pointers import Pointers
 from tinyet.emit.rows import CaseView, RowPointers, StreamView, cases, order, order_lines, part_lines
 from tinyet.errors import InternalError, UsageError
+from tinyet.files.model_name import interface
 from tinyet.layers import identifier
 from tinyet.memory.plan import MARK, MARK_BYTES
 from tinyet.memory.streams import Fill, Run, Stream, Take

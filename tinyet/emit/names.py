@@ -64,15 +64,6 @@ _BLOCK = re.compile(r"\{[^{}]*\}")
 _DECLARATOR = re.compile(r"\b(\w+)[ \t]*(?:\(|(?:\[[^]]*\][ \t]*)*[;=])")
 
 
-def interface(name: str, inputs: int, outputs: int, states: int = 0) -> frozenset[str]:
-    """What the model called `name` declares for others."""
-    words = ["arena", "run", "init", "push_rows", "restart_rows", "quantize_row", "image", "advance"]
-    words += ["reset", "mark", "sum", "save_state", "restore_state", *(f"state_{i}" for i in range(states))]
-    words += [f"{verb}input_{i}" for i in range(inputs) for verb in ("", "set_")]
-    words += [f"{verb}output_{i}" for i in range(outputs) for verb in ("", "get_")]
-    return frozenset(f"{name}_{word}" for word in words)
-
-
 class Names:
     """Gives each name once, and none of those that are reserved."""
 

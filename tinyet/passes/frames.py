@@ -13,7 +13,6 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from tinyet.custom import CustomAttrs
 from tinyet.ir import Attrs, DType, Node, Shape, Tensor, TensorType
 from tinyet.ops.add import Add
 from tinyet.ops.amax import Amax
@@ -49,6 +48,7 @@ from tinyet.ops.sub import Sub
 from tinyet.ops.sum import Sum
 from tinyet.ops.unary import Unary
 from tinyet.ops.where import Where
+from tinyet.opset.custom import CustomAttrs
 
 Label = tuple[int, ...]
 Layout = tuple[int, ...]

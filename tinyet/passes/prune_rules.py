@@ -16,7 +16,6 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from tinyet.custom import CustomAttrs
 from tinyet.ir import Array, Attrs, DType, Node, QuantParams, Tensor, TensorType
 from tinyet.numerics import bias_type
 from tinyet.ops.adaptive_avg_pool2d import AdaptiveAvgPool2d
@@ -47,6 +46,7 @@ from tinyet.ops.shared.reduction import Reduce
 from tinyet.ops.slice import Slice
 from tinyet.ops.sub import Sub
 from tinyet.ops.sum import Sum
+from tinyet.opset.custom import CustomAttrs
 from tinyet.passes.frames import POINTWISE
 
 Index = npt.NDArray[np.intp]

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 
-from tinyet.emit.names import interface
 from tinyet.errors import UsageError
 
 _LONGEST = 63
@@ -120,6 +119,15 @@ _TAKEN = (
         "there is a header of this name that C, a C library or a framework includes",
     ),
 )
+
+
+def interface(name: str, inputs: int, outputs: int, states: int = 0) -> frozenset[str]:
+    """What the model called `name` declares for others."""
+    words = ["arena", "run", "init", "push_rows", "restart_rows", "quantize_row", "image", "advance"]
+    words += ["reset", "mark", "sum", "save_state", "restore_state", *(f"state_{i}" for i in range(states))]
+    words += [f"{verb}input_{i}" for i in range(inputs) for verb in ("", "set_")]
+    words += [f"{verb}output_{i}" for i in range(outputs) for verb in ("", "get_")]
+    return frozenset(f"{name}_{word}" for word in words)
 
 
 def name_problem(name: str) -> str | None:
