@@ -27,7 +27,6 @@ from tinyet.boards import Board, load_board
 from tinyet.build.gcc import build_firmware
 from tinyet.build.size import measure
 from tinyet.delegates import CORTEX_M, PORTABLE, Delegate
-from tinyet.delegates.decide import OPTIMIZE, Objective, Optimize, check_optimize
 from tinyet.deployment import Deployment, deploy
 from tinyet.device.device import open_device
 from tinyet.emit.model import model_files
@@ -45,6 +44,7 @@ from tinyet.ops.mul import Mul
 from tinyet.ops.requantize import Requantize
 from tinyet.ops.resize import Resize
 from tinyet.ops.softmax import Softmax
+from tinyet.planning.objective import OPTIMIZE, Objective, Optimize, check_optimize
 
 RELU = (0.0, math.inf)
 NONE = (-math.inf, math.inf)

@@ -27,7 +27,7 @@ from rich.table import Table
 import tinyet
 from tinyet.boards import load_board
 from tinyet.delegates import DEFAULT, Delegate
-from tinyet.delegates.decide import OPTIMIZE, Optimize, check_optimize
+from tinyet.planning.objective import OPTIMIZE, Optimize, check_optimize
 from tinyet.validate import ValidationResult
 
 ROOT = Path(__file__).resolve().parent.parent

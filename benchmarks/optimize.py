@@ -31,9 +31,9 @@ import tinyet
 from benchmarks.nets import NETWORKS
 from benchmarks.programs import TRAINED, program_of, show
 from tinyet.boards import load_board
-from tinyet.delegates.decide import OPTIMIZE, Objective, Optimize
-from tinyet.delegates.frontier import Point
 from tinyet.deployment import deploy
+from tinyet.planning.kernel_front import Point
+from tinyet.planning.objective import OPTIMIZE, Objective, Optimize
 from tinyet.program import Program
 from tinyet.validate import LayerResult
 

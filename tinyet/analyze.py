@@ -25,12 +25,12 @@ from tinyet.budget.room import HARNESS_STACK, Flash, PlannedStack, room_of
 from tinyet.budget.rows import StreamAnalysis, streams_of
 from tinyet.build.size import Size, measure
 from tinyet.delegates import Delegates, delegates_or_default
-from tinyet.delegates.decide import Decision
 from tinyet.deployment import Deployment, Step
 from tinyet.emit.model import symbols_of
 from tinyet.ir import Node, Tensor, place_of
 from tinyet.memory import MemoryPlan
 from tinyet.opset.cost import constant_bytes
+from tinyet.planning.objective import Decision
 from tinyet.program import Program
 from tinyet.stack.use import StackUse
 

@@ -56,7 +56,6 @@ from tinyet.data import (
     refuse_indices,
 )
 from tinyet.delegates import DEFAULT, Delegate, Delegates, delegates_named, delegates_or_default
-from tinyet.delegates.decide import Objective
 from tinyet.deployment import Deployment
 from tinyet.device.device import open_device
 from tinyet.device.host import build_host
@@ -68,6 +67,7 @@ from tinyet.emit.project import Kind, Options, check_kind, check_library, is_bar
 from tinyet.emit.tflm import tflm_files
 from tinyet.errors import ProjectError, ToolchainError, UsageError
 from tinyet.ir import Array
+from tinyet.planning.objective import Objective
 from tinyet.program import Program, load
 from tinyet.stack.use import StackUse, inference_bound, stack_of
 from tinyet.stages import stage

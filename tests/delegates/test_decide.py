@@ -18,16 +18,17 @@ from tinyet.analyze import analyze
 from tinyet.boards import load_board
 from tinyet.boards.cpus import Target
 from tinyet.budget.fit import Limits, objective_of
-from tinyet.delegates import CMSIS_NN, CORTEX_M, DEFAULT, DELEGATES, PORTABLE, decide
-from tinyet.delegates import frontier as solver
-from tinyet.delegates.decide import Objective, pick
-from tinyet.delegates.frontier import Option, frontier
+from tinyet.delegates import CMSIS_NN, CORTEX_M, DEFAULT, DELEGATES, PORTABLE
 from tinyet.deployment import Deployment, deploy
 from tinyet.errors import UsageError
 from tinyet.ops.conv2d import Conv2d
 from tinyet.ops.linear import Linear
 from tinyet.ops.reshape import Reshape
 from tinyet.opset.cost import MEASURED, core_of, measured
+from tinyet.planning import kernel_front as solver
+from tinyet.planning import objective
+from tinyet.planning.kernel_front import Option, frontier
+from tinyet.planning.objective import Objective, pick
 from tinyet.program import Program
 from tinyet.project import generate, open_project
 
@@ -203,7 +204,7 @@ def deployed(program: Program, objective: Objective) -> Deployment:
 
 
 def test_speed_and_size(network: Program) -> None:
-    speed, balanced, size = (deployed(network, Objective(o)) for o in decide.OPTIMIZE)
+    speed, balanced, size = (deployed(network, Objective(o)) for o in objective.OPTIMIZE)
     points = [d.decision.point for d in (speed, balanced, size)]
     assert points[0].instructions <= points[1].instructions <= points[2].instructions
     assert points[0].flash >= points[1].flash >= points[2].flash
@@ -260,7 +261,7 @@ def many_inputs(channels: int) -> Program:
 
 
 @pytest.mark.parametrize(("channels", "optimize"), [(4, "balanced"), (12, "size"), (4, "size")])
-def test_flash_that_is_not_worth_its_ram(channels: int, optimize: decide.Optimize) -> None:
+def test_flash_that_is_not_worth_its_ram(channels: int, optimize: objective.Optimize) -> None:
     """Where a choice with a much smaller arena executes no more, a few bytes of flash do not speak against it."""
     program = many_inputs(channels)
     found = deployed(program, Objective(optimize))
@@ -297,7 +298,7 @@ def test_where_nothing_is_stated_the_order_decides(network: Program) -> None:
     target = Target("cortex-m33", frozenset())
     assert measured(core_of(target)) is None
     for delegates in itertools.permutations((CMSIS_NN, PORTABLE)):
-        for optimize in decide.OPTIMIZE:
+        for optimize in objective.OPTIMIZE:
             found = deploy(network.graph, target, delegates, objective=Objective(optimize))
             assert {s.choice.delegate for s in found.steps} == {delegates[0]}
 
@@ -354,7 +355,9 @@ def test_a_layer_has_one_name_whatever_computes_it() -> None:
     """Layers without modules are numbered; calls that do not depend on each other are made in an order that depends on
     their scratch. So a name that one report has pins the same layer in another."""
     graph = side_by_side(MODELS["resnet8"])
-    found = [deploy(graph, M4.target, DEFAULT, objective=Objective(optimize)) for optimize in decide.OPTIMIZE]
+    found = [
+        deploy(graph, M4.target, DEFAULT, objective=Objective(optimize)) for optimize in objective.OPTIMIZE
+    ]
     names = [{step.node: step.name for step in deployment.steps} for deployment in found]
     assert names[0] == names[1] == names[2]
     assert len({tuple(step.node.output.name for step in d.steps) for d in found}) > 1, "always the same order"

@@ -14,13 +14,13 @@ from tests.golden.programs import RELU, Builder, bias_s32, input_s8, weights_s8
 from tinyet.analyze import analyze
 from tinyet.boards import load_board
 from tinyet.budget.fit import objective_of
-from tinyet.delegates.decide import OPTIMIZE, Decision, Figures, Objective, Optimize
 from tinyet.deployment import Deployment, deploy
 from tinyet.ir import Graph, Tensor
 from tinyet.ops.add import Add
 from tinyet.ops.concat import Concat
 from tinyet.ops.conv2d import Conv2d
 from tinyet.ops.max_pool2d import MaxPool2d
+from tinyet.planning.objective import OPTIMIZE, Decision, Figures, Objective, Optimize
 from tinyet.program import Program
 
 M4 = load_board("mps2_an386")

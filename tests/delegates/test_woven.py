@@ -18,7 +18,6 @@ from tests.ops.cases import HOST_WITH_DSP, Case, placed_quickly, renamed, run_on
 from tests.ops.emulated import require_emulator, run_emulated
 from tinyet import ops
 from tinyet.delegates import CORTEX_M, Delegate
-from tinyet.delegates.decide import Objective
 from tinyet.deployment import Deployment, deploy
 from tinyet.ir import Array, DType, Graph, Node, Tensor, TensorType
 from tinyet.numerics import NO_CLAMP
@@ -26,6 +25,7 @@ from tinyet.ops.concat import Concat
 from tinyet.ops.conv2d import Conv2d
 from tinyet.ops.unary import Unary
 from tinyet.opset import Arrangement
+from tinyet.planning.objective import Objective
 from tinyet.reference.evaluate import run_graph
 
 KERNELS = sorted(

@@ -18,12 +18,12 @@ from tests.planned import check_planned
 from tinyet.analyze import analyze
 from tinyet.boards import load_board
 from tinyet.budget.code import functions_of
-from tinyet.delegates.decide import OPTIMIZE, Objective
 from tinyet.deployment import Deployment, Step, deploy
 from tinyet.emit.model import model_files, symbols_of
 from tinyet.ops.conv2d import Conv2d
 from tinyet.opset import Definition
 from tinyet.opset.cost import field_bytes
+from tinyet.planning.objective import OPTIMIZE, Objective
 from tinyet.program import Program
 from tinyet.project import generate, open_project
 

@@ -13,7 +13,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tinyet.boards import load_board
-from tinyet.delegates.decide import Objective, Optimize
 from tinyet.deployment import deploy
 from tinyet.errors import InternalError
 from tinyet.ir import Array, DType, Graph, Node, QuantParams, Shape, Tensor, TensorType, constant
@@ -28,6 +27,7 @@ from tinyet.ops.concat import Concat
 from tinyet.ops.conv2d import Conv2d
 from tinyet.ops.max_pool2d import MaxPool2d
 from tinyet.opset import strip
+from tinyet.planning.objective import Objective, Optimize
 from tinyet.reference import evaluate
 
 Random = np.random.Generator

@@ -10,13 +10,13 @@ from typing import Any
 from tests.golden.programs import Builder, bias_s32, input_s8, weights_s8
 from tinyet.boards import load_board
 from tinyet.delegates import CORTEX_M, PORTABLE, Delegate
-from tinyet.delegates.decide import Objective
 from tinyet.deployment import Deployment, deploy
 from tinyet.ir import Tensor
 from tinyet.ops.conv2d import Conv2d
 from tinyet.ops.mean import Mean
 from tinyet.ops.mul import Mul
 from tinyet.ops.unary import Unary
+from tinyet.planning.objective import Objective
 from tinyet.program import Program
 
 TARGET = load_board("mps2_an386").target

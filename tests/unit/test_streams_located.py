@@ -29,12 +29,12 @@ from tinyet.boards import load_board
 from tinyet.boards.cpus import Target
 from tinyet.budget.fit import peak_tensors
 from tinyet.data import prepare_inputs
-from tinyet.delegates.decide import Objective
 from tinyet.deployment import Step, deploy
 from tinyet.device.device import Device, ModelFailed, open_device
 from tinyet.ir import DType
 from tinyet.memory.stops import Stop, fewest, stops
 from tinyet.memory.streams import row_bytes
+from tinyet.planning.objective import Objective
 from tinyet.reference import evaluate
 from tinyet.validate import locate_mismatch
 

@@ -11,12 +11,12 @@ from tinyet.boards import Board
 from tinyet.budget.room import CALLER_STACK, Flash, PlannedStack, Room, room_of
 from tinyet.budget.tables import around_table, core_table, table_of
 from tinyet.delegates import DEFAULT, Delegate
-from tinyet.delegates.decide import Objective, check_optimize
 from tinyet.deployment import Deployment, deploy
 from tinyet.errors import FitError, ToolchainError, bullet_list
 from tinyet.ir import Graph, Node
 from tinyet.memory.streams import Stream
 from tinyet.opset.cost import core_of, measured
+from tinyet.planning.objective import Objective, check_optimize
 from tinyet.stack.use import StackUse
 
 LARGEST = 5

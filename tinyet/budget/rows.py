@@ -6,11 +6,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from tinyet.delegates.decide import Variant
 from tinyet.deployment import Deployment
 from tinyet.ir import Node
 from tinyet.memory.streams import Stream
-from tinyet.rows import added_macs, moved
+from tinyet.planning.objective import Variant
+from tinyet.planning.tiling import added_macs, moved
 
 
 @dataclass(frozen=True)

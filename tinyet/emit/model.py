@@ -17,7 +17,6 @@ from tinyet.emit.names import Names, declared, function_names, interface
 from tinyet.emit.pointers import Pointers
 from tinyet.emit.rows import CaseView, RowPointers, StreamView, cases, order, order_lines, part_lines
 from tinyet.errors import InternalError, UsageError
-from tinyet.layers import identifier
 from tinyet.memory.plan import MARK, MARK_BYTES
 from tinyet.memory.streams import Fill, Run, Stream, Take
 from tinyet.ops.region import Region
@@ -35,6 +34,7 @@ from tinyet.opset import (
     StateArg,
     wrapped,
 )
+from tinyet.planning.layer_names import identifier
 from tinyet.text import c_comment, c_string
 from tinyet.version import __version__
 

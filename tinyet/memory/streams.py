@@ -29,10 +29,10 @@ from tinyet.memory.row_records import (
     Taken,
     row_bytes,
 )
-from tinyet.memory.row_schedule import Schedule
-from tinyet.memory.row_windows import Placed
 from tinyet.opset import RowRule
 from tinyet.opset.sweep import Bytes
+from tinyet.planning.line_buffers import Placed
+from tinyet.planning.tile_schedule import Schedule
 
 __all__ = [
     "Action",

@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from tinyet.boards.cpus import Target
-from tinyet.delegates.decide import Variant
 from tinyet.errors import InternalError
 from tinyet.ir import Graph, Node, Tensor
 from tinyet.memory import MemoryPlan, plan_memory
@@ -16,6 +15,7 @@ from tinyet.memory.offsets import DEFAULT_BUDGET
 from tinyet.memory.streams import Stream
 from tinyet.ops import op_of
 from tinyet.opset import Arrangement, Kernel, Sweep, Sweeps
+from tinyet.planning.objective import Variant
 from tinyet.stages import stage
 
 Variants = Mapping[Node, Variant]

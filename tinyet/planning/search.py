@@ -8,7 +8,18 @@ from dataclasses import dataclass, replace
 
 from tinyet.boards.cpus import Target
 from tinyet.delegates import Delegate
-from tinyet.delegates.decide import (
+from tinyet.errors import InternalError, UsageError
+from tinyet.ir import Graph, Node
+from tinyet.memory import MemoryPlan, course
+from tinyet.memory.draft import StreamRefusedError
+from tinyet.memory.streams import Stream
+from tinyet.ops import op_of
+from tinyet.ops.region import Region
+from tinyet.planning.kernel_front import Frontier, Point
+from tinyet.planning.kernel_selection import Choice, Selection, select
+from tinyet.planning.layer_names import names_of
+from tinyet.planning.layouts import Promises, agreements_of, arrangements, planned, saved_by
+from tinyet.planning.objective import (
     Decision,
     Figures,
     Objective,
@@ -23,20 +34,9 @@ from tinyet.delegates.decide import (
     price,
     weighed,
 )
-from tinyet.delegates.frontier import Frontier, Point
-from tinyet.delegates.select import Choice, Selection, select
-from tinyet.errors import InternalError, UsageError
-from tinyet.input_rows import GIVE_WHOLE, taken_input
-from tinyet.ir import Graph, Node
-from tinyet.layers import names_of
-from tinyet.memory import MemoryPlan, course
-from tinyet.memory.draft import StreamRefusedError
-from tinyet.memory.streams import Stream
-from tinyet.ops import op_of
-from tinyet.ops.region import Region
-from tinyet.rows import FLASH_A_LAYER, INSTRUCTIONS_AN_ACTION, Search, Strips, moving, strips_of
+from tinyet.planning.tiled_input import GIVE_WHOLE, taken_input
+from tinyet.planning.tiling import FLASH_A_LAYER, INSTRUCTIONS_AN_ACTION, Search, Strips, moving, strips_of
 from tinyet.stages import stage
-from tinyet.storage import Promises, agreements_of, arrangements, planned, saved_by
 
 _Price = tuple[Price, bool, Price, int]
 

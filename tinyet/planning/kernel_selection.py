@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 from tinyet import ops
 from tinyet.boards.cpus import Target
 from tinyet.delegates import DEFAULT, PORTABLE, Delegate, delegates_named
-from tinyet.delegates.partition import contract, inline
 from tinyet.errors import InternalError, UnsupportedOp, bullet_list
 from tinyet.ir import Graph, Node
 from tinyet.ops.region import Region
 from tinyet.opset import Kernel, signature
+from tinyet.planning.partition import contract, inline
 
 
 @dataclass(frozen=True)

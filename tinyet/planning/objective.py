@@ -16,12 +16,12 @@ from typing import Literal, get_args
 import numpy as np
 
 from tinyet.boards.cpus import Target
-from tinyet.delegates.frontier import Frontier, Option, Point, frontier
-from tinyet.delegates.select import Choice
 from tinyet.errors import UsageError
 from tinyet.ir import Node
 from tinyet.opset import Call, Cost, Definition
 from tinyet.opset.cost import constant_bytes
+from tinyet.planning.kernel_front import Frontier, Option, Point, frontier
+from tinyet.planning.kernel_selection import Choice
 
 Optimize = Literal["speed", "balanced", "size"]
 Price = tuple[bool, float, float]

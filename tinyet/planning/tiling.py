@@ -9,12 +9,12 @@ from functools import cached_property
 
 import numpy as np
 
-from tinyet.delegates.decide import Variant
 from tinyet.ir import Graph, Node, Tensor
 from tinyet.memory import MemoryPlan
 from tinyet.memory.streams import Stream, Taken, stream
 from tinyet.ops import op_of
 from tinyet.opset import RowRule, strip
+from tinyet.planning.objective import Variant
 
 INSTRUCTIONS_A_BYTE = 0.4
 INSTRUCTIONS_AN_ACTION = 25
