@@ -253,7 +253,7 @@ def pinned(graph: Graph, board: Board, symbols: Sequence[str]) -> dict[str, str]
     found: dict[str, str] = {}
     free = deploy(graph, board.target, [CORTEX_M])
     for step in free.steps:
-        taking = {variant.choice.kernel.symbol for variant in free.decision.variants[step.node]}
+        taking = {variant.choice.kernel.symbol for variant in free.decision.candidates[step.node]}
         for symbol in symbols:
             if symbol in taking:
                 found.setdefault(step.name, symbol)

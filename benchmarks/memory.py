@@ -63,7 +63,7 @@ class Way:
 
     def objective(self, ram: int | None) -> Objective:
         """ram: the most bytes of the arena."""
-        return Objective("balanced", ram=ram, whole=not self.rows, input_rows=self.given)
+        return Objective("balanced", ram=ram, untiled=not self.rows, input_rows=self.given)
 
     @contextmanager
     def followed(self, ram: int | None) -> Iterator[None]:

@@ -22,9 +22,10 @@ from tinyet.memory.streams import Run
 from tinyet.ops import op_of
 from tinyet.opset import Call, Constant, Event, FieldValue, InputArg, Pointer, Struct
 from tinyet.opset.cost import field_bytes
-from tinyet.planning.kernel_selection import Choice, Selection, select
+from tinyet.planning.decision import Decision
+from tinyet.planning.kernel_selection import Choice, Selection, select_kernels
 from tinyet.planning.layer_names import names_of
-from tinyet.planning.objective import Decision, Objective
+from tinyet.planning.objective import Objective
 from tinyet.planning.search import decide
 from tinyet.stages import stage
 
@@ -238,7 +239,7 @@ def deploy(
     UsageError for a pin of the objective that no layer has.
     """
     stage("choosing kernels")
-    selection = select(graph, target, delegates)
+    selection = select_kernels(graph, target, delegates)
     decision, plan = decide(selection, target, delegates, objective or Objective(), require=require)
     steps: list[Step] = []
     events = 0

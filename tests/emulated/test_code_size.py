@@ -67,7 +67,7 @@ def test_no_wrapper_is_printed_twice_for_equal_constants(program: Program) -> No
     """Whatever kernel computes the layers; those of one size have one wrapper then."""
     free = deploy(program.graph, M4.target)
     kernels = {
-        step: [v.choice.kernel.symbol for v in free.decision.variants[step.node]] for step in free.steps
+        step: [v.choice.kernel.symbol for v in free.decision.candidates[step.node]] for step in free.steps
     }
     shared = 0
     for number in range(max(map(len, kernels.values()))):
@@ -129,7 +129,8 @@ def test_what_is_generated_for_a_limit_is_built_within_it(program: Program, tmp_
     fastest = generate(program, M4, tmp_path / "p", project="cmake", optimize="speed")
     limit = fastest.room.flash.at_most - 1
     project = generate(program, M4, tmp_path / "p", project="cmake", optimize="speed", max_flash=limit)
-    assert project.deployment.decision.point.instructions > fastest.deployment.decision.point.instructions
+    small, fast = (each.deployment.decision.kernels.figures for each in (project, fastest))
+    assert small.instructions > fast.instructions
     size = project.build()
     assert size.flash - size.sample <= limit
     check_planned(project, size)

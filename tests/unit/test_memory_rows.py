@@ -18,7 +18,7 @@ from tinyet.errors import InternalError
 from tinyet.ir import Array, DType, Graph, Node, QuantParams, Shape, Tensor, TensorType, constant
 from tinyet.memory import MemoryPlan, check_plan, plan_memory
 from tinyet.memory.draft import StreamRefusedError
-from tinyet.memory.streams import Action, Fill, Move, Place, Run, Shift, Stream, row_bytes, stream
+from tinyet.memory.streams import Action, Fill, Move, Place, Run, Shift, Stream, row_bytes
 from tinyet.ops import op_of
 from tinyet.ops.add import Add
 from tinyet.ops.avg_pool2d import AvgPool2d
@@ -27,6 +27,7 @@ from tinyet.ops.concat import Concat
 from tinyet.ops.conv2d import Conv2d
 from tinyet.ops.max_pool2d import MaxPool2d
 from tinyet.opset import strip
+from tinyet.planning.fusion import fused
 from tinyet.planning.objective import Objective, Optimize
 from tinyet.reference import evaluate
 
@@ -162,7 +163,7 @@ def drawn(seed: int) -> tuple[Graph, MemoryPlan, dict[Node, int], int] | None:
     if len(known) < len(rules):
         return None
     form = int(random.integers(3))
-    found = stream(graph, calls[begin:end], known, align=align, piled=form > 0, beneath=form == 1)
+    found = fused(graph, calls[begin:end], known, align=align, stacked=form > 0, on_output=form == 1)
     if found is None:
         return None
     try:

@@ -14,8 +14,8 @@ from tinyet.delegates.cmsis_nn import CMSIS_NN
 from tinyet.delegates.cortex_m import CORTEX_M
 from tinyet.delegates.delegate import Claims, Delegate, Payload, files_of
 from tinyet.delegates.portable import PORTABLE
+from tinyet.delegates.regions import regions_of
 from tinyet.errors import UsageError
-from tinyet.planning.partition import regions_of
 
 DELEGATES: tuple[Delegate, ...] = (CORTEX_M, CMSIS_NN, PORTABLE)
 """All that come with tinyet."""

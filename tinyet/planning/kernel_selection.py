@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which kernels can compute which node, and why the others cannot. `decide` picks one of them."""
+"""Which kernels can compute which node, and why the others cannot. `search` picks one of them."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ class _State:
         self.homeless.append(f"{node.op} ({signature(node)}), {node.where or node.outputs[0].name}: {text}")
 
 
-def select(graph: Graph, target: Target, delegates: Sequence[Delegate] = DEFAULT) -> Selection:
+def select_kernels(graph: Graph, target: Target, delegates: Sequence[Delegate] = DEFAULT) -> Selection:
     """The kernels for every node, in the delegates' order.
 
     A region delegate claims groups of the nodes that those before it left; each group becomes one node. The portable

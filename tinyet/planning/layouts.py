@@ -4,7 +4,7 @@ cheaper."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from tinyet.boards.cpus import Target
@@ -15,10 +15,8 @@ from tinyet.memory.offsets import DEFAULT_BUDGET
 from tinyet.memory.streams import Stream
 from tinyet.ops import op_of
 from tinyet.opset import Arrangement, Kernel, Sweep, Sweeps
-from tinyet.planning.objective import Variant
+from tinyet.planning.candidates import Candidate, Chosen
 from tinyet.stages import stage
-
-Variants = Mapping[Node, Variant]
 
 _MOST_PLANS = 24
 """Plans of the memory that are made to find out which tensors there is room for as pairs of pixels."""
@@ -53,14 +51,14 @@ class Promises:
 
 def planned(
     graph: Graph,
-    chosen: Variants,
+    chosen: Chosen,
     promises: Promises,
     pairs: frozenset[Tensor] = frozenset(),
     streams: Sequence[Stream] = (),
     first: bool = False,
 ) -> MemoryPlan:
-    """The memory of a graph computed by these variants, with tensors as pairs of pixels, and calls by rows. first: the
-    addresses are the first ones that are found, not the best; what is alive is the same."""
+    """The memory of a graph computed by these candidates, with tensors as pairs of pixels, and calls by rows. first:
+    the addresses are the first ones that are found, not the best; what is alive is the same."""
     stage("planning memory")
     scratch = {node: v.call.scratch_bytes for node, v in chosen.items() if v.call.scratch_bytes}
 
@@ -88,10 +86,10 @@ def planned(
 
 @dataclass(frozen=True)
 class Agreement:
-    """A tensor as pairs of pixels. variants: of who writes it and of who reads it. saved: instructions."""
+    """A tensor as pairs of pixels. candidates: of who writes it and of who reads it. saved: instructions."""
 
     tensor: Tensor
-    variants: Variants
+    candidates: Chosen
     saved: int
 
 
@@ -102,17 +100,17 @@ def saved_by(agreements: Sequence[Agreement]) -> int:
 
 def arrangements(
     graph: Graph,
-    chosen: Variants,
+    chosen: Chosen,
     plan: MemoryPlan,
     agreements: Sequence[Agreement],
     most: int | None,
     target: Target,
     promises: Promises,
-) -> Iterator[tuple[dict[Node, Variant], MemoryPlan]]:
+) -> Iterator[tuple[dict[Node, Candidate], MemoryPlan]]:
     """Ways for values to lie: row-major, and as pairs of pixels where that saves instructions and the arena is not
     larger than `most` bytes, in all places or in as many as there is room for, the best ones first.
 
-    Each with the variants, those of layers whose tensors lie otherwise with calls for that, and the memory.
+    Each with the candidates, those of layers whose tensors lie otherwise with calls for that, and the memory.
     """
     yield _lowered(chosen, plan, target), plan
     if not agreements:
@@ -136,21 +134,21 @@ def arrangements(
 
 def _with(
     graph: Graph,
-    chosen: Variants,
+    chosen: Chosen,
     agreements: Sequence[Agreement],
     promises: Promises,
     streams: Sequence[Stream],
     *,
     first: bool = False,
-) -> tuple[Variants, MemoryPlan]:
+) -> tuple[Chosen, MemoryPlan]:
     found = dict(chosen)
     for agreement in agreements:
-        found |= agreement.variants
+        found |= agreement.candidates
     pairs = frozenset(a.tensor for a in agreements)
     return found, planned(graph, found, promises, pairs, streams, first)
 
 
-def agreements_of(graph: Graph, chosen: Variants, plan: MemoryPlan, target: Target) -> list[Agreement]:
+def agreements_of(graph: Graph, chosen: Chosen, plan: MemoryPlan, target: Target) -> list[Agreement]:
     """All that would save instructions, what saves most first."""
     found = []
     for writer in plan.calls:
@@ -163,31 +161,27 @@ def agreements_of(graph: Graph, chosen: Variants, plan: MemoryPlan, target: Targ
             continue
         if any(plan.stream(node) is not None for node in (writer, reader)):
             continue  # what streams read and write are rows
-        variants = {
-            writer: _variant(writer, chosen[writer], Arrangement(writes_pairs=True), target),
-            reader: _variant(reader, chosen[reader], Arrangement(reads_pairs=True), target),
+        candidates = {
+            writer: _candidate(writer, chosen[writer], Arrangement(writes_pairs=True), target),
+            reader: _candidate(reader, chosen[reader], Arrangement(reads_pairs=True), target),
         }
-        saved = sum(_instructions(chosen[node]) - _instructions(v) for node, v in variants.items())
+        saved = sum(chosen[node].instructions - c.instructions for node, c in candidates.items())
         if saved > 0:
-            found.append(Agreement(tensor, variants, saved))
+            found.append(Agreement(tensor, candidates, saved))
     return sorted(found, key=lambda a: -a.saved)
 
 
-def _instructions(variant: Variant) -> int:
-    return 0 if variant.cost is None else variant.cost.instructions
-
-
-def _variant(node: Node, variant: Variant, arrangement: Arrangement, target: Target) -> Variant:
-    """The variant's kernel for the arrangement."""
-    kernel = variant.choice.kernel
+def _candidate(node: Node, candidate: Candidate, arrangement: Arrangement, target: Target) -> Candidate:
+    """The candidate's kernel for the arrangement."""
+    kernel = candidate.choice.kernel
     if kernel.arranged is None:
         raise InternalError(f"{kernel.symbol} takes only what is row-major", node.where)
     call = kernel.arranged.lower(node, target, arrangement)
-    return replace(variant, call=call, cost=kernel.cost(node, target, call, arrangement))
+    return replace(candidate, call=call, cost=kernel.cost(node, target, call, arrangement))
 
 
-def _lowered(chosen: Variants, plan: MemoryPlan, target: Target) -> dict[Node, Variant]:
-    """The variants for the arrangements of a plan."""
+def _lowered(chosen: Chosen, plan: MemoryPlan, target: Target) -> dict[Node, Candidate]:
+    """The candidates for the arrangements of a plan."""
     found = dict(chosen)
     for node in plan.calls:
         if plan.stream(node) is not None:
@@ -202,7 +196,7 @@ def _lowered(chosen: Variants, plan: MemoryPlan, target: Target) -> dict[Node, V
         )
         # Those of pairs alone have been lowered, to learn what they cost.
         if arrangement.input or arrangement.output:
-            found[node] = _variant(node, chosen[node], arrangement, target)
+            found[node] = _candidate(node, chosen[node], arrangement, target)
             if found[node].call.scratch_bytes != chosen[node].call.scratch_bytes:
                 raise InternalError(f"{found[node].call.kernel} needs other scratch memory", node.where)
     return found

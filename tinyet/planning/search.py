@@ -1,56 +1,62 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The choice for one target: a kernel for every node, the memory that they need, and which of them work by rows."""
+"""The search for plans for one target: a kernel for every node, the memory that they need, and which of them work by
+tiles."""
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from tinyet.boards.cpus import Target
 from tinyet.delegates import Delegate
 from tinyet.errors import InternalError, UsageError
 from tinyet.ir import Graph, Node
-from tinyet.memory import MemoryPlan, course
+from tinyet.memory import MemoryPlan
 from tinyet.memory.draft import StreamRefusedError
 from tinyet.memory.streams import Stream
 from tinyet.ops import op_of
 from tinyet.ops.region import Region
-from tinyet.planning.kernel_front import Frontier, Point
-from tinyet.planning.kernel_selection import Choice, Selection, select
-from tinyet.planning.layer_names import names_of
-from tinyet.planning.layouts import Promises, agreements_of, arrangements, planned, saved_by
-from tinyet.planning.objective import (
-    Decision,
-    Figures,
-    Objective,
-    Price,
-    Variant,
-    Whole,
+from tinyet.planning.candidates import (
+    Allowed,
+    Candidate,
+    Candidates,
+    Chosen,
+    candidates_of,
+    chosen_by,
     comparable,
+    front_of,
     of_one_delegate,
     parts_of,
-    pick,
     pinned,
-    price,
-    weighed,
 )
+from tinyet.planning.decision import Decision, Untiled
+from tinyet.planning.kernel_front import KernelSet
+from tinyet.planning.kernel_selection import Selection, select_kernels
+from tinyet.planning.layer_names import names_of
+from tinyet.planning.layouts import Promises, agreements_of, arrangements, planned, saved_by
+from tinyet.planning.objective import Objective
+from tinyet.planning.pareto import Figures, Front, select
+from tinyet.planning.plans import Assignment, Plan, Tiling, own_bytes
+from tinyet.planning.price import MOST_SLOWDOWN, PlanPrice, Pricing, price
 from tinyet.planning.tiled_input import GIVE_WHOLE, taken_input
-from tinyet.planning.tiling import FLASH_A_LAYER, INSTRUCTIONS_AN_ACTION, Search, Strips, moving, strips_of
+from tinyet.planning.tiling import (
+    FLASH_A_LAYER,
+    INSTRUCTIONS_AN_ACTION,
+    Strips,
+    TilingSearch,
+    moving,
+    strips_of,
+)
 from tinyet.stages import stage
 
-_Price = tuple[Price, bool, Price, int]
-
-_ROUNDS = 12
-"""Choices of kernels for one way to compute the layers, each with less memory at its fullest calls than the last."""
-_RUNGS = {"speed": 8, "balanced": 8, "size": 2}
-"""Limits that are tried for layers by rows until half of the memory is left."""
-_HALVES = 6
-"""How often half of the memory is asked for."""
-_LAST = 3
+_MOST_ASSIGNMENTS = 12
+"""Choices of kernels for one tiling, each with less memory at its fullest calls than the last."""
+_LIMITS_A_HALVING = {"speed": 8, "balanced": 8, "size": 2}
+"""Limits of the arena that are tried for tiled layers until half of it is left: each of eight is 8 % below the last."""
+_HALVINGS = 6
+"""How often half of the arena is asked for: down to a 64th."""
+_MOST_BEYOND = 3
 """Plans, those with fewest bytes alive, that are made where nothing has room."""
-_DEAR = 1.15
-"""For "balanced" no saved flash is worth more than that many times the instructions of whole layers without a limit of
-RAM."""
 
 
 def decide(
@@ -61,83 +67,20 @@ def decide(
     *,
     require: bool = False,
 ) -> tuple[Decision, MemoryPlan]:
-    """A variant for every node, and the memory plan, as the objective asks for them.
+    """A candidate for every node, and the memory plan, as the objective asks for them.
 
-    delegates: who may be asked for kernels of strips; require: nobody else may compute any. Raises UsageError for a pin
+    delegates: who may be asked for kernels of tiles; require: nobody else may compute any. Raises UsageError for a pin
     that no layer has.
     """
-    return _Chooser(selection, target, delegates, objective, require=require).decide()
+    return _PlanSearch(selection, target, delegates, objective, require=require).decide()
 
 
-@dataclass(frozen=True, eq=False)
-class _Way:
-    """How layers are computed: as wholes, or those of streams by rows. It is the same whatever limits there are.
+class _PlanSearch:
+    """Makes plans, and takes of the Pareto front of instructions, flash and RAM the one that the objective asks for.
 
-    variants: of every node; allowed: the indices of those that may be weighed. calls: the nodes that need a call, and
-    needs: for each of them the bytes that are alive at it if a variant makes it, by that variant's index.
-    """
-
-    variants: Mapping[Node, tuple[Variant, ...]]
-    allowed: Mapping[Node, Sequence[int]]
-    streams: Sequence[Stream]
-    needs: Mapping[Node, Mapping[int, int]]
-
-    @property
-    def least(self) -> int:
-        """Bytes of the arena, whichever kernels are chosen."""
-        return max((min(found.values()) for found in self.needs.values()), default=0)
-
-    @property
-    def choices(self) -> dict[Node, Mapping[int, int]]:
-        """`needs`, where not all of a call's variants need the same."""
-        return {node: found for node, found in self.needs.items() if len(set(found.values())) > 1}
-
-    def within(self, limit: int) -> dict[Node, Sequence[int]]:
-        """The allowed variants with which no more than `limit` bytes are alive at a call, or the one that needs the
-        least; of several the fastest."""
-        found = dict(self.allowed)
-        for node, needs in self.needs.items():
-            fitting = [i for i in self.allowed[node] if needs[i] <= limit]
-            found[node] = fitting or [
-                min(self.allowed[node], key=lambda i: (needs[i], _instructions(self.variants[node][i])))
-            ]
-        return found
-
-
-@dataclass(frozen=True, eq=False)
-class _Kernels:
-    """A kernel for every node, of those that there are in a way; and a first plan of their memory, which is the last
-    one where nothing better can be."""
-
-    way: _Way
-    allowed: Mapping[Node, Sequence[int]]
-    chosen: Mapping[Node, Variant]
-    found: Frontier
-    point: Point
-    first: MemoryPlan
-
-    def index(self, node: Node) -> int:
-        """Which of the way's variants of a node was chosen."""
-        return self.way.variants[node].index(self.chosen[node])
-
-
-@dataclass(frozen=True, eq=False)
-class _Settled:
-    """A plan as it would be printed: the variants, with values as they lie in the end, and what all of it takes."""
-
-    kernels: _Kernels
-    chosen: Mapping[Node, Variant]
-    plan: MemoryPlan
-    figures: Figures
-
-
-class _Chooser:
-    """Makes plans, and takes of those that no other beats in instructions, flash and RAM the one that the objective
-    asks for.
-
-    Which plans there are does not depend on the limits, only which of them are worth looking at: kernels of whole
+    Which plans there are does not depend on the limits, only which of them are worth looking at: kernels of untiled
     layers, with ever less memory at the calls that need most of it; and, where the best of those has no room, the same
-    of layers by rows, for ever smaller arenas. So a wider limit never leads to a worse plan.
+    of tiled layers, for ever smaller arenas. So a wider limit never leads to a worse plan.
     """
 
     def __init__(
@@ -153,138 +96,142 @@ class _Chooser:
         self.require = require
         self.objective = objective
         self.graph = selection.graph
-        self.variants = self._offer(selection)
+        self.candidates = candidates_of(selection, target)
         self.promises = Promises()
-        self.front: list[_Settled] = []
-        self.left: list[_Kernels] = []
-        self.whole: _Settled | None = None
-        self.free = Figures(0, 0, 0)
-        self._parts: dict[Variant, Mapping[Hashable, int]] = {}
+        self.front = Front[Plan]()
+        self.beyond: list[Assignment] = []
+        self.untiled: Plan | None = None
+        self._parts: dict[Candidate, Mapping[Hashable, int]] = {}
         pins: dict[Node, int] = {}
         if objective.pins:
-            calls = planned(
-                self.graph, {n: found[0] for n, found in self.variants.items()}, self.promises, first=True
-            ).calls
+            firsts = {n: found[0] for n, found in self.candidates.items()}
+            calls = planned(self.graph, firsts, self.promises, first=True).calls
             layers = {name: node for node, name in names_of(self.graph, calls).items()}
-            pins = pinned(self.variants, layers, objective.pins)
+            pins = pinned(self.candidates, layers, objective.pins)
         self.pins = pins
-        self.allowed = self.allowed_of(self.variants)
-        self.most = of_one_delegate(self.variants, self.allowed)
-        self.unstated = sum(
+        self.allowed = self.allowed_of(self.candidates)
+        unstated = sum(
             op_of(node).macs(node) + sum(t.type.count for t in node.outputs)
-            for node, found in self.variants.items()
+            for node, found in self.candidates.items()
             if found[0].cost is None
         )
+        most = of_one_delegate(self.candidates, self.allowed)
+        self.pricing = Pricing(objective.optimize, most, unstated, Figures(0, 0, 0))
 
     def decide(self) -> tuple[Decision, MemoryPlan]:
-        free = self.way(self.variants, (), weighed(self.variants, self.allowed, self.target))
-        self.free = self.figures(free.chosen, free.first)
-        self.most = min(self.most, round(_DEAR * self.free.instructions))
+        free = self.assigned(self.candidates, (), front_of(self.candidates, self.allowed, self.target))
+        figures = self.figures(free.chosen, free.first)
+        most = min(self.pricing.most, round(MOST_SLOWDOWN * figures.instructions))
+        self.pricing = replace(self.pricing, most=most, free=figures)
         if not self.objective.input_rows:
             self.search(free)
-        if self.by_rows_wanted(free):
-            for kernels in self.rows(free):
-                self.search(kernels)
-        if self.objective.input_rows and not self.front and not self.left:
+        if self.wants_tiles(free):
+            for assignment in self.tilings(free):
+                self.search(assignment)
+        if self.objective.input_rows and not self.front.points and not self.beyond:
             raise UsageError(
                 f"the first layers of {self.graph.name} cannot be computed from rows of their input as they come",
                 hint=GIVE_WHOLE,
             )
         best = self.best()
-        kernels, without = best.kernels, None
-        if best.plan.streams:
-            if self.whole is None:  # no limit leaves room for it
-                without = Whole(free.chosen, planned(self.graph, free.chosen, self.promises).arena_bytes)
+        untiled = None
+        if best.tiled:
+            if self.untiled is None:  # no limit leaves room for it
+                untiled = Untiled(free.chosen, planned(self.graph, free.chosen, self.promises).arena_bytes)
             else:
-                without = Whole(self.whole.chosen, self.whole.plan.arena_bytes)
-        plans = tuple(sorted((each.figures for each in self.front), key=lambda f: (f.ram, f.flash)))
+                untiled = Untiled(self.untiled.chosen, self.untiled.memory.arena_bytes)
         decision = Decision(
             self.objective,
-            kernels.way.variants,
+            best.assignment.tiling.candidates,
             best.chosen,
-            kernels.found,
-            kernels.point,
-            plans,
+            best.assignment.front,
+            best.assignment.kernels,
+            tuple(sorted((plan.figures for plan in self.front), key=lambda f: (f.ram, f.flash))),
             best.figures,
             self.price_of(best),
-            without,
+            untiled,
         )
-        return decision, best.plan
+        return decision, best.memory
 
-    # ------------------------------------------------------------ whole layers, and layers by rows
+    # ------------------------------------------------------------ tilings, and kernels for them
 
-    def by_rows_wanted(self, free: _Kernels) -> bool:
-        """Whether layers by rows are worth a look: what whole layers would be without a limit has no room, or RAM
+    def wants_tiles(self, free: Assignment) -> bool:
+        """Whether tiled layers are worth a look: what untiled layers would be without a limit has no room, or RAM
         counts as much as time."""
         if self.objective.input_rows:
             return True
-        if self.objective.whole:
+        if self.objective.untiled:
             return False
         return self.objective.optimize == "size" or self.over_ram(self.ram(free.chosen, free.first)) > 0
 
-    def way(
-        self,
-        variants: Mapping[Node, tuple[Variant, ...]],
-        streams: Sequence[Stream],
-        found: Frontier,
-    ) -> _Kernels:
-        """A way to compute the layers, with the kernels that would be chosen for it without a limit.
+    def assigned(
+        self, candidates: Candidates, streams: Sequence[Stream], front: Front[KernelSet]
+    ) -> Assignment:
+        """A tiling, with the kernels that would be chosen for it without a limit.
 
-        found: the frontier of its variants. Raises StreamRefusedError.
+        front: of its candidates. Raises StreamRefusedError.
         """
-        allowed = self.allowed_of(variants)
-        point = self.pick(found, streams, None)
-        chosen = _taken(variants, allowed, point)
+        allowed = self.allowed_of(candidates)
+        kernels = self.fastest(front, streams, None)
+        chosen = chosen_by(candidates, allowed, kernels)
         plan = planned(self.graph, chosen, self.promises, streams=streams, first=True)
         needs = {}
         for index, node in enumerate(plan.calls):
-            own = {i: _own_bytes(node, variants[node][i], plan, index, self.promises) for i in allowed[node]}
-            around = plan.alive[index + 1] - _own_bytes(node, chosen[node], plan, index, self.promises)
+            own = {i: own_bytes(node, candidates[node][i], plan, index, self.promises) for i in allowed[node]}
+            around = plan.alive[index + 1] - own_bytes(node, chosen[node], plan, index, self.promises)
             needs[node] = {i: around + need for i, need in own.items()}
-        return _Kernels(_Way(variants, allowed, tuple(streams), needs), allowed, chosen, found, point, plan)
+        tiling = Tiling(candidates, allowed, tuple(streams), needs)
+        return Assignment(tiling, allowed, chosen, front, kernels, plan)
 
-    def allowed_of(self, variants: Mapping[Node, tuple[Variant, ...]]) -> dict[Node, Sequence[int]]:
-        """The indices of each node's variants that may be weighed, within what the user has pinned."""
-        return {n: [self.pins[n]] if n in self.pins else comparable(v) for n, v in variants.items()}
+    def allowed_of(self, candidates: Candidates) -> dict[Node, Sequence[int]]:
+        """The indices of each node's candidates that may be compared, within what the user has pinned."""
+        return {n: [self.pins[n]] if n in self.pins else comparable(c) for n, c in candidates.items()}
 
-    def search(self, kernels: _Kernels) -> None:
-        """Settle what is promising of a way: from the kernels that would be chosen without a limit, with ever less
+    def search(self, assignment: Assignment) -> None:
+        """Settle what is promising of a tiling: from the kernels that would be chosen without a limit, with ever less
         memory at the calls that need the most."""
-        way, allowed, spare = kernels.way, kernels.way.allowed, self.objective.flash
+        tiling, allowed, spare = assignment.tiling, assignment.tiling.allowed, self.objective.flash
         if spare is not None:
-            spare -= _flash_of(way.streams, kernels.chosen)
-        for _ in range(_ROUNDS):
-            point = self.pick(kernels.found, way.streams, spare)
-            if point != kernels.point:
-                kernels = self.made(way, allowed, kernels.found, point)
-            self.settle(kernels)
-            if not self.promising(self.least(kernels), by_rows=bool(way.streams)):
+            spare -= _flash_of(tiling.streams, assignment.chosen)
+        for _ in range(_MOST_ASSIGNMENTS):
+            kernels = self.fastest(assignment.front, tiling.streams, spare)
+            if kernels != assignment.kernels:
+                assignment = self.made(tiling, allowed, assignment.front, kernels)
+            self.settle(assignment)
+            if not self.promising(self.least(assignment), tiled=bool(tiling.streams)):
                 break
-            limit = max((needs[kernels.index(n)] for n, needs in way.choices.items()), default=0) - 1
-            if self.over_ram(self.ram(kernels.chosen, kernels.first, kernels.first.lower_bound)) > 0:
+            limit = max((needs[assignment.index(n)] for n, needs in tiling.choices.items()), default=0) - 1
+            bound = self.ram(assignment.chosen, assignment.first, assignment.first.lower_bound)
+            if self.over_ram(bound) > 0:
                 # Below the least of all kernels nothing comes, so nothing need be given up for it.
-                limit = min(limit, max(self.room(kernels), way.least))
-            fewer = way.within(limit)
+                limit = min(limit, max(self.room(assignment), tiling.least))
+            fewer = tiling.within(limit)
             if fewer == allowed:
                 break
-            allowed, found = fewer, weighed(way.variants, fewer, self.target)
-            kernels = self.made(way, allowed, found, self.pick(found, way.streams, spare))
+            allowed, front = fewer, front_of(tiling.candidates, fewer, self.target)
+            assignment = self.made(tiling, allowed, front, self.fastest(front, tiling.streams, spare))
 
-    def pick(self, found: Frontier, streams: Sequence[Stream], flash: int | None) -> Point:
-        """The point of a frontier with the least price of those within `flash`, beside what streams take to go on."""
-        return pick(found, self.objective.optimize, flash, self.most - moving(streams))
+    def fastest(self, front: Front[KernelSet], streams: Sequence[Stream], flash: int | None) -> KernelSet:
+        """The kernels with the least price of those within `flash`, beside what streams take to go on."""
+        most = self.pricing.most - moving(streams)
+        return select(
+            front,
+            Objective(flash=flash).excess,
+            lambda kernels: price(kernels.figures, self.objective.optimize, most),
+        )
 
     def made(
-        self, way: _Way, allowed: Mapping[Node, Sequence[int]], found: Frontier, point: Point
-    ) -> _Kernels:
-        chosen = _taken(way.variants, allowed, point)
-        plan = planned(self.graph, chosen, self.promises, streams=way.streams, first=True)
-        return _Kernels(way, allowed, chosen, found, point, plan)
+        self, tiling: Tiling, allowed: Allowed, front: Front[KernelSet], kernels: KernelSet
+    ) -> Assignment:
+        """The kernels of a front for a tiling, and a first plan of their memory."""
+        chosen = chosen_by(tiling.candidates, allowed, kernels)
+        plan = planned(self.graph, chosen, self.promises, streams=tiling.streams, first=True)
+        return Assignment(tiling, allowed, chosen, front, kernels, plan)
 
-    def rows(self, free: _Kernels) -> Iterator[_Kernels]:
-        """Ways by rows, for ever smaller arenas: those that need hardly more than there is, until none is promising."""
+    def tilings(self, free: Assignment) -> Iterator[Assignment]:
+        """Tilings for ever smaller arenas: those that need hardly more than there is, until none is promising."""
         stage("planning memory by rows")
-        frugal = _taken(self.variants, free.way.within(0), Point(0, 0, (0,) * len(self.variants)))
+        frugal = {n: self.candidates[n][indices[0]] for n, indices in free.tiling.within(0).items()}
         least = planned(self.graph, frugal, self.promises, first=True)
         strips = self.strips(least.calls)
         if not strips and not self.objective.input_rows:
@@ -292,12 +239,12 @@ class _Chooser:
         taken = None
         if self.objective.input_rows:
             taken = taken_input(self.graph, {n: s.rule for n, s in strips.items()})
-        search = Search(self.graph, least, free.chosen, strips, taken=taken)
+        search = TilingSearch(self.graph, least, free.chosen, strips, taken=taken)
         room = None if self.objective.ram is None else self.room(free)
         known = set[tuple[tuple[Node, ...], ...]]()
-        top = search.most_alive
-        for rung in range(_HALVES * _RUNGS[self.objective.optimize]):
-            limit = round(top / 2 ** (rung / _RUNGS[self.objective.optimize])) - 1
+        optimize, top = self.objective.optimize, search.most_alive
+        for step in range(_HALVINGS * _LIMITS_A_HALVING[optimize]):
+            limit = round(top / 2 ** (step / _LIMITS_A_HALVING[optimize])) - 1
             if room is not None and 4 * limit > 5 * room:
                 continue  # what is there in the end may be a little less than what was counted
             streams = search.streams(limit)
@@ -306,49 +253,50 @@ class _Chooser:
             layers = tuple(s.nodes for s in streams)
             if layers and layers not in known:
                 known.add(layers)
-                variants, found, figures = self.by_strips(strips, streams)
-                if not self.promising(replace(figures, ram=limit // 2), by_rows=True):
+                candidates, front, figures = self.by_strips(strips, streams)
+                if not self.promising(replace(figures, ram=limit // 2), tiled=True):
                     break
-                yield from self.forms(search, variants, streams, found)
-        if self.objective.optimize == "size" or not any(self.over(each.figures) <= 0 for each in self.front):
+                yield from self.stackings(search, candidates, streams, front)
+        if optimize == "size" or not any(self.fits(plan) for plan in self.front):
             streams = search.smallest()
             if streams and tuple(s.nodes for s in streams) not in known:
-                variants, found, _ = self.by_strips(strips, streams)
-                yield from self.forms(search, variants, streams, found)
+                candidates, front, _ = self.by_strips(strips, streams)
+                yield from self.stackings(search, candidates, streams, front)
 
     def by_strips(
         self, strips: Mapping[Node, Strips], streams: Sequence[Stream]
-    ) -> tuple[dict[Node, tuple[Variant, ...]], Frontier, Figures]:
-        """The variants of all nodes, strips' for those of streams; their frontier, and what its best takes but for
+    ) -> tuple[Candidates, Front[KernelSet], Figures]:
+        """The candidates of all nodes, strips' for those of streams; their front, and what its best takes but for
         RAM."""
         inside = {node for found in streams for node in found.nodes}
-        variants = {n: strips[n].variants if n in inside else found for n, found in self.variants.items()}
-        found = weighed(variants, self.allowed_of(variants), self.target)
-        point = self.pick(found, streams, None)
+        candidates = {n: strips[n].candidates if n in inside else c for n, c in self.candidates.items()}
+        allowed = self.allowed_of(candidates)
+        front = front_of(candidates, allowed, self.target)
+        kernels = self.fastest(front, streams, None)
         least = Figures(
-            point.instructions + moving(streams),
-            point.flash + _flash_of(streams, _taken(variants, self.allowed_of(variants), point)),
+            kernels.figures.instructions + moving(streams),
+            kernels.figures.flash + _flash_of(streams, chosen_by(candidates, allowed, kernels)),
             0,
         )
-        return variants, found, least
+        return candidates, front, least
 
-    def forms(
+    def stackings(
         self,
-        search: Search,
-        variants: Mapping[Node, tuple[Variant, ...]],
+        search: TilingSearch,
+        candidates: Candidates,
         streams: Sequence[Stream],
-        found: Frontier,
-    ) -> Iterator[_Kernels]:
-        """The same streams with windows apart, and in piles."""
-        for piled, beneath in ((False, False), (True, True), (True, False)):
-            some = search.piled(streams, beneath=beneath) if piled else streams
+        front: Front[KernelSet],
+    ) -> Iterator[Assignment]:
+        """The same streams with line buffers apart, stacked on the last layer's output, and stacked by themselves."""
+        for stacked, on_output in ((False, False), (True, True), (True, False)):
+            some = search.stacked(streams, on_output=on_output) if stacked else streams
             try:
-                yield self.way(variants, some, found)
+                yield self.assigned(candidates, some, front)
             except StreamRefusedError:
                 continue
 
     def strips(self, calls: Sequence[Node]) -> dict[Node, Strips]:
-        """What can be computed by rows: by kernels alone, not by regions."""
+        """What can be computed by tiles: by kernels alone, not by regions."""
         nodes = [
             node
             for node in calls
@@ -358,73 +306,63 @@ class _Chooser:
         ]
         libraries = [delegate for delegate in self.delegates if delegate.claim is None]
 
-        def offer(graph: Graph) -> Mapping[Node, tuple[Variant, ...]]:
-            found = self._offer(select(graph, self.target, libraries))
+        def offer(graph: Graph) -> Candidates:
+            found = candidates_of(select_kernels(graph, self.target, libraries), self.target)
             if not self.require:
                 return found
-            return {n: tuple(v for v in all_ if v.choice.delegate in libraries) for n, all_ in found.items()}
+            return {n: tuple(c for c in all_ if c.choice.delegate in libraries) for n, all_ in found.items()}
 
         return strips_of(nodes, offer)
 
-    def _offer(self, selection: Selection) -> dict[Node, tuple[Variant, ...]]:
-        candidates = selection.candidates
-        return {node: _variants(node, candidates[node], self.target) for node in selection.graph.nodes}
-
     # ------------------------------------------------------------ plans, and what they take
 
-    def settle(self, kernels: _Kernels) -> None:
-        """Put what becomes of a choice of kernels into the front, with each way for its values to lie; unless it has no
-        room whatever its addresses are, or something better is there."""
-        agreements = agreements_of(self.graph, kernels.chosen, kernels.first, self.target)
-        bound = self.ram(kernels.chosen, kernels.first, kernels.first.lower_bound)
-        stated = self.figures(kernels.chosen, kernels.first)
+    def settle(self, assignment: Assignment) -> None:
+        """Put what becomes of a choice of kernels into the front, with each layout of its values; unless it has no room
+        whatever its addresses are, or something better is there."""
+        agreements = agreements_of(self.graph, assignment.chosen, assignment.first, self.target)
+        bound = self.ram(assignment.chosen, assignment.first, assignment.first.lower_bound)
+        stated = self.figures(assignment.chosen, assignment.first)
         fastest = Figures(stated.instructions - saved_by(agreements), stated.flash, bound)
         if self.over_ram(bound) > 0:
-            self.left.append(kernels)
-        elif self.promising(fastest, by_rows=bool(kernels.way.streams)):
-            self.settled(kernels)
+            self.beyond.append(assignment)
+        elif self.promising(fastest, tiled=bool(assignment.tiling.streams)):
+            self.settled(assignment)
 
-    def settled(self, kernels: _Kernels) -> None:
+    def settled(self, assignment: Assignment) -> None:
         """The same without asking whether it is worth it."""
-        plan, streams = kernels.first, kernels.way.streams
-        if plan.arena_bytes > plan.lower_bound:
-            plan = planned(self.graph, kernels.chosen, self.promises, streams=streams)
-        agreements = agreements_of(self.graph, kernels.chosen, plan, self.target)
+        memory, streams = assignment.first, assignment.tiling.streams
+        if memory.arena_bytes > memory.lower_bound:
+            memory = planned(self.graph, assignment.chosen, self.promises, streams=streams)
+        agreements = agreements_of(self.graph, assignment.chosen, memory, self.target)
         # What is there is spent on speed only where that is all that is asked for.
-        most: int | None = plan.arena_bytes
+        most: int | None = memory.arena_bytes
         if self.objective.optimize == "speed":
-            most = None if self.objective.ram is None else max(self.room(kernels), plan.arena_bytes)
+            most = None if self.objective.ram is None else max(self.room(assignment), memory.arena_bytes)
         for chosen, lying in arrangements(
-            self.graph, kernels.chosen, plan, agreements, most, self.target, self.promises
+            self.graph, assignment.chosen, memory, agreements, most, self.target, self.promises
         ):
-            one = _Settled(kernels, chosen, lying, self.figures(chosen, lying))
-            if not streams and (self.whole is None or self.price_of(one) < self.price_of(self.whole)):
-                self.whole = one
-            if not any(other.figures.no_more(one.figures) for other in self.front):
-                self.front = [each for each in self.front if not one.figures.no_more(each.figures)]
-                self.front.append(one)
+            plan = Plan(assignment, chosen, lying, self.figures(chosen, lying))
+            if not streams and (self.untiled is None or self.price_of(plan) < self.price_of(self.untiled)):
+                self.untiled = plan
+            self.front = self.front.with_point(plan)
 
-    def best(self) -> _Settled:
+    def best(self) -> Plan:
         """What the objective asks for, of what has room; where nothing has, what takes the least beyond."""
-        fitting = [each for each in self.front if self.over(each.figures) <= 0]
-        if not fitting:
+        if not any(self.fits(plan) for plan in self.front):
 
-            def least(kernels: _Kernels) -> tuple[int, _Price]:
-                ram = self.ram(kernels.chosen, kernels.first, kernels.first.lower_bound)
-                figures = self.figures(kernels.chosen, kernels.first)
-                return ram, self.price(figures, by_rows=bool(kernels.way.streams))
+            def least(assignment: Assignment) -> tuple[int, PlanPrice]:
+                ram = self.ram(assignment.chosen, assignment.first, assignment.first.lower_bound)
+                figures = self.figures(assignment.chosen, assignment.first)
+                return ram, self.pricing.of(figures, tiled=bool(assignment.tiling.streams))
 
-            for kernels in sorted(self.left, key=least)[:_LAST]:
-                self.settled(kernels)
-        return min(
-            fitting or self.front,
-            key=lambda each: (max(self.over(each.figures), 0), self.price_of(each)),
-        )
+            for assignment in sorted(self.beyond, key=least)[:_MOST_BEYOND]:
+                self.settled(assignment)
+        return select(self.front, self.objective.excess, self.price_of)
 
-    def figures(self, chosen: Mapping[Node, Variant], plan: MemoryPlan) -> Figures:
+    def figures(self, chosen: Chosen, plan: MemoryPlan) -> Figures:
         """What a plan takes, as far as it is stated."""
-        parts = {part: size for v in chosen.values() for part, size in self.parts(v).items()}
-        counts = sum(_instructions(v) for v in chosen.values())
+        parts = {part: size for c in chosen.values() for part, size in self.parts(c).items()}
+        counts = sum(c.instructions for c in chosen.values())
         # What states nothing is computed strip by strip all the same.
         silent = sum(plan.runs(n) for s in plan.streams for n in s.nodes if chosen[n].cost is None)
         return Figures(
@@ -433,114 +371,54 @@ class _Chooser:
             self.ram(chosen, plan),
         )
 
-    def parts(self, variant: Variant) -> Mapping[Hashable, int]:
-        if variant not in self._parts:
-            self._parts[variant] = parts_of(variant, self.target)
-        return self._parts[variant]
+    def parts(self, candidate: Candidate) -> Mapping[Hashable, int]:
+        if candidate not in self._parts:
+            self._parts[candidate] = parts_of(candidate, self.target)
+        return self._parts[candidate]
 
     @staticmethod
-    def ram(chosen: Mapping[Node, Variant], plan: MemoryPlan, arena: int | None = None) -> int:
+    def ram(chosen: Chosen, plan: MemoryPlan, arena: int | None = None) -> int:
         """Bytes of the arena, or of so many, and of state."""
         kept = sum(stream.kept_bytes for stream in plan.streams)
-        state = sum(variant.call.state_bytes for variant in chosen.values())
+        state = sum(candidate.call.state_bytes for candidate in chosen.values())
         return (plan.arena_bytes if arena is None else arena) + state + kept
 
-    def room(self, kernels: _Kernels) -> int:
+    def room(self, assignment: Assignment) -> int:
         """Bytes that there are for the arena."""
         limit = self.objective.ram
         if limit is None:
             raise InternalError("no limit leaves no room", self.graph.name)
-        return limit - self.ram(kernels.chosen, kernels.first, 0)
+        return limit - self.ram(assignment.chosen, assignment.first, 0)
 
     def over_ram(self, ram: int) -> int:
-        """Bytes more than the objective allows."""
+        """Bytes more than the objective allows; negative where it allows more."""
         return 0 if self.objective.ram is None else ram - self.objective.ram
 
-    def over(self, figures: Figures) -> int:
-        """Bytes of RAM and flash more than the objective allows."""
-        flash = 0 if self.objective.flash is None else max(figures.flash - self.objective.flash, 0)
-        return max(self.over_ram(figures.ram), 0) + flash
+    def fits(self, plan: Plan) -> bool:
+        """Whether it is within the limits."""
+        return self.objective.excess(plan.figures) == 0
 
-    def least(self, kernels: _Kernels) -> Figures:
+    def least(self, assignment: Assignment) -> Figures:
         """What kernels with less memory would take at least."""
-        stated = self.figures(kernels.chosen, kernels.first)
-        agreements = agreements_of(self.graph, kernels.chosen, kernels.first, self.target)
-        ram = self.ram(kernels.chosen, kernels.first, kernels.way.least)
+        stated = self.figures(assignment.chosen, assignment.first)
+        agreements = agreements_of(self.graph, assignment.chosen, assignment.first, self.target)
+        ram = self.ram(assignment.chosen, assignment.first, assignment.tiling.least)
         return Figures(stated.instructions - saved_by(agreements), stated.flash, ram)
 
-    def price(self, figures: Figures, *, by_rows: bool) -> _Price:
-        """What a plan is compared by. But for "size", layers by rows are for those who limit RAM: by itself it is worth
-        none of what they cost, and they are never better than whole layers without a limit, so that nobody need look at
-        them where these have room."""
-        if not by_rows or self.objective.optimize == "size":
-            own = self.priced(figures)
-            return own, False, own, figures.ram
-        own = self.priced(replace(figures, ram=max(figures.ram, self.free.ram)))
-        return max(own, self.priced(self.free)), True, own, figures.ram
+    def price_of(self, plan: Plan) -> PlanPrice:
+        return self.pricing.of(plan.figures, tiled=plan.tiled)
 
-    def priced(self, figures: Figures) -> Price:
-        # What states no cost takes time, too: else nothing would be too much beside it.
-        whole = replace(figures, instructions=figures.instructions + self.unstated)
-        return price(whole, self.objective.optimize, self.most + self.unstated)
-
-    def price_of(self, one: _Settled) -> _Price:
-        return self.price(one.figures, by_rows=bool(one.plan.streams))
-
-    def promising(self, figures: Figures, *, by_rows: bool) -> bool:
-        """Whether a plan that takes no less than that can be better than all that are there, or beat the best."""
-        fitting = [each for each in self.front if self.over(each.figures) <= 0]
+    def promising(self, figures: Figures, *, tiled: bool) -> bool:
+        """Whether a plan that takes no less than that can be better than all that are there, or dominate the best."""
+        fitting = [plan for plan in self.front if self.fits(plan)]
         if not fitting:
             return True
         best = min(fitting, key=self.price_of)
-        better = self.price(figures, by_rows=by_rows) < self.price_of(best) or figures.no_more(best.figures)
-        return self.over(figures) <= 0 and better and figures != best.figures
+        better = self.pricing.of(figures, tiled=tiled) < self.price_of(best)
+        better = better or figures.dominates(best.figures)
+        return self.objective.excess(figures) == 0 and better and figures != best.figures
 
 
-def _taken(
-    variants: Mapping[Node, Sequence[Variant]], allowed: Mapping[Node, Sequence[int]], point: Point
-) -> dict[Node, Variant]:
-    """The variants that a point of the frontier of the allowed ones stands for."""
-    pairs = zip(allowed.items(), point.picks, strict=True)
-    return {node: variants[node][indices[option]] for (node, indices), option in pairs}
-
-
-def _flash_of(streams: Sequence[Stream], chosen: Mapping[Node, Variant]) -> int:
+def _flash_of(streams: Sequence[Stream], chosen: Chosen) -> int:
     """Bytes that streams take beside their kernels, where those state theirs."""
     return FLASH_A_LAYER * sum(chosen[n].cost is not None for s in streams for n in s.nodes)
-
-
-def _instructions(variant: Variant) -> int:
-    return 0 if variant.cost is None else variant.cost.instructions
-
-
-def _variants(node: Node, candidates: Sequence[Choice], target: Target) -> tuple[Variant, ...]:
-    found = []
-    for choice in candidates:
-        call = choice.kernel.lower(node, target)
-        found.append(Variant(choice, call, choice.kernel.cost(node, target, call)))
-    return tuple(found)
-
-
-def _own_bytes(node: Node, variant: Variant, plan: MemoryPlan, index: int, promises: Promises) -> int:
-    """Bytes that a call needs beside the blocks of a plan that are alive at it, if this variant makes it: scratch
-    memory, less what it saves because its output may lie over an input that dies, partly or wholly."""
-    kernel, need = variant.choice.kernel, variant.call.scratch_bytes
-    variables = [(i, t) for i, t in enumerate(node.inputs) if t is not None and not t.is_constant]
-    if plan.stream(node) is not None or len(node.outputs) != 1:
-        return need
-    if any(plan.form(t) for t in (*(t for _, t in variables), *node.outputs)):
-        return need
-    size, found = node.output.type.bytes, course(node, lambda n, i: promises.sweep(kernel, n, i))
-    taken, saved = plan.overwrites.get(node, (None, 0))[0], 0
-    for i, tensor in variables:
-        life = plan.blocks[plan.storage[tensor].block].lifetime
-        began = plan.blocks[plan.storage[node.output].block].lifetime.first
-        if i != taken and (life.last != index or began != index):
-            continue
-        replaces = promises.replaces(kernel, node, i)
-        if tensor.type.bytes == size and (replaces or (i == taken and i in op_of(node).inplace)):
-            saved = size
-        elif found is not None and tensor in found.needed:
-            saved = max(saved, found.saved(tensor))
-    # One block is that of both where the output is in place now.
-    return need + (0 if taken is None else size) - saved
