@@ -477,7 +477,7 @@ def _there(plan: MemoryPlan, tensor: Tensor) -> int:
     window = plan.window(tensor)
     if window is not None:
         return window.bytes
-    return (2 if plan.pairs(tensor) else 1) * tensor.type.bytes
+    return plan.size(tensor)
 
 
 def _io(tensor: Tensor) -> str:

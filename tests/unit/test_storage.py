@@ -80,7 +80,12 @@ def test_a_scalar_between_layers() -> None:
     again = b.add(Unary("abs"), size, out="again", source="", quant=QUANT)
     y = b.add(Mul(), x, again, out="y", source="", quant=QUANT)
     found = deploy(b.finish((x,), y).graph, TARGET, objective=Objective("speed"))
-    assert [step.choice.kernel.arranged is not None for step in found.steps] == [False, True, True, False]
+    assert [step.choice.kernel.layout_support is not None for step in found.steps] == [
+        False,
+        True,
+        True,
+        False,
+    ]
     assert not any(found.plan.form(step.node.output) for step in found.steps)
 
 

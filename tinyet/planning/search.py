@@ -33,7 +33,7 @@ from tinyet.planning.decision import Decision, Untiled
 from tinyet.planning.kernel_front import KernelSet
 from tinyet.planning.kernel_selection import Selection, select_kernels
 from tinyet.planning.layer_names import names_of
-from tinyet.planning.layouts import Promises, agreements_of, arrangements, planned, saved_by
+from tinyet.planning.layouts import Promises, agreements_of, laid_out, planned, saved_by
 from tinyet.planning.objective import Objective
 from tinyet.planning.pareto import Figures, Front, select
 from tinyet.planning.plans import Assignment, Plan, Tiling, own_bytes
@@ -338,7 +338,7 @@ class _PlanSearch:
         most: int | None = memory.arena_bytes
         if self.objective.optimize == "speed":
             most = None if self.objective.ram is None else max(self.room(assignment), memory.arena_bytes)
-        for chosen, lying in arrangements(
+        for chosen, lying in laid_out(
             self.graph, assignment.chosen, memory, agreements, most, self.target, self.promises
         ):
             plan = Plan(assignment, chosen, lying, self.figures(chosen, lying))
