@@ -28,7 +28,7 @@ from benchmarks.programs import TRAINED, program_of, show
 from tinyet.delegates import CMSIS_NN, DEFAULT, Delegate
 from tinyet.planning.objective import OPTIMIZE
 from tinyet.program import Program
-from tinyet.validate import ValidationResult
+from tinyet.validation import ValidationResult
 
 BY_DEFAULT = (*TRAINED, "mobilenet_v2")
 

@@ -28,7 +28,7 @@ import tinyet
 from tinyet.boards import load_board
 from tinyet.delegates import DEFAULT, Delegate
 from tinyet.planning.objective import OPTIMIZE, Optimize, check_optimize
-from tinyet.validate import ValidationResult
+from tinyet.validation import ValidationResult
 
 ROOT = Path(__file__).resolve().parent.parent
 DEFAULT_SAMPLES = {"ds_cnn": 1000, "resnet8": 200}

@@ -35,7 +35,7 @@ from tinyet.deployment import deploy
 from tinyet.planning.kernel_front import KernelSet
 from tinyet.planning.objective import OPTIMIZE, Objective, Optimize
 from tinyet.program import Program
-from tinyet.validate import LayerResult
+from tinyet.validation import LayerResult
 
 SAMPLES = 2
 FEW = 9
@@ -82,7 +82,9 @@ def few(points: Sequence[KernelSet], count: int) -> list[KernelSet]:
         return list(points)
     low, high = points[0].figures.flash, points[-1].figures.flash
     steps = [low + (high - low) * i / (count - 1) for i in range(count)]
-    return list({id(p): p for p in (min(points, key=lambda p: abs(p.figures.flash - s)) for s in steps)}.values())
+    return list(
+        {id(p): p for p in (min(points, key=lambda p: abs(p.figures.flash - s)) for s in steps)}.values()
+    )
 
 
 def cells(row: Row) -> list[str]:

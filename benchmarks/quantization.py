@@ -36,7 +36,7 @@ from torch.export import ExportedProgram
 import tinyet
 from tinyet import TinyetQuantizer, dynamic_config, int4_config, int8_config, int16_config
 from tinyet.compiler import cost_on
-from tinyet.importers.torch.capture import capture
+from tinyet.fx.capture import capture
 from tinyet.quantization.quantize import quantize_fully
 from tinyet.quantization.sensitivity import accuracy_of, search
 

@@ -42,7 +42,7 @@ from tinyet.ops.reshape import Reshape
 from tinyet.ops.unary import Unary
 from tinyet.planning.objective import Objective
 from tinyet.program import Program
-from tinyet.validate import Sizes, ValidationResult, validate
+from tinyet.validation import Sizes, ValidationResult, validate
 
 BY_ROWS = Objective("size")
 _RELU = (0.0, float("inf"))

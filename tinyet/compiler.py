@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tinyet import passes
-from tinyet.arguments import OverTime, function_given, text_given
 from tinyet.boards import Board, load_board
 from tinyet.delegates import Delegates, delegates_or_default
 from tinyet.deployment import deploy
-from tinyet.emit.model_name import check_name
 from tinyet.errors import ModelError, ToolchainError, UsageError, bullet_list
+from tinyet.errors.arguments import OverTime, function_given, text_given
+from tinyet.files.model_name import check_name
 from tinyet.ir import DType, Graph, Node
 from tinyet.ops.cast import Cast
 from tinyet.ops.concat import Concat

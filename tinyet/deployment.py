@@ -19,6 +19,7 @@ from tinyet.errors import UnsupportedOp, bullet_list
 from tinyet.ir import Array, Graph, Node, place_of
 from tinyet.memory import MemoryPlan
 from tinyet.memory.streams import Run
+from tinyet.messages.stages import stage
 from tinyet.ops import op_of
 from tinyet.opset import Call, Constant, Event, FieldValue, InputArg, Pointer, Struct
 from tinyet.opset.cost import field_bytes
@@ -27,7 +28,6 @@ from tinyet.planning.kernel_selection import Choice, Selection, select_kernels
 from tinyet.planning.layer_names import names_of
 from tinyet.planning.objective import Objective
 from tinyet.planning.search import decide
-from tinyet.stages import stage
 
 
 @dataclass(frozen=True, eq=False)

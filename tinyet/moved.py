@@ -14,7 +14,7 @@ MOVED = {
     "tinyet.cpus": "tinyet.boards.cpus",
     "tinyet.float32": "tinyet.numerics.float32",
     "tinyet.frontend": "tinyet.quantization",
-    "tinyet.frontend.capture": "tinyet.importers.torch.capture",
+    "tinyet.frontend.capture": "tinyet.fx.capture",
     "tinyet.frontend.quantize": "tinyet.quantization.quantize",
     "tinyet.frontend.sensitivity": "tinyet.quantization.sensitivity",
     "tinyet.frontend.training": "tinyet.quantization.training",

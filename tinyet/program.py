@@ -9,20 +9,20 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
-from tinyet.arguments import over_time_given, path_given
-from tinyet.bounded import read_bounded
 from tinyet.data import as_arrays, prepare_inputs, refuse_indices
 from tinyet.errors import ModelError, ProgramError
-from tinyet.foreign import foreign_of
+from tinyet.errors.arguments import over_time_given, path_given
+from tinyet.files.atomic import write_whole
+from tinyet.files.reading import read_bounded
+from tinyet.files.sniffing import foreign_of
 from tinyet.ir import Array, DType, Graph, Note, State, Tensor
 from tinyet.ir.limits import MAX_TEXT
+from tinyet.messages.stages import stage
 from tinyet.numerics import dequantize
 from tinyet.over_time import axes_of, stream
 from tinyet.reference import Session, States
-from tinyet.stages import stage
 from tinyet.tet.format import Contents, decode, encode
 from tinyet.version import __version__
-from tinyet.whole import write_whole
 
 # Inputs and outputs that a repr shows.
 _MOST_SIDES = 16

@@ -14,15 +14,6 @@ from functools import cached_property
 from pathlib import Path
 
 from tinyet import ops
-from tinyet.arguments import (
-    described,
-    instance_given,
-    path_given,
-    place_given,
-    seconds_given,
-    text_given,
-    whole_given,
-)
 from tinyet.boards import Board, board_names, load_board
 from tinyet.budget.fit import (
     Contributor,
@@ -62,23 +53,25 @@ from tinyet.device.host import build_host
 from tinyet.emit.facts import DEFAULT_LIBRARY_VERSION, facts_of
 from tinyet.emit.kinds.arduino import library_name
 from tinyet.emit.model import model_files
-from tinyet.emit.model_name import check_name
 from tinyet.emit.project import Kind, Options, check_kind, check_library, is_bare, project_files
 from tinyet.emit.tflm import tflm_files
 from tinyet.errors import ProjectError, ToolchainError, UsageError
+from tinyet.errors.arguments import (
+    described,
+    instance_given,
+    path_given,
+    place_given,
+    seconds_given,
+    text_given,
+    whole_given,
+)
+from tinyet.files.model_name import check_name
 from tinyet.ir import Array
+from tinyet.messages.stages import stage
 from tinyet.planning.objective import Objective
 from tinyet.program import Program, load
 from tinyet.stack.use import StackUse, inference_bound, stack_of
-from tinyet.stages import stage
-from tinyet.validate import (
-    DEFAULT_SQNR_SAMPLES,
-    Progress,
-    Sizes,
-    ValidationResult,
-    sample_bytes,
-    validate,
-)
+from tinyet.validation import DEFAULT_SQNR_SAMPLES, Progress, Sizes, ValidationResult, sample_bytes, validate
 from tinyet.version import __version__
 
 HARNESS = "harness"

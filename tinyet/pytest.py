@@ -29,6 +29,7 @@ import numpy as np
 import pytest
 
 from tinyet.boards import Board, load_board
+from tinyet.build.ending import ended_by_signals
 from tinyet.build.gcc import build_firmware
 from tinyet.build.size import measure
 from tinyet.cli.model import CaptureOptions, obtain
@@ -37,14 +38,13 @@ from tinyet.delegates import Delegate, Delegates, delegates_named
 from tinyet.deployment import Deployment
 from tinyet.device.device import Device, open_device
 from tinyet.emit.kinds import KINDS, maker
-from tinyet.ending import ended_by_signals
 from tinyet.errors import DataError, MissingTool, TinyetError, UsageError, bullet_list
 from tinyet.ir import Array
 from tinyet.numerics import dequantize
 from tinyet.program import Program
 from tinyet.project import Project, generate, open_project
 from tinyet.reference import Session
-from tinyet.validate import Counted, Sizes, ValidationResult, as_bytes, validate
+from tinyet.validation import Counted, Sizes, ValidationResult, as_bytes, validate
 
 _OPTIONS = ("model", "project", "board", "on", "delegates", "timeout")
 _TIMEOUT_SECONDS = 60.0

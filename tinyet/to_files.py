@@ -6,15 +6,15 @@ from __future__ import annotations
 from pathlib import Path
 from typing import get_args
 
-from tinyet.arguments import path_given
 from tinyet.errors import ProgramError, UsageError
+from tinyet.errors.arguments import path_given
 from tinyet.exporters.tflite import Runtime, export_graph
+from tinyet.files.atomic import write_whole
 from tinyet.ir import Note
+from tinyet.messages.stages import stage
 from tinyet.program import Program
-from tinyet.stages import stage
 from tinyet.tflite import MAX_FILE_BYTES
 from tinyet.tflite.write import write_model
-from tinyet.whole import write_whole
 
 
 def export_tflite(program: Program, path: str | Path, *, runtime: Runtime = "litert") -> tuple[Note, ...]:

@@ -24,7 +24,7 @@ import model as digits
 
 import tinyet
 from tinyet import QuantConfig, TinyetQuantizer, int4_config
-from tinyet.importers.torch.capture import capture
+from tinyet.fx.capture import capture
 from tinyet.quantization.quantize import quantize
 from tinyet.quantization.training import prepare_training
 

@@ -13,7 +13,7 @@ import pytest
 
 from tests.cli.command import plain, tinyet
 from tinyet.cli import run, ui
-from tinyet.stages import stage
+from tinyet.messages.stages import stage
 
 _TORCH = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="torch is not installed")
 

@@ -14,7 +14,7 @@ import pytest
 
 from benchmarks.kernels import MODELS, side_by_side
 from tests.golden.programs import RELU, Builder, bias_s32, input_s8, weights_s8
-from tinyet.analyze import analyze
+from tinyet.analysis import analyze
 from tinyet.boards import load_board
 from tinyet.boards.cpus import Target
 from tinyet.budget.fit import Limits, objective_of

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from tests.golden.programs import RELU, Builder, bias_s32, input_s8, weights_s8
-from tinyet.analyze import analyze
+from tinyet.analysis import analyze
 from tinyet.boards import load_board
 from tinyet.budget.fit import objective_of
 from tinyet.deployment import Deployment, deploy

@@ -15,7 +15,7 @@ import pytest
 from benchmarks import costs
 from tests.golden.programs import RELU, Builder, bias_s32, input_s8, weights_s8
 from tests.planned import check_planned
-from tinyet.analyze import analyze
+from tinyet.analysis import analyze
 from tinyet.boards import load_board
 from tinyet.budget.code import functions_of
 from tinyet.deployment import Deployment, Step, deploy

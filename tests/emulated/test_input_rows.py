@@ -16,7 +16,7 @@ from tests import small
 from tests.ops.cases import HOST
 from tests.streamed import averaged
 from tinyet import assets, ops
-from tinyet.analyze import analyze
+from tinyet.analysis import analyze
 from tinyet.boards import all_boards
 from tinyet.deployment import Deployment, deploy
 from tinyet.emit.kinds import Kind, kinds_for

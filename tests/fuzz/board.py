@@ -25,7 +25,7 @@ from tinyet import assets
 from tinyet.boards import Board, load_board
 from tinyet.emit.kinds import kinds_for
 from tinyet.emit.project import project_files
-from tinyet.text import markdown, printable
+from tinyet.messages.text import markdown, printable
 
 MARK = "pwned"
 """In every text that a mutant is given; it may be seen in comments, in prose and in names for people."""

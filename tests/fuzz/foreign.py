@@ -13,7 +13,7 @@ import zipfile
 from pathlib import Path
 
 from tests.fuzz.run import Case, Outcome, Result
-from tinyet.foreign import foreign_error
+from tinyet.files.sniffing import foreign_error
 
 # Opcodes that make, call, store or fetch; marks; sizes of what follows.
 OPCODES = b"RbOioQPhjqrptu)](}a.e0d2s1\x81\x85\x86\x87\x88\x89\x8a\x8b\x8c\x8d\x90\x91\x92\x93\x94\x95c"

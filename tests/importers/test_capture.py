@@ -16,9 +16,9 @@ from torch import nn
 
 from tests.torch_helpers import Lambda, line_of, ops, run
 from tinyet.errors import DynamicShape, ModelError
-from tinyet.importers.torch.capture import capture, lower
-from tinyet.importers.torch.origins import origin_of
-from tinyet.importers.torch.quiet import quiet
+from tinyet.fx.capture import capture, lower
+from tinyet.fx.origins import origin_of
+from tinyet.fx.quiet import quiet
 
 IMAGE = torch.randn(1, 3, 12, 12, generator=torch.Generator().manual_seed(1))
 

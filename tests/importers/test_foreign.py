@@ -20,7 +20,7 @@ from torch import nn
 import tinyet
 from tests.torch_helpers import run
 from tinyet.errors import ProgramError, UsageError
-from tinyet.foreign import foreign_error
+from tinyet.files.sniffing import foreign_error
 from tinyet.importers.torch.source import load_source
 
 

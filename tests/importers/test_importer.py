@@ -15,7 +15,7 @@ from torch import nn
 from tests.torch_helpers import FLOAT32_STEPS, Lambda, line_of, mlperf_models, pieces, rounding_excess
 from tinyet import ops as operators
 from tinyet.errors import ModelError, UnsupportedOp, UnsupportedShape
-from tinyet.importers.torch.capture import capture
+from tinyet.fx.capture import capture
 from tinyet.importers.torch.importer import import_program
 from tinyet.ir import Array, DType, Graph
 from tinyet.ops.dequantize import Dequantize

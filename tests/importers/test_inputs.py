@@ -14,8 +14,8 @@ from torch import nn
 
 import tinyet
 from tinyet.errors import DataError, ModelError, QuantizationError
-from tinyet.importers.torch.capture import capture
-from tinyet.importers.torch.examples import example_of
+from tinyet.fx.capture import capture
+from tinyet.fx.examples import example_of
 from tinyet.importers.torch.importer import import_program
 from tinyet.ir import ITSELF, DType
 from tinyet.quantization.batches import batches_of

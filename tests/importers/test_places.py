@@ -17,9 +17,9 @@ from tests.ops import drawing
 from tests.torch_helpers import Lambda
 from tinyet.compiler import float_layers
 from tinyet.errors import UnsupportedOp
-from tinyet.importers.torch.capture import capture
+from tinyet.fx.capture import capture
+from tinyet.fx.places import arranged
 from tinyet.importers.torch.importer import import_program
-from tinyet.importers.torch.places import arranged
 from tinyet.reference import run_graph
 
 aten = torch.ops.aten

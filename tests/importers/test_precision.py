@@ -10,7 +10,7 @@ from torch import nn
 
 import tinyet
 from tinyet.errors import ModelError
-from tinyet.importers.torch.capture import capture
+from tinyet.fx.capture import capture
 
 
 def _net() -> nn.Sequential:

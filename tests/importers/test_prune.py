@@ -17,8 +17,8 @@ import tinyet
 from tests.torch_helpers import mlperf_models, run
 from tests.torch_helpers import ops as ops_in
 from tinyet.data import prepare_inputs
-from tinyet.importers.torch.capture import capture
-from tinyet.importers.torch.prune import with_plain_weights
+from tinyet.fx.capture import capture
+from tinyet.fx.prune import with_plain_weights
 from tinyet.passes.prune_channels import macs_of, prune_channels, weight_bytes
 from tinyet.program import Program
 from tinyet.reference import run_graph

@@ -13,8 +13,8 @@ from torch import nn
 from tests.importers.test_importer import check_same, tensor
 from tests.torch_helpers import Lambda, ops, unrolled
 from tinyet.errors import UnsupportedShape
-from tinyet.importers.torch import recurrent_ops
-from tinyet.importers.torch.capture import capture
+from tinyet.fx import recurrent_ops
+from tinyet.fx.capture import capture
 from tinyet.importers.torch.importer import import_program
 from tinyet.importers.torch.saved import load_saved
 from tinyet.ir import Graph

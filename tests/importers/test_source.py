@@ -11,7 +11,7 @@ import torch
 from tests.torch_helpers import ops, run
 from tinyet.cli.model import CaptureOptions, obtain
 from tinyet.errors import ModelError
-from tinyet.importers.torch.origins import origin_of
+from tinyet.fx.origins import origin_of
 from tinyet.importers.torch.source import identifier, load_source
 
 GOOD = """\

@@ -12,9 +12,9 @@ from torch import nn
 
 from tests.torch_helpers import line_of, run
 from tinyet.errors import ModelError
-from tinyet.importers.torch.capture import capture
-from tinyet.importers.torch.held import Held
-from tinyet.importers.torch.state import refuse_state
+from tinyet.fx.capture import capture
+from tinyet.fx.held import Held
+from tinyet.fx.state import refuse_state
 
 X = torch.randn(1, 4, generator=torch.Generator().manual_seed(5))
 

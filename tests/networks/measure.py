@@ -16,8 +16,8 @@ import tinyet
 from tests.networks.network import Network
 from tests.networks.plain import plain
 from tests.torch_helpers import unrolled
-from tinyet.importers.torch.capture import capture, lower
-from tinyet.importers.torch.recurrent_ops import RECURRENT
+from tinyet.fx.capture import capture, lower
+from tinyet.fx.recurrent_ops import RECURRENT
 from tinyet.program import Program
 
 EXACT_DB = 60.0

@@ -24,8 +24,8 @@ import torch
 from torch import fx
 from torch.export import ExportedProgram
 
-from tinyet.importers.torch.normalize import get_constant
-from tinyet.importers.torch.quiet import quiet
+from tinyet.fx.normalize import get_constant
+from tinyet.fx.quiet import quiet
 from tinyet.quantization import annotate as rules
 
 with quiet():

@@ -14,7 +14,7 @@ from torch.export import ExportedProgram
 
 from tests.torch_helpers import Lambda, find, input_params, output_params, run
 from tinyet.errors import QuantizationError
-from tinyet.importers.torch.capture import capture
+from tinyet.fx.capture import capture
 from tinyet.quantization.config import (
     QuantConfig,
     dynamic_config,

@@ -20,8 +20,8 @@ from tests.torch_helpers import find, pieces
 from tinyet.cli.model import warnings_of
 from tinyet.compiler import float_layers
 from tinyet.errors import UnsupportedOp, UnsupportedShape
-from tinyet.importers.torch.capture import capture
-from tinyet.importers.torch.exact import Exact
+from tinyet.fx.capture import capture
+from tinyet.fx.exact import Exact
 from tinyet.importers.torch.importer import import_program
 from tinyet.ir import DType, Graph
 from tinyet.ops.dynamic_conv2d import DynamicConv2d

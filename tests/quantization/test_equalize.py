@@ -15,7 +15,7 @@ from torch.export import ExportedProgram
 
 from tests.torch_helpers import pieces, run
 from tinyet.errors import QuantizationError
-from tinyet.importers.torch.capture import capture
+from tinyet.fx.capture import capture
 from tinyet.quantization.config import int4_config
 from tinyet.quantization.equalize import equalize
 from tinyet.quantization.lowering import lower_program

@@ -17,8 +17,8 @@ from torch import fx, nn
 
 import tinyet
 from tests.torch_helpers import Lambda
-from tinyet.importers.torch.capture import capture
-from tinyet.importers.torch.exact import Exact
+from tinyet.fx.capture import capture
+from tinyet.fx.exact import Exact
 from tinyet.quantization.observers import HistogramObserver, _float64_by_default
 from tinyet.quantization.quantize import calibrate, prepare
 from tinyet.quantization.quantizer import TinyetQuantizer

@@ -14,7 +14,7 @@ import tinyet
 from tests.ops.emulated import require_emulator
 from tests.torch_helpers import pieces
 from tinyet.deployment import deploy
-from tinyet.importers.torch.capture import capture
+from tinyet.fx.capture import capture
 from tinyet.importers.torch.importer import import_program
 from tinyet.ir import DType, Graph, Node
 from tinyet.program import Program, load

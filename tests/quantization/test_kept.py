@@ -26,7 +26,7 @@ from tests.quantization.kept_models import (
     made,
 )
 from tinyet.errors import ModelError, UnsupportedOp
-from tinyet.importers.torch.capture import capture
+from tinyet.fx.capture import capture
 from tinyet.ops.dequantize import Dequantize
 from tinyet.ops.requantize import Requantize
 from tinyet.program import Program

@@ -16,7 +16,7 @@ import tinyet
 from tests.torch_helpers import Lambda, line_of
 from tinyet.compiler import float_layers
 from tinyet.errors import QuantizationError
-from tinyet.importers.torch.capture import capture
+from tinyet.fx.capture import capture
 from tinyet.quantization.config import QuantConfig, int8_config, int16_config
 from tinyet.quantization.observers import MASKED
 from tinyet.quantization.quantize import calibrate, prepare

@@ -13,7 +13,7 @@ from torch.export import ExportedProgram
 
 from tests.torch_helpers import Lambda, mlperf_models, ops, pieces, run
 from tinyet.errors import QuantizationError
-from tinyet.importers.torch.capture import capture
+from tinyet.fx.capture import capture
 from tinyet.quantization.config import int8_config
 from tinyet.quantization.quantize import calibrate, convert, is_quantized, prepare, quantize, samples
 from tinyet.quantization.quantizer import TinyetQuantizer

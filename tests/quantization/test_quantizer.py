@@ -14,7 +14,7 @@ from torch.export import ExportedProgram
 
 from tests.torch_helpers import Lambda, find, input_params, ops, output_params, run
 from tinyet.errors import QuantizationError
-from tinyet.importers.torch.capture import capture
+from tinyet.fx.capture import capture
 from tinyet.quantization.config import int8_config
 from tinyet.quantization.quantize import quantize
 from tinyet.quantization.quantizer import TinyetQuantizer

@@ -17,7 +17,7 @@ import tinyet
 from tests.torch_helpers import Lambda, find, input_params, output_params
 from tinyet import TinyetQuantizer, dynamic_config, int8_config, int16_config
 from tinyet.errors import QuantizationError
-from tinyet.importers.torch.capture import capture
+from tinyet.fx.capture import capture
 from tinyet.program import Program
 from tinyet.quantization.config import QuantConfig
 from tinyet.quantization.quantize import quantize

@@ -15,7 +15,7 @@ import tinyet
 from tests.networks.measure import sqnr_db
 from tests.networks.plain import PlainQuantizer
 from tests.torch_helpers import pieces
-from tinyet.importers.torch.capture import capture
+from tinyet.fx.capture import capture
 from tinyet.ir import DType, Graph, Node
 from tinyet.ops.shared.recurrent import Recurrent
 from tinyet.program import Program

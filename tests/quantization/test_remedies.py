@@ -15,7 +15,7 @@ from torch.export import ExportedProgram
 
 from tests.torch_helpers import pieces
 from tinyet.compiler import cost_on
-from tinyet.importers.torch.capture import capture
+from tinyet.fx.capture import capture
 from tinyet.ir import Graph
 from tinyet.quantization.config import int4_config, int8_config
 from tinyet.quantization.quality import Accuracy, OutputQuality, Quality, Yardstick, compare, shipped

@@ -17,7 +17,7 @@ from tinyet.compiler import compile as compile_model
 from tinyet.compiler import cost_on
 from tinyet.deployment import deploy
 from tinyet.errors import QuantizationError
-from tinyet.importers.torch.capture import capture
+from tinyet.fx.capture import capture
 from tinyet.quantization.config import int4_config, int8_config, int16_config
 from tinyet.quantization.quantize import quantize
 from tinyet.quantization.quantizer import TinyetQuantizer

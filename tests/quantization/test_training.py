@@ -17,8 +17,8 @@ from tests.torch_helpers import Lambda, find, pieces, run
 from tinyet import compile as compile_model
 from tinyet import generate
 from tinyet.errors import QuantizationError
-from tinyet.importers.torch.capture import capture
-from tinyet.importers.torch.exact import Exact
+from tinyet.fx.capture import capture
+from tinyet.fx.exact import Exact
 from tinyet.quantization.config import dynamic_config, int4_config, int8_config, int16_config
 from tinyet.quantization.quantize import calibrate, convert, prepare, quantize
 from tinyet.quantization.quantizer import TinyetQuantizer

@@ -19,11 +19,11 @@ import pytest
 
 from tests import small
 from tinyet.boards import load_board
+from tinyet.build.ending import Ended, ended_by_signals, undisturbed
 from tinyet.device import links, renode
 from tinyet.device.child import Child
 from tinyet.device.device import open_device
 from tinyet.device.links import PipeLink
-from tinyet.ending import Ended, ended_by_signals, undisturbed
 from tinyet.errors import EmulatorError
 from tinyet.project import Project, generate
 

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 from tests import small
 from tests.cli.command import tinyet
-from tinyet.emit import model_name
-from tinyet.emit.model_name import check_name, name_problem, safe_name
 from tinyet.errors import UsageError
+from tinyet.files import model_name
+from tinyet.files.model_name import check_name, name_problem, safe_name
 from tinyet.project import generate
 
 REFUSED = [

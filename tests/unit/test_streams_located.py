@@ -24,7 +24,7 @@ from tests.streamed import (
     spoilt_by,
     validated,
 )
-from tinyet.analyze import analyze_deployment
+from tinyet.analysis import analyze_deployment
 from tinyet.boards import load_board
 from tinyet.boards.cpus import Target
 from tinyet.budget.fit import peak_tensors
@@ -36,7 +36,7 @@ from tinyet.memory.stops import Stop, fewest, stops
 from tinyet.memory.streams import row_bytes
 from tinyet.planning.objective import Objective
 from tinyet.reference import evaluate
-from tinyet.validate import locate_mismatch
+from tinyet.validation import locate_mismatch
 
 BOARD = load_board("mps2_an386")
 DSP = Target("host", frozenset({"dsp"}))

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from tinyet.cli import ui
 from tinyet.errors import ModelError
 from tinyet.ir import Note, Origin
-from tinyet.text import (
+from tinyet.messages.text import (
     c_comment,
     c_string,
     cmake_argument,

@@ -18,11 +18,11 @@ from typing import Any
 import pytest
 
 from tests import small
-from tinyet import whole
 from tinyet.build import lock, tree
 from tinyet.build.lock import LOCK, project_lock
 from tinyet.build.tree import building, is_free, is_project, read_manifest, write_project
 from tinyet.errors import ProjectError, ToolchainError
+from tinyet.files import atomic
 from tinyet.project import generate
 
 _MANIFEST = json.dumps({"yours": ["src/main.c"]})
@@ -59,7 +59,7 @@ class _Disk:
         self.count, self.last = 0, 10**9
         for name in ("rename", "replace", "unlink", "rmdir", "mkdir"):
             monkeypatch.setattr(os, name, self.wrapped(getattr(os, name)))
-        write = whole.write_new
+        write = atomic.write_new
 
         def write_new(path: Path, data: bytes) -> None:
             try:
@@ -456,7 +456,7 @@ def test_a_disk_that_is_full_while_an_archive_is_written_changes_nothing(
 ) -> None:
     _archive(tmp_path / "p")
     before = {path: path.read_bytes() for path in (tmp_path / "p").rglob("*") if path.is_file()}
-    write = whole.write_new
+    write = atomic.write_new
 
     def full(path: Path, data: bytes) -> None:
         if path.suffix == ".zip":

@@ -13,11 +13,11 @@ from pathlib import Path
 import pytest
 
 from tests import small
-from tinyet import whole
 from tinyet.cli import ui
 from tinyet.errors import ProgramError, UsageError
+from tinyet.files import atomic
+from tinyet.files.atomic import write_new, write_whole
 from tinyet.to_files import export_tflite
-from tinyet.whole import write_new, write_whole
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="links and locks of POSIX")
 
@@ -53,7 +53,7 @@ def test_a_disk_that_is_full_changes_nothing(
 ) -> None:
     place = tmp_path / "out"
     place.write_text("old")
-    create = whole.create
+    create = atomic.create
 
     class Full:
         """A file that takes a few bytes, and then no more."""
@@ -74,7 +74,7 @@ def test_a_disk_that_is_full_changes_nothing(
         def __exit__(self, *_: object) -> None:
             self._file.close()
 
-    monkeypatch.setattr(whole, "create", Full)
+    monkeypatch.setattr(atomic, "create", Full)
     with pytest.raises((ProgramError, UsageError), match="No space left"):
         writer(place)
     assert place.read_text() == "old"

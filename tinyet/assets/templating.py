@@ -26,8 +26,9 @@ from pathlib import PurePosixPath
 
 import jinja2
 
-from tinyet import assets, text
+from tinyet import assets
 from tinyet.errors import InternalError
+from tinyet.messages import text
 
 
 class _Written(str):

@@ -57,7 +57,7 @@ from tinyet.boards.strings import (
     one_of,
 )
 from tinyet.errors import BoardError, bullet_list
-from tinyet.text import printable, shown
+from tinyet.messages.text import printable, shown
 
 if TYPE_CHECKING:
     from pydantic_core import ErrorDetails

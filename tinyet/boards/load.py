@@ -8,10 +8,10 @@ import tomllib
 from pathlib import Path
 
 from tinyet import assets
-from tinyet.arguments import path_given
 from tinyet.boards.board import Board
-from tinyet.bounded import read_bounded
 from tinyet.errors import BoardError
+from tinyet.errors.arguments import path_given
+from tinyet.files.reading import read_bounded
 
 # Those that come with tinyet have some 2,000.
 _MOST_BYTES = 1 << 16

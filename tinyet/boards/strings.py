@@ -13,7 +13,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field
 
-from tinyet.text import KCONFIG_SETTING, shown
+from tinyet.messages.text import KCONFIG_SETTING, shown
 
 # PlatformIO runs the Python that a platform brings, so a platform is one of PlatformIO's own, of its registry.
 _PLATFORMS = """

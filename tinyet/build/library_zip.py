@@ -8,8 +8,8 @@ import zipfile
 from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
 
-from tinyet.bounded import read_bounded
 from tinyet.errors import ProjectError
+from tinyet.files.reading import read_bounded
 
 # The earliest that the format knows; the same library gives the same bytes whenever and wherever it is packed.
 _DATE = (1980, 1, 1, 0, 0, 0)

@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from tinyet.bounded import read_bounded
 from tinyet.errors import ProjectError, bullet_list
-from tinyet.text import shown
+from tinyet.files.reading import read_bounded
+from tinyet.messages.text import shown
 
 MANIFEST = "tinyet.json"
 

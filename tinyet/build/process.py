@@ -19,7 +19,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import IO
 
-from tinyet.ending import undisturbed
+from tinyet.build.ending import undisturbed
 from tinyet.errors import MissingTool, ToolchainError
 
 # How much of a failed tool's output an error repeats.

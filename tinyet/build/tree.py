@@ -23,13 +23,13 @@ from pathlib import Path, PurePosixPath
 from types import MappingProxyType
 from typing import Any
 
-from tinyet.bounded import read_bounded
 from tinyet.build import library_zip
 from tinyet.build import manifest as manifest_file
 from tinyet.build.lock import BUILD_PATIENCE, LOCK, WRITE_PATIENCE, project_lock
 from tinyet.build.manifest import MANIFEST, MOST_FILES, is_inside
 from tinyet.errors import InternalError, ProjectError, bullet_list
-from tinyet.whole import write_new
+from tinyet.files.atomic import write_new
+from tinyet.files.reading import read_bounded
 
 _UPDATE = ".tinyet-update"
 # In _UPDATE: the new files, the old ones that made room for them, and what is to be done.

@@ -17,6 +17,7 @@ from typing import Annotated
 
 import typer
 
+from tinyet.build.ending import Ended, ended_by_signals
 from tinyet.cli import (
     analyze,
     boards,
@@ -31,9 +32,8 @@ from tinyet.cli import (
     validate,
 )
 from tinyet.custom import load_plugin
-from tinyet.ending import Ended, ended_by_signals
 from tinyet.errors import TinyetError, UsageError
-from tinyet.text import printable_block
+from tinyet.messages.text import printable_block
 from tinyet.version import __version__
 
 INTERRUPTED = 130

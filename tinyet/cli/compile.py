@@ -8,7 +8,6 @@ from typing import Annotated
 
 import typer
 
-from tinyet.arguments import over_time_given
 from tinyet.boards import load_board
 from tinyet.cli import ui
 from tinyet.cli.model import CaptureOptions, keep_evaluation, obtain
@@ -26,6 +25,7 @@ from tinyet.cli.options import (
     rounding_of,
 )
 from tinyet.errors import UsageError
+from tinyet.errors.arguments import over_time_given
 
 
 def compile_(

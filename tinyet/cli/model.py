@@ -15,22 +15,22 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tinyet.arguments import OverTime
 from tinyet.boards import load_board
 from tinyet.cli import ui
-from tinyet.cli.doubts import Watched, doubts_of, watch
 from tinyet.compiler import compile as compile_model
 from tinyet.compiler import float_layers, require_integer
 from tinyet.data import Data, array_of, encode_data, make_samples, read_data, refuse_indices
+from tinyet.data.watched import Watched, doubts_of, watch
 from tinyet.delegates import Delegate, delegates_or_default
 from tinyet.deployment import deploy
-from tinyet.emit.model_name import check_name, safe_name
 from tinyet.errors import DataError, ModelError, TinyetError, ToolchainError, UsageError
-from tinyet.foreign import foreign_error
-from tinyet.from_files import from_onnx, from_tflite
+from tinyet.errors.arguments import OverTime
+from tinyet.files.model_name import check_name, safe_name
+from tinyet.files.sniffing import foreign_error
 from tinyet.importers.onnx.read import read_file as read_onnx
 from tinyet.importers.tflite.context import Rounding
 from tinyet.ir import Array, DType, Note
+from tinyet.opening.files import from_onnx, from_tflite
 from tinyet.program import Program, load
 
 if TYPE_CHECKING:
@@ -264,7 +264,7 @@ def warnings_of(program: Program) -> tuple[str, ...]:
 
 def call_users(function: Callable[[], Any], label: str) -> Any:
     """The result of one of the user's functions; its exceptions become a ModelError at the user's line."""
-    from tinyet.importers.torch.blame import frame_of_exception, message_of
+    from tinyet.fx.blame import frame_of_exception, message_of
 
     try:
         return function()
@@ -297,7 +297,7 @@ def _left_in_float(source: ModelSource, quantizer: Any) -> frozenset[str]:
     config_of = getattr(quantizer, "config_of", None)
     if config_of is None:
         return frozenset()
-    from tinyet.importers.torch.origins import origin_of
+    from tinyet.fx.origins import origin_of
 
     graph = source.program.module(check_guards=False).graph
     return frozenset(

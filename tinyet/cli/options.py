@@ -10,9 +10,9 @@ from typing import Annotated, Any, get_args
 
 import typer
 
-from tinyet.arguments import place_given
 from tinyet.delegates import Delegate, delegates_named
 from tinyet.errors import UsageError
+from tinyet.errors.arguments import place_given
 from tinyet.importers.tflite.context import Rounding
 
 _FACTORS = {"": 1, "k": 1 << 10, "m": 1 << 20}

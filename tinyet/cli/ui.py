@@ -22,10 +22,10 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, Task, TextCol
 from rich.text import Text
 
 from tinyet.errors import InternalError, TinyetError, UsageError
+from tinyet.files.atomic import write_whole
+from tinyet.messages.stages import listening
+from tinyet.messages.text import json_text, printable, printable_block
 from tinyet.stack.use import StackUse
-from tinyet.stages import listening
-from tinyet.text import json_text, printable, printable_block
-from tinyet.whole import write_whole
 
 # Of tables that go into a file or a pipe; a terminal has its own.
 WIDTH = 100
@@ -232,7 +232,7 @@ def counting(label: str) -> Iterator[Advance]:
 
 @contextmanager
 def stages(label: str) -> Iterator[Advance]:
-    """A bar that says what tinyet is at: `label` until the first stage begins (`tinyet.stages`). The function counts
+    """A bar that says what tinyet is at: `label` until the first stage begins (`tinyet.messages.stages`). The function counts
     within a stage."""
     with _bar(label) as (rename, advance), listening(rename):
         yield advance

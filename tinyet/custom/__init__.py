@@ -6,7 +6,7 @@ from __future__ import annotations
 from tinyet.custom.form import Form
 from tinyet.custom.operators import CustomOp, OutputQuant, custom_op, named, registered
 from tinyet.custom.plugin import load_plugin
-from tinyet.custom.site import Argument, CallSite, CustomAttrs, Params, Scalar, Value
+from tinyet.opset.custom import Argument, CallSite, CustomAttrs, Params, Scalar, Value
 
 __all__ = [
     "Argument",

@@ -11,10 +11,10 @@ from pathlib import Path
 import numpy as np
 
 from tinyet.boards.cpus import Target
-from tinyet.custom.site import Argument, CallSite, site_of
 from tinyet.errors import UnsupportedShape, UsageError
 from tinyet.ir import Array, DType, Node
 from tinyet.opset import Arg, Call, Constant, ConstantArg, InputArg, Kernel, LiteralArg, OutputArg, ScratchArg
+from tinyet.opset.custom import Argument, CallSite, site_of
 
 
 def no_arguments(_site: CallSite) -> Mapping[str, Argument]:

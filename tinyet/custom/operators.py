@@ -17,10 +17,10 @@ import numpy as np
 
 from tinyet import ops
 from tinyet.custom.form import Form, kernel_of, no_macs
-from tinyet.custom.site import CallSite, CustomAttrs, site_of
 from tinyet.errors import ModelError, UnsupportedShape, UsageError
 from tinyet.ir import Array, DType, Node, Shape
 from tinyet.opset import Op, along
+from tinyet.opset.custom import CallSite, CustomAttrs, site_of
 
 OutputQuant = Literal["own", "same"] | tuple[float, int]
 """How an int8 result is quantized: by its own observed range, as the first input, or with a (scale, zero point)."""

@@ -16,9 +16,9 @@ from typing import IO
 
 import numpy as np
 
-from tinyet.arguments import described
-from tinyet.bounded import open_regular
 from tinyet.errors import DataError, UsageError
+from tinyet.errors.arguments import described
+from tinyet.files.reading import open_regular
 from tinyet.ir import Array
 
 LABELS = "labels"

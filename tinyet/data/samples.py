@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from tinyet.arguments import described
 from tinyet.data.npz import Data
 from tinyet.errors import DataError
+from tinyet.errors.arguments import described
 from tinyet.ir import Array, DType, Tensor
 from tinyet.numerics import quantize
 

@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from importlib.metadata import entry_points
 
-from tinyet.arguments import described
 from tinyet.delegates.cmsis_nn import CMSIS_NN
 from tinyet.delegates.cortex_m import CORTEX_M
 from tinyet.delegates.delegate import Claims, Delegate, Payload, files_of
 from tinyet.delegates.portable import PORTABLE
 from tinyet.delegates.regions import regions_of
 from tinyet.errors import UsageError
+from tinyet.errors.arguments import described
 
 DELEGATES: tuple[Delegate, ...] = (CORTEX_M, CMSIS_NN, PORTABLE)
 """All that come with tinyet."""

@@ -17,7 +17,7 @@ import tempfile
 import threading
 from typing import IO
 
-from tinyet.ending import undisturbed
+from tinyet.build.ending import undisturbed
 
 CHUNK = 65536
 END_SECONDS = 5.0

@@ -13,7 +13,7 @@ import numpy as np
 from tinyet.deployment import Deployment
 from tinyet.errors import InternalError
 from tinyet.ir import Array, DType, Tensor
-from tinyet.text import markdown_code
+from tinyet.messages.text import markdown_code
 
 DEFAULT_LIBRARY_VERSION = "1.0.0"
 

@@ -19,6 +19,7 @@ from tinyet.emit.rows import CaseView, RowPointers, StreamView, cases, order, or
 from tinyet.errors import InternalError, UsageError
 from tinyet.memory.plan import MARK, MARK_BYTES
 from tinyet.memory.streams import Fill, Run, Stream, Take
+from tinyet.messages.text import c_comment, c_string
 from tinyet.ops.region import Region
 from tinyet.opset import (
     WIDTH,
@@ -35,7 +36,6 @@ from tinyet.opset import (
     wrapped,
 )
 from tinyet.planning.layer_names import identifier
-from tinyet.text import c_comment, c_string
 from tinyet.version import __version__
 
 ABI_VERSION = 2

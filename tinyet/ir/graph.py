@@ -17,7 +17,7 @@ import numpy as np
 from tinyet.errors import InternalError
 from tinyet.ir.limits import MAX_TEXT
 from tinyet.ir.types import Array, DType, QuantParams, Shape, TensorType
-from tinyet.text import printable, storable
+from tinyet.messages.text import printable, storable
 
 
 @dataclass(frozen=True, eq=False)

@@ -21,7 +21,7 @@ from typing import Any, Literal, NewType, Union
 from tinyet.errors import InternalError, UsageError
 from tinyet.ir import Attrs, Graph
 from tinyet.ir.limits import MAX_TEXT
-from tinyet.text import shown
+from tinyet.messages.text import shown
 
 DelegateName = NewType("DelegateName", str)
 """The name of a delegate: letters, digits, and _ . + - between them."""

@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tinyet.arguments import OverTime
 from tinyet.errors import ModelError, UsageError, bullet_list
+from tinyet.errors.arguments import OverTime
 from tinyet.ir import Graph, Node, Note, Tensor
 from tinyet.ops import check_whole
 from tinyet.over_time.build import Builder

@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from tinyet.errors import InternalError, bullet_list
 from tinyet.ir import Graph, Note, to_text
+from tinyet.messages.stages import stage
 from tinyet.ops import check, check_limits, check_whole, state_problems
 from tinyet.passes import fold_constants
 from tinyet.passes.boundary import copied_outputs, integer_boundary
@@ -25,7 +26,6 @@ from tinyet.passes.prune_channels import prune_channels
 from tinyet.passes.states import carry_on, integer_states, keep_states
 from tinyet.passes.tabulate_bytes import tabulate_bytes
 from tinyet.passes.widen_int4 import widen_int4
-from tinyet.stages import stage
 
 Rewrite = Callable[[Graph], Graph]
 Lowering = Callable[[Graph], tuple[Graph, tuple[Note, ...]]]

@@ -14,10 +14,10 @@ from tinyet.memory import MemoryPlan, plan_memory
 from tinyet.memory.offsets import DEFAULT_BUDGET
 from tinyet.memory.storage import NO_LAYOUTS
 from tinyet.memory.streams import Stream
+from tinyet.messages.stages import stage
 from tinyet.ops import op_of
 from tinyet.opset import DataLayout, Kernel, Layouts, Sweep, Sweeps
 from tinyet.planning.candidates import Candidate, Chosen
-from tinyet.stages import stage
 
 _MOST_PLANS = 24
 """Plans of the memory that are made to find out which agreements there is room for."""

@@ -14,6 +14,7 @@ from tinyet.ir import Graph, Node
 from tinyet.memory import MemoryPlan
 from tinyet.memory.draft import StreamRefusedError
 from tinyet.memory.streams import Stream
+from tinyet.messages.stages import stage
 from tinyet.ops import op_of
 from tinyet.ops.region import Region
 from tinyet.planning.candidates import (
@@ -47,7 +48,6 @@ from tinyet.planning.tiling import (
     moving,
     strips_of,
 )
-from tinyet.stages import stage
 
 _MOST_ASSIGNMENTS = 12
 """Choices of kernels for one tiling, each with less memory at its fullest calls than the last."""

@@ -11,8 +11,8 @@ import torch
 from torch import fx
 from torch._ops import OpOverload
 
-from tinyet.importers.torch.origins import origin_of
-from tinyet.importers.torch.recurrent_ops import RECURRENT
+from tinyet.fx.origins import origin_of
+from tinyet.fx.recurrent_ops import RECURRENT
 from tinyet.quantization.observers import Known
 
 aten = torch.ops.aten

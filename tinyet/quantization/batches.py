@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import torch
 
-from tinyet.arguments import described
 from tinyet.errors import DataError, QuantizationError
+from tinyet.errors.arguments import described
+from tinyet.fx.examples import Inputs
 from tinyet.importers.torch.context import dtype_name
-from tinyet.importers.torch.examples import Inputs
 from tinyet.ir import Array
 
 

@@ -17,13 +17,13 @@ import torch
 from torch import fx, nn
 from torch.export import ExportedProgram
 
-from tinyet.importers.torch.capture import example_inputs_of, re_export
-from tinyet.importers.torch.exact import Exact, call, widen
-from tinyet.importers.torch.examples import Inputs
-from tinyet.importers.torch.keeping import Running, put_back, take_out
-from tinyet.importers.torch.normalize import add_constant, drop_unused, get_constant
-from tinyet.importers.torch.origins import origin_of
-from tinyet.importers.torch.quiet import quiet
+from tinyet.fx.capture import example_inputs_of, re_export
+from tinyet.fx.exact import Exact, call, widen
+from tinyet.fx.examples import Inputs
+from tinyet.fx.keeping import Running, put_back, take_out
+from tinyet.fx.normalize import add_constant, drop_unused, get_constant
+from tinyet.fx.origins import origin_of
+from tinyet.fx.quiet import quiet
 from tinyet.quantization.annotate import WEIGHTED
 from tinyet.quantization.threads import one_thread
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import torch
 
 from tinyet.errors import QuantizationError
-from tinyet.importers.torch.quiet import quiet
+from tinyet.fx.quiet import quiet
 from tinyet.quantization import observers
 
 with quiet():

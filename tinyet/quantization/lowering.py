@@ -12,12 +12,12 @@ from torch import nn
 from torch.export import ExportedProgram
 
 from tinyet.errors import QuantizationError, UsageError
-from tinyet.importers.torch.capture import capture, example_inputs_of, lower
-from tinyet.importers.torch.examples import example_of
-from tinyet.importers.torch.given import check_model
+from tinyet.fx.capture import capture, example_inputs_of, lower
+from tinyet.fx.examples import example_of
+from tinyet.fx.given import check_model
+from tinyet.fx.precision import said_of
+from tinyet.fx.quiet import quiet
 from tinyet.importers.torch.importer import import_program
-from tinyet.importers.torch.precision import said_of
-from tinyet.importers.torch.quiet import quiet
 from tinyet.ir import Graph, Note
 from tinyet.quantization.quantize import Progress, is_quantized, needs_calibration, quantize_fully
 

@@ -23,8 +23,8 @@ from typing import Any
 import torch
 from torch import fx
 
-from tinyet.importers.torch.normalize import add_call, add_constant, get_constant
-from tinyet.importers.torch.origins import origin_of, stamp_node
+from tinyet.fx.normalize import add_call, add_constant, get_constant
+from tinyet.fx.origins import origin_of, stamp_node
 from tinyet.ir import Origin
 from tinyet.quantization import annotate as rules
 from tinyet.quantization.observers import MASKED

@@ -13,8 +13,8 @@ from typing import Any
 import torch
 from torch import fx
 
-from tinyet.importers.torch.normalize import get_constant
-from tinyet.importers.torch.quiet import quiet
+from tinyet.fx.normalize import get_constant
+from tinyet.fx.quiet import quiet
 from tinyet.quantization.masks import PRODUCTS, SOFTMAX, adds, passes_on
 from tinyet.quantization.saturating import SUM_FAR
 from tinyet.quantization.sharing import Observers, extremes_of, inner_of, observer_of, range_of

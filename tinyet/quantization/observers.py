@@ -30,7 +30,7 @@ from typing import Any, NamedTuple
 import torch
 
 from tinyet.errors import QuantizationError
-from tinyet.importers.torch.quiet import quiet
+from tinyet.fx.quiet import quiet
 from tinyet.ir.limits import SMALLEST_SCALE
 
 with quiet():

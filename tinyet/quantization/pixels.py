@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import torch
 from torch import fx
 
-from tinyet.importers.torch.normalize import get_constant
+from tinyet.fx.normalize import get_constant
 
 aten = torch.ops.aten
 

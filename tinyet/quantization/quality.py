@@ -31,9 +31,9 @@ from torch.export import ExportedProgram
 from tinyet import passes
 from tinyet.data import predicted, prepare_inputs
 from tinyet.errors import QuantizationError
-from tinyet.importers.torch.exact import Exact
-from tinyet.importers.torch.examples import Inputs
-from tinyet.importers.torch.keeping import Running, take_out, written_buffers
+from tinyet.fx.exact import Exact
+from tinyet.fx.examples import Inputs
+from tinyet.fx.keeping import Running, take_out, written_buffers
 from tinyet.ir import Array, Graph
 from tinyet.numerics import dequantize
 from tinyet.quantization.lowering import lower_program

@@ -15,17 +15,18 @@ import torch
 from torch import fx
 from torch.export import ExportedProgram
 
-from tinyet.arguments import described, instance_given
 from tinyet.errors import QuantizationError
-from tinyet.importers.torch.blame import frame_of_exception, message_of
-from tinyet.importers.torch.capture import example_inputs_of, re_export
-from tinyet.importers.torch.exact import Exact
-from tinyet.importers.torch.examples import Inputs
-from tinyet.importers.torch.keeping import Kept, Running, put_back, take_out
-from tinyet.importers.torch.normalize import drop_unused, get_constant
-from tinyet.importers.torch.origins import op_name, origin_of, stamp
-from tinyet.importers.torch.quiet import quiet
+from tinyet.errors.arguments import described, instance_given
+from tinyet.fx.blame import frame_of_exception, message_of
+from tinyet.fx.capture import example_inputs_of, re_export
+from tinyet.fx.exact import Exact
+from tinyet.fx.examples import Inputs
+from tinyet.fx.keeping import Kept, Running, put_back, take_out
+from tinyet.fx.normalize import drop_unused, get_constant
+from tinyet.fx.origins import op_name, origin_of, stamp
+from tinyet.fx.quiet import quiet
 from tinyet.ir import Note
+from tinyet.messages.stages import stage
 from tinyet.quantization.batches import iterable_of
 from tinyet.quantization.bias_correction import correct_bias as correct_biases
 from tinyet.quantization.equalize import Equalized
@@ -42,7 +43,6 @@ from tinyet.quantization.sharing import (
     share_with_inputs,
 )
 from tinyet.quantization.threads import one_thread
-from tinyet.stages import stage
 
 with quiet():
     from torchao.quantization.pt2e.quantize_pt2e import convert_pt2e, prepare_pt2e, prepare_qat_pt2e

@@ -20,10 +20,10 @@ from torch import fx
 
 from tinyet.custom import CustomOp, registered
 from tinyet.errors import QuantizationError, bullet_list
-from tinyet.importers.torch.normalize import get_constant
-from tinyet.importers.torch.origins import module_stack, origin_of
-from tinyet.importers.torch.quiet import quiet
-from tinyet.importers.torch.recurrent_ops import RECURRENT
+from tinyet.fx.normalize import get_constant
+from tinyet.fx.origins import module_stack, origin_of
+from tinyet.fx.quiet import quiet
+from tinyet.fx.recurrent_ops import RECURRENT
 from tinyet.quantization import annotate as rules
 from tinyet.quantization import recurrent
 from tinyet.quantization.config import KnownRangeSpec, QuantConfig, int8_config

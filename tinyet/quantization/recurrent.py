@@ -13,9 +13,9 @@ from typing import Any
 import torch
 from torch import fx
 
-from tinyet.importers.torch.normalize import add_call
-from tinyet.importers.torch.quiet import quiet
-from tinyet.importers.torch.recurrent_ops import C_N, CELLS, GRU, H_N, LSTM, RECURRENT, RNN, Y
+from tinyet.fx.normalize import add_call
+from tinyet.fx.quiet import quiet
+from tinyet.fx.recurrent_ops import C_N, CELLS, GRU, H_N, LSTM, RECURRENT, RNN, Y
 from tinyet.ops.lstm import CELL_POWERS
 from tinyet.quantization.annotate import SAME_AS_INPUT
 from tinyet.quantization.config import QuantConfig

@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from tinyet.importers.torch.quiet import quiet
+from tinyet.fx.quiet import quiet
 
 with quiet():
     from torchao.quantization.pt2e.fake_quantize import FakeQuantize, FakeQuantizeBase

@@ -18,13 +18,13 @@ from torch import fx
 from torch.export import ExportedProgram
 
 from tinyet.errors import QuantizationError, TinyetError
-from tinyet.importers.torch.capture import example_inputs_of
-from tinyet.importers.torch.exact import Exact
-from tinyet.importers.torch.examples import Inputs
-from tinyet.importers.torch.keeping import Running, take_out
-from tinyet.importers.torch.origins import module_stack, origin_of
-from tinyet.importers.torch.quiet import quiet
-from tinyet.importers.torch.recurrent_ops import RECURRENT
+from tinyet.fx.capture import example_inputs_of
+from tinyet.fx.exact import Exact
+from tinyet.fx.examples import Inputs
+from tinyet.fx.keeping import Running, take_out
+from tinyet.fx.origins import module_stack, origin_of
+from tinyet.fx.quiet import quiet
+from tinyet.fx.recurrent_ops import RECURRENT
 from tinyet.quantization.annotate import LAYERS
 from tinyet.quantization.config import QuantConfig, int8_config, int16_config
 from tinyet.quantization.quality import Quality, Yardstick, accuracy_on, compare, finite, or_infinite, shipped

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 import torch
 from torch import fx
 
-from tinyet.importers.torch.normalize import get_constant
-from tinyet.importers.torch.quiet import quiet
+from tinyet.fx.normalize import get_constant
+from tinyet.fx.quiet import quiet
 from tinyet.numerics import SUM_BITS_64
 from tinyet.quantization import annotate as rules
 from tinyet.quantization.observers import WeightPerChannelObserver

@@ -22,7 +22,7 @@ import operator
 import torch
 from torch import fx
 
-from tinyet.importers.torch.quiet import quiet
+from tinyet.fx.quiet import quiet
 from tinyet.quantization import annotate as rules
 from tinyet.quantization.observers import CLOSE, CLOSE_INT16, KnownRangeObserver
 

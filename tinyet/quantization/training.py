@@ -24,13 +24,13 @@ import torch
 from torch import fx, nn
 from torch.export import ExportedProgram
 
-from tinyet.arguments import whole_given
 from tinyet.errors import QuantizationError, UsageError
-from tinyet.importers.torch.capture import capture
-from tinyet.importers.torch.examples import example_of
-from tinyet.importers.torch.given import check_model
-from tinyet.importers.torch.keeping import Running
-from tinyet.importers.torch.quiet import quiet
+from tinyet.errors.arguments import whole_given
+from tinyet.fx.capture import capture
+from tinyet.fx.examples import example_of
+from tinyet.fx.given import check_model
+from tinyet.fx.keeping import Running
+from tinyet.fx.quiet import quiet
 from tinyet.quantization.narrowing import narrow_masks
 from tinyet.quantization.quantize import Prepared, convert, prepare
 

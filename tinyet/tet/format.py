@@ -23,10 +23,10 @@ from tinyet import ops
 from tinyet.errors import ProgramError, QuantizationError, bullet_list
 from tinyet.ir import Attrs, DType, Graph, Node, Note, Origin, QuantParams, Tensor, TensorType, subgraphs
 from tinyet.ir.limits import MAX_CONSTANT_ELEMENTS, MAX_DEPTH, MAX_NAME, MAX_NODES, MAX_TEXT, shape_complaint
+from tinyet.messages.text import shown
 from tinyet.opset import attributes
 from tinyet.tet import wire
 from tinyet.tet.wire import GraphRecord, NodeRecord, OriginRecord, ProgramRecord, TensorRecord
-from tinyet.text import shown
 
 FORMAT_VERSION = 2
 STATELESS_VERSION = 1

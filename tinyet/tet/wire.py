@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import flatbuffers
 import numpy as np
 
-from tinyet.flatbuffer import Buffer, Table
+from tinyet.files.flatbuffer import Buffer, Table
 
 IDENTIFIER = b"TNYT"
 

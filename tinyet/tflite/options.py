@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-from tinyet.flatbuffer import Table
+from tinyet.files.flatbuffer import Table
 
 
 @dataclass(frozen=True)

@@ -7,9 +7,9 @@ from __future__ import annotations
 import math
 from pathlib import Path
 
-from tinyet.bounded import read_bounded
 from tinyet.errors import ModelError
-from tinyet.flatbuffer import Buffer, Table
+from tinyet.files.flatbuffer import Buffer, Table
+from tinyet.files.reading import read_bounded
 from tinyet.tflite.enumerations import BUILTINS, TYPES
 from tinyet.tflite.options import read_options
 from tinyet.tflite.records import Model, Operator, Quantization, Signature, Subgraph, TensorInfo

@@ -23,7 +23,7 @@ from pathlib import Path, PurePosixPath
 
 from tinyet import assets
 from tinyet.errors import ToolchainError
-from tinyet.whole import create, write_new
+from tinyet.files.atomic import create, write_new
 
 VERSION = assets.CMSIS_NN_VERSION
 URL = f"https://github.com/ARM-software/CMSIS-NN/archive/refs/tags/v{VERSION}.tar.gz"

@@ -18,7 +18,7 @@ from tinyet.emit.facts import ModelFacts
 from tinyet.emit.kinds.console import printed_outputs
 from tinyet.emit.kinds.tree import Tree, basename, context_of, firmware, model_files, template_text
 from tinyet.errors import InternalError
-from tinyet.text import c_comment
+from tinyet.messages.text import c_comment
 
 # The release that generated projects are pinned to, as a tag of its repository.
 ZEPHYR_VERSION = "v4.4.0"

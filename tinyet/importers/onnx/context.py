@@ -15,6 +15,7 @@ from tinyet.importers.onnx.read import OnnxModel, OnnxNode
 from tinyet.importers.onnx.values import EVERY, Bytes, Float32, Integers, Numbers, Scale, Value, plain_reals
 from tinyet.ir import Array, Attrs, DType, Node, Note, Origin, QuantParams, Tensor, TensorType
 from tinyet.ir.budget import Budget
+from tinyet.messages.text import c_identifier, unused
 from tinyet.numerics import QuantizeRounding
 from tinyet.ops import op_of
 from tinyet.ops.dequantize import Dequantize
@@ -23,7 +24,6 @@ from tinyet.ops.permute import Permute
 from tinyet.ops.quantize import Quantize
 from tinyet.ops.reshape import Reshape
 from tinyet.opset.rule import complaints
-from tinyet.text import c_identifier, unused
 
 Row = Callable[["Context"], Value | Sequence[Value]]
 """The value of the node at hand, or those of its outputs."""

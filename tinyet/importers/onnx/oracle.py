@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Literal, get_args
 
-from tinyet.bounded import read_bounded
 from tinyet.errors import DataError, ToolchainError
+from tinyet.files.reading import read_bounded
 from tinyet.importers.onnx.read import MAX_FILE_BYTES
 from tinyet.ir import Array
 

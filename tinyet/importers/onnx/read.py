@@ -15,11 +15,11 @@ from typing import Any
 
 import numpy as np
 
-from tinyet.bounded import read_bounded
 from tinyet.errors import DynamicShape, ModelError, ToolchainError, bullet_list
+from tinyet.files.reading import read_bounded
 from tinyet.ir import Array, Origin, Shape
 from tinyet.ir.limits import MAX_CONSTANT_ELEMENTS, MAX_NODES, shape_complaint
-from tinyet.text import printable, shown
+from tinyet.messages.text import printable, shown
 
 MAX_FILE_BYTES = 1 << 28
 OLDEST_OPSET = 13

@@ -26,7 +26,7 @@ from tinyet.importers.onnx.importer import is_known, unsupported
 from tinyet.importers.onnx.read import OnnxModel, OnnxNode, OnnxValue
 from tinyet.ir import Array, Origin
 from tinyet.ir.budget import Budget
-from tinyet.text import shown
+from tinyet.messages.text import shown
 
 Function = Callable[..., Any]
 """The step that holds the parameters, and the computed inputs in order → the result, or a tuple of several."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 
-from tinyet.text import c_identifier, unused
+from tinyet.messages.text import c_identifier, unused
 
 # What TensorFlow wraps a model in; no layer of the user's.
 _WRAPPERS = re.compile(

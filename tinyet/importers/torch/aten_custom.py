@@ -10,7 +10,7 @@ import torch
 
 from tinyet.custom import CustomOp, Params, Scalar, registered
 from tinyet.errors import TinyetError, UnsupportedShape
-from tinyet.importers.torch.blame import message_of
+from tinyet.fx.blame import message_of
 from tinyet.importers.torch.context import Args, Context, RefusedError, Row, Value, dtype_of
 from tinyet.ir import Array, DType, Node, Tensor, TensorType
 

@@ -17,9 +17,9 @@ import numpy.typing as npt
 import torch
 from torch import fx
 
+from tinyet.fx.quiet import quiet
 from tinyet.importers.torch import aten_dynamic
 from tinyet.importers.torch.context import Args, Constant, Context, RefusedError, Row, Value, bind
-from tinyet.importers.torch.quiet import quiet
 from tinyet.ir import DType, QuantParams
 from tinyet.ops.clamp import Clamp
 from tinyet.ops.dequantize import Dequantize

@@ -14,11 +14,11 @@ import torch
 from torch import fx
 
 from tinyet.ir import ITSELF, Array, Attrs, DType, Node, Origin, QuantParams, Shape, Tensor, TensorType
+from tinyet.messages.text import c_identifier, unused
 from tinyet.ops.cast import Cast
 from tinyet.ops.dequantize import Dequantize
 from tinyet.ops.permute import Permute
 from tinyet.ops.reshape import Reshape
-from tinyet.text import c_identifier, unused
 
 
 class RefusedError(Exception):

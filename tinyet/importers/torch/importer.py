@@ -19,10 +19,12 @@ from torch.export import ExportedProgram
 from torch.export.graph_signature import InputKind, OutputKind
 
 from tinyet.errors import ModelError, UnsupportedOp, UnsupportedShape, bullet_list
+from tinyet.fx.capture import lower
+from tinyet.fx.keeping import written_buffers
+from tinyet.fx.origins import is_stamped, op_name, origin_of, origins_of
 from tinyet.importers.torch.aten import TABLE, advice
 from tinyet.importers.torch.aten_custom import custom_row
 from tinyet.importers.torch.aten_truth import is_true
-from tinyet.importers.torch.capture import lower
 from tinyet.importers.torch.context import (
     Constant,
     Context,
@@ -35,12 +37,10 @@ from tinyet.importers.torch.context import (
     shape_of,
     type_of,
 )
-from tinyet.importers.torch.keeping import written_buffers
-from tinyet.importers.torch.origins import is_stamped, op_name, origin_of, origins_of
 from tinyet.ir import Array, DType, Graph, State, Tensor, TensorType, constant
+from tinyet.messages.stages import stage
+from tinyet.messages.text import printable
 from tinyet.ops.copy import Copy
-from tinyet.stages import stage
-from tinyet.text import printable
 
 
 class _Complaints:

@@ -25,15 +25,15 @@ import torch
 from torch.export import ExportedProgram
 from torch.export.pt2_archive._package import PT2ArchiveWriter
 
-from tinyet.bounded import read_bounded
 from tinyet.custom import registered
 from tinyet.errors import DynamicShape, ModelError, bullet_list
-from tinyet.importers.torch.blame import message_of
-from tinyet.importers.torch.capture import STATIC_HINT
-from tinyet.importers.torch.examples import EXAMPLE_HINT
-from tinyet.importers.torch.origins import handle_only
-from tinyet.importers.torch.quiet import quiet
-from tinyet.text import shown
+from tinyet.files.reading import read_bounded
+from tinyet.fx.blame import message_of
+from tinyet.fx.capture import STATIC_HINT
+from tinyet.fx.examples import EXAMPLE_HINT
+from tinyet.fx.origins import handle_only
+from tinyet.fx.quiet import quiet
+from tinyet.messages.text import shown
 
 _MOST_BYTES = 1 << 28
 _MOST_JSON_BYTES = 1 << 25

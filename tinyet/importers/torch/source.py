@@ -27,16 +27,16 @@ from typing import Any
 from torch import nn
 from torch.export import ExportedProgram
 
-from tinyet.arguments import OverTime
 from tinyet.errors import ModelError, TinyetError, UsageError
-from tinyet.importers.torch.blame import frame_of_exception, message_of, shown_path
-from tinyet.importers.torch.capture import capture, example_inputs_of, lower
-from tinyet.importers.torch.examples import Inputs, example_of
-from tinyet.importers.torch.given import check_model
-from tinyet.importers.torch.quiet import quiet
+from tinyet.errors.arguments import OverTime
+from tinyet.fx.blame import frame_of_exception, message_of, shown_path
+from tinyet.fx.capture import capture, example_inputs_of, lower
+from tinyet.fx.examples import Inputs, example_of
+from tinyet.fx.given import check_model
+from tinyet.fx.quiet import quiet
 from tinyet.importers.torch.saved import load_saved
 from tinyet.importers.torch.streamed import Streamed
-from tinyet.stages import stage
+from tinyet.messages.stages import stage
 
 Batches = Callable[[], Iterable[Any]]
 

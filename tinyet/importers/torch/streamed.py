@@ -9,9 +9,9 @@ from typing import Any
 import torch
 from torch import nn
 
-from tinyet.arguments import OverTime, over_time_given
 from tinyet.errors import UsageError
-from tinyet.importers.torch.examples import Example, example_of
+from tinyet.errors.arguments import OverTime, over_time_given
+from tinyet.fx.examples import Example, example_of
 
 
 class Streamed(nn.Module):

@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import BinaryIO
 
-from tinyet.bounded import open_regular
 from tinyet.errors import UsageError, bullet_list
-from tinyet.foreign.weights import (
+from tinyet.files.reading import open_regular
+from tinyet.files.sniffing.weights import (
     LEGACY,
     Saved,
     Weight,
@@ -22,7 +22,7 @@ from tinyet.foreign.weights import (
     of_safetensors,
     of_torchscript,
 )
-from tinyet.text import printable, shown
+from tinyet.messages.text import printable, shown
 
 _UNREADABLE: tuple[type[Exception], ...] = (
     *(OSError, ValueError, EOFError, KeyError, NotImplementedError, RuntimeError),

@@ -18,7 +18,7 @@ import numpy as np
 import torch
 from torch import fx
 
-from tinyet.importers.torch.normalize import add_call, add_constant, drop_unused, get_constant
+from tinyet.fx.normalize import add_call, add_constant, drop_unused, get_constant
 from tinyet.numerics import Int64
 
 aten = torch.ops.aten

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any, get_args
 
 from tinyet import passes
-from tinyet.arguments import path_given, text_given
 from tinyet.compiler import compile as compile_model
-from tinyet.emit.model_name import check_name, safe_name
 from tinyet.errors import ToolchainError, UsageError
+from tinyet.errors.arguments import path_given, text_given
+from tinyet.files.model_name import check_name, safe_name
 from tinyet.importers.onnx import importer as onnx_importer
 from tinyet.importers.onnx import read as onnx_read
 from tinyet.importers.tflite.context import Rounding

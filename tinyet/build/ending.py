@@ -4,7 +4,7 @@ what it has begun is undone, what it has started is ended, and its temporary fol
 
 The command line and the pytest plugin do so by themselves. A script of one's own:
 
-    from tinyet.ending import ended_by_signals
+    from tinyet.build.ending import ended_by_signals
 
     with ended_by_signals():
         project.validate(on="qemu")

@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tinyet.arguments import whole_given
 from tinyet.boards import Board, load_board
 from tinyet.boards.cpus import Target
 from tinyet.budget.code import Function, call_bytes, functions_of, plain_name
@@ -27,6 +26,7 @@ from tinyet.build.size import Size, measure
 from tinyet.delegates import Delegates, delegates_or_default
 from tinyet.deployment import Deployment, Step
 from tinyet.emit.model import symbols_of
+from tinyet.errors.arguments import whole_given
 from tinyet.ir import Node, Tensor, place_of
 from tinyet.memory import MemoryPlan
 from tinyet.opset.cost import constant_bytes

@@ -19,9 +19,9 @@ from torch import nn
 from torch.utils import _pytree as pytree
 
 from tinyet.errors import ModelError, bullet_list
-from tinyet.importers.torch.blame import Frame, frame_at
-from tinyet.importers.torch.examples import Example, example_of
-from tinyet.importers.torch.held import Change, Held, equal
+from tinyet.fx.blame import Frame, frame_at
+from tinyet.fx.examples import Example, example_of
+from tinyet.fx.held import Change, Held, equal
 
 HINT = (
     'hold it in a buffer, which is kept from run to run: self.register_buffer("h", torch.zeros(…)) in __init__(), '

@@ -20,7 +20,7 @@ import torch
 from torch import nn
 from torch.nn.parameter import is_lazy
 
-from tinyet.importers.torch.blame import is_users_module
+from tinyet.fx.blame import is_users_module
 
 _MOST = 100_000
 """Containers and tensors that are looked at."""

@@ -17,8 +17,8 @@ from typing import Any
 import torch
 from torch import fx, nn
 
-from tinyet.importers.torch.exact import call, widen
-from tinyet.importers.torch.origins import origin_of, stamp_node
+from tinyet.fx.exact import call, widen
+from tinyet.fx.origins import origin_of, stamp_node
 
 aten = torch.ops.aten
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from tinyet.text import printable, printable_block, shown
+from tinyet.messages.text import printable, printable_block, shown
 
 
 class TinyetError(Exception):

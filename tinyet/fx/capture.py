@@ -24,7 +24,7 @@ from torch.nn.parameter import is_lazy
 from torch.utils import _pytree as pytree
 
 from tinyet.errors import DynamicShape, ModelError, bullet_list
-from tinyet.importers.torch.blame import (
+from tinyet.fx.blame import (
     directory_of,
     frame_of_exception,
     layer_of_exception,
@@ -32,21 +32,21 @@ from tinyet.importers.torch.blame import (
     place_of_forward,
     users_frames_recorded,
 )
-from tinyet.importers.torch.decompose import decompose
-from tinyet.importers.torch.examples import Example, Inputs, check_inputs, example_of
-from tinyet.importers.torch.held import left_as_found
-from tinyet.importers.torch.keeping import put_back, take_out
-from tinyet.importers.torch.normalize import normalize
-from tinyet.importers.torch.origins import is_stamped, origin_of, stamp
-from tinyet.importers.torch.places import settle_places
-from tinyet.importers.torch.precision import in_float32, refuse_others, say
-from tinyet.importers.torch.prune import with_plain_weights
-from tinyet.importers.torch.quiet import quiet
-from tinyet.importers.torch.recurrent import keep_recurrent
-from tinyet.importers.torch.recurrent_loops import gather_loops
-from tinyet.importers.torch.state import refuse_state
-from tinyet.stages import stage
-from tinyet.text import shown
+from tinyet.fx.decompose import decompose
+from tinyet.fx.examples import Example, Inputs, check_inputs, example_of
+from tinyet.fx.held import left_as_found
+from tinyet.fx.keeping import put_back, take_out
+from tinyet.fx.normalize import normalize
+from tinyet.fx.origins import is_stamped, origin_of, stamp
+from tinyet.fx.places import settle_places
+from tinyet.fx.precision import in_float32, refuse_others, say
+from tinyet.fx.prune import with_plain_weights
+from tinyet.fx.quiet import quiet
+from tinyet.fx.recurrent import keep_recurrent
+from tinyet.fx.recurrent_loops import gather_loops
+from tinyet.fx.state import refuse_state
+from tinyet.messages.stages import stage
+from tinyet.messages.text import shown
 
 # Constants of a graph are computed here and now, whatever their size.
 _MOST_BYTES = 1 << 28

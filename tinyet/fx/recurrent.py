@@ -12,10 +12,10 @@ from typing import Any
 import torch
 from torch import fx, nn
 
+from tinyet.fx.normalize import add_call, add_constant, drop_unused, get_constant
+from tinyet.fx.origins import origin_of, stamp_node
+from tinyet.fx.recurrent_ops import C_N, GRU, H_N, LSTM, RNN, Y
 from tinyet.importers.torch.context import bind
-from tinyet.importers.torch.normalize import add_call, add_constant, drop_unused, get_constant
-from tinyet.importers.torch.origins import origin_of, stamp_node
-from tinyet.importers.torch.recurrent_ops import C_N, GRU, H_N, LSTM, RNN, Y
 
 aten = torch.ops.aten
 

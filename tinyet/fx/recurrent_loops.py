@@ -11,10 +11,10 @@ from typing import Any
 import torch
 from torch import fx
 
+from tinyet.fx.normalize import add_call
+from tinyet.fx.recurrent import CELLS_OF_TORCH, Weights, call_layer, own_state, result_of
+from tinyet.fx.recurrent_ops import C_N, H_N, Y
 from tinyet.importers.torch.context import bind
-from tinyet.importers.torch.normalize import add_call
-from tinyet.importers.torch.recurrent import CELLS_OF_TORCH, Weights, call_layer, own_state, result_of
-from tinyet.importers.torch.recurrent_ops import C_N, H_N, Y
 
 aten = torch.ops.aten
 

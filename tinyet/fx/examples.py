@@ -15,8 +15,8 @@ import torch
 from torch import nn
 from torch.utils import _pytree as pytree
 
-from tinyet.arguments import described
 from tinyet.errors import ModelError, QuantizationError
+from tinyet.errors.arguments import described
 
 Inputs = tuple[torch.Tensor, ...]
 

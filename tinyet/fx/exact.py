@@ -16,8 +16,8 @@ import torch
 from torch import fx
 from torch.utils import _pytree as pytree
 
-from tinyet.importers.torch.quiet import quiet
-from tinyet.importers.torch.recurrent_ops import RECURRENT
+from tinyet.fx.quiet import quiet
+from tinyet.fx.recurrent_ops import RECURRENT
 
 with quiet():
     from torchao.quantization.pt2e.observer import ObserverBase

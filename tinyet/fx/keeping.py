@@ -20,8 +20,8 @@ from torch.fx.graph import CodeGen
 from torch.utils import _pytree as pytree
 
 from tinyet.errors import ModelError, bullet_list
-from tinyet.importers.torch.normalize import get_constant
-from tinyet.importers.torch.origins import origin_of, stamp_node
+from tinyet.fx.normalize import get_constant
+from tinyet.fx.origins import origin_of, stamp_node
 
 aten = torch.ops.aten
 

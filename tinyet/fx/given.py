@@ -10,9 +10,9 @@ import torch
 from torch import nn
 from torch.export import ExportedProgram
 
-from tinyet.arguments import described
 from tinyet.errors import UsageError
-from tinyet.foreign import foreign_error
+from tinyet.errors.arguments import described
+from tinyet.files.sniffing import foreign_error
 
 _TAKES = "a model is an nn.Module, or what torch.export.export made of one"
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import BinaryIO
 
-from tinyet.foreign.pickled import MOST_BYTES, Made, Named, Stored, pickled, text_of
+from tinyet.files.sniffing.pickled import MOST_BYTES, Made, Named, Stored, pickled, text_of
 
 # How torch.save began before its files were archives: a pickled magic number.
 LEGACY = b"\x80\x02\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19."

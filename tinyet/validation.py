@@ -26,11 +26,11 @@ from tinyet.ir import Array, Tensor
 from tinyet.memory import MemoryPlan
 from tinyet.memory.stops import Row, Stop, fewest, stops
 from tinyet.memory.streams import Stream, row_bytes
+from tinyet.messages.stages import stage
 from tinyet.program import Program
 from tinyet.reference import Session
 from tinyet.reference.twin import Comparison, float_inputs
 from tinyet.stack.bound import Bound
-from tinyet.stages import stage
 
 Progress = Callable[[int, int], None]
 
