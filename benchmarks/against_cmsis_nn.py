@@ -26,9 +26,9 @@ import tinyet
 from benchmarks.nets import NETWORKS
 from benchmarks.programs import TRAINED, program_of, show
 from tinyet.delegates import CMSIS_NN, DEFAULT, Delegate
-from tinyet.delegates.decide import OPTIMIZE
+from tinyet.planning.objective import OPTIMIZE
 from tinyet.program import Program
-from tinyet.validate import ValidationResult
+from tinyet.validation import ValidationResult
 
 BY_DEFAULT = (*TRAINED, "mobilenet_v2")
 

@@ -418,7 +418,7 @@ def base_bytes(board: Board) -> int:
     with tempfile.TemporaryDirectory(prefix="tinyet-costs-") as where:
         project = generate(Program("one", one_layer()), board, Path(where) / "one", project="cmake")
         size = project.build()
-        return size.flash - size.sample - project.deployment.decision.point.flash
+        return size.flash - size.sample - project.deployment.decision.kernels.figures.flash
 
 
 def store(path: Path, table: Mapping[str, object]) -> None:

@@ -27,11 +27,11 @@ from tinyet.boards import Board, load_board
 from tinyet.build.gcc import build_firmware
 from tinyet.build.size import measure
 from tinyet.delegates import CORTEX_M, PORTABLE, Delegate
-from tinyet.delegates.decide import OPTIMIZE, Objective, Optimize, check_optimize
 from tinyet.deployment import Deployment, deploy
 from tinyet.device.device import open_device
+from tinyet.emit.facts import ModelFacts, TensorFacts
 from tinyet.emit.model import model_files
-from tinyet.emit.project import ModelFacts, TensorFacts, project_files
+from tinyet.emit.project import project_files
 from tinyet.ir import Array, Attrs, DType, Graph, Node, QuantParams, Shape, Tensor, TensorType, constant
 from tinyet.ops.add import Add
 from tinyet.ops.avg_pool2d import AvgPool2d
@@ -45,6 +45,7 @@ from tinyet.ops.mul import Mul
 from tinyet.ops.requantize import Requantize
 from tinyet.ops.resize import Resize
 from tinyet.ops.softmax import Softmax
+from tinyet.planning.objective import OPTIMIZE, Objective, Optimize, check_optimize
 
 RELU = (0.0, math.inf)
 NONE = (-math.inf, math.inf)
@@ -253,7 +254,7 @@ def pinned(graph: Graph, board: Board, symbols: Sequence[str]) -> dict[str, str]
     found: dict[str, str] = {}
     free = deploy(graph, board.target, [CORTEX_M])
     for step in free.steps:
-        taking = {variant.choice.kernel.symbol for variant in free.decision.variants[step.node]}
+        taking = {variant.choice.kernel.symbol for variant in free.decision.candidates[step.node]}
         for symbol in symbols:
             if symbol in taking:
                 found.setdefault(step.name, symbol)

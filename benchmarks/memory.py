@@ -38,12 +38,12 @@ import tinyet
 from benchmarks.programs import program_of, show
 from tinyet.boards import load_board
 from tinyet.boards.cpus import Target
-from tinyet.delegates.decide import Objective
 from tinyet.deployment import Deployment, deploy
 from tinyet.errors import TinyetError
+from tinyet.planning.layouts import Promises
+from tinyet.planning.objective import Objective
+from tinyet.planning.tiling import added_macs
 from tinyet.program import Program
-from tinyet.rows import added_macs
-from tinyet.storage import Promises
 
 MORE_INSTRUCTIONS, MORE_MACS = 1.15, 1.10
 """What rows may cost, of whole layers without overlap."""
@@ -63,7 +63,7 @@ class Way:
 
     def objective(self, ram: int | None) -> Objective:
         """ram: the most bytes of the arena."""
-        return Objective("balanced", ram=ram, whole=not self.rows, input_rows=self.given)
+        return Objective("balanced", ram=ram, untiled=not self.rows, input_rows=self.given)
 
     @contextmanager
     def followed(self, ram: int | None) -> Iterator[None]:

@@ -27,8 +27,8 @@ from rich.table import Table
 import tinyet
 from tinyet.boards import load_board
 from tinyet.delegates import DEFAULT, Delegate
-from tinyet.delegates.decide import OPTIMIZE, Optimize, check_optimize
-from tinyet.validate import ValidationResult
+from tinyet.planning.objective import OPTIMIZE, Optimize, check_optimize
+from tinyet.validation import ValidationResult
 
 ROOT = Path(__file__).resolve().parent.parent
 DEFAULT_SAMPLES = {"ds_cnn": 1000, "resnet8": 200}

@@ -31,11 +31,11 @@ import tinyet
 from benchmarks.nets import NETWORKS
 from benchmarks.programs import TRAINED, program_of, show
 from tinyet.boards import load_board
-from tinyet.delegates.decide import OPTIMIZE, Objective, Optimize
-from tinyet.delegates.frontier import Point
 from tinyet.deployment import deploy
+from tinyet.planning.kernel_front import KernelSet
+from tinyet.planning.objective import OPTIMIZE, Objective, Optimize
 from tinyet.program import Program
-from tinyet.validate import LayerResult
+from tinyet.validation import LayerResult
 
 SAMPLES = 2
 FEW = 9
@@ -76,13 +76,15 @@ def measured(
     return row, result.layers
 
 
-def few(points: Sequence[Point], count: int) -> list[Point]:
+def few(points: Sequence[KernelSet], count: int) -> list[KernelSet]:
     """The ends of a frontier, and what is evenly between them in flash."""
     if len(points) <= count:
         return list(points)
-    low, high = points[0].flash, points[-1].flash
+    low, high = points[0].figures.flash, points[-1].figures.flash
     steps = [low + (high - low) * i / (count - 1) for i in range(count)]
-    return list({id(p): p for p in (min(points, key=lambda p: abs(p.flash - s)) for s in steps)}.values())
+    return list(
+        {id(p): p for p in (min(points, key=lambda p: abs(p.figures.flash - s)) for s in steps)}.values()
+    )
 
 
 def cells(row: Row) -> list[str]:
@@ -113,13 +115,13 @@ def main() -> int:
     target = load_board(options.board).target
     for name in options.networks or [*TRAINED, *NETWORKS]:
         program, samples = program_of(name, SAMPLES)
-        points = deploy(program.graph, target, objective=Objective("balanced")).decision.frontier.points
+        points = deploy(program.graph, target, objective=Objective("balanced")).decision.kernel_front.points
         shown = points if options.frontier else few(points, FEW)
         show(
             console,
             f"{name}: the frontier of {len(points)} points, as stated",
             ["flash of the model", "instructions"],
-            [[f"{p.flash:,}", f"{p.instructions:,}"] for p in shown],
+            [[f"{p.figures.flash:,}", f"{p.figures.instructions:,}"] for p in shown],
             0,
         )
         for optimize in options.optimize or OPTIMIZE:

@@ -23,7 +23,7 @@ from torch.nn.utils import prune
 
 import tinyet
 from tinyet.passes.prune_channels import macs_of, weight_bytes
-from tinyet.validate import ValidationResult
+from tinyet.validation import ValidationResult
 
 
 def pruned_resnet8(network: nn.Module, share: float) -> nn.Module:

@@ -23,10 +23,10 @@ from benchmarks import kernels as layers
 from benchmarks.cost_grids import of_type
 from tinyet.boards import Board, load_board
 from tinyet.delegates import CORTEX_M, PORTABLE, Delegate
-from tinyet.delegates.decide import Objective
 from tinyet.ir import Array, Node
 from tinyet.ops.linear import Linear
 from tinyet.opset import Kernel
+from tinyet.planning.objective import Objective
 
 LAYERS: dict[str, Node] = {
     "3x3, 16x16x32 -> 32": layers.conv((16, 16, 32), 32, (3, 3)),

@@ -19,7 +19,6 @@ from tinyet.boards.cpus import Target
 from tinyet.build.gcc import build_firmware
 from tinyet.data import Samples, make_samples
 from tinyet.delegates import Delegate
-from tinyet.delegates.decide import Objective
 from tinyet.deployment import Deployment, deploy
 from tinyet.device import host
 from tinyet.device.device import open_device
@@ -41,8 +40,9 @@ from tinyet.ops.quantize import Quantize
 from tinyet.ops.requantize import Requantize
 from tinyet.ops.reshape import Reshape
 from tinyet.ops.unary import Unary
+from tinyet.planning.objective import Objective
 from tinyet.program import Program
-from tinyet.validate import Sizes, ValidationResult, validate
+from tinyet.validation import Sizes, ValidationResult, validate
 
 BY_ROWS = Objective("size")
 _RELU = (0.0, float("inf"))

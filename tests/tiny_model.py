@@ -11,7 +11,7 @@ import struct
 from collections.abc import Sequence
 
 from tinyet import assets
-from tinyet.emit.project import ModelFacts, TensorFacts
+from tinyet.emit.facts import ModelFacts, TensorFacts
 from tinyet.ir import DType
 
 NAME = "tiny"

@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from tinyet.custom import Form as Form
     from tinyet.custom import custom_op as custom_op
     from tinyet.errors import TinyetError as TinyetError
-    from tinyet.from_files import from_onnx as from_onnx
-    from tinyet.from_files import from_tflite as from_tflite
     from tinyet.importers.torch.streamed import streaming as streaming
-    from tinyet.lower import lower as lower
+    from tinyet.lowering import lower as lower
+    from tinyet.opening.files import from_onnx as from_onnx
+    from tinyet.opening.files import from_tflite as from_tflite
     from tinyet.program import Program as Program
     from tinyet.program import load as load
     from tinyet.project import Project as Project
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from tinyet.quantization.quantizer import TinyetQuantizer as TinyetQuantizer
     from tinyet.quantization.training import prepare_training as prepare_training
     from tinyet.to_files import export_tflite as export_tflite
-    from tinyet.validate import ValidationResult as ValidationResult
+    from tinyet.validation import ValidationResult as ValidationResult
 
 # Public name -> the module that defines it.
 _PUBLIC = {
@@ -51,16 +51,16 @@ _PUBLIC = {
     "int16_config": "tinyet.quantization.config",
     "int4_config": "tinyet.quantization.config",
     "int8_config": "tinyet.quantization.config",
-    "ValidationResult": "tinyet.validate",
+    "ValidationResult": "tinyet.validation",
     "compile": "tinyet.compiler",
     "custom_op": "tinyet.custom",
     "export_tflite": "tinyet.to_files",
-    "from_onnx": "tinyet.from_files",
-    "from_tflite": "tinyet.from_files",
+    "from_onnx": "tinyet.opening.files",
+    "from_tflite": "tinyet.opening.files",
     "generate": "tinyet.project",
     "load": "tinyet.program",
     "load_board": "tinyet.boards",
-    "lower": "tinyet.lower",
+    "lower": "tinyet.lowering",
     "open_project": "tinyet.project",
     "prepare_training": "tinyet.quantization.training",
     "streaming": "tinyet.importers.torch.streamed",

@@ -14,19 +14,20 @@ from functools import cached_property
 import numpy as np
 
 from tinyet.boards.cpus import Target
-from tinyet.choice import decide
 from tinyet.delegates import DEFAULT, Delegate
-from tinyet.delegates.decide import Decision, Objective
-from tinyet.delegates.select import Choice, Selection, select
 from tinyet.errors import UnsupportedOp, bullet_list
 from tinyet.ir import Array, Graph, Node, place_of
-from tinyet.layers import names_of
 from tinyet.memory import MemoryPlan
 from tinyet.memory.streams import Run
 from tinyet.messages.stages import stage
 from tinyet.ops import op_of
 from tinyet.opset import Call, Constant, Event, FieldValue, InputArg, Pointer, Struct
 from tinyet.opset.cost import field_bytes
+from tinyet.planning.decision import Decision
+from tinyet.planning.kernel_selection import Choice, Selection, select_kernels
+from tinyet.planning.layer_names import names_of
+from tinyet.planning.objective import Objective
+from tinyet.planning.search import decide
 
 
 @dataclass(frozen=True, eq=False)
@@ -238,7 +239,7 @@ def deploy(
     UsageError for a pin of the objective that no layer has.
     """
     stage("choosing kernels")
-    selection = select(graph, target, delegates)
+    selection = select_kernels(graph, target, delegates)
     decision, plan = decide(selection, target, delegates, objective or Objective(), require=require)
     steps: list[Step] = []
     events = 0

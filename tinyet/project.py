@@ -47,7 +47,6 @@ from tinyet.data import (
     refuse_indices,
 )
 from tinyet.delegates import DEFAULT, Delegate, Delegates, delegates_named, delegates_or_default
-from tinyet.delegates.decide import Objective
 from tinyet.deployment import Deployment
 from tinyet.device.device import open_device
 from tinyet.device.host import build_host
@@ -69,16 +68,10 @@ from tinyet.errors.arguments import (
 from tinyet.files.model_name import check_name
 from tinyet.ir import Array
 from tinyet.messages.stages import stage
+from tinyet.planning.objective import Objective
 from tinyet.program import Program, load
 from tinyet.stack.use import StackUse, inference_bound, stack_of
-from tinyet.validate import (
-    DEFAULT_SQNR_SAMPLES,
-    Progress,
-    Sizes,
-    ValidationResult,
-    sample_bytes,
-    validate,
-)
+from tinyet.validation import DEFAULT_SQNR_SAMPLES, Progress, Sizes, ValidationResult, sample_bytes, validate
 from tinyet.version import __version__
 
 HARNESS = "harness"

@@ -44,7 +44,7 @@ from tinyet.numerics import dequantize
 from tinyet.program import Program
 from tinyet.project import Project, generate, open_project
 from tinyet.reference import Session
-from tinyet.validate import Counted, Sizes, ValidationResult, as_bytes, validate
+from tinyet.validation import Counted, Sizes, ValidationResult, as_bytes, validate
 
 _OPTIONS = ("model", "project", "board", "on", "delegates", "timeout")
 _TIMEOUT_SECONDS = 60.0

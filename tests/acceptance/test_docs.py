@@ -18,13 +18,13 @@ import typer
 from tests.golden.programs import separable
 from tests.streamed import residual
 from tinyet import cli, load_board
-from tinyet.analyze import analyze
+from tinyet.analysis import analyze
 from tinyet.boards import all_boards
 from tinyet.boards.cpus import CPUS
 from tinyet.cycles.estimate import CycleEstimate, Work
 from tinyet.emit.kinds import KINDS, kinds_for
 from tinyet.ir import DType
-from tinyet.validate import LayerResult, Mismatch, ValidationResult
+from tinyet.validation import LayerResult, Mismatch, ValidationResult
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"

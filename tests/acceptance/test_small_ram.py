@@ -14,8 +14,8 @@ from benchmarks.nets import NETWORKS
 from tests.ops.emulated import require_emulator
 from tests.torch_helpers import mlperf_models
 from tinyet.boards import load_board
-from tinyet.delegates.decide import Objective
 from tinyet.deployment import deploy
+from tinyet.planning.objective import Objective
 from tinyet.program import Program
 from tinyet.project import Project
 

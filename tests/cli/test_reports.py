@@ -24,7 +24,7 @@ from tinyet.cli import ui
 from tinyet.cycles.estimate import CycleEstimate, Work
 from tinyet.program import Program
 from tinyet.project import Project
-from tinyet.validate import LayerResult, Mismatch, PartResult, ValidationResult
+from tinyet.validation import LayerResult, Mismatch, PartResult, ValidationResult
 
 
 @pytest.fixture(autouse=True)

@@ -20,7 +20,7 @@ import tinyet
 from tests.cli.command import tinyet as command
 from tests.custom.operators import halve, windowed_peak
 from tinyet import ops
-from tinyet.analyze import analyze
+from tinyet.analysis import analyze
 from tinyet.boards import load_board
 from tinyet.custom import CallSite, Form, custom_op, load_plugin, registered
 from tinyet.errors import ModelError, ProgramError, ToolchainError, UnsupportedOp, UsageError

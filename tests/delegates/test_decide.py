@@ -14,20 +14,22 @@ import pytest
 
 from benchmarks.kernels import MODELS, side_by_side
 from tests.golden.programs import RELU, Builder, bias_s32, input_s8, weights_s8
-from tinyet.analyze import analyze
+from tinyet.analysis import analyze
 from tinyet.boards import load_board
 from tinyet.boards.cpus import Target
 from tinyet.budget.fit import Limits, objective_of
-from tinyet.delegates import CMSIS_NN, CORTEX_M, DEFAULT, DELEGATES, PORTABLE, decide
-from tinyet.delegates import frontier as solver
-from tinyet.delegates.decide import Objective, pick
-from tinyet.delegates.frontier import Option, frontier
+from tinyet.delegates import CMSIS_NN, CORTEX_M, DEFAULT, DELEGATES, PORTABLE
 from tinyet.deployment import Deployment, deploy
 from tinyet.errors import UsageError
 from tinyet.ops.conv2d import Conv2d
 from tinyet.ops.linear import Linear
 from tinyet.ops.reshape import Reshape
 from tinyet.opset.cost import MEASURED, core_of, measured
+from tinyet.planning import kernel_front as solver
+from tinyet.planning.kernel_front import KernelSet, Option, kernel_front
+from tinyet.planning.objective import OPTIMIZE, Objective, Optimize
+from tinyet.planning.pareto import Figures, Front, select
+from tinyet.planning.price import price
 from tinyet.program import Program
 from tinyet.project import generate, open_project
 
@@ -73,20 +75,22 @@ def cost_of(nodes: Sequence[Sequence[Option]], picks: Sequence[int]) -> tuple[in
 
 
 @pytest.mark.parametrize(("shared", "cases"), [(0, 20), (4, 150), (24, 60)])
-@pytest.mark.parametrize("few", [0, solver.FEW_WAYS])
+@pytest.mark.parametrize("few", [0, solver.FEW_PARTIAL])
 def test_the_frontier_is_that_of_all_choices(
     monkeypatch: pytest.MonkeyPatch, shared: int, cases: int, few: int
 ) -> None:
-    """few: states are compared with each other from the first way on."""
-    monkeypatch.setattr(solver, "FEW_WAYS", few)
+    """few: states are compared with each other from the first partial solution on."""
+    monkeypatch.setattr(solver, "FEW_PARTIAL", few)
     rng = np.random.default_rng(5)
     for _ in range(cases):
         nodes = drawn(rng, int(rng.integers(1, 8)), shared)
-        found = frontier(nodes)
+        found = kernel_front(nodes)
         assert found.gap == 0
-        assert [(p.flash, p.instructions) for p in found.points] == unbeaten(every_choice(nodes))
-        assert all(cost_of(nodes, p.picks) == (p.flash, p.instructions) for p in found.points)
-        assert found == frontier(nodes), "the same question, another answer"
+        assert [(p.figures.flash, p.figures.instructions) for p in found.points] == unbeaten(
+            every_choice(nodes)
+        )
+        assert all(cost_of(nodes, p.picks) == (p.figures.flash, p.figures.instructions) for p in found.points)
+        assert found == kernel_front(nodes), "the same question, another answer"
 
 
 def test_many_shared_parts() -> None:
@@ -107,7 +111,7 @@ def test_many_shared_parts() -> None:
                 Option(int(rng.integers(1000, 20000)), {(group, n, 2): int(rng.integers(500, 2500))}),
             ]
             nodes.append(options)
-    found = frontier(nodes)
+    found = kernel_front(nodes)
     assert found.gap == 0
     assert len(found.points) > 50
     for point in found.points[:: len(found.points) // 20]:
@@ -115,10 +119,10 @@ def test_many_shared_parts() -> None:
             fixed = [[options[i]] for options, i in zip(nodes, point.picks, strict=True)]
             fixed[first : first + 3] = nodes[first : first + 3]
             for flash, instructions in every_choice(fixed):
-                assert flash > point.flash or instructions >= point.instructions
+                assert flash > point.figures.flash or instructions >= point.figures.instructions
 
 
-@pytest.mark.parametrize(("name", "limit"), [("MOST_WAYS", 8), ("MOST_STATES", 2)])
+@pytest.mark.parametrize(("name", "limit"), [("MOST_PARTIAL", 8), ("MOST_STATES", 2)])
 def test_a_gap_is_what_it_says(monkeypatch: pytest.MonkeyPatch, name: str, limit: int) -> None:
     """No choice that takes `gap` bytes less than a point executes fewer instructions."""
     monkeypatch.setattr(solver, name, limit)
@@ -126,30 +130,49 @@ def test_a_gap_is_what_it_says(monkeypatch: pytest.MonkeyPatch, name: str, limit
     gaps = 0
     for _ in range(30):
         nodes = drawn(rng, 8)
-        found = frontier(nodes)
+        found = kernel_front(nodes)
         choices = every_choice(nodes)
         gaps += found.gap > 0
         for flash, instructions in choices:
-            assert any(p.flash <= flash + found.gap and p.instructions <= instructions for p in found.points)
+            reached = Figures(instructions, flash + found.gap, 0)
+            assert any(p.figures.dominates(reached) for p in found.points)
         for point in found.points:
-            assert cost_of(nodes, point.picks) == (point.flash, point.instructions)
+            assert cost_of(nodes, point.picks) == (point.figures.flash, point.figures.instructions)
     assert gaps > 3
 
 
-def test_what_is_picked() -> None:
+def selected(front: Front[KernelSet], optimize: Optimize, flash: int | None, most: int) -> int:
+    """Instructions of the point that is taken."""
+    excess = Objective(flash=flash).excess
+    return select(front, excess, lambda point: price(point.figures, optimize, most)).figures.instructions
+
+
+def test_which_point_is_selected() -> None:
     nodes = [
         [Option(100, {"a": 1000}), Option(90, {"b": 1020}), Option(40, {"c": 5000}), Option(80, {"d": 1030})]
     ]
-    found = frontier(nodes)
-    assert [p.instructions for p in found.points] == [100, 90, 80, 40]
-    assert pick(found, "speed", None, 100).instructions == 40
-    assert pick(found, "size", None, 50).instructions == 100
-    assert pick(found, "balanced", None, 100).instructions == 80
-    assert pick(found, "balanced", None, 79).instructions == 40, "no saved flash is worth more instructions"
-    assert pick(found, "speed", 1025, 100).instructions == 90
-    assert pick(found, "balanced", 1025, 100).instructions == 90
-    assert pick(found, "balanced", 1025, 50).instructions == 90, "nothing that fits takes so few"
-    assert pick(found, "speed", 10, 100).instructions == 100, "nothing fits: the smallest"
+    found = kernel_front(nodes)
+    assert [p.figures.instructions for p in found.points] == [100, 90, 80, 40]
+    assert selected(found, "speed", None, 100) == 40
+    assert selected(found, "size", None, 50) == 100
+    assert selected(found, "balanced", None, 100) == 80
+    assert selected(found, "balanced", None, 79) == 40, "no saved flash is worth more instructions"
+    assert selected(found, "speed", 1025, 100) == 90
+    assert selected(found, "balanced", 1025, 100) == 90
+    assert selected(found, "balanced", 1025, 50) == 90, "nothing that fits takes so few"
+    assert selected(found, "speed", 10, 100) == 100, "nothing fits: the smallest"
+
+
+def test_a_front_has_no_point_that_another_dominates() -> None:
+    rng = np.random.default_rng(3)
+    drawn_ones = [KernelSet(Figures(*(int(n) for n in rng.integers(0, 40, 3))), (i,)) for i in range(200)]
+    front = Front[KernelSet]()
+    for point in drawn_ones:
+        front = front.with_point(point)
+    left = [point.figures for point in front]
+    assert len(left) > 3
+    assert not any(a.dominates(b) for a, b in itertools.permutations(left, 2))
+    assert all(any(kept.dominates(point.figures) for kept in left) for point in drawn_ones)
 
 
 def test_the_ends_of_a_large_problem() -> None:
@@ -159,10 +182,12 @@ def test_the_ends_of_a_large_problem() -> None:
         [Option(int(rng.integers(1000, 90000)), {(n, o): int(rng.integers(100, 3000))}) for o in range(4)]
         for n in range(50)
     ]
-    found = frontier(nodes)
-    assert found.points[-1].instructions == sum(min(o.instructions for o in options) for options in nodes)
+    found = kernel_front(nodes)
+    assert found.points[-1].figures.instructions == sum(
+        min(o.instructions for o in options) for options in nodes
+    )
     least = sum(min(sum(o.parts.values()) for o in options) for options in nodes)
-    assert least <= found.points[0].flash <= least + found.gap
+    assert least <= found.points[0].figures.flash <= least + found.gap
 
 
 # ---------------------------------------------------------------- networks
@@ -203,8 +228,8 @@ def deployed(program: Program, objective: Objective) -> Deployment:
 
 
 def test_speed_and_size(network: Program) -> None:
-    speed, balanced, size = (deployed(network, Objective(o)) for o in decide.OPTIMIZE)
-    points = [d.decision.point for d in (speed, balanced, size)]
+    speed, balanced, size = (deployed(network, Objective(o)) for o in OPTIMIZE)
+    points = [d.decision.kernels.figures for d in (speed, balanced, size)]
     assert points[0].instructions <= points[1].instructions <= points[2].instructions
     assert points[0].flash >= points[1].flash >= points[2].flash
     assert points[0].flash > points[2].flash
@@ -226,23 +251,23 @@ def test_balanced_is_never_dearer_than_one_delegate(network: Program, board: str
     decision = deploy(network.graph, target, here, objective=Objective()).decision
     for home in here:
         alone = 0
-        for found in decision.variants.values():
+        for found in decision.candidates.values():
             stated = [v for v in found if v.cost is not None]
             cost = next((v for v in stated if v.choice.delegate is home), found[0]).cost
             assert cost is not None, "nothing to weigh"
             alone += cost.instructions
-        assert decision.point.instructions <= alone, home.name
+        assert decision.kernels.figures.instructions <= alone, home.name
 
 
 def test_limits_choose_smaller_kernels(network: Program) -> None:
     speed, size = (deployed(network, Objective(o)) for o in ("speed", "size"))
-    limit = size.decision.point.flash
-    assert deployed(network, Objective("speed", flash=limit)).decision.point.flash <= limit
+    limit = size.decision.kernels.figures.flash
+    assert deployed(network, Objective("speed", flash=limit)).decision.kernels.figures.flash <= limit
     arena = size.plan.arena_bytes
     assert arena < speed.plan.arena_bytes, "the example shows nothing"
     small = deployed(network, Objective("speed", ram=arena))
     assert small.plan.arena_bytes <= arena
-    assert small.decision.point.instructions <= size.decision.point.instructions
+    assert small.decision.kernels.figures.instructions <= size.decision.kernels.figures.instructions
 
 
 def many_inputs(channels: int) -> Program:
@@ -260,29 +285,30 @@ def many_inputs(channels: int) -> Program:
 
 
 @pytest.mark.parametrize(("channels", "optimize"), [(4, "balanced"), (12, "size"), (4, "size")])
-def test_flash_that_is_not_worth_its_ram(channels: int, optimize: decide.Optimize) -> None:
+def test_flash_that_is_not_worth_its_ram(channels: int, optimize: Optimize) -> None:
     """Where a choice with a much smaller arena executes no more, a few bytes of flash do not speak against it."""
     program = many_inputs(channels)
     found = deployed(program, Objective(optimize))
     assert kernels(found)[-1] != WIDENS
-    chosen = found.decision.point
-    points = found.decision.frontier.points
+    chosen = found.decision.kernels
+    points = found.decision.kernel_front.points
     assert chosen in points
-    assert [p.flash for p in points] == sorted(p.flash for p in points)
+    assert [p.figures.flash for p in points] == sorted(p.figures.flash for p in points)
     wide = deployed(program, Objective(optimize, pins={"fc": WIDENS}))
     assert found.plan.arena_bytes + 400 * channels < wide.plan.arena_bytes
-    assert chosen.instructions <= wide.decision.point.instructions
-    assert 0 < chosen.flash - wide.decision.point.flash < 400 * channels // 4, "the example shows nothing"
+    widest = wide.decision.kernels.figures
+    assert chosen.figures.instructions <= widest.instructions
+    assert 0 < chosen.figures.flash - widest.flash < 400 * channels // 4, "the example shows nothing"
     # What flash there is not is not spent.
-    full = deployed(program, Objective(optimize, flash=wide.decision.point.flash))
-    assert full.decision.point.flash <= wide.decision.point.flash
+    full = deployed(program, Objective(optimize, flash=widest.flash))
+    assert full.decision.kernels.figures.flash <= widest.flash
 
 
 def test_pins(network: Program) -> None:
     free = deployed(network, Objective("speed"))
     step = next(s for s in free.steps if s.choice.delegate is CORTEX_M)
     portable = next(
-        v.choice.kernel.symbol for v in free.decision.variants[step.node] if v.choice.delegate is PORTABLE
+        v.choice.kernel.symbol for v in free.decision.candidates[step.node] if v.choice.delegate is PORTABLE
     )
     pinned = deployed(network, Objective("speed", pins={step.name: portable}))
     other = next(s for s in pinned.steps if s.node is step.node)
@@ -297,7 +323,7 @@ def test_where_nothing_is_stated_the_order_decides(network: Program) -> None:
     target = Target("cortex-m33", frozenset())
     assert measured(core_of(target)) is None
     for delegates in itertools.permutations((CMSIS_NN, PORTABLE)):
-        for optimize in decide.OPTIMIZE:
+        for optimize in OPTIMIZE:
             found = deploy(network.graph, target, delegates, objective=Objective(optimize))
             assert {s.choice.delegate for s in found.steps} == {delegates[0]}
 
@@ -354,7 +380,7 @@ def test_a_layer_has_one_name_whatever_computes_it() -> None:
     """Layers without modules are numbered; calls that do not depend on each other are made in an order that depends on
     their scratch. So a name that one report has pins the same layer in another."""
     graph = side_by_side(MODELS["resnet8"])
-    found = [deploy(graph, M4.target, DEFAULT, objective=Objective(optimize)) for optimize in decide.OPTIMIZE]
+    found = [deploy(graph, M4.target, DEFAULT, objective=Objective(optimize)) for optimize in OPTIMIZE]
     names = [{step.node: step.name for step in deployment.steps} for deployment in found]
     assert names[0] == names[1] == names[2]
     assert len({tuple(step.node.output.name for step in d.steps) for d in found}) > 1, "always the same order"

@@ -11,16 +11,18 @@ import numpy as np
 import pytest
 
 from tests.golden.programs import RELU, Builder, bias_s32, input_s8, weights_s8
-from tinyet.analyze import analyze
+from tinyet.analysis import analyze
 from tinyet.boards import load_board
 from tinyet.budget.fit import objective_of
-from tinyet.delegates.decide import OPTIMIZE, Decision, Figures, Objective, Optimize
 from tinyet.deployment import Deployment, deploy
 from tinyet.ir import Graph, Tensor
 from tinyet.ops.add import Add
 from tinyet.ops.concat import Concat
 from tinyet.ops.conv2d import Conv2d
 from tinyet.ops.max_pool2d import MaxPool2d
+from tinyet.planning.decision import Decision
+from tinyet.planning.objective import OPTIMIZE, Objective, Optimize
+from tinyet.planning.pareto import Figures
 from tinyet.program import Program
 
 M4 = load_board("mps2_an386")
@@ -73,7 +75,7 @@ def deployed(
 
 
 def beats(one: Figures, other: Figures) -> bool:
-    return one.no_more(other) and one != other
+    return one.dominates(other) and one != other
 
 
 def limits(free: Figures, random: np.random.Generator) -> Iterator[tuple[int | None, int | None]]:
@@ -113,7 +115,8 @@ def test_size_stops_where_flash_is_dear() -> None:
     """A percent of flash for more than ten percent of time is not bought, but there for who limits flash."""
     graph = Net(2).program().graph
     size = deployed(graph, "size")
-    chosen, points = size.decision.point, size.decision.frontier.points
+    chosen = size.decision.kernels.figures
+    points = [point.figures for point in size.decision.kernel_front]
     for point in points:
         saved, slower = chosen.flash / point.flash, point.instructions / chosen.instructions
         if point.flash < chosen.flash:

@@ -17,7 +17,6 @@ from tests.golden_files import Golden
 from tinyet import delegates
 from tinyet.boards import load_board
 from tinyet.delegates import PORTABLE, Claims, Delegate, delegates_named, regions_of, register_delegate
-from tinyet.delegates.partition import contract, inline
 from tinyet.deployment import deploy
 from tinyet.errors import InternalError, UnsupportedOp, UsageError
 from tinyet.ir import Attrs, DType, Graph, Node, Origin, Tensor, TensorType, to_text
@@ -27,6 +26,7 @@ from tinyet.ops.div import Div
 from tinyet.ops.mul import Mul
 from tinyet.ops.region import Region
 from tinyet.ops.sub import Sub
+from tinyet.planning.partition import contract, inline
 from tinyet.reference import run_graph
 
 FLOAT = TensorType((4,), DType.FLOAT32)

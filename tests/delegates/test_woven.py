@@ -18,18 +18,19 @@ from tests.ops.cases import HOST_WITH_DSP, Case, placed_quickly, renamed, run_on
 from tests.ops.emulated import require_emulator, run_emulated
 from tinyet import ops
 from tinyet.delegates import CORTEX_M, Delegate
-from tinyet.delegates.decide import Objective
+from tinyet.delegates.cortex_m.int16x2 import NHW2C2
 from tinyet.deployment import Deployment, deploy
 from tinyet.ir import Array, DType, Graph, Node, Tensor, TensorType
 from tinyet.numerics import NO_CLAMP
 from tinyet.ops.concat import Concat
 from tinyet.ops.conv2d import Conv2d
 from tinyet.ops.unary import Unary
-from tinyet.opset import Arrangement
+from tinyet.opset import Layouts
+from tinyet.planning.objective import Objective
 from tinyet.reference.evaluate import run_graph
 
 KERNELS = sorted(
-    {k.symbol for kernels in CORTEX_M.kernels.values() for k in kernels if k.arranged is not None}
+    {k.symbol for kernels in CORTEX_M.kernels.values() for k in kernels if k.layout_support is not None}
 )
 
 
@@ -90,9 +91,9 @@ def wanted(symbol: str, cases: Sequence[Case]) -> list[Case]:
 Compute = Callable[[Graph, list[Array], Delegate], tuple[Deployment, bytes]]
 
 
-def run_drawn(symbol: str, compute: Compute) -> list[Arrangement]:
+def run_drawn(symbol: str, compute: Compute) -> list[Layouts]:
     """Draw layers that a kernel takes, compute them woven by that kernel alone, and compare; how they were arranged."""
-    seen: list[Arrangement] = []
+    seen: list[Layouts] = []
 
     @drawing.emulated
     @given(drawing.many(NODES[symbol]()))
@@ -103,7 +104,7 @@ def run_drawn(symbol: str, compute: Compute) -> list[Arrangement]:
         deployment, raw = compute(graph, arrays, only(symbol))
         compare(graph, arrays, raw)
         seen.extend(
-            Arrangement(deployment.plan.pitch(step.node.input(0)), deployment.plan.pitch(step.node.output))
+            Layouts(deployment.plan.pitch(step.node.input(0)), deployment.plan.pitch(step.node.output))
             for step in deployment.steps
             if step.choice.kernel.symbol == symbol
         )
@@ -121,8 +122,8 @@ def on_host(graph: Graph, arrays: list[Array], delegate: Delegate) -> tuple[Depl
 def test_host(symbol: str) -> None:
     """Under ASan and UBSan."""
     seen = run_drawn(symbol, on_host)
-    assert any(arrangement.output for arrangement in seen)
-    assert any(arrangement.input for arrangement in seen)
+    assert any(layouts.output for layouts in seen)
+    assert any(layouts.input for layouts in seen)
 
 
 @pytest.mark.emulated
@@ -190,7 +191,7 @@ def test_pairs_on_host() -> None:
     def run(cases: list[tuple[Case, Case]]) -> None:
         graph, arrays = chained(cases)
         deployment = deploy(graph, DSP, (CORTEX_M,), objective=FAST)
-        seen.extend(deployment.plan.pairs(node.output) for node in graph.nodes[::2])
+        seen.extend(deployment.plan.data_layout(node.output) is NHW2C2 for node in graph.nodes[::2])
         compare(graph, arrays, run_on_host(deployment, b"".join(a.tobytes() for a in arrays)))
 
     run()

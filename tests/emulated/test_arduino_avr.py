@@ -27,7 +27,7 @@ from tinyet.errors import FitError
 from tinyet.ir import Array
 from tinyet.program import Program
 from tinyet.project import Project, generate
-from tinyet.validate import validate
+from tinyet.validation import validate
 
 HARDWARE = Path("/usr/share/arduino/hardware/arduino/avr")
 # Seconds of the simulated clock.

@@ -25,7 +25,7 @@ from tinyet.device import qemu
 from tinyet.device.device import open_device
 from tinyet.program import Program
 from tinyet.project import Project, generate
-from tinyet.validate import validate
+from tinyet.validation import validate
 
 API = Path(__file__).parents[1] / "arduino_api"
 FUSED = re.compile(r"\tvfn?m[as]\.f32\s")

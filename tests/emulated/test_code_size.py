@@ -15,15 +15,15 @@ import pytest
 from benchmarks import costs
 from tests.golden.programs import RELU, Builder, bias_s32, input_s8, weights_s8
 from tests.planned import check_planned
-from tinyet.analyze import analyze
+from tinyet.analysis import analyze
 from tinyet.boards import load_board
 from tinyet.budget.code import functions_of
-from tinyet.delegates.decide import OPTIMIZE, Objective
 from tinyet.deployment import Deployment, Step, deploy
 from tinyet.emit.model import model_files, symbols_of
 from tinyet.ops.conv2d import Conv2d
 from tinyet.opset import Definition
 from tinyet.opset.cost import field_bytes
+from tinyet.planning.objective import OPTIMIZE, Objective
 from tinyet.program import Program
 from tinyet.project import generate, open_project
 
@@ -67,7 +67,7 @@ def test_no_wrapper_is_printed_twice_for_equal_constants(program: Program) -> No
     """Whatever kernel computes the layers; those of one size have one wrapper then."""
     free = deploy(program.graph, M4.target)
     kernels = {
-        step: [v.choice.kernel.symbol for v in free.decision.variants[step.node]] for step in free.steps
+        step: [v.choice.kernel.symbol for v in free.decision.candidates[step.node]] for step in free.steps
     }
     shared = 0
     for number in range(max(map(len, kernels.values()))):
@@ -129,7 +129,8 @@ def test_what_is_generated_for_a_limit_is_built_within_it(program: Program, tmp_
     fastest = generate(program, M4, tmp_path / "p", project="cmake", optimize="speed")
     limit = fastest.room.flash.at_most - 1
     project = generate(program, M4, tmp_path / "p", project="cmake", optimize="speed", max_flash=limit)
-    assert project.deployment.decision.point.instructions > fastest.deployment.decision.point.instructions
+    small, fast = (each.deployment.decision.kernels.figures for each in (project, fastest))
+    assert small.instructions > fast.instructions
     size = project.build()
     assert size.flash - size.sample <= limit
     check_planned(project, size)

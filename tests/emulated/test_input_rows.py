@@ -16,9 +16,8 @@ from tests import small
 from tests.ops.cases import HOST
 from tests.streamed import averaged
 from tinyet import assets, ops
-from tinyet.analyze import analyze
+from tinyet.analysis import analyze
 from tinyet.boards import all_boards
-from tinyet.delegates.decide import Objective, Optimize
 from tinyet.deployment import Deployment, deploy
 from tinyet.emit.kinds import Kind, kinds_for
 from tinyet.emit.model import model_files
@@ -28,6 +27,7 @@ from tinyet.ops.add import Add
 from tinyet.ops.conv2d import Conv2d
 from tinyet.ops.permute import Permute
 from tinyet.ops.reshape import Reshape
+from tinyet.planning.objective import Objective, Optimize
 from tinyet.program import Program
 from tinyet.project import Project
 from tinyet.reference import evaluate

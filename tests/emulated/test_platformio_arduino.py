@@ -24,7 +24,7 @@ from tinyet.device.child import Child
 from tinyet.device.device import Device
 from tinyet.device.links import PipeLink
 from tinyet.project import Project, generate
-from tinyet.validate import validate
+from tinyet.validation import validate
 
 pytestmark = [
     pytest.mark.emulated,

@@ -20,7 +20,6 @@ from tests.ops.objects import compiled_object
 from tests.streamed import Net
 from tinyet.boards import load_board
 from tinyet.build.gcc import build_firmware
-from tinyet.delegates.decide import Objective
 from tinyet.deployment import Deployment, deploy
 from tinyet.device import qemu
 from tinyet.emit.interface import HEAD_BYTES
@@ -31,6 +30,7 @@ from tinyet.ops.mean import Mean
 from tinyet.ops.mul import Mul
 from tinyet.ops.reshape import Reshape
 from tinyet.passes.states import keep_states
+from tinyet.planning.objective import Objective
 from tinyet.program import Program, from_bytes
 from tinyet.reference import Session
 

@@ -24,7 +24,7 @@ from tinyet.passes.states import keep_states
 from tinyet.program import Program, from_bytes
 from tinyet.project import generate
 from tinyet.reference import Session
-from tinyet.validate import as_bytes
+from tinyet.validation import as_bytes
 
 BOARDS = [
     *("nrf51_dk", "mps2_an385", "mps2_an386", "mps2_an500", "mps2_an505", "mps3_an547", "riscv32_virt"),

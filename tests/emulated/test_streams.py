@@ -26,7 +26,7 @@ from tinyet.ir import DType
 from tinyet.memory.stops import stops
 from tinyet.project import generate
 from tinyet.reference import evaluate
-from tinyet.validate import locate_mismatch
+from tinyet.validation import locate_mismatch
 
 BOARDS = [
     *("nrf51_dk", "mps2_an385", "mps2_an386", "mps2_an500", "mps2_an505", "mps3_an547", "riscv32_virt"),

@@ -32,7 +32,7 @@ from tinyet.emit.project import project_files
 from tinyet.errors import ToolchainError
 from tinyet.program import Program
 from tinyet.project import HARNESS, Project, generate
-from tinyet.validate import ValidationResult, validate
+from tinyet.validation import ValidationResult, validate
 
 for _module in ("kconfiglib", "devicetree", "pykwalify", "yaml"):
     pytest.importorskip(_module, reason=f"{_module} is not installed")

@@ -13,7 +13,7 @@ import numpy as np
 from tests.fuzz.run import Case, Outcome, Result, refusal
 from tests.fuzz.tet_batch import Batch, Model
 from tests.ops.cases import HOST, HOST_WITH_DSP
-from tinyet.analyze import analyze_deployment
+from tinyet.analysis import analyze_deployment
 from tinyet.boards import Board, load_board
 from tinyet.delegates import CMSIS_NN, CORTEX_M, DEFAULT, PORTABLE
 from tinyet.deployment import Deployment, deploy

@@ -22,7 +22,7 @@ from tinyet.device.device import Device
 from tinyet.device.links import LinkClosed
 from tinyet.device.protocol import NO_LAYER, PROTOCOL, Command, Decoder, Frame, encode
 from tinyet.program import Program
-from tinyet.validate import Sizes, validate
+from tinyet.validation import Sizes, validate
 
 WORDS = (
     0,

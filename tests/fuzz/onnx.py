@@ -14,8 +14,8 @@ from tests.fuzz.onnx_mutations import damage, mutated
 from tests.fuzz.onnx_seeds import float_seeds, quantized_seeds
 from tests.fuzz.run import Case, Outcome, Result, refusal
 from tinyet.errors import ProgramError
-from tinyet.from_files import from_onnx
 from tinyet.importers.onnx.read import OnnxModel, read_model
+from tinyet.opening.files import from_onnx
 from tinyet.program import from_bytes
 
 MOST_ELEMENTS = 1 << 12

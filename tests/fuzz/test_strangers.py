@@ -27,12 +27,12 @@ from tests.fuzz.tflite_seeds import seeds
 from tinyet.boards import load_board
 from tinyet.emit.kinds import Kind
 from tinyet.emit.project import project_files
-from tinyet.from_files import from_tflite
 from tinyet.importers.onnx import rows as onnx_rows
 from tinyet.importers.onnx.fold import FOLDED
 from tinyet.importers.onnx.importer import import_model
 from tinyet.importers.onnx.read import read_model
 from tinyet.importers.tflite.rows import BUILTIN, CUSTOMS
+from tinyet.opening.files import from_tflite
 from tinyet.tflite.write import write_model
 
 SEED = 1

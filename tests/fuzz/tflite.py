@@ -16,7 +16,7 @@ from tests.fuzz.builds import Builds
 from tests.fuzz.run import Case, Outcome, Result, refusal
 from tests.fuzz.tflite_seeds import seeds
 from tinyet.errors import ProgramError
-from tinyet.from_files import from_tflite
+from tinyet.opening.files import from_tflite
 from tinyet.program import from_bytes
 from tinyet.tflite import Model, Operator, Quantization, Subgraph, TensorInfo
 from tinyet.tflite.enumerations import BUILTINS, TYPES

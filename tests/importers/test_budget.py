@@ -16,9 +16,9 @@ from tests.importers.onnx_models import model, node, onnx
 from tests.tflite_files import Writer
 from tinyet.errors import ModelError, RefusedError, TinyetError
 from tinyet.files.reading import read_bounded
-from tinyet.from_files import from_onnx, from_tflite
 from tinyet.ir import DType, Graph, Node, QuantParams, Tensor, TensorType
 from tinyet.ir.budget import MAX_FOLDED_MACS, Budget
+from tinyet.opening.files import from_onnx, from_tflite
 from tinyet.ops.cast import Cast
 from tinyet.ops.matmul import MatMul
 from tinyet.ops.quantize import Quantize

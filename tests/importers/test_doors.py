@@ -13,9 +13,9 @@ import pytest
 from tests.importers.onnx_models import helper, model, node, onnx, value
 from tests.tflite_files import Writer
 from tinyet.errors import Complaints, InternalError, ModelError, RefusedError, TinyetError, UnsupportedOp
-from tinyet.from_files import from_tflite
 from tinyet.importers.onnx.importer import import_model
 from tinyet.importers.onnx.read import read_model
+from tinyet.opening.files import from_tflite
 from tinyet.tflite import Quantization
 from tinyet.tflite.options import AddOptions, ConcatenationOptions
 from tinyet.tflite.write import write_model

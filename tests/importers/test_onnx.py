@@ -15,11 +15,11 @@ from tests.importers.onnx_models import Float32, helper, model, node, onnx, quan
 from tinyet import ops
 from tinyet.cli.model import CaptureOptions, check_path, obtain
 from tinyet.errors import DynamicShape, ModelError, TinyetError, UnsupportedOp, UsageError
-from tinyet.from_files import from_onnx
 from tinyet.importers.onnx.importer import import_model
 from tinyet.importers.onnx.oracle import run_onnxruntime
 from tinyet.importers.onnx.read import parse, read_model
 from tinyet.ir import Array, DType
+from tinyet.opening.files import from_onnx
 
 torch = pytest.importorskip("torch")
 

@@ -13,12 +13,12 @@ import pytest
 
 from tests.importers.onnx_models import helper, model, node, onnx, saved
 from tinyet.errors import UnsupportedOp, UnsupportedShape
-from tinyet.from_files import from_onnx
 from tinyet.importers.onnx.fold import FOLDED, folded
 from tinyet.importers.onnx.oracle import run_onnxruntime
 from tinyet.importers.onnx.read import OnnxNode
 from tinyet.ir import Array
 from tinyet.ir.budget import Budget
+from tinyet.opening.files import from_onnx
 
 OPSET = 18
 R = np.random.default_rng(5)

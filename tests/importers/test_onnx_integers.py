@@ -13,9 +13,9 @@ import pytest
 from tests.importers.onnx_models import Float32, expect_equal, helper, model, node, onnx, quantized, saved
 from tests.ops.emulated import require_emulator
 from tinyet.errors import UnsupportedShape
-from tinyet.from_files import from_onnx
 from tinyet.importers.onnx.oracle import run_onnxruntime
 from tinyet.ir import Array, DType
+from tinyet.opening.files import from_onnx
 from tinyet.oracles import compare
 from tinyet.program import Program
 from tinyet.project import generate

@@ -13,10 +13,10 @@ import pytest
 
 from tests.importers.onnx_models import Float32, helper, node, onnx, saved, value
 from tinyet.errors import UnsupportedShape
-from tinyet.from_files import from_onnx
 from tinyet.importers.onnx.functions import sigmoid, tanh
 from tinyet.importers.onnx.oracle import LEVELS, run_onnxruntime
 from tinyet.ir import Array
+from tinyet.opening.files import from_onnx
 from tinyet.oracles import compare
 from tinyet.program import Program
 

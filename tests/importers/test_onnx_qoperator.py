@@ -22,9 +22,9 @@ from tests.importers.test_onnx_integers import (
     residual,
 )
 from tinyet.errors import UnsupportedOp
-from tinyet.from_files import from_onnx
 from tinyet.importers.onnx.oracle import run_onnxruntime
 from tinyet.ir import Array
+from tinyet.opening.files import from_onnx
 
 pytest.importorskip("onnxruntime")
 

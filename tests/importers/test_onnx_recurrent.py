@@ -11,9 +11,9 @@ import pytest
 
 from tests.importers.onnx_models import Float32, helper, model, node, onnx, quantized, saved
 from tinyet.errors import UnsupportedShape
-from tinyet.from_files import from_onnx
 from tinyet.importers.onnx.oracle import run_onnxruntime
 from tinyet.ir import Array, DType
+from tinyet.opening.files import from_onnx
 
 pytest.importorskip("onnxruntime")
 

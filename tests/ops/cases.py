@@ -20,7 +20,7 @@ import numpy as np
 import pytest
 
 from tests.ops.objects import compiled_object, run
-from tinyet import ops, storage
+from tinyet import ops
 from tinyet.boards.cpus import Target
 from tinyet.delegates import Delegate
 from tinyet.deployment import Deployment, deploy
@@ -28,6 +28,7 @@ from tinyet.emit.model import model_files
 from tinyet.ir import Array, DType, Graph, Node, QuantParams, Shape, Tensor, TensorType
 from tinyet.memory import plan_memory
 from tinyet.ops.keep import Keep
+from tinyet.planning import layouts
 
 _SEEN_AS_CXX: set[frozenset[str]] = set()
 """The headers of models that a C++ compiler of this session has taken."""
@@ -138,7 +139,7 @@ def arenas_of_any_size() -> Iterator[None]:
     """Within, arenas need not be small, and calls stay in order: for layers side by side searching takes as long as
     the compiler."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(storage, "plan_memory", partial(plan_memory, search_budget=0, order_budget=0))
+        patch.setattr(layouts, "plan_memory", partial(plan_memory, search_budget=0, order_budget=0))
         yield
 
 

@@ -15,12 +15,13 @@ from tests.ops.cases import placed_quickly, write_files
 from tinyet.boards import load_board
 from tinyet.build.gcc import build_firmware
 from tinyet.delegates import Delegate
-from tinyet.delegates.decide import Objective
 from tinyet.deployment import Deployment
 from tinyet.device.device import open_device
+from tinyet.emit.facts import ModelFacts, TensorFacts
 from tinyet.emit.model import model_files
-from tinyet.emit.project import ModelFacts, TensorFacts, project_files
+from tinyet.emit.project import project_files
 from tinyet.ir import Array, Graph, Tensor
+from tinyet.planning.objective import Objective
 from tinyet.stack.bound import Stack
 
 HASH = "0" * 64

@@ -16,11 +16,11 @@ import numpy.typing as npt
 from tests.ops.cases import Case, expected, renamed
 from tinyet.boards.cpus import Target
 from tinyet.delegates import DELEGATES, Delegate
-from tinyet.delegates.select import Choice
 from tinyet.deployment import Deployment, Step, deploy
 from tinyet.ir import DType, Graph, Node, Tensor, TensorType
 from tinyet.memory.plan import Block, Lifetime, Storage
 from tinyet.opset import Kernel
+from tinyet.planning.kernel_selection import Choice
 
 Bytes = npt.NDArray[np.uint8]
 

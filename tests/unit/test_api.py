@@ -13,13 +13,13 @@ import pytest
 
 import tinyet
 from tests import small
-from tinyet.analyze import analyze
+from tinyet.analysis import analyze
 from tinyet.data import Data, Samples
 from tinyet.delegates import CMSIS_NN, CORTEX_M, DEFAULT, PORTABLE, Delegates, delegates_named
 from tinyet.deployment import deploy
 from tinyet.errors import UsageError
 from tinyet.project import generate
-from tinyet.validate import ValidationResult
+from tinyet.validation import ValidationResult
 
 _BOARD = tinyet.load_board("mps2_an386")
 

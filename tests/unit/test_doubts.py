@@ -7,7 +7,6 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from tinyet.cli.doubts import watch
 from tinyet.data import make_samples
 from tinyet.data.doubts import (
     Values,
@@ -19,6 +18,7 @@ from tinyet.data.doubts import (
     fits_of,
     values_of,
 )
+from tinyet.data.watched import watch
 from tinyet.errors import DataError
 from tinyet.ir import Array, DType, QuantParams, Tensor, TensorType
 

@@ -13,13 +13,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tinyet.boards import load_board
-from tinyet.delegates.decide import Objective, Optimize
 from tinyet.deployment import deploy
 from tinyet.errors import InternalError
 from tinyet.ir import Array, DType, Graph, Node, QuantParams, Shape, Tensor, TensorType, constant
 from tinyet.memory import MemoryPlan, check_plan, plan_memory
 from tinyet.memory.draft import StreamRefusedError
-from tinyet.memory.streams import Action, Fill, Move, Place, Run, Shift, Stream, row_bytes, stream
+from tinyet.memory.row_records import Action, Fill, Place
+from tinyet.memory.streams import Move, Run, Shift, Stream, row_bytes
 from tinyet.ops import op_of
 from tinyet.ops.add import Add
 from tinyet.ops.avg_pool2d import AvgPool2d
@@ -28,6 +28,8 @@ from tinyet.ops.concat import Concat
 from tinyet.ops.conv2d import Conv2d
 from tinyet.ops.max_pool2d import MaxPool2d
 from tinyet.opset import strip
+from tinyet.planning.fusion import fused
+from tinyet.planning.objective import Objective, Optimize
 from tinyet.reference import evaluate
 
 Random = np.random.Generator
@@ -162,7 +164,7 @@ def drawn(seed: int) -> tuple[Graph, MemoryPlan, dict[Node, int], int] | None:
     if len(known) < len(rules):
         return None
     form = int(random.integers(3))
-    found = stream(graph, calls[begin:end], known, align=align, piled=form > 0, beneath=form == 1)
+    found = fused(graph, calls[begin:end], known, align=align, stacked=form > 0, on_output=form == 1)
     if found is None:
         return None
     try:

@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tinyet.delegates.cortex_m.int16x2 import NHW2C2
 from tinyet.errors import InternalError
 from tinyet.ir import Array, Attrs, DType, Graph, Node, QuantParams, Shape, Tensor, TensorType, constant
 from tinyet.memory import MemoryPlan, Storage, check_plan, plan_memory
@@ -180,7 +181,7 @@ def execute(graph: Graph, plan: MemoryPlan, scratch: dict[Node, int], sweep: Swe
         return np.asarray(plan.offset(tensor) + 4 * word + 2 * (c // 2 % 2)).reshape(tensor.shape)
 
     def put(tensor: Tensor, values: Array | int) -> None:
-        if plan.pairs(tensor):
+        if plan.data_layout(tensor):
             at = places(tensor)
             arena[at] = values
             arena[at + 1] = np.where(np.asarray(values) < 0, -1, 0)
@@ -188,7 +189,7 @@ def execute(graph: Graph, plan: MemoryPlan, scratch: dict[Node, int], sweep: Swe
             view(tensor)[...] = values
 
     def got(tensor: Tensor) -> Array:
-        if not plan.pairs(tensor):
+        if not plan.data_layout(tensor):
             return view(tensor).copy()
         at = places(tensor)
         start = plan.offset(tensor)
@@ -200,7 +201,7 @@ def execute(graph: Graph, plan: MemoryPlan, scratch: dict[Node, int], sweep: Swe
     def swept(node: Node) -> dict[int, Array | None]:
         """What a kernel reads, of the inputs that it reads step by step."""
         variables = {i: t for i, t in enumerate(node.inputs) if t is not None and not t.is_constant}
-        if any(plan.pitch(t) or plan.pairs(t) for t in (*variables.values(), *node.outputs)):
+        if any(plan.pitch(t) or plan.data_layout(t) for t in (*variables.values(), *node.outputs)):
             return {}
         found: dict[int, Array | None] = {}
         for index, tensor in variables.items():
@@ -245,7 +246,7 @@ def execute(graph: Graph, plan: MemoryPlan, scratch: dict[Node, int], sweep: Swe
             if life.first <= number < life.last:
                 start = plan.offset(tensor)
                 lying(tensor, dead)[...] = False
-                if plan.pairs(tensor):
+                if plan.data_layout(tensor):
                     dead[start : start + plan.extent(tensor)] = False
         arena[dead] = random.integers(-128, 128, int(dead.sum()), np.int8)
     for tensor in graph.outputs:
@@ -352,18 +353,22 @@ def test_every_plan_computes_its_graph(
 
     computing = [node for node in graph.nodes if type(node.attrs) in FAKES]
     ends = {*graph.inputs, *graph.outputs}
-    pairs = frozenset(
-        tensor
+    data_layouts = {
+        tensor: NHW2C2
         for number, node in enumerate(computing)
         for tensor in node.outputs
         if pitching >> number % 30 & 1
         and tensor not in ends
-        and tensor.shape[-1] % 4 == 0
-        and math.prod(tensor.shape[:-1]) % 2 == 0
+        and NHW2C2.holds(tensor)
         and all(reader in computing for reader in graph.consumers(tensor))
-    )
+    }
     sweep, replaces = drawn_sweeps(pitching)
-    options: dict[str, Any] = {"may_pitch": may_pitch, "pairs": pairs, "sweep": sweep, "replaces": replaces}
+    options: dict[str, Any] = {
+        "may_pitch": may_pitch,
+        "data_layouts": data_layouts,
+        "sweep": sweep,
+        "replaces": replaces,
+    }
     plan = plan_memory(graph, op_of, scratch, align=align, **options)
     assert plan.arena_bytes >= plan.lower_bound
     assert set(plan.calls).isdisjoint(plan.elided)

@@ -20,12 +20,12 @@ from tinyet.emit.model import model_files
 from tinyet.emit.names import RESERVED, Names, declared
 from tinyet.files.model_name import interface
 from tinyet.ir import Graph, Origin
-from tinyet.layers import common_module, identifier
 from tinyet.ops.add import Add
 from tinyet.ops.clamp import Clamp
 from tinyet.ops.conv2d import Conv2d
 from tinyet.ops.linear import Linear
 from tinyet.ops.max_pool2d import MaxPool2d
+from tinyet.planning.layer_names import common_module, identifier
 from tinyet.program import Program
 
 M4 = Target("cortex-m4", frozenset({"dsp", "fpu"}))

@@ -18,7 +18,8 @@ from tests.whole_project import fix_version, whole
 from tinyet.boards import all_boards, load_board
 from tinyet.build import manifest
 from tinyet.build.tree import write_project
-from tinyet.emit.project import Kind, ModelFacts, TensorFacts, project_files
+from tinyet.emit.facts import ModelFacts, TensorFacts
+from tinyet.emit.project import Kind, project_files
 from tinyet.errors import InternalError, ProjectError, UsageError
 from tinyet.ir import DType
 

@@ -26,7 +26,7 @@ from tinyet.ops.avg_pool2d import AvgPool2d
 from tinyet.ops.mean import Mean
 from tinyet.ops.sum import Sum
 from tinyet.reference import evaluate
-from tinyet.validate import locate_mismatch
+from tinyet.validation import locate_mismatch
 
 BOARD = load_board("mps2_an386")
 REDUCING = (Mean, Sum, AvgPool2d, AdaptiveAvgPool2d)

@@ -10,13 +10,13 @@ from typing import Any
 from tests.golden.programs import Builder, bias_s32, input_s8, weights_s8
 from tinyet.boards import load_board
 from tinyet.delegates import CORTEX_M, PORTABLE, Delegate
-from tinyet.delegates.decide import Objective
 from tinyet.deployment import Deployment, deploy
 from tinyet.ir import Tensor
 from tinyet.ops.conv2d import Conv2d
 from tinyet.ops.mean import Mean
 from tinyet.ops.mul import Mul
 from tinyet.ops.unary import Unary
+from tinyet.planning.objective import Objective
 from tinyet.program import Program
 
 TARGET = load_board("mps2_an386").target
@@ -80,7 +80,12 @@ def test_a_scalar_between_layers() -> None:
     again = b.add(Unary("abs"), size, out="again", source="", quant=QUANT)
     y = b.add(Mul(), x, again, out="y", source="", quant=QUANT)
     found = deploy(b.finish((x,), y).graph, TARGET, objective=Objective("speed"))
-    assert [step.choice.kernel.arranged is not None for step in found.steps] == [False, True, True, False]
+    assert [step.choice.kernel.layout_support is not None for step in found.steps] == [
+        False,
+        True,
+        True,
+        False,
+    ]
     assert not any(found.plan.form(step.node.output) for step in found.steps)
 
 

@@ -24,19 +24,19 @@ from tests.streamed import (
     spoilt_by,
     validated,
 )
-from tinyet.analyze import analyze_deployment
+from tinyet.analysis import analyze_deployment
 from tinyet.boards import load_board
 from tinyet.boards.cpus import Target
 from tinyet.budget.fit import peak_tensors
 from tinyet.data import prepare_inputs
-from tinyet.delegates.decide import Objective
 from tinyet.deployment import Step, deploy
 from tinyet.device.device import Device, ModelFailed, open_device
 from tinyet.ir import DType
 from tinyet.memory.stops import Stop, fewest, stops
 from tinyet.memory.streams import row_bytes
+from tinyet.planning.objective import Objective
 from tinyet.reference import evaluate
-from tinyet.validate import locate_mismatch
+from tinyet.validation import locate_mismatch
 
 BOARD = load_board("mps2_an386")
 DSP = Target("host", frozenset({"dsp"}))

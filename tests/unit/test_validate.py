@@ -22,7 +22,7 @@ from tinyet.errors import DataError, EmulatorError
 from tinyet.ir import Array, Graph, Tensor
 from tinyet.program import Program
 from tinyet.reference import evaluate
-from tinyet.validate import Sizes, ValidationResult, validate
+from tinyet.validation import Sizes, ValidationResult, validate
 
 _PROGRAM = small.program()
 _DEPLOYMENT = deploy(_PROGRAM.graph, Target("cortex-m4", frozenset({"dsp"})))

@@ -11,12 +11,12 @@ from tinyet.boards import Board
 from tinyet.budget.room import CALLER_STACK, Flash, PlannedStack, Room, room_of
 from tinyet.budget.tables import around_table, core_table, table_of
 from tinyet.delegates import DEFAULT, Delegate
-from tinyet.delegates.decide import Objective, check_optimize
 from tinyet.deployment import Deployment, deploy
 from tinyet.errors import FitError, ToolchainError, bullet_list
 from tinyet.ir import Graph, Node
 from tinyet.memory.streams import Stream
 from tinyet.opset.cost import core_of, measured
+from tinyet.planning.objective import Objective, check_optimize
 from tinyet.stack.use import StackUse
 
 LARGEST = 5
@@ -101,7 +101,7 @@ def fitted(
     for left in reversed(range(ROUNDS)):
         deployment = deploy(graph, board.target, delegates, require=require, objective=objective)
         room = room_of(deployment, board, bare=limits.bare, stack=limits.stack)
-        own, flash = deployment.plan.arena_bytes + deployment.state_bytes, deployment.decision.point.flash
+        own, flash = deployment.plan.arena_bytes + deployment.state_bytes, deployment.decision.kernels.figures.flash
         more_ram = _ram(deployment, board, room) - _tighter(limits.max_ram, board.ram.bytes, board)[0]
         more_flash = room.flash.at_most - _tighter(limits.max_flash, board.flash.bytes, board)[0]
         # What was above an objective already is the least that there is.

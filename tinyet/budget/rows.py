@@ -3,14 +3,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tinyet.delegates.decide import Variant
 from tinyet.deployment import Deployment
 from tinyet.ir import Node
 from tinyet.memory.streams import Stream
-from tinyet.rows import added_macs, moved
+from tinyet.planning.candidates import Chosen
+from tinyet.planning.tiling import added_macs, moved
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ def streams_of(deployment: Deployment) -> tuple[StreamAnalysis, ...]:
     found = []
     for stream in deployment.plan.streams:
         strips = _stated(decision.chosen, stream.nodes)
-        whole = None if decision.whole is None else _stated(decision.whole.chosen, stream.nodes)
+        whole = None if decision.untiled is None else _stated(decision.untiled.chosen, stream.nodes)
         found.append(
             StreamAnalysis(
                 layers=tuple(index[node] for node in stream.nodes),
@@ -65,7 +65,7 @@ def _windows(stream: Stream) -> tuple[WindowAnalysis, ...]:
     return tuple(WindowAnalysis(w.tensor.name, w.slots, w.tensor.shape[1], w.bytes) for w in stream.windows)
 
 
-def _stated(chosen: Mapping[Node, Variant], nodes: Sequence[Node]) -> int | None:
+def _stated(chosen: Chosen, nodes: Sequence[Node]) -> int | None:
     """Instructions of some layers; None where one of their kernels does not state them."""
     costs = [chosen[node].cost for node in nodes]
     known = [cost.instructions for cost in costs if cost is not None]

@@ -10,8 +10,8 @@ from typing import Annotated
 
 import typer
 
-from tinyet.analyze import Analysis
-from tinyet.analyze import analyze as analyze_program
+from tinyet.analysis import Analysis
+from tinyet.analysis import analyze as analyze_program
 from tinyet.boards import Board, load_board
 from tinyet.budget.fit import LARGEST, Contributor, Limits, said_of, stack_said
 from tinyet.cli import ui

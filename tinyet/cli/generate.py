@@ -36,9 +36,9 @@ from tinyet.cli.options import (
     rounding_of,
 )
 from tinyet.data import Data, read_data
-from tinyet.delegates.decide import check_optimize
 from tinyet.emit.project import KINDS, check_kind, check_library
 from tinyet.errors import UsageError
+from tinyet.planning.objective import check_optimize
 from tinyet.project import Project
 from tinyet.project import generate as generate_project
 

@@ -17,20 +17,20 @@ import numpy as np
 
 from tinyet.boards import load_board
 from tinyet.cli import ui
-from tinyet.cli.doubts import Watched, doubts_of, watch
 from tinyet.compiler import compile as compile_model
 from tinyet.compiler import float_layers, require_integer
 from tinyet.data import Data, array_of, encode_data, make_samples, read_data, refuse_indices
+from tinyet.data.watched import Watched, doubts_of, watch
 from tinyet.delegates import Delegate, delegates_or_default
 from tinyet.deployment import deploy
 from tinyet.errors import DataError, ModelError, TinyetError, ToolchainError, UsageError
 from tinyet.errors.arguments import OverTime
 from tinyet.files.model_name import check_name, safe_name
 from tinyet.files.sniffing import foreign_error
-from tinyet.from_files import from_onnx, from_tflite
 from tinyet.importers.onnx.read import read_file as read_onnx
 from tinyet.importers.tflite.context import Rounding
 from tinyet.ir import Array, DType, Note
+from tinyet.opening.files import from_onnx, from_tflite
 from tinyet.program import Program, load
 
 if TYPE_CHECKING:

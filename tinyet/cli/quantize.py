@@ -13,7 +13,6 @@ import typer
 
 from tinyet.boards import load_board
 from tinyet.cli import ui
-from tinyet.cli.doubts import Watched, doubts_of, watch
 from tinyet.cli.model import (
     Compiled,
     calibration_of,
@@ -30,6 +29,7 @@ from tinyet.compiler import compile as compile_model
 from tinyet.compiler import cost_on
 from tinyet.data import Data
 from tinyet.data.doubts import doubts_of_labels
+from tinyet.data.watched import Watched, doubts_of, watch
 from tinyet.errors import DataError, ToolchainError, UsageError
 from tinyet.files.model_name import check_name, safe_name
 from tinyet.ir import Graph

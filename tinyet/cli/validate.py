@@ -16,7 +16,7 @@ from tinyet.data import prepare_inputs, read_data
 from tinyet.errors import MismatchError
 from tinyet.oracles import Agreement, compare
 from tinyet.project import open_project
-from tinyet.validate import ValidationResult
+from tinyet.validation import ValidationResult
 
 
 def validate(

@@ -12,8 +12,8 @@ from importlib.metadata import entry_points
 from tinyet.delegates.cmsis_nn import CMSIS_NN
 from tinyet.delegates.cortex_m import CORTEX_M
 from tinyet.delegates.delegate import Claims, Delegate, Payload, files_of
-from tinyet.delegates.partition import regions_of
 from tinyet.delegates.portable import PORTABLE
+from tinyet.delegates.regions import regions_of
 from tinyet.errors import UsageError
 from tinyet.errors.arguments import described
 

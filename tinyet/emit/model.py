@@ -18,9 +18,9 @@ from tinyet.emit.pointers import Pointers
 from tinyet.emit.rows import CaseView, RowPointers, StreamView, cases, order, order_lines, part_lines
 from tinyet.errors import InternalError, UsageError
 from tinyet.files.model_name import interface
-from tinyet.layers import identifier
 from tinyet.memory.plan import MARK, MARK_BYTES
-from tinyet.memory.streams import Fill, Run, Stream, Take
+from tinyet.memory.row_records import Fill, Take
+from tinyet.memory.streams import Run, Stream
 from tinyet.messages.text import c_comment, c_string
 from tinyet.ops.region import Region
 from tinyet.opset import (
@@ -37,6 +37,7 @@ from tinyet.opset import (
     StateArg,
     wrapped,
 )
+from tinyet.planning.layer_names import identifier
 from tinyet.version import __version__
 
 ABI_VERSION = 2

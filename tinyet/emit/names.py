@@ -9,9 +9,9 @@ from collections.abc import Iterable, Sequence
 
 from tinyet.deployment import Step
 from tinyet.ir import Node
-from tinyet.layers import common_module, identifier, kind, module_of
 from tinyet.ops.conv2d import Conv2d
 from tinyet.opset import Definition
+from tinyet.planning.layer_names import common_module, identifier, kind, module_of
 
 _KEYWORDS = """
 alignas alignof and and_eq asm auto bitand bitor bool break case catch char char16_t char32_t char8_t class co_await

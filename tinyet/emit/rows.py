@@ -11,7 +11,8 @@ from tinyet.emit.names import Names
 from tinyet.errors import InternalError
 from tinyet.ir import Node, Tensor
 from tinyet.memory import MemoryPlan
-from tinyet.memory.streams import Fill, Move, Place, Run, Shift, Stream, Take, row_bytes
+from tinyet.memory.row_records import Fill, Place, Take
+from tinyet.memory.streams import Move, Run, Shift, Stream, row_bytes
 
 
 @dataclass(frozen=True)

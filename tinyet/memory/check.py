@@ -359,8 +359,9 @@ def check_plan(
 
     def span(tensor: Tensor) -> Span:
         offset, size, width = plan.offset(tensor), tensor.type.bytes, tensor.dtype.bytes
-        if plan.pairs(tensor):
-            return Span(tensor.name, offset, 2 * size, max(align, 4))
+        found = plan.data_layout(tensor)
+        if found is not None:
+            return Span(tensor.name, offset, found.bytes(tensor), max(align, found.align))
         if not plan.pitch(tensor):
             return Span(tensor.name, offset, size, max(align, width))
         return Span(tensor.name, offset, size, width, tensor.shape[-1] * width, plan.pitch(tensor))
@@ -381,7 +382,7 @@ def check_plan(
         variables = [(i, t) for i, t in enumerate(node.inputs) if t is not None and not t.is_constant]
         tensors = (*(t for _, t in variables), *node.outputs)
         # Of calls in another form the kernel has said nothing.
-        plain = len(node.outputs) == 1 and not any(plan.pitch(t) or plan.pairs(t) for t in tensors)
+        plain = len(node.outputs) == 1 and not any(plan.pitch(t) or plan.data_layout(t) for t in tensors)
         indices = set(op_of(node).inplace)
         if plain and replaces is not None:
             indices.update(i for i, _ in variables if replaces(node, i))

@@ -10,7 +10,8 @@ from tinyet.errors import InternalError
 from tinyet.ir import Node, Tensor
 from tinyet.memory.accesses import Access, Alias, Copy, Piece, Span
 from tinyet.memory.plan import MemoryPlan
-from tinyet.memory.streams import Fill, Move, Place, Run, Shift, Stream, Take
+from tinyet.memory.row_records import Fill, Place, Take
+from tinyet.memory.streams import Move, Run, Shift, Stream
 
 
 def _row(tensor: Tensor, row: int) -> str:

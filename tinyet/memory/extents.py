@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tinyet.memory.offsets import align_up
+from tinyet.memory.buffers import align_up
 from tinyet.opset.sweep import Bytes
 
 

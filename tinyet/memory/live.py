@@ -11,7 +11,8 @@ import itertools
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from tinyet.memory.offsets import Buffer, align_up
+from tinyet.memory.buffers import align_up
+from tinyet.memory.offsets import Buffer
 
 _FAR = 1 << 60
 """More bytes than any arena has."""

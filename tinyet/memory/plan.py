@@ -6,11 +6,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-import numpy as np
-
 from tinyet.errors import InternalError
 from tinyet.ir import Node, Tensor
-from tinyet.memory.streams import Place, Rows, Stream
+from tinyet.memory.row_records import Place
+from tinyet.memory.streams import Rows, Stream
+from tinyet.opset import DataLayout
 
 MARK = "whether the states are set"
 """Of the block that is that word. No tensor's name holds a space, so this cannot be one."""
@@ -41,16 +41,16 @@ class Block:
 
 @dataclass(frozen=True)
 class Storage:
-    """Where a tensor's bytes lie, row-major: `offset` bytes into `blocks[block]`.
+    """Where a tensor's bytes lie: `offset` bytes into `blocks[block]`.
 
     pitch: bytes from one pixel, all values of the last axis, to the next, where other tensors' values lie between
-    them; 0 where nothing does. pairs: they lie as pairs of pixels in int16 (`opset.Arrangement`).
+    them; 0 where nothing does. data_layout: how its values lie where not row-major.
     """
 
     block: int
     offset: int
     pitch: int = 0
-    pairs: bool = False
+    data_layout: DataLayout | None = None
 
 
 @dataclass(frozen=True)
@@ -109,9 +109,14 @@ class MemoryPlan:
         """Bytes from pixel to pixel of a tensor that has others' values between them; 0 for all others."""
         return self._storage(tensor).pitch
 
-    def pairs(self, tensor: Tensor) -> bool:
-        """Whether a tensor lies as pairs of pixels in int16."""
-        return self._storage(tensor).pairs
+    def data_layout(self, tensor: Tensor) -> DataLayout | None:
+        """How a tensor's values lie; None for row-major, with gaps or without."""
+        return self._storage(tensor).data_layout
+
+    def size(self, tensor: Tensor) -> int:
+        """Bytes of a tensor's values as they lie, without gaps between them."""
+        found = self.data_layout(tensor)
+        return tensor.type.bytes if found is None else found.bytes(tensor)
 
     def stream(self, node: Node) -> Stream | None:
         """The stream that a call is a layer of; None for all others."""
@@ -141,8 +146,9 @@ class MemoryPlan:
         window = self.window(tensor)
         if window is not None:
             return f"{window.slots} of {window.tensor.shape[1]} rows at a time"
-        if self.pairs(tensor):
-            return "pairs of pixels"
+        found = self.data_layout(tensor)
+        if found is not None:
+            return found.description
         return f"a pixel every {self.pitch(tensor)} bytes" if self.pitch(tensor) else ""
 
     def extent(self, tensor: Tensor) -> int:
@@ -151,9 +157,7 @@ class MemoryPlan:
         if window is not None:
             return window.bytes
         run, pitch = _pixel(tensor), self.pitch(tensor)
-        if self.pairs(tensor):
-            return 2 * tensor.type.bytes
-        return (tensor.type.bytes // run - 1) * pitch + run if pitch else tensor.type.bytes
+        return (tensor.type.bytes // run - 1) * pitch + run if pitch else self.size(tensor)
 
     def over(self, node: Node) -> dict[Tensor, int]:
         """The inputs that the output of a call lies partly over, each with how many bytes the two have in common."""
@@ -167,10 +171,9 @@ class MemoryPlan:
     def dense(self, tensor: Tensor, extent: bytes) -> bytes:
         """The tensor's bytes, one after another, out of those of its extent."""
         run, pitch = _pixel(tensor), self.pitch(tensor)
-        if self.pairs(tensor):
-            # (pairs of pixels, fours of channels, pair of channels, pixel, channel of the pair)
-            words = np.frombuffer(extent, np.int16).reshape(-1, tensor.shape[-1] // 4, 2, 2, 2)
-            return words.transpose(0, 3, 1, 4, 2).astype(tensor.dtype.numpy).tobytes()
+        found = self.data_layout(tensor)
+        if found is not None:
+            return found.row_major(tensor, extent)
         if not pitch:
             return extent
         return b"".join(extent[at : at + run] for at in range(0, len(extent), pitch))

@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from tinyet.ir import Node, Tensor
-from tinyet.memory.streams import Move, Place, Run, Shift, Stream, row_bytes
+from tinyet.memory.row_records import Place
+from tinyet.memory.streams import Move, Run, Shift, Stream, row_bytes
 
 Row = tuple[Tensor, int]
 """A tensor and the number of one of its rows."""

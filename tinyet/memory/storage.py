@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import MappingProxyType
 
 import numpy as np
 
@@ -25,7 +26,7 @@ from tinyet.memory.states import States
 from tinyet.memory.streams import Stream
 from tinyet.memory.sweeping import Course, Replaces, Sweeping, course, no_replacing, no_sweep, overlapping
 from tinyet.memory.weave import Group, MayPitch, no_pitch, weave
-from tinyet.opset import Op, Sweeps
+from tinyet.opset import DataLayout, Op, Sweeps
 
 _LOOKS_A_CALL = 30
 """What a draft costs a call, measured in looks of the search for an order."""
@@ -36,6 +37,8 @@ _MOST_APART = 16
 _APART_BUDGET = 10_000
 """Steps of the search for offsets for each of these."""
 _PROMISING_BUDGET = 4 * _TRIAL_BUDGET
+NO_LAYOUTS: Mapping[Tensor, DataLayout] = MappingProxyType({})
+"""All tensors lie row-major."""
 
 
 def plan_memory(
@@ -44,7 +47,7 @@ def plan_memory(
     scratch: Mapping[Node, int],
     *,
     may_pitch: MayPitch = no_pitch,
-    pairs: frozenset[Tensor] = frozenset(),
+    data_layouts: Mapping[Tensor, DataLayout] = NO_LAYOUTS,
     sweep: Sweeps = no_sweep,
     replaces: Replaces = no_replacing,
     streams: Sequence[Stream] = (),
@@ -60,7 +63,7 @@ def plan_memory(
         op_of: the operator of a node.
         scratch: bytes of scratch memory of each node's call; a node that is missing needs none.
         may_pitch: which tensors the kernels can read and write with their pixels apart.
-        pairs: tensors that lie as pairs of pixels in int16, with twice the bytes; none of the graph's own.
+        data_layouts: of tensors that do not lie row-major; none of the graph's own.
         sweep: what a call whose tensors all lie row-major has read of an input by the time it writes its output; one
             may lie partly over the other where that is safe.
         replaces: inputs of such calls over which the output may lie exactly, beside those of the operator.
@@ -91,7 +94,7 @@ def plan_memory(
         op_of,
         scratch,
         may_pitch,
-        pairs,
+        data_layouts,
         sweep,
         replaces,
         align,
@@ -131,7 +134,7 @@ class _Planner:
         op_of: Callable[[Node], Op],
         scratch: Mapping[Node, int],
         may_pitch: MayPitch,
-        pairs: frozenset[Tensor],
+        data_layouts: Mapping[Tensor, DataLayout],
         sweep: Sweeps,
         replaces: Replaces,
         align: int,
@@ -148,7 +151,7 @@ class _Planner:
         }
         self.scratch = {**scratch, **{node: made.inner_bytes for node, made in self.streams.items()}}
         self.may_pitch: MayPitch = lambda n, t, pitch: n not in self.streams and may_pitch(n, t, pitch)
-        self.pairs = pairs
+        self.data_layouts = data_layouts
         self.sweep = sweep
         self.replaces: Replaces = lambda n, index: n not in self.streams and replaces(n, index)
         self.align = align
@@ -268,11 +271,11 @@ class _Planner:
             if base is not None:
                 self.states.refuse_spread(base)
                 layout.spread(base, base.type.bytes, self.scratch_align)
-        for tensor in self.pairs:
-            layout.spread(tensor, 2 * tensor.type.bytes, 4)
-        of_pairs = {node for t in self.pairs for node in self.graph.consumers(t)}
+        for tensor, found in self.data_layouts.items():
+            layout.spread(tensor, found.bytes(tensor), found.align)
+        otherwise = {node for t in self.data_layouts for node in self.graph.consumers(t)}
         self.states.place(layout)
-        woven = weave(self.graph, self.may_pitch, copied | of_pairs)
+        woven = weave(self.graph, self.may_pitch, copied | otherwise)
         elided = set(woven.elided)
         for node in woven.elided:
             layout.renounce(node.output)
@@ -287,7 +290,7 @@ class _Planner:
         apart = {t: group for group in woven.groups for t in group.at if group.apart(t)}
         for node, found in self.moves.items():
             if node in copied or any(
-                t in apart or t in self.pairs for t in (*variables_of(node), *node.outputs)
+                t in apart or t in self.data_layouts for t in (*variables_of(node), *node.outputs)
             ):
                 continue
             for output in node.outputs:
@@ -384,7 +387,7 @@ class _Planner:
 
     def dense(self, node: Node, woven: Mapping[Tensor, Group]) -> bool:
         """Whether all tensors of a call lie row-major without gaps."""
-        return not any(t in woven or t in self.pairs for t in (*variables_of(node), *node.outputs))
+        return not any(t in woven or t in self.data_layouts for t in (*variables_of(node), *node.outputs))
 
     def candidates(
         self, layout: Layout, node: Node, woven: Mapping[Tensor, Group]
@@ -403,7 +406,7 @@ class _Planner:
             may.update(i for i in range(len(node.inputs)) if self.replaces(node, i))
         allowed = [t for i in sorted(may) if (t := node.optional_input(i)) is not None]
         for source in dict.fromkeys(allowed):
-            if source.is_constant or source in woven or source in self.pairs:
+            if source.is_constant or source in woven or source in self.data_layouts:
                 continue
             start, end = layout.extent(source)
             others = (
@@ -417,7 +420,7 @@ class _Planner:
                 found += [
                     (source, o)
                     for o in node.outputs
-                    if o.type.bytes == source.type.bytes and o not in woven and o not in self.pairs
+                    if o.type.bytes == source.type.bytes and o not in woven and o not in self.data_layouts
                 ]
         return found
 
@@ -562,7 +565,7 @@ class _Planner:
             overlaps=overlapping(layout, draft.sweeping, placement.offsets),
             blocks=blocks,
             storage={
-                t: Storage(index[layout.root(t)], layout.start(t) + at, pitch, t in self.pairs)
+                t: Storage(index[layout.root(t)], layout.start(t) + at, pitch, self.data_layouts.get(t))
                 for t, at, pitch in map(draft.lying, self.tensors)
             },
             lifetimes=self.lifetimes(draft, order),

@@ -13,10 +13,10 @@ are there at a time, and moves more.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-from tinyet.ir import Graph, Node, Tensor
+from tinyet.ir import Node, Tensor
 from tinyet.memory.row_records import (
     Action,
     Fill,
@@ -29,8 +29,6 @@ from tinyet.memory.row_records import (
     Taken,
     row_bytes,
 )
-from tinyet.memory.row_schedule import Schedule
-from tinyet.memory.row_windows import Placed
 from tinyet.opset import RowRule
 from tinyet.opset.sweep import Bytes
 
@@ -46,7 +44,6 @@ __all__ = [
     "Take",
     "Taken",
     "row_bytes",
-    "stream",
 ]
 
 
@@ -114,47 +111,3 @@ class Stream:
     def runs(self, node: Node) -> int:
         """How often a layer is called."""
         return self.rules[node].strips(node) or 0
-
-
-def stream(
-    graph: Graph,
-    nodes: Sequence[Node],
-    rules: Mapping[Node, RowRule],
-    *,
-    align: int,
-    piled: bool = False,
-    beneath: bool = False,
-    take: Taken | None = None,
-) -> Stream | None:
-    """The stream of calls that follow each other; None where they cannot be one.
-
-    rules: of each of the calls. piled: windows are in a pile; beneath: with what is whole of the last layer's
-    output beneath them. take: the value that they read of which the rows come from the caller.
-    """
-    found = Schedule(graph, nodes, rules, None if take is None else take.tensor)
-    if not found.possible() or not found.run():
-        return None
-    last = found.states.get(nodes[-1].outputs[0]) if piled and beneath else None
-    base = (
-        last.tensor if last is not None and last.whole and last.top == 0 and last.end == last.height else None
-    )
-    placed = Placed(found, piled, base)
-    placed.place()
-    pile = tuple(window.state.tensor for window in placed.pile)
-    result = Stream(
-        tuple(nodes), dict(rules), tuple(placed.actions), placed.rows(), pile, placed.heights(), take
-    )
-    return result if _aligned(result, align) else None
-
-
-def _aligned(found: Stream, align: int) -> bool:
-    """Do all strips begin where tensors may begin?"""
-    for action in found.actions:
-        if isinstance(action, Run):
-            places = [(action.node.input(index), place) for index, place in action.reads]
-            if not found.rules[action.node].reduces:
-                places.append((action.node.outputs[0], action.writes))
-            for tensor, place in places:
-                if (place.start + place.slot * row_bytes(tensor)) % max(align, tensor.dtype.bytes):
-                    return False
-    return True

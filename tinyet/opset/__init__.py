@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from tinyet.opset.arrangement import DENSE, Arrangement
 from tinyet.opset.attributes import DelegateName, attribute_complaints, delegate_name
 from tinyet.opset.call import (
     WIDTH,
@@ -28,9 +27,10 @@ from tinyet.opset.call import (
     wrapped,
 )
 from tinyet.opset.cost import Claim, Cost
+from tinyet.opset.data_layout import DENSE, DataLayout, Layouts
 from tinyet.opset.kernel import (
-    Arranged,
     Kernel,
+    LayoutSupport,
     Lower,
     Refuse,
     accept_all,
@@ -49,13 +49,12 @@ __all__ = [
     "DENSE",
     "WIDTH",
     "Arg",
-    "Arranged",
-    "Arrangement",
     "Call",
     "Claim",
     "Constant",
     "ConstantArg",
     "Cost",
+    "DataLayout",
     "Definition",
     "DelegateName",
     "Event",
@@ -64,6 +63,8 @@ __all__ = [
     "Init",
     "InputArg",
     "Kernel",
+    "LayoutSupport",
+    "Layouts",
     "LiteralArg",
     "Lower",
     "Op",

@@ -16,8 +16,8 @@ from pathlib import Path
 
 from tinyet.boards.cpus import Target
 from tinyet.ir import Node
-from tinyet.opset.arrangement import DENSE, Arrangement
 from tinyet.opset.call import Call, FieldValue, Pointer, Struct
+from tinyet.opset.data_layout import DENSE, Layouts
 
 Terms = Callable[[Node], Mapping[str, int]]
 """What something grows with: how often each of its parts is there, by the part's name."""
@@ -44,14 +44,14 @@ class Claim:
     """What a kernel's cost grows with.
 
     work: parts of the instructions that one call executes. code: parts of the bytes of code that a call has of its own;
-    what calls share is a matter of the kernel alone. arranged: the work where input or output are pairs of pixels; of
-    kernels that take none it is not asked. kind: of which kind a call is, where the compiler makes other code of the
-    same source for some constants: kinds have rates of their own, as far as they were measured.
+    what calls share is a matter of the kernel alone. layout_work: the work where input or output lie in a
+    `DataLayout`; of kernels that take none it is not asked. kind: of which kind a call is, where the compiler makes
+    other code of the same source for some constants: kinds have rates of their own, as far as they were measured.
     """
 
     work: Terms
     code: Terms = one_call
-    arranged: Callable[[Node, Arrangement], Mapping[str, int]] | None = None
+    layout_work: Callable[[Node, Layouts], Mapping[str, int]] | None = None
     kind: Callable[[Node], str] | None = None
 
 
@@ -125,15 +125,15 @@ def measured(core: str) -> Measured | None:
 
 
 def stated(
-    symbol: str, claim: Claim | None, node: Node, target: Target, call: Call, arrangement: Arrangement = DENSE
+    symbol: str, claim: Claim | None, node: Node, target: Target, call: Call, layouts: Layouts = DENSE
 ) -> Cost | None:
     """The cost of a call that the kernel `symbol` made of a node; None where none is stated for the target."""
     table = measured(core_of(target))
     rates = None if table is None or claim is None else table.kernels.get(symbol)
     if claim is None or rates is None:
         return None
-    if claim.arranged is not None and (arrangement.reads_pairs or arrangement.writes_pairs):
-        parts = claim.arranged(node, arrangement)
+    if claim.layout_work is not None and (layouts.reads is not None or layouts.writes is not None):
+        parts = claim.layout_work(node, layouts)
         claim = replace(claim, work=lambda _node: parts)
     instructions, code = rates.of(claim, node)
     return Cost(

@@ -3,15 +3,14 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from tinyet.boards.cpus import Target
 from tinyet.ir import DType, Node, Tensor
-from tinyet.opset.arrangement import DENSE, Arrangement
 from tinyet.opset.call import Call
 from tinyet.opset.cost import Claim, Cost, stated
+from tinyet.opset.data_layout import DENSE, DataLayout, Layouts
 from tinyet.opset.sweep import Sweeps
 
 Lower = Callable[[Node, Target], Call]
@@ -24,20 +23,21 @@ def accept_all(node: Node, target: Target) -> str | None:
 
 
 @dataclass(frozen=True)
-class Arranged:
+class LayoutSupport:
     """What a kernel does for a node whose output, or first input, is not row-major without gaps.
 
     lower: as the kernel's own; with scratch memory of the same size where only pitches differ. takes: whether it can
-    lower a node so; asked of the input and of the output, each by itself.
+    lower a node so; asked of the input and of the output, each by itself. data_layouts: that `takes` is asked for.
     """
 
-    lower: Callable[[Node, Target, Arrangement], Call]
-    takes: Callable[[Node, Arrangement], bool]
+    lower: Callable[[Node, Target, Layouts], Call]
+    takes: Callable[[Node, Layouts], bool]
+    data_layouts: tuple[DataLayout, ...] = ()
 
 
-def only_pitches(_node: Node, arrangement: Arrangement) -> bool:
+def only_pitches(_node: Node, layouts: Layouts) -> bool:
     """Of kernels for which any pitch is as good as another."""
-    return not (arrangement.reads_pairs or arrangement.writes_pairs)
+    return layouts.reads is None and layouts.writes is None
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class Kernel:
     delegate: who brought it.
     texts:    C files that it carries itself: {name: text}; headers and sources may name them.
     claim:    what its cost grows with; None where it states none, for the reason `unstated`.
-    arranged: how it takes input and output that are not row-major; None where it does not.
+    layout_support: how it takes input and output that are not row-major; None where it does not.
     sweep:    what it reads of an input after it has written of its output; None where it promises nothing.
     replaces: whether its output may lie exactly where an input lies, by the input's number; beside those that the
         operator allows to all its kernels.
@@ -68,18 +68,18 @@ class Kernel:
     texts: Mapping[str, str] = field(default_factory=dict)
     claim: Claim | None = None
     unstated: str = ""
-    arranged: Arranged | None = None
+    layout_support: LayoutSupport | None = None
     sweep: Sweeps | None = None
     replaces: Callable[[Node, int], bool] | None = None
 
     def may_pitch(self, node: Node, tensor: Tensor, pitch: int) -> bool:
         """Whether it can read or write this tensor of a node with a pixel every `pitch` bytes."""
-        if self.arranged is None:
+        if self.layout_support is None:
             return False
         if tensor is node.outputs[0]:
-            return len(node.outputs) == 1 and self.arranged.takes(node, Arrangement(output=pitch))
+            return len(node.outputs) == 1 and self.layout_support.takes(node, Layouts(output=pitch))
         alone = tensor is node.inputs[0] and node.inputs.count(tensor) == 1
-        return alone and self.arranged.takes(node, Arrangement(input=pitch))
+        return alone and self.layout_support.takes(node, Layouts(input=pitch))
 
     def why_not(self, node: Node, target: Target) -> str | None:
         have = signature(node)
@@ -87,21 +87,19 @@ class Kernel:
             return f"computes {self.dtypes}, the node is {have}"
         return self.refuse(node, target)
 
-    def may_pair(self, node: Node, tensor: Tensor) -> bool:
-        """Whether it can read or write this tensor of a node as pairs of pixels (`Arrangement`)."""
-        if self.arranged is None or len(tensor.shape) < 2:
-            return False
-        *pixels, channels = tensor.shape
-        if math.prod(pixels) % 2 != 0 or channels % 4 != 0:
+    def takes_layout(self, node: Node, tensor: Tensor, layout: DataLayout) -> bool:
+        """Whether it can read or write this tensor of a node in a layout."""
+        support = self.layout_support
+        if support is None or layout not in support.data_layouts or not layout.holds(tensor):
             return False
         if tensor is node.outputs[0]:
-            return len(node.outputs) == 1 and self.arranged.takes(node, Arrangement(writes_pairs=True))
+            return len(node.outputs) == 1 and support.takes(node, Layouts(writes=layout))
         alone = tensor is node.inputs[0] and node.inputs.count(tensor) == 1
-        return alone and self.arranged.takes(node, Arrangement(reads_pairs=True))
+        return alone and support.takes(node, Layouts(reads=layout))
 
-    def cost(self, node: Node, target: Target, call: Call, arrangement: Arrangement = DENSE) -> Cost | None:
+    def cost(self, node: Node, target: Target, call: Call, layouts: Layouts = DENSE) -> Cost | None:
         """Of the call that it made of a node; None where it states none for the target."""
-        return stated(self.symbol, self.claim, node, target, call, arrangement)
+        return stated(self.symbol, self.claim, node, target, call, layouts)
 
 
 def claimed(kernels: Sequence[Kernel], claims: Mapping[str, Claim]) -> tuple[Kernel, ...]:

@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 
 from tinyet.boards.cpus import Target
-from tinyet.from_files import from_tflite
 from tinyet.ir import Array
+from tinyet.opening.files import from_tflite
 from tinyet.ops import op_of
 from tinyet.oracles.tflite import run_litert, run_tflm
 from tinyet.program import Program

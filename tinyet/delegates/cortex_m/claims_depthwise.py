@@ -10,7 +10,7 @@ from tinyet.delegates.cortex_m import claims, depthwise
 from tinyet.delegates.cortex_m.depthwise import Geometry
 from tinyet.ir import Node
 from tinyet.ops.shared.claims import Parts
-from tinyet.opset import DENSE, Arrangement, Claim
+from tinyet.opset import DENSE, Claim, Layouts
 
 TAPS = 4
 """Pairs of taps of a turn of the loop over a kernel row (TINYET_DSP_TAPS)."""
@@ -88,8 +88,8 @@ def planes_code(node: Node, g: Geometry) -> Parts:
     }
 
 
-def three_work(node: Node, arrangement: Arrangement = DENSE, *, wide: bool = False) -> Mapping[str, int]:
-    g, r = depthwise.arranged(node, arrangement, wide=wide), depthwise.rounding_of(node, three=True)
+def three_work(node: Node, layouts: Layouts = DENSE, *, wide: bool = False) -> Mapping[str, int]:
+    g, r = depthwise.geometry_in(node, layouts, wide=wide), depthwise.rounding_of(node, three=True)
     parts = planes_work(node, g)
     u, v = g.u, g.v
     channels = node.input(0).shape[0] * g.group * -(-node.input(0).shape[3] // g.group)

@@ -10,9 +10,10 @@ import numpy as np
 
 from tinyet.delegates.cortex_m import claims, conv2d, conv2d_few, conv2d_two
 from tinyet.delegates.cortex_m.conv2d import Geometry, Stored
+from tinyet.delegates.cortex_m.int16x2 import NHW2C2
 from tinyet.ir import Node
 from tinyet.ops.shared.claims import Parts, axis
-from tinyet.opset import DENSE, Arrangement, Claim
+from tinyet.opset import DENSE, Claim, Layouts
 
 
 def widening_turn(quads: int) -> int:
@@ -64,12 +65,12 @@ def seen(g: Geometry) -> Parts:
     return parts
 
 
-def two_work(node: Node, arrangement: Arrangement = DENSE) -> Mapping[str, int]:
+def two_work(node: Node, layouts: Layouts = DENSE) -> Mapping[str, int]:
     g, r = conv2d.geometry(node), conv2d.rounding_of(node, Stored.INT16)
     steps, unroll = len(conv2d_two.order_of(g)) // 2, conv2d_two.unroll_of(g)
     pairs, pixels, form = -(-g.out_c // 2), g.out_h * g.out_w, claims.form_name(r)
     doubles, alone = g.batch * (pixels // 2) * pairs, g.batch * (pixels % 2) * pairs
-    parts = seen(g) if not arrangement.reads_pairs else {"call": 1, "block": g.batch * (pixels // 2)}
+    parts = seen(g) if layouts.reads is not NHW2C2 else {"call": 1, "block": g.batch * (pixels // 2)}
     parts[f"two channels, {form}"] = doubles
     parts["two pairs"] = doubles * steps
     parts[f"two channels of one, {form}"] = alone

@@ -23,7 +23,7 @@ from tinyet.delegates.cortex_m.wrapper import largest_divisor, specialised_call
 from tinyet.ir import Node
 from tinyet.ops.shared.convolution import attrs_of
 from tinyet.ops.shared.sweeping import Walk, of_input, pixel_walk, window_walk
-from tinyet.opset import DENSE, Arranged, Arrangement, Call, Constant, Kernel, Refuse, Sweep, only_pitches
+from tinyet.opset import DENSE, Call, Constant, Kernel, Layouts, LayoutSupport, Refuse, Sweep, only_pitches
 
 HEADERS = ("tinyet_dsp.h", "tinyet_dsp_conv2d.h")
 
@@ -107,7 +107,7 @@ class Geometry:
         )
 
 
-def geometry(node: Node, arrangement: Arrangement = DENSE) -> Geometry:
+def geometry(node: Node, layouts: Layouts = DENSE) -> Geometry:
     """Of a node; a pointwise one is a row of all its pixels, without the zero point that it does not need."""
     a = attrs_of(node)
     kernel = node.input(1).shape[1:3]
@@ -135,18 +135,18 @@ def geometry(node: Node, arrangement: Arrangement = DENSE) -> Geometry:
         dilation_w=dilation_w,
         pad_top=a.pad_top,
         pad_left=a.pad_left,
-        in_pitch=arrangement.input or in_c,
-        out_pitch=arrangement.output or out_c,
+        in_pitch=layouts.input or in_c,
+        out_pitch=layouts.output or out_c,
         zero_point=node.input(0).type.zero_point,
     )
     if not g.pointwise or a.pad_top or a.pad_left:
         return g
-    return pixel_row(batch * in_h * in_w, in_c, out_c, arrangement)
+    return pixel_row(batch * in_h * in_w, in_c, out_c, layouts)
 
 
-def pixel_row(pixels: int, in_c: int, out_c: int, arrangement: Arrangement = DENSE) -> Geometry:
+def pixel_row(pixels: int, in_c: int, out_c: int, layouts: Layouts = DENSE) -> Geometry:
     """A pointwise convolution of pixels in a row."""
-    pitches = arrangement.input or in_c, arrangement.output or out_c
+    pitches = layouts.input or in_c, layouts.output or out_c
     return Geometry(1, 1, pixels, in_c, 1, pixels, out_c, 1, 1, 1, 1, 1, 1, 0, 0, *pitches, 0)
 
 
@@ -231,10 +231,8 @@ def refuse_patches(node: Node, target: Target) -> str | None:
     return f"{pixels} output pixels, needs 4" if pixels < 4 else None
 
 
-def lower_patches(
-    node: Node, target: Target, arrangement: Arrangement = DENSE, stored: Stored = Stored.INT8
-) -> Call:
-    g = geometry(node, arrangement)
+def lower_patches(node: Node, target: Target, layouts: Layouts = DENSE, stored: Stored = Stored.INT8) -> Call:
+    g = geometry(node, layouts)
     order = patches_order(g)
     scratch = 16 * len(order) + -(-g.kernel_w * g.in_c // 4) * 4
     r = rounding_of(node, stored)
@@ -298,16 +296,14 @@ def rows_call(g: Geometry, r: Rounding, text: str, stored: Stored = Stored.INT8)
     return gemm_call("tinyet_dsp_conv2d_rows", stored, g, r, order, g.kernel_w, scratch, text)
 
 
-def lower_rows(
-    node: Node, target: Target, arrangement: Arrangement = DENSE, stored: Stored = Stored.INT8
-) -> Call:
-    return rows_call(geometry(node, arrangement), rounding_of(node, stored), summary(node), stored)
+def lower_rows(node: Node, target: Target, layouts: Layouts = DENSE, stored: Stored = Stored.INT8) -> Call:
+    return rows_call(geometry(node, layouts), rounding_of(node, stored), summary(node), stored)
 
 
-def takes_pitch(node: Node, arrangement: Arrangement) -> bool:
+def takes_pitch(node: Node, layouts: Layouts) -> bool:
     """Of patches: where the taps of a kernel row are no neighbouring bytes, they must not be taken for such."""
     g = geometry(node)
-    return only_pitches(node, arrangement) and (not arrangement.input or g.kernel_w == 1 or g.dilation_w > 1)
+    return only_pitches(node, layouts) and (not layouts.input or g.kernel_w == 1 or g.dilation_w > 1)
 
 
 def walk(node: Node) -> Walk:
@@ -338,7 +334,7 @@ KERNELS = (
         (),
         refuse_rows,
         "cortex_m",
-        arranged=Arranged(lower_rows, only_pitches),
+        layout_support=LayoutSupport(lower_rows, only_pitches),
         sweep=row_by_fours,
     ),
     Kernel(
@@ -349,7 +345,7 @@ KERNELS = (
         (),
         refuse_patches,
         "cortex_m",
-        arranged=Arranged(lower_patches, takes_pitch),
+        layout_support=LayoutSupport(lower_patches, takes_pitch),
         sweep=by_fours,
     ),
 )
@@ -366,7 +362,9 @@ def stored_kernel(
         dtypes=dtypes,
         lower=lowered,
         refuse=refuse,
-        arranged=None if kernel.arranged is None else replace(kernel.arranged, lower=lowered),
+        layout_support=None
+        if kernel.layout_support is None
+        else replace(kernel.layout_support, lower=lowered),
     )
 
 

@@ -18,11 +18,11 @@ from tinyet.ops.shared.convolution import attrs_of
 from tinyet.ops.shared.sweeping import of_input
 from tinyet.opset import (
     DENSE,
-    Arranged,
-    Arrangement,
     Call,
     Constant,
     Kernel,
+    Layouts,
+    LayoutSupport,
     Pointer,
     Struct,
     Sweep,
@@ -113,8 +113,8 @@ def stream(r: Rounding, g: Geometry) -> Int64:
     return words(np.concatenate(body, axis=1).ravel())
 
 
-def lower(node: Node, target: Target, arrangement: Arrangement = DENSE) -> Call:
-    g, r = geometry(node, arrangement), chosen_rounding(node)
+def lower(node: Node, target: Target, layouts: Layouts = DENSE) -> Call:
+    g, r = geometry(node, layouts), chosen_rounding(node)
     zero_point = node.output.type.zero_point
     one_sided = (1 << (r.exponent - 1)) + (zero_point << r.exponent) if r.exponent else 0
     names = [name for name in g.__dataclass_fields__ if name != "zero_point"]
@@ -148,7 +148,7 @@ KERNELS = (
         (f"{SYMBOL}.c",),
         refuse,
         "cortex_m",
-        arranged=Arranged(lower, takes_pitch),
+        layout_support=LayoutSupport(lower, takes_pitch),
         sweep=by_threes,
     ),
 )

@@ -8,6 +8,7 @@ import numpy as np
 from tinyet.boards.cpus import Target
 from tinyet.delegates.cortex_m.conv2d import Geometry, Stored, geometry, rounding_of, takes_pitch, walk
 from tinyet.delegates.cortex_m.conv2d_s8 import channel_pairs
+from tinyet.delegates.cortex_m.int16x2 import NHW2C2
 from tinyet.delegates.cortex_m.packing import NONE, join_halves, lane_pairs, words
 from tinyet.delegates.cortex_m.rounding import Form, Rounding
 from tinyet.delegates.cortex_m.summary import summary
@@ -16,7 +17,7 @@ from tinyet.ir import Node
 from tinyet.numerics import Int64
 from tinyet.ops.shared.convolution import attrs_of
 from tinyet.ops.shared.sweeping import of_input
-from tinyet.opset import DENSE, Arranged, Arrangement, Call, Constant, Kernel, Sweep
+from tinyet.opset import DENSE, Call, Constant, Kernel, Layouts, LayoutSupport, Sweep
 
 SYMBOL = "tinyet_dsp_conv2d_two_w16"
 PAIRS = "tinyet_dsp_conv2d_two_pairs_w16"
@@ -87,8 +88,8 @@ def stream(r: Rounding, g: Geometry) -> Int64:
     return words(np.concatenate([bias, body.reshape(len(body), -1), *tail], axis=1).ravel())
 
 
-def lower(node: Node, target: Target, arrangement: Arrangement = DENSE) -> Call:
-    g, r = geometry(node, arrangement), rounding_of(node, Stored.INT16)
+def lower(node: Node, target: Target, layouts: Layouts = DENSE) -> Call:
+    g, r = geometry(node, layouts), rounding_of(node, Stored.INT16)
     body = (
         f"const tinyet_dsp_conv2d shape = {g.literal(unroll_of(g))};",
         f"const tinyet_dsp_rounding rounding = {r.literal};",
@@ -96,20 +97,20 @@ def lower(node: Node, target: Target, arrangement: Arrangement = DENSE) -> Call:
     )
     data = stream(r, g).astype(np.int32)
     constant = Constant("weights", data, "bias, weights and rounding of two channels after another")
-    if arrangement.reads_pairs:
+    if layouts.reads is NHW2C2:
         paired = (*body[:2], f"{PAIRS}(input, output, weights, shape, rounding);")
         return specialised_call(PAIRS, summary(node), [constant], paired)
     scratch = 8 * len(order_of(g)) + (0 if g.inside else 3 * -(-g.together // 4) * 4)
     return specialised_call(SYMBOL, summary(node), [constant], body, scratch_bytes=scratch)
 
 
-def takes(node: Node, arrangement: Arrangement) -> bool:
-    if arrangement.writes_pairs:
+def takes(node: Node, layouts: Layouts) -> bool:
+    if layouts.writes is not None:
         return False
-    if arrangement.reads_pairs:
+    if layouts.reads is NHW2C2:
         g = geometry(node)
         return g.pointwise and g.inside
-    return takes_pitch(node, arrangement) and arrangement.output <= LARGEST_OFFSET
+    return takes_pitch(node, layouts) and layouts.output <= LARGEST_OFFSET
 
 
 @of_input
@@ -127,7 +128,7 @@ KERNELS = (
         (),
         refuse,
         "cortex_m",
-        arranged=Arranged(lower, takes),
+        layout_support=LayoutSupport(lower, takes, (NHW2C2,)),
         sweep=by_twos,
     ),
 )

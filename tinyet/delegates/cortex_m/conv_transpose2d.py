@@ -18,7 +18,7 @@ from tinyet.numerics import Int64, clamp_range
 from tinyet.ops import conv_transpose2d
 from tinyet.ops.shared.factors import output_factors
 from tinyet.ops.shared.weighted import int_bias
-from tinyet.opset import DENSE, Arranged, Arrangement, Call, Constant, Kernel, only_pitches
+from tinyet.opset import DENSE, Call, Constant, Kernel, Layouts, LayoutSupport, only_pitches
 
 SYMBOL = "tinyet_dsp_conv_transpose2d_phases"
 HEADERS = ("tinyet_dsp.h", "tinyet_dsp_conv2d.h", "tinyet_dsp_conv_transpose2d.h")
@@ -34,7 +34,7 @@ class Phases:
     one: conv2d.Geometry
 
 
-def phases_of(node: Node, arrangement: Arrangement = DENSE) -> Phases:
+def phases_of(node: Node, layouts: Layouts = DENSE) -> Phases:
     a = conv_transpose2d.attrs_of(node)
     kernel_h, kernel_w = node.input(1).shape[1:3]
     taps = -(-kernel_h // a.stride_h), -(-kernel_w // a.stride_w)
@@ -43,8 +43,8 @@ def phases_of(node: Node, arrangement: Arrangement = DENSE) -> Phases:
     zero_point = node.input(0).type.zero_point
     one = conv2d.Geometry(
         *(batch, in_h, in_w, in_c, out_h, out_w, out_c, *taps, 1, 1, 1, 1, 0, 0),
-        in_pitch=arrangement.input or in_c,
-        out_pitch=arrangement.output or out_c,
+        in_pitch=layouts.input or in_c,
+        out_pitch=layouts.output or out_c,
         zero_point=zero_point,
     )
     return Phases((a.stride_h, a.stride_w), taps, one)
@@ -92,8 +92,8 @@ def refuse(node: Node, target: Target) -> str | None:
     return f"a kernel of {node.input(1).shape[2]} columns reaches too far" if too_far else None
 
 
-def lower(node: Node, target: Target, arrangement: Arrangement = DENSE) -> Call:
-    a, p, r = conv_transpose2d.attrs_of(node), phases_of(node, arrangement), rounding(node)
+def lower(node: Node, target: Target, layouts: Layouts = DENSE) -> Call:
+    a, p, r = conv_transpose2d.attrs_of(node), phases_of(node, layouts), rounding(node)
     g, order = p.one, conv2d.rows_order(p.one)
     of_phases = [
         replace(
@@ -129,5 +129,14 @@ def lower(node: Node, target: Target, arrangement: Arrangement = DENSE) -> Call:
 
 
 KERNELS = (
-    Kernel(SYMBOL, "s8", lower, HEADERS, (), refuse, "cortex_m", arranged=Arranged(lower, only_pitches)),
+    Kernel(
+        SYMBOL,
+        "s8",
+        lower,
+        HEADERS,
+        (),
+        refuse,
+        "cortex_m",
+        layout_support=LayoutSupport(lower, only_pitches),
+    ),
 )

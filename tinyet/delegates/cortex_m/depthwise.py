@@ -11,6 +11,7 @@ from functools import partial
 import numpy as np
 
 from tinyet.boards.cpus import Target
+from tinyet.delegates.cortex_m.int16x2 import NHW2C2
 from tinyet.delegates.cortex_m.packing import join_bytes, join_halves, words
 from tinyet.delegates.cortex_m.rounding import Form, Rounding, rounding
 from tinyet.delegates.cortex_m.summary import summary
@@ -19,7 +20,7 @@ from tinyet.ir import Node
 from tinyet.numerics import Int64
 from tinyet.ops.shared.convolution import attrs_of
 from tinyet.ops.shared.sweeping import of_input, window_walk
-from tinyet.opset import DENSE, Arranged, Arrangement, Call, Constant, Kernel, Sweep, Sweeps, only_pitches
+from tinyet.opset import DENSE, Call, Constant, Kernel, Layouts, LayoutSupport, Sweep, Sweeps, only_pitches
 
 WIDE = "tinyet_dsp_depthwise_3x3_w16"
 HEADERS = ("tinyet_dsp.h", "tinyet_dsp_planes.h", "tinyet_dsp_depthwise.h")
@@ -55,7 +56,7 @@ class Axis:
 class Geometry:
     """u: the axis that is contiguous in a plane. group: channels at a time. three: by the kernel for 3x3.
     traffic: bytes of an image's inputs and outputs. wide: weights are int16. pairs: the output is pairs of pixels
-    (opset.Arrangement). by_strips: all groups of a strip of output rows come before the next strip; row_bytes: of an
+    (int16x2.NHW2C2). by_strips: all groups of a strip of output rows come before the next strip; row_bytes: of an
     output row then."""
 
     u: Axis
@@ -259,16 +260,14 @@ def cheapest(node: Node, *, three: bool, wide: bool = False) -> Geometry:
     return overlapping if worth and overlapping.instructions <= MOST_BY_STRIPS * best.instructions else best
 
 
-def apart(g: Geometry, arrangement: Arrangement) -> Geometry:
+def apart(g: Geometry, layouts: Layouts) -> Geometry:
     """The same where pixels have a pitch."""
 
     def axis(a: Axis, pixels: int, out_pixels: int) -> Axis:
-        found = replace(a, step=pixels * arrangement.input or a.step)
-        if not arrangement.output:
+        found = replace(a, step=pixels * layouts.input or a.step)
+        if not layouts.output:
             return found
-        return replace(
-            found, out_step=out_pixels * arrangement.output, out_two=2 * out_pixels * arrangement.output
-        )
+        return replace(found, out_step=out_pixels * layouts.output, out_two=2 * out_pixels * layouts.output)
 
     if g.transposed:
         return replace(g, u=axis(g.u, g.v.size, g.v.out), v=axis(g.v, 1, 1))
@@ -289,19 +288,19 @@ def in_pairs(node: Node, *, wide: bool) -> Geometry | None:
     return min(found, key=lambda g: g.instructions, default=None)
 
 
-def arranged(node: Node, arrangement: Arrangement, *, wide: bool) -> Geometry:
+def geometry_in(node: Node, layouts: Layouts, *, wide: bool) -> Geometry:
     """Of the kernel for 3x3."""
-    g = in_pairs(node, wide=wide) if arrangement.writes_pairs else cheapest(node, three=True, wide=wide)
+    g = in_pairs(node, wide=wide) if layouts.writes is NHW2C2 else cheapest(node, three=True, wide=wide)
     assert g is not None
-    return apart(g, arrangement)
+    return apart(g, layouts)
 
 
-def takes(node: Node, arrangement: Arrangement, *, wide: bool) -> bool:
-    if arrangement.reads_pairs:
+def takes(node: Node, layouts: Layouts, *, wide: bool) -> bool:
+    if layouts.reads is not None:
         return False
-    if arrangement.writes_pairs:
+    if layouts.writes is NHW2C2:
         return in_pairs(node, wide=wide) is not None
-    return arranged(node, arrangement, wide=wide).refuse() is None
+    return geometry_in(node, layouts, wide=wide).refuse() is None
 
 
 def self_contained(r: Rounding, zero_point: int) -> tuple[Int64, Int64, Int64]:
@@ -397,8 +396,8 @@ def call(node: Node, g: Geometry, r: Rounding, name: str, packed: Int64) -> Call
     return specialised_call(name, summary(node), [constant], body, scratch_bytes=g.scratch)
 
 
-def lower(node: Node, target: Target, arrangement: Arrangement = DENSE) -> Call:
-    g, r = arranged(node, arrangement, wide=False), rounding_of(node, three=True)
+def lower(node: Node, target: Target, layouts: Layouts = DENSE) -> Call:
+    g, r = geometry_in(node, layouts, wide=False), rounding_of(node, three=True)
     packed = stream(r, oriented(r, node, g.transposed), node.output.type.zero_point)
     return call(node, g, r, "tinyet_dsp_depthwise_3x3", packed)
 
@@ -410,14 +409,14 @@ def refuse_wide(node: Node, target: Target) -> str | None:
     return "a factor of one half and more, or sums too large for its rounding" if plain else None
 
 
-def lower_wide(node: Node, target: Target, arrangement: Arrangement = DENSE) -> Call:
-    g, r = arranged(node, arrangement, wide=True), rounding_of(node, three=True)
+def lower_wide(node: Node, target: Target, layouts: Layouts = DENSE) -> Call:
+    g, r = geometry_in(node, layouts, wide=True), rounding_of(node, three=True)
     packed = stream_wide(r, oriented(r, node, g.transposed), node.output.type.zero_point)
     return call(node, g, r, WIDE, packed)
 
 
-def lower_any(node: Node, target: Target, arrangement: Arrangement = DENSE) -> Call:
-    g, r = apart(cheapest(node, three=False), arrangement), rounding_of(node, three=False)
+def lower_any(node: Node, target: Target, layouts: Layouts = DENSE) -> Call:
+    g, r = apart(cheapest(node, three=False), layouts), rounding_of(node, three=False)
     packed = stream_any(r, oriented(r, node, g.transposed), node.output.type.zero_point)
     return call(node, g, r, "tinyet_dsp_depthwise_any", packed)
 
@@ -473,7 +472,7 @@ KERNELS = (
         (),
         refuse,
         "cortex_m",
-        arranged=Arranged(lower, partial(takes, wide=False)),
+        layout_support=LayoutSupport(lower, partial(takes, wide=False), (NHW2C2,)),
         sweep=sweep_of(THREE),
         replaces=replaces_of(THREE),
     ),
@@ -485,7 +484,7 @@ KERNELS = (
         (),
         refuse_any,
         "cortex_m",
-        arranged=Arranged(lower_any, only_pitches),
+        layout_support=LayoutSupport(lower_any, only_pitches),
         sweep=sweep_of(ANY),
         replaces=replaces_of(ANY),
     ),
@@ -500,7 +499,7 @@ WIDE_KERNELS = (
         (),
         refuse_wide,
         "cortex_m",
-        arranged=Arranged(lower_wide, partial(takes, wide=True)),
+        layout_support=LayoutSupport(lower_wide, partial(takes, wide=True), (NHW2C2,)),
         sweep=sweep_of(THREE_WIDE),
         replaces=replaces_of(THREE_WIDE),
     ),

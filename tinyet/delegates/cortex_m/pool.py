@@ -15,7 +15,7 @@ from tinyet.ops import avg_pool2d
 from tinyet.ops.shared import pooling, reduction, summation
 from tinyet.ops.shared.averaging import division, division_table
 from tinyet.ops.shared.sweeping import by_window_pixels, in_groups, of_input
-from tinyet.opset import DENSE, Arranged, Arrangement, Call, Constant, Kernel, Sweep, only_pitches
+from tinyet.opset import DENSE, Call, Constant, Kernel, Layouts, LayoutSupport, Sweep, only_pitches
 
 HEADERS = ("tinyet_dsp.h", "tinyet_dsp_pool.h")
 MOST_PIXELS = 255  # sums are int16, or parts of sums
@@ -78,15 +78,15 @@ def refuse_channels(node: Node, target: Target) -> str | None:
     return f"{channels} channels, needs 4" if channels < 4 else None
 
 
-def pitches(node: Node, arrangement: Arrangement) -> str:
+def pitches(node: Node, layouts: Layouts) -> str:
     channels = node.input(0).shape[3]
-    return f"/* pitch */ {arrangement.input or channels}, {arrangement.output or channels}"
+    return f"/* pitch */ {layouts.input or channels}, {layouts.output or channels}"
 
 
-def lower_windows_max(node: Node, target: Target, arrangement: Arrangement = DENSE) -> Call:
+def lower_windows_max(node: Node, target: Target, layouts: Layouts = DENSE) -> Call:
     body = (
         *window_lines(node),
-        f"tinyet_dsp_max_pool2d(input, output, shape, {pitches(node, arrangement)});",
+        f"tinyet_dsp_max_pool2d(input, output, shape, {pitches(node, layouts)});",
     )
     return specialised_call("tinyet_dsp_max_pool2d", f"maxima of {window_text(node)}", (), body)
 
@@ -98,7 +98,7 @@ def refuse_windows_average(node: Node, target: Target) -> str | None:
     return refuse_sizes(a.kernel_h * a.kernel_w, node.input(0).shape[3], MOST_PIXELS)
 
 
-def lower_windows_average(node: Node, target: Target, arrangement: Arrangement = DENSE) -> Call:
+def lower_windows_average(node: Node, target: Target, layouts: Layouts = DENSE) -> Call:
     x, a, counts = node.input(0).type, avg_pool2d.attrs_of(node), avg_pool2d.distinct_counts(node)
     taps = a.kernel_h * a.kernel_w
     constants: list[Constant] = []
@@ -109,7 +109,7 @@ def lower_windows_average(node: Node, target: Target, arrangement: Arrangement =
     body = (
         *window_lines(node),
         f"const tinyet_division division = {c_division(taps, a.fixed_divisor or taps, x.zero_point)};",
-        f"tinyet_dsp_avg_pool2d(input, output, shape, {pitches(node, arrangement)}, division, {table},",
+        f"tinyet_dsp_avg_pool2d(input, output, shape, {pitches(node, layouts)}, division, {table},",
         f"    /* first count */ {first});",
     )
     text = f"averages of {window_text(node)}"
@@ -192,7 +192,7 @@ AVERAGE_KERNELS = (
         (),
         refuse_windows_average,
         "cortex_m",
-        arranged=Arranged(lower_windows_average, only_pitches),
+        layout_support=LayoutSupport(lower_windows_average, only_pitches),
         sweep=by_window_pixels,
     ),
 )
@@ -205,7 +205,7 @@ MAX_KERNELS = (
         (),
         refuse_channels,
         "cortex_m",
-        arranged=Arranged(lower_windows_max, only_pitches),
+        layout_support=LayoutSupport(lower_windows_max, only_pitches),
         sweep=by_window_pixels,
     ),
 )

@@ -21,7 +21,7 @@ from tinyet.ir import Node
 from tinyet.numerics import Int64
 from tinyet.ops.shared.convolution import attrs_of
 from tinyet.ops.shared.sweeping import in_groups, of_input, window_walk
-from tinyet.opset import DENSE, Arranged, Arrangement, Call, Constant, Kernel, Sweep, Sweeps, only_pitches
+from tinyet.opset import DENSE, Call, Constant, Kernel, Layouts, LayoutSupport, Sweep, Sweeps, only_pitches
 
 HEADERS = ("tinyet_dsp.h", "tinyet_dsp_winograd.h")
 
@@ -255,8 +255,8 @@ def shape_line(g: Geometry) -> str:
     )
 
 
-def lower_narrow(node: Node, target: Target, arrangement: Arrangement = DENSE) -> Call:
-    g, r = geometry(node, arrangement), chosen_rounding(F2, node)
+def lower_narrow(node: Node, target: Target, layouts: Layouts = DENSE) -> Call:
+    g, r = geometry(node, layouts), chosen_rounding(F2, node)
     body = (
         shape_line(g),
         f"const tinyet_dsp_rounding rounding = {r.literal};",
@@ -268,8 +268,8 @@ def lower_narrow(node: Node, target: Target, arrangement: Arrangement = DENSE) -
     return specialised_call(NARROW, summary(node), [constant], body, scratch_bytes=scratch)
 
 
-def lower(transform: Transform, node: Node, target: Target, arrangement: Arrangement = DENSE) -> Call:
-    g, r = geometry(node, arrangement), chosen_rounding(transform, node)
+def lower(transform: Transform, node: Node, target: Target, layouts: Layouts = DENSE) -> Call:
+    g, r = geometry(node, layouts), chosen_rounding(transform, node)
     body = (
         shape_line(g),
         f"const tinyet_dsp_rounding rounding = {r.literal};",
@@ -323,7 +323,7 @@ KERNELS = (
             (),
             partial(refuse, f),
             "cortex_m",
-            arranged=Arranged(partial(lower, f), only_pitches),
+            layout_support=LayoutSupport(partial(lower, f), only_pitches),
             sweep=by_tiles(f.tile),
         )
         for f in (F4, F2)
@@ -336,7 +336,7 @@ KERNELS = (
         (),
         refuse_narrow,
         "cortex_m",
-        arranged=Arranged(lower_narrow, only_pitches),
+        layout_support=LayoutSupport(lower_narrow, only_pitches),
         sweep=by_tiles(F2.tile),
     ),
 )

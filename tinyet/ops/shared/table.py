@@ -14,8 +14,6 @@ from tinyet.boards.cpus import Target
 from tinyet.ir import Array, Node
 from tinyet.ops.shared.counting import looked_up
 from tinyet.opset import (
-    Arranged,
-    Arrangement,
     Call,
     Claim,
     Constant,
@@ -23,6 +21,8 @@ from tinyet.opset import (
     Definition,
     InputArg,
     Kernel,
+    Layouts,
+    LayoutSupport,
     OutputArg,
     Pointer,
     Struct,
@@ -56,7 +56,7 @@ def table_kernel(
     def lower(node: Node, target: Target) -> Call:
         return table_call(node, 0, reference(node, [every_int8()])[0])
 
-    def lower_pixels(node: Node, target: Target, arrangement: Arrangement) -> Call:
+    def lower_pixels(node: Node, target: Target, layouts: Layouts) -> Call:
         shape = node.output.shape
         pixels, channels = math.prod(shape[:-1]), shape[-1]
         function = Definition(
@@ -65,14 +65,21 @@ def table_kernel(
             ("const int8_t *input", "int8_t *output", "const TINYET_ROM int8_t *table"),
             (
                 f"  tinyet_table_pixels_s8(input, output, table, /* pixels */ {pixels}, /* channels */ {channels},",
-                f"      /* pitch */ {arrangement.input or channels}, {arrangement.output or channels});",
+                f"      /* pitch */ {layouts.input or channels}, {layouts.output or channels});",
             ),
         )
         table = Constant("table", reference(node, [every_int8()])[0].reshape(256))
         return Call(function, (InputArg(0), OutputArg(0), ConstantArg("table")), None, (table,))
 
     claim = Claim(looked_up)
-    arranged = Arranged(lower_pixels, only_pitches)
+    layout_support = LayoutSupport(lower_pixels, only_pitches)
     return Kernel(
-        "tinyet_table_s8", "s8", lower, TABLE_HEADERS, TABLE_SOURCES, refuse, claim=claim, arranged=arranged
+        "tinyet_table_s8",
+        "s8",
+        lower,
+        TABLE_HEADERS,
+        TABLE_SOURCES,
+        refuse,
+        claim=claim,
+        layout_support=layout_support,
     )

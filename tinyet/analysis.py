@@ -24,13 +24,13 @@ from tinyet.budget.room import HARNESS_STACK, Flash, PlannedStack, room_of
 from tinyet.budget.rows import StreamAnalysis, streams_of
 from tinyet.build.size import Size, measure
 from tinyet.delegates import Delegates, delegates_or_default
-from tinyet.delegates.decide import Decision
 from tinyet.deployment import Deployment, Step
 from tinyet.emit.model import symbols_of
 from tinyet.errors.arguments import whole_given
 from tinyet.ir import Node, Tensor, place_of
 from tinyet.memory import MemoryPlan
 from tinyet.opset.cost import constant_bytes
+from tinyet.planning.decision import Decision
 from tinyet.program import Program
 from tinyet.stack.use import StackUse
 
@@ -293,17 +293,17 @@ def analyze(
 
 def frontier_of(decision: Decision) -> tuple[FrontierPoint, ...]:
     """Points at even steps of instructions, the ends and the chosen one among them."""
-    points = decision.frontier.points
-    shown = {0, len(points) - 1, points.index(decision.point)}
+    points = decision.kernel_front.points
+    shown = {0, len(points) - 1, points.index(decision.kernels)}
     if len(points) > MOST_POINTS:
-        most, least = (math.log(max(points[i].instructions, 1)) for i in (0, -1))
+        most, least = (math.log(max(points[i].figures.instructions, 1)) for i in (0, -1))
         steps = [most + (least - most) * step / (MOST_POINTS - 2) for step in range(1, MOST_POINTS - 2)]
-        logs = [math.log(max(p.instructions, 1)) for p in points]
+        logs = [math.log(max(p.figures.instructions, 1)) for p in points]
         shown |= {min(range(len(points)), key=lambda i: (abs(logs[i] - step), i)) for step in steps}
     else:
         shown |= set(range(len(points)))
     return tuple(
-        FrontierPoint(points[i].instructions, points[i].flash, points[i] == decision.point)
+        FrontierPoint(points[i].figures.instructions, points[i].figures.flash, points[i] == decision.kernels)
         for i in sorted(shown)
     )
 
@@ -319,7 +319,7 @@ def variants_of(decision: Decision, node: Node, target: Target) -> tuple[Variant
             shared_bytes=None if variant.cost is None else sum(variant.cost.shared.values()),
             scratch_bytes=variant.call.scratch_bytes,
         )
-        for variant in decision.variants[node]
+        for variant in decision.candidates[node]
     )
 
 
@@ -453,7 +453,7 @@ def analyze_deployment(
         notes=tuple(str(n) for n in program.notes),
         optimize=decision.objective.optimize,
         frontier=frontier_of(decision),
-        frontier_gap=decision.frontier.gap,
+        frontier_gap=decision.kernel_front.gap,
         plans=tuple(
             PlanAnalysis(each.instructions, each.flash, each.ram, each == decision.figures)
             for each in decision.plans
@@ -461,7 +461,7 @@ def analyze_deployment(
         ram_bytes=None if size is None else size.ram,
         stack=stack,
         streams=streams_of(deployment),
-        whole_arena_bytes=None if decision.whole is None else decision.whole.arena_bytes,
+        whole_arena_bytes=None if decision.untiled is None else decision.untiled.arena_bytes,
     )
 
 
@@ -477,7 +477,7 @@ def _there(plan: MemoryPlan, tensor: Tensor) -> int:
     window = plan.window(tensor)
     if window is not None:
         return window.bytes
-    return (2 if plan.pairs(tensor) else 1) * tensor.type.bytes
+    return plan.size(tensor)
 
 
 def _io(tensor: Tensor) -> str:

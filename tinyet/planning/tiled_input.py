@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from tinyet.errors import UsageError, bullet_list
 from tinyet.ir import Graph, Node, Tensor
-from tinyet.memory.streams import Taken
+from tinyet.memory.row_records import Taken
 from tinyet.ops import op_of
 from tinyet.opset.rows import RowRule, has_rows
 

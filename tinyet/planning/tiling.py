@@ -9,12 +9,14 @@ from functools import cached_property
 
 import numpy as np
 
-from tinyet.delegates.decide import Variant
 from tinyet.ir import Graph, Node, Tensor
 from tinyet.memory import MemoryPlan
-from tinyet.memory.streams import Stream, Taken, stream
+from tinyet.memory.row_records import Taken
+from tinyet.memory.streams import Stream
 from tinyet.ops import op_of
 from tinyet.opset import RowRule, strip
+from tinyet.planning.candidates import Candidate, Candidates, Chosen
+from tinyet.planning.fusion import fused
 
 INSTRUCTIONS_A_BYTE = 0.4
 INSTRUCTIONS_AN_ACTION = 25
@@ -31,28 +33,26 @@ _STEPS = 12
 
 @dataclass(frozen=True, eq=False)
 class Strips:
-    """A layer by rows. variants: of the node for one strip, with what all strips cost."""
+    """A layer by rows. candidates: of the node for one strip, with what all strips cost."""
 
     rule: RowRule
-    variants: tuple[Variant, ...]
+    candidates: tuple[Candidate, ...]
 
     @cached_property
     def instructions(self) -> int:
         """Of the cheapest."""
-        return min((v.cost.instructions for v in self.variants if v.cost is not None), default=0)
+        return min((c.cost.instructions for c in self.candidates if c.cost is not None), default=0)
 
     @property
     def scratch(self) -> int:
-        """Bytes of scratch memory of the variant with the least."""
-        return min(v.call.scratch_bytes for v in self.variants)
+        """Bytes of scratch memory of the candidate with the least."""
+        return min(c.call.scratch_bytes for c in self.candidates)
 
 
-def strips_of(
-    nodes: Sequence[Node], offer: Callable[[Graph], Mapping[Node, tuple[Variant, ...]]]
-) -> dict[Node, Strips]:
+def strips_of(nodes: Sequence[Node], offer: Callable[[Graph], Candidates]) -> dict[Node, Strips]:
     """What can compute each node by rows, of those that can be; a strip is one row, or the fewest there can be.
 
-    offer: the variants of each node of a graph; a node that nobody computes has none.
+    offer: the candidates of each node of a graph; a node that nobody computes has none.
     """
     rules = {
         node: rule for node in nodes if (rule := op_of(node).rows(node)) is not None and rule.strips(node)
@@ -64,18 +64,18 @@ def strips_of(
     found = {}
     for node, rule in rules.items():
         times = rule.strips(node) or 0
-        variants = tuple(_repeated(v, times) for v in offered.get(made[node], ()) if not v.call.init)
-        if variants and all(v.call.state_bytes == 0 for v in variants):
-            found[node] = Strips(rule, variants)
+        candidates = tuple(_repeated(c, times) for c in offered.get(made[node], ()) if not c.call.init)
+        if candidates and all(c.call.state_bytes == 0 for c in candidates):
+            found[node] = Strips(rule, candidates)
     return found
 
 
-def _repeated(variant: Variant, times: int) -> Variant:
-    """A variant whose call is made several times."""
-    if variant.cost is None:
-        return variant
-    cost = replace(variant.cost, instructions=times * (variant.cost.instructions + INSTRUCTIONS_AN_ACTION))
-    return replace(variant, cost=cost)
+def _repeated(candidate: Candidate, times: int) -> Candidate:
+    """A candidate whose call is made several times."""
+    if candidate.cost is None:
+        return candidate
+    instructions = times * (candidate.cost.instructions + INSTRUCTIONS_AN_ACTION)
+    return replace(candidate, cost=replace(candidate.cost, instructions=instructions))
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,7 +88,7 @@ class _Segment:
     cost: float
 
 
-class Search:
+class TilingSearch:
     """For streams that let a graph do with less memory than its whole layers need.
 
     plan: of the whole layers, chosen: their variants. taken: the value that has to come from the caller by rows.
@@ -98,7 +98,7 @@ class Search:
         self,
         graph: Graph,
         plan: MemoryPlan,
-        chosen: Mapping[Node, Variant],
+        chosen: Chosen,
         strips: Mapping[Node, Strips],
         align: int = 4,
         taken: Taken | None = None,
@@ -192,7 +192,7 @@ class Search:
         nodes = self.calls[begin:end]
         rules = {node: self.strips[node].rule for node in nodes}
         takes = not self.takes.isdisjoint(range(begin, end))
-        found = stream(self.graph, nodes, rules, align=self.align, take=self.taken if takes else None)
+        found = fused(self.graph, nodes, rules, align=self.align, take=self.taken if takes else None)
         if found is None:
             return None
         alive = np.zeros(len(found.actions), np.int64)
@@ -209,18 +209,27 @@ class Search:
         cost = sum(self.extra[node] for node in nodes) + moved(found)
         return _Segment(found, int(alive.max()) + around, cost)
 
-    def piled(self, streams: Sequence[Stream], *, beneath: bool) -> list[Stream]:
-        """The same streams with their windows in piles: less memory, for more that moves. beneath: on their outputs."""
+    def stacked(self, streams: Sequence[Stream], *, on_output: bool) -> list[Stream]:
+        """The same streams with their line buffers stacked: less memory, for more that moves. on_output: on the
+        output of their last layers."""
         made = [
-            stream(self.graph, s.nodes, s.rules, align=self.align, piled=True, beneath=beneath, take=s.taken)
+            fused(
+                self.graph,
+                s.nodes,
+                s.rules,
+                align=self.align,
+                stacked=True,
+                on_output=on_output,
+                take=s.taken,
+            )
             for s in streams
         ]
         return [a if a is not None else s for a, s in zip(made, streams, strict=True)]
 
 
-def _more(whole: Variant, strips: Strips) -> float:
+def _more(untiled: Candidate, strips: Strips) -> float:
     """Instructions of a layer's strips beyond those of the layer."""
-    return strips.instructions - whole.cost.instructions if whole.cost is not None else 0.0
+    return strips.instructions - untiled.cost.instructions if untiled.cost is not None else 0.0
 
 
 def moved(found: Stream) -> float:

@@ -20,8 +20,8 @@ from tinyet.memory.row_records import (
     Take,
     row_bytes,
 )
-from tinyet.memory.row_schedule import Around, Given, Schedule, State, Strip
 from tinyet.opset.sweep import Bytes
+from tinyet.planning.tile_schedule import Around, Given, Schedule, State, Strip
 
 
 @dataclass(eq=False)

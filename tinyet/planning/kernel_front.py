@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The solver of `decide`: of every node one option, flash against instructions, where options share what they need.
+"""The Pareto front of choices of kernels: of every node one option, flash against instructions, where options share
+parts of flash.
 
 A dynamic program over the nodes. Its state is which shared parts are there already and may be needed again; in each
-state are the ways to choose so far that no other beats. Nodes that share parts are looked at one after another, so that
-few parts matter at a time; and a way is given up, too, where one of another state takes no more flash even with all
-parts that it lacks. Nothing of that loses a point.
+state are the partial solutions that no other dominates. Nodes that share parts are looked at one after another, so that
+few parts matter at a time; and a partial solution is given up, too, where one of another state takes no more flash even
+with all parts that it lacks. Nothing of that loses a point.
 """
 
 from __future__ import annotations
@@ -19,15 +20,19 @@ import numpy as np
 import numpy.typing as npt
 
 from tinyet.numerics import Int64
+from tinyet.planning.pareto import Figures, Front
 
-MOST_WAYS = 100_000
-"""Ways to choose that are kept at a time."""
+MOST_PARTIAL = 100_000
+"""Partial solutions that are kept at a time: five arrays of so many numbers of 64 bits, 4 MB, for each node. With more
+the front has a gap, and says so."""
 MOST_STATES = 10_000
-"""Sets of shared parts that are told from one another at a time."""
-FEW_WAYS = 500
-"""So many are not worth a comparison of states."""
+"""Sets of shared parts that are told from one another at a time; a Python integer each. With more the front has a gap,
+and says so."""
+FEW_PARTIAL = 500
+"""Partial solutions, so few that to carry them on is quicker than to compare states. No point depends on it."""
 STRONGEST = 12
-"""States, those with most ways, that all others are compared with."""
+"""States, those with most partial solutions, that all others are compared with. No point depends on it: what is not
+found to be dominated is carried on."""
 
 
 @dataclass(frozen=True)
@@ -40,28 +45,16 @@ class Option:
 
 
 @dataclass(frozen=True)
-class Point:
-    """A choice for all nodes that no other beats: none executes fewer instructions in as little flash.
+class KernelSet:
+    """A choice of one option for each node. figures: without RAM, which kernels alone do not have; flash: bytes of the
+    parts of all of them. picks: the option of each node."""
 
-    picks: the option of each node. flash: bytes of the parts of all of them.
-    """
-
-    instructions: int
-    flash: int
+    figures: Figures
     picks: tuple[int, ...]
 
 
 @dataclass(frozen=True)
-class Frontier:
-    """points: from the smallest to the fastest. gap: bytes of flash; no choice that takes so many bytes less than a
-    point executes fewer instructions than that. 0: the points are exact."""
-
-    points: tuple[Point, ...]
-    gap: int
-
-
-@dataclass(frozen=True)
-class _Way:
+class _Choice:
     """An option of a node in bits. own: bytes that no other node needs; shared: a mask of parts; number: the option's
     place at its node."""
 
@@ -72,10 +65,10 @@ class _Way:
 
 
 @dataclass(frozen=True)
-class _Ways:
-    """Ways to choose for the first nodes. states: masks of the shared parts that are there; home: the state of each,
-    as its number, in ascending order, and within a state by ascending flash. before: which way to choose for the
-    nodes but the last it continues; option: the last node's."""
+class _Partial:
+    """Partial solutions: choices for the first nodes. states: masks of the shared parts that are there; home: the state
+    of each, as its number, in ascending order, and within a state by ascending flash. before: which one for the nodes
+    but the last it continues; option: the last node's."""
 
     states: tuple[int, ...]
     flash: Int64
@@ -84,61 +77,63 @@ class _Ways:
     before: Int64
     option: Int64
 
-    def at(self, which: Int64 | npt.NDArray[np.bool_]) -> _Ways:
+    def at(self, which: Int64 | npt.NDArray[np.bool_]) -> _Partial:
         """Some of them, and the states that these are in."""
         used, home = np.unique(self.home[which], return_inverse=True)
         parts = (self.before[which], self.option[which])
         states = tuple(self.states[i] for i in used)
-        return _Ways(states, self.flash[which], self.instructions[which], home, *parts)
+        return _Partial(states, self.flash[which], self.instructions[which], home, *parts)
 
 
-def frontier(nodes: Sequence[Sequence[Option]]) -> Frontier:
-    """All choices of one option a node that are not beaten in both instructions and flash.
+def kernel_front(nodes: Sequence[Sequence[Option]]) -> Front[KernelSet]:
+    """All choices of one option a node that none dominates, from the smallest to the fastest.
 
-    Deterministic. Exact but where more ways or states are worth keeping than there is room for.
+    Deterministic. Exact but where more partial solutions or states are worth keeping than there is room for.
     """
     problem = _Problem.of(nodes)
     order = problem.order()
     bytes_of = functools.cache(problem.bytes_of)
     gap = 0
     start = np.zeros(1, np.int64)
-    ways = _Ways((0,), start, start, start, start, start)
-    history: list[_Ways] = []
+    partial = _Partial((0,), start, start, start, start, start)
+    history: list[_Partial] = []
     for place, live in zip(order, problem.live(order), strict=True):
         # By option and state: the bytes that it adds, and the state behind it.
         options = problem.options[place]
-        added = [[way.own + bytes_of(way.shared & ~state) for state in ways.states] for way in options]
-        behind = [[(state | way.shared) & live for state in ways.states] for way in options]
+        added = [
+            [choice.own + bytes_of(choice.shared & ~state) for state in partial.states] for choice in options
+        ]
+        behind = [[(state | choice.shared) & live for state in partial.states] for choice in options]
         forgotten = problem.forgotten({state for row in behind for state in row})
         gap += problem.bytes_of(forgotten)
         behind = [[state & ~forgotten for state in row] for row in behind]
         states = sorted({state for row in behind for state in row})
         number = {state: i for i, state in enumerate(states)}
-        count = len(ways.flash)
-        found = _Ways(
+        count = len(partial.flash)
+        found = _Partial(
             tuple(states),
-            np.concatenate([ways.flash + np.array(row, np.int64)[ways.home] for row in added]),
-            np.concatenate([ways.instructions + way.instructions for way in options]),
-            np.concatenate([np.array([number[s] for s in row], np.int64)[ways.home] for row in behind]),
+            np.concatenate([partial.flash + np.array(row, np.int64)[partial.home] for row in added]),
+            np.concatenate([partial.instructions + choice.instructions for choice in options]),
+            np.concatenate([np.array([number[s] for s in row], np.int64)[partial.home] for row in behind]),
             np.tile(np.arange(count, dtype=np.int64), len(options)),
-            np.repeat(np.array([way.number for way in options], np.int64), count),
+            np.repeat(np.array([choice.number for choice in options], np.int64), count),
         )
-        ways = found.at(_best(found.flash, found.instructions, found.home))
-        if len(ways.flash) > FEW_WAYS:
-            ways = _unbeaten(ways, problem.sizes)
-        ways, step = _thinned(ways)
+        partial = found.at(_best(found.flash, found.instructions, found.home))
+        if len(partial.flash) > FEW_PARTIAL:
+            partial = _undominated(partial, problem.sizes)
+        partial, step = _thinned(partial)
         gap += step
-        history.append(ways)
-    picks = [_traced(history, order, index) for index in range(len(ways.flash))]
+        history.append(partial)
+    picks = [_traced(history, order, index) for index in range(len(partial.flash))]
     flash = np.array([problem.flash(pick) for pick in picks], np.int64)
     # Of parts whose presence was forgotten some were counted too often.
-    kept = _best(flash, ways.instructions, ways.home)
-    points = (Point(int(ways.instructions[i]), int(flash[i]), picks[i]) for i in kept)
-    return Frontier(tuple(points), gap)
+    kept = _best(flash, partial.instructions, partial.home)
+    points = (KernelSet(Figures(int(partial.instructions[i]), int(flash[i]), 0), picks[i]) for i in kept)
+    return Front(tuple(points), gap)
 
 
 def _best(flash: Int64, instructions: Int64, home: Int64) -> Int64:
-    """The indices of those that no other of the same state beats, by state and ascending flash; of equal ones the
+    """The indices of those that no other of the same state dominates, by state and ascending flash; of equal ones the
     first."""
     order = np.argsort(home * (flash.max() + 1) + flash, kind="stable")
     flash, instructions, home = flash[order], instructions[order], home[order]
@@ -152,13 +147,13 @@ def _best(flash: Int64, instructions: Int64, home: Int64) -> Int64:
     return np.asarray(order[last], np.int64)
 
 
-def _unbeaten(ways: _Ways, sizes: Sequence[int]) -> _Ways:
-    """Without the ways that one of another state beats even when all parts that it lacks are added to it."""
-    there = np.array([[state >> bit & 1 for bit in range(len(sizes))] for state in ways.states], np.int64)
-    strongest = np.argsort(-np.bincount(ways.home, minlength=len(there)), kind="stable")[:STRONGEST]
+def _undominated(partial: _Partial, sizes: Sequence[int]) -> _Partial:
+    """Without those that one of another state dominates even when all parts that it lacks are added to it."""
+    there = np.array([[state >> bit & 1 for bit in range(len(sizes))] for state in partial.states], np.int64)
+    strongest = np.argsort(-np.bincount(partial.home, minlength=len(there)), kind="stable")[:STRONGEST]
     # Of each state by each of the strongest: bytes that this lacks of that's parts.
     lacking = (there * np.array(sizes, np.int64)) @ (1 - there[strongest]).T
-    flash, instructions, home = ways.flash, ways.instructions, ways.home
+    flash, instructions, home = partial.flash, partial.instructions, partial.home
     left = np.arange(len(home))
     for column, strong in enumerate(strongest):
         mine = home == strong
@@ -166,28 +161,28 @@ def _unbeaten(ways: _Ways, sizes: Sequence[int]) -> _Ways:
             at = np.searchsorted(flash[mine], flash - lacking[home, column], "right") - 1
             keep = (at < 0) | (instructions[mine][at] > instructions) | mine
             flash, instructions, home, left = flash[keep], instructions[keep], home[keep], left[keep]
-    return ways.at(left)
+    return partial.at(left)
 
 
-def _thinned(ways: _Ways) -> tuple[_Ways, int]:
-    """Of ways of a state whose flash is within so many bytes the fastest, where there are too many; and the bytes."""
+def _thinned(partial: _Partial) -> tuple[_Partial, int]:
+    """Of those of a state whose flash is within so many bytes the fastest, where there are too many; and the bytes."""
     step, total = 0, 0
-    while len(ways.flash) > MOST_WAYS:
+    while len(partial.flash) > MOST_PARTIAL:
         step = max(2 * step, 16)
         # By ascending flash the last of a run is the fastest.
-        run = ways.flash // step
-        fewer = ways.at(np.append((run[1:] != run[:-1]) | (ways.home[1:] != ways.home[:-1]), True))
-        if step > 16 and len(fewer.flash) == len(ways.flash):
+        run = partial.flash // step
+        fewer = partial.at(np.append((run[1:] != run[:-1]) | (partial.home[1:] != partial.home[:-1]), True))
+        if step > 16 and len(fewer.flash) == len(partial.flash):
             break  # one of each state is always kept
-        ways, total = fewer, total + step
-    return ways, total
+        partial, total = fewer, total + step
+    return partial, total
 
 
-def _traced(history: Sequence[_Ways], order: Sequence[int], index: int) -> tuple[int, ...]:
+def _traced(history: Sequence[_Partial], order: Sequence[int], index: int) -> tuple[int, ...]:
     picks = [0] * len(order)
-    for place, ways in zip(reversed(order), reversed(history), strict=True):
-        picks[place] = int(ways.option[index])
-        index = int(ways.before[index])
+    for place, partial in zip(reversed(order), reversed(history), strict=True):
+        picks[place] = int(partial.option[index])
+        index = int(partial.before[index])
     return tuple(picks)
 
 
@@ -197,15 +192,15 @@ def _bits(mask: int) -> list[int]:
 
 @dataclass(frozen=True)
 class _Problem:
-    """The options of the nodes, but for those that another of the node beats whatever the others are.
+    """The options of the nodes, but for those that another of the node dominates whatever the others are.
 
     always: bytes that every choice has. sizes: bytes of the shared parts, by bit.
     """
 
-    options: tuple[tuple[_Way, ...], ...]
+    options: tuple[tuple[_Choice, ...], ...]
     sizes: tuple[int, ...]
     always: int
-    given: Sequence[Sequence[_Way]]
+    given: Sequence[Sequence[_Choice]]
 
     def bytes_of(self, mask: int) -> int:
         return sum(self.sizes[bit] for bit in _bits(mask))
@@ -213,9 +208,9 @@ class _Problem:
     def flash(self, picks: Sequence[int]) -> int:
         """Bytes of a choice."""
         own, mask = self.always, 0
-        for ways, pick in zip(self.given, picks, strict=True):
-            own += ways[pick].own
-            mask |= ways[pick].shared
+        for choices, pick in zip(self.given, picks, strict=True):
+            own += choices[pick].own
+            mask |= choices[pick].shared
         return own + self.bytes_of(mask)
 
     def forgotten(self, states: Set[int]) -> int:
@@ -231,9 +226,9 @@ class _Problem:
     def needs(self) -> list[int]:
         """The shared parts that some option of each node needs."""
         found = [0] * len(self.options)
-        for place, ways in enumerate(self.options):
-            for way in ways:
-                found[place] |= way.shared
+        for place, choices in enumerate(self.options):
+            for choice in choices:
+                found[place] |= choice.shared
         return found
 
     def order(self) -> list[int]:
@@ -273,7 +268,12 @@ class _Problem:
     def of(nodes: Sequence[Sequence[Option]]) -> _Problem:
         sizes = {part: size for node in nodes for option in node for part, size in option.parts.items()}
         sure = {part for node in nodes if node for part in set.intersection(*(set(o.parts) for o in node))}
-        users = Counter(part for node in nodes for part in {p for o in node for p in o.parts} - sure)
+        # In the order of the options: which bit a part gets decides between equal points.
+        users = Counter(
+            part
+            for node in nodes
+            for part in dict.fromkeys(p for o in node for p in o.parts if p not in sure)
+        )
         # Parts that always come together are one.
         where: dict[Hashable, list[tuple[int, int]]] = {part: [] for part, n in users.items() if n > 1}
         for n, node in enumerate(nodes):
@@ -290,7 +290,7 @@ class _Problem:
         lone = users.keys() - where.keys()
         given = tuple(
             tuple(
-                _Way(
+                _Choice(
                     option.instructions,
                     sum(sizes[part] for part in option.parts.keys() & lone),
                     masks.get((n, o), 0),
@@ -300,21 +300,24 @@ class _Problem:
             )
             for n, node in enumerate(nodes)
         )
-        whole = _Problem(given, tuple(together.values()), sum(sizes[part] for part in sure), given)
-        worth = tuple(tuple(way for way in ways if not whole.beaten(way, ways)) for ways in given)
-        return _Problem(worth, whole.sizes, whole.always, given)
+        given_all = _Problem(given, tuple(together.values()), sum(sizes[part] for part in sure), given)
+        worth = tuple(
+            tuple(choice for choice in choices if not given_all.dominated(choice, choices))
+            for choices in given
+        )
+        return _Problem(worth, given_all.sizes, given_all.always, given)
 
-    def beaten(self, way: _Way, ways: Sequence[_Way]) -> bool:
+    def dominated(self, choice: _Choice, choices: Sequence[_Choice]) -> bool:
         """Whether another one of the node needs no more, even if all parts that it lacks are its own; of equal ones the
         first is not."""
 
-        def cost(other: _Way) -> tuple[int, int]:
-            return other.instructions, other.own + self.bytes_of(other.shared & ~way.shared)
+        def cost(other: _Choice) -> tuple[int, int]:
+            return other.instructions, other.own + self.bytes_of(other.shared & ~choice.shared)
 
-        mine = way.instructions, way.own
-        for other in ways:
+        mine = choice.instructions, choice.own
+        for other in choices:
             theirs = cost(other)
             no_more = theirs[0] <= mine[0] and theirs[1] <= mine[1]
-            if other is not way and no_more and (theirs != mine or other.number < way.number):
+            if other is not choice and no_more and (theirs != mine or other.number < choice.number):
                 return True
         return False

@@ -8,20 +8,19 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from tinyet.boards.cpus import Target
-from tinyet.delegates.decide import Variant
 from tinyet.errors import InternalError
 from tinyet.ir import Graph, Node, Tensor
 from tinyet.memory import MemoryPlan, plan_memory
 from tinyet.memory.offsets import DEFAULT_BUDGET
+from tinyet.memory.storage import NO_LAYOUTS
 from tinyet.memory.streams import Stream
 from tinyet.messages.stages import stage
 from tinyet.ops import op_of
-from tinyet.opset import Arrangement, Kernel, Sweep, Sweeps
-
-Variants = Mapping[Node, Variant]
+from tinyet.opset import DataLayout, Kernel, Layouts, Sweep, Sweeps
+from tinyet.planning.candidates import Candidate, Chosen
 
 _MOST_PLANS = 24
-"""Plans of the memory that are made to find out which tensors there is room for as pairs of pixels."""
+"""Plans of the memory that are made to find out which agreements there is room for."""
 
 
 class Promises:
@@ -53,14 +52,14 @@ class Promises:
 
 def planned(
     graph: Graph,
-    chosen: Variants,
+    chosen: Chosen,
     promises: Promises,
-    pairs: frozenset[Tensor] = frozenset(),
+    data_layouts: Mapping[Tensor, DataLayout] = NO_LAYOUTS,
     streams: Sequence[Stream] = (),
     first: bool = False,
 ) -> MemoryPlan:
-    """The memory of a graph computed by these variants, with tensors as pairs of pixels, and calls by rows. first: the
-    addresses are the first ones that are found, not the best; what is alive is the same."""
+    """The memory of a graph computed by these candidates, with the layouts of tensors, and calls by rows. first:
+    the addresses are the first ones that are found, not the best; what is alive is the same."""
     stage("planning memory")
     scratch = {node: v.call.scratch_bytes for node, v in chosen.items() if v.call.scratch_bytes}
 
@@ -78,7 +77,7 @@ def planned(
         op_of,
         scratch,
         may_pitch=may_pitch,
-        pairs=pairs,
+        data_layouts=data_layouts,
         sweep=sweep,
         replaces=replaces,
         streams=streams,
@@ -88,10 +87,11 @@ def planned(
 
 @dataclass(frozen=True)
 class Agreement:
-    """A tensor as pairs of pixels. variants: of who writes it and of who reads it. saved: instructions."""
+    """A tensor in a layout. candidates: of who writes it and of who reads it. saved: instructions."""
 
     tensor: Tensor
-    variants: Variants
+    data_layout: DataLayout
+    candidates: Chosen
     saved: int
 
 
@@ -100,19 +100,19 @@ def saved_by(agreements: Sequence[Agreement]) -> int:
     return sum(agreement.saved for agreement in agreements)
 
 
-def arrangements(
+def laid_out(
     graph: Graph,
-    chosen: Variants,
+    chosen: Chosen,
     plan: MemoryPlan,
     agreements: Sequence[Agreement],
     most: int | None,
     target: Target,
     promises: Promises,
-) -> Iterator[tuple[dict[Node, Variant], MemoryPlan]]:
-    """Ways for values to lie: row-major, and as pairs of pixels where that saves instructions and the arena is not
-    larger than `most` bytes, in all places or in as many as there is room for, the best ones first.
+) -> Iterator[tuple[dict[Node, Candidate], MemoryPlan]]:
+    """Ways for values to lie: row-major, and as agreed on where that saves instructions and the arena is not larger
+    than `most` bytes, in all places or in as many as there is room for, the best ones first.
 
-    Each with the variants, those of layers whose tensors lie otherwise with calls for that, and the memory.
+    Each with the candidates, those of layers whose tensors lie otherwise with calls for that, and the memory.
     """
     yield _lowered(chosen, plan, target), plan
     if not agreements:
@@ -136,21 +136,21 @@ def arrangements(
 
 def _with(
     graph: Graph,
-    chosen: Variants,
+    chosen: Chosen,
     agreements: Sequence[Agreement],
     promises: Promises,
     streams: Sequence[Stream],
     *,
     first: bool = False,
-) -> tuple[Variants, MemoryPlan]:
+) -> tuple[Chosen, MemoryPlan]:
     found = dict(chosen)
     for agreement in agreements:
-        found |= agreement.variants
-    pairs = frozenset(a.tensor for a in agreements)
-    return found, planned(graph, found, promises, pairs, streams, first)
+        found |= agreement.candidates
+    data_layouts = {a.tensor: a.data_layout for a in agreements}
+    return found, planned(graph, found, promises, data_layouts, streams, first)
 
 
-def agreements_of(graph: Graph, chosen: Variants, plan: MemoryPlan, target: Target) -> list[Agreement]:
+def agreements_of(graph: Graph, chosen: Chosen, plan: MemoryPlan, target: Target) -> list[Agreement]:
     """All that would save instructions, what saves most first."""
     found = []
     for writer in plan.calls:
@@ -159,50 +159,54 @@ def agreements_of(graph: Graph, chosen: Variants, plan: MemoryPlan, target: Targ
         if len(readers) != 1 or readers[0] not in chosen or tensor in graph.outputs or plan.pitch(tensor):
             continue
         reader = readers[0]
-        if not all(chosen[node].choice.kernel.may_pair(node, tensor) for node in (writer, reader)):
-            continue
-        if any(plan.stream(node) is not None for node in (writer, reader)):
+        data_layout = _common(writer, reader, tensor, chosen)
+        if data_layout is None or any(plan.stream(node) is not None for node in (writer, reader)):
             continue  # what streams read and write are rows
-        variants = {
-            writer: _variant(writer, chosen[writer], Arrangement(writes_pairs=True), target),
-            reader: _variant(reader, chosen[reader], Arrangement(reads_pairs=True), target),
+        candidates = {
+            writer: _candidate(writer, chosen[writer], Layouts(writes=data_layout), target),
+            reader: _candidate(reader, chosen[reader], Layouts(reads=data_layout), target),
         }
-        saved = sum(_instructions(chosen[node]) - _instructions(v) for node, v in variants.items())
+        saved = sum(chosen[node].instructions - c.instructions for node, c in candidates.items())
         if saved > 0:
-            found.append(Agreement(tensor, variants, saved))
+            found.append(Agreement(tensor, data_layout, candidates, saved))
     return sorted(found, key=lambda a: -a.saved)
 
 
-def _instructions(variant: Variant) -> int:
-    return 0 if variant.cost is None else variant.cost.instructions
+def _common(writer: Node, reader: Node, tensor: Tensor, chosen: Chosen) -> DataLayout | None:
+    """The first layout of the writer's kernel that both take for the tensor between them."""
+    support = chosen[writer].choice.kernel.layout_support
+    for found in () if support is None else support.data_layouts:
+        if all(chosen[node].choice.kernel.takes_layout(node, tensor, found) for node in (writer, reader)):
+            return found
+    return None
 
 
-def _variant(node: Node, variant: Variant, arrangement: Arrangement, target: Target) -> Variant:
-    """The variant's kernel for the arrangement."""
-    kernel = variant.choice.kernel
-    if kernel.arranged is None:
+def _candidate(node: Node, candidate: Candidate, layouts: Layouts, target: Target) -> Candidate:
+    """The candidate's kernel for the layouts."""
+    kernel = candidate.choice.kernel
+    if kernel.layout_support is None:
         raise InternalError(f"{kernel.symbol} takes only what is row-major", node.where)
-    call = kernel.arranged.lower(node, target, arrangement)
-    return replace(variant, call=call, cost=kernel.cost(node, target, call, arrangement))
+    call = kernel.layout_support.lower(node, target, layouts)
+    return replace(candidate, call=call, cost=kernel.cost(node, target, call, layouts))
 
 
-def _lowered(chosen: Variants, plan: MemoryPlan, target: Target) -> dict[Node, Variant]:
-    """The variants for the arrangements of a plan."""
+def _lowered(chosen: Chosen, plan: MemoryPlan, target: Target) -> dict[Node, Candidate]:
+    """The candidates for the arrangements of a plan."""
     found = dict(chosen)
     for node in plan.calls:
         if plan.stream(node) is not None:
             continue
         first, output = node.inputs[0] if node.inputs else None, node.outputs[0]
         in_arena = first is not None and not first.is_constant
-        arrangement = Arrangement(
+        layouts = Layouts(
             plan.pitch(first) if first is not None and in_arena else 0,
             plan.pitch(output),
-            first is not None and in_arena and plan.pairs(first),
-            plan.pairs(output),
+            plan.data_layout(first) if first is not None and in_arena else None,
+            plan.data_layout(output),
         )
-        # Those of pairs alone have been lowered, to learn what they cost.
-        if arrangement.input or arrangement.output:
-            found[node] = _variant(node, chosen[node], arrangement, target)
+        # Those of layouts alone have been lowered, to learn what they cost.
+        if layouts.input or layouts.output:
+            found[node] = _candidate(node, chosen[node], layouts, target)
             if found[node].call.scratch_bytes != chosen[node].call.scratch_bytes:
                 raise InternalError(f"{found[node].call.kernel} needs other scratch memory", node.where)
     return found

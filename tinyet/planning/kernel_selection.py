@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which kernels can compute which node, and why the others cannot. `decide` picks one of them."""
+"""Which kernels can compute which node, and why the others cannot. `search` picks one of them."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 from tinyet import ops
 from tinyet.boards.cpus import Target
 from tinyet.delegates import DEFAULT, PORTABLE, Delegate, delegates_named
-from tinyet.delegates.partition import contract, inline
 from tinyet.errors import InternalError, UnsupportedOp, bullet_list
 from tinyet.ir import Graph, Node
 from tinyet.ops.region import Region
 from tinyet.opset import Kernel, signature
+from tinyet.planning.partition import contract, inline
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,7 @@ class _State:
         self.homeless.append(f"{node.op} ({signature(node)}), {node.where or node.outputs[0].name}: {text}")
 
 
-def select(graph: Graph, target: Target, delegates: Sequence[Delegate] = DEFAULT) -> Selection:
+def select_kernels(graph: Graph, target: Target, delegates: Sequence[Delegate] = DEFAULT) -> Selection:
     """The kernels for every node, in the delegates' order.
 
     A region delegate claims groups of the nodes that those before it left; each group becomes one node. The portable

@@ -1,0 +1,329 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The front door: what lies at a path, and the way from it to a Program or a Project.
+
+`open` and, for the command line and the pytest plugin, `read` decide by a file's ending, here and nowhere else. Torch
+is imported where a model needs it, and not before.
+"""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tinyet.boards import Board, load_board
+from tinyet.build.tree import is_project
+from tinyet.cli.model import calibration_of, call_users, evaluation_of, labels_of
+from tinyet.compiler import DumpTo, Progress, float_layers, require_integer
+from tinyet.compiler import compile as compile_model
+from tinyet.data import Data, read_data
+from tinyet.data.watched import Watched, doubts_of, watch
+from tinyet.delegates import Delegates, delegates_or_default
+from tinyet.deployment import deploy
+from tinyet.errors import IdleOptions, UsageError
+from tinyet.errors.arguments import OverTime, path_given
+from tinyet.exporters.tflite.limits import Runtime
+from tinyet.files.model_name import check_name
+from tinyet.files.sniffing import foreign_error
+from tinyet.importers.onnx.read import read_file as read_onnx
+from tinyet.importers.onnx.rows_layers import name_of
+from tinyet.ir import DType, Note
+from tinyet.messages.stages import stage
+from tinyet.opening.files import from_onnx, from_tflite
+from tinyet.opening.options import ModelOptions
+from tinyet.opening.source import load_model
+from tinyet.program import Program, load
+from tinyet.project import Project, open_project
+from tinyet.pytest import TinyetWarning
+
+__all__ = ["PROJECT", "ModelOptions", "Opened", "kind_of", "open", "read", "warnings_of"]
+
+PROJECT = "project"
+_KINDS = "it opens file.py, file.py:factory, a .pt2 of torch.export.save, a .tflite, an .onnx, a .tet, or a project"
+_ANY = frozenset({"board", "delegates", "strict", "streaming", "hop", "edges"})
+_CONVERTED = _ANY | {"name", "labels", "dump"}
+
+
+@dataclass(frozen=True)
+class Opened:
+    """A program, the samples that came with its model, and what a person should be told beside the program's notes."""
+
+    program: Program
+    evaluation: Data | None = None
+    remarks: tuple[str, ...] = ()
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """All that a person should be told."""
+        return (*warnings_of(self.program), *self.remarks)
+
+
+def open(  # noqa: A001 - the public name is tinyet.open
+    path: str | Path,
+    *,
+    calibration: Iterable[Any] | str | Path | None = None,
+    name: str | None = None,
+    quantizer: Any = None,
+    board: str | Path | Board | None = None,
+    delegates: Delegates | None = None,
+    channels_last: bool = False,
+    float_io: bool = False,
+    equalize: bool = False,
+    correct_bias: bool = False,
+    prune: bool = True,
+    stateful: bool = False,
+    labels: Sequence[str] | None = None,
+    strict: bool = False,
+    runtime: Runtime = "tflm",
+    signature: str | None = None,
+    exact: bool = False,
+    streaming: int | Sequence[int | None] | None = None,
+    hop: int | None = None,
+    edges: str = "exact",
+    dump: DumpTo | None = None,
+    progress: Progress | None = None,
+) -> Program | Project:
+    """What lies at a path: a model of any format as a Program, a directory that `generate` wrote as a Project.
+
+    path: `file.py` with the functions that docs/cli.md lists, `file.py:factory`, a `.pt2`, `.tflite`, `.onnx` or `.tet`
+        file, or a project. A Python file is code, and is run.
+    calibration: batches as for `tinyet.compile`, or the path of a .npz file; by default the calibration() of the file.
+    name: the prefix of the C functions. By default what the model is called elsewhere: its factory or its file; where
+        that is a word like `model`, its class; else its folder. A `.tet` has its own.
+    quantizer, board, delegates, channels_last, float_io, equalize, correct_bias, prune, stateful, dump, progress: as
+        for `tinyet.compile`. labels: names of the classes; by default those of the file.
+    strict: raise ModelError, listing them, when layers compute in float unasked.
+    runtime, signature: of a `.tflite`, as for `tinyet.from_tflite`. exact: of a quantized `.onnx`, as for
+        `tinyet.from_onnx`.
+    streaming: the axis that is time, of all inputs, or one for each; the program takes the newest frames then. hop,
+        edges: as for `Program.streaming`.
+
+    What is doubtful about the model's data is a TinyetWarning; what the compiler remarks is in the program's notes. An
+    option that the file at hand does not take raises UsageError. Raises UsageError, too, for what cannot be opened,
+    with what it is and what to do; else what the typed doors raise: `tinyet.compile`, `tinyet.from_tflite`,
+    `tinyet.from_onnx`, `tinyet.load`, `tinyet.open_project`.
+    """
+    place = str(path) if isinstance(path, str) else str(path_given(path, "open takes a path"))
+    options = ModelOptions(
+        calibration=calibration,
+        name=name,
+        quantizer=quantizer,
+        board=board,
+        delegates=delegates,
+        channels_last=channels_last,
+        float_io=float_io,
+        equalize=equalize,
+        correct_bias=correct_bias,
+        prune=prune,
+        stateful=stateful,
+        labels=labels,
+        strict=strict,
+        runtime=runtime,
+        signature=signature,
+        exact=exact,
+        streaming=streaming,
+        hop=hop,
+        edges=edges,
+        dump=dump,
+        progress=progress,
+    )
+    if kind_of(place) == PROJECT:
+        options.refuse_others((), "a project is generated already", place, "leave it away")
+        return open_project(place)
+    opened = read(place, options)
+    for remark in opened.remarks:
+        warnings.warn(TinyetWarning(remark), stacklevel=2)
+    return opened.program
+
+
+def kind_of(path: str) -> str:
+    """The ending of a model's file (`.py` of a `file.py:factory`, too), or "project". Raises UsageError for what cannot
+    be opened, before anything slow begins."""
+    match = re.fullmatch(r"(.+\.py):([A-Za-z_]\w*)", path)
+    place = Path(match[1] if match else path)
+    if place.is_dir():
+        if is_project(place):
+            return PROJECT
+        if (place / "saved_model.pb").is_file():
+            raise UsageError(
+                "this is a TensorFlow SavedModel", str(place), f"convert it to .tflite; tinyet: {_KINDS}"
+            )
+        raise UsageError("this directory is not a tinyet project", str(place), f"name a file: {_KINDS}")
+    if not place.is_file():
+        raise UsageError(f"there is no file {place}", hint=f"tinyet: {_KINDS}")
+    if place.suffix not in _READERS:
+        raise foreign_error(place)
+    return place.suffix
+
+
+def read(model: str, options: ModelOptions) -> Opened:
+    """The program that a model's file makes, and what comes with it. Raises what `open` raises, and UsageError for a
+    project."""
+    kind = kind_of(model)
+    if kind == PROJECT:
+        raise UsageError("this is a project, and a model is wanted", model, f"name a file: {_KINDS}")
+    if options.name is not None and kind != ".tet":
+        check_name(options.name, "name")
+    over_time = options.over_time
+    if options.delegates is not None and options.board is None:
+        raise IdleOptions(
+            ["delegates"], "there is no board to choose kernels for", model, "say the board, too"
+        )
+    opened, calibrated, own = _READERS[kind](model, options)
+    program = opened.program
+    asked = over_time or own
+    if asked is not None:
+        last = kind == ".tflite" or options.channels_last
+        program = program.streaming(asked.axis, hop=asked.hop, edges=asked.edges, channels_last=last)
+    # What evaluation() gives are windows, which a streaming program does not take.
+    evaluation = opened.evaluation if asked is None else None
+    remarks = opened.remarks if asked is None else ()
+    if options.board is not None:
+        target = load_board(options.board).target
+        deploy(program.graph, target, delegates_or_default(options.delegates))
+    doubts = doubts_of(program.inputs, program.outputs, calibrated, evaluation)
+    return Opened(program, evaluation, (*remarks, *doubts))
+
+
+_Read = tuple[Opened, Watched | None, OverTime | None]
+"""A program with its samples and remarks, the calibration data that was used, what the model's own file streams."""
+
+
+def _of_program(path: str, options: ModelOptions) -> _Read:
+    options.refuse_others(
+        _ANY, "a .tet program is compiled already", path, "give it when the program is made from the model"
+    )
+    program = load(path)
+    if options.strict:
+        require_integer(program)
+    return Opened(program), None, None
+
+
+def _of_tflite(path: str, options: ModelOptions) -> _Read:
+    """Its integers are its own, and nothing about them is left to choose."""
+    options.refuse_others(
+        _CONVERTED | {"runtime", "signature"},
+        "a .tflite model is quantized already, or float on purpose",
+        path,
+        "leave it away: inputs, outputs and states are as the file has them",
+    )
+    program = from_tflite(
+        path,
+        runtime=options.runtime,
+        signature=options.signature,
+        name=options.name,
+        labels=options.labels,
+        dump=options.dump,
+    )
+    if options.strict:
+        require_integer(program)
+    return Opened(program), None, None
+
+
+_TRAINED = _CONVERTED | {
+    "calibration",
+    "quantizer",
+    "channels_last",
+    "float_io",
+    "equalize",
+    "correct_bias",
+    "prune",
+    "stateful",
+}
+_NO_RUNTIME = "no runtime's arithmetic is followed, and there are no signatures: this is no .tflite model"
+
+
+def _of_onnx(path: str, options: ModelOptions) -> _Read:
+    """Quantized by ONNX Runtime's quantizer, or a float model, which is quantized here."""
+    model = read_onnx(Path(path))
+    given: dict[str, Any] = {}
+    batches: Watched | None = None
+    if model.is_quantized:
+        why = "this ONNX model is quantized already, and no .tflite"
+        hint = "leave it away, or give the model before it was quantized"
+        options.refuse_others(_CONVERTED | {"exact", "float_io"}, why, path, hint)
+        given = {"exact": options.exact}
+    else:
+        options.refuse_others(_TRAINED, "this ONNX model is in float", path, "leave it away")
+        names = ("quantizer", "channels_last", "equalize", "correct_bias", "prune", "stateful", "progress")
+        given = {each: getattr(options, each) for each in names}
+        calibration = options.calibration
+        if isinstance(calibration, (str, Path)):
+            from tinyet.importers.onnx.to_torch import examples_of
+            from tinyet.quantization.batches import batches_of
+
+            arrays = read_data(calibration, [value.name for value in model.inputs]).arrays
+            calibration = batches_of(arrays, examples_of(model), str(calibration))
+        batches = None if calibration is None else watch(calibration)
+    program = from_onnx(
+        path,
+        batches,
+        name=options.name,
+        float_io=options.float_io,
+        labels=options.labels,
+        dump=options.dump,
+        **given,
+    )
+    if options.strict:
+        require_integer(program)
+    return Opened(program), batches, None
+
+
+def _of_torch(model: str, options: ModelOptions) -> _Read:
+    options.refuse_others(_TRAINED, _NO_RUNTIME, model, "leave it away")
+    stage("loading torch")
+    source = load_model(model)
+    quantizer = options.quantizer
+    if quantizer is None and source.quantizer is not None:
+        quantizer = call_users(source.quantizer, "quantizer()")
+    given = calibration_of(source, options.calibration)
+    batches = None if given is None else watch(given)
+    program = compile_model(
+        source.program,
+        calibration=batches,
+        name=name_of(source, options.name),
+        quantizer=quantizer,
+        channels_last=options.channels_last,
+        float_io=options.float_io,
+        equalize=options.equalize,
+        correct_bias=options.correct_bias,
+        prune=options.prune,
+        stateful=options.stateful,
+        labels=labels_of(source) if options.labels is None else options.labels,
+        strict=options.strict,
+        dump=options.dump,
+        progress=options.progress,
+    )
+    over_time = options.over_time or source.over_time
+    if over_time is not None:
+        return Opened(program), batches, over_time
+    evaluation, remarks = evaluation_of(source, program, options.channels_last)
+    return Opened(program, evaluation, tuple(remarks)), batches, None
+
+
+_READERS: dict[str, Callable[[str, ModelOptions], _Read]] = {
+    ".py": _of_torch,
+    ".pt2": _of_torch,
+    ".tet": _of_program,
+    ".tflite": _of_tflite,
+    ".onnx": _of_onnx,
+}
+
+
+def warnings_of(program: Program) -> tuple[str, ...]:
+    """The compiler's notes, and the layers that compute in float, each in a line with its source."""
+    floats = float_layers(program.graph)
+    # Weights of layers that quantize their input at run time are the only integers of some models.
+    tensors = (*program.graph.constants, *(t for node in program.graph.nodes for t in node.outputs))
+    if floats and not any(t.dtype in (DType.INT8, DType.INT16) for t in tensors):
+        return (*map(str, program.notes), "nothing is quantized: every layer computes in float32")
+    told = {note.origin for note in program.notes}
+    silent = [node for node in floats if not told & set(node.origins)]
+    lines = [
+        str(Note(f"{node.op} computes in float32", node.origins[-1] if node.origins else None))
+        for node in silent
+    ]
+    return tuple(dict.fromkeys((*map(str, program.notes), *lines)))

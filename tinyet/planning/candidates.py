@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Candidates: the kernels that could compute a node, each with its call and what it says that costs."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from tinyet.boards.cpus import Target
+from tinyet.errors import UsageError
+from tinyet.ir import Node
+from tinyet.opset import Call, Cost, Definition
+from tinyet.opset.cost import constant_bytes
+from tinyet.planning.kernel_front import KernelSet, Option, kernel_front
+from tinyet.planning.kernel_selection import Choice, Selection
+from tinyet.planning.pareto import Front
+
+LEAST_SHARED = 128
+"""Bytes of the smallest array that counts once where several layers have it. The emitter prints smaller ones once, too;
+each that layers share is one more bit of the state of the search for choices of kernels."""
+
+
+@dataclass(frozen=True, eq=False)
+class Candidate:
+    """A kernel for a node, the call that it makes of it, and what it says that costs: None where it says nothing."""
+
+    choice: Choice
+    call: Call
+    cost: Cost | None
+
+    @property
+    def instructions(self) -> int:
+        """As stated; 0 where nothing is."""
+        return 0 if self.cost is None else self.cost.instructions
+
+
+Candidates = Mapping[Node, tuple[Candidate, ...]]
+"""Of each node, in the order of asking."""
+Allowed = Mapping[Node, Sequence[int]]
+"""The indices of each node's candidates that may be chosen."""
+Chosen = Mapping[Node, Candidate]
+
+
+def candidates_of(selection: Selection, target: Target) -> dict[Node, tuple[Candidate, ...]]:
+    """All of each node of the selection's graph."""
+    return {
+        node: tuple(_candidate(node, choice, target) for choice in selection.candidates[node])
+        for node in selection.graph.nodes
+    }
+
+
+def _candidate(node: Node, choice: Choice, target: Target) -> Candidate:
+    call = choice.kernel.lower(node, target)
+    return Candidate(choice, call, choice.kernel.cost(node, target, call))
+
+
+def parts_of(candidate: Candidate, target: Target) -> dict[Hashable, int]:
+    """What a candidate takes of flash: constants, and code as far as it is stated. Equal functions, and equal arrays,
+    are there once in a firmware."""
+    call, cost = candidate.call, candidate.cost
+    parts: dict[Hashable, int] = {}
+    if cost is not None:
+        parts.update(cost.shared)
+        parts[call.symbol if isinstance(call.symbol, Definition) else object()] = cost.code
+    rest = constant_bytes(call, target)
+    for constant in call.constants:
+        size = constant.data.nbytes
+        if size >= LEAST_SHARED:
+            digest = hashlib.sha256(np.ascontiguousarray(constant.data).tobytes()).digest()
+            rest -= size
+            parts[constant.data.dtype.name, digest] = size
+    parts[object()] = rest
+    return parts
+
+
+def comparable(candidates: Sequence[Candidate]) -> list[int]:
+    """The indices of the candidates to compare: where the first of them states no cost, it alone is taken, for the
+    order of asking decides then; else all that do."""
+    if candidates[0].cost is None:
+        return [0]
+    return [i for i, candidate in enumerate(candidates) if candidate.cost is not None]
+
+
+def front_of(candidates: Candidates, allowed: Allowed, target: Target) -> Front[KernelSet]:
+    """Choices of one of the allowed candidates for each node, in the order of `allowed`."""
+    return kernel_front(
+        [
+            [Option(c.instructions, parts_of(c, target)) for c in (candidates[node][i] for i in indices)]
+            for node, indices in allowed.items()
+        ]
+    )
+
+
+def chosen_by(candidates: Candidates, allowed: Allowed, kernels: KernelSet) -> dict[Node, Candidate]:
+    """What a point of `front_of` stands for."""
+    pairs = zip(allowed.items(), kernels.picks, strict=True)
+    return {node: candidates[node][indices[option]] for (node, indices), option in pairs}
+
+
+def of_one_delegate(candidates: Candidates, allowed: Allowed) -> int:
+    """Instructions of the network by the kernels of one delegate, of the one that takes the fewest: each node by the
+    first of its kernels, or, where it has none, by the first of all. No saved flash is worth more than that."""
+    compared = [[candidates[node][i] for i in indices] for node, indices in allowed.items()]
+    homes = dict.fromkeys(c.choice.delegate.name for found in compared for c in found)
+
+    def instructions(found: Sequence[Candidate], home: str) -> int:
+        return next((c for c in found if c.choice.delegate.name == home), found[0]).instructions
+
+    return min((sum(instructions(found, home) for found in compared) for home in homes), default=0)
+
+
+def pinned(candidates: Candidates, names: Mapping[str, Node], pins: Mapping[str, str]) -> dict[Node, int]:
+    """The index of the candidate of each layer for which the user has named a kernel.
+
+    names: of the layers. Raises UsageError, listing them, for layers that there are not, and kernels that they have
+    not.
+    """
+    wrong, found = [], {}
+    for layer, symbol in pins.items():
+        node = names.get(layer)
+        if node is None:
+            wrong.append(f"no layer is called {layer}; there are {', '.join(names)}")
+            continue
+        symbols = [c.choice.kernel.symbol for c in candidates[node]]
+        if symbol in symbols:
+            found[node] = symbols.index(symbol)
+        else:
+            wrong.append(f"{layer}: {symbol} does not compute it; what does: {', '.join(symbols)}")
+    if wrong:
+        raise UsageError(
+            "; ".join(wrong), hint="`tinyet analyze` lists the kernels of each layer; --delegate allows more"
+        )
+    return found

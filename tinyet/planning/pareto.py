@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The Pareto front over instructions, flash and RAM: what of several ways none other beats, and which of them to take.
+
+Choices of kernels and whole plans are points of such fronts. A choice of kernels has no RAM of its own: 0, until its
+memory is planned.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, Generic, Protocol, TypeVar
+
+
+@dataclass(frozen=True)
+class Figures:
+    """What a plan takes: instructions of an inference and bytes of flash, as far as they are stated; bytes of the arena
+    and of state."""
+
+    instructions: int
+    flash: int
+    ram: int
+
+    def dominates(self, other: Figures) -> bool:
+        """Whether it takes no more of anything than another, which may be equal."""
+        return self.instructions <= other.instructions and self.flash <= other.flash and self.ram <= other.ram
+
+
+class Point(Protocol):
+    """What can be in a front."""
+
+    @property
+    def figures(self) -> Figures: ...
+
+
+P = TypeVar("P", bound=Point)
+
+
+@dataclass(frozen=True)
+class Front(Generic[P]):
+    """points: none of them dominates another. gap: bytes of flash; nothing that was left out and takes so many bytes
+    less than a point executes fewer instructions than that. 0: the points are exact."""
+
+    points: tuple[P, ...] = ()
+    gap: int = 0
+
+    def __iter__(self) -> Iterator[P]:
+        return iter(self.points)
+
+    def with_point(self, new: P) -> Front[P]:
+        """The front with a point more, behind the others; without those that it dominates. The same front where one of
+        its points dominates the new one."""
+        if any(point.figures.dominates(new.figures) for point in self.points):
+            return self
+        kept = tuple(point for point in self.points if not new.figures.dominates(point.figures))
+        return Front((*kept, new), self.gap)
+
+
+def select(points: Iterable[P], excess: Callable[[Figures], int], price: Callable[[P], Any]) -> P:
+    """The point with the least price of those within limits; where none is, the one that exceeds them least.
+
+    excess: bytes of flash and RAM above the limits, 0 within them. Of equal points the first. Raises ValueError where
+    there are none.
+    """
+    return min(points, key=lambda point: (excess(point.figures), price(point)))

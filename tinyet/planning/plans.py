@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What becomes a plan, step by step: a tiling, kernels for it, and values and memory as they will be."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from tinyet.ir import Node
+from tinyet.memory import MemoryPlan, course
+from tinyet.memory.streams import Stream
+from tinyet.ops import op_of
+from tinyet.planning.candidates import Allowed, Candidate, Candidates, Chosen
+from tinyet.planning.kernel_front import KernelSet
+from tinyet.planning.layouts import Promises
+from tinyet.planning.pareto import Figures, Front
+
+
+@dataclass(frozen=True, eq=False)
+class Tiling:
+    """Which layers are computed by tiles, and the candidates of all; the same whatever limits there are.
+
+    streams: none where all layers are untiled. candidates: of every node; allowed: those that may be compared. needs:
+    for each node that needs a call the bytes that are alive at it if a candidate makes it, by that one's index.
+    """
+
+    candidates: Candidates
+    allowed: Allowed
+    streams: Sequence[Stream]
+    needs: Mapping[Node, Mapping[int, int]]
+
+    @property
+    def least(self) -> int:
+        """Bytes of the arena, whichever kernels are chosen."""
+        return max((min(found.values()) for found in self.needs.values()), default=0)
+
+    @property
+    def choices(self) -> dict[Node, Mapping[int, int]]:
+        """`needs`, where not all of a call's candidates need the same."""
+        return {node: found for node, found in self.needs.items() if len(set(found.values())) > 1}
+
+    def within(self, limit: int) -> dict[Node, Sequence[int]]:
+        """The allowed candidates with which no more than `limit` bytes are alive at a call, or the one that needs the
+        least; of several the fastest."""
+        found = dict(self.allowed)
+        for node, needs in self.needs.items():
+            fitting = [i for i in self.allowed[node] if needs[i] <= limit]
+            found[node] = fitting or [
+                min(self.allowed[node], key=lambda i: (needs[i], self.candidates[node][i].instructions))
+            ]
+        return found
+
+
+@dataclass(frozen=True, eq=False)
+class Assignment:
+    """A kernel for every node, of those that a tiling allows: `kernels` is the point of `front` that was taken. first:
+    a first plan of their memory, which is the last one where nothing better can be."""
+
+    tiling: Tiling
+    allowed: Allowed
+    chosen: Chosen
+    front: Front[KernelSet]
+    kernels: KernelSet
+    first: MemoryPlan
+
+    def index(self, node: Node) -> int:
+        """Which of the tiling's candidates of a node was chosen."""
+        return self.tiling.candidates[node].index(self.chosen[node])
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """A plan as it would be printed: the candidates with their layouts, where everything lies, and what all of it
+    takes."""
+
+    assignment: Assignment
+    chosen: Chosen
+    memory: MemoryPlan
+    figures: Figures
+
+    @property
+    def tiled(self) -> bool:
+        """Whether some layers are computed by tiles."""
+        return bool(self.memory.streams)
+
+
+def own_bytes(node: Node, candidate: Candidate, plan: MemoryPlan, index: int, promises: Promises) -> int:
+    """Bytes that a call needs beside the blocks of a plan that are alive at it, if this candidate makes it: scratch
+    memory, less what it saves because its output may lie over an input that dies, partly or wholly.
+
+    index: the call's in the plan.
+    """
+    kernel, need = candidate.choice.kernel, candidate.call.scratch_bytes
+    variables = [(i, t) for i, t in enumerate(node.inputs) if t is not None and not t.is_constant]
+    if plan.stream(node) is not None or len(node.outputs) != 1:
+        return need
+    if any(plan.form(t) for t in (*(t for _, t in variables), *node.outputs)):
+        return need
+    size, found = node.output.type.bytes, course(node, lambda n, i: promises.sweep(kernel, n, i))
+    overwritten, saved = plan.overwrites.get(node, (None, 0))[0], 0
+    for i, tensor in variables:
+        life = plan.blocks[plan.storage[tensor].block].lifetime
+        began = plan.blocks[plan.storage[node.output].block].lifetime.first
+        if i != overwritten and (life.last != index or began != index):
+            continue
+        replaces = promises.replaces(kernel, node, i)
+        if tensor.type.bytes == size and (replaces or (i == overwritten and i in op_of(node).inplace)):
+            saved = size
+        elif found is not None and tensor in found.needed:
+            saved = max(saved, found.saved(tensor))
+    # One block is that of both where the output is in place now.
+    return need + (0 if overwritten is None else size) - saved

@@ -1,0 +1,424 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The search for plans for one target: a kernel for every node, the memory that they need, and which of them work by
+tiles."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from tinyet.boards.cpus import Target
+from tinyet.delegates import Delegate
+from tinyet.errors import InternalError, UsageError
+from tinyet.ir import Graph, Node
+from tinyet.memory import MemoryPlan
+from tinyet.memory.draft import StreamRefusedError
+from tinyet.memory.streams import Stream
+from tinyet.messages.stages import stage
+from tinyet.ops import op_of
+from tinyet.ops.region import Region
+from tinyet.planning.candidates import (
+    Allowed,
+    Candidate,
+    Candidates,
+    Chosen,
+    candidates_of,
+    chosen_by,
+    comparable,
+    front_of,
+    of_one_delegate,
+    parts_of,
+    pinned,
+)
+from tinyet.planning.decision import Decision, Untiled
+from tinyet.planning.kernel_front import KernelSet
+from tinyet.planning.kernel_selection import Selection, select_kernels
+from tinyet.planning.layer_names import names_of
+from tinyet.planning.layouts import Promises, agreements_of, laid_out, planned, saved_by
+from tinyet.planning.objective import Objective
+from tinyet.planning.pareto import Figures, Front, select
+from tinyet.planning.plans import Assignment, Plan, Tiling, own_bytes
+from tinyet.planning.price import MOST_SLOWDOWN, PlanPrice, Pricing, price
+from tinyet.planning.tiled_input import GIVE_WHOLE, taken_input
+from tinyet.planning.tiling import (
+    FLASH_A_LAYER,
+    INSTRUCTIONS_AN_ACTION,
+    Strips,
+    TilingSearch,
+    moving,
+    strips_of,
+)
+
+_MOST_ASSIGNMENTS = 12
+"""Choices of kernels for one tiling, each with less memory at its fullest calls than the last."""
+_LIMITS_A_HALVING = {"speed": 8, "balanced": 8, "size": 2}
+"""Limits of the arena that are tried for tiled layers until half of it is left: each of eight is 8 % below the last."""
+_HALVINGS = 6
+"""How often half of the arena is asked for: down to a 64th."""
+_MOST_BEYOND = 3
+"""Plans, those with fewest bytes alive, that are made where nothing has room."""
+
+
+def decide(
+    selection: Selection,
+    target: Target,
+    delegates: Sequence[Delegate],
+    objective: Objective,
+    *,
+    require: bool = False,
+) -> tuple[Decision, MemoryPlan]:
+    """A candidate for every node, and the memory plan, as the objective asks for them.
+
+    delegates: who may be asked for kernels of tiles; require: nobody else may compute any. Raises UsageError for a pin
+    that no layer has.
+    """
+    return _PlanSearch(selection, target, delegates, objective, require=require).decide()
+
+
+class _PlanSearch:
+    """Makes plans, and takes of the Pareto front of instructions, flash and RAM the one that the objective asks for.
+
+    Which plans there are does not depend on the limits, only which of them are worth looking at: kernels of untiled
+    layers, with ever less memory at the calls that need most of it; and, where the best of those has no room, the same
+    of tiled layers, for ever smaller arenas. So a wider limit never leads to a worse plan.
+    """
+
+    def __init__(
+        self,
+        selection: Selection,
+        target: Target,
+        delegates: Sequence[Delegate],
+        objective: Objective,
+        *,
+        require: bool,
+    ) -> None:
+        self.selection, self.target, self.delegates = selection, target, delegates
+        self.require = require
+        self.objective = objective
+        self.graph = selection.graph
+        self.candidates = candidates_of(selection, target)
+        self.promises = Promises()
+        self.front = Front[Plan]()
+        self.beyond: list[Assignment] = []
+        self.untiled: Plan | None = None
+        self._parts: dict[Candidate, Mapping[Hashable, int]] = {}
+        pins: dict[Node, int] = {}
+        if objective.pins:
+            firsts = {n: found[0] for n, found in self.candidates.items()}
+            calls = planned(self.graph, firsts, self.promises, first=True).calls
+            layers = {name: node for node, name in names_of(self.graph, calls).items()}
+            pins = pinned(self.candidates, layers, objective.pins)
+        self.pins = pins
+        self.allowed = self.allowed_of(self.candidates)
+        unstated = sum(
+            op_of(node).macs(node) + sum(t.type.count for t in node.outputs)
+            for node, found in self.candidates.items()
+            if found[0].cost is None
+        )
+        most = of_one_delegate(self.candidates, self.allowed)
+        self.pricing = Pricing(objective.optimize, most, unstated, Figures(0, 0, 0))
+
+    def decide(self) -> tuple[Decision, MemoryPlan]:
+        free = self.assigned(self.candidates, (), front_of(self.candidates, self.allowed, self.target))
+        figures = self.figures(free.chosen, free.first)
+        most = min(self.pricing.most, round(MOST_SLOWDOWN * figures.instructions))
+        self.pricing = replace(self.pricing, most=most, free=figures)
+        if not self.objective.input_rows:
+            self.search(free)
+        if self.wants_tiles(free):
+            for assignment in self.tilings(free):
+                self.search(assignment)
+        if self.objective.input_rows and not self.front.points and not self.beyond:
+            raise UsageError(
+                f"the first layers of {self.graph.name} cannot be computed from rows of their input as they come",
+                hint=GIVE_WHOLE,
+            )
+        best = self.best()
+        untiled = None
+        if best.tiled:
+            if self.untiled is None:  # no limit leaves room for it
+                untiled = Untiled(free.chosen, planned(self.graph, free.chosen, self.promises).arena_bytes)
+            else:
+                untiled = Untiled(self.untiled.chosen, self.untiled.memory.arena_bytes)
+        decision = Decision(
+            self.objective,
+            best.assignment.tiling.candidates,
+            best.chosen,
+            best.assignment.front,
+            best.assignment.kernels,
+            tuple(sorted((plan.figures for plan in self.front), key=lambda f: (f.ram, f.flash))),
+            best.figures,
+            self.price_of(best),
+            untiled,
+        )
+        return decision, best.memory
+
+    # ------------------------------------------------------------ tilings, and kernels for them
+
+    def wants_tiles(self, free: Assignment) -> bool:
+        """Whether tiled layers are worth a look: what untiled layers would be without a limit has no room, or RAM
+        counts as much as time."""
+        if self.objective.input_rows:
+            return True
+        if self.objective.untiled:
+            return False
+        return self.objective.optimize == "size" or self.over_ram(self.ram(free.chosen, free.first)) > 0
+
+    def assigned(
+        self, candidates: Candidates, streams: Sequence[Stream], front: Front[KernelSet]
+    ) -> Assignment:
+        """A tiling, with the kernels that would be chosen for it without a limit.
+
+        front: of its candidates. Raises StreamRefusedError.
+        """
+        allowed = self.allowed_of(candidates)
+        kernels = self.fastest(front, streams, None)
+        chosen = chosen_by(candidates, allowed, kernels)
+        plan = planned(self.graph, chosen, self.promises, streams=streams, first=True)
+        needs = {}
+        for index, node in enumerate(plan.calls):
+            own = {i: own_bytes(node, candidates[node][i], plan, index, self.promises) for i in allowed[node]}
+            around = plan.alive[index + 1] - own_bytes(node, chosen[node], plan, index, self.promises)
+            needs[node] = {i: around + need for i, need in own.items()}
+        tiling = Tiling(candidates, allowed, tuple(streams), needs)
+        return Assignment(tiling, allowed, chosen, front, kernels, plan)
+
+    def allowed_of(self, candidates: Candidates) -> dict[Node, Sequence[int]]:
+        """The indices of each node's candidates that may be compared, within what the user has pinned."""
+        return {n: [self.pins[n]] if n in self.pins else comparable(c) for n, c in candidates.items()}
+
+    def search(self, assignment: Assignment) -> None:
+        """Settle what is promising of a tiling: from the kernels that would be chosen without a limit, with ever less
+        memory at the calls that need the most."""
+        tiling, allowed, spare = assignment.tiling, assignment.tiling.allowed, self.objective.flash
+        if spare is not None:
+            spare -= _flash_of(tiling.streams, assignment.chosen)
+        for _ in range(_MOST_ASSIGNMENTS):
+            kernels = self.fastest(assignment.front, tiling.streams, spare)
+            if kernels != assignment.kernels:
+                assignment = self.made(tiling, allowed, assignment.front, kernels)
+            self.settle(assignment)
+            if not self.promising(self.least(assignment), tiled=bool(tiling.streams)):
+                break
+            limit = max((needs[assignment.index(n)] for n, needs in tiling.choices.items()), default=0) - 1
+            bound = self.ram(assignment.chosen, assignment.first, assignment.first.lower_bound)
+            if self.over_ram(bound) > 0:
+                # Below the least of all kernels nothing comes, so nothing need be given up for it.
+                limit = min(limit, max(self.room(assignment), tiling.least))
+            fewer = tiling.within(limit)
+            if fewer == allowed:
+                break
+            allowed, front = fewer, front_of(tiling.candidates, fewer, self.target)
+            assignment = self.made(tiling, allowed, front, self.fastest(front, tiling.streams, spare))
+
+    def fastest(self, front: Front[KernelSet], streams: Sequence[Stream], flash: int | None) -> KernelSet:
+        """The kernels with the least price of those within `flash`, beside what streams take to go on."""
+        most = self.pricing.most - moving(streams)
+        return select(
+            front,
+            Objective(flash=flash).excess,
+            lambda kernels: price(kernels.figures, self.objective.optimize, most),
+        )
+
+    def made(
+        self, tiling: Tiling, allowed: Allowed, front: Front[KernelSet], kernels: KernelSet
+    ) -> Assignment:
+        """The kernels of a front for a tiling, and a first plan of their memory."""
+        chosen = chosen_by(tiling.candidates, allowed, kernels)
+        plan = planned(self.graph, chosen, self.promises, streams=tiling.streams, first=True)
+        return Assignment(tiling, allowed, chosen, front, kernels, plan)
+
+    def tilings(self, free: Assignment) -> Iterator[Assignment]:
+        """Tilings for ever smaller arenas: those that need hardly more than there is, until none is promising."""
+        stage("planning memory by rows")
+        frugal = {n: self.candidates[n][indices[0]] for n, indices in free.tiling.within(0).items()}
+        least = planned(self.graph, frugal, self.promises, first=True)
+        strips = self.strips(least.calls)
+        if not strips and not self.objective.input_rows:
+            return
+        taken = None
+        if self.objective.input_rows:
+            taken = taken_input(self.graph, {n: s.rule for n, s in strips.items()})
+        search = TilingSearch(self.graph, least, free.chosen, strips, taken=taken)
+        room = None if self.objective.ram is None else self.room(free)
+        known = set[tuple[tuple[Node, ...], ...]]()
+        optimize, top = self.objective.optimize, search.most_alive
+        for step in range(_HALVINGS * _LIMITS_A_HALVING[optimize]):
+            limit = round(top / 2 ** (step / _LIMITS_A_HALVING[optimize])) - 1
+            if room is not None and 4 * limit > 5 * room:
+                continue  # what is there in the end may be a little less than what was counted
+            streams = search.streams(limit)
+            if streams is None:
+                break
+            layers = tuple(s.nodes for s in streams)
+            if layers and layers not in known:
+                known.add(layers)
+                candidates, front, figures = self.by_strips(strips, streams)
+                if not self.promising(replace(figures, ram=limit // 2), tiled=True):
+                    break
+                yield from self.stackings(search, candidates, streams, front)
+        if optimize == "size" or not any(self.fits(plan) for plan in self.front):
+            streams = search.smallest()
+            if streams and tuple(s.nodes for s in streams) not in known:
+                candidates, front, _ = self.by_strips(strips, streams)
+                yield from self.stackings(search, candidates, streams, front)
+
+    def by_strips(
+        self, strips: Mapping[Node, Strips], streams: Sequence[Stream]
+    ) -> tuple[Candidates, Front[KernelSet], Figures]:
+        """The candidates of all nodes, strips' for those of streams; their front, and what its best takes but for
+        RAM."""
+        inside = {node for found in streams for node in found.nodes}
+        candidates = {n: strips[n].candidates if n in inside else c for n, c in self.candidates.items()}
+        allowed = self.allowed_of(candidates)
+        front = front_of(candidates, allowed, self.target)
+        kernels = self.fastest(front, streams, None)
+        least = Figures(
+            kernels.figures.instructions + moving(streams),
+            kernels.figures.flash + _flash_of(streams, chosen_by(candidates, allowed, kernels)),
+            0,
+        )
+        return candidates, front, least
+
+    def stackings(
+        self,
+        search: TilingSearch,
+        candidates: Candidates,
+        streams: Sequence[Stream],
+        front: Front[KernelSet],
+    ) -> Iterator[Assignment]:
+        """The same streams with line buffers apart, stacked on the last layer's output, and stacked by themselves."""
+        for stacked, on_output in ((False, False), (True, True), (True, False)):
+            some = search.stacked(streams, on_output=on_output) if stacked else streams
+            try:
+                yield self.assigned(candidates, some, front)
+            except StreamRefusedError:
+                continue
+
+    def strips(self, calls: Sequence[Node]) -> dict[Node, Strips]:
+        """What can be computed by tiles: by kernels alone, not by regions."""
+        nodes = [
+            node
+            for node in calls
+            if not isinstance(node.attrs, Region)
+            and node not in self.selection.pinned
+            and node not in self.pins
+        ]
+        libraries = [delegate for delegate in self.delegates if delegate.claim is None]
+
+        def offer(graph: Graph) -> Candidates:
+            found = candidates_of(select_kernels(graph, self.target, libraries), self.target)
+            if not self.require:
+                return found
+            return {n: tuple(c for c in all_ if c.choice.delegate in libraries) for n, all_ in found.items()}
+
+        return strips_of(nodes, offer)
+
+    # ------------------------------------------------------------ plans, and what they take
+
+    def settle(self, assignment: Assignment) -> None:
+        """Put what becomes of a choice of kernels into the front, with each layout of its values; unless it has no room
+        whatever its addresses are, or something better is there."""
+        agreements = agreements_of(self.graph, assignment.chosen, assignment.first, self.target)
+        bound = self.ram(assignment.chosen, assignment.first, assignment.first.lower_bound)
+        stated = self.figures(assignment.chosen, assignment.first)
+        fastest = Figures(stated.instructions - saved_by(agreements), stated.flash, bound)
+        if self.over_ram(bound) > 0:
+            self.beyond.append(assignment)
+        elif self.promising(fastest, tiled=bool(assignment.tiling.streams)):
+            self.settled(assignment)
+
+    def settled(self, assignment: Assignment) -> None:
+        """The same without asking whether it is worth it."""
+        memory, streams = assignment.first, assignment.tiling.streams
+        if memory.arena_bytes > memory.lower_bound:
+            memory = planned(self.graph, assignment.chosen, self.promises, streams=streams)
+        agreements = agreements_of(self.graph, assignment.chosen, memory, self.target)
+        # What is there is spent on speed only where that is all that is asked for.
+        most: int | None = memory.arena_bytes
+        if self.objective.optimize == "speed":
+            most = None if self.objective.ram is None else max(self.room(assignment), memory.arena_bytes)
+        for chosen, lying in laid_out(
+            self.graph, assignment.chosen, memory, agreements, most, self.target, self.promises
+        ):
+            plan = Plan(assignment, chosen, lying, self.figures(chosen, lying))
+            if not streams and (self.untiled is None or self.price_of(plan) < self.price_of(self.untiled)):
+                self.untiled = plan
+            self.front = self.front.with_point(plan)
+
+    def best(self) -> Plan:
+        """What the objective asks for, of what has room; where nothing has, what takes the least beyond."""
+        if not any(self.fits(plan) for plan in self.front):
+
+            def least(assignment: Assignment) -> tuple[int, PlanPrice]:
+                ram = self.ram(assignment.chosen, assignment.first, assignment.first.lower_bound)
+                figures = self.figures(assignment.chosen, assignment.first)
+                return ram, self.pricing.of(figures, tiled=bool(assignment.tiling.streams))
+
+            for assignment in sorted(self.beyond, key=least)[:_MOST_BEYOND]:
+                self.settled(assignment)
+        return select(self.front, self.objective.excess, self.price_of)
+
+    def figures(self, chosen: Chosen, plan: MemoryPlan) -> Figures:
+        """What a plan takes, as far as it is stated."""
+        parts = {part: size for c in chosen.values() for part, size in self.parts(c).items()}
+        counts = sum(c.instructions for c in chosen.values())
+        # What states nothing is computed strip by strip all the same.
+        silent = sum(plan.runs(n) for s in plan.streams for n in s.nodes if chosen[n].cost is None)
+        return Figures(
+            counts + moving(plan.streams) + INSTRUCTIONS_AN_ACTION * silent,
+            sum(parts.values()) + _flash_of(plan.streams, chosen),
+            self.ram(chosen, plan),
+        )
+
+    def parts(self, candidate: Candidate) -> Mapping[Hashable, int]:
+        if candidate not in self._parts:
+            self._parts[candidate] = parts_of(candidate, self.target)
+        return self._parts[candidate]
+
+    @staticmethod
+    def ram(chosen: Chosen, plan: MemoryPlan, arena: int | None = None) -> int:
+        """Bytes of the arena, or of so many, and of state."""
+        kept = sum(stream.kept_bytes for stream in plan.streams)
+        state = sum(candidate.call.state_bytes for candidate in chosen.values())
+        return (plan.arena_bytes if arena is None else arena) + state + kept
+
+    def room(self, assignment: Assignment) -> int:
+        """Bytes that there are for the arena."""
+        limit = self.objective.ram
+        if limit is None:
+            raise InternalError("no limit leaves no room", self.graph.name)
+        return limit - self.ram(assignment.chosen, assignment.first, 0)
+
+    def over_ram(self, ram: int) -> int:
+        """Bytes more than the objective allows; negative where it allows more."""
+        return 0 if self.objective.ram is None else ram - self.objective.ram
+
+    def fits(self, plan: Plan) -> bool:
+        """Whether it is within the limits."""
+        return self.objective.excess(plan.figures) == 0
+
+    def least(self, assignment: Assignment) -> Figures:
+        """What kernels with less memory would take at least."""
+        stated = self.figures(assignment.chosen, assignment.first)
+        agreements = agreements_of(self.graph, assignment.chosen, assignment.first, self.target)
+        ram = self.ram(assignment.chosen, assignment.first, assignment.tiling.least)
+        return Figures(stated.instructions - saved_by(agreements), stated.flash, ram)
+
+    def price_of(self, plan: Plan) -> PlanPrice:
+        return self.pricing.of(plan.figures, tiled=plan.tiled)
+
+    def promising(self, figures: Figures, *, tiled: bool) -> bool:
+        """Whether a plan that takes no less than that can be better than all that are there, or dominate the best."""
+        fitting = [plan for plan in self.front if self.fits(plan)]
+        if not fitting:
+            return True
+        best = min(fitting, key=self.price_of)
+        better = self.pricing.of(figures, tiled=tiled) < self.price_of(best)
+        better = better or figures.dominates(best.figures)
+        return self.objective.excess(figures) == 0 and better and figures != best.figures
+
+
+def _flash_of(streams: Sequence[Stream], chosen: Chosen) -> int:
+    """Bytes that streams take beside their kernels, where those state theirs."""
+    return FLASH_A_LAYER * sum(chosen[n].cost is not None for s in streams for n in s.nodes)
