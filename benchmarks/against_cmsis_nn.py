@@ -39,9 +39,7 @@ def run(
     """One firmware, built and run."""
     with tempfile.TemporaryDirectory(prefix="tinyet-against-") as where:
         place = Path(where) / program.name
-        project = tinyet.generate(
-            program, board, place, project="cmake", optimize=optimize, delegates=delegates
-        )
+        project = tinyet.generate(program, board, place, kind="cmake", optimize=optimize, delegates=delegates)
         project.build()
         return project.validate(sample.numpy(), on="qemu")
 

@@ -416,7 +416,7 @@ def present_anyway(board: Board) -> dict[str, int]:
 def base_bytes(board: Board) -> int:
     """Flash of an application around its model: startup, C library, main."""
     with tempfile.TemporaryDirectory(prefix="tinyet-costs-") as where:
-        project = generate(Program("one", one_layer()), board, Path(where) / "one", project="cmake")
+        project = generate(Program("one", one_layer()), board, Path(where) / "one", kind="cmake")
         size = project.build()
         return size.flash - size.sample - project.deployment.decision.kernels.figures.flash
 

@@ -110,7 +110,7 @@ def linked(program: tinyet.Program, board: str) -> tuple[Footprint, int, int]:
     deployment = deploy(program.graph, load_board(board).target)
     with tempfile.TemporaryDirectory() as directory:
         where = Path(directory)
-        project = tinyet.generate(program, board, where / "project", project="cmake")
+        project = tinyet.generate(program, board, where / "project", kind="cmake")
         size = measure(project.firmware("qemu", where / "build", compile_anew=True))
         text = next((where / "project").rglob(f"{program.name}.c")).read_text()
     arrays = re.findall(r"^static const (?:TINYET_ROM )?\w+ (\w+)\[", text, re.MULTILINE)

@@ -260,7 +260,7 @@ class Built:
 def built(board: Board, core: Core, inputs: int, outputs: Sequence[str]) -> Built:
     """One project, built."""
     with tempfile.TemporaryDirectory(prefix="tinyet-linked-") as where:
-        project = generate(Program("one", tiny(inputs, outputs)), board, Path(where) / "one", project="cmake")
+        project = generate(Program("one", tiny(inputs, outputs)), board, Path(where) / "one", kind="cmake")
         project.build()
         elf, deployment = project.elf(board.name), project.deployment
         size, sizes = measure(elf), sizes_of(elf)

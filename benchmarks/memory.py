@@ -165,7 +165,7 @@ def measured(name: str, program: Program, sample: torch.Tensor, board: str, way:
     limit = limit_of(name, way, program, load_board(board).target)
     data = sample.permute(0, 2, 3, 1).contiguous().numpy()
     with way.followed(limit), tempfile.TemporaryDirectory(prefix="tinyet-memory-") as where:
-        project = tinyet.generate(program, board, Path(where) / name, project="cmake", input_rows=way.given)
+        project = tinyet.generate(program, board, Path(where) / name, kind="cmake", input_rows=way.given)
         size = project.build()
         result = project.validate(data, on="qemu")
         plan = project.deployment.plan

@@ -59,7 +59,7 @@ def measured(
 ) -> tuple[Row, tuple[LayerResult, ...]]:
     """One firmware, built and run."""
     with tempfile.TemporaryDirectory(prefix="tinyet-optimize-") as where:
-        project = tinyet.generate(program, board, Path(where) / name, project="cmake", optimize=optimize)
+        project = tinyet.generate(program, board, Path(where) / name, kind="cmake", optimize=optimize)
         size = project.build()
         result = project.validate(samples.numpy(), on="qemu")
         stated = project.deployment.decision.figures.instructions

@@ -107,7 +107,7 @@ def row(name: str, steps: int, board: str, *, apart: bool, wide: bool, tflm: boo
         exact = model(evaluation).numpy()
     found = np.concatenate([program.run(x.numpy(), as_float=True) for x in evaluation.split(1)])
     with tempfile.TemporaryDirectory() as where:
-        project = tinyet.generate(program, board, Path(where) / "project", project="cmake")
+        project = tinyet.generate(program, board, Path(where) / "project", kind="cmake")
         project.build()
         result = project.validate(evaluation[:RUNS].numpy())
     if result.mismatches:

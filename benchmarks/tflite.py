@@ -88,7 +88,7 @@ def row(path: Path, runs: int, *, on_board: bool) -> dict[str, Any]:
     figures["litert"] = agreement(path, run_litert, inputs, outputs)
     if on_board:
         with tempfile.TemporaryDirectory() as where:
-            project = tinyet.generate(program, BOARD, Path(where) / "project", project="cmake")
+            project = tinyet.generate(program, BOARD, Path(where) / "project", kind="cmake")
             project.build()
             result = project.validate(*(np.stack(column) for column in zip(*inputs, strict=True)))
         if result.mismatches:

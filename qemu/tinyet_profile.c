@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A plugin of QEMU's that counts what one run of a model executes, layer by layer. `tinyet validate --cycles` builds it with
+ * A plugin of QEMU's that counts what one run of a model executes, layer by layer. `tinyet validate --estimate` builds it with
  * this machine's compiler and reads its files.
  *
  * It knows no instructions: it counts how often each translated block ran, and how often control went on right behind it.

@@ -37,7 +37,7 @@ def build(board: str, kind: Kind, directory: Path) -> tuple[str, str]:
     """Build one project: ("built", sizes), ("not built", why), ("FAILED", what the tool said)."""
     began = time.monotonic()
     try:
-        size = generate(separable(), board, directory, project=kind).build()
+        size = generate(separable(), board, directory, kind=kind).build()
     except TinyetError as error:
         if _TRIED.search(error.what) and not _PART.search(error.what):
             return "FAILED", str(error)

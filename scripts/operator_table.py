@@ -68,7 +68,7 @@ _TFLITE = """\
 ## What is taken from .tflite files
 
 Each builtin operator below has a row in `tinyet/importers/tflite/`. A row gives nodes whose results are those of the
-reference kernels of TensorFlow Lite Micro, or of LiteRT (`rounding="litert"`), bit for bit in integers; what it cannot
+reference kernels of TensorFlow Lite Micro, or of LiteRT (`runtime="litert"`), bit for bit in integers; what it cannot
 take is refused, with the operator's index and tensor and what to do instead.
 """
 

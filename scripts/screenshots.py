@@ -23,7 +23,7 @@ MODEL = "examples/digits/model.py"
 # What is shown, by name; PROJECT is a directory that is generated and built first.
 COMMANDS = {
     "analyze": ("analyze", "PROJECT"),
-    "validate": ("validate", "PROJECT", "--samples", "20"),
+    "validate": ("validate", "PROJECT", "--max-samples", "20"),
     "boards": ("boards",),
     "quantize": ("quantize", MODEL, "--report"),
 }

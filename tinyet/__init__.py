@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """tinyet turns a PyTorch model into int8 firmware in plain C.
 
-The public names below are loaded on first use, so that `import tinyet` stays fast and needs no torch.
+The public names below are loaded on first use, so that `import tinyet` stays fast and needs no torch. No module of the
+package has the name of one of them, so importing a module never changes what a name is.
 """
 
 from __future__ import annotations
@@ -9,18 +10,25 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from tinyet.moved import install as _install_moved_names
 from tinyet.version import __version__
 
 if TYPE_CHECKING:
+    from tinyet.analysis import Analysis as Analysis
+    from tinyet.analysis import analyze as analyze
     from tinyet.boards import Board as Board
     from tinyet.boards import load_board as load_board
     from tinyet.compiler import compile as compile  # noqa: A004
+    from tinyet.compiler import diagnose as diagnose
     from tinyet.custom import Form as Form
     from tinyet.custom import custom_op as custom_op
+    from tinyet.data import Data as Data
+    from tinyet.delegates import Delegate as Delegate
+    from tinyet.delegates import register_delegate as register_delegate
     from tinyet.errors import TinyetError as TinyetError
+    from tinyet.errors import TinyetWarning as TinyetWarning
     from tinyet.importers.torch.streamed import streaming as streaming
     from tinyet.lowering import lower as lower
+    from tinyet.opening import open as open  # noqa: A004
     from tinyet.opening.files import from_onnx as from_onnx
     from tinyet.opening.files import from_tflite as from_tflite
     from tinyet.program import Program as Program
@@ -34,50 +42,67 @@ if TYPE_CHECKING:
     from tinyet.quantization.config import int8_config as int8_config
     from tinyet.quantization.config import int16_config as int16_config
     from tinyet.quantization.quantizer import TinyetQuantizer as TinyetQuantizer
+    from tinyet.quantization.remedies import Diagnosis as Diagnosis
     from tinyet.quantization.training import prepare_training as prepare_training
     from tinyet.to_files import export_tflite as export_tflite
     from tinyet.validation import ValidationResult as ValidationResult
 
-# Public name -> the module that defines it.
+# Public name -> the module that defines it. Those of importers.torch and quantization need torch.
 _PUBLIC = {
+    "Analysis": "tinyet.analysis",
     "Board": "tinyet.boards",
+    "Data": "tinyet.data",
+    "Delegate": "tinyet.delegates",
+    "Diagnosis": "tinyet.quantization.remedies",
     "Form": "tinyet.custom",
     "Program": "tinyet.program",
     "Project": "tinyet.project",
+    "QuantConfig": "tinyet.quantization.config",
     "TinyetError": "tinyet.errors",
-    "QuantConfig": "tinyet.quantization.config",  # this and the other names of quantization need torch
     "TinyetQuantizer": "tinyet.quantization.quantizer",
-    "dynamic_config": "tinyet.quantization.config",
-    "int16_config": "tinyet.quantization.config",
-    "int4_config": "tinyet.quantization.config",
-    "int8_config": "tinyet.quantization.config",
+    "TinyetWarning": "tinyet.errors",
     "ValidationResult": "tinyet.validation",
+    "analyze": "tinyet.analysis",
     "compile": "tinyet.compiler",
     "custom_op": "tinyet.custom",
+    "diagnose": "tinyet.compiler",
+    "dynamic_config": "tinyet.quantization.config",
     "export_tflite": "tinyet.to_files",
     "from_onnx": "tinyet.opening.files",
     "from_tflite": "tinyet.opening.files",
     "generate": "tinyet.project",
+    "int16_config": "tinyet.quantization.config",
+    "int4_config": "tinyet.quantization.config",
+    "int8_config": "tinyet.quantization.config",
     "load": "tinyet.program",
     "load_board": "tinyet.boards",
     "lower": "tinyet.lowering",
+    "open": "tinyet.opening",
     "open_project": "tinyet.project",
     "prepare_training": "tinyet.quantization.training",
+    "register_delegate": "tinyet.delegates",
     "streaming": "tinyet.importers.torch.streamed",
 }
 
 __all__ = [
+    "Analysis",
     "Board",
+    "Data",
+    "Delegate",
+    "Diagnosis",
     "Form",
     "Program",
     "Project",
     "QuantConfig",
     "TinyetError",
     "TinyetQuantizer",
+    "TinyetWarning",
     "ValidationResult",
     "__version__",
+    "analyze",
     "compile",
     "custom_op",
+    "diagnose",
     "dynamic_config",
     "export_tflite",
     "from_onnx",
@@ -89,12 +114,12 @@ __all__ = [
     "load",
     "load_board",
     "lower",
+    "open",
     "open_project",
     "prepare_training",
+    "register_delegate",
     "streaming",
 ]
-
-_install_moved_names()
 
 
 def __getattr__(name: str) -> Any:

@@ -17,21 +17,24 @@ from tinyet.budget.fit import (
     Limits,
     fitted,
     largest_constants,
+    limits_given,
     objective_of,
     peak_tensors,
 )
-from tinyet.budget.room import HARNESS_STACK, Flash, PlannedStack, room_of
+from tinyet.budget.room import Flash, PlannedStack, room_of
 from tinyet.budget.rows import StreamAnalysis, streams_of
 from tinyet.build.size import Size, measure
+from tinyet.compiler import DEFAULT_BOARD
 from tinyet.delegates import Delegates, delegates_or_default
 from tinyet.deployment import Deployment, Step
 from tinyet.emit.model import symbols_of
-from tinyet.errors.arguments import whole_given
+from tinyet.errors.arguments import instance_given
 from tinyet.ir import Node, Tensor, place_of
 from tinyet.memory import MemoryPlan
 from tinyet.opset.cost import constant_bytes
 from tinyet.planning.decision import Decision
 from tinyet.program import Program
+from tinyet.project import Project
 from tinyet.stack.use import StackUse
 
 MOST_POINTS = 16
@@ -52,7 +55,7 @@ class VariantAnalysis:
     scratch_bytes: int
 
     @property
-    def flash(self) -> int:
+    def flash_bytes(self) -> int:
         """As far as it is stated, all code counted."""
         return self.constant_bytes + (self.code_bytes or 0) + (self.shared_bytes or 0)
 
@@ -63,7 +66,7 @@ class FrontierPoint:
     chosen: this is what was taken."""
 
     instructions: int
-    flash: int
+    flash_bytes: int
     chosen: bool
 
 
@@ -74,8 +77,8 @@ class PlanAnalysis:
     what was taken."""
 
     instructions: int
-    flash: int
-    ram: int
+    flash_bytes: int
+    ram_bytes: int
     chosen: bool
 
 
@@ -153,9 +156,9 @@ class LayerAnalysis:
 class Analysis:
     """A program on a board (or on the generic portable target).
 
-    lower_bound: the most bytes that are alive at once with these kernels in this order; `optimal` says that the arena
-        is no larger. searched: no other addresses make it smaller, for that is so or all were tried. least: bytes of
-        any arena for this program, which its inputs and states, or an output, take alone.
+    arena_lower_bound: the most bytes that are alive at once with these kernels in this order; arena_optimal: the arena
+        is no larger. arena_searched: no other addresses make it smaller, for that is so or all were tried. arena_least:
+        bytes of any arena for this program, which its inputs and states, or an output, take alone.
     streams: layers that are computed by rows; whole_arena_bytes: the arena if none were, None where none is.
     peak: what is alive at the worst step. notes: layers that stayed float, and why.
     code_bytes: of all functions and calls, as far as they are stated; linked_bytes: of the built application's
@@ -180,13 +183,13 @@ class Analysis:
     flash: Flash
     planned_stack: PlannedStack
     arena_bytes: int
-    lower_bound: int
-    optimal: bool
-    searched: bool
-    least: int
+    arena_lower_bound: int
+    arena_optimal: bool
+    arena_searched: bool
+    arena_least: int
     peak_layer: int
     peak: tuple[Contributor, ...]
-    largest: tuple[Contributor, ...]
+    largest_constants: tuple[Contributor, ...]
     layers: tuple[LayerAnalysis, ...]
     functions: tuple[FunctionAnalysis, ...]
     kernels: tuple[KernelAnalysis, ...]
@@ -208,7 +211,7 @@ class Analysis:
     def to_json(self) -> dict[str, object]:
         """The documented, stable form of `--json` (docs/json.md)."""
         return {
-            "version": 2,
+            "version": 3,
             "name": self.name,
             "board": self.board,
             "cpu": self.cpu,
@@ -221,13 +224,13 @@ class Analysis:
             "flash": self.flash.to_json(),
             "planned_stack": self.planned_stack.to_json(),
             "arena_bytes": self.arena_bytes,
-            "arena_lower_bound": self.lower_bound,
-            "arena_optimal": self.optimal,
-            "arena_searched": self.searched,
-            "arena_least": self.least,
+            "arena_lower_bound": self.arena_lower_bound,
+            "arena_optimal": self.arena_optimal,
+            "arena_searched": self.arena_searched,
+            "arena_least": self.arena_least,
             "peak_layer": self.peak_layer,
             "peak": [vars(c) for c in self.peak],
-            "largest_constants": [vars(c) for c in self.largest],
+            "largest_constants": [vars(c) for c in self.largest_constants],
             "layers": [
                 {
                     **vars(layer),
@@ -262,32 +265,48 @@ class Analysis:
 
 
 def analyze(
-    program: Program,
-    board: str | Path | Board,
-    delegates: Delegates | None = None,
+    model: Program | Project,
+    board: str | Path | Board | None = None,
     *,
+    delegates: Delegates | None = None,
     require_delegate: bool = False,
-    optimize: str = "balanced",
+    optimize: str | None = None,
     max_ram: int | None = None,
     max_flash: int | None = None,
     stack: int | None = None,
     pins: Mapping[str, str] | None = None,
     input_rows: bool = False,
-    bare: bool = True,
-    firmware: Path | None = None,
-    used: StackUse | None = None,
 ) -> Analysis:
-    """board and all options: as `generate` takes them. bare: not for a framework's firmware. firmware: the ELF file of
-    the application that was built of the same, for what the linker has; used: what that takes of the stack at most.
-    Raises UnsupportedOp when an operator has no kernel for the board."""
-    target = load_board(board)
+    """What each layer of a program costs on a board, before anything is built.
+
+    board and all options: as `generate` takes them; the board is DEFAULT_BOARD where none is named. Of a project they
+    are its own, each unless another is given, and the linker's figures are there, too, where the project has been built
+    and nothing else is asked for. Raises UsageError for what is neither a Program nor a Project, UnsupportedOp when an
+    operator has no kernel for the board."""
+    project = model if isinstance(model, Project) else None
+    hint = "program = tinyet.compile(...), or tinyet.open(path)"
+    program = instance_given(
+        model if project is None else project.program, Program, "analyze takes a Program", hint
+    )
+    own = Limits() if project is None else project.limits
+    asked = (board, delegates, optimize, max_ram, max_flash, stack, pins, require_delegate, input_rows)
+    built = project is not None and not any(asked) and project.application is not None
+    given = limits_given(max_ram, max_flash, stack, bare=own.bare)
+    limits = Limits(
+        given.max_ram or own.max_ram, given.max_flash or own.max_flash, given.stack or own.stack, own.bare
+    )
+    if project is not None:
+        if delegates is None:
+            delegates, require_delegate = project.delegates, require_delegate or project.require_delegate
+        optimize, pins = optimize or project.optimize, {**project.pins, **(pins or {})}
+        input_rows = input_rows or project.input_rows
+        board = project.board if board is None else board
+    target = load_board(DEFAULT_BOARD if board is None else board)
     chosen = delegates_or_default(delegates, require=require_delegate)
-    if stack is not None:
-        stack = whole_given(stack, "stack", "bytes for who calls an inference: 2048", HARNESS_STACK)
-    limits = Limits(max_ram, max_flash, stack, bare)
-    objective = objective_of(target, optimize, limits, pins=pins, input_rows=input_rows)
+    objective = objective_of(target, optimize or "balanced", limits, pins=pins, input_rows=input_rows)
     deployment = fitted(program.graph, target, objective, limits, chosen, require=require_delegate)
-    size = None if firmware is None else measure(firmware)
+    size = measure(project.elf(project.board.name)) if built and project is not None else None
+    used = project.stack if built and project is not None else None
     return analyze_deployment(program, deployment, target, limits, size, used)
 
 
@@ -430,13 +449,13 @@ def analyze_deployment(
         flash=room.flash,
         planned_stack=room.stack,
         arena_bytes=plan.arena_bytes,
-        lower_bound=plan.lower_bound,
-        optimal=plan.arena_bytes == plan.lower_bound,
-        searched=plan.optimal,
-        least=_least(deployment),
+        arena_lower_bound=plan.lower_bound,
+        arena_optimal=plan.arena_bytes == plan.lower_bound,
+        arena_searched=plan.optimal,
+        arena_least=_least(deployment),
         peak_layer=step,
         peak=tuple(peak),
-        largest=tuple(largest_constants(deployment)),
+        largest_constants=tuple(largest_constants(deployment)),
         layers=layers,
         functions=tuple(
             FunctionAnalysis(

@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 from tinyet import passes
 from tinyet.boards import Board, load_board
+from tinyet.data import Data, data_given
 from tinyet.delegates import Delegates, delegates_or_default
 from tinyet.deployment import deploy
 from tinyet.errors import ModelError, ToolchainError, UsageError, bullet_list
-from tinyet.errors.arguments import OverTime, function_given, text_given
-from tinyet.files.model_name import check_name
+from tinyet.errors.arguments import OverTime, function_given
+from tinyet.files.atomic import write_whole
+from tinyet.files.model_name import class_name, given_or_derived
 from tinyet.ir import DType, Graph, Node
 from tinyet.ops.cast import Cast
 from tinyet.ops.concat import Concat
@@ -36,12 +38,20 @@ if TYPE_CHECKING:
     from torch.export import ExportedProgram
 
     from tinyet.quantization.lowering import Lowered
+    from tinyet.quantization.quantizer import TinyetQuantizer
+    from tinyet.quantization.remedies import Diagnosis, Phase
     from tinyet.quantization.sensitivity import Cost
 
 Dump = Callable[[str, str], None]
 """Receives (pass name, graph text) after each pass."""
 
+DumpTo = Dump | str | Path
+"""Likewise, or the directory in which each text becomes a file."""
+
 Progress = Callable[[int, int | None], None]
+
+DEFAULT_BOARD = "mps2_an386"
+"""Whose kernels are counted where nobody names a board."""
 
 
 def compile(  # noqa: A001 - the public name is tinyet.compile
@@ -49,7 +59,7 @@ def compile(  # noqa: A001 - the public name is tinyet.compile
     example_inputs: Sequence[Any] | Mapping[str, Any] | None = None,
     *,
     calibration: Iterable[Any] | None = None,
-    name: str = "model",
+    name: str | None = None,
     quantizer: Any = None,
     board: str | Path | Board | None = None,
     delegates: Delegates | None = None,
@@ -60,7 +70,8 @@ def compile(  # noqa: A001 - the public name is tinyet.compile
     prune: bool = True,
     stateful: bool = False,
     labels: Sequence[str] | None = None,
-    dump: Dump | None = None,
+    strict: bool = False,
+    dump: DumpTo | None = None,
     progress: Progress | None = None,
 ) -> Program:
     """Capture, quantize and lower a model.
@@ -73,6 +84,8 @@ def compile(  # noqa: A001 - the public name is tinyet.compile
     calibration: batches (a tensor, a tuple of one tensor per input, or what the example inputs are) of typical data, or
         all of it as one tensor, where the model has one input; without it the model stays float, unless it is
         quantized already.
+    name: the prefix of the C functions; by default that of the model's class, `KeywordNet` as keyword_net, or `model`
+        where the class says nothing (Net, Model, one of torch's).
     quantizer: a torchao PT2E quantizer; TinyetQuantizer() by default.
     board: when given (a name, the path of a board file, or a Board), every operator's kernel is looked for now, so that
         errors come early. delegates: who is asked for them then, by name or as objects; as in `generate`.
@@ -85,7 +98,8 @@ def compile(  # noqa: A001 - the public name is tinyet.compile
     stateful: recurrent layers that are given no first state begin each run where the run before has stopped; see
         docs/state.md. Calibration is as in torch: each sample begins with a first state of zero.
     labels: names of the classes, one for each element of the first output; the generated header has them.
-    dump: receives the graph's text after each pass.
+    strict: raise ModelError, listing them, when layers compute in float that the quantizer was not told to leave so.
+    dump: receives the graph's text after each pass; or a directory, for a file a pass.
 
     Raises ModelError (and its subclasses) for a model that cannot be captured or lowered, QuantizationError
     for calibration data that cannot be used, UsageError for arguments that would have no effect beside the others.
@@ -96,8 +110,7 @@ def compile(  # noqa: A001 - the public name is tinyet.compile
             hint="give board=, too, or give the delegates to `generate`: a program is the same for all of them",
         )
     chosen = delegates_or_default(delegates)
-    check_name(text_given(name, "name", 'the prefix of the C functions: name="keywords"'))
-    function_given(dump, "dump", "it receives the name of each pass and the graph's text behind it")
+    written = dump_given(dump)
     function_given(progress, "progress", "it receives how many batches are done, and of how many")
     target = None if board is None else load_board(board).target
     over_time = getattr(model, "over_time", None)
@@ -107,6 +120,7 @@ def compile(  # noqa: A001 - the public name is tinyet.compile
         if stateful:
             raise UsageError("a streaming model is stateful already", hint="leave stateful away")
         model, example_inputs = model.model, model.example_inputs  # type: ignore[union-attr, assignment]
+    name = given_or_derived(name, class_name(model))
     lowered = _graphs(
         model,
         example_inputs,
@@ -118,7 +132,7 @@ def compile(  # noqa: A001 - the public name is tinyet.compile
         correct_bias=correct_bias,
         progress=progress,
     )
-    graph, notes = passes.run(lowered.graph, float_io=float_io, prune=prune, stateful=stateful, dump=dump)
+    graph, notes = passes.run(lowered.graph, float_io=float_io, prune=prune, stateful=stateful, dump=written)
     twin = None
     if lowered.float_graph is not None and lowered.float_graph is not lowered.graph:
         # A module in it that was lowered before is quantized all the same; the twin takes floats none the less.
@@ -126,6 +140,8 @@ def compile(  # noqa: A001 - the public name is tinyet.compile
         twin, _ = passes.run(lowered.float_graph, float_io=True, prune=False, stateful=stateful)
     names = () if labels is None else check_labels(labels, graph.user_outputs[0], "labels")
     program = Program(name, graph, twin, (*lowered.notes, *notes), names)
+    if strict:
+        require_integer(program, lowered.in_float)
     if isinstance(over_time, OverTime):
         program = program.streaming(
             over_time.axis, hop=over_time.hop, edges=over_time.edges, channels_last=channels_last
@@ -144,9 +160,7 @@ def _graphs(
     try:
         from tinyet.quantization.lowering import lower_model
     except ImportError as error:
-        raise ToolchainError(
-            f"capturing a model needs torch and torchao ({error})", hint="pip install 'tinyet[torch]'"
-        ) from error
+        raise _without_torch(error) from error
     return lower_model(model, example_inputs, **options)
 
 
@@ -172,6 +186,63 @@ def cost_on(
         return Cost(deployment.constant_bytes, deployment.plan.arena_bytes)
 
     return cost
+
+
+def diagnose(
+    model: torch.nn.Module | ExportedProgram,
+    example_inputs: Sequence[Any] | Mapping[str, Any] | None = None,
+    *,
+    calibration: Iterable[Any],
+    evaluation: Data | str | Path | None = None,
+    config: str = "int8",
+    observer: str | None = None,
+    quantizer: TinyetQuantizer | None = None,
+    equalize: bool = False,
+    correct_bias: bool = False,
+    board: str | Path | Board = DEFAULT_BOARD,
+    delegates: Delegates | None = None,
+    channels_last: bool = False,
+    float_io: bool = False,
+    worst: int | None = None,
+    progress: Phase | None = None,
+) -> Diagnosis:
+    """Whether a model is healthy when it is quantized, which layers hurt, and what helps: `tinyet quantize --report`.
+
+    model, example_inputs, calibration: as for `compile`. evaluation: samples to measure with, and labels; by default
+    the calibration data. config: "int8", "int16", "int4" or "dynamic" for all layers, with the observer that is named;
+    or a quantizer, which says it all. equalize, correct_bias: as it would be compiled. board, delegates, channels_last,
+    float_io: what bytes are counted for. worst: exceptions are tried for so many layers, by default for all. progress:
+    told the name of a phase, how many are done in it, of how many.
+
+    Raises what `compile` raises; DataError for evaluation data that does not fit, UsageError where config or observer
+    and a quantizer are given.
+    """
+    try:
+        from tinyet.quantization.remedies import diagnosis_of
+    except ImportError as error:
+        raise _without_torch(error) from error
+    if quantizer is not None and (config != "int8" or observer is not None):
+        raise UsageError("the quantizer says how to quantize", hint="leave config and observer away")
+    return diagnosis_of(
+        model,
+        example_inputs,
+        calibration,
+        data_given(evaluation, ()),
+        config,
+        observer,
+        quantizer,
+        equalize=equalize,
+        correct_bias=correct_bias,
+        cost=cost_on(board, delegates, channels_last=channels_last, float_io=float_io),
+        worst=worst,
+        progress=progress,
+    )
+
+
+def _without_torch(error: ImportError) -> ToolchainError:
+    return ToolchainError(
+        f"capturing a model needs torch and torchao ({error})", hint="pip install 'tinyet[torch]'"
+    )
 
 
 def float_layers(graph: Graph) -> list[Node]:
@@ -204,19 +275,36 @@ def float_layers(graph: Graph) -> list[Node]:
     ]
 
 
-def require_integer(program: Program, asked: Sequence[str] = (), asked_keys: Container[str] = ()) -> None:
-    """Raise ModelError, listing them, when layers compute in float that nobody asked to (`--strict`).
+def dump_given(dump: DumpTo | None) -> Dump | None:
+    """A function that receives each pass's text. Of a directory, what is there already when a later pass fails stays:
+    to look at it is what it is for. Raises UsageError for one that cannot be made or written."""
+    if not isinstance(dump, (str, Path)):
+        hint = "a directory, or a function: it receives the name of each pass and the graph's text behind it"
+        function_given(dump, "dump", hint)
+        return dump
+    directory = Path(dump)
 
-    asked: module paths that the quantizer was told to leave in float, with all below them. asked_keys: likewise single
-    values, by the keys of their origins.
+    def write(name: str, text: str) -> None:
+        try:
+            write_whole(directory / f"{name}.txt", text.encode())
+        except OSError as error:
+            raise UsageError(
+                f"dump: cannot write: {error.strerror}", str(directory), "name another"
+            ) from error
+
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(f"dump: cannot make the directory: {error.strerror}", str(directory)) from error
+    return write
+
+
+def require_integer(program: Program, asked: Container[str] = ()) -> None:
+    """Raise ModelError, listing them, when layers compute in float that nobody asked to (`strict`).
+
+    asked: what the quantizer was told to leave in float, by the keys of its origins.
     """
-
-    def wanted(node: Node) -> bool:
-        modules = [o.module for o in node.origins]
-        named = any(m == a or m.startswith(a + ".") for m in modules for a in asked)
-        return named or any(o.key in asked_keys for o in node.origins)
-
-    floats = [node for node in float_layers(program.graph) if not wanted(node)]
+    floats = [n for n in float_layers(program.graph) if not any(o.key in asked for o in n.origins)]
     if floats:
         why = {note.origin: note.text for note in program.notes}
         lines = [
@@ -226,6 +314,6 @@ def require_integer(program: Program, asked: Sequence[str] = (), asked_keys: Con
         ]
         raise ModelError(
             f"{len(floats)} layer(s) compute in float:\n{bullet_list(lines)}",
-            hint="give calibration data, leave --strict away, or exclude them on purpose: "
+            hint="give calibration data, leave strict away, or exclude them on purpose: "
             "TinyetQuantizer().set_module_name(name, None)",
         )

@@ -281,5 +281,5 @@ def _no_fallback(steps: Sequence[Step], selection: Selection, required: Sequence
     if wrong:
         raise UnsupportedOp(
             f"{len(wrong)} call(s) would not go to the delegate that was asked for:\n{bullet_list(wrong)}",
-            hint="allow others (--delegate NAME,portable, or leave --require-delegate away), or change these layers",
+            hint="allow others (--delegates NAME,portable, or leave --require-delegate away), or change these layers",
         )

@@ -33,6 +33,9 @@ def lower(
     name: str = "lowered",
     board: str | Path | Board | None = None,
     channels_last: bool = False,
+    equalize: bool = False,
+    correct_bias: bool = False,
+    prune: bool = True,
     progress: Progress | None = None,
 ) -> LoweredModule:
     """Compile a module now, for one delegate that must take all of it.
@@ -54,6 +57,9 @@ def lower(
         quantizer=quantizer,
         name=name,
         channels_last=channels_last,
+        equalize=equalize,
+        correct_bias=correct_bias,
+        prune=prune,
         progress=progress,
     )
     if program.states:

@@ -23,9 +23,10 @@ from tinyet.budget.fit import (
     check_sizes,
     explain_overflow,
     fitted,
+    limits_given,
     objective_of,
 )
-from tinyet.budget.room import HARNESS_STACK, Room, room_of
+from tinyet.budget.room import Room, room_of
 from tinyet.build import arduino, cmake, gcc, platformio, zephyr
 from tinyet.build.clang import GCC
 from tinyet.build.manifest import MANIFEST
@@ -71,7 +72,14 @@ from tinyet.messages.stages import stage
 from tinyet.planning.objective import Objective
 from tinyet.program import Program, load
 from tinyet.stack.use import StackUse, inference_bound, stack_of
-from tinyet.validation import DEFAULT_SQNR_SAMPLES, Progress, Sizes, ValidationResult, sample_bytes, validate
+from tinyet.validation import (
+    DEFAULT_SQNR_SAMPLES,
+    Progress,
+    Sizes,
+    ValidationResult,
+    sample_bytes,
+    validate,
+)
 from tinyet.version import __version__
 
 HARNESS = "harness"
@@ -79,9 +87,7 @@ HARNESS = "harness"
 _BARE_METAL = ("platformio", "cmake")
 _BUILT_BY_CMAKE = ("cmake", "zephyr")
 EVALUATION = "evaluation.npz"
-_PROGRAM = (
-    "program = tinyet.compile(model, example_inputs, calibration=batches), or tinyet.load(path of a .tet)"
-)
+_PROGRAM = "program = tinyet.compile(model, example_inputs, calibration=batches), or tinyet.open(path)"
 
 
 def generate(
@@ -89,7 +95,7 @@ def generate(
     board: str | Path | Board,
     out: str | Path,
     *,
-    project: Kind = "platformio",
+    kind: Kind = "platformio",
     name: str | None = None,
     delegates: Delegates | None = None,
     require_delegate: bool = False,
@@ -108,7 +114,7 @@ def generate(
 ) -> Project:
     """Write a project for a board.
 
-    project: the kind: platformio, cmake, arduino, ... (`KINDS`), or model for the C files alone.
+    kind: of project: platformio, cmake, arduino or zephyr, or model for the C files alone.
     board: a name, the path of a board file (which is copied into the project), or a Board that comes with tinyet.
     out: a directory that is new, empty, or an earlier project (whose src/main.c is kept when it was changed).
     delegates: who is asked for kernels, in this order, each by name (`tinyet delegates` lists them) or as an object,
@@ -128,12 +134,6 @@ def generate(
     """
     instance_given(program, Program, "generate takes a Program", _PROGRAM)
     place = path_given(out, "out is the project's directory")
-    max_ram, max_flash = (
-        None if limit is None else whole_given(limit, what, "bytes: 64 * 1024")
-        for limit, what in ((max_ram, "max_ram"), (max_flash, "max_flash"))
-    )
-    if stack is not None:
-        stack = whole_given(stack, "stack", "bytes for who calls an inference: 2048", HARNESS_STACK)
     for text, what in ((name, "name"), (library_version, "library_version"), (homepage, "homepage")):
         if text is not None:
             text_given(text, what, "or leave it away")
@@ -143,25 +143,25 @@ def generate(
         )
     evaluation = data_given(evaluation, [t.name for t in program.inputs])
     target = load_board(board)
-    check_kind(project, target)
-    if project == "model" and (sample is not None or evaluation is not None):
+    check_kind(kind, target)
+    if kind == "model" and (sample is not None or evaluation is not None):
         raise UsageError(
             "the C files alone have no application and keep no samples",
             hint="leave sample and evaluation away, or generate another kind of project",
         )
-    check_library(project, library_version, homepage, archive=archive)
+    check_library(kind, library_version, homepage, archive=archive)
     model = check_name(name or program.name)
     chosen = delegates_or_default(delegates, require=require_delegate)
-    limits = Limits(max_ram, max_flash, stack, bare=is_bare(project, target))
+    limits = limits_given(max_ram, max_flash, stack, bare=is_bare(kind, target))
     objective = objective_of(target, optimize, limits, pins=pins, input_rows=input_rows)
     deployment = fitted(program.graph, target, objective, limits, chosen, require=require_delegate)
     check_fit(deployment, target, limits)
-    room = room_of(deployment, target, bare=limits.bare, stack=stack)
+    room = room_of(deployment, target, bare=limits.bare, stack=limits.stack)
     # What is counted is what the linker script reserves.
     target = dataclasses.replace(target, stack_bytes=room.stack.total)
     inputs = demonstration(program.inputs, sample, evaluation)
     # Zephyr's own test runner reads the console, so it is told what will be there.
-    expected = program.outputs_for(inputs) if project == "zephyr" else ()
+    expected = program.outputs_for(inputs) if kind == "zephyr" else ()
     facts = dataclasses.replace(
         facts_of(deployment, model, program.hash, inputs, expected),
         library_version=library_version or DEFAULT_LIBRARY_VERSION,
@@ -174,9 +174,9 @@ def generate(
     options = Options(
         delegates=tuple(delegate.name for delegate in chosen),
         require_delegate=require_delegate,
-        max_ram=max_ram,
-        max_flash=max_flash,
-        stack=stack,
+        max_ram=limits.max_ram,
+        max_flash=limits.max_flash,
+        stack=limits.stack,
         reserved=room.stack.total,
         optimize=objective.optimize,
         pins=objective.pins,
@@ -188,12 +188,12 @@ def generate(
     stage("generating C")
     sources = model_files(deployment, model, banner, labels=program.labels, program_hash=program.hash)
     sources |= tflm_files(deployment, facts) if tflm_header else {}
-    files = project_files(project, target, facts, sources, options)
+    files = project_files(kind, target, facts, sources, options)
     stage("writing the project")
-    if project in _BUILT_BY_CMAKE:
+    if kind in _BUILT_BY_CMAKE:
         cmake.check_directory(place)
     archives = {} if options.archive is None else {options.archive: library_name(model)}
-    data = _data_files(program, model, board, target, project, evaluation)
+    data = _data_files(program, model, board, target, kind, evaluation)
     write_project(place, {**files, **data}, archives=archives)
     return Project(place)
 
@@ -203,12 +203,12 @@ def _data_files(
     model: str,
     board: str | Path | Board,
     target: Board,
-    project: Kind,
+    kind: Kind,
     evaluation: Data | None,
 ) -> dict[str, bytes]:
     """What a project keeps beside its texts: the program, the samples to validate with, a board file of the user's."""
     files: dict[str, bytes] = {}
-    if project != "model":
+    if kind != "model":
         files[f"{model}.tet"] = program.data
         if evaluation is not None:
             files[EVALUATION] = encode_data(evaluation, [t.name for t in program.inputs])
@@ -347,7 +347,7 @@ class Project:
             raise UsageError(
                 f"a {self.manifest['kind']} project chooses its compiler itself",
                 str(self.path),
-                "for another compiler: tinyet generate --project cmake",
+                "for another compiler: tinyet generate --kind cmake",
             )
         with building(self.path, on_wait=on_output):
             return self._build(compiler, on_output)
@@ -434,30 +434,34 @@ class Project:
         self,
         *inputs: Array,
         labels: Array | None = None,
+        evaluation: Data | str | Path | None = None,
         on: str = "qemu",
-        limit: int | None = None,
+        max_samples: int | None = None,
         sqnr_samples: int = DEFAULT_SQNR_SAMPLES,
         timeout: float = 60.0,
+        estimate: bool = False,
+        oracle: str | Path | None = None,
         progress: Progress | None = None,
-        cycles: bool = False,
     ) -> ValidationResult:
         """Run data on the device and compare with the host reference.
 
         inputs: one array per model input, samples along the first dimension; none takes the evaluation data
-        stored with the project, or else a fixed pattern. labels: class indices, for accuracy. on: "host",
-        "qemu", "renode" or "serial:PORT".
-        limit: the most samples to run. timeout: seconds that one run may take. cycles: estimate them, too, from what
-        QEMU executes for the same samples; wherever they run, the result's `estimate` is none of its counts.
+        stored with the project, or else a fixed pattern. labels: class indices, for accuracy. evaluation: both at once,
+        as for `generate`. on: "host", "qemu", "renode" or "serial:PORT".
+        max_samples: of those, that are run. sqnr_samples: that the float model is asked for. timeout: seconds that one
+        run may take. estimate: cycles, too, from what QEMU executes for the same samples; wherever they run, the
+        result's `estimate` is none of its counts. oracle: the model's original .tflite or .onnx file, whose own runtime
+        is asked for the same samples.
         Raises UsageError when there is no model of the board's core, or QEMU takes no plugins.
         """
-        if limit is not None:
-            limit = whole_given(limit, "limit", "the most samples to run; None for all")
+        if max_samples is not None:
+            max_samples = whole_given(max_samples, "max_samples", "how many samples to run; None for all")
         whole_given(sqnr_samples, "sqnr_samples", "how many samples the float model is asked for", 0)
         timeout = seconds_given(timeout, "timeout")
         on = place_given(on)
-        samples = self.samples(inputs, labels).first(limit)
+        samples = self.samples(inputs, labels, evaluation).first(max_samples)
         with tempfile.TemporaryDirectory(prefix="tinyet-") as scratch:
-            model = cycle_model(self.board, Path(scratch)) if cycles else None
+            model = cycle_model(self.board, Path(scratch)) if estimate else None
             elf = self.firmware(on, Path(scratch))
             with open_device(self.board, elf, on, timeout=timeout) as device:
                 result = validate(
@@ -472,10 +476,10 @@ class Project:
                     sqnr_samples=sqnr_samples,
                     progress=progress,
                 )
-            if model is None or not samples.inputs:
-                return result
-            estimate = self._estimate(model, samples, Path(scratch, "cycles"), timeout)
-            return result.with_estimate(estimate)
+            if model is not None and samples.inputs:
+                estimated = self._estimate(model, samples, Path(scratch, "cycles"), timeout)
+                result = result.with_estimate(estimated)
+        return result if oracle is None else result.with_oracle(oracle, self.program, samples)
 
     def _estimate(self, model: CycleModel, samples: Samples, where: Path, timeout: float) -> CycleEstimate:
         """An estimate of the samples' cycles; `where` is a new directory."""
@@ -504,10 +508,20 @@ class Project:
             return gcc.build_firmware(self.board, self._harness_sources, [self._model_dir], where)
         return self._harness(where, on)
 
-    def samples(self, inputs: Sequence[Array], labels: Array | None = None) -> Samples:
+    def samples(
+        self,
+        inputs: Sequence[Array],
+        labels: Array | None = None,
+        evaluation: Data | str | Path | None = None,
+    ) -> Samples:
         """Data as `validate` takes it, one sample after the other; for no inputs, what the project has stored."""
         self._check_harness()
         tensors = self.program.inputs
+        given = data_given(evaluation, [tensor.name for tensor in tensors])
+        if given is not None:
+            if inputs or labels is not None:
+                raise UsageError("evaluation and inputs say twice what to run", hint="give one of them")
+            inputs, labels = given.arrays, given.labels
         if inputs:
             arrays = as_arrays(inputs)
             samples = make_samples(
@@ -530,7 +544,7 @@ class Project:
             raise ProjectError(
                 f"a {self.manifest['kind']} project holds the C files only, nothing to run them with",
                 str(self.path),
-                "generate a project of another kind to validate: --project platformio",
+                "generate a project of another kind to validate: --kind platformio",
             )
 
     @property

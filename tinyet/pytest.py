@@ -20,7 +20,7 @@ import signal
 import warnings
 from collections.abc import Generator, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -32,29 +32,33 @@ from tinyet.boards import Board, load_board
 from tinyet.build.ending import ended_by_signals
 from tinyet.build.gcc import build_firmware
 from tinyet.build.size import measure
-from tinyet.cli.model import CaptureOptions, obtain
 from tinyet.data import Data, predicted, prepare_inputs
-from tinyet.delegates import Delegate, Delegates, delegates_named
 from tinyet.deployment import Deployment
 from tinyet.device.device import Device, open_device
 from tinyet.emit.kinds import KINDS, maker
-from tinyet.errors import DataError, MissingTool, TinyetError, UsageError, bullet_list
+from tinyet.errors import DataError, MissingTool, TinyetError, TinyetWarning, UsageError, bullet_list
 from tinyet.ir import Array
 from tinyet.numerics import dequantize
+from tinyet.opening import ModelOptions, Opened, read
 from tinyet.program import Program
 from tinyet.project import Project, generate, open_project
 from tinyet.reference import Session
-from tinyet.validation import Counted, Sizes, ValidationResult, as_bytes, validate
+from tinyet.validation import DEFAULT_SQNR_SAMPLES, Counted, Sizes, ValidationResult, as_bytes, validate
 
-_OPTIONS = ("model", "project", "board", "on", "delegates", "timeout")
+# How a program is made of a model, as in `tinyet.open`; and a project of a program, as in `tinyet.generate`.
+_OF_MODEL = tuple(
+    field.name for field in fields(ModelOptions) if field.name not in ("board", "delegates", "progress")
+)
+_OF_PROJECT = (
+    *("delegates", "require_delegate", "optimize", "max_ram", "max_flash", "stack", "pins", "input_rows"),
+    "evaluation",
+)
+OPTIONS = ("model", "project", "board", "on", "timeout", *_OF_MODEL, *_OF_PROJECT)
+"""What the marker and `tinyet_devices.open` take."""
 _TIMEOUT_SECONDS = 60.0
 _RECORD = "tinyet"
 # What `check` knows, and where it cannot be measured.
 _LIMITS = ("instructions", "cycles", "stack_bytes", "arena_bytes", "ram_bytes", "flash_bytes")
-
-
-class TinyetWarning(UserWarning):
-    """What the compiler remarks about a model, and a limit of `check` that cannot be measured where the test runs."""
 
 
 # ---------------------------------------------------------------- results
@@ -167,7 +171,7 @@ class TinyetDevices:
         self._scratch = scratch
         self._on = on
         self._board = board
-        self._sources: dict[str, tuple[Program, Data | None]] = {}
+        self._sources: dict[object, Opened] = {}
         self._harnesses: dict[object, _Harness] = {}
 
     def open(
@@ -177,20 +181,29 @@ class TinyetDevices:
         project: str | Path | None = None,
         board: str | Path | None = None,
         on: str | None = None,
-        delegates: Delegates | None = None,
         timeout: float = _TIMEOUT_SECONDS,
+        **options: Any,
     ) -> TinyetDevice:
         """A model on a board.
 
-        model: what `tinyet generate` takes (a .py with model(), a .pt2, a .tet) or a Program. project: a directory
-        that `tinyet generate` has written; its own build makes the firmware. Paths are relative to pytest's root
-        directory.
+        model: what `tinyet.open` makes a program of, or a Program. project: a directory that `tinyet generate`
+        wrote; its own build makes the firmware. Paths are relative to pytest's root directory.
         board: a name or a board file; a project has its own. on: "qemu", "renode", "host" or "serial:PORT"; the first
-        emulator that has the board by default.
-        delegates: as in `generate`; a project has its own. timeout: seconds that an inference may take.
+        emulator that has the board by default. timeout: seconds that an inference may take.
+        options: of `tinyet.open`, for a model's file (calibration, float_io, ...), and of `tinyet.generate` (delegates,
+        optimize, evaluation, ...). A project has its own; where any is given it is generated anew, from its program.
         """
         if (model is None) == (project is None):
             raise UsageError("say either model or project", hint='model="model.py", board="mps2_an386"')
+        wrong = [name for name in options if name not in (*_OF_MODEL, *_OF_PROJECT)]
+        if wrong:
+            raise UsageError(f"there is no option {', '.join(wrong)}", hint=f"one of {', '.join(OPTIONS)}")
+        of_model = {name: value for name, value in options.items() if name in _OF_MODEL}
+        of_project = {name: value for name, value in options.items() if name in _OF_PROJECT}
+        if of_model and not isinstance(model, (str, Path)):
+            raise UsageError(
+                f"{', '.join(of_model)}: the program is compiled already", hint="name the model's file"
+            )
         own = None if project is None else open_project(self._root / project)
         wanted = self._board or board
         if wanted is not None:
@@ -202,52 +215,52 @@ class TinyetDevices:
         else:
             raise UsageError("the board is missing", hint='board="mps2_an386", or --tinyet-board')
         place = self._on or on or _first_emulator(target)
-        chosen = None if delegates is None else delegates_named(delegates)
-        as_it_is = own is not None and own.board.name == target.name and chosen is None
+        as_it_is = own is not None and own.board.name == target.name and not of_project
         what = model.hash if isinstance(model, Program) else str(model or project)
-        key = (what, project is None, target.name, place, chosen, timeout)
+        key = (what, project is None, target.name, place, timeout, _key(options))
         if key not in self._harnesses:
             where = self._scratch / f"{len(self._harnesses)}_{target.name}"
             if own is None or not as_it_is:
-                own = self._generate(model, own, wanted or target, target, chosen, where / "project")
+                if own is not None:
+                    opened = Opened(own.program, own.evaluation)
+                    of_project = {"delegates": own.delegates, **of_project}
+                else:
+                    opened = self._opened(model, of_model)
+                own = self._generate(opened, wanted or target, target, of_project, where / "project")
             self._harnesses[key] = _Harness(own, place, where, not as_it_is, timeout, self._harnesses)
         return TinyetDevice(self._harnesses[key])
 
     def _generate(
-        self,
-        model: str | Path | Program | None,
-        own: Project | None,
-        name: str | Path | Board,
-        board: Board,
-        delegates: tuple[Delegate, ...] | None,
-        out: Path,
+        self, opened: Opened, name: str | Path | Board, board: Board, options: dict[str, Any], out: Path
     ) -> Project:
         """A project of a kind that the board can have; `name` is what `board` was read from."""
-        if own is not None:
-            program, evaluation = own.program, own.evaluation
-        else:
-            assert model is not None
-            program, evaluation = self._source(model)
         kind = next(k for k in KINDS if k != "model" and maker(k).refusal(board) is None)
-        if delegates is None and own is not None:
-            delegates = own.delegates
-        return generate(program, name, out, project=kind, delegates=delegates, evaluation=evaluation)
+        evaluation = options.pop("evaluation", opened.evaluation)
+        if isinstance(evaluation, (str, Path)):
+            evaluation = self._root / evaluation
+        return generate(opened.program, name, out, kind=kind, evaluation=evaluation, **options)
 
-    def _source(self, model: str | Path | Program) -> tuple[Program, Data | None]:
+    def _opened(self, model: str | Path | Program | None, options: dict[str, Any]) -> Opened:
         """A program, compiled once for all boards, and the samples that come with it."""
         if isinstance(model, Program):
-            return model, None
-        path = str(self._root / model)
-        if path not in self._sources:
-            compiled = obtain(path, CaptureOptions())
-            for line in compiled.warnings:
-                warnings.warn(TinyetWarning(line), stacklevel=2)
-            self._sources[path] = compiled.program, compiled.evaluation
-        return self._sources[path]
+            return Opened(model)
+        path = str(self._root / str(model))
+        key = (path, _key(options))
+        if key not in self._sources:
+            opened = read(path, replace(ModelOptions(), **options))
+            for line in opened.warnings:
+                warnings.warn(TinyetWarning(line), stacklevel=3)
+            self._sources[key] = opened
+        return self._sources[key]
 
     def close(self) -> None:
         for harness in self._harnesses.values():
             harness.close()
+
+
+def _key(options: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
+    """Options as a key: equal ones share a harness."""
+    return tuple(sorted((name, repr(value)) for name, value in options.items()))
 
 
 def _first_emulator(board: Board) -> str:
@@ -360,17 +373,23 @@ class TinyetDevice:
         return result
 
     def validate(
-        self, *inputs: Array, labels: Array | None = None, limit: int | None = None
+        self,
+        *inputs: Array,
+        labels: Array | None = None,
+        evaluation: Data | str | Path | None = None,
+        max_samples: int | None = None,
+        sqnr_samples: int = DEFAULT_SQNR_SAMPLES,
+        oracle: str | Path | None = None,
     ) -> ValidationResult:
         """Many inferences, each compared with the host reference bit for bit.
 
         inputs: one stacked array per input; one array more than the model has inputs is the labels. None takes the
-        samples that came with the model. limit: the most samples to run.
+        samples that came with the model. The others: as for `Project.validate`.
         """
         if labels is None and len(inputs) == len(self.program.inputs) + 1:
             *inputs_only, labels = inputs
             inputs = tuple(inputs_only)
-        samples = self.project.samples(inputs, labels).first(limit)
+        samples = self.project.samples(inputs, labels, evaluation).first(max_samples)
         with self._closing_on_error():
             result = validate(
                 self.program,
@@ -380,9 +399,10 @@ class TinyetDevice:
                 on=self.on,
                 board=self.board.name,
                 sizes=self._harness.sizes,
+                sqnr_samples=sqnr_samples,
             )
         self._note(result.samples, result)
-        return result
+        return result if oracle is None else result.with_oracle(oracle, self.program, samples)
 
     def check(self, **limits: int) -> None:
         """Fail unless all that this test has run stays within limits; lists everything that does not.
@@ -410,7 +430,7 @@ class TinyetDevice:
             pytest.fail(f"over the limit on {self.board.name}:\n{bullet_list(over)}", pytrace=False)
 
     def _measured(self) -> Mapping[str, int]:
-        sizes = {"ram_bytes": self.sizes.ram, "flash_bytes": self.sizes.flash}
+        sizes = {"ram_bytes": self.sizes.ram_bytes, "flash_bytes": self.sizes.flash_bytes}
         known = {name: size for name, size in sizes.items() if size is not None}
         return {"arena_bytes": self.arena_bytes, **known, **self._greatest}
 
@@ -462,7 +482,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
         "markers",
-        "tinyet(model, project, board, on, delegates, timeout): the model and the board of tinyet_device",
+        "tinyet(model, project, board, on, timeout, ...): the model and the board of tinyet_device, and the options of "
+        "tinyet.open and tinyet.generate",
     )
     # A cancelled job sends SIGTERM: fixtures are torn down, devices closed, folders removed.
     ending = ExitStack()
@@ -505,10 +526,10 @@ def _marked(item: pytest.Item) -> dict[str, Any]:
     chosen: dict[str, Any] = {}
     markers = list(item.iter_markers("tinyet"))
     for marker in reversed(markers):
-        wrong = [repr(a) for a in marker.args] + [k for k in marker.kwargs if k not in _OPTIONS]
+        wrong = [repr(a) for a in marker.args] + [k for k in marker.kwargs if k not in OPTIONS]
         if wrong:
             raise UsageError(
-                f"the marker tinyet does not take {', '.join(wrong)}", hint=f"it takes {', '.join(_OPTIONS)}"
+                f"the marker tinyet does not take {', '.join(wrong)}", hint=f"it takes {', '.join(OPTIONS)}"
             )
         # A test that names a model does not want the module's project, and the other way round.
         for one, other in (("model", "project"), ("project", "model")):

@@ -4,16 +4,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import get_args
 
 from tinyet.errors import ProgramError, UsageError
-from tinyet.errors.arguments import path_given
-from tinyet.exporters.tflite import Runtime, export_graph
+from tinyet.errors.arguments import path_given, runtime_given
+from tinyet.exporters.tflite import export_graph
 from tinyet.files.atomic import write_whole
 from tinyet.ir import Note
 from tinyet.messages.stages import stage
 from tinyet.program import Program
-from tinyet.tflite import MAX_FILE_BYTES
+from tinyet.tflite import MAX_FILE_BYTES, Runtime
 from tinyet.tflite.write import write_model
 
 
@@ -32,10 +31,9 @@ def export_tflite(program: Program, path: str | Path, *, runtime: Runtime = "lit
     if not isinstance(program, Program):
         raise UsageError(
             f"export_tflite takes a Program, not a {type(program).__name__}",
-            hint="tinyet.compile, tinyet.load",
+            hint="tinyet.compile, tinyet.open",
         )
-    if runtime not in get_args(Runtime):
-        raise UsageError(f"runtime={runtime!r} is not known", hint='runtime="litert" or runtime="tflm"')
+    runtime_given(runtime)
     stage("writing the .tflite file")
     model, notes = export_graph(program.graph, runtime)
     data = write_model(model)

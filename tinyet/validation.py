@@ -11,6 +11,7 @@ import dataclasses
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
@@ -27,6 +28,7 @@ from tinyet.memory import MemoryPlan
 from tinyet.memory.stops import Row, Stop, fewest, stops
 from tinyet.memory.streams import Stream, row_bytes
 from tinyet.messages.stages import stage
+from tinyet.oracles import Agreement, compare
 from tinyet.program import Program
 from tinyet.reference import Session
 from tinyet.reference.twin import Comparison, float_inputs
@@ -38,7 +40,9 @@ Progress = Callable[[int, int], None]
 DEFAULT_SQNR_SAMPLES = 32
 
 MADE_UP = "the sample is made up: it proves the bits and says nothing of accuracy"
-GIVE_DATA = "--data FILE.npz gives labelled data here, `tinyet generate --evaluation FILE.npz` keeps it in the project"
+GIVE_DATA = (
+    "--evaluation FILE.npz gives labelled data, here or to `tinyet generate`, which keeps it in the project"
+)
 
 
 @dataclass(frozen=True)
@@ -143,6 +147,7 @@ class ValidationResult(Counted):
     most, None where one of them is not known. clipped: share of the samples' real values
     that lie outside of the inputs' calibrated ranges; None where no input takes such. doubts: what is doubtful about
     the samples, a sentence each. estimate: of cycles, where it was asked for; it is no count, wherever the model ran.
+    oracle: how the answers compare with those of the model's original runtime, where that was asked.
     """
 
     on: str
@@ -166,6 +171,7 @@ class ValidationResult(Counted):
     clipped: float | None = None
     doubts: tuple[str, ...] = ()
     estimate: CycleEstimate | None = None
+    oracle: Agreement | None = None
     stack_bound: Bound | None = None
     ram_with_stack_bytes: int | None = None
 
@@ -191,10 +197,15 @@ class ValidationResult(Counted):
         layers = tuple(dataclasses.replace(layer, estimate=work) for layer, work in pairs)
         return dataclasses.replace(self, layers=layers, estimate=estimate)
 
+    def with_oracle(self, original: str | Path, program: Program, samples: Samples) -> ValidationResult:
+        """The same with what the runtime of the model's original file says to these samples, which were run."""
+        runs = [prepare_inputs(program.inputs, list(arrays)) for arrays in samples.inputs]
+        return dataclasses.replace(self, oracle=compare(original, program, runs, self.outputs))
+
     def to_json(self) -> dict[str, object]:
         """The documented, stable form of `--json` (docs/json.md)."""
         return {
-            "version": 2,
+            "version": 3,
             "on": self.on,
             "board": self.board,
             "bit_exact": self.bit_exact,
@@ -206,19 +217,19 @@ class ValidationResult(Counted):
             "accuracy": self.accuracy,
             "host_accuracy": self.host_accuracy,
             "float_accuracy": self.float_accuracy,
-            "instructions_per_inference": self.instructions,
-            "cycles_per_inference": self.cycles,
+            "instructions": self.instructions,
+            "cycles": self.cycles,
             "macs": self.macs,
             "arena_bytes": self.arena_bytes,
             "ram_bytes": self.ram_bytes,
             "flash_bytes": self.flash_bytes,
             "stack_bytes": self.stack_bytes,
-            "stack_bound_bytes": None if self.stack_bound is None else self.stack_bound.bytes,
-            "stack_bound_note": None if self.stack_bound is None else self.stack_bound.said or None,
+            "stack_bound": None if self.stack_bound is None else self.stack_bound.to_json(),
             "ram_with_stack_bytes": self.ram_with_stack_bytes,
             "clipped": self.clipped,
             "doubts": list(self.doubts),
             "estimate": None if self.estimate is None else self.estimate.to_json(),
+            "oracle": None if self.oracle is None else self.oracle.to_json(),
             "layers": [self._layer(layer) for layer in self.layers],
         }
 
@@ -248,11 +259,12 @@ def _plain(record: LayerResult | PartResult | Mismatch) -> dict[str, object]:
 
 @dataclass(frozen=True)
 class Sizes:
-    """Bytes of the application firmware; None where it was not built. stack: at most, None where there is no bound."""
+    """Of the application firmware; None where it was not built. ram_bytes: static data. stack_bytes: at most, None
+    where there is no bound."""
 
-    ram: int | None = None
-    flash: int | None = None
-    stack: int | None = None
+    ram_bytes: int | None = None
+    flash_bytes: int | None = None
+    stack_bytes: int | None = None
 
 
 def validate(
@@ -347,8 +359,8 @@ def validate(
         count_unit=device.count_unit,
         macs=deployment.macs,
         arena_bytes=deployment.plan.arena_bytes,
-        ram_bytes=sizes.ram,
-        flash_bytes=sizes.flash,
+        ram_bytes=sizes.ram_bytes,
+        flash_bytes=sizes.flash_bytes,
         stack_bytes=stack or None,
         layers=layers,
         outputs=outputs,
@@ -356,7 +368,9 @@ def validate(
         clipped=clipped,
         doubts=doubts,
         stack_bound=stack_bound,
-        ram_with_stack_bytes=None if sizes.ram is None or sizes.stack is None else sizes.ram + sizes.stack,
+        ram_with_stack_bytes=None
+        if sizes.ram_bytes is None or sizes.stack_bytes is None
+        else sizes.ram_bytes + sizes.stack_bytes,
     )
 
 

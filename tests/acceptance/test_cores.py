@@ -121,7 +121,7 @@ def test_ds_cnn_by_clang_gives_the_same_bytes(
 ) -> None:
     require_emulator(BOARDS[cpu])
     program, x = keywords
-    project = tinyet.generate(program, BOARDS[cpu], tmp_path / "ds_cnn", project="cmake")
+    project = tinyet.generate(program, BOARDS[cpu], tmp_path / "ds_cnn", kind="cmake")
     project.build(compiler="clang")
     result = project.validate(x, on="qemu", sqnr_samples=0)
     assert result.samples == len(x)

@@ -29,7 +29,7 @@ BOARD = "stm32f4_discovery"
 _AGAIN = """
 import sys
 import tinyet
-tinyet.generate(tinyet.load(sys.argv[1]), sys.argv[2], sys.argv[3], project=sys.argv[4])
+tinyet.generate(tinyet.load(sys.argv[1]), sys.argv[2], sys.argv[3], kind=sys.argv[4])
 """
 
 
@@ -43,7 +43,7 @@ def test_two_directories_two_processes_one_tree(name: str, kind: Kind, tmp_path:
     saved = tmp_path / "x.tet"
     PROGRAMS[name]().save(saved)
     first = tmp_path / "first"
-    generate(load(saved), BOARD, first, project=kind)
+    generate(load(saved), BOARD, first, kind=kind)
     second = tmp_path / "somewhere" / "else" / "deeper"
     second.parent.mkdir(parents=True)
     environment = os.environ | {
@@ -62,7 +62,7 @@ def test_two_directories_two_processes_one_tree(name: str, kind: Kind, tmp_path:
 @pytest.mark.parametrize("kind", KINDS)
 def test_nothing_tells_where_or_when(kind: Kind, tmp_path: Path) -> None:
     directory = tmp_path / "project"
-    generate(PROGRAMS["separable"](), BOARD, directory, project=kind)
+    generate(PROGRAMS["separable"](), BOARD, directory, kind=kind)
     places = {str(tmp_path), str(Path.home()), str(ROOT), tempfile.gettempdir(), str(assets.path("firmware"))}
     secrets = [place.encode() for place in places if len(place) > 1]
     if len(getpass.getuser()) > 4:

@@ -57,7 +57,7 @@ def test_resnet8_on_an_nrf51(tmp_path: Path) -> None:
     program = tinyet.compile(
         models.resnet8(), (images[:1],), calibration=calibration, name="resnet8", channels_last=True
     )
-    project = tinyet.generate(program, "nrf51_dk", tmp_path / "resnet8", project="cmake")
+    project = tinyet.generate(program, "nrf51_dk", tmp_path / "resnet8", kind="cmake")
     check(program, images[:1].permute(0, 2, 3, 1).contiguous(), project)
 
 
@@ -75,5 +75,5 @@ def test_mobilenet_v1_on_a_cortex_m4(tmp_path: Path) -> None:
     own = tmp_path / "small_m4.toml"
     own.write_text(f"{before}0x00400000{flash}{RAM}{after}", encoding="utf-8")
     assert load_board(own).ram.bytes == RAM
-    project = tinyet.generate(program, own, tmp_path / "mobilenet", project="cmake")
+    project = tinyet.generate(program, own, tmp_path / "mobilenet", kind="cmake")
     check(program, images[:1].permute(0, 2, 3, 1).contiguous(), project)

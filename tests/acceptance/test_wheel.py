@@ -162,7 +162,7 @@ def test_from_a_program_to_the_proof_on_this_machine(install: Install, make: obj
     tet, name = saved(install, program), program.name
     install.run("tinyet", "generate", tet, "--board", "mps2_an386", "-o", name)
     report = install.work / f"{name}.json"
-    words = ("validate", name, "--on", "host", "--data", f"{name}.npz", "--json", report.name)
+    words = ("validate", name, "--on", "host", "--evaluation", f"{name}.npz", "--json", report.name)
     assert "5 of 5 samples" in install.run("tinyet", *words)
     result = json.loads(report.read_text(encoding="utf-8"))
     assert (result["bit_exact"], result["samples"], result["mismatches"]) == (True, 5, 0)
@@ -183,13 +183,13 @@ def test_build_and_run_on_a_board(install: Install) -> None:
         if shutil.which(tool) is None:
             pytest.skip(f"{tool} is not installed")
     tet = saved(install, separable())
-    install.run("tinyet", "generate", tet, "--board", "mps2_an385", "--project", "cmake", "-o", "board")
+    install.run("tinyet", "generate", tet, "--board", "mps2_an385", "--kind", "cmake", "-o", "board")
     assert "flash" in install.run("tinyet", "build", "board")
-    output = install.run("tinyet", "validate", "board", "--data", "separable.npz", "--json", "-")
+    output = install.run("tinyet", "validate", "board", "--evaluation", "separable.npz", "--json", "-")
     result = json.loads(output)
     assert result["bit_exact"] is True
-    assert result["instructions_per_inference"] > 0
-    assert result["cycles_per_inference"] is None
+    assert result["instructions"] > 0
+    assert result["cycles"] is None
     assert result["flash_bytes"] > 0
 
 

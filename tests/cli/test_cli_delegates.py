@@ -29,17 +29,17 @@ def analysis(*arguments: str) -> list[str]:
 
 def test_who_takes_part() -> None:
     assert "cortex_m" in analysis()
-    assert set(analysis("--delegate", "portable")) == {"portable"}
-    assert analysis("--delegate", " portable , cortex_m") == analysis("--delegate", "cortex_m,portable")
+    assert set(analysis("--delegates", "portable")) == {"portable"}
+    assert analysis("--delegates", " portable , cortex_m") == analysis("--delegates", "cortex_m,portable")
 
 
 def test_the_order_does_not_matter_where_costs_are_stated() -> None:
-    on = ("--board", "microbit", "--delegate")
+    on = ("--board", "microbit", "--delegates")
     assert analysis(*on, "cmsis_nn,portable") == analysis(*on, "portable,cmsis_nn")
 
 
 def test_the_screen_says_who_took_what() -> None:
-    ended = tinyet("analyze", "small.tet", "--delegate", "portable")
+    ended = tinyet("analyze", "small.tet", "--delegates", "portable")
     assert "layers by delegate" in ended.out
     assert "portable 3" in ended.out
     ended = tinyet("analyze", "small.tet", "--board", "mps2_an385")
@@ -48,7 +48,7 @@ def test_the_screen_says_who_took_what() -> None:
 
 def test_require_fails_on_any_fallback(here: Path) -> None:
     ended = tinyet(
-        "generate", "small.tet", "--board", "mps2_an385", "--delegate", "cortex_m", "--require-delegate"
+        "generate", "small.tet", "--board", "mps2_an385", "--delegates", "cortex_m", "--require-delegate"
     )
     assert ended.status == 1
     assert "3 call(s) would not go to the delegate that was asked for" in ended.err
@@ -59,7 +59,7 @@ def test_require_fails_on_any_fallback(here: Path) -> None:
         "small.tet",
         "--board",
         "mps2_an385",
-        "--delegate",
+        "--delegates",
         "cortex_m,portable",
         "--require-delegate",
     )
@@ -67,22 +67,22 @@ def test_require_fails_on_any_fallback(here: Path) -> None:
 
 
 def test_the_project_keeps_what_it_was_made_with() -> None:
-    arguments = ("--board", "mps2_an386", "--delegate", "portable", "--require-delegate", "-o", "p")
+    arguments = ("--board", "mps2_an386", "--delegates", "portable", "--require-delegate", "-o", "p")
     assert tinyet("generate", "small.tet", *arguments).status == 0
     project = open_project("p")
     assert [d.name for d in project.delegates] == ["portable"]
     assert project.require_delegate
     ended = tinyet("analyze", "p", "--json", "-")
     assert {layer["delegate"] for layer in json.loads(ended.out)["layers"]} == {"portable"}
-    ended = tinyet("analyze", "p", "--delegate", "cortex_m", "--json", "-")
+    ended = tinyet("analyze", "p", "--delegates", "cortex_m", "--json", "-")
     assert "cortex_m" in {layer["delegate"] for layer in json.loads(ended.out)["layers"]}
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("--delegate", "gpu"), "no delegate called gpu"),
-        (("--require-delegate",), "--require-delegate needs --delegate"),
+        (("--delegates", "gpu"), "no delegate called gpu"),
+        (("--require-delegate",), "--require-delegate needs --delegates"),
     ],
 )
 def test_mistakes(here: Path, arguments: tuple[str, ...], message: str) -> None:

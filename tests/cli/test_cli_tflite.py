@@ -53,7 +53,7 @@ def test_generate_and_validate_beside_the_original(here: Path, name: str) -> Non
     data = np.random.default_rng(0).integers(low, low + 256, (5, 8, 8, 2)).astype(kind)
     np.savez(here / "data.npz", x=data)
     ran = tinyet(
-        *("validate", "project", "--on", "host", "--data", "data.npz", "--oracle", f"{name}.tflite"),
+        *("validate", "project", "--on", "host", "--evaluation", "data.npz", "--oracle", f"{name}.tflite"),
         *("--json", "report.json"),
     )
     assert ran.status == 0, ran
@@ -71,7 +71,7 @@ def test_another_original_is_told(here: Path) -> None:
     error = ended.err
     assert "1 of 1 samples differ from" in error
     assert "run 0, output 0, element" in error
-    assert "--rounding says whose arithmetic" in error
+    assert "--runtime says whose arithmetic" in error
 
 
 def test_what_cannot_be_said_of_a_tflite(here: Path) -> None:
@@ -80,9 +80,9 @@ def test_what_cannot_be_said_of_a_tflite(here: Path) -> None:
     )
     assert "--float-io, --stateful: a .tflite model is quantized already" in error
     error = refused(
-        here, "usage error", "compile", "small.tflite", "-o", "x.tet", "--rounding", "other", status=2
+        here, "usage error", "compile", "small.tflite", "-o", "x.tet", "--runtime", "other", status=2
     )
-    assert "--rounding tflm or litert" in error
+    assert "--runtime tflm or litert" in error
 
 
 def test_all_that_is_not_taken_is_listed(here: Path) -> None:

@@ -84,9 +84,7 @@ def _write(here: Path, *changes: tuple[str, str], more: str = "") -> None:
 
 def test_from_a_model_to_a_project_with_its_evaluation_data(here: Path) -> None:
     _write(here)
-    ended = tinyet(
-        "generate", "net.py", *_BOARD, "-o", "p", "--save", "net.tet", "--dump-ir", "ir", "--strict"
-    )
+    ended = tinyet("generate", "net.py", *_BOARD, "-o", "p", "--save", "net.tet", "--dump", "ir", "--strict")
     assert ended.status == 0, ended.err
     assert ended.err == ""
     project = open_project("p")

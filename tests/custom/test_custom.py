@@ -88,7 +88,7 @@ def test_it_computes_what_torch_computes(integer: bool, programs: dict[bool, Pro
 @HOST
 @pytest.mark.parametrize("integer", [True, False])
 def test_on_the_host(integer: bool, programs: dict[bool, Program], tmp_path: Path) -> None:
-    project = tinyet.generate(programs[integer], "mps2_an386", tmp_path / "p", project="cmake")
+    project = tinyet.generate(programs[integer], "mps2_an386", tmp_path / "p", kind="cmake")
     result = project.validate(torch.cat(batches(5, 3)).numpy(), on="host")
     assert result.bit_exact
     kernels = [layer.kernel for layer in result.layers]
@@ -299,7 +299,7 @@ def test_c_that_does_not_compile(tmp_path: Path) -> None:
         function="wrong_f32",
         source="void wrong_f32(const float *x, float *out, int32_t count) {\n  out[0] = y;\n}\n",
     )
-    project = tinyet.generate(program_of(operator), "mps2_an386", tmp_path / "p", project="cmake")
+    project = tinyet.generate(program_of(operator), "mps2_an386", tmp_path / "p", kind="cmake")
     with pytest.raises(ToolchainError, match=r"custom_wrong_f32\.c.*'y' undeclared|custom_wrong_f32\.c"):
         project.validate(np.zeros((1, 1, 7), np.float32), on="host")
 
@@ -307,7 +307,7 @@ def test_c_that_does_not_compile(tmp_path: Path) -> None:
 @HOST
 def test_a_kernel_that_computes_something_else_is_found(tmp_path: Path) -> None:
     operator = made("off", reference=lambda _site, inputs: inputs[0] + np.float32(1))
-    project = tinyet.generate(program_of(operator), "mps2_an386", tmp_path / "p", project="cmake")
+    project = tinyet.generate(program_of(operator), "mps2_an386", tmp_path / "p", kind="cmake")
     result = project.validate(np.zeros((1, 1, 7), np.float32), on="host")
     assert not result.bit_exact
 

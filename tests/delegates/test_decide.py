@@ -333,7 +333,7 @@ def test_a_project_knows_its_choice(network: Program, tmp_path: Path) -> None:
     step = next(s for s in deployed(network, Objective("size")).steps if s.node.op == "conv2d")
     pin = step.choice.kernel.symbol
     asked = {"optimize": "speed", "pins": {step.name: pin}, "max_flash": 200_000}
-    project = generate(network, "mps2_an386", tmp_path / "p", project="cmake", **asked)  # type: ignore[arg-type]
+    project = generate(network, "mps2_an386", tmp_path / "p", kind="cmake", **asked)  # type: ignore[arg-type]
     again = open_project(tmp_path / "p")
     assert again.objective == objective_of(M4, "speed", Limits(max_flash=200_000), pins={step.name: pin})
     assert kernels(again.deployment) == kernels(project.deployment)
@@ -347,7 +347,7 @@ def test_a_project_knows_its_choice(network: Program, tmp_path: Path) -> None:
 def test_the_report_of_a_choice(network: Program) -> None:
     report = analyze(network, "mps2_an386")
     assert sum(point.chosen for point in report.frontier) == 1
-    flash = [point.flash for point in report.frontier]
+    flash = [point.flash_bytes for point in report.frontier]
     assert flash == sorted(flash)
     layer = next(one for one in report.layers if len(one.variants) > 1)
     assert layer.kernel in [variant.kernel for variant in layer.variants]

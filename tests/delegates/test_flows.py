@@ -81,7 +81,7 @@ def pair(seed: int, *shape: int) -> tuple[torch.Tensor, torch.Tensor]:
 def run(project: Project, on: str, *arrays: object, limit: int | None = None) -> tinyet.ValidationResult:
     if on != "host":
         project.build()
-    return project.validate(*arrays, on=on, limit=limit)  # type: ignore[arg-type]
+    return project.validate(*arrays, on=on, max_samples=limit)  # type: ignore[arg-type]
 
 
 # ---------------------------------------------------------------- a part of the graph
@@ -131,7 +131,7 @@ def test_require_leaves_nothing_behind(tmp_path: Path) -> None:
 
 def test_analyze_shows_who_and_why_not() -> None:
     program = tinyet.compile(Chain(), pair(0, 6), name="chain")
-    layers = analyze(program, load_board(BOARD), (ADD_MUL, PORTABLE)).layers
+    layers = analyze(program, load_board(BOARD), delegates=(ADD_MUL, PORTABLE)).layers
     assert [layer.delegate for layer in layers] == ["add_mul", "portable", "portable", "add_mul"]
     assert "add_mul: only add and mul" in layers[1].refusals
 

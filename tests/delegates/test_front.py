@@ -130,9 +130,9 @@ def test_what_is_said_of_the_bound() -> None:
     """Optimal is what is no larger than what is alive at once; that others were tried is another word."""
     program = Net(0).program()
     report = analyze(program, M4)
-    assert report.optimal == (report.arena_bytes == report.lower_bound)
-    assert report.searched >= report.optimal
-    assert report.least <= report.lower_bound <= report.arena_bytes
+    assert report.arena_optimal == (report.arena_bytes == report.arena_lower_bound)
+    assert report.arena_searched >= report.arena_optimal
+    assert report.arena_least <= report.arena_lower_bound <= report.arena_bytes
     taken = deploy(program.graph, M4.target, objective=objective_of(M4)).decision.figures
     (chosen,) = (plan for plan in report.plans if plan.chosen)
-    assert Figures(chosen.instructions, chosen.flash, chosen.ram) == taken
+    assert Figures(chosen.instructions, chosen.flash_bytes, chosen.ram_bytes) == taken

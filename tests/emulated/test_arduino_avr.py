@@ -124,7 +124,7 @@ def test_the_sketch_prints_what_the_reference_computes(
 ) -> None:
     program = MODELS[model]()
     for index, sample in enumerate(samples_of(program, 2)):
-        project = generate(program, "arduino_uno", tmp_path / f"p{index}", project="arduino", sample=[sample])
+        project = generate(program, "arduino_uno", tmp_path / f"p{index}", kind="arduino", sample=[sample])
         elf = build(project, "RunSmallModel")
         text = simavr.run(elf, board.target.mcu, board.clock_hz, SECONDS, until="done\r\n")
         arduino.check_printed(text.splitlines(), program, sample)
@@ -135,7 +135,7 @@ def test_the_harness_answers_bit_exactly(
     model: str, board: Board, build: Callable[..., Path], tmp_path: Path
 ) -> None:
     program = MODELS[model]()
-    project = generate(program, "arduino_uno", tmp_path / "p", project="arduino")
+    project = generate(program, "arduino_uno", tmp_path / "p", kind="arduino")
     elf = build(project, "Harness")
     size = measure(elf)
     assert size.ram < board.ram.bytes
@@ -163,7 +163,7 @@ def test_the_harness_answers_bit_exactly(
 def test_the_harness_behind_a_serial_port(board: Board, build: Callable[..., Path], tmp_path: Path) -> None:
     """As with a real board that the IDE has flashed: `validate` needs no file of the firmware."""
     program = MODELS["mlp"]()
-    project = generate(program, "arduino_uno", tmp_path / "p", project="arduino")
+    project = generate(program, "arduino_uno", tmp_path / "p", kind="arduino")
     elf = build(project, "Harness")
     words = [str(simavr.build_runner()), str(elf), board.target.mcu, str(board.clock_hz), "1e9"]
     master, slave = os.openpty()
@@ -200,7 +200,7 @@ def _pump(source: int, target: int) -> None:
 
 def test_the_same_files_answer_on_this_machine(tmp_path: Path) -> None:
     program = MODELS["convolution"]()
-    project = generate(program, "arduino_uno", tmp_path / "p", project="arduino")
+    project = generate(program, "arduino_uno", tmp_path / "p", kind="arduino")
     data = np.concatenate(samples_of(program, 2))
     assert project.validate(data, on="host").bit_exact
 
@@ -211,7 +211,7 @@ def test_the_library_is_clean_in_newer_standards(
     """Cores of other vendors choose C++14 or C++17."""
     program = small.program(channels=2)
     sample = samples_of(program, 1)[0]
-    project = generate(program, "arduino_uno", tmp_path / "p", project="arduino", sample=[sample])
+    project = generate(program, "arduino_uno", tmp_path / "p", kind="arduino", sample=[sample])
     elf = build(project, "RunSmallModel", "-std=gnu++17")
     text = simavr.run(elf, board.target.mcu, board.clock_hz, SECONDS, until="done\r\n")
     arduino.check_printed(text.splitlines(), program, sample)
@@ -220,6 +220,6 @@ def test_the_library_is_clean_in_newer_standards(
 
 def test_a_model_that_does_not_fit_is_refused_with_numbers(tmp_path: Path) -> None:
     with pytest.raises(FitError, match=r"\d+ bytes") as caught:
-        generate(small.program(size=24), "arduino_uno", tmp_path / "p", project="arduino")
+        generate(small.program(size=24), "arduino_uno", tmp_path / "p", kind="arduino")
     assert "2048" in caught.value.what
     assert not (tmp_path / "p").exists()

@@ -165,7 +165,7 @@ class Built:
 def build(name: str, program: Program, place: Path, **options: object) -> Built:
     """A generated project and both of its sketches: the one in the core's C++, the other in C++17."""
     path = board_file(name, place)
-    project = generate(program, path, place / "p", project="arduino", **options)  # type: ignore[arg-type]
+    project = generate(program, path, place / "p", kind="arduino", **options)  # type: ignore[arg-type]
     board = load_board(path)
     core = core_of(name, board, place)
     archive = core.build(place / "core")
@@ -224,7 +224,7 @@ def test_both_sketches(name: str, model: str, tmp_path: Path) -> None:
 def test_validate_takes_the_same_files(tmp_path: Path) -> None:
     """`tinyet validate` of a library, without anything of Arduino's."""
     program = small.program()
-    project = generate(program, board_file("mbed", tmp_path), tmp_path / "p", project="arduino")
+    project = generate(program, board_file("mbed", tmp_path), tmp_path / "p", kind="arduino")
     assert project.validate(small.images(2), on="qemu").bit_exact
     assert project.validate(small.images(2), on="host").bit_exact
 
@@ -253,7 +253,7 @@ def test_two_libraries_in_one_sketch(tmp_path: Path) -> None:
     folder = tmp_path / "both" / "examples" / "Both"
     folder.mkdir(parents=True)
     for name, program in programs.items():
-        project = generate(program, path, tmp_path / name, project="arduino", name=name)
+        project = generate(program, path, tmp_path / name, kind="arduino", name=name)
         archives.append(
             arduino.build_library(core, arduino.library_of(project), tmp_path / f"{name}-objects")
         )
@@ -322,7 +322,7 @@ def test_a_sketch_of_tensorflow_lite_micro(tmp_path: Path) -> None:
     """Written for TFLM but for its include. The arena that it sets aside takes no RAM."""
     path = board_file("samd", tmp_path)
     board, program = load_board(path), small.program()
-    project = generate(program, path, tmp_path / "p", project="arduino", tflm_header=True)
+    project = generate(program, path, tmp_path / "p", kind="arduino", tflm_header=True)
     library, core = arduino.library_of(project), core_of("samd", board, tmp_path)
     (library / "examples" / "Tflm").mkdir()
     (library / "examples" / "Tflm" / "Tflm.ino").write_text(TFLM_SKETCH)
@@ -342,7 +342,7 @@ def test_a_sketch_of_tensorflow_lite_micro(tmp_path: Path) -> None:
 def test_nothing_is_rounded_once_that_should_be_rounded_twice(name: str, tmp_path: Path) -> None:
     """A core's flags allow fused multiplications and additions; tinyet_common.h forbids them."""
     platform = PLATFORMS[name]
-    project = generate(MODELS["float"](), board_file(name, tmp_path), tmp_path / "p", project="arduino")
+    project = generate(MODELS["float"](), board_file(name, tmp_path), tmp_path / "p", kind="arduino")
     folder = arduino.library_of(project) / "src" / "small"
     kernels = sorted(folder.glob("tinyet_*_f32.c"))
     assert kernels

@@ -55,7 +55,7 @@ def test_frames_of_bytes(normalised: bool, tmp_path: Path) -> None:
     program = tinyet.load(tmp_path / "camera.tet")
     np.savez(tmp_path / "frames.npz", inputs=frames.numpy(), labels=np.zeros(6, int))
     project = tinyet.generate(
-        program, "mps2_an386", tmp_path / "p", project="cmake", evaluation=tmp_path / "frames.npz"
+        program, "mps2_an386", tmp_path / "p", kind="cmake", evaluation=tmp_path / "frames.npz"
     )
     header = next((tmp_path / "p").rglob("camera.h")).read_text()
     assert "uint8_t *camera_input_0(void)" in header
@@ -72,5 +72,5 @@ def test_frames_of_bytes(normalised: bool, tmp_path: Path) -> None:
     assert on_board.layers[0].count is not None
     assert on_board.layers[0].count <= (3 if not normalised else 14) * _SIZE * _SIZE * 3 + 120
     for kind in _OTHER_KINDS:
-        other = tinyet.generate(program, "nano_33_ble", tmp_path / kind, project=kind)
+        other = tinyet.generate(program, "nano_33_ble", tmp_path / kind, kind=kind)
         assert other.validate(frames.numpy(), on="host").bit_exact

@@ -94,7 +94,7 @@ def test_kernels_for_flash(symbol: str) -> None:
 def test_a_network_through_a_cmake_project(tmp_path: Path) -> None:
     require_emulator()
     # A space in the path, for what CMake makes of it.
-    project = tinyet.generate(small.program(), "mps2_an386", tmp_path / "a project", project="cmake")
+    project = tinyet.generate(small.program(), "mps2_an386", tmp_path / "a project", kind="cmake")
     compilers = []
     for compiler in ("clang", "gcc", "clang"):
         project.build(compiler=compiler)
@@ -114,7 +114,7 @@ def test_what_clang_is_not_for(tmp_path: Path) -> None:
         ("riscv32_virt", "cmake", "clang", "clang is for Cortex-M"),
     )
     for board, kind, compiler, words in refused:
-        project = tinyet.generate(program, board, tmp_path / f"{kind}-{board}", project=kind)
+        project = tinyet.generate(program, board, tmp_path / f"{kind}-{board}", kind=kind)
         with pytest.raises(UsageError, match=words):
             project.build(compiler=compiler)
     with pytest.raises(ToolchainError, match="clang-999 is not installed"):

@@ -164,9 +164,9 @@ def test_a_directory_that_cmake_cannot_build_in_is_refused_before_anything_is_wr
 ) -> None:
     for kind, board in (("cmake", "mps2_an386"), ("zephyr", "nano_33_ble")):
         with pytest.raises(ProjectError, match="CMake builds in no directory whose path has"):
-            generate(small.program(), board, tmp_path / name, project=kind)  # type: ignore[arg-type]
+            generate(small.program(), board, tmp_path / name, kind=kind)  # type: ignore[arg-type]
     assert not (tmp_path / name).exists()
-    generate(small.program(), "mps2_an386", tmp_path / name, project="model")
+    generate(small.program(), "mps2_an386", tmp_path / name, kind="model")
     with pytest.raises(ProjectError, match="CMake builds in no"):
         cmake.build(tmp_path / name, load_board("mps2_an386"))
 
@@ -277,7 +277,7 @@ FRAMEWORK_BOARDS = {board.target.family: board.name for board in all_boards() if
 def test_a_board_of_a_framework_gets_a_library(name: str, tmp_path: Path) -> None:
     """With kernels of tinyet's own in it, which compile there without a warning."""
     board = load_board(name)
-    project = tinyet.generate(small.program(), name, tmp_path / "p", project="cmake").path
+    project = tinyet.generate(small.program(), name, tmp_path / "p", kind="cmake").path
     assert not (project / "platform" / "support" / "linker.ld").exists()
     if board.target.toolchain is None:
         assert not (project / "cmake").exists()
@@ -324,7 +324,7 @@ def test_the_commands_of_the_page_on_generated_code_run_as_they_stand(tmp_path: 
     page = (Path(__file__).parents[2] / "docs" / "generated-code.md").read_text(encoding="utf-8")
     blocks = re.findall(r"^```sh\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
     assert len(blocks) == 2
-    project = generate(small.program(), "mps2_an386", tmp_path / "kws", project="cmake", name="kws").path
+    project = generate(small.program(), "mps2_an386", tmp_path / "kws", kind="cmake", name="kws").path
     for block in blocks:
         # Compiled by hand it is from inside the project, by CMake from beside it.
         place = project if " lib/kws" in block else tmp_path

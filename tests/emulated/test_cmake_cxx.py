@@ -88,7 +88,7 @@ int main() {
 def consumer(tmp_path: Path) -> Path:
     """Beside it the model in `model`."""
     program, place = small.program(), tmp_path / "consumer"
-    generate(program, "mps2_an386", tmp_path / "model", project="cmake", name="small")
+    generate(program, "mps2_an386", tmp_path / "model", kind="cmake", name="small")
     place.mkdir()
     (image,) = pattern_inputs(program.inputs)
     (place / "CMakeLists.txt").write_text(_CMAKE)

@@ -44,7 +44,7 @@ def test_cmake(tmp_path: Path) -> None:
     """For the board, and for this machine, where warnings are errors too."""
     if shutil.which("cmake") is None:
         pytest.skip("cmake is not installed")
-    project = generate(small.program(), "mps3_an547", tmp_path / "p", project="cmake", delegates=(CMSIS_NN,))
+    project = generate(small.program(), "mps3_an547", tmp_path / "p", kind="cmake", delegates=(CMSIS_NN,))
     project.build()
     result = project.validate(small.images(3), on="qemu")
     assert result.bit_exact

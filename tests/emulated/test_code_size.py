@@ -126,9 +126,9 @@ def require_tools() -> None:
 def test_what_is_generated_for_a_limit_is_built_within_it(program: Program, tmp_path: Path) -> None:
     """A byte less than the fastest choice may take: the next one is built, and `build` does not refuse it."""
     require_tools()
-    fastest = generate(program, M4, tmp_path / "p", project="cmake", optimize="speed")
+    fastest = generate(program, M4, tmp_path / "p", kind="cmake", optimize="speed")
     limit = fastest.room.flash.at_most - 1
-    project = generate(program, M4, tmp_path / "p", project="cmake", optimize="speed", max_flash=limit)
+    project = generate(program, M4, tmp_path / "p", kind="cmake", optimize="speed", max_flash=limit)
     small, fast = (each.deployment.decision.kernels.figures for each in (project, fastest))
     assert small.instructions > fast.instructions
     size = project.build()
@@ -139,9 +139,9 @@ def test_what_is_generated_for_a_limit_is_built_within_it(program: Program, tmp_
 @pytest.mark.emulated
 def test_the_linker_has_what_is_reported(program: Program, tmp_path: Path) -> None:
     require_tools()
-    project = generate(program, M4, tmp_path / "p", project="cmake")
+    project = generate(program, M4, tmp_path / "p", kind="cmake")
     check_planned(project, project.build())
-    report = analyze(project.program, M4, firmware=open_project(tmp_path / "p").application)
+    report = analyze(open_project(tmp_path / "p"))
     assert report.linked_bytes is not None
     assert report.linked_bytes > report.code_bytes + report.constant_bytes
     linked = {f.layers[0]: f.linked_bytes or 0 for f in report.functions if f.wrapper}

@@ -147,10 +147,10 @@ def test_layers_add_up_to_the_whole_and_to_the_harnesss_instructions(name: str, 
     require_emulator(name)
     # A Zephyr project has no harness for emulators: it is compiled when it is asked for.
     kind: Kind = "zephyr" if load_board(name).zephyr else "cmake"
-    project = generate(separable(), name, tmp_path / "project", project=kind)
+    project = generate(separable(), name, tmp_path / "project", kind=kind)
     if kind == "cmake":
         project.build()
-    result = project.validate(cycles=True)
+    result = project.validate(estimate=True)
     estimate = result.estimate
     assert result.bit_exact
     assert estimate is not None
@@ -171,8 +171,8 @@ def test_layers_add_up_to_the_whole_and_to_the_harnesss_instructions(name: str, 
 def test_a_board_that_qemu_does_not_have(tmp_path: Path) -> None:
     """Another board's machine runs the code of its core; the time is that of its own clock and flash."""
     require_emulator()
-    project = generate(separable(), "nucleo_f446re", tmp_path / "project", project="zephyr")
-    result = project.validate(on="host", cycles=True)
+    project = generate(separable(), "nucleo_f446re", tmp_path / "project", kind="zephyr")
+    result = project.validate(on="host", estimate=True)
     estimate = result.estimate
     assert result.bit_exact
     assert estimate is not None

@@ -194,7 +194,7 @@ def test_a_firmware(limit: int | None, tmp_path: Path) -> None:
     """Generated, opened again, built, and compared on an emulated board."""
     program = Program("small", small.graph(size=16), small.graph(real=True, size=16))
     made = tinyet.generate(
-        program, "mps2_an386", tmp_path / "p", project="cmake", input_rows=True, max_ram=limit
+        program, "mps2_an386", tmp_path / "p", kind="cmake", input_rows=True, max_ram=limit
     )
     again = Project(made.path)
     assert again.input_rows
@@ -235,7 +235,7 @@ def test_applications_of_every_kind_give_rows(kind: Kind, tmp_path: Path) -> Non
     }
     names = [b.name for b in all_boards() if kind in kinds_for(b)]
     board = boards[kind] if boards[kind] in names else names[0]
-    made = tinyet.generate(_program(), board, tmp_path / "p", project=kind, input_rows=True)
+    made = tinyet.generate(_program(), board, tmp_path / "p", kind=kind, input_rows=True)
     texts = {
         p: p.read_text()
         for p in made.path.rglob("*")

@@ -220,7 +220,7 @@ def test_a_network_through_both_kinds_of_project(board: Board, tmp_path: Path) -
     for kind in kinds:
         if kind == "cmake" and shutil.which("cmake") is None:
             pytest.skip("cmake is not installed")
-        project = tinyet.generate(program, board, tmp_path / kind, project=kind)
+        project = tinyet.generate(program, board, tmp_path / kind, kind=kind)
         size = project.build()
         result = project.validate(small.images(3), on="qemu", sqnr_samples=0)
         assert result.samples == 3

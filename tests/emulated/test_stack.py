@@ -106,7 +106,7 @@ def test_a_build_fails_whose_stack_may_not_suffice(kind: Kind, name: str, tmp_pa
     require_emulator(name)
     if kind == "cmake" and shutil.which("cmake") is None:
         pytest.skip("cmake is not installed")
-    project = tinyet.generate(small.program(), name, tmp_path / "project", project=kind)
+    project = tinyet.generate(small.program(), name, tmp_path / "project", kind=kind)
     size = project.build()
     stack = project.stack
     assert stack.inference.bytes is not None
@@ -139,4 +139,4 @@ def test_a_build_fails_whose_stack_may_not_suffice(kind: Kind, name: str, tmp_pa
     assert 0 < result.stack_bytes <= result.stack_bound.bytes
     assert result.ram_with_stack_bytes == size.ram + stack.firmware.bytes
     record = result.to_json()
-    assert (record["stack_bound_bytes"], record["stack_bound_note"]) == (result.stack_bound.bytes, None)
+    assert record["stack_bound"] == result.stack_bound.to_json()

@@ -98,7 +98,7 @@ def test_the_estimate_counts_what_the_harness_counts(tmp_path: Path) -> None:
     project = generate(residual(DType.INT8), "mps2_an386", tmp_path / "project", optimize="size")
     assert project.deployment.plan.streams
     project.build()
-    result = project.validate(np.ones((1, 18, 10, 4), np.float32), cycles=True)
+    result = project.validate(np.ones((1, 18, 10, 4), np.float32), estimate=True)
     assert result.bit_exact
     assert result.estimate is not None
     counted = {layer.name: layer.count for layer in result.layers}

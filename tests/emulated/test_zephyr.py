@@ -60,7 +60,7 @@ PROGRAMS: dict[str, Callable[[], Program]] = {
 
 def _project(tmp_path: Path, program: Program, delegates: str | None = None) -> Project:
     board = zephyr_standin.own_board(tmp_path)
-    return generate(program, board, tmp_path / "p", project="zephyr", delegates=delegates)
+    return generate(program, board, tmp_path / "p", kind="zephyr", delegates=delegates)
 
 
 def _console(elf: Path) -> list[str]:
@@ -163,7 +163,7 @@ def test_the_harness_is_bit_exact(name: str, tmp_path: Path) -> None:
 )
 def test_cmsis_nn_is_a_part_of_the_module(tmp_path: Path) -> None:
     board = zephyr_standin.own_board(tmp_path)
-    project = generate(small.program(), board, tmp_path / "p", project="zephyr", delegates=(CMSIS_NN,))
+    project = generate(small.program(), board, tmp_path / "p", kind="zephyr", delegates=(CMSIS_NN,))
     assert "CMSIS-NN, Apache-2.0" in (project.path / "README.md").read_text()
     elf = zephyr_standin.build(project.path, tmp_path / "b", conf=["harness.conf"])
     result = _validate(project, elf, 2)
@@ -282,7 +282,7 @@ def test_another_application_uses_two_models(tmp_path: Path) -> None:
     project = _project(tmp_path, small.program(), "portable")
     board = tmp_path / "my_board.toml"
     second = generate(
-        small.program(hidden=3), board, tmp_path / "q", project="zephyr", name="second", delegates="portable"
+        small.program(hidden=3), board, tmp_path / "q", kind="zephyr", name="second", delegates="portable"
     )
     application = tmp_path / "other"
     application.mkdir()
@@ -364,7 +364,7 @@ def test_west_builds_application_and_harness(tmp_path: Path, monkeypatch: pytest
     assert {"small_run", "small_arena"} <= symbols
     assert "tinyet_harness_serve" not in symbols
     assert size.sample
-    assert project.sizes.flash == size.flash - size.sample
+    assert project.sizes.flash_bytes == size.flash - size.sample
     assert project.elf(HARNESS) == project.path / "build-harness" / "zephyr" / "zephyr.elf"
     assert _validate(project, project.elf(HARNESS), 2).bit_exact
 

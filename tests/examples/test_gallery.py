@@ -23,10 +23,10 @@ import pytest
 import tinyet
 from tests.examples.loading import EXAMPLES, load
 from tests.ops.emulated import require_emulator
-from tinyet.cli.model import CaptureOptions, obtain
 from tinyet.errors import EmulatorError
 from tinyet.ir import Array
 from tinyet.numerics import quantize
+from tinyet.opening import ModelOptions, read
 
 torch = pytest.importorskip(
     "torch", reason="torch is not installed: the networks are trained and quantized here"
@@ -67,7 +67,7 @@ def demo(name: str) -> Any:
 
 @cache
 def compiled(name: str) -> Any:
-    return obtain(str(EXAMPLES / name / "model.py"), CaptureOptions(name=name))
+    return read(str(EXAMPLES / name / "model.py"), ModelOptions(name=name))
 
 
 def predictions(program: tinyet.Program, samples: Array) -> Array:

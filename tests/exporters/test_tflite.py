@@ -349,13 +349,13 @@ def test_command_line(tmp_path: Path) -> None:
     model = tmp_path / "small.tet"
     small.program().save(model)
     out = tmp_path / "small.tflite"
-    ended = command("export", model, "--tflite", out, "--for", "tflm")
+    ended = command("export", model, "--out", out, "--runtime", "tflm")
     assert ended.status == 0, ended
     assert "LiteRT rounds FULLY_CONNECTED otherwise" in ended.err
     assert read_file(out).subgraphs[0].operators[-1].code == "FULLY_CONNECTED"
-    for words in (["--tflite", str(tmp_path / "a.txt")], ["--tflite", str(out), "--for", "onnx"], []):
+    for words in (["--out", str(tmp_path / "a.txt")], ["--out", str(out), "--runtime", "onnx"], []):
         refused(tmp_path, "usage error", "export", model, *words, status=2)
-    refused(tmp_path, "usage error", "export", out, "--tflite", out, status=2)
+    refused(tmp_path, "usage error", "export", out, "--out", out, status=2)
     refusals().save(model)
-    error = refused(tmp_path, "unsupported operator", "export", model, "--tflite", tmp_path / "b.tflite")
+    error = refused(tmp_path, "unsupported operator", "export", model, "--out", tmp_path / "b.tflite")
     assert "there is no DIV of int8" in error

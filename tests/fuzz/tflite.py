@@ -68,7 +68,7 @@ class TfliteFiles:
         # The last byte of a length is as good as a die.
         die = len(case.data) + sum(case.data[-64:])
         with refusal() as refused:
-            program = from_tflite(path, rounding="litert" if die % 3 == 0 else "tflm")
+            program = from_tflite(path, runtime="litert" if die % 3 == 0 else "tflm")
         if refused:
             assert str(refused[0])
             return Outcome.REFUSED

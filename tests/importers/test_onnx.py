@@ -13,12 +13,12 @@ import pytest
 
 from tests.importers.onnx_models import Float32, helper, model, node, onnx, quantized, saved
 from tinyet import ops
-from tinyet.cli.model import CaptureOptions, check_path, obtain
 from tinyet.errors import DynamicShape, ModelError, TinyetError, UnsupportedOp, UsageError
 from tinyet.importers.onnx.importer import import_model
 from tinyet.importers.onnx.oracle import run_onnxruntime
 from tinyet.importers.onnx.read import parse, read_model
 from tinyet.ir import Array, DType
+from tinyet.opening import ModelOptions, kind_of, read
 from tinyet.opening.files import from_onnx
 
 torch = pytest.importorskip("torch")
@@ -324,11 +324,11 @@ def test_arguments_without_effect(tmp_path: Path) -> None:
     whole = saved(quantized(small(rng), [{"x": normal(rng, 1, 3, 8, 8)}]), tmp_path, "q.onnx")
     with pytest.raises(UsageError, match="calibration: the model is quantized already"):
         from_onnx(whole, [torch.zeros(1, 3, 8, 8)])
-    check_path(str(whole))
-    with pytest.raises(UsageError, match="--channels-last: this ONNX model is quantized already"):
-        obtain(str(whole), CaptureOptions(channels_last=True))
-    compiled = obtain(str(whole), CaptureOptions(name="keywords"))
+    assert kind_of(str(whole)) == ".onnx"
+    with pytest.raises(UsageError, match="channels_last: this ONNX model is quantized already"):
+        read(str(whole), ModelOptions(channels_last=True))
+    compiled = read(str(whole), ModelOptions(name="keywords"))
     assert compiled.program.name == "keywords"
     np.savez(tmp_path / "data.npz", x=normal(rng, 8, 3, 8, 8))
-    floats = obtain(str(path), CaptureOptions(calibration=tmp_path / "data.npz"))
+    floats = read(str(path), ModelOptions(calibration=tmp_path / "data.npz"))
     assert floats.program.inputs[0].dtype is DType.INT8

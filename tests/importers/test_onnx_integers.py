@@ -304,11 +304,11 @@ def test_on_the_board(tmp_path: Path) -> None:
     scale, zero = program.inputs[0].type.scale, program.inputs[0].type.zero_point
     given = [np.clip(np.rint(s["x"] / np.float32(scale)) + zero, -128, 127).astype(np.int8) for s in samples]
     for board in ("mps2_an386", "nrf51_dk"):
-        project = generate(program, board, tmp_path / board, project="cmake", sample=[given[0]])
+        project = generate(program, board, tmp_path / board, kind="cmake", sample=[given[0]])
         project.build()
         assert project.validate(np.concatenate(given), on="qemu").samples == len(given)
     data = np.stack([x[0] for x in given])
-    project = generate(program, "mps2_an386", tmp_path / "beside", project="cmake")
+    project = generate(program, "mps2_an386", tmp_path / "beside", kind="cmake")
     on_host = project.validate(data, on="host")
     path = saved(proto, tmp_path)
     found = compare(path, program, [[x] for x in given], on_host.outputs)

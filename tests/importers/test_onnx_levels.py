@@ -174,7 +174,7 @@ def test_the_oracle_names_the_level_that_agrees(tmp_path: Path) -> None:
     assert "ORT_DISABLE_ALL agrees" in other.advice
     assert "ORT_ENABLE_EXTENDED differs in 1 of 1" in other.advice
     assert "exact=True" in other.advice
-    assert "--rounding" not in other.advice
+    assert "--runtime" not in other.advice
 
 
 def test_a_bias_that_is_no_row_is_noted_once(tmp_path: Path) -> None:

@@ -9,10 +9,10 @@ import pytest
 import torch
 
 from tests.torch_helpers import ops, run
-from tinyet.cli.model import CaptureOptions, obtain
 from tinyet.errors import ModelError
 from tinyet.fx.origins import origin_of
 from tinyet.importers.torch.source import identifier, load_source
+from tinyet.opening import ModelOptions, read
 
 GOOD = """\
 import torch
@@ -142,7 +142,7 @@ def test_labels(line: str, labels: object, tmp_path: Path) -> None:
     source = load_source(str(path))
     assert source.labels is not None
     assert source.labels() == labels
-    assert obtain(str(path), CaptureOptions()).program.labels == ("a", "b", "c")
+    assert read(str(path), ModelOptions()).program.labels == ("a", "b", "c")
 
 
 def test_wrong_labels_and_other_data_of_that_name(tmp_path: Path) -> None:
@@ -151,9 +151,9 @@ def test_wrong_labels_and_other_data_of_that_name(tmp_path: Path) -> None:
     assert load_source(str(path)).labels is None
     path.write_text(f"{LABELLED}\nlabels = ['a', 'b']\n")
     with pytest.raises(ModelError, match=r"2 label\(s\) for the output .*, which is of 3 elements"):
-        obtain(str(path), CaptureOptions())
+        read(str(path), ModelOptions())
     path.write_text(f"{LABELLED}\ndef labels():\n    return open('gone').read()\n")
     with pytest.raises(ModelError, match=r"labels\(\) raises FileNotFoundError") as caught:
-        obtain(str(path), CaptureOptions())
+        read(str(path), ModelOptions())
     assert caught.value.where is not None
     assert caught.value.where.startswith(str(path))

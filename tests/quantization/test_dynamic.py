@@ -17,13 +17,13 @@ from torch.export import ExportedProgram
 import tinyet
 from tests.ops.emulated import require_emulator
 from tests.torch_helpers import find, pieces
-from tinyet.cli.model import warnings_of
 from tinyet.compiler import float_layers
 from tinyet.errors import UnsupportedOp, UnsupportedShape
 from tinyet.fx.capture import capture
 from tinyet.fx.exact import Exact
 from tinyet.importers.torch.importer import import_program
 from tinyet.ir import DType, Graph
+from tinyet.opening import warnings_of
 from tinyet.ops.dynamic_conv2d import DynamicConv2d
 from tinyet.ops.dynamic_linear import DynamicLinear
 from tinyet.program import Program, load

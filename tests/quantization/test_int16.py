@@ -111,7 +111,7 @@ def test_bit_for_bit_on_boards(program: Program, board: str, tmp_path: Path) -> 
     require_emulator()
     project = tinyet.generate(program, board, tmp_path / "net")
     project.build()
-    assert project.validate(DATA.numpy(), limit=3).bit_exact
+    assert project.validate(DATA.numpy(), max_samples=3).bit_exact
 
 
 def test_layers_of_both_kinds() -> None:

@@ -52,7 +52,9 @@ def test_generate_and_analyze_take_delegates_either_way(tmp_path: Path) -> None:
     by_object = generate(program, _BOARD, tmp_path / "b", delegates=[CORTEX_M])
     assert by_name.manifest == by_object.manifest
     assert by_name.delegates == (CORTEX_M,)
-    assert analyze(program, "mps2_an386", "portable") == analyze(program, _BOARD, (PORTABLE,))
+    assert analyze(program, "mps2_an386", delegates="portable") == analyze(
+        program, _BOARD, delegates=(PORTABLE,)
+    )
 
 
 def test_arguments_without_effect_are_refused(tmp_path: Path) -> None:
@@ -63,9 +65,9 @@ def test_arguments_without_effect_are_refused(tmp_path: Path) -> None:
         analyze(program, _BOARD, require_delegate=True)
     arrays = (np.zeros((1, 6, 6, 3), np.int8),)
     with pytest.raises(UsageError, match="no application"):
-        generate(program, _BOARD, tmp_path / "p", project="model", sample=arrays)
+        generate(program, _BOARD, tmp_path / "p", kind="model", sample=arrays)
     with pytest.raises(UsageError, match="no application"):
-        generate(program, _BOARD, tmp_path / "p", project="model", evaluation=Data(arrays))
+        generate(program, _BOARD, tmp_path / "p", kind="model", evaluation=Data(arrays))
     assert not (tmp_path / "p").exists()
 
 

@@ -209,7 +209,7 @@ def test_the_architectures_are_those_that_the_kernels_are_for(
     """The board's own for the kernels of its processor, all for the portable ones."""
     path = tmp_path / "own.toml"
     path.write_text(_toml(board) + '[arduino]\nfqbn = "arduino:mbed_nano:nano33ble"\n', encoding="utf-8")
-    project = generate(small.program(), path, tmp_path / "p", project="arduino")
+    project = generate(small.program(), path, tmp_path / "p", kind="arduino")
     properties = (project.path / "SmallModel/library.properties").read_text(encoding="utf-8")
     assert f"\narchitectures={architectures}\n" in properties
 
@@ -221,7 +221,7 @@ def _toml(board: str) -> str:
 def _generate(tmp_path: Path, **options: object) -> Project:
     path = tmp_path / "own.toml"
     path.write_text(_toml("mps2_an386") + '[arduino]\nfqbn = "vendor:arch:board"\n', encoding="utf-8")
-    return generate(small.program(), path, tmp_path / "p", project="arduino", **options)  # type: ignore[arg-type]
+    return generate(small.program(), path, tmp_path / "p", kind="arduino", **options)  # type: ignore[arg-type]
 
 
 def test_generating_again_gives_the_same_and_keeps_the_users_sketch(tmp_path: Path) -> None:
@@ -320,7 +320,7 @@ def test_version_and_home_page_are_the_libraries_own(tmp_path: Path) -> None:
     assert "\nversion=2.13.0\n" in text
     assert f"\nurl={options['homepage']}\n" in text
     for kind, path in (("platformio", "lib/small/library.json"), ("cmake", "CMakeLists.txt")):
-        made = generate(small.program(), "mps2_an386", tmp_path / kind, project=kind, **options)  # type: ignore[arg-type]
+        made = generate(small.program(), "mps2_an386", tmp_path / kind, kind=kind, **options)  # type: ignore[arg-type]
         text = (made.path / path).read_text()
         if kind == "cmake":
             assert f'project(small VERSION 2.13.0 HOMEPAGE_URL "{options["homepage"]}" LANGUAGES C)' in text
@@ -348,7 +348,7 @@ def test_what_a_library_cannot_be_given_is_refused(
     tmp_path: Path, kind: Kind, options: Mapping[str, object], said: str
 ) -> None:
     with pytest.raises(UsageError) as caught:
-        generate(small.program(), "nano_33_ble", tmp_path / "p", project=kind, **options)  # type: ignore[arg-type]
+        generate(small.program(), "nano_33_ble", tmp_path / "p", kind=kind, **options)  # type: ignore[arg-type]
     assert said in str(caught.value)
     assert not (tmp_path / "p").exists()
 
@@ -416,7 +416,7 @@ def test_the_build_runs_arduino_cli_for_both_sketches(
         words = words[8:]
     assert words == []
     assert project.elf(HARNESS) == project.path / "build/Harness/Harness.ino.elf"
-    assert project.sizes.ram == 12
+    assert project.sizes.ram_bytes == 12
 
 
 @pytest.mark.parametrize(

@@ -343,7 +343,7 @@ def test_what_is_missing_is_said_before_anything_runs(
     project = generate(separable(), "mps2_an500", tmp_path / "p")
     monkeypatch.setattr(Project, "firmware", lambda *_, **__: pytest.fail("it has begun"))
     with pytest.raises(UsageError, match="no model of the cycles of cortex-m7"):
-        project.validate(on="host", cycles=True)
+        project.validate(on="host", estimate=True)
 
 
 @pytest.mark.parametrize("api", [1, 2])

@@ -51,7 +51,7 @@ def _is_gone(pid: int) -> bool:
 @pytest.fixture(scope="module")
 def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
     """One whose harness has been built, for all that can be seen."""
-    made = generate(small.program(), "mps2_an386", tmp_path_factory.mktemp("project") / "p", project="cmake")
+    made = generate(small.program(), "mps2_an386", tmp_path_factory.mktemp("project") / "p", kind="cmake")
     place = made.path / f"build-{made.board.target.family}" / f"{made.name}_harness.elf"
     place.parent.mkdir()
     place.write_bytes(b"\x7fELF")

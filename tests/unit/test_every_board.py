@@ -54,9 +54,9 @@ def _contents(directory: Path) -> dict[str, bytes]:
 def test_a_board_has_the_kind_or_is_told_which_it_has(name: str, kind: Kind, tmp_path: Path) -> None:
     board = BOARDS[name]
     if kind in kinds_for(board):
-        project = generate(PROGRAM, name, tmp_path / "here", project=kind)
+        project = generate(PROGRAM, name, tmp_path / "here", kind=kind)
         assert (project.board.name, project.name) == (name, "separable")
-        generate(PROGRAM, name, tmp_path / "some" / "other place", project=kind)
+        generate(PROGRAM, name, tmp_path / "some" / "other place", kind=kind)
         files = _contents(tmp_path / "here")
         assert files == _contents(tmp_path / "some" / "other place")
         manifest = json.loads(files["tinyet.json"])
@@ -70,7 +70,7 @@ def test_a_board_has_the_kind_or_is_told_which_it_has(name: str, kind: Kind, tmp
                 assert not re.search(rb"\{\{ *(board|facts)|\{% *(if|for|end)", data), path
     else:
         with pytest.raises(UsageError, match=f"no {kind} project for the board {name}") as caught:
-            generate(PROGRAM, name, tmp_path / "here", project=kind)
+            generate(PROGRAM, name, tmp_path / "here", kind=kind)
         hint = str(caught.value.hint)
         kinds = re.findall(r"\w+", hint.partition(": ")[2].partition("\n")[0])
         boards = re.findall(r"\w+", hint.partition(f"boards for {kind}: ")[2])
@@ -98,10 +98,10 @@ def test_a_model_fits_or_the_numbers_say_why(name: str, tmp_path: Path) -> None:
     ):
         out = tmp_path / what
         if memory.bytes > 40_000 or (what == "RAM" and memory.bytes > 5_000):
-            assert generate(program, name, out, project="model").name == "wide"
+            assert generate(program, name, out, kind="model").name == "wide"
             continue
         with pytest.raises(FitError) as caught:
-            generate(program, name, out, project="model")
+            generate(program, name, out, kind="model")
         assert what in str(caught.value)
         assert str(memory.bytes) in str(caught.value).replace(" ", "").replace(",", "")
         assert re.search(r"\d+ bytes", str(caught.value))

@@ -12,29 +12,29 @@ from functools import cache
 from pathlib import Path
 
 import tinyet
-from tinyet.moved import MOVED
 
 PACKAGE = Path(tinyet.__file__).parent
 
 # The house, from the ground up: the rooms of each floor. A room's own modules may import each other.
 HOUSE: tuple[tuple[str, ...], ...] = (
-    ("messages", "version", "moved"),
+    ("messages", "version"),
     ("errors",),
-    ("files", "assets", "ir", "stack"),
+    ("assets", "files", "ir", "stack"),
     ("boards", "numerics", "tflite"),
     ("build", "fx", "opset"),
     ("device", "ops"),
     (
-        *("custom", "cycles", "data", "delegates", "exporters", "importers.onnx", "layers", "memory"),
-        *("passes", "reference", "tet"),
+        *("custom", "cycles", "data", "delegates", "exporters", "importers.onnx", "memory", "passes"),
+        *("reference", "tet"),
     ),
-    ("importers.tflite", "importers.torch", "input_rows", "over_time", "rows", "storage"),
-    ("choice", "program", "quantization"),
-    ("deployment", "oracles", "to_files"),
-    ("budget", "compiler", "emit", "validate"),
-    ("analyze", "from_files", "lower", "project"),
-    ("cli",),
-    ("__main__", "pytest"),
+    ("importers.tflite", "importers.torch", "over_time", "planning"),
+    ("deployment", "program", "quantization"),
+    ("budget", "compiler", "emit", "oracles", "to_files"),
+    ("lowering", "validation"),
+    ("project",),
+    ("analysis", "opening"),
+    ("cli", "pytest"),
+    ("__main__",),
 )
 FLOORS = {room: number for number, rooms in enumerate(HOUSE) for room in rooms}
 # What builds and runs firmware knows nothing of graphs: it works on what others have written.
@@ -47,16 +47,14 @@ AT_THE_TOP = {
     "__init__",
     "__main__",
     "version",
-    "moved",
     "compiler",
-    "from_files",
     "to_files",
-    "lower",
+    "lowering",
     "program",
     "deployment",
     "project",
-    "validate",
-    "analyze",
+    "validation",
+    "analysis",
     "pytest",
 }
 
@@ -238,11 +236,6 @@ def test_every_room_says_what_it_is() -> None:
         if not (text or "").split("\n\n")[0].rstrip().endswith("."):
             silent.append(str(room.relative_to(PACKAGE)))
     assert silent == []
-
-
-def test_old_names_are_gone_from_the_tree() -> None:
-    present = {name for name in MOVED if PACKAGE.joinpath(*name.split(".")[1:]).with_suffix(".py").exists()}
-    assert present == set()
 
 
 def test_no_file_is_too_long() -> None:

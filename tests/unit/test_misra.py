@@ -30,7 +30,7 @@ def _script() -> ModuleType:
 def test_no_rule_is_new(tmp_path: Path) -> None:
     explained = set(re.findall(r"^\| (\d+\.\d+) \|", (ROOT / "docs" / "misra.md").read_text(), re.MULTILINE))
     assert len(explained) > 20
-    tinyet.generate(small.program(), "mps2_an386", tmp_path / "p", project="model", name="small")
+    tinyet.generate(small.program(), "mps2_an386", tmp_path / "p", kind="model", name="small")
     sources = sorted((tmp_path / "p").rglob("*.c"))
     misra = _script()
     found = misra.by_rule(misra.check(sources, sorted({source.parent for source in sources})))

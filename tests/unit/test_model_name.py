@@ -104,7 +104,7 @@ def test_strange_names_that_are_allowed_build(tmp_path: Path) -> None:
     assert set(names) < set(ALLOWED)
     lines = ["cmake_minimum_required(VERSION 3.20)", "project(all_of_them C)"]
     for name in names:
-        generate(small.program(), "microbit", tmp_path / name, project="cmake", name=name)
+        generate(small.program(), "microbit", tmp_path / name, kind="cmake", name=name)
         lines.append(f"add_subdirectory({name})")
     uses = "".join(f'#include "{name}.h"\n' for name in names)
     calls = " + ".join(f"{name}_run()" for name in names)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Just the C: what `--model-only` writes compiles alone, is written again over itself only, and has no harness."""
+"""Just the C: what `--kind model` writes compiles alone, is written again over itself only, and has no harness."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def _names(directory: Path) -> set[str]:
 
 
 def test_only_c_and_the_manifest(tmp_path: Path) -> None:
-    generate(small.program(), "mps2_an385", tmp_path / "c", project="model", name="small")
+    generate(small.program(), "mps2_an385", tmp_path / "c", kind="model", name="small")
     names = _names(tmp_path / "c")
     assert {"small.c", "small.h", "tinyet_common.h", "tinyet_conv2d_s8.c", "tinyet.json"} <= names
     assert {Path(name).suffix for name in names} == {".c", ".h", ".json"}
@@ -44,7 +44,7 @@ def test_only_c_and_the_manifest(tmp_path: Path) -> None:
 @pytest.mark.skipif(shutil.which("gcc") is None, reason="gcc is not installed")
 def test_compiles_alone_and_answers_as_the_reference(tmp_path: Path) -> None:
     program = small.program()
-    generate(program, "mps2_an385", tmp_path / "c", project="model", name="small")
+    generate(program, "mps2_an385", tmp_path / "c", kind="model", name="small")
     (tmp_path / "main.c").write_text(_MAIN)
     run = tmp_path / "run"
     sources = [tmp_path / "main.c", *(tmp_path / "c").glob("*.c")]
@@ -59,18 +59,18 @@ def test_compiles_alone_and_answers_as_the_reference(tmp_path: Path) -> None:
 
 def test_a_users_file_stays_and_a_changed_one_is_not_overwritten(tmp_path: Path) -> None:
     directory = tmp_path / "c"
-    generate(small.program(), "mps2_an385", directory, project="model", name="small")
+    generate(small.program(), "mps2_an385", directory, kind="model", name="small")
     (directory / "mine.c").write_text("int mine;\n")
-    generate(small.program(channels=6), "mps2_an385", directory, project="model", name="small")
+    generate(small.program(channels=6), "mps2_an385", directory, kind="model", name="small")
     assert (directory / "mine.c").read_text() == "int mine;\n"
     (directory / "small.c").write_text("/* mine */\n")
     with pytest.raises(ProjectError, match=r"small\.c \(changed since tinyet wrote it\)"):
-        generate(small.program(), "mps2_an385", directory, project="model", name="small")
+        generate(small.program(), "mps2_an385", directory, kind="model", name="small")
     assert (directory / "small.c").read_text() == "/* mine */\n"
 
 
 def test_there_is_nothing_to_build_or_validate(tmp_path: Path) -> None:
-    generate(small.program(), "mps2_an385", tmp_path / "c", project="model", name="small")
+    generate(small.program(), "mps2_an385", tmp_path / "c", kind="model", name="small")
     project = open_project(tmp_path / "c")
     with pytest.raises(ProjectError, match="add its C files to your own build"):
         project.build()
@@ -81,7 +81,9 @@ def test_there_is_nothing_to_build_or_validate(tmp_path: Path) -> None:
 def test_on_the_command_line(tmp_path: Path) -> None:
     saved = tmp_path / "small.tet"
     small.program().save(saved)
-    ended = tinyet("generate", str(saved), "--board", "mps2_an385", "--model-only", "-o", str(tmp_path / "c"))
+    ended = tinyet(
+        "generate", str(saved), "--board", "mps2_an385", "--kind", "model", "-o", str(tmp_path / "c")
+    )
     assert ended.status == 0
     assert 'include "small.h"' in ended.out
     assert (tmp_path / "c" / "small.c").is_file()

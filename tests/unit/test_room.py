@@ -105,7 +105,7 @@ def test_ram_counts_the_stack_that_the_chosen_kernels_take(name: str) -> None:
 
 def test_the_reserve_is_in_the_project(tmp_path: Path) -> None:
     for stack in (None, 2048):
-        project = generate(small.program(), M4, tmp_path / "p", project="cmake", stack=stack)
+        project = generate(small.program(), M4, tmp_path / "p", kind="cmake", stack=stack)
         total = project.room.stack.total
         assert project.board.stack_bytes == total
         assert project.limits.stack == stack
@@ -116,5 +116,5 @@ def test_the_reserve_is_in_the_project(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="stack is a whole number from 384 on"):
         generate(small.program(), M4, tmp_path / "q", stack=100)
     # A framework decides where its stack lies: what the board's file says counts.
-    uno = generate(small.program(), "nano_33_ble", tmp_path / "a", project="arduino")
+    uno = generate(small.program(), "nano_33_ble", tmp_path / "a", kind="arduino")
     assert uno.board.stack_bytes == load_board("nano_33_ble").stack_bytes

@@ -33,7 +33,7 @@ def _programs() -> dict[str, tinyet.Program]:
 
 
 def _generate(name: str, program: tinyet.Program, where: Path) -> Path:
-    generate(program, _BOARD, where / name, project="model", name=name)
+    generate(program, _BOARD, where / name, kind="model", name=name)
     return where / name
 
 

@@ -189,7 +189,7 @@ def sketch(project: Project, program: Program) -> str:
 
 
 def made(program: Program, place: Path, **options: object) -> Project:
-    return generate(program, _BOARD, place, project="model", tflm_header=True, **options)  # type: ignore[arg-type]
+    return generate(program, _BOARD, place, kind="model", tflm_header=True, **options)  # type: ignore[arg-type]
 
 
 def objects(project: Project, program: Program) -> list[Path]:
@@ -353,8 +353,8 @@ def test_rows_and_tflm_do_not_go_together(tmp_path: Path) -> None:
 @pytest.mark.parametrize("kind", ["platformio", "cmake", "zephyr", "model"])
 def test_every_kind_has_it_beside_the_models_own_header(kind: str, tmp_path: Path) -> None:
     program = small.program()
-    without = generate(program, _BOARD, tmp_path / "without", project=kind)  # type: ignore[arg-type]
-    asked = generate(program, _BOARD, tmp_path / "asked", project=kind, tflm_header=True)  # type: ignore[arg-type]
+    without = generate(program, _BOARD, tmp_path / "without", kind=kind)  # type: ignore[arg-type]
+    asked = generate(program, _BOARD, tmp_path / "asked", kind=kind, tflm_header=True)  # type: ignore[arg-type]
     place = Path(str(asked.manifest["model_dir"]))
     more = {place / "small_tflm.h", place / "tinyet_tflm.h"}
     assert files(asked) - files(without) == more
@@ -368,7 +368,7 @@ def test_every_kind_has_it_beside_the_models_own_header(kind: str, tmp_path: Pat
         assert {"small.h", "small_tflm.h", "tinyet_common.h", "tinyet_tflm.h"} == {
             Path(line).name for line in public.split()
         }
-    again = generate(program, _BOARD, tmp_path / "asked", project=kind)  # type: ignore[arg-type]
+    again = generate(program, _BOARD, tmp_path / "asked", kind=kind)  # type: ignore[arg-type]
     assert files(again) == files(without)
 
 
@@ -377,7 +377,7 @@ def files(project: Project) -> set[Path]:
 
 
 def test_an_arduino_library_has_a_header_for_the_sketch(tmp_path: Path) -> None:
-    project = generate(small.program(), "nano_33_ble", tmp_path, project="arduino", tflm_header=True)
+    project = generate(small.program(), "nano_33_ble", tmp_path, kind="arduino", tflm_header=True)
     library = tmp_path / "SmallModel"
     assert {Path("SmallModel/src/SmallModelTflm.h"), Path("SmallModel/src/small/small_tflm.h")} <= files(
         project

@@ -308,7 +308,7 @@ def test_a_second_one_waits_and_tells_for_whom_and_a_killed_one_locks_nothing(
 
 
 def test_two_builds_at_once_are_one_after_the_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    project = generate(small.program(), "mps2_an386", tmp_path / "p", project="cmake")
+    project = generate(small.program(), "mps2_an386", tmp_path / "p", kind="cmake")
     inside, lines, started, both = 0, list[str](), threading.Event(), threading.Event()
 
     def build(path: Path, _board: object, *, compiler: str, on_output: object) -> None:

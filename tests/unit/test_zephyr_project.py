@@ -283,7 +283,7 @@ def test_building_without_zephyr_says_what_to_install(
 ) -> None:
     monkeypatch.delenv("ZEPHYR_BASE", raising=False)
     monkeypatch.setenv("PATH", str(tmp_path))
-    project = generate(small.program(), "mps2_an386", tmp_path / "p", project="zephyr")
+    project = generate(small.program(), "mps2_an386", tmp_path / "p", kind="zephyr")
     monkeypatch.setattr("importlib.util.find_spec", lambda _name: None)
     with pytest.raises(ToolchainError) as caught:
         west_build.build(project.path, _board("mps2/an386"))
@@ -307,7 +307,7 @@ def test_building_without_zephyr_says_what_to_install(
 
 def test_the_users_options_and_modules_stay_when_the_model_changes(tmp_path: Path) -> None:
     """Nothing in these files is tinyet's: what the model needs of Kconfig stands in Kconfig."""
-    project = generate(small.program(), "nano_33_ble", tmp_path / "p", project="zephyr")
+    project = generate(small.program(), "nano_33_ble", tmp_path / "p", kind="zephyr")
     mine = {}
     for name in ("prj.conf", "west.yml"):
         path = project.path / name
@@ -315,7 +315,7 @@ def test_the_users_options_and_modules_stay_when_the_model_changes(tmp_path: Pat
         mine[path] = path.read_text() + "# mine\n"
         path.write_text(mine[path])
     (project.path / "user.cmake").write_text("# mine, too\n")
-    generate(small.program(channels=8), "nano_33_ble", tmp_path / "p", project="zephyr", name="other")
+    generate(small.program(channels=8), "nano_33_ble", tmp_path / "p", kind="zephyr", name="other")
     assert {path: path.read_text() for path in mine} == mine
     assert "TINYET_SMALL" not in (project.path / "prj.conf").read_text()
     assert "config TINYET_OTHER\n\tdefault y\n" in (project.path / "Kconfig").read_text()

@@ -8,11 +8,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from tinyet.boards import Board
-from tinyet.budget.room import CALLER_STACK, Flash, PlannedStack, Room, room_of
+from tinyet.budget.room import CALLER_STACK, HARNESS_STACK, Flash, PlannedStack, Room, room_of
 from tinyet.budget.tables import around_table, core_table, table_of
 from tinyet.delegates import DEFAULT, Delegate
 from tinyet.deployment import Deployment, deploy
 from tinyet.errors import FitError, ToolchainError, bullet_list
+from tinyet.errors.arguments import whole_given
 from tinyet.ir import Graph, Node
 from tinyet.memory.streams import Stream
 from tinyet.opset.cost import core_of, measured
@@ -57,6 +58,17 @@ class Limits:
 
 
 NO_LIMITS = Limits()
+
+
+def limits_given(max_ram: int | None, max_flash: int | None, stack: int | None, *, bare: bool) -> Limits:
+    """Limits as a user gives them. Raises UsageError for what is no number of bytes, or too few for a stack."""
+    ram, flash = (
+        None if limit is None else whole_given(limit, what, "bytes: 64 * 1024")
+        for limit, what in ((max_ram, "max_ram"), (max_flash, "max_flash"))
+    )
+    if stack is not None:
+        stack = whole_given(stack, "stack", "bytes for who calls an inference: 2048", HARNESS_STACK)
+    return Limits(ram, flash, stack, bare)
 
 
 def objective_of(

@@ -186,7 +186,7 @@ def _host_compiler() -> Check:
         "host cc",
         version is not None,
         version,
-        "running the C code on this machine, and `validate --cycles`",
+        "running the C code on this machine, and `validate --estimate`",
         install_command("cc"),
     )
 

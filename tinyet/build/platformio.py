@@ -76,7 +76,7 @@ def build(project_dir: Path, env: str, *, on_output: Callable[[str], None] | Non
         raise ProjectError(
             what="there is no platformio.ini here",
             where=str(project_dir),
-            hint="generate the project first: tinyet generate MODEL.tet --project platformio",
+            hint="generate the project first: tinyet generate MODEL.tet --kind platformio",
         )
     core = core_dir()
     platform = _registry_platform(project_dir, env)

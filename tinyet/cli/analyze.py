@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -13,30 +12,33 @@ import typer
 from tinyet.analysis import Analysis
 from tinyet.analysis import analyze as analyze_program
 from tinyet.boards import Board, load_board
-from tinyet.budget.fit import LARGEST, Contributor, Limits, said_of, stack_said
+from tinyet.budget.fit import LARGEST, Contributor, said_of, stack_said
 from tinyet.cli import ui
-from tinyet.cli.model import CaptureOptions, obtain
+from tinyet.cli.model import obtain, spelled
 from tinyet.cli.options import (
-    Calibration,
     CallerStack,
     DelegateNames,
+    InputRows,
     JsonFile,
     MaxFlash,
     MaxRam,
-    OptimizeAgain,
+    ModelFlags,
+    Optimize,
     Pins,
     RequireDelegate,
     delegates_of,
     pins_of,
+    takes_model,
 )
+from tinyet.compiler import DEFAULT_BOARD
 from tinyet.delegates import PORTABLE
 from tinyet.errors import UsageError
-from tinyet.project import open_project
-from tinyet.stack.use import StackUse
+from tinyet.opening import PROJECT, kind_of
+from tinyet.program import Program
+from tinyet.project import Project, open_project
 
-DEFAULT_BOARD = "mps2_an386"
 
-
+@takes_model()
 def analyze(
     model: Annotated[
         str,
@@ -46,68 +48,51 @@ def analyze(
         str | None,
         typer.Option("--board", help=f"by default the project's own, or {DEFAULT_BOARD} for a model"),
     ] = None,
-    calibration: Calibration = None,
-    delegate: DelegateNames = None,
-    require_delegate: RequireDelegate = False,
-    optimize: OptimizeAgain = None,
+    optimize: Optimize = None,
     max_ram: MaxRam = None,
     max_flash: MaxFlash = None,
     stack: CallerStack = None,
     pin: Pins = None,
+    input_rows: InputRows = False,
+    delegates: DelegateNames = None,
+    require_delegate: RequireDelegate = False,
     json: JsonFile = None,
+    *,
+    flags: ModelFlags,
 ) -> None:
     """Show what each layer costs on a board, before anything is built."""
-    chosen = None if board is None else load_board(board)
-    delegates = delegates_of(delegate, require_delegate)
-    pins, limits = pins_of(pin), Limits(max_ram, max_flash, stack)
+    target = None if board is None else load_board(board)
+    asked, pins = delegates_of(delegates, require_delegate), pins_of(pin)
     warnings: tuple[str, ...] = ()
-    firmware: Path | None = None
-    input_rows = False
-    used: StackUse | None = None
-    if Path(model).is_dir():
-        if calibration is not None:
-            raise UsageError("--calibration: a project is compiled already", model)
+    subject: Program | Project
+    if kind_of(model) == PROJECT:
+        if idle := flags.options().given:
+            raise UsageError(f"{spelled(idle)}: a project is generated already", model, "leave it away")
         with ui.stages("reading the program"):
-            project = open_project(model)
-            program, default = project.program, project.board
-        asked = (board, delegate, optimize, max_ram, max_flash, stack, pin)
-        if all(not option for option in asked) and not require_delegate:
-            firmware = project.application  # what is built is what is analyzed
-            used = None if firmware is None else project.stack
-        if delegate is None:
-            delegates, require_delegate = project.delegates, project.require_delegate
-        input_rows = project.input_rows
-        optimize, pins = optimize or project.optimize, {**project.pins, **pins}
-        before = project.limits
-        limits = Limits(
-            max_ram or before.max_ram, max_flash or before.max_flash, stack or before.stack, before.bare
-        )
+            subject = open_project(model)
+            shown = target or subject.board
     else:
-        default = load_board(DEFAULT_BOARD)
-        compiled = obtain(model, CaptureOptions(calibration=calibration))
-        program, warnings = compiled.program, compiled.warnings
-    target: Board = chosen or default
+        compiled = obtain(model, flags.options())
+        subject, warnings = compiled.program, compiled.warnings
+        shown = target or load_board(DEFAULT_BOARD)
     with ui.stages("analyzing"):
         analysis = analyze_program(
-            program,
+            subject,
             target,
-            delegates,
+            delegates=asked,
             require_delegate=require_delegate,
-            optimize=optimize or "balanced",
+            optimize=optimize,
+            max_ram=max_ram,
+            max_flash=max_flash,
+            stack=stack,
             pins=pins,
             input_rows=input_rows,
-            firmware=firmware,
-            used=used,
-            max_ram=limits.max_ram,
-            max_flash=limits.max_flash,
-            stack=limits.stack,
-            bare=limits.bare,
         )
     if json is not None:
         ui.write_json(json, analysis.to_json())
     if json != "-":
         ui.notes(warnings)
-        _show(analysis, target)
+        _show(analysis, shown)
 
 
 def _show(analysis: Analysis, board: Board) -> None:
@@ -169,7 +154,7 @@ def _show(analysis: Analysis, board: Board) -> None:
         ],
     )
     _streams(analysis)
-    _contributors("largest in flash", analysis.largest)
+    _contributors("largest in flash", analysis.largest_constants)
     _code(analysis)
     at = (
         analysis.layers[analysis.peak_layer].name
@@ -196,16 +181,16 @@ def _show(analysis: Analysis, board: Board) -> None:
 
 def _bound_said(analysis: Analysis) -> str:
     """How small the arena could be, and of what that is said."""
-    if analysis.arena_bytes == analysis.least:
+    if analysis.arena_bytes == analysis.arena_least:
         return "optimal: the inputs or an output alone take as much"
-    if analysis.optimal:
+    if analysis.arena_optimal:
         said = "optimal for these kernels in this order"
     else:
-        gap = ui.size(analysis.arena_bytes - analysis.lower_bound)
+        gap = ui.size(analysis.arena_bytes - analysis.arena_lower_bound)
         said = f"{gap} above what is alive at once with these kernels in this order"
-        if analysis.searched:
+        if analysis.arena_searched:
             said += "; no addresses do better"
-    return f"{said}; with any, {ui.number(analysis.least)} at least"
+    return f"{said}; with any, {ui.number(analysis.arena_least)} at least"
 
 
 def _streams(analysis: Analysis) -> None:
@@ -290,7 +275,7 @@ def _kernels(analysis: Analysis) -> None:
     if len(analysis.frontier) > 1:
         ui.table(
             [("", "text"), ("flash", "number"), (f"instructions ({analysis.optimize})", "number")],
-            [("chosen" if p.chosen else "", p.flash, p.instructions) for p in analysis.frontier],
+            [("chosen" if p.chosen else "", p.flash_bytes, p.instructions) for p in analysis.frontier],
         )
         if len(analysis.plans) > 1:
             ui.table(
@@ -300,7 +285,10 @@ def _kernels(analysis: Analysis) -> None:
                     ("flash", "number"),
                     ("instructions, all counted", "number"),
                 ],
-                [("chosen" if p.chosen else "", p.ram, p.flash, p.instructions) for p in analysis.plans],
+                [
+                    ("chosen" if p.chosen else "", p.ram_bytes, p.flash_bytes, p.instructions)
+                    for p in analysis.plans
+                ],
             )
         if analysis.frontier_gap:
             ui.say(f"  found with a gap: better choices may take {analysis.frontier_gap} bytes less")
@@ -311,7 +299,7 @@ def _kernels(analysis: Analysis) -> None:
             "*" if (variant.kernel, variant.delegate) == (layer.kernel, layer.delegate) else "",
             ui.kernel(variant.kernel),
             "–" if variant.instructions is None else variant.instructions,
-            variant.flash,
+            variant.flash_bytes,
             variant.scratch_bytes or "–",
         )
         for layer in analysis.layers

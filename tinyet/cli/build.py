@@ -38,7 +38,7 @@ def build(
 def _record(project: Project, size: Size, stack: StackUse) -> dict[str, object]:
     """The documented, stable form of `--json` (docs/json.md)."""
     return {
-        "version": 1,
+        "version": 2,
         "name": project.name,
         "board": project.board.name,
         "flash_bytes": size.flash - size.sample,

@@ -10,74 +10,28 @@ import typer
 
 from tinyet.boards import load_board
 from tinyet.cli import ui
-from tinyet.cli.model import CaptureOptions, keep_evaluation, obtain
-from tinyet.cli.options import (
-    Calibration,
-    ChannelsLast,
-    DumpIr,
-    FloatIo,
-    Model,
-    Name,
-    RoundingOption,
-    SaveEvaluation,
-    SignatureOption,
-    Strict,
-    rounding_of,
-)
+from tinyet.cli.model import keep_evaluation, obtain
+from tinyet.cli.options import Model, ModelFlags, SaveEvaluation, takes_model
 from tinyet.errors import UsageError
-from tinyet.errors.arguments import over_time_given
+from tinyet.opening import kind_of
 
 
+@takes_model()
 def compile_(
     model: Model,
     out: Annotated[Path, typer.Option("-o", "--out", metavar="TET", help="the .tet file to write")],
-    calibration: Calibration = None,
-    name: Name = None,
     board: Annotated[
         str | None, typer.Option("--board", help="make sure that every layer has a kernel for this board")
     ] = None,
-    strict: Strict = False,
-    float_io: FloatIo = False,
-    channels_last: ChannelsLast = False,
-    dump_ir: DumpIr = None,
     save_evaluation: SaveEvaluation = None,
-    rounding: RoundingOption = "tflm",
-    signature: SignatureOption = None,
-    stateful: Annotated[
-        bool,
-        typer.Option("--stateful", help="recurrent layers begin each run where the run before has stopped"),
-    ] = False,
-    streaming: Annotated[
-        int | None,
-        typer.Option(
-            "--streaming",
-            metavar="AXIS",
-            help="this axis of the inputs is time: the program takes the newest frames only; of a .tet, too",
-        ),
-    ] = None,
-    hop: Annotated[
-        int | None, typer.Option("--hop", metavar="FRAMES", help="with --streaming: frames of a run")
-    ] = None,
-    edges: Annotated[
-        str,
-        typer.Option(
-            "--edges",
-            help="with --streaming: exact, or continue to have frames in the place of padding in time",
-        ),
-    ] = "exact",
+    *,
+    flags: ModelFlags,
 ) -> None:
     """Compile a model into a .tet file.
 
     All other commands take that, and need no torch then.
     """
-    if streaming is None and (hop is not None or edges != "exact"):
-        raise UsageError(
-            "--hop and --edges are about --streaming", hint="--streaming AXIS, the one that is time"
-        )
-    if streaming is not None and stateful:
-        raise UsageError("--streaming is stateful already", hint="leave --stateful away")
-    over_time = None if streaming is None else over_time_given(streaming, hop, edges)
-    if model.endswith(".tet") and over_time is None:
+    if kind_of(model) == ".tet" and flags.streaming is None:
         raise UsageError(
             "a .tet program is compiled already", model, f"tinyet generate {model} --board BOARD"
         )
@@ -87,20 +41,7 @@ def compile_(
         raise UsageError(f"there is no directory {out.parent}", "-o")
     if board is not None:
         load_board(board)
-    options = CaptureOptions(
-        calibration,
-        name,
-        board,
-        strict,
-        float_io,
-        channels_last,
-        dump_ir,
-        over_time=over_time,
-        stateful=stateful,
-        rounding=rounding_of(rounding),
-        signature=signature,
-    )
-    compiled = obtain(model, options)
+    compiled = obtain(model, flags.options(board=board))
     keep_evaluation(compiled, save_evaluation, model)
     with ui.stages("encoding the program"):
         compiled.program.save(out)

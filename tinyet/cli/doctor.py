@@ -14,7 +14,7 @@ from tinyet.errors import UsageError
 
 
 def doctor(
-    project: Annotated[
+    kind: Annotated[
         str, typer.Option(help="the kind of project to insist on: " + ", ".join(NEEDED))
     ] = "platformio",
 ) -> int:
@@ -23,9 +23,9 @@ def doctor(
     Exit status 1 when one is missing that projects of this kind need, without a network: capturing a model, building
     it and, where an emulator runs such firmware, running it.
     """
-    if project not in NEEDED:
-        raise UsageError(f"there is no project kind {project!r}", "--project", f"one of {', '.join(NEEDED)}")
-    needed = NEEDED[project]
+    if kind not in NEEDED:
+        raise UsageError(f"there is no project kind {kind!r}", "--kind", f"one of {', '.join(NEEDED)}")
+    needed = NEEDED[kind]
     with ui.working("looking for tools"):
         found = checks()
     _show(found, needed)

@@ -4,70 +4,49 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, get_args
+from typing import Annotated
 
 import typer
 
 from tinyet.cli import ui
-from tinyet.cli.model import CaptureOptions, obtain
-from tinyet.cli.options import (
-    Calibration,
-    ChannelsLast,
-    FloatIo,
-    Model,
-    RoundingOption,
-    SignatureOption,
-    rounding_of,
-)
+from tinyet.cli.model import obtain
+from tinyet.cli.options import Model, ModelFlags, runtime_of, takes_model
 from tinyet.errors import UsageError
-from tinyet.exporters.tflite import Runtime
+from tinyet.opening import kind_of
 from tinyet.to_files import export_tflite
 
 
+@takes_model()
 def export(
     model: Model,
-    tflite: Annotated[Path, typer.Option("--tflite", metavar="FILE", help="the .tflite file to write")],
+    out: Annotated[Path, typer.Option("-o", "--out", metavar="FILE", help="the .tflite file to write")],
     runtime: Annotated[
-        str,
+        str | None,
         typer.Option(
-            "--for", metavar="RUNTIME", help="whose kernels give the program's bits: litert or tflm"
+            "--runtime",
+            metavar="NAME",
+            help="whose kernels give the program's bits: litert, the default, or tflm; a .tflite is read so, too",
         ),
-    ] = "litert",
-    calibration: Calibration = None,
-    float_io: FloatIo = False,
-    channels_last: ChannelsLast = False,
-    rounding: RoundingOption = "tflm",
-    signature: SignatureOption = None,
+    ] = None,
+    *,
+    flags: ModelFlags,
 ) -> None:
     """Write the program of a model as a .tflite file.
 
     The runtime computes it to the same integers, bit for bit. Notes say what the other runtime does otherwise.
     """
-    if tflite.suffix != ".tflite":
-        raise UsageError(
-            f"{tflite} does not end in .tflite", "--tflite", f"--tflite {tflite.with_suffix('.tflite')}"
-        )
-    if not tflite.parent.is_dir():
-        raise UsageError(f"there is no directory {tflite.parent}", "--tflite")
-    if Path(model).resolve() == tflite.resolve():
-        raise UsageError("MODEL and the file to write are one", str(tflite), "another name for --tflite")
-    options = CaptureOptions(
-        calibration,
-        float_io=float_io,
-        channels_last=channels_last,
-        rounding=rounding_of(rounding),
-        signature=signature,
-    )
+    if out.suffix != ".tflite":
+        raise UsageError(f"{out} does not end in .tflite", "-o", f"-o {out.with_suffix('.tflite')}")
+    if not out.parent.is_dir():
+        raise UsageError(f"there is no directory {out.parent}", "-o")
+    if Path(model).resolve() == out.resolve():
+        raise UsageError("MODEL and the file to write are one", str(out), "another name for -o")
+    wanted = runtime_of(runtime or "litert")
+    reads_runtime = runtime is not None and kind_of(model) == ".tflite"
+    options = flags.options(runtime=wanted) if reads_runtime else flags.options()
     compiled = obtain(model, options)
     with ui.stages("writing the .tflite file"):
-        notes = export_tflite(compiled.program, tflite, runtime=_runtime_of(runtime))
+        notes = export_tflite(compiled.program, out, runtime=wanted)
     ui.notes((*compiled.warnings, *map(str, notes)))
-    ui.say(f"{tflite}: program {compiled.program.name}, {tflite.stat().st_size} bytes")
-    ui.say(f"next: tinyet validate DIR --oracle {tflite}, of a project of the same model")
-
-
-def _runtime_of(text: str) -> Runtime:
-    known: dict[str, Runtime] = {each: each for each in get_args(Runtime)}
-    if text not in known:
-        raise UsageError(f"--for {text} is not known", hint=f"--for {' or '.join(known)}")
-    return known[text]
+    ui.say(f"{out}: program {compiled.program.name}, {out.stat().st_size} bytes")
+    ui.say(f"next: tinyet validate DIR --oracle {out}, of a project of the same model")

@@ -12,47 +12,43 @@ from tinyet.boards import load_board
 from tinyet.budget.fit import said_of, stack_said
 from tinyet.build.tree import is_free, read_manifest
 from tinyet.cli import ui
-from tinyet.cli.model import CaptureOptions, input_names, obtain
+from tinyet.cli.model import input_names, obtain
 from tinyet.cli.options import (
     BoardOption,
-    Calibration,
     CallerStack,
-    ChannelsLast,
     DelegateNames,
-    DumpIr,
-    FloatIo,
+    InputRows,
     MaxFlash,
     MaxRam,
     Model,
-    Name,
-    OptimizeFor,
+    ModelFlags,
+    Optimize,
     Pins,
     RequireDelegate,
-    RoundingOption,
-    SignatureOption,
-    Strict,
     delegates_of,
     pins_of,
-    rounding_of,
+    takes_model,
 )
 from tinyet.data import Data, read_data
 from tinyet.emit.project import KINDS, check_kind, check_library
 from tinyet.errors import UsageError
+from tinyet.files.model_name import check_name
+from tinyet.opening import kind_of
 from tinyet.planning.objective import check_optimize
 from tinyet.project import Project
 from tinyet.project import generate as generate_project
 
 
+@takes_model()
 def generate(
     model: Model,
     board: BoardOption,
-    project: Annotated[
-        str, typer.Option(help=", ".join(kind for kind in KINDS if kind != "model"))
+    kind: Annotated[
+        str,
+        typer.Option(
+            "--kind", help=f"of project: {', '.join(KINDS)}; model is the C of model and kernels alone"
+        ),
     ] = "platformio",
-    model_only: Annotated[
-        bool, typer.Option("--model-only", help="write just the C of model and kernels, no project")
-    ] = False,
-    calibration: Calibration = None,
     evaluation: Annotated[
         Path | None,
         typer.Option(
@@ -61,29 +57,17 @@ def generate(
             help="samples and labels that the project keeps for `validate`, instead of the model's evaluation()",
         ),
     ] = None,
-    name: Name = None,
     out: Annotated[
         Path | None, typer.Option("-o", "--out", metavar="DIR", help="by default build/NAME")
     ] = None,
-    optimize: OptimizeFor = "balanced",
+    optimize: Optimize = None,
     max_ram: MaxRam = None,
     max_flash: MaxFlash = None,
     stack: CallerStack = None,
     pin: Pins = None,
-    input_rows: Annotated[
-        bool,
-        typer.Option(
-            "--input-rows", help="the model takes its input row by row, and never holds the whole of it"
-        ),
-    ] = False,
-    delegate: DelegateNames = None,
+    input_rows: InputRows = False,
+    delegates: DelegateNames = None,
     require_delegate: RequireDelegate = False,
-    strict: Strict = False,
-    float_io: FloatIo = False,
-    channels_last: ChannelsLast = False,
-    dump_ir: DumpIr = None,
-    rounding: RoundingOption = "tflm",
-    signature: SignatureOption = None,
     library_version: Annotated[
         str | None,
         typer.Option("--library-version", metavar="X.Y.Z", help="your library's version, by default 1.0.0"),
@@ -93,7 +77,7 @@ def generate(
         typer.Option("--homepage", metavar="URL", help="your library's home page, by default none"),
     ] = None,
     archive: Annotated[
-        bool, typer.Option("--zip", help="write the Arduino library as a .zip file, too, for the IDE")
+        bool, typer.Option("--archive", help="write the Arduino library as a .zip file, too, for the IDE")
     ] = False,
     tflm_header: Annotated[
         bool,
@@ -104,53 +88,47 @@ def generate(
     save: Annotated[
         Path | None, typer.Option("--save", metavar="TET", help="save the compiled program, too")
     ] = None,
+    *,
+    flags: ModelFlags,
 ) -> None:
     """Write a C project for a board from a model."""
     # What is quickly found to be wrong is told before the minutes that calibration may take.
     target = load_board(board)
-    kind = check_kind("model" if model_only else project, target)
-    check_library(kind, library_version, homepage, archive=archive)
-    delegates, pins = delegates_of(delegate, require_delegate), pins_of(pin)
-    check_optimize(optimize)
+    wanted = check_kind(kind, target)
+    check_library(wanted, library_version, homepage, archive=archive)
+    asked, pins = delegates_of(delegates, require_delegate), pins_of(pin)
+    check_optimize(optimize or "balanced")
+    if flags.name is not None:
+        check_name(flags.name, "--name")
     if out is not None:
         _check_out(out)
-    if kind == "model" and evaluation is not None:
+    if wanted == "model" and evaluation is not None:
         raise UsageError(
-            "the C files alone keep no samples", "--evaluation", "leave it away, or --model-only"
+            "the C files alone keep no samples", "--evaluation", "leave it away, or --kind model"
         )
-    options = CaptureOptions(
-        calibration,
-        name,
-        board,
-        strict,
-        float_io,
-        channels_last,
-        dump_ir,
-        delegates,
-        rounding=rounding_of(rounding),
-        signature=signature,
-    )
-    compiled = obtain(model, options)
+    # A program that is compiled keeps its name; the C that is generated of it may have another.
+    is_program = kind_of(model) == ".tet"
+    compiled = obtain(model, flags.options(name=None) if is_program else flags.options())
     data = compiled.evaluation
     if evaluation is not None:
         data = read_data(evaluation, input_names(compiled.program))
-    directory = out or Path("build") / (name or compiled.program.name)
+    directory = out or Path("build") / (flags.name or compiled.program.name)
     with ui.stages("generating"):
         made = generate_project(
             compiled.program,
             target if board == target.name else board,
             directory,
-            project=kind,
-            name=name,
-            delegates=delegates,
+            kind=wanted,
+            name=flags.name,
+            delegates=asked,
             require_delegate=require_delegate,
-            optimize=optimize,
+            optimize=optimize or "balanced",
             max_ram=max_ram,
             max_flash=max_flash,
             stack=stack,
             pins=pins,
             input_rows=input_rows,
-            evaluation=None if kind == "model" else data,
+            evaluation=None if wanted == "model" else data,
             library_version=library_version,
             homepage=homepage,
             archive=archive,
@@ -159,7 +137,7 @@ def generate(
     if save is not None:
         with ui.stages("encoding the program"):
             compiled.program.save(save)
-    unlabelled = kind != "model" and (data is None or data.labels is None)
+    unlabelled = wanted != "model" and (data is None or data.labels is None)
     ui.notes([*compiled.warnings, *([_without_labels(model, data)] if unlabelled else [])])
     _show(made)
 
@@ -169,8 +147,8 @@ def _without_labels(model: str, data: Data | None) -> str:
     if data is not None:
         return "no accuracy will be known: the samples have no labels, one class index each"
     source = "the model's file has no evaluation()"
-    if model.endswith((".tet", ".pt2", ".tflite")):
-        source = f"a {Path(model).suffix} file holds none"
+    if (kind := kind_of(model)) != ".py":
+        source = f"a {kind} file holds none"
     return f"no labelled data, so `validate` cannot tell the accuracy: {source}; --evaluation FILE.npz gives some"
 
 

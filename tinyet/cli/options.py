@@ -1,21 +1,30 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Arguments and options that several commands share, and how their text is read."""
+"""Arguments and options that several commands share, and how their text is read.
+
+An option has the name of the parameter in Python: `--float-io` is float_io. One that may be given several times has the
+singular of that name: `--pin` is pins.
+"""
 
 from __future__ import annotations
 
+import inspect
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Annotated, Any, get_args
+from typing import Annotated, Any, get_args, get_type_hints
 
 import typer
 
 from tinyet.delegates import Delegate, delegates_named
 from tinyet.errors import UsageError
 from tinyet.errors.arguments import place_given
-from tinyet.importers.tflite.context import Rounding
+from tinyet.files.reading import read_bounded
+from tinyet.opening import ModelOptions
+from tinyet.tflite import Runtime
 
 _FACTORS = {"": 1, "k": 1 << 10, "m": 1 << 20}
+_LABEL_BYTES = 1 << 20
 
 
 def size_in_bytes(text: str | int) -> int:
@@ -30,11 +39,11 @@ def size_in_bytes(text: str | int) -> int:
 
 
 def delegates_of(names: str | None, require: bool) -> tuple[Delegate, ...] | None:
-    """The delegates of `--delegate a,b`; None, which means the usual ones, without."""
+    """The delegates of `--delegates a,b`; None, which means the usual ones, without."""
     if names is None:
         if require:
             raise UsageError(
-                "--require-delegate needs --delegate", hint="--delegate cmsis_nn --require-delegate"
+                "--require-delegate needs --delegates", hint="--delegates cmsis_nn --require-delegate"
             )
         return None
     return delegates_named([name.strip() for name in names.split(",") if name.strip()])
@@ -51,6 +60,19 @@ def pins_of(texts: Sequence[str] | None) -> dict[str, str]:
     return found
 
 
+def labels_in(path: Path | None) -> list[str] | None:
+    """The names of the classes in a text file, one a line."""
+    if path is None:
+        return None
+    try:
+        text = read_bounded(path, _LABEL_BYTES).decode()
+    except (OSError, UnicodeError) as error:
+        raise UsageError(
+            f"the labels cannot be read: {error}", str(path), "a text file, one name a line"
+        ) from error
+    return [line.strip() for line in text.splitlines() if line.strip()]
+
+
 def place_to_run(text: str) -> str:
     """One of the places that `validate` can run on."""
     try:
@@ -59,18 +81,18 @@ def place_to_run(text: str) -> str:
         raise typer.BadParameter(error.what) from error
 
 
-def rounding_of(text: str) -> Rounding:
-    """Whose arithmetic `--rounding` names."""
-    known: dict[str, Rounding] = {each: each for each in get_args(Rounding)}
+def runtime_of(text: str) -> Runtime:
+    """Whose kernels `--runtime` names."""
+    known: dict[str, Runtime] = {each: each for each in get_args(Runtime)}
     if text not in known:
-        raise UsageError(f"--rounding {text} is not known", hint=f"--rounding {' or '.join(known)}")
+        raise UsageError(f"--runtime {text} is not known", hint=f"--runtime {' or '.join(known)}")
     return known[text]
 
 
 Model = Annotated[
     str,
     typer.Argument(
-        metavar="MODEL", help="file.py, file.py:factory, a saved .pt2, a .tflite, or a .tet program"
+        metavar="MODEL", help="file.py, file.py:factory, a saved .pt2, a .tflite, an .onnx, or a .tet program"
     ),
 ]
 
@@ -83,72 +105,23 @@ BoardOption = Annotated[
 ]
 
 
-Calibration = Annotated[
-    Path | None,
-    typer.Option("--calibration", metavar="NPZ", help="typical inputs, instead of the model's calibration()"),
-]
-
-
-Name = Annotated[
-    str | None, typer.Option("--name", help="prefix of the C functions; by default the file's name")
-]
-
-
-Strict = Annotated[bool, typer.Option("--strict", help="fail when a layer computes in float unasked")]
-
-
-FloatIo = Annotated[bool, typer.Option("--float-io", help="float32 inputs and outputs around the integers")]
-
-
-ChannelsLast = Annotated[
-    bool, typer.Option("--channels-last", help="images are (N, H, W, C) at the boundary, not (N, C, H, W)")
-]
-
-
-DumpIr = Annotated[
-    Path | None, typer.Option("--dump-ir", metavar="DIR", help="write the graph as text after each pass")
-]
-
-
-RoundingOption = Annotated[
-    str,
-    typer.Option(
-        "--rounding",
-        metavar="WHOSE",
-        help="of a .tflite: whose arithmetic where they differ, tflm or litert",
-    ),
-]
-
-
-SignatureOption = Annotated[
-    str | None, typer.Option("--signature", metavar="KEY", help="of a .tflite: which of its signatures")
-]
-
-
 DelegateNames = Annotated[
     str | None,
     typer.Option(
-        "--delegate",
+        "--delegates",
         metavar="NAMES",
         help="who is asked for kernels, in this order, as in cmsis_nn,portable (see `tinyet delegates`)",
     ),
 ]
 
 
-OptimizeFor = Annotated[
-    str,
+Optimize = Annotated[
+    str | None,
     typer.Option(
         "--optimize",
         metavar="FOR",
-        help="what kernels are chosen for: speed, balanced, or size, up to ten percent of time for one of flash",
-    ),
-]
-
-
-OptimizeAgain = Annotated[
-    str | None,
-    typer.Option(
-        "--optimize", metavar="FOR", help="speed, balanced or size; by default the project's own, or balanced"
+        help="what kernels are chosen for: speed, size (up to ten percent of time for one of flash), or balanced, the "
+        "default; of a project its own",
     ),
 ]
 
@@ -193,8 +166,21 @@ Pins = Annotated[
 RequireDelegate = Annotated[
     bool,
     typer.Option(
-        "--require-delegate", help="fail when a layer would go to a delegate that --delegate does not name"
+        "--require-delegate", help="fail when a layer would go to a delegate that --delegates does not name"
     ),
+]
+
+
+InputRows = Annotated[
+    bool,
+    typer.Option(
+        "--input-rows", help="the model takes its input row by row, and never holds the whole of it"
+    ),
+]
+
+
+MaxSamples = Annotated[
+    int | None, typer.Option("--max-samples", min=1, metavar="N", help="run no more samples than this")
 ]
 
 
@@ -212,3 +198,128 @@ JsonFile = Annotated[
     str | None,
     typer.Option("--json", metavar="FILE", help="write the report as JSON, too; - prints only that"),
 ]
+
+
+@dataclass(frozen=True)
+class ModelFlags:
+    """How a program is made of MODEL, as every command that takes one is told it. The names are those of
+    `opening.ModelOptions`; what has no form on a command line (quantizer, progress) is not among them, nor what is of a
+    board."""
+
+    calibration: Annotated[
+        Path | None,
+        typer.Option(
+            "--calibration", metavar="NPZ", help="typical inputs, instead of the model's calibration()"
+        ),
+    ] = None
+    name: Annotated[
+        str | None,
+        typer.Option(
+            "--name", help="prefix of the C functions; by default of the file, the class or the folder"
+        ),
+    ] = None
+    labels: Annotated[
+        Path | None,
+        typer.Option(
+            "--labels", metavar="TXT", help="names of the classes, one a line, instead of the model's labels"
+        ),
+    ] = None
+    channels_last: Annotated[
+        bool,
+        typer.Option("--channels-last", help="images are (N, H, W, C) at the boundary, not (N, C, H, W)"),
+    ] = False
+    float_io: Annotated[
+        bool, typer.Option("--float-io", help="float32 inputs and outputs around the integers")
+    ] = False
+    equalize: Annotated[bool, typer.Option("--equalize", help="balance channels between layers")] = False
+    correct_bias: Annotated[
+        bool, typer.Option("--correct-bias", help="let biases take back the mean error")
+    ] = False
+    prune: Annotated[
+        bool,
+        typer.Option("--prune/--no-prune", help="remove channels that are constant or that nobody reads"),
+    ] = True
+    stateful: Annotated[
+        bool,
+        typer.Option("--stateful", help="recurrent layers begin each run where the run before has stopped"),
+    ] = False
+    strict: Annotated[bool, typer.Option("--strict", help="fail when a layer computes in float unasked")] = (
+        False
+    )
+    runtime: Annotated[
+        str,
+        typer.Option(
+            "--runtime",
+            metavar="NAME",
+            help="of a .tflite: whose arithmetic where they differ, tflm or litert",
+        ),
+    ] = "tflm"
+    signature: Annotated[
+        str | None,
+        typer.Option("--signature", metavar="KEY", help="of a .tflite: which of its signatures"),
+    ] = None
+    exact: Annotated[
+        bool,
+        typer.Option(
+            "--exact", help="of a quantized .onnx: refuse what may differ from ONNX Runtime by a last bit"
+        ),
+    ] = False
+    streaming: Annotated[
+        int | None,
+        typer.Option(
+            "--streaming",
+            metavar="AXIS",
+            help="this axis of the inputs is time: the program takes the newest frames only; of a .tet, too",
+        ),
+    ] = None
+    hop: Annotated[
+        int | None, typer.Option("--hop", metavar="FRAMES", help="with --streaming: frames of a run")
+    ] = None
+    edges: Annotated[
+        str,
+        typer.Option(
+            "--edges",
+            metavar="WORD",
+            help="with --streaming: exact, or continue to have frames in the place of padding in time",
+        ),
+    ] = "exact"
+    dump: Annotated[
+        Path | None,
+        typer.Option("--dump", metavar="DIR", help="write the graph as text after each pass"),
+    ] = None
+
+    def options(self, **more: Any) -> ModelOptions:
+        """The same as `opening.read` takes it; more: what a command knows besides."""
+        given = {field.name: getattr(self, field.name) for field in fields(self)}
+        given |= {"labels": labels_in(self.labels), "runtime": runtime_of(self.runtime)}
+        return ModelOptions(**{**given, **more})
+
+
+def takes_model(*only: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """For a command whose last parameter is `flags: ModelFlags`: all options of ModelFlags, or only those named, are
+    shown and read in its place."""
+    hints = get_type_hints(ModelFlags, include_extras=True)
+    wanted = [field for field in fields(ModelFlags) if not only or field.name in only]
+
+    def decorated(command: Callable[..., Any]) -> Callable[..., Any]:
+        own = inspect.signature(command, eval_str=True).parameters
+        taken = [
+            field for field in wanted if field.name not in own
+        ]  # a command may mean an option in its own way
+        keyword = inspect.Parameter.KEYWORD_ONLY
+        parameters = [p.replace(kind=keyword) for p in own.values() if p.name != "flags"]
+        parameters += [
+            inspect.Parameter(f.name, keyword, default=f.default, annotation=hints[f.name]) for f in taken
+        ]
+
+        def with_flags(**given: Any) -> Any:
+            flags = ModelFlags(**{field.name: given.pop(field.name) for field in taken})
+            return command(**given, flags=flags)
+
+        with_flags.__doc__ = command.__doc__
+        with_flags.__name__ = command.__name__
+        with_flags.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+        with_flags.__annotations__ = {p.name: p.annotation for p in parameters}
+        return with_flags
+
+    return decorated

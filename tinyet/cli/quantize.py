@@ -13,26 +13,19 @@ import typer
 
 from tinyet.boards import load_board
 from tinyet.cli import ui
-from tinyet.cli.model import (
-    Compiled,
-    calibration_of,
-    call_users,
-    check_path,
-    evaluation_of,
-    keep_evaluation,
-    labels_of,
-    warnings_of,
-)
-from tinyet.cli.options import SaveEvaluation
+from tinyet.cli.model import keep_evaluation
+from tinyet.cli.options import JsonFile, MaxSamples, ModelFlags, SaveEvaluation, labels_in, takes_model
 from tinyet.cli.quantize_report import record_of, show_choice, show_diagnosis
+from tinyet.compiler import DEFAULT_BOARD, cost_on
 from tinyet.compiler import compile as compile_model
-from tinyet.compiler import cost_on
 from tinyet.data import Data
 from tinyet.data.doubts import doubts_of_labels
 from tinyet.data.watched import Watched, doubts_of, watch
-from tinyet.errors import DataError, ToolchainError, UsageError
-from tinyet.files.model_name import check_name, safe_name
+from tinyet.errors import DataError, UsageError
+from tinyet.files.model_name import check_name
 from tinyet.ir import Graph
+from tinyet.opening import Opened, kind_of, warnings_of
+from tinyet.opening.source import calibration_of, call_users, evaluation_of, labels_of, load_model, name_of
 from tinyet.program import Program
 
 if TYPE_CHECKING:
@@ -58,11 +51,10 @@ class _Task:
     whole: tuple[str, ...]
     board: str
     name: str
-    float_io: bool
-    channels_last: bool
+    flags: ModelFlags
 
     def cost(self) -> Any:
-        return cost_on(self.board, channels_last=self.channels_last, float_io=self.float_io)
+        return cost_on(self.board, channels_last=self.flags.channels_last, float_io=self.flags.float_io)
 
     @cached_property
     def float_program(self) -> Program:
@@ -106,15 +98,19 @@ class _Task:
             name=self.name,
             quantizer=quantizer,
             board=self.board,
-            channels_last=self.channels_last,
-            float_io=self.float_io,
+            channels_last=self.flags.channels_last,
+            float_io=self.flags.float_io,
             equalize=settings.equalize,
             correct_bias=settings.correct_bias,
-            labels=labels_of(self.source),
+            prune=self.flags.prune,
+            labels=labels_in(self.flags.labels) or labels_of(self.source),
             progress=progress,
         )
 
 
+@takes_model(
+    *("calibration", "name", "labels", "channels_last", "float_io", "equalize", "correct_bias", "prune")
+)
 def quantize(
     model: Annotated[
         str, typer.Argument(metavar="MODEL", help="file.py, file.py:factory, or a saved .pt2 in float")
@@ -126,13 +122,13 @@ def quantize(
         str | None,
         typer.Option(
             "--config",
-            metavar="KIND",
+            metavar="CONFIG",
             help="int8, int16, int4, dynamic or float, for all layers; int8 by default",
         ),
     ] = None,
     layer: Annotated[
         list[str] | None,
-        typer.Option("--layer", metavar="NAME=KIND", help="another configuration for a module; repeatable"),
+        typer.Option("--layer", metavar="NAME=CONFIG", help="another configuration for a module; repeatable"),
     ] = None,
     observer: Annotated[
         str | None,
@@ -148,10 +144,6 @@ def quantize(
             help="scales of sigmoid, softmax and their kind: calibrated where that is better, or litert",
         ),
     ] = "calibrated",
-    equalize: Annotated[bool, typer.Option("--equalize", help="balance channels between layers")] = False,
-    correct_bias: Annotated[
-        bool, typer.Option("--correct-bias", help="let biases take back the mean error")
-    ] = False,
     report: Annotated[
         bool,
         typer.Option("--report", help="say whether the model is healthy, which layer hurts, and what helps"),
@@ -176,23 +168,14 @@ def quantize(
             "--max-drop", min=0.0, max=1.0, metavar="SHARE", help="for --auto: below the float model's"
         ),
     ] = None,
-    samples: Annotated[
-        int | None, typer.Option("--samples", min=1, help="evaluate no more samples than this")
-    ] = None,
-    calibration: Annotated[
-        Path | None, typer.Option("--calibration", metavar="NPZ", help="as in `generate`")
-    ] = None,
-    name: Annotated[str | None, typer.Option("--name", help="as in `generate`")] = None,
+    max_samples: MaxSamples = None,
     board: Annotated[
         str, typer.Option("--board", help="whose kernels the bytes are counted for")
-    ] = "mps2_an386",
-    float_io: Annotated[bool, typer.Option("--float-io", help="as in `generate`")] = False,
-    channels_last: Annotated[bool, typer.Option("--channels-last", help="as in `generate`")] = False,
+    ] = DEFAULT_BOARD,
     save_evaluation: SaveEvaluation = None,
-    json: Annotated[
-        str | None,
-        typer.Option("--json", metavar="FILE", help="write the report as JSON, too; - prints only that"),
-    ] = None,
+    json: JsonFile = None,
+    *,
+    flags: ModelFlags,
 ) -> None:
     """Quantize a model: choose how, see whether it is healthy and what helps, let that be found.
 
@@ -202,17 +185,16 @@ def quantize(
     _check(model, out, report, auto, accuracy, max_drop, json, save_evaluation)
     load_board(board)
     with ui.stages("loading torch"):
-        task = _task(model, config, layer or [], observer, outputs, equalize, correct_bias, calibration, name, board,
-                     float_io, channels_last)  # fmt: skip
-        data, remarks = (_labelled(task, samples), []) if auto else task.evaluation(samples)
+        task = _task(model, config, layer or [], observer, outputs, board, flags)
+        data, remarks = (_labelled(task, max_samples), []) if auto else task.evaluation(max_samples)
     diagnosis = _diagnose(task, data, worst) if report else None
     choice = _search(task, data, accuracy, max_drop) if auto and data is not None else None
     program = None
     if out is not None:
         with ui.stages("compiling") as progress:
             program = task.compile(choice, progress)
-            evaluation, _ = evaluation_of(task.source, program, channels_last)
-        keep_evaluation(Compiled(program, evaluation), save_evaluation, model)
+            evaluation, _ = evaluation_of(task.source, program, flags.channels_last)
+        keep_evaluation(Opened(program, evaluation), save_evaluation, model)
         program.save(out)
     graph = (choice or diagnosis or task).graph if program is None else program.graph
     doubts = doubts_of(graph.user_inputs, graph.user_outputs, task.batches, data)
@@ -222,7 +204,7 @@ def quantize(
         return
     if diagnosis is not None:
         types = [*(["--config", config] if config else []), *(f"--layer={text}" for text in layer or [])]
-        show_diagnosis(diagnosis, _command(model, calibration, float_io, channels_last), types)
+        show_diagnosis(diagnosis, _command(model, flags), types)
     if choice is not None:
         show_choice(choice)
     ui.notes([*(() if program is None else warnings_of(program)), *remarks, *doubts])
@@ -231,13 +213,15 @@ def quantize(
         ui.say(f"next: tinyet generate {out} --board BOARD")
 
 
-def _command(model: str, calibration: Path | None, float_io: bool, channels_last: bool) -> list[str]:
+def _command(model: str, flags: ModelFlags) -> list[str]:
     """What was given that is neither types nor free, to be said again with a remedy."""
     return [
         *("tinyet", "quantize", model),
-        *(() if calibration is None else ("--calibration", str(calibration))),
-        *(("--float-io",) if float_io else ()),
-        *(("--channels-last",) if channels_last else ()),
+        *(() if flags.calibration is None else ("--calibration", str(flags.calibration))),
+        *(() if flags.labels is None else ("--labels", str(flags.labels))),
+        *(("--float-io",) if flags.float_io else ()),
+        *(("--channels-last",) if flags.channels_last else ()),
+        *(() if flags.prune else ("--no-prune",)),
     ]
 
 
@@ -252,9 +236,14 @@ def _check(
     save_evaluation: Path | None,
 ) -> None:
     """What is quickly found to be wrong with the command line."""
-    check_path(model)
-    if model.endswith(".tet"):
-        raise UsageError("a .tet program is compiled already", model, "name the model that it was made from")
+    kind = kind_of(model)
+    if kind not in (".py", ".pt2"):
+        what = (
+            "a .tet program is compiled already"
+            if kind == ".tet"
+            else "only models of torch are quantized here"
+        )
+        raise UsageError(what, model, "name the model that it was made from: a .py or a .pt2 file")
     if out is not None and out.suffix != ".tet":
         raise UsageError(f"{out} does not end in .tet", "-o", f"-o {out.with_suffix('.tet')}")
     if out is not None and not out.parent.is_dir():
@@ -281,32 +270,21 @@ def _task(
     layers: Sequence[str],
     observer: str | None,
     outputs: str,
-    equalize: bool,
-    correct_bias: bool,
-    calibration: Path | None,
-    name: str | None,
     board: str,
-    float_io: bool,
-    channels_last: bool,
+    flags: ModelFlags,
 ) -> _Task:
-    try:
-        from tinyet.importers.torch.source import load_source
-        from tinyet.quantization.config import USUAL_OBSERVERS
-        from tinyet.quantization.quantize import is_quantized, needs_calibration
-        from tinyet.quantization.remedies import OBSERVERS, Settings
-    except ImportError as error:
-        raise ToolchainError(
-            f"quantizing a model needs torch and torchao: {error}", model, "pip install 'tinyet[torch]'"
-        ) from error
-    if name is not None:
-        check_name(name, "--name")
-    source = load_source(model)
+    if flags.name is not None:
+        check_name(flags.name, "--name")
+    source = load_model(model)
+    from tinyet.quantization.quantize import is_quantized, needs_calibration
+    from tinyet.quantization.remedies import MORE_BITS, Settings, observers_to_try
+
     if is_quantized(source.program):
         raise UsageError("the model is quantized already", model, f"tinyet compile {model} -o FILE.tet")
-    settings = Settings(equalize, correct_bias, observer)
+    settings = Settings(flags.equalize, flags.correct_bias, observer)
     quantizer = _quantizer(source, config, layers, observer, outputs)
-    given = calibration_of(source, calibration)
-    if given is None and (needs_calibration(quantizer) or equalize or correct_bias):
+    given = calibration_of(source, flags.calibration)
+    if given is None and (needs_calibration(quantizer) or flags.equalize or flags.correct_bias):
         raise UsageError(
             "there is no calibration data",
             model,
@@ -314,21 +292,19 @@ def _task(
         )
     batches = watch([] if given is None else given)
     # With a quantizer of the model's own, --observer would replace all that it says.
-    is_own = source.quantizer is not None and not _says_how(config, observer, outputs)
+    own = None if _says_how(config, observer, outputs) else source.quantizer
     kind = config or "int8"
-    usual = None if is_own else USUAL_OBSERVERS.get(kind)
     return _Task(
         source,
         batches,
         list(batches),
         lambda name: _quantizer(source, config, layers, name, outputs),
         settings,
-        tuple(name for name in OBSERVERS if usual is not None and name != (observer or usual)),
-        {"int8": ("int16",), "int4": ("int8", "int16")}.get(kind, ()),
+        observers_to_try(kind, observer, own),
+        MORE_BITS.get(kind, ()),
         board,
-        name or safe_name(source.name),
-        float_io,
-        channels_last,
+        name_of(source, flags.name),
+        flags,
     )
 
 
@@ -360,7 +336,7 @@ def _quantizer(
     for text in layers:
         path, equals, kind = text.partition("=")
         if not equals or not path:
-            raise UsageError(f"{text!r} is not NAME=KIND", "--layer", "for example --layer head=int16")
+            raise UsageError(f"{text!r} is not NAME=CONFIG", "--layer", "for example --layer head=int16")
         quantizer.set_module_name(path, make_config(kind, observer, outputs))
     return quantizer
 

@@ -9,14 +9,12 @@ from typing import Annotated
 import typer
 
 from tinyet.cli import ui
-from tinyet.cli.model import input_names
-from tinyet.cli.options import Directory, JsonFile, place_to_run
+from tinyet.cli.options import Directory, JsonFile, MaxSamples, place_to_run
 from tinyet.cycles.estimate import CycleEstimate, Work
-from tinyet.data import prepare_inputs, read_data
 from tinyet.errors import MismatchError
-from tinyet.oracles import Agreement, compare
+from tinyet.oracles import Agreement
 from tinyet.project import open_project
-from tinyet.validation import ValidationResult
+from tinyet.validation import DEFAULT_SQNR_SAMPLES, ValidationResult
 
 
 def validate(
@@ -24,14 +22,16 @@ def validate(
     on: Annotated[
         str, typer.Option(parser=place_to_run, metavar="PLACE", help="host, qemu, renode or serial:PORT")
     ] = "qemu",
-    data: Annotated[
+    evaluation: Annotated[
         Path | None,
         typer.Option(
-            metavar="NPZ", help="one array per input, and labels; by default the project's evaluation"
+            "--evaluation",
+            metavar="NPZ",
+            help="one array per input, and labels; by default the project's own",
         ),
     ] = None,
-    cycles: Annotated[
-        bool, typer.Option("--cycles", help="estimate cycles and milliseconds, too, layer by layer")
+    estimate: Annotated[
+        bool, typer.Option("--estimate", help="estimate cycles and milliseconds, too, layer by layer")
     ] = False,
     oracle: Annotated[
         Path | None,
@@ -41,35 +41,40 @@ def validate(
             help="the model's original .tflite or .onnx: compare with what its own runtime gives, too",
         ),
     ] = None,
-    samples: Annotated[int | None, typer.Option(min=1, help="run no more samples than this")] = None,
+    max_samples: MaxSamples = None,
+    sqnr_samples: Annotated[
+        int,
+        typer.Option(
+            "--sqnr-samples", min=0, metavar="N", help="ask the float model for so many of them, at most"
+        ),
+    ] = DEFAULT_SQNR_SAMPLES,
+    timeout: Annotated[
+        float, typer.Option("--timeout", min=0.001, metavar="SECONDS", help="that one run may take")
+    ] = 60.0,
     json: JsonFile = None,
 ) -> int:
     """Prove that the device computes what the host does.
 
     Every sample is compared bit for bit; on a mismatch the first layer that differs is named, and the exit
-    status is 1. Without --data the project's evaluation data is run, or else one made-up sample, which says nothing
-    of accuracy. --cycles needs QEMU, and a compiler for this machine. --oracle needs the runtime that the model was
+    status is 1. Without --evaluation the project's own data is run, or else one made-up sample, which says nothing
+    of accuracy. --estimate needs QEMU, and a compiler for this machine. --oracle needs the runtime that the model was
     made for.
     """
     project = open_project(directory)
     with ui.stages("reading the program") as progress:
-        given = None if data is None else read_data(data, input_names(project.program))
         result = project.validate(
-            *(() if given is None else given.arrays),
-            labels=None if given is None else given.labels,
+            evaluation=evaluation,
             on=on,
-            limit=samples,
-            cycles=cycles,
+            max_samples=max_samples,
+            sqnr_samples=sqnr_samples,
+            timeout=timeout,
+            estimate=estimate,
+            oracle=oracle,
             progress=progress,
         )
-        agreement = None
-        if oracle is not None:
-            ran = project.samples(() if given is None else given.arrays).first(samples)
-            runs = [prepare_inputs(project.program.inputs, list(arrays)) for arrays in ran.inputs]
-            agreement = compare(oracle, project.program, runs, result.outputs)
+    agreement = result.oracle
     if json is not None:
-        asked = {} if agreement is None else {"oracle": agreement.to_json()}
-        ui.write_json(json, {**result.to_json(), **asked})
+        ui.write_json(json, result.to_json())
     if json != "-":
         _show(result)
         if agreement is not None:

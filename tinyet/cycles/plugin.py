@@ -30,7 +30,7 @@ def core_of(board: Board) -> Core:
         raise UsageError(
             f"there is no model of the cycles of {board.cpu}: {why}",
             board.name,
-            f"leave --cycles out; there are models for {', '.join(CORES)}; {_REAL_CYCLES}",
+            f"leave --estimate out; there are models for {', '.join(CORES)}; {_REAL_CYCLES}",
         )
     return core
 
@@ -43,8 +43,8 @@ def build_plugin(machine: Board, where: Path) -> Path:
     """
     if sys.platform == "win32":
         raise UsageError(
-            "--cycles needs a plugin of QEMU's, which tinyet builds on Linux and macOS only",
-            hint=f"leave --cycles out; {_REAL_CYCLES}",
+            "--estimate needs a plugin of QEMU's, which tinyet builds on Linux and macOS only",
+            hint=f"leave --estimate out; {_REAL_CYCLES}",
         )
     qemu = str(machine.toolchain.qemu)
     compiler = "gcc" if shutil.which("gcc") else "cc"
@@ -76,9 +76,9 @@ def plugin_api(qemu: str) -> int:
     help_text = process.run([qemu, "-help"], timeout=_HELP_SECONDS, what=_FOR_CYCLES).stdout
     if re.search(r"^-plugin\b", help_text, re.MULTILINE) is None:
         raise UsageError(
-            f"{qemu} was built without plugins, and --cycles needs one",
+            f"{qemu} was built without plugins, and --estimate needs one",
             str(shutil.which(qemu)),
-            "take a QEMU with them, such as Debian's, or configure yours with --enable-plugins; or leave --cycles out",
+            "take a QEMU with them, such as Debian's, configure yours with --enable-plugins, or leave --estimate out",
         )
     version = re.search(r"version (\d+)\.", help_text)
     if version is None:

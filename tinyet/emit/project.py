@@ -65,11 +65,11 @@ def check_kind(kind: str, board: Board) -> Kind:
             boards = [other.name for other in all_boards() if known in kinds_for(other)]
             raise UsageError(
                 what=f"there can be no {kind} project for the board {board.name}: {reason}",
-                where="--project",
+                where="--kind",
                 hint=f"kinds for {board.name}: {', '.join(kinds_for(board))}\nboards for {kind}: {', '.join(boards)}",
             )
     raise UsageError(
-        what=f"there is no project kind {kind!r}", where="--project", hint=f"one of {', '.join(KINDS)}"
+        what=f"there is no project kind {kind!r}", where="--kind", hint=f"one of {', '.join(KINDS)}"
     )
 
 
@@ -89,7 +89,9 @@ def check_library(kind: Kind, version: str | None, homepage: str | None, *, arch
         )
     if archive and kind != "arduino":
         raise UsageError(
-            "a .zip file is written of Arduino libraries only", "--zip", "--project arduino, or leave it away"
+            "a .zip file is written of Arduino libraries only",
+            "--archive",
+            "--kind arduino, or leave it away",
         )
     if version is not None and not _VERSION.fullmatch(version):
         raise UsageError(

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 from tinyet.messages.text import printable, printable_block, shown
 
@@ -33,10 +33,26 @@ class TinyetError(Exception):
         return printable_block("\n".join(lines))
 
 
+class TinyetWarning(UserWarning):
+    """What a person should know and no error says: a remark about a model's data, a limit that cannot be measured where
+    a test runs."""
+
+
 class UsageError(TinyetError):
     """The command line or an argument is off (exit status 2)."""
 
     title = "usage error"
+
+
+class IdleOptions(UsageError):
+    """Options that a model of this kind does not take. names: as in Python; why: what the model is."""
+
+    def __init__(
+        self, names: Collection[str], why: str, where: str | None = None, hint: str | None = None
+    ) -> None:
+        super().__init__(f"{', '.join(names)}: {why}", where, hint)
+        self.names = tuple(names)
+        self.why = why
 
 
 class ModelError(TinyetError):

@@ -93,6 +93,15 @@ def place_given(value: object) -> str:
     raise UsageError(f"{what} is none of {', '.join(_PLACES)}, serial:PORT", hint='for example on="host"')
 
 
+RUNTIMES = ("tflm", "litert")
+"""Whose kernels give a model its integers: TensorFlow Lite Micro's, or LiteRT's reference kernels."""
+
+
+def runtime_given(value: object) -> None:
+    if value not in RUNTIMES:
+        raise UsageError(f"runtime={value!r} is not known", hint='runtime="tflm" or runtime="litert"')
+
+
 EDGES = ("exact", "continue")
 """What is in the place of padding in time: see over_time.stream."""
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 
 from tinyet.errors import UsageError
+from tinyet.errors.arguments import text_given
 
 _LONGEST = 63
 _ENDING = "_model"
@@ -109,6 +110,26 @@ _CMAKE_WORDS = frozenset(
     ]
 )
 
+_SAYS_NOTHING = frozenset(
+    [
+        "app",
+        "code",
+        "example",
+        "examples",
+        "main",
+        "model",
+        "models",
+        "module",
+        "my_model",
+        "my_net",
+        "net",
+        "nets",
+        "network",
+        "networks",
+        "src",
+    ]
+)
+
 _TAKEN = (
     (frozenset(_DEVICES.split()), "Windows has no files of this name"),
     (frozenset(_TARGETS.split()), "CMake has a target of this name"),
@@ -154,6 +175,26 @@ def check_name(name: str, where: str | None = None) -> str:
             f"a model cannot be called {name!r}: {problem}", where, f"for example --name {safe_name(name)}"
         )
     return name
+
+
+def given_or_derived(name: object, *candidates: str) -> str:
+    """The name that was given, checked; for None the first of the candidates that says something, made safe.
+
+    candidates: what the user calls the model elsewhere, the nearest first: its file, its class, its folder. Words that
+    every second model is called by say nothing; where nothing else is left, the name is `model`.
+    """
+    if name is not None:
+        return check_name(text_given(name, "name", 'the prefix of the C functions: name="keywords"'))
+    names = (safe_name(text) for text in candidates if re.search(r"[A-Za-z]", text))
+    return next((each for each in names if each.lower().removesuffix(_ENDING) not in _SAYS_NOTHING), "model")
+
+
+def class_name(model: object) -> str:
+    """The name of a model's class, `KeywordNet` as `keyword_net`; empty where the class is torch's."""
+    kind = type(model)
+    if kind.__module__.partition(".")[0] == "torch":
+        return ""
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", kind.__name__).lower()
 
 
 def safe_name(text: str) -> str:

@@ -16,28 +16,25 @@ from typing import Any
 
 from tinyet.boards import Board, load_board
 from tinyet.build.tree import is_project
-from tinyet.cli.model import calibration_of, call_users, evaluation_of, labels_of
 from tinyet.compiler import DumpTo, Progress, float_layers, require_integer
 from tinyet.compiler import compile as compile_model
 from tinyet.data import Data, read_data
 from tinyet.data.watched import Watched, doubts_of, watch
 from tinyet.delegates import Delegates, delegates_or_default
 from tinyet.deployment import deploy
-from tinyet.errors import IdleOptions, UsageError
+from tinyet.errors import IdleOptions, TinyetWarning, UsageError
 from tinyet.errors.arguments import OverTime, path_given
-from tinyet.exporters.tflite.limits import Runtime
 from tinyet.files.model_name import check_name
 from tinyet.files.sniffing import foreign_error
 from tinyet.importers.onnx.read import read_file as read_onnx
-from tinyet.importers.onnx.rows_layers import name_of
 from tinyet.ir import DType, Note
 from tinyet.messages.stages import stage
 from tinyet.opening.files import from_onnx, from_tflite
 from tinyet.opening.options import ModelOptions
-from tinyet.opening.source import load_model
+from tinyet.opening.source import calibration_of, call_users, evaluation_of, labels_of, load_model, name_of
 from tinyet.program import Program, load
 from tinyet.project import Project, open_project
-from tinyet.pytest import TinyetWarning
+from tinyet.tflite import Runtime
 
 __all__ = ["PROJECT", "ModelOptions", "Opened", "kind_of", "open", "read", "warnings_of"]
 

@@ -3,56 +3,57 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 from tinyet import passes
+from tinyet.compiler import DumpTo, dump_given
 from tinyet.compiler import compile as compile_model
 from tinyet.errors import ToolchainError, UsageError
-from tinyet.errors.arguments import path_given, text_given
-from tinyet.files.model_name import check_name, safe_name
+from tinyet.errors.arguments import path_given, runtime_given
+from tinyet.files.model_name import given_or_derived, safe_name
 from tinyet.importers.onnx import importer as onnx_importer
 from tinyet.importers.onnx import read as onnx_read
-from tinyet.importers.tflite.context import Rounding
 from tinyet.importers.tflite.importer import import_model
 from tinyet.ir import Graph, Note, Origin, Tensor, substitute
 from tinyet.program import Program, check_labels
-from tinyet.tflite import read_file
+from tinyet.tflite import Runtime, read_file
 
-Dump = Callable[[str, str], None]
+
+def file_names(path: Path) -> tuple[str, str]:
+    """What a model may be called by: its file, or where that says nothing its folder."""
+    return path.stem, path.resolve().parent.name
 
 
 def from_tflite(
     path: str | Path,
     *,
-    rounding: Rounding = "tflm",
+    runtime: Runtime = "tflm",
     signature: str | None = None,
     name: str | None = None,
     labels: Sequence[str] | None = None,
-    dump: Dump | None = None,
+    dump: DumpTo | None = None,
 ) -> Program:
     """The Program of a .tflite file, in the file's own integers: the outputs are those of the original kernels, bit for
     bit. No torch is needed.
 
-    rounding: whose arithmetic is followed where TensorFlow Lite Micro and LiteRT differ: "tflm" or "litert".
+    runtime: whose arithmetic is followed where TensorFlow Lite Micro and LiteRT differ: "tflm" or "litert".
     signature: which of the file's signatures; by default its main subgraph. name: the prefix of the C functions; by
-    default the file's. labels: names of the classes, one for each element of the first output. dump: receives the
-    graph's text after each pass.
+    default the file's, or its folder's where that is a word like `model`. labels: names of the classes, one for each
+    element of the first output. dump: receives the graph's text after each pass; or a directory.
 
     Raises ModelError for a file that is damaged or no such file, UnsupportedOp (UnsupportedShape) that lists all
     operators that cannot be taken, UsageError for arguments that cannot be.
     """
     file = path_given(path, "from_tflite takes the path of a .tflite file")
-    if rounding not in get_args(Rounding):
-        raise UsageError(f"rounding={rounding!r} is not known", hint='rounding="tflm" or rounding="litert"')
-    title = safe_name(file.stem) if name is None else name
-    check_name(text_given(title, "name", 'the prefix of the C functions: name="keywords"'))
+    runtime_given(runtime)
+    title = given_or_derived(name, *file_names(file))
     graph, notes = import_model(
-        read_file(file), name=title, file=file.name, rounding=rounding, signature=signature
+        read_file(file), name=title, file=file.name, runtime=runtime, signature=signature
     )
-    graph, more = passes.run(graph, exact=True, dump=dump)
+    graph, more = passes.run(graph, exact=True, dump=dump_given(dump))
     names = () if labels is None else check_labels(labels, graph.user_outputs[0], "labels")
     return Program(title, graph, None, (*notes, *more), names)
 
@@ -65,7 +66,7 @@ def from_onnx(
     exact: bool = False,
     float_io: bool = False,
     labels: Sequence[str] | None = None,
-    dump: Dump | None = None,
+    dump: DumpTo | None = None,
     **options: Any,
 ) -> Program:
     """The Program of an ONNX file (opset 13 or newer).
@@ -75,18 +76,17 @@ def from_onnx(
     torch is needed. Any other is a float model, made a torch module and given to `tinyet.compile`.
 
     calibration: batches of typical data (a tensor or array, or a tuple of one for each input) to quantize a float model
-    with; without it the model stays float. name: the prefix of the C functions; by default the file's. exact: refuse
-    what may differ from ONNX Runtime by a last bit, instead of a note. float_io: inputs and outputs stay float32 where
-    they are in the file. labels: names of the classes, one for each element of the first output. dump: receives the
-    graph's text after each pass. options: for a float model, those of `tinyet.compile`.
+    with; without it the model stays float. name: the prefix of the C functions; by default as of `from_tflite`. exact:
+    refuse what may differ from ONNX Runtime by a last bit, instead of a note. float_io: inputs and outputs stay float32
+    where they are in the file. labels: names of the classes, one for each element of the first output. dump: receives
+    the graph's text after each pass; or a directory. options: for a float model, those of `tinyet.compile`.
 
     Raises ModelError (DynamicShape) for a file that is damaged, too old, or no such file, UnsupportedOp
     (UnsupportedShape) that lists all operators that cannot be taken, ToolchainError without the `onnx` package,
     UsageError for arguments that would have no effect.
     """
     file = path_given(path, "from_onnx takes the path of an .onnx file")
-    title = safe_name(file.stem) if name is None else name
-    check_name(text_given(title, "name", 'the prefix of the C functions: name="keywords"'))
+    title = given_or_derived(name, *file_names(file))
     model = onnx_read.read_file(file)
     if not model.is_quantized:
         if exact:
@@ -98,7 +98,7 @@ def from_onnx(
         what = f"{', '.join(late)}: the model is quantized already"
         raise UsageError(what, str(file), "give the float model, or leave them away")
     graph, notes = onnx_importer.import_model(model, name=title, exact=exact, float_io=float_io)
-    graph, more = passes.run(graph, exact=True, dump=dump)
+    graph, more = passes.run(graph, exact=True, dump=dump_given(dump))
     names = () if labels is None else check_labels(labels, graph.user_outputs[0], "labels")
     return Program(title, graph, None, (*notes, *more), names)
 
@@ -109,7 +109,7 @@ def _of_floats(
     name: str,
     float_io: bool,
     labels: Sequence[str] | None,
-    dump: Dump | None,
+    dump: DumpTo | None,
     options: dict[str, Any],
 ) -> Program:
     """A float model by way of torch; its nodes are called after those of the file."""

@@ -19,7 +19,7 @@ Runs = Sequence[Sequence[Array]]
 """An array an input, or an output, for each run; a state goes on from run to run."""
 
 _TFLITE_ADVICE = (
-    "--rounding says whose arithmetic is followed where runtimes differ; generate again with the other"
+    "--runtime says whose arithmetic is followed where runtimes differ; generate again with the other"
 )
 _ONNX_ADVICE = (
     "the notes of `tinyet generate` name the layers in which ONNX Runtime's integers cannot be had, and why; "

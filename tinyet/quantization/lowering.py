@@ -15,6 +15,7 @@ from tinyet.errors import QuantizationError, UsageError
 from tinyet.fx.capture import capture, example_inputs_of, lower
 from tinyet.fx.examples import example_of
 from tinyet.fx.given import check_model
+from tinyet.fx.origins import origin_of
 from tinyet.fx.precision import said_of
 from tinyet.fx.quiet import quiet
 from tinyet.importers.torch.importer import import_program
@@ -29,11 +30,12 @@ with quiet():
 class Lowered:
     """graph: quantized where calibration was given, else as the program is. float_graph: its float twin,
     whose nodes have the same origin keys; None for a program that came quantized. notes: what a person should know of
-    the calibration."""
+    the calibration. in_float: the keys of the origins of what the quantizer was told to leave in float."""
 
     graph: Graph
     float_graph: Graph | None
     notes: tuple[Note, ...] = ()
+    in_float: frozenset[str] = frozenset()
 
 
 def lower_program(
@@ -90,7 +92,18 @@ def lower_program(
     if quantized.float_program is not program:
         float_graph = import_program(quantized.float_program, name=name, channels_last=channels_last)
     graph = import_program(quantized.program, name=name, channels_last=channels_last)
-    return Lowered(graph, float_graph, (*said, *quantized.notes))
+    return Lowered(graph, float_graph, (*said, *quantized.notes), _left_in_float(program, quantizer))
+
+
+def _left_in_float(program: ExportedProgram, quantizer: Quantizer | None) -> frozenset[str]:
+    """The keys of what a TinyetQuantizer was told not to quantize; another quantizer cannot be asked."""
+    config_of = getattr(quantizer, "config_of", None)
+    if config_of is None:
+        return frozenset()
+    graph = program.module(check_guards=False).graph
+    return frozenset(
+        origin_of(node).key for node in graph.nodes if node.op == "call_function" and config_of(node) is None
+    )
 
 
 def lower_model(
@@ -107,6 +120,22 @@ def lower_model(
 ) -> Lowered:
     """A module, or a program that `torch.export` made of one, captured, then `lower_program`.
 
+    example_inputs, and what is raised: as of `captured`.
+    """
+    program, batches = captured(model, example_inputs, calibration)
+    return lower_program(
+        program, name=name, calibration=batches, quantizer=quantizer, channels_last=channels_last,
+        equalize=equalize, correct_bias=correct_bias, progress=progress,
+    )  # fmt: skip
+
+
+def captured(
+    model: nn.Module | ExportedProgram,
+    example_inputs: torch.Tensor | Sequence[Any] | Mapping[str, Any] | None,
+    calibration: Iterable[Any] | None,
+) -> tuple[ExportedProgram, Iterable[Any] | None]:
+    """A model as a captured program, and calibration data as batches of its inputs.
+
     example_inputs: as `capture.capture` takes them, for a module; a program has its own. Raises UsageError for a module
     without, for a program with them, and for what is neither.
     """
@@ -116,15 +145,10 @@ def lower_model(
             raise UsageError(
                 "an exported program has its own example inputs", hint="leave example_inputs away"
             )
-        captured = lower(model)
-    elif example_inputs is None:
+        return lower(model), calibration
+    if example_inputs is None:
         raise UsageError(
             "a module needs example_inputs", hint="a tuple of tensors with the shapes that the firmware takes"
         )
-    else:
-        example = example_of(example_inputs)
-        captured, calibration = capture(model, example), example.batches(calibration)
-    return lower_program(
-        captured, name=name, calibration=calibration, quantizer=quantizer, channels_last=channels_last,
-        equalize=equalize, correct_bias=correct_bias, progress=progress,
-    )  # fmt: skip
+    example = example_of(example_inputs)
+    return capture(model, example), example.batches(calibration)

@@ -7,16 +7,21 @@ measured by quantizing anew, one calibration each. Only what they leave is for e
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
+from torch import nn
 from torch.export import ExportedProgram
 
+from tinyet.data import Data
+from tinyet.fx.capture import example_inputs_of
 from tinyet.ir import Graph
-from tinyet.quantization.config import make_config
+from tinyet.quantization.batches import batches_of
+from tinyet.quantization.config import USUAL_OBSERVERS, make_config
 from tinyet.quantization.equalize import equalize
+from tinyet.quantization.lowering import captured
 from tinyet.quantization.quality import Quality, Yardstick, finite, shipped
 from tinyet.quantization.quantize import quantize
 from tinyet.quantization.quantizer import TinyetQuantizer
@@ -40,6 +45,9 @@ WORTH_DB = 1.0
 CULPRIT_DB = 6.0
 """Layers that leave so much more than the worst, when quantized alone, are not at fault beside it: a quarter of its
 noise."""
+
+MORE_BITS = {"int8": ("int16",), "int4": ("int8", "int16")}
+"""Of a configuration, those with more bits for all layers."""
 
 Phase = Callable[[str, int, int | None], None]
 """Told what is being measured: its name, how many are done, and of how many."""
@@ -388,3 +396,47 @@ def choose(
             break
     best, accuracy = max(tried, key=lambda pair: pair[1], default=(given, base))
     return choice(best if accuracy > base else given, tried)
+
+
+# ---------------------------------------------------------------- the whole of it
+
+
+def diagnosis_of(
+    model: nn.Module | ExportedProgram,
+    example_inputs: Sequence[Any] | Mapping[str, Any] | None,
+    calibration: Iterable[Any],
+    evaluation: Data | None,
+    config: str,
+    observer: str | None,
+    quantizer: TinyetQuantizer | None,
+    *,
+    equalize: bool,
+    correct_bias: bool,
+    **options: Any,
+) -> Diagnosis:
+    """`diagnose` of a model that is not captured yet. quantizer: its own, or None for one of config and observer.
+    options: those of `diagnose`."""
+    program, given = captured(model, example_inputs, calibration)
+    batches = list(given or ())
+    labels = None
+    samples = calibration_samples(program, batches)
+    if evaluation is not None:
+        samples = batches_of(evaluation.arrays, example_inputs_of(program), "evaluation")
+        labels = None if evaluation.labels is None else [int(label) for label in evaluation.labels]
+
+    def make(name: str | None) -> TinyetQuantizer:
+        if quantizer is not None:
+            return quantizer.copy()
+        return TinyetQuantizer().set_global(make_config(config, name))
+
+    bench = Workbench(program, batches, make, Yardstick(program, samples, labels))
+    settings = Settings(equalize, correct_bias, observer)
+    observers = observers_to_try(config, observer, quantizer)
+    return diagnose(bench, settings, observers, whole=MORE_BITS.get(config, ()), **options)
+
+
+def observers_to_try(config: str, observer: str | None, quantizer: object) -> tuple[str, ...]:
+    """Names of observers other than the one in use; none where a quantizer of the user's own says its observers, or
+    where the configuration has none."""
+    usual = USUAL_OBSERVERS.get(config) if quantizer is None else None
+    return tuple(name for name in OBSERVERS if usual is not None and name != (observer or usual))

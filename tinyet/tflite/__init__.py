@@ -4,13 +4,14 @@
 from __future__ import annotations
 
 from tinyet.tflite.read import MAX_FILE_BYTES, read_file, read_model
-from tinyet.tflite.records import Model, Operator, Quantization, Signature, Subgraph, TensorInfo
+from tinyet.tflite.records import Model, Operator, Quantization, Runtime, Signature, Subgraph, TensorInfo
 
 __all__ = [
     "MAX_FILE_BYTES",
     "Model",
     "Operator",
     "Quantization",
+    "Runtime",
     "Signature",
     "Subgraph",
     "TensorInfo",

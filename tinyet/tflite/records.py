@@ -4,8 +4,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 from tinyet.tflite.options import Options
+
+Runtime = Literal["tflm", "litert"]
+"""Whose kernels give a model its integers: TensorFlow Lite Micro's, or LiteRT's reference kernels."""
 
 
 @dataclass(frozen=True, slots=True)

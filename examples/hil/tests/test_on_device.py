@@ -49,4 +49,4 @@ def test_what_a_broken_microphone_sends(tinyet_device, level):
 )
 def test_other_boards(tinyet_device, board):
     assert tinyet_device.board.name == board
-    assert tinyet_device.validate(limit=4).bit_exact
+    assert tinyet_device.validate(max_samples=4).bit_exact

@@ -114,7 +114,7 @@ class File:
             path = Path(directory) / "one.tflite"
             path.write_bytes(write_model(self.model()))
             for oracle in present:
-                program = from_tflite(path, rounding=oracle)
+                program = from_tflite(path, runtime=oracle)
                 _assert_kernels(program)
                 wanted = (run_tflm if oracle == "tflm" else run_litert)(path, runs)
                 for given, answers in zip(runs, wanted, strict=True):

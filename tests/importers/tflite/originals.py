@@ -12,10 +12,9 @@ import numpy as np
 
 from tests.tflite_files import Writer
 from tinyet import from_tflite
-from tinyet.importers.tflite.context import Rounding
 from tinyet.ir import Array
 from tinyet.oracles.tflite import run_litert, run_tflm
-from tinyet.tflite import Model, Subgraph, read_file
+from tinyet.tflite import Model, Runtime, Subgraph, read_file
 from tinyet.tflite.write import write_model
 
 Runs = list[list[Array]]
@@ -23,8 +22,8 @@ Runs = list[list[Array]]
 RUNTIMES = {"tflm": "tflite_micro", "litert": "ai_edge_litert"}
 
 
-def installed(rounding: Rounding) -> bool:
-    return importlib.util.find_spec(RUNTIMES[rounding]) is not None
+def installed(runtime: Runtime) -> bool:
+    return importlib.util.find_spec(RUNTIMES[runtime]) is not None
 
 
 def drawn(subgraph: Subgraph, rng: np.random.Generator, runs: int) -> Runs:
@@ -40,14 +39,14 @@ def drawn(subgraph: Subgraph, rng: np.random.Generator, runs: int) -> Runs:
     return [[one(np.dtype(t.type), t.shape) for t in tensors] for _ in range(runs)]
 
 
-def expected(path: Path, rounding: Rounding, inputs: Runs) -> Runs:
+def expected(path: Path, runtime: Runtime, inputs: Runs) -> Runs:
     """What the runtime gives."""
-    return run_tflm(path, inputs) if rounding == "tflm" else run_litert(path, inputs)
+    return run_tflm(path, inputs) if runtime == "tflm" else run_litert(path, inputs)
 
 
-def found(path: Path, rounding: Rounding, inputs: Runs) -> Runs:
+def found(path: Path, runtime: Runtime, inputs: Runs) -> Runs:
     """What tinyet's reference gives."""
-    session = from_tflite(path, rounding=rounding).session()
+    session = from_tflite(path, runtime=runtime).session()
     answers = []
     for given in inputs:
         answer = session.run(*given, as_float=False)
@@ -56,7 +55,7 @@ def found(path: Path, rounding: Rounding, inputs: Runs) -> Runs:
 
 
 def assert_models(
-    model: Model, rounding: Rounding, folder: Path, *, runs: int = 3, seed: int = 0, ulps: int = 0
+    model: Model, runtime: Runtime, folder: Path, *, runs: int = 3, seed: int = 0, ulps: int = 0
 ) -> Runs:
     """The file's answers in the runtime and in tinyet: integers are equal, floats within units in the last place of the
     output's largest value. Returns them."""
@@ -64,7 +63,7 @@ def assert_models(
     path.write_bytes(write_model(model))
     main = read_file(path).subgraphs[0]
     given = drawn(main, np.random.default_rng(seed), runs)
-    wanted, answers = expected(path, rounding, given), found(path, rounding, given)
+    wanted, answers = expected(path, runtime, given), found(path, runtime, given)
     for run, (want, got) in enumerate(zip(wanted, answers, strict=True)):
         for output, w, g in zip(main.outputs, want, got, strict=True):
             where = f"run {run}, {main.tensors[output]}"
@@ -83,7 +82,7 @@ def assert_same(
     writer: Writer,
     inputs: Sequence[int],
     outputs: Sequence[int],
-    rounding: Rounding,
+    runtime: Runtime,
     folder: Path,
     *,
     runs: int = 3,
@@ -92,4 +91,4 @@ def assert_same(
 ) -> Runs:
     """`assert_models` of one subgraph."""
     model = writer.model(tuple(inputs), tuple(outputs))
-    return assert_models(model, rounding, folder, runs=runs, seed=seed, ulps=ulps)
+    return assert_models(model, runtime, folder, runs=runs, seed=seed, ulps=ulps)

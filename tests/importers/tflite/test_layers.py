@@ -13,8 +13,7 @@ from tests.importers.tflite.originals import RUNTIMES, assert_same, installed
 from tests.tflite_files import Writer
 from tinyet import from_tflite
 from tinyet.errors import TinyetError
-from tinyet.importers.tflite.context import Rounding
-from tinyet.tflite import Quantization, TensorInfo
+from tinyet.tflite import Quantization, Runtime, TensorInfo
 from tinyet.tflite.enumerations import TYPES
 from tinyet.tflite.options import (
     ArgMaxOptions,
@@ -27,7 +26,7 @@ from tinyet.tflite.options import (
 )
 
 runtimes = pytest.mark.parametrize(
-    "rounding",
+    "runtime",
     [
         pytest.param(r, marks=pytest.mark.skipif(not installed(r), reason=f"needs {RUNTIMES[r]}"))
         for r in ("tflm", "litert")
@@ -81,8 +80,8 @@ class Drawn:
         self.inputs.append(x)
         self.outputs.append(y)
 
-    def check(self, rounding: Rounding, folder: Path) -> None:
-        assert_same(self.w, self.inputs, self.outputs, rounding, folder, ulps=ULPS)
+    def check(self, runtime: Runtime, folder: Path) -> None:
+        assert_same(self.w, self.inputs, self.outputs, runtime, folder, ulps=ULPS)
 
 
 def out_scale(depth: int) -> float:
@@ -92,7 +91,7 @@ def out_scale(depth: int) -> float:
 
 @runtimes
 @pytest.mark.parametrize("depthwise", [False, True])
-def test_convolutions(depthwise: bool, rounding: Rounding, tmp_path: Path) -> None:
+def test_convolutions(depthwise: bool, runtime: Runtime, tmp_path: Path) -> None:
     d = Drawn(1)
     usual = [(kind, "") for kind in KINDS]
     for kind, bias in usual if depthwise else (*usual, SHORT):
@@ -110,16 +109,16 @@ def test_convolutions(depthwise: bool, rounding: Rounding, tmp_path: Path) -> No
                 options: object = DepthwiseConv2DOptions(1 - same, sw, sh, o // c, act, dw, dh)
             else:
                 weights = d.weights((o, kh, kw, c), kind, 0, each=case > 0, bias=bias)
-                weights = weights[:1] if rounding == "tflm" and bias and case == 4 else weights
+                weights = weights[:1] if runtime == "tflm" and bias and case == 4 else weights
                 asked = TYPES.index(bias) if bias else 0
                 options = Conv2DOptions(1 - same, sw, sh, act, dw, dh, asked)
             y = d.value((1, *size, o), kind, out_scale(kh * kw * c))
             d.layer("DEPTHWISE_CONV_2D" if depthwise else "CONV_2D", x, (), weights, y, options)
-    d.check(rounding, tmp_path)
+    d.check(runtime, tmp_path)
 
 
 @runtimes
-def test_transposed_convolutions(rounding: Rounding, tmp_path: Path) -> None:
+def test_transposed_convolutions(runtime: Runtime, tmp_path: Path) -> None:
     d = Drawn(2)
     for kind in KINDS:
         for case in range(6):
@@ -135,16 +134,16 @@ def test_transposed_convolutions(rounding: Rounding, tmp_path: Path) -> None:
             shape = d.w.constant(np.array([1, *size, o], np.int32))
             options = TransposeConvOptions(1 - same, sw, sh, d.activation())
             d.layer("TRANSPOSE_CONV", x, (shape, weights), (bias,) if case > 1 else (), y, options)
-    d.check(rounding, tmp_path)
+    d.check(runtime, tmp_path)
 
 
 @runtimes
-def test_fully_connected(rounding: Rounding, tmp_path: Path) -> None:
+def test_fully_connected(runtime: Runtime, tmp_path: Path) -> None:
     """Also of more dimensions than two, with and without the last one kept; many outputs, so that roundings differ."""
     d = Drawn(3)
     usual = [(kind, "") for kind in KINDS]
     # LiteRT rounds sums of either length in the same way.
-    for kind, asked in (*usual, SHORT) if rounding == "tflm" else usual:
+    for kind, asked in (*usual, SHORT) if runtime == "tflm" else usual:
         for case in range(6):
             rows, depth, count = d.number(1, 4), d.number(1, 60), d.number(100, 300)
             keep = case == 4
@@ -154,7 +153,7 @@ def test_fully_connected(rounding: Rounding, tmp_path: Path) -> None:
             type_ = TYPES.index(asked) if asked else 0
             options = FullyConnectedOptions(d.activation(), 0, keep, quantized_bias_type=type_)
             d.layer("FULLY_CONNECTED", x, (), (weights, bias if case < 3 else -1), y, options)
-    d.check(rounding, tmp_path)
+    d.check(runtime, tmp_path)
 
 
 @pytest.mark.skipif(not installed("tflm"), reason="needs tflite_micro")
@@ -186,7 +185,7 @@ def int4(shape: tuple[int, ...], rng: np.random.Generator, scales: tuple[float, 
 
 
 @runtimes
-def test_int4_weights(rounding: Rounding, tmp_path: Path) -> None:
+def test_int4_weights(runtime: Runtime, tmp_path: Path) -> None:
     d = Drawn(4)
     for shape in ((5, 1, 1, 7), (4, 3, 3, 2), (9, 21), (120, 8)):
         scales = tuple(d.rng.uniform(0.05, 0.1, shape[0] if len(shape) == 4 else 1).tolist())
@@ -202,11 +201,11 @@ def test_int4_weights(rounding: Rounding, tmp_path: Path) -> None:
         else:
             x, y = d.value((3, shape[1]), "int8", 0.02), d.value((3, shape[0]), "int8", 0.05)
             d.layer("FULLY_CONNECTED", x, (), (weights, bias), y, FullyConnectedOptions())
-    d.check(rounding, tmp_path)
+    d.check(runtime, tmp_path)
 
 
 @runtimes
-def test_batch_matmul(rounding: Rounding, tmp_path: Path) -> None:
+def test_batch_matmul(runtime: Runtime, tmp_path: Path) -> None:
     d = Drawn(5)
     for kind in KINDS:
         for adj_x, adj_y in ((False, False), (True, False), (False, True), (True, True)):
@@ -217,22 +216,22 @@ def test_batch_matmul(rounding: Rounding, tmp_path: Path) -> None:
             d.w.call("BATCH_MATMUL", (a, b), (y,), BatchMatMulOptions(adj_x, adj_y))
             d.inputs += [a, b]
             d.outputs.append(y)
-    d.check(rounding, tmp_path)
+    d.check(runtime, tmp_path)
 
 
 @runtimes
-def test_computed_weights(rounding: Rounding, tmp_path: Path) -> None:
+def test_computed_weights(runtime: Runtime, tmp_path: Path) -> None:
     d = Drawn(11)
-    for kind in KINDS[:: 2 if rounding == "tflm" else -3]:
+    for kind in KINDS[:: 2 if runtime == "tflm" else -3]:
         x, w = d.value((3, 7), kind, 0.02), d.w.value((5, 7), kind, 0.01 if kind == "int8" else None)
         y = d.value((3, 5), kind, 0.05)
         d.layer("FULLY_CONNECTED", x, (), (w, -1), y, FullyConnectedOptions(1))
         d.inputs.append(w)
-    d.check(rounding, tmp_path)
+    d.check(runtime, tmp_path)
 
 
 @runtimes
-def test_embeddings_and_roots_of_squares(rounding: Rounding, tmp_path: Path) -> None:
+def test_embeddings_and_roots_of_squares(runtime: Runtime, tmp_path: Path) -> None:
     d = Drawn(12)
     table = d.w.constant(d.rng.standard_normal((256, 5)).astype(np.float32))
     scores, axis = d.value((4, 256), "float32", 0), d.w.constant(np.array(1, np.int32))
@@ -242,7 +241,7 @@ def test_embeddings_and_roots_of_squares(rounding: Rounding, tmp_path: Path) -> 
     d.outputs.append(y)
     x, z = d.value((1, 6, 6, 3), "float32", 0), d.value((1, 3, 3, 3), "float32", 0)
     d.layer("L2_POOL_2D", x, (), (), z, Pool2DOptions(0, 2, 2, 3, 3, 3))
-    d.check(rounding, tmp_path)
+    d.check(runtime, tmp_path)
 
 
 @pytest.mark.parametrize("code", ["DEPTHWISE_CONV_2D", "TRANSPOSE_CONV"])
@@ -266,18 +265,18 @@ def test_biases_that_the_original_misreads_are_refused(code: str, tmp_path: Path
 
 
 @runtimes
-def test_scales_beside_biases_mean_nothing(rounding: Rounding, tmp_path: Path) -> None:
+def test_scales_beside_biases_mean_nothing(runtime: Runtime, tmp_path: Path) -> None:
     """Some converters wrote them along an axis that a bias has not; LiteRT refuses these, TFLM does not look."""
     d = Drawn(6)
     x, y = d.value((1, 4, 4, 2), "int8", 0.02), d.value((1, 4, 4, 3), "int8", 0.05)
     weights, bias = d.weights((3, 1, 1, 2), "int8", 0)
     told = d.w.tensors[bias]
-    axis = 3 if rounding == "tflm" else 0
+    axis = 3 if runtime == "tflm" else 0
     d.w.tensors[bias] = TensorInfo(
         told.name, told.shape, told.type, told.data, Quantization((0.5, 0.25, 7.0), (0,) * 3, axis)
     )
     d.layer("CONV_2D", x, (), (weights, bias), y, Conv2DOptions(1, 1, 1))
-    d.check(rounding, tmp_path)
+    d.check(runtime, tmp_path)
 
 
 @pytest.mark.skipif(not installed("litert"), reason="needs ai_edge_litert")

@@ -16,9 +16,8 @@ from tests.importers.tflite.originals import assert_same, installed
 from tests.tflite_files import Writer
 from tinyet import from_tflite
 from tinyet.errors import TinyetError
-from tinyet.importers.tflite.context import Rounding
 from tinyet.importers.tflite.rows import row_of
-from tinyet.tflite import Operator, enumerations
+from tinyet.tflite import Operator, Runtime, enumerations
 from tinyet.tflite.options import (
     CLASSES,
     AddOptions,
@@ -111,7 +110,7 @@ def multiplied(w: Writer) -> tuple[tuple[int, ...], int]:
 
 
 @pytest.mark.parametrize(
-    ("build", "rounding", "words"),
+    ("build", "runtime", "words"),
     [
         (summed("int8"), "litert", "unsigned bytes"),
         (summed("int16"), "litert", "unsigned bytes"),
@@ -122,18 +121,18 @@ def multiplied(w: Writer) -> tuple[tuple[int, ...], int]:
     ],
 )
 def test_what_would_give_other_bits_is_refused(
-    build: Build, rounding: Rounding, words: str, tmp_path: Path
+    build: Build, runtime: Runtime, words: str, tmp_path: Path
 ) -> None:
     w = Writer()
     inputs, output = build(w)
     path = tmp_path / "refused.tflite"
     path.write_bytes(w.file(inputs, (output,)))
     with pytest.raises(TinyetError, match=words):
-        from_tflite(path, rounding=rounding)
+        from_tflite(path, runtime=runtime)
 
 
 @pytest.mark.parametrize(
-    ("build", "rounding"),
+    ("build", "runtime"),
     [
         *((summed(kind), "tflm") for kind in ("int8", "int16")),
         *((added(code, -12, -14, -12), "tflm") for code in ("ADD", "SUB")),
@@ -142,9 +141,9 @@ def test_what_would_give_other_bits_is_refused(
         (multiplied, "litert"),
     ],
 )
-def test_what_gives_the_same_is_taken(build: Build, rounding: Rounding, tmp_path: Path) -> None:
-    if not installed(rounding):
-        pytest.skip(f"needs {rounding}'s interpreter")
+def test_what_gives_the_same_is_taken(build: Build, runtime: Runtime, tmp_path: Path) -> None:
+    if not installed(runtime):
+        pytest.skip(f"needs {runtime}'s interpreter")
     w = Writer()
     inputs, output = build(w)
-    assert_same(w, inputs, (output,), rounding, tmp_path, runs=2)
+    assert_same(w, inputs, (output,), runtime, tmp_path, runs=2)

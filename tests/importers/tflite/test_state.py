@@ -13,8 +13,7 @@ from tests.importers.tflite.originals import RUNTIMES, assert_models, assert_sam
 from tests.tflite_files import Writer
 from tinyet import from_tflite
 from tinyet.errors import TinyetError, UnsupportedShape
-from tinyet.importers.tflite.context import Rounding
-from tinyet.tflite import Model, Subgraph
+from tinyet.tflite import Model, Runtime, Subgraph
 from tinyet.tflite.options import (
     AddOptions,
     BidirectionalSequenceLSTMOptions,
@@ -29,7 +28,7 @@ from tinyet.tflite.options import (
 from tinyet.tflite.write import write_model
 
 runtimes = pytest.mark.parametrize(
-    "rounding",
+    "runtime",
     [
         pytest.param(r, marks=pytest.mark.skipif(not installed(r), reason=f"needs {RUNTIMES[r]}"))
         for r in ("tflm", "litert")
@@ -61,16 +60,16 @@ def add_svdf(w: Writer, rng: np.random.Generator, kind: str, rank: int, relu: in
 
 
 @runtimes
-def test_svdf(rounding: Rounding, tmp_path: Path) -> None:
+def test_svdf(runtime: Runtime, tmp_path: Path) -> None:
     rng, w = np.random.default_rng(1), Writer()
-    kinds = ["int16", "float32"] if rounding == "litert" else ["int16", "int8", "float32"]
+    kinds = ["int16", "float32"] if runtime == "litert" else ["int16", "int8", "float32"]
     # LiteRT's integers want a ReLU to be there.
     kinds_and_relu = [
-        (kind, relu) for kind in kinds for relu in (1, 0) if relu or (rounding, kind) != ("litert", "int16")
+        (kind, relu) for kind in kinds for relu in (1, 0) if relu or (runtime, kind) != ("litert", "int16")
     ]
     ends = [add_svdf(w, rng, kind, rank, relu) for kind, relu in kinds_and_relu for rank in (1, 2)]
     inputs, outputs = zip(*ends, strict=True)
-    answers = assert_same(w, inputs, outputs, rounding, tmp_path, runs=7, ulps=8)
+    answers = assert_same(w, inputs, outputs, runtime, tmp_path, runs=7, ulps=8)
     assert not np.array_equal(answers[0][0], answers[-1][0])
 
 
@@ -122,15 +121,15 @@ def add_lstm(
 
 
 @runtimes
-def test_lstm(rounding: Rounding, tmp_path: Path) -> None:
+def test_lstm(runtime: Runtime, tmp_path: Path) -> None:
     rng, w = np.random.default_rng(2), Writer()
-    add = partial(add_lstm, w, rng, inner=rounding == "litert")
+    add = partial(add_lstm, w, rng, inner=runtime == "litert")
     ends = [add(kind, clip=clip) for kind in ("int8", "float32") for clip in (0.0, 0.5)]
     ends += [add("float32", major=True), add("int8", major=True)]
-    if rounding == "tflm":
+    if runtime == "tflm":
         ends.append(add("int8", own_scale=True))
     inputs, outputs = zip(*ends, strict=True)
-    answers = assert_same(w, inputs, outputs, rounding, tmp_path, runs=4, ulps=16)
+    answers = assert_same(w, inputs, outputs, runtime, tmp_path, runs=4, ulps=16)
     assert not np.array_equal(answers[0][0], answers[-1][0])
 
 
@@ -202,22 +201,22 @@ def test_of_both_ways_only_floats_are_taken(tmp_path: Path) -> None:
 
 
 @runtimes
-def test_two_lstms_one_of_them_backwards(rounding: Rounding, tmp_path: Path) -> None:
+def test_two_lstms_one_of_them_backwards(runtime: Runtime, tmp_path: Path) -> None:
     """As Keras converts a layer that goes both ways: the second between two reversals."""
     rng, w = np.random.default_rng(4), Writer()
     inputs, outputs = [], []
     for kind in ("int8", "float32"):
-        x, there = add_lstm(w, rng, kind, inner=rounding == "litert")
+        x, there = add_lstm(w, rng, kind, inner=runtime == "litert")
         axis = w.constant(np.array([1], np.int32))
         given, made = w.tensors[x].shape, w.tensors[there].shape
         quants = ((0.02, 11), (1 / 128, -3)) if kind == "int8" else ((None, 0), (None, 0))
         reversed_ = w.call("REVERSE_V2", (x, axis), (w.value(given, kind, *quants[0]),))
-        _, back = add_lstm(w, rng, kind, inner=rounding == "litert", x=reversed_)
+        _, back = add_lstm(w, rng, kind, inner=runtime == "litert", x=reversed_)
         turned = w.call("REVERSE_V2", (back, axis), (w.value(made, kind, *quants[1]),))
         joined = w.value((*made[:2], 2 * made[2]), kind, *quants[1])
         inputs.append(x)
         outputs.append(w.call("CONCATENATION", (there, turned), (joined,), ConcatenationOptions(2)))
-    assert_same(w, inputs, outputs, rounding, tmp_path, runs=3, ulps=16)
+    assert_same(w, inputs, outputs, runtime, tmp_path, runs=3, ulps=16)
 
 
 def counting(scale: float = 0.5) -> Model:

@@ -4,6 +4,6 @@
 from __future__ import annotations
 
 from tinyet.exporters.tflite.exporter import export_graph
-from tinyet.exporters.tflite.limits import Runtime
+from tinyet.tflite.records import Runtime
 
 __all__ = ["Runtime", "export_graph"]

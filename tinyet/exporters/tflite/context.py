@@ -8,10 +8,11 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from tinyet.exporters.tflite.limits import TITLES, VERSIONS, Runtime, complaint
+from tinyet.exporters.tflite.limits import TITLES, VERSIONS, complaint
 from tinyet.ir import Array, DType, Node, Note, QuantParams, Shape, Tensor, TensorType
 from tinyet.tflite import Operator, Quantization, TensorInfo
 from tinyet.tflite.options import Options
+from tinyet.tflite.records import Runtime
 
 Row = Callable[["Context"], None]
 """Writes operators that compute every output of the node at hand."""

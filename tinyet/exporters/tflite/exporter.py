@@ -8,12 +8,12 @@ from collections.abc import Mapping
 from tinyet.errors import UnsupportedOp, bullet_list
 from tinyet.exporters.tflite import rows_elementwise, rows_functions, rows_images, rows_layers, rows_shape
 from tinyet.exporters.tflite.context import Context, RefusedError, Row
-from tinyet.exporters.tflite.limits import Runtime
 from tinyet.exporters.tflite.variables import keep, write_states
 from tinyet.ir import Attrs, Graph, Note, Tensor
 from tinyet.ops.keep import Keep
 from tinyet.ops.shared.factors import is_even, is_short
 from tinyet.tflite import Model, Signature, Subgraph
+from tinyet.tflite.records import Runtime
 
 ROWS: Mapping[type[Attrs], Row] = {
     **rows_layers.ROWS,

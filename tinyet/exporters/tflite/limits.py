@@ -9,10 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
 
-Runtime = Literal["litert", "tflm"]
-"""Whose kernels must give the program's bits: LiteRT's reference kernels or TensorFlow Lite Micro's."""
+from tinyet.tflite import Runtime
 
 TITLES: Mapping[Runtime, str] = {"litert": "LiteRT", "tflm": "TensorFlow Lite Micro"}
 

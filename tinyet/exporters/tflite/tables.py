@@ -13,7 +13,6 @@ import numpy as np
 
 from tinyet import ops
 from tinyet.exporters.tflite.context import Context
-from tinyet.exporters.tflite.limits import Runtime
 from tinyet.ir import Array, Attrs, DType, Node, QuantParams, Tensor, TensorType
 from tinyet.numerics import quantize_multiplier
 from tinyet.ops.clamp import Clamp
@@ -32,6 +31,7 @@ from tinyet.tflite.options import (
     LeakyReluOptions,
     Options,
 )
+from tinyet.tflite.records import Runtime
 
 BOTH: tuple[Runtime, ...] = ("litert", "tflm")
 LITERT: tuple[Runtime, ...] = ("litert",)

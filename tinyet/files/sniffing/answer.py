@@ -49,7 +49,7 @@ _BEGINNINGS: tuple[tuple[int, bytes, str, str], ...] = (
         0,
         b"\x93NUMPY",
         "an array of numpy's: data, not a model",
-        "give data by --calibration or --data, as .npz",
+        "give data by --calibration or --evaluation, as .npz",
     ),
 )
 _KINDS = "MODEL is file.py, file.py:factory, a .pt2 saved by torch.export.save, a .tflite, an .onnx, or a .tet program"
@@ -106,7 +106,7 @@ def _of_zip(path: Path, file: BinaryIO) -> UsageError:
             return UsageError(f"{path.name} is a Keras model", str(path), _PYTORCH + _REBUILD)
         if all(name.endswith(".npy") for name in names) and names:
             return UsageError(
-                f"{path.name} is data, not a model", str(path), "give it by --calibration or --data"
+                f"{path.name} is data, not a model", str(path), "give it by --calibration or --evaluation"
             )
         return _of_saved(path, of_archive(archive))
 

@@ -25,7 +25,7 @@ EVERY = np.arange(-128, 128, dtype=np.int64)
 
 def tflm(ctx: Context) -> bool:
     """Whether factors of the operator at hand, of integers, are TFLM's."""
-    return ctx.x(0).dtype is not DType.FLOAT32 and ctx.rounding == "tflm"
+    return ctx.x(0).dtype is not DType.FLOAT32 and ctx.runtime == "tflm"
 
 
 def like(x: Tensor, shape: Sequence[int]) -> TensorType:

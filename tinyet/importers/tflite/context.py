@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
@@ -30,11 +30,8 @@ from tinyet.ir.budget import Budget
 from tinyet.ops import op_of
 from tinyet.ops.reshape import Reshape
 from tinyet.opset.rule import complaints
-from tinyet.tflite import Model, Operator, Subgraph, TensorInfo
+from tinyet.tflite import Model, Operator, Runtime, Subgraph, TensorInfo
 from tinyet.tflite.options import Options
-
-Rounding = Literal["tflm", "litert"]
-"""Whose arithmetic is followed where TFLM and LiteRT differ."""
 
 Row = Callable[["Context"], None]
 """Gives every output of the operator at hand a value: by `emit`, or by `alias`."""
@@ -61,7 +58,7 @@ class Collected:
 
     model: Model
     file: str
-    rounding: Rounding
+    runtime: Runtime
     run: Callable[[Context], None]
     names: Names = field(default_factory=Names)
     nodes: list[Node] = field(default_factory=list)
@@ -109,8 +106,8 @@ class Context:
         return self.subgraph.operators[self._number]
 
     @property
-    def rounding(self) -> Rounding:
-        return self.all.rounding
+    def runtime(self) -> Runtime:
+        return self.all.runtime
 
     @property
     def origin(self) -> Origin:

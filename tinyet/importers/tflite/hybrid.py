@@ -48,7 +48,7 @@ def emit_hybrid(
     if isinstance(attrs, Conv2d):
         shared = {each.name: getattr(attrs, each.name) for each in fields(Convolution)}
         found = DynamicConv2d(**shared, rule=rule)
-    if ctx.rounding == "tflm":
+    if ctx.runtime == "tflm":
         ctx.note(
             "TFLM has no layers with int8 weights and float activations: this one is computed as LiteRT does"
         )

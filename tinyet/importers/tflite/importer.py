@@ -11,7 +11,7 @@ from functools import partial
 import numpy as np
 
 from tinyet.errors import Complaints, ModelError, RefusedError, UnsupportedShape
-from tinyet.importers.tflite.context import Collected, Context, Rounding, Row
+from tinyet.importers.tflite.context import Collected, Context, Row
 from tinyet.importers.tflite.folding import fold_operator
 from tinyet.importers.tflite.names import plain
 from tinyet.importers.tflite.rows import row_of
@@ -20,14 +20,14 @@ from tinyet.ir import Array, DType, Graph, Note, Tensor, TensorType
 from tinyet.ops import check_whole
 from tinyet.ops.copy import Copy
 from tinyet.ops.lookup import Lookup
-from tinyet.tflite import Model, TensorInfo
+from tinyet.tflite import Model, Runtime, TensorInfo
 
 _FLIPPED: Array = (np.arange(256) ^ 128).astype(np.uint8).reshape(1, 256)
 """Each byte with its highest bit turned over: uint8 less 128 as int8, and back."""
 
 
 def import_model(
-    model: Model, *, name: str, file: str, rounding: Rounding = "tflm", signature: str | None = None
+    model: Model, *, name: str, file: str, runtime: Runtime = "tflm", signature: str | None = None
 ) -> tuple[Graph, tuple[Note, ...]]:
     """The model's main subgraph, or the one of a signature, as a Graph called `name`; and notes about it.
 
@@ -45,7 +45,7 @@ def import_model(
     for found in chosen:
         if model.subgraphs[found.subgraph] is subgraph:
             titles |= {index: title for title, index in (*found.inputs, *found.outputs)}
-    ctx = Context(Collected(model, file, rounding, run_inside), subgraph, titles)
+    ctx = Context(Collected(model, file, runtime, run_inside), subgraph, titles)
     complaints = Complaints(file)
     inputs = _inputs(ctx, titles, complaints)
     run_rows(ctx, complaints)

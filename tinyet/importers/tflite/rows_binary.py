@@ -82,7 +82,7 @@ def _activation(
 def _refuse_powers_of_two(ctx: Context, kind: type[AddOptions | SubOptions]) -> None:
     """LiteRT rounds the finer of two int16 operands to the output's scale before it adds, where a file allows that and
     all scales are powers of two; with one for all there is nothing to round. Raises RefusedError."""
-    if ctx.rounding == "tflm" or not ctx.options(kind).pot_scale_int16:
+    if ctx.runtime == "tflm" or not ctx.options(kind).pot_scale_int16:
         return
     types = [ctx.x(0).type, ctx.x(1).type, ctx.out_type()]
     if any(type_.dtype is not DType.INT16 for type_ in types) or len({type_.scale for type_ in types}) == 1:
@@ -90,7 +90,7 @@ def _refuse_powers_of_two(ctx: Context, kind: type[AddOptions | SubOptions]) -> 
     if all(abs(math.log2(type_.scale) - round(math.log2(type_.scale))) < _NEARLY_A_POWER for type_ in types):
         raise RefusedError(
             "adds int16 values whose scales are powers of two, which LiteRT rounds before it adds",
-            'take the bits of TFLM: rounding="tflm"',
+            'take the bits of TFLM: runtime="tflm"',
         )
 
 
@@ -98,7 +98,7 @@ def add(ctx: Context) -> None:
     """TFLM leaves the activation of int32 away."""
     _refuse_powers_of_two(ctx, AddOptions)
     bounds = _activation(ctx, AddOptions)
-    if not _whole(ctx, "add", NO_CLAMP if ctx.rounding == "tflm" else bounds):
+    if not _whole(ctx, "add", NO_CLAMP if ctx.runtime == "tflm" else bounds):
         ctx.emit(Add(bounds), _both(ctx))
 
 

@@ -177,7 +177,7 @@ def depthwise_conv2d(ctx: Context) -> None:
     if one != 1 or count % x.shape[3]:
         raise RefusedError(f"has weights {ctx.info(1).shape} for {x.shape[3]} channels")
     # LiteRT takes it from the shapes.
-    if ctx.rounding == "tflm" and options.depth_multiplier != count // x.shape[3]:
+    if ctx.runtime == "tflm" and options.depth_multiplier != count // x.shape[3]:
         raise RefusedError(
             f"has a depth multiplier of {options.depth_multiplier} for weights {ctx.info(1).shape}"
         )
@@ -196,9 +196,9 @@ def depthwise_conv2d(ctx: Context) -> None:
 def _computed_weights(ctx: Context, options: FullyConnectedOptions, x: Tensor) -> None:
     """A layer whose weights are a value is a product of matrices: its rounding is TFLM's."""
     weights = ctx.x(1)
-    if ctx.rounding == "litert" and x.dtype is not DType.FLOAT32:
+    if ctx.runtime == "litert" and x.dtype is not DType.FLOAT32:
         raise RefusedError(
-            "computes its weights", 'make them constants, or take the bits of TFLM: rounding="tflm"'
+            "computes its weights", 'make them constants, or take the bits of TFLM: runtime="tflm"'
         )
     if ctx.has(2) and np.any(ctx.constant(2, "bias").data):
         raise RefusedError("computes its weights, and has a bias", "add the bias behind it")
@@ -233,12 +233,12 @@ def fully_connected(ctx: Context) -> None:
     clamp, bias = bounds_of(options.fused_activation_function), bias_of(ctx, 2, count)
     made = TensorType((rows, count), out.dtype, out.quant)
     attrs: Attrs = Linear(clamp)
-    if ctx.rounding == "litert" and x.dtype is not DType.FLOAT32:
+    if ctx.runtime == "litert" and x.dtype is not DType.FLOAT32:
         attrs, weights = LinearOnce(clamp), widened(ctx, weights)
     if is_hybrid(x, weights):
         rule: Rule = "asymmetric" if options.asymmetric_quantize_inputs else "symmetric"
         y = emit_hybrid(ctx, Linear(clamp), flat, weights, bias, made, rule)
-    elif ctx.rounding == "tflm" and has_short_sums(ctx, 2, options.quantized_bias_type):
+    elif ctx.runtime == "tflm" and has_short_sums(ctx, 2, options.quantized_bias_type):
         y = _pixels(ctx, flat, weights, bias, made, clamp)
     else:
         y = ctx.emit_as(attrs, [flat, weights, bias], made)

@@ -150,9 +150,9 @@ def _layer(
     units = ctx.constant(places.w_hh, "weights").shape[0]
     h, c = (ctx.reshape(state, (x.shape[0], units)) for state in states)
     y_type = TensorType((*x.shape[:2], units), h.dtype, h.type.quant)
-    if ctx.rounding == "litert" and h.type.quant is not None:
+    if ctx.runtime == "litert" and h.type.quant is not None:
         _same_hidden(ctx, h.type)
-    attrs = Lstm(reverse=reverse, arithmetic=ctx.rounding, cell_clip=clip or None)
+    attrs = Lstm(reverse=reverse, arithmetic=ctx.runtime, cell_clip=clip or None)
     inputs = [x, h, c, w_ih, w_hh, _stacked_bias(ctx, units, x.dtype, places.bias)]
     names = (ctx.out_info(position).name, f"{states[0].name}_behind", f"{states[1].name}_behind")
     y, *behind = ctx.emit_many(attrs, inputs, (y_type, h.type, c.type), names)
@@ -234,7 +234,7 @@ def _same_hidden(ctx: Context, state: TensorType) -> None:
     hidden = quant_of(ctx.subgraph.tensors[indices[0]]) if indices else None
     if hidden is not None and hidden != state.quant:
         raise RefusedError(
-            "has a hidden value whose scale is not its state's", 'take the bits of TFLM: rounding="tflm"'
+            "has a hidden value whose scale is not its state's", 'take the bits of TFLM: runtime="tflm"'
         )
 
 

@@ -56,10 +56,10 @@ def _reduce(kind: type[Reduce]) -> Row:
     def row(ctx: Context) -> None:
         x = ctx.x(0)
         axes, keep = _axes(ctx, x), ctx.options(ReducerOptions).keep_dims
-        if kind is Sum and x.dtype in INTEGERS and ctx.rounding == "litert":
+        if kind is Sum and x.dtype in INTEGERS and ctx.runtime == "litert":
             raise RefusedError(
                 f"sums {x.dtype.value}, which LiteRT's reference kernel reads as unsigned bytes",
-                'take the bits of TFLM: rounding="tflm"',
+                'take the bits of TFLM: runtime="tflm"',
             )
         if not axes:
             finish(ctx, x)

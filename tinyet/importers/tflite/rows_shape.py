@@ -63,7 +63,7 @@ def concatenation(ctx: Context) -> None:
     for position in range(len(ctx.op.inputs)):
         x = ctx.x(position)
         if x.type.quant != out.quant:
-            if x.dtype is DType.INT8 and ctx.rounding == "tflm":
+            if x.dtype is DType.INT8 and ctx.runtime == "tflm":
                 ctx.note("parts of another scale are rescaled, which TensorFlow Lite Micro refuses to do")
             x = ctx.emit_as(Requantize(), [x], type(out)(x.shape, out.dtype, out.quant))
         parts.append(x)

@@ -159,7 +159,7 @@ def space_to_batch(ctx: Context) -> None:
     blocks = _blocks(ctx, x)
     count = len(blocks)
     pads = _pairs(ctx, 2, "pads", count)
-    zero = 0.0 if x.type.quant is None or ctx.rounding == "litert" else x.type.scale * -x.type.zero_point
+    zero = 0.0 if x.type.quant is None or ctx.runtime == "litert" else x.type.scale * -x.type.zero_point
     x = _filled(ctx, x, ((0, 0), *pads, *((0, 0),) * (len(x.shape) - 1 - count)), zero)
     if any(n % block for n, block in zip(x.shape[1:], blocks, strict=False)):
         raise RefusedError(f"has blocks {blocks} in {list(x.shape[1 : 1 + count])}")

@@ -53,7 +53,7 @@ def _squashed(function: FunctionName, fixed: Callable[[Int64, float], Int64], ou
 
     def row(ctx: Context) -> None:
         x, type_ = _types(ctx, DType.INT8, DType.INT16, DType.FLOAT32), ctx.out_type()
-        if x.dtype is DType.INT8 and ctx.rounding == "tflm":
+        if x.dtype is DType.INT8 and ctx.runtime == "tflm":
             if type_.zero_point != out[1] or type_.scale != out[0]:
                 raise RefusedError(f"gives a scale of {type_.scale} and a zero point of {type_.zero_point}")
             finish(ctx, tabulated(ctx, x, fixed(EVERY - x.type.zero_point, x.type.scale), type_))
@@ -80,7 +80,7 @@ def _reals(x: Tensor) -> np.ndarray:
 def elu(ctx: Context) -> None:
     """TFLM takes 1 from an exponential in float32."""
     x, out = _types(ctx, DType.INT8, DType.FLOAT32), ctx.out_type()
-    if x.dtype is DType.INT8 and ctx.rounding == "tflm":
+    if x.dtype is DType.INT8 and ctx.runtime == "tflm":
         reals = _reals(x)
         exponentials = np.exp(np.minimum(reals, 0).astype(np.float64)).astype(np.float32)
         _of_float32(ctx, x, out, np.where(reals < 0, exponentials - np.float32(1), reals))
@@ -130,7 +130,7 @@ def _clamp(low: float, high: float) -> Row:
 def relu6(ctx: Context) -> None:
     """TFLM clamps integers as they are, in the input's scale; LiteRT takes them to the output's."""
     x = _types(ctx, DType.INT8, DType.INT16, DType.FLOAT32)
-    type_ = x.type if ctx.rounding == "tflm" else ctx.out_type()
+    type_ = x.type if ctx.runtime == "tflm" else ctx.out_type()
     finish(ctx, ctx.emit_as(Clamp(0.0, 6.0), [x], type_))
 
 

@@ -45,7 +45,7 @@ Batches = Callable[[], Iterable[Any]]
 class ModelSource:
     """What a MODEL argument names. The functions are None when the source has none.
 
-    name: a C identifier made of the file's or the factory's name.
+    name: of the factory, or else of the file, as a C identifier.
     module: the nn.Module, None for a saved program.
     over_time: what `tinyet.streaming` asked for, if the module comes from there; `program` is that over the window.
     program: captured, normalised (see `capture.capture`).
