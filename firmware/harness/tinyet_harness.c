@@ -1,40 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The harness's protocol, over any stream of bytes. The other side is tinyet/device/protocol.py.
- *
- * A frame is END body END, where in the body each END byte is sent as ESCAPE ESCAPED_END and each ESCAPE byte as
- * ESCAPE ESCAPED_ESCAPE, so that an END on the line is always the edge of a frame and whoever has lost the thread
- * finds it there. The body, numbers little-endian:
- *
- *   command  1 byte
- *   tag      1 byte, chosen by the host, repeated in the reply
- *   length   4 bytes, of the payload
- *   payload
- *   crc      4 bytes, CRC-32 (IEEE 802.3, as zlib) of all bytes before it
- *
- * The host asks, the board answers once, with the same command or with ERROR; or with FAULT, and then never again.
- *
- *   INFO   -> u32 protocol, abi, arena bytes, layers, counter kind, counter hz, bytes of stack, then the three readings
- *             below, counter_irq_instructions; u32 number of inputs, (u32 offset, bytes) each; outputs likewise; u32 how
- *             many of the last inputs, and of the last outputs, are states; u8 length and name; 64 digits of hash
- *   RUN    u32 last layer to run, or NO_LAYER; u32 after how many runs of it to stop; u32 UNINTERRUPTED to hold the
- *          counter's interrupt back, STATES_STAY to go on with the states of the run before, or both, or 0; the inputs'
- *          bytes one after the other, without those of states that stay
- *          -> i32 status, u32 layer or event that failed, or NO_LAYER; u32 stack bytes, or STACK_FULL when it has overflown;
- *             u32 layers, u32 events; u64 count of the whole run, of each layer, of each event; u32 how often each layer
- *             ran; the outputs' bytes, if the status is TINYET_OK
- *   READ   u32 offset, u32 bytes -> bytes of the arena
- *   RESET  -> nothing; the states are what they are at first
- *   ERROR  -> u32 reason, u32 detail
- *   FAULT  -> u32 words, see tinyet_fault.c, tinyet_fault_riscv.c and tinyet_fault_xtensa.c
+ * The harness: answers the requests that tinyet_harness.h describes.
  *
  * The counter's interrupt leaves its frame on the stack, wherever the model was: the stack bytes are the model's own only
  * when it is held back, and then the run as a whole is not counted, and the layers only up to the counter's first wrap.
- *
- * A count is ticks in bits 0 ... 47 and, above, how often the counter's interrupt ran meanwhile. A layer may run several
- * times, a strip of rows each; its count is the sum. What the measurement itself costs is in the counts, each time that a
- * layer runs: it is measured when the harness starts, by running models that do nothing.
- * INFO's three readings are the count of a run without layers, of a run with EMPTY_LAYERS layers, and of one layer.
  */
 #include "tinyet_harness.h"
 

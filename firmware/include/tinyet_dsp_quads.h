@@ -97,11 +97,4 @@ TINYET_DSP_INLINE uint32_t tinyet_dsp_twice(int32_t half) { return tinyet_dsp_lo
 /* A byte four times. */
 TINYET_DSP_INLINE uint32_t tinyet_dsp_four_times(int32_t byte) { return ((uint32_t)byte & 0xffu) * 0x01010101u; }
 
-/* All rows within the bounds, where these are not those of int8. */
-TINYET_DSP_INLINE void tinyet_dsp_clamp_rows(int8_t *output, const tinyet_dsp_rows *walk) {
-  if (walk->clamp_low > INT8_MIN || walk->clamp_high < INT8_MAX) {
-    tinyet_dsp_clip(output, output, walk);
-  }
-}
-
 #endif

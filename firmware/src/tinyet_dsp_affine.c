@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "tinyet_dsp_clamp_rows.h"
 #include "tinyet_dsp_quads.h"
 
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -18,8 +18,9 @@ from tinyet.boards import Board, load_board
 from tinyet.delegates import CMSIS_NN, CORTEX_M, DEFAULT, PORTABLE
 from tinyet.deployment import Deployment, deploy
 from tinyet.emit.model import model_files
+from tinyet.errors import ProgramError
 from tinyet.ir import Array, Graph, Tensor
-from tinyet.program import Program
+from tinyet.program import Program, from_bytes
 from tinyet.reference import Session
 
 HERE = ((HOST, (PORTABLE,)), (HOST_WITH_DSP, (CORTEX_M, PORTABLE)))
@@ -70,6 +71,19 @@ class Builds:
             outputs = [session.outputs(sample) for sample in samples]
         self.batch.add(Model(case, NAME, files, _spans(deployment), [_joined(s) for s in samples], outputs))
         return None
+
+    def add_imported(self, case: Case, load: Callable[[], Program], die: int) -> Outcome | None:
+        """The same for what an importer makes of a file. It refuses it, or makes a program that a .tet file holds."""
+        with refusal() as refused:
+            program = load()
+        if refused:
+            assert str(refused[0])
+            return Outcome.REFUSED
+        try:
+            assert from_bytes(program.data, "mutant").hash == program.hash
+        except ProgramError as error:
+            raise AssertionError(f"what was taken is no program: {error}") from error
+        return self.add(case, program, die)
 
     def flush(self) -> list[Result]:
         return self.batch.run()

@@ -13,10 +13,8 @@ from tests.fuzz.builds import Builds
 from tests.fuzz.onnx_mutations import damage, mutated
 from tests.fuzz.onnx_seeds import float_seeds, quantized_seeds
 from tests.fuzz.run import Case, Outcome, Result, refusal
-from tinyet.errors import ProgramError
-from tinyet.importers.onnx.read import OnnxModel, read_model
 from tinyet.opening.files import from_onnx
-from tinyet.program import from_bytes
+from tinyet.importers.onnx.read import OnnxModel, read_model
 
 MOST_ELEMENTS = 1 << 12
 """Of an input of a module that is run."""
@@ -74,16 +72,7 @@ class OnnxFiles:
         path.write_bytes(case.data)
         # A byte of a sum is as good as a die.
         die = sum(case.data[-64:])
-        with refusal() as refused:
-            program = from_onnx(path, float_io=die % 3 == 0)
-        if refused:
-            assert str(refused[0])
-            return Outcome.REFUSED
-        try:
-            assert from_bytes(program.data, "mutant").hash == program.hash
-        except ProgramError as error:
-            raise AssertionError(f"what was taken is no program: {error}") from error
-        return self.builds.add(case, program, die)
+        return self.builds.add_imported(case, lambda: from_onnx(path, float_io=die % 3 == 0), die)
 
     def flush(self) -> list[Result]:
         (self.folder / "model.onnx").unlink(missing_ok=True)

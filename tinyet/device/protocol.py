@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The harness's protocol: frames, and the replies that travel in them. Pure; no stream is touched here.
 
-The form of a frame and of each reply is described in firmware/harness/tinyet_harness.c, the other side of
-this file.
+firmware/include/tinyet_harness.h describes the form of a frame and of each reply; firmware/harness/tinyet_harness.c is
+the other side.
 """
 
 from __future__ import annotations

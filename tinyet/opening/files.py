@@ -158,17 +158,6 @@ def _named(graph: Graph, origins: Mapping[str, Origin], titles: Sequence[str]) -
 
 def _named_origin(origin: Origin, origins: Mapping[str, Origin]) -> Origin:
     path = origin.module
-    if (
-        origin.file
-        in (
-            "to_torch.py",
-            "torch_rows.py",
-            "torch_recurrent.py",
-            "torch_selection.py",
-        )
-        and not path
-    ):
-        return replace(origin, file="", line=0, text="")  # a line of tinyet's own says nothing to anybody
     while path and path not in origins:
         path = path.rpartition(".")[0]
     found = origins.get(path)

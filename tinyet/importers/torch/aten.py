@@ -8,6 +8,7 @@ import operator
 
 import torch
 
+from tinyet.errors import RefusedError
 from tinyet.importers.torch.aten_math import MATH_ROWS
 from tinyet.importers.torch.aten_quant import quant_rows
 from tinyet.importers.torch.aten_recurrent import RECURRENT_ROWS
@@ -15,7 +16,7 @@ from tinyet.importers.torch.aten_shape import SHAPE_ROWS, getitem
 from tinyet.importers.torch.aten_truth import TRUTH_ROWS
 from tinyet.importers.torch.aten_whole import WHOLE_ROWS
 from tinyet.importers.torch.aten_window import WINDOW_ROWS
-from tinyet.importers.torch.context import Args, Context, RefusedError, Row, Value
+from tinyet.importers.torch.context import Args, Context, Row, Value
 from tinyet.importers.torch.lowered import LOWERED_ROWS
 
 

@@ -9,9 +9,9 @@ import numpy as np
 import torch
 
 from tinyet.custom import CustomOp, Params, Scalar, registered
-from tinyet.errors import TinyetError, UnsupportedShape
+from tinyet.errors import RefusedError, TinyetError, UnsupportedShape
 from tinyet.fx.blame import message_of
-from tinyet.importers.torch.context import Args, Context, RefusedError, Row, Value, dtype_of
+from tinyet.importers.torch.context import Args, Context, Row, Value, dtype_of
 from tinyet.ir import Array, DType, Node, Tensor, TensorType
 
 

@@ -14,7 +14,8 @@ from dataclasses import asdict, replace
 import torch
 from torch import fx
 
-from tinyet.importers.torch.context import Args, Constant, Context, Dynamic, RefusedError, Value
+from tinyet.errors import RefusedError
+from tinyet.importers.torch.context import Args, Constant, Context, Dynamic, Value
 from tinyet.ir import Attrs, DType, Tensor, TensorType
 from tinyet.ops.conv2d import Conv2d
 from tinyet.ops.dynamic_conv2d import DynamicConv2d

@@ -10,19 +10,10 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from tinyet.errors import RefusedError
 from tinyet.importers.torch.aten_dynamic import source_of, weighted
 from tinyet.importers.torch.aten_where import where
-from tinyet.importers.torch.context import (
-    Args,
-    Constant,
-    Context,
-    Dynamic,
-    RefusedError,
-    Row,
-    Value,
-    axes_of,
-    axis_of,
-)
+from tinyet.importers.torch.context import Args, Constant, Context, Dynamic, Row, Value, axes_of, axis_of
 from tinyet.ir import Attrs, DType, Tensor
 from tinyet.ops.add import Add
 from tinyet.ops.amax import Amax

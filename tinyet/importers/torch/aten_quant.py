@@ -17,10 +17,11 @@ import numpy.typing as npt
 import torch
 from torch import fx
 
+from tinyet.errors import RefusedError
 from tinyet.fx.edit import bind
 from tinyet.fx.quiet import quiet
 from tinyet.importers.torch import aten_dynamic
-from tinyet.importers.torch.context import Args, Constant, Context, RefusedError, Row, Value
+from tinyet.importers.torch.context import Args, Constant, Context, Row, Value
 from tinyet.ir import DType, QuantParams
 from tinyet.ops.clamp import Clamp
 from tinyet.ops.dequantize import Dequantize

@@ -10,9 +10,10 @@ import numpy as np
 import torch
 from torch import fx
 
+from tinyet.errors import RefusedError
 from tinyet.fx.recurrent_ops import GRU, LSTM, RNN
 from tinyet.importers.torch.aten_quant import dequantized_from
-from tinyet.importers.torch.context import Args, Constant, Context, RefusedError, Row, Value
+from tinyet.importers.torch.context import Args, Constant, Context, Row, Value
 from tinyet.ir import Attrs, DType, Tensor, TensorType
 from tinyet.ops.gru import Gru
 from tinyet.ops.lstm import Lstm

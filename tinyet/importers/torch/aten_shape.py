@@ -9,13 +9,13 @@ from collections.abc import Sequence
 import numpy as np
 import torch
 
+from tinyet.errors import RefusedError
 from tinyet.importers.torch.aten_truth import converted
 from tinyet.importers.torch.context import (
     Args,
     Constant,
     Context,
     Dynamic,
-    RefusedError,
     Row,
     StandIn,
     Value,

@@ -12,7 +12,8 @@ import numpy as np
 import torch
 from torch import fx
 
-from tinyet.importers.torch.context import Args, Constant, Context, RefusedError, Row, Value, axes_of
+from tinyet.errors import RefusedError
+from tinyet.importers.torch.context import Args, Constant, Context, Row, Value, axes_of
 from tinyet.ir import Attrs, DType, Tensor
 from tinyet.ops.amax import Amax
 from tinyet.ops.amin import Amin

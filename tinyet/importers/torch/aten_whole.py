@@ -12,8 +12,9 @@ import math
 import numpy as np
 import torch
 
+from tinyet.errors import RefusedError
 from tinyet.importers.torch.aten_truth import elementwise, whole
-from tinyet.importers.torch.context import Args, Constant, Context, RefusedError, Row, Value, axes_of, axis_of
+from tinyet.importers.torch.context import Args, Constant, Context, Row, Value, axes_of, axis_of
 from tinyet.ir import Tensor
 from tinyet.ops.compare import Compare
 from tinyet.ops.concat import Concat

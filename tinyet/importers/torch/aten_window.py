@@ -12,8 +12,9 @@ from dataclasses import replace
 import numpy as np
 import torch
 
+from tinyet.errors import RefusedError
 from tinyet.importers.torch.aten_dynamic import source_of, weighted
-from tinyet.importers.torch.context import Args, Constant, Context, RefusedError, Row, Value, pair
+from tinyet.importers.torch.context import Args, Constant, Context, Row, Value, pair
 from tinyet.ir import QuantParams, Tensor
 from tinyet.ops.adaptive_avg_pool2d import AdaptiveAvgPool2d
 from tinyet.ops.avg_pool2d import AvgPool2d

@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from torch import fx
 
+from tinyet.errors import RefusedError
 from tinyet.fx.edit import dtype_name
 from tinyet.ir import ITSELF, Array, Attrs, DType, Node, Origin, QuantParams, Shape, Tensor, TensorType
 from tinyet.messages.text import c_identifier, unused
@@ -19,19 +20,6 @@ from tinyet.ops.cast import Cast
 from tinyet.ops.dequantize import Dequantize
 from tinyet.ops.permute import Permute
 from tinyet.ops.reshape import Reshape
-
-
-class RefusedError(Exception):
-    """A row's complaint about its node; the importer collects all of them.
-
-    shape: the operator is known, but not with these shapes or attributes.
-    """
-
-    def __init__(self, reason: str, hint: str = "", *, shape: bool = True) -> None:
-        super().__init__(reason)
-        self.reason = reason
-        self.hint = hint
-        self.shape = shape
 
 
 @dataclass(frozen=True, eq=False)

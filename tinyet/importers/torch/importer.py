@@ -18,7 +18,7 @@ from torch import fx
 from torch.export import ExportedProgram
 from torch.export.graph_signature import InputKind, OutputKind
 
-from tinyet.errors import ModelError, UnsupportedOp, UnsupportedShape, bullet_list
+from tinyet.errors import ModelError, RefusedError, UnsupportedOp, UnsupportedShape, bullet_list
 from tinyet.fx.capture import lower
 from tinyet.fx.edit import bind, dtype_name
 from tinyet.fx.keeping import written_buffers
@@ -26,16 +26,7 @@ from tinyet.fx.origins import is_stamped, op_name, origin_of, origins_of
 from tinyet.importers.torch.aten import TABLE, advice
 from tinyet.importers.torch.aten_custom import custom_row
 from tinyet.importers.torch.aten_truth import is_true
-from tinyet.importers.torch.context import (
-    Constant,
-    Context,
-    RefusedError,
-    StandIn,
-    Value,
-    dtype_of,
-    shape_of,
-    type_of,
-)
+from tinyet.importers.torch.context import Constant, Context, StandIn, Value, dtype_of, shape_of, type_of
 from tinyet.ir import Array, DType, Graph, State, Tensor, TensorType, constant
 from tinyet.messages.stages import stage
 from tinyet.messages.text import printable

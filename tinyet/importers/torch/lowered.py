@@ -15,8 +15,8 @@ import torch
 from torch import nn
 
 from tinyet import numerics, ops
-from tinyet.errors import DataError, ModelError
-from tinyet.importers.torch.context import Args, Context, RefusedError, Row, Value
+from tinyet.errors import DataError, ModelError, RefusedError
+from tinyet.importers.torch.context import Args, Context, Row, Value
 from tinyet.ir import Array, DType, Graph, Node, Tensor, TensorType, to_text
 from tinyet.ops.dequantize import Dequantize
 from tinyet.ops.quantize import Quantize
