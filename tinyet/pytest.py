@@ -186,8 +186,8 @@ class TinyetDevices:
     ) -> TinyetDevice:
         """A model on a board.
 
-        model: what `tinyet.open` makes a program of, or a Program. project: a directory that `tinyet generate`
-        wrote; its own build makes the firmware. Paths are relative to pytest's root directory.
+        model: what `tinyet.open` makes a program of, or a Program. project: a directory that `tinyet generate` wrote;
+        its own build makes the firmware. Paths are relative to pytest's root directory.
         board: a name or a board file; a project has its own. on: "qemu", "renode", "host" or "serial:PORT"; the first
         emulator that has the board by default. timeout: seconds that an inference may take.
         options: of `tinyet.open`, for a model's file (calibration, float_io, ...), and of `tinyet.generate` (delegates,

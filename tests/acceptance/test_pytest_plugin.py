@@ -69,7 +69,7 @@ def test_many(tinyet_device):
     labels = np.array([tinyet_device.program.run(x).argmax() for x in IMAGES])
     assert tinyet_device.validate(IMAGES, labels).accuracy == 1.0
     assert tinyet_device.validate(IMAGES, labels=labels + 1).accuracy == 0.0
-    assert tinyet_device.validate(IMAGES, limit=2).samples == 2
+    assert tinyet_device.validate(IMAGES, max_samples=2).samples == 2
     assert tinyet_device.validate().samples == 1
 """,
     )

@@ -308,7 +308,7 @@ def test_max_drop_counts_from_the_float_model() -> None:
         (("-o", "net.bin"), "does not end in .tet"),
         (("-o", "none/net.tet"), "there is no directory none"),
         (("-o", "net.tet", "--json", "-"), "--json writes what"),
-        (("-o", "net.tet", "--layer", "head"), "'head' is not NAME=KIND"),
+        (("-o", "net.tet", "--layer", "head"), "'head' is not NAME=CONFIG"),
     ],
 )
 def test_wrong_command_lines(here: Path, options: tuple[str, ...], message: str) -> None:

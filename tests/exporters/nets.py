@@ -15,13 +15,13 @@ import tinyet
 from tests.ops.cases import Case
 from tinyet import ops
 from tinyet.errors import UnsupportedOp
-from tinyet.exporters.tflite import Runtime
 from tinyet.exporters.tflite.limits import TITLES
 from tinyet.ir import Array, Attrs, DType, Graph, Node, Note, QuantParams, Shape, Tensor, TensorType
 from tinyet.opset import complaints
 from tinyet.oracles.tflite import run_litert, run_tflm
 from tinyet.program import Program
 from tinyet.reference import Session
+from tinyet.tflite import Runtime
 
 Runs = list[list[Array]]
 

@@ -62,7 +62,6 @@ from tests.ops.test_sub import sub_nodes
 from tests.ops.test_unary import unary_nodes
 from tests.tflite_files import small_cnn
 from tinyet.errors import ProgramError, UnsupportedOp, UsageError
-from tinyet.exporters.tflite import Runtime
 from tinyet.ir import Attrs, DType, Graph, Node, Origin, QuantParams, Tensor, constant
 from tinyet.ops.clamp import Clamp
 from tinyet.ops.concat import Concat
@@ -76,7 +75,7 @@ from tinyet.ops.shared.table import every_int8
 from tinyet.ops.slice import Slice
 from tinyet.ops.unary import Unary
 from tinyet.program import Program
-from tinyet.tflite import read_file
+from tinyet.tflite import Runtime, read_file
 from tinyet.tflite.write import write_model
 
 INTEGERS = (DType.INT8, DType.INT16)

@@ -13,8 +13,8 @@ from tests.fuzz.builds import Builds
 from tests.fuzz.onnx_mutations import damage, mutated
 from tests.fuzz.onnx_seeds import float_seeds, quantized_seeds
 from tests.fuzz.run import Case, Outcome, Result, refusal
-from tinyet.opening.files import from_onnx
 from tinyet.importers.onnx.read import OnnxModel, read_model
+from tinyet.opening.files import from_onnx
 
 MOST_ELEMENTS = 1 << 12
 """Of an input of a module that is run."""

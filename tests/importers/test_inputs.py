@@ -58,8 +58,8 @@ def test_int16_samples(quantized: bool, tmp_path: Path) -> None:
     project = tinyet.generate(program, "mps2_an386", tmp_path / "net")
     result = project.validate(data[:, 0], on="host")
     assert result.bit_exact
-    header = next((tmp_path / "net").rglob("model.h")).read_text()
-    assert "int16_t *model_input_0(void)" in header
+    header = next((tmp_path / "net").rglob("microphone.h")).read_text()
+    assert "int16_t *microphone_input_0(void)" in header
 
 
 def test_calibration_of_int16_does_not_wrap() -> None:

@@ -233,7 +233,7 @@ def test_what_costs_bytes_is_tried_where_nothing_free_is_enough(equal: ExportedP
         Settings(True, True),
     }
     (whole,) = found.whole
-    assert (whole.module, whole.kind, whole.is_enough) == ("", "int8", True)
+    assert (whole.module, whole.config, whole.is_enough) == ("", "int8", True)
     assert whole.bytes > 0
     assert found.advised == whole
     assert found.flags[-2:] == ("--config", "int8")

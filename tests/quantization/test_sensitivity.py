@@ -78,8 +78,10 @@ def test_the_bad_layer_is_found(measured: Sensitivity) -> None:
     assert worst.op == "aten.conv2d.default"
     assert "test_sensitivity.py" in worst.source
     assert "self.bad(" in worst.source
-    others = [layer.alone_db for layer in measured.layers if layer.module != "bad"]
-    assert all(db is not None and worst.alone_db is not None and db > worst.alone_db + 3 for db in others)
+    others = [layer.alone_sqnr_db for layer in measured.layers if layer.module != "bad"]
+    assert all(
+        db is not None and worst.alone_sqnr_db is not None and db > worst.alone_sqnr_db + 3 for db in others
+    )
     assert measured.exceptions[0].module == "bad"
     assert measured.exceptions[0].gain_db > 3
 
@@ -97,11 +99,11 @@ def test_costs_are_those_of_compiled_programs(program: ExportedProgram, measured
     assert measured.cost == base
     for entry in measured.exceptions:
         if entry.module == "bad":
-            config = exceptions_for(int4_config())[entry.kind]
+            config = exceptions_for(int4_config())[entry.config]
             spent = compiled(quantizer.copy().set_module_name("bad", config))
             assert entry.flash_bytes == spent.flash_bytes - base.flash_bytes
             assert entry.arena_bytes == spent.arena_bytes - base.arena_bytes
-    assert {entry.kind for entry in measured.exceptions} == {"int8", "int16", "float"}
+    assert {entry.config for entry in measured.exceptions} == {"int8", "int16", "float"}
 
 
 def test_report_is_json(measured: Sensitivity) -> None:
@@ -116,7 +118,7 @@ def test_only_the_worst_layers_are_tried_when_so_wished(program: ExportedProgram
         program, [IMAGES], TinyetQuantizer(int4_config(weights="minmax")), exceptions={"float": None}, worst=1,
         progress=lambda done, total: seen.append((done, total)),
     )  # fmt: skip
-    assert [(entry.module, entry.kind, entry.flash_bytes) for entry in found.exceptions] == [
+    assert [(entry.module, entry.config, entry.flash_bytes) for entry in found.exceptions] == [
         ("bad", "float", None)
     ]
     assert seen[-1] == (4, 4)
@@ -135,7 +137,7 @@ def test_variant_that_cannot_be_compiled_is_refused_with_its_reason(program: Exp
         return Cost(1, 1)
 
     found = measure(program, [IMAGES], TinyetQuantizer(int8_config()), cost=cost)
-    refused = [entry for entry in found.exceptions if entry.kind == "int16"]
+    refused = [entry for entry in found.exceptions if entry.config == "int16"]
     assert {entry.refused for entry in refused} == {"no kernels for int16"}
     assert found.exceptions[-3:] == tuple(refused), "they come last"
 
@@ -169,7 +171,7 @@ def test_search_reaches_the_aim_with_few_exceptions(program: ExportedProgram) ->
     assert 0 < len(found.exceptions) <= 3
     # No exception that costs bytes is there for nothing, as the search itself has verified.
     assert found.sensitivity is not None
-    costs = {(entry.module, entry.kind): entry.bytes for entry in found.sensitivity.exceptions}
+    costs = {(entry.module, entry.config): entry.bytes for entry in found.sensitivity.exceptions}
     for path, kind in found.exceptions.items():
         fewer = {(p, k) for p, k in found.exceptions.items() if p != path}
         if costs[path, kind] >= 0:

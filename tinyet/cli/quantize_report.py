@@ -164,10 +164,10 @@ def _culprits(diagnosis: Diagnosis) -> str:
         return "no layer with weights is quantized: it is what lies between them"
     if not culprits:
         return "no single layer: each is good enough alone. It is what lies between them, or all of them together"
-    alone = [f"{layer.module}, alone {_db(layer.alone_db)} dB: {layer.source}" for layer in culprits[:3]]
+    alone = [f"{layer.module}, alone {_db(layer.alone_sqnr_db)} dB: {layer.source}" for layer in culprits[:3]]
     more = f"\nand {len(culprits) - 3} more" if len(culprits) > 3 else ""
     others = [layer for layer in diagnosis.sensitivity.worst if layer not in culprits]
-    rest = f"\nthe others leave {_db(others[0].alone_db)} dB and more" if others else ""
+    rest = f"\nthe others leave {_db(others[0].alone_sqnr_db)} dB and more" if others else ""
     return "\n".join(alone) + more + rest
 
 
@@ -189,7 +189,7 @@ def _for_bytes(diagnosis: Diagnosis) -> str:
     where = advised.module or "all layers"
     bytes_ = "" if advised.flash_bytes is None else f", {advised.flash_bytes:+d} bytes of flash"
     bytes_ += "" if advised.arena_bytes is None else f", {advised.arena_bytes:+d} of arena"
-    return f"{where} in {advised.kind}: {_db(advised.output_db)} dB ({_gain(advised.gain_db)}){bytes_}"
+    return f"{where} in {advised.config}: {_db(advised.output_sqnr_db)} dB ({_gain(advised.gain_db)}){bytes_}"
 
 
 def _show_advice(diagnosis: Diagnosis, command: Sequence[str], types: Sequence[str]) -> None:
@@ -225,7 +225,7 @@ def _show_layers(sensitivity: Sensitivity, settings: str) -> None:
             layer.module,
             layer.op.removeprefix("aten.").split(".")[0],
             _db(layer.sqnr_db),
-            _db(layer.alone_db),
+            _db(layer.alone_sqnr_db),
             layer.source,
         )
         for layer in sensitivity.worst
@@ -241,7 +241,7 @@ def _show_layers(sensitivity: Sensitivity, settings: str) -> None:
         rows,
     )
     cost = sensitivity.cost
-    facts = [(f"SQNR of the output{settings}", f"{_db(sensitivity.output_db)} dB")]
+    facts = [(f"SQNR of the output{settings}", f"{_db(sensitivity.output_sqnr_db)} dB")]
     if cost is not None:
         facts += [
             ("weights and tables", f"{ui.number(cost.flash_bytes)} bytes"),
@@ -264,7 +264,7 @@ def _show_exceptions(diagnosis: Diagnosis) -> None:
     rows = [
         (
             entry.module or "all layers",
-            entry.kind,
+            entry.config,
             _gain(entry.gain_db),
             _signed(entry.flash_bytes),
             _signed(entry.arena_bytes),

@@ -110,25 +110,9 @@ _CMAKE_WORDS = frozenset(
     ]
 )
 
-_SAYS_NOTHING = frozenset(
-    [
-        "app",
-        "code",
-        "example",
-        "examples",
-        "main",
-        "model",
-        "models",
-        "module",
-        "my_model",
-        "my_net",
-        "net",
-        "nets",
-        "network",
-        "networks",
-        "src",
-    ]
-)
+# What every second file, class or folder of a model is called.
+_SAYS_NOTHING = frozenset(["app", "code", "example", "examples", "main", "model", "models", "module", "my_model", "src"])
+_NO_CLASS = _SAYS_NOTHING | {"my_net", "net", "network"}
 
 _TAKEN = (
     (frozenset(_DEVICES.split()), "Windows has no files of this name"),
@@ -190,11 +174,13 @@ def given_or_derived(name: object, *candidates: str) -> str:
 
 
 def class_name(model: object) -> str:
-    """The name of a model's class, `KeywordNet` as `keyword_net`; empty where the class is torch's."""
+    """The name of a model's class, `KeywordNet` as `keyword_net`; empty where it says nothing, as `Net`, and
+    where it is torch's."""
     kind = type(model)
     if kind.__module__.partition(".")[0] == "torch":
         return ""
-    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", kind.__name__).lower()
+    name = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", kind.__name__).lower()
+    return "" if name in _NO_CLASS else name
 
 
 def safe_name(text: str) -> str:

@@ -247,18 +247,18 @@ class Diagnosis:
         flags = (self.given if self.remedy is None else self.remedy.settings).flags
         if advised is None:
             return flags
-        layer = ("--layer", f"{advised.module}={advised.kind}")
-        return (*flags, *(layer if advised.module else ("--config", advised.kind)))
+        layer = ("--layer", f"{advised.module}={advised.config}")
+        return (*flags, *(layer if advised.module else ("--config", advised.config)))
 
     @property
     def culprits(self) -> tuple[LayerSensitivity, ...]:
         """The layers that hurt most when they are quantized alone, as much as the worst of them or nearly; none where
         each is good enough alone, so that it is what lies between them, or all of them together."""
-        worst = [layer for layer in self.sensitivity.worst if layer.alone_db is not None]
-        least = worst[0].alone_db if worst else None
+        worst = [layer for layer in self.sensitivity.worst if layer.alone_sqnr_db is not None]
+        least = worst[0].alone_sqnr_db if worst else None
         if least is None or worst[0].is_enough:
             return ()
-        return tuple(entry for entry in worst if (entry.alone_db or 0.0) < least + CULPRIT_DB)
+        return tuple(entry for entry in worst if (entry.alone_sqnr_db or 0.0) < least + CULPRIT_DB)
 
     def to_json(self) -> dict[str, object]:
         """The documented, stable form of `--json` (docs/json.md)."""

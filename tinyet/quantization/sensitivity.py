@@ -69,7 +69,7 @@ class LayerSensitivity:
     """A module with weights that is quantized.
 
     sqnr_db: signal to quantization noise of its output in the quantized model: its own error and all before it.
-    alone_db: of the model's output when this layer alone is quantized. None where there is no signal; infinite
+    alone_sqnr_db: of the model's output when this layer alone is quantized. None where there is no signal; infinite
     without noise. source: file and line that asked for it. is_enough: whether the outputs are good enough (`quality`)
     when it is quantized alone.
     """
@@ -78,7 +78,7 @@ class LayerSensitivity:
     op: str
     source: str
     sqnr_db: float | None
-    alone_db: float | None
+    alone_sqnr_db: float | None
     is_enough: bool = True
 
 
@@ -86,15 +86,15 @@ class LayerSensitivity:
 class Exception_:  # noqa: N801 - Exception is Python's
     """What another configuration of one layer would change in the quantized model.
 
-    output_db: SQNR of the model's worst output with it, None where it is refused; gain_db: how much more its worst
-    output has. flash_bytes, arena_bytes: what it
-    costs more (negative: less) than the model without exceptions; None when no costing was given. refused: why the
-    variant cannot be compiled; empty when it can. is_enough: whether every output is good enough with it (`quality`).
+    config: the configuration's name (`make_config`). output_sqnr_db: SQNR of the model's worst output with it, None
+    where it is refused; gain_db: how much more its worst output has. flash_bytes, arena_bytes: what it costs more (negative:
+    less) than the model without exceptions; None when no costing was given. refused: why the variant cannot be
+    compiled; empty when it can. is_enough: whether every output is good enough with it (`quality`).
     """
 
     module: str
-    kind: str
-    output_db: float | None
+    config: str
+    output_sqnr_db: float | None
     gain_db: float
     flash_bytes: int | None
     arena_bytes: int | None
@@ -109,10 +109,10 @@ class Exception_:  # noqa: N801 - Exception is Python's
 
 @dataclass(frozen=True)
 class Sensitivity:
-    """output_db: SQNR of the quantized model's worst output. layers: in the model's order. exceptions: those that bring
-    most first."""
+    """output_sqnr_db: SQNR of the quantized model's worst output. layers: in the model's order. exceptions: those that
+    bring most first."""
 
-    output_db: float | None
+    output_sqnr_db: float | None
     cost: Cost | None
     layers: tuple[LayerSensitivity, ...]
     exceptions: tuple[Exception_, ...]
@@ -120,27 +120,27 @@ class Sensitivity:
     @property
     def worst(self) -> tuple[LayerSensitivity, ...]:
         """The layers that hurt the model's output most, when quantized alone, first."""
-        return tuple(sorted(self.layers, key=lambda layer: or_infinite(layer.alone_db)))
+        return tuple(sorted(self.layers, key=lambda layer: or_infinite(layer.alone_sqnr_db)))
 
     def to_json(self, more: Sequence[Exception_] = ()) -> dict[str, object]:
         """The documented, stable form of `--json` (docs/json.md). more: exceptions that were tried beside these."""
         return {
-            "output_sqnr_db": finite(self.output_db),
+            "output_sqnr_db": finite(self.output_sqnr_db),
             "layers": [
                 {
                     "module": layer.module,
                     "op": layer.op,
                     "source": layer.source,
                     "sqnr_db": finite(layer.sqnr_db),
-                    "alone_sqnr_db": finite(layer.alone_db),
+                    "alone_sqnr_db": finite(layer.alone_sqnr_db),
                 }
                 for layer in self.layers
             ],
             "exceptions": [
                 {
                     "module": entry.module,
-                    "config": entry.kind,
-                    "output_sqnr_db": finite(entry.output_db),
+                    "config": entry.config,
+                    "output_sqnr_db": finite(entry.output_sqnr_db),
                     "gain_db": finite(entry.gain_db),
                     "flash_bytes": entry.flash_bytes,
                     "arena_bytes": entry.arena_bytes,
@@ -297,10 +297,10 @@ def measure(
     for path, layer in layers.items():
         alone = TinyetQuantizer().set_global(None).set_module_name(path, settings[path])
         left = model.quality(model.quantized(alone))
-        measured.append(replace(layer, alone_db=left.sqnr_db, is_enough=left.enough))
+        measured.append(replace(layer, alone_sqnr_db=left.sqnr_db, is_enough=left.enough))
         advance()
     found = []
-    for layer in sorted(measured, key=lambda entry: or_infinite(entry.alone_db))[:tried]:
+    for layer in sorted(measured, key=lambda entry: or_infinite(entry.alone_sqnr_db))[:tried]:
         for kind, config in kinds[layer.module].items():
             variant = model.quantized(model.quantizer.copy().set_module_name(layer.module, config))
             found.append(
@@ -377,8 +377,8 @@ class Step:
 
 @dataclass(frozen=True, eq=False)
 class Found:
-    """exceptions: path of a module → kind. accuracy: with them. base_accuracy: without any. steps: all that was
-    tried. quantizer: with the exceptions set; program: quantized by it."""
+    """exceptions: path of a module → configuration. accuracy: with them. base_accuracy: without any. steps: all that
+    was tried. quantizer: with the exceptions set; program: quantized by it."""
 
     exceptions: Mapping[str, str]
     accuracy: float
@@ -445,13 +445,13 @@ def search(
             correct_bias=correct_bias, yardstick=model.yardstick, progress=progress,
         )  # fmt: skip
         ranked = sorted((e for e in sensitivity.exceptions if not e.refused), key=_rank)
-        expense = {(e.module, e.kind): e.bytes for e in ranked}
-        gains = {(e.module, e.kind): e.gain_db for e in ranked}
+        expense = {(e.module, e.config): e.bytes for e in ranked}
+        gains = {(e.module, e.config): e.gain_db for e in ranked}
         for entry in ranked:
             before = gains.get((entry.module, chosen.get(entry.module, "")))
             if before is not None and entry.gain_db <= before:
                 continue
-            chosen[entry.module] = entry.kind
+            chosen[entry.module] = entry.config
             best = attempt(chosen)
             if best[0] >= target:
                 break

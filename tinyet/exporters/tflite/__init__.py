@@ -4,6 +4,5 @@
 from __future__ import annotations
 
 from tinyet.exporters.tflite.exporter import export_graph
-from tinyet.tflite.records import Runtime
 
-__all__ = ["Runtime", "export_graph"]
+__all__ = ["export_graph"]

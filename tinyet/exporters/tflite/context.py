@@ -10,7 +10,7 @@ import numpy as np
 
 from tinyet.exporters.tflite.limits import TITLES, VERSIONS, complaint
 from tinyet.ir import Array, DType, Node, Note, QuantParams, Shape, Tensor, TensorType
-from tinyet.tflite import Operator, Quantization, TensorInfo
+from tinyet.tflite import Operator, Quantization, Runtime, TensorInfo
 from tinyet.tflite.options import Options
 from tinyet.tflite.records import Runtime
 

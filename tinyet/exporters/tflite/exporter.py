@@ -12,8 +12,7 @@ from tinyet.exporters.tflite.variables import keep, write_states
 from tinyet.ir import Attrs, Graph, Note, Tensor
 from tinyet.ops.keep import Keep
 from tinyet.ops.shared.factors import is_even, is_short
-from tinyet.tflite import Model, Signature, Subgraph
-from tinyet.tflite.records import Runtime
+from tinyet.tflite import Model, Runtime, Signature, Subgraph
 
 ROWS: Mapping[type[Attrs], Row] = {
     **rows_layers.ROWS,

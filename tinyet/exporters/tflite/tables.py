@@ -21,7 +21,7 @@ from tinyet.ops.shared.table import every_int8
 from tinyet.ops.shared.unary_functions import FunctionName
 from tinyet.ops.unary import Unary
 from tinyet.opset import complaints
-from tinyet.tflite import Quantization
+from tinyet.tflite import Quantization, Runtime
 from tinyet.tflite.enumerations import TYPES
 from tinyet.tflite.options import (
     AddOptions,
