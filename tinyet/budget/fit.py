@@ -113,7 +113,10 @@ def fitted(
     for left in reversed(range(ROUNDS)):
         deployment = deploy(graph, board.target, delegates, require=require, objective=objective)
         room = room_of(deployment, board, bare=limits.bare, stack=limits.stack)
-        own, flash = deployment.plan.arena_bytes + deployment.state_bytes, deployment.decision.kernels.figures.flash
+        own, flash = (
+            deployment.plan.arena_bytes + deployment.state_bytes,
+            deployment.decision.kernels.figures.flash,
+        )
         more_ram = _ram(deployment, board, room) - _tighter(limits.max_ram, board.ram.bytes, board)[0]
         more_flash = room.flash.at_most - _tighter(limits.max_flash, board.flash.bytes, board)[0]
         # What was above an objective already is the least that there is.

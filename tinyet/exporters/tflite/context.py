@@ -12,7 +12,6 @@ from tinyet.exporters.tflite.limits import TITLES, VERSIONS, complaint
 from tinyet.ir import Array, DType, Node, Note, QuantParams, Shape, Tensor, TensorType
 from tinyet.tflite import Operator, Quantization, Runtime, TensorInfo
 from tinyet.tflite.options import Options
-from tinyet.tflite.records import Runtime
 
 Row = Callable[["Context"], None]
 """Writes operators that compute every output of the node at hand."""

@@ -31,7 +31,6 @@ from tinyet.tflite.options import (
     LeakyReluOptions,
     Options,
 )
-from tinyet.tflite.records import Runtime
 
 BOTH: tuple[Runtime, ...] = ("litert", "tflm")
 LITERT: tuple[Runtime, ...] = ("litert",)
