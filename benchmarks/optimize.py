@@ -2,14 +2,14 @@
 """What each objective makes of networks: executed instructions, flash, arena; and what there is between smallest and
 fastest.
 
-    python benchmarks/optimize.py [NETWORK ...] [--board mps2_an386] [--optimize speed] [--layers] [--frontier]
+    python benchmarks/optimize.py [NETWORK ...] [--board mps2_an386] [--optimize speed] [--layers] [--front]
                                   [--json FILE]
 
 Networks are those of benchmarks/nets.py, with random weights, and ds_cnn and resnet8 as benchmarks/mlperf_tiny.py has
 them. One firmware for each network and objective, run in QEMU on two samples, every layer bit for bit beside the
 reference. Counts are executed instructions, not cycles; flash is the application's without its demonstration sample.
 
---layers shows each layer of each firmware, --frontier all points of the frontier instead of a few.
+--layers shows each layer of each firmware, --front all choices of kernels that no other dominates instead of a few.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from tinyet.validation import LayerResult
 
 SAMPLES = 2
 FEW = 9
-"""Points of a frontier that are shown."""
+"""Points of a front that are shown."""
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ def measured(
 
 
 def few(points: Sequence[KernelSet], count: int) -> list[KernelSet]:
-    """The ends of a frontier, and what is evenly between them in flash."""
+    """The ends of a front, and what is evenly between them in flash."""
     if len(points) <= count:
         return list(points)
     low, high = points[0].figures.flash, points[-1].figures.flash
@@ -102,7 +102,7 @@ def main() -> int:
     parser.add_argument("--board", default="mps2_an386")
     parser.add_argument("--optimize", action="append", choices=OPTIMIZE)
     parser.add_argument("--layers", action="store_true")
-    parser.add_argument("--frontier", action="store_true")
+    parser.add_argument("--front", action="store_true")
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
     unknown = sorted(set(options.networks) - {*TRAINED, *NETWORKS})
@@ -116,10 +116,10 @@ def main() -> int:
     for name in options.networks or [*TRAINED, *NETWORKS]:
         program, samples = program_of(name, SAMPLES)
         points = deploy(program.graph, target, objective=Objective("balanced")).decision.kernel_front.points
-        shown = points if options.frontier else few(points, FEW)
+        shown = points if options.front else few(points, FEW)
         show(
             console,
-            f"{name}: the frontier of {len(points)} points, as stated",
+            f"{name}: the front of {len(points)} points, as stated",
             ["flash of the model", "instructions"],
             [[f"{p.figures.flash:,}", f"{p.figures.instructions:,}"] for p in shown],
             0,

@@ -38,11 +38,11 @@ from tinyet.project import Project
 from tinyet.stack.use import StackUse
 
 MOST_POINTS = 16
-"""Of a frontier, in a report."""
+"""Of a front of kernels, in a report."""
 
 
 @dataclass(frozen=True)
-class VariantAnalysis:
+class CandidateAnalysis:
     """A kernel that could compute a layer, and what it says that costs: instructions of a call, bytes of flash
     (constants, code of its own, shared code that may be there already), scratch in the arena. None: it does not say."""
 
@@ -61,7 +61,7 @@ class VariantAnalysis:
 
 
 @dataclass(frozen=True)
-class FrontierPoint:
+class KernelFrontPoint:
     """A choice that no other beats: instructions of an inference and bytes of flash, as far as layers state them.
     chosen: this is what was taken."""
 
@@ -120,7 +120,7 @@ class LayerAnalysis:
     how often its call is made in an inference; form: how
     that lies in the arena, empty for row-major; over: the inputs that it lies partly over, written row by row while
     they are read; line: `file:line`, source: the line's text behind it, both empty where they are not known.
-    instructions: stated for its kernel, or None. variants: all kernels that could compute it, in the order of asking,
+    instructions: stated for its kernel, or None. candidates: all kernels that could compute it, in the order of asking,
     that one among them."""
 
     index: int
@@ -143,7 +143,7 @@ class LayerAnalysis:
     line: str
     source: str
     instructions: int | None
-    variants: tuple[VariantAnalysis, ...]
+    candidates: tuple[CandidateAnalysis, ...]
     runs: int
 
     @property
@@ -166,9 +166,9 @@ class Analysis:
         layers.
     flash: of the whole firmware as it is known before a build; planned_stack: what is counted of the stack.
     ram_bytes: static data of the built application, and stack: what it takes of it at most; None where it is not built.
-    frontier: of the choice of kernels, from the smallest to the fastest, at most MOST_POINTS of them; frontier_gap:
-        bytes by which it may miss better ones. plans: what was made of such choices before one was taken, the smallest
-        in RAM first.
+    kernel_front: of the choice of kernels, from the smallest to the fastest, at most MOST_POINTS of them;
+        kernel_front_gap: bytes by which it may miss better ones. plans: what was made of such choices before one was
+        taken, the smallest in RAM first.
     """
 
     name: str
@@ -195,8 +195,8 @@ class Analysis:
     kernels: tuple[KernelAnalysis, ...]
     notes: tuple[str, ...]
     optimize: str
-    frontier: tuple[FrontierPoint, ...]
-    frontier_gap: int
+    kernel_front: tuple[KernelFrontPoint, ...]
+    kernel_front_gap: int
     plans: tuple[PlanAnalysis, ...]
     streams: tuple[StreamAnalysis, ...]
     whole_arena_bytes: int | None
@@ -237,7 +237,7 @@ class Analysis:
                     "shape": list(layer.shape),
                     "over": list(layer.over),
                     "refusals": list(layer.refusals),
-                    "variants": [vars(variant) for variant in layer.variants],
+                    "candidates": [vars(candidate) for candidate in layer.candidates],
                 }
                 for layer in self.layers
             ],
@@ -248,8 +248,8 @@ class Analysis:
             "kernels": [{**vars(one), "layers": list(one.layers)} for one in self.kernels],
             "notes": list(self.notes),
             "optimize": self.optimize,
-            "frontier": [vars(point) for point in self.frontier],
-            "frontier_gap": self.frontier_gap,
+            "kernel_front": [vars(point) for point in self.kernel_front],
+            "kernel_front_gap": self.kernel_front_gap,
             "plans": [vars(plan) for plan in self.plans],
             "ram_bytes": self.ram_bytes,
             "ram_with_stack_bytes": None
@@ -310,7 +310,7 @@ def analyze(
     return analyze_deployment(program, deployment, target, limits, size, used)
 
 
-def frontier_of(decision: Decision) -> tuple[FrontierPoint, ...]:
+def kernel_front_of(decision: Decision) -> tuple[KernelFrontPoint, ...]:
     """Points at even steps of instructions, the ends and the chosen one among them."""
     points = decision.kernel_front.points
     shown = {0, len(points) - 1, points.index(decision.kernels)}
@@ -322,23 +322,25 @@ def frontier_of(decision: Decision) -> tuple[FrontierPoint, ...]:
     else:
         shown |= set(range(len(points)))
     return tuple(
-        FrontierPoint(points[i].figures.instructions, points[i].figures.flash, points[i] == decision.kernels)
+        KernelFrontPoint(
+            points[i].figures.instructions, points[i].figures.flash, points[i] == decision.kernels
+        )
         for i in sorted(shown)
     )
 
 
-def variants_of(decision: Decision, node: Node, target: Target) -> tuple[VariantAnalysis, ...]:
+def candidate_analyses(decision: Decision, node: Node, target: Target) -> tuple[CandidateAnalysis, ...]:
     return tuple(
-        VariantAnalysis(
-            kernel=variant.choice.kernel.symbol,
-            delegate=variant.choice.delegate.name,
-            instructions=None if variant.cost is None else variant.cost.instructions,
-            constant_bytes=constant_bytes(variant.call, target),
-            code_bytes=None if variant.cost is None else variant.cost.code,
-            shared_bytes=None if variant.cost is None else sum(variant.cost.shared.values()),
-            scratch_bytes=variant.call.scratch_bytes,
+        CandidateAnalysis(
+            kernel=candidate.choice.kernel.symbol,
+            delegate=candidate.choice.delegate.name,
+            instructions=None if candidate.cost is None else candidate.cost.instructions,
+            constant_bytes=constant_bytes(candidate.call, target),
+            code_bytes=None if candidate.cost is None else candidate.cost.code,
+            shared_bytes=None if candidate.cost is None else sum(candidate.cost.shared.values()),
+            scratch_bytes=candidate.call.scratch_bytes,
         )
-        for variant in decision.candidates[node]
+        for candidate in decision.candidates[node]
     )
 
 
@@ -397,7 +399,7 @@ def analyze_deployment(
     room = room_of(deployment, board, bare=limits.bare, stack=limits.stack)
     step, peak = peak_tensors(deployment)
     decision = deployment.decision
-    costs = {node: variant.cost for node, variant in decision.chosen.items()}
+    costs = {node: candidate.cost for node, candidate in decision.chosen.items()}
     symbols = symbols_of(deployment, program.name)
     functions = functions_of(deployment, symbols.functions)
     linked = None if size is None else linked_sizes(size)
@@ -429,7 +431,7 @@ def analyze_deployment(
             line=s.line,
             source=s.source,
             instructions=None if (cost := costs[s.node]) is None else cost.instructions,
-            variants=variants_of(decision, s.node, deployment.target),
+            candidates=candidate_analyses(decision, s.node, deployment.target),
             runs=s.runs,
         )
         for s in deployment.steps
@@ -471,8 +473,8 @@ def analyze_deployment(
         kernels=kernels,
         notes=tuple(str(n) for n in program.notes),
         optimize=decision.objective.optimize,
-        frontier=frontier_of(decision),
-        frontier_gap=decision.kernel_front.gap,
+        kernel_front=kernel_front_of(decision),
+        kernel_front_gap=decision.kernel_front.gap,
         plans=tuple(
             PlanAnalysis(each.instructions, each.flash, each.ram, each == decision.figures)
             for each in decision.plans

@@ -346,12 +346,12 @@ def test_a_project_knows_its_choice(network: Program, tmp_path: Path) -> None:
 
 def test_the_report_of_a_choice(network: Program) -> None:
     report = analyze(network, "mps2_an386")
-    assert sum(point.chosen for point in report.frontier) == 1
-    flash = [point.flash_bytes for point in report.frontier]
+    assert sum(point.chosen for point in report.kernel_front) == 1
+    flash = [point.flash_bytes for point in report.kernel_front]
     assert flash == sorted(flash)
-    layer = next(one for one in report.layers if len(one.variants) > 1)
-    assert layer.kernel in [variant.kernel for variant in layer.variants]
-    assert report.to_json()["frontier"]
+    layer = next(one for one in report.layers if len(one.candidates) > 1)
+    assert layer.kernel in [candidate.kernel for candidate in layer.candidates]
+    assert report.to_json()["kernel_front"]
 
 
 def test_every_kernel_states_a_cost_or_says_why_not() -> None:

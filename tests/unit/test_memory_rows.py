@@ -164,7 +164,7 @@ def drawn(seed: int) -> tuple[Graph, MemoryPlan, dict[Node, int], int] | None:
     if len(known) < len(rules):
         return None
     form = int(random.integers(3))
-    found = fused(graph, calls[begin:end], known, align=align, stacked=form > 0, on_output=form == 1)
+    found = fused(graph, calls[begin:end], known, align=align, piled=form > 0, on_output=form == 1)
     if found is None:
         return None
     try:

@@ -272,10 +272,10 @@ def _numbers(indices: Sequence[int]) -> str:
 
 def _kernels(analysis: Analysis) -> None:
     """What there was to choose from, where there was a choice."""
-    if len(analysis.frontier) > 1:
+    if len(analysis.kernel_front) > 1:
         ui.table(
             [("", "text"), ("flash", "number"), (f"instructions ({analysis.optimize})", "number")],
-            [("chosen" if p.chosen else "", p.flash_bytes, p.instructions) for p in analysis.frontier],
+            [("chosen" if p.chosen else "", p.flash_bytes, p.instructions) for p in analysis.kernel_front],
         )
         if len(analysis.plans) > 1:
             ui.table(
@@ -290,21 +290,21 @@ def _kernels(analysis: Analysis) -> None:
                     for p in analysis.plans
                 ],
             )
-        if analysis.frontier_gap:
-            ui.say(f"  found with a gap: better choices may take {analysis.frontier_gap} bytes less")
+        if analysis.kernel_front_gap:
+            ui.say(f"  found with a gap: better choices may take {analysis.kernel_front_gap} bytes less")
     rows = [
         (
             layer.index,
             layer.name,
-            "*" if (variant.kernel, variant.delegate) == (layer.kernel, layer.delegate) else "",
-            ui.kernel(variant.kernel),
-            "–" if variant.instructions is None else variant.instructions,
-            variant.flash_bytes,
-            variant.scratch_bytes or "–",
+            "*" if (candidate.kernel, candidate.delegate) == (layer.kernel, layer.delegate) else "",
+            ui.kernel(candidate.kernel),
+            "–" if candidate.instructions is None else candidate.instructions,
+            candidate.flash_bytes,
+            candidate.scratch_bytes or "–",
         )
         for layer in analysis.layers
-        for variant in layer.variants
-        if len(layer.variants) > 1
+        for candidate in layer.candidates
+        if len(layer.candidates) > 1
     ]
     if rows:
         ui.table(

@@ -361,7 +361,7 @@ def check_plan(
         offset, size, width = plan.offset(tensor), tensor.type.bytes, tensor.dtype.bytes
         found = plan.data_layout(tensor)
         if found is not None:
-            return Span(tensor.name, offset, found.bytes(tensor), max(align, found.align))
+            return Span(tensor.name, offset, found.size(tensor), max(align, found.align))
         if not plan.pitch(tensor):
             return Span(tensor.name, offset, size, max(align, width))
         return Span(tensor.name, offset, size, width, tensor.shape[-1] * width, plan.pitch(tensor))

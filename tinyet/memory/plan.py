@@ -116,7 +116,7 @@ class MemoryPlan:
     def size(self, tensor: Tensor) -> int:
         """Bytes of a tensor's values as they lie, without gaps between them."""
         found = self.data_layout(tensor)
-        return tensor.type.bytes if found is None else found.bytes(tensor)
+        return tensor.type.bytes if found is None else found.size(tensor)
 
     def stream(self, node: Node) -> Stream | None:
         """The stream that a call is a layer of; None for all others."""

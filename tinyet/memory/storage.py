@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from types import MappingProxyType
 
 import numpy as np
 
@@ -26,7 +25,7 @@ from tinyet.memory.states import States
 from tinyet.memory.streams import Stream
 from tinyet.memory.sweeping import Course, Replaces, Sweeping, course, no_replacing, no_sweep, overlapping
 from tinyet.memory.weave import Group, MayPitch, no_pitch, weave
-from tinyet.opset import DataLayout, Op, Sweeps
+from tinyet.opset import NO_LAYOUTS, DataLayout, Op, Sweeps
 
 _LOOKS_A_CALL = 30
 """What a draft costs a call, measured in looks of the search for an order."""
@@ -37,8 +36,6 @@ _MOST_APART = 16
 _APART_BUDGET = 10_000
 """Steps of the search for offsets for each of these."""
 _PROMISING_BUDGET = 4 * _TRIAL_BUDGET
-NO_LAYOUTS: Mapping[Tensor, DataLayout] = MappingProxyType({})
-"""All tensors lie row-major."""
 
 
 def plan_memory(
@@ -271,8 +268,8 @@ class _Planner:
             if base is not None:
                 self.states.refuse_spread(base)
                 layout.spread(base, base.type.bytes, self.scratch_align)
-        for tensor, found in self.data_layouts.items():
-            layout.spread(tensor, found.bytes(tensor), found.align)
+        for tensor, data_layout in self.data_layouts.items():
+            layout.spread(tensor, data_layout.size(tensor), data_layout.align)
         otherwise = {node for t in self.data_layouts for node in self.graph.consumers(t)}
         self.states.place(layout)
         woven = weave(self.graph, self.may_pitch, copied | otherwise)

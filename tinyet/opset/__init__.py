@@ -27,7 +27,7 @@ from tinyet.opset.call import (
     wrapped,
 )
 from tinyet.opset.cost import Claim, Cost
-from tinyet.opset.data_layout import DENSE, DataLayout, Layouts
+from tinyet.opset.data_layout import DENSE, NO_LAYOUTS, DataLayout, Layouts
 from tinyet.opset.kernel import (
     Kernel,
     LayoutSupport,
@@ -47,6 +47,7 @@ from tinyet.opset.sweep import Sweep, Sweeps
 
 __all__ = [
     "DENSE",
+    "NO_LAYOUTS",
     "WIDTH",
     "Arg",
     "Call",

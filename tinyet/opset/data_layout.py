@@ -3,8 +3,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from tinyet.ir import Tensor
 
@@ -15,7 +16,7 @@ class DataLayout:
 
     name:        the field's: which dimensions in which order, in blocks of how many, and the type.
     description: the same for people, in a word or two.
-    bytes:       of a tensor in it.
+    size:        bytes of a tensor in it.
     align:       what its offset in the arena is a multiple of, in bytes.
     holds:       whether the tensor's shape and type come out even.
     row_major:   the tensor's bytes, row-major, out of those that it has in this layout: the conversion, for who
@@ -24,10 +25,14 @@ class DataLayout:
 
     name: str
     description: str
-    bytes: Callable[[Tensor], int]
+    size: Callable[[Tensor], int]
     align: int
     holds: Callable[[Tensor], bool]
     row_major: Callable[[Tensor, bytes], bytes]
+
+
+NO_LAYOUTS: Mapping[Tensor, DataLayout] = MappingProxyType({})
+"""All tensors lie row-major."""
 
 
 @dataclass(frozen=True)

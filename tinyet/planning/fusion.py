@@ -9,8 +9,8 @@ from tinyet.ir import Graph, Node
 from tinyet.memory.row_records import Taken
 from tinyet.memory.streams import Run, Stream, row_bytes
 from tinyet.opset import RowRule
-from tinyet.planning.line_buffers import Placed
-from tinyet.planning.tile_schedule import Schedule
+from tinyet.planning.line_buffers import LineBuffers
+from tinyet.planning.tile_schedule import TileSchedule
 
 
 def fused(
@@ -19,23 +19,23 @@ def fused(
     rules: Mapping[Node, RowRule],
     *,
     align: int,
-    stacked: bool = False,
+    piled: bool = False,
     on_output: bool = False,
     take: Taken | None = None,
 ) -> Stream | None:
     """The stream of calls that follow each other; None where they cannot be one.
 
-    rules: of each of the calls. stacked: line buffers lie one on another; on_output: the lowest on
+    rules: of each of the calls. piled: line buffers lie one on another; on_output: the lowest on
     what is whole of the last layer's output. take: the value that they read of which the rows come from the caller.
     """
-    found = Schedule(graph, nodes, rules, None if take is None else take.tensor)
+    found = TileSchedule(graph, nodes, rules, None if take is None else take.tensor)
     if not found.possible() or not found.run():
         return None
-    last = found.states.get(nodes[-1].outputs[0]) if stacked and on_output else None
+    last = found.states.get(nodes[-1].outputs[0]) if piled and on_output else None
     base = (
         last.tensor if last is not None and last.whole and last.top == 0 and last.end == last.height else None
     )
-    placed = Placed(found, stacked, base)
+    placed = LineBuffers(found, piled, base)
     placed.place()
     pile = tuple(window.state.tensor for window in placed.pile)
     result = Stream(
@@ -45,7 +45,7 @@ def fused(
 
 
 def _aligned(found: Stream, align: int) -> bool:
-    """Do all strips begin where tensors may begin?"""
+    """Do all tiles begin where tensors may begin?"""
     for action in found.actions:
         if isinstance(action, Run):
             places = [(action.node.input(index), place) for index, place in action.reads]

@@ -12,15 +12,15 @@ from tinyet.errors import InternalError
 from tinyet.ir import Graph, Node, Tensor
 from tinyet.memory import MemoryPlan, plan_memory
 from tinyet.memory.offsets import DEFAULT_BUDGET
-from tinyet.memory.storage import NO_LAYOUTS
 from tinyet.memory.streams import Stream
 from tinyet.messages.stages import stage
 from tinyet.ops import op_of
-from tinyet.opset import DataLayout, Kernel, Layouts, Sweep, Sweeps
+from tinyet.opset import NO_LAYOUTS, DataLayout, Kernel, Layouts, Sweep, Sweeps
 from tinyet.planning.candidates import Candidate, Chosen
 
-_MOST_PLANS = 24
-"""Plans of the memory that are made to find out which agreements there is room for."""
+_MOST_AGREEMENTS = 24
+"""Agreements, those that save most instructions, that are tried one by one where there is no room for all: each is a
+plan of the memory or two."""
 
 
 class Promises:
@@ -120,7 +120,7 @@ def laid_out(
     found, lying = _with(graph, chosen, agreements, promises, plan.streams)
     if most is not None and lying.arena_bytes > most:
         taken: list[Agreement] = []
-        for agreement in agreements[:_MOST_PLANS]:
+        for agreement in agreements[:_MOST_AGREEMENTS]:
             _, tried = _with(graph, chosen, [*taken, agreement], promises, plan.streams, first=True)
             if tried.arena_bytes > most >= tried.lower_bound:
                 _, tried = _with(graph, chosen, [*taken, agreement], promises, plan.streams)

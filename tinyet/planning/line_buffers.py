@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where the rows of a stream lie: in windows, each in a place of its own or all of them in a pile, and what moves
-there."""
+"""Line buffers: where the rows between fused layers lie, each buffer in a place of its own or one on another, and what
+moves there."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tinyet.memory.row_records import (
     row_bytes,
 )
 from tinyet.opset.sweep import Bytes
-from tinyet.planning.tile_schedule import Around, Given, Schedule, State, Strip
+from tinyet.planning.tile_schedule import Padding, State, TakenRow, Tile, TileSchedule
 
 
 @dataclass(eq=False)
@@ -59,7 +59,7 @@ class _Window:
         return Rows(state.tensor, slots, not state.whole, self.piled, above, below, first, behind)
 
 
-class Placed:
+class LineBuffers:
     """The actions of a schedule, with a place for each row.
 
     piled: windows whose rows are whole words are in one pile, the last layer's lowest; what changes moves all that is
@@ -67,7 +67,7 @@ class Placed:
     pile: its rows that are not there yet leave their room to the windows.
     """
 
-    def __init__(self, schedule: Schedule, piled: bool, base: Tensor | None) -> None:
+    def __init__(self, schedule: TileSchedule, piled: bool, base: Tensor | None) -> None:
         self.schedule = schedule
         self.actions: list[Action] = []
         self.piled_bytes: list[int] = []
@@ -84,12 +84,12 @@ class Placed:
     def place(self) -> None:
         for event in self.schedule.events:
             match event:
-                case Around(tensor, row, rows, value):
+                case Padding(tensor, row, rows, value):
                     self._act(Fill(tensor, self._write(tensor, row, rows), rows, value))
-                case Given(tensor, row, needed):
+                case TakenRow(tensor, row, needed):
                     self._act(Take(tensor, self._write(tensor, row, 1)))
                     self._forget(tensor, needed)
-                case Strip(node, reads, row, needed):
+                case Tile(node, reads, row, needed):
                     output, rule = node.outputs[0], self.schedule.rules[node]
                     place = Place(0) if rule.reduces else self._write(output, row, rule.out)
                     read = tuple((i, self._at(node.input(i), first)) for i, first in reads)

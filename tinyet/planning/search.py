@@ -43,10 +43,10 @@ from tinyet.planning.tiled_input import GIVE_WHOLE, taken_input
 from tinyet.planning.tiling import (
     FLASH_A_LAYER,
     INSTRUCTIONS_AN_ACTION,
-    Strips,
+    TileCandidates,
     TilingSearch,
     moving,
-    strips_of,
+    tile_candidates_of,
 )
 
 _MOST_ASSIGNMENTS = 12
@@ -233,13 +233,13 @@ class _PlanSearch:
         stage("planning memory by rows")
         frugal = {n: self.candidates[n][indices[0]] for n, indices in free.tiling.within(0).items()}
         least = planned(self.graph, frugal, self.promises, first=True)
-        strips = self.strips(least.calls)
-        if not strips and not self.objective.input_rows:
+        tiles = self.tiles(least.calls)
+        if not tiles and not self.objective.input_rows:
             return
         taken = None
         if self.objective.input_rows:
-            taken = taken_input(self.graph, {n: s.rule for n, s in strips.items()})
-        search = TilingSearch(self.graph, least, free.chosen, strips, taken=taken)
+            taken = taken_input(self.graph, {n: s.rule for n, s in tiles.items()})
+        search = TilingSearch(self.graph, least, free.chosen, tiles, taken=taken)
         room = None if self.objective.ram is None else self.room(free)
         known = set[tuple[tuple[Node, ...], ...]]()
         optimize, top = self.objective.optimize, search.most_alive
@@ -253,23 +253,23 @@ class _PlanSearch:
             layers = tuple(s.nodes for s in streams)
             if layers and layers not in known:
                 known.add(layers)
-                candidates, front, figures = self.by_strips(strips, streams)
+                candidates, front, figures = self.with_tiles(tiles, streams)
                 if not self.promising(replace(figures, ram=limit // 2), tiled=True):
                     break
                 yield from self.stackings(search, candidates, streams, front)
         if optimize == "size" or not any(self.fits(plan) for plan in self.front):
             streams = search.smallest()
             if streams and tuple(s.nodes for s in streams) not in known:
-                candidates, front, _ = self.by_strips(strips, streams)
+                candidates, front, _ = self.with_tiles(tiles, streams)
                 yield from self.stackings(search, candidates, streams, front)
 
-    def by_strips(
-        self, strips: Mapping[Node, Strips], streams: Sequence[Stream]
+    def with_tiles(
+        self, tiles: Mapping[Node, TileCandidates], streams: Sequence[Stream]
     ) -> tuple[Candidates, Front[KernelSet], Figures]:
-        """The candidates of all nodes, strips' for those of streams; their front, and what its best takes but for
-        RAM."""
+        """The candidates of all nodes, those for tiles of nodes in streams; their front, and what its best takes but
+        for RAM."""
         inside = {node for found in streams for node in found.nodes}
-        candidates = {n: strips[n].candidates if n in inside else c for n, c in self.candidates.items()}
+        candidates = {n: tiles[n].candidates if n in inside else c for n, c in self.candidates.items()}
         allowed = self.allowed_of(candidates)
         front = front_of(candidates, allowed, self.target)
         kernels = self.fastest(front, streams, None)
@@ -289,13 +289,13 @@ class _PlanSearch:
     ) -> Iterator[Assignment]:
         """The same streams with line buffers apart, stacked on the last layer's output, and stacked by themselves."""
         for stacked, on_output in ((False, False), (True, True), (True, False)):
-            some = search.stacked(streams, on_output=on_output) if stacked else streams
+            some = search.with_stacks(streams, on_output=on_output) if stacked else streams
             try:
                 yield self.assigned(candidates, some, front)
             except StreamRefusedError:
                 continue
 
-    def strips(self, calls: Sequence[Node]) -> dict[Node, Strips]:
+    def tiles(self, calls: Sequence[Node]) -> dict[Node, TileCandidates]:
         """What can be computed by tiles: by kernels alone, not by regions."""
         nodes = [
             node
@@ -312,7 +312,7 @@ class _PlanSearch:
                 return found
             return {n: tuple(c for c in all_ if c.choice.delegate in libraries) for n, all_ in found.items()}
 
-        return strips_of(nodes, offer)
+        return tile_candidates_of(nodes, offer)
 
     # ------------------------------------------------------------ plans, and what they take
 
@@ -363,7 +363,7 @@ class _PlanSearch:
         """What a plan takes, as far as it is stated."""
         parts = {part: size for c in chosen.values() for part, size in self.parts(c).items()}
         counts = sum(c.instructions for c in chosen.values())
-        # What states nothing is computed strip by strip all the same.
+        # What states nothing is computed tile by tile all the same.
         silent = sum(plan.runs(n) for s in plan.streams for n in s.nodes if chosen[n].cost is None)
         return Figures(
             counts + moving(plan.streams) + INSTRUCTIONS_AN_ACTION * silent,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""In what order the layers of a stream compute their rows, and until when each row is needed."""
+"""In what order fused layers compute their rows, and until when each row is needed."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tinyet.opset import RowRule
 
 
 @dataclass(frozen=True)
-class Strip:
+class Tile:
     """A layer computes rows from `writes` on, of rows of its inputs: (number of the input, first of them); one that
     reduces has no rows. needed: of its inputs, the first row that anybody reads again."""
 
@@ -22,7 +22,7 @@ class Strip:
 
 
 @dataclass(frozen=True)
-class Around:
+class Padding:
     """`rows` rows from `row` on, above or below the image, become `value`."""
 
     tensor: Tensor
@@ -32,15 +32,15 @@ class Around:
 
 
 @dataclass(frozen=True)
-class Given:
-    """A row comes from the caller. needed: as for a Strip."""
+class TakenRow:
+    """A row comes from the caller. needed: as for a Tile."""
 
     tensor: Tensor
     row: int
     needed: int
 
 
-Event = Strip | Around | Given
+Event = Tile | Padding | TakenRow
 
 
 @dataclass(eq=False)
@@ -64,7 +64,7 @@ class State:
         return self.tensor.shape[1]
 
 
-class Schedule:
+class TileSchedule:
     """The last layer that can go on does; where none can, the next row comes from the caller."""
 
     def __init__(
@@ -85,7 +85,7 @@ class Schedule:
     # ------------------------------------------------------------ what there is
 
     def possible(self) -> bool:
-        """Whether every layer divides into strips, what is whole is there, and what surrounds an image is one value."""
+        """Whether every layer divides into tiles, what is whole is there, and what surrounds an image is one value."""
         if self._waits_for_itself():
             return False
         for node in self.nodes:
@@ -139,7 +139,7 @@ class Schedule:
         )
 
     def count(self, node: Node) -> int:
-        """Strips of a layer."""
+        """Tiles of a layer."""
         return self.rules[node].strips(node) or 0
 
     # ------------------------------------------------------------ what happens
@@ -152,7 +152,7 @@ class Schedule:
         while any(self.done[node] < self.count(node) for node in self.nodes):
             ready = next((node for node in reversed(self.nodes) if self._ready(node)), None)
             if ready is not None:
-                self._strip(ready)
+                self._tile(ready)
             elif not self._given():
                 return False
         while self._given():
@@ -160,7 +160,7 @@ class Schedule:
         return True
 
     def _needs(self, node: Node) -> tuple[int, int]:
-        """The rows of its inputs that a layer's next strip reads."""
+        """The rows of its inputs that a layer's next tile reads."""
         rule = self.rules[node]
         start = self.done[node] * rule.stride - rule.before
         return start, start + rule.window
@@ -172,7 +172,7 @@ class Schedule:
         states = (self.states[node.input(index)] for index in self.rules[node].inputs)
         return all(min(stop, s.height) <= s.next for s in states)
 
-    def _strip(self, node: Node) -> None:
+    def _tile(self, node: Node) -> None:
         rule = self.rules[node]
         start, stop = self._needs(node)
         inputs = dict.fromkeys(self.states[node.input(index)] for index in rule.inputs)
@@ -187,7 +187,7 @@ class Schedule:
             output.next += rule.out
         self.done[node] += 1
         needed = tuple((state.tensor, self._needed(state.tensor)) for state in inputs)
-        self.events.append(Strip(node, tuple((i, start) for i in rule.inputs), row, needed))
+        self.events.append(Tile(node, tuple((i, start) for i in rule.inputs), row, needed))
 
     def _needed(self, tensor: Tensor) -> int:
         """The first row that anybody reads again."""
@@ -209,10 +209,10 @@ class Schedule:
             return False
         self._begin(state)
         state.next += 1
-        self.events.append(Given(state.tensor, state.next - 1, self._needed(state.tensor)))
+        self.events.append(TakenRow(state.tensor, state.next - 1, self._needed(state.tensor)))
         return True
 
     def _around(self, state: State, row: int, rows: int) -> None:
         assert state.fill is not None
         state.next = max(state.next, row + rows)
-        self.events.append(Around(state.tensor, row, rows, state.fill))
+        self.events.append(Padding(state.tensor, row, rows, state.fill))

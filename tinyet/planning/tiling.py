@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which layers are computed by rows, one with another: as few as it takes for the arena to be as small as is asked."""
+"""Which layers are fused and computed by tiles: as few as it takes for the arena to be as small as is asked."""
 
 from __future__ import annotations
 
@@ -19,21 +19,22 @@ from tinyet.planning.candidates import Candidate, Candidates, Chosen
 from tinyet.planning.fusion import fused
 
 INSTRUCTIONS_A_BYTE = 0.4
+"""Instructions to move a byte within a line buffer, on a core with 32 bits: memmove takes a word at a time."""
 INSTRUCTIONS_AN_ACTION = 25
-"""What it costs to move a byte within a window, and to find out what is next; on a core with 32 bits."""
-
+"""Instructions of the loop in the generated C (emit/rows.py) to find out what is next, and to call it."""
 FLASH_A_LAYER = 160
-"""Bytes of the loop over what comes next and of its table, a layer: 90 in DS-CNN, 200 in ResNet8."""
+"""Bytes of that loop and of its table, a layer: 90 in DS-CNN, 200 in ResNet8."""
 
-_AROUND = 8
-"""Calls around those that need too much that are tried with them."""
-_STEPS = 12
-"""Of the search for the smallest arena."""
+_MOST_NEIGHBORS = 8
+"""Calls before, and calls behind, each one that needs too much that may be fused with it. What is tried grows with the
+square."""
+_MOST_STEPS = 12
+"""Halvings of the span in which the smallest arena is looked for: it is found to 1/4096 of what untiled layers need."""
 
 
 @dataclass(frozen=True, eq=False)
-class Strips:
-    """A layer by rows. candidates: of the node for one strip, with what all strips cost."""
+class TileCandidates:
+    """A layer by tiles. candidates: of the node for one tile, with what all tiles cost."""
 
     rule: RowRule
     candidates: tuple[Candidate, ...]
@@ -49,8 +50,10 @@ class Strips:
         return min(c.call.scratch_bytes for c in self.candidates)
 
 
-def strips_of(nodes: Sequence[Node], offer: Callable[[Graph], Candidates]) -> dict[Node, Strips]:
-    """What can compute each node by rows, of those that can be; a strip is one row, or the fewest there can be.
+def tile_candidates_of(
+    nodes: Sequence[Node], offer: Callable[[Graph], Candidates]
+) -> dict[Node, TileCandidates]:
+    """What can compute each node by tiles, of those that can be; a tile is one row, or the fewest there can be.
 
     offer: the candidates of each node of a graph; a node that nobody computes has none.
     """
@@ -66,7 +69,7 @@ def strips_of(nodes: Sequence[Node], offer: Callable[[Graph], Candidates]) -> di
         times = rule.strips(node) or 0
         candidates = tuple(_repeated(c, times) for c in offered.get(made[node], ()) if not c.call.init)
         if candidates and all(c.call.state_bytes == 0 for c in candidates):
-            found[node] = Strips(rule, candidates)
+            found[node] = TileCandidates(rule, candidates)
     return found
 
 
@@ -80,7 +83,7 @@ def _repeated(candidate: Candidate, times: int) -> Candidate:
 
 @dataclass(frozen=True, eq=False)
 class _Segment:
-    """Calls that are a stream. bytes: alive at its worst moment, with what lives on around it. cost: instructions
+    """Calls that are fused. bytes: alive at its worst moment, with what lives on around it. cost: instructions
     beyond those of the same layers as a whole."""
 
     stream: Stream
@@ -89,9 +92,9 @@ class _Segment:
 
 
 class TilingSearch:
-    """For streams that let a graph do with less memory than its whole layers need.
+    """For streams that let a graph do with less memory than its untiled layers need.
 
-    plan: of the whole layers, chosen: their variants. taken: the value that has to come from the caller by rows.
+    plan: of the untiled layers, chosen: their candidates. taken: the value that has to come from the caller by rows.
     """
 
     def __init__(
@@ -99,18 +102,18 @@ class TilingSearch:
         graph: Graph,
         plan: MemoryPlan,
         chosen: Chosen,
-        strips: Mapping[Node, Strips],
+        tiles: Mapping[Node, TileCandidates],
         align: int = 4,
         taken: Taken | None = None,
     ) -> None:
         self.taken = taken
         readers = graph.consumers(taken.tensor) if taken is not None else ()
         self.takes = frozenset(k for k, node in enumerate(plan.calls) if node in readers)
-        self.graph, self.plan, self.strips = graph, plan, strips
+        self.graph, self.plan, self.tiles = graph, plan, tiles
         self.align = align
         self.calls = plan.calls
         self.alive = plan.alive[1:-1]
-        self.extra = {node: _more(chosen[node], found) for node, found in strips.items()}
+        self.extra = {node: _more(chosen[node], found) for node, found in tiles.items()}
         self.blocks: dict[Tensor, int] = {t: place.block for t, place in plan.storage.items()}
         self._known: dict[tuple[int, int], _Segment | None] = {}
 
@@ -123,10 +126,10 @@ class TilingSearch:
     def smallest(self) -> list[Stream]:
         """Those with the smallest arena, by what is alive; none where streams do not make it smaller."""
         most = self.most_alive
-        low = max((n for k, n in enumerate(self.alive) if self.calls[k] not in self.strips), default=0)
+        low = max((n for k, n in enumerate(self.alive) if self.calls[k] not in self.tiles), default=0)
         best: list[Stream] = []
         limit = most - 1
-        for _ in range(_STEPS):
+        for _ in range(_MOST_STEPS):
             found = self.within(limit)
             if found is None:
                 low = limit + 1
@@ -177,7 +180,11 @@ class TilingSearch:
         for k in needed:
             for step in (-1, 1):
                 at = k
-                while abs(at - k) <= _AROUND and 0 <= at < len(self.calls) and self.calls[at] in self.strips:
+                while (
+                    abs(at - k) <= _MOST_NEIGHBORS
+                    and 0 <= at < len(self.calls)
+                    and self.calls[at] in self.tiles
+                ):
                     found.add(at)
                     at += step
         return found
@@ -190,7 +197,7 @@ class TilingSearch:
 
     def _segment(self, begin: int, end: int) -> _Segment | None:
         nodes = self.calls[begin:end]
-        rules = {node: self.strips[node].rule for node in nodes}
+        rules = {node: self.tiles[node].rule for node in nodes}
         takes = not self.takes.isdisjoint(range(begin, end))
         found = fused(self.graph, nodes, rules, align=self.align, take=self.taken if takes else None)
         if found is None:
@@ -199,7 +206,7 @@ class TilingSearch:
         for rows in found.rows.values():
             alive += (rows.behind - rows.first) * rows.row_bytes
         for node in nodes:
-            alive[found.moments(node)] += self.strips[node].scratch
+            alive[found.moments(node)] += self.tiles[node].scratch
         mine = {self.blocks[t] for t in found.rows if t in self.blocks}
         around = sum(
             block.bytes
@@ -209,7 +216,7 @@ class TilingSearch:
         cost = sum(self.extra[node] for node in nodes) + moved(found)
         return _Segment(found, int(alive.max()) + around, cost)
 
-    def stacked(self, streams: Sequence[Stream], *, on_output: bool) -> list[Stream]:
+    def with_stacks(self, streams: Sequence[Stream], *, on_output: bool) -> list[Stream]:
         """The same streams with their line buffers stacked: less memory, for more that moves. on_output: on the
         output of their last layers."""
         made = [
@@ -218,7 +225,7 @@ class TilingSearch:
                 s.nodes,
                 s.rules,
                 align=self.align,
-                stacked=True,
+                piled=True,
                 on_output=on_output,
                 take=s.taken,
             )
@@ -227,9 +234,9 @@ class TilingSearch:
         return [a if a is not None else s for a, s in zip(made, streams, strict=True)]
 
 
-def _more(untiled: Candidate, strips: Strips) -> float:
-    """Instructions of a layer's strips beyond those of the layer."""
-    return strips.instructions - untiled.cost.instructions if untiled.cost is not None else 0.0
+def _more(untiled: Candidate, tiles: TileCandidates) -> float:
+    """Instructions of a layer's tiles beyond those of the layer."""
+    return tiles.instructions - untiled.cost.instructions if untiled.cost is not None else 0.0
 
 
 def moved(found: Stream) -> float:
@@ -244,6 +251,6 @@ def moving(streams: Sequence[Stream]) -> int:
 
 def added_macs(found: Stream) -> int:
     """Multiply-accumulates that rows around images cost: padding that a layer as a whole would leave out."""
-    strips = {node: strip(node, found.rules[node]) for node in found.nodes}
-    more = (found.runs(n) * op_of(s).macs(s) - op_of(n).macs(n) for n, s in strips.items())
+    tiles = {node: strip(node, found.rules[node]) for node in found.nodes}
+    more = (found.runs(n) * op_of(s).macs(s) - op_of(n).macs(n) for n, s in tiles.items())
     return sum(max(each, 0) for each in more)

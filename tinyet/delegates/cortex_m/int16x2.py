@@ -29,7 +29,7 @@ def _row_major(tensor: Tensor, extent: bytes) -> bytes:
 NHW2C2 = DataLayout(
     name="NHW2C2 int16",
     description="pairs of pixels",
-    bytes=lambda tensor: 2 * tensor.type.bytes,
+    size=lambda tensor: 2 * tensor.type.bytes,
     align=4,
     holds=_holds,
     row_major=_row_major,
