@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -12,8 +10,8 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from tests.calls.exact import assert_kernels
 from tests.delegates.cmsis_nodes import NODES, only
-from tests.ops import cases as case_module
 from tests.ops import drawing
 from tests.ops.cases import Case, assert_exact, build_graph, placed_quickly
 from tests.ops.emulated import require_emulator
@@ -49,14 +47,6 @@ def taken(cases: list[Case], delegate: Delegate, target: Target) -> list[Case]:
     ]
 
 
-@contextlib.contextmanager
-def on_host_for(target: Target) -> Iterator[None]:
-    """Within, `assert_exact` on the host deploys for another target."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(case_module, "HOST_WITH_DSP", target)
-        yield
-
-
 def test_every_function_has_nodes() -> None:
     assert set(NODES) == FUNCTIONS
 
@@ -71,8 +61,7 @@ def test_host(function: str) -> None:
     def run(cases: list[Case]) -> None:
         mine = taken(cases, alone, MVE if mve else DSP)
         assume(mine)
-        with on_host_for(MVE if mve else DSP):
-            assert_exact(mine, delegates=(alone,))
+        assert_kernels(mine, alone, MVE if mve else DSP)
 
     run()
 
@@ -89,8 +78,7 @@ def test_host_with_the_constants_of_mve(function: str) -> None:
     def run(cases: list[Case]) -> None:
         mine = taken(cases, alone, MVE)
         assume(mine)
-        with on_host_for(MVE):
-            assert_exact(mine, delegates=(alone,))
+        assert_kernels(mine, alone, MVE)
 
     run()
 

@@ -14,6 +14,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from tests.calls.exact import assert_kernels
 from tests.delegates.elementwise_nodes import (
     batch_norm_nodes,
     bilinear_nodes,
@@ -27,7 +28,7 @@ from tests.delegates.elementwise_nodes import (
 )
 from tests.delegates.recurrent_nodes import recurrent_nodes
 from tests.ops import drawing
-from tests.ops.cases import Case, assert_exact
+from tests.ops.cases import HOST_WITH_DSP, Case, assert_exact
 from tests.ops.emulated import require_emulator
 from tests.ops.test_conv2d import conv2d_nodes
 from tinyet.boards.cpus import Target
@@ -406,17 +407,35 @@ def test_every_kernel_has_nodes() -> None:
     assert {kernel.symbol for kernel in all_kernels} == set(NODES)
 
 
-@pytest.mark.parametrize("symbols", GROUPS, ids=lambda symbols: symbols[0])
-def test_host(symbols: tuple[str, ...]) -> None:
+LIBRARY = {k.symbol for kernels in CORTEX_M.kernels.values() for k in kernels if k.sources}
+"""Kernels that are functions of the library; for each call of the others C is made."""
+
+
+@pytest.mark.parametrize("symbols", [s for s in GROUPS if LIBRARY & {*s}], ids=lambda symbols: symbols[0])
+def test_library_on_host(symbols: tuple[str, ...]) -> None:
     """Plain C in place of the instructions, under ASan and UBSan; also kernels that would not be chosen."""
-    alone = only(*symbols)
+    alone = only(*(LIBRARY & {*symbols}))
+
+    @drawing.called
+    @given(NODES[symbols[0]]())
+    def run(case: Case) -> None:
+        assume(takes(alone, case))
+        assert_kernels([case], alone, HOST_WITH_DSP)
+
+    run()
+
+
+@pytest.mark.parametrize("symbols", [s for s in GROUPS if {*s} - LIBRARY], ids=lambda symbols: symbols[0])
+def test_host(symbols: tuple[str, ...]) -> None:
+    """Those that are made for each call."""
+    alone = only(*({*symbols} - LIBRARY))
 
     @(drawing.emulated if symbols[0] in ALONE else drawing.compiled)
     @given(drawing.many(NODES[symbols[0]]()))
     def run(cases: list[Case]) -> None:
         taken = [case for case in cases if takes(alone, case)]
         assume(taken)
-        assert_exact(taken, delegates=(alone,))
+        assert_kernels(taken, alone, HOST_WITH_DSP)
 
     run()
 

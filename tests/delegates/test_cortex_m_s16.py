@@ -10,9 +10,10 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from tests.calls.exact import assert_kernels
 from tests.delegates import test_cortex_m as s8
 from tests.ops import drawing
-from tests.ops.cases import Case, assert_exact
+from tests.ops.cases import HOST_WITH_DSP, Case, assert_exact
 from tests.ops.emulated import require_emulator
 from tinyet import ops
 from tinyet.delegates import CORTEX_M
@@ -143,7 +144,7 @@ def test_host(symbol: str) -> None:
     def run(cases: list[Case]) -> None:
         taken = [case for case in cases if s8.takes(alone, case)]
         assume(taken)
-        assert_exact(taken, delegates=(alone,))
+        assert_kernels(taken, alone, HOST_WITH_DSP)
 
     run()
 

@@ -3,16 +3,14 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator
 from typing import Literal
 
 import numpy as np
 import pytest
 from hypothesis import assume, given
 
+from tests.calls.exact import assert_kernels
 from tests.delegates.recurrent_nodes import recurrent_nodes
-from tests.ops import cases as case_module
 from tests.ops import drawing
 from tests.ops.cases import Case, assert_exact
 from tests.ops.emulated import require_emulator
@@ -37,26 +35,16 @@ def of(family: Family) -> Delegate:
     )
 
 
-@contextlib.contextmanager
-def host_like(target: Target) -> Iterator[None]:
-    """Within, `assert_exact` on the host deploys for another target."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(case_module, "HOST_WITH_DSP", target)
-        yield
-
-
 # ---------------------------------------------------------------- Helium
 
 
 def test_helium_on_host() -> None:
     """A project for a core with Helium computes the same on the host, where it is plain C."""
 
-    @drawing.compiled
-    @given(drawing.many(recurrent_nodes()))
-    def run(cases: list[Case]) -> None:
-        with host_like(HELIUM):
-            deployment = assert_exact(cases, delegates=(of(MVE),))
-        assert all(s.choice.kernel.symbol.startswith("tinyet_mve_") for s in deployment.steps)
+    @drawing.called
+    @given(recurrent_nodes())
+    def run(case: Case) -> None:
+        assert_kernels([case], of(MVE), HELIUM)
 
     run()
 

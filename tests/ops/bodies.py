@@ -10,16 +10,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.calls.exact import assert_kernels
 from tests.ops import drawing, elementwise
-from tests.ops.cases import HOST, Case, assert_exact, tensor
+from tests.ops.cases import Case, tensor
 from tests.oracle import litert
 from tinyet import ops
 from tinyet.errors import UnsupportedShape
 from tinyet.ir import Attrs, DType, Node, constant
 from tinyet.ops.shared.clamped import Clamped
-from tinyet.opset import Op
+from tinyet.opset import Op, signature
 
 Test = Callable[..., None]
+Nodes = st.SearchStrategy[Case]
 Lists = st.SearchStrategy[list[Case]]
 
 needs_litert = pytest.mark.skipif(not litert.available(), reason="needs ai-edge-litert")
@@ -28,43 +30,38 @@ needs_litert = pytest.mark.skipif(not litert.available(), reason="needs ai-edge-
 # ---------------------------------------------------------------- C against the reference
 
 
-def host(lists: Lists, examples: int = 4) -> Test:
-    """The generated C on this machine; each list is one compilation."""
+def host(nodes: Nodes, dtypes: str | None = None) -> Test:
+    """Every portable kernel that takes a node, not only the one that would be chosen, on this machine; with its memory
+    in every way that a plan may lay it. dtypes: what the nodes are, as kernels name it."""
+
+    @drawing.called
+    @given(nodes)
+    def test(case: Case) -> None:
+        assert dtypes in (None, signature(case.node))
+        assert_kernels([case])
+
+    return test
+
+
+def batches(lists: Lists, examples: int = 4) -> Test:
+    """The same of kernels whose C is made for each call; each list is one compilation."""
 
     @settings(max_examples=examples, deadline=None)
     @given(lists)
     def test(cases: list[Case]) -> None:
-        assert_exact(cases)
+        assert_kernels(cases)
 
     return test
 
 
-def each_kernel(op: Op, lists: Lists, dtypes: str | None = None) -> Test:
-    """Every portable kernel that takes a node, not only the one that would be chosen. dtypes: what they must be for."""
+def one_kernel(op: Op, symbol: str, nodes: Nodes) -> Test:
+    """The kernel of this name takes all nodes, whichever would be chosen."""
 
-    @drawing.compiled
-    @given(lists)
-    def test(cases: list[Case]) -> None:
-        for kernel in op.kernels:
-            taken = [c for c in cases if kernel.why_not(c.node, HOST) is None]
-            if taken:
-                assert dtypes in (None, kernel.dtypes)
-                with drawing.only_kernel(kernel, op.attrs):
-                    assert_exact(taken)
-
-    return test
-
-
-def one_kernel(op: Op, symbol: str, lists: Lists) -> Test:
-    """The kernel of this name for all cases, whichever would be chosen."""
-
-    @drawing.compiled
-    @given(lists)
-    def test(cases: list[Case]) -> None:
+    @drawing.called
+    @given(nodes)
+    def test(case: Case) -> None:
         kernel = next(k for k in op.kernels if k.symbol == symbol)
-        with drawing.only_kernel(kernel, op.attrs):
-            deployment = assert_exact(cases)
-        assert {s.choice.kernel.symbol for s in deployment.steps} == {symbol}
+        assert_kernels([case], [kernel])
 
     return test
 

@@ -3,30 +3,27 @@
 
 from __future__ import annotations
 
-import contextlib
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import pytest
 from hypothesis import HealthCheck, Phase, assume, settings
 from hypothesis import strategies as st
 
-from tests.ops import cases as case_module
 from tests.ops.cases import Case
 from tests.oracle import litert
 from tinyet import ops
-from tinyet.delegates import Delegate
-from tinyet.deployment import deploy
 from tinyet.errors import UnsupportedShape
 from tinyet.ir import Array, Attrs, DType, Node, QuantParams, Shape, Tensor, TensorType, constant
 from tinyet.ops.shared.pooling import Pool
 from tinyet.ops.shared.window import Window
-from tinyet.opset import Kernel
 
 CLAMPS = ((-math.inf, math.inf), (0.0, math.inf), (0.0, 6.0), (-1.0, 1.0))
+
+called = settings(max_examples=300, deadline=None)
+"""For tests that let the call server make calls: no compiler runs, so there are many examples, each of one case."""
 
 compiled = settings(max_examples=4, deadline=None)
 """For tests that compile and run one model an example: few examples, each of many cases."""
@@ -158,15 +155,6 @@ def node_of(attrs: Attrs, inputs: Sequence[Tensor | None], quant: QuantParams | 
     except UnsupportedShape:
         assume(False)
     return node.replace(outputs=[Tensor("y", TensorType(shape, first.dtype, quant))])
-
-
-@contextlib.contextmanager
-def only_kernel(kernel: Kernel, attrs: type[Attrs]) -> Iterator[None]:
-    """Within, `assert_exact` on the host uses this kernel wherever it does not refuse."""
-    only = Delegate("only", {attrs: (kernel,)})
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(case_module, "deploy", lambda graph, target: deploy(graph, target, (only,)))
-        yield
 
 
 def many(cases: st.SearchStrategy[Case]) -> st.SearchStrategy[list[Case]]:

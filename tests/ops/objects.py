@@ -49,7 +49,7 @@ def stored(compile_it: Compile) -> Compile:
         tool = shutil.which(compiler[0])
         if tool is None:
             return compile_it(compiler, source, out, what=what)
-        kept = _directory() / f"{source.stem}-{_digest(tool, [str(word) for word in compiler[1:]], source)}.o"
+        kept = directory() / f"{source.stem}-{_digest(tool, [str(word) for word in compiler[1:]], source)}.o"
         if not kept.exists():
             with tempfile.TemporaryDirectory(dir=kept.parent) as where:
                 # At once: another worker sees the whole object or none.
@@ -93,7 +93,7 @@ def run(command: Sequence[str], data: bytes | None = None) -> bytes:
 
 
 @functools.cache
-def _directory() -> Path:
+def directory() -> Path:
     if DIRECTORY in os.environ:
         return Path(os.environ[DIRECTORY])
     own = Path(tempfile.mkdtemp(prefix="tinyet-objects-"))

@@ -18,7 +18,7 @@ def add_nodes(dtypes: tuple[DType, ...] = elementwise.ALL, constants: bool = Tru
     return elementwise.pair(st.builds(Add, elementwise.clamps), dtypes, constants=constants)
 
 
-test_host = bodies.host(elementwise.lists(add_nodes()))
+test_host = bodies.host(add_nodes())
 
 test_litert = bodies.equals_litert("ADD", add_nodes(elementwise.INTEGERS, constants=False))
 
@@ -27,9 +27,7 @@ test_torch = bodies.equals_torch(
 )
 
 # The kernel for scales without an exact affine form, on all scales.
-test_specification_kernel = bodies.one_kernel(
-    OP, "tinyet_add_s8", elementwise.lists(add_nodes((DType.INT8,)))
-)
+test_specification_kernel = bodies.one_kernel(OP, "tinyet_add_s8", add_nodes((DType.INT8,)))
 
 
 def test_affine_form_is_common() -> None:

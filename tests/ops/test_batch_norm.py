@@ -41,7 +41,7 @@ def batch_norm_nodes(
     return Case(node, (drawing.data(rng, shape, kind),))
 
 
-test_host = bodies.host(drawing.many(batch_norm_nodes()))
+test_host = bodies.host(batch_norm_nodes())
 
 
 @pytest.mark.skipif(not litert.available(), reason="needs ai-edge-litert")

@@ -26,7 +26,7 @@ def cast_nodes(draw: st.DrawFn) -> Case:
     return drawn.case_of(Cast(), [x], out, draw(drawn.seeds))
 
 
-test_host = bodies.host(st.lists(cast_nodes(), min_size=5, max_size=20))
+test_host = bodies.host(cast_nodes())
 
 
 def test_every_byte_is_its_number() -> None:

@@ -45,7 +45,7 @@ def compare_nodes(draw: st.DrawFn) -> Case:
     return Case(node, tuple(arrays))
 
 
-test_host = bodies.host(elementwise.lists(compare_nodes()))
+test_host = bodies.host(compare_nodes())
 
 
 @drawing.quick

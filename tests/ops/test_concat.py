@@ -26,7 +26,7 @@ def concat_nodes(draw: st.DrawFn, dtypes: tuple[DType, ...] = drawn.MOVABLE) -> 
     return drawn.case_of(Concat(axis), inputs, type_, draw(drawn.seeds))
 
 
-test_host = bodies.host(st.lists(concat_nodes(), min_size=10, max_size=20), 5)
+test_host = bodies.batches(st.lists(concat_nodes(), min_size=10, max_size=20), 5)
 
 
 def test_same_tensor_twice() -> None:

@@ -55,7 +55,7 @@ def conv2d_nodes(
 @pytest.mark.parametrize("kind", KINDS)
 def test_host(kind: str) -> None:
     """Every portable kernel that takes a node, not only the one that would be chosen."""
-    bodies.each_kernel(conv2d.OP, drawing.many(conv2d_nodes(kind=kind)))()
+    bodies.host(conv2d_nodes(kind=kind))()
 
 
 @pytest.mark.skipif(not litert.available(), reason="needs ai-edge-litert")

@@ -47,7 +47,7 @@ def conv_transpose2d_nodes(
     return Case(node, (drawing.data(drawing.random(draw), x.shape, kind),))
 
 
-test_host = bodies.host(drawing.many(conv_transpose2d_nodes()))
+test_host = bodies.host(conv_transpose2d_nodes())
 
 
 @pytest.mark.skipif(not litert.available(), reason="needs ai-edge-litert")

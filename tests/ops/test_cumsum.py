@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.ops import drawing
-from tests.ops.cases import Case, assert_exact, tensor
+from tests.ops import bodies, drawing
+from tests.ops.cases import Case, tensor
 from tinyet import ops
 from tinyet.errors import UnsupportedShape
 from tinyet.ir import DType, Node, QuantParams
@@ -28,10 +28,7 @@ def cumsum_nodes(draw: st.DrawFn, dtype: DType | None = None) -> Case:
     return Case(node, (drawing.data(drawing.random(draw), shape, kind),))
 
 
-@drawing.compiled
-@given(drawing.many(cumsum_nodes()))
-def test_host(cases: list[Case]) -> None:
-    assert_exact(cases)
+test_host = bodies.host(cumsum_nodes())
 
 
 @drawing.quick

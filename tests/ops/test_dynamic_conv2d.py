@@ -16,7 +16,6 @@ from tests.ops.test_dynamic_linear import KINDS, RULES, inputs
 from tinyet import ops
 from tinyet.errors import UnsupportedShape
 from tinyet.ir import DType, Node, QuantParams, constant
-from tinyet.ops import dynamic_conv2d
 from tinyet.ops.dynamic_conv2d import DynamicConv2d
 from tinyet.ops.shared import dynamic
 from tinyet.ops.shared.convolution import attrs_of
@@ -43,7 +42,7 @@ def dynamic_conv2d_nodes(
 @pytest.mark.parametrize("kind", KINDS_OF_CONVOLUTION)
 def test_host(kind: str) -> None:
     """Every kernel that takes a node, not only the one that would be chosen."""
-    bodies.each_kernel(dynamic_conv2d.OP, drawing.many(dynamic_conv2d_nodes(kind=kind)))()
+    bodies.host(dynamic_conv2d_nodes(kind=kind))()
 
 
 @drawing.quick

@@ -61,7 +61,7 @@ def dynamic_linear_nodes(
     return Case(node, (inputs(drawing.random(draw), x.shape, draw(st.sampled_from(kinds))),))
 
 
-test_host = bodies.host(drawing.many(dynamic_linear_nodes()))
+test_host = bodies.host(dynamic_linear_nodes())
 
 
 @pytest.mark.emulated

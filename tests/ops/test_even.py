@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, assume, given, settings
 from hypothesis import strategies as st
 
-from tests.ops import drawing
+from tests.ops import bodies
 from tests.ops.cases import Case, assert_exact
 from tests.ops.emulated import require_emulator
 from tests.ops.test_add import add_nodes
@@ -88,12 +88,7 @@ def even_nodes(draw: st.DrawFn, name: str) -> Case:
 
 @pytest.mark.parametrize("name", NODES)
 def test_host(name: str) -> None:
-    @settings(max_examples=2, deadline=None, suppress_health_check=list(HealthCheck))
-    @given(drawing.many(even_nodes(name)))
-    def check(cases: list[Case]) -> None:
-        assert_exact(cases)
-
-    check()
+    bodies.host(even_nodes(name))()
 
 
 @pytest.mark.emulated

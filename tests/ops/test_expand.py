@@ -24,7 +24,7 @@ def expand_nodes(draw: st.DrawFn) -> Case:
     return drawn.case_of(Expand(shape), [type_], type_, draw(drawn.seeds))
 
 
-test_host = bodies.host(st.lists(expand_nodes(), min_size=10, max_size=30), 5)
+test_host = bodies.host(expand_nodes())
 
 
 @given(expand_nodes())

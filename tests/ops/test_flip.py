@@ -23,7 +23,7 @@ def flip_nodes(draw: st.DrawFn, dtypes: tuple[DType, ...] = drawn.MOVABLE) -> Ca
     return drawn.case_of(Flip(tuple(sorted(axes))), [type_], type_, draw(drawn.seeds))
 
 
-test_host = bodies.host(st.lists(flip_nodes(), min_size=10, max_size=30), 3)
+test_host = bodies.host(flip_nodes())
 
 
 @settings(max_examples=60, deadline=None)

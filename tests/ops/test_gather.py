@@ -39,7 +39,7 @@ def gather_nodes(draw: st.DrawFn, beyond: int = 1 << 20) -> Case:
     return Case(node, (data, places) if held is None else (data,))
 
 
-test_host = bodies.host(st.lists(gather_nodes(), min_size=12, max_size=30), 5)
+test_host = bodies.host(gather_nodes())
 
 
 @drawing.quick

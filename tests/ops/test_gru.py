@@ -30,7 +30,7 @@ def gru_nodes(draw: st.DrawFn, dtype: DType | None = None) -> Case:
     return recurring.case(attrs, tensors, [h.type] * (1 + attrs.sequence), drawing.random(draw))
 
 
-test_host = bodies.host(drawing.many(gru_nodes()))
+test_host = bodies.host(gru_nodes())
 
 
 @drawing.quick

@@ -16,7 +16,7 @@ def keep_nodes(draw: st.DrawFn) -> Case:
     return drawn.case_of(Keep(), [type_, type_], type_, draw(drawn.seeds))
 
 
-test_host = bodies.host(st.lists(keep_nodes(), min_size=5, max_size=15), 2)
+test_host = bodies.host(keep_nodes())
 
 
 @settings(max_examples=20, deadline=None)

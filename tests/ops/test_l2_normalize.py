@@ -4,11 +4,11 @@ from __future__ import annotations
 import dataclasses
 
 import numpy as np
-from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.ops import drawing
-from tests.ops.cases import Case, assert_exact, tensor
+from tests.calls.exact import assert_kernels
+from tests.ops import bodies, drawing
+from tests.ops.cases import Case, tensor
 from tinyet import ops
 from tinyet.ir import DType, Node, QuantParams
 from tinyet.ops.l2_normalize import MAX_DEPTH, OP, L2Normalize
@@ -27,10 +27,7 @@ def l2_normalize_nodes(draw: st.DrawFn) -> Case:
     return Case(drawing.node_of(L2Normalize(), [x], OUT), (data.astype(np.int8),))
 
 
-@drawing.compiled
-@given(drawing.many(l2_normalize_nodes()))
-def test_host(cases: list[Case]) -> None:
-    assert_exact(cases)
+test_host = bodies.host(l2_normalize_nodes())
 
 
 def test_lengths_are_one() -> None:
@@ -50,7 +47,7 @@ def test_zeros_and_the_largest_sums() -> None:
     """33,025 squares of 255 just fit in 32 bits."""
     for value, zero_point in ((7, 7), (127, -128), (-128, 127)):
         x = tensor("x", (1, MAX_DEPTH), scale=0.3, zero_point=zero_point)
-        assert_exact([Case(drawing.node_of(L2Normalize(), [x], OUT), (np.full(x.shape, value, np.int8),))])
+        assert_kernels([Case(drawing.node_of(L2Normalize(), [x], OUT), (np.full(x.shape, value, np.int8),))])
 
 
 def test_what_is_refused() -> None:

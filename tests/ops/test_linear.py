@@ -27,7 +27,7 @@ def linear_nodes(draw: st.DrawFn, dtype: DType | None = None, clamps: tuple[int,
     return Case(node, (drawing.data(drawing.random(draw), x.shape, kind),))
 
 
-test_host = bodies.host(drawing.many(linear_nodes()))
+test_host = bodies.host(linear_nodes())
 
 
 @pytest.mark.skipif(not litert.available(), reason="needs ai-edge-litert")

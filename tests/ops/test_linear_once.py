@@ -43,7 +43,7 @@ def linear_once_nodes(draw: st.DrawFn, clamps: tuple[int, ...] = (0, 1, 2, 3)) -
     return Case(node, (drawing.data(drawing.random(draw), x.shape, kind),))
 
 
-test_host = bodies.host(drawing.many(linear_once_nodes()))
+test_host = bodies.host(linear_once_nodes())
 
 
 @pytest.mark.skipif(not litert.available(), reason="needs ai-edge-litert")

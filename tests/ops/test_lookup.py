@@ -39,9 +39,7 @@ def lookup_nodes(draw: st.DrawFn) -> Case:
     return Case(node, (drawn.values(x, draw(drawn.seeds)),))
 
 
-test_host = bodies.host(st.lists(lookup_nodes(), min_size=10, max_size=30))
-
-test_every_kernel = bodies.each_kernel(OP, st.lists(lookup_nodes(), min_size=10, max_size=20))
+test_host = bodies.host(lookup_nodes())
 
 
 def _node(table: Tensor, shape: tuple[int, ...] = (2, 3), axis: int = 1, out: Tensor | None = None) -> Node:

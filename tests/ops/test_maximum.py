@@ -18,7 +18,7 @@ def maximum_nodes(
     return elementwise.pair(st.just(Maximum()), dtypes, same_scale=True, constants=constants)
 
 
-test_host = bodies.host(elementwise.lists(maximum_nodes()))
+test_host = bodies.host(maximum_nodes())
 
 test_litert = bodies.equals_litert("MAXIMUM", maximum_nodes(elementwise.INTEGERS, constants=False))
 

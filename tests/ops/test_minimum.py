@@ -18,7 +18,7 @@ def minimum_nodes(
     return elementwise.pair(st.just(Minimum()), dtypes, same_scale=True, constants=constants)
 
 
-test_host = bodies.host(elementwise.lists(minimum_nodes()))
+test_host = bodies.host(minimum_nodes())
 
 test_litert = bodies.equals_litert("MINIMUM", minimum_nodes(elementwise.INTEGERS, constants=False))
 

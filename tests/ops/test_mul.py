@@ -18,7 +18,7 @@ def mul_nodes(dtypes: tuple[DType, ...] = elementwise.ALL, constants: bool = Tru
     return elementwise.pair(st.builds(Mul, elementwise.clamps), dtypes, constants=constants)
 
 
-test_host = bodies.host(elementwise.lists(mul_nodes()))
+test_host = bodies.host(mul_nodes())
 
 test_litert = bodies.equals_litert("MUL", mul_nodes(elementwise.INTEGERS, constants=False))
 

@@ -41,7 +41,7 @@ def pad_nodes(draw: st.DrawFn, dtype: DType | None = None, rank: int = 5, lowest
     return Case(node, (drawing.data(drawing.random(draw), shape, kind),))
 
 
-test_host = bodies.host(drawing.many(pad_nodes()))
+test_host = bodies.host(pad_nodes())
 
 
 @pytest.mark.skipif(not litert.available(), reason="needs ai-edge-litert")

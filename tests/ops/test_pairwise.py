@@ -30,7 +30,7 @@ def pairwise_nodes(draw: st.DrawFn) -> Case:
     return Case(node, tuple(arrays))
 
 
-test_host = bodies.host(elementwise.lists(pairwise_nodes()))
+test_host = bodies.host(pairwise_nodes())
 
 
 def test_ends_of_the_range() -> None:

@@ -23,7 +23,7 @@ def prelu_nodes(
     return elementwise.pair(st.just(PRelu()), dtypes, constants=constants, covering=True)
 
 
-test_host = bodies.host(elementwise.lists(prelu_nodes()))
+test_host = bodies.host(prelu_nodes())
 
 
 @pytest.mark.skipif(not litert.available(), reason="needs ai-edge-litert")

@@ -38,14 +38,12 @@ def wide_nodes(draw: st.DrawFn) -> Case:
     return Case(node, (elementwise.values(types[0], draw(drawn.seeds)),))
 
 
-test_host_wide = bodies.host(elementwise.lists(wide_nodes()))
+test_host_wide = bodies.host(wide_nodes())
 
-test_host = bodies.host(elementwise.lists(requantize_nodes()))
+test_host = bodies.host(requantize_nodes())
 
 # The kernel without a table, on tensors of any size.
-test_arithmetic_kernel = bodies.one_kernel(
-    OP, "tinyet_requantize_s8", elementwise.lists(requantize_nodes((DType.INT8,)))
-)
+test_arithmetic_kernel = bodies.one_kernel(OP, "tinyet_requantize_s8", requantize_nodes((DType.INT8,)))
 
 test_litert = bodies.equals_litert("QUANTIZE", requantize_nodes())
 

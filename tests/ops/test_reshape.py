@@ -33,7 +33,7 @@ def copy_nodes(draw: st.DrawFn) -> Case:
     return drawn.case_of(Copy(), [type_], type_, draw(drawn.seeds))
 
 
-test_host = bodies.host(st.lists(reshape_nodes() | copy_nodes(), min_size=10, max_size=30), 3)
+test_host = bodies.host(reshape_nodes() | copy_nodes())
 
 
 @given(reshape_nodes() | copy_nodes())

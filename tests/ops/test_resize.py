@@ -41,7 +41,7 @@ def resize_nodes(
     return Case(node, (drawing.data(drawing.random(draw), shape, kind),))
 
 
-test_host = bodies.host(drawing.many(resize_nodes()))
+test_host = bodies.host(resize_nodes())
 
 
 @pytest.mark.skipif(not litert.available(), reason="needs ai-edge-litert")

@@ -29,7 +29,7 @@ def rnn_nodes(draw: st.DrawFn, dtype: DType | None = None) -> Case:
     return recurring.case(attrs, tensors, [h.type] * (1 + attrs.sequence), drawing.random(draw))
 
 
-test_host = bodies.host(drawing.many(rnn_nodes()))
+test_host = bodies.host(rnn_nodes())
 
 
 @drawing.quick

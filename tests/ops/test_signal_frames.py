@@ -67,7 +67,7 @@ def signal_overlap_add_nodes(draw: st.DrawFn) -> Case:
 every = st.one_of(
     signal_delay_nodes(), signal_framer_nodes(), signal_stacker_nodes(), signal_overlap_add_nodes()
 )
-test_host = bodies.host(drawing.many(every))
+test_host = bodies.host(every)
 
 
 # ---------------------------------------------------------------- over many runs

@@ -27,7 +27,7 @@ def slice_nodes(draw: st.DrawFn, dtypes: tuple[DType, ...] = drawn.MOVABLE) -> C
     return drawn.case_of(attrs, [type_], type_, draw(drawn.seeds))
 
 
-test_host = bodies.host(st.lists(slice_nodes(), min_size=10, max_size=30), 5)
+test_host = bodies.host(slice_nodes())
 
 
 @pytest.mark.skipif(not litert.available(), reason="needs ai-edge-litert")

@@ -16,7 +16,7 @@ def sub_nodes(dtypes: tuple[DType, ...] = elementwise.ALL, constants: bool = Tru
     return elementwise.pair(st.builds(Sub, elementwise.clamps), dtypes, constants=constants)
 
 
-test_host = bodies.host(elementwise.lists(sub_nodes()))
+test_host = bodies.host(sub_nodes())
 
 test_litert = bodies.equals_litert("SUB", sub_nodes(elementwise.INTEGERS, constants=False))
 
@@ -25,6 +25,4 @@ test_torch = bodies.equals_torch(
 )
 
 # The kernel for scales without an exact affine form, on all scales.
-test_specification_kernel = bodies.one_kernel(
-    OP, "tinyet_sub_s8", elementwise.lists(sub_nodes((DType.INT8,)))
-)
+test_specification_kernel = bodies.one_kernel(OP, "tinyet_sub_s8", sub_nodes((DType.INT8,)))

@@ -56,7 +56,7 @@ def svdf_nodes(
     return recurring.case(own, inside, [TensorType((), outside, result), state_type], rng)
 
 
-test_host = bodies.host(drawing.many(svdf_nodes()))
+test_host = bodies.host(svdf_nodes())
 
 
 def specs(case: Case) -> tuple[list[litert.TensorSpec | None], list[litert.TensorSpec]]:

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.calls.exact import assert_kernels, attempts
 from tests.ops import drawing, drawn, overlapping
 from tests.ops.cases import HOST, Case, run_on_host
 from tests.ops.emulated import require_emulator, run_deployment
@@ -124,7 +125,9 @@ def test_host(name: str) -> None:
     @drawing.emulated
     @given(lists(name))
     def run(cases: list[Case]) -> None:
-        assert not overlapping.wrong(placed(cases, HOST), HOST, run_on_host)
+        found = [attempt for case in cases for attempt in attempts(case, ops.op_of(case.node).kernels)]
+        assert any(shared.distance for attempt in found for shared in attempt.placement.shared)
+        assert_kernels(cases)
 
     run()
 

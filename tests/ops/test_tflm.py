@@ -9,7 +9,8 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from tests.ops.cases import Case, assert_exact, tensor
+from tests.calls.exact import assert_kernels
+from tests.ops.cases import Case, tensor
 from tinyet import ops
 from tinyet.ir import Attrs, DType, Node, Tensor
 from tinyet.ops.clamp import Clamp
@@ -56,7 +57,7 @@ def cases(rng: np.random.Generator, dtype: DType) -> list[Case]:
 
 def test_host() -> None:
     rng = np.random.default_rng(0)
-    assert_exact(cases(rng, DType.INT8) + cases(rng, DType.INT16))
+    assert_kernels(cases(rng, DType.INT8) + cases(rng, DType.INT16))
 
 
 @pytest.mark.parametrize("beta", [0.0, -1.0, float("inf")])

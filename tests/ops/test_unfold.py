@@ -27,7 +27,7 @@ def unfold_nodes(draw: st.DrawFn, dtypes: tuple[DType, ...] = drawn.MOVABLE) -> 
     return drawn.case_of(attrs, [type_], type_, draw(drawn.seeds))
 
 
-test_host = bodies.host(st.lists(unfold_nodes(), min_size=10, max_size=30), 3)
+test_host = bodies.host(unfold_nodes())
 
 
 @settings(max_examples=60, deadline=None)

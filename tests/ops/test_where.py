@@ -43,7 +43,7 @@ def where_nodes(draw: st.DrawFn) -> Case:
     return Case(node, tuple(arrays))
 
 
-test_host = bodies.host(elementwise.lists(where_nodes()))
+test_host = bodies.host(where_nodes())
 
 
 @drawing.quick

@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A call server of functions that are made for single calls: compiled for a batch of them, each distinct one once."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from tests.calls.host import FLAGS, Process, linked
+from tests.calls.table import Function, FunctionTable, function_of
+from tests.ops.cases import SANITIZERS, THIRD_PARTY, WARNINGS, write_files
+from tests.ops.objects import compiled_object
+from tinyet.delegates import DELEGATES
+from tinyet.opset import Call, Definition, Kernel, wrapped
+
+
+@dataclass(frozen=True)
+class OwnFunctions(FunctionTable):
+    """A table of such functions; lines: their C."""
+
+    lines: tuple[str, ...] = ()
+
+    @property
+    def declarations(self) -> list[str]:
+        return [*super().declarations, *self.lines]
+
+
+def named(calls: Sequence[Call]) -> dict[Definition, str]:
+    """A name for each distinct function."""
+    found = dict.fromkeys(call.symbol for call in calls if isinstance(call.symbol, Definition))
+    return {definition: f"own_{number}" for number, definition in enumerate(found)}
+
+
+def table_of(names: dict[Definition, str], kernels: Sequence[Kernel]) -> OwnFunctions:
+    """The functions, and the headers of the kernels that they call."""
+    functions: list[Function] = []
+    lines: list[str] = []
+    for definition, name in names.items():
+        lines += wrapped(f"{definition.returns} {name}({', '.join(definition.parameters)}) {{")
+        lines += [*definition.body, "}"]
+        status = definition.returns.split()[-1] == "tinyet_status"
+        made = function_of(name, status, definition.parameters)
+        assert made is not None, f"a parameter of {definition.kernel} is no pointer and no number of 32 bits"
+        functions.append(made)
+    headers = tuple(dict.fromkeys(header for kernel in kernels for header in kernel.headers))
+    return OwnFunctions(headers, tuple(functions), (), tuple(lines))
+
+
+def kernel_files(kernels: Sequence[Kernel]) -> dict[str, str]:
+    """The C files of kernels, and of what they include."""
+    found: dict[str, str] = {}
+    for kernel in {id(kernel): kernel for kernel in kernels}.values():
+        delegate = next(d for d in DELEGATES if d.name == kernel.delegate)
+        found |= delegate.files(kernel.headers, kernel.sources)
+    return found
+
+
+@contextmanager
+def served(calls: Sequence[tuple[Kernel, Call]]) -> Iterator[tuple[Process, list[Call]]]:
+    """Within, a server of the calls' own functions runs; the calls by their names there."""
+    kernels = [kernel for kernel, _ in calls]
+    names = named([call for _, call in calls])
+    table = table_of(names, kernels)
+    with tempfile.TemporaryDirectory(prefix="tinyet-calls-") as where:
+        folder = Path(where)
+        files = kernel_files(kernels)
+        write_files(folder, files)
+        compiler = ["gcc", *FLAGS, *WARNINGS, *SANITIZERS, f"-I{folder}"]
+        objects = [
+            compiled_object([*compiler, *(THIRD_PARTY if "/" in name else ())], folder / name)
+            for name in files
+            if name.endswith(".c")
+        ]
+        process = Process(linked(folder, objects, table, compiler), table)
+        try:
+            yield (
+                process,
+                [
+                    replace(call, symbol=names[call.symbol]) if isinstance(call.symbol, Definition) else call
+                    for _, call in calls
+                ],
+            )
+        finally:
+            process.close()

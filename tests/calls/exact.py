@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Kernels against the reference, call by call: the same bits, nothing read or written beside what is the call's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from tests.calls import definitions
+from tests.calls.encoding import APART, Placement, Shared, prepare
+from tests.calls.host import Process, library
+from tests.ops.cases import HOST, Case, expected
+from tests.ops.overlapping import stated
+from tinyet import ops
+from tinyet.boards.cpus import Target
+from tinyet.delegates import Delegate
+from tinyet.ir import Array, Node, Tensor
+from tinyet.opset import Call, Definition, Kernel
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """A case, computed by one kernel with its memory in one way."""
+
+    case: Case
+    kernel: Kernel
+    call: Call
+    placement: Placement = APART
+
+
+def arrays_of(case: Case) -> list[Array | None]:
+    """One for each input of the node, constants included."""
+    rest = dict(zip(variables_of(case.node), case.inputs, strict=True))
+    return [None if t is None else t.array if t.is_constant else rest[t] for t in case.node.inputs]
+
+
+def variables_of(node: Node) -> list[Tensor]:
+    return list(dict.fromkeys(t for t in node.inputs if t is not None and not t.is_constant))
+
+
+def placements(case: Case, kernel: Kernel) -> list[Placement]:
+    """The ways in which a plan may lay a call's activations: apart, at odd addresses, and with an output over an input
+    as far as the operator or the kernel allows it; each alone, and all that can be at once."""
+    node = case.node
+    pairs: list[Shared] = []
+    for tensor in variables_of(node):
+        indices = [i for i, t in enumerate(node.inputs) if t is tensor]
+        replaced = len(node.outputs) == 1 and kernel.replaces is not None
+        if any(i in ops.op_of(node).inplace or (replaced and kernel.replaces(node, i)) for i in indices):
+            pairs += [
+                Shared(indices[0], number, 0)
+                for number, output in enumerate(node.outputs)
+                if output.type.bytes == tensor.type.bytes
+            ]
+        if len(node.outputs) == 1 and len(indices) == 1:
+            distance = stated(case, kernel, indices[0])
+            if distance is not None and distance < node.output.type.bytes:
+                pairs.append(Shared(indices[0], 0, distance))
+    at_once: dict[int, Shared] = {}
+    for pair in pairs:
+        if all(pair.output != other.output for other in at_once.values()):
+            at_once.setdefault(pair.input, pair)
+    width = max(t.dtype.bytes for t in (*variables_of(node), *node.outputs))
+    found = [APART, Placement(shift=width), *(Placement((pair,)) for pair in pairs)]
+    return [*found, Placement(tuple(at_once.values()), width)] if len(at_once) > 1 else found
+
+
+def attempts(case: Case, kernels: Iterable[Kernel], target: Target = HOST) -> list[Attempt]:
+    """Every kernel that takes the case, in every way that its memory may lie."""
+    found = []
+    for kernel in kernels:
+        if kernel.why_not(case.node, target) is None:
+            call = kernel.lower(case.node, target)
+            found += [Attempt(case, kernel, call, placement) for placement in placements(case, kernel)]
+    return found
+
+
+def problems(attempt: Attempt, wanted: Sequence[Array], process: Process) -> list[str]:
+    """What is wrong with a kernel's outputs, or with what it wrote beside them; fails where it was stopped."""
+    prepared = prepare(
+        process.server, attempt.call, attempt.case.node, arrays_of(attempt.case), attempt.placement
+    )
+    result = process.run(prepared)
+    if result.status != 0:
+        return [f"status {result.status}"]
+    found = prepared.touched(result)
+    for tensor, got, want in zip(attempt.case.node.outputs, prepared.arrays(result), wanted, strict=True):
+        assert tuple(want.shape) == tensor.shape, f"reference gave shape {want.shape} for {tensor.type}"
+        same = (got == want) | ((got != got) & (want != want))
+        if not np.all(same):
+            index = tuple(int(v) for v in np.argwhere(~same)[0])
+            found.append(
+                f"differs at {index} of {tensor.name}: C {got[index]}, reference {want[index]}; "
+                f"{int((~same).sum())} of {same.size} differ"
+            )
+    return found
+
+
+def described(attempt: Attempt) -> str:
+    node = attempt.case.node
+    lines = [f"{attempt.kernel.symbol}, {attempt.placement}", repr(node.attrs)]
+    return "\n".join(
+        lines + [f"  {t.name}: {t.type}" for t in (*node.inputs, *node.outputs) if t is not None]
+    )
+
+
+def assert_right(found: Sequence[Attempt], process: Process) -> None:
+    """Fail unless each attempt gives the reference's outputs: integers bit for bit, floats equal (NaN equals NaN)."""
+    wanted: dict[int, tuple[Array, ...]] = {}
+    for attempt in found:
+        case = attempt.case
+        if id(case) not in wanted:
+            wanted[id(case)] = expected(case.node, case.inputs)
+        try:
+            wrong = problems(attempt, wanted[id(case)], process)
+        except AssertionError as error:
+            raise AssertionError(f"{described(attempt)}\n{error}") from None
+        assert not wrong, "\n".join([described(attempt), *wrong])
+
+
+def assert_kernels(
+    cases: Sequence[Case], kernels: Sequence[Kernel] | Delegate | None = None, target: Target = HOST
+) -> None:
+    """Fail unless every kernel that takes a case gives the reference's outputs, wherever its memory may lie.
+
+    kernels: those that are asked; the operator's own for None. Fails for a case that none takes. What is made for
+    single calls is compiled, all of it at once.
+    """
+    compiled: list[Attempt] = []
+    for case in cases:
+        found = attempts(case, asked(case, kernels), target)
+        assert found, f"no kernel takes {case.node}"
+        compiled += [attempt for attempt in found if isinstance(attempt.call.symbol, Definition)]
+        if called := [attempt for attempt in found if isinstance(attempt.call.symbol, str)]:
+            assert_right(called, library())
+    if compiled:
+        with definitions.served([(a.kernel, a.call) for a in compiled]) as (process, calls):
+            assert_right([replace(a, call=call) for a, call in zip(compiled, calls, strict=True)], process)
+
+
+def asked(case: Case, kernels: Sequence[Kernel] | Delegate | None) -> Sequence[Kernel]:
+    if isinstance(kernels, Delegate):
+        return kernels.kernels.get(type(case.node.attrs), ())
+    return ops.op_of(case.node).kernels if kernels is None else kernels
