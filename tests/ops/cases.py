@@ -28,7 +28,7 @@ from tinyet.emit.model import model_files
 from tinyet.ir import Array, DType, Graph, Node, QuantParams, Shape, Tensor, TensorType
 from tinyet.memory import plan_memory
 from tinyet.ops.keep import Keep
-from tinyet.planning import layouts
+from tinyet.planning import layouts, search
 
 _SEEN_AS_CXX: set[frozenset[str]] = set()
 """The headers of models that a C++ compiler of this session has taken."""
@@ -136,10 +136,11 @@ def write_files(folder: Path, files: Mapping[str, str]) -> None:
 
 @contextmanager
 def arenas_of_any_size() -> Iterator[None]:
-    """Within, arenas need not be small, and calls stay in order: for layers side by side searching takes as long as
-    the compiler."""
+    """Within, arenas need not be small, kernels need not take less memory, and calls stay in order: for layers side by
+    side searching takes as long as the compiler."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(layouts, "plan_memory", partial(plan_memory, search_budget=0, order_budget=0))
+        patch.setattr(search, "_ROUNDS", 1)
         yield
 
 

@@ -109,6 +109,10 @@ def lower_bound(buffers: Sequence[Buffer], gaps: Gaps = NO_GAPS) -> int:
     """
     bound = max((b.bytes for b in buffers), default=0)
     smaller = narrowed(buffers, gaps)
+    near: dict[int, list[int]] = {}
+    for i, j in smaller:
+        near.setdefault(i, []).append(j)
+        near.setdefault(j, []).append(i)
     paths: dict[tuple[frozenset[int], int], int] = {}
     for section in sections(buffers):
         alive = [buffers[i] for i in section]
@@ -116,7 +120,7 @@ def lower_bound(buffers: Sequence[Buffer], gaps: Gaps = NO_GAPS) -> int:
             chosen = [i for i in section if buffers[i].align >= align]
             padded = {i: align_up(buffers[i].bytes, align) for i in chosen}
             total = 0
-            for part in _parts(chosen, smaller):
+            for part in _parts(chosen, near):
                 if len(part) == 1:
                     total += padded[part[0]]
                     continue
@@ -135,19 +139,23 @@ def _gap(a: Buffer, b: Buffer, gaps: Gaps) -> int:
     return gaps.get((a.name, b.name), a.bytes)
 
 
-def _parts(chosen: Sequence[int], smaller: Mapping[tuple[int, int], int]) -> list[list[int]]:
-    """Buffers that have smaller gaps among themselves, directly or by way of others, together."""
-    if not smaller:
-        return [[i] for i in chosen]
-    parts: list[list[int]] = []
+def _parts(chosen: Sequence[int], near: Mapping[int, Sequence[int]]) -> list[list[int]]:
+    """Buffers that have smaller gaps among themselves, directly or by way of others, together.
+
+    near: for each buffer that has any, the others of a smaller gap to or from it.
+    """
+    left, parts = set(chosen), []
     for i in chosen:
-        apart, together = [], [i]
-        for part in parts:
-            if any((i, j) in smaller or (j, i) in smaller for j in part):
-                together += part
-            else:
-                apart.append(part)
-        parts = [*apart, sorted(together)]
+        if i not in left:
+            continue
+        left.remove(i)
+        part = [i]
+        for member in part:
+            for j in near.get(member, ()):
+                if j in left:
+                    left.remove(j)
+                    part.append(j)
+        parts.append(sorted(part))
     return parts
 
 

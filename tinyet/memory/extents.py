@@ -56,6 +56,15 @@ def gap(a: Extent, b: Extent) -> int | None:
     return int((a.high[i] - b.low[j])[together].max()) if together.any() else None
 
 
+def _span(a: Extent, first: int, end: int) -> tuple[int, int] | None:
+    """Of the moments from `first` up to, not including, `end`, of which `a` has some: its first and its last living
+    byte, the latter not included. None where none lives."""
+    some = slice(max(a.at.searchsorted(first, "right") - 1, 0), a.at.searchsorted(end))
+    low, high = a.low[some], a.high[some]
+    alive = low < high
+    return (int(low[alive].min()), int(high[alive].max())) if alive.any() else None
+
+
 def gaps(extents: Sequence[Extent]) -> dict[tuple[str, str], int]:
     """For pairs (a, b) by name, `gap`, where it is not the size of a. What is never alive together has gaps that any
     two offsets in an arena that holds all the buffers side by side keep."""
@@ -65,15 +74,25 @@ def gaps(extents: Sequence[Extent]) -> dict[tuple[str, str], int]:
     for number, a in enumerate(extents):
         if a.steady:
             continue
+        # Most of what is alive beside it is so all the time: asked once.
+        spans: dict[tuple[int, int], tuple[int, int] | None] = {}
         for other in np.flatnonzero((first < a.at[-1]) & (end > a.at[0])).tolist():
             b = extents[other]
             # Of two that both change, the first to come sees to the pair.
             if b is a or (not b.steady and other < number):
                 continue
-            for x, y in ((a, b), (b, a)):
-                between = gap(x, y)
-                if between != x.bytes:
-                    found[x.name, y.name] = anywhere if between is None else between
+            between: tuple[int | None, int | None]
+            if b.steady and b.bytes:
+                times = max(int(a.at[0]), int(b.at[0])), min(int(a.at[-1]), int(b.at[-1]))
+                if times not in spans:
+                    spans[times] = _span(a, *times)
+                span = spans[times]
+                between = (None, None) if span is None else (span[1], b.bytes - span[0])
+            else:
+                between = gap(a, b), gap(b, a)
+            for (x, y), least in zip(((a, b), (b, a)), between, strict=True):
+                if least != x.bytes:
+                    found[x.name, y.name] = anywhere if least is None else least
     return found
 
 
