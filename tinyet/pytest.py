@@ -35,7 +35,7 @@ from tinyet.build.size import measure
 from tinyet.data import Data, predicted, prepare_inputs
 from tinyet.deployment import Deployment
 from tinyet.device.device import Device, open_device
-from tinyet.emit.kinds import KINDS, maker
+from tinyet.emit.kinds import PROJECT_KINDS, kinds_for
 from tinyet.errors import DataError, MissingTool, TinyetError, TinyetWarning, UsageError, bullet_list
 from tinyet.ir import Array
 from tinyet.numerics import dequantize
@@ -234,7 +234,7 @@ class TinyetDevices:
         self, opened: Opened, name: str | Path | Board, board: Board, options: dict[str, Any], out: Path
     ) -> Project:
         """A project of a kind that the board can have; `name` is what `board` was read from."""
-        kind = next(k for k in KINDS if k != "model" and maker(k).refusal(board) is None)
+        kind = next(k for k in kinds_for(board) if PROJECT_KINDS[k].application)
         evaluation = options.pop("evaluation", opened.evaluation)
         if isinstance(evaluation, (str, Path)):
             evaluation = self._root / evaluation

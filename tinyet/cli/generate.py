@@ -30,7 +30,8 @@ from tinyet.cli.options import (
     takes_model,
 )
 from tinyet.data import Data, read_data
-from tinyet.emit.project import KINDS, check_kind, check_library
+from tinyet.emit.kinds import KINDS, PROJECT_KINDS
+from tinyet.emit.project import check_kind, check_library
 from tinyet.errors import UsageError
 from tinyet.files.model_name import check_name
 from tinyet.opening import kind_of
@@ -95,6 +96,7 @@ def generate(
     # What is quickly found to be wrong is told before the minutes that calibration may take.
     target = load_board(board)
     wanted = check_kind(kind, target)
+    application = PROJECT_KINDS[wanted].application
     check_library(wanted, library_version, homepage, archive=archive)
     asked, pins = delegates_of(delegates, require_delegate), pins_of(pin)
     check_optimize(optimize or "balanced")
@@ -102,7 +104,7 @@ def generate(
         check_name(flags.name, "--name")
     if out is not None:
         _check_out(out)
-    if wanted == "model" and evaluation is not None:
+    if evaluation is not None and not application:
         raise UsageError(
             "the C files alone keep no samples", "--evaluation", "leave it away, or --kind model"
         )
@@ -128,7 +130,7 @@ def generate(
             stack=stack,
             pins=pins,
             input_rows=input_rows,
-            evaluation=None if wanted == "model" else data,
+            evaluation=data if application else None,
             library_version=library_version,
             homepage=homepage,
             archive=archive,
@@ -137,7 +139,7 @@ def generate(
     if save is not None:
         with ui.stages("encoding the program"):
             compiled.program.save(save)
-    unlabelled = wanted != "model" and (data is None or data.labels is None)
+    unlabelled = application and (data is None or data.labels is None)
     ui.notes([*compiled.warnings, *([_without_labels(model, data)] if unlabelled else [])])
     _show(made)
 
@@ -164,7 +166,7 @@ def _check_out(directory: Path) -> None:
 
 def _show(project: Project) -> None:
     facts = project.manifest
-    if facts["kind"] == "model":
+    if not PROJECT_KINDS[str(facts["kind"])].application:
         ui.say(
             f"{project.path}: {project.name} for {project.board.name}, {facts['layers']} layers, "
             f"arena {ui.size(int(str(facts['arena_bytes'])))}"
