@@ -65,7 +65,7 @@ class Projects:
     def mutate(self, rng: random.Random) -> Case:
         kind = rng.choice(sorted(BOARDS))
         first = _PLAIN | {
-            "project": kind,
+            "kind": kind,
             "board": rng.choice(BOARDS[kind]),
             "archive": kind == "arduino" and rng.random() < 0.7,
         }
@@ -144,7 +144,7 @@ def _options(kind: str, rng: random.Random) -> dict[str, Any]:
         return rng.choice(values)
 
     return {
-        "project": kind,
+        "kind": kind,
         "board": some(*BOARDS[kind]),
         "name": some(*["net", "net", "other"] * 5, "main"),
         "archive": kind == "arduino" and some(True, True, False),

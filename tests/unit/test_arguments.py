@@ -49,7 +49,7 @@ def test_places_of_files(given: Any) -> None:
 
 
 OPTIONS: Mapping[str, tuple[object, ...]] = {
-    "project": (3, "arduin", None, ["cmake"]),
+    "kind": (3, "arduin", None, ["cmake"]),
     "name": (3, ["x"], b"x"),
     "delegates": (3, 2.5, object()),
     "max_ram": ("64K", 0, -1, 1.5, True),
@@ -70,7 +70,7 @@ def test_options_of_generate(option: str, tmp_path: Path) -> None:
 
 RUNS: Mapping[str, tuple[object, ...]] = {
     "on": (3, None, "moon", "serial:", ["qemu"]),
-    "limit": (0, -1, "x", 2.5),
+    "max_samples": (0, -1, "x", 2.5),
     "timeout": ("x", 0, -1.0, None, float("inf")),
     "sqnr_samples": ("x", -1, None),
     "labels": ("abc", [0.5], 3, ["a"], [1, 2], [[1], [2, 3]]),

@@ -112,7 +112,7 @@ _CMAKE_WORDS = frozenset(
 
 # What every second file, class or folder of a model is called.
 _SAYS_NOTHING = frozenset(
-    ["app", "code", "example", "examples", "main", "model", "models", "module", "my_model", "src"]
+    {"app", "code", "example", "examples", "main", "model", "models", "module", "my_model", "src"}
 )
 _NO_CLASS = _SAYS_NOTHING | {"my_net", "net", "network"}
 
