@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The average of a window of int8 or int16 values, halves away from zero, without a division where Python proved a reciprocal
+/* The average of a window of int8 or int16 values, ties away from zero, without a division where Python proved a reciprocal
  * exact for every sum that can occur (tinyet/ops/shared/averaging.py). */
 #ifndef TINYET_AVERAGE_H
 #define TINYET_AVERAGE_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What every kernel and every generated model shares: status codes, the trace hooks and the one rounding rule.
- * The Python twin of the arithmetic is tinyet/numerics/rounding.py; both must give the same bits. */
+ * The reference of the arithmetic in Python is tinyet/numerics/rounding.py; both must give the same bits. */
 #ifndef TINYET_COMMON_H
 #define TINYET_COMMON_H
 
@@ -203,7 +203,7 @@ static inline int32_t tinyet_clamp(int32_t x, int32_t low, int32_t high) {
 
 static inline float tinyet_clamp_f32(float x, float low, float high) { return x < low ? low : (x > high ? high : x); }
 
-/* A real number as an integer of [low, high]: zero_point + x / scale to nearest, halves away from zero. NaN gives the zero
+/* A real number as an integer of [low, high]: zero_point + x / scale to nearest, ties away from zero. NaN gives the zero
  * point. Truncation and the remainder are exact in float; adding 0.5 first would not be. */
 static inline int32_t tinyet_quantize_value(float x, float scale, int32_t zero_point, int32_t low, int32_t high) {
   const float limit = 16777216.0f; /* beyond it every int8 and int16 is saturated */

@@ -83,7 +83,7 @@ void tinyet_conv2d_s8(const int8_t *input, int8_t *output, void *scratch, const 
 /* 1x1, stride 1, no padding, one group: no patches to gather. Weights, shift and scratch as above. */
 void tinyet_conv2d_1x1_s8(const int8_t *input, int8_t *output, void *scratch, const tinyet_conv2d_s8_params *params);
 
-/* groups == in_c == out_c. Weights are [quads of channels][kernel_h][kernel_w][4], zeros where a channel is missing; the
+/* groups == in_c == out_c. Weights are [fours of channels][kernel_h][kernel_w][4], zeros where a channel is missing; the
  * shift is a form. scratch: 8 bytes for each tap. */
 void tinyet_depthwise_s8(const int8_t *input, int8_t *output, void *scratch, const tinyet_conv2d_s8_params *params);
 
@@ -115,11 +115,11 @@ void tinyet_depthwise_multiplier_s16(const int16_t *input, int16_t *output, void
 /* Sums in the order bias, kernel row, kernel column, channel; taps outside the image are left out. */
 void tinyet_conv2d_f32(const float *input, float *output, const tinyet_conv2d_f32_params *params);
 
-/* One group, the same sums. Weights are [quads of channels][kernel_h][kernel_w][in_c][4], and behind them what channels are
+/* One group, the same sums. Weights are [fours of channels][kernel_h][kernel_w][in_c][4], and behind them what channels are
  * left, [out_c % 4][kernel_h][kernel_w][in_c]. */
 void tinyet_conv2d_blocked_f32(const float *input, float *output, const tinyet_conv2d_f32_params *params);
 
-/* groups == in_c == out_c, the same sums. Weights are [quads of channels][kernel_h][kernel_w][4], and behind them what
+/* groups == in_c == out_c, the same sums. Weights are [fours of channels][kernel_h][kernel_w][4], and behind them what
  * channels are left, [out_c % 4][kernel_h][kernel_w]. */
 void tinyet_depthwise_f32(const float *input, float *output, const tinyet_conv2d_f32_params *params);
 

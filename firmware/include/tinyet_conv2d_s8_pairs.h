@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* int8 convolutions by pairs of weights. The file that includes this has defined KERNEL, KERNEL_1X1, their names, and
- * REQUANTIZE, the function that makes an output of a sum. */
+/* int8 convolutions, two pixels by two channels at a time. The file that includes this has defined KERNEL, KERNEL_1X1,
+ * their names, and REQUANTIZE, the function that makes an output of a sum. */
 #ifndef TINYET_CONV2D_S8_PAIRS_H
 #define TINYET_CONV2D_S8_PAIRS_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The multiply loop of convolutions: two pixels' patches of int16_t by two channels' weights of int8_t. Patches are
+/* The multiply loop of convolutions, 2x2: two pixels' patches of int16_t by two channels' weights of int8_t. Patches are
  * interleaved in pairs, x0 x1 y0 y1 x2 x3 y2 y3 ..., and weights come as bytes a0 b0 a1 b1 of the two channels, so that one
  * load of weights and one of values feed eight products. */
 #ifndef TINYET_DOT_H

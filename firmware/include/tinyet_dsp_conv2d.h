@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Specialised int8 convolutions of one group for cores with DSP instructions: see tinyet_dsp.h.
  *
- * Four output pixels by two output channels at a time: eight sums in registers. The inputs of the four pixels are widened to
+ * 4x2, four output pixels by two output channels at a time: eight sums in registers. The inputs of the four pixels are widened to
  * int16 once, into scratch, and serve all channels. They lie in scratch as "lanes": a lane is one pair of input channels of
  * one kernel row, and holds a word for each input column that the four pixels see, so that neighbouring pixels share
  * columns. A lane has `min(stride, taps)` runs of `run` words, run f being the columns f, f + stride, f + 2 * stride, …;
@@ -451,7 +451,7 @@ TINYET_DSP_INLINE void tinyet_dsp_patch(uint32_t *to, const int8_t *input, const
 }
 
 /* Any four pixels that follow each other in the output; needs four of them. The lanes of a kernel row are pairs of its
- * kernel_w * in_c neighbouring bytes (with a pitch of in_c, or a kernel_w of 1); where it is dilated, pairs of channels, tap
+ * kernel_w * in_c neighbouring bytes (with pixels in_c apart, or a kernel_w of 1); where it is dilated, pairs of channels, tap
  * by tap. scratch: 16 bytes a lane, and those
  * of a kernel row. */
 TINYET_DSP_INLINE void tinyet_dsp_conv2d_patches_of(const int8_t *input, int8_t *output, void *scratch,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Specialised pointwise int8 convolutions of at most eight input channels, with int16 weights: see tinyet_dsp.h.
+/* Specialised pointwise int8 convolutions of at most eight input channels (k8), with int16 weights: see tinyet_dsp.h.
  *
  * All inputs of a pixel stay in registers, while the weights of one output channel after another go by.
  *

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The int8 convolution of one group that all layers share, on cores with DSP instructions: see tinyet_dsp.h.
  *
- * Three output pixels by two output channels at a time: six sums in registers. The inputs of the three pixels are widened to
- * int16 once, into scratch, and serve all channels: for each pair of input values a word of each pixel. Pairs are those of
+ * 3x2, three output pixels by two output channels at a time: six sums in registers. The inputs of the three pixels are
+ * widened to int16 once, into scratch, and serve all channels: for each pair of input values a word of each pixel. Pairs are those of
  * tinyet_dsp_widen, of the kernel_w * in_c neighbouring bytes of a kernel row; where it is dilated, of each tap's in_c.
  *
- * Two weights lie in one int16, 256 * b + a: multiplied by that, inputs add up to 256 * B + A, and by a alone, which is its
- * lower byte, to A. So one of the two channels needs no instruction to widen its weights.
+ * Weights are packed, two in one int16, 256 * b + a: multiplied by that, inputs add up to 256 * B + A, and by a alone,
+ * which is its lower byte, to A. So one of the two channels needs no instruction to widen its weights.
  *
  * The weight stream, in words, for each pair of output channels a, b (the last pair overlaps the one before where out_c is
  * odd):

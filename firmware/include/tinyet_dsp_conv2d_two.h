@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Specialised int8 convolutions of one group with int16 weights, two pixels by two channels at a time: see tinyet_dsp.h.
+/* Specialised int8 convolutions of one group with int16 weights, 2x2: two pixels by two channels at a time: see tinyet_dsp.h.
  *
  * Two pairs of input values of both pixels are one load, as are their weights for both channels, so that eight products need
  * two loads, where four pixels by two channels (tinyet_dsp_conv2d.h) need three: that one is for cores whose loads cost by
@@ -219,12 +219,12 @@ TINYET_DSP_INLINE void tinyet_dsp_two_pixels(const int32_t *weights, const uint3
 #endif
 }
 
-/* Four times `quads` neighbouring values of two pixels: for each pair a word of both. Where the next ones go. */
-TINYET_DSP_INLINE uint32_t *tinyet_dsp_widen_two(uint32_t *to, const int8_t *a, const int8_t *b, const int32_t quads) {
+/* Four times `fours` neighbouring values of two pixels: for each pair a word of both. Where the next ones go. */
+TINYET_DSP_INLINE uint32_t *tinyet_dsp_widen_two(uint32_t *to, const int8_t *a, const int8_t *b, const int32_t fours) {
 #if TINYET_DSP_ASM
-  const int32_t most = quads % 8 == 0 ? 8 : (quads % 7 == 0 ? 7 : (quads % 6 == 0 ? 6 : (quads % 5 == 0 ? 5 : 4)));
-  const int32_t turn = quads <= 8 ? quads : most;
-  const int8_t *const end = a + 4 * (quads / turn * turn);
+  const int32_t most = fours % 8 == 0 ? 8 : (fours % 7 == 0 ? 7 : (fours % 6 == 0 ? 6 : (fours % 5 == 0 ? 5 : 4)));
+  const int32_t turn = fours <= 8 ? fours : most;
+  const int8_t *const end = a + 4 * (fours / turn * turn);
   __asm__ volatile(
       TINYET_DSP_LINES
       "1:\n"
@@ -235,10 +235,10 @@ TINYET_DSP_INLINE uint32_t *tinyet_dsp_widen_two(uint32_t *to, const int8_t *a, 
       ".endif\n"
       ".rept %c[rest]\n" TINYET_DSP_WIDEN_TWO ".endr\n"
       : [to] "+&r"(to), [a] "+&r"(a), [b] "+&r"(b) /* the end may be what b is at first */
-      : [end] "r"(end), [turn] "i"(turn), [rest] "i"(quads % turn), [looped] "i"(quads / turn > 1)
+      : [end] "r"(end), [turn] "i"(turn), [rest] "i"(fours % turn), [looped] "i"(fours / turn > 1)
       : "r2", "r3", "r4", "r5", "memory", "cc");
 #else
-  for (int32_t i = 0; i < quads; i++, to += 4) {
+  for (int32_t i = 0; i < fours; i++, to += 4) {
     tinyet_dsp_widen(to, a + 4 * i, 4, 2);
     tinyet_dsp_widen(to + 1, b + 4 * i, 4, 2);
   }

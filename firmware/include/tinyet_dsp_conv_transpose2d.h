@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Specialised int8 transposed convolutions of one group for cores with DSP instructions: see tinyet_dsp.h.
  *
- * Output rows and columns that are equal modulo the stride read the input through the same taps: each such phase is an
+ * Polyphase: output rows and columns that are equal modulo the stride read the input through the same taps. Each such phase is an
  * ordinary convolution of stride 1, computed as tinyet_dsp_conv2d.h does it, four output pixels of a phase at a time. All
  * phases have as many taps as the largest one, zeros where they have fewer, so that they share their code; the weight
  * stream holds one phase after another, column by column. */

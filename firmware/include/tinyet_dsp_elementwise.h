@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* int8 arithmetic element by element for cores with DSP instructions, four values at a time: see tinyet_dsp.h.
  *
- * Of two operands, `_same` has two of one shape. `_rows` has one value of b for each row of `row` values of a, `_columns` has
- * one value of b for each column, the same in all rows. The output may be an operand of its own size. */
+ * Of two operands, `_same` has two of one shape. `_per_row` has one value of b for each row of `row` values of a,
+ * `_per_column` one value of b for each column, the same in all rows. `_unary` has one operand. The output may be an
+ * operand of its own size. */
 #ifndef TINYET_DSP_ELEMENTWISE_H
 #define TINYET_DSP_ELEMENTWISE_H
 
@@ -32,8 +33,8 @@ void tinyet_dsp_affine_columns(const int8_t *a, const int8_t *b, int8_t *output,
 /* The same of one operand: b_factor is not used. */
 void tinyet_dsp_affine_of_one(const int8_t *input, int8_t *output, const tinyet_dsp_affine_params *params);
 
-/* The same of one operand with a factor and an offset for each column, or for each row of `channels` that follow each other
- * again and again. */
+/* The same of one operand with a factor and an offset for each channel: a column (channels last), or a row of `channels`
+ * that follow each other again and again (channels first). */
 typedef struct {
   tinyet_dsp_rows walk;
   int32_t channels;

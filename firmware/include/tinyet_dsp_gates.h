@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The sums that the gates of recurrent layers are made of, for cores with DSP instructions. Weights are read once a step, so
  * that widening them would be most of the work. Of each two rows a, b there is a lane 256 * b + a for every input; how sums
- * are made of these is in tinyet_dsp_linear_row.h (PAIRED). */
+ * are made of these is in tinyet_dsp_linear_row.h (PACKED). */
 #ifndef TINYET_DSP_GATES_H
 #define TINYET_DSP_GATES_H
 
@@ -198,7 +198,7 @@ TINYET_DSP_INLINE void tinyet_dsp_sums(const int8_t *input, const tinyet_gate_pa
   }
 }
 
-/* tinyet_gate_sums of weights and bias that are paired, as tinyet_dsp_gate has them; forms below 0 multiply. pairs: for as many
+/* tinyet_gate_sums of weights and bias that are packed, as tinyet_dsp_gate has them; forms below 0 multiply. pairs: for as many
  * int16 as the input has values, rounded up to fours. */
 static __attribute__((noinline, unused)) void tinyet_dsp_gate_sums(const int8_t *input, const tinyet_gate_part_s8 *part,
                                                                    int32_t gates, int32_t units, int16_t *sums,

@@ -2,7 +2,7 @@
 /* Fully connected layers for cores with DSP instructions (see tinyet_dsp.h), one row at a time: each weight is used once,
  * so that reading and widening the weights would be most of the work.
  *
- * PAIRED does not widen them: of each two channels a, b there is a lane 256 * b + a for every input, which multiplied as it
+ * PACKED does not widen them: of each two channels a, b there is a lane 256 * b + a for every input, which multiplied as it
  * is adds up to 256 * B + A. A alone comes of Winograd's inner product: with weights a0, a1 and inputs x0, x1,
  *   (a0 + x1) * (a1 + x0) = a0 * x0 + a1 * x1 + a0 * a1 + x0 * x1,
  * where SXTAB16 takes a out of the lane and adds x at once, the third term is a constant, and the last is the same for all
@@ -10,7 +10,7 @@
  * tinyet_dsp_before says: 16 instructions and 5 loads, and twice the flash.
  *
  * The stream, in words: a head (tinyet_dsp_row_head), then for each four outputs a, b, c, d (zeros where there are fewer):
- * PAIRED: 256 * bias b + bias a | bias a - constant | the same of d and c |
+ * PACKED: 256 * bias b + bias a | bias a - constant | the same of d and c |
  *   for each eight inputs 0 … 7: lanes (b, a) of (0, 2), of (1, 3); lanes (d, c) of the same; the same of (4, 6), (5, 7) |
  *   multiplier a, doubled without its highest bit | multiplier b | the same of c and d | bytes 2^(9 - shift b),
  *   2^(8 - shift a), 2^(9 - shift d), 2^(8 - shift c), of shifts less the exponent.
@@ -30,7 +30,7 @@ enum { TINYET_DSP_ROW_TURN = 9, TINYET_DSP_PAIRED_CODE = 88, TINYET_DSP_WIDE_COD
 typedef struct {
   int32_t eights, turns;
   int32_t count; /* outputs, rounded down to a multiple of four */
-  int32_t offset; /* 2^(exponent - 1) + (zero_point << exponent); here and below: PAIRED */
+  int32_t offset; /* 2^(exponent - 1) + (zero_point << exponent); here and below: PACKED */
   int32_t signs;  /* 20 where negative sums are corrected: the bytes of code that do it; or 0 */
 } tinyet_dsp_row_head;
 
@@ -319,7 +319,7 @@ TINYET_DSP_INLINE void tinyet_dsp_row_outputs(const tinyet_dsp_row *row, const i
 }
 
 /* Rows of inputs to rows of outputs. scratch: 16 bytes for each eight inputs of a row, rounded up, and 4 for each turn.
- * wide: WIDE, or PAIRED, of whose rounding the form is not looked at; odd: depth % 8; rest: outputs % 4; all literals. */
+ * wide: WIDE, or PACKED, of whose rounding the form is not looked at; odd: depth % 8; rest: outputs % 4; all literals. */
 TINYET_DSP_INLINE void tinyet_dsp_linear_row(const int8_t *input, int8_t *output, void *scratch, const int32_t *weights,
                                              const int32_t wide, const int32_t rows, const int32_t odd,
                                              const int32_t rest, const tinyet_dsp_rounding rounding) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Planes of int16 for the depthwise kernels of cores with DSP instructions: see tinyet_dsp.h.
+/* Planes of int16 (chw: channel by channel) for the depthwise kernels of cores with DSP instructions: see tinyet_dsp.h.
  *
  * Two or four channels at a time (a group) are taken out of the image and widened into as many planes in scratch. Along the
  * axis u, which is contiguous in a plane, two taps are one multiply instruction; u is the width or the height of the image,

@@ -70,7 +70,7 @@ TINYET_DSP_INLINE void tinyet_dsp_four_sums(int32_t sums[4], const int8_t *from,
     (output) += (channels);                                                    \
   }
 
-/* Averages, halves away from zero. */
+/* Averages, ties away from zero. */
 TINYET_DSP_INLINE void tinyet_dsp_average(const int8_t *input, int8_t *output, const int32_t images,
                                           const int32_t count, const int32_t channels, const tinyet_division division){
     TINYET_DSP_OVER_PIXELS(input, output, images, count, channels, tinyet_divide(sum + division.start, &division))}

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Four int8 at a time on cores with DSP instructions, for the kernels that work element by element: see tinyet_dsp.h. */
+/* int8x4: four int8 in a word on cores with DSP instructions, for the kernels that work element by element: see tinyet_dsp.h. */
 #ifndef TINYET_DSP_QUADS_H
 #define TINYET_DSP_QUADS_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Bilinear int8 resizing for cores with DSP instructions, four channels at a time: see tinyet_dsp.h.
+/* Bilinear int8 resizing for cores with DSP instructions, four channels at a time, with weights in Q4 or Q10: see tinyet_dsp.h.
  *
  * First what lies between two rows is computed for all columns of the input, into scratch. Neighbouring output pixels that
  * lie between the same two columns are a run. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the kernels for int16 activations on cores with DSP instructions share: see tinyet_dsp.h.
  *
- * The specification shortens the multiplier to 15 bits, m, and rounds once, halves upward:
+ * The specification shortens the multiplier to 15 bits, m, and rounds once, ties upward:
  *   out = floor((acc * m + 2^(t-1)) / 2^t)
  * With an exponent E for all channels of a layer and M = m << (32 + E - t), that is (acc * M + 2^31) >> 32 for E = 0, and else
  * ((acc * M >> 32) + 2^(E-1)) >> E. The generator has proved that nothing overflows

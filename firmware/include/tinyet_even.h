@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The rounding of ONNX Runtime's integer operators: sums times a factor in float32, to nearest, halves to even.
+/* Round to nearest even (rne), as ONNX Runtime's integer operators do it: sums times a factor in float32, ties to even.
  *
  * Where the core has no floating-point unit, the compiler's library multiplies: the bits are the same. */
 #ifndef TINYET_EVEN_H
@@ -13,7 +13,7 @@
 extern "C" {
 #endif
 
-/* The integer nearest to x, halves to even; x is cut off at -1024 and 1024 first, which are beyond all int8 less a zero
+/* The integer nearest to x, ties to even; x is cut off at -1024 and 1024 first, which are beyond all int8 less a zero
  * point. Adding 1.5 * 2^23 leaves no bit for a fraction. */
 static inline int32_t tinyet_nearest_even(float x) {
   const float bounded = x < -1024.0f ? -1024.0f : (x > 1024.0f ? 1024.0f : x);

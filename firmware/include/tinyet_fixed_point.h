@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* 32-bit fixed point as gemmlowp defines it, for the int8 softmax functions. Qm.n is an int32_t that stands for itself / 2^n.
- * The twin in Python is tinyet/ops/shared/fixed_point.py. */
+ * The reference in Python is tinyet/ops/shared/fixed_point.py. */
 #ifndef TINYET_FIXED_POINT_H
 #define TINYET_FIXED_POINT_H
 

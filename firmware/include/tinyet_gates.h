@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Gates of recurrent layers in int16: gemmlowp's logistic and tanh, and the sums that they are of. Qm.n is an int16 that
- * stands for itself / 2^n. The twin in Python is tinyet/ops/shared/gates.py. */
+ * stands for itself / 2^n. The reference in Python is tinyet/ops/shared/gates.py. */
 #ifndef TINYET_GATES_H
 #define TINYET_GATES_H
 

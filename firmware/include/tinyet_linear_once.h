@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Fully connected layer whose sums are multiplied exactly, and rounded once: tinyet/ops/linear_once.py is the
- * definition. */
+/* Fully connected layer with a single rounding: sums are multiplied exactly, and rounded once.
+ * tinyet/ops/linear_once.py is the definition. */
 #ifndef TINYET_LINEAR_ONCE_H
 #define TINYET_LINEAR_ONCE_H
 
@@ -20,7 +20,7 @@ typedef struct {
   int32_t clamp_low, clamp_high;
 } tinyet_linear_once_params;
 
-/* sum * multiplier / 2**(shift + 32), to nearest, halves away from zero; within 2**20. |sum| < 2**31. */
+/* sum * multiplier / 2**(shift + 32), to nearest, ties away from zero; within 2**20. |sum| < 2**31. */
 static inline int32_t tinyet_rounded_once(int32_t sum, const TINYET_ROM uint32_t *multiplier, int32_t shift) {
   const uint32_t size = (uint32_t)(sum < 0 ? -sum : sum);
   const uint64_t product = (uint64_t)size * multiplier[0] + ((uint64_t)size * multiplier[1] >> 32);

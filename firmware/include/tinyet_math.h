@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Elementary functions in float32, with neither libm nor double. tinyet/numerics/float32.py is their twin: the same operations in the
+/* Elementary functions in float32, with neither libm nor double. tinyet/numerics/float32.py is their reference: the same operations in the
  * same order, so that host and device agree bit for bit (compile with -ffp-contract=off). Polynomials are minimax fits.
  * Errors against float64 are at most 2 units in the last place unless said otherwise; the tests measure them. */
 #ifndef TINYET_MATH_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* int4 weights, two to a byte. A word of eight is two words of four int8 weights, as the int8 kernels read them, one in the
- * low halves of its bytes and the next one in the high halves (tinyet/ops/shared/nibbles.py packs them).
+/* int4 weights (nibbles), two to a byte. A word of eight is two words of four int8 weights, as the int8 kernels read them,
+ * one in the low halves of its bytes and the next one in the high halves (tinyet/ops/shared/nibbles.py packs them).
  *
  * Cores with the DSP extension do not shift a weight down to where its sign is extended: they mask it, which leaves 16
  * times the weight in a byte. So sums there are 16 times what they are elsewhere, and tinyet_nibble_sum divides them, without

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Pairs of 16-bit numbers in a word, for the multiply loops of int8 kernels, and a cheaper form of the rounding rule.
+/* int16x2: two 16-bit numbers in a word, for the multiply loops of int8 kernels, and a cheaper form of the rounding rule.
  *
  * Cores with the DSP extension do each of these in one instruction; elsewhere the same function is plain C. */
 #ifndef TINYET_PAIRS_H
@@ -85,7 +85,7 @@ static __attribute__((noinline, unused)) int32_t tinyet_requantize_any(int32_t s
 
 /* tinyet_requantize plus the zero point, of a sum whose form Python chose (tinyet/ops/shared/packing.py). form >= 0: the sum is
  * below 2^30 and the shift is -1 - form; else the shift is form + 31. With h the rounded product, rounding h / 2^(form + 1)
- * with halves away from zero is floor((floor((h - (h < 0)) / 2^form) + 1) / 2), and the zero point can join the 1. */
+ * with ties away from zero is floor((floor((h - (h < 0)) / 2^form) + 1) / 2), and the zero point can join the 1. */
 static inline int32_t tinyet_requantize_form(int32_t sum, int32_t multiplier, int32_t form, int32_t zero_point) {
   if (__builtin_expect(form >= 0, 1)) {
     const int32_t high = tinyet_high_mul_twice(sum, multiplier);

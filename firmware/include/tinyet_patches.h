@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Patches: what the window of an output pixel sees, as int16_t in scratch, those of two pixels interleaved as
+/* im2col: what the window of an output pixel sees (its patch), as int16_t in scratch, those of two pixels interleaved as
  * tinyet_dot_2x2 reads them. */
 #ifndef TINYET_PATCHES_H
 #define TINYET_PATCHES_H

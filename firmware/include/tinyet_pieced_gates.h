@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The gates' functions of tinyet_tabled_gates.h by a table that needs no absolute value, no sign put back and no bounds: 512
- * straight pieces of sigmoid((i - 256) / 24), each a word, each ending where the next one starts. The upper half is where the
- * piece starts, in Q0.16 less 2^15; the lower half twice what it rises by. The twin in Python is
- * tinyet/ops/shared/tabled.py. */
+/* The gates' functions of tinyet_tabled_gates.h, piecewise linear (pwl): a table that needs no absolute value, no sign put
+ * back and no bounds. 512 straight segments of sigmoid((i - 256) / 24), each a word, each ending where the next one starts.
+ * The upper half is where the segment starts, in Q0.16 less 2^15; the lower half twice what it rises by. The reference in
+ * Python is tinyet/ops/shared/tabled.py. */
 #ifndef TINYET_PIECED_GATES_H
 #define TINYET_PIECED_GATES_H
 
@@ -13,8 +13,8 @@
 extern "C" {
 #endif
 
-/* What tanh looks up, of so many integer bits, 0 ... 6, is factor * x + start, rounded down to 2^-8 of a piece. start is half of
- * these where it is they that are rounded to, less one of them. */
+/* What tanh looks up, of so many integer bits, 0 ... 6, is factor * x + start, rounded down to 2^-8 of a segment. start is half
+ * of these where it is they that are rounded to, less one of them. */
 static inline int32_t tinyet_pieced_factor(int32_t integer_bits) {
   return integer_bits < 3 ? 384 >> (3 - integer_bits) : 384 << (integer_bits - 3);
 }
@@ -62,7 +62,7 @@ static __attribute__((noinline, unused)) void tinyet_pieced_tanhs(const int32_t 
   }
 }
 #else
-/* In 2^-32 less 2^31, of t + 1 in 2^-15 of a piece from the middle of the table on. The rise is multiplied by one part less
+/* In 2^-32 less 2^31, of t + 1 in 2^-15 of a segment from the middle of the table on. The rise is multiplied by one part less
  * than there are, and once more in the word that this is added to. */
 TINYET_DSP_INLINE int32_t tinyet_piece(const int32_t *middle, int32_t t) {
   const int32_t piece = middle[t >> 15];

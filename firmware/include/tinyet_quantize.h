@@ -15,7 +15,7 @@ typedef struct {
   int32_t count;
 } tinyet_quantize_params;
 
-/* Nearest, halves away from zero, saturating; NaN gives the zero point. */
+/* Nearest, ties away from zero, saturating; NaN gives the zero point. */
 void tinyet_quantize_f32_s8(const float *input, int8_t *output, const tinyet_quantize_params *params);
 
 typedef struct {
@@ -25,7 +25,7 @@ typedef struct {
   int32_t count;
 } tinyet_quantize_even_params;
 
-/* Nearest, halves to even, saturating; NaN gives the zero point. */
+/* Nearest, ties to even, saturating; NaN gives the zero point. */
 void tinyet_quantize_even_f32_s8(const float *input, int8_t *output, const tinyet_quantize_even_params *params);
 
 void tinyet_quantize_f32_s16(const float *input, int16_t *output, const tinyet_quantize_params *params);

@@ -4,7 +4,7 @@
  *   KERNEL        the function's name
  *   element       the type of the elements
  *   wide          the type of a sum of four products
- *   rounded(sum)  the sum / 2^20, halves away from zero */
+ *   rounded(sum)  the sum / 2^20, ties away from zero */
 #ifndef TINYET_RESIZE_BILINEAR_BODY_H
 #define TINYET_RESIZE_BILINEAR_BODY_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sums over the pixels of an image that comes in strips of rows, one call a strip. `state` is int32: how many strips are
- * done, then a sum for each channel; all of it is 0 before the first strip. The output is written with the last one. */
+/* Sums over the pixels of an image that comes in tiles of rows, one call a tile. `state` is int32: how many tiles are
+ * done, then a sum for each channel; all of it is 0 before the first tile. The output is written with the last one. */
 #ifndef TINYET_ROW_SUMS_H
 #define TINYET_ROW_SUMS_H
 
@@ -12,8 +12,8 @@ extern "C" {
 #endif
 
 typedef struct {
-  int32_t strips;
-  int32_t pixels; /* of a strip */
+  int32_t tiles;
+  int32_t pixels; /* of a tile */
   int32_t channels;
 } tinyet_row_sums_shape;
 
@@ -33,7 +33,7 @@ typedef struct {
 void tinyet_row_sums_s8(const int8_t *input, int8_t *output, void *state, const tinyet_row_sums_params *params);
 void tinyet_row_sums_s16(const int16_t *input, int16_t *output, void *state, const tinyet_row_sums_params *params);
 
-/* Halves away from zero. */
+/* Ties away from zero. */
 void tinyet_row_averages_s8(const int8_t *input, int8_t *output, void *state,
                             const tinyet_row_averages_params *params);
 void tinyet_row_averages_s16(const int16_t *input, int16_t *output, void *state,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A strip of an image whose pixels are summed. The file that includes this has defined
+/* A tile of an image whose pixels are summed. The file that includes this has defined
  *
  *   KERNEL                  the function's name
  *   element, LEAST, GREATEST   the type of the elements, and its range
@@ -61,7 +61,7 @@ void KERNEL(const element *input, element *output, void *state, const kernel_par
   for (; c < channels; c++) {
     sums[c] = channel_sum(sums[c], input + c, pixels, channels);
   }
-  if (++*done == params->shape.strips) {
+  if (++*done == params->shape.tiles) {
     finish(sums, output, params);
   }
 }

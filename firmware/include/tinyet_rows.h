@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The multiply loop of fully connected layers: a row of int8_t inputs by four outputs' weights. */
+/* The multiply loop of fully connected layers, 1x4: a row of int8_t inputs by four outputs' weights. */
 #ifndef TINYET_ROWS_H
 #define TINYET_ROWS_H
 

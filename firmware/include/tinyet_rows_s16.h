@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The multiply loop of layers in int16: a row of int16_t inputs by four outputs' weights of int8_t. */
+/* The multiply loop of layers in int16, 1x4: a row of int16_t inputs by four outputs' weights of int8_t. */
 #ifndef TINYET_ROWS_S16_H
 #define TINYET_ROWS_S16_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Windows of rows: the oldest row at the start, without gaps. */
+/* Line buffers: windows of an image's rows, the oldest row at the start, without gaps. */
 #ifndef TINYET_STREAMS_H
 #define TINYET_STREAMS_H
 

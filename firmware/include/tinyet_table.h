@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Functions of one integer, by table. Of an int8 any: sigmoid, a requantization, an addition of a constant ...; of an int16
- * those that straight pieces follow well. The output may be the input. */
+/* Functions of one integer, by look-up table (lut). Of an int8 any: sigmoid, a requantization, an addition of a constant
+ * ...; of an int16 those that straight segments follow well. The output may be the input. */
 #ifndef TINYET_TABLE_H
 #define TINYET_TABLE_H
 
@@ -17,7 +17,7 @@ typedef struct {
 
 void tinyet_table_s8(const int8_t *input, int8_t *output, const tinyet_table_s8_params *params);
 
-/* The same for `pixels` pixels of `channels` values each, which are the pitches' bytes apart. */
+/* The same for `pixels` pixels of `channels` values each, whose pixels are the strides' bytes apart. */
 static inline void tinyet_table_pixels_s8(const int8_t *input, int8_t *output, const TINYET_ROM int8_t *table, int32_t pixels,
                                           int32_t channels, int32_t in_pitch, int32_t out_pitch) {
   for (; pixels != 0; pixels--, input += in_pitch, output += out_pitch) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Gates of recurrent layers in int16 by table, as TFLM's LSTM has them. Qm.n is an int16 that stands for itself / 2^n. The
- * twin in Python is tinyet/ops/shared/tabled.py. */
+ * reference in Python is tinyet/ops/shared/tabled.py. */
 #ifndef TINYET_TABLED_GATES_H
 #define TINYET_TABLED_GATES_H
 
@@ -57,8 +57,8 @@ static __attribute__((noinline, unused)) void tinyet_tabled_tanhs(const TINYET_R
   }
 }
 
-/* A product within 2^30 over 2^bits, 2 ... 30, as tinyet_requantize rounds it: halved, halves upward, then over the rest,
- * halves away from zero. Shifts are floors, so that one does for both, once 1 is added for the first rounding, 2^(bits - 1) for
+/* A product within 2^30 over 2^bits, 2 ... 30, as tinyet_requantize rounds it: halved, ties upward, then over the rest,
+ * ties away from zero. Shifts are floors, so that one does for both, once 1 is added for the first rounding, 2^(bits - 1) for
  * the second, and 2 is taken away where that has to round down. */
 static inline int32_t tinyet_shortened(int32_t product, int32_t bits) {
   return (product + ((product >> 31) | 1) + (INT32_C(1) << (bits - 1))) >> bits;

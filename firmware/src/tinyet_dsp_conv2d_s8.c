@@ -150,11 +150,11 @@ static void all_channels(const three_pixels *p) {
 }
 #endif
 
-/* Four times `quads` neighbouring values, at least one, into every third word; where the next ones go. */
-TINYET_DSP_INLINE uint32_t *widen_quads(uint32_t *to, const int8_t *from, int32_t quads) {
-  const int8_t *const end = from + 4 * quads;
+/* Four times `fours` neighbouring values, at least one, into every third word; where the next ones go. */
+TINYET_DSP_INLINE uint32_t *widen_int8x4(uint32_t *to, const int8_t *from, int32_t fours) {
+  const int8_t *const end = from + 4 * fours;
 #if TINYET_DSP_ASM
-  const uint32_t at = (-(uint32_t)quads & 3) * 20 + 1; /* the first turn begins in the middle; Thumb */
+  const uint32_t at = (-(uint32_t)fours & 3) * 20 + 1; /* the first turn begins in the middle; Thumb */
   uint32_t even, word;
   __asm__ volatile(
       "adr.w %[word], 1f\n"
@@ -244,7 +244,7 @@ TINYET_DSP_INLINE void pixel(uint32_t *to, const int8_t *input, int32_t top, int
       copy(v.edge + first * in_c, row + (left + first) * v.s->in_pitch, length);
     }
     if (count >= 4) {
-      to = widen_quads(to, from, count >> 2);
+      to = widen_int8x4(to, from, count >> 2);
       from += count & ~3;
     }
     if ((count & 2) != 0) {

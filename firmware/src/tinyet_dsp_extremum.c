@@ -2,7 +2,7 @@
 #include "tinyet_dsp_quads.h"
 
 #define DEFINE(NAME, QUAD, BEATS)                                                                               \
-  void tinyet_dsp_##NAME##_same(const int8_t *a, const int8_t *b, int8_t *output, const tinyet_dsp_rows *walk) { \
+  void tinyet_##NAME##_s8_same_dsp(const int8_t *a, const int8_t *b, int8_t *output, const tinyet_dsp_rows *walk) { \
     const int8_t *const end = output + walk->row, *const end4 = output + (walk->row & ~3);              \
     while (output != end4) {                                                                                    \
       tinyet_dsp_store(output, QUAD(tinyet_dsp_load(a), tinyet_dsp_load(b)));                                   \

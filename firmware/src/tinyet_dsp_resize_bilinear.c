@@ -30,7 +30,7 @@ static inline span span_of(column left, column right) {
   return result;
 }
 
-/* Of a sum in 1/2^20, halves away from zero. */
+/* Of a sum in 1/2^20, ties away from zero. */
 static inline uint32_t rounded(int32_t sum) {
   return (uint32_t)tinyet_dsp_smmlar(sum + (sum >> 31), INT32_C(1) << 12, 0);
 }

@@ -23,7 +23,7 @@ static inline column column_at(const int8_t *above, const int8_t *below, int32_t
   return result;
 }
 
-/* Halves away from zero, which is at 128 * 256: 127/256 are added, and the last one above it. */
+/* Ties away from zero, which is at 128 * 256: 127/256 are added, and the last one above it. */
 static inline span span_of(column left, column right) {
   span result = {{left.even * ONE + 0x007f007fu, left.odd * ONE + 0x007f007fu},
                  {right.even - left.even, right.odd - left.odd},

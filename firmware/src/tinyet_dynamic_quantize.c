@@ -4,7 +4,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-/* Nearest integer, halves to even, of a number in -256 ... 0; NaN (an infinite range) gives 0. */
+/* Nearest integer, ties to even, of a number in -256 ... 0; NaN (an infinite range) gives 0. */
 static int32_t nearest_even(float x) {
   if (!(x >= -256.0f)) {
     return 0;
@@ -14,7 +14,7 @@ static int32_t nearest_even(float x) {
   return rest < -0.5f || (rest == -0.5f && (whole & 1) != 0) ? whole - 1 : whole;
 }
 
-/* Nearest integer, halves away from zero, within low ... INT8_MAX; NaN is low. */
+/* Nearest integer, ties away from zero, within low ... INT8_MAX; NaN is low. */
 static int32_t nearest(float x, int32_t low) {
   if (!(x > (float)low)) {
     return low;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tinyet_binary.h"
 
-/* The first rounding: the high word of twice the product by the multiplier, halves upward. */
+/* The first rounding: the high word of twice the product by the multiplier, ties upward. */
 static inline int32_t high_word(int32_t doubled, int32_t multiplier) {
   return (int32_t)(((int64_t)doubled * multiplier + INT64_C(0x80000000)) >> 32);
 }
 
-/* The second one, halves away from zero; the output's zero point is in the offset. */
+/* The second one, ties away from zero; the output's zero point is in the offset. */
 static inline int32_t away(int32_t x, int32_t offset, int32_t shift) { return (x + (x >> 31) + offset) >> shift; }
 
 static TINYET_NOINLINE void right_row(const int8_t *a, const int8_t *b, int8_t *output, const tinyet_mul_s8_params *p) {

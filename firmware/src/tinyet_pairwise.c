@@ -37,7 +37,7 @@ static inline int32_t shift_right(int32_t x, int32_t y) {
 }
 
 #define DEFINE(NAME, RESULT)                                                                                   \
-  void tinyet_whole_##NAME(const int32_t *a, const int32_t *b, int32_t *output,                                \
+  void tinyet_##NAME##_s32(const int32_t *a, const int32_t *b, int32_t *output,                                \
                            const tinyet_pairwise_params *params) {                                             \
     const ptrdiff_t a_step = (ptrdiff_t)params->a_step, b_step = (ptrdiff_t)params->b_step;                    \
     const int32_t *const end = output + params->count;                                                         \

@@ -21,7 +21,7 @@ static inline float ceil_of(float x) {
   return integral(x, t < x ? t + 1.0f : t);
 }
 
-/* Halves to even, by the addition's own rounding. */
+/* Ties to even, by the addition's own rounding. */
 static inline float round_of(float x) { return integral(x, (tinyet_absf(x) + 8388608.0f) - 8388608.0f); }
 
 #define DEFINE(NAME, RESULT)                                                                           \

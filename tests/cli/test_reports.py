@@ -111,8 +111,8 @@ _RIGHT = ValidationResult(
     stack_bytes=312,
     layers=(
         LayerResult(
-            "body.conv", "conv2d", "conv2d", "tinyet_dsp_conv2d_patches", "net.py:11", "net.py:11: …", 3_888, 110_000,
-            40.52,
+            "body.conv", "conv2d", "conv2d", "tinyet_dsp_conv2d_patches", "net.py:11", "net.py:11: …",
+            3_888, 110_000, 40.52,
         ),
         LayerResult(
             "body.pool", "pool", "max_pool2d", "tinyet_max_pool2d_s8", "net.py:12", "net.py:12: …", 0, 10_456, 38.0

@@ -363,8 +363,8 @@ NODES = {
     "tinyet_dsp_lstm_tabled_s8": recurrent_nodes,
     "tinyet_dsp_rnn_s8": recurrent_nodes,
     **{
-        f"tinyet_mve_{layer}_s8": recurrent_nodes
-        for layer in ("gru", "lstm", "lstm_projected", "lstm_tabled", "rnn")
+        f"tinyet_{layer}_mve": recurrent_nodes
+        for layer in ("gru_s8", "lstm_s8", "lstm_projected_s8", "lstm_s8_lut", "rnn_s8")
     },
 }
 """Kernel → strategy."""

@@ -28,10 +28,10 @@ WITHOUT = Target("cortex-m33", frozenset({"dsp"}))
 
 def of(family: Family) -> Delegate:
     """The delegate with the recurrent kernels of one family only."""
-    prefix = f"tinyet_{family.name}_"
+    core = f"_{family.name}"
     layers = {Lstm: LSTM, Gru: GRU, Rnn: RNN}
     return Delegate(
-        "only", {op: tuple(k for k in found if k.symbol.startswith(prefix)) for op, found in layers.items()}
+        "only", {op: tuple(k for k in found if k.symbol.endswith(core)) for op, found in layers.items()}
     )
 
 

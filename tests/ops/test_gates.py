@@ -59,14 +59,14 @@ def test_c_equals_python(dsp: int) -> None:
     np.testing.assert_array_equal(got, np.stack(want))
 
 
-@pytest.mark.parametrize("form", ["tabled", "pieced"])
+@pytest.mark.parametrize("form", ["lut", "pwl"])
 def test_tables(form: str) -> None:
     """TFLM's, by its table and by its pieces."""
     names = f"v, n) tinyet_{form}_sigmoids(table, v, n)", f"v, n, b) tinyet_{form}_tanhs(table, v, n, b)"
-    table = tabled.table_constant() if form == "tabled" else tabled.pieces_constant()
+    table = tabled.table_constant() if form == "lut" else tabled.pieces_constant()
     x = np.arange(-32768, 32768)
     want = [tabled.sigmoid(x), *(tabled.tanh(x, bits) for bits in range(7))]
-    np.testing.assert_array_equal(computed(f"tinyet_{form}_gates.h", *names, table), np.stack(want))
+    np.testing.assert_array_equal(computed(f"tinyet_gates_{form}.h", *names, table), np.stack(want))
 
 
 @pytest.mark.parametrize("bits", range(7))

@@ -57,7 +57,7 @@ def test_complete(op: Op) -> None:
     assert op.summary
     assert op.kernels, "no portable kernel"
     for kernel in op.kernels:
-        assert kernel.symbol.startswith("tinyet_")
+        assert re.fullmatch(r"tinyet_[a-z0-9_]+(?<!_dsp)(?<!_mve)", kernel.symbol)
         assert kernel.delegate == "portable"
         for header in kernel.headers:
             assert (assets.path("firmware") / "include" / header).is_file(), header
@@ -98,6 +98,14 @@ def test_attributes_that_are_text_are_refused() -> None:
 
     with pytest.raises(InternalError, match="no attribute is text"):
         attributes.schema(Texts)
+
+
+def test_names_of_kernels_for_a_core() -> None:
+    """They say types before method and tile, and the core last (docs/kernels.md)."""
+    for kernel in (kernel for kernels in CORTEX_M.kernels.values() for kernel in kernels):
+        activations = kernel.dtypes.removesuffix("w4")
+        form = rf"_{activations}_(w4_|w16_)?([a-z0-9]+_)*(dsp|mve)"
+        assert re.fullmatch(rf"tinyet_[a-z0-9_]+?{form}", kernel.symbol)
 
 
 def test_firmware_sources_are_used() -> None:

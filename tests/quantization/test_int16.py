@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -93,8 +94,10 @@ def test_bit_for_bit_on_the_host(program: Program, tmp_path: Path) -> None:
     project = tinyet.generate(program, "mps2_an386", tmp_path / "net")
     result = project.validate(DATA.numpy(), on="host")
     assert result.bit_exact
-    ends = {layer.kernel.removesuffix("_w16").rsplit("_", 1)[1] for layer in result.layers}
-    assert ends <= {"s16", "b16", "concat", "copy"}
+    types = {
+        t for layer in result.layers for t in re.findall("_([sx][0-9]+|concat|copy)(?=_|$)", layer.kernel)
+    }
+    assert types <= {"s16", "x16", "concat", "copy"}
     assert project.validate(on="host").bit_exact
     noise = [layer.sqnr_db for layer in result.layers if layer.sqnr_db is not None]
     eight = tinyet.generate(compiled(int8_config("minmax")), "mps2_an386", tmp_path / "eight")

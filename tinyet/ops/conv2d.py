@@ -85,8 +85,8 @@ def params(node: Node) -> Struct:
 
 
 def layer_call(name: str, node: Node, constants: Sequence[Constant], scratch: int = 0) -> Call:
-    """`tinyet_<name>_<dtype>`, with _w4 behind it for int4 weights."""
-    narrow = "_w4" if node.input(1).dtype is DType.INT4 else "_even" if is_even(node) else ""
+    """`tinyet_<name>_<dtype>`, with _w4 behind it for int4 weights, _rne for sums that are rounded to even."""
+    narrow = "_w4" if node.input(1).dtype is DType.INT4 else "_rne" if is_even(node) else ""
     symbol = f"tinyet_{name}_{node.input(0).dtype.suffix}{narrow}"
     return library_call(symbol, node, [0], params(node), constants, scratch)
 
@@ -159,17 +159,17 @@ def four_by_four(weights: Array) -> Array:
     return np.concatenate([quads.ravel(), flat[whole:].ravel()])
 
 
-def quads_call(name: str, node: Node) -> Call:
+def quads_call(symbol: str, node: Node) -> Call:
     weights = Constant("weights", four_by_four(node.input(1).array), "four channels in turn")
-    return layer_call(name, node, weighted.constants(node, weights))
+    return library_call(symbol, node, [0], params(node), weighted.constants(node, weights))
 
 
 def lower_blocked_f32(node: Node, _target: Target) -> Call:
-    return quads_call("conv2d_blocked", node)
+    return quads_call("tinyet_conv2d_blocked_f32", node)
 
 
 def lower_depthwise_f32(node: Node, _target: Target) -> Call:
-    return quads_call("depthwise", node)
+    return quads_call("tinyet_depthwise_f32", node)
 
 
 # ---------------------------------------------------------------- refusals

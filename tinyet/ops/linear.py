@@ -66,12 +66,12 @@ def reference(node: Node, inputs: Sequence[Array | None]) -> tuple[Array, ...]:
 
 
 def layer_call(node: Node, constants: Sequence[Constant]) -> Call:
-    """`tinyet_linear_<dtype>`, with _w4 behind it for int4 weights."""
+    """`tinyet_linear_<dtype>`, with _w4 behind it for int4 weights, _rne for sums that are rounded to even."""
     suffix = node.input(0).dtype.suffix
     # In int8 the zero point of x is in the bias.
     numbers = {k: v for k, v in weighted.number_fields(node).items() if k != "in_zero_point"}
     params = Struct(f"tinyet_linear_{suffix}_params", {**size_fields(node), **numbers})
-    narrow = "_w4" if node.input(1).dtype is DType.INT4 else "_even" if is_even(node) else ""
+    narrow = "_w4" if node.input(1).dtype is DType.INT4 else "_rne" if is_even(node) else ""
     return library_call(f"tinyet_linear_{suffix}{narrow}", node, [0], params, constants)
 
 

@@ -142,7 +142,7 @@ def lower(node: Node, _target: Target) -> Call:
         **clamp_fields(node),
     }
     params = Struct("tinyet_linear_once_params", fields)
-    symbol = f"tinyet_linear_once_{node.input(0).dtype.suffix}"
+    symbol = f"tinyet_linear_{node.input(0).dtype.suffix}_single_rounding"
     return library_call(symbol, node, [0], params, constants)
 
 
@@ -161,11 +161,11 @@ OP = Op(
     bias=(2, 1),
     kernels=tuple(
         Kernel(
-            f"tinyet_linear_once_{kind}",
+            f"tinyet_linear_{kind}_single_rounding",
             kind,
             lower,
             HEADERS,
-            (f"tinyet_linear_once_{kind}.c",),
+            (f"tinyet_linear_{kind}_single_rounding.c",),
             unstated=ALONE,
             sweep=by_vectors,
         )

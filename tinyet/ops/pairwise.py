@@ -104,7 +104,7 @@ def reference(node: Node, inputs: Sequence[Array | None]) -> tuple[Array, ...]:
 def lower(node: Node, _target: Target) -> Call:
     a, b = node.input(0), node.input(1)
     fields = {"count": node.output.type.count, "a_step": stepped.step(a), "b_step": stepped.step(b)}
-    symbol = f"tinyet_whole_{function_of(node)}"
+    symbol = f"tinyet_{function_of(node)}_s32"
     return library_call(symbol, node, [0, 1], Struct("tinyet_pairwise_params", fields))
 
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Specialised int8 kernels for Arm cores with the DSP extension: Cortex-M4, M7, M33 and larger.
 
-Each layer becomes a small C function around an always-inline kernel of firmware/include/tinyet_dsp*.h with
+Each layer becomes a small C function around an always-inline kernel of firmware/include/tinyet_*_dsp.h with
 every shape and rounding constant known to the compiler, and weights packed in the order it reads them in.
 
 Those of FOR_FLASH take flash for speed, of int4 weights, too. They stand last, behind a kernel that takes all that they

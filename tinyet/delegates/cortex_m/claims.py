@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What instructions and code of the specialised kernels grow with, loop by loop as firmware/include/tinyet_dsp*.h have
+"""What instructions and code of the specialised kernels grow with, loop by loop as firmware/include/tinyet_*_dsp.h have
 them."""
 
 from __future__ import annotations

@@ -120,11 +120,11 @@ def narrow_work(node: Node) -> Mapping[str, int]:
 
 CLAIMS: Mapping[str, Claim] = {
     **{
-        f"tinyet_dsp_conv2d_{name}{how.value}": Claim(stored(work, how), stored(code, how))
+        how.named(name): Claim(stored(work, how), stored(code, how))
         for how in (Stored.INT16, Stored.INT4)
         for name, work, code in (
-            ("rows", claims.rows_work, claims.rows_code),
-            ("patches", claims.patches_work, claims.patches_code),
+            ("tinyet_dsp_conv2d_rows", claims.rows_work, claims.rows_code),
+            ("tinyet_dsp_conv2d_patches", claims.patches_work, claims.patches_code),
         )
     },
     winograd.NARROW: Claim(narrow_work, winograd_code(winograd.F2)),

@@ -61,4 +61,4 @@ CLAIMS: Mapping[str, Claim] = {
         lambda n: work(n, two_sided=wide_sides(n)), lambda n: code(n, two_sided=wide_sides(n))
     ),
 }
-"""By the kernels' names. PAIRED has the code of both roundings always."""
+"""By the kernels' names. PACKED has the code of both roundings always."""

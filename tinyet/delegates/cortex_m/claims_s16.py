@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What instructions and code of the kernels for int16 activations grow with, and of fully connected layers with int4
-weights, loop by loop as firmware/include/tinyet_dsp_*_s16.h and tinyet_dsp_linear_w4.h have them."""
+weights, loop by loop as firmware/include/tinyet_*_s16_dsp.h and tinyet_dsp_linear_w4.h have them."""
 
 from __future__ import annotations
 
@@ -391,8 +391,8 @@ def of_nibbles(
 
 
 CLAIMS: Mapping[str, Claim] = {
-    f"{name}{how}": claim
-    for how in ("", "_w16")
+    how.named(name): claim
+    for how in (Stored.INT8, Stored.INT16)
     for name, claim in (
         ("tinyet_dsp_conv2d_rows_s16", Claim(of_image(rows_work), of_image(rows_code))),
         ("tinyet_dsp_conv2d_patches_s16", Claim(of_image(patches_work), of_image(patches_code))),

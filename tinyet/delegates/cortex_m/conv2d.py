@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Convolutions of one group as matrix products, four pixels by two channels a block (tinyet_dsp_conv2d.h).
 
-Each with weights in int8 or int4 (`_w4`), and, for more flash and fewer instructions, with int8 weights widened
-to int16 ahead of time (`_w16`).
+Each with weights in int8 or int4 (`_w4_`), and, for more flash and fewer instructions, with int8 weights widened
+to int16 ahead of time (`_w16_`).
 """
 
 from __future__ import annotations
 
 import enum
 import math
+import re
 from collections.abc import Callable
 from dataclasses import astuple, dataclass, replace
 from functools import partial
@@ -35,11 +36,16 @@ MOST_BEFORE = 8  # int8 weights shifted further than this leave int16
 
 
 class Stored(enum.Enum):
-    """As what weights lie in flash. The value ends the names of the kernels."""
+    """As what weights lie in flash. The value stands in the names of the kernels."""
 
     INT8 = ""
     INT16 = "_w16"
     INT4 = "_w4"
+
+    def named(self, symbol: str) -> str:
+        """The name of a kernel for int8 weights with the type of these: behind that of the activations."""
+        operator, activations, form = re.split(r"_(s8|s16)_", symbol, maxsplit=1)
+        return f"{operator}_{activations}{self.value}_{form}"
 
 
 STREAMS = {Stored.INT8: gemm_stream, Stored.INT16: wide_stream, Stored.INT4: nibble_stream}
@@ -103,7 +109,7 @@ class Geometry:
         return (
             f"{{{b}, /* in */ {ih}, {iw}, {ic}, /* out */ {oh}, {ow}, {oc}, /* kernel */ {kh}, {kw}, "
             f"/* stride */ {sh}, {sw},\n      /* dilation */ {dh}, {dw}, /* pad */ {pt}, {pl}, "
-            f"/* pitch */ {ip}, {op}, /* zero point */ {zero}, /* unroll */ {unroll}}}"
+            f"/* pixel stride */ {ip}, {op}, /* zero point */ {zero}, /* unroll */ {unroll}}}"
         )
 
 
@@ -211,7 +217,7 @@ def gemm_call(
     text: str,
 ) -> Call:
     """The call of a kernel of tinyet_dsp_conv2d.h; `order` as gemm_stream wants it, `taps_of_lane` a lane."""
-    name += stored.value
+    name = stored.named(name)
     unroll = unroll_of(len(order), turn_multiple(stored, taps_of_lane))
     stream = STREAMS[stored](r, order).astype(np.int32)
     constant = Constant("weights", stream, "bias, weights and rounding of two channels after another")
@@ -358,7 +364,7 @@ def stored_kernel(
     lowered = partial(lower, stored=stored)
     return replace(
         kernel,
-        symbol=kernel.symbol + stored.value,
+        symbol=stored.named(kernel.symbol),
         dtypes=dtypes,
         lower=lowered,
         refuse=refuse,

@@ -107,7 +107,7 @@ def gemm_call(
         "    rounding);",
     )
     return specialised_call(
-        name + stored.value, text, [constant], body, scratch_bytes=scratch, element="int16_t"
+        stored.named(name), text, [constant], body, scratch_bytes=scratch, element="int16_t"
     )
 
 
@@ -144,7 +144,7 @@ def refuse_patches(node: Node, target: Target) -> str | None:
 def kernels(stored: Stored) -> tuple[Kernel, ...]:
     def kernel(name: str, lower: Callable[..., Call], refuse: Refuse, sweep: Sweeps) -> Kernel:
         lowered = partial(lower, stored=stored)
-        return Kernel(f"{name}{stored.value}", "s16", lowered, HEADERS, (), refuse, "cortex_m", sweep=sweep)
+        return Kernel(stored.named(name), "s16", lowered, HEADERS, (), refuse, "cortex_m", sweep=sweep)
 
     return (
         kernel("tinyet_dsp_conv2d_rows_s16", lower_rows, refuse_rows, conv2d.row_by_fours),

@@ -115,7 +115,7 @@ def lower(node: Node, target: Target, layouts: Layouts = DENSE) -> Call:
         ),
         (
             f"    /* taps of a phase */ {p.taps[0]}, {p.taps[1]}, /* stride */ {a.stride_h}, {a.stride_w}, "
-            f"/* pad */ {a.pad_top}, {a.pad_left}, /* pitch */ {g.in_pitch}, {g.out_pitch}, "
+            f"/* pad */ {a.pad_top}, {a.pad_left}, /* pixel stride */ {g.in_pitch}, {g.out_pitch}, "
             f"/* zero point */ {g.zero_point}, /* unroll */ {unroll}}};"
         ),
         f"const tinyet_dsp_rounding rounding = {r.literal};",

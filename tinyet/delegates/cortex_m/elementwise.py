@@ -42,7 +42,7 @@ HEADERS = ("tinyet_dsp_elementwise.h",)
 INT8 = (-128, 127)
 INT32_LIMIT = 2**31 - 1
 INT16_LIMIT = 2**15 - 1
-KINDS = ("same", "rows", "columns")
+KINDS = ("same", "per_row", "per_column")
 
 
 # ---------------------------------------------------------------- what is walked
@@ -70,7 +70,7 @@ def walk_of(node: Node) -> Walk | None:
     if len(loops.size) == 1 and strides == ((1,), (1,)):
         return Walk("same", False, 1, row)
     for swapped, (whole, other) in ((False, strides), (True, strides[::-1])):
-        kind = {(0,): "rows", (1, 0): "rows", (0, 1): "columns"}.get(other)
+        kind = {(0,): "per_row", (1, 0): "per_row", (0, 1): "per_column"}.get(other)
         if len(loops.size) <= 2 and whole == (row, 1)[-len(loops.size) :] and kind is not None:
             return Walk(kind, swapped, rows, row)
     return None
@@ -82,8 +82,8 @@ def refuse_walk(node: Node, kind: str) -> str | None:
         return None
     wanted = {
         "same": "operands of one shape",
-        "rows": "one value of an operand for each row of the other",
-        "columns": "one value of an operand for each column of the other",
+        "per_row": "one value of an operand for each row of the other",
+        "per_column": "one value of an operand for each column of the other",
     }
     return f"only {wanted[kind]}"
 
@@ -157,15 +157,15 @@ def columns_work(node: Node) -> Parts:
 
 WORK: Mapping[str, Callable[[Node], Parts]] = {
     "same": same_work,
-    "rows": rows_work,
-    "columns": columns_work,
+    "per_row": rows_work,
+    "per_column": columns_work,
 }
 
 
 def library_kernel(
     symbol: str, source: str, lower: Lower, refuse: Refuse, work: Callable[[Node], Parts]
 ) -> Kernel:
-    file = f"tinyet_dsp_{source}.c"
+    file = f"tinyet_{source}_s8_dsp.c"
     # Those with bounds of their own call tinyet_dsp_clip.
     sources = tuple(dict.fromkeys((file, "tinyet_dsp_clip.c")))
     return Kernel(symbol, "s8", lower, HEADERS, sources, refuse, "cortex_m", claim=Claim(work))
@@ -238,7 +238,7 @@ def sums(sign: int) -> tuple[Kernel, ...]:
     """For the operator in which b has this sign."""
 
     def of_kind(kind: str) -> Kernel:
-        symbol = f"tinyet_dsp_affine_{kind}"
+        symbol = f"tinyet_affine_s8_{kind}_dsp"
 
         def refuse(node: Node, target: Target) -> str | None:
             found = form_of(addition.own_scaling(node, sign))
@@ -350,14 +350,14 @@ def forms_of_channels(node: Node) -> list[Form] | None:
 
 
 def by_channel(kind: str) -> Kernel:
-    """Channels are columns, or else rows."""
-    symbol = f"tinyet_dsp_affine_by_{kind}"
+    """kind: "channels_last", where channels are columns, or "channels_first", where they are rows."""
+    symbol = f"tinyet_affine_s8_{kind}_dsp"
 
     def sizes(node: Node) -> tuple[int, int, int]:
         return around_axis(node.input(0).shape, batch_norm.attrs_of(node).axis)
 
     def refuse(node: Node, target: Target) -> str | None:
-        if (sizes(node)[2] == 1) != (kind == "column"):
+        if (sizes(node)[2] == 1) != (kind == "channels_last"):
             return f"only where each {kind} is a channel"
         return (
             None
@@ -371,7 +371,7 @@ def by_channel(kind: str) -> Kernel:
         assert forms is not None
         pairs = np.array([(f.u, f.w + (128 << 16)) for f in forms], np.int32)
         constant = Constant("constants", pairs, "factor and offset of each channel")
-        rows, row = (outer, channels) if kind == "column" else (outer * channels, inner)
+        rows, row = (outer, channels) if kind == "channels_last" else (outer * channels, inner)
         params = Struct(
             "tinyet_dsp_affine_channels_params",
             {
@@ -384,7 +384,7 @@ def by_channel(kind: str) -> Kernel:
 
     def work(node: Node) -> Parts:
         outer, channels, inner = sizes(node)
-        if kind == "column":
+        if kind == "channels_last":
             return columns_parts(outer, channels) | clipped(node)
         return rows_parts(outer * channels, inner) | clipped(node)
 
@@ -404,7 +404,7 @@ def refuse_product(node: Node) -> str | None:
 
 
 def product(kind: str) -> Kernel:
-    symbol = f"tinyet_dsp_mul_{kind}"
+    symbol = f"tinyet_mul_s8_{kind}_dsp"
 
     def refuse(node: Node, target: Target) -> str | None:
         return refuse_walk(node, kind) or refuse_product(node)
@@ -431,7 +431,7 @@ def product(kind: str) -> Kernel:
 
 
 def extremum(name: str) -> Kernel:
-    symbol = f"tinyet_dsp_{name}_same"
+    symbol = f"tinyet_{name}_s8_same_dsp"
 
     def refuse(node: Node, target: Target) -> str | None:
         return refuse_walk(node, "same")
@@ -477,4 +477,4 @@ MINIMUM_KERNELS = (
 )
 CLAMP_KERNELS = (clip(clamp.integer_range, clamp.refuse_clip), of_one(clamp.reference, ratio))
 REQUANTIZE_KERNELS = (of_one(requantize.reference, ratio),)
-BATCH_NORM_KERNELS = (by_channel("column"), by_channel("row"))
+BATCH_NORM_KERNELS = (by_channel("channels_last"), by_channel("channels_first"))

@@ -98,15 +98,16 @@ def lower(node: Node, target: Target, stored: Stored) -> Call:
         stream.astype(np.int32),
         "sizes, then factors, bias and weights of four outputs after another",
     )
+    kind = f"TINYET_DSP_{stored.name}"
     body = (
         f"const tinyet_dsp_rounding_s16 rounding = {r.literal};",
-        f"tinyet_dsp_linear_s16(input, output, scratch, weights, TINYET_DSP_{stored.name}, /* parts */ {len(found)},",
+        f"tinyet_dsp_linear_s16(input, output, scratch, weights, {kind}, /* parts */ {len(found)},",
         f"    /* rows */ {rows}, /* rest */ {count % 4}, rounding);",
     )
     # Layers of other sizes share the function, so that the comment is not of their sizes.
     comment = f"fully connected, int16 by {stored.name.lower()}"
     scratch = 16 * eights * len(found)
-    symbol = f"tinyet_dsp_linear_s16{stored.value}"
+    symbol = stored.named("tinyet_dsp_linear_s16")
     return specialised_call(symbol, comment, [constant], body, scratch_bytes=scratch, element="int16_t")
 
 
@@ -129,7 +130,7 @@ def lower_rows(node: Node, target: Target, stored: Stored) -> Call:
 def kernels(stored: Stored) -> tuple[Kernel, ...]:
     return (
         Kernel(
-            f"tinyet_dsp_linear_rows_s16{stored.value}",
+            stored.named("tinyet_dsp_linear_rows_s16"),
             "s16",
             partial(lower_rows, stored=stored),
             conv2d_s16.HEADERS,
@@ -139,7 +140,7 @@ def kernels(stored: Stored) -> tuple[Kernel, ...]:
             sweep=linear.by_fours,
         ),
         Kernel(
-            f"tinyet_dsp_linear_s16{stored.value}",
+            stored.named("tinyet_dsp_linear_s16"),
             "s16",
             partial(lower, stored=stored),
             HEADERS,

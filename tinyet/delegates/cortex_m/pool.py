@@ -80,7 +80,7 @@ def refuse_channels(node: Node, target: Target) -> str | None:
 
 def pitches(node: Node, layouts: Layouts) -> str:
     channels = node.input(0).shape[3]
-    return f"/* pitch */ {layouts.input or channels}, {layouts.output or channels}"
+    return f"/* pixel stride */ {layouts.input or channels}, {layouts.output or channels}"
 
 
 def lower_windows_max(node: Node, target: Target, layouts: Layouts = DENSE) -> Call:

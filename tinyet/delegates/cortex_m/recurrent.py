@@ -102,9 +102,10 @@ class Family:
         of_layer: Callable[[Claim], Claim] = lambda claim: claim,
         refuse: Refuse = accept_all,
     ) -> Kernel:
-        """refuse: what it is not for, whatever its numbers are. of_layer: what is special in the layer's costs."""
-        symbol = f"tinyet_{self.name}_{layer}_s8"
-        header = f"tinyet_{self.name}_{layer.partition('_')[0]}.h"
+        """layer: as in the name of the portable kernel. refuse: what it is not for, whatever its numbers are.
+        of_layer: what is special in the layer's costs."""
+        symbol = f"tinyet_{layer}_{self.name}"
+        header = f"tinyet_{layer.partition('_')[0]}_{self.name}.h"
 
         def why_not(node: Node, target: Target) -> str | None:
             return refuse(node, target) or self.refuse(parts(node)[:2], target)
@@ -137,14 +138,14 @@ LSTM = tuple(
     kernel
     for family in FAMILIES
     for kernel in (
-        family.kernel("lstm", lstm.sizes_of, lstm.parts, lstm.plain_call, refuse=lstm.refuse_projected),
+        family.kernel("lstm_s8", lstm.sizes_of, lstm.parts, lstm.plain_call, refuse=lstm.refuse_projected),
         family.kernel(
-            "lstm_projected", lstm.sizes_of, lstm.parts, lstm.projected_call, refuse=lstm.refuse_plain
+            "lstm_projected_s8", lstm.sizes_of, lstm.parts, lstm.projected_call, refuse=lstm.refuse_plain
         ),
         family.kernel(
-            "lstm_tabled", lstm.sizes_of, lstm.parts, lstm.pieced_call, refuse=lstm.refuse_untabled
+            "lstm_s8_lut", lstm.sizes_of, lstm.parts, lstm.pieced_call, refuse=lstm.refuse_untabled
         ),
     )
 )
-GRU = tuple(family.kernel("gru", gru.sizes_of, gru.parts, gru.layer_call) for family in FAMILIES)
-RNN = tuple(family.kernel("rnn", rnn.sizes_of, rnn.parts, rnn.layer_call, of_rnn) for family in FAMILIES)
+GRU = tuple(family.kernel("gru_s8", gru.sizes_of, gru.parts, gru.layer_call) for family in FAMILIES)
+RNN = tuple(family.kernel("rnn_s8", rnn.sizes_of, rnn.parts, rnn.layer_call, of_rnn) for family in FAMILIES)

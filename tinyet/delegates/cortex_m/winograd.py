@@ -54,7 +54,7 @@ class Transform:
 
     @property
     def symbol(self) -> str:
-        return f"tinyet_dsp_winograd_{self.tile}x{self.tile}"
+        return f"tinyet_conv2d_s8_w16_winograd_f{self.tile}x{self.tile}_dsp"
 
     @property
     def positions(self) -> int:
@@ -250,7 +250,7 @@ def shape_line(g: Geometry) -> str:
     return (
         f"const tinyet_dsp_winograd shape = {{{g.batch}, /* in */ {g.in_h}, {g.in_w}, {g.in_c}, "
         f"/* out */ {g.out_h}, {g.out_w}, {g.out_c}, /* pad */ {g.pad_top}, {g.pad_left},\n"
-        f"      /* pitch */ {g.in_pitch}, {g.out_pitch}, /* zero point */ {g.zero_point}, "
+        f"      /* pixel stride */ {g.in_pitch}, {g.out_pitch}, /* zero point */ {g.zero_point}, "
         f"/* unroll */ {unroll_of(pairs_of(g))}}};"
     )
 

@@ -80,7 +80,7 @@ def scratch_bytes(channels: int) -> int:
 
 def shape_struct(node: Node) -> Struct:
     _, rows, columns, channels = node.input(0).shape
-    fields_ = {"strips": attrs_of(node).strips, "pixels": rows * columns, "channels": channels}
+    fields_ = {"tiles": attrs_of(node).strips, "pixels": rows * columns, "channels": channels}
     return Struct("tinyet_row_sums_shape", fields_)
 
 

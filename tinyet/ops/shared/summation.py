@@ -131,7 +131,7 @@ def kernels_of(
             zero_point = {"out_zero_point": node.output.type.zero_point}
             fields |= {"bias": bias, **numbers, **zero_point} if dtype is DType.INT8 else numbers
         params = Struct(f"tinyet_sum_{dtype.suffix}_params", fields)
-        behind = "_even" if factors.is_even(node) else ""
+        behind = "_rne" if factors.is_even(node) else ""
         return library_call(f"tinyet_sum_{dtype.suffix}{behind}", node, [0], params)
 
     headers = ("tinyet_reduce.h",)

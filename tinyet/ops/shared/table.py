@@ -65,7 +65,7 @@ def table_kernel(
             ("const int8_t *input", "int8_t *output", "const TINYET_ROM int8_t *table"),
             (
                 f"  tinyet_table_pixels_s8(input, output, table, /* pixels */ {pixels}, /* channels */ {channels},",
-                f"      /* pitch */ {layouts.input or channels}, {layouts.output or channels});",
+                f"      /* pixel stride */ {layouts.input or channels}, {layouts.output or channels});",
             ),
         )
         table = Constant("table", reference(node, [every_int8()])[0].reshape(256))

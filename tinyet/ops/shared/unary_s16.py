@@ -33,10 +33,10 @@ JUMPING: tuple[FunctionName, ...] = (
 )
 
 KINDS = {
-    "slopes": "tinyet_slopes_s16.c",
+    "pwl": "tinyet_slopes_s16.c",
     "sigmoid": "tinyet_table_s16.c",
     "tanh": "tinyet_table_s16.c",
-    "table": "tinyet_table_s16.c",
+    "lut": "tinyet_table_s16.c",
 }
 """The kernels tinyet_<kind>_s16 and their sources."""
 
@@ -96,14 +96,14 @@ def scaling(form: Form) -> tuple[int, int] | None:
 def kind(form: Form) -> str:
     """Which of KINDS computes it."""
     if form.function in ("leaky_relu", "abs", "neg"):
-        return "slopes"
-    return "table" if scaling(form) is None else form.function
+        return "pwl"
+    return "lut" if scaling(form) is None else form.function
 
 
 def check(form: Form) -> str | None:
     if form.function in JUMPING:
         return f"{form.function} jumps, which a table with interpolation cannot follow"
-    if kind(form) == "slopes":
+    if kind(form) == "pwl":
         try:
             slopes(form)
         except QuantizationError as error:
@@ -126,9 +126,9 @@ def table(form: Form) -> Int64:
 def reference(form: Form, x: Array) -> Array:
     values = x.astype(np.int64)
     own = kind(form)
-    if own == "table":
+    if own == "lut":
         return table_s16.look_up(table(form), values).astype(np.int16)
-    if own == "slopes":
+    if own == "pwl":
         above, below = slopes(form)
         return saturated(np.where(values >= 0, above.apply(values), below.apply(values)), DType.INT16)
     found = scaling(form)
@@ -150,9 +150,9 @@ def slope_struct(slope: Slope) -> Struct:
 
 def lower(node: Node, form: Form) -> Call:
     own = kind(form)
-    if own == "table":
+    if own == "lut":
         return table_s16.table_call(node, table(form))
-    if own == "slopes":
+    if own == "pwl":
         above, below = slopes(form)
         params = Struct(
             "tinyet_slopes_s16_params",
