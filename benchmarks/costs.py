@@ -409,7 +409,7 @@ def present_anyway(board: Board) -> dict[str, int]:
     graph = one_layer()
     zeros: list[Array] = [np.zeros((1, 8), np.int8)] * len(graph.inputs)
     run = layers.run(graph, zeros, board, [PORTABLE])
-    own = ("tinyet_table", "tinyet_affine", "tinyet_add", "row")
+    own = ("tinyet_lut", "tinyet_affine", "tinyet_add", "row")
     return {name: size for name, size in run.code.items() if not name.startswith(own)}
 
 

@@ -26,7 +26,7 @@ from tinyet.budget.fit import (
     limits_given,
     objective_of,
 )
-from tinyet.budget.room import HARNESS_STACK, Room, room_of
+from tinyet.budget.room import Room, room_of
 from tinyet.build import gcc
 from tinyet.build.builder import HARNESS, Builder
 from tinyet.build.builders import BUILDERS

@@ -62,16 +62,16 @@ typedef struct {
 void tinyet_mul_right_s8(const int8_t *a, const int8_t *b, int8_t *output, const tinyet_mul_s8_params *params);
 void tinyet_mul_left_s8(const int8_t *a, const int8_t *b, int8_t *output, const tinyet_mul_s8_params *params);
 
-/* Product less zero points times the factor plus the output's zero point, in float32, rounded to even (tinyet_even.h). */
+/* Product less zero points times the factor plus the output's zero point, in float32, rounded to even (tinyet_rne.h). */
 typedef struct {
   tinyet_broadcast shape;
   int32_t a_zero_point, b_zero_point;
   float factor, out_zero_point;
   int32_t above; /* what the output's zero point is larger by than in int8 */
   int32_t clamp_low, clamp_high;
-} tinyet_mul_s8_even_params;
+} tinyet_mul_s8_rne_params;
 
-void tinyet_mul_s8_even(const int8_t *a, const int8_t *b, int8_t *output, const tinyet_mul_s8_even_params *params);
+void tinyet_mul_s8_rne(const int8_t *a, const int8_t *b, int8_t *output, const tinyet_mul_s8_rne_params *params);
 
 typedef struct {
   tinyet_broadcast shape;
@@ -111,17 +111,17 @@ void tinyet_prelu_s16(const int16_t *x, const int16_t *slope, int16_t *output, c
 
 typedef struct {
   tinyet_broadcast shape;
-} tinyet_pair_params;
+} tinyet_binary_params;
 
-void tinyet_prelu_f32(const float *x, const float *slope, float *output, const tinyet_pair_params *params);
+void tinyet_prelu_f32(const float *x, const float *slope, float *output, const tinyet_binary_params *params);
 
 /* All three of one scale and zero point. In float, NaN where an operand is NaN. */
-void tinyet_minimum_s8(const int8_t *a, const int8_t *b, int8_t *output, const tinyet_pair_params *params);
-void tinyet_maximum_s8(const int8_t *a, const int8_t *b, int8_t *output, const tinyet_pair_params *params);
-void tinyet_minimum_s16(const int16_t *a, const int16_t *b, int16_t *output, const tinyet_pair_params *params);
-void tinyet_maximum_s16(const int16_t *a, const int16_t *b, int16_t *output, const tinyet_pair_params *params);
-void tinyet_minimum_f32(const float *a, const float *b, float *output, const tinyet_pair_params *params);
-void tinyet_maximum_f32(const float *a, const float *b, float *output, const tinyet_pair_params *params);
+void tinyet_minimum_s8(const int8_t *a, const int8_t *b, int8_t *output, const tinyet_binary_params *params);
+void tinyet_maximum_s8(const int8_t *a, const int8_t *b, int8_t *output, const tinyet_binary_params *params);
+void tinyet_minimum_s16(const int16_t *a, const int16_t *b, int16_t *output, const tinyet_binary_params *params);
+void tinyet_maximum_s16(const int16_t *a, const int16_t *b, int16_t *output, const tinyet_binary_params *params);
+void tinyet_minimum_f32(const float *a, const float *b, float *output, const tinyet_binary_params *params);
+void tinyet_maximum_f32(const float *a, const float *b, float *output, const tinyet_binary_params *params);
 
 typedef struct {
   tinyet_broadcast shape;

@@ -20,37 +20,37 @@ void tinyet_flip_u8_s8(const uint8_t *input, int8_t *output, const tinyet_bytes_
 typedef struct {
   const TINYET_ROM int8_t *table; /* [channels][256] */
   int32_t outer, channels, inner;
-} tinyet_lookup_u8_s8_params;
+} tinyet_lut_u8_s8_params;
 
-void tinyet_lookup_u8_s8(const uint8_t *input, int8_t *output, const tinyet_lookup_u8_s8_params *params);
-
-typedef struct {
-  const TINYET_ROM int16_t *table; /* [channels][256] */
-  int32_t outer, channels, inner;
-} tinyet_lookup_u8_s16_params;
-
-void tinyet_lookup_u8_s16(const uint8_t *input, int16_t *output, const tinyet_lookup_u8_s16_params *params);
+void tinyet_lut_u8_s8(const uint8_t *input, int8_t *output, const tinyet_lut_u8_s8_params *params);
 
 typedef struct {
   const TINYET_ROM int16_t *table; /* [channels][256] */
   int32_t outer, channels, inner;
-} tinyet_lookup_s8_s16_params;
+} tinyet_lut_u8_s16_params;
 
-void tinyet_lookup_s8_s16(const int8_t *input, int16_t *output, const tinyet_lookup_s8_s16_params *params);
+void tinyet_lut_u8_s16(const uint8_t *input, int16_t *output, const tinyet_lut_u8_s16_params *params);
+
+typedef struct {
+  const TINYET_ROM int16_t *table; /* [channels][256] */
+  int32_t outer, channels, inner;
+} tinyet_lut_s8_s16_params;
+
+void tinyet_lut_s8_s16(const int8_t *input, int16_t *output, const tinyet_lut_s8_s16_params *params);
 
 typedef struct {
   const TINYET_ROM uint8_t *table; /* [channels][256] */
   int32_t outer, channels, inner;
-} tinyet_lookup_s8_u8_params;
+} tinyet_lut_s8_u8_params;
 
-void tinyet_lookup_s8_u8(const int8_t *input, uint8_t *output, const tinyet_lookup_s8_u8_params *params);
+void tinyet_lut_s8_u8(const int8_t *input, uint8_t *output, const tinyet_lut_s8_u8_params *params);
 
 typedef struct {
   const TINYET_ROM uint8_t *table; /* [channels][256] */
   int32_t outer, channels, inner;
-} tinyet_lookup_u8_params;
+} tinyet_lut_u8_params;
 
-void tinyet_lookup_u8(const uint8_t *input, uint8_t *output, const tinyet_lookup_u8_params *params);
+void tinyet_lut_u8(const uint8_t *input, uint8_t *output, const tinyet_lut_u8_params *params);
 
 #ifdef __cplusplus
 }

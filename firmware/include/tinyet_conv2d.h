@@ -48,7 +48,7 @@ typedef struct {
   const TINYET_ROM int8_t *shift;       /* [out_c] */
   int32_t block;                        /* all pairs of products */
   int32_t clamp_low, clamp_high;
-} tinyet_conv2d_s16_short_quant;
+} tinyet_conv2d_s16_acc32_quant;
 
 typedef struct {
   const TINYET_ROM float *weights;
@@ -68,8 +68,8 @@ typedef struct {
 
 typedef struct {
   tinyet_conv2d_shape shape;
-  tinyet_conv2d_s16_short_quant quant;
-} tinyet_conv2d_s16_short_params;
+  tinyet_conv2d_s16_acc32_quant quant;
+} tinyet_conv2d_s16_acc32_params;
 
 typedef struct {
   tinyet_conv2d_shape shape;
@@ -87,7 +87,7 @@ void tinyet_conv2d_1x1_s8(const int8_t *input, int8_t *output, void *scratch, co
  * shift is a form. scratch: 8 bytes for each tap. */
 void tinyet_depthwise_s8(const int8_t *input, int8_t *output, void *scratch, const tinyet_conv2d_s8_params *params);
 
-/* The same with int4 weights, two words of the layouts above in one (tinyet_nibbles.h): of two neighbours in depth, or two
+/* The same with int4 weights, two words of the layouts above in one (tinyet_int4.h): of two neighbours in depth, or two
  * taps. scratch of the first two: 16 bytes for each four of depth. */
 void tinyet_conv2d_s8_w4(const int8_t *input, int8_t *output, void *scratch, const tinyet_conv2d_s8_params *params);
 void tinyet_conv2d_1x1_s8_w4(const int8_t *input, int8_t *output, void *scratch, const tinyet_conv2d_s8_params *params);
@@ -100,8 +100,8 @@ void tinyet_depthwise_multiplier_s8(const int8_t *input, int8_t *output, void *s
 
 /* Any convolution; weights and scratch as tinyet_conv2d_s8. */
 void tinyet_conv2d_s16(const int16_t *input, int16_t *output, void *scratch, const tinyet_conv2d_s16_params *params);
-void tinyet_conv2d_s16_short(const int16_t *input, int16_t *output, void *scratch,
-                             const tinyet_conv2d_s16_short_params *params);
+void tinyet_conv2d_s16_acc32(const int16_t *input, int16_t *output, void *scratch,
+                             const tinyet_conv2d_s16_acc32_params *params);
 
 /* groups == in_c == out_c; all products of a channel fit in a sum of 32 bits. Weights as tinyet_depthwise_s8. scratch: 16
  * bytes for each tap. */
@@ -117,18 +117,18 @@ void tinyet_conv2d_f32(const float *input, float *output, const tinyet_conv2d_f3
 
 /* One group, the same sums. Weights are [fours of channels][kernel_h][kernel_w][in_c][4], and behind them what channels are
  * left, [out_c % 4][kernel_h][kernel_w][in_c]. */
-void tinyet_conv2d_blocked_f32(const float *input, float *output, const tinyet_conv2d_f32_params *params);
+void tinyet_conv2d_f32_2x4(const float *input, float *output, const tinyet_conv2d_f32_params *params);
 
 /* groups == in_c == out_c, the same sums. Weights are [fours of channels][kernel_h][kernel_w][4], and behind them what
  * channels are left, [out_c % 4][kernel_h][kernel_w]. */
 void tinyet_depthwise_f32(const float *input, float *output, const tinyet_conv2d_f32_params *params);
 
-/* The same four with the rounding of tinyet_even.h: the multiplier is the bits of a float, the shift is not read. */
-void tinyet_conv2d_s8_even(const int8_t *input, int8_t *output, void *scratch, const tinyet_conv2d_s8_params *params);
-void tinyet_conv2d_1x1_s8_even(const int8_t *input, int8_t *output, void *scratch, const tinyet_conv2d_s8_params *params);
-void tinyet_depthwise_s8_even(const int8_t *input, int8_t *output, void *scratch, const tinyet_conv2d_s8_params *params);
-void tinyet_depthwise_multiplier_s8_even(const int8_t *input, int8_t *output, void *scratch,
-                                         const tinyet_conv2d_s8_params *params);
+/* The same four with the rounding of tinyet_rne.h: the multiplier is the bits of a float, the shift is not read. */
+void tinyet_conv2d_s8_rne(const int8_t *input, int8_t *output, void *scratch, const tinyet_conv2d_s8_params *params);
+void tinyet_conv2d_1x1_s8_rne(const int8_t *input, int8_t *output, void *scratch, const tinyet_conv2d_s8_params *params);
+void tinyet_depthwise_s8_rne(const int8_t *input, int8_t *output, void *scratch, const tinyet_conv2d_s8_params *params);
+void tinyet_depthwise_multiplier_s8_rne(const int8_t *input, int8_t *output, void *scratch,
+                                        const tinyet_conv2d_s8_params *params);
 
 #ifdef __cplusplus
 }

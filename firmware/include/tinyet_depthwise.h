@@ -5,7 +5,7 @@
 #define TINYET_DEPTHWISE_H
 
 #include "tinyet_conv2d.h"
-#include "tinyet_pairs.h"
+#include "tinyet_int16x2.h"
 #include "tinyet_window.h"
 
 #ifdef __cplusplus
@@ -16,11 +16,11 @@ enum { TINYET_OUTSIDE = -1 };
 
 typedef struct {
   int32_t sum[4];
-} tinyet_quad;
+} tinyet_sums4;
 
 /* One tap of four channels. */
-static inline void tinyet_add_tap(tinyet_quad *q, const int8_t *x, const TINYET_ROM int8_t *w) {
-#if TINYET_HAS_PAIRS
+static inline void tinyet_add_tap(tinyet_sums4 *q, const int8_t *x, const TINYET_ROM int8_t *w) {
+#if TINYET_HAS_SIMD32
   const uint32_t values = tinyet_load4(x), weights = tinyet_load4(w);
   const int32_t x_even = tinyet_even_bytes(values), w_even = tinyet_even_bytes(weights);
   const int32_t x_odd = tinyet_odd_bytes(values), w_odd = tinyet_odd_bytes(weights);

@@ -22,7 +22,7 @@ static inline void pixel(const int8_t *corner, void *outputs, int32_t at, const 
 #define FINISH(sum, i) \
   output[i] = (int8_t)tinyet_clamp(REQUANTIZE(sum, multiplier[i], form[i], zero_point), low, high)
   for (; c + 4 <= channels; c += 4) {
-    tinyet_quad s = {{bias[c], bias[c + 1], bias[c + 2], bias[c + 3]}};
+    tinyet_sums4 s = {{bias[c], bias[c + 1], bias[c + 2], bias[c + 3]}};
     const int32_t *offset = offsets;
     if (outside != NULL) {
       for (; offset != end; offset++) {

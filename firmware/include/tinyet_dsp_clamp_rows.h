@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What an element-by-element kernel does with bounds of its own: see tinyet_dsp_elementwise.h. */
+/* What an element-by-element kernel does with bounds of its own: see tinyet_elementwise_dsp.h. */
 #ifndef TINYET_DSP_CLAMP_ROWS_H
 #define TINYET_DSP_CLAMP_ROWS_H
 
 #include "tinyet_dsp.h"
-#include "tinyet_dsp_elementwise.h"
+#include "tinyet_elementwise_dsp.h"
 
 /* All rows within the bounds, where these are not those of int8. */
-TINYET_DSP_INLINE void tinyet_dsp_clamp_rows(int8_t *output, const tinyet_dsp_rows *walk) {
+TINYET_DSP_INLINE void tinyet_dsp_clamp_rows(int8_t *output, const tinyet_dsp_elementwise_shape *walk) {
   if (walk->clamp_low > INT8_MIN || walk->clamp_high < INT8_MAX) {
-    tinyet_dsp_clip(output, output, walk);
+    tinyet_clip_s8_dsp(output, output, walk);
   }
 }
 

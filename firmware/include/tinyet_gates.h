@@ -4,17 +4,17 @@
 #ifndef TINYET_GATES_H
 #define TINYET_GATES_H
 
+#include "tinyet_dot_1x4.h"
 #include "tinyet_recurrent.h"
-#include "tinyet_rows.h"
 
 /* Whether gates are computed in the form for cores with DSP; -DTINYET_GATE_DSP=1 computes in that form elsewhere. */
 #if !defined(TINYET_GATE_DSP)
-#define TINYET_GATE_DSP TINYET_HAS_PAIRS
+#define TINYET_GATE_DSP TINYET_HAS_SIMD32
 #endif
 
 #if defined(__ARM_FEATURE_MVE) && (__ARM_FEATURE_MVE & 1)
 #define TINYET_GATE_MVE 1
-#include "tinyet_mve_gates.h"
+#include "tinyet_gates_mve.h"
 #else
 #define TINYET_GATE_MVE 0
 #endif
@@ -75,7 +75,7 @@ static inline int32_t tinyet_gate_saturate_left(int32_t x, const int32_t bits) {
 /* The upper word of a product, rounded: tinyet_gate_mul where one of the two is shifted to the left by 17, and less than
  * 2^14. What is not is less by 2^15 when shifted, and the other factor is added. */
 static inline int32_t tinyet_gate_upper(int32_t a, int32_t b) {
-#if TINYET_HAS_PAIRS
+#if TINYET_HAS_SIMD32
   int32_t result;
   __asm__("smmulr %0, %1, %2" : "=r"(result) : "r"(a), "r"(b));
   return result;
@@ -84,7 +84,7 @@ static inline int32_t tinyet_gate_upper(int32_t a, int32_t b) {
 #endif
 }
 static inline int32_t tinyet_gate_add_upper(int32_t start, int32_t a, int32_t b) {
-#if TINYET_HAS_PAIRS
+#if TINYET_HAS_SIMD32
   int32_t result;
   __asm__("smmlar %0, %1, %2, %3" : "=r"(result) : "r"(a), "r"(b), "r"(start));
   return result;
@@ -121,7 +121,7 @@ static inline int32_t tinyet_gate_exp(int32_t n) {
   const int32_t series = tinyet_gate_mul(sum, 10923) + x2;
   int32_t result = ((x + ((series + 1) >> 1)) * 28918 + (28918 * 32768 + 16384)) >> 15;
 #endif
-#if TINYET_GATE_DSP && TINYET_HAS_PAIRS
+#if TINYET_GATE_DSP && TINYET_HAS_SIMD32
   uint32_t flags;
   __asm__("lsls %1, %2, #18\n\t"
           "it pl\n\t"

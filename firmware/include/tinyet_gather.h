@@ -31,9 +31,9 @@ void tinyet_gather_rows(const void *input, const int32_t *places, void *output,
                         const tinyet_gather_rows_params *params);
 
 /* Elements of 1, 2 or 4 bytes, of any type, to which all pointers are aligned. */
-void tinyet_gather_b8(const void *input, const int32_t *places, void *output, const tinyet_gather_params *params);
-void tinyet_gather_b16(const void *input, const int32_t *places, void *output, const tinyet_gather_params *params);
-void tinyet_gather_b32(const void *input, const int32_t *places, void *output, const tinyet_gather_params *params);
+void tinyet_gather_x8(const void *input, const int32_t *places, void *output, const tinyet_gather_params *params);
+void tinyet_gather_x16(const void *input, const int32_t *places, void *output, const tinyet_gather_params *params);
+void tinyet_gather_x32(const void *input, const int32_t *places, void *output, const tinyet_gather_params *params);
 
 #ifdef __cplusplus
 }

@@ -17,7 +17,7 @@ typedef struct {
   int32_t zero_point;       /* of the state */
 } tinyet_gru_s8_params;
 
-/* Gates as TFLM's LSTM has them (tinyet_tabled_gates.h). */
+/* Gates as TFLM's LSTM has them (tinyet_gates_lut.h). */
 typedef struct {
   tinyet_recurrent_shape shape;
   tinyet_gate_part_s16 x, h; /* as in int8 */

@@ -42,10 +42,10 @@ typedef struct {
 
 void tinyet_linear_s8(const int8_t *input, int8_t *output, const tinyet_linear_s8_params *params);
 
-/* With the rounding of tinyet_even.h: the multiplier is the bits of a float, the shift is not read. */
-void tinyet_linear_s8_even(const int8_t *input, int8_t *output, const tinyet_linear_s8_params *params);
+/* With the rounding of tinyet_rne.h: the multiplier is the bits of a float, the shift is not read. */
+void tinyet_linear_s8_rne(const int8_t *input, int8_t *output, const tinyet_linear_s8_params *params);
 
-/* int4 weights: the words of blocks 2 i and 2 i + 1 of depth in one (tinyet_nibbles.h). */
+/* int4 weights: the words of blocks 2 i and 2 i + 1 of depth in one (tinyet_int4.h). */
 void tinyet_linear_s8_w4(const int8_t *input, int8_t *output, const tinyet_linear_s8_params *params);
 
 void tinyet_linear_s16(const int16_t *input, int16_t *output, const tinyet_linear_s16_params *params);

@@ -4,8 +4,8 @@
 #ifndef TINYET_LINEAR_S8_BODY_H
 #define TINYET_LINEAR_S8_BODY_H
 
+#include "tinyet_dot_1x4.h"
 #include "tinyet_linear.h"
-#include "tinyet_rows.h"
 
 void KERNEL(const int8_t *input, int8_t *output, const tinyet_linear_s8_params *params) {
   const int32_t depth = params->depth, count = params->out_count, blocks = depth / 4, rest = depth & 3;

@@ -28,20 +28,20 @@ typedef struct {
 typedef struct {
   tinyet_lstm_s8_params layer;
   int32_t cell_low, cell_high;
-} tinyet_lstm_clipped_s8_params;
+} tinyet_lstm_cell_clip_s8_params;
 
-/* As TFLM computes it (tinyet_tabled_gates.h). */
+/* As TFLM computes it (tinyet_gates_lut.h). */
 typedef struct {
   tinyet_lstm_s8_params layer;
   int32_t cell_low, cell_high;
   const TINYET_ROM uint16_t *table; /* [256], sigmoid(i / 24) in Q0.16 */
-} tinyet_lstm_tabled_s8_params;
+} tinyet_lstm_s8_lut_params;
 
 typedef struct {
   tinyet_lstm_s8_params layer;
   int32_t cell_low, cell_high;
-  const TINYET_ROM int32_t *pieces; /* [512], as tinyet_pieced_gates.h has them */
-} tinyet_lstm_pieced_s8_params;
+  const TINYET_ROM int32_t *pieces; /* [512], as tinyet_gates_pwl.h has them */
+} tinyet_lstm_s8_pwl_params;
 
 typedef struct {
   tinyet_recurrent_shape shape;
@@ -66,17 +66,17 @@ typedef struct {
 typedef struct {
   tinyet_lstm_f32_params layer;
   float cell_clip;
-} tinyet_lstm_clipped_f32_params;
+} tinyet_lstm_cell_clip_f32_params;
 
 /* scratch: four gates of int16, units rounded up to fours; with a projection, units bytes behind them. */
 void tinyet_lstm_s8(const int8_t *x, const int8_t *h, const int16_t *c, int8_t *y, int8_t *h_n, int16_t *c_n, void *scratch,
                     const tinyet_lstm_s8_params *params);
 void tinyet_lstm_projected_s8(const int8_t *x, const int8_t *h, const int16_t *c, int8_t *y, int8_t *h_n, int16_t *c_n,
                               void *scratch, const tinyet_lstm_projected_s8_params *params);
-void tinyet_lstm_clipped_s8(const int8_t *x, const int8_t *h, const int16_t *c, int8_t *y, int8_t *h_n, int16_t *c_n,
-                            void *scratch, const tinyet_lstm_clipped_s8_params *params);
-void tinyet_lstm_tabled_s8(const int8_t *x, const int8_t *h, const int16_t *c, int8_t *y, int8_t *h_n, int16_t *c_n,
-                           void *scratch, const tinyet_lstm_tabled_s8_params *params);
+void tinyet_lstm_cell_clip_s8(const int8_t *x, const int8_t *h, const int16_t *c, int8_t *y, int8_t *h_n, int16_t *c_n,
+                              void *scratch, const tinyet_lstm_cell_clip_s8_params *params);
+void tinyet_lstm_s8_lut(const int8_t *x, const int8_t *h, const int16_t *c, int8_t *y, int8_t *h_n, int16_t *c_n,
+                        void *scratch, const tinyet_lstm_s8_lut_params *params);
 void tinyet_lstm_s16(const int16_t *x, const int16_t *h, const int16_t *c, int16_t *y, int16_t *h_n, int16_t *c_n,
                      void *scratch, const tinyet_lstm_s16_params *params);
 
@@ -85,8 +85,8 @@ void tinyet_lstm_f32(const float *x, const float *h, const float *c, float *y, f
                      const tinyet_lstm_f32_params *params);
 void tinyet_lstm_projected_f32(const float *x, const float *h, const float *c, float *y, float *h_n, float *c_n, void *scratch,
                                const tinyet_lstm_projected_f32_params *params);
-void tinyet_lstm_clipped_f32(const float *x, const float *h, const float *c, float *y, float *h_n, float *c_n, void *scratch,
-                             const tinyet_lstm_clipped_f32_params *params);
+void tinyet_lstm_cell_clip_f32(const float *x, const float *h, const float *c, float *y, float *h_n, float *c_n, void *scratch,
+                               const tinyet_lstm_cell_clip_f32_params *params);
 
 #ifdef __cplusplus
 }

@@ -23,10 +23,10 @@ typedef struct {
   float before;  /* added to the steps before they are rounded: the zero point where ONNX Runtime's kernels add it so */
   int32_t after; /* added to the integer */
   int32_t count;
-} tinyet_quantize_even_params;
+} tinyet_quantize_rne_params;
 
 /* Nearest, ties to even, saturating; NaN gives the zero point. */
-void tinyet_quantize_even_f32_s8(const float *input, int8_t *output, const tinyet_quantize_even_params *params);
+void tinyet_quantize_f32_s8_rne(const float *input, int8_t *output, const tinyet_quantize_rne_params *params);
 
 void tinyet_quantize_f32_s16(const float *input, int16_t *output, const tinyet_quantize_params *params);
 

@@ -39,8 +39,8 @@ typedef struct {
 
 void tinyet_sum_s8(const int8_t *input, int8_t *output, const tinyet_sum_s8_params *params);
 
-/* With the rounding of tinyet_even.h: the multiplier is the bits of a float, the shift is not read. */
-void tinyet_sum_s8_even(const int8_t *input, int8_t *output, const tinyet_sum_s8_params *params);
+/* With the rounding of tinyet_rne.h: the multiplier is the bits of a float, the shift is not read. */
+void tinyet_sum_s8_rne(const int8_t *input, int8_t *output, const tinyet_sum_s8_params *params);
 
 void tinyet_sum_s16(const int16_t *input, int16_t *output, const tinyet_sum_s16_params *params);
 

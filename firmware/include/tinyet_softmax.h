@@ -41,14 +41,14 @@ typedef struct {
   const TINYET_ROM float *exponentials; /* [256], of 0, -1, -2 ... input steps */
   float steps;                          /* 1 / output scale, whole */
   int32_t out_zero_point;
-} tinyet_softmax_s8_even_params;
+} tinyet_softmax_s8_rne_params;
 
 /* Any output scale, in float32, summed in order. No product of an exponential and `steps` overflows. */
-void tinyet_softmax_s8_even(const int8_t *input, int8_t *output, const tinyet_softmax_s8_even_params *params);
+void tinyet_softmax_s8_rne(const int8_t *input, int8_t *output, const tinyet_softmax_s8_rne_params *params);
 
 typedef struct {
   tinyet_softmax_shape shape;
-  const TINYET_ROM int16_t *exponentials; /* [513], as tinyet_look_up_s16 has tables: exp over -10 ... 0 */
+  const TINYET_ROM int16_t *exponentials; /* [513], as tinyet_lut_interpolate_s16 has tables: exp over -10 ... 0 */
   const TINYET_ROM int16_t *reciprocals;  /* [513], 1 / (1 + x) over 0 ... 1 */
   int32_t multiplier, shift;              /* from input steps to those of the exponentials */
 } tinyet_softmax_s16_params;

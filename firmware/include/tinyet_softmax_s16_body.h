@@ -5,8 +5,8 @@
 #ifndef TINYET_SOFTMAX_S16_BODY_H
 #define TINYET_SOFTMAX_S16_BODY_H
 
+#include "tinyet_lut.h"
 #include "tinyet_softmax.h"
-#include "tinyet_table.h"
 
 /* One column: elements `stride` apart. The output holds the exponentials, Q0.15, in between. */
 static void column(const int16_t *input, int16_t *output, const PARAMS *params) {
@@ -19,7 +19,7 @@ static void column(const int16_t *input, int16_t *output, const PARAMS *params) 
   int32_t sum = 0; /* Q16.15 */
   for (int32_t i = 0; i < span; i += stride) {
     const int32_t scaled = tinyet_requantize(input[i] - largest, p->multiplier, p->shift) + INT16_MAX;
-    const int32_t value = tinyet_look_up_s16(p->exponentials, tinyet_clamp(scaled, INT16_MIN, INT16_MAX));
+    const int32_t value = tinyet_lut_interpolate_s16(p->exponentials, tinyet_clamp(scaled, INT16_MIN, INT16_MAX));
     output[i] = (int16_t)value;
     sum += value;
   }
@@ -27,7 +27,7 @@ static void column(const int16_t *input, int16_t *output, const PARAMS *params) 
   /* The sum as 1 + x with 16 fraction bits of x, which the table takes less 32768. */
   const int32_t fraction =
       (int32_t)((((uint32_t)sum << (headroom - 1)) + (1u << 13)) >> 14) - (INT32_C(1) << 16) - (INT32_C(1) << 15);
-  const int32_t reciprocal = tinyet_look_up_s16(p->reciprocals, tinyet_clamp(fraction, INT16_MIN, INT16_MAX));
+  const int32_t reciprocal = tinyet_lut_interpolate_s16(p->reciprocals, tinyet_clamp(fraction, INT16_MIN, INT16_MAX));
   for (int32_t i = 0; i < span; i += stride) {
     output[i] = (int16_t)tinyet_clamp(probability(output[i] * reciprocal, headroom, params), 0, INT16_MAX);
   }

@@ -8,7 +8,7 @@
 #ifndef TINYET_SVDF_S8_BODY_H
 #define TINYET_SVDF_S8_BODY_H
 
-#include "tinyet_rows.h"
+#include "tinyet_dot_1x4.h"
 #include "tinyet_svdf.h"
 
 /* What a frame comes to in each filter, every `memory` elements from `newest` on. */

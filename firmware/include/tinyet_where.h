@@ -16,11 +16,11 @@ typedef struct {
 
 /* Elements of 1, 2 or 4 bytes, of any type, to which all pointers are aligned. The output may be a or b of its own
  * size. */
-void tinyet_where_b8(const int32_t *condition, const void *a, const void *b, void *output,
+void tinyet_where_x8(const int32_t *condition, const void *a, const void *b, void *output,
                      const tinyet_where_params *params);
-void tinyet_where_b16(const int32_t *condition, const void *a, const void *b, void *output,
+void tinyet_where_x16(const int32_t *condition, const void *a, const void *b, void *output,
                       const tinyet_where_params *params);
-void tinyet_where_b32(const int32_t *condition, const void *a, const void *b, void *output,
+void tinyet_where_x32(const int32_t *condition, const void *a, const void *b, void *output,
                       const tinyet_where_params *params);
 
 #ifdef __cplusplus

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tinyet_conv2d.h"
-#include "tinyet_nibbles.h"
-#include "tinyet_patches.h"
+#include "tinyet_im2col.h"
+#include "tinyet_int4.h"
 
 /* As tinyet_conv2d_s8.c, but for the weights: bytes a0 b0 a1 b1 of two channels in the low halves, a2 b2 a3 b3 in the high
  * ones. They are unpacked in registers, once for the products of both pixels. */
 
-#if TINYET_HAS_PAIRS
+#if TINYET_HAS_SIMD32
 
 #define PAIRS(word, i)                                                     \
   do {                                                                     \
     const int32_t x = p[2 * (i)], y = p[2 * (i) + 1];                      \
     const int32_t a = tinyet_even_bytes(word), b = tinyet_odd_bytes(word); \
-    ax = tinyet_mac_pairs(a, x, ax), ay = tinyet_mac_pairs(a, y, ay);      \
-    bx = tinyet_mac_pairs(b, x, bx), by = tinyet_mac_pairs(b, y, by);      \
+    ax = tinyet_mac_int16x2(a, x, ax), ay = tinyet_mac_int16x2(a, y, ay);      \
+    bx = tinyet_mac_int16x2(b, x, bx), by = tinyet_mac_int16x2(b, y, by);      \
   } while (0)
 #define BLOCK(i)                                                                         \
   do {                                                                                   \
@@ -27,7 +27,7 @@
 static inline const TINYET_ROM int8_t *dot_2x2(const TINYET_ROM int8_t *w, const int16_t *patch, int32_t blocks,
                                                int32_t sums[4]) {
   int32_t ax = 0, ay = 0, bx = 0, by = 0;
-  const tinyet_pair *p = (const tinyet_pair *)(const void *)patch;
+  const tinyet_int16x2 *p = (const tinyet_int16x2 *)(const void *)patch;
   for (; blocks >= 2; blocks -= 2) {
     BLOCK(0);
     BLOCK(1);

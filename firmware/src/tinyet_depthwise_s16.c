@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tinyet_conv2d.h"
-#include "tinyet_pairs.h"
+#include "tinyet_int16x2.h"
 #include "tinyet_window.h"
 
 /* Four channels of one output pixel at a time stay in registers while the taps are walked. Padding is zero, so taps outside
@@ -16,7 +16,7 @@ typedef struct {
 
 /* One tap of four channels. */
 static inline void add_tap(quad *q, const int16_t *x, const TINYET_ROM int8_t *w) {
-#if TINYET_HAS_PAIRS
+#if TINYET_HAS_SIMD32
   const uint32_t weights = tinyet_load4(w);
   const int32_t first = (int32_t)tinyet_load4(x), second = (int32_t)tinyet_load4(x + 2);
   const int32_t even = tinyet_even_bytes(weights), odd = tinyet_odd_bytes(weights);

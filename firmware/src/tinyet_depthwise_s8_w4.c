@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tinyet_depthwise.h"
-#include "tinyet_nibbles.h"
+#include "tinyet_int4.h"
 
 /* As tinyet_depthwise_s8.c, but two taps at a time: the four bytes of a word hold the weights of four channels, those of one
  * tap in the low halves and those of the next one in the high halves. */
 
 /* Two taps of four channels. */
-static inline void add_taps(tinyet_quad *q, const int8_t *x, const int8_t *y, const TINYET_ROM int8_t *w) {
-#if TINYET_HAS_PAIRS
+static inline void add_taps(tinyet_sums4 *q, const int8_t *x, const int8_t *y, const TINYET_ROM int8_t *w) {
+#if TINYET_HAS_SIMD32
   const uint32_t word = tinyet_load4(w), xs = tinyet_load4(x), ys = tinyet_load4(y);
   const uint32_t x_weights = tinyet_low_nibbles(word), y_weights = tinyet_high_nibbles(word);
   const int32_t x_even = tinyet_even_bytes(xs), x_w_even = tinyet_even_bytes(x_weights);
@@ -45,7 +45,7 @@ static inline void pixel(const int8_t *corner, void *outputs, int32_t at, const 
   output[i] = (int8_t)tinyet_clamp( \
       tinyet_requantize_form(bias[i] + tinyet_nibble_sum(sum), multiplier[i], form[i], zero_point), low, high)
   for (; c + 4 <= channels; c += 4) {
-    tinyet_quad s = {{0, 0, 0, 0}};
+    tinyet_sums4 s = {{0, 0, 0, 0}};
     const int32_t *offset = offsets;
     for (; offset < last; offset += 2) {
       add_taps(&s, place(corner, offset[0], outside), place(corner, offset[1], outside), w);

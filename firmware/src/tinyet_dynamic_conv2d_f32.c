@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tinyet_dynamic.h"
-#include "tinyet_patches.h"
+#include "tinyet_im2col.h"
 
 /* Channels first ... first + count - 1 of two pixels; both outputs may be the same. */
 static void two_pixels(const int16_t *patch, const TINYET_ROM int8_t *w, float *out_x, float *out_y, int32_t steps,
@@ -45,14 +45,14 @@ void tinyet_dynamic_conv2d_f32(const float *input, float *output, void *scratch,
       for (int32_t pixel = 0; pixel < pixels; pixel += 2) {
         float *const out_x = output + pixel * s->out_c;
         float *out_y = out_x;
-        tinyet_gather(image, patch, row, column, g * in_count, in_count, s, quant.zero_point);
+        tinyet_im2col(image, patch, row, column, g * in_count, in_count, s, quant.zero_point);
         if (pixel + 1 < pixels) {
           out_y += s->out_c;
           if (++column == s->out_w) {
             column = 0, row++;
           }
         } /* else the second pixel is the first once more */
-        tinyet_gather(image, patch + 2, row, column, g * in_count, in_count, s, quant.zero_point);
+        tinyet_im2col(image, patch + 2, row, column, g * in_count, in_count, s, quant.zero_point);
         if (++column == s->out_w) {
           column = 0, row++;
         }

@@ -17,7 +17,7 @@ static inline void pixel(const int8_t *corner, void *outputs, int32_t at, const 
   const int32_t *const end = offsets + taps;
   float *const output = (float *)outputs + at;
   for (int32_t c = 0; c < channels; c += 4) {
-    tinyet_quad s;
+    tinyet_sums4 s;
     for (int32_t i = 0; i < 4; i++) {
       s.sum[i] = -q->zero_point * weight_sums[c + i];
     }

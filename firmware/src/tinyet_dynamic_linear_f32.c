@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "tinyet_dot_1x4.h"
 #include "tinyet_dynamic.h"
-#include "tinyet_rows.h"
 
 void tinyet_dynamic_linear_f32(const float *input, float *output, void *scratch,
                                const tinyet_dynamic_linear_params *params) {

@@ -3,10 +3,10 @@
 
 #define DEFINE(NAME, ELEMENT, VALUE, RESULT)                                                                  \
   static TINYET_NOINLINE void NAME##_row(const ELEMENT *a, const ELEMENT *b, ELEMENT *output,                 \
-                                         const tinyet_pair_params *params) {                                  \
+                                         const tinyet_binary_params *params) {                                  \
     TINYET_BROADCAST_ROW(ELEMENT, VALUE, a, b, output, &params->shape, RESULT);                               \
   }                                                                                                           \
-  void tinyet_##NAME(const ELEMENT *a, const ELEMENT *b, ELEMENT *output, const tinyet_pair_params *params) { \
+  void tinyet_##NAME(const ELEMENT *a, const ELEMENT *b, ELEMENT *output, const tinyet_binary_params *params) { \
     TINYET_BROADCAST(ELEMENT, a, b, output, params, NAME##_row);                                              \
   }
 

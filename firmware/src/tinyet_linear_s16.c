@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "tinyet_dot_1x4_s16.h"
 #include "tinyet_linear.h"
-#include "tinyet_rows_s16.h"
 
 void tinyet_linear_s16(const int16_t *input, int16_t *output, const tinyet_linear_s16_params *params) {
   const int32_t depth = params->depth, count = params->out_count, block = params->block;

@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "tinyet_int4.h"
 #include "tinyet_linear.h"
-#include "tinyet_nibbles.h"
 
 /* Eight inputs by four outputs: one load of the inputs feeds four outputs. Byte i of an output's word holds the weights of
  * inputs i and i + 4. Not inlined, because the loop needs nearly all registers. */
 static __attribute__((noinline)) const TINYET_ROM int8_t *dot_1x4(const int8_t *x, const TINYET_ROM int8_t *w,
                                                                   int32_t blocks, int32_t sums[4]) {
   int32_t a = sums[0], b = sums[1], c = sums[2], d = sums[3];
-#if TINYET_HAS_PAIRS
+#if TINYET_HAS_SIMD32
 #define ROW(sum, i)                                                                      \
   do {                                                                                   \
     const uint32_t word = tinyet_load4(w + 4 * (i));                                     \
     const uint32_t first = tinyet_low_nibbles(word), second = tinyet_high_nibbles(word); \
-    sum = tinyet_mac_pairs(even0, tinyet_even_bytes(first), sum);                        \
-    sum = tinyet_mac_pairs(odd0, tinyet_odd_bytes(first), sum);                          \
-    sum = tinyet_mac_pairs(even1, tinyet_even_bytes(second), sum);                       \
-    sum = tinyet_mac_pairs(odd1, tinyet_odd_bytes(second), sum);                         \
+    sum = tinyet_mac_int16x2(even0, tinyet_even_bytes(first), sum);                        \
+    sum = tinyet_mac_int16x2(odd0, tinyet_odd_bytes(first), sum);                          \
+    sum = tinyet_mac_int16x2(even1, tinyet_even_bytes(second), sum);                       \
+    sum = tinyet_mac_int16x2(odd1, tinyet_odd_bytes(second), sum);                         \
     __asm__("" ::: "memory"); /* the next load stays behind it: registers are few */     \
   } while (0)
   for (; blocks != 0; blocks--) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "tinyet_gates_lut.h"
 #include "tinyet_lstm.h"
-#include "tinyet_tabled_gates.h"
 
 static inline void tinyet_lstm_hidden_s16(const int16_t *gate, const int16_t *cells, int16_t *out, int32_t units,
                                           const tinyet_lstm_s16_params *params) {
@@ -15,9 +15,9 @@ static inline void tinyet_lstm_hidden_s16(const int16_t *gate, const int16_t *ce
 #define PARAMS tinyet_lstm_s16_params
 #define LAYER (*params)
 #define VALUE int16_t
-#define SUMS(values, part, units, sums, rest) tinyet_tabled_sums_s16(values, part, 4, units, sums)
-#define SIGMOID(values, count) tinyet_tabled_sigmoids(params->table, values, count)
-#define TANH(values, count, bits) tinyet_tabled_tanhs(params->table, values, count, bits)
+#define SUMS(values, part, units, sums, rest) tinyet_lut_sums_s16(values, part, 4, units, sums)
+#define SIGMOID(values, count) tinyet_lut_sigmoids(params->table, values, count)
+#define TANH(values, count, bits) tinyet_lut_tanhs(params->table, values, count, bits)
 #define TWICE 1
 #define HIDDEN(gate, cells, out, units) tinyet_lstm_hidden_s16(gate, cells, out, units, params)
-#include "tinyet_lstm_clipped_body.h"
+#include "tinyet_lstm_cell_clip_body.h"

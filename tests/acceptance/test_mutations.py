@@ -78,13 +78,13 @@ MUTATIONS = {
     ),
     # ---- and of the cheap form that convolutions take where it is exact
     "a convolution's second rounding: negative halves go up": Mutation(
-        "tinyet_pairs.h", r"\(high - \(int32_t\)\(\(uint32_t\)high >> 31\)\)", "high", None
+        "tinyet_int16x2.h", r"\(high - \(int32_t\)\(\(uint32_t\)high >> 31\)\)", "high", None
     ),
     "a convolution's second rounding: truncates": Mutation(
-        "tinyet_pairs.h", r"2 \* zero_point \+ 1\)\) >> 1", "2 * zero_point)) >> 1", None
+        "tinyet_int16x2.h", r"2 \* zero_point \+ 1\)\) >> 1", "2 * zero_point)) >> 1", None
     ),
     "a convolution's first rounding: truncates": Mutation(
-        "tinyet_pairs.h", r" \+ \(INT64_C\(1\) << 31\)\) >> 32", ") >> 32", None
+        "tinyet_int16x2.h", r" \+ \(INT64_C\(1\) << 31\)\) >> 32", ") >> 32", None
     ),
     # ---- one padding value
     "the convolution pads with another value": Mutation("separable.c", padding(0), by(7), 0),

@@ -71,7 +71,7 @@ def test_rounding_is_requantization(seed: int, exponent: int, relu: bool, zero_p
 @drawing.quick
 @given(st.integers(0, 2**32 - 1), st.integers(1, 12), st.integers(2, 8), st.integers(-128, 127))
 def test_rounding_of_two_weights_in_a_lane(seed: int, exponent: int, left: int, zero_point: int) -> None:
-    """Both channels of a pair, as tinyet_dsp_paired_outputs has them, at every rounding boundary of its sums."""
+    """Both channels of a pair, as tinyet_dsp_packed_outputs has them, at every rounding boundary of its sums."""
     rng = np.random.default_rng(seed)
     shift, offset = exponent + left, (1 << (exponent - 1)) + (zero_point << exponent)
     for m in (2**30, 2**30 + 1, 2**31 - 1, int(rng.integers(2**30, 2**31))):

@@ -112,16 +112,16 @@ def any_depthwise_nodes(draw: st.DrawFn) -> Case:
 
 
 NODES = {
-    "tinyet_dsp_depthwise_3x3_s16": depthwise_nodes,
-    "tinyet_dsp_depthwise_any_s16": any_depthwise_nodes,
-    "tinyet_dsp_linear_s16": linear_nodes,
-    "tinyet_dsp_linear_s16_w16": linear_nodes,
-    "tinyet_dsp_linear_rows_s16": linear_nodes,
-    "tinyet_dsp_linear_rows_s16_w16": linear_nodes,
-    "tinyet_dsp_conv2d_rows_s16": gemm_nodes,
-    "tinyet_dsp_conv2d_patches_s16": gemm_nodes,
-    "tinyet_dsp_conv2d_rows_s16_w16": gemm_nodes,
-    "tinyet_dsp_conv2d_patches_s16_w16": gemm_nodes,
+    "tinyet_depthwise_s16_chw_3x3_dsp": depthwise_nodes,
+    "tinyet_depthwise_s16_chw_dsp": any_depthwise_nodes,
+    "tinyet_linear_s16_1x4_dsp": linear_nodes,
+    "tinyet_linear_s16_w16_1x4_dsp": linear_nodes,
+    "tinyet_linear_s16_4x2_dsp": linear_nodes,
+    "tinyet_linear_s16_w16_4x2_dsp": linear_nodes,
+    "tinyet_conv2d_s16_direct_4x2_dsp": gemm_nodes,
+    "tinyet_conv2d_s16_im2col_4x2_dsp": gemm_nodes,
+    "tinyet_conv2d_s16_w16_direct_4x2_dsp": gemm_nodes,
+    "tinyet_conv2d_s16_w16_im2col_4x2_dsp": gemm_nodes,
 }
 """Kernel → strategy."""
 

@@ -34,7 +34,7 @@ from tinyet.program import Program
 from tinyet.project import generate, open_project
 
 M4 = load_board("mps2_an386")
-WIDENS = "tinyet_dsp_linear"
+WIDENS = "tinyet_linear_s8_1x4_dsp"
 
 
 def drawn(rng: np.random.Generator, nodes: int, shared: int = 4) -> list[list[Option]]:

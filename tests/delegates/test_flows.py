@@ -279,7 +279,7 @@ def test_pinned_layers_fall_back_to_nobody(tmp_path: Path) -> None:
     part = tinyet.lowering(nn.Softmax(dim=-1), (x,), CORTEX_M, calibration=[torch.randn(1, 16)] * 8)
     program = tinyet.compile(part, (x,), name="soft")
     with pytest.raises(
-        UnsupportedOp, match=r"softmax[\s\S]*cortex_m/tinyet_dsp_softmax: only an output scale"
+        UnsupportedOp, match=r"softmax[\s\S]*cortex_m/tinyet_softmax_s8_dsp: only an output scale"
     ):
         tinyet.generate(program, BOARD, tmp_path / "p")
     assert not (tmp_path / "p").exists()

@@ -38,8 +38,8 @@ from tinyet.opset import Kernel
 KERNELS = [k for kernels in CORTEX_M.kernels.values() for k in kernels]
 STATED = list(dict.fromkeys(k.symbol for k in KERNELS if k.sweep is not None))
 NODES = {**s8.NODES, **s16.NODES}
-BY_ROWS = {"tinyet_dsp_resize_bilinear", "tinyet_dsp_resize_bilinear_sixteenths"}
-SILENT = {"tinyet_dsp_conv_transpose2d_phases"}
+BY_ROWS = {"tinyet_resize_bilinear_s8_q10_dsp", "tinyet_resize_bilinear_s8_q4_dsp"}
+SILENT = {"tinyet_conv_transpose2d_s8_polyphase_4x2_dsp"}
 """Of windows, those that promise nothing: one phase of the output after another."""
 
 
@@ -237,17 +237,17 @@ def test_every_kernel_of_a_window_says_what_it_reads() -> None:
     ("symbol", "size", "weights", "stride", "most"),
     [
         ("tinyet_conv2d_s8", (32, 32, 16), (16, 3, 3, 16), 1, 35 * 16),
-        ("tinyet_dsp_conv2d_rows", (32, 32, 16), (16, 3, 3, 16), 1, 35 * 16),
-        ("tinyet_dsp_conv2d_patches", (32, 32, 16), (16, 3, 3, 16), 1, 35 * 16),
-        ("tinyet_dsp_conv2d_s8", (32, 32, 16), (16, 3, 3, 16), 1, 36 * 16),
-        ("tinyet_dsp_conv2d_two_w16", (32, 32, 16), (16, 3, 3, 16), 1, 35 * 16),
-        ("tinyet_dsp_winograd_2x2", (32, 32, 16), (16, 3, 3, 16), 1, 66 * 16),
-        ("tinyet_dsp_conv2d_rows", (32, 32, 16), (32, 3, 3, 16), 2, 16),
-        ("tinyet_dsp_conv2d_rows", (24, 24, 16), (16, 1, 1, 16), 1, 0),
-        ("tinyet_dsp_conv2d_rows", (24, 24, 16), (96, 1, 1, 16), 1, 24 * 24 * 80),
+        ("tinyet_conv2d_s8_direct_4x2_dsp", (32, 32, 16), (16, 3, 3, 16), 1, 35 * 16),
+        ("tinyet_conv2d_s8_im2col_4x2_dsp", (32, 32, 16), (16, 3, 3, 16), 1, 35 * 16),
+        ("tinyet_conv2d_s8_packed_3x2_dsp", (32, 32, 16), (16, 3, 3, 16), 1, 36 * 16),
+        ("tinyet_conv2d_s8_w16_im2col_2x2_dsp", (32, 32, 16), (16, 3, 3, 16), 1, 35 * 16),
+        ("tinyet_conv2d_s8_w16_winograd_f2x2_dsp", (32, 32, 16), (16, 3, 3, 16), 1, 66 * 16),
+        ("tinyet_conv2d_s8_direct_4x2_dsp", (32, 32, 16), (32, 3, 3, 16), 2, 16),
+        ("tinyet_conv2d_s8_direct_4x2_dsp", (24, 24, 16), (16, 1, 1, 16), 1, 0),
+        ("tinyet_conv2d_s8_direct_4x2_dsp", (24, 24, 16), (96, 1, 1, 16), 1, 24 * 24 * 80),
         ("tinyet_depthwise_s8", (32, 32, 16), (16, 3, 3, 1), 1, 35 * 16),
-        ("tinyet_dsp_depthwise_3x3", (48, 48, 16), (16, 3, 3, 1), 2, 2 * 24 * 16),
-        ("tinyet_dsp_depthwise_3x3", (48, 48, 48), (48, 3, 3, 1), 2, 2 * 24 * 48),
+        ("tinyet_depthwise_s8_chw_3x3_dsp", (48, 48, 16), (16, 3, 3, 1), 2, 2 * 24 * 16),
+        ("tinyet_depthwise_s8_chw_3x3_dsp", (48, 48, 48), (48, 3, 3, 1), 2, 2 * 24 * 48),
     ],
 )
 def test_distances_are_of_use(

@@ -54,7 +54,7 @@ def test_identity(f: Transform) -> None:
 
 
 def test_lift_is_the_header_s() -> None:
-    text = (assets.path("firmware") / "include" / "tinyet_dsp_winograd.h").read_text(encoding="utf-8")
+    text = (assets.path("firmware") / "include" / "tinyet_winograd_dsp.h").read_text(encoding="utf-8")
     found = re.search(r"TINYET_DSP_LIFT = (\d+)", text)
     assert found is not None
     assert int(found[1]) == F4.lift

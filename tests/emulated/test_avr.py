@@ -53,10 +53,10 @@ SAYS_SOMETHING = 8
 # Kernels that the strategies of these operators do not lead to, or only with more elements. They are run as kernels of
 # another operator, or in test_every_function.
 ELSEWHERE = {
-    ("clamp", "tinyet_table_s8"),
+    ("clamp", "tinyet_lut_s8"),
     ("clamp", "tinyet_requantize_s8_s16"),
     ("clamp", "tinyet_requantize_s16_s8"),
-    ("requantize", "tinyet_table_s8"),
+    ("requantize", "tinyet_lut_s8"),
     ("unary", "tinyet_sigmoid_s16"),
     ("unary", "tinyet_tanh_s16"),
 }

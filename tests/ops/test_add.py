@@ -61,4 +61,4 @@ def test_table_of_scalar_constant() -> None:
     )
     node = Node(Add(), (x, c), (tensor("y", (1, 300), scale=0.15),))
     deployment = assert_exact([Case(node, (np.arange(300).astype(np.int8),))])
-    assert deployment.steps[0].choice.kernel.symbol == "tinyet_table_s8"
+    assert deployment.steps[0].choice.kernel.symbol == "tinyet_lut_s8"

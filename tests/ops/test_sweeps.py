@@ -210,9 +210,9 @@ def test_too_near_is_caught(cases: tuple[list[Case], ...]) -> None:
     assert caught(3) == STATED - COPYING
     assert STATED - COPYING - caught(2 / 6) <= {
         "tinyet_pad",
-        "tinyet_move_b8",
-        "tinyet_move_b16",
-        "tinyet_move_b32",
+        "tinyet_strided_copy_x8",
+        "tinyet_strided_copy_x16",
+        "tinyet_strided_copy_x32",
     }
 
 

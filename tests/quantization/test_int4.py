@@ -138,10 +138,10 @@ def test_half_the_flash(program: Program) -> None:
 
 # What takes flash for speed has int4 weights as it has int8 ones: these keep them as they are.
 NARROW = {
-    "stem": "tinyet_dsp_conv2d_patches_w4",
-    "point": "tinyet_dsp_conv2d_rows_w4",
-    "depthwise": "tinyet_dsp_depthwise_3x3",
-    "dense": "tinyet_dsp_linear_w4",
+    "stem": "tinyet_conv2d_s8_w4_im2col_4x2_dsp",
+    "point": "tinyet_conv2d_s8_w4_direct_4x2_dsp",
+    "depthwise": "tinyet_depthwise_s8_chw_3x3_dsp",
+    "dense": "tinyet_linear_s8_w4_1x4_dsp",
 }
 PORTABLE = {"tinyet_conv2d_s8_w4", "tinyet_conv2d_1x1_s8_w4", "tinyet_depthwise_s8_w4", "tinyet_linear_s8_w4"}
 
@@ -152,7 +152,7 @@ PORTABLE = {"tinyet_conv2d_s8_w4", "tinyet_conv2d_1x1_s8_w4", "tinyet_depthwise_
     [
         ("host", "portable", {}, PORTABLE),
         ("qemu", None, NARROW, set(NARROW.values())),
-        ("qemu", None, {}, {"tinyet_dsp_conv2d_two_w16", "tinyet_dsp_linear_w16"}),
+        ("qemu", None, {}, {"tinyet_conv2d_s8_w16_im2col_2x2_dsp", "tinyet_linear_s8_w16_1x4_dsp"}),
     ],
     ids=["portable-host", "narrow-qemu", "speed-qemu"],
 )

@@ -19,7 +19,7 @@ TABLE = tomllib.loads((kernel_sources.directory() / "instances.toml").read_text(
 
 # Plain words; text of several lines; headers; a macro that goes on in the next line.
 @pytest.mark.parametrize(
-    "name", ["tinyet_amax_s8", "tinyet_argmax_f32", "tinyet_conv2d_s8_even", "tinyet_dsp_lstm_tabled_s8"]
+    "name", ["tinyet_amax_s8", "tinyet_argmax_f32", "tinyet_conv2d_s8_rne", "tinyet_lstm_s8_lut_dsp"]
 )
 def test_text(name: str, golden: Golden) -> None:
     golden(kernel_sources.text(f"{name}.c") or "", f"{name}.c")

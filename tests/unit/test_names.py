@@ -271,7 +271,7 @@ def test_no_name_is_anyone_elses(compiler: tuple[str, ...], target: Target, tmp_
     words = [*own, *sorted(interface("hostile", 1, 1)), *sorted(RESERVED - {*own, "volatile"})[::3]]
     words += [
         "tinyet_linear_s8",
-        "tinyet_dsp_linear",
+        "tinyet_linear_s8_1x4_dsp",
         "tinyet_status",
         "tinyet.linear_s8_params",
         "hostile.run",

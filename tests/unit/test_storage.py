@@ -57,7 +57,7 @@ def between(deployment: Deployment) -> Tensor:
 
 def test_pairs_of_pixels_where_there_is_room() -> None:
     graph = separable().graph
-    pins = {"pointwise": "tinyet_dsp_conv2d_two_w16"}
+    pins = {"pointwise": "tinyet_conv2d_s8_w16_im2col_2x2_dsp"}
     fast = deploy(graph, TARGET, objective=Objective("speed", pins=pins))
     assert fast.plan.form(between(fast)) == "pairs of pixels"
     assert fast.plan.extent(between(fast)) == 2 * between(fast).type.bytes

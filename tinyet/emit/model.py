@@ -234,7 +234,7 @@ def _kernel_files(deployment: Deployment) -> dict[str, str]:
     for delegate, (headers, sources) in wanted.items():
         _merge(files, delegate.files(headers, sources), delegate.name)
     if headers := _rows_headers(deployment):
-        _merge(files, own_files(headers, ["tinyet_streams.c"]), "tinyet")
+        _merge(files, own_files(headers, ["tinyet_line_buffers.c"]), "tinyet")
     common = {name for text in files.values() for name in included(text) if name.startswith("tinyet_")}
     _merge(files, own_files(sorted({"tinyet_common.h", *common} - files.keys()), []), "tinyet")
     return files
@@ -242,7 +242,7 @@ def _kernel_files(deployment: Deployment) -> dict[str, str]:
 
 def _rows_headers(deployment: Deployment) -> list[str]:
     """What streams need beside their layers' kernels."""
-    return ["tinyet_streams.h"] if deployment.plan.streams else []
+    return ["tinyet_line_buffers.h"] if deployment.plan.streams else []
 
 
 def _merge(files: dict[str, str], more: Mapping[str, str], who: str) -> None:
@@ -341,7 +341,7 @@ class _Code:
         steps = {step.node: step for step in self.deployment.steps if step.node in stream.rules}
         pointers = [line for step in steps.values() for line in self.pointers.for_call(step, stream.pile)]
         sums = [
-            f"tinyet_rows_fill({self.pointers.scratch[step]}, 0, {step.call.scratch_bytes}u);"
+            f"tinyet_line_buffer_fill({self.pointers.scratch[step]}, 0, {step.call.scratch_bytes}u);"
             for step in steps.values()
             if stream.rules[step.node].reduces
         ]

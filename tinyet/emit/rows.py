@@ -190,7 +190,7 @@ class RowPointers:
     @property
     def top(self) -> str:
         """Scratch memory on top of the pile."""
-        return f"tinyet_rows_top({self._window}[{len(self.stream.pile)}])" if self.stream.pile else ""
+        return f"tinyet_line_buffer_top({self._window}[{len(self.stream.pile)}])" if self.stream.pile else ""
 
     def behind(self, run: Run) -> list[str]:
         """What follows a strip: variables go on."""
@@ -208,15 +208,17 @@ class RowPointers:
         if isinstance(action, Shift):
             verb, by = ("open", action.by) if action.by > 0 else ("close", -action.by)
             number, last = self._number[action.tensor], len(self.stream.pile)
-            return f"tinyet_rows_{verb}({self._window}, {number}u, {last}u, {by}u);"
+            return f"tinyet_line_buffer_{verb}({self._window}, {number}u, {last}u, {by}u);"
         size = row_bytes(action.tensor)
-        return f"tinyet_rows_drop({self.names[action.tensor]}, {action.gone * size}u, {action.kept * size}u);"
+        return f"tinyet_line_buffer_drop({self.names[action.tensor]}, {action.gone * size}u, {action.kept * size}u);"
 
     def fill(self, action: Fill) -> str:
         width = action.tensor.dtype.bytes
         if width > 2 and action.value != 0:
             raise InternalError(f"rows of {action.tensor.name} cannot be set to {action.value}")
-        function = "tinyet_rows_fill_s16" if width == 2 and action.value != 0 else "tinyet_rows_fill"
+        function = (
+            "tinyet_line_buffer_fill_s16" if width == 2 and action.value != 0 else "tinyet_line_buffer_fill"
+        )
         at = f"(void *)({self._new(action.tensor, action.target, action.rows)})"
         if self.fills_around(action):
             at = f"arena + {self._plan.row_offset(self.stream.rows[action.tensor], action.target)}"

@@ -124,7 +124,7 @@ point is added in float32, and the sum rounded to even; inside ONNX Runtime's in
 
 def nearest_even(values: npt.ArrayLike) -> Int64:
     """The nearest integers of float32 values, halves to even, cut off at -1024 and 1024: what lies beyond saturates
-    every int8, from any zero point on. `tinyet_nearest_even` in C."""
+    every int8, from any zero point on. `tinyet_round_half_even` in C."""
     return np.rint(np.clip(np.asarray(values, np.float32), -1024, 1024)).astype(np.int64)
 
 

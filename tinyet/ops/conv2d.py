@@ -101,10 +101,10 @@ def lower_pairs(node: Node, _target: Target) -> Call:
 
 
 def lower_pairs_short(node: Node, _target: Target) -> Call:
-    quant = Struct("tinyet_conv2d_s16_short_quant", weighted.number_fields(node))
-    params = Struct("tinyet_conv2d_s16_short_params", {"shape": shape_struct(node), "quant": quant})
+    quant = Struct("tinyet_conv2d_s16_acc32_quant", weighted.number_fields(node))
+    params = Struct("tinyet_conv2d_s16_acc32_params", {"shape": shape_struct(node), "quant": quant})
     constants = weighted.folded_constants(node, pair_weights(node))
-    return library_call("tinyet_conv2d_s16_short", node, [0], params, constants, patch_bytes(node))
+    return library_call("tinyet_conv2d_s16_acc32", node, [0], params, constants, patch_bytes(node))
 
 
 def lower_1x1(node: Node, _target: Target) -> Call:
@@ -165,7 +165,7 @@ def quads_call(symbol: str, node: Node) -> Call:
 
 
 def lower_blocked_f32(node: Node, _target: Target) -> Call:
-    return quads_call("tinyet_conv2d_blocked_f32", node)
+    return quads_call("tinyet_conv2d_f32_2x4", node)
 
 
 def lower_depthwise_f32(node: Node, _target: Target) -> Call:
@@ -241,44 +241,44 @@ def by_blocks(node: Node) -> Sweep:
     return window_walk(node).by_pixels(ahead=1)
 
 
-NIBBLES = ("tinyet_nibbles.h",)
-EVEN = ("tinyet_even.h",)
+NIBBLES = ("tinyet_int4.h",)
+EVEN = ("tinyet_rne.h",)
 CONV_W4 = ("tinyet_conv2d_s8_w4.c",)
 
 EVEN_KERNELS = (
     Kernel(
-        "tinyet_conv2d_1x1_s8_even",
+        "tinyet_conv2d_1x1_s8_rne",
         "s8even",
         lower_1x1,
         (*PATCHES, *EVEN),
-        ("tinyet_conv2d_s8_even.c",),
+        ("tinyet_conv2d_s8_rne.c",),
         refuse_1x1,
         sweep=by_copied_pixels,
     ),
     Kernel(
-        "tinyet_depthwise_s8_even",
+        "tinyet_depthwise_s8_rne",
         "s8even",
         lower_depthwise_s8,
         (*DEPTHWISE, *EVEN),
-        ("tinyet_depthwise_s8_even.c",),
+        ("tinyet_depthwise_s8_rne.c",),
         refuse_depthwise,
         sweep=by_window_pixels,
     ),
     Kernel(
-        "tinyet_depthwise_multiplier_s8_even",
+        "tinyet_depthwise_multiplier_s8_rne",
         "s8even",
         lower_depthwise_multiplier,
         (*HEADERS, *EVEN),
-        ("tinyet_depthwise_multiplier_s8_even.c",),
+        ("tinyet_depthwise_multiplier_s8_rne.c",),
         refuse_depthwise_multiplier,
         sweep=by_summed_pixels,
     ),
     Kernel(
-        "tinyet_conv2d_s8_even",
+        "tinyet_conv2d_s8_rne",
         "s8even",
         lower_pairs,
         (*PATCHES, *EVEN),
-        ("tinyet_conv2d_s8_even.c",),
+        ("tinyet_conv2d_s8_rne.c",),
         sweep=by_patches,
     ),
 )
@@ -379,11 +379,11 @@ OP = Op(
                 sweep=by_patches,
             ),
             Kernel(
-                "tinyet_conv2d_s16_short",
+                "tinyet_conv2d_s16_acc32",
                 "s16short",
                 lower_pairs_short,
                 DOT,
-                ("tinyet_conv2d_s16_short.c",),
+                ("tinyet_conv2d_s16_acc32.c",),
                 sweep=by_patches,
                 unstated="there is no other kernel to weigh it against",
             ),
@@ -397,11 +397,11 @@ OP = Op(
                 sweep=by_window_pixels,
             ),
             Kernel(
-                "tinyet_conv2d_blocked_f32",
+                "tinyet_conv2d_f32_2x4",
                 "f32",
                 lower_blocked_f32,
                 (*HEADERS, "tinyet_window.h"),
-                ("tinyet_conv2d_blocked_f32.c",),
+                ("tinyet_conv2d_f32_2x4.c",),
                 refuse_groups,
                 sweep=by_blocks,
             ),

@@ -52,7 +52,7 @@ OP = Op(
             "tinyet_dynamic_linear_f32",
             "f32",
             lower,
-            ("tinyet_dynamic.h", "tinyet_conv2d.h", "tinyet_pairs.h", "tinyet_rows.h"),
+            ("tinyet_dynamic.h", "tinyet_conv2d.h", "tinyet_int16x2.h", "tinyet_dot_1x4.h"),
             ("tinyet_dynamic_linear_f32.c", "tinyet_dynamic_quantize.c"),
             claim=Claim(lambda node: {**claims.linear(node), "quantized": node.input(0).type.count}),
             sweep=by_copy,

@@ -102,7 +102,7 @@ def lower_rows(node: Node, _target: Target) -> Call:
 
 
 def kernel(dtype: DType) -> Kernel:
-    symbol = f"tinyet_gather_b{8 * dtype.bytes}"
+    symbol = f"tinyet_gather_x{8 * dtype.bytes}"
 
     def lower(node: Node, _target: Target) -> Call:
         axis = attrs_of(node).axis

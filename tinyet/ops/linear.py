@@ -101,7 +101,7 @@ def lower_f32(node: Node, _target: Target) -> Call:
 
 
 HEADERS = ("tinyet_linear.h",)
-ROWS = (*HEADERS, "tinyet_pairs.h", "tinyet_rows.h")
+ROWS = (*HEADERS, "tinyet_int16x2.h", "tinyet_dot_1x4.h")
 
 OP = Op(
     attrs=Linear,
@@ -117,18 +117,18 @@ OP = Op(
         (
             Kernel("tinyet_linear_s8", "s8", lower_s8, ROWS, ("tinyet_linear_s8.c",), sweep=by_vectors),
             Kernel(
-                "tinyet_linear_s8_even",
+                "tinyet_linear_s8_rne",
                 "s8even",
                 lower_s8,
-                (*ROWS, "tinyet_even.h"),
-                ("tinyet_linear_s8_even.c",),
+                (*ROWS, "tinyet_rne.h"),
+                ("tinyet_linear_s8_rne.c",),
                 sweep=by_vectors,
             ),
             Kernel(
                 "tinyet_linear_s8_w4",
                 "s8w4",
                 lower_s8_w4,
-                (*HEADERS, "tinyet_pairs.h", "tinyet_nibbles.h"),
+                (*HEADERS, "tinyet_int16x2.h", "tinyet_int4.h"),
                 ("tinyet_linear_s8_w4.c",),
                 nibbles.refuse_long_sums,
                 sweep=by_vectors,
@@ -137,7 +137,7 @@ OP = Op(
                 "tinyet_linear_s16",
                 "s16",
                 lower_s16,
-                (*HEADERS, "tinyet_pairs.h"),
+                (*HEADERS, "tinyet_int16x2.h"),
                 ("tinyet_linear_s16.c",),
                 sweep=by_vectors,
             ),

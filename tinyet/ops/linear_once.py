@@ -141,12 +141,12 @@ def lower(node: Node, _target: Target) -> Call:
         "out_zero_point": node.output.type.zero_point,
         **clamp_fields(node),
     }
-    params = Struct("tinyet_linear_once_params", fields)
+    params = Struct("tinyet_linear_single_rounding_params", fields)
     symbol = f"tinyet_linear_{node.input(0).dtype.suffix}_single_rounding"
     return library_call(symbol, node, [0], params, constants)
 
 
-HEADERS = ("tinyet_linear_once.h",)
+HEADERS = ("tinyet_linear_single_rounding.h",)
 ALONE = "there is no other kernel to weigh it against"
 
 OP = Op(

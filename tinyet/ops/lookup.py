@@ -106,7 +106,7 @@ def lower(node: Node, _target: Target) -> Call:
     outer, channels, inner = 1, 1, node.output.type.count
     if len(table) > 1:
         outer, channels, inner = around_axis(node.input(0).shape, attrs_of(node).axis)
-    symbol = f"tinyet_lookup_{signature(node)}"
+    symbol = f"tinyet_lut_{signature(node)}"
     fields: dict[str, FieldValue] = {
         "table": Pointer("table"),
         "outer": outer,
@@ -158,8 +158,8 @@ OP = Op(
             refuse_flip,
             claim=Claim(values),
         ),
-        *library_kernels("tinyet_lookup", ("u8_s8", "u8_s16"), lower, _HEADERS, claim=Claim(looked_up)),
+        *library_kernels("tinyet_lut", ("u8_s8", "u8_s16"), lower, _HEADERS, claim=Claim(looked_up)),
         table_kernel(_of_bytes),
-        *library_kernels("tinyet_lookup", ("s8_s16", "s8_u8", "u8"), lower, _HEADERS, unstated=_ALONE),
+        *library_kernels("tinyet_lut", ("s8_s16", "s8_u8", "u8"), lower, _HEADERS, unstated=_ALONE),
     ),
 )

@@ -340,17 +340,17 @@ def bounded_call(
 
 
 def lower_clipped_s8(node: Node, _target: Target) -> Call:
-    return bounded_call(node, "tinyet_lstm_clipped_s8", "tinyet_lstm_clipped_s8_params")
+    return bounded_call(node, "tinyet_lstm_cell_clip_s8", "tinyet_lstm_cell_clip_s8_params")
 
 
 def lower_tabled_s8(node: Node, _target: Target) -> Call:
     table = tabled.table_constant()
-    return bounded_call(node, "tinyet_lstm_tabled_s8", "tinyet_lstm_tabled_s8_params", table=table)
+    return bounded_call(node, "tinyet_lstm_s8_lut", "tinyet_lstm_s8_lut_params", table=table)
 
 
 def pieced_call(node: Node, symbol: str, constants_of: PartConstants, scratch: int = 0) -> Call:
     """Of a layer as TFLM computes it, by the table of pieces."""
-    kind = "tinyet_lstm_pieced_s8_params"
+    kind = "tinyet_lstm_s8_pwl_params"
     return bounded_call(node, symbol, kind, constants_of, tabled.pieces_constant(), scratch)
 
 
@@ -401,8 +401,8 @@ def lower_f32(node: Node, _target: Target) -> Call:
 def lower_clipped_f32(node: Node, _target: Target) -> Call:
     (layer, constants, scratch), clip = layer_f32(node), attrs_of(node).cell_clip
     assert clip is not None
-    params = Struct("tinyet_lstm_clipped_f32_params", {"layer": layer, "cell_clip": clip})
-    return recurrent.layer_call("tinyet_lstm_clipped_f32", node, STATES, params, constants, scratch)
+    params = Struct("tinyet_lstm_cell_clip_f32_params", {"layer": layer, "cell_clip": clip})
+    return recurrent.layer_call("tinyet_lstm_cell_clip_f32", node, STATES, params, constants, scratch)
 
 
 def lower_projected_f32(node: Node, _target: Target) -> Call:
@@ -447,20 +447,20 @@ OP = Op(
             claim=integers(sizes_of, parts),
         ),
         Kernel(
-            "tinyet_lstm_clipped_s8",
+            "tinyet_lstm_cell_clip_s8",
             "s8",
             lower_clipped_s8,
             HEADERS,
-            ("tinyet_lstm_clipped_s8.c",),
+            ("tinyet_lstm_cell_clip_s8.c",),
             refuse_unclipped,
             unstated=ALONE,
         ),
         Kernel(
-            "tinyet_lstm_tabled_s8",
+            "tinyet_lstm_s8_lut",
             "s8",
             lower_tabled_s8,
             HEADERS,
-            ("tinyet_lstm_tabled_s8.c",),
+            ("tinyet_lstm_s8_lut.c",),
             refuse_untabled,
             claim=integers(sizes_of, parts),
         ),
@@ -475,11 +475,11 @@ OP = Op(
             claim=floats(sizes_of),
         ),
         Kernel(
-            "tinyet_lstm_clipped_f32",
+            "tinyet_lstm_cell_clip_f32",
             "f32",
             lower_clipped_f32,
             HEADERS,
-            ("tinyet_lstm_clipped_f32.c",),
+            ("tinyet_lstm_cell_clip_f32.c",),
             refuse_unclipped,
             unstated=ALONE,
         ),

@@ -129,7 +129,7 @@ def lower_s16(node: Node, target: Target) -> Call:
 
 def lower_even(node: Node, target: Target) -> Call:
     params = Struct(
-        "tinyet_mul_s8_even_params",
+        "tinyet_mul_s8_rne_params",
         {
             "shape": broadcast.shape_struct(node),
             "a_zero_point": node.input(0).type.zero_point,
@@ -140,7 +140,7 @@ def lower_even(node: Node, target: Target) -> Call:
             **clamp_fields(node),
         },
     )
-    return library_call("tinyet_mul_s8_even", node, [0, 1], params)
+    return library_call("tinyet_mul_s8_rne", node, [0, 1], params)
 
 
 reference = broadcast.arithmetic(np.multiply, product)
@@ -160,11 +160,11 @@ OP = Op(
             broadcast.table_kernel(reference),
             broadcast.table_kernel(reference, "s8even"),
             Kernel(
-                "tinyet_mul_s8_even",
+                "tinyet_mul_s8_rne",
                 "s8even",
                 lower_even,
-                (*broadcast.HEADERS, "tinyet_even.h"),
-                ("tinyet_mul_s8_even.c",),
+                (*broadcast.HEADERS, "tinyet_rne.h"),
+                ("tinyet_mul_s8_rne.c",),
                 broadcast.refuse_loops,
             ),
             broadcast.kernel("tinyet_mul_s8", lower_s8, "tinyet_mul_s8.c"),

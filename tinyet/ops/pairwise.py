@@ -105,7 +105,7 @@ def lower(node: Node, _target: Target) -> Call:
     a, b = node.input(0), node.input(1)
     fields = {"count": node.output.type.count, "a_step": stepped.step(a), "b_step": stepped.step(b)}
     symbol = f"tinyet_{function_of(node)}_s32"
-    return library_call(symbol, node, [0, 1], Struct("tinyet_pairwise_params", fields))
+    return library_call(symbol, node, [0, 1], Struct("tinyet_binary_s32_params", fields))
 
 
 OP = Op(
@@ -118,11 +118,11 @@ OP = Op(
     check=check,
     kernels=(
         Kernel(
-            "tinyet_pairwise",
+            "tinyet_binary_s32",
             "s32",
             lower,
-            ("tinyet_pairwise.h",),
-            ("tinyet_pairwise.c",),
+            ("tinyet_binary_s32.h",),
+            ("tinyet_binary_s32.c",),
             unstated=_ALONE,
         ),
     ),

@@ -66,8 +66,8 @@ def lower_even(node: Node, _target: Target) -> Call:
     before, after = even_terms(node)
     out = node.output.type
     fields = {"scale": out.scale, "before": float(before), "after": after, "count": out.count}
-    params = Struct("tinyet_quantize_even_params", fields)
-    return library_call("tinyet_quantize_even_f32_s8", node, [0], params)
+    params = Struct("tinyet_quantize_rne_params", fields)
+    return library_call("tinyet_quantize_f32_s8_rne", node, [0], params)
 
 
 OP = Op(
@@ -81,11 +81,11 @@ OP = Op(
     kernels=(
         *conversion.kernels_of("tinyet_quantize", ("f32_s8", "f32_s16"), lambda node: node.output.type),
         Kernel(
-            "tinyet_quantize_even_f32_s8",
+            "tinyet_quantize_f32_s8_rne",
             "f32_s8even",
             lower_even,
-            (*conversion.HEADERS, "tinyet_even.h"),
-            ("tinyet_quantize_even_f32_s8.c",),
+            (*conversion.HEADERS, "tinyet_rne.h"),
+            ("tinyet_quantize_f32_s8_rne.c",),
             claim=conversion.CLAIM,
         ),
     ),

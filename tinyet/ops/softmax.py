@@ -263,7 +263,7 @@ def lower_scaled_s16(node: Node, target: Target) -> Call:
 def lower_even(node: Node, target: Target) -> Call:
     table = Constant("exponentials", softmax_even.exponentials(node), "of 0, -1, -2 ... input steps")
     params = Struct(
-        "tinyet_softmax_s8_even_params",
+        "tinyet_softmax_s8_rne_params",
         {
             "shape": softmax.axis_struct(node),
             "exponentials": Pointer(table.name),
@@ -271,10 +271,10 @@ def lower_even(node: Node, target: Target) -> Call:
             "out_zero_point": node.output.type.zero_point,
         },
     )
-    return library_call("tinyet_softmax_s8_even", node, [0], params, [table])
+    return library_call("tinyet_softmax_s8_rne", node, [0], params, [table])
 
 
-TABLE_HEADERS = ("tinyet_softmax.h", "tinyet_table.h")
+TABLE_HEADERS = ("tinyet_softmax.h", "tinyet_lut.h")
 OP = Op(
     attrs=Softmax,
     summary="exp(x) / sum(exp(x)) along an axis",
@@ -301,11 +301,11 @@ OP = Op(
                 ("tinyet_softmax_scaled_s8.c",),
             ),
             Kernel(
-                "tinyet_softmax_s8_even",
+                "tinyet_softmax_s8_rne",
                 "s8even",
                 lower_even,
-                (*softmax.FIXED_HEADERS, "tinyet_even.h"),
-                ("tinyet_softmax_s8_even.c",),
+                (*softmax.FIXED_HEADERS, "tinyet_rne.h"),
+                ("tinyet_softmax_s8_rne.c",),
             ),
             Kernel(
                 "tinyet_softmax_s8_s16",

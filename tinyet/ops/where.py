@@ -48,7 +48,7 @@ def reference(node: Node, inputs: Sequence[Array | None]) -> tuple[Array, ...]:
 
 
 def kernel(dtype: DType) -> Kernel:
-    symbol = f"tinyet_where_b{8 * dtype.bytes}"
+    symbol = f"tinyet_where_x{8 * dtype.bytes}"
 
     def lower(node: Node, _target: Target) -> Call:
         steps = (stepped.step(node.input(index)) for index in range(3))

@@ -6,8 +6,8 @@
 #include "tinyet_concat.h"
 #include "tinyet_fixed_point.h"
 #include "tinyet_linear.h"
-#include "tinyet_pairs.h"
-#include "tinyet_rows.h"
+#include "tinyet_int16x2.h"
+#include "tinyet_dot_1x4.h"
 #include "tinyet_softmax.h"
 
 /* ---- weights and tables: 1150 bytes ---- */

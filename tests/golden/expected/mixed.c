@@ -6,9 +6,9 @@
 #include "tinyet_conv2d.h"
 #include "tinyet_linear.h"
 #include "tinyet_math.h"
-#include "tinyet_pairs.h"
+#include "tinyet_int16x2.h"
 #include "tinyet_quantize.h"
-#include "tinyet_rows.h"
+#include "tinyet_dot_1x4.h"
 #include "tinyet_softmax.h"
 #include "tinyet_window.h"
 
@@ -129,7 +129,7 @@ tinyet_status mixed_run(void) {
    */
   float *const conv = (float *)(void *)(arena + 0);
   TINYET_LAYER_BEGIN(0u);
-  tinyet_conv2d_blocked_f32(image, conv, &conv2d_0_params);
+  tinyet_conv2d_f32_2x4(image, conv, &conv2d_0_params);
   TINYET_LAYER_END(0u);
 
   /* 1: quantize 1x12 -> 1x12

@@ -4,12 +4,12 @@
 
 #include "nested_kernels.h"
 #include "tinyet_dsp.h"
-#include "tinyet_dsp_conv2d.h"
-#include "tinyet_dsp_conv2d_few.h"
-#include "tinyet_dsp_conv2d_two.h"
-#include "tinyet_dsp_elementwise.h"
-#include "tinyet_dsp_linear.h"
-#include "tinyet_dsp_pool.h"
+#include "tinyet_conv2d_dsp.h"
+#include "tinyet_conv2d_k8_dsp.h"
+#include "tinyet_conv2d_2x2_dsp.h"
+#include "tinyet_elementwise_dsp.h"
+#include "tinyet_linear_dsp.h"
+#include "tinyet_pool_dsp.h"
 
 /* ---- weights and tables: 640 bytes ---- */
 
@@ -46,32 +46,32 @@ static const TINYET_ROM int32_t layer_2_int_weights[22] TINYET_ALIGNED(4) TINYET
 /* 6x6x4 -> 6x6x4, kernel 3x3, stride 1x1 */
 TINYET_DSP_FUNCTION void stem_conv_conv2d(const int8_t *input, int8_t *output, void *scratch,
     const int32_t *weights) {
-  const tinyet_dsp_conv2d shape = {1, /* in */ 6, 6, 4, /* out */ 6, 6, 4, /* kernel */ 3, 3, /* stride */ 1, 1,
+  const tinyet_dsp_conv2d_shape shape = {1, /* in */ 6, 6, 4, /* out */ 6, 6, 4, /* kernel */ 3, 3, /* stride */ 1, 1,
       /* dilation */ 1, 1, /* pad */ 1, 1, /* pixel stride */ 4, 4, /* zero point */ -7, /* unroll */ 9};
   const tinyet_dsp_rounding rounding = {TINYET_DSP_ONE_SIDED, /* exponent */ 8, /* clamp */ -3, 127};
-  tinyet_dsp_conv2d_two_w16(input, output, scratch, weights, shape, rounding);
+  tinyet_conv2d_s8_w16_im2col_2x2_dsp(input, output, scratch, weights, shape, rounding);
 }
 
 /* 6x6x4 -> 6x6x4, kernel 1x1, stride 1x1 */
 TINYET_DSP_FUNCTION void blocks_0_body_conv2d(const int8_t *input, int8_t *output, const int32_t *weights) {
-  const tinyet_dsp_conv2d shape = {1, /* in */ 1, 36, 4, /* out */ 1, 36, 4, /* kernel */ 1, 1, /* stride */ 1, 1,
+  const tinyet_dsp_conv2d_shape shape = {1, /* in */ 1, 36, 4, /* out */ 1, 36, 4, /* kernel */ 1, 1, /* stride */ 1, 1,
       /* dilation */ 1, 1, /* pad */ 0, 0, /* pixel stride */ 4, 4, /* zero point */ 0, /* unroll */ 4};
   const tinyet_dsp_rounding rounding = {TINYET_DSP_TWO_SIDED, /* exponent */ 0, /* clamp */ -128, 127};
-  tinyet_dsp_conv2d_few_w16(input, output, weights, shape, rounding);
+  tinyet_conv2d_1x1_s8_w16_k8_dsp(input, output, weights, shape, rounding);
 }
 
 /* 6x6x4 -> 6x6x5, kernel 1x1, stride 1x1 */
 TINYET_DSP_FUNCTION void blocks_1_body_conv2d(const int8_t *input, int8_t *output, const int32_t *weights) {
-  const tinyet_dsp_conv2d shape = {1, /* in */ 1, 36, 4, /* out */ 1, 36, 5, /* kernel */ 1, 1, /* stride */ 1, 1,
+  const tinyet_dsp_conv2d_shape shape = {1, /* in */ 1, 36, 4, /* out */ 1, 36, 5, /* kernel */ 1, 1, /* stride */ 1, 1,
       /* dilation */ 1, 1, /* pad */ 0, 0, /* pixel stride */ 4, 5, /* zero point */ 0, /* unroll */ 5};
   const tinyet_dsp_rounding rounding = {TINYET_DSP_TWO_SIDED, /* exponent */ 0, /* clamp */ -128, 127};
-  tinyet_dsp_conv2d_few_w16(input, output, weights, shape, rounding);
+  tinyet_conv2d_1x1_s8_w16_k8_dsp(input, output, weights, shape, rounding);
 }
 
 /* averages of 36 pixels, 5 channels */
 TINYET_DSP_FUNCTION void avg_pool2d_6(const int8_t *input, int8_t *output) {
   const tinyet_division division = {466034u, 24u, 0, 4626, 1u, 128, 36};
-  tinyet_dsp_average(input, output, /* images */ 1, /* pixels */ 36,
+  tinyet_average_s8_dsp(input, output, /* images */ 1, /* pixels */ 36,
       /* channels */ 5, division);
 }
 
@@ -79,13 +79,13 @@ TINYET_DSP_FUNCTION void avg_pool2d_6(const int8_t *input, int8_t *output) {
 TINYET_DSP_FUNCTION void layer_2_int_linear(const int8_t *input, int8_t *output, void *scratch,
     const int32_t *weights) {
   const tinyet_dsp_rounding rounding = {TINYET_DSP_TWO_SIDED, /* exponent */ 0, /* clamp */ -128, 127};
-  tinyet_dsp_linear(input, output, scratch, weights, /* rows */ 1,
+  tinyet_linear_s8_1x4_dsp(input, output, scratch, weights, /* rows */ 1,
       /* depth */ 5, /* outputs */ 4, /* unroll */ 3, rounding);
 }
 
 /* ---- kernel parameters ---- */
 
-static const tinyet_dsp_affine_params blocks_0_add_params = {
+static const tinyet_affine_s8_dsp_params blocks_0_add_params = {
   .walk = {
     .rows = 1,
     .row = 144,
@@ -97,7 +97,7 @@ static const tinyet_dsp_affine_params blocks_0_add_params = {
   .offset = 8617983,
 };
 
-static const tinyet_dsp_affine_params blocks_1_add_params = {
+static const tinyet_affine_s8_dsp_params blocks_1_add_params = {
   .walk = {
     .rows = 1,
     .row = 144,
@@ -161,7 +161,7 @@ tinyet_status nested_run(void) {
    */
   int8_t *const stem_conv_weights_2 = (int8_t *)(arena + 0);
   TINYET_LAYER_BEGIN(3u);
-  tinyet_dsp_affine_of_one(unix_, stem_conv_weights_2, &blocks_0_add_params);
+  tinyet_affine_s8_unary_dsp(unix_, stem_conv_weights_2, &blocks_0_add_params);
   TINYET_LAYER_END(3u);
 
   /* 4: add 1x6x6x4 + 1x6x6x4 -> 1x6x6x4
@@ -169,7 +169,7 @@ tinyet_status nested_run(void) {
    */
   int8_t *const x = (int8_t *)(arena + 0);
   TINYET_LAYER_BEGIN(4u);
-  tinyet_dsp_affine_of_one(stem_conv_weights_2, x, &blocks_1_add_params);
+  tinyet_affine_s8_unary_dsp(stem_conv_weights_2, x, &blocks_1_add_params);
   TINYET_LAYER_END(4u);
 
   /* 5: conv2d 1x6x6x4 -> 1x6x6x5, 720 MACs

@@ -98,7 +98,7 @@ def rows_work(g: conv2d.Geometry, r: Rounding, stored: Stored = Stored.INT8) -> 
 
 
 def patches(g: conv2d.Geometry) -> tuple[Parts, int]:
-    """tinyet_dsp_patch of all pixels, four of them in a row each time, and how often that is."""
+    """tinyet_dsp_im2col of all pixels, four of them in a row each time, and how often that is."""
     rows = axis(g.in_h, g.out_h, g.kernel_h, g.stride_h, g.dilation_h, g.pad_top)
     columns = axis(g.in_w, g.out_w, g.kernel_w, g.stride_w, g.dilation_w, g.pad_left)
     starts = np.minimum(np.arange(0, g.out_h * g.out_w, 4), g.out_h * g.out_w - 4)
@@ -289,16 +289,16 @@ def over_pixels_code(node: Node) -> Mapping[str, int]:
 
 
 CLAIMS: Mapping[str, Claim] = {
-    "tinyet_dsp_conv2d_rows": Claim(
+    "tinyet_conv2d_s8_direct_4x2_dsp": Claim(
         lambda n: rows_work(*convolution(n)), lambda n: rows_code(*convolution(n))
     ),
-    "tinyet_dsp_conv2d_patches": Claim(
+    "tinyet_conv2d_s8_im2col_4x2_dsp": Claim(
         lambda n: patches_work(*convolution(n)), lambda n: patches_code(*convolution(n))
     ),
-    "tinyet_dsp_conv2d_s8": Claim(shared_work),
-    "tinyet_dsp_linear_rows": Claim(lambda n: rows_work(*pixel_row(n)), lambda n: rows_code(*pixel_row(n))),
-    "tinyet_dsp_linear": Claim(linear_work, linear_code),
-    "tinyet_dsp_average": Claim(over_pixels, over_pixels_code),
-    "tinyet_dsp_sum": Claim(over_pixels, over_pixels_code),
+    "tinyet_conv2d_s8_packed_3x2_dsp": Claim(shared_work),
+    "tinyet_linear_s8_4x2_dsp": Claim(lambda n: rows_work(*pixel_row(n)), lambda n: rows_code(*pixel_row(n))),
+    "tinyet_linear_s8_1x4_dsp": Claim(linear_work, linear_code),
+    "tinyet_average_s8_dsp": Claim(over_pixels, over_pixels_code),
+    "tinyet_sum_s8_dsp": Claim(over_pixels, over_pixels_code),
 }
 """By the kernels' names."""

@@ -187,10 +187,10 @@ def any_code(node: Node) -> Mapping[str, int]:
 
 
 CLAIMS: Mapping[str, Claim] = {
-    "tinyet_dsp_depthwise_3x3": Claim(three_work, three_code, three_work),
+    "tinyet_depthwise_s8_chw_3x3_dsp": Claim(three_work, three_code, three_work),
     depthwise.WIDE: Claim(
         partial(three_work, wide=True), partial(three_code, wide=True), partial(three_work, wide=True)
     ),
-    "tinyet_dsp_depthwise_any": Claim(any_work, any_code),
+    "tinyet_depthwise_s8_chw_dsp": Claim(any_work, any_code),
 }
 """By the kernels' names."""

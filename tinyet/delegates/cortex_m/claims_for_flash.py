@@ -123,8 +123,8 @@ CLAIMS: Mapping[str, Claim] = {
         how.named(name): Claim(stored(work, how), stored(code, how))
         for how in (Stored.INT16, Stored.INT4)
         for name, work, code in (
-            ("tinyet_dsp_conv2d_rows", claims.rows_work, claims.rows_code),
-            ("tinyet_dsp_conv2d_patches", claims.patches_work, claims.patches_code),
+            ("tinyet_conv2d_s8_direct_4x2_dsp", claims.rows_work, claims.rows_code),
+            ("tinyet_conv2d_s8_im2col_4x2_dsp", claims.patches_work, claims.patches_code),
         )
     },
     winograd.NARROW: Claim(narrow_work, winograd_code(winograd.F2)),

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What instructions and code of convolutions grow with that take one or two pixels at a time (tinyet_dsp_conv2d_two.h,
-tinyet_dsp_conv2d_few.h): see claims.py."""
+"""What instructions and code of convolutions grow with that take one or two pixels at a time (tinyet_conv2d_2x2_dsp.h,
+tinyet_conv2d_k8_dsp.h): see claims.py."""
 
 from __future__ import annotations
 

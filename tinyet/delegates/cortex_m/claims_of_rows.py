@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What instructions and code of fully connected layers grow with that go row by row (tinyet_dsp_linear_row.h)."""
+"""What instructions and code of fully connected layers grow with that go row by row (tinyet_linear_1x4_dsp.h)."""
 
 from __future__ import annotations
 
@@ -54,10 +54,10 @@ def wide_sides(node: Node) -> bool:
 
 
 CLAIMS: Mapping[str, Claim] = {
-    "tinyet_dsp_linear_paired": Claim(
+    "tinyet_linear_s8_packed_1x4_dsp": Claim(
         lambda n: work(n, two_sided=paired_sides(n)), lambda n: code(n, two_sided=False)
     ),
-    "tinyet_dsp_linear_w16": Claim(
+    "tinyet_linear_s8_w16_1x4_dsp": Claim(
         lambda n: work(n, two_sided=wide_sides(n)), lambda n: code(n, two_sided=wide_sides(n))
     ),
 }

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What instructions and code of transposed convolutions grow with (tinyet_dsp_conv_transpose2d.h)."""
+"""What instructions and code of transposed convolutions grow with (tinyet_conv_transpose2d_dsp.h)."""
 
 from __future__ import annotations
 

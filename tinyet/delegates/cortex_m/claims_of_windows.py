@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What instructions and code of pools with sliding windows grow with (tinyet_dsp_pool.h)."""
+"""What instructions and code of pools with sliding windows grow with (tinyet_pool_dsp.h)."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def kind(node: Node) -> str:
 
 
 CLAIMS: Mapping[str, Claim] = {
-    "tinyet_dsp_max_pool2d": Claim(work, code, kind=kind),
-    "tinyet_dsp_avg_pool2d": Claim(work, code, kind=kind),
+    "tinyet_max_pool2d_s8_dsp": Claim(work, code, kind=kind),
+    "tinyet_avg_pool2d_s8_dsp": Claim(work, code, kind=kind),
 }
 """By the kernels' names."""

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What instructions and code of the kernels for int16 activations grow with, and of fully connected layers with int4
-weights, loop by loop as firmware/include/tinyet_*_s16_dsp.h and tinyet_dsp_linear_w4.h have them."""
+weights, loop by loop as firmware/include/tinyet_*_s16_dsp.h and tinyet_linear_w4_dsp.h have them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tinyet.ops.shared.claims import Parts, axis
 from tinyet.opset import Claim
 
 COPIED = 8
-"""Pairs that tinyet_dsp_put_pairs copies in straight code."""
+"""Pairs that tinyet_dsp_put_int16x2 copies in straight code."""
 
 
 def bounds(r: Rounding16) -> int:
@@ -36,7 +36,7 @@ def outputs(parts: Parts, r: Rounding16, count: int) -> None:
 
 
 def copied(parts: Parts, values: int, times: int) -> None:
-    """tinyet_dsp_put_pairs of so many values."""
+    """tinyet_dsp_put_int16x2 of so many values."""
     pairs = values // 2
     parts["copy"] = times
     parts["pair"] = times * pairs
@@ -394,15 +394,15 @@ CLAIMS: Mapping[str, Claim] = {
     how.named(name): claim
     for how in (Stored.INT8, Stored.INT16)
     for name, claim in (
-        ("tinyet_dsp_conv2d_rows_s16", Claim(of_image(rows_work), of_image(rows_code))),
-        ("tinyet_dsp_conv2d_patches_s16", Claim(of_image(patches_work), of_image(patches_code))),
-        ("tinyet_dsp_linear_rows_s16", Claim(of_rows(rows_work), of_rows(rows_code))),
-        ("tinyet_dsp_linear_s16", Claim(linear_work, linear_code)),
+        ("tinyet_conv2d_s16_direct_4x2_dsp", Claim(of_image(rows_work), of_image(rows_code))),
+        ("tinyet_conv2d_s16_im2col_4x2_dsp", Claim(of_image(patches_work), of_image(patches_code))),
+        ("tinyet_linear_s16_4x2_dsp", Claim(of_rows(rows_work), of_rows(rows_code))),
+        ("tinyet_linear_s16_1x4_dsp", Claim(linear_work, linear_code)),
     )
 } | {
-    "tinyet_dsp_linear_w4": Claim(nibbles_work, nibbles_code),
-    "tinyet_dsp_linear_rows_w4": Claim(of_nibbles(claims.rows_work), of_nibbles(claims.rows_code)),
-    "tinyet_dsp_depthwise_3x3_s16": Claim(three_work, three_code),
-    "tinyet_dsp_depthwise_any_s16": Claim(any_work, any_code),
+    "tinyet_linear_s8_w4_1x4_dsp": Claim(nibbles_work, nibbles_code),
+    "tinyet_linear_s8_w4_4x2_dsp": Claim(of_nibbles(claims.rows_work), of_nibbles(claims.rows_code)),
+    "tinyet_depthwise_s16_chw_3x3_dsp": Claim(three_work, three_code),
+    "tinyet_depthwise_s16_chw_dsp": Claim(any_work, any_code),
 }
 """By the kernels' names."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Convolutions of one group as matrix products, four pixels by two channels a block (tinyet_dsp_conv2d.h).
+"""Convolutions of one group as matrix products, four pixels by two channels a block (tinyet_conv2d_dsp.h).
 
 Each with weights in int8 or int4 (`_w4_`), and, for more flash and fewer instructions, with int8 weights widened
 to int16 ahead of time (`_w16_`).
@@ -26,7 +26,7 @@ from tinyet.ops.shared.convolution import attrs_of
 from tinyet.ops.shared.sweeping import Walk, of_input, pixel_walk, window_walk
 from tinyet.opset import DENSE, Call, Constant, Kernel, Layouts, LayoutSupport, Refuse, Sweep, only_pitches
 
-HEADERS = ("tinyet_dsp.h", "tinyet_dsp_conv2d.h")
+HEADERS = ("tinyet_dsp.h", "tinyet_conv2d_dsp.h")
 
 # Taps of straight code in the multiply loop, 45 bytes each: all of them when they are this few, else up to so
 # many a turn.
@@ -53,7 +53,7 @@ STREAMS = {Stored.INT8: gemm_stream, Stored.INT16: wide_stream, Stored.INT4: nib
 
 @dataclass(frozen=True)
 class Geometry:
-    """The fields of tinyet_dsp_conv2d before `unroll`, in order."""
+    """The fields of tinyet_dsp_conv2d_shape before `unroll`, in order."""
 
     batch: int
     in_h: int
@@ -70,8 +70,8 @@ class Geometry:
     dilation_w: int
     pad_top: int
     pad_left: int
-    in_pitch: int
-    out_pitch: int
+    in_pixel_stride: int
+    out_pixel_stride: int
     zero_point: int
 
     @property
@@ -99,12 +99,12 @@ class Geometry:
 
     @property
     def lane_words(self) -> int:
-        """Words of a lane in tinyet_dsp_conv2d_rows."""
+        """Words of a lane in tinyet_conv2d_s8_direct_4x2_dsp."""
         reach = (self.kernel_w - 1) * self.dilation_w
         return min(self.stride_w, reach + 1) * (reach // self.stride_w + 4)
 
     def literal(self, unroll: int) -> str:
-        """The tinyet_dsp_conv2d as a C initialiser."""
+        """The tinyet_dsp_conv2d_shape as a C initialiser."""
         b, ih, iw, ic, oh, ow, oc, kh, kw, sh, sw, dh, dw, pt, pl, ip, op, zero = astuple(self)
         return (
             f"{{{b}, /* in */ {ih}, {iw}, {ic}, /* out */ {oh}, {ow}, {oc}, /* kernel */ {kh}, {kw}, "
@@ -141,8 +141,8 @@ def geometry(node: Node, layouts: Layouts = DENSE) -> Geometry:
         dilation_w=dilation_w,
         pad_top=a.pad_top,
         pad_left=a.pad_left,
-        in_pitch=layouts.input or in_c,
-        out_pitch=layouts.output or out_c,
+        in_pixel_stride=layouts.input or in_c,
+        out_pixel_stride=layouts.output or out_c,
         zero_point=node.input(0).type.zero_point,
     )
     if not g.pointwise or a.pad_top or a.pad_left:
@@ -161,7 +161,7 @@ Pairs = Callable[[int], list[tuple[int, int]]]
 
 
 def rows_order(g: Geometry, pairs: Pairs = lane_pairs) -> list[tuple[int, int]]:
-    """Two columns for each tap of tinyet_dsp_conv2d_rows, in (kernel_h, kernel_w, in_c), or NONE."""
+    """Two columns for each tap of tinyet_conv2d_s8_direct_4x2_dsp, in (kernel_h, kernel_w, in_c), or NONE."""
     return [
         (tap + first, tap + second if second != NONE else NONE)
         for ky in range(g.kernel_h)
@@ -171,7 +171,7 @@ def rows_order(g: Geometry, pairs: Pairs = lane_pairs) -> list[tuple[int, int]]:
 
 
 def patches_order(g: Geometry, pairs: Pairs = lane_pairs) -> list[tuple[int, int]]:
-    """The same for tinyet_dsp_conv2d_patches."""
+    """The same for tinyet_conv2d_s8_im2col_4x2_dsp."""
     return [
         (start + first, start + second if second != NONE else NONE)
         for start in range(0, g.kernel_h * g.kernel_w * g.in_c, g.together)
@@ -216,13 +216,13 @@ def gemm_call(
     scratch_bytes: int,
     text: str,
 ) -> Call:
-    """The call of a kernel of tinyet_dsp_conv2d.h; `order` as gemm_stream wants it, `taps_of_lane` a lane."""
+    """The call of a kernel of tinyet_conv2d_dsp.h; `order` as gemm_stream wants it, `taps_of_lane` a lane."""
     name = stored.named(name)
     unroll = unroll_of(len(order), turn_multiple(stored, taps_of_lane))
     stream = STREAMS[stored](r, order).astype(np.int32)
     constant = Constant("weights", stream, "bias, weights and rounding of two channels after another")
     body = (
-        f"const tinyet_dsp_conv2d shape = {g.literal(unroll)};",
+        f"const tinyet_dsp_conv2d_shape shape = {g.literal(unroll)};",
         f"const tinyet_dsp_rounding rounding = {r.literal};",
         f"{name}(input, output, scratch, weights, shape, rounding);",
     )
@@ -242,7 +242,7 @@ def lower_patches(node: Node, target: Target, layouts: Layouts = DENSE, stored: 
     order = patches_order(g)
     scratch = 16 * len(order) + -(-g.kernel_w * g.in_c // 4) * 4
     r = rounding_of(node, stored)
-    return gemm_call("tinyet_dsp_conv2d_patches", stored, g, r, order, 1, scratch, summary(node))
+    return gemm_call("tinyet_conv2d_s8_im2col_4x2_dsp", stored, g, r, order, 1, scratch, summary(node))
 
 
 def rounding_of(node: Node, stored: Stored) -> Rounding:
@@ -296,10 +296,10 @@ def refuse_rows_nibbles(node: Node, target: Target) -> str | None:
 
 
 def rows_call(g: Geometry, r: Rounding, text: str, stored: Stored = Stored.INT8) -> Call:
-    """tinyet_dsp_conv2d_rows for a geometry that it takes; `text` says what it computes."""
+    """tinyet_conv2d_s8_direct_4x2_dsp for a geometry that it takes; `text` says what it computes."""
     order = rows_order(g)
     scratch = 4 * len(order) // g.kernel_w * g.lane_words
-    return gemm_call("tinyet_dsp_conv2d_rows", stored, g, r, order, g.kernel_w, scratch, text)
+    return gemm_call("tinyet_conv2d_s8_direct_4x2_dsp", stored, g, r, order, g.kernel_w, scratch, text)
 
 
 def lower_rows(node: Node, target: Target, layouts: Layouts = DENSE, stored: Stored = Stored.INT8) -> Call:
@@ -333,7 +333,7 @@ def by_fours(node: Node) -> Sweep:
 
 KERNELS = (
     Kernel(
-        "tinyet_dsp_conv2d_rows",
+        "tinyet_conv2d_s8_direct_4x2_dsp",
         "s8",
         lower_rows,
         HEADERS,
@@ -344,7 +344,7 @@ KERNELS = (
         sweep=row_by_fours,
     ),
     Kernel(
-        "tinyet_dsp_conv2d_patches",
+        "tinyet_conv2d_s8_im2col_4x2_dsp",
         "s8",
         lower_patches,
         HEADERS,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pointwise convolutions of few input channels, with int16 weights, one pixel at a time (tinyet_dsp_conv2d_few.h)."""
+"""Pointwise convolutions of few input channels, with int16 weights, one pixel at a time (tinyet_conv2d_k8_dsp.h)."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from tinyet.ops.shared.convolution import attrs_of
 from tinyet.ops.shared.sweeping import of_input, pixel_walk
 from tinyet.opset import Call, Constant, Kernel, Sweep
 
-SYMBOL = "tinyet_dsp_conv2d_few_w16"
-HEADERS = ("tinyet_dsp.h", "tinyet_dsp_conv2d.h", "tinyet_dsp_conv2d_few.h")
+SYMBOL = "tinyet_conv2d_1x1_s8_w16_k8_dsp"
+HEADERS = ("tinyet_dsp.h", "tinyet_conv2d_dsp.h", "tinyet_conv2d_k8_dsp.h")
 
 MOST_CHANNELS = 8
 """Of the input: all that registers hold."""
@@ -49,7 +49,7 @@ def refuse(node: Node, target: Target) -> str | None:
 
 
 def stream(r: Rounding, g: Geometry) -> Int64:
-    """The stream of tinyet_dsp_conv2d_few.h, (words,)."""
+    """The stream of tinyet_conv2d_k8_dsp.h, (words,)."""
     columns = np.pad(r.weights << r.before[:, None], ((0, 0), (0, 1)))  # NONE is the last one
     low, high = np.array(lane_pairs(g.in_c)).T
     ends = [r.multiplier, r.offset] + ([] if r.form is Form.ONE_SIDED else [r.shift])
@@ -64,7 +64,7 @@ def stream(r: Rounding, g: Geometry) -> Int64:
 def lower(node: Node, target: Target) -> Call:
     g, r = geometry(node), rounding_of(node, Stored.INT16)
     body = (
-        f"const tinyet_dsp_conv2d shape = {g.literal(unroll_of(g))};",
+        f"const tinyet_dsp_conv2d_shape shape = {g.literal(unroll_of(g))};",
         f"const tinyet_dsp_rounding rounding = {r.literal};",
         f"{SYMBOL}(input, output, weights, shape, rounding);",
     )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Convolutions of one group with int16 activations, four pixels by two channels a block (tinyet_dsp_conv2d_s16.h).
+"""Convolutions of one group with int16 activations, four pixels by two channels a block (tinyet_conv2d_s16_dsp.h).
 
 Each with weights in int8 and, for more flash and fewer instructions, with these widened to int16 ahead of time.
 """
@@ -29,7 +29,7 @@ from tinyet.ir import Node
 from tinyet.numerics import Int64
 from tinyet.opset import Call, Constant, Kernel, Refuse, Sweeps
 
-HEADERS = (*conv2d.HEADERS, "tinyet_dsp_s16.h", "tinyet_dsp_conv2d_s16.h")
+HEADERS = (*conv2d.HEADERS, "tinyet_s16_dsp.h", "tinyet_conv2d_s16_dsp.h")
 
 MOST_PARTS = 16
 Order = list[tuple[int, int]]
@@ -68,7 +68,7 @@ def refuse_sums(r: Rounding16, order: Order, taps_of_lane: int) -> str | None:
 
 
 def stream(r: Rounding16, found: list[Order], stored: Stored) -> Int64:
-    """The words of tinyet_dsp_conv2d_s16.h."""
+    """The words of tinyet_conv2d_s16_dsp.h."""
     bias = padded_channels(r.bias, 2).reshape(-1, 2)
     blocks = []
     for i, part in enumerate(found):
@@ -101,7 +101,7 @@ def gemm_call(
     )
     unroll = conv2d.unroll_of(len(found[0]), taps_of_lane)
     body = (
-        f"const tinyet_dsp_conv2d shape = {g.literal(unroll)};",
+        f"const tinyet_dsp_conv2d_shape shape = {g.literal(unroll)};",
         f"const tinyet_dsp_rounding_s16 rounding = {r.literal};",
         f"{name}(input, output, scratch, weights, TINYET_DSP_{stored.name}, /* parts */ {len(found)}, shape,",
         "    rounding);",
@@ -114,7 +114,7 @@ def gemm_call(
 def rows_call(g: Geometry, r: Rounding16, text: str, stored: Stored) -> Call:
     order = rows_order(g)
     scratch = 4 * len(order) // g.kernel_w * g.lane_words
-    return gemm_call("tinyet_dsp_conv2d_rows_s16", stored, g, r, order, g.kernel_w, scratch, text)
+    return gemm_call("tinyet_conv2d_s16_direct_4x2_dsp", stored, g, r, order, g.kernel_w, scratch, text)
 
 
 def lower_rows(node: Node, target: Target, stored: Stored) -> Call:
@@ -126,7 +126,7 @@ def lower_patches(node: Node, target: Target, stored: Stored) -> Call:
     order = patches_order(g)
     scratch = 16 * len(order) + 4 * -(-g.kernel_w * g.in_c // 2)
     return gemm_call(
-        "tinyet_dsp_conv2d_patches_s16", stored, g, rounding(node), order, 1, scratch, summary(node)
+        "tinyet_conv2d_s16_im2col_4x2_dsp", stored, g, rounding(node), order, 1, scratch, summary(node)
     )
 
 
@@ -147,8 +147,8 @@ def kernels(stored: Stored) -> tuple[Kernel, ...]:
         return Kernel(stored.named(name), "s16", lowered, HEADERS, (), refuse, "cortex_m", sweep=sweep)
 
     return (
-        kernel("tinyet_dsp_conv2d_rows_s16", lower_rows, refuse_rows, conv2d.row_by_fours),
-        kernel("tinyet_dsp_conv2d_patches_s16", lower_patches, refuse_patches, conv2d.by_fours),
+        kernel("tinyet_conv2d_s16_direct_4x2_dsp", lower_rows, refuse_rows, conv2d.row_by_fours),
+        kernel("tinyet_conv2d_s16_im2col_4x2_dsp", lower_patches, refuse_patches, conv2d.by_fours),
     )
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The convolution of one group whose code all layers share (tinyet_dsp_conv2d_s8.h): three pixels by two channels a
+"""The convolution of one group whose code all layers share (tinyet_conv2d_packed_dsp.h): three pixels by two channels a
 block, two weights in an int16."""
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ from tinyet.opset import (
     library_call,
 )
 
-SYMBOL = "tinyet_dsp_conv2d_s8"
-HEADERS = ("tinyet_dsp.h", "tinyet_dsp_conv2d.h", "tinyet_dsp_conv2d_s8.h")
+SYMBOL = "tinyet_conv2d_s8_packed_3x2_dsp"
+HEADERS = ("tinyet_dsp.h", "tinyet_conv2d_dsp.h", "tinyet_conv2d_packed_dsp.h")
 
 
 def even_order(g: Geometry) -> list[tuple[int, int]]:
@@ -99,7 +99,7 @@ def refuse(node: Node, target: Target) -> str | None:
 
 
 def stream(r: Rounding, g: Geometry) -> Int64:
-    """The stream of tinyet_dsp_conv2d_s8.h, (words,)."""
+    """The stream of tinyet_conv2d_packed_dsp.h, (words,)."""
     pairs = channel_pairs(g.out_c)
     bias, multiplier, shift = (values[pairs] for values in (r.bias, r.multiplier, r.shift))
     bias = bias + np.stack([np.zeros(len(pairs), np.int64), 255 * bias[:, 1] + bias[:, 0]], axis=1)

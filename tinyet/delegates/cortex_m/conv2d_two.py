@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Convolutions of one group with int16 weights, two pixels by two channels a block (tinyet_dsp_conv2d_two.h)."""
+"""Convolutions of one group with int16 weights, two pixels by two channels a block (tinyet_conv2d_2x2_dsp.h)."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from tinyet.ops.shared.convolution import attrs_of
 from tinyet.ops.shared.sweeping import of_input
 from tinyet.opset import DENSE, Call, Constant, Kernel, Layouts, LayoutSupport, Sweep
 
-SYMBOL = "tinyet_dsp_conv2d_two_w16"
-PAIRS = "tinyet_dsp_conv2d_two_pairs_w16"
-HEADERS = ("tinyet_dsp.h", "tinyet_dsp_conv2d.h", "tinyet_dsp_conv2d_two.h")
+SYMBOL = "tinyet_conv2d_s8_w16_im2col_2x2_dsp"
+PAIRS = "tinyet_conv2d_s8_w16_nhw2c2_2x2_dsp"
+HEADERS = ("tinyet_dsp.h", "tinyet_conv2d_dsp.h", "tinyet_conv2d_2x2_dsp.h")
 
 # Steps of straight code in the multiply loop, of two pairs of input values and 40 bytes: all of them when they are this
 # few, else up to so many a turn.
@@ -77,7 +77,7 @@ def refuse(node: Node, target: Target) -> str | None:
 
 
 def stream(r: Rounding, g: Geometry) -> Int64:
-    """The stream of tinyet_dsp_conv2d_two.h, (words,)."""
+    """The stream of tinyet_conv2d_2x2_dsp.h, (words,)."""
     pairs = channel_pairs(g.out_c)
     columns = np.pad(r.weights << r.before[:, None], ((0, 0), (0, 1)))[pairs]  # NONE is the last one
     low, high = np.array(order_of(g)).T
@@ -91,7 +91,7 @@ def stream(r: Rounding, g: Geometry) -> Int64:
 def lower(node: Node, target: Target, layouts: Layouts = DENSE) -> Call:
     g, r = geometry(node, layouts), rounding_of(node, Stored.INT16)
     body = (
-        f"const tinyet_dsp_conv2d shape = {g.literal(unroll_of(g))};",
+        f"const tinyet_dsp_conv2d_shape shape = {g.literal(unroll_of(g))};",
         f"const tinyet_dsp_rounding rounding = {r.literal};",
         f"{SYMBOL}(input, output, scratch, weights, shape, rounding);",
     )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Transposed convolutions of one group, phase by phase as ordinary ones (tinyet_dsp_conv_transpose2d.h)."""
+"""Transposed convolutions of one group, phase by phase as ordinary ones (tinyet_conv_transpose2d_dsp.h)."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from tinyet.ops.shared.factors import output_factors
 from tinyet.ops.shared.weighted import int_bias
 from tinyet.opset import DENSE, Call, Constant, Kernel, Layouts, LayoutSupport, only_pitches
 
-SYMBOL = "tinyet_dsp_conv_transpose2d_phases"
-HEADERS = ("tinyet_dsp.h", "tinyet_dsp_conv2d.h", "tinyet_dsp_conv_transpose2d.h")
+SYMBOL = "tinyet_conv_transpose2d_s8_polyphase_4x2_dsp"
+HEADERS = ("tinyet_dsp.h", "tinyet_conv2d_dsp.h", "tinyet_conv_transpose2d_dsp.h")
 
 
 @dataclass(frozen=True)
@@ -43,8 +43,8 @@ def phases_of(node: Node, layouts: Layouts = DENSE) -> Phases:
     zero_point = node.input(0).type.zero_point
     one = conv2d.Geometry(
         *(batch, in_h, in_w, in_c, out_h, out_w, out_c, *taps, 1, 1, 1, 1, 0, 0),
-        in_pitch=layouts.input or in_c,
-        out_pitch=layouts.output or out_c,
+        in_pixel_stride=layouts.input or in_c,
+        out_pixel_stride=layouts.output or out_c,
         zero_point=zero_point,
     )
     return Phases((a.stride_h, a.stride_w), taps, one)
@@ -110,12 +110,12 @@ def lower(node: Node, target: Target, layouts: Layouts = DENSE) -> Call:
     unroll = conv2d.unroll_of(len(order), g.kernel_w)
     body = (
         (
-            f"const tinyet_dsp_conv_transpose2d shape = {{{g.batch}, /* in */ {g.in_h}, {g.in_w}, {g.in_c}, "
+            f"const tinyet_dsp_conv_transpose2d_shape shape = {{{g.batch}, /* in */ {g.in_h}, {g.in_w}, {g.in_c}, "
             f"/* out */ {g.out_h}, {g.out_w}, {g.out_c},"
         ),
         (
             f"    /* taps of a phase */ {p.taps[0]}, {p.taps[1]}, /* stride */ {a.stride_h}, {a.stride_w}, "
-            f"/* pad */ {a.pad_top}, {a.pad_left}, /* pixel stride */ {g.in_pitch}, {g.out_pitch}, "
+            f"/* pad */ {a.pad_top}, {a.pad_left}, /* pixel stride */ {g.in_pixel_stride}, {g.out_pixel_stride}, "
             f"/* zero point */ {g.zero_point}, /* unroll */ {unroll}}};"
         ),
         f"const tinyet_dsp_rounding rounding = {r.literal};",

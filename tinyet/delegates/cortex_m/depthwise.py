@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Depthwise convolutions on planes of int16 (tinyet_dsp_planes.h, tinyet_dsp_depthwise.h)."""
+"""Depthwise convolutions on planes of int16 (tinyet_depthwise_chw_dsp.h, tinyet_depthwise_dsp.h)."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from tinyet.ops.shared.convolution import attrs_of
 from tinyet.ops.shared.sweeping import of_input, window_walk
 from tinyet.opset import DENSE, Call, Constant, Kernel, Layouts, LayoutSupport, Sweep, Sweeps, only_pitches
 
-WIDE = "tinyet_dsp_depthwise_3x3_w16"
-HEADERS = ("tinyet_dsp.h", "tinyet_dsp_planes.h", "tinyet_dsp_depthwise.h")
+WIDE = "tinyet_depthwise_s8_w16_chw_3x3_dsp"
+HEADERS = ("tinyet_dsp.h", "tinyet_depthwise_chw_dsp.h", "tinyet_depthwise_dsp.h")
 
 # More output rows are made of one filling of the planes up to so many bytes of scratch, or this part of what the layer
 # reads and writes; more of it for the kernel that is there for speed.
@@ -229,7 +229,7 @@ def refuse_any(node: Node, target: Target) -> str | None:
         return "only one channel in a group"
     if channels < 2:
         return "a single channel"
-    return "tinyet_dsp_depthwise_3x3 is made for it" if refuse(node, target) is None else None
+    return "tinyet_depthwise_s8_chw_3x3_dsp is made for it" if refuse(node, target) is None else None
 
 
 def refuse(node: Node, target: Target) -> str | None:
@@ -387,7 +387,7 @@ def call(node: Node, g: Geometry, r: Rounding, name: str, packed: Int64) -> Call
     )
     texts = [(f"/* {title} */ " if title else "") + ", ".join(map(str, values)) for title, values in parts]
     body = (
-        "const tinyet_dsp_depthwise shape = {" + ", ".join(texts[:3]) + ",",
+        "const tinyet_dsp_depthwise_shape shape = {" + ", ".join(texts[:3]) + ",",
         "    " + ", ".join(texts[3:]) + "};",
         f"const tinyet_dsp_rounding rounding = {r.literal};",
         f"{name}(input, output, scratch, weights, shape, rounding);",
@@ -399,7 +399,7 @@ def call(node: Node, g: Geometry, r: Rounding, name: str, packed: Int64) -> Call
 def lower(node: Node, target: Target, layouts: Layouts = DENSE) -> Call:
     g, r = geometry_in(node, layouts, wide=False), rounding_of(node, three=True)
     packed = stream(r, oriented(r, node, g.transposed), node.output.type.zero_point)
-    return call(node, g, r, "tinyet_dsp_depthwise_3x3", packed)
+    return call(node, g, r, "tinyet_depthwise_s8_chw_3x3_dsp", packed)
 
 
 def refuse_wide(node: Node, target: Target) -> str | None:
@@ -418,7 +418,7 @@ def lower_wide(node: Node, target: Target, layouts: Layouts = DENSE) -> Call:
 def lower_any(node: Node, target: Target, layouts: Layouts = DENSE) -> Call:
     g, r = apart(cheapest(node, three=False), layouts), rounding_of(node, three=False)
     packed = stream_any(r, oriented(r, node, g.transposed), node.output.type.zero_point)
-    return call(node, g, r, "tinyet_dsp_depthwise_any", packed)
+    return call(node, g, r, "tinyet_depthwise_s8_chw_dsp", packed)
 
 
 def first_rows(g: Geometry, tops: Int64) -> Int64:
@@ -465,7 +465,7 @@ THREE, THREE_WIDE, ANY = (
 
 KERNELS = (
     Kernel(
-        "tinyet_dsp_depthwise_3x3",
+        "tinyet_depthwise_s8_chw_3x3_dsp",
         "s8",
         lower,
         HEADERS,
@@ -477,7 +477,7 @@ KERNELS = (
         replaces=replaces_of(THREE),
     ),
     Kernel(
-        "tinyet_dsp_depthwise_any",
+        "tinyet_depthwise_s8_chw_dsp",
         "s8",
         lower_any,
         HEADERS,

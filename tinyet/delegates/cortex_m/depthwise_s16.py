@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Depthwise convolutions with int16 activations, two channels at a time in planes (tinyet_dsp_depthwise_s16.h)."""
+"""Depthwise convolutions with int16 activations, two channels at a time in planes (tinyet_depthwise_s16_dsp.h)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tinyet.numerics import Int64
 from tinyet.ops.shared.convolution import attrs_of
 from tinyet.opset import Call, Constant, Kernel, Lower, Refuse
 
-HEADERS = (*depthwise.HEADERS, "tinyet_dsp_s16.h", "tinyet_dsp_depthwise_s16.h")
+HEADERS = (*depthwise.HEADERS, "tinyet_s16_dsp.h", "tinyet_depthwise_s16_dsp.h")
 
 
 def oriented(r: Rounding16, node: Node, transposed: bool) -> Int64:
@@ -64,7 +64,7 @@ def refuse_any(node: Node, target: Target) -> str | None:
     if channels < 2:
         return "a single channel"
     if refuse(node, target) is None:
-        return "tinyet_dsp_depthwise_3x3_s16 is made for it"
+        return "tinyet_depthwise_s16_chw_3x3_dsp is made for it"
     r = rounding(node)
     return r.refusal or parts_refusal(r, [r.weights])
 
@@ -102,7 +102,7 @@ def call(node: Node, g: Geometry, name: str, packed: Int64, scratch: int) -> Cal
     )
     texts = [(f"/* {title} */ " if title else "") + ", ".join(map(str, values)) for title, values in parts]
     body = (
-        "const tinyet_dsp_depthwise_s16 shape = {" + ", ".join(texts[:3]) + ",",
+        "const tinyet_dsp_depthwise_s16_shape shape = {" + ", ".join(texts[:3]) + ",",
         "    " + ", ".join(texts[3:]) + "};",
         f"const tinyet_dsp_rounding_s16 rounding = {rounding(node).literal};",
         f"{name}(input, output, scratch, weights, shape, rounding);",
@@ -114,13 +114,13 @@ def call(node: Node, g: Geometry, name: str, packed: Int64, scratch: int) -> Cal
 def lower(node: Node, target: Target) -> Call:
     g, r = cheapest(node, three=True), rounding(node)
     packed = stream(r, oriented(r, node, g.transposed))
-    return call(node, g, "tinyet_dsp_depthwise_3x3_s16", packed, g.scratch)
+    return call(node, g, "tinyet_depthwise_s16_chw_3x3_dsp", packed, g.scratch)
 
 
 def lower_any(node: Node, target: Target) -> Call:
     g, r = cheapest(node, three=False), rounding(node)
     packed = stream_any(r, oriented(r, node, g.transposed))
-    return call(node, g, "tinyet_dsp_depthwise_any_s16", packed, g.scratch)
+    return call(node, g, "tinyet_depthwise_s16_chw_dsp", packed, g.scratch)
 
 
 def kernel(name: str, lower: Lower, refuse: Refuse, *, three: bool) -> Kernel:
@@ -130,6 +130,6 @@ def kernel(name: str, lower: Lower, refuse: Refuse, *, three: bool) -> Kernel:
 
 
 KERNELS = (
-    kernel("tinyet_dsp_depthwise_3x3_s16", lower, refuse, three=True),
-    kernel("tinyet_dsp_depthwise_any_s16", lower_any, refuse_any, three=False),
+    kernel("tinyet_depthwise_s16_chw_3x3_dsp", lower, refuse, three=True),
+    kernel("tinyet_depthwise_s16_chw_dsp", lower_any, refuse_any, three=False),
 )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""int8 arithmetic element by element, four values at a time (tinyet_dsp_elementwise.h): a + b, a - b, a * b, the
+"""int8 arithmetic element by element, four values at a time (tinyet_elementwise_dsp.h): a + b, a - b, a * b, the
 larger and the lesser, values within bounds, batch norms and requantization. Operands are of one shape, or one has a
 value for each row or column of the other.
 
@@ -38,7 +38,7 @@ from tinyet.opset import (
     library_call,
 )
 
-HEADERS = ("tinyet_dsp_elementwise.h",)
+HEADERS = ("tinyet_elementwise_dsp.h",)
 INT8 = (-128, 127)
 INT32_LIMIT = 2**31 - 1
 INT16_LIMIT = 2**15 - 1
@@ -90,7 +90,8 @@ def refuse_walk(node: Node, kind: str) -> str | None:
 
 def rows_struct(rows: int, row: int, bounds: tuple[int, int]) -> Struct:
     return Struct(
-        "tinyet_dsp_rows", {"rows": rows, "row": row, "clamp_low": bounds[0], "clamp_high": bounds[1]}
+        "tinyet_dsp_elementwise_shape",
+        {"rows": rows, "row": row, "clamp_low": bounds[0], "clamp_high": bounds[1]},
     )
 
 
@@ -166,8 +167,8 @@ def library_kernel(
     symbol: str, source: str, lower: Lower, refuse: Refuse, work: Callable[[Node], Parts]
 ) -> Kernel:
     file = f"tinyet_{source}_s8_dsp.c"
-    # Those with bounds of their own call tinyet_dsp_clip.
-    sources = tuple(dict.fromkeys((file, "tinyet_dsp_clip.c")))
+    # Those with bounds of their own call tinyet_clip_s8_dsp.
+    sources = tuple(dict.fromkeys((file, "tinyet_clip_s8_dsp.c")))
     return Kernel(symbol, "s8", lower, HEADERS, sources, refuse, "cortex_m", claim=Claim(work))
 
 
@@ -231,7 +232,7 @@ def affine_struct(form: Form, rows: Struct, *, swapped: bool = False) -> Struct:
         "b_factor": v,
         "offset": form.w + (128 << 16),
     }
-    return Struct("tinyet_dsp_affine_params", fields)
+    return Struct("tinyet_affine_s8_dsp_params", fields)
 
 
 def sums(sign: int) -> tuple[Kernel, ...]:
@@ -276,7 +277,7 @@ def form_of_table(table: bytes, factor: float, bounds: tuple[int, int] = INT8) -
 def of_one(reference: Reference, factor: Callable[[Node, int], float | None]) -> Kernel:
     """For an operator in which one int8 operand varies. factor: of the node and the operand's index, from steps of the
     operand to steps of the output, or None where there is no such factor."""
-    symbol = "tinyet_dsp_affine_of_one"
+    symbol = "tinyet_affine_s8_unary_dsp"
 
     def index_of(node: Node) -> int | None:
         return broadcast.varying_input(node) if len(node.inputs) > 1 else 0
@@ -373,7 +374,7 @@ def by_channel(kind: str) -> Kernel:
         constant = Constant("constants", pairs, "factor and offset of each channel")
         rows, row = (outer, channels) if kind == "channels_last" else (outer * channels, inner)
         params = Struct(
-            "tinyet_dsp_affine_channels_params",
+            "tinyet_affine_s8_channels_dsp_params",
             {
                 "walk": rows_struct(rows, row, bounds_of(node)),
                 "channels": channels,
@@ -422,7 +423,7 @@ def product(kind: str) -> Kernel:
             "shift": shift,
             "offset": (1 << (shift - 1)) + ((node.output.type.zero_point + 128) << shift),
         }
-        return library_call(symbol, node, walk.order, Struct("tinyet_dsp_mul_params", fields))
+        return library_call(symbol, node, walk.order, Struct("tinyet_mul_s8_dsp_params", fields))
 
     return library_kernel(symbol, "mul", lower, refuse, WORK[kind])
 
@@ -444,7 +445,7 @@ def extremum(name: str) -> Kernel:
 
 def clip(bounds: Callable[[Node], tuple[int, int]], refuse: Refuse) -> Kernel:
     """One operand within bounds."""
-    symbol = "tinyet_dsp_clip"
+    symbol = "tinyet_clip_s8_dsp"
 
     def lower(node: Node, target: Target) -> Call:
         index = broadcast.varying_input(node) if len(node.inputs) > 1 else 0

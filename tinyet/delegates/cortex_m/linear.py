@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Fully connected layers of any factors and clamps (tinyet_dsp_linear.h), and many rows as pixels of a convolution."""
+"""Fully connected layers of any factors and clamps (tinyet_linear_dsp.h), and many rows as pixels of a convolution."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tinyet.ops.shared.clamped import clamp_of
 from tinyet.ops.shared.sweeping import by_copied_vectors, of_input, pixel_walk
 from tinyet.opset import Call, Constant, Kernel, Sweep
 
-HEADERS = ("tinyet_dsp.h", "tinyet_dsp_conv2d.h", "tinyet_dsp_linear.h")
+HEADERS = ("tinyet_dsp.h", "tinyet_conv2d_dsp.h", "tinyet_linear_dsp.h")
 
 # Pairs of inputs a turn of the multiply loop, 40 bytes of code each.
 LOOP_PAIRS = 8
@@ -52,12 +52,12 @@ def lower(node: Node, target: Target) -> Call:
     stream = dot_stream(r, pairs).astype(np.int32)
     body = (
         f"const tinyet_dsp_rounding rounding = {r.literal};",
-        f"tinyet_dsp_linear(input, output, scratch, weights, /* rows */ {row_count(node)},",
+        f"tinyet_linear_s8_1x4_dsp(input, output, scratch, weights, /* rows */ {row_count(node)},",
         f"    /* depth */ {depth}, /* outputs */ {count}, /* unroll */ {unroll}, rounding);",
     )
     constant = Constant("weights", stream, "bias, weights and rounding of four outputs after another")
     return specialised_call(
-        "tinyet_dsp_linear", summary(node), [constant], body, scratch_bytes=4 * len(pairs)
+        "tinyet_linear_s8_1x4_dsp", summary(node), [constant], body, scratch_bytes=4 * len(pairs)
     )
 
 
@@ -70,7 +70,9 @@ def by_fours(node: Node) -> Sweep:
 KERNELS = (
     *linear_row.KERNELS,
     Kernel(
-        "tinyet_dsp_linear_rows", "s8", lower_rows, HEADERS[:2], (), refuse_rows, "cortex_m", sweep=by_fours
+        "tinyet_linear_s8_4x2_dsp", "s8", lower_rows, HEADERS[:2], (), refuse_rows, "cortex_m", sweep=by_fours
     ),
-    Kernel("tinyet_dsp_linear", "s8", lower, HEADERS, (), delegate="cortex_m", sweep=by_copied_vectors),
+    Kernel(
+        "tinyet_linear_s8_1x4_dsp", "s8", lower, HEADERS, (), delegate="cortex_m", sweep=by_copied_vectors
+    ),
 )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Fully connected layers, one row at a time: the streams of tinyet_dsp_linear_row.h, and what they need."""
+"""Fully connected layers, one row at a time: the streams of tinyet_linear_1x4_dsp.h, and what they need."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tinyet.ops.shared.clamped import clamp_of
 from tinyet.ops.shared.sweeping import by_copied_vectors
 from tinyet.opset import Call, Constant, Kernel
 
-HEADERS = ("tinyet_dsp.h", "tinyet_dsp_conv2d.h", "tinyet_dsp_linear_row.h")
+HEADERS = ("tinyet_dsp.h", "tinyet_conv2d_dsp.h", "tinyet_linear_1x4_dsp.h")
 
 TURN = 9
 """TINYET_DSP_ROW_TURN"""
@@ -100,7 +100,7 @@ def head(depth: int, count: int, offset: int, signs: int) -> Int64:
 
 
 def stream(node: Node) -> tuple[Int64, int]:
-    """The words of tinyet_dsp_linear_row.h, and the exponent. The node is not refused."""
+    """The words of tinyet_linear_1x4_dsp.h, and the exponent. The node is not refused."""
     count, depth = node.input(1).shape
     zero_point = node.output.type.zero_point
     r = rounding_of(node)
@@ -157,7 +157,7 @@ def call(node: Node, data: Int64, literal: str, *, wide: bool) -> Call:
     rows, eights = node.output.type.count // count, -(-depth // 8)
     body = (
         f"const tinyet_dsp_rounding rounding = {literal};",
-        f"tinyet_dsp_linear_row(input, output, scratch, weights, /* wide */ {int(wide)}, /* rows */ {rows},",
+        f"tinyet_dsp_linear_1x4(input, output, scratch, weights, /* wide */ {int(wide)}, /* rows */ {rows},",
         f"    /* odd */ {depth % 8}, /* rest */ {count % 4}, rounding);",
     )
     constant = Constant(
@@ -165,7 +165,7 @@ def call(node: Node, data: Int64, literal: str, *, wide: bool) -> Call:
         data.astype(np.int32),
         "sizes, then bias, weights and rounding of four outputs after another",
     )
-    kernel = "tinyet_dsp_linear_w16" if wide else "tinyet_dsp_linear_paired"
+    kernel = "tinyet_linear_s8_w16_1x4_dsp" if wide else "tinyet_linear_s8_packed_1x4_dsp"
     # Layers of other sizes share the function, so that the comment is not of their sizes.
     comment = f"fully connected, {'int16 weights' if wide else 'two weights in a lane'}"
     return specialised_call(
@@ -185,12 +185,21 @@ def lower_wide(node: Node, target: Target) -> Call:
 
 
 KERNELS = (
-    Kernel("tinyet_dsp_linear_paired", "s8", lower, HEADERS, (), refuse, "cortex_m", sweep=by_copied_vectors),
+    Kernel(
+        "tinyet_linear_s8_packed_1x4_dsp",
+        "s8",
+        lower,
+        HEADERS,
+        (),
+        refuse,
+        "cortex_m",
+        sweep=by_copied_vectors,
+    ),
 )
 
 WIDE_KERNELS = (
     Kernel(
-        "tinyet_dsp_linear_w16",
+        "tinyet_linear_s8_w16_1x4_dsp",
         "s8",
         lower_wide,
         HEADERS,

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Fully connected layers with int16 activations: many rows as pixels of a convolution (tinyet_dsp_conv2d_s16.h), few
-one at a time (tinyet_dsp_linear_s16.h). Each with weights in int8, and widened to int16 ahead of time."""
+"""Fully connected layers with int16 activations: many rows as pixels of a convolution (tinyet_conv2d_s16_dsp.h), few
+one at a time (tinyet_linear_s16_dsp.h). Each with weights in int8, and widened to int16 ahead of time."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from tinyet.opset import Call, Constant, Kernel
 
 HEADERS = (
     "tinyet_dsp.h",
-    "tinyet_dsp_conv2d.h",
-    "tinyet_dsp_s16.h",
-    "tinyet_dsp_steps.h",
-    "tinyet_dsp_linear_s16.h",
+    "tinyet_conv2d_dsp.h",
+    "tinyet_s16_dsp.h",
+    "tinyet_linear_steps_dsp.h",
+    "tinyet_linear_s16_dsp.h",
 )
 STEPS = 6
 """TINYET_DSP_STEPS: eights of inputs in a turn of the multiply loop."""
@@ -101,13 +101,13 @@ def lower(node: Node, target: Target, stored: Stored) -> Call:
     kind = f"TINYET_DSP_{stored.name}"
     body = (
         f"const tinyet_dsp_rounding_s16 rounding = {r.literal};",
-        f"tinyet_dsp_linear_s16(input, output, scratch, weights, {kind}, /* parts */ {len(found)},",
+        f"tinyet_linear_s16_1x4_dsp(input, output, scratch, weights, {kind}, /* parts */ {len(found)},",
         f"    /* rows */ {rows}, /* rest */ {count % 4}, rounding);",
     )
     # Layers of other sizes share the function, so that the comment is not of their sizes.
     comment = f"fully connected, int16 by {stored.name.lower()}"
     scratch = 16 * eights * len(found)
-    symbol = stored.named("tinyet_dsp_linear_s16")
+    symbol = stored.named("tinyet_linear_s16_1x4_dsp")
     return specialised_call(symbol, comment, [constant], body, scratch_bytes=scratch, element="int16_t")
 
 
@@ -130,7 +130,7 @@ def lower_rows(node: Node, target: Target, stored: Stored) -> Call:
 def kernels(stored: Stored) -> tuple[Kernel, ...]:
     return (
         Kernel(
-            stored.named("tinyet_dsp_linear_rows_s16"),
+            stored.named("tinyet_linear_s16_4x2_dsp"),
             "s16",
             partial(lower_rows, stored=stored),
             conv2d_s16.HEADERS,
@@ -140,7 +140,7 @@ def kernels(stored: Stored) -> tuple[Kernel, ...]:
             sweep=linear.by_fours,
         ),
         Kernel(
-            stored.named("tinyet_dsp_linear_s16"),
+            stored.named("tinyet_linear_s16_1x4_dsp"),
             "s16",
             partial(lower, stored=stored),
             HEADERS,

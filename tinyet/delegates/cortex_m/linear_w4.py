@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Fully connected layers with int4 weights: many rows as pixels of a convolution, few one at a time, with four weights
-in a lane (tinyet_dsp_linear_w4.h)."""
+in a lane (tinyet_linear_w4_dsp.h)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tinyet.ops.shared.clamped import clamp_of
 from tinyet.ops.shared.sweeping import by_copied_vectors
 from tinyet.opset import Call, Constant, Kernel
 
-HEADERS = ("tinyet_dsp.h", "tinyet_dsp_steps.h", "tinyet_dsp_linear_w4.h")
+HEADERS = ("tinyet_dsp.h", "tinyet_linear_steps_dsp.h", "tinyet_linear_w4_dsp.h")
 
 PLACES = np.array([1, 16, 256, 4096])
 """Of the four digits of a lane."""
@@ -89,13 +89,13 @@ def lower(node: Node, target: Target) -> Call:
     )
     body = (
         f"const tinyet_dsp_rounding rounding = {r.literal};",
-        f"tinyet_dsp_linear_w4(input, output, scratch, weights, /* parts */ {len(found)}, /* rows */ {rows},",
+        f"tinyet_linear_s8_w4_1x4_dsp(input, output, scratch, weights, /* parts */ {len(found)}, /* rows */ {rows},",
         f"    /* rest */ {count % 4}, rounding);",
     )
     # Layers of other sizes share the function, so that the comment is not of their sizes.
     comment = "fully connected, four int4 weights in a lane"
     scratch = 16 * (eights + 1) * len(found)
-    return specialised_call("tinyet_dsp_linear_w4", comment, [constant], body, scratch_bytes=scratch)
+    return specialised_call("tinyet_linear_s8_w4_1x4_dsp", comment, [constant], body, scratch_bytes=scratch)
 
 
 def rows_rounding(node: Node) -> Rounding:
@@ -116,7 +116,7 @@ def lower_rows(node: Node, target: Target) -> Call:
 
 KERNELS = (
     Kernel(
-        "tinyet_dsp_linear_rows_w4",
+        "tinyet_linear_s8_w4_4x2_dsp",
         "s8w4",
         lower_rows,
         conv2d.HEADERS,
@@ -125,7 +125,9 @@ KERNELS = (
         "cortex_m",
         sweep=linear.by_fours,
     ),
-    Kernel("tinyet_dsp_linear_w4", "s8w4", lower, HEADERS, (), refuse, "cortex_m", sweep=by_copied_vectors),
+    Kernel(
+        "tinyet_linear_s8_w4_1x4_dsp", "s8w4", lower, HEADERS, (), refuse, "cortex_m", sweep=by_copied_vectors
+    ),
 )
 
 WIDE_KERNELS = tuple(

@@ -24,7 +24,7 @@ def lane_pairs(channels: int) -> list[tuple[int, int]]:
 
 
 def neighbours(values: int) -> list[tuple[int, int]]:
-    """The two values of each word that tinyet_dsp_put_pairs makes; NONE where there is no second."""
+    """The two values of each word that tinyet_dsp_put_int16x2 makes; NONE where there is no second."""
     return [(i, i + 1 if i + 1 < values else NONE) for i in range(0, values, 2)]
 
 
@@ -53,17 +53,17 @@ def padded_channels(values: Int64, multiple: int) -> Int64:
 
 
 def gemm_stream(r: Rounding, order: list[tuple[int, int]]) -> Int64:
-    """The stream of tinyet_dsp_conv2d.h, (words,): `order` gives the two columns of r.weights of each tap."""
+    """The stream of tinyet_conv2d_dsp.h, (words,): `order` gives the two columns of r.weights of each tap."""
     return group_stream(r, order, 2)
 
 
 def dot_stream(r: Rounding, order: list[tuple[int, int]]) -> Int64:
-    """The stream of tinyet_dsp_linear.h, (words,); the same for four outputs."""
+    """The stream of tinyet_linear_dsp.h, (words,); the same for four outputs."""
     return group_stream(r, order, 4)
 
 
 def wide_stream(r: Rounding, order: list[tuple[int, int]]) -> Int64:
-    """The stream of tinyet_dsp_conv2d.h with wide weights, (words,); `order` as gemm_stream takes it."""
+    """The stream of tinyet_conv2d_dsp.h with wide weights, (words,); `order` as gemm_stream takes it."""
     columns = padded_channels(
         np.pad(r.weights << r.before[:, None], ((0, 0), (0, 1))), 2
     )  # NONE is the last one
@@ -76,7 +76,7 @@ def wide_stream(r: Rounding, order: list[tuple[int, int]]) -> Int64:
 
 
 def nibble_stream(r: Rounding, order: list[tuple[int, int]]) -> Int64:
-    """The stream of tinyet_dsp_conv2d.h with int4 weights, (words,); `order` as gemm_stream takes it."""
+    """The stream of tinyet_conv2d_dsp.h with int4 weights, (words,); `order` as gemm_stream takes it."""
     pairs = group_taps(r.weights, order, 2)  # (pairs of channels, taps, 4)
     pairs = np.pad(pairs, ((0, 0), (0, pairs.shape[1] % 2), (0, 0)))
     body = join_bytes(pairs[:, ::2] << 4 | pairs[:, 1::2] & 15)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pools (tinyet_dsp_pool.h): with sliding windows, and over whole images as AvgPool2d, Mean and Sum."""
+"""Pools (tinyet_pool_dsp.h): with sliding windows, and over whole images as AvgPool2d, Mean and Sum."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tinyet.ops.shared.averaging import division, division_table
 from tinyet.ops.shared.sweeping import by_window_pixels, in_groups, of_input
 from tinyet.opset import DENSE, Call, Constant, Kernel, Layouts, LayoutSupport, Sweep, only_pitches
 
-HEADERS = ("tinyet_dsp.h", "tinyet_dsp_pool.h")
+HEADERS = ("tinyet_dsp.h", "tinyet_pool_dsp.h")
 MOST_PIXELS = 255  # sums are int16, or parts of sums
 LEAST_PART = 248  # TINYET_DSP_PIXELS
 MOST_SUMMED = 2**22
@@ -50,11 +50,11 @@ def lower_average(node: Node, target: Target) -> Call:
     divisor = avg_pool2d.attrs_of(node).fixed_divisor or count
     body = (
         f"const tinyet_division division = {c_division(count, divisor, node.input(0).type.zero_point)};",
-        f"tinyet_dsp_average(input, output, /* images */ {batch}, /* pixels */ {count},",
+        f"tinyet_average_s8_dsp(input, output, /* images */ {batch}, /* pixels */ {count},",
         f"    /* channels */ {channels}, division);",
     )
     text = f"averages of {count} pixels, {channels} channels"
-    return specialised_call("tinyet_dsp_average", text, (), body)
+    return specialised_call("tinyet_average_s8_dsp", text, (), body)
 
 
 def window_lines(node: Node) -> tuple[str, ...]:
@@ -86,9 +86,9 @@ def pitches(node: Node, layouts: Layouts) -> str:
 def lower_windows_max(node: Node, target: Target, layouts: Layouts = DENSE) -> Call:
     body = (
         *window_lines(node),
-        f"tinyet_dsp_max_pool2d(input, output, shape, {pitches(node, layouts)});",
+        f"tinyet_max_pool2d_s8_dsp(input, output, shape, {pitches(node, layouts)});",
     )
-    return specialised_call("tinyet_dsp_max_pool2d", f"maxima of {window_text(node)}", (), body)
+    return specialised_call("tinyet_max_pool2d_s8_dsp", f"maxima of {window_text(node)}", (), body)
 
 
 def refuse_windows_average(node: Node, target: Target) -> str | None:
@@ -109,11 +109,11 @@ def lower_windows_average(node: Node, target: Target, layouts: Layouts = DENSE) 
     body = (
         *window_lines(node),
         f"const tinyet_division division = {c_division(taps, a.fixed_divisor or taps, x.zero_point)};",
-        f"tinyet_dsp_avg_pool2d(input, output, shape, {pitches(node, layouts)}, division, {table},",
+        f"tinyet_avg_pool2d_s8_dsp(input, output, shape, {pitches(node, layouts)}, division, {table},",
         f"    /* first count */ {first});",
     )
     text = f"averages of {window_text(node)}"
-    return specialised_call("tinyet_dsp_avg_pool2d", text, constants, body)
+    return specialised_call("tinyet_avg_pool2d_s8_dsp", text, constants, body)
 
 
 def refuse_sum(node: Node, target: Target) -> str | None:
@@ -129,11 +129,13 @@ def sum_call(node: Node, multiplier: Multiplier) -> Call:
     outer, _, middle, count, channels = sizes
     bias, out = -node.input(0).type.zero_point * count, node.output.type
     body = (
-        f"tinyet_dsp_sum(input, output, /* images */ {outer * middle}, /* pixels */ {count},",
+        f"tinyet_sum_s8_dsp(input, output, /* images */ {outer * middle}, /* pixels */ {count},",
         f"    /* channels */ {channels}, /* bias */ {bias},",
         f"    /* factor */ {multiplier.multiplier}, {multiplier.shift}, /* zero point */ {out.zero_point});",
     )
-    return specialised_call("tinyet_dsp_sum", f"{node.op} of {count} pixels, {channels} channels", (), body)
+    return specialised_call(
+        "tinyet_sum_s8_dsp", f"{node.op} of {count} pixels, {channels} channels", (), body
+    )
 
 
 def lower_mean(node: Node, target: Target) -> Call:
@@ -175,7 +177,7 @@ def of_runs(node: Node) -> Sweep:
 
 AVERAGE_KERNELS = (
     Kernel(
-        "tinyet_dsp_average",
+        "tinyet_average_s8_dsp",
         "s8",
         lower_average,
         HEADERS,
@@ -185,7 +187,7 @@ AVERAGE_KERNELS = (
         sweep=of_images,
     ),
     Kernel(
-        "tinyet_dsp_avg_pool2d",
+        "tinyet_avg_pool2d_s8_dsp",
         "s8",
         lower_windows_average,
         HEADERS,
@@ -198,7 +200,7 @@ AVERAGE_KERNELS = (
 )
 MAX_KERNELS = (
     Kernel(
-        "tinyet_dsp_max_pool2d",
+        "tinyet_max_pool2d_s8_dsp",
         "s8",
         lower_windows_max,
         HEADERS,
@@ -210,6 +212,8 @@ MAX_KERNELS = (
     ),
 )
 MEAN_KERNELS = (
-    Kernel("tinyet_dsp_sum", "s8", lower_mean, HEADERS, (), refuse_sum, "cortex_m", sweep=of_runs),
+    Kernel("tinyet_sum_s8_dsp", "s8", lower_mean, HEADERS, (), refuse_sum, "cortex_m", sweep=of_runs),
 )
-SUM_KERNELS = (Kernel("tinyet_dsp_sum", "s8", lower_sum, HEADERS, (), refuse_sum, "cortex_m", sweep=of_runs),)
+SUM_KERNELS = (
+    Kernel("tinyet_sum_s8_dsp", "s8", lower_sum, HEADERS, (), refuse_sum, "cortex_m", sweep=of_runs),
+)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""int8 recurrent layers: matrices with the weights of two rows in each int16 (tinyet_dsp_gates.h); and in sixteens of
-rows, for cores with Helium (tinyet_mve_sums.h)."""
+"""int8 recurrent layers: matrices with the weights of two rows in each int16 (tinyet_gates_dsp.h); and in sixteens of
+rows, for cores with Helium (tinyet_gate_sums_mve.h)."""
 
 from __future__ import annotations
 

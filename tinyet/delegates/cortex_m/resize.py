@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bilinear int8 resizing, four channels at a time (tinyet_dsp_resize.h)."""
+"""Bilinear int8 resizing, four channels at a time (tinyet_resize_dsp.h)."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from tinyet.ops import resize
 from tinyet.ops.shared.sweeping import of_input
 from tinyet.opset import Call, Claim, Constant, Kernel, Pointer, Struct, Sweep, library_call
 
-HEADERS = ("tinyet_dsp_resize.h",)
-ONE = {"tinyet_dsp_resize_bilinear_sixteenths": 16, "tinyet_dsp_resize_bilinear": 1024}
+HEADERS = ("tinyet_resize_dsp.h",)
+ONE = {"tinyet_resize_bilinear_s8_q4_dsp": 16, "tinyet_resize_bilinear_s8_q10_dsp": 1024}
 """What the weights of two samples add up to, by the kernels' names."""
 COLUMN_BYTES = {16: 8, 1024: 16}
 """Scratch of a column of the input, by that sum."""
@@ -51,7 +51,7 @@ def lower(node: Node, symbol: str) -> Call:
         Constant("column_weights", (columns.weight // part).astype(np.int16), "of the second sample"),
     )
     params = Struct(
-        "tinyet_dsp_resize_params",
+        "tinyet_resize_bilinear_s8_dsp_params",
         {
             "batch": batch,
             "in_h": height,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""int8 softmax along the last axis, at LiteRT's output scale (tinyet_dsp_softmax.h)."""
+"""int8 softmax along the last axis, at LiteRT's output scale (tinyet_softmax_dsp.h)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tinyet.ops.shared.shapes import around_axis
 from tinyet.ops.shared.softmax import attrs_of, exponentials_call, has_scale
 from tinyet.opset import Call, Claim, Kernel
 
-SYMBOL = "tinyet_dsp_softmax"
+SYMBOL = "tinyet_softmax_s8_dsp"
 LEAST_DEPTH = 4
 
 
@@ -46,7 +46,7 @@ KERNELS = (
         SYMBOL,
         "s8",
         lower,
-        ("tinyet_dsp_softmax.h",),
+        ("tinyet_softmax_dsp.h",),
         (f"{SYMBOL}.c",),
         refuse,
         "cortex_m",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""3x3 convolutions of stride 1 by Winograd's F(2x2, 3x3) and F(4x4, 3x3), exact in integers (tinyet_dsp_winograd.h).
+"""3x3 convolutions of stride 1 by Winograd's F(2x2, 3x3) and F(4x4, 3x3), exact in integers (tinyet_winograd_dsp.h).
 
 docs/winograd.md has the proof; what it asks of a layer is checked here, in `refuse`.
 """
@@ -23,7 +23,7 @@ from tinyet.ops.shared.convolution import attrs_of
 from tinyet.ops.shared.sweeping import in_groups, of_input, window_walk
 from tinyet.opset import DENSE, Call, Constant, Kernel, Layouts, LayoutSupport, Sweep, Sweeps, only_pitches
 
-HEADERS = ("tinyet_dsp.h", "tinyet_dsp_winograd.h")
+HEADERS = ("tinyet_dsp.h", "tinyet_winograd_dsp.h")
 
 LARGEST_STEP = 4095  # that ADDW adds, in bytes
 MOST_BEFORE = 6  # int8 weights, transformed by F(2x2) and shifted further than this less 2, leave int16
@@ -198,7 +198,7 @@ def starts(transform: Transform, weights: Int64, r: Rounding) -> Int64:
 
 
 def stream(transform: Transform, node: Node, r: Rounding) -> Int64:
-    """The stream of tinyet_dsp_winograd.h, (words,)."""
+    """The stream of tinyet_winograd_dsp.h, (words,)."""
     depth = node.input(1).shape[3]
     weights = weights_of(transform, node, r)
     weights = np.pad(weights, ((0, 0), (0, 0), (0, -depth % 4)))
@@ -215,7 +215,7 @@ def stream(transform: Transform, node: Node, r: Rounding) -> Int64:
 
 
 def narrow_stream(node: Node, r: Rounding) -> Int64:
-    """The stream with int8 weights of tinyet_dsp_winograd_2x2_s8, (words,)."""
+    """The stream with int8 weights of tinyet_conv2d_s8_winograd_f2x2_dsp, (words,)."""
     weights = r.weights.reshape(node.input(1).shape)
     weights = padded_channels(np.pad(weights, ((0, 0), (0, 0), (0, 0), (0, -weights.shape[3] % 4))), 2)
     start = starts(F2, weights_of(F2, node, r), r)[:, 5]
@@ -248,9 +248,9 @@ def refuse_narrow(node: Node, target: Target) -> str | None:
 
 def shape_line(g: Geometry) -> str:
     return (
-        f"const tinyet_dsp_winograd shape = {{{g.batch}, /* in */ {g.in_h}, {g.in_w}, {g.in_c}, "
+        f"const tinyet_dsp_winograd_shape shape = {{{g.batch}, /* in */ {g.in_h}, {g.in_w}, {g.in_c}, "
         f"/* out */ {g.out_h}, {g.out_w}, {g.out_c}, /* pad */ {g.pad_top}, {g.pad_left},\n"
-        f"      /* pixel stride */ {g.in_pitch}, {g.out_pitch}, /* zero point */ {g.zero_point}, "
+        f"      /* pixel stride */ {g.in_pixel_stride}, {g.out_pixel_stride}, /* zero point */ {g.zero_point}, "
         f"/* unroll */ {unroll_of(pairs_of(g))}}};"
     )
 
@@ -312,7 +312,7 @@ def by_tiles(tile: int) -> Sweeps:
     return sweep
 
 
-NARROW = "tinyet_dsp_winograd_2x2_s8"
+NARROW = "tinyet_conv2d_s8_winograd_f2x2_dsp"
 KERNELS = (
     *(
         Kernel(

@@ -221,7 +221,7 @@ def kernel(
 
 def plain_call(symbol: str, node: Node) -> Call:
     """The call of a kernel that wants to know the shape only."""
-    params = Struct("tinyet_pair_params", {"shape": shape_struct(node)})
+    params = Struct("tinyet_binary_params", {"shape": shape_struct(node)})
     return library_call(symbol, node, [0, 1], params)
 
 
@@ -252,7 +252,7 @@ def table_kernel(reference: Reference, dtypes: str = "s8") -> Kernel:
         return table_call(node, index, reference(node, inputs)[0])
 
     claim = Claim(looked_up)
-    return Kernel("tinyet_table_s8", dtypes, lower, TABLE_HEADERS, TABLE_SOURCES, refuse_fold, claim=claim)
+    return Kernel("tinyet_lut_s8", dtypes, lower, TABLE_HEADERS, TABLE_SOURCES, refuse_fold, claim=claim)
 
 
 def refuse_fold(node: Node, target: Target) -> str | None:

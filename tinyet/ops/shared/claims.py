@@ -81,7 +81,7 @@ def spans(parts: Parts, along: Axis, times: int) -> None:
 
 
 def put(parts: Parts, first: Int64, count: int, times: Int64) -> None:
-    """tinyet_put of `count` elements from `first` on, as often as `times` says."""
+    """tinyet_im2col_copy of `count` elements from `first` on, as often as `times` says."""
     odd = np.minimum(first & 1, count)
     fours = (count - odd) // 4
     counting.add(parts, "piece", int(times.sum()))
@@ -125,7 +125,7 @@ def conv2d(node: Node) -> Mapping[str, int]:
 
 
 def gather(parts: Parts, node: Node, rows: Axis, columns: Axis, times: int) -> None:
-    """tinyet_gather of the patches of some pixels, so many times."""
+    """tinyet_im2col of the patches of some pixels, so many times."""
     a, (_, kernel_h, kernel_w, count) = attrs_of(node), node.input(1).shape
     together = a.dilation_w == 1 and a.groups == 1
     whole = columns.whole if together else np.zeros_like(columns.whole)
@@ -295,23 +295,23 @@ CLAIMS: Mapping[str, Claim] = {
     "tinyet_depthwise_s8": Claim(depthwise),
     "tinyet_depthwise_multiplier_s8": Claim(depthwise_multiplier),
     "tinyet_linear_s8": Claim(linear),
-    "tinyet_conv2d_s8_even": Claim(conv2d),
-    "tinyet_conv2d_1x1_s8_even": Claim(conv2d_1x1),
-    "tinyet_depthwise_s8_even": Claim(depthwise),
-    "tinyet_depthwise_multiplier_s8_even": Claim(depthwise_multiplier),
-    "tinyet_linear_s8_even": Claim(linear),
+    "tinyet_conv2d_s8_rne": Claim(conv2d),
+    "tinyet_conv2d_1x1_s8_rne": Claim(conv2d_1x1),
+    "tinyet_depthwise_s8_rne": Claim(depthwise),
+    "tinyet_depthwise_multiplier_s8_rne": Claim(depthwise_multiplier),
+    "tinyet_linear_s8_rne": Claim(linear),
     "tinyet_affine_s8": Claim(pairs),
     "tinyet_add_s8": Claim(pairs),
     "tinyet_sub_s8": Claim(pairs),
     "tinyet_mul_s8": Claim(pairs),
-    "tinyet_mul_s8_even": Claim(pairs),
+    "tinyet_mul_s8_rne": Claim(pairs),
     "tinyet_avg_pool2d_s8": Claim(pooled),
     "tinyet_max_pool2d_s8": Claim(pooled),
     "tinyet_sum_s8": Claim(reduced),
-    "tinyet_sum_s8_even": Claim(reduced),
+    "tinyet_sum_s8_rne": Claim(reduced),
     "tinyet_softmax_s8": Claim(softmax),
     "tinyet_softmax_scaled_s8": Claim(softmax),
-    "tinyet_softmax_s8_even": Claim(softmax),
+    "tinyet_softmax_s8_rne": Claim(softmax),
     "tinyet_softmax_s8_s16": Claim(softmax),
     "tinyet_softmax_s16": Claim(softmax),
     "tinyet_softmax_scaled_s16": Claim(softmax),

@@ -32,7 +32,7 @@ def conv2d(node: Node) -> Mapping[str, int]:
 
 
 def blocked(node: Node) -> Mapping[str, int]:
-    """tinyet_conv2d_blocked_f32: four channels of two pixels, where both windows lie in the image's columns."""
+    """tinyet_conv2d_f32_2x4: four channels of two pixels, where both windows lie in the image's columns."""
     a, (out_c, kernel_h, kernel_w, in_c) = attrs_of(node), node.input(1).shape
     rows, columns = axes(node, a, kernel_h, kernel_w)
     batch, quads, rest = node.input(0).shape[0], out_c // 4, out_c % 4
@@ -93,7 +93,7 @@ def linear(node: Node) -> Mapping[str, int]:
 
 CLAIMS: Mapping[str, Claim] = {
     "tinyet_conv2d_f32": Claim(conv2d),
-    "tinyet_conv2d_blocked_f32": Claim(blocked),
+    "tinyet_conv2d_f32_2x4": Claim(blocked),
     "tinyet_depthwise_f32": Claim(depthwise),
     "tinyet_linear_f32": Claim(linear),
 }

@@ -29,9 +29,9 @@ from tinyet.ops.shared.window import (
 from tinyet.opset import Constant, RowRule, Struct, TimeAxes, TimeRule
 
 HEADERS = ("tinyet_conv2d.h",)
-PAIRS = (*HEADERS, "tinyet_pairs.h")
-DOT = (*PAIRS, "tinyet_dot.h")
-PATCHES = (*DOT, "tinyet_patches.h")
+PAIRS = (*HEADERS, "tinyet_int16x2.h")
+DOT = (*PAIRS, "tinyet_dot_2x2.h")
+PATCHES = (*DOT, "tinyet_im2col.h")
 DEPTHWISE = (*PAIRS, "tinyet_depthwise.h", "tinyet_window.h")
 
 

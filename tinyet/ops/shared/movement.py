@@ -2,7 +2,7 @@
 """What operators that only move elements share: their type rule, and the loops of one strided copy.
 
 Permute, Slice, Expand, Flip and Unfold are the same copy with different strides. Here it is reduced ahead of time to
-the fewest loops, so that one C function an element size (`tinyet_move_b8`, `_b16`, `_b32`) serves all of them.
+the fewest loops, so that one C function an element size (`tinyet_strided_copy_x8`, `_b16`, `_b32`) serves all of them.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ MOVABLE = (DType.INT8, DType.UINT8, DType.INT16, DType.INT32, DType.UINT32, DTyp
 """What a tensor can be at run time."""
 
 MAX_LOOPS = 6
-"""Loops of the C kernel (TINYET_MOVE_LOOPS); more than this after merging is refused."""
+"""Loops of the C kernel (TINYET_STRIDED_COPY_LOOPS); more than this after merging is refused."""
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ def plan(shape: Shape, in_strides: tuple[int, ...], in_offset: int = 0) -> Move:
 def move_struct(move: Move) -> Struct:
     loops = (Loop(1, 0, 0),) * (MAX_LOOPS - len(move.loops)) + move.loops
     return Struct(
-        "tinyet_move_params",
+        "tinyet_strided_copy_params",
         {
             "in_offset": move.in_offset,
             "size": tuple(loop.size for loop in loops),
@@ -89,7 +89,7 @@ def move_struct(move: Move) -> Struct:
 
 
 def moved(move: Move, item: int) -> Parts:
-    """tinyet_move of elements of `item` bytes: runs of the innermost loop, and ends of those around it."""
+    """tinyet_strided_copy of elements of `item` bytes: runs of the innermost loop, and ends of those around it."""
     loops = (Loop(1, 0, 0),) * (MAX_LOOPS - len(move.loops)) + move.loops
     sizes, inner = [loop.size for loop in loops[:-1]], loops[-1]
     runs = math.prod(sizes)
@@ -112,7 +112,7 @@ def copied_whole(node: Node) -> Parts:
 
 
 def swept(move: Move, node: Node) -> Sweep | None:
-    """Of tinyet_move, run by run of the innermost loop, where neither input nor output ever goes back."""
+    """Of tinyet_strided_copy, run by run of the innermost loop, where neither input nor output ever goes back."""
     *outer, inner = (Loop(1, 0, 0), *move.loops)
     read, written = (inner.size - 1) * inner.in_stride + 1, inner.size
     item, apart = node.input(0).dtype.bytes, math.prod(loop.size for loop in outer)
@@ -144,7 +144,7 @@ def move_kernels(plan_of: Callable[[Node], Move]) -> tuple[Kernel, ...]:
         return f"{count} dimensions move on their own, at most {MAX_LOOPS} can" if count > MAX_LOOPS else None
 
     def kernel(dtype: DType) -> Kernel:
-        symbol = f"tinyet_move_b{8 * dtype.bytes}"
+        symbol = f"tinyet_strided_copy_x{8 * dtype.bytes}"
 
         def lower(node: Node, _target: Target) -> Call:
             return library_call(symbol, node, [0], move_struct(plan_of(node)))
@@ -155,7 +155,7 @@ def move_kernels(plan_of: Callable[[Node], Move]) -> tuple[Kernel, ...]:
             symbol,
             dtype.suffix,
             lower,
-            ("tinyet_move.h",),
+            ("tinyet_strided_copy.h",),
             (f"{symbol}.c",),
             refuse,
             claim=claim,

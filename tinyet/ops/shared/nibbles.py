@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""int4 weights, two to a byte, in the layouts that firmware/include/tinyet_nibbles.h reads."""
+"""int4 weights, two to a byte, in the layouts that firmware/include/tinyet_int4.h reads."""
 
 from __future__ import annotations
 

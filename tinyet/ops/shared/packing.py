@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Constants of the int8 multiply kernels in the layouts that firmware/include/tinyet_pairs.h reads."""
+"""Constants of the int8 multiply kernels in the layouts that firmware/include/tinyet_int16x2.h reads."""
 
 from __future__ import annotations
 

@@ -385,7 +385,7 @@ def part_s16_constants(name: str, matrix: Part) -> tuple[Constant, Constant]:
 
 
 def part_s16_struct(name: str, matrix: Part) -> Struct:
-    """tinyet_tabled_sums_s16; part_s16_constants are its arrays."""
+    """tinyet_lut_sums_s16; part_s16_constants are its arrays."""
     return Struct(
         "tinyet_gate_part_s16",
         {

@@ -81,7 +81,7 @@ def scratch_bytes(channels: int) -> int:
 def shape_struct(node: Node) -> Struct:
     _, rows, columns, channels = node.input(0).shape
     fields_ = {"tiles": attrs_of(node).strips, "pixels": rows * columns, "channels": channels}
-    return Struct("tinyet_row_sums_shape", fields_)
+    return Struct("tinyet_tiled_sum_shape", fields_)
 
 
 def _refuse_averages(node: Node, _target: Target) -> str | None:
@@ -97,8 +97,8 @@ def _lower_sums(node: Node, _target: Target) -> Call:
     assert isinstance(a.finish, Multiplier)
     values: dict[str, FieldValue] = {"shape": shape_struct(node), "bias": a.bias}
     values |= {"multiplier": a.finish.multiplier, "shift": a.finish.shift}
-    params = Struct("tinyet_row_sums_params", {**values, "out_zero_point": node.output.type.zero_point})
-    return _call("tinyet_row_sums", node, params)
+    params = Struct("tinyet_tiled_sum_params", {**values, "out_zero_point": node.output.type.zero_point})
+    return _call("tinyet_tiled_sum", node, params)
 
 
 def _lower_averages(node: Node, _target: Target) -> Call:
@@ -107,7 +107,7 @@ def _lower_averages(node: Node, _target: Target) -> Call:
     names = ", ".join(field.name for field in fields(Division))
     table = Constant("division", np.array(astuple(a.finish), np.int32), names)
     values: dict[str, FieldValue] = {"shape": shape_struct(node), "division": Pointer(table.name)}
-    return _call("tinyet_row_averages", node, Struct("tinyet_row_averages_params", values), (table,))
+    return _call("tinyet_tiled_average", node, Struct("tinyet_tiled_average_params", values), (table,))
 
 
 def _call(name: str, node: Node, params: Struct, constants: Sequence[Constant] = ()) -> Call:
@@ -131,12 +131,12 @@ def _work(node: Node) -> Mapping[str, int]:
     }
 
 
-HEADERS = ("tinyet_row_sums.h", "tinyet_average.h")
+HEADERS = ("tinyet_tiled_sum.h", "tinyet_average.h")
 
 KERNELS: tuple[Kernel, ...] = (
-    *library_kernels("tinyet_row_sums", ("s8", "s16"), _lower_sums, HEADERS, _refuse_averages, Claim(_work)),
+    *library_kernels("tinyet_tiled_sum", ("s8", "s16"), _lower_sums, HEADERS, _refuse_averages, Claim(_work)),
     *library_kernels(
-        "tinyet_row_averages", ("s8", "s16"), _lower_averages, HEADERS, _refuse_sums, Claim(_work)
+        "tinyet_tiled_average", ("s8", "s16"), _lower_averages, HEADERS, _refuse_sums, Claim(_work)
     ),
 )
 

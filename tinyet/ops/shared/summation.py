@@ -136,11 +136,11 @@ def kernels_of(
 
     headers = ("tinyet_reduce.h",)
     even = Kernel(
-        "tinyet_sum_s8_even",
+        "tinyet_sum_s8_rne",
         "s8even",
         lower,
-        (*headers, "tinyet_even.h"),
-        ("tinyet_sum_s8_even.c",),
+        (*headers, "tinyet_rne.h"),
+        ("tinyet_sum_s8_rne.c",),
         reduction.refuse,
     )
     plain = library_kernels("tinyet_sum", ("s8", "s16", "f32"), lower, headers, reduction.refuse)

@@ -31,8 +31,8 @@ from tinyet.opset import (
     only_pitches,
 )
 
-TABLE_HEADERS = ("tinyet_table.h",)
-TABLE_SOURCES = ("tinyet_table_s8.c",)
+TABLE_HEADERS = ("tinyet_lut.h",)
+TABLE_SOURCES = ("tinyet_lut_s8.c",)
 
 
 def every_int8() -> npt.NDArray[np.int8]:
@@ -43,8 +43,8 @@ def every_int8() -> npt.NDArray[np.int8]:
 
 def table_call(node: Node, index: int, table: Array) -> Call:
     """Look up each element of input `index` in `table`, which is int8 (256,) in the order of every_int8."""
-    params = Struct("tinyet_table_s8_params", {"table": Pointer("table"), "count": node.output.type.count})
-    return library_call("tinyet_table_s8", node, [index], params, [Constant("table", table.reshape(256))])
+    params = Struct("tinyet_lut_s8_params", {"table": Pointer("table"), "count": node.output.type.count})
+    return library_call("tinyet_lut_s8", node, [index], params, [Constant("table", table.reshape(256))])
 
 
 def table_kernel(
@@ -60,11 +60,11 @@ def table_kernel(
         shape = node.output.shape
         pixels, channels = math.prod(shape[:-1]), shape[-1]
         function = Definition(
-            "tinyet_table_s8",
+            "tinyet_lut_s8",
             "TINYET_FUNCTION void",
             ("const int8_t *input", "int8_t *output", "const TINYET_ROM int8_t *table"),
             (
-                f"  tinyet_table_pixels_s8(input, output, table, /* pixels */ {pixels}, /* channels */ {channels},",
+                f"  tinyet_lut_pixels_s8(input, output, table, /* pixels */ {pixels}, /* channels */ {channels},",
                 f"      /* pixel stride */ {layouts.input or channels}, {layouts.output or channels});",
             ),
         )
@@ -74,7 +74,7 @@ def table_kernel(
     claim = Claim(looked_up)
     layout_support = LayoutSupport(lower_pixels, only_pitches)
     return Kernel(
-        "tinyet_table_s8",
+        "tinyet_lut_s8",
         "s8",
         lower,
         TABLE_HEADERS,

@@ -129,12 +129,12 @@ def sigmoid_or_tanh(values: Array, scaling: tuple[int, int], tanh: bool) -> Int6
 # ---------------------------------------------------------------- kernels
 
 
-HEADERS = ("tinyet_table.h",)
+HEADERS = ("tinyet_lut.h",)
 
 
 def table_call(node: Node, table: Int64) -> Call:
-    params = Struct("tinyet_table_s16_params", {"table": Pointer("table"), "count": node.output.type.count})
-    return library_call("tinyet_table_s16", node, [0], params, [Constant("table", table.astype(np.int16))])
+    params = Struct("tinyet_lut_s16_params", {"table": Pointer("table"), "count": node.output.type.count})
+    return library_call("tinyet_lut_s16", node, [0], params, [Constant("table", table.astype(np.int16))])
 
 
 def sigmoid_call(node: Node, scaling: tuple[int, int], tanh: bool) -> Call:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Gates of recurrent layers in int16 by table, as TFLM's LSTM has them (tensorflow/lite/micro/kernels/lstm_eval.cc):
 the int16 sigmoid and tanh of table_s16.py, and products that are requantized with two roundings. The twins in C are
-firmware/include/tinyet_tabled_gates.h and tinyet_pieced_gates.h; what the numbers stand for is told in gates.py."""
+firmware/include/tinyet_gates_lut.h and tinyet_gates_pwl.h; what the numbers stand for is told in gates.py."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def table_constant() -> Constant:
 
 
 def pieces() -> Int64:
-    """The straight pieces of the table and of what it is mirrored to, (512,), as tinyet_pieced_gates.h has them."""
+    """The straight pieces of the table and of what it is mirrored to, (512,), as tinyet_gates_pwl.h has them."""
     upper = sigmoid_table()  # its last value is what is beyond it, too
     ends = np.concatenate([[1], 2**16 - upper[:0:-1], upper, upper[-1:]])
     return np.asarray((ends[:-1] - 2**15) * 2**16 + 2 * np.diff(ends), np.int64)

@@ -33,10 +33,10 @@ JUMPING: tuple[FunctionName, ...] = (
 )
 
 KINDS = {
-    "pwl": "tinyet_slopes_s16.c",
-    "sigmoid": "tinyet_table_s16.c",
-    "tanh": "tinyet_table_s16.c",
-    "lut": "tinyet_table_s16.c",
+    "pwl": "tinyet_pwl_s16.c",
+    "sigmoid": "tinyet_lut_s16.c",
+    "tanh": "tinyet_lut_s16.c",
+    "lut": "tinyet_lut_s16.c",
 }
 """The kernels tinyet_<kind>_s16 and their sources."""
 
@@ -138,7 +138,7 @@ def reference(form: Form, x: Array) -> Array:
 
 def slope_struct(slope: Slope) -> Struct:
     return Struct(
-        "tinyet_slope_s16",
+        "tinyet_pwl_segment_s16",
         {
             "multiplier": slope.factor.multiplier,
             "shift": slope.factor.shift,
@@ -155,10 +155,10 @@ def lower(node: Node, form: Form) -> Call:
     if own == "pwl":
         above, below = slopes(form)
         params = Struct(
-            "tinyet_slopes_s16_params",
+            "tinyet_pwl_s16_params",
             {"above": slope_struct(above), "below": slope_struct(below), "count": node.output.type.count},
         )
-        return library_call("tinyet_slopes_s16", node, [0], params)
+        return library_call("tinyet_pwl_s16", node, [0], params)
     found = scaling(form)
     assert found is not None
     return table_s16.sigmoid_call(node, found, own == "tanh")

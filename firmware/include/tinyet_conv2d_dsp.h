@@ -1,0 +1,500 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Specialised int8 convolutions of one group for cores with DSP instructions: see tinyet_dsp.h.
+ *
+ * 4x2, four output pixels by two output channels at a time: eight sums in registers. The inputs of the four pixels are widened to
+ * int16 once, into scratch, and serve all channels. They lie in scratch as "lanes": a lane is one pair of input channels of
+ * one kernel row, and holds a word for each input column that the four pixels see, so that neighbouring pixels share
+ * columns. A lane has `min(stride, taps)` runs of `run` words, run f being the columns f, f + stride, f + 2 * stride, …;
+ * tap t of pixel j is word t * dilation / stride + j of run t * dilation % stride. Either stride or dilation is 1.
+ *
+ * The weight stream, in words, for each pair of output channels a, b (b has zeros where out_c is odd):
+ *   bias a, b | for each lane, for each tap: bytes {a0, b0, a1, b1}, the weights of the lane's two channels |
+ *   multiplier a, b | offset a, b | shift a, b
+ * Weights of int16 are {a0, a1} and {b0, b1}: two words a tap. They and the bias have the shift before the multiplication
+ * (tinyet_dsp_before) in them; the words with the shift are missing where the rounding is one-sided.
+ * Weights of int4 are a word for two taps, the first one's in the upper halves of the bytes. A half of a byte, its other half
+ * zero, is 16 times the weight: so are the sums and the bias, and a one-sided shift before the multiplication is at least 4. */
+#ifndef TINYET_CONV2D_DSP_H
+#define TINYET_CONV2D_DSP_H
+
+#include "tinyet_dsp.h"
+
+enum { TINYET_DSP_INT8 = 0, TINYET_DSP_INT16 = 1, TINYET_DSP_INT4 = 2 };
+
+/* The geometry of the multiply loop; literals. */
+typedef struct {
+  int32_t lanes;  /* in all: kernel rows times pairs of channels */
+  int32_t taps;   /* of a kernel row */
+  int32_t stride; /* of columns */
+  int32_t dilation;
+  int32_t run;
+  int32_t width;  /* words of a lane */
+  int32_t unroll;  /* taps of straight code; divides lanes * taps, and is a multiple of taps; in a loop of int4 even */
+  int32_t weights; /* TINYET_DSP_INT8, ... */
+} tinyet_dsp_lanes;
+
+/* Sums of pixels 0 ... 3 for channels a and b. */
+typedef struct {
+  int32_t a0, a1, a2, a3, b0, b1, b2, b3;
+} tinyet_dsp_sums;
+
+/* The word of tap `tap` of pixel 0, in a lane. */
+TINYET_DSP_INLINE int32_t tinyet_dsp_tap(const tinyet_dsp_lanes g, int32_t tap) {
+  return tap * g.dilation % g.stride * g.run + tap * g.dilation / g.stride;
+}
+
+#if TINYET_DSP_ASM
+/* One tap for all eight sums: the weights are a pair a channel, four words are the pixels. x points where the
+ * last tap of a lane reads pixel 2; that read moves it to the next lane. The geometry is in assembler symbols, since an asm
+ * statement has room for few operands. */
+#if defined(__clang__)
+/* It does not always find so many registers: they have their names, and come from a struct and go back to it. */
+#define TINYET_DSP_A0 "r1"
+#define TINYET_DSP_A1 "r2"
+#define TINYET_DSP_A2 "r3"
+#define TINYET_DSP_A3 "r4"
+#define TINYET_DSP_B0 "r5"
+#define TINYET_DSP_B1 "r6"
+#define TINYET_DSP_B2 "r7"
+#define TINYET_DSP_B3 "r8"
+#define TINYET_DSP_W "r9"
+#define TINYET_DSP_X "r10"
+#define TINYET_DSP_U "r11"
+#define TINYET_DSP_V "r12"
+#define TINYET_DSP_Y "lr"
+#define TINYET_DSP_Z "r0"
+#else
+#define TINYET_DSP_A0 "%[a0]"
+#define TINYET_DSP_A1 "%[a1]"
+#define TINYET_DSP_A2 "%[a2]"
+#define TINYET_DSP_A3 "%[a3]"
+#define TINYET_DSP_B0 "%[b0]"
+#define TINYET_DSP_B1 "%[b1]"
+#define TINYET_DSP_B2 "%[b2]"
+#define TINYET_DSP_B3 "%[b3]"
+#define TINYET_DSP_W "%[w]"
+#define TINYET_DSP_X "%[x]"
+#define TINYET_DSP_U "%[u]"
+#define TINYET_DSP_V "%[v]"
+#define TINYET_DSP_Y "%[y]"
+#define TINYET_DSP_Z "%[z]"
+#endif
+#define TINYET_DSP_GEOMETRY                           \
+  TINYET_DSP_LINES                                    \
+  ".set tinyet_taps, %c[geometry] & 0xff\n"           \
+  ".set tinyet_stride, %c[geometry] >> 8 & 0xff\n"    \
+  ".set tinyet_dilation, %c[geometry] >> 16 & 0xff\n" \
+  ".set tinyet_weights, %c[geometry] >> 24\n"         \
+  ".set tinyet_half, 0\n"                             \
+  ".set tinyet_run, %c[run]\n"                        \
+  ".set tinyet_tap, tinyet_taps - 1\n"                \
+  ".set tinyet_last, " TINYET_DSP_WORD " + 2\n"       \
+  ".set tinyet_tap, 0\n"
+#define TINYET_DSP_WORD \
+  "tinyet_tap * tinyet_dilation %% tinyet_stride * tinyet_run + tinyet_tap * tinyet_dilation / tinyet_stride"
+#define TINYET_DSP_TAP(A0, A1, A2, A3, B0, B1, B2, B3)                                                    \
+  ".if tinyet_weights == 1\n"                                                                             \
+  "ldrd " TINYET_DSP_U ", " TINYET_DSP_V ", [" TINYET_DSP_W "], #8\n"                                     \
+  ".elseif tinyet_weights == 2 && tinyet_half == 0\n"                                                     \
+  "ldr " TINYET_DSP_U ", [" TINYET_DSP_W "]\n"                                                            \
+  "and " TINYET_DSP_U ", " TINYET_DSP_U ", #0xf0f0f0f0\n"                                                 \
+  ".else\n"                                                                                               \
+  "ldr " TINYET_DSP_U ", [" TINYET_DSP_W "], #4\n"                                                        \
+  ".if tinyet_weights == 2\n"                                                                             \
+  "lsl " TINYET_DSP_U ", " TINYET_DSP_U ", #4\n"                                                          \
+  "and " TINYET_DSP_U ", " TINYET_DSP_U ", #0xf0f0f0f0\n"                                                 \
+  ".endif\n"                                                                                              \
+  ".endif\n"                                                                                              \
+  ".set tinyet_half, 1 - tinyet_half\n"                                                                   \
+  "ldrd " TINYET_DSP_Y ", " TINYET_DSP_Z ", [" TINYET_DSP_X ", #(" TINYET_DSP_WORD " - tinyet_last) * 4]\n" \
+  ".if tinyet_weights != 1\n"                                                                             \
+  "sxtb16 " TINYET_DSP_V ", " TINYET_DSP_U ", ror #8\n"                                                   \
+  "sxtb16 " TINYET_DSP_U ", " TINYET_DSP_U "\n"                                                           \
+  ".endif\n"                                                                                              \
+  "smlad " TINYET_DSP_A0 ", " TINYET_DSP_U ", " TINYET_DSP_Y ", " A0 "\n"                                 \
+  "smlad " TINYET_DSP_B0 ", " TINYET_DSP_V ", " TINYET_DSP_Y ", " B0 "\n"                                 \
+  "smlad " TINYET_DSP_A1 ", " TINYET_DSP_U ", " TINYET_DSP_Z ", " A1 "\n"                                 \
+  "smlad " TINYET_DSP_B1 ", " TINYET_DSP_V ", " TINYET_DSP_Z ", " B1 "\n"                                 \
+  ".if tinyet_tap == tinyet_taps - 1\n"                                                                   \
+  "ldrd " TINYET_DSP_Y ", " TINYET_DSP_Z ", [" TINYET_DSP_X "], #%c[width] * 4\n"                         \
+  ".set tinyet_tap, 0\n"                                                                                  \
+  ".else\n"                                                                                               \
+  "ldrd " TINYET_DSP_Y ", " TINYET_DSP_Z ", [" TINYET_DSP_X ", #(" TINYET_DSP_WORD                        \
+  " - tinyet_last + 2) * 4]\n"                                                                            \
+  ".set tinyet_tap, tinyet_tap + 1\n"                                                                     \
+  ".endif\n"                                                                                              \
+  "smlad " TINYET_DSP_A2 ", " TINYET_DSP_U ", " TINYET_DSP_Y ", " A2 "\n"                                 \
+  "smlad " TINYET_DSP_B2 ", " TINYET_DSP_V ", " TINYET_DSP_Y ", " B2 "\n"                                 \
+  "smlad " TINYET_DSP_A3 ", " TINYET_DSP_U ", " TINYET_DSP_Z ", " A3 "\n"                                 \
+  "smlad " TINYET_DSP_B3 ", " TINYET_DSP_V ", " TINYET_DSP_Z ", " B3 "\n"
+#define TINYET_DSP_NEXT_TAP                                                                                     \
+  TINYET_DSP_TAP(TINYET_DSP_A0, TINYET_DSP_A1, TINYET_DSP_A2, TINYET_DSP_A3, TINYET_DSP_B0, TINYET_DSP_B1, \
+                 TINYET_DSP_B2, TINYET_DSP_B3)
+/* The first one, whose sums begin with the biases. */
+#define TINYET_DSP_FIRST_TAP                                                                                    \
+  TINYET_DSP_TAP(TINYET_DSP_A3, TINYET_DSP_A3, TINYET_DSP_A3, TINYET_DSP_A3, TINYET_DSP_B3, TINYET_DSP_B3, \
+                 TINYET_DSP_B3, TINYET_DSP_B3)
+/* Of an odd number of them, the word of the last one has not been left. */
+#define TINYET_DSP_ALL_TAPS                                            \
+  TINYET_DSP_FIRST_TAP ".rept %c[unroll] - 1\n" TINYET_DSP_NEXT_TAP ".endr\n" \
+                       ".if tinyet_weights == 2 && tinyet_half\n"      \
+                       "add " TINYET_DSP_W ", " TINYET_DSP_W ", #4\n"  \
+                       ".endif\n"
+/* In a loop, whose end is in the word that sp points at. */
+#define TINYET_DSP_TAPS_IN_LOOP               \
+  "mov " TINYET_DSP_A0 ", " TINYET_DSP_A3 "\n" \
+  "mov " TINYET_DSP_A1 ", " TINYET_DSP_A3 "\n" \
+  "mov " TINYET_DSP_A2 ", " TINYET_DSP_A3 "\n" \
+  "mov " TINYET_DSP_B0 ", " TINYET_DSP_B3 "\n" \
+  "mov " TINYET_DSP_B1 ", " TINYET_DSP_B3 "\n" \
+  "mov " TINYET_DSP_B2 ", " TINYET_DSP_B3 "\n" \
+  "1:\n"                                      \
+  ".rept %c[unroll]\n" TINYET_DSP_NEXT_TAP    \
+  ".endr\n"                                   \
+  "ldr " TINYET_DSP_U ", [sp]\n"              \
+  "cmp " TINYET_DSP_X ", " TINYET_DSP_U "\n"  \
+  "bne 1b\n"                                  \
+  "add sp, sp, #4\n"
+#if defined(__clang__)
+#define TINYET_DSP_ENTER       \
+  "push {r0, r7}\n"            \
+  "push {%[p]}\n"              \
+  "ldrd r9, r10, [%[p], #32]\n" \
+  "ldr r4, [%[p], #12]\n"      \
+  "ldr r8, [%[p], #28]\n"
+#define TINYET_DSP_LEAVE \
+  "pop {r11}\n"          \
+  "stm r11, {r1-r8}\n"   \
+  "str r9, [r11, #32]\n" \
+  "pop {r0, r7}\n"
+#define TINYET_DSP_LOST "r1", "r2", "r3", "r4", "r5", "r6", "r8", "r9", "r10", "r11", "r12", "lr", "memory", "cc"
+#endif
+#define TINYET_DSP_LANE_OPERANDS(g)                                                                            \
+  [geometry] "i"((g).taps | (g).stride << 8 | (g).dilation << 16 | (g).weights << 24), [run] "i"((g).run),      \
+      [width] "i"((g).width), [unroll] "i"((g).unroll)
+#endif
+
+/* Adds all products to the biases of a and b at *weights, and moves that behind the weights. */
+TINYET_DSP_INLINE tinyet_dsp_sums tinyet_dsp_dot(const int32_t **weights, const uint32_t *pixels,
+                                                 const tinyet_dsp_lanes g) {
+  const int32_t *w = *weights;
+  tinyet_dsp_sums c;
+  c.a3 = *w++;
+  c.b3 = *w++;
+#if TINYET_DSP_ASM && defined(__clang__)
+  struct {
+    tinyet_dsp_sums sums;
+    const int32_t *w;
+    uintptr_t x, end;
+  } state;
+  const void *const p = &state;
+  state.sums.a3 = c.a3;
+  state.sums.b3 = c.b3;
+  state.w = w;
+  state.x = (uintptr_t)(pixels + tinyet_dsp_tap(g, g.taps - 1) + 2);
+  /* r7 may be the frame pointer, which is not to be named among the registers that are lost. p is in r0 or r7. */
+  if (g.unroll == g.lanes * g.taps) {
+    __asm__ volatile(TINYET_DSP_GEOMETRY TINYET_DSP_ENTER TINYET_DSP_ALL_TAPS TINYET_DSP_LEAVE
+                     :
+                     : [p] "r"(p), TINYET_DSP_LANE_OPERANDS(g)
+                     : TINYET_DSP_LOST);
+  } else {
+    state.end = state.x + 4u * (uint32_t)(g.lanes * g.width);
+    __asm__ volatile(TINYET_DSP_GEOMETRY TINYET_DSP_ENTER "ldr r11, [%[p], #40]\n"
+                                                          "push {r11}\n" TINYET_DSP_TAPS_IN_LOOP TINYET_DSP_LEAVE
+                     :
+                     : [p] "r"(p), TINYET_DSP_LANE_OPERANDS(g)
+                     : TINYET_DSP_LOST);
+  }
+  c = state.sums;
+  w = state.w;
+#elif TINYET_DSP_ASM
+  uintptr_t x = (uintptr_t)(pixels + tinyet_dsp_tap(g, g.taps - 1) + 2);
+  uint32_t u, v, y, z;
+  if (g.unroll == g.lanes * g.taps) {
+    __asm__ volatile(TINYET_DSP_GEOMETRY TINYET_DSP_ALL_TAPS
+                     : [a0] "=&r"(c.a0), [a1] "=&r"(c.a1), [a2] "=&r"(c.a2), [a3] "+r"(c.a3), [b0] "=&r"(c.b0),
+                       [b1] "=&r"(c.b1), [b2] "=&r"(c.b2), [b3] "+r"(c.b3), [w] "+r"(w), [x] "+r"(x), [u] "=&r"(u),
+                       [v] "=&r"(v), [y] "=&r"(y), [z] "=&r"(z)
+                     : TINYET_DSP_LANE_OPERANDS(g)
+                     : "memory");
+  } else {
+    y = (uint32_t)x + 4u * (uint32_t)(g.lanes * g.width); /* the end, which has no register in the loop */
+    __asm__ volatile(TINYET_DSP_GEOMETRY "push {%[y]}\n" TINYET_DSP_TAPS_IN_LOOP
+                     : [a0] "=&r"(c.a0), [a1] "=&r"(c.a1), [a2] "=&r"(c.a2), [a3] "+r"(c.a3), [b0] "=&r"(c.b0),
+                       [b1] "=&r"(c.b1), [b2] "=&r"(c.b2), [b3] "+r"(c.b3), [w] "+r"(w), [x] "+r"(x), [u] "=&r"(u),
+                       [v] "=&r"(v), [y] "+r"(y), [z] "=&r"(z)
+                     : TINYET_DSP_LANE_OPERANDS(g)
+                     : "memory", "cc");
+  }
+#else
+  c.a0 = c.a1 = c.a2 = c.a3;
+  c.b0 = c.b1 = c.b2 = c.b3;
+  for (int32_t lane = 0; lane < g.lanes; lane++, pixels += g.width) {
+    for (int32_t tap = 0; tap < g.taps; tap++) {
+      const uint32_t *const x = pixels + tinyet_dsp_tap(g, tap);
+      const int32_t behind = g.lanes * g.taps - (lane * g.taps + tap);
+      const int first = g.weights == TINYET_DSP_INT4 && (lane * g.taps + tap) % 2 == 0;
+      uint32_t word = (uint32_t)*w;
+      w += first && behind > 1 ? 0 : 1;
+      if (g.weights == TINYET_DSP_INT4) {
+        word = (first ? word : word << 4) & 0xf0f0f0f0u;
+      }
+      const uint32_t u = g.weights == TINYET_DSP_INT16 ? word : tinyet_dsp_even(word);
+      const uint32_t v = g.weights == TINYET_DSP_INT16 ? (uint32_t)*w++ : tinyet_dsp_odd(word);
+      c.a0 = tinyet_dsp_smlad(u, x[0], c.a0);
+      c.b0 = tinyet_dsp_smlad(v, x[0], c.b0);
+      c.a1 = tinyet_dsp_smlad(u, x[1], c.a1);
+      c.b1 = tinyet_dsp_smlad(v, x[1], c.b1);
+      c.a2 = tinyet_dsp_smlad(u, x[2], c.a2);
+      c.b2 = tinyet_dsp_smlad(v, x[2], c.b2);
+      c.a3 = tinyet_dsp_smlad(u, x[3], c.a3);
+      c.b3 = tinyet_dsp_smlad(v, x[3], c.b3);
+    }
+  }
+#endif
+  *weights = w;
+  return c;
+}
+
+/* The output of a sum of weights of any width. */
+TINYET_DSP_INLINE int8_t tinyet_dsp_lane_round(int32_t sum, int32_t multiplier, int32_t offset, int32_t shift,
+                                               const tinyet_dsp_lanes g, const tinyet_dsp_rounding rounding) {
+  if (g.weights == TINYET_DSP_INT4) {
+    const int32_t before = tinyet_dsp_before(shift, rounding) - 4;
+    sum = rounding.form == TINYET_DSP_ONE_SIDED ? tinyet_shift_left(sum, before) : sum >> -before;
+  } else if (g.weights == TINYET_DSP_INT8) {
+    sum = tinyet_shift_left(sum, tinyet_dsp_before(shift, rounding));
+  }
+  return tinyet_dsp_round_shifted(sum, multiplier, offset, shift, rounding);
+}
+
+/* Two channels of four pixels, which lie `step` bytes apart in the output; only channel a where `pair` is 0. */
+TINYET_DSP_INLINE const int32_t *tinyet_dsp_channels(const int32_t *w, const uint32_t *pixels, int8_t *out,
+                                                     const int32_t step, const int pair, const tinyet_dsp_lanes g,
+                                                     const tinyet_dsp_rounding rounding) {
+  const tinyet_dsp_sums c = tinyet_dsp_dot(&w, pixels, g);
+  const int has_shift = g.weights != TINYET_DSP_INT16 || rounding.form != TINYET_DSP_ONE_SIDED;
+  const int32_t ma = w[0], mb = w[1], oa = w[2], ob = w[3], sa = has_shift ? w[4] : 0, sb = has_shift ? w[5] : 0;
+  out[0] = tinyet_dsp_lane_round(c.a0, ma, oa, sa, g, rounding);
+  out[step] = tinyet_dsp_lane_round(c.a1, ma, oa, sa, g, rounding);
+  out[2 * step] = tinyet_dsp_lane_round(c.a2, ma, oa, sa, g, rounding);
+  out[3 * step] = tinyet_dsp_lane_round(c.a3, ma, oa, sa, g, rounding);
+  if (pair) {
+    out[1] = tinyet_dsp_lane_round(c.b0, mb, ob, sb, g, rounding);
+    out[step + 1] = tinyet_dsp_lane_round(c.b1, mb, ob, sb, g, rounding);
+    out[2 * step + 1] = tinyet_dsp_lane_round(c.b2, mb, ob, sb, g, rounding);
+    out[3 * step + 1] = tinyet_dsp_lane_round(c.b3, mb, ob, sb, g, rounding);
+  }
+  return w + (has_shift ? 6 : 4);
+}
+
+/* All channels of four pixels, which lie `step` bytes apart in the output. */
+TINYET_DSP_INLINE void tinyet_dsp_four_pixels(const int32_t *w, const uint32_t *pixels, int8_t *out,
+                                              const int32_t out_c, const int32_t step, const tinyet_dsp_lanes g,
+                                              const tinyet_dsp_rounding rounding) {
+  for (const int8_t *const end = out + (out_c & ~1); out != end; out += 2) {
+    w = tinyet_dsp_channels(w, pixels, out, step, 1, g, rounding);
+  }
+  if (out_c & 1) {
+    (void)tinyet_dsp_channels(w, pixels, out, step, 0, g, rounding);
+  }
+}
+
+/* Words that hold `channels` channels of one pixel: pairs (0, 2), (1, 3), (4, 6), … and what is left in order. */
+TINYET_DSP_INLINE int32_t tinyet_dsp_int16x2_count(int32_t channels) { return channels / 4 * 2 + (channels % 4 + 1) / 2; }
+
+/* One pixel, widened, into every `width`-th word. */
+TINYET_DSP_INLINE void tinyet_dsp_widen(uint32_t *to, const int8_t *from, const int32_t channels, const int32_t width) {
+#pragma GCC unroll 4
+  for (int32_t c = 0; c < (channels & ~3); c += 4) {
+    const uint32_t word = tinyet_dsp_load(from + c);
+    to[0] = tinyet_dsp_even(word);
+    to[width] = tinyet_dsp_odd(word);
+    to += 2 * width;
+  }
+  from += channels & ~3;
+  if ((channels & 3) > 1) {
+    *to = tinyet_dsp_low_halves((uint32_t)(int32_t)from[0], (uint32_t)(int32_t)from[1]);
+    to += width;
+    from += 2;
+  }
+  if (channels & 1) {
+    *to = (uint32_t)(int32_t)from[0]; /* the upper half meets a weight of zero */
+  }
+}
+
+/* `count` times one value into every `width`-th word. */
+TINYET_DSP_INLINE void tinyet_dsp_fill(uint32_t *to, uint32_t value, const int32_t count, const int32_t width) {
+  for (const uint32_t *const end = to + count * width; to != end; to += width) {
+    *to = value;
+  }
+}
+
+/* What a specialised convolution is made for; literals. */
+typedef struct {
+  int32_t batch, in_h, in_w, in_c;
+  int32_t out_h, out_w, out_c;
+  int32_t kernel_h, kernel_w;
+  int32_t stride_h, stride_w, dilation_h, dilation_w;
+  int32_t pad_top, pad_left;
+  int32_t in_pixel_stride, out_pixel_stride; /* bytes from pixel to pixel: the channels, and what else lies between */
+  int32_t zero_point;          /* what padding reads as */
+  int32_t unroll;
+} tinyet_dsp_conv2d_shape;
+
+/* Columns shared by the four pixels: needs out_w >= 4, and stride_w or dilation_w of 1. Where out_w is no multiple of 4, the
+ * last four pixels of a row overlap those before. scratch: 4 * lanes * width bytes. */
+TINYET_DSP_INLINE void tinyet_dsp_conv2d_direct(const int8_t *input, int8_t *output, void *scratch,
+                                                const int32_t *weights, const int32_t kind, const tinyet_dsp_conv2d_shape s,
+                                                const tinyet_dsp_rounding rounding) {
+  const int32_t pairs = tinyet_dsp_int16x2_count(s.in_c);
+  const int32_t reach = (s.kernel_w - 1) * s.dilation_w;
+  const int32_t run = reach / s.stride_w + 4;
+  const int32_t runs = s.stride_w < reach + 1 ? s.stride_w : reach + 1;
+  const int32_t width = runs * run;
+  const tinyet_dsp_lanes g = {s.kernel_h * pairs, s.kernel_w, s.stride_w, s.dilation_w, run, width, s.unroll, kind};
+  const uint32_t blank = tinyet_dsp_both(s.zero_point);
+  uint32_t *const pixels = (uint32_t *)scratch;
+  for (int32_t n = 0; n < s.batch; n++) {
+    for (int32_t oy = 0; oy < s.out_h; oy++) {
+      for (int32_t ox = 0; ox < s.out_w; ox += 4) {
+        if (s.out_w % 4 != 0 && ox > s.out_w - 4) {
+          ox = s.out_w - 4;
+        }
+        uint32_t *to = pixels;
+        for (int32_t ky = 0; ky < s.kernel_h; ky++) {
+          const int32_t y = oy * s.stride_h - s.pad_top + ky * s.dilation_h;
+          for (int32_t f = 0; f < runs; f++) {
+            const int32_t used = (reach - f) / s.stride_w + 4;
+            for (int32_t i = 0; i < used; i++) {
+              const int32_t x = ox * s.stride_w - s.pad_left + f + i * s.stride_w;
+              if ((uint32_t)y < (uint32_t)s.in_h && (uint32_t)x < (uint32_t)s.in_w) {
+                tinyet_dsp_widen(to + f * run + i, input + (y * s.in_w + x) * s.in_pixel_stride, s.in_c, width);
+              } else {
+                tinyet_dsp_fill(to + f * run + i, blank, pairs, width);
+              }
+            }
+          }
+          to += pairs * width;
+        }
+        tinyet_dsp_four_pixels(weights, pixels, output + (oy * s.out_w + ox) * s.out_pixel_stride, s.out_c, s.out_pixel_stride, g,
+                               rounding);
+      }
+    }
+    input += s.in_h * s.in_w * s.in_pixel_stride;
+    output += s.out_h * s.out_w * s.out_pixel_stride;
+  }
+}
+
+TINYET_DSP_INLINE void tinyet_conv2d_s8_direct_4x2_dsp(const int8_t *input, int8_t *output, void *scratch,
+                                                       const int32_t *weights, const tinyet_dsp_conv2d_shape s,
+                                                       const tinyet_dsp_rounding rounding) {
+  tinyet_dsp_conv2d_direct(input, output, scratch, weights, TINYET_DSP_INT8, s, rounding);
+}
+
+TINYET_DSP_INLINE void tinyet_conv2d_s8_w16_direct_4x2_dsp(const int8_t *input, int8_t *output, void *scratch,
+                                                           const int32_t *weights, const tinyet_dsp_conv2d_shape s,
+                                                           const tinyet_dsp_rounding rounding) {
+  tinyet_dsp_conv2d_direct(input, output, scratch, weights, TINYET_DSP_INT16, s, rounding);
+}
+
+TINYET_DSP_INLINE void tinyet_conv2d_s8_w4_direct_4x2_dsp(const int8_t *input, int8_t *output, void *scratch,
+                                                          const int32_t *weights, const tinyet_dsp_conv2d_shape s,
+                                                          const tinyet_dsp_rounding rounding) {
+  tinyet_dsp_conv2d_direct(input, output, scratch, weights, TINYET_DSP_INT4, s, rounding);
+}
+
+/* A kernel row that lies partly outside the image. */
+TINYET_DSP_INLINE void tinyet_dsp_edge(int8_t *to, const int8_t *image_row, const int32_t left,
+                                       const tinyet_dsp_conv2d_shape s) {
+  const int32_t right = left + s.kernel_w;
+  const int32_t first = left < 0 ? 0 : left, end = right > s.in_w ? s.in_w : right;
+  memset(to, s.zero_point, (size_t)(s.kernel_w * s.in_c));
+  if (first < end) {
+    memcpy(to + (first - left) * s.in_c, image_row + first * s.in_pixel_stride, (size_t)((end - first) * s.in_c));
+  }
+}
+
+/* All that the kernel sees of one pixel, widened, into every `width`-th word. */
+TINYET_DSP_INLINE void tinyet_dsp_im2col(uint32_t *to, const int8_t *input, const int32_t top, const int32_t left,
+                                         const int32_t width, int8_t *edge, const tinyet_dsp_conv2d_shape s) {
+  const int32_t together = s.dilation_w == 1 ? s.kernel_w : 1; /* taps */
+  const int32_t pairs = tinyet_dsp_int16x2_count(together * s.in_c), row_pairs = s.kernel_w / together * pairs;
+  const uint32_t blank = tinyet_dsp_both(s.zero_point);
+  for (int32_t ky = 0; ky < s.kernel_h; ky++, to += width * row_pairs) {
+    const int32_t y = top + ky * s.dilation_h;
+    if ((uint32_t)y >= (uint32_t)s.in_h) {
+      tinyet_dsp_fill(to, blank, row_pairs, width);
+      continue;
+    }
+    const int8_t *const row = input + y * s.in_w * s.in_pixel_stride;
+    if (s.dilation_w == 1) {
+      const int8_t *from = edge;
+      if (left < 0 || left + s.kernel_w > s.in_w) {
+        tinyet_dsp_edge(edge, row, left, s);
+      } else {
+        from = row + left * s.in_pixel_stride;
+      }
+      tinyet_dsp_widen(to, from, s.kernel_w * s.in_c, width);
+      continue;
+    }
+    for (int32_t kx = 0; kx < s.kernel_w; kx++) {
+      const int32_t x = left + kx * s.dilation_w;
+      if ((uint32_t)x < (uint32_t)s.in_w) {
+        tinyet_dsp_widen(to + width * pairs * kx, row + x * s.in_pixel_stride, s.in_c, width);
+      } else {
+        tinyet_dsp_fill(to + width * pairs * kx, blank, pairs, width);
+      }
+    }
+  }
+}
+
+/* Any four pixels that follow each other in the output; needs four of them. The lanes of a kernel row are pairs of its
+ * kernel_w * in_c neighbouring bytes (with pixels in_c apart, or a kernel_w of 1); where it is dilated, pairs of channels, tap
+ * by tap. scratch: 16 bytes a lane, and those
+ * of a kernel row. */
+TINYET_DSP_INLINE void tinyet_dsp_conv2d_im2col(const int8_t *input, int8_t *output, void *scratch,
+                                                const int32_t *weights, const int32_t kind,
+                                                const tinyet_dsp_conv2d_shape s, const tinyet_dsp_rounding rounding) {
+  const int32_t together = s.dilation_w == 1 ? s.kernel_w : 1; /* taps */
+  const int32_t pairs = tinyet_dsp_int16x2_count(together * s.in_c);
+  const int32_t row_pairs = s.kernel_w / together * pairs, count = s.out_h * s.out_w;
+  const tinyet_dsp_lanes g = {s.kernel_h * row_pairs, 1, 1, 1, 4, 4, s.unroll, kind};
+  uint32_t *const pixels = (uint32_t *)scratch;
+  int8_t *const edge = (int8_t *)(pixels + 4 * g.lanes);
+  for (int32_t n = 0; n < s.batch; n++) {
+    for (int32_t first = 0; first < count; first += 4) {
+      if (count % 4 != 0 && first > count - 4) {
+        first = count - 4;
+      }
+      for (int32_t j = 0; j < 4; j++) {
+        tinyet_dsp_im2col(pixels + j, input, (first + j) / s.out_w * s.stride_h - s.pad_top,
+                          (first + j) % s.out_w * s.stride_w - s.pad_left, 4, edge, s);
+      }
+      tinyet_dsp_four_pixels(weights, pixels, output + first * s.out_pixel_stride, s.out_c, s.out_pixel_stride, g, rounding);
+    }
+    input += s.in_h * s.in_w * s.in_pixel_stride;
+    output += count * s.out_pixel_stride;
+  }
+}
+
+TINYET_DSP_INLINE void tinyet_conv2d_s8_im2col_4x2_dsp(const int8_t *input, int8_t *output, void *scratch,
+                                                       const int32_t *weights, const tinyet_dsp_conv2d_shape s,
+                                                       const tinyet_dsp_rounding rounding) {
+  tinyet_dsp_conv2d_im2col(input, output, scratch, weights, TINYET_DSP_INT8, s, rounding);
+}
+
+TINYET_DSP_INLINE void tinyet_conv2d_s8_w16_im2col_4x2_dsp(const int8_t *input, int8_t *output, void *scratch,
+                                                           const int32_t *weights, const tinyet_dsp_conv2d_shape s,
+                                                           const tinyet_dsp_rounding rounding) {
+  tinyet_dsp_conv2d_im2col(input, output, scratch, weights, TINYET_DSP_INT16, s, rounding);
+}
+
+TINYET_DSP_INLINE void tinyet_conv2d_s8_w4_im2col_4x2_dsp(const int8_t *input, int8_t *output, void *scratch,
+                                                          const int32_t *weights, const tinyet_dsp_conv2d_shape s,
+                                                          const tinyet_dsp_rounding rounding) {
+  tinyet_dsp_conv2d_im2col(input, output, scratch, weights, TINYET_DSP_INT4, s, rounding);
+}
+
+#endif

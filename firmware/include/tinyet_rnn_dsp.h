@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Plain recurrent units for cores with DSP instructions: weights of two rows in an int16, as tinyet_gates_dsp.h has them. */
+#ifndef TINYET_RNN_DSP_H
+#define TINYET_RNN_DSP_H
+
+#include "tinyet_rnn.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* scratch: that of tinyet_rnn_s8, then int16 for each value of the input or of the state, whichever has more, rounded up to
+ * fours. */
+void tinyet_rnn_s8_dsp(const int8_t *x, const int8_t *h, int8_t *y, int8_t *h_n,
+                       void *scratch, const tinyet_rnn_s8_params *params);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
