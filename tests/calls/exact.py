@@ -47,8 +47,9 @@ def placements(case: Case, kernel: Kernel) -> list[Placement]:
     pairs: list[Shared] = []
     for tensor in variables_of(node):
         indices = [i for i, t in enumerate(node.inputs) if t is tensor]
-        replaced = len(node.outputs) == 1 and kernel.replaces is not None
-        if any(i in ops.op_of(node).inplace or (replaced and kernel.replaces(node, i)) for i in indices):
+        replaces = kernel.replaces if len(node.outputs) == 1 else None
+        may = ops.op_of(node).inplace
+        if any(i in may or (replaces is not None and replaces(node, i)) for i in indices):
             pairs += [
                 Shared(indices[0], number, 0)
                 for number, output in enumerate(node.outputs)

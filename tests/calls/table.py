@@ -14,7 +14,7 @@ import numpy as np
 
 from tinyet.device.calls import Layouts
 from tinyet.errors import InternalError
-from tinyet.opset import FieldValue, Pointer, Struct
+from tinyet.opset import Pointer, Struct
 
 _FUNCTION = re.compile(r"(?:(?<=[;}])|\A)\s*(void|tinyet_status)\s+(tinyet_\w+)\s*\(([^()]*)\)\s*;")
 _STRUCT = re.compile(r"typedef\s+struct(?:\s+\w+)?\s*\{([^{}()]*)\}\s*(tinyet_\w+)\s*;")
@@ -240,9 +240,9 @@ def _write(
             data[at : at + len(text)] = text
 
 
-def _number_bytes(value: FieldValue, field: Field) -> bytes:
+def _number_bytes(value: float | tuple[int, ...] | tuple[float, ...], field: Field) -> bytes:
     """Of a number, or of an array's first elements."""
-    items = value if isinstance(value, tuple) else (value,)
+    items: tuple[float, ...] = value if isinstance(value, tuple) else (value,)
     if field.real:
         return np.array(items, np.float32).tobytes()
     if any(isinstance(item, float) for item in items):

@@ -33,7 +33,7 @@ void tinyet_clip_s8(const int8_t *input, int8_t *output, const tinyet_clip_param
 
 def clipped() -> Case:
     x, y = (tensor(name, (2, 9), scale=0.5, zero_point=3) for name in "xy")
-    return Case(Node(Clamp(-3.0, 9.0), (x,), (y,)), (np.arange(-90, 90, 10, np.int8).reshape(2, 9),))
+    return Case(Node(Clamp(-3.0, 9.0), (x,), (y,)), (np.arange(-90, 90, 10).astype(np.int8).reshape(2, 9),))
 
 
 def clip_attempts() -> list[Attempt]:
