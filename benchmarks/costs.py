@@ -346,24 +346,24 @@ def fitted(nodes: Sequence[Node], terms: Terms, wanted: Sequence[float]) -> dict
     return {name: float(f"{value:.5g}") for name, value in zip(names, x, strict=True) if value > 1e-9}
 
 
-def rates_of(
-    claim: cost.Claim, nodes: Sequence[Node], found: Sample, shared: Mapping[str, int]
-) -> cost.Rates:
+def coefficients_of(
+    cost_model: cost.CostModel, nodes: Sequence[Node], found: Sample, shared: Mapping[str, int]
+) -> cost.Coefficients:
     """Of all nodes, and of those of each kind of which there are enough."""
 
     def both(which: Sequence[int]) -> dict[str, dict[str, float]]:
         some = [nodes[i] for i in which]
         return {
-            "instructions": fitted(some, claim.work, [found.instructions[i] for i in which]),
-            "code": fitted(some, claim.code, [found.code[i] for i in which]),
+            "instructions": fitted(some, cost_model.work, [found.instructions[i] for i in which]),
+            "code": fitted(some, cost_model.code, [found.code[i] for i in which]),
         }
 
     kinds: dict[str, list[int]] = {}
     for i, node in enumerate(nodes):
-        if claim.kind is not None:
-            kinds.setdefault(claim.kind(node), []).append(i)
+        if cost_model.kind is not None:
+            kinds.setdefault(cost_model.kind(node), []).append(i)
     own = {kind: both(which) for kind, which in sorted(kinds.items()) if len(which) >= LEAST_CASES}
-    return cost.Rates(**both(range(len(nodes))), shared=shared, kinds=own)
+    return cost.Coefficients(**both(range(len(nodes))), shared=shared, kinds=own)
 
 
 def kernels_of(board: Board, wanted: Sequence[str]) -> Iterator[tuple[Delegate, type[Attrs], Kernel]]:
@@ -375,7 +375,7 @@ def kernels_of(board: Board, wanted: Sequence[str]) -> Iterator[tuple[Delegate, 
         for attrs, kernels in delegate.kernels.items():
             for kernel in kernels:
                 asked = not wanted or kernel.symbol in wanted
-                if kernel.claim is None or kernel.symbol in seen or not asked:
+                if kernel.cost_model is None or kernel.symbol in seen or not asked:
                     continue
                 if grid(attrs, kernel, board, FIT, 1):
                     seen.add(kernel.symbol)
@@ -433,18 +433,18 @@ def write(board: Board, wanted: Sequence[str], keep: Path | None) -> None:
     ).stdout.splitlines()[0]
     base = present_anyway(board)
     for home, attrs, kernel in kernels_of(board, wanted):
-        assert kernel.claim is not None
-        nodes = grid(attrs, kernel, board, FIT, FIT_CASES if kernel.claim.kind is None else KIND_CASES)
+        assert kernel.cost_model is not None
+        nodes = grid(attrs, kernel, board, FIT, FIT_CASES if kernel.cost_model.kind is None else KIND_CASES)
         if len(nodes) >= LEAST_CASES:
             nodes, found = computed(nodes, sampled(kernel, home, attrs, nodes, board, keep))
         if len(nodes) < LEAST_CASES:
             print(f"{kernel.symbol}: {len(nodes)} cases only, left out")
             continue
-        rates = rates_of(kernel.claim, nodes, found, library_functions(found, base))
-        entry = dataclasses.asdict(rates)
-        if not rates.kinds:
+        coefficients = coefficients_of(kernel.cost_model, nodes, found, library_functions(found, base))
+        entry = dataclasses.asdict(coefficients)
+        if not coefficients.kinds:
             del entry["kinds"]
-        said = [rates.of(kernel.claim, node) for node in nodes]
+        said = [coefficients.of(kernel.cost_model, node) for node in nodes]
         errors = [abs(s[0] / i - 1) for s, i in zip(said, found.instructions, strict=True)]
         sizes = [abs(s[1] / i - 1) for s, i in zip(said, found.code, strict=True)]
         print(

@@ -41,7 +41,7 @@ from tinyet.boards import load_board
 from tinyet.boards.cpus import Target
 from tinyet.deployment import Deployment, deploy
 from tinyet.errors import TinyetError
-from tinyet.planning.layouts import Promises
+from tinyet.planning.layouts import AccessOrderCache
 from tinyet.planning.objective import Objective
 from tinyet.planning.tiling import added_macs
 from tinyet.program import Program
@@ -73,7 +73,9 @@ class Way:
             stack.enter_context(patch("tinyet.project.objective_of", lambda *_, **__: self.objective(ram)))
             if not self.overlap:
                 for promise, nothing in (("sweep", None), ("replaces", False)):
-                    stack.enter_context(patch.object(Promises, promise, lambda *_, answer=nothing: answer))
+                    stack.enter_context(
+                        patch.object(AccessOrderCache, promise, lambda *_, answer=nothing: answer)
+                    )
             yield
 
 
@@ -177,8 +179,8 @@ def measured(name: str, program: Program, sample: torch.Tensor, board: str, way:
         target=TARGETS.get(name, {}).get(way.name),
         bound=plan.lower_bound,
         optimal=plan.optimal,
-        by_rows=sum(len(stream.nodes) for stream in plan.streams),
-        added_macs=sum(added_macs(stream) for stream in plan.streams),
+        by_rows=sum(len(fusion_group.nodes) for fusion_group in plan.fusion_groups),
+        added_macs=sum(added_macs(fusion_group) for fusion_group in plan.fusion_groups),
         macs=result.macs,
         instructions=result.count or 0,
         stack=result.stack_bytes,

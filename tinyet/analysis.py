@@ -21,8 +21,8 @@ from tinyet.budget.fit import (
     objective_of,
     peak_tensors,
 )
+from tinyet.budget.fusion import StreamAnalysis, streams_of
 from tinyet.budget.room import Flash, PlannedStack, room_of
-from tinyet.budget.rows import StreamAnalysis, streams_of
 from tinyet.build.size import Size, measure
 from tinyet.compiler import DEFAULT_BOARD
 from tinyet.delegates import Delegates, delegates_or_default
@@ -159,7 +159,7 @@ class Analysis:
     arena_lower_bound: the most bytes that are alive at once with these kernels in this order; arena_optimal: the arena
         is no larger. arena_searched: no other addresses make it smaller, for that is so or all were tried. arena_least:
         bytes of any arena for this program, which its inputs and states, or an output, take alone.
-    streams: layers that are computed by rows; whole_arena_bytes: the arena if none were, None where none is.
+    fusion_groups: layers that are computed by rows; whole_arena_bytes: the arena if none were, None where none is.
     peak: what is alive at the worst step. notes: layers that stayed float, and why.
     code_bytes: of all functions and calls, as far as they are stated; linked_bytes: of the built application's
         flash, but for its demonstration sample, None where it is not built. functions, kernels: in the order of the
@@ -198,7 +198,7 @@ class Analysis:
     kernel_front: tuple[KernelFrontPoint, ...]
     kernel_front_gap: int
     plans: tuple[PlanAnalysis, ...]
-    streams: tuple[StreamAnalysis, ...]
+    fusion_groups: tuple[StreamAnalysis, ...]
     whole_arena_bytes: int | None
     ram_bytes: int | None = None
     stack: StackUse | None = None
@@ -258,7 +258,7 @@ class Analysis:
             "stack": None if self.stack is None else self.stack.to_json(),
             "streams": [
                 {**vars(one), "layers": list(one.layers), "windows": [vars(window) for window in one.windows]}
-                for one in self.streams
+                for one in self.fusion_groups
             ],
             "whole_arena_bytes": self.whole_arena_bytes,
         }
@@ -481,7 +481,7 @@ def analyze_deployment(
         ),
         ram_bytes=None if size is None else size.ram,
         stack=stack,
-        streams=streams_of(deployment),
+        fusion_groups=streams_of(deployment),
         whole_arena_bytes=None if decision.untiled is None else decision.untiled.arena_bytes,
     )
 

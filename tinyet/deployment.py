@@ -18,7 +18,7 @@ from tinyet.delegates import DEFAULT, Delegate
 from tinyet.errors import UnsupportedOp, bullet_list
 from tinyet.ir import Array, Graph, Node, place_of
 from tinyet.memory import MemoryPlan
-from tinyet.memory.streams import Run
+from tinyet.memory.fusion import Run
 from tinyet.messages.stages import stage
 from tinyet.ops import op_of
 from tinyet.opset import Call, Constant, Event, FieldValue, InputArg, Pointer, Struct
@@ -111,11 +111,11 @@ class Deployment:
         index = {step.node: step.index for step in self.steps}
         found: list[int] = []
         for step in self.steps:
-            stream = self.plan.stream(step.node)
-            if stream is None:
+            fusion_group = self.plan.fusion_group(step.node)
+            if fusion_group is None:
                 found.append(step.index)
-            elif step.node is stream.nodes[0]:
-                found += [index[action.node] for action in stream.actions if isinstance(action, Run)]
+            elif step.node is fusion_group.nodes[0]:
+                found += [index[action.node] for action in fusion_group.actions if isinstance(action, Run)]
         return tuple(found)
 
     @property
@@ -126,7 +126,7 @@ class Deployment:
     @property
     def state_bytes(self) -> int:
         """Bytes of static memory beside the arena."""
-        kept = sum(stream.kept_bytes for stream in self.plan.streams)
+        kept = sum(fusion_group.kept_bytes for fusion_group in self.plan.fusion_groups)
         return kept + sum(step.call.state_bytes for step in self.steps)
 
     def origin_of(self, number: int) -> str:

@@ -25,8 +25,8 @@ from tinyet.device.protocol import Info
 from tinyet.errors import DataError, EmulatorError, MismatchError, bullet_list
 from tinyet.ir import Array, Tensor
 from tinyet.memory import MemoryPlan
-from tinyet.memory.stops import Row, Stop, fewest, stops
-from tinyet.memory.streams import Stream, row_bytes
+from tinyet.memory.breakpoints import Breakpoint, Row, breakpoints, fewest
+from tinyet.memory.fusion import FusionGroup, row_bytes
 from tinyet.messages.stages import stage
 from tinyet.oracles import Agreement, compare
 from tinyet.program import Program
@@ -509,13 +509,13 @@ def locate_mismatch(
     """The first layer whose result differs from the reference; None when none does when looked at alone."""
     plan = deployment.plan
     for step in deployment.steps:
-        stream = plan.stream(step.node)
+        fusion_group = plan.fusion_group(step.node)
         found: Mismatch | None = None
-        if stream is None:
+        if fusion_group is None:
             device.run(raw, stop_after=step.index)
             found = _whole_difference(sample, step, plan, device, values)
-        elif step.node is stream.nodes[0]:
-            found = _locate_by_rows(deployment, stream, device, raw, values, sample)
+        elif step.node is fusion_group.nodes[0]:
+            found = _locate_by_rows(deployment, fusion_group, device, raw, values, sample)
         if found is not None:
             return found
     return None
@@ -534,7 +534,7 @@ def _whole_difference(
 
 def _locate_by_rows(
     deployment: Deployment,
-    stream: Stream,
+    fusion_group: FusionGroup,
     device: Device,
     raw: Sequence[bytes],
     values: Mapping[Tensor, Array],
@@ -542,15 +542,15 @@ def _locate_by_rows(
 ) -> Mismatch | None:
     """The first run of a stream's layers that computes rows that differ, or else the first layer whose runs make one
     value together that does; None when none does."""
-    steps = {step.node: step for step in deployment.steps if step.node in stream.rules}
-    found = stops(stream)
+    steps = {step.node: step for step in deployment.steps if step.node in fusion_group.rules}
+    found = breakpoints(fusion_group)
 
-    def look(at: Stop, made: Sequence[Sequence[Row]]) -> Mismatch | None:
+    def look(at: Breakpoint, made: Sequence[Sequence[Row]]) -> Mismatch | None:
         """The first difference in what some runs have computed, as it is when the device is halted at a stop."""
         device.run(raw, stop_after=steps[at.node].index, runs=at.runs)
         for rows in made:
             tensor, first = rows[0]
-            offset = deployment.plan.row_offset(stream.rows[tensor], at.places[rows[0]])
+            offset = deployment.plan.row_offset(fusion_group.rows[tensor], at.places[rows[0]])
             read = np.frombuffer(device.read(offset, len(rows) * row_bytes(tensor)), tensor.dtype.numpy)
             wanted = values[tensor][:, first : first + len(rows)]
             step = next(step for node, step in steps.items() if node.outputs[0] is tensor)
@@ -562,15 +562,15 @@ def _locate_by_rows(
     begin = 0
     for number in fewest(found):
         part = found[begin : number + 1]
-        different = look(found[number], [stop.made for stop in part if stop.made])
+        different = look(found[number], [breakpoint_.made for breakpoint_ in part if breakpoint_.made])
         if different is not None:
             # It may have been right when it was computed, and spoilt by a later layer, which is wrong then.
-            each = (look(stop, [stop.made]) for stop in part if stop.made)
+            each = (look(breakpoint_, [breakpoint_.made]) for breakpoint_ in part if breakpoint_.made)
             return next((first for first in each if first is not None), different)
         begin = number + 1
     for node, step in steps.items():
-        if stream.rules[node].reduces:
-            device.run(raw, stop_after=step.index, runs=stream.runs(node))
+        if fusion_group.rules[node].reduces:
+            device.run(raw, stop_after=step.index, runs=fusion_group.runs(node))
             if (different := _whole_difference(sample, step, deployment.plan, device, values)) is not None:
                 return different
     return None

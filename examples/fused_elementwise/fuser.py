@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """A delegate that turns chains of elementwise int8 operators into one loop: no value between them touches memory.
 
-It shows all that a region delegate has: `claim` says which nodes it takes and why not the others, `preprocess` makes C
-of each group, with an `init` that runs once and an `execute` that runs in each inference. docs/write-a-delegate.md
-walks through it.
+It shows all that a region delegate has: `partition` says which nodes it takes and why not the others, `preprocess`
+makes C of each group, with an `init` that runs once and an `execute` that runs in each inference.
+docs/write-a-delegate.md walks through it.
 """
 
 from collections.abc import Collection
@@ -13,7 +13,7 @@ import numpy as np
 
 from tinyet import ops
 from tinyet.boards.cpus import Target
-from tinyet.delegates import Claims, Delegate, Payload, files_of, regions_of
+from tinyet.delegates import Delegate, Partition, Payload, files_of, regions_of
 from tinyet.emit.names import identifier
 from tinyet.ir import Array, DType, Graph, Node, Tensor
 from tinyet.numerics import clamp_range
@@ -52,7 +52,7 @@ def refuse(node: Node) -> str | None:
     return None
 
 
-def claim(graph: Graph, free: Collection[Node], _target: Target) -> Claims:
+def partition(graph: Graph, free: Collection[Node], _target: Target) -> Partition:
     """Connected groups of at least two such nodes: alone, an operator gains nothing."""
     return regions_of(graph, free, refuse, at_least=2)
 
@@ -154,4 +154,4 @@ def table(node: Node) -> Array:
     return result
 
 
-FUSER = Delegate("fuser", files=files_of(Path(__file__).parent), claim=claim, preprocess=preprocess)
+FUSER = Delegate("fuser", files=files_of(Path(__file__).parent), partition=partition, preprocess=preprocess)

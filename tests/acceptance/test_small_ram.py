@@ -32,7 +32,7 @@ def check(program: Program, image: torch.Tensor, project: Project) -> None:
     """
     size = project.build()
     plan = project.deployment.plan
-    assert plan.streams
+    assert plan.fusion_groups
     # The stack is at the one end of the RAM, all else at the other, and the linker has held them apart.
     assert project.board.ram.bytes == RAM
     assert size.ram + size.stack <= RAM

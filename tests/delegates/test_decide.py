@@ -358,7 +358,7 @@ def test_every_kernel_states_a_cost_or_says_why_not() -> None:
     for delegate in DELEGATES:
         for own in delegate.kernels.values():
             for kernel in own:
-                assert (kernel.claim is None) == bool(kernel.unstated), kernel.symbol
+                assert (kernel.cost_model is None) == bool(kernel.no_cost_model), kernel.symbol
 
 
 def test_rates_are_of_kernels_that_claim_something() -> None:
@@ -368,7 +368,7 @@ def test_rates_are_of_kernels_that_claim_something() -> None:
         for delegate in DELEGATES
         for own in delegate.kernels.values()
         for kernel in own
-        if kernel.claim is not None
+        if kernel.cost_model is not None
     }
     for path in MEASURED.glob("*.json"):
         table = measured(path.stem)

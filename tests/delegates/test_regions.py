@@ -16,7 +16,7 @@ from tests.delegates.toy import ADD_MUL, SINE
 from tests.golden_files import Golden
 from tinyet import delegates
 from tinyet.boards import load_board
-from tinyet.delegates import PORTABLE, Claims, Delegate, delegates_named, regions_of, register_delegate
+from tinyet.delegates import PORTABLE, Delegate, Partition, delegates_named, regions_of, register_delegate
 from tinyet.deployment import deploy
 from tinyet.errors import InternalError, UnsupportedOp, UsageError
 from tinyet.ir import Attrs, DType, Graph, Node, Origin, Tensor, TensorType, to_text
@@ -64,16 +64,16 @@ def ops_of(graph: Graph) -> list[str]:
 
 def test_a_chain_is_split_where_others_are(golden: Golden) -> None:
     graph = chain()
-    claims = regions_of(graph, graph.nodes, refuse)
-    assert [[n.op for n in region] for region in claims.regions] == [["add", "mul"], ["mul", "add"]]
-    assert {n.op: reason for n, reason in claims.refusals.items()} == {
+    partition = regions_of(graph, graph.nodes, refuse)
+    assert [[n.op for n in region] for region in partition.regions] == [["add", "mul"], ["mul", "add"]]
+    assert {n.op: reason for n, reason in partition.refusals.items()} == {
         "sub": "only add and mul",
         "div": "only add and mul",
     }
-    contracted = check(contract(graph, claims.regions, "toy"), "contract")
-    assert ops_of(contracted) == ["add+mul", "sub", "div", "mul+add"]
-    golden(to_text(contracted), "contracted.txt")
-    first = contracted.nodes[0]
+    with_fused_nodes = check(contract(graph, partition.regions, "toy"), "contract")
+    assert ops_of(with_fused_nodes) == ["add+mul", "sub", "div", "mul+add"]
+    golden(to_text(with_fused_nodes), "contracted.txt")
+    first = with_fused_nodes.nodes[0]
     assert [o.line for o in first.origins] == [1, 2]
     assert (first.inputs, first.outputs) == (graph.inputs, graph.nodes[1].outputs)
 
@@ -81,29 +81,29 @@ def test_a_chain_is_split_where_others_are(golden: Golden) -> None:
 def test_a_group_never_waits_for_itself() -> None:
     """add → sub → mul and add → mul: together, add and mul would need what sub makes of their own result."""
     graph = graph_of([(Add, 0, 1), (Sub, 2, 0), (Mul, 2, 3)], [4])
-    claims = regions_of(graph, graph.nodes, refuse)
-    assert [[n.op for n in region] for region in claims.regions] == [["add"], ["mul"]]
+    partition = regions_of(graph, graph.nodes, refuse)
+    assert [[n.op for n in region] for region in partition.regions] == [["add"], ["mul"]]
 
 
 def test_two_groups_never_wait_for_each_other() -> None:
     """Each of two groups alone may be joined, both together not: the second stays apart."""
     graph = graph_of([(Add, 0, 1), (Add, 0, 0), (Sub, 2, 0), (Sub, 3, 0), (Mul, 2, 5), (Mul, 3, 4)], [6, 7])
-    claims = regions_of(graph, graph.nodes, refuse)
-    check(contract(graph, claims.regions, "toy"), "contract")
+    partition = regions_of(graph, graph.nodes, refuse)
+    check(contract(graph, partition.regions, "toy"), "contract")
 
 
 def test_small_groups_are_left_with_a_reason() -> None:
     graph = graph_of([(Add, 0, 1), (Sub, 2, 0)], [3])
-    claims = regions_of(graph, graph.nodes, refuse, at_least=2)
-    assert claims.regions == ()
-    assert claims.refusals[graph.nodes[0]] == "a group of 1, fewer than 2"
+    partition = regions_of(graph, graph.nodes, refuse, at_least=2)
+    assert partition.regions == ()
+    assert partition.refusals[graph.nodes[0]] == "a group of 1, fewer than 2"
 
 
 def test_only_free_nodes_are_taken() -> None:
     graph = chain()
-    claims = regions_of(graph, graph.nodes[1:], refuse)
-    assert [[n.op for n in region] for region in claims.regions] == [["mul"], ["mul", "add"]]
-    assert graph.nodes[0] not in claims.refusals
+    partition = regions_of(graph, graph.nodes[1:], refuse)
+    assert [[n.op for n in region] for region in partition.regions] == [["mul"], ["mul", "add"]]
+    assert graph.nodes[0] not in partition.refusals
 
 
 @st.composite
@@ -119,20 +119,20 @@ def graphs(draw: st.DrawFn) -> Graph:
 
 @given(graphs())
 def test_partitioning_changes_nothing(graph: Graph) -> None:
-    claims = regions_of(graph, graph.nodes, refuse)
-    taken = [n for region in claims.regions for n in region]
+    partition = regions_of(graph, graph.nodes, refuse)
+    taken = [n for region in partition.regions for n in region]
     assert len(set(taken)) == len(taken)
     assert set(taken) == {n for n in graph.nodes if isinstance(n.attrs, Add | Mul)}
-    contracted = check(contract(graph, claims.regions, "toy"), "contract")
-    regions = [n for n in contracted.nodes if isinstance(n.attrs, Region)]
-    assert len(regions) == len(claims.regions)
-    back, home = inline(contracted, regions)
+    with_fused_nodes = check(contract(graph, partition.regions, "toy"), "contract")
+    regions = [n for n in with_fused_nodes.nodes if isinstance(n.attrs, Region)]
+    assert len(regions) == len(partition.regions)
+    back, home = inline(with_fused_nodes, regions)
     check(back, "inline")
     assert set(home.values()) == set(regions)
     data = [np.array([1.5, -2.0, 0.25, 3.0], np.float32), np.array([-1.0, 0.5, 2.0, 0.0], np.float32)]
     with np.errstate(all="ignore"):
         wanted = run_graph(graph, data)
-        for changed in (contracted, back):
+        for changed in (with_fused_nodes, back):
             for a, b in zip(run_graph(changed, data), wanted, strict=True):
                 np.testing.assert_array_equal(a, b)
 
@@ -173,15 +173,17 @@ def test_require_lists_every_fallback(golden: Golden) -> None:
 
 def test_a_delegate_must_not_claim_what_is_taken() -> None:
     thief = Delegate(
-        "thief", claim=lambda graph, _free, _target: Claims((graph.nodes,)), preprocess=ADD_MUL.preprocess
+        "thief",
+        partition=lambda graph, _free, _target: Partition((graph.nodes,)),
+        preprocess=ADD_MUL.preprocess,
     )
     with pytest.raises(InternalError, match="thief claims a node twice, or one that is not free"):
         deploy(chain(), TARGET, (ADD_MUL, thief))
 
 
 def test_claim_and_preprocess_belong_together() -> None:
-    with pytest.raises(InternalError, match="only one of claim and preprocess"):
-        Delegate("half", claim=ADD_MUL.claim)
+    with pytest.raises(InternalError, match="only one of partition and preprocess"):
+        Delegate("half", partition=ADD_MUL.partition)
 
 
 # ---------------------------------------------------------------- names

@@ -36,7 +36,7 @@ from tinyet.ops.shared.window import Window
 from tinyet.opset import Kernel
 
 KERNELS = [k for kernels in CORTEX_M.kernels.values() for k in kernels]
-STATED = list(dict.fromkeys(k.symbol for k in KERNELS if k.sweep is not None))
+STATED = list(dict.fromkeys(k.symbol for k in KERNELS if k.access_order is not None))
 NODES = {**s8.NODES, **s16.NODES}
 BY_ROWS = {"tinyet_resize_bilinear_s8_q10_dsp", "tinyet_resize_bilinear_s8_q4_dsp"}
 SILENT = {"tinyet_conv_transpose2d_s8_polyphase_4x2_dsp"}
@@ -156,7 +156,9 @@ def test_strips_on_host(symbol: str) -> None:
             [*exact, *placed(symbol, cases, HOST_WITH_DSP)], HOST_WITH_DSP, run_on_host
         )
         seen.extend(exact)
-        beside = [replace(p, distance=p.case.node.input(0).shape[-1]) for p in exact if p.case.inputs]
+        beside = [
+            replace(p, dependence_distance=p.case.node.input(0).shape[-1]) for p in exact if p.case.inputs
+        ]
         caught.extend(overlapping.wrong(beside, HOST_WITH_DSP, run_on_host))
 
     run()
@@ -220,7 +222,7 @@ def test_too_near_is_caught(cases: list[Case]) -> None:
     """Statements that are one and two pixels short, or, of kernels that go by rows, a row."""
     chosen = [(p, p.case.node.input(0)) for s in STATED for p in placed(s, cases, HOST_WITH_DSP)]
     short = [
-        replace(p, distance=p.distance - pixels * x.shape[-1] * x.dtype.bytes)
+        replace(p, dependence_distance=p.dependence_distance - pixels * x.shape[-1] * x.dtype.bytes)
         for p, x in chosen
         for pixels in ((1, 2, x.shape[-2] + 2) if p.kernel.symbol in BY_ROWS else (1, 2))
     ]
@@ -230,7 +232,7 @@ def test_too_near_is_caught(cases: list[Case]) -> None:
 
 def test_every_kernel_of_a_window_says_what_it_reads() -> None:
     windows = [k for op, kernels in CORTEX_M.kernels.items() if issubclass(op, Window) for k in kernels]
-    assert {k.symbol for k in windows if k.sweep is None} == SILENT
+    assert {k.symbol for k in windows if k.access_order is None} == SILENT
 
 
 @pytest.mark.parametrize(

@@ -104,7 +104,10 @@ def run_drawn(symbol: str, compute: Compute) -> list[Layouts]:
         deployment, raw = compute(graph, arrays, only(symbol))
         compare(graph, arrays, raw)
         seen.extend(
-            Layouts(deployment.plan.pitch(step.node.input(0)), deployment.plan.pitch(step.node.output))
+            Layouts(
+                deployment.plan.pixel_stride(step.node.input(0)),
+                deployment.plan.pixel_stride(step.node.output),
+            )
             for step in deployment.steps
             if step.choice.kernel.symbol == symbol
         )

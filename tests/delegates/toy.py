@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from tinyet.boards.cpus import Target
-from tinyet.delegates import Claims, Delegate, Payload, regions_of
+from tinyet.delegates import Delegate, Partition, Payload, regions_of
 from tinyet.ir import DType, Graph, Node, Tensor
 from tinyet.ops.add import Add
 from tinyet.ops.mul import Mul
@@ -69,7 +69,7 @@ def refuse(node: Node) -> str | None:
     return None
 
 
-def claim(graph: Graph, free: Collection[Node], _target: Target) -> Claims:
+def partition(graph: Graph, free: Collection[Node], _target: Target) -> Partition:
     return regions_of(graph, free, refuse)
 
 
@@ -128,7 +128,7 @@ def preprocess(region: Graph, _target: Target) -> Payload:
     )
 
 
-ADD_MUL = Delegate("add_mul", claim=claim, preprocess=preprocess)
+ADD_MUL = Delegate("add_mul", partition=partition, preprocess=preprocess)
 
 
 def _refuse_sine(node: Node, _target: Target) -> str | None:

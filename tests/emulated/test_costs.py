@@ -39,7 +39,7 @@ def layers_and_kernels(target: Target) -> list[tuple[Node, Delegate, Kernel]]:
     for node in [node for model in kernels.MODELS.values() for node in model]:
         for delegate in homes:
             for kernel in delegate.kernels[type(node.attrs)]:
-                if kernel.claim is not None and kernel.why_not(node, target) is None:
+                if kernel.cost_model is not None and kernel.why_not(node, target) is None:
                     found[str(node.attrs), node.input(0).shape, node.outputs[0].shape, kernel.symbol] = (
                         node,
                         delegate,

@@ -206,13 +206,13 @@ def test_a_firmware(limit: int | None, tmp_path: Path) -> None:
         == again.deployment.plan.arena_bytes
     )
     size = made.build()
-    (stream,) = again.deployment.plan.streams
+    (fusion_group,) = again.deployment.plan.fusion_groups
     kept = [
         s
         for s in size.largest("ram", len(size.symbols))
         if s.name == "small_image" or s.name.startswith("window") or s.name.endswith("_rows")
     ]
-    assert sum(symbol.bytes for symbol in kept) == stream.kept_bytes == again.deployment.state_bytes
+    assert sum(symbol.bytes for symbol in kept) == fusion_group.kept_bytes == again.deployment.state_bytes
     samples = np.random.default_rng(1).uniform(-5, 5, (3, 16, 16, 3)).astype(np.float32)
     result = again.validate(samples, on="qemu")
     assert result.bit_exact

@@ -23,7 +23,7 @@ from tests.streamed import (
 from tinyet.boards import load_board
 from tinyet.device.device import DeviceFault, ModelFailed, open_device
 from tinyet.ir import DType
-from tinyet.memory.stops import stops
+from tinyet.memory.breakpoints import breakpoints
 from tinyet.project import generate
 from tinyet.reference import evaluate
 from tinyet.validation import locate_mismatch
@@ -43,12 +43,19 @@ def test_a_network_by_rows(name: str, tmp_path: Path) -> None:
     program = everything(DType.INT8)
     deployment = deployed(program, board.target)
     plan = deployment.plan
-    stream = max(plan.streams, key=lambda found: len(found.nodes))
-    assert len(stream.nodes) >= 6
+    fusion_group = max(plan.fusion_groups, key=lambda found: len(found.nodes))
+    assert len(fusion_group.nodes) >= 6
     runs = tuple(step.runs for step in deployment.steps)
-    halts = [stop for stop in stops(stream) if stop.runs == stream.runs(stop.node) // 2 and stop.made]
+    halts = [
+        breakpoint_
+        for breakpoint_ in breakpoints(fusion_group)
+        if breakpoint_.runs == fusion_group.runs(breakpoint_.node) // 2 and breakpoint_.made
+    ]
     index = {step.node: step.index for step in deployment.steps}
-    places = [plan.row_offset(stream.rows[stop.made[0][0]], stop.places[stop.made[0]]) for stop in halts]
+    places = [
+        plan.row_offset(fusion_group.rows[breakpoint_.made[0][0]], breakpoint_.places[breakpoint_.made[0]])
+        for breakpoint_ in halts
+    ]
     faults = [Fault(index[s.node], s.runs, "flip", offset) for s, offset in zip(halts, places, strict=True)]
     last = faults[-1]
     faults += [Fault(last.layer, last.run, "status"), Fault(last.layer, last.run, "fault")]
@@ -72,7 +79,7 @@ def test_a_network_by_rows(name: str, tmp_path: Path) -> None:
         assert half.stopped
         assert half.layer_runs[index[halt.node]] == halt.runs
         tensor = halt.node.outputs[0]
-        read = device.read(places[0], len(halt.made) * stream.rows[tensor].row_bytes)
+        read = device.read(places[0], len(halt.made) * fusion_group.rows[tensor].row_bytes)
         assert read == values[tensor][:, [row for _, row in halt.made]].tobytes()
 
         for number in (0, len(halts) // 2, len(halts) - 1):
@@ -96,7 +103,7 @@ def test_the_estimate_counts_what_the_harness_counts(tmp_path: Path) -> None:
     """Instructions of each layer by QEMU's plugin, and by the counter without what counting each run costs."""
     require_emulator()
     project = generate(residual(DType.INT8), "mps2_an386", tmp_path / "project", optimize="size")
-    assert project.deployment.plan.streams
+    assert project.deployment.plan.fusion_groups
     project.build()
     result = project.validate(np.ones((1, 18, 10, 4), np.float32), estimate=True)
     assert result.bit_exact
@@ -112,7 +119,12 @@ def test_rows_that_become_one_value(name: str, tmp_path: Path) -> None:
     require_emulator(name)
     board, program = load_board(name), averaged(DType.INT8)
     deployment = deployed(program, board.target)
-    summing = [n for stream in deployment.plan.streams for n in stream.nodes if stream.rules[n].reduces]
+    summing = [
+        n
+        for fusion_group in deployment.plan.fusion_groups
+        for n in fusion_group.nodes
+        if fusion_group.rules[n].reduces
+    ]
     assert [node.op for node in summing] == ["mean"]
     with open_device(board, harness(program, deployment, board, tmp_path)) as device:
         for number in range(2):

@@ -35,20 +35,20 @@ class Placed:
 
     case: Case
     kernel: Kernel
-    distance: int
+    dependence_distance: int
     index: int = 0
 
 
 def stated(case: Case, kernel: Kernel, index: int = 0) -> int | None:
     """The distance that the kernel's sweep asks for, in whole elements; None where it promises nothing."""
-    sweep = None if kernel.sweep is None else kernel.sweep(case.node, index)
-    if sweep is None:
+    access_order = None if kernel.access_order is None else kernel.access_order(case.node, index)
+    if access_order is None:
         return None
     width = max(case.node.input(index).dtype.bytes, case.node.output.dtype.bytes)
-    assert sweep.written[-1] == case.node.output.type.bytes
-    assert sweep.needed[0] >= 0
-    assert sweep.needed[-1] <= case.node.input(index).type.bytes
-    return -(-sweep.distance // width) * width
+    assert access_order.written[-1] == case.node.output.type.bytes
+    assert access_order.needed[0] >= 0
+    assert access_order.needed[-1] <= case.node.input(index).type.bytes
+    return -(-access_order.dependence_distance // width) * width
 
 
 @dataclass(frozen=True)
@@ -112,11 +112,11 @@ def buffer(placed: Sequence[Placed], target: Target, seed: int = 0) -> Buffer:
 
     for i, (node, p) in enumerate(zip(nodes, placed, strict=True)):
         x, out = node.input(p.index), node.output
-        low, high = min(0, p.distance), max(out.type.bytes, p.distance + x.type.bytes)
+        low, high = min(0, p.dependence_distance), max(out.type.bytes, p.dependence_distance + x.type.bytes)
         width = max(x.dtype.bytes, out.dtype.bytes)
         # Odd addresses, too: the distance alone is not enough to know them by.
         at = room(high - low + 3 * width) + i % 4 * width - low
-        offsets[out], offsets[x] = at, at + p.distance
+        offsets[out], offsets[x] = at, at + p.dependence_distance
         for other in inputs[i]:
             if other is not x:
                 offsets[other] = room(other.type.bytes)

@@ -13,7 +13,7 @@ from tinyet import ops
 from tinyet.deployment import deploy
 from tinyet.errors import UnsupportedShape
 from tinyet.ir import DType, Graph, Node, TensorType, constant
-from tinyet.ops.concat import OP, Concat, parts_of, sweep
+from tinyet.ops.concat import OP, Concat, access_order, parts_of
 
 
 @st.composite
@@ -51,7 +51,7 @@ def channels(*widths: int) -> Node:
 )
 def test_sweep_through_the_largest_input(widths: tuple[int, ...], first: int, distance: int) -> None:
     node = channels(*widths)
-    said = [sweep(node, index) for index in range(len(widths))]
+    said = [access_order(node, index) for index in range(len(widths))]
     assert parts_of(node)[0].index == first
     assert [index for index, each in enumerate(said) if each is not None] == [first]
     assert [each.distance for each in said if each is not None] == [distance]
@@ -59,13 +59,13 @@ def test_sweep_through_the_largest_input(widths: tuple[int, ...], first: int, di
 
 def test_nothing_is_said_of_one_input_and_of_constants() -> None:
     alone = channels(8)
-    assert sweep(alone, 0) is None
+    assert access_order(alone, 0) is None
     node = channels(24, 8)
     x, y = node.inputs
     assert x is not None
     fixed = Node(Concat(3), (constant("c", np.zeros(x.shape, np.int8), x.type.quant), y), node.outputs)
-    assert sweep(fixed, 0) is None
-    assert sweep(fixed, 1) is not None
+    assert access_order(fixed, 0) is None
+    assert access_order(fixed, 1) is not None
 
 
 @pytest.mark.parametrize(("widths", "over"), [((8, 8), (0,)), ((8, 24), (1,)), ((8, 16, 16), (1,))])

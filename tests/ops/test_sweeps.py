@@ -83,7 +83,7 @@ NODES = {
 }
 """Strategies that are computed by one model."""
 
-STATED = {k.symbol for op in OPS for k in op.kernels if k.sweep is not None}
+STATED = {k.symbol for op in OPS for k in op.kernels if k.access_order is not None}
 COPYING = {
     "tinyet_dynamic_conv2d_f32",
     "tinyet_dynamic_depthwise_f32",
@@ -127,7 +127,7 @@ def test_host(name: str) -> None:
     @given(lists(name))
     def run(cases: list[Case]) -> None:
         found = [attempt for case in cases for attempt in attempts(case, ops.op_of(case.node).kernels)]
-        near.extend(shared.distance for attempt in found for shared in attempt.placement.shared)
+        near.extend(shared.dependence_distance for attempt in found for shared in attempt.placement.shared)
         assert_kernels(cases)
 
     run()

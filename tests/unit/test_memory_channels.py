@@ -12,7 +12,7 @@ from tests.unit.test_memory_storage import Builder, anyone, checked, execute, pl
 from tinyet.errors import InternalError
 from tinyet.ir import Tensor
 from tinyet.memory import Storage
-from tinyet.memory.weave import weave
+from tinyet.memory.concat_elision import elide_concats
 
 
 def test_channels_side_by_side() -> None:
@@ -22,11 +22,11 @@ def test_channels_side_by_side() -> None:
     for _ in range(3):
         x = b.concat(x, b.mix(x, shape=(6, 6, 4)), axis=2)
     graph = b.graph(b.mix(x, shape=(10,)))
-    plan = plan_of(graph, may_pitch=anyone)
+    plan = plan_of(graph, may_stride=anyone)
     assert {node.op for node in plan.calls} == {"mix"}
     # One block of 20 channels; the input beside it, or the output.
     assert (plan.arena_bytes, plan.optimal) == (36 * 20 + 36 * 3, True)
-    pitches = [plan.pitch(node.output) for node in graph.nodes if node.op == "concat"]
+    pitches = [plan.pixel_stride(node.output) for node in graph.nodes if node.op == "concat"]
     assert pitches == [20, 20, 0]
     execute(graph, plan, {})
     copied = plan_of(graph)
@@ -39,14 +39,14 @@ def test_the_check_refuses_pixels_at_wrong_places() -> None:
     x = b.input(4, 2)
     y, z = b.mix(x, shape=(4, 2)), b.mix(x, shape=(4, 3))
     graph = b.graph(b.mix(b.concat(y, z, axis=1), shape=(4,)))
-    plan = plan_of(graph, may_pitch=anyone)
+    plan = plan_of(graph, may_stride=anyone)
     checked(graph, plan)
     at = plan.storage[z]
-    assert (plan.storage[y].pitch, at.pitch) == (5, 5)
+    assert (plan.storage[y].pixel_stride, at.pixel_stride) == (5, 5)
     for wrong in (
-        Storage(at.block, at.offset - 1, at.pitch),  # over the other part
-        Storage(at.block, at.offset + 1, at.pitch),  # behind its place
-        Storage(at.block, at.offset, at.pitch + 1),  # too far apart
+        Storage(at.block, at.offset - 1, at.pixel_stride),  # over the other part
+        Storage(at.block, at.offset + 1, at.pixel_stride),  # behind its place
+        Storage(at.block, at.offset, at.pixel_stride + 1),  # too far apart
         Storage(at.block, at.offset),  # not apart at all
     ):
         with pytest.raises(InternalError):
@@ -59,7 +59,7 @@ def test_what_cannot_stand_side_by_side() -> None:
     def calls(make: Callable[[Builder], tuple[Tensor, ...]]) -> int:
         b = Builder()
         graph = b.graph(*make(b))
-        plan = plan_of(graph, may_pitch=anyone)
+        plan = plan_of(graph, may_stride=anyone)
         execute(graph, plan, {})
         return sum(node.op == "concat" for node in plan.calls)
 
@@ -96,5 +96,5 @@ def test_two_that_want_one_place_are_not_woven_both() -> None:
     x, y, z = (b.mix(b.input(3, 1), shape=(3, 2)) for _ in range(3))
     first, second = b.concat(x, y, axis=1), b.concat(x, z, axis=1)
     graph = b.graph(b.mix(first, second, shape=(3, 1)))
-    woven = weave(graph, lambda _node, _tensor, _pitch: True, ())
+    woven = elide_concats(graph, lambda _node, _tensor, _pitch: True, ())
     assert [node.output for node in woven.elided] == [first]

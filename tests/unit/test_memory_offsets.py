@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from benchmarks.offsets import FAMILIES
 from tinyet.errors import InternalError
 from tinyet.memory.beam import Beam, Variant, improve
-from tinyet.memory.buffers import NO_GAPS, Gaps, peak_of, rivals
+from tinyet.memory.buffers import NO_GAPS, Gaps, interference, peak_of
 from tinyet.memory.first_fit import greedy
 from tinyet.memory.offsets import Buffer, Placement, lower_bound, place
 
@@ -277,7 +277,7 @@ def test_a_beam_places_soundly_and_within_its_capacity(
     group, gaps = [b for b in case[0] if b.bytes], case[1]
     if not group:
         return
-    apart_from = rivals(group, gaps)
+    apart_from = interference(group, gaps)
     start = greedy(group, apart_from, range(len(group)), 0)
     beam = Beam(group, apart_from)
     for by in (("pressure", "span", "area"), ("span", "area")):

@@ -17,28 +17,30 @@ from tinyet.ir import Graph, Node
 from tinyet.memory import MemoryPlan, check_plan, plan_memory
 from tinyet.memory.accesses import Access, Span
 from tinyet.memory.check import check_accesses
-from tinyet.memory.extents import Extent, extent, gap, gaps, most_alive
+from tinyet.memory.live_ranges import LiveRange, extent, gap, gaps, most_alive
 from tinyet.memory.offsets import Buffer, lower_bound
-from tinyet.memory.sweeping import course
-from tinyet.opset import Sweep, Sweeps
+from tinyet.memory.timeline import access_schedule
+from tinyet.opset import AccessOrder, AccessOrders
 
 
-def rows(written: Sequence[int], needed: Sequence[int]) -> Sweep:
-    return Sweep(np.array(written), np.array(needed))
+def rows(written: Sequence[int], needed: Sequence[int]) -> AccessOrder:
+    return AccessOrder(np.array(written), np.array(needed))
 
 
-def evenly(node: Node, index: int) -> Sweep:
+def evenly(node: Node, index: int) -> AccessOrder:
     """Byte by byte of what is smaller, the other in proportion."""
     size, out = node.input(index).type.bytes, node.output.type.bytes
     step = np.arange(1, min(size, out) + 1)
-    return Sweep(step * out // len(step), (step - 1) * size // len(step))
+    return AccessOrder(step * out // len(step), (step - 1) * size // len(step))
 
 
-def planned(graph: Graph, sweep: Sweeps = evenly, align: int = 1, scratch: int = 0) -> MemoryPlan:
+def planned(
+    graph: Graph, access_order: AccessOrders = evenly, align: int = 1, scratch: int = 0
+) -> MemoryPlan:
     """A plan, executed. scratch: bytes of each call's."""
     needs = dict.fromkeys(graph.nodes, scratch)
-    plan = plan_memory(graph, op_of, needs, sweep=sweep, align=align)
-    execute(graph, plan, needs, sweep)
+    plan = plan_memory(graph, op_of, needs, access_order=access_order, align=align)
+    execute(graph, plan, needs, access_order)
     return plan
 
 
@@ -65,7 +67,7 @@ def test_a_chain_drifts_downwards() -> None:
 
 
 def test_an_output_that_is_written_when_all_is_read_lies_anywhere() -> None:
-    def at_the_end(node: Node, index: int) -> Sweep:
+    def at_the_end(node: Node, index: int) -> AccessOrder:
         return rows([0, node.output.type.bytes], [0, node.input(index).type.bytes])
 
     b = Builder()
@@ -95,7 +97,7 @@ def test_what_is_used_later_or_by_another_index_is_not_written_over() -> None:
     graph = twice.graph(twice.mix(x, x, shape=(60,)))
     assert planned(graph).arena_bytes == 101
 
-    def of_the_first(node: Node, index: int) -> Sweep | None:
+    def of_the_first(node: Node, index: int) -> AccessOrder | None:
         return evenly(node, index) if index == 0 else None
 
     assert planned(graph, of_the_first).arena_bytes == 160
@@ -110,7 +112,7 @@ def test_in_place_where_that_needs_less() -> None:
     mixed = Builder()
     graph = mixed.graph(mixed.mix(mixed.input(100), shape=(100,)))
     assert planned(graph).arena_bytes == 101
-    plan = plan_memory(graph, op_of, {}, sweep=evenly, replaces=lambda _node, _index: True, align=1)
+    plan = plan_memory(graph, op_of, {}, access_order=evenly, replaces=lambda _node, _index: True, align=1)
     assert (plan.arena_bytes, len(plan.overwrites)) == (100, 1)
 
 
@@ -148,9 +150,9 @@ def test_the_check_refuses_what_is_too_near_and_what_is_not_said() -> None:
     graph = b.graph(b.mix(b.input(100), shape=(60,)))
     plan = planned(graph)
 
-    def refused(message: str, broken: MemoryPlan, sweep: Sweeps | None) -> None:
+    def refused(message: str, broken: MemoryPlan, access_order: AccessOrders | None) -> None:
         with pytest.raises(InternalError, match=message):
-            check_plan(graph, broken, op_of, {}, align=1, scratch_align=8, sweep=sweep)
+            check_plan(graph, broken, op_of, {}, align=1, scratch_align=8, access_order=access_order)
 
     refused(
         r"call 0 .mix .*by the end of step 0 of 60, .* is written up to byte 1, over byte 0 of in0_0, .* \(1 bytes too",
@@ -171,7 +173,7 @@ def test_the_check_asks_of_each_index() -> None:
     graph = b.graph(b.mix(x, x, shape=(60,)))
     plan = planned(graph)
 
-    def refused(second: Sweep | None) -> None:
+    def refused(second: AccessOrder | None) -> None:
         with pytest.raises(InternalError, match="in0_0"):
             check_plan(
                 graph,
@@ -180,7 +182,7 @@ def test_the_check_asks_of_each_index() -> None:
                 {},
                 align=1,
                 scratch_align=8,
-                sweep=lambda node, index: second if index else evenly(node, index),
+                access_order=lambda node, index: second if index else evenly(node, index),
             )
 
     refused(None)
@@ -198,11 +200,11 @@ def test_the_check_and_the_gap_agree_with_bytes(seed: int) -> None:
         np.sort(random.integers(0, size + 1, steps)),
     )
     written[-1] = out
-    sweep = Sweep(written, needed)
+    access_order = AccessOrder(written, needed)
     b = Builder()
     b.mix(b.input(size), shape=(out,))
     node = b.nodes[0]
-    found = course(node, lambda _node, _index: sweep)
+    found = access_schedule(node, lambda _node, _index: access_order)
     assert found is not None
     at = np.arange(len(found) + 1)
     low, high = np.zeros(len(found), np.int64), np.full(len(found), size)
@@ -215,7 +217,7 @@ def test_the_check_and_the_gap_agree_with_bytes(seed: int) -> None:
             for w, n in zip(written.tolist(), needed.tolist(), strict=True)
         )
         spans = Span("x", 16, size), Span("y", 16 + where, out)
-        call = Access("one", spans[:1], spans[1:], sweeps={("x", "y"): [sweep]})
+        call = Access("one", spans[:1], spans[1:], access_orders={("x", "y"): [access_order]})
         if right:
             check_accesses([call], 64, spans[:1], spans[1:])
         else:
@@ -227,7 +229,7 @@ def test_the_check_and_the_gap_agree_with_bytes(seed: int) -> None:
             assert not right
 
 
-def drawn_extents(random: np.random.Generator, count: int, align: int) -> list[Extent]:
+def drawn_extents(random: np.random.Generator, count: int, align: int) -> list[LiveRange]:
     found = []
     for number in range(count):
         at = np.unique(random.integers(0, 12, int(random.integers(2, 6))))
@@ -241,7 +243,7 @@ def drawn_extents(random: np.random.Generator, count: int, align: int) -> list[E
     return found
 
 
-def living(each: Extent, moment: int) -> range:
+def living(each: LiveRange, moment: int) -> range:
     k = int(np.searchsorted(each.at, moment, "right")) - 1
     alive = each.at[0] <= moment < each.at[-1]
     return range(int(each.low[k]), int(each.high[k])) if alive else range(0)
@@ -252,17 +254,19 @@ def living(each: Extent, moment: int) -> range:
 def test_gaps_and_the_most_that_is_alive(seed: int) -> None:
     """Beside sums and distances moment by moment."""
     random = np.random.default_rng(seed)
-    extents = drawn_extents(random, 5, 1)
-    said = gaps(extents)
-    for a in extents:
-        for b in extents:
+    live_ranges = drawn_extents(random, 5, 1)
+    said = gaps(live_ranges)
+    for a in live_ranges:
+        for b in live_ranges:
             both = [(living(a, m), living(b, m)) for m in range(12)]
             together = [x.stop - y.start for x, y in both if x and y]
             coarse = a.at[0] < b.at[-1] and b.at[0] < a.at[-1]
             if a is not b and coarse:
                 between = said.get((a.name, b.name), a.bytes)
                 assert between == max(together) if together else between <= -max(a.bytes, b.bytes)
-    assert most_alive(extents) == max((sum(len(living(e, m)) for e in extents) for m in range(12)), default=0)
+    assert most_alive(live_ranges) == max(
+        (sum(len(living(e, m)) for e in live_ranges) for m in range(12)), default=0
+    )
     # Of whole buffers it is what the search for offsets counts itself.
     steady = [e for e in drawn_extents(random, 5, 4) if e.steady]
     buffers = [Buffer(e.name, e.bytes, int(e.at[0]), int(e.at[-1]) - 1, e.align) for e in steady]
@@ -274,7 +278,7 @@ def test_a_sweep_has_to_fit_its_tensors() -> None:
     graph = b.graph(b.mix(b.input(8), shape=(6,)))
     for wrong in (rows([5], [0]), rows([6], [9])):
         with pytest.raises(InternalError, match="does not fit its tensors"):
-            course(graph.nodes[0], lambda _node, _index: wrong)  # noqa: B023
+            access_schedule(graph.nodes[0], lambda _node, _index: wrong)  # noqa: B023
 
 
 def test_chains_of_drawn_layers() -> None:
@@ -291,9 +295,9 @@ def test_chains_of_drawn_layers() -> None:
             ]
             known.append(b.mix(*inputs, shape=(int(random.integers(1, 60)),)))
         graph = b.graph(known[-1])
-        sweep, _ = drawn_sweeps(seed)
+        access_order, _ = drawn_sweeps(seed)
         scratch = int(random.integers(0, 2)) * 7
-        plan = planned(graph, sweep, scratch=scratch)
+        plan = planned(graph, access_order, scratch=scratch)
         silent = plan_memory(graph, op_of, dict.fromkeys(graph.nodes, scratch), align=1)
         assert plan.arena_bytes <= silent.arena_bytes
         smaller += plan.arena_bytes < silent.arena_bytes

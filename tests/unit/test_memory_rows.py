@@ -17,9 +17,9 @@ from tinyet.deployment import deploy
 from tinyet.errors import InternalError
 from tinyet.ir import Array, DType, Graph, Node, QuantParams, Shape, Tensor, TensorType, constant
 from tinyet.memory import MemoryPlan, check_plan, plan_memory
-from tinyet.memory.draft import StreamRefusedError
-from tinyet.memory.row_records import Action, Fill, Place
-from tinyet.memory.streams import Move, Run, Shift, Stream, row_bytes
+from tinyet.memory.candidate_plan import FusionRefusedError
+from tinyet.memory.fusion import FusionGroup, Move, Run, Shift, row_bytes
+from tinyet.memory.tile_records import Action, Fill, Place
 from tinyet.ops import op_of
 from tinyet.ops.add import Add
 from tinyet.ops.avg_pool2d import AvgPool2d
@@ -164,12 +164,12 @@ def drawn(seed: int) -> tuple[Graph, MemoryPlan, dict[Node, int], int] | None:
     if len(known) < len(rules):
         return None
     form = int(random.integers(3))
-    found = fused(graph, calls[begin:end], known, align=align, piled=form > 0, on_output=form == 1)
+    found = fused(graph, calls[begin:end], known, align=align, stacked=form > 0, on_output=form == 1)
     if found is None:
         return None
     try:
-        plan = plan_memory(graph, op_of, scratch, align=align, streams=(found,))
-    except StreamRefusedError:
+        plan = plan_memory(graph, op_of, scratch, align=align, fusion_groups=(found,))
+    except FusionRefusedError:
         return None
     return graph, plan, scratch, seed
 
@@ -200,12 +200,12 @@ class Machine:
 
     def run(self) -> None:
         for number, node in enumerate(self.plan.calls):
-            found = self.plan.stream(node)
+            found = self.plan.fusion_group(node)
             if found is None:
                 self.call(node)
                 self.poison(number)
             elif node is found.nodes[0]:
-                self.stream(found, number)
+                self.fusion_group(found, number)
         for tensor in self.graph.outputs:
             np.testing.assert_array_equal(
                 self.get(self.plan.offset(tensor), tensor.shape), self.right[tensor]
@@ -241,8 +241,8 @@ class Machine:
             self.sums.pop(node, None)
             self.put(self.plan.offset(node.output), self.right[node.output])
 
-    def stream(self, found: Stream, number: int) -> None:
-        base = self.plan.offset(found.pile[0]) if found.pile else 0
+    def fusion_group(self, found: FusionGroup, number: int) -> None:
+        base = self.plan.offset(found.stacked_buffers[0]) if found.stacked_buffers else 0
         done = dict.fromkeys(found.nodes, 0)
 
         def at(tensor: Tensor, place: Place) -> int:
@@ -277,8 +277,8 @@ class Machine:
                         else:
                             inputs.append(self.get(at(given, where[index]), part.shape))
                     (result,) = op_of(small).reference(small, inputs)
-                    top = base + int(found.heights[moment]) if found.pile else 0
-                    self.work(node, -(-top // 8) * 8 if found.pile else None)
+                    top = base + int(found.heights[moment]) if found.stacked_buffers else 0
+                    self.work(node, -(-top // 8) * 8 if found.stacked_buffers else None)
                     self.put(at(node.output, place), result)
                     first = done[node] * rule.out
                     np.testing.assert_array_equal(
@@ -287,7 +287,7 @@ class Machine:
                     done[node] += 1
             self.poison(number, found, moment)
 
-    def poison(self, number: int, found: Stream | None = None, moment: int = 0) -> None:
+    def poison(self, number: int, found: FusionGroup | None = None, moment: int = 0) -> None:
         """Spoil all that nobody reads again."""
         plan, alive = self.plan, np.zeros(len(self.memory), np.bool_)
         inside = set() if found is None else set(found.rows)
@@ -300,10 +300,10 @@ class Machine:
             for tensor, rows in found.rows.items():
                 start = plan.offset(tensor) - rows.above * rows.row_bytes
                 low, high = (int(each[moment]) * rows.row_bytes for each in (rows.first, rows.behind))
-                if not rows.piled:
+                if not rows.stacked:
                     alive[max(start + low, 0) : start + high] = True
-            if found.pile:
-                start = plan.offset(found.pile[0])
+            if found.stacked_buffers:
+                start = plan.offset(found.stacked_buffers[0])
                 alive[start : start + int(found.heights[moment])] = True
             for node, kept in self.sums.items():
                 alive[plan.scratch[node] : plan.scratch[node] + len(kept)] = True
@@ -343,9 +343,9 @@ def test_whatever_a_limit_makes_of_a_network_computes_it(seed: int) -> None:
 
 def test_most_drawn_networks_have_streams() -> None:
     """Of all forms: else the test above says little."""
-    found = [made[1].streams[0] for seed in range(300) if (made := drawn(seed)) is not None]
+    found = [made[1].fusion_groups[0] for seed in range(300) if (made := drawn(seed)) is not None]
     assert len(found) > 120
-    assert sum(bool(each.pile) for each in found) > 40
+    assert sum(bool(each.stacked_buffers) for each in found) > 40
     assert sum(each.base is not None for each in found) > 15
     assert sum(len(each.nodes) > 2 for each in found) > 40
     assert sum(any(rows.above or rows.below for rows in each.rows.values()) for each in found) > 20
@@ -359,7 +359,7 @@ def test_the_check_refuses_rows_at_wrong_places() -> None:
         if made is None:
             continue
         graph, plan, scratch, _ = made
-        (found,) = plan.streams
+        (found,) = plan.fusion_groups
         random = np.random.default_rng(seed)
         number = int(random.integers(len(found.actions)))
         action = found.actions[number]
@@ -386,7 +386,7 @@ def test_the_check_refuses_rows_at_wrong_places() -> None:
             case _:
                 continue
         actions = (*found.actions[:number], wrong, *found.actions[number + 1 :])
-        broken = dataclasses.replace(plan, streams=(dataclasses.replace(found, actions=actions),))
+        broken = dataclasses.replace(plan, fusion_groups=(dataclasses.replace(found, actions=actions),))
         with pytest.raises(InternalError):
             check_plan(graph, broken, op_of, scratch, align=1, scratch_align=8)
         refused += 1

@@ -18,7 +18,7 @@ from tinyet.memory.plan import MARK, MARK_BYTES
 from tinyet.ops.copy import Copy
 from tinyet.ops.keep import OP as KEEP
 from tinyet.ops.keep import Keep
-from tinyet.opset import Sweep
+from tinyet.opset import AccessOrder
 from tinyet.passes.states import keep_states
 
 
@@ -32,14 +32,16 @@ def stateful(graph: Graph, states: dict[Tensor, Tensor]) -> Graph:
     )
 
 
-def kept(node: Node, index: int) -> Sweep | None:
+def kept(node: Node, index: int) -> AccessOrder | None:
     """What the kernel of a Keep says."""
-    assert KEEP.kernels[0].sweep is not None
-    return KEEP.kernels[0].sweep(node, index)
+    assert KEEP.kernels[0].access_order is not None
+    return KEEP.kernels[0].access_order(node, index)
 
 
 def planned(graph: Graph) -> MemoryPlan:
-    return plan_memory(graph, op_of, {}, sweep=lambda n, i: kept(n, i) if isinstance(n.attrs, Keep) else None)
+    return plan_memory(
+        graph, op_of, {}, access_order=lambda n, i: kept(n, i) if isinstance(n.attrs, Keep) else None
+    )
 
 
 @given(graphs(), st.data(), st.sampled_from([1, 4]), st.integers(0, 2**30))
@@ -56,16 +58,23 @@ def test_every_plan_computes_its_graph(
         t: data.draw(st.sampled_from([other for other in tensors if other.shape == t.shape])) for t in chosen
     }
     graph = stateful(graph, states)
-    sweep, replaces = drawn_sweeps(seed)
+    access_order, replaces = drawn_sweeps(seed)
 
-    def said(node: Node, index: int) -> Sweep | None:
-        return kept(node, index) if isinstance(node.attrs, Keep) else sweep(node, index)
+    def said(node: Node, index: int) -> AccessOrder | None:
+        return kept(node, index) if isinstance(node.attrs, Keep) else access_order(node, index)
 
     def exactly(node: Node, index: int) -> bool:
         return not isinstance(node.attrs, Keep) and replaces(node, index)
 
     plan = plan_memory(
-        graph, op_of, scratch, align=align, may_pitch=anyone, sweep=said, replaces=exactly, search_budget=2000
+        graph,
+        op_of,
+        scratch,
+        align=align,
+        may_stride=anyone,
+        access_order=said,
+        replaces=exactly,
+        search_budget=2000,
     )
     execute(graph, plan, scratch, said)
     for state in graph.states:
@@ -143,7 +152,7 @@ def test_the_check_wants_what_is_kept_to_be_there() -> None:
             {},
             align=4,
             scratch_align=8,
-            sweep=lambda n, i: kept(n, i) if isinstance(n.attrs, Keep) else None,
+            access_order=lambda n, i: kept(n, i) if isinstance(n.attrs, Keep) else None,
         )
 
 

@@ -18,13 +18,13 @@ from tinyet.delegates.cortex_m.int16x2 import NHW2C2
 from tinyet.errors import InternalError
 from tinyet.ir import Array, Attrs, DType, Graph, Node, Shape, Tensor, TensorType, constant
 from tinyet.memory import MemoryPlan, Storage, check_plan, plan_memory
-from tinyet.memory.sweeping import no_sweep
+from tinyet.memory.timeline import no_access_order
 from tinyet.ops import op_of as product_op
 from tinyet.ops.concat import Concat
 from tinyet.ops.copy import Copy
 from tinyet.ops.reshape import Reshape
 from tinyet.ops.slice import Slice
-from tinyet.opset import Op, Sweep, Sweeps
+from tinyet.opset import AccessOrder, AccessOrders, Op
 
 
 @dataclass(frozen=True)
@@ -136,7 +136,9 @@ def plan_of(graph: Graph, **options: Any) -> MemoryPlan:
     return plan_memory(graph, op_of, {}, **options)
 
 
-def execute(graph: Graph, plan: MemoryPlan, scratch: dict[Node, int], sweep: Sweeps = no_sweep) -> None:
+def execute(
+    graph: Graph, plan: MemoryPlan, scratch: dict[Node, int], access_order: AccessOrders = no_access_order
+) -> None:
     """Run the plan in one arena; each kernel ruins its outputs and its scratch memory before it reads,
     unless the plan says that it works in place, or the kernel reads and writes step by step. Then all that is not alive
     is ruined. Compare all outputs with the graph's meaning."""
@@ -145,10 +147,12 @@ def execute(graph: Graph, plan: MemoryPlan, scratch: dict[Node, int], sweep: Swe
     arena = random.integers(-128, 128, plan.arena_bytes, np.int8)
 
     def lying(tensor: Tensor, memory: Array) -> Array:
-        start, pitch = plan.offset(tensor), plan.pitch(tensor)
-        if not pitch:
+        start, pixel_stride = plan.offset(tensor), plan.pixel_stride(tensor)
+        if not pixel_stride:
             return memory[start : start + tensor.type.bytes].reshape(tensor.shape)
-        steps = [pitch * math.prod(tensor.shape[axis + 1 : -1]) for axis in range(len(tensor.shape) - 1)]
+        steps = [
+            pixel_stride * math.prod(tensor.shape[axis + 1 : -1]) for axis in range(len(tensor.shape) - 1)
+        ]
         return np.lib.stride_tricks.as_strided(memory[start:], tensor.shape, (*steps, 1))
 
     def view(tensor: Tensor) -> Array:
@@ -185,11 +189,11 @@ def execute(graph: Graph, plan: MemoryPlan, scratch: dict[Node, int], sweep: Swe
     def swept(node: Node) -> dict[int, Array | None]:
         """What a kernel reads, of the inputs that it reads step by step."""
         variables = {i: t for i, t in enumerate(node.inputs) if t is not None and not t.is_constant}
-        if any(plan.pitch(t) or plan.data_layout(t) for t in (*variables.values(), *node.outputs)):
+        if any(plan.pixel_stride(t) or plan.data_layout(t) for t in (*variables.values(), *node.outputs)):
             return {}
         found: dict[int, Array | None] = {}
         for index, tensor in variables.items():
-            said = sweep(node, index)
+            said = access_order(node, index)
             if said is None:
                 continue
             before, read, at = arena.copy(), view(tensor).copy(), plan.offset(node.output)
@@ -293,7 +297,7 @@ def graphs(draw: st.DrawFn) -> tuple[Graph, dict[Node, int]]:
     return b.graph(*outputs), scratch
 
 
-def drawn_sweeps(seed: int) -> tuple[Sweeps, Callable[[Node, int], bool]]:
+def drawn_sweeps(seed: int) -> tuple[AccessOrders, Callable[[Node, int], bool]]:
     """What kernels of calls with one output say of their steps, and over which inputs their output may lie exactly."""
     often = np.random.default_rng(seed).choice([0.0, 0.3, 1.0])
 
@@ -301,7 +305,7 @@ def drawn_sweeps(seed: int) -> tuple[Sweeps, Callable[[Node, int], bool]]:
         number = int("".join(c for c in node.outputs[0].name if c.isdigit()))
         return np.random.default_rng([seed, number, index, salt])
 
-    def sweep(node: Node, index: int) -> Sweep | None:
+    def access_order(node: Node, index: int) -> AccessOrder | None:
         drawn = random(node, index, 0)
         tensor = node.input(index)
         if len(node.outputs) != 1 or drawn.random() >= often:
@@ -314,12 +318,12 @@ def drawn_sweeps(seed: int) -> tuple[Sweeps, Callable[[Node, int], bool]]:
             # As most kernels do: from the beginning, in even steps.
             even = np.arange(1, steps + 1)
             written, needed = even * node.output.type.bytes // steps, (even - 1) * tensor.type.bytes // steps
-        return Sweep(written, needed)
+        return AccessOrder(written, needed)
 
     def replaces(node: Node, index: int) -> bool:
         return len(node.outputs) == 1 and bool(random(node, index, 1).random() < often / 2)
 
-    return sweep, replaces
+    return access_order, replaces
 
 
 @given(graphs(), st.sampled_from([1, 4]), st.integers(0, 2**30))
@@ -329,9 +333,9 @@ def test_every_plan_computes_its_graph(
 ) -> None:
     graph, scratch = drawn
 
-    def may_pitch(node: Node, tensor: Tensor, pitch: int) -> bool:
+    def may_stride(node: Node, tensor: Tensor, pixel_stride: int) -> bool:
         """Most of those that compute something, one way and the other."""
-        assert pitch > tensor.shape[-1]
+        assert pixel_stride > tensor.shape[-1]
         number = 2 * graph.nodes.index(node) + (tensor in node.outputs)
         return type(node.attrs) in FAKES and pitching >> number % 30 & 3 != 0
 
@@ -346,17 +350,17 @@ def test_every_plan_computes_its_graph(
         and NHW2C2.holds(tensor)
         and all(reader in computing for reader in graph.consumers(tensor))
     }
-    sweep, replaces = drawn_sweeps(pitching)
+    access_order, replaces = drawn_sweeps(pitching)
     options: dict[str, Any] = {
-        "may_pitch": may_pitch,
+        "may_stride": may_stride,
         "data_layouts": data_layouts,
-        "sweep": sweep,
+        "sweep": access_order,
         "replaces": replaces,
     }
     plan = plan_memory(graph, op_of, scratch, align=align, **options)
     assert plan.arena_bytes >= plan.lower_bound
     assert set(plan.calls).isdisjoint(plan.elided)
-    execute(graph, plan, scratch, sweep)
+    execute(graph, plan, scratch, access_order)
     # Where the values are used is within the lifetimes, and those are within their blocks' lifetimes.
     for number, node in enumerate(plan.calls):
         for tensor in (*node.inputs, *node.outputs):
@@ -369,7 +373,7 @@ def test_every_plan_computes_its_graph(
     for node in plan.calls:
         for t in (*node.inputs, *node.outputs):
             assert t is not None
-            assert not plan.pitch(t) or may_pitch(node, t, plan.pitch(t))
+            assert not plan.pixel_stride(t) or may_stride(node, t, plan.pixel_stride(t))
 
 
 def anyone(node: Node, _tensor: Tensor, _pitch: int) -> bool:

@@ -9,7 +9,7 @@ import pytest
 from tests.unit.test_memory_storage import Builder, Clamp, execute, plan_of
 from tinyet.ir import Attrs, DType, Graph, Node, QuantParams, Tensor, TensorType, constant
 from tinyet.memory import Storage
-from tinyet.memory.moves import moves
+from tinyet.memory.views import moves
 from tinyet.ops import op_of as product_op
 from tinyet.ops.adaptive_avg_pool2d import AdaptiveAvgPool2d
 from tinyet.ops.amax import Amax

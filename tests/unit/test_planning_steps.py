@@ -25,7 +25,7 @@ from tinyet.ops.linear import Linear
 from tinyet.ops.permute import Permute
 from tinyet.ops.requantize import Requantize
 from tinyet.ops.unary import Unary
-from tinyet.opset import Sweep
+from tinyet.opset import AccessOrder
 from tinyet.passes.fold_requantize import fold_requantize
 from tinyet.passes.fuse_clamp import fuse_clamp
 from tinyet.passes.keep_integers import keep_integers
@@ -89,10 +89,10 @@ def in_place(steps: int) -> Graph:
 
 @pytest.mark.parametrize("make", [recurrent, windows, in_place])
 def test_planning(make: Callable[[int], Graph]) -> None:
-    def sweep(node: Node, index: int) -> Sweep | None:
+    def access_order(node: Node, index: int) -> AccessOrder | None:
         return evenly(node, index) if node.op == "mix" else None
 
-    options: dict[str, Any] = {"search_budget": 2_000, "order_budget": 2_000, "sweep": sweep}
+    options: dict[str, Any] = {"search_budget": 2_000, "order_budget": 2_000, "sweep": access_order}
     few, many = (
         lines_of(functools.partial(plan_memory, make(steps), op_of, {}, **options)) for steps in (20, 40)
     )

@@ -20,7 +20,7 @@ from tinyet.errors import InternalError
 from tinyet.ir import Attrs, DType, Graph
 from tinyet.memory import MemoryPlan
 from tinyet.memory.check import check_plan
-from tinyet.memory.streams import Run
+from tinyet.memory.fusion import Run
 from tinyet.ops.adaptive_avg_pool2d import AdaptiveAvgPool2d
 from tinyet.ops.avg_pool2d import AvgPool2d
 from tinyet.ops.mean import Mean
@@ -44,7 +44,11 @@ def reducing(kind: type[Attrs], height: int, width: int, rng: np.random.Generato
 
 def reducing_steps(deployment: Deployment) -> list[Step]:
     """Those that are computed by rows."""
-    rules = {node: rule for stream in deployment.plan.streams for node, rule in stream.rules.items()}
+    rules = {
+        node: rule
+        for fusion_group in deployment.plan.fusion_groups
+        for node, rule in fusion_group.rules.items()
+    }
     return [step for step in deployment.steps if step.node in rules and rules[step.node].reduces]
 
 
@@ -120,11 +124,11 @@ def checked(graph: Graph, plan: MemoryPlan, deployment: Deployment) -> None:
 
 
 def without_the_last_strip(plan: MemoryPlan, step: Step) -> MemoryPlan:
-    (stream,) = plan.streams
-    last = stream.moments(step.node)[-1]
-    actions = tuple(a for k, a in enumerate(stream.actions) if k != last)
-    assert isinstance(stream.actions[last], Run)
-    return replace(plan, streams=(replace(stream, actions=actions),))
+    (fusion_group,) = plan.fusion_groups
+    last = fusion_group.moments(step.node)[-1]
+    actions = tuple(a for k, a in enumerate(fusion_group.actions) if k != last)
+    assert isinstance(fusion_group.actions[last], Run)
+    return replace(plan, fusion_groups=(replace(fusion_group, actions=actions),))
 
 
 def over_what_lives(plan: MemoryPlan, step: Step) -> MemoryPlan:

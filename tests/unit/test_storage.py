@@ -92,7 +92,7 @@ def test_a_scalar_between_layers() -> None:
 def silent(delegate: Delegate) -> Delegate:
     """Its kernels, as if they promised nothing about the order of their work."""
     kernels = {
-        op: tuple(dataclasses.replace(kernel, sweep=None, replaces=None) for kernel in found)
+        op: tuple(dataclasses.replace(kernel, access_order=None, replaces=None) for kernel in found)
         for op, found in delegate.kernels.items()
     }
     return dataclasses.replace(delegate, kernels=kernels)

@@ -32,8 +32,8 @@ from tinyet.data import prepare_inputs
 from tinyet.deployment import Step, deploy
 from tinyet.device.device import Device, ModelFailed, open_device
 from tinyet.ir import DType
-from tinyet.memory.stops import Stop, fewest, stops
-from tinyet.memory.streams import row_bytes
+from tinyet.memory.breakpoints import Breakpoint, breakpoints, fewest
+from tinyet.memory.fusion import row_bytes
 from tinyet.planning.objective import Objective
 from tinyet.reference import evaluate
 from tinyet.validation import locate_mismatch
@@ -65,12 +65,19 @@ class Spoilt:
         self.deployment = deployed(self.program, HOST)
         self.faults = [Fault(step.index, 1, "flip", self.first(step.index)) for step in self.whole()]
         self.rows = [-1] * len(self.faults)
-        for stream in self.deployment.plan.streams:
-            for stop in stops(stream):
-                if stop.runs in (1, 2, stream.runs(stop.node) // 2, stream.runs(stop.node)):
-                    tensor, row = stop.made[0]
-                    offset = self.deployment.plan.row_offset(stream.rows[tensor], stop.places[tensor, row])
-                    self.faults.append(Fault(self.index(stop), stop.runs, "flip", offset))
+        for fusion_group in self.deployment.plan.fusion_groups:
+            for breakpoint_ in breakpoints(fusion_group):
+                if breakpoint_.runs in (
+                    1,
+                    2,
+                    fusion_group.runs(breakpoint_.node) // 2,
+                    fusion_group.runs(breakpoint_.node),
+                ):
+                    tensor, row = breakpoint_.made[0]
+                    offset = self.deployment.plan.row_offset(
+                        fusion_group.rows[tensor], breakpoint_.places[tensor, row]
+                    )
+                    self.faults.append(Fault(self.index(breakpoint_), breakpoint_.runs, "flip", offset))
                     self.rows.append(row)
         self.faults.append(Fault(self.faults[-1].layer, 3, "status"))
         assert len(self.faults) < 100  # what an element of the input can be
@@ -78,13 +85,13 @@ class Spoilt:
         self.executable = host_harness(self.program, self.deployment, where, spoil)
 
     def whole(self) -> list[Step]:
-        return [s for s in self.deployment.steps if self.deployment.plan.stream(s.node) is None]
+        return [s for s in self.deployment.steps if self.deployment.plan.fusion_group(s.node) is None]
 
     def first(self, layer: int) -> int:
         return self.deployment.plan.offset(self.deployment.steps[layer].node.outputs[0])
 
-    def index(self, stop: Stop) -> int:
-        return next(s.index for s in self.deployment.steps if s.node is stop.node)
+    def index(self, breakpoint_: Breakpoint) -> int:
+        return next(s.index for s in self.deployment.steps if s.node is breakpoint_.node)
 
 
 @pytest.fixture(scope="module", params=["residual", "inverted"])
@@ -103,27 +110,29 @@ def test_every_row_that_is_said_to_be_there_is_there(spoilt: Spoilt, device: Dev
     inputs = choosing(spoilt.program, 255)
     values = evaluate(spoilt.program.graph, inputs)
     plan = spoilt.deployment.plan
-    for stream in plan.streams:
-        found = stops(stream)
-        assert [sum(stop.node is node for stop in found) for node in stream.nodes] == [
-            stream.runs(node) for node in stream.nodes
+    for fusion_group in plan.fusion_groups:
+        found = breakpoints(fusion_group)
+        assert [sum(breakpoint_.node is node for breakpoint_ in found) for node in fusion_group.nodes] == [
+            fusion_group.runs(node) for node in fusion_group.nodes
         ]
-        for stop in found:
-            device.run([a.tobytes() for a in inputs], stop_after=spoilt.index(stop), runs=stop.runs)
-            for (tensor, row), place in stop.places.items():
-                read = device.read(plan.row_offset(stream.rows[tensor], place), row_bytes(tensor))
-                assert read == values[tensor][:, row].tobytes(), (tensor.name, row, stop.runs)
+        for breakpoint_ in found:
+            device.run(
+                [a.tobytes() for a in inputs], stop_after=spoilt.index(breakpoint_), runs=breakpoint_.runs
+            )
+            for (tensor, row), place in breakpoint_.places.items():
+                read = device.read(plan.row_offset(fusion_group.rows[tensor], place), row_bytes(tensor))
+                assert read == values[tensor][:, row].tobytes(), (tensor.name, row, breakpoint_.runs)
         assert {row for number in fewest(found) for row in found[number].places} == {
-            row for stop in found for row in stop.made
+            row for breakpoint_ in found for row in breakpoint_.made
         }
 
 
 def test_few_stops_are_needed(spoilt: Spoilt) -> None:
     """No more than the highest of the values has rows, and some at the end."""
-    for stream in spoilt.deployment.plan.streams:
-        found = stops(stream)
-        highest = max(node.outputs[0].shape[1] for node in stream.nodes)
-        assert len(fewest(found)) <= highest + len(stream.nodes) < len(found)
+    for fusion_group in spoilt.deployment.plan.fusion_groups:
+        found = breakpoints(fusion_group)
+        highest = max(node.outputs[0].shape[1] for node in fusion_group.nodes)
+        assert len(fewest(found)) <= highest + len(fusion_group.nodes) < len(found)
 
 
 def test_the_first_wrong_layer_is_named_with_its_row(spoilt: Spoilt, device: Device) -> None:
@@ -175,25 +184,25 @@ def test_the_peak_is_the_rows_that_are_there(name: str) -> None:
     deployment = deployed(NETWORKS[name](DType.INT8), BOARD.target)
     worst, found = peak_tensors(deployment)
     plan = deployment.plan
-    assert plan.stream(plan.calls[worst]) is not None
+    assert plan.fusion_group(plan.calls[worst]) is not None
     assert sum(each.bytes for each in found) == max(plan.alive)
     assert any(re.match(r"\d+ of \d+ rows of output of", each.text) for each in found)
 
 
 def test_what_streams_are_and_cost() -> None:
-    found = [deployed(make(DType.INT8), HOST).plan.streams for make in NETWORKS.values()]
+    found = [deployed(make(DType.INT8), HOST).plan.fusion_groups for make in NETWORKS.values()]
     assert sum(map(bool, found)) >= 7, "some save nothing by the kernels of the host; most do"
     program = residual(DType.INT8)
     deployment = deployed(program, BOARD.target)
-    (stream,) = deployment.plan.streams
+    (fusion_group,) = deployment.plan.fusion_groups
     analysis = analyze_deployment(program, deployment, BOARD)
     report: Any = analysis.to_json()
     (said,) = report["streams"]
-    assert said["layers"] == [step.index for step in deployment.steps if step.node in stream.rules]
+    assert said["layers"] == [step.index for step in deployment.steps if step.node in fusion_group.rules]
     assert {(w["value"], w["rows"], w["of"], w["bytes"]) for w in said["windows"]} == {
-        (w.tensor.name, w.slots, w.tensor.shape[1], w.bytes) for w in stream.windows
+        (w.tensor.name, w.slots, w.tensor.shape[1], w.bytes) for w in fusion_group.windows
     }
-    assert said["moved_bytes"] == sum(stream.moved) > 0
+    assert said["moved_bytes"] == sum(fusion_group.moved) > 0
     whole = deploy(program.graph, BOARD.target, objective=Objective("size", whole=True))
     assert analysis.whole_arena_bytes == whole.plan.arena_bytes > analysis.arena_bytes
     costs = [variant.cost for variant in deployment.decision.chosen.values()]

@@ -15,7 +15,7 @@ from tinyet.deployment import Deployment, deploy
 from tinyet.errors import FitError, ToolchainError, bullet_list
 from tinyet.errors.arguments import whole_given
 from tinyet.ir import Graph, Node
-from tinyet.memory.streams import Stream
+from tinyet.memory.fusion import FusionGroup
 from tinyet.opset.cost import core_of, measured
 from tinyet.planning.objective import Objective, check_optimize
 from tinyet.stack.use import StackUse
@@ -150,9 +150,9 @@ def peak_tensors(deployment: Deployment) -> tuple[int, list[Contributor]]:
     def alive(step: int) -> list[Contributor]:
         call = plan.calls[step] if 0 <= step < len(plan.calls) else None
         over = {} if call is None else plan.over(call)
-        stream = None if call is None else plan.stream(call)
-        found = [] if stream is None or call is None else rows_alive(stream, call, named)
-        by_rows = set() if stream is None else {plan.storage[t].block for t in stream.rows}
+        fusion_group = None if call is None else plan.fusion_group(call)
+        found = [] if fusion_group is None or call is None else rows_alive(fusion_group, call, named)
+        by_rows = set() if fusion_group is None else {plan.storage[t].block for t in fusion_group.rows}
         for number, block in enumerate(plan.blocks):
             if number in by_rows or not block.lifetime.first <= step <= block.lifetime.last:
                 continue
@@ -171,17 +171,20 @@ def peak_tensors(deployment: Deployment) -> tuple[int, list[Contributor]]:
     return worst, sorted(alive(worst), key=lambda c: (-c.bytes, c.text))
 
 
-def rows_alive(stream: Stream, node: Node, named: Mapping[str, str]) -> list[Contributor]:
+def rows_alive(fusion_group: FusionGroup, node: Node, named: Mapping[str, str]) -> list[Contributor]:
     """The rows that are there when a layer of a stream runs, at the run when they take the most bytes.
 
     named: what tensors are called, by their names.
     """
-    held = {t: (rows.behind - rows.first) * rows.row_bytes for t, rows in stream.rows.items()}
-    moments = stream.moments(node)
+    held = {t: (rows.behind - rows.first) * rows.row_bytes for t, rows in fusion_group.rows.items()}
+    moments = fusion_group.moments(node)
     worst = max(moments, key=lambda moment: sum(int(each[moment]) for each in held.values()))
     found = []
     for tensor, each in held.items():
-        rows, name = int(each[worst]) // stream.rows[tensor].row_bytes, named.get(tensor.name, tensor.name)
+        rows, name = (
+            int(each[worst]) // fusion_group.rows[tensor].row_bytes,
+            named.get(tensor.name, tensor.name),
+        )
         if rows:
             text = name if rows >= tensor.shape[1] else f"{rows} of {tensor.shape[1]} rows of {name}"
             found.append(Contributor(int(each[worst]), text))

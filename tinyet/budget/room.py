@@ -170,9 +170,9 @@ def _inference(deployment: Deployment, core: Core | None) -> int | None:
     known = [stack for stack in kernels if stack is not None]
     if len(known) < len(kernels):
         return None
-    streams = bool(deployment.plan.streams)
+    fusion_groups = bool(deployment.plan.fusion_groups)
     arguments = max((len(step.call.args) - _REGISTERS for step in deployment.steps), default=0)
-    own = (_STREAM_FRAME if streams else _FRAME) + _WORD * max(arguments, 0)
+    own = (_STREAM_FRAME if fusion_groups else _FRAME) + _WORD * max(arguments, 0)
     own += _OTHER_STACK if _of_another(deployment) else 0
     return _words(max(known, default=0) + own, 8)
 

@@ -198,7 +198,7 @@ def _streams(analysis: Analysis) -> None:
     if analysis.whole_arena_bytes is None:
         return
     ui.say(f"\ncomputed by rows, or the arena would be {ui.size(analysis.whole_arena_bytes)}:")
-    for one in analysis.streams:
+    for one in analysis.fusion_groups:
         cost = f"{ui.number(one.added_macs)} MACs more, {ui.size(one.moved_bytes)} moved"
         if one.instructions is not None and one.whole_instructions is not None:
             whole = ui.number(one.whole_instructions)
@@ -206,7 +206,7 @@ def _streams(analysis: Analysis) -> None:
         ui.say(f"  layers {_numbers(one.layers)}: {cost}")
     ui.table(
         [("rows", "number"), ("of", "number"), ("bytes", "number"), ("value", "text")],
-        [(w.rows, w.of, w.bytes, w.value) for one in analysis.streams for w in one.windows],
+        [(w.rows, w.of, w.bytes, w.value) for one in analysis.fusion_groups for w in one.windows],
     )
 
 

@@ -18,7 +18,7 @@ def _show(found: Sequence[Delegate]) -> None:
     rows = [
         (
             delegate.name,
-            "regions" if delegate.claim else "layers",
+            "regions" if delegate.partition else "layers",
             " ".join(sorted(kind.name for kind in delegate.kernels)) or "what it claims",
         )
         for delegate in found

@@ -11,7 +11,7 @@ from importlib.metadata import entry_points
 
 from tinyet.delegates.cmsis_nn import CMSIS_NN
 from tinyet.delegates.cortex_m import CORTEX_M
-from tinyet.delegates.delegate import Claims, Delegate, Payload, files_of
+from tinyet.delegates.delegate import Delegate, Partition, Payload, files_of
 from tinyet.delegates.portable import PORTABLE
 from tinyet.delegates.regions import regions_of
 from tinyet.errors import UsageError
@@ -113,9 +113,9 @@ __all__ = [
     "DEFAULT",
     "DELEGATES",
     "PORTABLE",
-    "Claims",
     "Delegate",
     "Delegates",
+    "Partition",
     "Payload",
     "delegate_names",
     "delegates_named",

@@ -72,7 +72,7 @@ def own_files(headers: Sequence[str], sources: Sequence[str]) -> Mapping[str, st
 
 
 @dataclass(frozen=True)
-class Claims:
+class Partition:
     """What a region delegate takes.
 
     regions: groups of nodes; each becomes one call. No path may leave a group and come back to it (`regions_of` in
@@ -96,7 +96,7 @@ class Payload:
     texts: Mapping[str, str] = field(default_factory=dict)
 
 
-Claim = Callable[[Graph, Collection[Node], Target], Claims]
+Partitioner = Callable[[Graph, Collection[Node], Target], Partition]
 """(graph, nodes that are still free, target) → what the delegate takes of them."""
 
 Preprocess = Callable[[Graph, Target], Payload]
@@ -110,16 +110,16 @@ class Delegate:
     kernels:    operator → its kernels here, best first.
     supports:   why the delegate cannot be used on a target at all, or None.
     files:      the C files of its kernels and payloads.
-    claim, preprocess: of a region delegate; both or none.
+    partition, preprocess: of a region delegate; both or none.
     """
 
     name: str
     kernels: Mapping[type[Attrs], tuple[Kernel, ...]] = field(default_factory=dict)
     supports: Callable[[Target], str | None] = any_target
     files: Files = own_files
-    claim: Claim | None = None
+    partition: Partitioner | None = None
     preprocess: Preprocess | None = None
 
     def __post_init__(self) -> None:
-        if (self.claim is None) != (self.preprocess is None):
-            raise InternalError(f"delegate {self.name} has only one of claim and preprocess")
+        if (self.partition is None) != (self.preprocess is None):
+            raise InternalError(f"delegate {self.name} has only one of partition and preprocess")

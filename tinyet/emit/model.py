@@ -10,17 +10,17 @@ from tinyet.assets.templating import render
 from tinyet.delegates import Delegate
 from tinyet.delegates.delegate import included, own_files
 from tinyet.deployment import Deployment, Step, StoredArray
+from tinyet.emit.fusion import CaseView, RowPointers, StreamView, cases, order, order_lines, part_lines
 from tinyet.emit.interface import HEAD_BYTES, io_view, kept_views, states_view
 from tinyet.emit.kernels import shareable
 from tinyet.emit.literals import CTYPES, array, integer, packed, real, struct
 from tinyet.emit.names import Names, declared, function_names
 from tinyet.emit.pointers import Pointers
-from tinyet.emit.rows import CaseView, RowPointers, StreamView, cases, order, order_lines, part_lines
 from tinyet.errors import InternalError, UsageError
 from tinyet.files.model_name import interface
+from tinyet.memory.fusion import FusionGroup, Run
 from tinyet.memory.plan import MARK, MARK_BYTES
-from tinyet.memory.row_records import Fill, Take
-from tinyet.memory.streams import Run, Stream
+from tinyet.memory.tile_records import Fill, Take
 from tinyet.messages.text import c_comment, c_string
 from tinyet.ops.region import Region
 from tinyet.opset import (
@@ -242,7 +242,7 @@ def _kernel_files(deployment: Deployment) -> dict[str, str]:
 
 def _rows_headers(deployment: Deployment) -> list[str]:
     """What streams need beside their layers' kernels."""
-    return ["tinyet_line_buffers.h"] if deployment.plan.streams else []
+    return ["tinyet_line_buffers.h"] if deployment.plan.fusion_groups else []
 
 
 def _merge(files: dict[str, str], more: Mapping[str, str], who: str) -> None:
@@ -289,18 +289,18 @@ class _Code:
         made = [self._constants(step, names) for step in deployment.steps]
         self.pointers = Pointers(deployment, name, names)
         self.inputs = [self.pointers.declare(t) for t in self.pointers.inputs_read()]
-        calls, streams = deployment.plan.calls, deployment.plan.streams
-        taking = (calls.index(found.nodes[0]) for found in streams if found.taken is not None)
+        calls, fusion_groups = deployment.plan.calls, deployment.plan.fusion_groups
+        taking = (calls.index(found.nodes[0]) for found in fusion_groups if found.taken is not None)
         self.ahead = frozenset(calls[: next(taking, 0)])
         self.inits: list[CallView] = []
         self.made = dict(zip(deployment.steps, made, strict=True))
         self.steps: list[StepView | StreamView] = []
         for step in deployment.steps:
-            stream = deployment.plan.stream(step.node)
-            if stream is None:
+            fusion_group = deployment.plan.fusion_group(step.node)
+            if fusion_group is None:
                 self.steps.append(self._step(step))
-            elif step.node is stream.nodes[0]:
-                self.steps.append(self._stream(stream, names))
+            elif step.node is fusion_group.nodes[0]:
+                self.steps.append(self._stream(fusion_group, names))
 
     def _constants(self, step: Step, names: Names) -> tuple[dict[str | int, str], ParamsView | None]:
         """The C names of a call's constants, by role, and of constant inputs, by index; and its parameters."""
@@ -336,17 +336,21 @@ class _Code:
         call = self._call(step, inputs, outputs, "    " if ahead else "  ")
         return StepView(step.index, _title(step), _notes(step), pointers, call, ahead)
 
-    def _stream(self, stream: Stream, names: Names) -> StreamView:
+    def _stream(self, fusion_group: FusionGroup, names: Names) -> StreamView:
         """The layers of a stream in one loop."""
-        steps = {step.node: step for step in self.deployment.steps if step.node in stream.rules}
-        pointers = [line for step in steps.values() for line in self.pointers.for_call(step, stream.pile)]
+        steps = {step.node: step for step in self.deployment.steps if step.node in fusion_group.rules}
+        pointers = [
+            line
+            for step in steps.values()
+            for line in self.pointers.for_call(step, fusion_group.stacked_buffers)
+        ]
         sums = [
             f"tinyet_line_buffer_fill({self.pointers.scratch[step]}, 0, {step.call.scratch_bytes}u);"
             for step in steps.values()
-            if stream.rules[step.node].reduces
+            if fusion_group.rules[step.node].reduces
         ]
-        rows = RowPointers(self.deployment.plan, stream, self.pointers.names, names)
-        done, numbers = order(cases(stream))
+        rows = RowPointers(self.deployment.plan, fusion_group, self.pointers.names, names)
+        done, numbers = order(cases(fusion_group))
         views: list[CaseView] = []
         for case, number in numbers.items():
             action = case.action
@@ -356,7 +360,7 @@ class _Code:
                     step = steps[action.node]
                     inputs = {
                         i: rows.read(action, i)
-                        if i in stream.rules[action.node].inputs
+                        if i in fusion_group.rules[action.node].inputs
                         else self.pointers.names.get(t, "")
                         for i, t in enumerate(action.node.inputs)
                         if t is not None
@@ -375,15 +379,15 @@ class _Code:
                     views.append(CaseView(number, title, (), ahead, None, None, behind, rows.take(action)))
         for step in steps.values():
             self._init(step)
-        first, last = (step.index for step in (steps[stream.nodes[0]], steps[stream.nodes[-1]]))
+        first, last = (step.index for step in (steps[fusion_group.nodes[0]], steps[fusion_group.nodes[-1]]))
         return StreamView(
             title=f"{first} to {last}, row by row: a layer computes rows as soon as there is what they need.",
             notes=tuple(f"{step.index}: {_title(step)}" for step in steps.values()),
             pointers=tuple(pointers),
             kept=tuple(rows.variables),
             starts=(*rows.starts, *sums),
-            taken=self.pointers.names[stream.taken.tensor] if stream.taken is not None else "",
-            ahead=stream.nodes[0] in self.ahead,
+            taken=self.pointers.names[fusion_group.taken.tensor] if fusion_group.taken is not None else "",
+            ahead=fusion_group.nodes[0] in self.ahead,
             code_type="uint8_t" if len(numbers) <= 256 else "uint16_t",
             order=order_lines(done),
             order_count=len(done.codes),
@@ -480,11 +484,14 @@ def _arena_map(deployment: Deployment, pointers: Pointers) -> list[ArenaRow]:
         if tensor in over:
             text += f", over {' and '.join(pointers.names[t] for t in over[tensor])} row by row"
         window = plan.window(tensor)
-        text += ", in the pile" if window is not None and window.piled else ""
+        text += ", in the pile" if window is not None and window.stacked else ""
         rows.append((life.first, ArenaRow(at, plan.extent(tensor), alive(life.first, life.last), text)))
-    for stream in plan.streams:
-        if stream.pile:
-            life, block = plan.lifetimes[stream.nodes[0].outputs[0]], plan.storage[stream.pile[0]].block
+    for fusion_group in plan.fusion_groups:
+        if fusion_group.stacked_buffers:
+            life, block = (
+                plan.lifetimes[fusion_group.nodes[0].outputs[0]],
+                plan.storage[fusion_group.stacked_buffers[0]].block,
+            )
             text = "pile: windows one behind the other, and scratch memory on top"
             size, at = plan.blocks[block].bytes, plan.blocks[block].offset
             rows.append((life.first, ArenaRow(at, size, alive(life.first, life.last), text)))

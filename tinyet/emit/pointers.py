@@ -32,7 +32,7 @@ class Pointers:
         self.scratch = {s: shared or names.unique(f"scratch_{s.index}") for s in steps}
         self._declared: set[Tensor | str] = set()
         self._computed = {t for s in deployment.steps for t in s.node.outputs}
-        taken = [s.taken for s in deployment.plan.streams if s.taken is not None]
+        taken = [s.taken for s in deployment.plan.fusion_groups if s.taken is not None]
         # What comes by rows is written here, under the one name that layers read.
         self._computed |= {each.tensor for each in taken}
         self._given = {each.input for each in taken}
@@ -53,14 +53,15 @@ class Pointers:
                 return f"{self.model}_{kind}_{list(tensors).index(tensor)}()"
         return None
 
-    def for_call(self, step: Step, pile: Collection[Tensor] = ()) -> tuple[str, ...]:
-        """Declarations of the pointers that a call is the first to use. pile: windows whose places change."""
-        if pile:
+    def for_call(self, step: Step, stacked_buffers: Collection[Tensor] = ()) -> tuple[str, ...]:
+        """Declarations of the pointers that a call is the first to use. stacked_buffers: windows whose places
+        change."""
+        if stacked_buffers:
             self.arena_used = True
-        tensors = [t for read in self._read(step) if read not in pile for t in self._lineage(read)]
+        tensors = [t for read in self._read(step) if read not in stacked_buffers for t in self._lineage(read)]
         lines = [self.declare(t) for t in dict.fromkeys(tensors) if t not in self._declared]
         written = [step.node.outputs[arg.index] for arg in step.call.args if isinstance(arg, OutputArg)]
-        lines += [self.declare(tensor) for tensor in dict.fromkeys(written) if tensor not in pile]
+        lines += [self.declare(tensor) for tensor in dict.fromkeys(written) if tensor not in stacked_buffers]
         scratch = self.scratch.get(step)
         if scratch is not None and scratch not in self._declared:
             self._declared.add(scratch)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from tinyet.memory.check import check_plan
 from tinyet.memory.plan import Block, Lifetime, MemoryPlan, Storage
-from tinyet.memory.storage import plan_memory
-from tinyet.memory.sweeping import course
+from tinyet.memory.planner import plan_memory
+from tinyet.memory.timeline import access_schedule
 
-__all__ = ["Block", "Lifetime", "MemoryPlan", "Storage", "check_plan", "course", "plan_memory"]
+__all__ = ["Block", "Lifetime", "MemoryPlan", "Storage", "access_schedule", "check_plan", "plan_memory"]

@@ -6,14 +6,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from tinyet.opset import Sweep
+from tinyet.opset import AccessOrder
 
 
 @dataclass(frozen=True)
 class Span:
     """Bytes of the arena that hold a tensor; `align` is what its offset must be a multiple of.
 
-    run, pitch: where its pixels lie apart, the bytes of each and from one to the next; both 0 where they do not.
+    run, pixel_stride: where its pixels lie apart, the bytes of each and from one to the next; both 0 where they do not.
     """
 
     tensor: str
@@ -21,18 +21,20 @@ class Span:
     bytes: int
     align: int = 1
     run: int = 0
-    pitch: int = 0
+    pixel_stride: int = 0
 
     def runs(self) -> list[tuple[int, int]]:
         """(offset, bytes) of what lies without gaps, in order."""
-        if not self.pitch:
+        if not self.pixel_stride:
             return [(self.offset, self.bytes)]
-        return [(self.offset + i * self.pitch, self.run) for i in range(self.bytes // self.run)]
+        return [(self.offset + i * self.pixel_stride, self.run) for i in range(self.bytes // self.run)]
 
     @property
     def extent(self) -> int:
         """Bytes from the first to behind the last."""
-        return (self.bytes // self.run - 1) * self.pitch + self.run if self.pitch else self.bytes
+        return (
+            (self.bytes // self.run - 1) * self.pixel_stride + self.run if self.pixel_stride else self.bytes
+        )
 
 
 @dataclass(frozen=True)
@@ -41,7 +43,8 @@ class Access:
 
     scratch: (offset, bytes, align) of its scratch memory, or None.
     overwrites: (read tensor, written tensor) pairs that the kernel allows to have the same address.
-    sweeps: for such pairs, the steps in which the kernel says it reads one and writes the other; all that it says of
+    access_orders: for such pairs, the steps in which the kernel says it reads one and writes the other; all that it
+    says of
         them is true at once.
     """
 
@@ -50,7 +53,7 @@ class Access:
     writes: tuple[Span, ...]
     scratch: tuple[int, int, int] | None = None
     overwrites: frozenset[tuple[str, str]] = frozenset()
-    sweeps: Mapping[tuple[str, str], Sequence[Sweep]] = field(default_factory=dict)
+    access_orders: Mapping[tuple[str, str], Sequence[AccessOrder]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from tinyet.memory.buffers import Buffer, Rival, align_up, peak_of, sections
+from tinyet.memory.buffers import Buffer, Neighbor, align_up, peak_of, sections
 
 _Ints = npt.NDArray[np.int64]
 _FAR = 1 << 60
@@ -48,20 +48,21 @@ class Variant:
 class Beam:
     """The arrays of a group; n: its buffers, s: its sections."""
 
-    def __init__(self, group: Sequence[Buffer], rivals: Sequence[Sequence[Rival]]) -> None:
+    def __init__(self, group: Sequence[Buffer], interference: Sequence[Sequence[Neighbor]]) -> None:
         self.count = len(group)
         self.sections = sections(group)
         self.size = np.array([b.bytes for b in group], np.int64)
         self.align = np.array([b.align for b in group], np.int64)[:, None]
         unit = min(b.align for b in group)
         self.gap = np.full((self.count, self.count), -_FAR, np.int64)  # from column to row
-        for i, found in enumerate(rivals):
+        for i, found in enumerate(interference):
             self.gap[[r.other for r in found], i] = [r.above for r in found]
         self.inside = np.zeros((len(self.sections), self.count), bool)  # section s, buffer i: alive there
         for s, section in enumerate(self.sections):
             self.inside[s, section] = True
         alone = [
-            min((r.above for r in found), default=b.bytes) for b, found in zip(group, rivals, strict=True)
+            min((r.above for r in found), default=b.bytes)
+            for b, found in zip(group, interference, strict=True)
         ]
         self.padded = np.array([align_up(max(gap, 0), unit) for gap in alone], np.int64)
         self.totals = (self.inside * self.padded).sum(1)
@@ -172,7 +173,11 @@ class Beam:
 
 
 def improve(
-    group: Sequence[Buffer], rivals: Sequence[Sequence[Rival]], offsets: list[int], goal: int, budget: int
+    group: Sequence[Buffer],
+    interference: Sequence[Sequence[Neighbor]],
+    offsets: list[int],
+    goal: int,
+    budget: int,
 ) -> tuple[list[int], int]:
     """Offsets with a peak that is no higher than that of `offsets`, and the steps taken, of `budget` at most.
 
@@ -184,7 +189,7 @@ def improve(
     moments = len(sections(group))
     if _affordable(len(group), moments, budget) < _LEAST_WIDTH:
         return best, 0
-    beam = Beam(group, rivals)
+    beam = Beam(group, interference)
     for wider in itertools.count():
         for variant, share in itertools.product(_VARIANTS, _AIMS):
             width = min(variant.width << wider, _affordable(len(group), moments, left))

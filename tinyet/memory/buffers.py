@@ -34,7 +34,7 @@ class Buffer:
 
 
 @dataclass(frozen=True, slots=True)
-class Rival:
+class Neighbor:
     """A buffer that another one, i, must be kept apart from.
 
     other: its index. above: bytes from the start of i to the lowest start of the other above it; below: bytes from the
@@ -66,17 +66,17 @@ def sections(buffers: Sequence[Buffer]) -> list[list[int]]:
     return found
 
 
-def rivals(buffers: Sequence[Buffer], gaps: Gaps) -> list[list[Rival]]:
+def interference(buffers: Sequence[Buffer], gaps: Gaps) -> list[list[Neighbor]]:
     """For each buffer, those alive together with it that it must be kept apart from."""
-    found: list[list[Rival]] = [[] for _ in buffers]
+    found: list[list[Neighbor]] = [[] for _ in buffers]
     alive: list[int] = []
     for i in sorted(range(len(buffers)), key=lambda i: buffers[i].first):
         alive = [j for j in alive if buffers[j].last >= buffers[i].first]
         for j in alive:
             above, below = _gap(buffers[i], buffers[j], gaps), _gap(buffers[j], buffers[i], gaps)
             if above + below > 0:
-                found[i].append(Rival(j, above, below))
-                found[j].append(Rival(i, below, above))
+                found[i].append(Neighbor(j, above, below))
+                found[j].append(Neighbor(i, below, above))
         alive.append(i)
     return found
 

@@ -19,9 +19,9 @@ import numpy as np
 from tinyet.errors import InternalError, bullet_list
 from tinyet.ir import Array, Graph, Node, Tensor
 from tinyet.memory.accesses import Access, Alias, Copy, Piece, Span
-from tinyet.memory.check_rows import row_aliases, row_steps
+from tinyet.memory.check_tiles import tile_aliases, tile_steps
 from tinyet.memory.plan import MARK, MARK_BYTES, MemoryPlan
-from tinyet.opset import Op, Sweep, Sweeps
+from tinyet.opset import AccessOrder, AccessOrders, Op
 
 _SHOWN = 20
 """Complaints listed; one mistake can break every read after it."""
@@ -134,8 +134,8 @@ class _Arena:
             first, wrong = _differing(have, content)
             if wrong:
                 at = span.offset + first
-                if span.pitch:
-                    at = span.offset + first // span.run * span.pitch + first % span.run
+                if span.pixel_stride:
+                    at = span.offset + first // span.run * span.pixel_stride + first % span.run
                 self.problems.append(
                     f"{label}: reads byte {first} of {span.tensor} at offset {at}, which holds "
                     f"{self.holds(at, steps)} ({wrong} wrong of {span.bytes} bytes)"
@@ -222,21 +222,23 @@ def _meet(a: Span, b: Span) -> bool:
     return any(start + size > after for (start, size), (after, _) in itertools.pairwise(both))
 
 
-def _ruined(read: Span, write: Span, sweep: Sweep) -> str:
+def _ruined(read: Span, write: Span, access_order: AccessOrder) -> str:
     """What goes wrong when a call takes these steps; empty when in none of them it may write where it has yet to read.
 
     At each step, as addresses: what it may have written when the step ends, and what it may read from then on.
     """
-    if int(sweep.written[-1]) != write.bytes:
-        return f"the steps through {read.tensor} write {sweep.written[-1]} of {write.bytes} bytes of {write.tensor}"
-    first = np.maximum(write.offset, read.offset + sweep.needed)
-    end = np.minimum(write.offset + sweep.written, read.offset + read.bytes)
+    if int(access_order.written[-1]) != write.bytes:
+        written = access_order.written[-1]
+        return f"the steps through {read.tensor} write {written} of {write.bytes} bytes of {write.tensor}"
+    first = np.maximum(write.offset, read.offset + access_order.needed)
+    end = np.minimum(write.offset + access_order.written, read.offset + read.bytes)
     wrong = np.flatnonzero(first < end)
     if not len(wrong):
         return ""
     k = wrong[0]
     return (
-        f"by the end of step {k} of {len(sweep.written)}, {write.tensor} is written up to byte {sweep.written[k]}, "
+        f"by the end of step {k} of {len(access_order.written)}, "
+        f"{write.tensor} is written up to byte {access_order.written[k]}, "
         f"over byte {first[k] - read.offset} of {read.tensor}, which may be read until then "
         f"({end[k] - first[k]} bytes too near)"
     )
@@ -293,8 +295,8 @@ def check_accesses(
                 pair = read.tensor, write.tensor
                 if pair in step.overwrites and read.runs() == write.runs():
                     continue
-                if pair in step.sweeps:
-                    ruined = (_ruined(read, write, sweep) for sweep in step.sweeps[pair])
+                if pair in step.access_orders:
+                    ruined = (_ruined(read, write, access_order) for access_order in step.access_orders[pair])
                     arena.problems += [f"{label}: {what}" for what in ruined if what]
                 elif pair not in step.overwrites:
                     arena.problems.append(
@@ -336,7 +338,7 @@ def check_plan(
     *,
     align: int,
     scratch_align: int,
-    sweep: Sweeps | None = None,
+    access_order: AccessOrders | None = None,
     replaces: Callable[[Node, int], bool] | None = None,
 ) -> None:
     """Prove that a plan computes the graph: arguments as for `plan_memory`.
@@ -362,17 +364,17 @@ def check_plan(
         found = plan.data_layout(tensor)
         if found is not None:
             return Span(tensor.name, offset, found.size(tensor), max(align, found.align))
-        if not plan.pitch(tensor):
+        if not plan.pixel_stride(tensor):
             return Span(tensor.name, offset, size, max(align, width))
-        return Span(tensor.name, offset, size, width, tensor.shape[-1] * width, plan.pitch(tensor))
+        return Span(tensor.name, offset, size, width, tensor.shape[-1] * width, plan.pixel_stride(tensor))
 
     steps: list[Access | Copy] = []
     for node in plan.calls:
-        stream = plan.stream(node)
-        if stream is not None:
-            if node is stream.nodes[0]:
-                steps += row_steps(plan, stream, span, scratch, align, scratch_align)
-                if stream.taken is not None:
+        fusion_group = plan.fusion_group(node)
+        if fusion_group is not None:
+            if node is fusion_group.nodes[0]:
+                steps += tile_steps(plan, fusion_group, span, scratch, align, scratch_align)
+                if fusion_group.taken is not None:
                     # The image may be dropped at any row: until its last one the states are what they were before it.
                     states = tuple(span(state.value) for state in graph.states)
                     steps.append(Access("the end of the rows", states, ()))
@@ -382,7 +384,9 @@ def check_plan(
         variables = [(i, t) for i, t in enumerate(node.inputs) if t is not None and not t.is_constant]
         tensors = (*(t for _, t in variables), *node.outputs)
         # Of calls in another form the kernel has said nothing.
-        plain = len(node.outputs) == 1 and not any(plan.pitch(t) or plan.data_layout(t) for t in tensors)
+        plain = len(node.outputs) == 1 and not any(
+            plan.pixel_stride(t) or plan.data_layout(t) for t in tensors
+        )
         indices = set(op_of(node).inplace)
         if plain and replaces is not None:
             indices.update(i for i, _ in variables if replaces(node, i))
@@ -393,7 +397,9 @@ def check_plan(
             for output in node.outputs
             if output.type.bytes == source.type.bytes
         )
-        sweeps = _sweeps(node, variables, sweep) if plain and sweep is not None else {}
+        access_orders = (
+            _access_orders(node, variables, access_order) if plain and access_order is not None else {}
+        )
         steps.append(
             Access(
                 f"{node.op} {', '.join(t.name for t in node.outputs)}",
@@ -401,15 +407,20 @@ def check_plan(
                 tuple(span(t) for t in node.outputs),
                 (plan.scratch[node], size, scratch_align) if size else None,
                 allowed,
-                sweeps,
+                access_orders,
             )
         )
-    given = {node for stream in plan.streams if stream.taken is not None for node in stream.taken.views}
+    given = {
+        node
+        for fusion_group in plan.fusion_groups
+        if fusion_group.taken is not None
+        for node in fusion_group.taken.views
+    }
     for node in given:
         _check_view(node, op_of(node))
     elided = set(plan.elided) - given
     aliases = [a for node in plan.order if node in elided for a in _aliases(node, span, op_of(node))]
-    aliases += [alias for stream in plan.streams for alias in row_aliases(stream)]
+    aliases += [alias for fusion_group in plan.fusion_groups for alias in tile_aliases(fusion_group)]
     inputs = [span(t) for t in graph.inputs if plan.window(t) is None]
     outputs = [span(t) for t in dict.fromkeys(graph.outputs)]
     # Set when a run begins, and when the next one does.
@@ -417,13 +428,13 @@ def check_plan(
     check_accesses(steps, plan.arena_bytes, inputs + marks, outputs + marks, aliases)
 
 
-def _sweeps(
-    node: Node, variables: Sequence[tuple[int, Tensor]], sweep: Sweeps
-) -> dict[tuple[str, str], list[Sweep]]:
+def _access_orders(
+    node: Node, variables: Sequence[tuple[int, Tensor]], access_order: AccessOrders
+) -> dict[tuple[str, str], list[AccessOrder]]:
     """What the kernel says of each input, for those of which it says something wherever they are used."""
-    said: dict[tuple[str, str], list[Sweep | None]] = {}
+    said: dict[tuple[str, str], list[AccessOrder | None]] = {}
     for index, tensor in variables:
-        said.setdefault((tensor.name, node.output.name), []).append(sweep(node, index))
+        said.setdefault((tensor.name, node.output.name), []).append(access_order(node, index))
     return {
         pair: [s for s in all_ if s is not None]
         for pair, all_ in said.items()

@@ -5,11 +5,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from tinyet.memory.buffers import Buffer, Rival, align_up, peak_of, sections
+from tinyet.memory.buffers import Buffer, Neighbor, align_up, peak_of, sections
 
 
 def greedy(
-    group: Sequence[Buffer], rivals: Sequence[Sequence[Rival]], given: Sequence[int], goal: int
+    group: Sequence[Buffer], interference: Sequence[Sequence[Neighbor]], given: Sequence[int], goal: int
 ) -> list[int]:
     """Offsets: the best of several orders, then of repairs that put the highest buffers first. A peak of `goal` or
     less is as good as any. given: the place of each buffer in the caller's order."""
@@ -29,7 +29,7 @@ def greedy(
         lambda i: (-span(i), -group[i].bytes),
         lambda i: (-pressure[i], -group[i].bytes),
         lambda i: (-pressure[i], -span(i), -group[i].bytes),
-        lambda i: (-sum(group[r.other].bytes for r in rivals[i]), -group[i].bytes),
+        lambda i: (-sum(group[r.other].bytes for r in interference[i]), -group[i].bytes),
         lambda i: (group[i].first, -group[i].bytes),
         lambda i: (-group[i].last, -group[i].bytes),
         # By size, else as given: what the greedy planner of TensorFlow Lite Micro does.
@@ -40,7 +40,7 @@ def greedy(
     best_peak = -1
     for key in keys:
         order = sorted(indices, key=lambda i: (*key(i), i))
-        offsets = first_fit(group, rivals, order)
+        offsets = first_fit(group, interference, order)
         peak = peak_of(group, offsets)
         if best_peak < 0 or peak < best_peak:
             best, best_order, best_peak = offsets, order, peak
@@ -54,7 +54,7 @@ def greedy(
         if tuple(order) in seen:
             break
         seen.add(tuple(order))
-        offsets = first_fit(group, rivals, order)
+        offsets = first_fit(group, interference, order)
         peak = peak_of(group, offsets)
         if peak < best_peak:
             best, best_peak = offsets, peak
@@ -67,7 +67,9 @@ _REPAIRS = 32
 """Rounds of repair in `greedy`; each costs one first-fit pass, and gains stop after a few."""
 
 
-def first_fit(group: Sequence[Buffer], rivals: Sequence[Sequence[Rival]], order: Sequence[int]) -> list[int]:
+def first_fit(
+    group: Sequence[Buffer], interference: Sequence[Sequence[Neighbor]], order: Sequence[int]
+) -> list[int]:
     """Place in `order`, each buffer at the lowest offset that its rivals leave.
 
     A rival at r forbids the offsets strictly between r less the gap from this buffer to the rival, and r plus the gap
@@ -76,7 +78,7 @@ def first_fit(group: Sequence[Buffer], rivals: Sequence[Sequence[Rival]], order:
     offsets: list[int | None] = [None] * len(group)
     for i in order:
         taken = sorted(
-            (at - r.above, at + r.below) for r in rivals[i] if (at := offsets[r.other]) is not None
+            (at - r.above, at + r.below) for r in interference[i] if (at := offsets[r.other]) is not None
         )
         lowest = 0
         for start, end in taken:

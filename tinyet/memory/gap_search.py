@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tinyet.memory.buffers import Buffer, Rival, align_up
+from tinyet.memory.buffers import Buffer, Neighbor, align_up
 
 
 @dataclass(slots=True)
@@ -48,11 +48,11 @@ _PAIRS = 3
 class GapSearch:
     """Depth-first search over which of two rivals is above the other; the pair with least room is decided first."""
 
-    def __init__(self, group: Sequence[Buffer], rivals: Sequence[Sequence[Rival]]) -> None:
+    def __init__(self, group: Sequence[Buffer], interference: Sequence[Sequence[Neighbor]]) -> None:
         self.group = group
         self.pairs = [
             _Pair(i, r.other, r.above, r.below)
-            for i, found in enumerate(rivals)
+            for i, found in enumerate(interference)
             for r in found
             if i < r.other
         ]

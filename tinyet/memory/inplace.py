@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tinyet.ir import Tensor
-from tinyet.memory.layout import NEVER, Layout, MayShare, Piece
+from tinyet.memory.aliases import NEVER, AliasSets, MayShare, Piece
 
 
 def replaces_at(position: int) -> MayShare:
@@ -21,21 +21,21 @@ def replaces_at(position: int) -> MayShare:
 
 
 def overwritten_exactly(
-    layout: Layout, source: Tensor, output: Tensor, now_used: Sequence[Tensor], readable: set[Tensor]
+    aliases: AliasSets, source: Tensor, output: Tensor, now_used: Sequence[Tensor], readable: set[Tensor]
 ) -> bool:
     """With `output` where `source` is, does its call overwrite nothing of what it uses itself, but for inputs that it
     may overwrite exactly while it reads them?
 
     now_used: tensors that the call reads or writes and nobody uses later. readable: inputs that it may overwrite.
     """
-    shift = layout.start(output) - layout.start(source)
+    shift = aliases.start(output) - aliases.start(source)
     for tensor in now_used:
-        if layout.root(tensor) is not layout.root(source):
+        if aliases.root(tensor) is not aliases.root(source):
             continue
-        if tensor in readable and layout.extent(tensor) == layout.extent(source):
+        if tensor in readable and aliases.extent(tensor) == aliases.extent(source):
             continue
-        start, end = layout.extent(tensor)
+        start, end = aliases.extent(tensor)
         # A view's bytes are written by others, which are asked themselves.
-        if any(p.written != NEVER for p in layout.pieces(output, start + shift, end + shift)):
+        if any(p.written != NEVER for p in aliases.pieces(output, start + shift, end + shift)):
             return False
     return True

@@ -17,7 +17,16 @@ from dataclasses import dataclass
 
 from tinyet.errors import InternalError
 from tinyet.memory.beam import improve
-from tinyet.memory.buffers import NO_GAPS, Buffer, Gaps, align_up, lower_bound, narrowed, peak_of, rivals
+from tinyet.memory.buffers import (
+    NO_GAPS,
+    Buffer,
+    Gaps,
+    align_up,
+    interference,
+    lower_bound,
+    narrowed,
+    peak_of,
+)
 from tinyet.memory.first_fit import greedy
 from tinyet.memory.gap_search import GapSearch
 from tinyet.memory.section_search import SectionSearch
@@ -142,7 +151,7 @@ class _Group:
         order."""
         self._members = members
         self._gapped = bool(narrowed(members, gaps))
-        self._rivals = rivals(members, gaps)
+        self._rivals = interference(members, gaps)
         self._least = lower_bound(members, gaps)  # the smallest peak that is not excluded
         self._best = greedy(members, self._rivals, [position[b.name] for b in members], goal)
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from tinyet.errors import InternalError
 from tinyet.ir import Node, Tensor
-from tinyet.memory.row_records import Place
-from tinyet.memory.streams import Rows, Stream
+from tinyet.memory.fusion import FusionGroup, RowBuffer
+from tinyet.memory.tile_records import Place
 from tinyet.opset import DataLayout
 
 MARK = "whether the states are set"
@@ -43,13 +43,13 @@ class Block:
 class Storage:
     """Where a tensor's bytes lie: `offset` bytes into `blocks[block]`.
 
-    pitch: bytes from one pixel, all values of the last axis, to the next, where other tensors' values lie between
-    them; 0 where nothing does. data_layout: how its values lie where not row-major.
+    pixel_stride: bytes from one pixel, all values of the last axis, to the next, where other tensors' values lie
+    between them; 0 where nothing does. data_layout: how its values lie where not row-major.
     """
 
     block: int
     offset: int
-    pitch: int = 0
+    pixel_stride: int = 0
     data_layout: DataLayout | None = None
 
 
@@ -62,7 +62,7 @@ class MemoryPlan:
     elided:      nodes without a kernel call: their outputs already lie where they should.
     overwrites:  for a call that works in place, (input index, output index): both have the same address.
     overlaps:    for a call whose only output lies partly over inputs that it is the last to read, as its kernel says it
-                 may (`opset.Sweep`), these inputs' indices.
+                 may (`opset.AccessOrder`), these inputs' indices.
     alive:       bytes alive at the worst step of each call, and while layers of streams compute: from the moment before
         the first to that after the last.
     storage:     every tensor that is not a constant.
@@ -76,7 +76,7 @@ class MemoryPlan:
     order_optimal: no order of execution keeps fewer bytes alive at its worst moment (results over an input, wholly
                  or partly, counted only where input and output fill their blocks).
     given_order_bytes: bytes alive at the worst moment of the graph's own order, in the same terms.
-    streams:     calls that follow each other in `calls` and are computed by rows, one with another.
+    fusion_groups:     calls that follow each other in `calls` and are computed by rows, one with another.
     mark:        offset in the arena of the word of `MARK_BYTES` that says whether the states are set; None where there
                  are none. It is a block like those of the states.
     """
@@ -96,7 +96,7 @@ class MemoryPlan:
     optimal: bool
     order_optimal: bool
     given_order_bytes: int
-    streams: tuple[Stream, ...] = ()
+    fusion_groups: tuple[FusionGroup, ...] = ()
     mark: int | None = None
 
     def offset(self, tensor: Tensor) -> int:
@@ -105,9 +105,9 @@ class MemoryPlan:
         storage = self._storage(tensor)
         return self.blocks[storage.block].offset + storage.offset
 
-    def pitch(self, tensor: Tensor) -> int:
+    def pixel_stride(self, tensor: Tensor) -> int:
         """Bytes from pixel to pixel of a tensor that has others' values between them; 0 for all others."""
-        return self._storage(tensor).pitch
+        return self._storage(tensor).pixel_stride
 
     def data_layout(self, tensor: Tensor) -> DataLayout | None:
         """How a tensor's values lie; None for row-major, with gaps or without."""
@@ -118,27 +118,27 @@ class MemoryPlan:
         found = self.data_layout(tensor)
         return tensor.type.bytes if found is None else found.size(tensor)
 
-    def stream(self, node: Node) -> Stream | None:
+    def fusion_group(self, node: Node) -> FusionGroup | None:
         """The stream that a call is a layer of; None for all others."""
-        return next((found for found in self.streams if node in found.rules), None)
+        return next((found for found in self.fusion_groups if node in found.rules), None)
 
     def runs(self, node: Node) -> int:
         """How often a call is made: once, or for each of its strips."""
-        found = self.stream(node)
+        found = self.fusion_group(node)
         return 1 if found is None else found.runs(node)
 
-    def row_offset(self, rows: Rows, place: Place) -> int:
+    def row_offset(self, rows: RowBuffer, place: Place) -> int:
         """Byte offset in the arena of a row of a stream's tensor."""
         return self.offset(rows.tensor) + place.start + (place.slot - rows.above) * rows.row_bytes
 
-    def window(self, tensor: Tensor) -> Rows | None:
+    def window(self, tensor: Tensor) -> RowBuffer | None:
         """The window that a tensor passes through, where it is never there as a whole."""
-        found = (stream.passing(tensor) for stream in self.streams)
+        found = (fusion_group.passing(tensor) for fusion_group in self.fusion_groups)
         return next((rows for rows in found if rows is not None), None)
 
-    def taken_rows(self, tensor: Tensor) -> Rows | None:
+    def taken_rows(self, tensor: Tensor) -> RowBuffer | None:
         """The window of a graph's input that comes from the caller row by row; None for all others."""
-        taken = any(s.taken is not None and tensor is s.taken.input for s in self.streams)
+        taken = any(s.taken is not None and tensor is s.taken.input for s in self.fusion_groups)
         return self.window(tensor) if taken else None
 
     def form(self, tensor: Tensor) -> str:
@@ -149,15 +149,15 @@ class MemoryPlan:
         found = self.data_layout(tensor)
         if found is not None:
             return found.description
-        return f"a pixel every {self.pitch(tensor)} bytes" if self.pitch(tensor) else ""
+        return f"a pixel every {self.pixel_stride(tensor)} bytes" if self.pixel_stride(tensor) else ""
 
     def extent(self, tensor: Tensor) -> int:
         """Bytes from the tensor's first one to behind its last; of the window that it passes through."""
         window = self.window(tensor)
         if window is not None:
             return window.bytes
-        run, pitch = _pixel(tensor), self.pitch(tensor)
-        return (tensor.type.bytes // run - 1) * pitch + run if pitch else self.size(tensor)
+        run, pixel_stride = _pixel(tensor), self.pixel_stride(tensor)
+        return (tensor.type.bytes // run - 1) * pixel_stride + run if pixel_stride else self.size(tensor)
 
     def over(self, node: Node) -> dict[Tensor, int]:
         """The inputs that the output of a call lies partly over, each with how many bytes the two have in common."""
@@ -170,13 +170,13 @@ class MemoryPlan:
 
     def dense(self, tensor: Tensor, extent: bytes) -> bytes:
         """The tensor's bytes, one after another, out of those of its extent."""
-        run, pitch = _pixel(tensor), self.pitch(tensor)
+        run, pixel_stride = _pixel(tensor), self.pixel_stride(tensor)
         found = self.data_layout(tensor)
         if found is not None:
             return found.row_major(tensor, extent)
-        if not pitch:
+        if not pixel_stride:
             return extent
-        return b"".join(extent[at : at + run] for at in range(0, len(extent), pitch))
+        return b"".join(extent[at : at + run] for at in range(0, len(extent), pixel_stride))
 
     def _storage(self, tensor: Tensor) -> Storage:
         storage = self.storage.get(tensor)

@@ -8,9 +8,9 @@ from collections.abc import Iterable
 
 from tinyet.errors import InternalError
 from tinyet.ir import Graph, Node, Tensor
+from tinyet.memory.aliases import AliasSets
 from tinyet.memory.buffers import Buffer
-from tinyet.memory.draft import StreamRefusedError, variables_of
-from tinyet.memory.layout import Layout
+from tinyet.memory.candidate_plan import FusionRefusedError, variables_of
 from tinyet.memory.plan import MARK, MARK_BYTES
 from tinyet.ops.keep import Keep
 
@@ -29,14 +29,14 @@ class States:
         self._survive = bool(graph.states)
 
     def refuse_spread(self, tensor: Tensor) -> None:
-        """Raise StreamRefusedError for a tensor that cannot have room around it."""
+        """Raise FusionRefusedError for a tensor that cannot have room around it."""
         if any(tensor in ends for ends in self.kept.values()):
-            raise StreamRefusedError(f"{tensor.name} is a state")
+            raise FusionRefusedError(f"{tensor.name} is a state")
 
-    def place(self, layout: Layout) -> None:
+    def place(self, aliases: AliasSets) -> None:
         """Join each state's two ends, which are alone in their blocks."""
         for output, value in self.kept.values():
-            if not layout.join(value, 0, output, 0, lambda _value, _next: True):
+            if not aliases.join(value, 0, output, 0, lambda _value, _next: True):
                 raise InternalError(f"state {value.name} is no place for {output.name}", "memory planner")
 
     def mark(self, calls: int) -> list[Buffer]:
@@ -46,18 +46,18 @@ class States:
         """
         return [Buffer(MARK, MARK_BYTES, -1, calls, MARK_BYTES)] if self._survive else []
 
-    def before(self, layout: Layout, node: Node, calls: Iterable[Node]) -> list[Node]:
+    def before(self, aliases: AliasSets, node: Node, calls: Iterable[Node]) -> list[Node]:
         """The calls that read bytes over which a Keep writes; of any other node none."""
         if node not in self.kept:
             return []
         output, _ = self.kept[node]
-        root, (start, end) = layout.root(output), layout.extent(output)
+        root, (start, end) = aliases.root(output), aliases.extent(output)
         return [
             call
             for call in calls
             if call not in self.kept
             and any(
-                layout.root(t) is root and layout.extent(t)[0] < end and start < layout.extent(t)[1]
+                aliases.root(t) is root and aliases.extent(t)[0] < end and start < aliases.extent(t)[1]
                 for t in variables_of(call)
             )
         ]

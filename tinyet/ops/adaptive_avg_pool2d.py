@@ -16,21 +16,21 @@ from tinyet.boards.cpus import Target
 from tinyet.ir import Array, Attrs, DType, Node, Shape
 from tinyet.numerics import Int64
 from tinyet.ops.shared import row_sums
+from tinyet.ops.shared.access_orders import Walk, of_input, pixel_bytes
 from tinyet.ops.shared.averaging import average, division, division_table, fits
-from tinyet.ops.shared.claims import Parts, windows
+from tinyet.ops.shared.cost_models import Parts, windows
 from tinyet.ops.shared.integers import INTEGERS
 from tinyet.ops.shared.movement import check_moved
-from tinyet.ops.shared.sweeping import Walk, of_input, pixel_bytes
 from tinyet.ops.shared.window import image_fields, resized_shape
 from tinyet.opset import (
+    AccessOrder,
     Call,
-    Claim,
     Constant,
+    CostModel,
     Op,
     Pointer,
-    RowRule,
     Struct,
-    Sweep,
+    TileMap,
     TimeAxes,
     TimeRule,
     library_call,
@@ -148,7 +148,7 @@ def lower_f32(node: Node, _target: Target) -> Call:
     return library_call("tinyet_adaptive_avg_pool2d_f32", node, [0], params, tables)
 
 
-def rows(node: Node) -> RowRule | None:
+def rows(node: Node) -> TileMap | None:
     """Of integers, to one value a channel."""
     x, out = node.input(0), node.output.shape
     if out[1:3] != (1, 1) or x.dtype not in INTEGERS:
@@ -167,7 +167,7 @@ def averaged(node: Node) -> Parts:
 
 
 @of_input
-def sweep(node: Node) -> Sweep:
+def access_order(node: Node) -> AccessOrder:
     batch, height, width, _ = node.input(0).shape
     rows, columns = node_spans(node)
     return Walk(batch, height, width, rows[:, 0], columns[:, 0], *pixel_bytes(node)).by_pixels()
@@ -202,11 +202,16 @@ OP = Op(
             ("s8", "s16"),
             lower_integer,
             INTEGER_HEADERS,
-            claim=Claim(averaged),
-            sweep=sweep,
+            cost_model=CostModel(averaged),
+            access_order=access_order,
         ),
         *library_kernels(
-            "tinyet_adaptive_avg_pool2d", ("f32",), lower_f32, HEADERS, claim=Claim(averaged), sweep=sweep
+            "tinyet_adaptive_avg_pool2d",
+            ("f32",),
+            lower_f32,
+            HEADERS,
+            cost_model=CostModel(averaged),
+            access_order=access_order,
         ),
     ),
 )

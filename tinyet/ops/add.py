@@ -8,8 +8,8 @@ from typing import ClassVar
 
 from tinyet.numerics import ElementRounding
 from tinyet.ops.shared import addition, broadcast
-from tinyet.ops.shared.claims import CLAIMS
-from tinyet.opset import Op, claimed, each_row, each_step
+from tinyet.ops.shared.cost_models import COST_MODELS
+from tinyet.opset import Op, each_row, each_step, with_cost_models
 
 
 @dataclass(frozen=True)
@@ -34,5 +34,5 @@ OP = Op(
     over_time=each_step,
     check=addition.check,
     inplace=(0, 1),
-    kernels=claimed((*addition.kernels_of("add", 1), *addition.EVEN_KERNELS), CLAIMS),
+    kernels=with_cost_models((*addition.kernels_of("add", 1), *addition.EVEN_KERNELS), COST_MODELS),
 )

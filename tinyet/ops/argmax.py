@@ -13,7 +13,7 @@ from tinyet.boards.cpus import Target
 from tinyet.ir import Array, Attrs, DType, Node, Shape
 from tinyet.ops.shared.counting import Parts
 from tinyet.ops.shared.shapes import around_axis, expect_axis
-from tinyet.opset import Call, Claim, Kernel, Op, Struct, TimeAxes, TimeRule, library_call, whole
+from tinyet.opset import Call, CostModel, Kernel, Op, Struct, TimeAxes, TimeRule, library_call, whole
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ def kernel(dtype: str) -> Kernel:
         return library_call(symbol, node, [0], Struct("tinyet_argmax_params", fields))
 
     return Kernel(
-        symbol, f"{dtype}_s32", lower, ("tinyet_argmax.h",), (f"{symbol}.c",), claim=Claim(searched)
+        symbol, f"{dtype}_s32", lower, ("tinyet_argmax.h",), (f"{symbol}.c",), cost_model=CostModel(searched)
     )
 
 

@@ -86,7 +86,7 @@ def kernel(dtype: DType) -> Kernel:
         lower,
         ("tinyet_argsort.h",),
         (f"{symbol}.c",),
-        unstated="there is no other kernel to weigh it against",
+        no_cost_model="there is no other kernel to weigh it against",
     )
 
 

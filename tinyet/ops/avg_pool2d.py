@@ -18,9 +18,9 @@ from tinyet.boards.cpus import Target
 from tinyet.errors import UnsupportedShape
 from tinyet.ir import Array, DType, Node, Shape
 from tinyet.numerics import Int64
-from tinyet.ops.shared import pooling, row_sums, sweeping
+from tinyet.ops.shared import access_orders, pooling, row_sums
 from tinyet.ops.shared.averaging import MAX_TABLE, average, division, division_table, fits
-from tinyet.ops.shared.claims import CLAIMS
+from tinyet.ops.shared.cost_models import COST_MODELS
 from tinyet.ops.shared.integers import INTEGERS, saturated
 from tinyet.ops.shared.movement import check_moved
 from tinyet.ops.shared.pooling import Pool
@@ -29,13 +29,13 @@ from tinyet.opset import (
     Call,
     Op,
     Pointer,
-    RowRule,
     Struct,
+    TileMap,
     TimeAxes,
     TimeRule,
-    claimed,
     library_call,
     library_kernels,
+    with_cost_models,
 )
 
 
@@ -167,7 +167,7 @@ HEADERS = ("tinyet_avg_pool2d.h", "tinyet_window.h")
 INTEGER_HEADERS = (*HEADERS, "tinyet_average.h")
 
 
-def rows(node: Node) -> RowRule | None:
+def rows(node: Node) -> TileMap | None:
     """Where padding does not count, a window in it has another divisor. A window that is the whole image comes of all
     of its rows."""
     attrs, x = attrs_of(node), node.input(0)
@@ -195,19 +195,19 @@ OP = Op(
     over_time=over_time,
     check=check,
     same_scale=True,
-    kernels=claimed(
+    kernels=with_cost_models(
         (
             *library_kernels(
                 "tinyet_avg_pool2d",
                 ("s8", "s16"),
                 lower_integer,
                 INTEGER_HEADERS,
-                sweep=sweeping.by_window_pixels,
+                access_order=access_orders.by_window_pixels,
             ),
             *library_kernels(
-                "tinyet_avg_pool2d", ("f32",), lower_f32, HEADERS, sweep=sweeping.by_window_pixels
+                "tinyet_avg_pool2d", ("f32",), lower_f32, HEADERS, access_order=access_orders.by_window_pixels
             ),
         ),
-        CLAIMS,
+        COST_MODELS,
     ),
 )

@@ -20,14 +20,14 @@ from tinyet.errors import UnsupportedShape
 from tinyet.ir import Array, Attrs, DType, Node, Shape
 from tinyet.numerics import NO_CLAMP, Int64, float32, quantize_multipliers, round_half_away
 from tinyet.ops.shared import factors, weighted_s16
-from tinyet.ops.shared.claims import Parts, outputs
 from tinyet.ops.shared.clamped import clamp_complaint, clamp_fields
+from tinyet.ops.shared.cost_models import Parts, outputs
 from tinyet.ops.shared.integers import check_activations
 from tinyet.ops.shared.shapes import around_axis
 from tinyet.opset import (
     Call,
-    Claim,
     Constant,
+    CostModel,
     FieldValue,
     Op,
     Pointer,
@@ -185,7 +185,9 @@ OP = Op(
     check=check,
     inplace=(0,),
     kernels=(
-        *library_kernels("tinyet_batch_norm", ("s8", "s16"), lower_integer, HEADERS, claim=Claim(normalized)),
-        *library_kernels("tinyet_batch_norm", ("f32",), lower_f32, HEADERS, claim=Claim(normalized)),
+        *library_kernels(
+            "tinyet_batch_norm", ("s8", "s16"), lower_integer, HEADERS, cost_model=CostModel(normalized)
+        ),
+        *library_kernels("tinyet_batch_norm", ("f32",), lower_f32, HEADERS, cost_model=CostModel(normalized)),
     ),
 )

@@ -20,7 +20,7 @@ from tinyet.ops.shared import rescale, table
 from tinyet.ops.shared.clip import clip_call, clip_kernels
 from tinyet.ops.shared.counting import values
 from tinyet.ops.shared.shapes import same_shape
-from tinyet.opset import Call, Claim, Kernel, Op, Struct, each_row, each_step, library_call
+from tinyet.opset import Call, CostModel, Kernel, Op, Struct, each_row, each_step, library_call
 
 
 @dataclass(frozen=True)
@@ -107,7 +107,7 @@ OP = Op(
             lower_f32,
             ("tinyet_clip.h",),
             ("tinyet_clip_f32.c",),
-            claim=Claim(values),
+            cost_model=CostModel(values),
         ),
     ),
 )

@@ -13,7 +13,7 @@ from tinyet.boards.cpus import Target
 from tinyet.ir import Array, Attrs, DType, Node
 from tinyet.ops.shared import broadcast, stepped
 from tinyet.ops.shared.counting import values
-from tinyet.opset import Call, Claim, Kernel, Op, Struct, each_step, library_call
+from tinyet.opset import Call, CostModel, Kernel, Op, Struct, each_step, library_call
 
 Relation = Literal["equal", "not_equal", "greater", "greater_equal"]
 
@@ -69,7 +69,12 @@ OP = Op(
     check=check,
     kernels=tuple(
         Kernel(
-            "tinyet_compare", dtypes, lower, ("tinyet_compare.h",), ("tinyet_compare.c",), claim=Claim(values)
+            "tinyet_compare",
+            dtypes,
+            lower,
+            ("tinyet_compare.h",),
+            ("tinyet_compare.c",),
+            cost_model=CostModel(values),
         )
         for dtypes in ("f32_s32", "s32")
     ),

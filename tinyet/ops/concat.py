@@ -15,21 +15,21 @@ from tinyet.boards.cpus import Target
 from tinyet.errors import UnsupportedShape
 from tinyet.ir import Array, Attrs, Node, Shape
 from tinyet.ops.shared import counting
+from tinyet.ops.shared.access_orders import in_groups
 from tinyet.ops.shared.counting import Parts
 from tinyet.ops.shared.movement import MOVABLE, check_rearranged
 from tinyet.ops.shared.shapes import expect_axis
-from tinyet.ops.shared.sweeping import in_groups
 from tinyet.opset import (
+    AccessOrder,
     Arg,
     Call,
-    Claim,
+    CostModel,
     Definition,
     InputArg,
     Kernel,
     Op,
     OutputArg,
-    RowRule,
-    Sweep,
+    TileMap,
     TimeAxes,
     TimeRule,
     each_row,
@@ -70,7 +70,7 @@ def reference(node: Node, inputs: Sequence[Array | None]) -> tuple[Array, ...]:
     return (np.concatenate([x for x in inputs if x is not None], axis=attrs_of(node).axis),)
 
 
-def rows(node: Node) -> RowRule | None:
+def rows(node: Node) -> TileMap | None:
     return each_row(node) if attrs_of(node).axis >= 2 else None
 
 
@@ -121,7 +121,7 @@ def parts_of(node: Node) -> list[Part]:
     return [first, *(part for part in parts if part is not first)]
 
 
-def sweep(node: Node, index: int) -> Sweep | None:
+def access_order(node: Node, index: int) -> AccessOrder | None:
     """The input that is copied first, row by row. A row is read and written by one `memcpy`, whose two sides must not
     overlap. The others are read when the first has been written down to the last row."""
     first, *others = parts_of(node)
@@ -135,7 +135,7 @@ def sweep(node: Node, index: int) -> Sweep | None:
         lambda row: row * first.width,
         in_bytes,
     )
-    return Sweep(np.append(steps.written, node.output.type.bytes), np.append(steps.needed, in_bytes))
+    return AccessOrder(np.append(steps.written, node.output.type.bytes), np.append(steps.needed, in_bytes))
 
 
 def lower(node: Node, _target: Target) -> Call:
@@ -205,8 +205,8 @@ OP = Op(
             lower,
             ("tinyet_concat.h",),
             (),
-            claim=Claim(work, code),
-            sweep=sweep,
+            cost_model=CostModel(work, code),
+            access_order=access_order,
         )
         for dtype in MOVABLE
     ),

@@ -13,8 +13,7 @@ from tinyet.boards.cpus import Target
 from tinyet.ir import Array, DType, Node
 from tinyet.numerics import LayerRounding, float32
 from tinyet.ops.shared import convolution, nibbles, weighted, weighted_s16
-from tinyet.ops.shared.claims import CLAIMS
-from tinyet.ops.shared.claims_of_floats import CLAIMS as FLOAT_CLAIMS
+from tinyet.ops.shared.access_orders import by_window_pixels, of_input, pixel_walk, window_walk
 from tinyet.ops.shared.clamped import clamp_of
 from tinyet.ops.shared.convolution import (
     DEPTHWISE,
@@ -32,9 +31,10 @@ from tinyet.ops.shared.convolution import (
     tap_bytes,
     tap_weights,
 )
+from tinyet.ops.shared.cost_models import COST_MODELS
+from tinyet.ops.shared.cost_models_float import COST_MODELS as FLOAT_CLAIMS
 from tinyet.ops.shared.factors import is_even
-from tinyet.ops.shared.sweeping import by_window_pixels, of_input, pixel_walk, window_walk
-from tinyet.opset import Call, Constant, Kernel, Op, Struct, Sweep, claimed, library_call
+from tinyet.opset import AccessOrder, Call, Constant, Kernel, Op, Struct, library_call, with_cost_models
 
 
 @dataclass(frozen=True)
@@ -219,24 +219,24 @@ def refuse_depthwise_multiplier_s16(node: Node, target: Target) -> str | None:
 
 
 @of_input
-def by_patches(node: Node) -> Sweep | None:
+def by_patches(node: Node) -> AccessOrder | None:
     """Two pixels' patches are copied before these are written; groups come one after another."""
     return window_walk(node).by_pixels(2, gathered=True) if attrs_of(node).groups == 1 else None
 
 
 @of_input
-def by_copied_pixels(node: Node) -> Sweep:
+def by_copied_pixels(node: Node) -> AccessOrder:
     return pixel_walk(node).by_pixels(2, gathered=True)
 
 
 @of_input
-def by_summed_pixels(node: Node) -> Sweep:
+def by_summed_pixels(node: Node) -> AccessOrder:
     """A pixel's sums are complete before any of them is written."""
     return window_walk(node).by_pixels(gathered=True)
 
 
 @of_input
-def by_blocks(node: Node) -> Sweep:
+def by_blocks(node: Node) -> AccessOrder:
     """One pixel, or two."""
     return window_walk(node).by_pixels(ahead=1)
 
@@ -253,7 +253,7 @@ EVEN_KERNELS = (
         (*PATCHES, *EVEN),
         ("tinyet_conv2d_s8_rne.c",),
         refuse_1x1,
-        sweep=by_copied_pixels,
+        access_order=by_copied_pixels,
     ),
     Kernel(
         "tinyet_depthwise_s8_rne",
@@ -262,7 +262,7 @@ EVEN_KERNELS = (
         (*DEPTHWISE, *EVEN),
         ("tinyet_depthwise_s8_rne.c",),
         refuse_depthwise,
-        sweep=by_window_pixels,
+        access_order=by_window_pixels,
     ),
     Kernel(
         "tinyet_depthwise_multiplier_s8_rne",
@@ -271,7 +271,7 @@ EVEN_KERNELS = (
         (*HEADERS, *EVEN),
         ("tinyet_depthwise_multiplier_s8_rne.c",),
         refuse_depthwise_multiplier,
-        sweep=by_summed_pixels,
+        access_order=by_summed_pixels,
     ),
     Kernel(
         "tinyet_conv2d_s8_rne",
@@ -279,7 +279,7 @@ EVEN_KERNELS = (
         lower_pairs,
         (*PATCHES, *EVEN),
         ("tinyet_conv2d_s8_rne.c",),
-        sweep=by_patches,
+        access_order=by_patches,
     ),
 )
 
@@ -294,7 +294,7 @@ OP = Op(
     check=weighted.check_weighted,
     macs=convolution.macs,
     bias=(2, 1),
-    kernels=claimed(
+    kernels=with_cost_models(
         (
             Kernel(
                 "tinyet_conv2d_1x1_s8",
@@ -303,7 +303,7 @@ OP = Op(
                 PATCHES,
                 ("tinyet_conv2d_s8.c",),
                 refuse_1x1,
-                sweep=by_copied_pixels,
+                access_order=by_copied_pixels,
             ),
             Kernel(
                 "tinyet_depthwise_s8",
@@ -312,7 +312,7 @@ OP = Op(
                 DEPTHWISE,
                 ("tinyet_depthwise_s8.c",),
                 refuse_depthwise,
-                sweep=by_window_pixels,
+                access_order=by_window_pixels,
             ),
             Kernel(
                 "tinyet_depthwise_multiplier_s8",
@@ -321,9 +321,16 @@ OP = Op(
                 HEADERS,
                 ("tinyet_depthwise_multiplier_s8.c",),
                 refuse_depthwise_multiplier,
-                sweep=by_summed_pixels,
+                access_order=by_summed_pixels,
             ),
-            Kernel("tinyet_conv2d_s8", "s8", lower_pairs, PATCHES, ("tinyet_conv2d_s8.c",), sweep=by_patches),
+            Kernel(
+                "tinyet_conv2d_s8",
+                "s8",
+                lower_pairs,
+                PATCHES,
+                ("tinyet_conv2d_s8.c",),
+                access_order=by_patches,
+            ),
             *EVEN_KERNELS,
             Kernel(
                 "tinyet_conv2d_1x1_s8_w4",
@@ -332,7 +339,7 @@ OP = Op(
                 (*PATCHES, *NIBBLES),
                 CONV_W4,
                 refuse_1x1_w4,
-                sweep=by_copied_pixels,
+                access_order=by_copied_pixels,
             ),
             Kernel(
                 "tinyet_depthwise_s8_w4",
@@ -341,7 +348,7 @@ OP = Op(
                 (*DEPTHWISE, *NIBBLES),
                 ("tinyet_depthwise_s8_w4.c",),
                 refuse_depthwise_w4,
-                sweep=by_window_pixels,
+                access_order=by_window_pixels,
             ),
             Kernel(
                 "tinyet_conv2d_s8_w4",
@@ -350,7 +357,7 @@ OP = Op(
                 (*PATCHES, *NIBBLES),
                 CONV_W4,
                 nibbles.refuse_long_sums,
-                sweep=by_patches,
+                access_order=by_patches,
             ),
             Kernel(
                 "tinyet_depthwise_s16",
@@ -359,7 +366,7 @@ OP = Op(
                 (*PAIRS, "tinyet_window.h"),
                 ("tinyet_depthwise_s16.c",),
                 refuse_depthwise_s16,
-                sweep=by_window_pixels,
+                access_order=by_window_pixels,
             ),
             Kernel(
                 "tinyet_depthwise_multiplier_s16",
@@ -368,7 +375,7 @@ OP = Op(
                 HEADERS,
                 ("tinyet_depthwise_multiplier_s16.c",),
                 refuse_depthwise_multiplier_s16,
-                sweep=by_summed_pixels,
+                access_order=by_summed_pixels,
             ),
             Kernel(
                 "tinyet_conv2d_s16",
@@ -376,7 +383,7 @@ OP = Op(
                 lower_pairs,
                 DOT,
                 ("tinyet_conv2d_s16.c",),
-                sweep=by_patches,
+                access_order=by_patches,
             ),
             Kernel(
                 "tinyet_conv2d_s16_acc32",
@@ -384,8 +391,8 @@ OP = Op(
                 lower_pairs_short,
                 DOT,
                 ("tinyet_conv2d_s16_acc32.c",),
-                sweep=by_patches,
-                unstated="there is no other kernel to weigh it against",
+                access_order=by_patches,
+                no_cost_model="there is no other kernel to weigh it against",
             ),
             Kernel(
                 "tinyet_depthwise_f32",
@@ -394,7 +401,7 @@ OP = Op(
                 (*HEADERS, "tinyet_window.h"),
                 ("tinyet_depthwise_f32.c",),
                 refuse_depthwise,
-                sweep=by_window_pixels,
+                access_order=by_window_pixels,
             ),
             Kernel(
                 "tinyet_conv2d_f32_2x4",
@@ -403,7 +410,7 @@ OP = Op(
                 (*HEADERS, "tinyet_window.h"),
                 ("tinyet_conv2d_f32_2x4.c",),
                 refuse_groups,
-                sweep=by_blocks,
+                access_order=by_blocks,
             ),
             Kernel(
                 "tinyet_conv2d_f32",
@@ -411,9 +418,9 @@ OP = Op(
                 lower_f32,
                 HEADERS,
                 ("tinyet_conv2d_f32.c",),
-                sweep=by_window_pixels,
+                access_order=by_window_pixels,
             ),
         ),
-        {**CLAIMS, **FLOAT_CLAIMS},
+        {**COST_MODELS, **FLOAT_CLAIMS},
     ),
 )

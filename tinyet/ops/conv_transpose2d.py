@@ -20,10 +20,20 @@ from tinyet.errors import UnsupportedShape
 from tinyet.ir import Array, DType, Node, Shape
 from tinyet.numerics import NO_CLAMP, Int64, float32
 from tinyet.ops.shared import convolution, weighted
-from tinyet.ops.shared.claims import Parts, outputs
-from tinyet.ops.shared.sweeping import Walk, of_input, pixel_bytes
+from tinyet.ops.shared.access_orders import Walk, of_input, pixel_bytes
+from tinyet.ops.shared.cost_models import Parts, outputs
 from tinyet.ops.shared.window import MAX_REACH, Window, expect_window
-from tinyet.opset import Call, Claim, Constant, Op, Pointer, Struct, Sweep, library_call, library_kernels
+from tinyet.opset import (
+    AccessOrder,
+    Call,
+    Constant,
+    CostModel,
+    Op,
+    Pointer,
+    Struct,
+    library_call,
+    library_kernels,
+)
 
 Mask = npt.NDArray[np.bool_]
 
@@ -233,7 +243,7 @@ def transposed(node: Node) -> Parts:
 
 
 @of_input
-def sweep(node: Node) -> Sweep:
+def access_order(node: Node) -> AccessOrder:
     """One output pixel after another, each of the inputs whose kernels reach it."""
     a, (batch, height, width, _) = attrs_of(node), node.input(0).shape
     _, kernel_h, kernel_w, _ = node.input(1).shape
@@ -264,7 +274,7 @@ OP = Op(
         ("s8", "s16", "f32"),
         lower,
         HEADERS,
-        claim=Claim(transposed),
-        sweep=sweep,
+        cost_model=CostModel(transposed),
+        access_order=access_order,
     ),
 )

@@ -106,7 +106,7 @@ OP = Op(
     check=check,
     inplace=(0,),
     kernels=(
-        Kernel("tinyet_cumsum_s8", "s8", lower_s8, HEADERS, ("tinyet_cumsum_s8.c",), unstated=ALONE),
-        Kernel("tinyet_cumsum_f32", "f32", lower_f32, HEADERS, ("tinyet_cumsum_f32.c",), unstated=ALONE),
+        Kernel("tinyet_cumsum_s8", "s8", lower_s8, HEADERS, ("tinyet_cumsum_s8.c",), no_cost_model=ALONE),
+        Kernel("tinyet_cumsum_f32", "f32", lower_f32, HEADERS, ("tinyet_cumsum_f32.c",), no_cost_model=ALONE),
     ),
 )

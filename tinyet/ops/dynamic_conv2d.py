@@ -9,10 +9,10 @@ from typing import ClassVar
 
 from tinyet.boards.cpus import Target
 from tinyet.ir import Node
-from tinyet.ops.shared import claims, convolution, dynamic
+from tinyet.ops.shared import convolution, cost_models, dynamic
+from tinyet.ops.shared.access_orders import by_copy
 from tinyet.ops.shared.convolution import DEPTHWISE, PATCHES, Convolution, refuse_depthwise
-from tinyet.ops.shared.sweeping import by_copy
-from tinyet.opset import Call, Claim, Constant, Kernel, Op, Struct, library_call
+from tinyet.opset import Call, Constant, CostModel, Kernel, Op, Struct, library_call
 
 
 @dataclass(frozen=True)
@@ -61,8 +61,10 @@ OP = Op(
             (*DEPTHWISE, "tinyet_dynamic.h"),
             ("tinyet_dynamic_depthwise_f32.c", "tinyet_dynamic_quantize.c"),
             refuse_depthwise,
-            claim=Claim(lambda node: {**claims.depthwise(node), "quantized": node.input(0).type.count}),
-            sweep=by_copy,
+            cost_model=CostModel(
+                lambda node: {**cost_models.depthwise(node), "quantized": node.input(0).type.count}
+            ),
+            access_order=by_copy,
         ),
         Kernel(
             "tinyet_dynamic_conv2d_f32",
@@ -70,8 +72,10 @@ OP = Op(
             lower,
             (*PATCHES, "tinyet_dynamic.h"),
             ("tinyet_dynamic_conv2d_f32.c", "tinyet_dynamic_quantize.c"),
-            claim=Claim(lambda node: {**claims.conv2d(node), "quantized": node.input(0).type.count}),
-            sweep=by_copy,
+            cost_model=CostModel(
+                lambda node: {**cost_models.conv2d(node), "quantized": node.input(0).type.count}
+            ),
+            access_order=by_copy,
         ),
     ),
 )

@@ -9,9 +9,9 @@ from typing import ClassVar
 from tinyet.boards.cpus import Target
 from tinyet.ir import Attrs, Node
 from tinyet.numerics import NO_CLAMP
-from tinyet.ops.shared import claims, dynamic, fully_connected
-from tinyet.ops.shared.sweeping import by_copy
-from tinyet.opset import Call, Claim, FieldValue, Kernel, Op, Struct, library_call
+from tinyet.ops.shared import cost_models, dynamic, fully_connected
+from tinyet.ops.shared.access_orders import by_copy
+from tinyet.opset import Call, CostModel, FieldValue, Kernel, Op, Struct, library_call
 
 
 @dataclass(frozen=True)
@@ -54,8 +54,10 @@ OP = Op(
             lower,
             ("tinyet_dynamic.h", "tinyet_conv2d.h", "tinyet_int16x2.h", "tinyet_dot_1x4.h"),
             ("tinyet_dynamic_linear_f32.c", "tinyet_dynamic_quantize.c"),
-            claim=Claim(lambda node: {**claims.linear(node), "quantized": node.input(0).type.count}),
-            sweep=by_copy,
+            cost_model=CostModel(
+                lambda node: {**cost_models.linear(node), "quantized": node.input(0).type.count}
+            ),
+            access_order=by_copy,
         ),
     ),
 )

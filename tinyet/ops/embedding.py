@@ -17,7 +17,7 @@ from tinyet.errors import UnsupportedShape
 from tinyet.ir import Array, Attrs, DType, Node, Shape
 from tinyet.ops.shared import counting
 from tinyet.ops.shared.counting import Parts
-from tinyet.opset import Call, Claim, Kernel, Op, Struct, along, library_call
+from tinyet.opset import Call, CostModel, Kernel, Op, Struct, along, library_call
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ OP = Op(
             lower,
             ("tinyet_embedding.h",),
             ("tinyet_embedding.c",),
-            claim=Claim(copied),
+            cost_model=CostModel(copied),
         )
         for dtypes in ("s32_s8", "s32_s16", "s32_f32")
     ),

@@ -113,7 +113,9 @@ def kernel(dtype: DType) -> Kernel:
         steps = {"outer_step": count * inner * own, "step": inner if own else 1, "inner_step": int(own)}
         return library_call(symbol, node, [0, 1], Struct("tinyet_gather_params", fields | steps))
 
-    return Kernel(symbol, dtype.suffix, lower, ("tinyet_gather.h",), (f"{symbol}.c",), unstated=_UNSTATED)
+    return Kernel(
+        symbol, dtype.suffix, lower, ("tinyet_gather.h",), (f"{symbol}.c",), no_cost_model=_UNSTATED
+    )
 
 
 OP = Op(
@@ -134,7 +136,7 @@ OP = Op(
                 ("tinyet_gather.h",),
                 ("tinyet_gather_rows.c",),
                 refuse_elements,
-                unstated=_UNSTATED,
+                no_cost_model=_UNSTATED,
             )
             for dtype in MOVABLE
         ),

@@ -30,7 +30,7 @@ from tinyet.ir import Array, DType, Node, Shape
 from tinyet.numerics import Int64, Multiplier, float32, quantize_multiplier, requantize, round_shift
 from tinyet.numerics.float32 import Float32
 from tinyet.ops.shared import gates, recurrent, tabled
-from tinyet.ops.shared.claims_of_recurrent import floats, integers
+from tinyet.ops.shared.cost_models_recurrent import floats, integers
 from tinyet.ops.shared.gates import sigmoid, tanh
 from tinyet.ops.shared.integers import saturated
 from tinyet.ops.shared.recurrent import Part, PartConstants, Recurrent, Sizes, part_constants
@@ -246,9 +246,16 @@ OP = Op(
     state_bias=(B_HH, W_HH, H),
     kernels=(
         Kernel(
-            "tinyet_gru_s8", "s8", lower_s8, HEADERS, ("tinyet_gru_s8.c",), claim=integers(sizes_of, parts)
+            "tinyet_gru_s8",
+            "s8",
+            lower_s8,
+            HEADERS,
+            ("tinyet_gru_s8.c",),
+            cost_model=integers(sizes_of, parts),
         ),
-        Kernel("tinyet_gru_s16", "s16", lower_s16, HEADERS, ("tinyet_gru_s16.c",), unstated=ALONE),
-        Kernel("tinyet_gru_f32", "f32", lower_f32, HEADERS, ("tinyet_gru_f32.c",), claim=floats(sizes_of)),
+        Kernel("tinyet_gru_s16", "s16", lower_s16, HEADERS, ("tinyet_gru_s16.c",), no_cost_model=ALONE),
+        Kernel(
+            "tinyet_gru_f32", "f32", lower_f32, HEADERS, ("tinyet_gru_f32.c",), cost_model=floats(sizes_of)
+        ),
     ),
 )

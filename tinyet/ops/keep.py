@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from tinyet.ir import Array, Attrs, Node
+from tinyet.ops.shared.access_orders import by_copy
 from tinyet.ops.shared.movement import check_rearranged, copy_kernels
 from tinyet.ops.shared.shapes import same_shape
-from tinyet.ops.shared.sweeping import by_copy
 from tinyet.opset import Op
 
 

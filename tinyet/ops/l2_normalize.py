@@ -81,7 +81,7 @@ OP = Op(
             lower,
             ("tinyet_l2_normalize.h",),
             ("tinyet_l2_normalize_s8.c",),
-            unstated="there is no other kernel to weigh it against",
+            no_cost_model="there is no other kernel to weigh it against",
         ),
     ),
 )

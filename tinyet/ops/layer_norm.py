@@ -30,7 +30,7 @@ from tinyet.ir import Array, Attrs, DType, Node, Shape, Tensor
 from tinyet.numerics import Float64, Int64, dequantize, float32, requantize
 from tinyet.ops.shared import broadcast
 from tinyet.ops.shared.counting import Parts
-from tinyet.opset import Call, Claim, Constant, Kernel, Op, Pointer, Struct, along, library_call
+from tinyet.opset import Call, Constant, CostModel, Kernel, Op, Pointer, Struct, along, library_call
 
 # n² times the squares of two int8 differences must fit in 64 bits, and the sum of squares in unsigned 32
 # bits.
@@ -293,7 +293,7 @@ OP = Op(
             lower_s8,
             HEADERS,
             ("tinyet_layer_norm_s8.c",),
-            claim=Claim(normalized),
+            cost_model=CostModel(normalized),
         ),
         Kernel(
             "tinyet_layer_norm_f32",
@@ -301,7 +301,7 @@ OP = Op(
             lower_f32,
             (*HEADERS, "tinyet_math.h"),
             ("tinyet_layer_norm_f32.c",),
-            claim=Claim(normalized),
+            cost_model=CostModel(normalized),
         ),
     ),
 )

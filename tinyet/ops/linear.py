@@ -17,14 +17,14 @@ from tinyet.boards.cpus import Target
 from tinyet.ir import Array, Attrs, DType, Node
 from tinyet.numerics import NO_CLAMP, Rounding, float32
 from tinyet.ops.shared import fully_connected, nibbles, weighted
-from tinyet.ops.shared.claims import CLAIMS
-from tinyet.ops.shared.claims_of_floats import CLAIMS as FLOAT_CLAIMS
+from tinyet.ops.shared.access_orders import by_vectors
 from tinyet.ops.shared.clamped import clamp_of
+from tinyet.ops.shared.cost_models import COST_MODELS
+from tinyet.ops.shared.cost_models_float import COST_MODELS as FLOAT_CLAIMS
 from tinyet.ops.shared.factors import is_even
 from tinyet.ops.shared.fully_connected import row_weights, size_fields
 from tinyet.ops.shared.packing import interleave_pairs
-from tinyet.ops.shared.sweeping import by_vectors
-from tinyet.opset import Call, Constant, Kernel, Op, Struct, claimed, library_call
+from tinyet.opset import Call, Constant, Kernel, Op, Struct, library_call, with_cost_models
 
 
 @dataclass(frozen=True)
@@ -113,16 +113,18 @@ OP = Op(
     check=weighted.check_weighted,
     macs=fully_connected.macs,
     bias=(2, 1),
-    kernels=claimed(
+    kernels=with_cost_models(
         (
-            Kernel("tinyet_linear_s8", "s8", lower_s8, ROWS, ("tinyet_linear_s8.c",), sweep=by_vectors),
+            Kernel(
+                "tinyet_linear_s8", "s8", lower_s8, ROWS, ("tinyet_linear_s8.c",), access_order=by_vectors
+            ),
             Kernel(
                 "tinyet_linear_s8_rne",
                 "s8even",
                 lower_s8,
                 (*ROWS, "tinyet_rne.h"),
                 ("tinyet_linear_s8_rne.c",),
-                sweep=by_vectors,
+                access_order=by_vectors,
             ),
             Kernel(
                 "tinyet_linear_s8_w4",
@@ -131,7 +133,7 @@ OP = Op(
                 (*HEADERS, "tinyet_int16x2.h", "tinyet_int4.h"),
                 ("tinyet_linear_s8_w4.c",),
                 nibbles.refuse_long_sums,
-                sweep=by_vectors,
+                access_order=by_vectors,
             ),
             Kernel(
                 "tinyet_linear_s16",
@@ -139,12 +141,17 @@ OP = Op(
                 lower_s16,
                 (*HEADERS, "tinyet_int16x2.h"),
                 ("tinyet_linear_s16.c",),
-                sweep=by_vectors,
+                access_order=by_vectors,
             ),
             Kernel(
-                "tinyet_linear_f32", "f32", lower_f32, HEADERS, ("tinyet_linear_f32.c",), sweep=by_vectors
+                "tinyet_linear_f32",
+                "f32",
+                lower_f32,
+                HEADERS,
+                ("tinyet_linear_f32.c",),
+                access_order=by_vectors,
             ),
         ),
-        {**CLAIMS, **FLOAT_CLAIMS},
+        {**COST_MODELS, **FLOAT_CLAIMS},
     ),
 )

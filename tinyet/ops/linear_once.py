@@ -25,10 +25,10 @@ from tinyet.ir import Array, Attrs, DType, Node
 from tinyet.ir.remembered import remembered
 from tinyet.numerics import NO_CLAMP, Int64, clamp_range
 from tinyet.ops.shared import fully_connected, weighted
+from tinyet.ops.shared.access_orders import by_vectors
 from tinyet.ops.shared.clamped import clamp_fields, clamp_of
 from tinyet.ops.shared.factors import channel_factors
 from tinyet.ops.shared.integers import magnitudes, saturated
-from tinyet.ops.shared.sweeping import by_vectors
 from tinyet.opset import Call, Constant, FieldValue, Kernel, Op, Pointer, Struct, library_call
 
 _MANTISSA = 53
@@ -166,8 +166,8 @@ OP = Op(
             lower,
             HEADERS,
             (f"tinyet_linear_{kind}_single_rounding.c",),
-            unstated=ALONE,
-            sweep=by_vectors,
+            no_cost_model=ALONE,
+            access_order=by_vectors,
         )
         for kind in ("s8", "s16")
     ),

@@ -18,7 +18,7 @@ from tinyet.boards.cpus import Target
 from tinyet.ir import Array, DType, Node
 from tinyet.numerics import Int64, Multiplier, float32, quantize_multiplier, requantize, round_shift
 from tinyet.ops.shared import softmax
-from tinyet.ops.shared.claims import CLAIMS
+from tinyet.ops.shared.cost_models import COST_MODELS
 from tinyet.ops.shared.fixed_point import (
     DIFF_INTEGER_BITS,
     SUM_INTEGER_BITS,
@@ -27,7 +27,7 @@ from tinyet.ops.shared.fixed_point import (
     log_of_sum,
 )
 from tinyet.ops.shared.integers import representable, saturated
-from tinyet.opset import Call, Kernel, Op, along, claimed
+from tinyet.opset import Call, Kernel, Op, along, with_cost_models
 
 LITERT = 1 / 16, 127
 """Scale and zero point."""
@@ -160,7 +160,7 @@ OP = Op(
     over_time=along(lambda node: (softmax.attrs_of(node).axis,)),
     check=check,
     inplace=(0,),
-    kernels=claimed(
+    kernels=with_cost_models(
         (
             Kernel(
                 "tinyet_log_softmax_s8",
@@ -185,6 +185,6 @@ OP = Op(
                 ("tinyet_log_softmax_f32.c",),
             ),
         ),
-        CLAIMS,
+        COST_MODELS,
     ),
 )

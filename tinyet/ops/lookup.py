@@ -23,8 +23,8 @@ from tinyet.ops.shared.shapes import around_axis
 from tinyet.ops.shared.table import table_kernel
 from tinyet.opset import (
     Call,
-    Claim,
     Constant,
+    CostModel,
     FieldValue,
     Kernel,
     Op,
@@ -156,10 +156,10 @@ OP = Op(
             _HEADERS,
             ("tinyet_flip_u8_s8.c",),
             refuse_flip,
-            claim=Claim(values),
+            cost_model=CostModel(values),
         ),
-        *library_kernels("tinyet_lut", ("u8_s8", "u8_s16"), lower, _HEADERS, claim=Claim(looked_up)),
+        *library_kernels("tinyet_lut", ("u8_s8", "u8_s16"), lower, _HEADERS, cost_model=CostModel(looked_up)),
         table_kernel(_of_bytes),
-        *library_kernels("tinyet_lut", ("s8_s16", "s8_u8", "u8"), lower, _HEADERS, unstated=_ALONE),
+        *library_kernels("tinyet_lut", ("s8_s16", "s8_u8", "u8"), lower, _HEADERS, no_cost_model=_ALONE),
     ),
 )

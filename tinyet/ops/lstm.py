@@ -26,7 +26,7 @@ from tinyet.errors import QuantizationError, UnsupportedShape
 from tinyet.ir import Array, DType, Node, QuantParams, Shape, Tensor, TensorType
 from tinyet.numerics import Int64, Multiplier, float32, quantize_multiplier, requantize, round_shift
 from tinyet.ops.shared import gates, recurrent, tabled
-from tinyet.ops.shared.claims_of_recurrent import floats, integers
+from tinyet.ops.shared.cost_models_recurrent import floats, integers
 from tinyet.ops.shared.integers import INTEGERS, saturated
 from tinyet.ops.shared.recurrent import Part, PartConstants, Recurrent, Sizes, part_constants
 from tinyet.opset import Call, Constant, FieldValue, Kernel, Op, Pointer, Struct
@@ -435,7 +435,7 @@ OP = Op(
             HEADERS,
             ("tinyet_lstm_s8.c",),
             refuse_projected,
-            claim=integers(sizes_of, parts),
+            cost_model=integers(sizes_of, parts),
         ),
         Kernel(
             "tinyet_lstm_projected_s8",
@@ -444,7 +444,7 @@ OP = Op(
             HEADERS,
             ("tinyet_lstm_projected_s8.c",),
             refuse_plain,
-            claim=integers(sizes_of, parts),
+            cost_model=integers(sizes_of, parts),
         ),
         Kernel(
             "tinyet_lstm_cell_clip_s8",
@@ -453,7 +453,7 @@ OP = Op(
             HEADERS,
             ("tinyet_lstm_cell_clip_s8.c",),
             refuse_unclipped,
-            unstated=ALONE,
+            no_cost_model=ALONE,
         ),
         Kernel(
             "tinyet_lstm_s8_lut",
@@ -462,9 +462,9 @@ OP = Op(
             HEADERS,
             ("tinyet_lstm_s8_lut.c",),
             refuse_untabled,
-            claim=integers(sizes_of, parts),
+            cost_model=integers(sizes_of, parts),
         ),
-        Kernel("tinyet_lstm_s16", "s16", lower_s16, HEADERS, ("tinyet_lstm_s16.c",), unstated=ALONE),
+        Kernel("tinyet_lstm_s16", "s16", lower_s16, HEADERS, ("tinyet_lstm_s16.c",), no_cost_model=ALONE),
         Kernel(
             "tinyet_lstm_f32",
             "f32",
@@ -472,7 +472,7 @@ OP = Op(
             HEADERS,
             ("tinyet_lstm_f32.c",),
             refuse_projected,
-            claim=floats(sizes_of),
+            cost_model=floats(sizes_of),
         ),
         Kernel(
             "tinyet_lstm_cell_clip_f32",
@@ -481,7 +481,7 @@ OP = Op(
             HEADERS,
             ("tinyet_lstm_cell_clip_f32.c",),
             refuse_unclipped,
-            unstated=ALONE,
+            no_cost_model=ALONE,
         ),
         Kernel(
             "tinyet_lstm_projected_f32",
@@ -490,7 +490,7 @@ OP = Op(
             HEADERS,
             ("tinyet_lstm_projected_f32.c",),
             refuse_plain,
-            claim=floats(sizes_of, projected=True),
+            cost_model=floats(sizes_of, projected=True),
         ),
     ),
 )

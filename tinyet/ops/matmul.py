@@ -20,10 +20,20 @@ from tinyet.errors import QuantizationError, UnsupportedShape
 from tinyet.ir import Array, Attrs, DType, Node, Shape
 from tinyet.numerics import NO_CLAMP, Int64, Multiplier, float32, quantize_multiplier
 from tinyet.ops.shared import factors, weighted_s16
-from tinyet.ops.shared.claims import Parts, outputs
 from tinyet.ops.shared.clamped import clamp_complaint, clamp_fields, clamp_of
+from tinyet.ops.shared.cost_models import Parts, outputs
 from tinyet.ops.shared.integers import check_activations, representable
-from tinyet.opset import Call, Claim, Constant, FieldValue, Op, Pointer, Struct, library_call, library_kernels
+from tinyet.opset import (
+    Call,
+    Constant,
+    CostModel,
+    FieldValue,
+    Op,
+    Pointer,
+    Struct,
+    library_call,
+    library_kernels,
+)
 
 MAX_MATRICES = 1 << 14
 """Products in one node: the kernel has a table of them."""
@@ -169,6 +179,6 @@ OP = Op(
     check=check,
     macs=macs,
     kernels=library_kernels(
-        "tinyet_matmul", ("s8", "s16", "f32"), lower, ("tinyet_matmul.h",), claim=Claim(multiplied)
+        "tinyet_matmul", ("s8", "s16", "f32"), lower, ("tinyet_matmul.h",), cost_model=CostModel(multiplied)
     ),
 )

@@ -11,12 +11,22 @@ import numpy as np
 
 from tinyet.boards.cpus import Target
 from tinyet.ir import Array, DType, Node
-from tinyet.ops.shared import pooling, sweeping
-from tinyet.ops.shared.claims import CLAIMS
+from tinyet.ops.shared import access_orders, pooling
+from tinyet.ops.shared.cost_models import COST_MODELS
 from tinyet.ops.shared.movement import check_moved
 from tinyet.ops.shared.pooling import Pool
 from tinyet.ops.shared.window import window_rows, window_steps
-from tinyet.opset import Call, Op, RowRule, Struct, TimeAxes, TimeRule, claimed, library_call, library_kernels
+from tinyet.opset import (
+    Call,
+    Op,
+    Struct,
+    TileMap,
+    TimeAxes,
+    TimeRule,
+    library_call,
+    library_kernels,
+    with_cost_models,
+)
 
 
 @dataclass(frozen=True)
@@ -41,7 +51,7 @@ def reference(node: Node, inputs: Sequence[Array | None]) -> tuple[Array, ...]:
     return (best.astype(node.output.dtype.numpy),)
 
 
-def rows(node: Node) -> RowRule | None:
+def rows(node: Node) -> TileMap | None:
     fill = None if node.input(0).dtype is DType.FLOAT32 else node.input(0).dtype.range[0]
     attrs = pooling.attrs_of(node)
     return window_rows(node, attrs, attrs.kernel_h, fill)
@@ -69,10 +79,14 @@ OP = Op(
     over_time=over_time,
     check=check_moved,
     same_scale=True,
-    kernels=claimed(
+    kernels=with_cost_models(
         library_kernels(
-            "tinyet_max_pool2d", ("s8", "s16", "f32"), lower, HEADERS, sweep=sweeping.by_window_pixels
+            "tinyet_max_pool2d",
+            ("s8", "s16", "f32"),
+            lower,
+            HEADERS,
+            access_order=access_orders.by_window_pixels,
         ),
-        CLAIMS,
+        COST_MODELS,
     ),
 )

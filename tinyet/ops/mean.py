@@ -13,8 +13,8 @@ from typing import ClassVar
 from tinyet.ir import Node
 from tinyet.numerics import Rounding
 from tinyet.ops.shared import reduction, summation
-from tinyet.ops.shared.claims import CLAIMS
-from tinyet.opset import Op, claimed
+from tinyet.ops.shared.cost_models import COST_MODELS
+from tinyet.opset import Op, with_cost_models
 
 
 @dataclass(frozen=True)
@@ -40,5 +40,7 @@ OP = Op(
     over_time=reduction.over_time,
     check=summation.check_of(summation.mean_multiplier),
     rows=summation.rows_of(summation.mean_multiplier),
-    kernels=claimed(summation.kernels_of(summation.mean_multiplier, divisor, rounds_to_even=True), CLAIMS),
+    kernels=with_cost_models(
+        summation.kernels_of(summation.mean_multiplier, divisor, rounds_to_even=True), COST_MODELS
+    ),
 )

@@ -20,11 +20,11 @@ from tinyet.numerics import (
     requantize,
 )
 from tinyet.ops.shared import broadcast
-from tinyet.ops.shared.claims import CLAIMS
 from tinyet.ops.shared.clamped import clamp_fields, clamp_of
+from tinyet.ops.shared.cost_models import COST_MODELS
 from tinyet.ops.shared.factors import above_int8, is_even, scale_product
 from tinyet.ops.shared.integers import saturated
-from tinyet.opset import Call, Kernel, Op, Struct, claimed, each_row, each_step, library_call
+from tinyet.opset import Call, Kernel, Op, Struct, each_row, each_step, library_call, with_cost_models
 
 # An int8 product has 16 bits and a sign; the kernel shifts it left by one bit more than the factor asks for.
 # An int16 product has 30 and a sign.
@@ -155,7 +155,7 @@ OP = Op(
     over_time=each_step,
     check=check,
     inplace=(0, 1),
-    kernels=claimed(
+    kernels=with_cost_models(
         (
             broadcast.table_kernel(reference),
             broadcast.table_kernel(reference, "s8even"),
@@ -171,6 +171,6 @@ OP = Op(
             broadcast.kernel("tinyet_mul_s16", lower_s16, "tinyet_mul_s16.c"),
             broadcast.kernel("tinyet_mul_f32", broadcast.lower_f32, "tinyet_binary_f32.c"),
         ),
-        CLAIMS,
+        COST_MODELS,
     ),
 )

@@ -17,10 +17,10 @@ from tinyet.boards.cpus import Target
 from tinyet.errors import UnsupportedShape
 from tinyet.ir import Array, Attrs, DType, Node, Shape
 from tinyet.numerics import Int64, quantize
+from tinyet.ops.shared.access_orders import in_groups, of_input
 from tinyet.ops.shared.counting import Parts, copied, copied_to
 from tinyet.ops.shared.movement import check_moved
-from tinyet.ops.shared.sweeping import in_groups, of_input
-from tinyet.opset import Call, Claim, Kernel, Op, Struct, Sweep, TimeAxes, TimeRule, library_call
+from tinyet.opset import AccessOrder, Call, CostModel, Kernel, Op, Struct, TimeAxes, TimeRule, library_call
 
 PadMode = Literal["constant", "reflect", "replicate"]
 
@@ -172,7 +172,7 @@ def padded(node: Node) -> Parts:
 
 
 @of_input
-def sweep(node: Node) -> Sweep | None:
+def access_order(node: Node) -> AccessOrder | None:
     """One row of the last dimension after another; but for a constant, some are read again."""
     if attrs_of(node).mode != "constant":
         return None
@@ -228,8 +228,8 @@ def kernel(dtypes: str) -> Kernel:
         ("tinyet_pad.h",),
         ("tinyet_pad.c",),
         refuse,
-        claim=Claim(padded),
-        sweep=sweep,
+        cost_model=CostModel(padded),
+        access_order=access_order,
     )
 
 

@@ -123,7 +123,7 @@ OP = Op(
             lower,
             ("tinyet_binary_s32.h",),
             ("tinyet_binary_s32.c",),
-            unstated=_ALONE,
+            no_cost_model=_ALONE,
         ),
     ),
 )

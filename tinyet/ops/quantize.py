@@ -86,7 +86,7 @@ OP = Op(
             lower_even,
             (*conversion.HEADERS, "tinyet_rne.h"),
             ("tinyet_quantize_f32_s8_rne.c",),
-            claim=conversion.CLAIM,
+            cost_model=conversion.COST_MODEL,
         ),
     ),
 )

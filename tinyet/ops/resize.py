@@ -18,11 +18,11 @@ from tinyet.boards.cpus import Target
 from tinyet.errors import UnsupportedShape
 from tinyet.ir import Array, Attrs, DType, Node, Shape
 from tinyet.numerics import Int64, round_half_away, round_shift
+from tinyet.ops.shared.access_orders import Walk, of_input, pixel_bytes
 from tinyet.ops.shared.counting import Parts, copied
 from tinyet.ops.shared.movement import check_moved
-from tinyet.ops.shared.sweeping import Walk, of_input, pixel_bytes
 from tinyet.ops.shared.window import image_fields, resized_shape
-from tinyet.opset import Call, Claim, Constant, Kernel, Op, Pointer, Struct, Sweep, library_call
+from tinyet.opset import AccessOrder, Call, Constant, CostModel, Kernel, Op, Pointer, Struct, library_call
 
 MAX_RATIO = 65536.0
 
@@ -269,7 +269,7 @@ def walk(node: Node) -> Walk:
 
 
 @of_input
-def sweep(node: Node) -> Sweep:
+def access_order(node: Node) -> AccessOrder:
     """One pixel after another."""
     return walk(node).by_pixels()
 
@@ -289,8 +289,8 @@ def nearest_kernel(dtypes: str) -> Kernel:
         HEADERS,
         sources,
         refuse_nearest,
-        claim=Claim(resized_nearest),
-        sweep=sweep,
+        cost_model=CostModel(resized_nearest),
+        access_order=access_order,
     )
 
 
@@ -303,8 +303,8 @@ def bilinear_kernel(dtypes: str, lower: Callable[[Node, Target], Call]) -> Kerne
         HEADERS,
         (f"{symbol}.c",),
         refuse_bilinear,
-        claim=Claim(interpolated),
-        sweep=sweep,
+        cost_model=CostModel(interpolated),
+        access_order=access_order,
     )
 
 

@@ -21,7 +21,7 @@ from tinyet.ir import Array, DType, Node, Shape
 from tinyet.numerics import Int64, Multiplier, float32, quantize_multiplier, requantize
 from tinyet.numerics.float32 import Float32
 from tinyet.ops.shared import recurrent, tabled
-from tinyet.ops.shared.claims_of_recurrent import floats, integers, of_function
+from tinyet.ops.shared.cost_models_recurrent import floats, integers, of_function
 from tinyet.ops.shared.gates import GATE_SCALE, added, tanh
 from tinyet.ops.shared.integers import saturated
 from tinyet.ops.shared.recurrent import Part, PartConstants, Recurrent, Sizes, part_constants
@@ -244,16 +244,16 @@ OP = Op(
             lower_s8,
             HEADERS,
             ("tinyet_rnn_s8.c",),
-            claim=of_function(integers(sizes_of, parts), is_relu),
+            cost_model=of_function(integers(sizes_of, parts), is_relu),
         ),
-        Kernel("tinyet_rnn_s16", "s16", lower_s16, HEADERS, ("tinyet_rnn_s16.c",), unstated=ALONE),
+        Kernel("tinyet_rnn_s16", "s16", lower_s16, HEADERS, ("tinyet_rnn_s16.c",), no_cost_model=ALONE),
         Kernel(
             "tinyet_rnn_f32",
             "f32",
             lower_f32,
             HEADERS,
             ("tinyet_rnn_f32.c",),
-            claim=of_function(floats(sizes_of), is_relu),
+            cost_model=of_function(floats(sizes_of), is_relu),
         ),
     ),
 )

@@ -65,7 +65,7 @@ OP = Op(
             lower,
             ("tinyet_signal_frames.h",),
             ("tinyet_signal_delay.c",),
-            unstated=ALONE,
+            no_cost_model=ALONE,
         ),
     ),
 )

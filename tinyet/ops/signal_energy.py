@@ -73,7 +73,7 @@ OP = Op(
             lower,
             ("tinyet_signal.h",),
             ("tinyet_signal_energy.c",),
-            unstated=ALONE,
+            no_cost_model=ALONE,
         ),
     ),
 )

@@ -72,7 +72,7 @@ OP = Op(
             lower,
             ("tinyet_signal.h",),
             ("tinyet_signal_fft_auto_scale.c",),
-            unstated=ALONE,
+            no_cost_model=ALONE,
         ),
     ),
 )

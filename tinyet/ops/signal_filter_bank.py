@@ -104,7 +104,7 @@ OP = Op(
             lower,
             ("tinyet_signal.h",),
             ("tinyet_signal_filter_bank.c",),
-            unstated=ALONE,
+            no_cost_model=ALONE,
         ),
     ),
 )

@@ -100,7 +100,7 @@ OP = Op(
             lower,
             ("tinyet_signal.h",),
             ("tinyet_signal_filter_bank_log.c",),
-            unstated=ALONE,
+            no_cost_model=ALONE,
         ),
     ),
 )

@@ -109,7 +109,7 @@ OP = Op(
             lower,
             ("tinyet_signal.h",),
             ("tinyet_signal_spectral_subtraction.c",),
-            unstated=ALONE,
+            no_cost_model=ALONE,
         ),
     ),
 )

@@ -76,7 +76,7 @@ OP = Op(
             lower,
             ("tinyet_signal.h",),
             ("tinyet_signal_filter_bank_square_root.c",),
-            unstated=ALONE,
+            no_cost_model=ALONE,
         ),
     ),
 )

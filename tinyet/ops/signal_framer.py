@@ -102,7 +102,7 @@ OP = Op(
             lower,
             ("tinyet_signal_frames.h",),
             ("tinyet_signal_framer.c",),
-            unstated=ALONE,
+            no_cost_model=ALONE,
         ),
     ),
 )

@@ -92,7 +92,7 @@ def kernel(dtype: DType) -> Kernel:
         lower,
         ("tinyet_signal_frames.h",),
         (f"{symbol}.c",),
-        unstated=ALONE,
+        no_cost_model=ALONE,
     )
 
 

@@ -113,7 +113,7 @@ OP = Op(
             lower,
             ("tinyet_signal.h",),
             ("tinyet_signal_pcan.c",),
-            unstated=ALONE,
+            no_cost_model=ALONE,
         ),
     ),
 )

@@ -75,7 +75,7 @@ def kernel(dtype: DType) -> Kernel:
         lower,
         ("tinyet_fft.h",),
         (f"{symbol}.c", f"{complex_}.c"),
-        unstated=ALONE,
+        no_cost_model=ALONE,
     )
 
 

@@ -80,7 +80,7 @@ OP = Op(
             lower,
             ("tinyet_signal.h",),
             ("tinyet_signal_window.c",),
-            unstated=ALONE,
+            no_cost_model=ALONE,
         ),
     ),
 )

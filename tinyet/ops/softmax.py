@@ -35,11 +35,11 @@ from tinyet.numerics import (
     round_shift,
 )
 from tinyet.ops.shared import broadcast, factors, softmax, softmax_even, table_s16
-from tinyet.ops.shared.claims import CLAIMS
+from tinyet.ops.shared.cost_models import COST_MODELS
 from tinyet.ops.shared.factors import is_even
 from tinyet.ops.shared.fixed_point import SUM_INTEGER_BITS, differences, leading_zeros, one_over_one_plus
 from tinyet.ops.shared.integers import check_activations, check_quantized, representable, saturated
-from tinyet.opset import Call, Constant, Kernel, Op, Pointer, Struct, along, claimed, library_call
+from tinyet.opset import Call, Constant, Kernel, Op, Pointer, Struct, along, library_call, with_cost_models
 
 OUT_SCALE, OUT_ZERO_POINT = 1 / 256, -128
 LITERT_S8 = OUT_SCALE, OUT_ZERO_POINT
@@ -283,7 +283,7 @@ OP = Op(
     over_time=along(lambda node: (softmax.attrs_of(node).axis,)),
     check=check,
     inplace=(0,),
-    kernels=claimed(
+    kernels=with_cost_models(
         (
             Kernel(
                 "tinyet_softmax_s8",
@@ -337,6 +337,6 @@ OP = Op(
                 ("tinyet_softmax_f32.c",),
             ),
         ),
-        CLAIMS,
+        COST_MODELS,
     ),
 )

@@ -89,7 +89,7 @@ OP = Op(
             broadcast.HEADERS,
             ("tinyet_squared_difference.c",),
             broadcast.refuse_loops,
-            unstated=_ALONE,
+            no_cost_model=_ALONE,
         )
         for dtype in ("s8", "s16")
     ),

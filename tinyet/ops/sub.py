@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from tinyet.ops.shared import addition, broadcast
-from tinyet.ops.shared.claims import CLAIMS
-from tinyet.opset import Op, claimed, each_row, each_step
+from tinyet.ops.shared.cost_models import COST_MODELS
+from tinyet.opset import Op, each_row, each_step, with_cost_models
 
 
 @dataclass(frozen=True)
@@ -28,5 +28,5 @@ OP = Op(
     over_time=each_step,
     check=addition.check,
     inplace=(0, 1),
-    kernels=claimed(addition.kernels_of("sub", -1), CLAIMS),
+    kernels=with_cost_models(addition.kernels_of("sub", -1), COST_MODELS),
 )

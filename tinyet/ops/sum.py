@@ -12,8 +12,8 @@ from typing import ClassVar
 
 from tinyet.ir import Node
 from tinyet.ops.shared import reduction, summation
-from tinyet.ops.shared.claims import CLAIMS
-from tinyet.opset import Op, claimed
+from tinyet.ops.shared.cost_models import COST_MODELS
+from tinyet.opset import Op, with_cost_models
 
 
 @dataclass(frozen=True)
@@ -35,5 +35,5 @@ OP = Op(
     over_time=reduction.over_time,
     check=summation.check_of(summation.sum_multiplier),
     rows=summation.rows_of(summation.sum_multiplier),
-    kernels=claimed(summation.kernels_of(summation.sum_multiplier, divisor), CLAIMS),
+    kernels=with_cost_models(summation.kernels_of(summation.sum_multiplier, divisor), COST_MODELS),
 )

@@ -318,7 +318,7 @@ OP = Op(
             HEADERS,
             ("tinyet_svdf_s8.c",),
             of_state(DType.INT8),
-            unstated=ALONE,
+            no_cost_model=ALONE,
         ),
         Kernel(
             "tinyet_svdf_s8_s16",
@@ -327,8 +327,8 @@ OP = Op(
             HEADERS,
             ("tinyet_svdf_s8_s16.c",),
             of_state(DType.INT16),
-            unstated=ALONE,
+            no_cost_model=ALONE,
         ),
-        Kernel("tinyet_svdf_f32", "f32", lower_f32, HEADERS, ("tinyet_svdf_f32.c",), unstated=ALONE),
+        Kernel("tinyet_svdf_f32", "f32", lower_f32, HEADERS, ("tinyet_svdf_f32.c",), no_cost_model=ALONE),
     ),
 )

@@ -30,7 +30,7 @@ from tinyet.ops.shared.counting import Parts, values
 from tinyet.ops.shared.integers import INTEGERS
 from tinyet.ops.shared.shapes import same_shape
 from tinyet.ops.shared.unary_functions import FUNCTIONS, FunctionName
-from tinyet.opset import Call, Claim, Kernel, Op, Struct, each_row, each_step, library_call
+from tinyet.opset import Call, CostModel, Kernel, Op, Struct, each_row, each_step, library_call
 
 
 @dataclass(frozen=True)
@@ -234,7 +234,7 @@ OP = Op(
                 table_s16.HEADERS,
                 (source,),
                 refuse_kind(kind),
-                claim=Claim(values),
+                cost_model=CostModel(values),
             )
             for kind, source in unary_s16.KINDS.items()
         ),
@@ -244,7 +244,7 @@ OP = Op(
             lower_f32,
             ("tinyet_unary.h", "tinyet_math.h"),
             ("tinyet_unary_f32.c",),
-            claim=Claim(computed),
+            cost_model=CostModel(computed),
         ),
     ),
 )

@@ -15,7 +15,7 @@ from tinyet.ir import Array, Attrs, DType, Node
 from tinyet.ops.shared import stepped
 from tinyet.ops.shared.counting import values
 from tinyet.ops.shared.movement import MOVABLE
-from tinyet.opset import Call, Claim, Kernel, Op, Struct, each_row, each_step, library_call
+from tinyet.opset import Call, CostModel, Kernel, Op, Struct, each_row, each_step, library_call
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ def kernel(dtype: DType) -> Kernel:
         return library_call(symbol, node, [0, 1, 2], Struct("tinyet_where_params", fields))
 
     dtypes = "s32" if dtype is DType.INT32 else f"s32_{dtype.suffix}"
-    return Kernel(symbol, dtypes, lower, ("tinyet_where.h",), (f"{symbol}.c",), claim=Claim(values))
+    return Kernel(symbol, dtypes, lower, ("tinyet_where.h",), (f"{symbol}.c",), cost_model=CostModel(values))
 
 
 OP = Op(

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from tinyet.opset.access_order import AccessOrder, AccessOrders
 from tinyet.opset.attributes import DelegateName, attribute_complaints, delegate_name
 from tinyet.opset.call import (
     WIDTH,
@@ -26,7 +27,7 @@ from tinyet.opset.call import (
     library_call,
     wrapped,
 )
-from tinyet.opset.cost import Claim, Cost
+from tinyet.opset.cost import Cost, CostModel
 from tinyet.opset.data_layout import DENSE, NO_LAYOUTS, DataLayout, Layouts
 from tinyet.opset.kernel import (
     Kernel,
@@ -34,27 +35,28 @@ from tinyet.opset.kernel import (
     Lower,
     Refuse,
     accept_all,
-    claimed,
     library_kernels,
-    only_pitches,
+    only_strides,
     signature,
+    with_cost_models,
 )
 from tinyet.opset.op import Op, Reference, no_complaint, no_macs
 from tinyet.opset.over_time import OverTime, TimeAxes, TimeRule, along, each_step, whole
-from tinyet.opset.rows import RowRule, Rows, each_row, has_rows, strip
 from tinyet.opset.rule import complaints, tensor_complaint
-from tinyet.opset.sweep import Sweep, Sweeps
+from tinyet.opset.tiles import TileMap, TileMaps, each_row, has_rows, tile_node
 
 __all__ = [
     "DENSE",
     "NO_LAYOUTS",
     "WIDTH",
+    "AccessOrder",
+    "AccessOrders",
     "Arg",
     "Call",
-    "Claim",
     "Constant",
     "ConstantArg",
     "Cost",
+    "CostModel",
     "DataLayout",
     "Definition",
     "DelegateName",
@@ -75,19 +77,16 @@ __all__ = [
     "Pointer",
     "Reference",
     "Refuse",
-    "RowRule",
-    "Rows",
     "ScratchArg",
     "StateArg",
     "Struct",
-    "Sweep",
-    "Sweeps",
+    "TileMap",
+    "TileMaps",
     "TimeAxes",
     "TimeRule",
     "accept_all",
     "along",
     "attribute_complaints",
-    "claimed",
     "complaints",
     "delegate_name",
     "each_row",
@@ -97,10 +96,11 @@ __all__ = [
     "library_kernels",
     "no_complaint",
     "no_macs",
-    "only_pitches",
+    "only_strides",
     "signature",
-    "strip",
     "tensor_complaint",
+    "tile_node",
     "whole",
+    "with_cost_models",
     "wrapped",
 ]

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a kernel costs for a node, stated before it is chosen: instructions, code, constants, scratch.
 
-A kernel says what its cost grows with (`Claim`: so many taps, so many outputs, …); how much each of these is on a core
-is measured, and stands in `measured/<cpu>.json` with the toolchain that it was measured with. Constants and scratch
-come from the `Call`, to the byte.
+A kernel says what its cost grows with (`CostModel`: so many taps, so many outputs, …); how much each of these is on
+a core is measured, and stands in `measured/<cpu>.json` with the toolchain that it was measured with. Constants and
+scratch come from the `Call`, to the byte.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from tinyet.ir import Node
 from tinyet.opset.call import Call, FieldValue, Pointer, Struct
 from tinyet.opset.data_layout import DENSE, Layouts
 
-Terms = Callable[[Node], Mapping[str, int]]
+Features = Callable[[Node], Mapping[str, int]]
 """What something grows with: how often each of its parts is there, by the part's name."""
 
 MEASURED = Path(__file__).parent / "measured"
@@ -40,7 +40,7 @@ def one_call(_node: Node) -> Mapping[str, int]:
 
 
 @dataclass(frozen=True)
-class Claim:
+class CostModel:
     """What a kernel's cost grows with.
 
     work: parts of the instructions that one call executes. code: parts of the bytes of code that a call has of its own;
@@ -49,8 +49,8 @@ class Claim:
     other code of the same source for some constants: kinds have rates of their own, as far as they were measured.
     """
 
-    work: Terms
-    code: Terms = one_call
+    work: Features
+    code: Features = one_call
     layout_work: Callable[[Node, Layouts], Mapping[str, int]] | None = None
     kind: Callable[[Node], str] | None = None
 
@@ -73,7 +73,7 @@ class Cost:
 
 
 @dataclass(frozen=True)
-class Rates:
+class Coefficients:
     """What the parts of a kernel's claim come to on one core: instructions and bytes each; and the shared code. kinds:
     instructions and code of calls of some kinds, which take the place of those of all."""
 
@@ -82,13 +82,15 @@ class Rates:
     shared: Mapping[str, int]
     kinds: Mapping[str, Mapping[str, Mapping[str, float]]]
 
-    def of(self, claim: Claim, node: Node) -> tuple[int, int]:
+    def of(self, cost_model: CostModel, node: Node) -> tuple[int, int]:
         """Instructions and bytes of code of a call."""
-        own = self.kinds.get(claim.kind(node)) if claim.kind is not None else None
+        own = self.kinds.get(cost_model.kind(node)) if cost_model.kind is not None else None
         instructions, code = (
             (self.instructions, self.code) if own is None else (own["instructions"], own["code"])
         )
-        return max(1, _total(instructions, claim.work(node))), max(0, _total(code, claim.code(node)))
+        return max(1, _total(instructions, cost_model.work(node))), max(
+            0, _total(code, cost_model.code(node))
+        )
 
 
 @dataclass(frozen=True)
@@ -100,7 +102,7 @@ class Measured:
 
     toolchain: str
     base: int
-    kernels: Mapping[str, Rates]
+    kernels: Mapping[str, Coefficients]
 
 
 def core_of(target: Target) -> str:
@@ -118,35 +120,40 @@ def measured(core: str) -> Measured | None:
         return None
     table = json.loads(path.read_text(encoding="utf-8"))
     kernels = {
-        name: Rates(entry["instructions"], entry["code"], entry["shared"], entry.get("kinds", {}))
+        name: Coefficients(entry["instructions"], entry["code"], entry["shared"], entry.get("kinds", {}))
         for name, entry in table["kernels"].items()
     }
     return Measured(table["toolchain"], table["base"], kernels)
 
 
-def stated(
-    symbol: str, claim: Claim | None, node: Node, target: Target, call: Call, layouts: Layouts = DENSE
+def estimate(
+    symbol: str,
+    cost_model: CostModel | None,
+    node: Node,
+    target: Target,
+    call: Call,
+    layouts: Layouts = DENSE,
 ) -> Cost | None:
     """The cost of a call that the kernel `symbol` made of a node; None where none is stated for the target."""
     table = measured(core_of(target))
-    rates = None if table is None or claim is None else table.kernels.get(symbol)
-    if claim is None or rates is None:
+    coefficients = None if table is None or cost_model is None else table.kernels.get(symbol)
+    if cost_model is None or coefficients is None:
         return None
-    if claim.layout_work is not None and (layouts.reads is not None or layouts.writes is not None):
-        parts = claim.layout_work(node, layouts)
-        claim = replace(claim, work=lambda _node: parts)
-    instructions, code = rates.of(claim, node)
+    if cost_model.layout_work is not None and (layouts.reads is not None or layouts.writes is not None):
+        parts = cost_model.layout_work(node, layouts)
+        cost_model = replace(cost_model, work=lambda _node: parts)
+    instructions, code = coefficients.of(cost_model, node)
     return Cost(
         instructions=instructions,
         code=code,
-        shared=rates.shared,
+        shared=coefficients.shared,
         constants=constant_bytes(call, target),
         scratch=call.scratch_bytes,
     )
 
 
-def _total(rates: Mapping[str, float], parts: Mapping[str, int]) -> int:
-    return round(sum(rates.get(name, 0.0) * count for name, count in parts.items()))
+def _total(coefficients: Mapping[str, float], parts: Mapping[str, int]) -> int:
+    return round(sum(coefficients.get(name, 0.0) * count for name, count in parts.items()))
 
 
 def constant_bytes(call: Call, target: Target) -> int:

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field, replace
 
 from tinyet.boards.cpus import Target
 from tinyet.ir import DType, Node, Tensor
+from tinyet.opset.access_order import AccessOrders
 from tinyet.opset.call import Call
-from tinyet.opset.cost import Claim, Cost, stated
+from tinyet.opset.cost import Cost, CostModel, estimate
 from tinyet.opset.data_layout import DENSE, DataLayout, Layouts
-from tinyet.opset.sweep import Sweeps
 
 Lower = Callable[[Node, Target], Call]
 Refuse = Callable[[Node, Target], str | None]
@@ -35,7 +35,7 @@ class LayoutSupport:
     data_layouts: tuple[DataLayout, ...] = ()
 
 
-def only_pitches(_node: Node, layouts: Layouts) -> bool:
+def only_strides(_node: Node, layouts: Layouts) -> bool:
     """Of kernels for which any pitch is as good as another."""
     return layouts.reads is None and layouts.writes is None
 
@@ -51,9 +51,9 @@ class Kernel:
     lower:    the call, with constants packed and scratch counted, for a node that was not refused.
     delegate: who brought it.
     texts:    C files that it carries itself: {name: text}; headers and sources may name them.
-    claim:    what its cost grows with; None where it states none, for the reason `unstated`.
+    cost_model:    what its cost grows with; None where it states none, for the reason `no_cost_model`.
     layout_support: how it takes input and output that are not row-major; None where it does not.
-    sweep:    what it reads of an input after it has written of its output; None where it promises nothing.
+    access_order:    what it reads of an input after it has written of its output; None where it promises nothing.
     replaces: whether its output may lie exactly where an input lies, by the input's number; beside those that the
         operator allows to all its kernels.
     """
@@ -66,20 +66,20 @@ class Kernel:
     refuse: Refuse = accept_all
     delegate: str = "portable"
     texts: Mapping[str, str] = field(default_factory=dict)
-    claim: Claim | None = None
-    unstated: str = ""
+    cost_model: CostModel | None = None
+    no_cost_model: str = ""
     layout_support: LayoutSupport | None = None
-    sweep: Sweeps | None = None
+    access_order: AccessOrders | None = None
     replaces: Callable[[Node, int], bool] | None = None
 
-    def may_pitch(self, node: Node, tensor: Tensor, pitch: int) -> bool:
-        """Whether it can read or write this tensor of a node with a pixel every `pitch` bytes."""
+    def may_stride(self, node: Node, tensor: Tensor, pixel_stride: int) -> bool:
+        """Whether it can read or write this tensor of a node with a pixel every `pixel_stride` bytes."""
         if self.layout_support is None:
             return False
         if tensor is node.outputs[0]:
-            return len(node.outputs) == 1 and self.layout_support.takes(node, Layouts(output=pitch))
+            return len(node.outputs) == 1 and self.layout_support.takes(node, Layouts(output=pixel_stride))
         alone = tensor is node.inputs[0] and node.inputs.count(tensor) == 1
-        return alone and self.layout_support.takes(node, Layouts(input=pitch))
+        return alone and self.layout_support.takes(node, Layouts(input=pixel_stride))
 
     def why_not(self, node: Node, target: Target) -> str | None:
         have = signature(node)
@@ -99,12 +99,15 @@ class Kernel:
 
     def cost(self, node: Node, target: Target, call: Call, layouts: Layouts = DENSE) -> Cost | None:
         """Of the call that it made of a node; None where it states none for the target."""
-        return stated(self.symbol, self.claim, node, target, call, layouts)
+        return estimate(self.symbol, self.cost_model, node, target, call, layouts)
 
 
-def claimed(kernels: Sequence[Kernel], claims: Mapping[str, Claim]) -> tuple[Kernel, ...]:
+def with_cost_models(kernels: Sequence[Kernel], cost_models: Mapping[str, CostModel]) -> tuple[Kernel, ...]:
     """Kernels with their claims, which are found by the kernels' names; but for those that say why they have none."""
-    return tuple(k if k.unstated else replace(k, claim=claims.get(k.symbol, k.claim)) for k in kernels)
+    return tuple(
+        k if k.no_cost_model else replace(k, cost_model=cost_models.get(k.symbol, k.cost_model))
+        for k in kernels
+    )
 
 
 def library_kernels(
@@ -113,14 +116,24 @@ def library_kernels(
     lower: Lower,
     headers: tuple[str, ...],
     refuse: Refuse = accept_all,
-    claim: Claim | None = None,
-    sweep: Sweeps | None = None,
-    unstated: str = "",
+    cost_model: CostModel | None = None,
+    access_order: AccessOrders | None = None,
+    no_cost_model: str = "",
 ) -> tuple[Kernel, ...]:
     """`<name>_<dtypes>` for each of `dtypes`, every one in the C file of its name; `lower` makes the calls of all."""
     symbols = {each: f"{name}_{each}" for each in dtypes}
     return tuple(
-        Kernel(s, each, lower, headers, (f"{s}.c",), refuse, claim=claim, sweep=sweep, unstated=unstated)
+        Kernel(
+            s,
+            each,
+            lower,
+            headers,
+            (f"{s}.c",),
+            refuse,
+            cost_model=cost_model,
+            access_order=access_order,
+            no_cost_model=no_cost_model,
+        )
         for each, s in symbols.items()
     )
 

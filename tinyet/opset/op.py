@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from tinyet.ir import Array, Attrs, Node, Shape
 from tinyet.opset.kernel import Kernel
 from tinyet.opset.over_time import OverTime, mixes
-from tinyet.opset.rows import Rows, never
+from tinyet.opset.tiles import TileMaps, never
 
 Reference = Callable[[Node, Sequence[Array | None]], tuple[Array, ...]]
 
@@ -62,7 +62,7 @@ class Op:
     bias: tuple[int, int] | None = None
     carried: tuple[int, ...] = ()
     state_bias: tuple[int, int, int] | None = None
-    rows: Rows = never
+    rows: TileMaps = never
     over_time: OverTime = mixes
 
     @property

@@ -6,9 +6,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from tinyet.ir import Graph, Node
-from tinyet.memory.row_records import Taken
-from tinyet.memory.streams import Run, Stream, row_bytes
-from tinyet.opset import RowRule
+from tinyet.memory.fusion import FusionGroup, Run, row_bytes
+from tinyet.memory.tile_records import Taken
+from tinyet.opset import TileMap
 from tinyet.planning.line_buffers import LineBuffers
 from tinyet.planning.tile_schedule import TileSchedule
 
@@ -16,35 +16,41 @@ from tinyet.planning.tile_schedule import TileSchedule
 def fused(
     graph: Graph,
     nodes: Sequence[Node],
-    rules: Mapping[Node, RowRule],
+    rules: Mapping[Node, TileMap],
     *,
     align: int,
-    piled: bool = False,
+    stacked: bool = False,
     on_output: bool = False,
     take: Taken | None = None,
-) -> Stream | None:
+) -> FusionGroup | None:
     """The stream of calls that follow each other; None where they cannot be one.
 
-    rules: of each of the calls. piled: line buffers lie one on another; on_output: the lowest on
+    rules: of each of the calls. stacked: line buffers lie one on another; on_output: the lowest on
     what is whole of the last layer's output. take: the value that they read of which the rows come from the caller.
     """
     found = TileSchedule(graph, nodes, rules, None if take is None else take.tensor)
     if not found.possible() or not found.run():
         return None
-    last = found.states.get(nodes[-1].outputs[0]) if piled and on_output else None
+    last = found.states.get(nodes[-1].outputs[0]) if stacked and on_output else None
     base = (
         last.tensor if last is not None and last.whole and last.top == 0 and last.end == last.height else None
     )
-    placed = LineBuffers(found, piled, base)
+    placed = LineBuffers(found, stacked, base)
     placed.place()
-    pile = tuple(window.state.tensor for window in placed.pile)
-    result = Stream(
-        tuple(nodes), dict(rules), tuple(placed.actions), placed.rows(), pile, placed.heights(), take
+    stacked_buffers = tuple(window.state.tensor for window in placed.stacked_buffers)
+    result = FusionGroup(
+        tuple(nodes),
+        dict(rules),
+        tuple(placed.actions),
+        placed.rows(),
+        stacked_buffers,
+        placed.heights(),
+        take,
     )
     return result if _aligned(result, align) else None
 
 
-def _aligned(found: Stream, align: int) -> bool:
+def _aligned(found: FusionGroup, align: int) -> bool:
     """Do all tiles begin where tensors may begin?"""
     for action in found.actions:
         if isinstance(action, Run):

@@ -123,7 +123,7 @@ def _ask(state: _State, delegate: Delegate, *, last_resort: bool) -> None:
             if node not in state.pinned:
                 state.refuse(node, delegate, "", reason)
         return
-    if delegate.claim is not None:
+    if delegate.partition is not None:
         _claim(state, delegate, [node for node in free if node not in state.pinned])
     for node in state.graph.nodes:
         pinned = state.pinned.get(node)
@@ -147,21 +147,21 @@ def _kernels(state: _State, node: Node, delegate: Delegate) -> None:
 
 
 def _claim(state: _State, delegate: Delegate, free: Sequence[Node]) -> None:
-    assert delegate.claim is not None
-    claims = delegate.claim(state.graph, frozenset(free), state.target)
-    claimed = [node for region in claims.regions for node in region]
+    assert delegate.partition is not None
+    partition = delegate.partition(state.graph, frozenset(free), state.target)
+    claimed = [node for region in partition.regions for node in region]
     if len(set(claimed)) != len(claimed) or not set(claimed) <= set(free):
         raise InternalError(f"delegate {delegate.name} claims a node twice, or one that is not free")
     for node in free:
-        if node in claims.refusals:
-            state.refuse(node, delegate, "", claims.refusals[node])
-    if not claims.regions:
+        if node in partition.refusals:
+            state.refuse(node, delegate, "", partition.refusals[node])
+    if not partition.regions:
         return
     known = set(state.graph.nodes)
     reasons = {
-        tuple(region): [r for n in region for r in state.refusals.get(n, ())] for region in claims.regions
+        tuple(region): [r for n in region for r in state.refusals.get(n, ())] for region in partition.regions
     }
-    state.graph = contract(state.graph, claims.regions, delegate.name)
+    state.graph = contract(state.graph, partition.regions, delegate.name)
     for node in state.graph.nodes:
         if node not in known and isinstance(node.attrs, Region):
             state.refusals[node] = list(dict.fromkeys(reasons[node.attrs.graph.nodes]))
@@ -200,7 +200,7 @@ def _lowered_modules(state: _State, given: Sequence[Delegate]) -> None:
         if reason is not None:
             state.refuse(node, delegate, "", reason)
             state.complain(node)
-        elif delegate.claim is None:
+        elif delegate.partition is None:
             libraries[node] = delegate
         else:
             _whole(state, node, delegate, node.attrs.graph)
@@ -212,17 +212,17 @@ def _lowered_modules(state: _State, given: Sequence[Delegate]) -> None:
 
 
 def _whole(state: _State, node: Node, delegate: Delegate, part: Graph) -> None:
-    assert delegate.claim is not None
-    claims = delegate.claim(part, frozenset(part.nodes), state.target)
-    if len(claims.regions) == 1 and set(claims.regions[0]) == set(part.nodes):
+    assert delegate.partition is not None
+    partition = delegate.partition(part, frozenset(part.nodes), state.target)
+    if len(partition.regions) == 1 and set(partition.regions[0]) == set(part.nodes):
         state.choose(node, delegate, _region_kernel(state, delegate, node))
         return
     for inner in part.nodes:
-        if inner in claims.refusals:
-            state.refuse(inner, delegate, "", claims.refusals[inner])
+        if inner in partition.refusals:
+            state.refuse(inner, delegate, "", partition.refusals[inner])
             state.complain(inner, delegate)
-    if not claims.refusals:
+    if not partition.refusals:
         state.refuse(
-            node, delegate, "", f"it takes the module in {len(claims.regions)} parts, not as a whole"
+            node, delegate, "", f"it takes the module in {len(partition.regions)} parts, not as a whole"
         )
         state.complain(node)

@@ -11,11 +11,11 @@ from tinyet.boards.cpus import Target
 from tinyet.errors import InternalError
 from tinyet.ir import Graph, Node, Tensor
 from tinyet.memory import MemoryPlan, plan_memory
+from tinyet.memory.fusion import FusionGroup
 from tinyet.memory.offsets import DEFAULT_BUDGET
-from tinyet.memory.streams import Stream
 from tinyet.messages.stages import stage
 from tinyet.ops import op_of
-from tinyet.opset import NO_LAYOUTS, DataLayout, Kernel, Layouts, Sweep, Sweeps
+from tinyet.opset import NO_LAYOUTS, AccessOrder, AccessOrders, DataLayout, Kernel, Layouts
 from tinyet.planning.candidates import Candidate, Chosen
 
 _MOST_AGREEMENTS = 24
@@ -23,22 +23,22 @@ _MOST_AGREEMENTS = 24
 plan of the memory or two."""
 
 
-class Promises:
+class AccessOrderCache:
     """What kernels say of the order in which they read and write, asked once each: some look at many ways of doing
     their work to know."""
 
     def __init__(self) -> None:
-        self._sweeps: dict[tuple[Sweeps, Node, int], Sweep | None] = {}
+        self._access_orders: dict[tuple[AccessOrders, Node, int], AccessOrder | None] = {}
         self._replaces: dict[tuple[Callable[[Node, int], bool], Node, int], bool] = {}
 
-    def sweep(self, kernel: Kernel, node: Node, index: int) -> Sweep | None:
+    def access_order(self, kernel: Kernel, node: Node, index: int) -> AccessOrder | None:
         """What it reads of an input after it has written of its output; None where it promises nothing."""
-        if kernel.sweep is None:
+        if kernel.access_order is None:
             return None
-        key = kernel.sweep, node, index
-        if key not in self._sweeps:
-            self._sweeps[key] = kernel.sweep(node, index)
-        return self._sweeps[key]
+        key = kernel.access_order, node, index
+        if key not in self._access_orders:
+            self._access_orders[key] = kernel.access_order(node, index)
+        return self._access_orders[key]
 
     def replaces(self, kernel: Kernel, node: Node, index: int) -> bool:
         """Whether its output may lie exactly over an input."""
@@ -53,9 +53,9 @@ class Promises:
 def planned(
     graph: Graph,
     chosen: Chosen,
-    promises: Promises,
+    access_orders: AccessOrderCache,
     data_layouts: Mapping[Tensor, DataLayout] = NO_LAYOUTS,
-    streams: Sequence[Stream] = (),
+    fusion_groups: Sequence[FusionGroup] = (),
     first: bool = False,
 ) -> MemoryPlan:
     """The memory of a graph computed by these candidates, with the layouts of tensors, and calls by rows. first:
@@ -63,24 +63,24 @@ def planned(
     stage("planning memory")
     scratch = {node: v.call.scratch_bytes for node, v in chosen.items() if v.call.scratch_bytes}
 
-    def may_pitch(node: Node, tensor: Tensor, pitch: int) -> bool:
-        return chosen[node].choice.kernel.may_pitch(node, tensor, pitch)
+    def may_stride(node: Node, tensor: Tensor, pixel_stride: int) -> bool:
+        return chosen[node].choice.kernel.may_stride(node, tensor, pixel_stride)
 
-    def sweep(node: Node, index: int) -> Sweep | None:
-        return promises.sweep(chosen[node].choice.kernel, node, index)
+    def access_order(node: Node, index: int) -> AccessOrder | None:
+        return access_orders.access_order(chosen[node].choice.kernel, node, index)
 
     def replaces(node: Node, index: int) -> bool:
-        return promises.replaces(chosen[node].choice.kernel, node, index)
+        return access_orders.replaces(chosen[node].choice.kernel, node, index)
 
     return plan_memory(
         graph,
         op_of,
         scratch,
-        may_pitch=may_pitch,
+        may_stride=may_stride,
         data_layouts=data_layouts,
-        sweep=sweep,
+        access_order=access_order,
         replaces=replaces,
-        streams=streams,
+        fusion_groups=fusion_groups,
         search_budget=0 if first else DEFAULT_BUDGET,
     )
 
@@ -107,7 +107,7 @@ def laid_out(
     agreements: Sequence[Agreement],
     most: int | None,
     target: Target,
-    promises: Promises,
+    access_orders: AccessOrderCache,
 ) -> Iterator[tuple[dict[Node, Candidate], MemoryPlan]]:
     """Ways for values to lie: row-major, and as agreed on where that saves instructions and the arena is not larger
     than `most` bytes, in all places or in as many as there is room for, the best ones first.
@@ -117,18 +117,20 @@ def laid_out(
     yield _lowered(chosen, plan, target), plan
     if not agreements:
         return
-    found, lying = _with(graph, chosen, agreements, promises, plan.streams)
+    found, lying = _with(graph, chosen, agreements, access_orders, plan.fusion_groups)
     if most is not None and lying.arena_bytes > most:
         taken: list[Agreement] = []
         for agreement in agreements[:_MOST_AGREEMENTS]:
-            _, tried = _with(graph, chosen, [*taken, agreement], promises, plan.streams, first=True)
+            _, tried = _with(
+                graph, chosen, [*taken, agreement], access_orders, plan.fusion_groups, first=True
+            )
             if tried.arena_bytes > most >= tried.lower_bound:
-                _, tried = _with(graph, chosen, [*taken, agreement], promises, plan.streams)
+                _, tried = _with(graph, chosen, [*taken, agreement], access_orders, plan.fusion_groups)
             if tried.arena_bytes <= most:
                 taken.append(agreement)
         if not taken:
             return
-        found, lying = _with(graph, chosen, taken, promises, plan.streams)
+        found, lying = _with(graph, chosen, taken, access_orders, plan.fusion_groups)
         if lying.arena_bytes > most:
             return
     yield _lowered(found, lying, target), lying
@@ -138,8 +140,8 @@ def _with(
     graph: Graph,
     chosen: Chosen,
     agreements: Sequence[Agreement],
-    promises: Promises,
-    streams: Sequence[Stream],
+    access_orders: AccessOrderCache,
+    fusion_groups: Sequence[FusionGroup],
     *,
     first: bool = False,
 ) -> tuple[Chosen, MemoryPlan]:
@@ -147,7 +149,7 @@ def _with(
     for agreement in agreements:
         found |= agreement.candidates
     data_layouts = {a.tensor: a.data_layout for a in agreements}
-    return found, planned(graph, found, promises, data_layouts, streams, first)
+    return found, planned(graph, found, access_orders, data_layouts, fusion_groups, first)
 
 
 def agreements_of(graph: Graph, chosen: Chosen, plan: MemoryPlan, target: Target) -> list[Agreement]:
@@ -156,11 +158,16 @@ def agreements_of(graph: Graph, chosen: Chosen, plan: MemoryPlan, target: Target
     for writer in plan.calls:
         tensor = writer.outputs[0]
         readers = graph.consumers(tensor)
-        if len(readers) != 1 or readers[0] not in chosen or tensor in graph.outputs or plan.pitch(tensor):
+        if (
+            len(readers) != 1
+            or readers[0] not in chosen
+            or tensor in graph.outputs
+            or plan.pixel_stride(tensor)
+        ):
             continue
         reader = readers[0]
         data_layout = _common(writer, reader, tensor, chosen)
-        if data_layout is None or any(plan.stream(node) is not None for node in (writer, reader)):
+        if data_layout is None or any(plan.fusion_group(node) is not None for node in (writer, reader)):
             continue  # what streams read and write are rows
         candidates = {
             writer: _candidate(writer, chosen[writer], Layouts(writes=data_layout), target),
@@ -194,13 +201,13 @@ def _lowered(chosen: Chosen, plan: MemoryPlan, target: Target) -> dict[Node, Can
     """The candidates for the arrangements of a plan."""
     found = dict(chosen)
     for node in plan.calls:
-        if plan.stream(node) is not None:
+        if plan.fusion_group(node) is not None:
             continue
         first, output = node.inputs[0] if node.inputs else None, node.outputs[0]
         in_arena = first is not None and not first.is_constant
         layouts = Layouts(
-            plan.pitch(first) if first is not None and in_arena else 0,
-            plan.pitch(output),
+            plan.pixel_stride(first) if first is not None and in_arena else 0,
+            plan.pixel_stride(output),
             plan.data_layout(first) if first is not None and in_arena else None,
             plan.data_layout(output),
         )

@@ -9,27 +9,17 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from tinyet.ir import Tensor
-from tinyet.memory.row_records import (
-    Action,
-    Fill,
-    Move,
-    Place,
-    Rows,
-    Run,
-    Shift,
-    Take,
-    row_bytes,
-)
-from tinyet.opset.sweep import Bytes
+from tinyet.memory.tile_records import Action, Fill, Move, Place, Rows, Run, Shift, Take, row_bytes
+from tinyet.opset.access_order import Bytes
 from tinyet.planning.tile_schedule import Padding, State, TakenRow, Tile, TileSchedule
 
 
 @dataclass(eq=False)
-class _Window:
+class _LineBuffer:
     """The rows of one tensor, from `oldest` up to `next`. held: (number of the action, first slot, behind the last)."""
 
     state: State
-    piled: bool
+    stacked: bool
     oldest: int
     next: int
     held: list[tuple[int, int, int]] = field(default_factory=list)
@@ -56,30 +46,34 @@ class _Window:
         if state.whole:
             above, below = -state.top, max(self.next - state.height, 0)
             slots = above + state.height + below
-        return Rows(state.tensor, slots, not state.whole, self.piled, above, below, first, behind)
+        return Rows(state.tensor, slots, not state.whole, self.stacked, above, below, first, behind)
 
 
 class LineBuffers:
     """The actions of a schedule, with a place for each row.
 
-    piled: windows whose rows are whole words are in one pile, the last layer's lowest; what changes moves all that is
+    stacked: windows whose rows are whole words are in one pile, the last layer's lowest; what changes moves all that is
     above it. Otherwise each has a place of its own, as large as it ever is. base: a whole tensor that lies beneath the
-    pile: its rows that are not there yet leave their room to the windows.
+    stacked_buffers: its rows that are not there yet leave their room to the windows.
     """
 
-    def __init__(self, schedule: TileSchedule, piled: bool, base: Tensor | None) -> None:
+    def __init__(self, schedule: TileSchedule, stacked: bool, base: Tensor | None) -> None:
         self.schedule = schedule
         self.actions: list[Action] = []
         self.piled_bytes: list[int] = []
-        self.windows: dict[Tensor, _Window] = {}
+        self.windows: dict[Tensor, _LineBuffer] = {}
         for tensor, state in schedule.states.items():
             # The rows of a whole tensor are there before the first action, those around it are not.
             there = state.whole and tensor not in schedule.made
-            in_pile = piled and (not state.whole or tensor is base) and row_bytes(tensor) % 4 == 0
-            self.windows[tensor] = _Window(state, in_pile, state.top, state.height if there else state.top)
+            in_pile = stacked and (not state.whole or tensor is base) and row_bytes(tensor) % 4 == 0
+            self.windows[tensor] = _LineBuffer(
+                state, in_pile, state.top, state.height if there else state.top
+            )
         order = {node.outputs[0]: number for number, node in enumerate(schedule.nodes)}
-        found = [w for w in self.windows.values() if w.piled]
-        self.pile = sorted(found, key=lambda w: (w.state.tensor is not base, -order.get(w.state.tensor, -1)))
+        found = [w for w in self.windows.values() if w.stacked]
+        self.stacked_buffers = sorted(
+            found, key=lambda w: (w.state.tensor is not base, -order.get(w.state.tensor, -1))
+        )
 
     def place(self) -> None:
         for event in self.schedule.events:
@@ -101,17 +95,17 @@ class LineBuffers:
 
     def _at(self, tensor: Tensor, row: int) -> Place:
         window = self.windows[tensor]
-        return Place(window.slot(row), self._start(window) if window.piled else 0)
+        return Place(window.slot(row), self._start(window) if window.stacked else 0)
 
-    def _start(self, window: _Window) -> int:
+    def _start(self, window: _LineBuffer) -> int:
         """The first byte of a window in the pile."""
-        return sum(each.bytes for each in self.pile[: self.pile.index(window)])
+        return sum(each.bytes for each in self.stacked_buffers[: self.stacked_buffers.index(window)])
 
     def _write(self, tensor: Tensor, row: int, rows: int) -> Place:
         """Make room for rows."""
         window = self.windows[tensor]
         more = max(row + rows - window.next, 0)
-        if window.piled and more:
+        if window.stacked and more:
             start = self._start(window) + window.bytes
             above = self._top() - start
             window.next += more
@@ -127,7 +121,7 @@ class LineBuffers:
         if window.state.lasting or gone <= 0:
             return
         kept = window.next - window.oldest - gone
-        if window.piled:
+        if window.stacked:
             size = row_bytes(tensor)
             start = self._start(window) + gone * size
             self._act(Shift(tensor, start, self._top() - start, -gone * size))
@@ -137,7 +131,7 @@ class LineBuffers:
 
     def _top(self) -> int:
         """Bytes of the pile."""
-        return sum(window.bytes for window in self.pile)
+        return sum(window.bytes for window in self.stacked_buffers)
 
     def _act(self, action: Action) -> None:
         moment = len(self.actions)

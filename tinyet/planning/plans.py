@@ -7,12 +7,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from tinyet.ir import Node
-from tinyet.memory import MemoryPlan, course
-from tinyet.memory.streams import Stream
+from tinyet.memory import MemoryPlan, access_schedule
+from tinyet.memory.fusion import FusionGroup
 from tinyet.ops import op_of
 from tinyet.planning.candidates import Allowed, Candidate, Candidates, Chosen
 from tinyet.planning.kernel_front import KernelSet
-from tinyet.planning.layouts import Promises
+from tinyet.planning.layouts import AccessOrderCache
 from tinyet.planning.pareto import Figures, Front
 
 
@@ -20,13 +20,14 @@ from tinyet.planning.pareto import Figures, Front
 class Tiling:
     """Which layers are computed by tiles, and the candidates of all; the same whatever limits there are.
 
-    streams: none where all layers are untiled. candidates: of every node; allowed: those that may be compared. needs:
-    for each node that needs a call the bytes that are alive at it if a candidate makes it, by that one's index.
+    fusion_groups: none where all layers are untiled. candidates: of every node; allowed: those that may be
+    compared. needs: for each node that needs a call the bytes that are alive at it if a candidate makes it, by that
+    one's index.
     """
 
     candidates: Candidates
     allowed: Allowed
-    streams: Sequence[Stream]
+    fusion_groups: Sequence[FusionGroup]
     needs: Mapping[Node, Mapping[int, int]]
 
     @property
@@ -81,10 +82,12 @@ class Plan:
     @property
     def tiled(self) -> bool:
         """Whether some layers are computed by tiles."""
-        return bool(self.memory.streams)
+        return bool(self.memory.fusion_groups)
 
 
-def own_bytes(node: Node, candidate: Candidate, plan: MemoryPlan, index: int, promises: Promises) -> int:
+def own_bytes(
+    node: Node, candidate: Candidate, plan: MemoryPlan, index: int, access_orders: AccessOrderCache
+) -> int:
     """Bytes that a call needs beside the blocks of a plan that are alive at it, if this candidate makes it: scratch
     memory, less what it saves because its output may lie over an input that dies, partly or wholly.
 
@@ -92,18 +95,21 @@ def own_bytes(node: Node, candidate: Candidate, plan: MemoryPlan, index: int, pr
     """
     kernel, need = candidate.choice.kernel, candidate.call.scratch_bytes
     variables = [(i, t) for i, t in enumerate(node.inputs) if t is not None and not t.is_constant]
-    if plan.stream(node) is not None or len(node.outputs) != 1:
+    if plan.fusion_group(node) is not None or len(node.outputs) != 1:
         return need
     if any(plan.form(t) for t in (*(t for _, t in variables), *node.outputs)):
         return need
-    size, found = node.output.type.bytes, course(node, lambda n, i: promises.sweep(kernel, n, i))
+    size, found = (
+        node.output.type.bytes,
+        access_schedule(node, lambda n, i: access_orders.access_order(kernel, n, i)),
+    )
     overwritten, saved = plan.overwrites.get(node, (None, 0))[0], 0
     for i, tensor in variables:
         life = plan.blocks[plan.storage[tensor].block].lifetime
         began = plan.blocks[plan.storage[node.output].block].lifetime.first
         if i != overwritten and (life.last != index or began != index):
             continue
-        replaces = promises.replaces(kernel, node, i)
+        replaces = access_orders.replaces(kernel, node, i)
         if tensor.type.bytes == size and (replaces or (i == overwritten and i in op_of(node).inplace)):
             saved = size
         elif found is not None and tensor in found.needed:

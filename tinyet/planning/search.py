@@ -12,8 +12,8 @@ from tinyet.delegates import Delegate
 from tinyet.errors import InternalError, UsageError
 from tinyet.ir import Graph, Node
 from tinyet.memory import MemoryPlan
-from tinyet.memory.draft import StreamRefusedError
-from tinyet.memory.streams import Stream
+from tinyet.memory.candidate_plan import FusionRefusedError
+from tinyet.memory.fusion import FusionGroup
 from tinyet.messages.stages import stage
 from tinyet.ops import op_of
 from tinyet.ops.region import Region
@@ -34,7 +34,7 @@ from tinyet.planning.decision import Decision, Untiled
 from tinyet.planning.kernel_front import KernelSet
 from tinyet.planning.kernel_selection import Selection, select_kernels
 from tinyet.planning.layer_names import names_of
-from tinyet.planning.layouts import Promises, agreements_of, laid_out, planned, saved_by
+from tinyet.planning.layouts import AccessOrderCache, agreements_of, laid_out, planned, saved_by
 from tinyet.planning.objective import Objective
 from tinyet.planning.pareto import Figures, Front, select
 from tinyet.planning.plans import Assignment, Plan, Tiling, own_bytes
@@ -97,7 +97,7 @@ class _PlanSearch:
         self.objective = objective
         self.graph = selection.graph
         self.candidates = candidates_of(selection, target)
-        self.promises = Promises()
+        self.access_orders = AccessOrderCache()
         self.front = Front[Plan]()
         self.beyond: list[Assignment] = []
         self.untiled: Plan | None = None
@@ -105,7 +105,7 @@ class _PlanSearch:
         pins: dict[Node, int] = {}
         if objective.pins:
             firsts = {n: found[0] for n, found in self.candidates.items()}
-            calls = planned(self.graph, firsts, self.promises, first=True).calls
+            calls = planned(self.graph, firsts, self.access_orders, first=True).calls
             layers = {name: node for node, name in names_of(self.graph, calls).items()}
             pins = pinned(self.candidates, layers, objective.pins)
         self.pins = pins
@@ -137,7 +137,9 @@ class _PlanSearch:
         untiled = None
         if best.tiled:
             if self.untiled is None:  # no limit leaves room for it
-                untiled = Untiled(free.chosen, planned(self.graph, free.chosen, self.promises).arena_bytes)
+                untiled = Untiled(
+                    free.chosen, planned(self.graph, free.chosen, self.access_orders).arena_bytes
+                )
             else:
                 untiled = Untiled(self.untiled.chosen, self.untiled.memory.arena_bytes)
         decision = Decision(
@@ -165,22 +167,25 @@ class _PlanSearch:
         return self.objective.optimize == "size" or self.over_ram(self.ram(free.chosen, free.first)) > 0
 
     def assigned(
-        self, candidates: Candidates, streams: Sequence[Stream], front: Front[KernelSet]
+        self, candidates: Candidates, fusion_groups: Sequence[FusionGroup], front: Front[KernelSet]
     ) -> Assignment:
         """A tiling, with the kernels that would be chosen for it without a limit.
 
-        front: of its candidates. Raises StreamRefusedError.
+        front: of its candidates. Raises FusionRefusedError.
         """
         allowed = self.allowed_of(candidates)
-        kernels = self.fastest(front, streams, None)
+        kernels = self.fastest(front, fusion_groups, None)
         chosen = chosen_by(candidates, allowed, kernels)
-        plan = planned(self.graph, chosen, self.promises, streams=streams, first=True)
+        plan = planned(self.graph, chosen, self.access_orders, fusion_groups=fusion_groups, first=True)
         needs = {}
         for index, node in enumerate(plan.calls):
-            own = {i: own_bytes(node, candidates[node][i], plan, index, self.promises) for i in allowed[node]}
-            around = plan.alive[index + 1] - own_bytes(node, chosen[node], plan, index, self.promises)
+            own = {
+                i: own_bytes(node, candidates[node][i], plan, index, self.access_orders)
+                for i in allowed[node]
+            }
+            around = plan.alive[index + 1] - own_bytes(node, chosen[node], plan, index, self.access_orders)
             needs[node] = {i: around + need for i, need in own.items()}
-        tiling = Tiling(candidates, allowed, tuple(streams), needs)
+        tiling = Tiling(candidates, allowed, tuple(fusion_groups), needs)
         return Assignment(tiling, allowed, chosen, front, kernels, plan)
 
     def allowed_of(self, candidates: Candidates) -> dict[Node, Sequence[int]]:
@@ -192,13 +197,13 @@ class _PlanSearch:
         memory at the calls that need the most."""
         tiling, allowed, spare = assignment.tiling, assignment.tiling.allowed, self.objective.flash
         if spare is not None:
-            spare -= _flash_of(tiling.streams, assignment.chosen)
+            spare -= _flash_of(tiling.fusion_groups, assignment.chosen)
         for _ in range(_MOST_ASSIGNMENTS):
-            kernels = self.fastest(assignment.front, tiling.streams, spare)
+            kernels = self.fastest(assignment.front, tiling.fusion_groups, spare)
             if kernels != assignment.kernels:
                 assignment = self.made(tiling, allowed, assignment.front, kernels)
             self.settle(assignment)
-            if not self.promising(self.least(assignment), tiled=bool(tiling.streams)):
+            if not self.promising(self.least(assignment), tiled=bool(tiling.fusion_groups)):
                 break
             limit = max((needs[assignment.index(n)] for n, needs in tiling.choices.items()), default=0) - 1
             bound = self.ram(assignment.chosen, assignment.first, assignment.first.lower_bound)
@@ -209,11 +214,13 @@ class _PlanSearch:
             if fewer == allowed:
                 break
             allowed, front = fewer, front_of(tiling.candidates, fewer, self.target)
-            assignment = self.made(tiling, allowed, front, self.fastest(front, tiling.streams, spare))
+            assignment = self.made(tiling, allowed, front, self.fastest(front, tiling.fusion_groups, spare))
 
-    def fastest(self, front: Front[KernelSet], streams: Sequence[Stream], flash: int | None) -> KernelSet:
+    def fastest(
+        self, front: Front[KernelSet], fusion_groups: Sequence[FusionGroup], flash: int | None
+    ) -> KernelSet:
         """The kernels with the least price of those within `flash`, beside what streams take to go on."""
-        most = self.pricing.most - moving(streams)
+        most = self.pricing.most - moving(fusion_groups)
         return select(
             front,
             Objective(flash=flash).excess,
@@ -225,14 +232,14 @@ class _PlanSearch:
     ) -> Assignment:
         """The kernels of a front for a tiling, and a first plan of their memory."""
         chosen = chosen_by(tiling.candidates, allowed, kernels)
-        plan = planned(self.graph, chosen, self.promises, streams=tiling.streams, first=True)
+        plan = planned(self.graph, chosen, self.access_orders, fusion_groups=tiling.fusion_groups, first=True)
         return Assignment(tiling, allowed, chosen, front, kernels, plan)
 
     def tilings(self, free: Assignment) -> Iterator[Assignment]:
         """Tilings for ever smaller arenas: those that need hardly more than there is, until none is promising."""
         stage("planning memory by rows")
         frugal = {n: self.candidates[n][indices[0]] for n, indices in free.tiling.within(0).items()}
-        least = planned(self.graph, frugal, self.promises, first=True)
+        least = planned(self.graph, frugal, self.access_orders, first=True)
         tiles = self.tiles(least.calls)
         if not tiles and not self.objective.input_rows:
             return
@@ -247,35 +254,35 @@ class _PlanSearch:
             limit = round(top / 2 ** (step / _LIMITS_A_HALVING[optimize])) - 1
             if room is not None and 4 * limit > 5 * room:
                 continue  # what is there in the end may be a little less than what was counted
-            streams = search.streams(limit)
-            if streams is None:
+            fusion_groups = search.fusion_groups(limit)
+            if fusion_groups is None:
                 break
-            layers = tuple(s.nodes for s in streams)
+            layers = tuple(s.nodes for s in fusion_groups)
             if layers and layers not in known:
                 known.add(layers)
-                candidates, front, figures = self.with_tiles(tiles, streams)
+                candidates, front, figures = self.with_tiles(tiles, fusion_groups)
                 if not self.promising(replace(figures, ram=limit // 2), tiled=True):
                     break
-                yield from self.stackings(search, candidates, streams, front)
+                yield from self.stackings(search, candidates, fusion_groups, front)
         if optimize == "size" or not any(self.fits(plan) for plan in self.front):
-            streams = search.smallest()
-            if streams and tuple(s.nodes for s in streams) not in known:
-                candidates, front, _ = self.with_tiles(tiles, streams)
-                yield from self.stackings(search, candidates, streams, front)
+            fusion_groups = search.smallest()
+            if fusion_groups and tuple(s.nodes for s in fusion_groups) not in known:
+                candidates, front, _ = self.with_tiles(tiles, fusion_groups)
+                yield from self.stackings(search, candidates, fusion_groups, front)
 
     def with_tiles(
-        self, tiles: Mapping[Node, TileCandidates], streams: Sequence[Stream]
+        self, tiles: Mapping[Node, TileCandidates], fusion_groups: Sequence[FusionGroup]
     ) -> tuple[Candidates, Front[KernelSet], Figures]:
         """The candidates of all nodes, those for tiles of nodes in streams; their front, and what its best takes but
         for RAM."""
-        inside = {node for found in streams for node in found.nodes}
+        inside = {node for found in fusion_groups for node in found.nodes}
         candidates = {n: tiles[n].candidates if n in inside else c for n, c in self.candidates.items()}
         allowed = self.allowed_of(candidates)
         front = front_of(candidates, allowed, self.target)
-        kernels = self.fastest(front, streams, None)
+        kernels = self.fastest(front, fusion_groups, None)
         least = Figures(
-            kernels.figures.instructions + moving(streams),
-            kernels.figures.flash + _flash_of(streams, chosen_by(candidates, allowed, kernels)),
+            kernels.figures.instructions + moving(fusion_groups),
+            kernels.figures.flash + _flash_of(fusion_groups, chosen_by(candidates, allowed, kernels)),
             0,
         )
         return candidates, front, least
@@ -284,15 +291,15 @@ class _PlanSearch:
         self,
         search: TilingSearch,
         candidates: Candidates,
-        streams: Sequence[Stream],
+        fusion_groups: Sequence[FusionGroup],
         front: Front[KernelSet],
     ) -> Iterator[Assignment]:
         """The same streams with line buffers apart, stacked on the last layer's output, and stacked by themselves."""
         for stacked, on_output in ((False, False), (True, True), (True, False)):
-            some = search.with_stacks(streams, on_output=on_output) if stacked else streams
+            some = search.with_stacks(fusion_groups, on_output=on_output) if stacked else fusion_groups
             try:
                 yield self.assigned(candidates, some, front)
-            except StreamRefusedError:
+            except FusionRefusedError:
                 continue
 
     def tiles(self, calls: Sequence[Node]) -> dict[Node, TileCandidates]:
@@ -304,7 +311,7 @@ class _PlanSearch:
             and node not in self.selection.pinned
             and node not in self.pins
         ]
-        libraries = [delegate for delegate in self.delegates if delegate.claim is None]
+        libraries = [delegate for delegate in self.delegates if delegate.partition is None]
 
         def offer(graph: Graph) -> Candidates:
             found = candidates_of(select_kernels(graph, self.target, libraries), self.target)
@@ -325,24 +332,26 @@ class _PlanSearch:
         fastest = Figures(stated.instructions - saved_by(agreements), stated.flash, bound)
         if self.over_ram(bound) > 0:
             self.beyond.append(assignment)
-        elif self.promising(fastest, tiled=bool(assignment.tiling.streams)):
+        elif self.promising(fastest, tiled=bool(assignment.tiling.fusion_groups)):
             self.settled(assignment)
 
     def settled(self, assignment: Assignment) -> None:
         """The same without asking whether it is worth it."""
-        memory, streams = assignment.first, assignment.tiling.streams
+        memory, fusion_groups = assignment.first, assignment.tiling.fusion_groups
         if memory.arena_bytes > memory.lower_bound:
-            memory = planned(self.graph, assignment.chosen, self.promises, streams=streams)
+            memory = planned(self.graph, assignment.chosen, self.access_orders, fusion_groups=fusion_groups)
         agreements = agreements_of(self.graph, assignment.chosen, memory, self.target)
         # What is there is spent on speed only where that is all that is asked for.
         most: int | None = memory.arena_bytes
         if self.objective.optimize == "speed":
             most = None if self.objective.ram is None else max(self.room(assignment), memory.arena_bytes)
         for chosen, lying in laid_out(
-            self.graph, assignment.chosen, memory, agreements, most, self.target, self.promises
+            self.graph, assignment.chosen, memory, agreements, most, self.target, self.access_orders
         ):
             plan = Plan(assignment, chosen, lying, self.figures(chosen, lying))
-            if not streams and (self.untiled is None or self.price_of(plan) < self.price_of(self.untiled)):
+            if not fusion_groups and (
+                self.untiled is None or self.price_of(plan) < self.price_of(self.untiled)
+            ):
                 self.untiled = plan
             self.front = self.front.with_point(plan)
 
@@ -353,7 +362,7 @@ class _PlanSearch:
             def least(assignment: Assignment) -> tuple[int, PlanPrice]:
                 ram = self.ram(assignment.chosen, assignment.first, assignment.first.lower_bound)
                 figures = self.figures(assignment.chosen, assignment.first)
-                return ram, self.pricing.of(figures, tiled=bool(assignment.tiling.streams))
+                return ram, self.pricing.of(figures, tiled=bool(assignment.tiling.fusion_groups))
 
             for assignment in sorted(self.beyond, key=least)[:_MOST_BEYOND]:
                 self.settled(assignment)
@@ -364,10 +373,10 @@ class _PlanSearch:
         parts = {part: size for c in chosen.values() for part, size in self.parts(c).items()}
         counts = sum(c.instructions for c in chosen.values())
         # What states nothing is computed tile by tile all the same.
-        silent = sum(plan.runs(n) for s in plan.streams for n in s.nodes if chosen[n].cost is None)
+        silent = sum(plan.runs(n) for s in plan.fusion_groups for n in s.nodes if chosen[n].cost is None)
         return Figures(
-            counts + moving(plan.streams) + INSTRUCTIONS_AN_ACTION * silent,
-            sum(parts.values()) + _flash_of(plan.streams, chosen),
+            counts + moving(plan.fusion_groups) + INSTRUCTIONS_AN_ACTION * silent,
+            sum(parts.values()) + _flash_of(plan.fusion_groups, chosen),
             self.ram(chosen, plan),
         )
 
@@ -379,7 +388,7 @@ class _PlanSearch:
     @staticmethod
     def ram(chosen: Chosen, plan: MemoryPlan, arena: int | None = None) -> int:
         """Bytes of the arena, or of so many, and of state."""
-        kept = sum(stream.kept_bytes for stream in plan.streams)
+        kept = sum(fusion_group.kept_bytes for fusion_group in plan.fusion_groups)
         state = sum(candidate.call.state_bytes for candidate in chosen.values())
         return (plan.arena_bytes if arena is None else arena) + state + kept
 
@@ -419,6 +428,6 @@ class _PlanSearch:
         return self.objective.excess(figures) == 0 and better and figures != best.figures
 
 
-def _flash_of(streams: Sequence[Stream], chosen: Chosen) -> int:
+def _flash_of(fusion_groups: Sequence[FusionGroup], chosen: Chosen) -> int:
     """Bytes that streams take beside their kernels, where those state theirs."""
-    return FLASH_A_LAYER * sum(chosen[n].cost is not None for s in streams for n in s.nodes)
+    return FLASH_A_LAYER * sum(chosen[n].cost is not None for s in fusion_groups for n in s.nodes)

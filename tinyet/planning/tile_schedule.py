@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from tinyet.ir import Graph, Node, Tensor
-from tinyet.opset import RowRule
+from tinyet.opset import TileMap
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ class TileSchedule:
     """The last layer that can go on does; where none can, the next row comes from the caller."""
 
     def __init__(
-        self, graph: Graph, nodes: Sequence[Node], rules: Mapping[Node, RowRule], take: Tensor | None
+        self, graph: Graph, nodes: Sequence[Node], rules: Mapping[Node, TileMap], take: Tensor | None
     ) -> None:
         self.graph, self.nodes, self.rules = graph, tuple(nodes), rules
         self.take = take
@@ -76,7 +76,7 @@ class TileSchedule:
         self.done = dict.fromkeys(nodes, 0)
         self.made = {node.outputs[0] for node in nodes}
         self.reduced = {node.outputs[0] for node in nodes if rules[node].reduces}
-        self.readers: dict[Tensor, list[tuple[Node, RowRule]]] = {}
+        self.readers: dict[Tensor, list[tuple[Node, TileMap]]] = {}
         for node in nodes:
             for index in dict.fromkeys(rules[node].inputs):
                 self.readers.setdefault(node.input(index), []).append((node, rules[node]))

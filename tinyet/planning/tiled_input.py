@@ -7,9 +7,9 @@ from collections.abc import Mapping
 
 from tinyet.errors import UsageError, bullet_list
 from tinyet.ir import Graph, Node, Tensor
-from tinyet.memory.row_records import Taken
+from tinyet.memory.tile_records import Taken
 from tinyet.ops import op_of
-from tinyet.opset.rows import RowRule, has_rows
+from tinyet.opset.tiles import TileMap, has_rows
 
 GIVE_WHOLE = "leave input_rows (--input-rows) away: the model takes its input as a whole then"
 _CHANNELS_LAST = (
@@ -17,7 +17,7 @@ _CHANNELS_LAST = (
 )
 
 
-def taken_input(graph: Graph, rules: Mapping[Node, RowRule]) -> Taken:
+def taken_input(graph: Graph, rules: Mapping[Node, TileMap]) -> Taken:
     """The graph's input as its first layers read it.
 
     rules: of the calls that can be computed by rows. Raises UsageError, listing all that is wrong, where rows cannot be
@@ -60,7 +60,7 @@ def taken_input(graph: Graph, rules: Mapping[Node, RowRule]) -> Taken:
     return Taken(graph.inputs[0], tuple(views))
 
 
-def _pads(node: Node, rule: RowRule, image: Tensor) -> bool:
+def _pads(node: Node, rule: TileMap, image: Tensor) -> bool:
     """Whether strips need rows above or below the image."""
     strips = rule.strips(node) or 0
     return rule.before > 0 or (strips - 1) * rule.stride + rule.window - rule.before > image.shape[1]

@@ -11,17 +11,17 @@ import numpy as np
 
 from tinyet.ir import Graph, Node, Tensor
 from tinyet.memory import MemoryPlan
-from tinyet.memory.row_records import Taken
-from tinyet.memory.streams import Stream
+from tinyet.memory.fusion import FusionGroup
+from tinyet.memory.tile_records import Taken
 from tinyet.ops import op_of
-from tinyet.opset import RowRule, strip
+from tinyet.opset import TileMap, tile_node
 from tinyet.planning.candidates import Candidate, Candidates, Chosen
 from tinyet.planning.fusion import fused
 
 INSTRUCTIONS_A_BYTE = 0.4
 """Instructions to move a byte within a line buffer, on a core with 32 bits: memmove takes a word at a time."""
 INSTRUCTIONS_AN_ACTION = 25
-"""Instructions of the loop in the generated C (emit/rows.py) to find out what is next, and to call it."""
+"""Instructions of the loop in the generated C (emit/fusion.py) to find out what is next, and to call it."""
 FLASH_A_LAYER = 160
 """Bytes of that loop and of its table, a layer: 90 in DS-CNN, 200 in ResNet8."""
 
@@ -36,7 +36,7 @@ _MOST_STEPS = 12
 class TileCandidates:
     """A layer by tiles. candidates: of the node for one tile, with what all tiles cost."""
 
-    rule: RowRule
+    rule: TileMap
     candidates: tuple[Candidate, ...]
 
     @cached_property
@@ -60,7 +60,7 @@ def tile_candidates_of(
     rules = {
         node: rule for node in nodes if (rule := op_of(node).rows(node)) is not None and rule.strips(node)
     }
-    made = {node: strip(node, rule) for node, rule in rules.items()}
+    made = {node: tile_node(node, rule) for node, rule in rules.items()}
     inputs = (t for each in made.values() for t in each.inputs if t is not None and not t.is_constant)
     outputs = tuple(each.outputs[0] for each in made.values())
     offered = offer(Graph("strips", tuple(dict.fromkeys(inputs)), outputs, tuple(made.values())))
@@ -86,7 +86,7 @@ class _Segment:
     """Calls that are fused. bytes: alive at its worst moment, with what lives on around it. cost: instructions
     beyond those of the same layers as a whole."""
 
-    stream: Stream
+    fusion_group: FusionGroup
     bytes: int
     cost: float
 
@@ -123,32 +123,32 @@ class TilingSearch:
         the image."""
         return max(self.alive, default=0) * (2 if self.takes else 1)
 
-    def smallest(self) -> list[Stream]:
+    def smallest(self) -> list[FusionGroup]:
         """Those with the smallest arena, by what is alive; none where streams do not make it smaller."""
         most = self.most_alive
         low = max((n for k, n in enumerate(self.alive) if self.calls[k] not in self.tiles), default=0)
-        best: list[Stream] = []
+        best: list[FusionGroup] = []
         limit = most - 1
         for _ in range(_MOST_STEPS):
             found = self.within(limit)
             if found is None:
                 low = limit + 1
             else:
-                best, most = [s.stream for s in found], min(limit, self._most(found))
+                best, most = [s.fusion_group for s in found], min(limit, self._most(found))
             if low >= most:
                 break
             limit = (low + most) // 2
         return best
 
     def _most(self, found: Sequence[_Segment]) -> int:
-        inside = {node for s in found for node in s.stream.nodes}
+        inside = {node for s in found for node in s.fusion_group.nodes}
         outside = (n for node, n in zip(self.calls, self.alive, strict=True) if node not in inside)
         return max([*(s.bytes for s in found), *outside])
 
-    def streams(self, limit: int) -> list[Stream] | None:
+    def fusion_groups(self, limit: int) -> list[FusionGroup] | None:
         """The cheapest with no more than `limit` bytes alive; None where there are none."""
         found = self.within(limit)
-        return None if found is None else [s.stream for s in found]
+        return None if found is None else [s.fusion_group for s in found]
 
     def within(self, limit: int) -> list[_Segment] | None:
         """The cheapest segments with no more than `limit` bytes alive at once; None where there are none."""
@@ -216,7 +216,7 @@ class TilingSearch:
         cost = sum(self.extra[node] for node in nodes) + moved(found)
         return _Segment(found, int(alive.max()) + around, cost)
 
-    def with_stacks(self, streams: Sequence[Stream], *, on_output: bool) -> list[Stream]:
+    def with_stacks(self, fusion_groups: Sequence[FusionGroup], *, on_output: bool) -> list[FusionGroup]:
         """The same streams with their line buffers stacked: less memory, for more that moves. on_output: on the
         output of their last layers."""
         made = [
@@ -225,13 +225,13 @@ class TilingSearch:
                 s.nodes,
                 s.rules,
                 align=self.align,
-                piled=True,
+                stacked=True,
                 on_output=on_output,
                 take=s.taken,
             )
-            for s in streams
+            for s in fusion_groups
         ]
-        return [a if a is not None else s for a, s in zip(made, streams, strict=True)]
+        return [a if a is not None else s for a, s in zip(made, fusion_groups, strict=True)]
 
 
 def _more(untiled: Candidate, tiles: TileCandidates) -> float:
@@ -239,18 +239,18 @@ def _more(untiled: Candidate, tiles: TileCandidates) -> float:
     return tiles.instructions - untiled.cost.instructions if untiled.cost is not None else 0.0
 
 
-def moved(found: Stream) -> float:
+def moved(found: FusionGroup) -> float:
     """Instructions to move rows."""
     return INSTRUCTIONS_A_BYTE * sum(found.moved) + INSTRUCTIONS_AN_ACTION * len(found.moved)
 
 
-def moving(streams: Sequence[Stream]) -> int:
+def moving(fusion_groups: Sequence[FusionGroup]) -> int:
     """Instructions to move all rows, rounded."""
-    return round(sum(moved(found) for found in streams))
+    return round(sum(moved(found) for found in fusion_groups))
 
 
-def added_macs(found: Stream) -> int:
+def added_macs(found: FusionGroup) -> int:
     """Multiply-accumulates that rows around images cost: padding that a layer as a whole would leave out."""
-    tiles = {node: strip(node, found.rules[node]) for node in found.nodes}
+    tiles = {node: tile_node(node, found.rules[node]) for node in found.nodes}
     more = (found.runs(n) * op_of(s).macs(s) - op_of(n).macs(n) for n, s in tiles.items())
     return sum(max(each, 0) for each in more)

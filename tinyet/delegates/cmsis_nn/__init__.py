@@ -21,8 +21,8 @@ from tinyet.delegates.cmsis_nn import (
     pool,
     softmax,
 )
-from tinyet.delegates.cmsis_nn.claims import CLAIMS
-from tinyet.delegates.cmsis_nn.claims_of_moves import CLAIMS as MOVES
+from tinyet.delegates.cmsis_nn.cost_models import COST_MODELS
+from tinyet.delegates.cmsis_nn.cost_models_moves import COST_MODELS as MOVES
 from tinyet.delegates.cmsis_nn.library import files
 from tinyet.delegates.cmsis_nn.wrapper import NAME
 from tinyet.delegates.delegate import Delegate, arm_target
@@ -41,7 +41,7 @@ from tinyet.ops.mul import Mul
 from tinyet.ops.pad import Pad
 from tinyet.ops.permute import Permute
 from tinyet.ops.softmax import Softmax
-from tinyet.opset import Kernel, claimed
+from tinyet.opset import Kernel, with_cost_models
 
 _KERNELS: Mapping[type[Attrs], Sequence[Kernel]] = {
     Conv2d: (*depthwise.KERNELS, *conv2d.KERNELS, *int16.CONV2D_KERNELS, *int4.CONV2D_KERNELS),
@@ -62,7 +62,7 @@ _KERNELS: Mapping[type[Attrs], Sequence[Kernel]] = {
 
 CMSIS_NN = Delegate(
     NAME,
-    {attrs: claimed(kernels, {**CLAIMS, **MOVES}) for attrs, kernels in _KERNELS.items()},
+    {attrs: with_cost_models(kernels, {**COST_MODELS, **MOVES}) for attrs, kernels in _KERNELS.items()},
     arm_target,
     files,
 )

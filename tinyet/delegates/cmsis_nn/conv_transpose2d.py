@@ -114,7 +114,7 @@ def lower_rows(node: Node, target: Target) -> Call:
 KERNELS = (
     replace(
         kernel("arm_convolve_s8", "s8", lower_turned, refuse_turned),
-        unstated="the rates of arm_convolve_s8 are those of images without gaps between their pixels",
+        no_cost_model="the rates of arm_convolve_s8 are those of images without gaps between their pixels",
     ),
     kernel("arm_transpose_conv_s8", "s8", lower_rows, refuse_rows),
 )

@@ -158,6 +158,6 @@ LINEAR_KERNELS = (
     kernel("arm_fully_connected_s16", "s16", lower_per_tensor, refuse_per_tensor),
     replace(
         kernel("arm_convolve_s16", "s16", lower_per_channel, refuse_per_channel),
-        unstated="the rates of arm_convolve_s16 are those of convolutions",
+        no_cost_model="the rates of arm_convolve_s16 are those of convolutions",
     ),
 )

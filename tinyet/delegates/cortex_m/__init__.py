@@ -14,20 +14,20 @@ from dataclasses import replace
 
 from tinyet.boards.cpus import Target
 from tinyet.delegates.cortex_m import (
-    claims,
-    claims_depthwise,
-    claims_for_flash,
-    claims_of_pixels,
-    claims_of_rows,
-    claims_of_transposed,
-    claims_of_windows,
-    claims_s16,
     conv2d,
     conv2d_few,
     conv2d_s8,
     conv2d_s16,
     conv2d_two,
     conv_transpose2d,
+    cost_models,
+    cost_models_depthwise,
+    cost_models_flash,
+    cost_models_pixels,
+    cost_models_pooling,
+    cost_models_rows,
+    cost_models_s16,
+    cost_models_transposed,
     depthwise,
     depthwise_s16,
     elementwise,
@@ -62,7 +62,7 @@ from tinyet.ops.rnn import Rnn
 from tinyet.ops.softmax import Softmax
 from tinyet.ops.sub import Sub
 from tinyet.ops.sum import Sum
-from tinyet.opset import claimed
+from tinyet.opset import with_cost_models
 
 
 def supports(target: Target) -> str | None:
@@ -80,21 +80,21 @@ CONV2D_FOR_FLASH = (
 )
 FOR_FLASH = (*CONV2D_FOR_FLASH, *linear_row.WIDE_KERNELS)
 
-CLAIMS = {
-    **claims.CLAIMS,
-    **claims_depthwise.CLAIMS,
-    **claims_for_flash.CLAIMS,
-    **claims_of_pixels.CLAIMS,
-    **claims_of_rows.CLAIMS,
-    **claims_of_transposed.CLAIMS,
-    **claims_of_windows.CLAIMS,
-    **claims_s16.CLAIMS,
+COST_MODELS = {
+    **cost_models.COST_MODELS,
+    **cost_models_depthwise.COST_MODELS,
+    **cost_models_flash.COST_MODELS,
+    **cost_models_pixels.COST_MODELS,
+    **cost_models_rows.COST_MODELS,
+    **cost_models_transposed.COST_MODELS,
+    **cost_models_pooling.COST_MODELS,
+    **cost_models_s16.COST_MODELS,
 }
 
 CORTEX_M = Delegate(
     "cortex_m",
     {
-        Conv2d: claimed(
+        Conv2d: with_cost_models(
             (
                 *depthwise.KERNELS,
                 *conv2d.KERNELS,
@@ -107,10 +107,10 @@ CORTEX_M = Delegate(
                 *conv2d_s16.KERNELS,
                 *conv2d_s16.WIDE_KERNELS,
             ),
-            CLAIMS,
+            COST_MODELS,
         ),
-        ConvTranspose2d: claimed(conv_transpose2d.KERNELS, CLAIMS),
-        Linear: claimed(
+        ConvTranspose2d: with_cost_models(conv_transpose2d.KERNELS, COST_MODELS),
+        Linear: with_cost_models(
             (
                 *linear.KERNELS,
                 *linear_row.WIDE_KERNELS,
@@ -119,7 +119,7 @@ CORTEX_M = Delegate(
                 *linear_s16.KERNELS,
                 *linear_s16.WIDE_KERNELS,
             ),
-            CLAIMS,
+            COST_MODELS,
         ),
         Add: elementwise.ADD_KERNELS,
         Sub: elementwise.SUB_KERNELS,
@@ -131,10 +131,10 @@ CORTEX_M = Delegate(
         BatchNorm: elementwise.BATCH_NORM_KERNELS,
         Resize: resize.KERNELS,
         Softmax: softmax.KERNELS,
-        AvgPool2d: claimed(pool.AVERAGE_KERNELS, CLAIMS),
-        MaxPool2d: claimed(pool.MAX_KERNELS, CLAIMS),
-        Mean: claimed(pool.MEAN_KERNELS, CLAIMS),
-        Sum: claimed(pool.SUM_KERNELS, CLAIMS),
+        AvgPool2d: with_cost_models(pool.AVERAGE_KERNELS, COST_MODELS),
+        MaxPool2d: with_cost_models(pool.MAX_KERNELS, COST_MODELS),
+        Mean: with_cost_models(pool.MEAN_KERNELS, COST_MODELS),
+        Sum: with_cost_models(pool.SUM_KERNELS, COST_MODELS),
         Lstm: recurrent.LSTM,
         Gru: recurrent.GRU,
         Rnn: recurrent.RNN,

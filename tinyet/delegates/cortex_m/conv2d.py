@@ -22,9 +22,19 @@ from tinyet.delegates.cortex_m.rounding import LIMIT, Rounding, rounding, sum_ra
 from tinyet.delegates.cortex_m.summary import summary
 from tinyet.delegates.cortex_m.wrapper import largest_divisor, specialised_call
 from tinyet.ir import Node
+from tinyet.ops.shared.access_orders import Walk, of_input, pixel_walk, window_walk
 from tinyet.ops.shared.convolution import attrs_of
-from tinyet.ops.shared.sweeping import Walk, of_input, pixel_walk, window_walk
-from tinyet.opset import DENSE, Call, Constant, Kernel, Layouts, LayoutSupport, Refuse, Sweep, only_pitches
+from tinyet.opset import (
+    DENSE,
+    AccessOrder,
+    Call,
+    Constant,
+    Kernel,
+    Layouts,
+    LayoutSupport,
+    Refuse,
+    only_strides,
+)
 
 HEADERS = ("tinyet_dsp.h", "tinyet_conv2d_dsp.h")
 
@@ -309,7 +319,7 @@ def lower_rows(node: Node, target: Target, layouts: Layouts = DENSE, stored: Sto
 def takes_pitch(node: Node, layouts: Layouts) -> bool:
     """Of patches: where the taps of a kernel row are no neighbouring bytes, they must not be taken for such."""
     g = geometry(node)
-    return only_pitches(node, layouts) and (not layouts.input or g.kernel_w == 1 or g.dilation_w > 1)
+    return only_strides(node, layouts) and (not layouts.input or g.kernel_w == 1 or g.dilation_w > 1)
 
 
 def walk(node: Node) -> Walk:
@@ -319,7 +329,7 @@ def walk(node: Node) -> Walk:
 
 
 @of_input
-def row_by_fours(node: Node) -> Sweep:
+def row_by_fours(node: Node) -> AccessOrder:
     """Four pixels of a row at a time, whose inputs are widened before they are written."""
     w = walk(node)
     run = w.image if geometry(node).out_h == 1 else w.row
@@ -327,7 +337,7 @@ def row_by_fours(node: Node) -> Sweep:
 
 
 @of_input
-def by_fours(node: Node) -> Sweep:
+def by_fours(node: Node) -> AccessOrder:
     return walk(node).by_pixels(4, moved_back=True, gathered=True)
 
 
@@ -340,8 +350,8 @@ KERNELS = (
         (),
         refuse_rows,
         "cortex_m",
-        layout_support=LayoutSupport(lower_rows, only_pitches),
-        sweep=row_by_fours,
+        layout_support=LayoutSupport(lower_rows, only_strides),
+        access_order=row_by_fours,
     ),
     Kernel(
         "tinyet_conv2d_s8_im2col_4x2_dsp",
@@ -352,7 +362,7 @@ KERNELS = (
         refuse_patches,
         "cortex_m",
         layout_support=LayoutSupport(lower_patches, takes_pitch),
-        sweep=by_fours,
+        access_order=by_fours,
     ),
 )
 

@@ -13,9 +13,9 @@ from tinyet.delegates.cortex_m.summary import summary
 from tinyet.delegates.cortex_m.wrapper import largest_divisor, specialised_call
 from tinyet.ir import Node
 from tinyet.numerics import Int64
+from tinyet.ops.shared.access_orders import of_input, pixel_walk
 from tinyet.ops.shared.convolution import attrs_of
-from tinyet.ops.shared.sweeping import of_input, pixel_walk
-from tinyet.opset import Call, Constant, Kernel, Sweep
+from tinyet.opset import AccessOrder, Call, Constant, Kernel
 
 SYMBOL = "tinyet_conv2d_1x1_s8_w16_k8_dsp"
 HEADERS = ("tinyet_dsp.h", "tinyet_conv2d_dsp.h", "tinyet_conv2d_k8_dsp.h")
@@ -75,9 +75,9 @@ def lower(node: Node, target: Target) -> Call:
 
 
 @of_input
-def by_ones(node: Node) -> Sweep:
+def by_ones(node: Node) -> AccessOrder:
     """A pixel is in registers before it is written."""
     return pixel_walk(node).by_pixels(gathered=True)
 
 
-KERNELS = (Kernel(SYMBOL, "s8", lower, HEADERS, (), refuse, "cortex_m", sweep=by_ones),)
+KERNELS = (Kernel(SYMBOL, "s8", lower, HEADERS, (), refuse, "cortex_m", access_order=by_ones),)

@@ -27,7 +27,7 @@ from tinyet.delegates.cortex_m.summary import summary
 from tinyet.delegates.cortex_m.wrapper import specialised_call
 from tinyet.ir import Node
 from tinyet.numerics import Int64
-from tinyet.opset import Call, Constant, Kernel, Refuse, Sweeps
+from tinyet.opset import AccessOrders, Call, Constant, Kernel, Refuse
 
 HEADERS = (*conv2d.HEADERS, "tinyet_s16_dsp.h", "tinyet_conv2d_s16_dsp.h")
 
@@ -142,9 +142,11 @@ def refuse_patches(node: Node, target: Target) -> str | None:
 
 
 def kernels(stored: Stored) -> tuple[Kernel, ...]:
-    def kernel(name: str, lower: Callable[..., Call], refuse: Refuse, sweep: Sweeps) -> Kernel:
+    def kernel(name: str, lower: Callable[..., Call], refuse: Refuse, access_order: AccessOrders) -> Kernel:
         lowered = partial(lower, stored=stored)
-        return Kernel(stored.named(name), "s16", lowered, HEADERS, (), refuse, "cortex_m", sweep=sweep)
+        return Kernel(
+            stored.named(name), "s16", lowered, HEADERS, (), refuse, "cortex_m", access_order=access_order
+        )
 
     return (
         kernel("tinyet_conv2d_s16_direct_4x2_dsp", lower_rows, refuse_rows, conv2d.row_by_fours),

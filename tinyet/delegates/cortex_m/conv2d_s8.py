@@ -14,10 +14,11 @@ from tinyet.delegates.cortex_m.packing import NONE, join_halves, lane_pairs, wor
 from tinyet.delegates.cortex_m.rounding import LIMIT, Form, Rounding, sum_range
 from tinyet.ir import Node
 from tinyet.numerics import Int64
+from tinyet.ops.shared.access_orders import of_input
 from tinyet.ops.shared.convolution import attrs_of
-from tinyet.ops.shared.sweeping import of_input
 from tinyet.opset import (
     DENSE,
+    AccessOrder,
     Call,
     Constant,
     Kernel,
@@ -25,7 +26,6 @@ from tinyet.opset import (
     LayoutSupport,
     Pointer,
     Struct,
-    Sweep,
     library_call,
 )
 
@@ -134,7 +134,7 @@ def lower(node: Node, target: Target, layouts: Layouts = DENSE) -> Call:
 
 
 @of_input
-def by_threes(node: Node) -> Sweep:
+def by_threes(node: Node) -> AccessOrder:
     """Three pixels at a time, whose inputs are widened before they are written."""
     return walk(node).by_pixels(3, moved_back=True, gathered=True)
 
@@ -149,6 +149,6 @@ KERNELS = (
         refuse,
         "cortex_m",
         layout_support=LayoutSupport(lower, takes_pitch),
-        sweep=by_threes,
+        access_order=by_threes,
     ),
 )

@@ -15,9 +15,9 @@ from tinyet.delegates.cortex_m.summary import summary
 from tinyet.delegates.cortex_m.wrapper import largest_divisor, specialised_call
 from tinyet.ir import Node
 from tinyet.numerics import Int64
+from tinyet.ops.shared.access_orders import of_input
 from tinyet.ops.shared.convolution import attrs_of
-from tinyet.ops.shared.sweeping import of_input
-from tinyet.opset import DENSE, Call, Constant, Kernel, Layouts, LayoutSupport, Sweep
+from tinyet.opset import DENSE, AccessOrder, Call, Constant, Kernel, Layouts, LayoutSupport
 
 SYMBOL = "tinyet_conv2d_s8_w16_im2col_2x2_dsp"
 PAIRS = "tinyet_conv2d_s8_w16_nhw2c2_2x2_dsp"
@@ -114,7 +114,7 @@ def takes(node: Node, layouts: Layouts) -> bool:
 
 
 @of_input
-def by_twos(node: Node) -> Sweep:
+def by_twos(node: Node) -> AccessOrder:
     """Two pixels at a time, whose inputs are widened before they are written."""
     return walk(node).by_pixels(2, gathered=True)
 
@@ -129,6 +129,6 @@ KERNELS = (
         refuse,
         "cortex_m",
         layout_support=LayoutSupport(lower, takes, (NHW2C2,)),
-        sweep=by_twos,
+        access_order=by_twos,
     ),
 )

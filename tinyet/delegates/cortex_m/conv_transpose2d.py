@@ -18,7 +18,7 @@ from tinyet.numerics import Int64, clamp_range
 from tinyet.ops import conv_transpose2d
 from tinyet.ops.shared.factors import output_factors
 from tinyet.ops.shared.weighted import int_bias
-from tinyet.opset import DENSE, Call, Constant, Kernel, Layouts, LayoutSupport, only_pitches
+from tinyet.opset import DENSE, Call, Constant, Kernel, Layouts, LayoutSupport, only_strides
 
 SYMBOL = "tinyet_conv_transpose2d_s8_polyphase_4x2_dsp"
 HEADERS = ("tinyet_dsp.h", "tinyet_conv2d_dsp.h", "tinyet_conv_transpose2d_dsp.h")
@@ -137,6 +137,6 @@ KERNELS = (
         (),
         refuse,
         "cortex_m",
-        layout_support=LayoutSupport(lower, only_pitches),
+        layout_support=LayoutSupport(lower, only_strides),
     ),
 )

@@ -18,9 +18,19 @@ from tinyet.delegates.cortex_m.summary import summary
 from tinyet.delegates.cortex_m.wrapper import specialised_call
 from tinyet.ir import Node
 from tinyet.numerics import Int64
+from tinyet.ops.shared.access_orders import of_input, window_walk
 from tinyet.ops.shared.convolution import attrs_of
-from tinyet.ops.shared.sweeping import of_input, window_walk
-from tinyet.opset import DENSE, Call, Constant, Kernel, Layouts, LayoutSupport, Sweep, Sweeps, only_pitches
+from tinyet.opset import (
+    DENSE,
+    AccessOrder,
+    AccessOrders,
+    Call,
+    Constant,
+    Kernel,
+    Layouts,
+    LayoutSupport,
+    only_strides,
+)
 
 WIDE = "tinyet_depthwise_s8_w16_chw_3x3_dsp"
 HEADERS = ("tinyet_dsp.h", "tinyet_depthwise_chw_dsp.h", "tinyet_depthwise_dsp.h")
@@ -427,7 +437,7 @@ def first_rows(g: Geometry, tops: Int64) -> Int64:
     return np.asarray(tops * g.v.stride - g.v.pad + np.where(tops > 0, g.kept, 0), np.int64)
 
 
-def swept(node: Node, g: Geometry) -> Sweep | None:
+def swept(node: Node, g: Geometry) -> AccessOrder | None:
     """Each strip of the image is widened before it is written, but group by group of channels."""
     channels = node.input(0).shape[3]
     if g.by_strips:
@@ -450,7 +460,7 @@ def replaced(node: Node, g: Geometry) -> bool:
     return bool((first_rows(g, tops) >= tops).all())
 
 
-def sweep_of(chosen: Callable[[Node], Geometry]) -> Sweeps:
+def sweep_of(chosen: Callable[[Node], Geometry]) -> AccessOrders:
     """Of the kernel that computes a node with the geometry that is chosen for it."""
     return of_input(lambda node: swept(node, chosen(node)))
 
@@ -473,7 +483,7 @@ KERNELS = (
         refuse,
         "cortex_m",
         layout_support=LayoutSupport(lower, partial(takes, wide=False), (NHW2C2,)),
-        sweep=sweep_of(THREE),
+        access_order=sweep_of(THREE),
         replaces=replaces_of(THREE),
     ),
     Kernel(
@@ -484,8 +494,8 @@ KERNELS = (
         (),
         refuse_any,
         "cortex_m",
-        layout_support=LayoutSupport(lower_any, only_pitches),
-        sweep=sweep_of(ANY),
+        layout_support=LayoutSupport(lower_any, only_strides),
+        access_order=sweep_of(ANY),
         replaces=replaces_of(ANY),
     ),
 )
@@ -500,7 +510,7 @@ WIDE_KERNELS = (
         refuse_wide,
         "cortex_m",
         layout_support=LayoutSupport(lower_wide, partial(takes, wide=True), (NHW2C2,)),
-        sweep=sweep_of(THREE_WIDE),
+        access_order=sweep_of(THREE_WIDE),
         replaces=replaces_of(THREE_WIDE),
     ),
 )

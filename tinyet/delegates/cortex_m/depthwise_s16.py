@@ -125,8 +125,10 @@ def lower_any(node: Node, target: Target) -> Call:
 
 def kernel(name: str, lower: Lower, refuse: Refuse, *, three: bool) -> Kernel:
     chosen = partial(cheapest, three=three)
-    sweep, replaces = depthwise.sweep_of(chosen), depthwise.replaces_of(chosen)
-    return Kernel(name, "s16", lower, HEADERS, (), refuse, "cortex_m", sweep=sweep, replaces=replaces)
+    access_order, replaces = depthwise.sweep_of(chosen), depthwise.replaces_of(chosen)
+    return Kernel(
+        name, "s16", lower, HEADERS, (), refuse, "cortex_m", access_order=access_order, replaces=replaces
+    )
 
 
 KERNELS = (

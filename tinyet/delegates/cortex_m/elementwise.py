@@ -26,8 +26,8 @@ from tinyet.ops.shared.counting import Parts
 from tinyet.ops.shared.shapes import around_axis
 from tinyet.opset import (
     Call,
-    Claim,
     Constant,
+    CostModel,
     FieldValue,
     Kernel,
     Lower,
@@ -169,7 +169,7 @@ def library_kernel(
     file = f"tinyet_{source}_s8_dsp.c"
     # Those with bounds of their own call tinyet_clip_s8_dsp.
     sources = tuple(dict.fromkeys((file, "tinyet_clip_s8_dsp.c")))
-    return Kernel(symbol, "s8", lower, HEADERS, sources, refuse, "cortex_m", claim=Claim(work))
+    return Kernel(symbol, "s8", lower, HEADERS, sources, refuse, "cortex_m", cost_model=CostModel(work))
 
 
 # ---------------------------------------------------------------- sums

@@ -14,9 +14,9 @@ from tinyet.delegates.cortex_m.packing import dot_stream, lane_pairs
 from tinyet.delegates.cortex_m.rounding import rounding
 from tinyet.delegates.cortex_m.wrapper import largest_divisor, specialised_call
 from tinyet.ir import Node
+from tinyet.ops.shared.access_orders import by_copied_vectors, of_input, pixel_walk
 from tinyet.ops.shared.clamped import clamp_of
-from tinyet.ops.shared.sweeping import by_copied_vectors, of_input, pixel_walk
-from tinyet.opset import Call, Constant, Kernel, Sweep
+from tinyet.opset import AccessOrder, Call, Constant, Kernel
 
 HEADERS = ("tinyet_dsp.h", "tinyet_conv2d_dsp.h", "tinyet_linear_dsp.h")
 
@@ -62,7 +62,7 @@ def lower(node: Node, target: Target) -> Call:
 
 
 @of_input
-def by_fours(node: Node) -> Sweep:
+def by_fours(node: Node) -> AccessOrder:
     """Four rows at a time, which are widened before they are written."""
     return pixel_walk(node).by_pixels(4, moved_back=True, gathered=True)
 
@@ -70,9 +70,22 @@ def by_fours(node: Node) -> Sweep:
 KERNELS = (
     *linear_row.KERNELS,
     Kernel(
-        "tinyet_linear_s8_4x2_dsp", "s8", lower_rows, HEADERS[:2], (), refuse_rows, "cortex_m", sweep=by_fours
+        "tinyet_linear_s8_4x2_dsp",
+        "s8",
+        lower_rows,
+        HEADERS[:2],
+        (),
+        refuse_rows,
+        "cortex_m",
+        access_order=by_fours,
     ),
     Kernel(
-        "tinyet_linear_s8_1x4_dsp", "s8", lower, HEADERS, (), delegate="cortex_m", sweep=by_copied_vectors
+        "tinyet_linear_s8_1x4_dsp",
+        "s8",
+        lower,
+        HEADERS,
+        (),
+        delegate="cortex_m",
+        access_order=by_copied_vectors,
     ),
 )

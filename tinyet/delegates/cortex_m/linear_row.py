@@ -13,8 +13,8 @@ from tinyet.delegates.cortex_m.rounding import Form, Rounding, rounding, sum_ran
 from tinyet.delegates.cortex_m.wrapper import specialised_call
 from tinyet.ir import Node
 from tinyet.numerics import Int64
+from tinyet.ops.shared.access_orders import by_copied_vectors
 from tinyet.ops.shared.clamped import clamp_of
-from tinyet.ops.shared.sweeping import by_copied_vectors
 from tinyet.opset import Call, Constant, Kernel
 
 HEADERS = ("tinyet_dsp.h", "tinyet_conv2d_dsp.h", "tinyet_linear_1x4_dsp.h")
@@ -193,7 +193,7 @@ KERNELS = (
         (),
         refuse,
         "cortex_m",
-        sweep=by_copied_vectors,
+        access_order=by_copied_vectors,
     ),
 )
 
@@ -206,7 +206,7 @@ WIDE_KERNELS = (
         (),
         refuse_wide,
         "cortex_m",
-        sweep=by_copied_vectors,
+        access_order=by_copied_vectors,
     ),
 )
 """Faster, with twice the weights."""

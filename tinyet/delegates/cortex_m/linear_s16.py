@@ -17,7 +17,7 @@ from tinyet.delegates.cortex_m.rounding_s16 import Rounding16, parts_refusal, ro
 from tinyet.delegates.cortex_m.wrapper import specialised_call
 from tinyet.ir import Node
 from tinyet.numerics import Int64
-from tinyet.ops.shared.sweeping import by_copied_vectors
+from tinyet.ops.shared.access_orders import by_copied_vectors
 from tinyet.opset import Call, Constant, Kernel
 
 HEADERS = (
@@ -137,7 +137,7 @@ def kernels(stored: Stored) -> tuple[Kernel, ...]:
             (),
             refuse_rows,
             "cortex_m",
-            sweep=linear.by_fours,
+            access_order=linear.by_fours,
         ),
         Kernel(
             stored.named("tinyet_linear_s16_1x4_dsp"),
@@ -147,7 +147,7 @@ def kernels(stored: Stored) -> tuple[Kernel, ...]:
             (),
             refuse if stored is Stored.INT8 else refuse_wide,
             "cortex_m",
-            sweep=by_copied_vectors,
+            access_order=by_copied_vectors,
         ),
     )
 

@@ -17,8 +17,8 @@ from tinyet.delegates.cortex_m.rounding import LIMIT, Form, Rounding, rounding, 
 from tinyet.delegates.cortex_m.wrapper import specialised_call
 from tinyet.ir import Node
 from tinyet.numerics import Int64
+from tinyet.ops.shared.access_orders import by_copied_vectors
 from tinyet.ops.shared.clamped import clamp_of
-from tinyet.ops.shared.sweeping import by_copied_vectors
 from tinyet.opset import Call, Constant, Kernel
 
 HEADERS = ("tinyet_dsp.h", "tinyet_linear_steps_dsp.h", "tinyet_linear_w4_dsp.h")
@@ -123,10 +123,17 @@ KERNELS = (
         (),
         refuse_rows,
         "cortex_m",
-        sweep=linear.by_fours,
+        access_order=linear.by_fours,
     ),
     Kernel(
-        "tinyet_linear_s8_w4_1x4_dsp", "s8w4", lower, HEADERS, (), refuse, "cortex_m", sweep=by_copied_vectors
+        "tinyet_linear_s8_w4_1x4_dsp",
+        "s8w4",
+        lower,
+        HEADERS,
+        (),
+        refuse,
+        "cortex_m",
+        access_order=by_copied_vectors,
     ),
 )
 

@@ -13,9 +13,9 @@ from tinyet.ir import Node
 from tinyet.numerics import Int64, Multiplier
 from tinyet.ops import avg_pool2d
 from tinyet.ops.shared import pooling, reduction, summation
+from tinyet.ops.shared.access_orders import by_window_pixels, in_groups, of_input
 from tinyet.ops.shared.averaging import division, division_table
-from tinyet.ops.shared.sweeping import by_window_pixels, in_groups, of_input
-from tinyet.opset import DENSE, Call, Constant, Kernel, Layouts, LayoutSupport, Sweep, only_pitches
+from tinyet.opset import DENSE, AccessOrder, Call, Constant, Kernel, Layouts, LayoutSupport, only_strides
 
 HEADERS = ("tinyet_dsp.h", "tinyet_pool_dsp.h")
 MOST_PIXELS = 255  # sums are int16, or parts of sums
@@ -146,7 +146,7 @@ def lower_sum(node: Node, target: Target) -> Call:
     return sum_call(node, summation.sum_multiplier(node))
 
 
-def by_quads(images: int, pixels: int, channels: int) -> Sweep:
+def by_quads(images: int, pixels: int, channels: int) -> AccessOrder:
     """Four channels of an image at a time, whose sums are complete before they are written."""
     of_image = -(-channels // 4)
 
@@ -162,13 +162,13 @@ def by_quads(images: int, pixels: int, channels: int) -> Sweep:
 
 
 @of_input
-def of_images(node: Node) -> Sweep:
+def of_images(node: Node) -> AccessOrder:
     batch, height, width, channels = node.input(0).shape
     return by_quads(batch, height * width, channels)
 
 
 @of_input
-def of_runs(node: Node) -> Sweep:
+def of_runs(node: Node) -> AccessOrder:
     sizes = reduction.loops(node)
     assert sizes is not None
     outer, _, middle, count, channels = sizes
@@ -184,7 +184,7 @@ AVERAGE_KERNELS = (
         (),
         refuse_average,
         "cortex_m",
-        sweep=of_images,
+        access_order=of_images,
     ),
     Kernel(
         "tinyet_avg_pool2d_s8_dsp",
@@ -194,8 +194,8 @@ AVERAGE_KERNELS = (
         (),
         refuse_windows_average,
         "cortex_m",
-        layout_support=LayoutSupport(lower_windows_average, only_pitches),
-        sweep=by_window_pixels,
+        layout_support=LayoutSupport(lower_windows_average, only_strides),
+        access_order=by_window_pixels,
     ),
 )
 MAX_KERNELS = (
@@ -207,13 +207,13 @@ MAX_KERNELS = (
         (),
         refuse_channels,
         "cortex_m",
-        layout_support=LayoutSupport(lower_windows_max, only_pitches),
-        sweep=by_window_pixels,
+        layout_support=LayoutSupport(lower_windows_max, only_strides),
+        access_order=by_window_pixels,
     ),
 )
 MEAN_KERNELS = (
-    Kernel("tinyet_sum_s8_dsp", "s8", lower_mean, HEADERS, (), refuse_sum, "cortex_m", sweep=of_runs),
+    Kernel("tinyet_sum_s8_dsp", "s8", lower_mean, HEADERS, (), refuse_sum, "cortex_m", access_order=of_runs),
 )
 SUM_KERNELS = (
-    Kernel("tinyet_sum_s8_dsp", "s8", lower_sum, HEADERS, (), refuse_sum, "cortex_m", sweep=of_runs),
+    Kernel("tinyet_sum_s8_dsp", "s8", lower_sum, HEADERS, (), refuse_sum, "cortex_m", access_order=of_runs),
 )

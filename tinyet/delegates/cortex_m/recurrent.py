@@ -14,9 +14,9 @@ from tinyet.delegates.cortex_m.packing import join_halves, words
 from tinyet.delegates.cortex_m.rounding import sum_range
 from tinyet.ir import Node
 from tinyet.ops import gru, lstm, rnn
-from tinyet.ops.shared.claims_of_recurrent import SizesOf, in_rows, of_function, paired
+from tinyet.ops.shared.cost_models_recurrent import SizesOf, in_rows, of_function, paired
 from tinyet.ops.shared.recurrent import Part, PartConstants, Sizes, part_blocks, part_rows, rounded_up
-from tinyet.opset import Call, Claim, Constant, Kernel
+from tinyet.opset import Call, Constant, CostModel, Kernel
 from tinyet.opset.kernel import Refuse, accept_all
 
 Lower = Callable[[Node, str, PartConstants, int], Call]
@@ -91,7 +91,7 @@ class Family:
     constants: PartConstants
     scratch: Callable[[Sizes], int]
     refuse: Callable[[Sequence[Part], Target], str | None]
-    claim: Callable[[SizesOf, PartsOf], Claim]
+    cost_model: Callable[[SizesOf, PartsOf], CostModel]
 
     def kernel(
         self,
@@ -99,7 +99,7 @@ class Family:
         sizes_of: SizesOf,
         parts: PartsOf,
         lower: Lower,
-        of_layer: Callable[[Claim], Claim] = lambda claim: claim,
+        of_layer: Callable[[CostModel], CostModel] = lambda cost_model: cost_model,
         refuse: Refuse = accept_all,
     ) -> Kernel:
         """layer: as in the name of the portable kernel. refuse: what it is not for, whatever its numbers are.
@@ -113,8 +113,10 @@ class Family:
         def lowered(node: Node, _target: Target) -> Call:
             return lower(node, symbol, self.constants, self.scratch(sizes_of(node)))
 
-        claim = of_layer(self.claim(sizes_of, parts))
-        return Kernel(symbol, "s8", lowered, (header,), (f"{symbol}.c",), why_not, "cortex_m", claim=claim)
+        cost_model = of_layer(self.cost_model(sizes_of, parts))
+        return Kernel(
+            symbol, "s8", lowered, (header,), (f"{symbol}.c",), why_not, "cortex_m", cost_model=cost_model
+        )
 
 
 def refuse_parts(parts: Sequence[Part], _target: Target) -> str | None:
@@ -130,8 +132,8 @@ MVE = Family("mve", sixteens_constants, sixteens, refuse_without_helium, in_rows
 FAMILIES = (MVE, DSP)
 
 
-def of_rnn(claim: Claim) -> Claim:
-    return of_function(claim, rnn.is_relu)
+def of_rnn(cost_model: CostModel) -> CostModel:
+    return of_function(cost_model, rnn.is_relu)
 
 
 LSTM = tuple(

@@ -11,8 +11,8 @@ import numpy.typing as npt
 from tinyet.boards.cpus import Target
 from tinyet.ir import Node
 from tinyet.ops import resize
-from tinyet.ops.shared.sweeping import of_input
-from tinyet.opset import Call, Claim, Constant, Kernel, Pointer, Struct, Sweep, library_call
+from tinyet.ops.shared.access_orders import of_input
+from tinyet.opset import AccessOrder, Call, Constant, CostModel, Kernel, Pointer, Struct, library_call
 
 HEADERS = ("tinyet_resize_dsp.h",)
 ONE = {"tinyet_resize_bilinear_s8_q4_dsp": 16, "tinyet_resize_bilinear_s8_q10_dsp": 1024}
@@ -82,7 +82,7 @@ def work(node: Node) -> Mapping[str, int]:
 
 
 @of_input
-def by_rows(node: Node) -> Sweep:
+def by_rows(node: Node) -> AccessOrder:
     """One output row after another, four channels at a time."""
     return resize.walk(node).by_rows()
 
@@ -94,7 +94,7 @@ def kernel(symbol: str) -> Kernel:
     def lower_node(node: Node, _target: Target) -> Call:
         return lower(node, symbol)
 
-    claim = Claim(work)
+    cost_model = CostModel(work)
     return Kernel(
         symbol,
         "s8",
@@ -103,8 +103,8 @@ def kernel(symbol: str) -> Kernel:
         (f"{symbol}.c",),
         refuse_node,
         "cortex_m",
-        claim=claim,
-        sweep=by_rows,
+        cost_model=cost_model,
+        access_order=by_rows,
     )
 
 

@@ -10,7 +10,7 @@ from tinyet.ir import Node
 from tinyet.ops import softmax
 from tinyet.ops.shared.shapes import around_axis
 from tinyet.ops.shared.softmax import attrs_of, exponentials_call, has_scale
-from tinyet.opset import Call, Claim, Kernel
+from tinyet.opset import Call, CostModel, Kernel
 
 SYMBOL = "tinyet_softmax_s8_dsp"
 LEAST_DEPTH = 4
@@ -50,6 +50,6 @@ KERNELS = (
         (f"{SYMBOL}.c",),
         refuse,
         "cortex_m",
-        claim=Claim(work),
+        cost_model=CostModel(work),
     ),
 )

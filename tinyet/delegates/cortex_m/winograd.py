@@ -19,9 +19,19 @@ from tinyet.delegates.cortex_m.summary import summary
 from tinyet.delegates.cortex_m.wrapper import specialised_call
 from tinyet.ir import Node
 from tinyet.numerics import Int64
+from tinyet.ops.shared.access_orders import in_groups, of_input, window_walk
 from tinyet.ops.shared.convolution import attrs_of
-from tinyet.ops.shared.sweeping import in_groups, of_input, window_walk
-from tinyet.opset import DENSE, Call, Constant, Kernel, Layouts, LayoutSupport, Sweep, Sweeps, only_pitches
+from tinyet.opset import (
+    DENSE,
+    AccessOrder,
+    AccessOrders,
+    Call,
+    Constant,
+    Kernel,
+    Layouts,
+    LayoutSupport,
+    only_strides,
+)
 
 HEADERS = ("tinyet_dsp.h", "tinyet_winograd_dsp.h")
 
@@ -282,11 +292,11 @@ def lower(transform: Transform, node: Node, target: Target, layouts: Layouts = D
     )
 
 
-def by_tiles(tile: int) -> Sweeps:
+def by_tiles(tile: int) -> AccessOrders:
     """Four tiles at a time, whose inputs are transformed before they are written; the last overlap those before."""
 
     @of_input
-    def sweep(node: Node) -> Sweep:
+    def access_order(node: Node) -> AccessOrder:
         walk = window_walk(node)
         out_h, out_w = len(walk.tops), walk.row
         across, down = -(-out_w // tile), -(-out_h // tile)
@@ -309,7 +319,7 @@ def by_tiles(tile: int) -> Sweeps:
 
         return in_groups(walk.batch * of_image, end, first, walk.in_bytes, gathered=True)
 
-    return sweep
+    return access_order
 
 
 NARROW = "tinyet_conv2d_s8_winograd_f2x2_dsp"
@@ -323,8 +333,8 @@ KERNELS = (
             (),
             partial(refuse, f),
             "cortex_m",
-            layout_support=LayoutSupport(partial(lower, f), only_pitches),
-            sweep=by_tiles(f.tile),
+            layout_support=LayoutSupport(partial(lower, f), only_strides),
+            access_order=by_tiles(f.tile),
         )
         for f in (F4, F2)
     ),
@@ -336,7 +346,7 @@ KERNELS = (
         (),
         refuse_narrow,
         "cortex_m",
-        layout_support=LayoutSupport(lower_narrow, only_pitches),
-        sweep=by_tiles(F2.tile),
+        layout_support=LayoutSupport(lower_narrow, only_strides),
+        access_order=by_tiles(F2.tile),
     ),
 )

@@ -18,7 +18,7 @@ from tinyet.ops.shared.clamped import clamp_complaint, clamp_fields, clamp_of
 from tinyet.ops.shared.counting import Parts, looked_up
 from tinyet.ops.shared.integers import INTEGERS, check_activations, representable
 from tinyet.ops.shared.table import TABLE_HEADERS, TABLE_SOURCES, every_int8, table_call
-from tinyet.opset import Call, Claim, Kernel, Lower, Reference, Refuse, Struct, library_call
+from tinyet.opset import Call, CostModel, Kernel, Lower, Reference, Refuse, Struct, library_call
 
 # TINYET_BROADCAST_LOOPS in tinyet_broadcast.h: dimensions outside the innermost.
 MAX_LOOPS = 5
@@ -216,7 +216,9 @@ def kernel(
     refuse: Refuse = refuse_loops,
 ) -> Kernel:
     """A library kernel of two operands whose symbol ends in its dtype; `refuse` must include refuse_loops."""
-    return Kernel(symbol, symbol.rsplit("_", 1)[1], lower, HEADERS, (source,), refuse, claim=Claim(walked))
+    return Kernel(
+        symbol, symbol.rsplit("_", 1)[1], lower, HEADERS, (source,), refuse, cost_model=CostModel(walked)
+    )
 
 
 def plain_call(symbol: str, node: Node) -> Call:
@@ -251,8 +253,10 @@ def table_kernel(reference: Reference, dtypes: str = "s8") -> Kernel:
         ]
         return table_call(node, index, reference(node, inputs)[0])
 
-    claim = Claim(looked_up)
-    return Kernel("tinyet_lut_s8", dtypes, lower, TABLE_HEADERS, TABLE_SOURCES, refuse_fold, claim=claim)
+    cost_model = CostModel(looked_up)
+    return Kernel(
+        "tinyet_lut_s8", dtypes, lower, TABLE_HEADERS, TABLE_SOURCES, refuse_fold, cost_model=cost_model
+    )
 
 
 def refuse_fold(node: Node, target: Target) -> str | None:

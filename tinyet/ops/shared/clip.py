@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from tinyet.ir import Node
 from tinyet.ops.shared.counting import values
-from tinyet.opset import Call, Claim, Kernel, Lower, Refuse, Struct, library_call, library_kernels
+from tinyet.opset import Call, CostModel, Kernel, Lower, Refuse, Struct, library_call, library_kernels
 
 
 def clip_call(node: Node, index: int, bounds: tuple[int, int]) -> Call:
@@ -18,4 +18,4 @@ def clip_call(node: Node, index: int, bounds: tuple[int, int]) -> Call:
 
 def clip_kernels(lower: Lower, refuse: Refuse) -> tuple[Kernel, ...]:
     """One for each integer type; `lower` makes a clip_call."""
-    return library_kernels("tinyet_clip", ("s8", "s16"), lower, ("tinyet_clip.h",), refuse, Claim(values))
+    return library_kernels("tinyet_clip", ("s8", "s16"), lower, ("tinyet_clip.h",), refuse, CostModel(values))

@@ -8,10 +8,10 @@ from collections.abc import Callable, Sequence
 from tinyet.boards.cpus import Target
 from tinyet.ir import Node, TensorType
 from tinyet.ops.shared.counting import values
-from tinyet.opset import Call, Claim, Kernel, Struct, library_call, library_kernels, signature
+from tinyet.opset import Call, CostModel, Kernel, Struct, library_call, library_kernels, signature
 
 HEADERS = ("tinyet_quantize.h",)
-CLAIM = Claim(values)
+COST_MODEL = CostModel(values)
 
 
 def kernels_of(
@@ -24,4 +24,4 @@ def kernels_of(
         fields = {"scale": type_.scale, "zero_point": type_.zero_point, "count": type_.count}
         return library_call(f"{name}_{signature(node)}", node, [0], Struct("tinyet_quantize_params", fields))
 
-    return library_kernels(name, signatures, lower, HEADERS, claim=CLAIM)
+    return library_kernels(name, signatures, lower, HEADERS, cost_model=COST_MODEL)

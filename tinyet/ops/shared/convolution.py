@@ -26,7 +26,7 @@ from tinyet.ops.shared.window import (
     window_steps,
     zero_of,
 )
-from tinyet.opset import Constant, RowRule, Struct, TimeAxes, TimeRule
+from tinyet.opset import Constant, Struct, TileMap, TimeAxes, TimeRule
 
 HEADERS = ("tinyet_conv2d.h",)
 PAIRS = (*HEADERS, "tinyet_int16x2.h")
@@ -73,7 +73,7 @@ def macs(node: Node) -> int:
     return node.output.type.count * kernel_h * kernel_w * group_c
 
 
-def rows(node: Node) -> RowRule | None:
+def rows(node: Node) -> TileMap | None:
     """In float, what is outside the image is left out of the sums, which no value of it does."""
     integer = node.input(0).dtype is not DType.FLOAT32
     fill = node.input(0).type.zero_point if integer else None

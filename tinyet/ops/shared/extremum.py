@@ -16,9 +16,9 @@ import numpy.typing as npt
 from tinyet.boards.cpus import Target
 from tinyet.ir import Array, Attrs, Node
 from tinyet.ops.shared import broadcast, reduction
-from tinyet.ops.shared.claims import reduced
 from tinyet.ops.shared.clip import clip_call, clip_kernels
-from tinyet.opset import Call, Claim, Kernel, Reference, Struct, library_call, library_kernels
+from tinyet.ops.shared.cost_models import reduced
+from tinyet.opset import Call, CostModel, Kernel, Reference, Struct, library_call, library_kernels
 
 Beats = Callable[[Array, Array], Any]
 """np.greater or np.less: whether a value is selected before another."""
@@ -85,4 +85,4 @@ def axes_kernels(name: str) -> tuple[Kernel, ...]:
         params = Struct("tinyet_reduce_params", {"shape": reduction.shape_struct(node)})
         return library_call(f"{name}_{node.output.dtype.suffix}", node, [0], params)
 
-    return library_kernels(name, DTYPES, lower, ("tinyet_reduce.h",), reduction.refuse, Claim(reduced))
+    return library_kernels(name, DTYPES, lower, ("tinyet_reduce.h",), reduction.refuse, CostModel(reduced))

@@ -16,9 +16,9 @@ import numpy as np
 from tinyet.boards.cpus import Target
 from tinyet.ir import DType, Node, Shape
 from tinyet.numerics import Int64
+from tinyet.ops.shared.access_orders import in_groups, of_input
 from tinyet.ops.shared.counting import Parts, copied
-from tinyet.ops.shared.sweeping import in_groups, of_input
-from tinyet.opset import Call, Claim, Kernel, Struct, Sweep, Sweeps, library_call
+from tinyet.opset import AccessOrder, AccessOrders, Call, CostModel, Kernel, Struct, library_call
 
 MOVABLE = (DType.INT8, DType.UINT8, DType.INT16, DType.INT32, DType.UINT32, DType.FLOAT32)
 """What a tensor can be at run time."""
@@ -111,7 +111,7 @@ def copied_whole(node: Node) -> Parts:
     return parts
 
 
-def swept(move: Move, node: Node) -> Sweep | None:
+def swept(move: Move, node: Node) -> AccessOrder | None:
     """Of tinyet_strided_copy, run by run of the innermost loop, where neither input nor output ever goes back."""
     *outer, inner = (Loop(1, 0, 0), *move.loops)
     read, written = (inner.size - 1) * inner.in_stride + 1, inner.size
@@ -149,8 +149,8 @@ def move_kernels(plan_of: Callable[[Node], Move]) -> tuple[Kernel, ...]:
         def lower(node: Node, _target: Target) -> Call:
             return library_call(symbol, node, [0], move_struct(plan_of(node)))
 
-        claim = Claim(lambda node: moved(plan_of(node), dtype.bytes))
-        sweep = of_input(lambda node: swept(plan_of(node), node))
+        cost_model = CostModel(lambda node: moved(plan_of(node), dtype.bytes))
+        access_order = of_input(lambda node: swept(plan_of(node), node))
         return Kernel(
             symbol,
             dtype.suffix,
@@ -158,8 +158,8 @@ def move_kernels(plan_of: Callable[[Node], Move]) -> tuple[Kernel, ...]:
             ("tinyet_strided_copy.h",),
             (f"{symbol}.c",),
             refuse,
-            claim=claim,
-            sweep=sweep,
+            cost_model=cost_model,
+            access_order=access_order,
         )
 
     return tuple(kernel(dtype) for dtype in MOVABLE)
@@ -170,12 +170,15 @@ def lower_copy(node: Node, _target: Target) -> Call:
     return library_call("tinyet_copy", node, [0], params)
 
 
-def copy_kernels(sweep: Sweeps | None = None) -> tuple[Kernel, ...]:
+def copy_kernels(access_order: AccessOrders | None = None) -> tuple[Kernel, ...]:
     """memmove, for every dtype."""
     files = ("tinyet_copy.h",), ("tinyet_copy.c",)
-    claim = Claim(copied_whole)
+    cost_model = CostModel(copied_whole)
     return tuple(
-        Kernel("tinyet_copy", dtype.suffix, lower_copy, *files, claim=claim, sweep=sweep) for dtype in MOVABLE
+        Kernel(
+            "tinyet_copy", dtype.suffix, lower_copy, *files, cost_model=cost_model, access_order=access_order
+        )
+        for dtype in MOVABLE
     )
 
 

@@ -13,7 +13,7 @@ from tinyet.ir import Array, Attrs, DType, Node, Tensor
 from tinyet.numerics import Multiplier, quantize_multiplier, requantize
 from tinyet.ops.shared.counting import values
 from tinyet.ops.shared.integers import check_activations, check_quantized, representable, saturated
-from tinyet.opset import Call, Claim, Kernel, Lower, Struct, library_call, signature
+from tinyet.opset import Call, CostModel, Kernel, Lower, Struct, library_call, signature
 
 # |q - zero_point| is at most 255 in int8, 2**15 in int16: with one left shift more it would leave int32.
 # An int32 leaves it whenever there is one: what is then lost is the same in C.
@@ -93,7 +93,7 @@ def wide_kernels_of(lower: Lower) -> tuple[Kernel, ...]:
     alone = "there is no other kernel to weigh it against"
     signatures = ("s32_s8", "s32_s16", "s8_s32", "s16_s32")
     return tuple(
-        Kernel(f"tinyet_requantize_{dtypes}", dtypes, lower, headers, sources, unstated=alone)
+        Kernel(f"tinyet_requantize_{dtypes}", dtypes, lower, headers, sources, no_cost_model=alone)
         for dtypes in signatures
     )
 
@@ -103,7 +103,7 @@ def kernels_of(lower: Lower) -> tuple[Kernel, ...]:
     sources = {"s8": "s8", "s16": "s16", "s8_s16": "s16", "s16_s8": "s16"}
     headers = ("tinyet_quantize.h",)
     return tuple(
-        Kernel(symbol, dtypes, lower, headers, (f"tinyet_requantize_{file}.c",), claim=Claim(values))
+        Kernel(symbol, dtypes, lower, headers, (f"tinyet_requantize_{file}.c",), cost_model=CostModel(values))
         for dtypes, file in sources.items()
         for symbol in (f"tinyet_requantize_{dtypes}",)
     )

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Sums over height and width, a strip of rows at a time: how Mean, Sum and average pooling of a whole image are
-computed where the layers before them are computed by rows (`RowRule.reduces`). No program holds it.
+computed where the layers before them are computed by rows (`TileMap.reduces`). No program holds it.
 
 Its sums are exact, so that the last strip rounds what the whole operator would.
 """
@@ -21,14 +21,14 @@ from tinyet.ops.shared.averaging import Division
 from tinyet.ops.shared.integers import INTEGERS
 from tinyet.opset import (
     Call,
-    Claim,
     Constant,
+    CostModel,
     FieldValue,
     Kernel,
     Op,
     Pointer,
-    RowRule,
     Struct,
+    TileMap,
     has_rows,
     library_call,
     library_kernels,
@@ -49,12 +49,12 @@ class RowSums(Attrs):
     finish: Multiplier | Division
 
 
-def rule(node: Node, bias: int, finish: Multiplier | Division) -> RowRule | None:
+def rule(node: Node, bias: int, finish: Multiplier | Division) -> TileMap | None:
     """Of an operator that makes a number of each channel's sum over a whole image; None where it is of one row."""
     x = node.input(0)
     if not has_rows(x) or len(x.shape) != 4 or x.dtype not in INTEGERS:
         return None
-    return RowRule((0,), RowSums(x.shape[1], bias, finish), out=0)
+    return TileMap((0,), RowSums(x.shape[1], bias, finish), out=0)
 
 
 def attrs_of(node: Node) -> RowSums:
@@ -134,9 +134,11 @@ def _work(node: Node) -> Mapping[str, int]:
 HEADERS = ("tinyet_tiled_sum.h", "tinyet_average.h")
 
 KERNELS: tuple[Kernel, ...] = (
-    *library_kernels("tinyet_tiled_sum", ("s8", "s16"), _lower_sums, HEADERS, _refuse_averages, Claim(_work)),
     *library_kernels(
-        "tinyet_tiled_average", ("s8", "s16"), _lower_averages, HEADERS, _refuse_sums, Claim(_work)
+        "tinyet_tiled_sum", ("s8", "s16"), _lower_sums, HEADERS, _refuse_averages, CostModel(_work)
+    ),
+    *library_kernels(
+        "tinyet_tiled_average", ("s8", "s16"), _lower_averages, HEADERS, _refuse_sums, CostModel(_work)
     ),
 )
 

@@ -19,9 +19,9 @@ from tinyet.opset import (
     FieldValue,
     Kernel,
     Reference,
-    RowRule,
-    Rows,
     Struct,
+    TileMap,
+    TileMaps,
     library_call,
     library_kernels,
 )
@@ -96,10 +96,10 @@ def reference_of(multiplier: Callable[[Node], Multiplier], divisor: Callable[[No
     return reference
 
 
-def rows_of(multiplier: Callable[[Node], Multiplier]) -> Rows:
+def rows_of(multiplier: Callable[[Node], Multiplier]) -> TileMaps:
     """Of a sum over height and width of an image."""
 
-    def rows(node: Node) -> RowRule | None:
+    def rows(node: Node) -> TileMap | None:
         x = node.input(0)
         if len(x.shape) != 4 or set(reduction.attrs_of(node).axes) != {1, 2} or x.dtype is DType.FLOAT32:
             return None

@@ -15,9 +15,9 @@ from tinyet.ir import Array, Node
 from tinyet.ops.shared.counting import looked_up
 from tinyet.opset import (
     Call,
-    Claim,
     Constant,
     ConstantArg,
+    CostModel,
     Definition,
     InputArg,
     Kernel,
@@ -28,7 +28,7 @@ from tinyet.opset import (
     Struct,
     accept_all,
     library_call,
-    only_pitches,
+    only_strides,
 )
 
 TABLE_HEADERS = ("tinyet_lut.h",)
@@ -71,8 +71,8 @@ def table_kernel(
         table = Constant("table", reference(node, [every_int8()])[0].reshape(256))
         return Call(function, (InputArg(0), OutputArg(0), ConstantArg("table")), None, (table,))
 
-    claim = Claim(looked_up)
-    layout_support = LayoutSupport(lower_pixels, only_pitches)
+    cost_model = CostModel(looked_up)
+    layout_support = LayoutSupport(lower_pixels, only_strides)
     return Kernel(
         "tinyet_lut_s8",
         "s8",
@@ -80,6 +80,6 @@ def table_kernel(
         TABLE_HEADERS,
         TABLE_SOURCES,
         refuse,
-        claim=claim,
+        cost_model=cost_model,
         layout_support=layout_support,
     )

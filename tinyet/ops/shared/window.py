@@ -10,7 +10,7 @@ import numpy as np
 from tinyet.errors import UnsupportedShape
 from tinyet.ir import Array, Attrs, Node, Shape, TensorType
 from tinyet.ops.shared.shapes import expect_rank
-from tinyet.opset import RowRule, TimeAxes, TimeRule, has_rows
+from tinyet.opset import TileMap, TimeAxes, TimeRule, has_rows
 
 
 @dataclass(frozen=True)
@@ -152,11 +152,11 @@ def zero_of(kind: TensorType) -> int:
     return 0 if kind.quant is None else kind.zero_point
 
 
-def window_rows(node: Node, attrs: Window, kernel_h: int, fill: int | None) -> RowRule | None:
+def window_rows(node: Node, attrs: Window, kernel_h: int, fill: int | None) -> TileMap | None:
     """Strips of a row of output; of an image of one row there are none. fill: what the padding reads as."""
     if not (has_rows(node.input(0)) and has_rows(node.output)):
         return None
-    return RowRule(
+    return TileMap(
         (0,),
         replace(attrs, pad_top=0, pad_bottom=0),
         window=attrs.dilation_h * (kernel_h - 1) + 1,

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Concatenations of channels that need no copy: their parts lie pixel by pixel among each other.
 
-Tensors woven into one another are a group: pixel p of each lies `pitch` bytes behind its pixel p - 1, and the tensors
-differ in where in a pixel they begin. Who writes or reads a part of it has to be able to leave the rest of a pixel out.
+Tensors woven into one another are a group: pixel p of each lies `pixel_stride` bytes behind its pixel p - 1, and
+the tensors differ in where in a pixel they begin. Who writes or reads a part of it has to be able to leave the rest
+of a pixel out.
 """
 
 from __future__ import annotations
@@ -15,41 +16,42 @@ from dataclasses import dataclass
 from tinyet.ir import Graph, Node, Tensor
 from tinyet.ops.concat import Concat
 
-MayPitch = Callable[[Node, Tensor, int], bool]
+MayStride = Callable[[Node, Tensor, int], bool]
 """Whether a node's kernel can read or write one of its tensors with a pixel every so many bytes, more than it has."""
 
 
-def no_pitch(_node: Node, _tensor: Tensor, _pitch: int) -> bool:
+def no_stride(_node: Node, _tensor: Tensor, _pitch: int) -> bool:
     """Of kernels that all want their pixels one after another."""
     return False
 
 
 @dataclass(frozen=True, eq=False)
 class Group:
-    """Tensors of `pixels` pixels each. at: the byte of a pixel, of `pitch` bytes, at which each tensor's begins."""
+    """Tensors of `pixels` pixels each. at: the byte of a pixel, of `pixel_stride` bytes, at which each tensor's
+    begins."""
 
     at: Mapping[Tensor, int]
     pixels: int
-    pitch: int
+    pixel_stride: int
 
     def apart(self, tensor: Tensor) -> bool:
         """Whether something lies between the tensor's pixels."""
-        return _width(tensor) != self.pitch
+        return _width(tensor) != self.pixel_stride
 
     @property
     def bytes(self) -> int:
-        return self.pixels * self.pitch
+        return self.pixels * self.pixel_stride
 
 
 @dataclass(frozen=True)
-class Weave:
+class ConcatElision:
     """elided: the concatenations that need no call. groups: of the tensors of each; no tensor is in two."""
 
     elided: frozenset[Node]
     groups: tuple[Group, ...]
 
 
-def weave(graph: Graph, may_pitch: MayPitch, copied: Collection[Node]) -> Weave:
+def elide_concats(graph: Graph, may_stride: MayStride, copied: Collection[Node]) -> ConcatElision:
     """Weave all concatenations that can be, but for those of `copied`, in the order of the graph.
 
     One that would make kernels read or write what they cannot is left as it is, and so are those of whole runs of
@@ -61,10 +63,10 @@ def weave(graph: Graph, may_pitch: MayPitch, copied: Collection[Node]) -> Weave:
         if node in copied or not _by_channels(node):
             continue
         joined = _joined(node, groups)
-        if joined is not None and _possible(joined, graph, may_pitch, {*elided, node}):
+        if joined is not None and _possible(joined, graph, may_stride, {*elided, node}):
             elided.add(node)
             groups.update(dict.fromkeys(joined.at, joined))
-    return Weave(frozenset(elided), tuple(dict.fromkeys(groups.values())))
+    return ConcatElision(frozenset(elided), tuple(dict.fromkeys(groups.values())))
 
 
 def _by_channels(node: Node) -> bool:
@@ -102,16 +104,18 @@ def _starts(node: Node) -> list[tuple[Tensor, int]]:
     return found
 
 
-def _possible(group: Group, graph: Graph, may_pitch: MayPitch, woven: Collection[Node]) -> bool:
+def _possible(group: Group, graph: Graph, may_stride: MayStride, strided: Collection[Node]) -> bool:
     """Does nobody write where another does, and can all who use a part of a pixel leave out the rest?"""
-    written = sorted((place, _width(t)) for t, place in group.at.items() if graph.producer(t) not in woven)
+    written = sorted((place, _width(t)) for t, place in group.at.items() if graph.producer(t) not in strided)
     if any(a + width > b for (a, width), (b, _) in itertools.pairwise(written)):
         return False
     ends = {*graph.inputs, *graph.outputs}
     for tensor in filter(group.apart, group.at):
         producer = graph.producer(tensor)
         users = [*graph.consumers(tensor), *([] if producer is None else [producer])]
-        if tensor in ends or not all(user in woven or may_pitch(user, tensor, group.pitch) for user in users):
+        if tensor in ends or not all(
+            user in strided or may_stride(user, tensor, group.pixel_stride) for user in users
+        ):
             return False
     return True
 

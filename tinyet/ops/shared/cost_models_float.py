@@ -8,9 +8,9 @@ import math
 from collections.abc import Mapping
 
 from tinyet.ir import Node
-from tinyet.ops.shared.claims import Parts, axes, spans
 from tinyet.ops.shared.convolution import attrs_of
-from tinyet.opset import Claim
+from tinyet.ops.shared.cost_models import Parts, axes, spans
+from tinyet.opset import CostModel
 
 
 def conv2d(node: Node) -> Mapping[str, int]:
@@ -91,10 +91,10 @@ def linear(node: Node) -> Mapping[str, int]:
     }
 
 
-CLAIMS: Mapping[str, Claim] = {
-    "tinyet_conv2d_f32": Claim(conv2d),
-    "tinyet_conv2d_f32_2x4": Claim(blocked),
-    "tinyet_depthwise_f32": Claim(depthwise),
-    "tinyet_linear_f32": Claim(linear),
+COST_MODELS: Mapping[str, CostModel] = {
+    "tinyet_conv2d_f32": CostModel(conv2d),
+    "tinyet_conv2d_f32_2x4": CostModel(blocked),
+    "tinyet_depthwise_f32": CostModel(depthwise),
+    "tinyet_linear_f32": CostModel(linear),
 }
 """By the kernels' names."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What instructions and code of convolutions grow with whose weights are not stored as int8: see claims.py."""
+"""What instructions and code of convolutions grow with whose weights are not stored as int8: see cost_models.py."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from tinyet.delegates.cortex_m import claims, conv2d, winograd
+from tinyet.delegates.cortex_m import conv2d, cost_models, winograd
 from tinyet.delegates.cortex_m.conv2d import Geometry, Stored
 from tinyet.delegates.cortex_m.rounding import Rounding
 from tinyet.delegates.cortex_m.winograd import Transform
 from tinyet.ir import Node
 from tinyet.numerics import Int64
-from tinyet.ops.shared.claims import Parts
-from tinyet.opset import Claim
+from tinyet.ops.shared.cost_models import Parts
+from tinyet.opset import CostModel
 
 
 def stored(
@@ -77,7 +77,7 @@ def winograd_work(f: Transform) -> Callable[[Node], Mapping[str, int]]:
             found["turn"] = doubles * f.positions * (pairs // unroll)
         if f.tile == 4 and winograd.step_bytes(pairs) >= 1024:
             found["far position"] = tiles * g.out_c * f.positions // 2
-        claims.outputs(found, r, tiles * f.tile**2 * g.out_c)
+        cost_models.outputs(found, r, tiles * f.tile**2 * g.out_c)
         return found
 
     return parts
@@ -102,7 +102,7 @@ def winograd_code(f: Transform) -> Callable[[Node], Mapping[str, int]]:
             "far rows": int(winograd.step_bytes(pairs) * f.tile >= 4096),
             "far position": int(winograd.step_bytes(pairs) >= 1024),
         }
-        claims.form_of(found, r)
+        cost_models.form_of(found, r)
         return found
 
     return parts
@@ -118,16 +118,16 @@ def narrow_work(node: Node) -> Mapping[str, int]:
     }
 
 
-CLAIMS: Mapping[str, Claim] = {
+COST_MODELS: Mapping[str, CostModel] = {
     **{
-        how.named(name): Claim(stored(work, how), stored(code, how))
+        how.named(name): CostModel(stored(work, how), stored(code, how))
         for how in (Stored.INT16, Stored.INT4)
         for name, work, code in (
-            ("tinyet_conv2d_s8_direct_4x2_dsp", claims.rows_work, claims.rows_code),
-            ("tinyet_conv2d_s8_im2col_4x2_dsp", claims.patches_work, claims.patches_code),
+            ("tinyet_conv2d_s8_direct_4x2_dsp", cost_models.rows_work, cost_models.rows_code),
+            ("tinyet_conv2d_s8_im2col_4x2_dsp", cost_models.patches_work, cost_models.patches_code),
         )
     },
-    winograd.NARROW: Claim(narrow_work, winograd_code(winograd.F2)),
-    **{f.symbol: Claim(winograd_work(f), winograd_code(f)) for f in (winograd.F4, winograd.F2)},
+    winograd.NARROW: CostModel(narrow_work, winograd_code(winograd.F2)),
+    **{f.symbol: CostModel(winograd_work(f), winograd_code(f)) for f in (winograd.F4, winograd.F2)},
 }
 """By the kernels' names."""

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How kernels go over their outputs, and what of their inputs is read after that: the `Sweep` of each kind of loop.
+"""How kernels go over their outputs, and what of their inputs is read after that: the `AccessOrder` of each kind of
+loop.
 
 A loop makes groups of pixels, one after another. Of most kernels the reads and writes of a group are mixed; those that
 copy all that a group needs into scratch first (`gathered`) may lie closer: when a group is written, only what the next
@@ -18,7 +19,7 @@ import numpy as np
 from tinyet.ir import Node
 from tinyet.numerics import Int64
 from tinyet.ops.shared.window import Window
-from tinyet.opset import Sweep, Sweeps
+from tinyet.opset import AccessOrder, AccessOrders
 
 MOST_STEPS = 4096
 """Of a sweep. Groups of a longer one are taken together, which asks for some more distance than is needed."""
@@ -27,7 +28,9 @@ Places = Callable[[Int64], Int64]
 """Bytes, by the numbers of groups."""
 
 
-def in_groups(count: int, end: Places, first: Places, in_bytes: int, *, gathered: bool = False) -> Sweep:
+def in_groups(
+    count: int, end: Places, first: Places, in_bytes: int, *, gathered: bool = False
+) -> AccessOrder:
     """The sweep of a loop that makes `count` groups.
 
     end: where the outputs of a group end; first: the first byte of the input that it, or one behind it, reads. Both
@@ -37,10 +40,10 @@ def in_groups(count: int, end: Places, first: Places, in_bytes: int, *, gathered
     starts = np.arange(0, count, together, dtype=np.int64)
     written = end(np.minimum(starts + together, count) - 1)
     if not gathered:
-        return Sweep(written, first(starts))
+        return AccessOrder(written, first(starts))
     # A step is what a group writes, and what the next one reads.
     behind = np.where(starts + 1 < count, first(np.minimum(starts + 1, count - 1)), in_bytes)
-    return Sweep(np.concatenate([[0], written]), np.concatenate([first(starts[:1]), behind]))
+    return AccessOrder(np.concatenate([[0], written]), np.concatenate([first(starts[:1]), behind]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,7 +95,7 @@ class Walk:
         ahead: int = 0,
         moved_back: bool = False,
         gathered: bool = False,
-    ) -> Sweep:
+    ) -> AccessOrder:
         """Groups of `at_once` output pixels that follow each other.
 
         run: pixels that are divided into groups; those of an image, if not given. ahead: so many pixels more may be
@@ -113,7 +116,7 @@ class Walk:
 
         return in_groups(total // run * of_run, end, first, self.in_bytes, gathered=gathered)
 
-    def by_rows(self, rows: int = 1, *, gathered: bool = False) -> Sweep:
+    def by_rows(self, rows: int = 1, *, gathered: bool = False) -> AccessOrder:
         """Groups of `rows` output rows of an image."""
         return self.by_pixels(rows * self.row, gathered=gathered)
 
@@ -149,35 +152,35 @@ def pixel_walk(node: Node) -> Walk:
     )
 
 
-def of_input(made: Callable[[Node], Sweep | None]) -> Sweeps:
+def of_input(made: Callable[[Node], AccessOrder | None]) -> AccessOrders:
     """A statement on input 0 alone."""
 
-    def sweep(node: Node, index: int) -> Sweep | None:
+    def access_order(node: Node, index: int) -> AccessOrder | None:
         return made(node) if index == 0 else None
 
-    return sweep
+    return access_order
 
 
 @of_input
-def by_vectors(node: Node) -> Sweep:
+def by_vectors(node: Node) -> AccessOrder:
     """One vector of the last axis after another."""
     return pixel_walk(node).by_pixels()
 
 
 @of_input
-def by_copied_vectors(node: Node) -> Sweep:
+def by_copied_vectors(node: Node) -> AccessOrder:
     """The same, but a vector is copied before any of its outputs is written."""
     return pixel_walk(node).by_pixels(gathered=True)
 
 
 @of_input
-def by_copy(node: Node) -> Sweep:
+def by_copy(node: Node) -> AccessOrder:
     """All of the input is copied before anything is written."""
     in_bytes, out_bytes = node.input(0).type.bytes, node.output.type.bytes
     return in_groups(1, lambda groups: groups + out_bytes, lambda groups: groups * 0, in_bytes, gathered=True)
 
 
 @of_input
-def by_window_pixels(node: Node) -> Sweep:
+def by_window_pixels(node: Node) -> AccessOrder:
     """Of a kernel that slides a window, one output pixel after another."""
     return window_walk(node).by_pixels()

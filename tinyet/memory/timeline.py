@@ -11,17 +11,17 @@ import numpy.typing as npt
 
 from tinyet.errors import InternalError
 from tinyet.ir import Node, Tensor
-from tinyet.memory.extents import Extent, extent
-from tinyet.memory.layout import Layout
-from tinyet.memory.live import Saving
+from tinyet.memory.aliases import AliasSets
+from tinyet.memory.live_ranges import LiveRange, live_range
+from tinyet.memory.liveness import Saving
 from tinyet.memory.offsets import Buffer
-from tinyet.opset.sweep import Bytes, Sweep, Sweeps
+from tinyet.opset.access_order import AccessOrder, AccessOrders, Bytes
 
 Replaces = Callable[[Node, int], bool]
 """Whether a node's kernel can write its output exactly where it reads an input, by the input's number."""
 
 
-def no_sweep(_node: Node, _index: int) -> Sweep | None:
+def no_access_order(_node: Node, _index: int) -> AccessOrder | None:
     """Of kernels that read and write in any order."""
     return None
 
@@ -43,7 +43,7 @@ class Inner:
 
 
 @dataclass(frozen=True, eq=False)
-class Course:
+class AccessSchedule:
     """A call's work in steps that are common to its inputs: when step k ends nothing is written from byte
     `written[t][k]` of output t on, and from step k on nothing is read before byte `needed[t][k]` of input t.
 
@@ -72,19 +72,19 @@ class Course:
         return max(int((self.needed[source] - written).min()) + output.type.bytes, 0)
 
 
-def course(node: Node, sweep: Sweeps) -> Course | None:
+def access_schedule(node: Node, access_order: AccessOrders) -> AccessSchedule | None:
     """The steps of a node's call; None where its kernel promises nothing.
 
     Raises InternalError where a sweep does not end with the whole output, or reads what the input does not have.
     """
     if len(node.outputs) != 1:
         return None
-    found: dict[Tensor, list[Sweep]] = {}
+    found: dict[Tensor, list[AccessOrder]] = {}
     silent: set[Tensor] = set()
     for index, tensor in enumerate(node.inputs):
         if tensor is None or tensor.is_constant:
             continue
-        said = sweep(node, index)
+        said = access_order(node, index)
         if said is None:
             silent.add(tensor)
             continue
@@ -106,19 +106,19 @@ def course(node: Node, sweep: Sweeps) -> Course | None:
     # over none of either.
     begun = {tensor: np.concatenate([[0], each]) for tensor, each in needed.items()}
     variables = tuple(dict.fromkeys((*found, *silent)))
-    return Course(variables, {node.output: np.concatenate([[0], written])}, begun)
+    return AccessSchedule(variables, {node.output: np.concatenate([[0], written])}, begun)
 
 
-class Sweeping:
+class Timeline:
     """The calls of an order of execution, in moments: each has as many as its course has steps.
 
     -1 is the moment before the first call, as `Lifetime` has it.
     """
 
-    def __init__(self, calls: Sequence[Node], courses: Mapping[Node, Course]) -> None:
+    def __init__(self, calls: Sequence[Node], access_schedules: Mapping[Node, AccessSchedule]) -> None:
         self.calls = calls
-        self.courses = courses
-        counts = [1, *(len(courses[node]) if node in courses else 1 for node in calls), 1]
+        self.access_schedules = access_schedules
+        counts = [1, *(len(access_schedules[node]) if node in access_schedules else 1 for node in calls), 1]
         self._start = np.concatenate([[0], np.cumsum(counts)])
 
     @property
@@ -126,68 +126,68 @@ class Sweeping:
         """The first moment of each call, from that before the first call on, and the one behind all."""
         return self._start
 
-    def saving(self, layout: Layout, position: int, used: Mapping[Tensor, int]) -> Saving | None:
+    def saving(self, aliases: AliasSets, position: int, used: Mapping[Tensor, int]) -> Saving | None:
         """Of a call: how many bytes fewer are alive at its worst step than all that its blocks have. None where it is
         no less. used: the call at which each tensor is last used."""
-        found = self.courses.get(self.calls[position])
+        found = self.access_schedules.get(self.calls[position])
         if found is None or all(used[tensor] > position for tensor in found.needed):
             return None
-        roots = dict.fromkeys(layout.root(t) for t in (*found.written, *found.variables))
+        roots = dict.fromkeys(aliases.root(t) for t in (*found.written, *found.variables))
         alive = np.zeros(len(found), np.int64)
         for root in roots:
-            low, high = _Pieces(layout, root).living(layout, position, found)
+            low, high = _Pieces(aliases, root).living(aliases, position, found)
             alive += np.maximum(high - low, 0)
-        align = min(layout.strictest(root) for root in roots)
+        align = min(aliases.strictest(root) for root in roots)
         # Distances are multiples of the alignment.
-        saved = (sum(layout.size(root) for root in roots) - int(alive.max())) & -align
+        saved = (sum(aliases.size(root) for root in roots) - int(alive.max())) & -align
         return Saving(position, saved, align) if saved > 0 else None
 
-    def extents(self, layout: Layout, buffers: Sequence[Buffer]) -> list[Extent]:
+    def live_ranges(self, aliases: AliasSets, buffers: Sequence[Buffer]) -> list[LiveRange]:
         """Of a layout's blocks, in its order, and of the buffers behind these, which are alive as a whole."""
-        found = [self.extent(layout, root) for root in layout.roots()]
+        found = [self.extent(aliases, root) for root in aliases.roots()]
         for each in buffers[len(found) :]:
             at = np.array([self._start[each.first + 1], self._start[each.last + 2]])
             low, high = np.zeros(1, np.int64), np.array([each.bytes])
-            found.append(Extent(each.name, at, low, high, each.bytes, each.align))
+            found.append(LiveRange(each.name, at, low, high, each.bytes, each.align))
         return found
 
-    def extent(self, layout: Layout, root: Tensor) -> Extent:
+    def extent(self, aliases: AliasSets, root: Tensor) -> LiveRange:
         """Of a block whose tensors' moments are known."""
-        pieces = _Pieces(layout, root)
+        pieces = _Pieces(aliases, root)
         changes = {*pieces.written.tolist(), *pieces.used.tolist()}
-        swept = {p for p in changes if 0 <= p < len(self.calls) and self.calls[p] in self.courses}
+        swept = {p for p in changes if 0 <= p < len(self.calls) and self.calls[p] in self.access_schedules}
         stops = sorted(
             {*pieces.written.tolist(), *(pieces.used + 1).tolist(), *swept, *(p + 1 for p in swept)}
         )
         found: list[tuple[Bytes, Bytes, Bytes]] = []
         for position in stops[:-1]:
             if position in swept:
-                low, high = pieces.living(layout, position, self.courses[self.calls[position]])
+                low, high = pieces.living(aliases, position, self.access_schedules[self.calls[position]])
             else:
                 low, high = pieces.hull((pieces.written <= position) & (position <= pieces.used))
             found.append((self._start[position + 1] + np.arange(len(low)), low, high))
         at, low, high = (np.concatenate(each) for each in zip(*found, strict=True))
         at = np.append(at, self._start[stops[-1] + 1])
-        return extent(root.name, at, low, high, layout.size(root), layout.strictest(root))
+        return live_range(root.name, at, low, high, aliases.size(root), aliases.strictest(root))
 
 
 def overlapping(
-    layout: Layout, sweeping: Sweeping, offsets: Mapping[str, int]
+    aliases: AliasSets, timeline: Timeline, offsets: Mapping[str, int]
 ) -> dict[Node, tuple[int, ...]]:
     """The inputs, by number, that the output lies partly over, of calls where it does. offsets: of blocks by name."""
     found = {}
 
     def place(tensor: Tensor) -> tuple[int, int]:
-        at = offsets[layout.root(tensor).name]
-        start, end = layout.extent(tensor)
+        at = offsets[aliases.root(tensor).name]
+        start, end = aliases.extent(tensor)
         return at + start, at + end
 
-    for node, known in sweeping.courses.items():
+    for node, known in timeline.access_schedules.items():
         output = next(iter(known.written))
         if len(known.written) > 1 or known.inner:
             continue  # a stream, whose layers each write rows
         low, high = place(output)
-        places = {t: place(t) for t in known.needed if layout.root(t) is not layout.root(output)}
+        places = {t: place(t) for t in known.needed if aliases.root(t) is not aliases.root(output)}
         over = [node.inputs.index(t) for t, (start, end) in places.items() if start < high and low < end]
         if over:
             found[node] = tuple(sorted(over))
@@ -201,9 +201,9 @@ Which = npt.NDArray[np.bool_]
 class _Pieces:
     """The pieces of a block that something is ever written to, as arrays."""
 
-    def __init__(self, layout: Layout, root: Tensor) -> None:
+    def __init__(self, aliases: AliasSets, root: Tensor) -> None:
         self.root = root
-        pieces = layout.states(root)
+        pieces = aliases.states(root)
         self.start, self.end, self.written, self.used = (
             np.array([getattr(p, name) for p in pieces], np.int64)
             for name in ("start", "end", "written", "used")
@@ -215,22 +215,26 @@ class _Pieces:
             return np.array([_FAR]), np.array([0])
         return self.start[pieces].min(keepdims=True), self.end[pieces].max(keepdims=True)
 
-    def living(self, layout: Layout, position: int, course: Course) -> tuple[Bytes, Bytes]:
+    def living(
+        self, aliases: AliasSets, position: int, access_schedule: AccessSchedule
+    ) -> tuple[Bytes, Bytes]:
         """From the first living byte to the last at each step of a call that has a course."""
         alive = (self.written <= position) & (position <= self.used)
         fresh, dying = alive & (self.written == position), alive & (self.used == position)
-        low, high = (np.repeat(each, len(course)) for each in self.hull(alive & ~fresh & ~dying))
+        low, high = (np.repeat(each, len(access_schedule)) for each in self.hull(alive & ~fresh & ~dying))
         outputs = [
-            (*layout.extent(t), written, course.needed.get(t, np.zeros(1, np.int64)))
-            for t, written in course.written.items()
-            if layout.root(t) is self.root
+            (*aliases.extent(t), written, access_schedule.needed.get(t, np.zeros(1, np.int64)))
+            for t, written in access_schedule.written.items()
+            if aliases.root(t) is self.root
         ]
         reads = [
-            (*layout.extent(t), course.needed.get(t)) for t in course.variables if layout.root(t) is self.root
+            (*aliases.extent(t), access_schedule.needed.get(t))
+            for t in access_schedule.variables
+            if aliases.root(t) is self.root
         ]
         for i in np.flatnonzero(fresh | dying):
             start, end = int(self.start[i]), int(self.end[i])
-            first, last = np.full(len(course), start), np.full(len(course), end)
+            first, last = np.full(len(access_schedule), start), np.full(len(access_schedule), end)
             writes = [(at + w, at + n) for at, to, w, n in outputs if at < end and start < to]
             if fresh[i]:
                 last = np.minimum(end, np.maximum.reduce([w for w, _ in writes]))

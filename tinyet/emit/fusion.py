@@ -11,8 +11,8 @@ from tinyet.emit.names import Names
 from tinyet.errors import InternalError
 from tinyet.ir import Node, Tensor
 from tinyet.memory import MemoryPlan
-from tinyet.memory.row_records import Fill, Place, Take
-from tinyet.memory.streams import Move, Run, Shift, Stream, row_bytes
+from tinyet.memory.fusion import FusionGroup, Move, Run, Shift, row_bytes
+from tinyet.memory.tile_records import Fill, Place, Take
 
 
 @dataclass(frozen=True)
@@ -125,31 +125,33 @@ class RowPointers:
     what sets them before the first row.
     """
 
-    def __init__(self, plan: MemoryPlan, stream: Stream, names: Mapping[Tensor, str], fresh: Names) -> None:
+    def __init__(
+        self, plan: MemoryPlan, fusion_group: FusionGroup, names: Mapping[Tensor, str], fresh: Names
+    ) -> None:
         self._plan = plan
-        self.stream = stream
+        self.fusion_group = fusion_group
         self.names = names
         self.variables: list[str] = []
         self.starts: list[str] = []
         self._moving: dict[tuple[Node, int], str] = {}
         self._window = fresh.unique("window", "rows")
-        self._number = {tensor: number for number, tensor in enumerate(stream.pile)}
-        if stream.pile:
-            count = len(stream.pile) + 1
-            base = f"arena + {plan.offset(stream.pile[0])}"
-            which = ", ".join(names[tensor] for tensor in stream.pile)
+        self._number = {tensor: number for number, tensor in enumerate(fusion_group.stacked_buffers)}
+        if fusion_group.stacked_buffers:
+            count = len(fusion_group.stacked_buffers) + 1
+            base = f"arena + {plan.offset(fusion_group.stacked_buffers[0])}"
+            which = ", ".join(names[tensor] for tensor in fusion_group.stacked_buffers)
             self.variables.append(f"/* Where the windows of {which} begin, and where the last ends. */")
             self.variables.append(f"uint8_t *{self._window}[{count}];")
             self.starts.append(f"for (uint32_t i = 0u; i < {count}u; i++) {{")
             self.starts.append(f"  {self._window}[i] = {base};")
             self.starts.append("}")
-        starts = _starts(stream)
-        for node in stream.nodes:
-            places = [(i, node.input(i)) for i in stream.rules[node].inputs]
-            if not stream.rules[node].reduces:
+        starts = _starts(fusion_group)
+        for node in fusion_group.nodes:
+            places = [(i, node.input(i)) for i in fusion_group.rules[node].inputs]
+            if not fusion_group.rules[node].reduces:
                 places.append((_OUTPUT, node.outputs[0]))
             for index, tensor in places:
-                if stream.rows[tensor].window or stream.rows[tensor].piled:
+                if fusion_group.rows[tensor].window or fusion_group.rows[tensor].stacked:
                     continue
                 variable = fresh.unique(f"{names[tensor]}_rows", "rows")
                 const = "" if index == _OUTPUT else "const "
@@ -158,11 +160,11 @@ class RowPointers:
                 self._moving[node, index] = variable
 
     def _at(self, tensor: Tensor, place: Place) -> str:
-        rows = self.stream.rows[tensor]
+        rows = self.fusion_group.rows[tensor]
         size, ctype = tensor.dtype.bytes, tensor.dtype.c
         count = (place.slot - rows.above) * rows.row_bytes // size
         name = self.names[tensor]
-        if rows.piled:
+        if rows.stacked:
             through = "(void *)" if size > 1 else ""
             name = f"({ctype} *){through}{self._window}[{self._number[tensor]}]"
         return f"{name} {'-' if count < 0 else '+'} {abs(count)}" if count else name
@@ -174,14 +176,14 @@ class RowPointers:
 
     def written(self, run: Run) -> str:
         """Where a strip of a layer goes."""
-        if self.stream.rules[run.node].reduces:
+        if self.fusion_group.rules[run.node].reduces:
             return self.names[run.node.outputs[0]]
         moving = self._moving.get((run.node, _OUTPUT))
-        return moving or self._new(run.node.outputs[0], run.writes, self.stream.rules[run.node].out)
+        return moving or self._new(run.node.outputs[0], run.writes, self.fusion_group.rules[run.node].out)
 
     def _new(self, tensor: Tensor, place: Place, rows: int) -> str:
         """Where rows go: in the pile, to the end of a window that has been made longer."""
-        if not self.stream.rows[tensor].piled:
+        if not self.fusion_group.rows[tensor].stacked:
             return self._at(tensor, place)
         through = "(void *)" if tensor.dtype.bytes > 1 else ""
         end = f"{self._window}[{self._number[tensor] + 1}]"
@@ -190,11 +192,15 @@ class RowPointers:
     @property
     def top(self) -> str:
         """Scratch memory on top of the pile."""
-        return f"tinyet_line_buffer_top({self._window}[{len(self.stream.pile)}])" if self.stream.pile else ""
+        return (
+            f"tinyet_line_buffer_top({self._window}[{len(self.fusion_group.stacked_buffers)}])"
+            if self.fusion_group.stacked_buffers
+            else ""
+        )
 
     def behind(self, run: Run) -> list[str]:
         """What follows a strip: variables go on."""
-        rule = self.stream.rules[run.node]
+        rule = self.fusion_group.rules[run.node]
         lines = []
         for (node, index), variable in self._moving.items():
             if node is run.node:
@@ -207,7 +213,7 @@ class RowPointers:
         """What makes room, or takes it back."""
         if isinstance(action, Shift):
             verb, by = ("open", action.by) if action.by > 0 else ("close", -action.by)
-            number, last = self._number[action.tensor], len(self.stream.pile)
+            number, last = self._number[action.tensor], len(self.fusion_group.stacked_buffers)
             return f"tinyet_line_buffer_{verb}({self._window}, {number}u, {last}u, {by}u);"
         size = row_bytes(action.tensor)
         return f"tinyet_line_buffer_drop({self.names[action.tensor]}, {action.gone * size}u, {action.kept * size}u);"
@@ -221,14 +227,14 @@ class RowPointers:
         )
         at = f"(void *)({self._new(action.tensor, action.target, action.rows)})"
         if self.fills_around(action):
-            at = f"arena + {self._plan.row_offset(self.stream.rows[action.tensor], action.target)}"
+            at = f"arena + {self._plan.row_offset(self.fusion_group.rows[action.tensor], action.target)}"
         return f"{function}({at}, {action.value}, {action.rows * row_bytes(action.tensor)}u);"
 
     def fills_around(self, action: Fill) -> bool:
         """Whether it sets rows around a whole tensor that the stream reads: its own pointer is one to constants."""
-        rows = self.stream.rows[action.tensor]
-        computed = any(action.tensor in node.outputs for node in self.stream.nodes)
-        return not (rows.window or rows.piled or computed)
+        rows = self.fusion_group.rows[action.tensor]
+        computed = any(action.tensor in node.outputs for node in self.fusion_group.nodes)
+        return not (rows.window or rows.stacked or computed)
 
     def take(self, action: Take) -> str:
         """Where the caller's row goes."""
@@ -238,10 +244,10 @@ class RowPointers:
 _OUTPUT = -1
 
 
-def _starts(stream: Stream) -> dict[tuple[Node, int], Place]:
+def _starts(fusion_group: FusionGroup) -> dict[tuple[Node, int], Place]:
     """Where each layer begins to read each input, and to write."""
     found: dict[tuple[Node, int], Place] = {}
-    for action in stream.actions:
+    for action in fusion_group.actions:
         if isinstance(action, Run):
             for index, place in (*action.reads, (_OUTPUT, action.writes)):
                 found.setdefault((action.node, index), place)
@@ -258,11 +264,11 @@ class Case:
     behind: tuple[Move | Shift, ...]
 
 
-def cases(stream: Stream) -> list[Case]:
+def cases(fusion_group: FusionGroup) -> list[Case]:
     """All of a stream, in order."""
     found: list[Case] = []
     ahead: list[Shift] = []
-    for action in stream.actions:
+    for action in fusion_group.actions:
         match action:
             case Shift(tensor, _, _, by) if by > 0:
                 ahead.append(Shift(tensor, 0, 0, by))
@@ -270,22 +276,22 @@ def cases(stream: Stream) -> list[Case]:
                 move = replace(action, start=0, bytes=0) if isinstance(action, Shift) else action
                 found[-1] = replace(found[-1], behind=(*found[-1].behind, move))
             case _:
-                found.append(Case(tuple(ahead), _settled(stream, action), ()))
+                found.append(Case(tuple(ahead), _settled(fusion_group, action), ()))
                 ahead = []
     return found
 
 
-def _settled(stream: Stream, action: Run | Fill | Take) -> Run | Fill | Take:
+def _settled(fusion_group: FusionGroup, action: Run | Fill | Take) -> Run | Fill | Take:
     """The action without the places that variables know: rows of whole tensors, and what is in the pile, but for the
     rows of a window that are read."""
     if not isinstance(action, Run):
-        known = stream.rows[action.tensor].piled
+        known = fusion_group.rows[action.tensor].stacked
         return replace(action, target=Place(0 if known else action.target.slot))
     reads = []
     for index, place in action.reads:
-        rows = stream.rows[action.node.input(index)]
-        if rows.window or rows.piled:
+        rows = fusion_group.rows[action.node.input(index)]
+        if rows.window or rows.stacked:
             reads.append((index, Place(place.slot)))
-    written = stream.rows.get(action.node.outputs[0])
-    slot = action.writes.slot if written is not None and written.window and not written.piled else 0
+    written = fusion_group.rows.get(action.node.outputs[0])
+    slot = action.writes.slot if written is not None and written.window and not written.stacked else 0
     return Run(action.node, tuple(reads), Place(slot))

@@ -7,15 +7,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from tinyet.ir import Node, Tensor
-from tinyet.memory.row_records import Place
-from tinyet.memory.streams import Move, Run, Shift, Stream, row_bytes
+from tinyet.memory.fusion import FusionGroup, Move, Run, Shift, row_bytes
+from tinyet.memory.tile_records import Place
 
 Row = tuple[Tensor, int]
 """A tensor and the number of one of its rows."""
 
 
 @dataclass(frozen=True)
-class Stop:
+class Breakpoint:
     """Right behind a run of a layer, before anything moves.
 
     runs: how often the layer has run by then. made: the rows that this run has computed. places: of all rows that
@@ -28,22 +28,24 @@ class Stop:
     places: Mapping[Row, Place]
 
 
-def stops(stream: Stream) -> list[Stop]:
+def breakpoints(fusion_group: FusionGroup) -> list[Breakpoint]:
     """All of a stream, in the order of its runs."""
-    found: list[Stop] = []
-    done = dict.fromkeys(stream.nodes, 0)
+    found: list[Breakpoint] = []
+    done = dict.fromkeys(fusion_group.nodes, 0)
     slots: dict[Row, int] = {}
-    for moment, action in enumerate(stream.actions):
-        slots = {row: slot for row, slot in slots.items() if _held(stream, row[0], slot, moment)}
+    for moment, action in enumerate(fusion_group.actions):
+        slots = {row: slot for row, slot in slots.items() if _held(fusion_group, row[0], slot, moment)}
         match action:
             case Run(node, _, place):
-                output, out = node.outputs[0], stream.rules[node].out
+                output, out = node.outputs[0], fusion_group.rules[node].out
                 made = {(output, done[node] * out + k): place.slot + k for k in range(out)}
                 done[node] += 1
                 new = set(made.values())
                 slots = {row: s for row, s in slots.items() if row[0] is not output or s not in new} | made
-                places = {row: Place(slot, _start(stream, row[0], moment)) for row, slot in slots.items()}
-                found.append(Stop(node, done[node], tuple(made), places))
+                places = {
+                    row: Place(slot, _start(fusion_group, row[0], moment)) for row, slot in slots.items()
+                }
+                found.append(Breakpoint(node, done[node], tuple(made), places))
             case Move(tensor, gone):
                 slots = _without(slots, tensor, gone)
             case Shift(tensor, _, _, by) if by < 0:
@@ -57,26 +59,29 @@ def _without(slots: Mapping[Row, int], tensor: Tensor, gone: int) -> dict[Row, i
     return {row: slot for row, slot in moved.items() if slot >= 0}
 
 
-def _held(stream: Stream, tensor: Tensor, slot: int, moment: int) -> bool:
-    rows = stream.rows[tensor]
+def _held(fusion_group: FusionGroup, tensor: Tensor, slot: int, moment: int) -> bool:
+    rows = fusion_group.rows[tensor]
     return bool(rows.first[moment] <= slot < rows.behind[moment])
 
 
-def _start(stream: Stream, tensor: Tensor, moment: int) -> int:
+def _start(fusion_group: FusionGroup, tensor: Tensor, moment: int) -> int:
     """The first byte of a window in the pile; 0 of what has a place of its own."""
-    if tensor not in stream.pile:
+    if tensor not in fusion_group.stacked_buffers:
         return 0
-    below = (stream.rows[t] for t in stream.pile[: stream.pile.index(tensor)])
+    below = (
+        fusion_group.rows[t]
+        for t in fusion_group.stacked_buffers[: fusion_group.stacked_buffers.index(tensor)]
+    )
     return sum(int(rows.behind[moment] - rows.first[moment]) * rows.row_bytes for rows in below)
 
 
-def fewest(found: Sequence[Stop]) -> list[int]:
+def fewest(found: Sequence[Breakpoint]) -> list[int]:
     """The numbers of stops at which, together, each row is there once: the fewest that do, for each is put off as long
     as nothing is lost."""
     chosen: list[int] = []
     waiting: set[Row] = set()
-    for number, stop in enumerate(found):
-        waiting.update(stop.made)
+    for number, breakpoint_ in enumerate(found):
+        waiting.update(breakpoint_.made)
         behind = found[number + 1].places if number + 1 < len(found) else {}
         if not waiting <= behind.keys():
             chosen.append(number)

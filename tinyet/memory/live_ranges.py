@@ -14,11 +14,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from tinyet.memory.buffers import align_up
-from tinyet.opset.sweep import Bytes
+from tinyet.opset.access_order import Bytes
 
 
 @dataclass(frozen=True, eq=False)
-class Extent:
+class LiveRange:
     """The living bytes of a buffer, from moment `at[k]` up to, not including, `at[k + 1]`: those from `low[k]` up to
     `high[k]`, counted from the buffer's first; none where `low[k]` is not below `high[k]`.
 
@@ -38,14 +38,14 @@ class Extent:
         return len(self.low) == 1 and self.low[0] == 0 and self.high[0] == self.bytes
 
 
-def extent(name: str, at: Bytes, low: Bytes, high: Bytes, size: int, align: int = 1) -> Extent:
+def live_range(name: str, at: Bytes, low: Bytes, high: Bytes, size: int, align: int = 1) -> LiveRange:
     """An Extent with equal neighbours as one."""
     low, high = np.where(low < high, low, 0), np.where(low < high, high, 0)
     new = np.append(True, (np.diff(low) != 0) | (np.diff(high) != 0))
-    return Extent(name, np.append(at[:-1][new], at[-1]), low[new], high[new], size, align)
+    return LiveRange(name, np.append(at[:-1][new], at[-1]), low[new], high[new], size, align)
 
 
-def gap(a: Extent, b: Extent) -> int | None:
+def gap(a: LiveRange, b: LiveRange) -> int | None:
     """How many bytes behind the beginning of `a` that of `b` has to be at least, if it is to lie behind it; may be
     negative. None where the two are never alive together."""
     first, end = max(a.at[0], b.at[0]), min(a.at[-1], b.at[-1])
@@ -56,7 +56,7 @@ def gap(a: Extent, b: Extent) -> int | None:
     return int((a.high[i] - b.low[j])[together].max()) if together.any() else None
 
 
-def _span(a: Extent, first: int, end: int) -> tuple[int, int] | None:
+def _span(a: LiveRange, first: int, end: int) -> tuple[int, int] | None:
     """Of the moments from `first` up to, not including, `end`, of which `a` has some: its first and its last living
     byte, the latter not included. None where none lives."""
     some = slice(max(a.at.searchsorted(first, "right") - 1, 0), a.at.searchsorted(end))
@@ -65,19 +65,19 @@ def _span(a: Extent, first: int, end: int) -> tuple[int, int] | None:
     return (int(low[alive].min()), int(high[alive].max())) if alive.any() else None
 
 
-def gaps(extents: Sequence[Extent]) -> dict[tuple[str, str], int]:
+def gaps(live_ranges: Sequence[LiveRange]) -> dict[tuple[str, str], int]:
     """For pairs (a, b) by name, `gap`, where it is not the size of a. What is never alive together has gaps that any
     two offsets in an arena that holds all the buffers side by side keep."""
-    anywhere = -sum(align_up(each.bytes, each.align) for each in extents)
+    anywhere = -sum(align_up(each.bytes, each.align) for each in live_ranges)
     found: dict[tuple[str, str], int] = {}
-    first, end = (np.array([each.at[k] for each in extents]) for k in (0, -1))
-    for number, a in enumerate(extents):
+    first, end = (np.array([each.at[k] for each in live_ranges]) for k in (0, -1))
+    for number, a in enumerate(live_ranges):
         if a.steady:
             continue
         # Most of what is alive beside it is so all the time: asked once.
         spans: dict[tuple[int, int], tuple[int, int] | None] = {}
         for other in np.flatnonzero((first < a.at[-1]) & (end > a.at[0])).tolist():
-            b = extents[other]
+            b = live_ranges[other]
             # Of two that both change, the first to come sees to the pair.
             if b is a or (not b.steady and other < number):
                 continue
@@ -96,29 +96,31 @@ def gaps(extents: Sequence[Extent]) -> dict[tuple[str, str], int]:
     return found
 
 
-def most_alive(extents: Sequence[Extent]) -> int:
+def most_alive(live_ranges: Sequence[LiveRange]) -> int:
     """The largest number of bytes that are alive at one moment, alignment counted: no arena is smaller in which what is
     alive together, from the first living byte of each buffer to its last, is apart.
 
     For each alignment in use: of buffers aligned to it or more, the living bytes from the first aligned one on begin at
     multiples of it, so all but the highest fill whole multiples.
     """
-    return max((_most_aligned(extents, align) for align in {each.align for each in extents}), default=0)
+    return max(
+        (_most_aligned(live_ranges, align) for align in {each.align for each in live_ranges}), default=0
+    )
 
 
-def alive_between(extents: Sequence[Extent], moments: Bytes) -> list[int]:
+def alive_between(live_ranges: Sequence[LiveRange], moments: Bytes) -> list[int]:
     """The most bytes alive at one moment, from each of these moments up to the next of them."""
-    sizes = [np.maximum(each.high - each.low, 0) for each in extents]
-    grid = np.unique(np.concatenate([moments, *(each.at for each in extents)]))
+    sizes = [np.maximum(each.high - each.low, 0) for each in live_ranges]
+    grid = np.unique(np.concatenate([moments, *(each.at for each in live_ranges)]))
     change = np.zeros(len(grid), np.int64)
-    for each, size in zip(extents, sizes, strict=True):
+    for each, size in zip(live_ranges, sizes, strict=True):
         np.add.at(change, np.searchsorted(grid, each.at), np.diff(size, prepend=0, append=0))
     places = np.searchsorted(grid, moments)
     return [int(n) for n in np.maximum.reduceat(np.cumsum(change), places)[:-1]]
 
 
-def _most_aligned(extents: Sequence[Extent], align: int) -> int:
-    alike = [each for each in extents if each.align >= align]
+def _most_aligned(live_ranges: Sequence[LiveRange], align: int) -> int:
+    alike = [each for each in live_ranges if each.align >= align]
     start = np.concatenate([each.at[:-1] for each in alike])
     end = np.concatenate([each.at[1:] for each in alike])
     low, high = (np.concatenate([getattr(each, k) for each in alike]) for k in ("low", "high"))

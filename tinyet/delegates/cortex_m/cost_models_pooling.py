@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from tinyet.delegates.cortex_m.pool import STRAIGHT
 from tinyet.ir import Node
 from tinyet.ops.shared import pooling
-from tinyet.ops.shared.claims import axes
-from tinyet.opset import Claim
+from tinyet.ops.shared.cost_models import axes
+from tinyet.opset import CostModel
 
 FEW = 12
 """Channels whose loop GCC unrolls."""
@@ -80,8 +80,8 @@ def kind(node: Node) -> str:
     return f"{size}{f', padded, stride {a.stride_w}' if padded else ''}, {quads}"
 
 
-CLAIMS: Mapping[str, Claim] = {
-    "tinyet_max_pool2d_s8_dsp": Claim(work, code, kind=kind),
-    "tinyet_avg_pool2d_s8_dsp": Claim(work, code, kind=kind),
+COST_MODELS: Mapping[str, CostModel] = {
+    "tinyet_max_pool2d_s8_dsp": CostModel(work, code, kind=kind),
+    "tinyet_avg_pool2d_s8_dsp": CostModel(work, code, kind=kind),
 }
 """By the kernels' names."""

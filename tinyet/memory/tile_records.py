@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tinyet.ir import Node, Tensor
-from tinyet.opset.sweep import Bytes
+from tinyet.opset.access_order import Bytes
 
 
 @dataclass(frozen=True)
@@ -89,17 +89,17 @@ Action = Run | Fill | Take | Move | Shift
 
 
 @dataclass(frozen=True, eq=False)
-class Rows:
+class RowBuffer:
     """How a tensor of a stream is there: as a window of `slots` rows, or whole, with room for `above` rows before its
     first and `below` behind its last. At each action the slots from `first` up to `behind` are in use.
 
-    piled: the window is in the pile, and begins where the one below it ends.
+    stacked: the window is in the pile, and begins where the one below it ends.
     """
 
     tensor: Tensor
     slots: int
     window: bool
-    piled: bool
+    stacked: bool
     above: int
     below: int
     first: Bytes

@@ -95,7 +95,7 @@ class _Join:
     shift: int
 
 
-class Layout:
+class AliasSets:
     """Which tensors stand together, and how far apart. Every tensor begins alone in a block of its own."""
 
     def __init__(self, tensors: Sequence[Tensor], align: int, anywhere: Collection[Tensor] = ()) -> None:

@@ -8,12 +8,12 @@ from collections.abc import Mapping
 import numpy as np
 
 from tinyet.delegates.cortex_m import conv2d, conv_transpose2d
-from tinyet.delegates.cortex_m.claims import blocks_of_four, matrix, matrix_code, widened
+from tinyet.delegates.cortex_m.cost_models import blocks_of_four, matrix, matrix_code, widened
 from tinyet.delegates.cortex_m.packing import lane_pairs
 from tinyet.ir import Node
 from tinyet.ops.conv_transpose2d import attrs_of
-from tinyet.ops.shared.claims import Parts
-from tinyet.opset import Claim
+from tinyet.ops.shared.cost_models import Parts
+from tinyet.opset import CostModel
 
 
 def work(node: Node) -> Mapping[str, int]:
@@ -57,5 +57,5 @@ def code(node: Node) -> Mapping[str, int]:
     return matrix_code(g, conv_transpose2d.rounding(node), len(conv2d.rows_order(g)), g.kernel_w)
 
 
-CLAIMS: Mapping[str, Claim] = {conv_transpose2d.SYMBOL: Claim(work, code)}
+COST_MODELS: Mapping[str, CostModel] = {conv_transpose2d.SYMBOL: CostModel(work, code)}
 """By the kernel's name."""

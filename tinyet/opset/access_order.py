@@ -16,7 +16,7 @@ Bytes = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
-class Sweep:
+class AccessOrder:
     """A kernel's work on one input and its output in steps: in step k it reads no byte of the input before `needed[k]`,
     and when the step ends it has written no byte of the output from `written[k]` on.
 
@@ -25,7 +25,7 @@ class Sweep:
     The last entry of `written` is the output's size. Of its output the kernel reads at most what it has written itself;
     it may write it again (the last pixels of a row, say, or a clamp of all of them behind the last step).
 
-    What loops have in common is in tinyet/ops/shared/sweeping.py.
+    What loops have in common is in tinyet/ops/shared/access_orders.py.
     """
 
     written: Bytes
@@ -37,12 +37,12 @@ class Sweep:
             raise InternalError("the steps of a sweep do not ascend, or there are none")
 
     @property
-    def distance(self) -> int:
+    def dependence_distance(self) -> int:
         """Bytes that the input has to begin behind where the output begins, at least, for all that is still to be read
         to be there; the output's size at most, where nothing overlaps. Any larger number is right as well."""
         return int((self.written - self.needed).max())
 
 
-Sweeps = Callable[[Node, int], Sweep | None]
+AccessOrders = Callable[[Node, int], AccessOrder | None]
 """Of a node that the kernel computes, and one of its inputs by number; None where it promises nothing. It is asked of
 tensors that lie row-major without gaps."""

@@ -9,9 +9,9 @@ from collections.abc import Callable, Mapping
 from tinyet.errors import InternalError
 from tinyet.ir import Node, Tensor
 from tinyet.memory.accesses import Access, Alias, Copy, Piece, Span
+from tinyet.memory.fusion import FusionGroup, Move, Run, Shift
 from tinyet.memory.plan import MemoryPlan
-from tinyet.memory.row_records import Fill, Place, Take
-from tinyet.memory.streams import Move, Run, Shift, Stream
+from tinyet.memory.tile_records import Fill, Place, Take
 
 
 def _row(tensor: Tensor, row: int) -> str:
@@ -28,11 +28,11 @@ def _left(tensor: Tensor, strips: int) -> str:
     return f"what {strips} strips make of {tensor.name}"
 
 
-def row_aliases(stream: Stream) -> list[Alias]:
+def tile_aliases(fusion_group: FusionGroup) -> list[Alias]:
     """Whole tensors that streams read are rows, and those that they make are made of them."""
-    made = {t for node in stream.nodes for t in node.outputs}
+    made = {t for node in fusion_group.nodes for t in node.outputs}
     found = []
-    for tensor, rows in stream.rows.items():
+    for tensor, rows in fusion_group.rows.items():
         size = _row_bytes(tensor)
         if rows.window:
             continue
@@ -47,9 +47,9 @@ def row_aliases(stream: Stream) -> list[Alias]:
     return found
 
 
-def row_steps(
+def tile_steps(
     plan: MemoryPlan,
-    stream: Stream,
+    fusion_group: FusionGroup,
     span: Callable[[Tensor], Span],
     scratch: Mapping[Node, int],
     align: int,
@@ -59,14 +59,14 @@ def row_steps(
 
     Raises InternalError where a layer is not computed as a whole, or a row is set that stands for none.
     """
-    done = dict.fromkeys(stream.nodes, 0)
-    made = {t for node in stream.nodes for t in node.outputs}
-    there = {t for t, rows in stream.rows.items() if not rows.window and t not in made}
-    next_row = {t: t.shape[1] if t in there else 0 for t in stream.rows}
+    done = dict.fromkeys(fusion_group.nodes, 0)
+    made = {t for node in fusion_group.nodes for t in node.outputs}
+    there = {t for t, rows in fusion_group.rows.items() if not rows.window and t not in made}
+    next_row = {t: t.shape[1] if t in there else 0 for t in fusion_group.rows}
     steps: list[Access | Copy] = []
 
     def at(tensor: Tensor, place: Place) -> int:
-        slot = place.slot - stream.rows[tensor].above
+        slot = place.slot - fusion_group.rows[tensor].above
         return plan.offset(tensor) + place.start + slot * _row_bytes(tensor)
 
     def several(tensor: Tensor, row: int, rows: int, place: Place, alignment: int = 1) -> list[Span]:
@@ -84,13 +84,13 @@ def row_steps(
 
     steps += [
         Access(f"{node.op} {node.outputs[0].name} begins", (), (left(node, 0),))
-        for node in stream.nodes
-        if stream.rules[node].reduces
+        for node in fusion_group.nodes
+        if fusion_group.rules[node].reduces
     ]
-    for number, action in enumerate(stream.actions):
+    for number, action in enumerate(fusion_group.actions):
         match action:
             case Fill(tensor, place, count, value):
-                rows = stream.rows[tensor]
+                rows = fusion_group.rows[tensor]
                 above = next_row[tensor] == 0 if rows.window else place.slot < rows.above
                 first = -count if above else next_row[tensor]
                 if not above and first < tensor.shape[1]:
@@ -110,7 +110,7 @@ def row_steps(
                 source = plan.offset(tensor) + start
                 steps.append(Copy(f"what is above {tensor.name} moves", source + by, source, moved))
             case Run(node, reads, place):
-                rule, output = stream.rules[node], node.outputs[0]
+                rule, output = fusion_group.rules[node], node.outputs[0]
                 first = done[node] * rule.stride - rule.before
                 read = []
                 for index, where in reads:
@@ -134,16 +134,27 @@ def row_steps(
                 row = done[node] * rule.out
                 written = several(output, row, rule.out, place, max(align, output.dtype.bytes))
                 size = scratch.get(node, 0)
-                top = plan.offset(stream.pile[0]) + int(stream.heights[number]) if stream.pile else 0
-                start = -(-top // scratch_align) * scratch_align if stream.pile else plan.scratch.get(node, 0)
+                top = (
+                    plan.offset(fusion_group.stacked_buffers[0]) + int(fusion_group.heights[number])
+                    if fusion_group.stacked_buffers
+                    else 0
+                )
+                start = (
+                    -(-top // scratch_align) * scratch_align
+                    if fusion_group.stacked_buffers
+                    else plan.scratch.get(node, 0)
+                )
                 area = (start, size, scratch_align) if size else None
                 name = f"{node.op} {output.name}, rows from {row}"
                 steps.append(Access(name, tuple(dict.fromkeys(read)), tuple(written), area))
                 done[node] += 1
                 next_row[output] += rule.out
-    if stream.taken is not None and next_row[stream.taken.tensor] < stream.taken.tensor.shape[1]:
-        raise InternalError(f"not all rows of {stream.taken.tensor.name} are taken", "memory planner")
+    if (
+        fusion_group.taken is not None
+        and next_row[fusion_group.taken.tensor] < fusion_group.taken.tensor.shape[1]
+    ):
+        raise InternalError(f"not all rows of {fusion_group.taken.tensor.name} are taken", "memory planner")
     for node, count in done.items():
-        if count != stream.rules[node].strips(node):
+        if count != fusion_group.rules[node].strips(node):
             raise InternalError(f"{node.op} is computed {count} times by rows", "memory planner")
     return steps

@@ -7,12 +7,12 @@ import math
 from collections.abc import Mapping
 
 from tinyet.delegates.cmsis_nn import movement
-from tinyet.delegates.cmsis_nn.claims import VECTOR, blocks, dot
+from tinyet.delegates.cmsis_nn.cost_models import VECTOR, blocks, dot
 from tinyet.ir import Node
 from tinyet.ops import permute
 from tinyet.ops.conv_transpose2d import attrs_of
-from tinyet.ops.shared.claims import Parts
-from tinyet.opset import Claim
+from tinyet.ops.shared.cost_models import Parts
+from tinyet.opset import CostModel
 
 
 def copied(parts: Parts, name: str, times: int, values: int) -> None:
@@ -107,13 +107,13 @@ def by_rows(node: Node) -> Mapping[str, int]:
     return parts
 
 
-CLAIMS: Mapping[str, Claim] = {
-    "arm_pad_s8": Claim(padded),
-    "arm_transpose_s8": Claim(transposed),
-    "arm_concatenation_s8_x": Claim(concatenated),
-    "arm_minimum_s8": Claim(chosen),
-    "arm_maximum_s8": Claim(chosen),
-    "arm_batch_matmul_s8": Claim(multiplied),
-    "arm_transpose_conv_s8": Claim(by_rows),
+COST_MODELS: Mapping[str, CostModel] = {
+    "arm_pad_s8": CostModel(padded),
+    "arm_transpose_s8": CostModel(transposed),
+    "arm_concatenation_s8_x": CostModel(concatenated),
+    "arm_minimum_s8": CostModel(chosen),
+    "arm_maximum_s8": CostModel(chosen),
+    "arm_batch_matmul_s8": CostModel(multiplied),
+    "arm_transpose_conv_s8": CostModel(by_rows),
 }
 """By the functions' names."""

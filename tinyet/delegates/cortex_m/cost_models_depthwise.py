@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What instructions and code of the depthwise kernels grow with: see claims.py."""
+"""What instructions and code of the depthwise kernels grow with: see cost_models.py."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
 
-from tinyet.delegates.cortex_m import claims, depthwise
+from tinyet.delegates.cortex_m import cost_models, depthwise
 from tinyet.delegates.cortex_m.depthwise import Geometry
 from tinyet.ir import Node
-from tinyet.ops.shared.claims import Parts
-from tinyet.opset import DENSE, Claim, Layouts
+from tinyet.ops.shared.cost_models import Parts
+from tinyet.opset import DENSE, CostModel, Layouts
 
 TAPS = 4
 """Pairs of taps of a turn of the loop over a kernel row (TINYET_DSP_TAPS)."""
@@ -112,7 +112,7 @@ def three_work(node: Node, layouts: Layouts = DENSE, *, wide: bool = False) -> M
         parts["far turn"] = (doubles + singles * int(within)) * turns
         parts["far outputs"] = 0 if within else singles * pairs
     rows = channels * v.out
-    claims.outputs(parts, r, rows * u.out)
+    cost_models.outputs(parts, r, rows * u.out)
     return parts
 
 
@@ -130,10 +130,10 @@ def three_code(node: Node, *, wide: bool = False) -> Mapping[str, int]:
         "odd outputs": odd * single,
         "last two outputs": odd * int(g.two_rows),
     }
-    claims.form_of(parts, r)
+    cost_models.form_of(parts, r)
     sums = (2 * turn + odd) * (single + 2 * g.two_rows)
-    parts[f"output, {claims.form_name(r)}"] = sums
-    parts["clamped output"] = sums * claims.bounds(r.low, r.high)
+    parts[f"output, {cost_models.form_name(r)}"] = sums
+    parts["clamped output"] = sums * cost_models.bounds(r.low, r.high)
     return parts
 
 
@@ -166,7 +166,7 @@ def any_work(node: Node) -> Mapping[str, int]:
         "load or product": blocks * g.v.kernel * (turns * straight(g, TAPS) + straight(g, rest)),
         "turn of taps": blocks * g.v.kernel * turns,
     }
-    claims.outputs(parts, r, blocks * g.block)
+    cost_models.outputs(parts, r, blocks * g.block)
     return parts
 
 
@@ -181,16 +181,16 @@ def any_code(node: Node) -> Mapping[str, int]:
         "runs": int(g.apart > 1),
         "blocks": int(g.blocks > 1),
     }
-    claims.form_of(parts, r)
-    parts[f"output, {claims.form_name(r)}"] = g.block
+    cost_models.form_of(parts, r)
+    parts[f"output, {cost_models.form_name(r)}"] = g.block
     return parts
 
 
-CLAIMS: Mapping[str, Claim] = {
-    "tinyet_depthwise_s8_chw_3x3_dsp": Claim(three_work, three_code, three_work),
-    depthwise.WIDE: Claim(
+COST_MODELS: Mapping[str, CostModel] = {
+    "tinyet_depthwise_s8_chw_3x3_dsp": CostModel(three_work, three_code, three_work),
+    depthwise.WIDE: CostModel(
         partial(three_work, wide=True), partial(three_code, wide=True), partial(three_work, wide=True)
     ),
-    "tinyet_depthwise_s8_chw_dsp": Claim(any_work, any_code),
+    "tinyet_depthwise_s8_chw_dsp": CostModel(any_work, any_code),
 }
 """By the kernels' names."""

@@ -1,21 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the planner of memory decides on the way to a plan: everything but the offsets."""
+"""A candidate plan of memory: every decision but the offsets."""
 
 from __future__ import annotations
 
 import heapq
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 from tinyet.ir import Graph, Node, Tensor
 from tinyet.memory import offsets as packing
 from tinyet.memory import schedule as ordering
-from tinyet.memory.layout import Layout
-from tinyet.memory.sweeping import Sweeping
-from tinyet.memory.weave import Group
+from tinyet.memory.aliases import AliasSets
+from tinyet.memory.concat_elision import Group
+from tinyet.memory.plan import Lifetime
+from tinyet.memory.timeline import Timeline
 
 
-class StreamRefusedError(Exception):
+class FusionRefusedError(Exception):
     """A stream that cannot be planned: around one of its whole tensors there is no room."""
 
 
@@ -29,49 +31,77 @@ class Moments:
 
 
 @dataclass(frozen=True)
-class Draft:
+class CandidatePlan:
     """One complete set of decisions but the offsets."""
 
     copied: frozenset[Node]  # moves that are computed although they need not be
     apart: frozenset[Node]  # calls that do not work in place although they could
-    layout: Layout
-    woven: dict[Tensor, Group]  # of the tensors whose pixels lie apart
+    aliases: AliasSets
+    strided: dict[Tensor, Group]  # of the tensors whose pixels lie apart
     elided: frozenset[Node]
     calls: tuple[Node, ...]
     overwrites: dict[Node, tuple[int, int]]
     schedule: ordering.Schedule
     buffers: list[packing.Buffer]
-    sweeping: Sweeping
+    timeline: Timeline
     bound: int  # bytes alive at the worst moment, or a little more
     fullest: tuple[int, int]  # the first and the last of the moments at which most bytes are alive
     used: dict[Tensor, int]
 
     def lying(self, tensor: Tensor) -> tuple[Tensor, int, int]:
         """A tensor, the byte of a woven pixel at which its own begins, and the pixels' pitch; 0 for all others."""
-        group = self.woven.get(tensor)
-        return (tensor, 0, 0) if group is None else (tensor, group.at[tensor], group.pitch)
+        group = self.strided.get(tensor)
+        return (tensor, 0, 0) if group is None else (tensor, group.at[tensor], group.pixel_stride)
+
+    def matters(self, node: Node) -> bool:
+        """Is the block of the node's output alive whenever memory is at its fullest? If not, that moment
+        stays as full whatever becomes of the block."""
+        own = self.blocks[self.aliases.root(node.outputs[0])]
+        return own.first <= self.fullest[0] and self.fullest[1] <= own.last
 
     @cached_property
     def blocks(self) -> dict[Tensor, packing.Buffer]:
         """The buffer of each block, by the tensor that stands for it."""
-        return dict(zip(self.layout.roots(), self.buffers, strict=False))
+        return dict(zip(self.aliases.roots(), self.buffers, strict=False))
 
     @cached_property
     def last_used(self) -> dict[Tensor, list[tuple[int, Tensor]]]:
         """For each block, its tensors and when they are last used, the latest first."""
         found: dict[Tensor, list[tuple[int, Tensor]]] = {root: [] for root in self.blocks}
         for tensor, used in sorted(self.used.items(), key=lambda item: -item[1]):
-            found[self.layout.root(tensor)].append((used, tensor))
+            found[self.aliases.root(tensor)].append((used, tensor))
         return found
 
 
-def order_of(graph: Graph, draft: Draft) -> tuple[Node, ...]:
+def block_of(aliases: AliasSets, root: Tensor, moments: Moments) -> packing.Buffer:
+    """The buffer of a block, alive from its first write to its last use."""
+    members = aliases.members(root)
+    first = min(moments.written[t] for t in members if aliases.owns(t))
+    last = max(moments.used[t] for t in members)
+    return packing.Buffer(root.name, aliases.size(root), first, last, aliases.strictest(root))
+
+
+def lifetimes(candidate: CandidatePlan, order: Sequence[Node], moments: Moments) -> dict[Tensor, Lifetime]:
+    """From the call that completes a value to the last one that reads its bytes under any name."""
+    complete, used = moments.written, moments.used
+    for node in order:
+        if node in candidate.elided:
+            ready = max(complete[t] for t in variables_of(node))
+            complete.update(dict.fromkeys(node.outputs, ready))
+    for node in reversed(order):
+        if node in candidate.elided:
+            last = max(used[t] for t in node.outputs)
+            used.update((t, max(used[t], last)) for t in variables_of(node))
+    return {t: Lifetime(complete[t], max(complete[t], used[t])) for t in used}
+
+
+def order_of(graph: Graph, candidate: CandidatePlan) -> tuple[Node, ...]:
     """The calls, each elided node standing where the last of its inputs is there."""
     missing: dict[Node, int] = {}
     readers: dict[Tensor, list[tuple[int, Node]]] = {}
     ready: list[tuple[int, Node]] = []
     for number, node in enumerate(graph.nodes):
-        if node in draft.elided:
+        if node in candidate.elided:
             variables = [t for t in variables_of(node) if t not in graph.inputs]
             missing[node] = len(variables)
             for tensor in variables:
@@ -94,7 +124,7 @@ def order_of(graph: Graph, draft: Draft) -> tuple[Node, ...]:
             run(heapq.heappop(ready)[1])
 
     settle()
-    for node in draft.calls:
+    for node in candidate.calls:
         run(node)
         settle()
     return tuple(order)

@@ -12,11 +12,11 @@ import numpy as np
 
 from tinyet.errors import InternalError
 from tinyet.ir import Attrs, DType, Graph, Node, Shape, Tensor, TensorType
+from tinyet.memory.fusion import FusionGroup, RowBuffer, Run
 from tinyet.memory.plan import Block, Lifetime, MemoryPlan, Storage
-from tinyet.memory.streams import Rows, Run, Stream
-from tinyet.memory.sweeping import Course, Inner
+from tinyet.memory.timeline import AccessSchedule, Inner
 from tinyet.opset import Op
-from tinyet.opset.sweep import Bytes
+from tinyet.opset.access_order import Bytes
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,13 +27,13 @@ class Border:
     start: its first byte, counted from that of the tensor.
     """
 
-    rows: Rows
+    rows: RowBuffer
     bytes: Tensor
     start: int
 
 
 @dataclass(frozen=True, eq=False)
-class Streamed(Attrs):
+class FusedNode(Attrs):
     """inputs: all that the layers of a stream read and do not compute; outputs: what is whole of what they compute, and
     the borders of whole tensors.
 
@@ -42,19 +42,19 @@ class Streamed(Attrs):
     """
 
     name: ClassVar[str] = "stream"
-    stream: Stream
+    fusion_group: FusionGroup
     borders: tuple[Border, ...]
     kept: tuple[Tensor, ...]
 
 
 def borders_of(node: Node) -> tuple[Border, ...]:
     """Of a stream's node; of all others none."""
-    return node.attrs.borders if isinstance(node.attrs, Streamed) else ()
+    return node.attrs.borders if isinstance(node.attrs, FusedNode) else ()
 
 
-def stream_of(node: Node) -> Stream | None:
+def fusion_group_of(node: Node) -> FusionGroup | None:
     """What a node stands for, where it is a stream."""
-    return node.attrs.stream if isinstance(node.attrs, Streamed) else None
+    return node.attrs.fusion_group if isinstance(node.attrs, FusedNode) else None
 
 
 def _shapes(node: Node) -> tuple[Shape, ...]:
@@ -65,12 +65,12 @@ def _reference(node: Node, _inputs: object) -> tuple[()]:
     raise InternalError("a stream is computed by its layers", node.where)
 
 
-OP = Op(Streamed, "layers that are computed by rows", _shapes, _reference, ())
+OP = Op(FusedNode, "layers that are computed by rows", _shapes, _reference, ())
 """What the planner is told of a stream: it moves nothing, and replaces nothing."""
 
 
-def contracted(
-    graph: Graph, streams: Sequence[Stream], scratch: Mapping[Node, int], scratch_align: int
+def with_fused_nodes(
+    graph: Graph, fusion_groups: Sequence[FusionGroup], scratch: Mapping[Node, int], scratch_align: int
 ) -> Graph:
     """The graph with a node for each stream, as soon as its inputs are there; without what comes from the caller.
 
@@ -78,10 +78,10 @@ def contracted(
     they compute themselves.
     """
     nodes: dict[Node, Node] = {}
-    for found in streams:
+    for found in fusion_groups:
         kept = () if found.taken is None else tuple(state.value for state in graph.states)
-        nodes.update(dict.fromkeys(found.nodes, _contracted(found, kept, scratch, scratch_align)))
-    taken = [found.taken for found in streams if found.taken is not None]
+        nodes.update(dict.fromkeys(found.nodes, _fused_node(found, kept, scratch, scratch_align)))
+    taken = [found.taken for found in fusion_groups if found.taken is not None]
     inputs = tuple(t for t in graph.inputs if all(t is not each.input for each in taken))
     views = {node for each in taken for node in each.views}
     wanted: dict[Node, set[Node]] = {}
@@ -101,7 +101,9 @@ def contracted(
     return graph.replace(inputs=inputs, nodes=tuple(order))
 
 
-def _contracted(found: Stream, kept: tuple[Tensor, ...], scratch: Mapping[Node, int], align: int) -> Node:
+def _fused_node(
+    found: FusionGroup, kept: tuple[Tensor, ...], scratch: Mapping[Node, int], align: int
+) -> Node:
     made = dict.fromkeys(t for node in found.nodes for t in node.outputs)
     there = {
         *made,
@@ -110,32 +112,34 @@ def _contracted(found: Stream, kept: tuple[Tensor, ...], scratch: Mapping[Node, 
     read = [t for node in found.nodes for t in node.inputs if t is not None and t not in there]
     whole = [t for t in made if t not in found.rows or not found.rows[t].window]
     origins = tuple(dict.fromkeys(o for node in found.nodes for o in node.origins))
-    highest = int(piled_heights(found, scratch, align).max())
+    highest = int(stacked_heights(found, scratch, align).max())
     borders = tuple(border for rows in found.rows.values() for border in _borders(found, rows, highest))
     outputs = (*whole, *(border.bytes for border in borders))
-    return Node(Streamed(found, borders, kept), tuple(dict.fromkeys([*read, *kept])), outputs, origins)
+    return Node(FusedNode(found, borders, kept), tuple(dict.fromkeys([*read, *kept])), outputs, origins)
 
 
-def piled_heights(stream: Stream, scratch: Mapping[Node, int], align: int) -> Bytes:
+def stacked_heights(fusion_group: FusionGroup, scratch: Mapping[Node, int], align: int) -> Bytes:
     """Bytes of a stream's pile at each action, on top of it the scratch memory of its layers, but for what lasts."""
     area = [
         scratch.get(action.node, 0)
-        if isinstance(action, Run) and not stream.rules[action.node].reduces
+        if isinstance(action, Run) and not fusion_group.rules[action.node].reduces
         else 0
-        for action in stream.actions
+        for action in fusion_group.actions
     ]
     sizes = np.array(area, np.int64)
-    return np.where(sizes > 0, (stream.heights + align - 1) // align * align + sizes, stream.heights)
+    return np.where(
+        sizes > 0, (fusion_group.heights + align - 1) // align * align + sizes, fusion_group.heights
+    )
 
 
-def _borders(stream: Stream, rows: Rows, highest: int) -> list[Border]:
+def _borders(fusion_group: FusionGroup, rows: RowBuffer, highest: int) -> list[Border]:
     found = []
     size = rows.tensor.type.bytes
-    pile = highest - size if rows.tensor is stream.base else 0
+    stacked_buffers = highest - size if rows.tensor is fusion_group.base else 0
     for where, count, start in (
         ("above", rows.above * rows.row_bytes, -rows.above * rows.row_bytes),
         ("below", rows.below * rows.row_bytes, size),
-        ("pile on", max(pile, 0), size),
+        ("pile on", max(stacked_buffers, 0), size),
     ):
         if count:
             kind = TensorType((count,), DType.INT8)
@@ -143,16 +147,18 @@ def _borders(stream: Stream, rows: Rows, highest: int) -> list[Border]:
     return found
 
 
-def course_of(node: Node, scratch: Mapping[Node, int], align: int, scratch_align: int) -> Course | None:
+def access_schedule_of(
+    node: Node, scratch: Mapping[Node, int], align: int, scratch_align: int
+) -> AccessSchedule | None:
     """What a stream's node does at each of its actions; None for all other nodes.
 
     scratch: bytes of the layers' scratch memory.
     """
-    found = stream_of(node)
+    found = fusion_group_of(node)
     if found is None:
         return None
-    assert isinstance(node.attrs, Streamed)
-    heights = piled_heights(found, scratch, scratch_align)
+    assert isinstance(node.attrs, FusedNode)
+    heights = stacked_heights(found, scratch, scratch_align)
     written: dict[Tensor, Bytes] = {}
     needed: dict[Tensor, Bytes] = {}
     for tensor in node.outputs:
@@ -182,12 +188,14 @@ def course_of(node: Node, scratch: Mapping[Node, int], align: int, scratch_align
             needed[tensor] = np.clip(behind_border, 0, tensor.type.bytes)
     inner = []
     for window in found.windows:
-        if not window.piled:
+        if not window.stacked:
             low, high = window.first * window.row_bytes, window.behind * window.row_bytes
             inner.append(Inner(rows_name(window.tensor), low, high, window.bytes, align))
-    if found.pile and found.base is None:
+    if found.stacked_buffers and found.base is None:
         most = int(heights.max())
-        inner.append(Inner(rows_name(found.pile[0]), np.zeros_like(heights), heights, most, scratch_align))
+        inner.append(
+            Inner(rows_name(found.stacked_buffers[0]), np.zeros_like(heights), heights, most, scratch_align)
+        )
     for layer in found.nodes:
         if (size := scratch.get(layer, 0)) and _apart(found, layer):
             works = [isinstance(action, Run) and action.node is layer for action in found.actions]
@@ -195,15 +203,15 @@ def course_of(node: Node, scratch: Mapping[Node, int], align: int, scratch_align
                 works = [True] * len(works)
             high = np.where(works, size, 0).astype(np.int64)
             inner.append(Inner(scratch_name(layer), np.zeros_like(high), high, size, scratch_align))
-    return Course(variables, written, needed, tuple(inner))
+    return AccessSchedule(variables, written, needed, tuple(inner))
 
 
-def _apart(stream: Stream, node: Node) -> bool:
+def _apart(fusion_group: FusionGroup, node: Node) -> bool:
     """Whether a layer's scratch memory has a place of its own: where it lasts, or there is no pile to be on top of."""
-    return stream.rules[node].reduces or not stream.pile
+    return fusion_group.rules[node].reduces or not fusion_group.stacked_buffers
 
 
-def _from_start(rows: Rows) -> Bytes:
+def _from_start(rows: RowBuffer) -> Bytes:
     """The first byte of a whole tensor and its borders that is still read at each action or later, counted from the
     first of what is above."""
     held = rows.behind > rows.first
@@ -221,13 +229,13 @@ def rows_name(tensor: Tensor) -> str:
 def scratch_name(node: Node) -> str:
     """Of the buffer that is a call's scratch memory. No tensor's name holds a space, so this cannot be one. A stream's
     first output may be that of a layer in it, which has scratch memory of its own."""
-    of = "scratch of" if stream_of(node) is None else "what is in the stream of"
+    of = "scratch of" if fusion_group_of(node) is None else "what is in the stream of"
     return f"{of} {node.outputs[0].name}"
 
 
-def expanded(
+def with_layers(
     plan: MemoryPlan,
-    streams: Sequence[Stream],
+    fusion_groups: Sequence[FusionGroup],
     offsets: Mapping[str, int],
     scratch: Mapping[Node, int],
     scratch_align: int,
@@ -252,28 +260,28 @@ def expanded(
     storage = {t: place for t, place in plan.storage.items() if t not in borders}
     lifetimes = {t: life(old) for t, old in plan.lifetimes.items() if t not in borders}
     blocks = [replace(block, lifetime=life(block.lifetime)) for block in plan.blocks]
-    areas = {n: at for n, at in plan.scratch.items() if stream_of(n) is None}
+    areas = {n: at for n, at in plan.scratch.items() if fusion_group_of(n) is None}
     for node, start in zip(plan.calls, starts, strict=False):
-        found = stream_of(node)
+        found = fusion_group_of(node)
         if found is None:
             continue
         whole = Lifetime(start, start + len(found.nodes) - 1)
         for window in found.windows:
             lifetimes[window.tensor] = whole
-            if not window.piled or (window.tensor is found.pile[0] and found.base is None):
+            if not window.stacked or (window.tensor is found.stacked_buffers[0] and found.base is None):
                 name = rows_name(window.tensor)
-                heights = piled_heights(found, scratch, scratch_align)
-                size = int(heights.max()) if window.piled else window.bytes
+                heights = stacked_heights(found, scratch, scratch_align)
+                size = int(heights.max()) if window.stacked else window.bytes
                 storage[window.tensor] = Storage(len(blocks), 0)
                 blocks.append(Block(name, offsets[name], size, whole))
-        for tensor in found.pile:
-            storage[tensor] = storage[found.pile[0]]
+        for tensor in found.stacked_buffers:
+            storage[tensor] = storage[found.stacked_buffers[0]]
         if found.taken is not None:
             storage |= dict.fromkeys(found.taken.names, storage[found.taken.tensor])
             lifetimes |= dict.fromkeys(found.taken.names, whole)
         with_scratch = [n for n in found.nodes if scratch.get(n, 0)]
         areas |= {n: offsets[scratch_name(n)] for n in with_scratch if _apart(found, n)}
-    views = tuple(node for found in streams if found.taken is not None for node in found.taken.views)
+    views = tuple(node for found in fusion_groups if found.taken is not None for node in found.taken.views)
     return replace(
         plan,
         order=(*views, *(layer for node in plan.order for layer in _layers(node))),
@@ -283,10 +291,10 @@ def expanded(
         storage=storage,
         lifetimes=lifetimes,
         scratch=areas,
-        streams=tuple(streams),
+        fusion_groups=tuple(fusion_groups),
     )
 
 
 def _layers(node: Node) -> Sequence[Node]:
-    found = stream_of(node)
+    found = fusion_group_of(node)
     return (node,) if found is None else found.nodes

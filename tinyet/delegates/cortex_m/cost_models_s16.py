@@ -8,16 +8,24 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from tinyet.delegates.cortex_m import claims, conv2d, conv2d_s16, depthwise_s16, linear, linear_s16, linear_w4
-from tinyet.delegates.cortex_m.claims_depthwise import TAPS, seen, straight
+from tinyet.delegates.cortex_m import (
+    conv2d,
+    conv2d_s16,
+    cost_models,
+    depthwise_s16,
+    linear,
+    linear_s16,
+    linear_w4,
+)
 from tinyet.delegates.cortex_m.conv2d import Geometry, Stored, unroll_of
+from tinyet.delegates.cortex_m.cost_models_depthwise import TAPS, seen, straight
 from tinyet.delegates.cortex_m.depthwise import Geometry as Planes
 from tinyet.delegates.cortex_m.linear_s16 import STEPS
 from tinyet.delegates.cortex_m.rounding import Rounding
 from tinyet.delegates.cortex_m.rounding_s16 import Rounding16, rounding
 from tinyet.ir import Node
-from tinyet.ops.shared.claims import Parts, axis
-from tinyet.opset import Claim
+from tinyet.ops.shared.cost_models import Parts, axis
+from tinyet.opset import CostModel
 
 COPIED = 8
 """Pairs that tinyet_dsp_put_int16x2 copies in straight code."""
@@ -390,19 +398,21 @@ def of_nibbles(
     return lambda node: parts(linear_s16.row_geometry(node), linear_w4.rows_rounding(node), Stored.INT4)
 
 
-CLAIMS: Mapping[str, Claim] = {
-    how.named(name): claim
+COST_MODELS: Mapping[str, CostModel] = {
+    how.named(name): cost_model
     for how in (Stored.INT8, Stored.INT16)
-    for name, claim in (
-        ("tinyet_conv2d_s16_direct_4x2_dsp", Claim(of_image(rows_work), of_image(rows_code))),
-        ("tinyet_conv2d_s16_im2col_4x2_dsp", Claim(of_image(patches_work), of_image(patches_code))),
-        ("tinyet_linear_s16_4x2_dsp", Claim(of_rows(rows_work), of_rows(rows_code))),
-        ("tinyet_linear_s16_1x4_dsp", Claim(linear_work, linear_code)),
+    for name, cost_model in (
+        ("tinyet_conv2d_s16_direct_4x2_dsp", CostModel(of_image(rows_work), of_image(rows_code))),
+        ("tinyet_conv2d_s16_im2col_4x2_dsp", CostModel(of_image(patches_work), of_image(patches_code))),
+        ("tinyet_linear_s16_4x2_dsp", CostModel(of_rows(rows_work), of_rows(rows_code))),
+        ("tinyet_linear_s16_1x4_dsp", CostModel(linear_work, linear_code)),
     )
 } | {
-    "tinyet_linear_s8_w4_1x4_dsp": Claim(nibbles_work, nibbles_code),
-    "tinyet_linear_s8_w4_4x2_dsp": Claim(of_nibbles(claims.rows_work), of_nibbles(claims.rows_code)),
-    "tinyet_depthwise_s16_chw_3x3_dsp": Claim(three_work, three_code),
-    "tinyet_depthwise_s16_chw_dsp": Claim(any_work, any_code),
+    "tinyet_linear_s8_w4_1x4_dsp": CostModel(nibbles_work, nibbles_code),
+    "tinyet_linear_s8_w4_4x2_dsp": CostModel(
+        of_nibbles(cost_models.rows_work), of_nibbles(cost_models.rows_code)
+    ),
+    "tinyet_depthwise_s16_chw_3x3_dsp": CostModel(three_work, three_code),
+    "tinyet_depthwise_s16_chw_dsp": CostModel(any_work, any_code),
 }
 """By the kernels' names."""

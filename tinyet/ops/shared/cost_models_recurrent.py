@@ -9,7 +9,7 @@ from tinyet.ir import Node
 from tinyet.ops.shared import counting
 from tinyet.ops.shared.counting import Parts
 from tinyet.ops.shared.recurrent import Part, Sizes, gate_forms, rounded_up
-from tinyet.opset import Claim
+from tinyet.opset import CostModel
 
 SizesOf = Callable[[Node], Sizes]
 
@@ -31,7 +31,7 @@ def sums(parts: Parts, times: int, rows: int, depth: int) -> None:
     counting.add(parts, "four rows with a rest", fours * min(depth % 4, 1))
 
 
-def integers(sizes_of: SizesOf, parts_of: Callable[[Node], Sequence[Part]]) -> Claim:
+def integers(sizes_of: SizesOf, parts_of: Callable[[Node], Sequence[Part]]) -> CostModel:
     """Of kernels whose gates are tinyet_gate_sums; parts_of: input, state, and a projection if there is one."""
 
     def work(node: Node) -> Mapping[str, int]:
@@ -47,7 +47,7 @@ def integers(sizes_of: SizesOf, parts_of: Callable[[Node], Sequence[Part]]) -> C
             parts["four outputs"] = times * rounded_up(s.outputs) // 4
         return parts
 
-    return Claim(work)
+    return CostModel(work)
 
 
 def add_projections(parts: Parts, s: Sizes, projections: Sequence[Part]) -> None:
@@ -59,7 +59,7 @@ def add_projections(parts: Parts, s: Sizes, projections: Sequence[Part]) -> None
         parts["output"] = s.batch * s.steps * s.outputs
 
 
-def paired(sizes_of: SizesOf, parts_of: Callable[[Node], Sequence[Part]]) -> Claim:
+def paired(sizes_of: SizesOf, parts_of: Callable[[Node], Sequence[Part]]) -> CostModel:
     """Of kernels whose gates are tinyet_dsp_gate_sums."""
 
     def work(node: Node) -> Mapping[str, int]:
@@ -80,10 +80,10 @@ def paired(sizes_of: SizesOf, parts_of: Callable[[Node], Sequence[Part]]) -> Cla
         add_projections(parts, s, parts_of(node)[2:])
         return parts
 
-    return Claim(work)
+    return CostModel(work)
 
 
-def in_rows(sizes_of: SizesOf, parts_of: Callable[[Node], Sequence[Part]]) -> Claim:
+def in_rows(sizes_of: SizesOf, parts_of: Callable[[Node], Sequence[Part]]) -> CostModel:
     """Of kernels whose gates are tinyet_mve_gate_sums, and that compute eight units at a time."""
 
     def work(node: Node) -> Mapping[str, int]:
@@ -100,10 +100,10 @@ def in_rows(sizes_of: SizesOf, parts_of: Callable[[Node], Sequence[Part]]) -> Cl
         add_projections(parts, s, parts_of(node)[2:])
         return parts
 
-    return Claim(work)
+    return CostModel(work)
 
 
-def floats(sizes_of: SizesOf, projected: bool = False) -> Claim:
+def floats(sizes_of: SizesOf, projected: bool = False) -> CostModel:
     """Of kernels that compute a unit's gates side by side."""
 
     def work(node: Node) -> Mapping[str, int]:
@@ -116,17 +116,17 @@ def floats(sizes_of: SizesOf, projected: bool = False) -> Claim:
             parts["projected product"] = parts["output"] * s.units
         return parts
 
-    return Claim(work)
+    return CostModel(work)
 
 
-def of_function(claim: Claim, is_relu: Callable[[Node], bool]) -> Claim:
+def of_function(cost_model: CostModel, is_relu: Callable[[Node], bool]) -> CostModel:
     """With a unit's work by its function."""
 
     def work(node: Node) -> Mapping[str, int]:
-        parts = dict(claim.work(node))
+        parts = dict(cost_model.work(node))
         for name in ("unit", "eight units"):
             if name in parts:
                 parts[f"{name} of relu" if is_relu(node) else f"{name} of tanh"] = parts.pop(name)
         return parts
 
-    return Claim(work)
+    return CostModel(work)

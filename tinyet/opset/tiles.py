@@ -10,7 +10,7 @@ from tinyet.ir import Attrs, Node, Tensor
 
 
 @dataclass(frozen=True)
-class RowRule:
+class TileMap:
     """Rows are axis 1 of tensors (1, rows, …). A strip `i` is rows `i * out` to `(i + 1) * out`, `out` not included, of
     the output; it needs the rows from `i * stride - before` on, `window` of them, of each input in `inputs`.
 
@@ -44,11 +44,11 @@ class RowRule:
         return rows // of_strip if rows % of_strip == 0 else None
 
 
-Rows = Callable[[Node], RowRule | None]
+TileMaps = Callable[[Node], TileMap | None]
 """A node's rule; None for one that is not computed by rows."""
 
 
-def never(_node: Node) -> RowRule | None:
+def never(_node: Node) -> TileMap | None:
     """Of operators whose output needs more than some rows of the input."""
     return None
 
@@ -58,7 +58,7 @@ def has_rows(tensor: Tensor) -> bool:
     return len(tensor.shape) >= 3 and tensor.shape[0] == 1 and tensor.shape[1] > 1
 
 
-def each_row(node: Node) -> RowRule | None:
+def each_row(node: Node) -> TileMap | None:
     """Of operators that make row r of the output of row r of their inputs: element by element, or along the last axis.
 
     An input of fewer axes, or of one row, is the same for every row. None where a constant differs from row to row.
@@ -73,7 +73,7 @@ def each_row(node: Node) -> RowRule | None:
         if tensor.is_constant or tensor.shape[:2] != output.shape[:2]:
             return None
         by_rows.append(index)
-    return RowRule(tuple(by_rows), node.attrs) if by_rows else None
+    return TileMap(tuple(by_rows), node.attrs) if by_rows else None
 
 
 def _row_count(tensor: Tensor, output: Tensor) -> int:
@@ -82,7 +82,7 @@ def _row_count(tensor: Tensor, output: Tensor) -> int:
     return tensor.shape[-behind] if len(tensor.shape) >= behind else 1
 
 
-def strip(node: Node, rule: RowRule) -> Node:
+def tile_node(node: Node, rule: TileMap) -> Node:
     """The node for one strip: a node like any other, of smaller tensors."""
     inputs = [
         _rows(tensor, rule.window) if tensor is not None and index in rule.inputs else tensor

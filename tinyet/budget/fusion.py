@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from tinyet.deployment import Deployment
 from tinyet.ir import Node
-from tinyet.memory.streams import Stream
+from tinyet.memory.fusion import FusionGroup
 from tinyet.planning.candidates import Chosen
 from tinyet.planning.tiling import added_macs, moved
 
@@ -45,24 +45,26 @@ def streams_of(deployment: Deployment) -> tuple[StreamAnalysis, ...]:
     decision = deployment.decision
     index = {step.node: step.index for step in deployment.steps}
     found = []
-    for stream in deployment.plan.streams:
-        strips = _stated(decision.chosen, stream.nodes)
-        whole = None if decision.untiled is None else _stated(decision.untiled.chosen, stream.nodes)
+    for fusion_group in deployment.plan.fusion_groups:
+        strips = _stated(decision.chosen, fusion_group.nodes)
+        whole = None if decision.untiled is None else _stated(decision.untiled.chosen, fusion_group.nodes)
         found.append(
             StreamAnalysis(
-                layers=tuple(index[node] for node in stream.nodes),
-                windows=_windows(stream),
-                added_macs=added_macs(stream),
-                moved_bytes=sum(stream.moved),
-                instructions=None if strips is None else strips + round(moved(stream)),
+                layers=tuple(index[node] for node in fusion_group.nodes),
+                windows=_windows(fusion_group),
+                added_macs=added_macs(fusion_group),
+                moved_bytes=sum(fusion_group.moved),
+                instructions=None if strips is None else strips + round(moved(fusion_group)),
                 whole_instructions=whole,
             )
         )
     return tuple(found)
 
 
-def _windows(stream: Stream) -> tuple[WindowAnalysis, ...]:
-    return tuple(WindowAnalysis(w.tensor.name, w.slots, w.tensor.shape[1], w.bytes) for w in stream.windows)
+def _windows(fusion_group: FusionGroup) -> tuple[WindowAnalysis, ...]:
+    return tuple(
+        WindowAnalysis(w.tensor.name, w.slots, w.tensor.shape[1], w.bytes) for w in fusion_group.windows
+    )
 
 
 def _stated(chosen: Chosen, nodes: Sequence[Node]) -> int | None:

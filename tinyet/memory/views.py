@@ -22,7 +22,7 @@ from tinyet.opset import Op
 
 
 @dataclass(frozen=True)
-class Move:
+class View:
     """`bytes` bytes of output `output` from `start` are those of input `input` from `input_start`."""
 
     output: int
@@ -32,7 +32,7 @@ class Move:
     bytes: int
 
 
-def moves(node: Node, op: Op) -> tuple[Move, ...] | None:
+def views(node: Node, op: Op) -> tuple[View, ...] | None:
     """How the outputs are made of runs of the inputs' bytes, or None when a kernel has to compute them.
 
     Two forms are known: each output is one run of the single input, or the single output is all inputs back
@@ -45,7 +45,7 @@ def moves(node: Node, op: Op) -> tuple[Move, ...] | None:
     if not inputs or len({t.dtype for _, t in inputs} | {t.dtype for t in node.outputs}) != 1:
         return None
     if op.view:
-        return (Move(0, 0, inputs[0][0], 0, node.output.type.bytes),)
+        return (View(0, 0, inputs[0][0], 0, node.output.type.bytes),)
     if not op.same_scale or not _may_move(node, inputs):
         return None
     trials = _trials(node, op)
@@ -99,7 +99,7 @@ def _values(tensor: Tensor, fill: float | int | np.float32 | None, random: np.ra
     return bits.view(tensor.dtype.numpy).reshape(tensor.shape)
 
 
-def _runs(node: Node, index: int, trials: Sequence[_Trial]) -> tuple[Move, ...] | None:
+def _runs(node: Node, index: int, trials: Sequence[_Trial]) -> tuple[View, ...] | None:
     """Each output as one run of the only input."""
     width = node.outputs[0].dtype.bytes
     found = []
@@ -108,7 +108,7 @@ def _runs(node: Node, index: int, trials: Sequence[_Trial]) -> tuple[Move, ...] 
         start = _find(trials, index, number, width)
         if start is None:
             return None
-        found.append(Move(number, 0, index, start, size))
+        found.append(View(number, 0, index, start, size))
     return tuple(found)
 
 
@@ -125,7 +125,7 @@ def _find(trials: Sequence[_Trial], index: int, number: int, width: int) -> int 
 
 def _back_to_back(
     node: Node, inputs: Sequence[tuple[int, Tensor]], trials: Sequence[_Trial]
-) -> tuple[Move, ...] | None:
+) -> tuple[View, ...] | None:
     """The only output as all inputs, one after the other."""
     if len(node.outputs) != 1:
         return None
@@ -135,6 +135,6 @@ def _back_to_back(
     found = []
     start = 0
     for i, tensor in inputs:
-        found.append(Move(0, start, i, 0, tensor.type.bytes))
+        found.append(View(0, start, i, 0, tensor.type.bytes))
         start += tensor.type.bytes
     return tuple(found)

@@ -17,30 +17,30 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from tinyet.ir import Node, Tensor
-from tinyet.memory.row_records import (
+from tinyet.memory.tile_records import (
     Action,
     Fill,
     Move,
     Place,
-    Rows,
+    RowBuffer,
     Run,
     Shift,
     Take,
     Taken,
     row_bytes,
 )
-from tinyet.opset import RowRule
-from tinyet.opset.sweep import Bytes
+from tinyet.opset import TileMap
+from tinyet.opset.access_order import Bytes
 
 __all__ = [
     "Action",
     "Fill",
+    "FusionGroup",
     "Move",
     "Place",
-    "Rows",
+    "RowBuffer",
     "Run",
     "Shift",
-    "Stream",
     "Take",
     "Taken",
     "row_bytes",
@@ -52,30 +52,34 @@ _COUNTS = 5
 
 
 @dataclass(frozen=True, eq=False)
-class Stream:
+class FusionGroup:
     """nodes: the calls, in order. rules: how each is computed by rows. actions: all that is done, in order.
-    rows: of every tensor that is read or written by rows. pile: the windows in it, the lowest first; heights: its bytes
-    at each action. taken: the value that comes from the caller row by row, where one does.
+    rows: of every tensor that is read or written by rows. stacked_buffers: the windows in it, the lowest first;
+    heights: its bytes at each action. taken: the value that comes from the caller row by row, where one does.
     """
 
     nodes: tuple[Node, ...]
-    rules: Mapping[Node, RowRule]
+    rules: Mapping[Node, TileMap]
     actions: tuple[Action, ...]
-    rows: Mapping[Tensor, Rows]
-    pile: tuple[Tensor, ...]
+    rows: Mapping[Tensor, RowBuffer]
+    stacked_buffers: tuple[Tensor, ...]
     heights: Bytes
     taken: Taken | None
 
     @property
-    def windows(self) -> tuple[Rows, ...]:
+    def windows(self) -> tuple[RowBuffer, ...]:
         return tuple(rows for rows in self.rows.values() if rows.window)
 
     @property
     def base(self) -> Tensor | None:
         """The whole tensor beneath the pile, where one is."""
-        return self.pile[0] if self.pile and not self.rows[self.pile[0]].window else None
+        return (
+            self.stacked_buffers[0]
+            if self.stacked_buffers and not self.rows[self.stacked_buffers[0]].window
+            else None
+        )
 
-    def passing(self, tensor: Tensor) -> Rows | None:
+    def passing(self, tensor: Tensor) -> RowBuffer | None:
         """The window that a tensor passes through, where it is never there as a whole."""
         if self.taken is not None and tensor in self.taken.names:
             tensor = self.taken.tensor
@@ -97,12 +101,12 @@ class Stream:
         if self.taken is None:
             return 0
         places = sum(
-            not rows.window and not rows.piled
+            not rows.window and not rows.stacked
             for node in self.nodes
             for tensor in (*(node.input(i) for i in self.rules[node].inputs), node.outputs[0])
             if (rows := self.rows.get(tensor)) is not None
         )
-        return 4 * (_COUNTS + places + (len(self.pile) + 1 if self.pile else 0))
+        return 4 * (_COUNTS + places + (len(self.stacked_buffers) + 1 if self.stacked_buffers else 0))
 
     def moments(self, node: Node) -> list[int]:
         """The numbers of the actions that compute a layer's strips."""

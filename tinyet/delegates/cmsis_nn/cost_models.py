@@ -12,9 +12,9 @@ import numpy as np
 from tinyet.delegates.cmsis_nn.linear import rows_of
 from tinyet.ir import Node
 from tinyet.ops.shared import pooling
-from tinyet.ops.shared.claims import Parts, axes, outputs, width
 from tinyet.ops.shared.convolution import attrs_of
-from tinyet.opset import Claim
+from tinyet.ops.shared.cost_models import Parts, axes, outputs, width
+from tinyet.opset import CostModel
 
 VECTOR = 16
 """Bytes of a vector."""
@@ -190,29 +190,29 @@ def softmax(node: Node) -> Mapping[str, int]:
     return {"call": 1, "row": rows, "vector": rows * blocks(values, 4), "value": rows * values}
 
 
-CLAIMS: Mapping[str, Claim] = {
-    "arm_convolve_1x1_s8_fast": Claim(convolve_1x1_fast),
-    "arm_convolve_1x1_s8": Claim(convolve_1x1),
-    "arm_convolve_s8": Claim(convolve),
-    "arm_depthwise_conv_3x3_s8": Claim(depthwise),
-    "arm_depthwise_conv_s8_opt": Claim(depthwise),
-    "arm_depthwise_conv_s8": Claim(depthwise),
-    "arm_fully_connected_s8": Claim(fully_connected),
-    "arm_fully_connected_per_channel_s8": Claim(fully_connected),
-    "arm_elementwise_add_s8": Claim(elements),
-    "arm_elementwise_mul_s8": Claim(elements),
-    "arm_avgpool_s8": Claim(pools),
-    "arm_max_pool_s8": Claim(pools),
-    "arm_softmax_s8": Claim(softmax),
-    "arm_convolve_1_x_n_s8": Claim(convolve),
-    "arm_convolve_s16": Claim(convolve),
-    "arm_convolve_s4": Claim(convolve),
-    "arm_depthwise_conv_s16": Claim(depthwise),
-    "arm_fully_connected_s16": Claim(fully_connected),
-    "arm_fully_connected_s4": Claim(fully_connected),
-    "arm_elementwise_add_s16": Claim(elements),
-    "arm_elementwise_mul_s16": Claim(elements),
-    "arm_avgpool_s16": Claim(pools),
-    "arm_max_pool_s16": Claim(pools),
+COST_MODELS: Mapping[str, CostModel] = {
+    "arm_convolve_1x1_s8_fast": CostModel(convolve_1x1_fast),
+    "arm_convolve_1x1_s8": CostModel(convolve_1x1),
+    "arm_convolve_s8": CostModel(convolve),
+    "arm_depthwise_conv_3x3_s8": CostModel(depthwise),
+    "arm_depthwise_conv_s8_opt": CostModel(depthwise),
+    "arm_depthwise_conv_s8": CostModel(depthwise),
+    "arm_fully_connected_s8": CostModel(fully_connected),
+    "arm_fully_connected_per_channel_s8": CostModel(fully_connected),
+    "arm_elementwise_add_s8": CostModel(elements),
+    "arm_elementwise_mul_s8": CostModel(elements),
+    "arm_avgpool_s8": CostModel(pools),
+    "arm_max_pool_s8": CostModel(pools),
+    "arm_softmax_s8": CostModel(softmax),
+    "arm_convolve_1_x_n_s8": CostModel(convolve),
+    "arm_convolve_s16": CostModel(convolve),
+    "arm_convolve_s4": CostModel(convolve),
+    "arm_depthwise_conv_s16": CostModel(depthwise),
+    "arm_fully_connected_s16": CostModel(fully_connected),
+    "arm_fully_connected_s4": CostModel(fully_connected),
+    "arm_elementwise_add_s16": CostModel(elements),
+    "arm_elementwise_mul_s16": CostModel(elements),
+    "arm_avgpool_s16": CostModel(pools),
+    "arm_max_pool_s16": CostModel(pools),
 }
 """By the functions' names."""

@@ -11,21 +11,44 @@ from tinyet.errors import InternalError
 from tinyet.ir import Graph, Node, Tensor
 from tinyet.memory import offsets as packing
 from tinyet.memory import schedule as ordering
+from tinyet.memory.aliases import NEVER, AliasSets, nothing_owned_twice
+from tinyet.memory.candidate_plan import (
+    CandidatePlan,
+    FusionRefusedError,
+    Moments,
+    block_of,
+    lifetimes,
+    order_of,
+    variables_of,
+)
 from tinyet.memory.check import check_plan
-from tinyet.memory.contract import OP as STREAM_OP
-from tinyet.memory.contract import borders_of, contracted, course_of, expanded, scratch_name, stream_of
-from tinyet.memory.draft import Draft, Moments, StreamRefusedError, order_of, variables_of
-from tinyet.memory.extents import Extent, alive_between, extent, gaps, most_alive
+from tinyet.memory.concat_elision import Group, MayStride, elide_concats, no_stride
+from tinyet.memory.fused_node import OP as FUSED_OP
+from tinyet.memory.fused_node import (
+    access_schedule_of,
+    borders_of,
+    fusion_group_of,
+    scratch_name,
+    with_fused_nodes,
+    with_layers,
+)
+from tinyet.memory.fusion import FusionGroup
 from tinyet.memory.inplace import overwritten_exactly, replaces_at
-from tinyet.memory.layout import NEVER, Layout, nothing_owned_twice
-from tinyet.memory.live import LiveBytes
-from tinyet.memory.moves import Move, moves
+from tinyet.memory.live_ranges import LiveRange, alive_between, gaps, live_range, most_alive
+from tinyet.memory.liveness import LiveBytes
 from tinyet.memory.plan import MARK, Block, Lifetime, MemoryPlan, Storage
 from tinyet.memory.states import States
-from tinyet.memory.streams import Stream
-from tinyet.memory.sweeping import Course, Replaces, Sweeping, course, no_replacing, no_sweep, overlapping
-from tinyet.memory.weave import Group, MayPitch, no_pitch, weave
-from tinyet.opset import NO_LAYOUTS, DataLayout, Op, Sweeps
+from tinyet.memory.timeline import (
+    AccessSchedule,
+    Replaces,
+    Timeline,
+    access_schedule,
+    no_access_order,
+    no_replacing,
+    overlapping,
+)
+from tinyet.memory.views import View, views
+from tinyet.opset import NO_LAYOUTS, AccessOrders, DataLayout, Op
 
 _LOOKS_A_CALL = 30
 """What a draft costs a call, measured in looks of the search for an order."""
@@ -43,11 +66,11 @@ def plan_memory(
     op_of: Callable[[Node], Op],
     scratch: Mapping[Node, int],
     *,
-    may_pitch: MayPitch = no_pitch,
+    may_stride: MayStride = no_stride,
     data_layouts: Mapping[Tensor, DataLayout] = NO_LAYOUTS,
-    sweep: Sweeps = no_sweep,
+    access_order: AccessOrders = no_access_order,
     replaces: Replaces = no_replacing,
-    streams: Sequence[Stream] = (),
+    fusion_groups: Sequence[FusionGroup] = (),
     align: int = 4,
     scratch_align: int = 8,
     search_budget: int = packing.DEFAULT_BUDGET,
@@ -59,12 +82,13 @@ def plan_memory(
         graph: a verified graph. Inputs are alive from before the first call to their last use.
         op_of: the operator of a node.
         scratch: bytes of scratch memory of each node's call; a node that is missing needs none.
-        may_pitch: which tensors the kernels can read and write with their pixels apart.
+        may_stride: which tensors the kernels can read and write with their pixels apart.
         data_layouts: of tensors that do not lie row-major; none of the graph's own.
-        sweep: what a call whose tensors all lie row-major has read of an input by the time it writes its output; one
+        access_order: what a call whose tensors all lie row-major has read of an input by the time it writes its
+        output; one
             may lie partly over the other where that is safe.
         replaces: inputs of such calls over which the output may lie exactly, beside those of the operator.
-        streams: calls that are computed by rows, one with another; no node is in two.
+        fusion_groups: calls that are computed by rows, one with another; no node is in two.
         align: every tensor's offset is a multiple of this (a power of two), and of its element's size; of the latter
             alone where its pixels lie apart.
         scratch_align: the same for scratch memory.
@@ -87,36 +111,36 @@ def plan_memory(
                 f"output {tensor.name} is a constant, which has no place in the arena", graph.name
             )
     planner = _Planner(
-        contracted(graph, streams, scratch, scratch_align) if streams else graph,
+        with_fused_nodes(graph, fusion_groups, scratch, scratch_align) if fusion_groups else graph,
         op_of,
         scratch,
-        may_pitch,
+        may_stride,
         data_layouts,
-        sweep,
+        access_order,
         replaces,
         align,
         scratch_align,
         order_budget,
     )
-    chosen = planner.best() if order_budget else planner.draft(frozenset())
+    chosen = planner.best() if order_budget else planner.candidate(frozenset())
     placement = planner.place(chosen, search_budget)
     if search_budget:
         chosen, placement = planner.apart(chosen, placement, search_budget)
     if placement.peak > chosen.bound and chosen.schedule.peak < chosen.schedule.given_peak:
         # Fewer bytes alive do not always make a smaller arena: gaps may eat the gain.
-        given = planner.draft(chosen.copied, chosen.apart, reorder=False)
+        given = planner.candidate(chosen.copied, chosen.apart, reorder=False)
         other = planner.place(given, search_budget)
         if other.peak < placement.peak:
             chosen, placement = given, other
     plan = planner.finish(chosen, placement)
-    if streams:
-        plan = expanded(plan, streams, placement.offsets, scratch, scratch_align)
+    if fusion_groups:
+        plan = with_layers(plan, fusion_groups, placement.offsets, scratch, scratch_align)
     check_plan(
         graph,
         plan,
         op_of,
         scratch,
-        sweep=sweep,
+        access_order=access_order,
         replaces=replaces,
         align=align,
         scratch_align=scratch_align,
@@ -130,9 +154,9 @@ class _Planner:
         graph: Graph,
         op_of: Callable[[Node], Op],
         scratch: Mapping[Node, int],
-        may_pitch: MayPitch,
+        may_stride: MayStride,
         data_layouts: Mapping[Tensor, DataLayout],
-        sweep: Sweeps,
+        access_order: AccessOrders,
         replaces: Replaces,
         align: int,
         scratch_align: int,
@@ -140,185 +164,184 @@ class _Planner:
     ) -> None:
         self.graph = graph
         self.states = States(graph)
-        self.ops = {node: op_of(node) if stream_of(node) is None else STREAM_OP for node in graph.nodes}
-        self.streams = {
+        self.ops = {node: op_of(node) if fusion_group_of(node) is None else FUSED_OP for node in graph.nodes}
+        self.fusion_groups = {
             node: made
             for node in graph.nodes
-            if (made := course_of(node, scratch, align, scratch_align)) is not None
+            if (made := access_schedule_of(node, scratch, align, scratch_align)) is not None
         }
-        self.scratch = {**scratch, **{node: made.inner_bytes for node, made in self.streams.items()}}
-        self.may_pitch: MayPitch = lambda n, t, pitch: n not in self.streams and may_pitch(n, t, pitch)
+        self.scratch = {**scratch, **{node: made.inner_bytes for node, made in self.fusion_groups.items()}}
+        self.may_stride: MayStride = lambda n, t, pixel_stride: (
+            n not in self.fusion_groups and may_stride(n, t, pixel_stride)
+        )
         self.data_layouts = data_layouts
-        self.sweep = sweep
-        self.replaces: Replaces = lambda n, index: n not in self.streams and replaces(n, index)
+        self.access_order = access_order
+        self.replaces: Replaces = lambda n, index: n not in self.fusion_groups and replaces(n, index)
         self.align = align
         self.scratch_align = scratch_align
         self.order_budget = order_budget
-        self.moves = {
-            node: found for node in graph.nodes if (found := moves(node, self.ops[node])) is not None
+        self.views = {
+            node: found for node in graph.nodes if (found := views(node, self.ops[node])) is not None
         }
         outputs = (t for node in graph.nodes for t in node.outputs)
         self.tensors = tuple(dict.fromkeys((*graph.inputs, *outputs)))
-        self.known_courses: dict[Node, Course | None] = {}
-        self.of_streams = {scratch_name(node) for node in self.streams}  # they stand for what is in them
+        self.known_schedules: dict[Node, AccessSchedule | None] = {}
+        # They stand for the buffers inside them.
+        self.of_fusion_groups = {scratch_name(node) for node in self.fusion_groups}
 
     # ------------------------------------------------------------ choices
 
-    def best(self) -> Draft:
+    def best(self) -> CandidatePlan:
         """All moves without a call; then moves that are no plain views are tried with one, each that may help, and
         the others as long as the graph is small enough to try whatever there is."""
-        best = self.draft(frozenset())
+        best = self.candidate(frozenset())
         spent = 0
         for node in self.graph.nodes:
-            if node not in best.elided or self.ops[node].view or not self.matters(best, node):
+            if node not in best.elided or self.ops[node].view or not best.matters(node):
                 continue
-            if spent > (_PROMISING_BUDGET if self.promises(best, node) else _TRIAL_BUDGET):
+            if spent > (_PROMISING_BUDGET if self.may_pay(best, node) else _TRIAL_BUDGET):
                 continue
-            tried = self.draft(best.copied | {node})
+            tried = self.candidate(best.copied | {node})
             spent += tried.schedule.looks + _LOOKS_A_CALL * len(tried.calls)
             if tried.bound < best.bound:
                 best = tried
         return best
 
-    @staticmethod
-    def matters(draft: Draft, node: Node) -> bool:
-        """Is the block of the node's output alive whenever memory is at its fullest? If not, that moment
-        stays as full whatever becomes of the block."""
-        own = draft.blocks[draft.layout.root(node.outputs[0])]
-        return own.first <= draft.fullest[0] and draft.fullest[1] <= own.last
-
-    def promises(self, draft: Draft, node: Node) -> bool:
+    def may_pay(self, candidate: CandidatePlan, node: Node) -> bool:
         """Would a copy help if the order of the calls stayed? Not when the block without the copied part is as large
         as before and still alive whenever memory is at its fullest. When in doubt, it would."""
         variables = variables_of(node)
         if len(variables) != 1:
             return True
-        layout, root = draft.layout, draft.layout.root(variables[0])
-        low, high = layout.extent(variables[0])
+        aliases, root = candidate.aliases, candidate.aliases.root(variables[0])
+        low, high = aliases.extent(variables[0])
         part = list(node.outputs)
         for tensor in part:
-            start, end = layout.extent(tensor)
+            start, end = aliases.extent(tensor)
             if start < low or high < end:
                 return True
             part += (
                 t
                 for reader in self.graph.consumers(tensor)
-                if reader in draft.elided or reader in draft.overwrites
+                if reader in candidate.elided or reader in candidate.overwrites
                 for t in reader.outputs
-                if layout.root(t) is root
+                if aliases.root(t) is root
             )
         copied = set(part)
-        last = next((used for used, t in draft.last_used[root] if t not in copied), NEVER)
-        return not (draft.blocks[root].first <= draft.fullest[0] and draft.fullest[1] <= last)
+        last = next((used for used, t in candidate.last_used[root] if t not in copied), NEVER)
+        return not (candidate.blocks[root].first <= candidate.fullest[0] and candidate.fullest[1] <= last)
 
     def apart(
-        self, draft: Draft, placement: packing.Placement, budget: int
-    ) -> tuple[Draft, packing.Placement]:
+        self, candidate: CandidatePlan, placement: packing.Placement, budget: int
+    ) -> tuple[CandidatePlan, packing.Placement]:
         """Where what lies partly over something keeps the arena from being as small as what is alive: calls do not work
         in place, the largest first, of which that makes it smaller.
 
         An output that begins before its input leaves room only below itself, and in place it cannot go elsewhere. Two
         places for it need more at its own call, and may need less around it.
         """
-        if not draft.sweeping.courses:
-            return draft, placement
-        size = {node: draft.layout.size(node.outputs[index]) for node, (_, index) in draft.overwrites.items()}
+        if not candidate.timeline.access_schedules:
+            return candidate, placement
+        size = {
+            node: candidate.aliases.size(node.outputs[index])
+            for node, (_, index) in candidate.overwrites.items()
+        }
         for node in sorted(size, key=lambda n: -size[n])[:_MOST_APART]:
             if placement.peak <= placement.lower_bound:
                 break
-            tried = self.draft(draft.copied, draft.apart | {node})
+            tried = self.candidate(candidate.copied, candidate.apart | {node})
             if tried.bound < placement.peak:
                 other = self.place(tried, min(budget, _APART_BUDGET))
                 if other.peak < placement.peak:
-                    draft, placement = tried, other
-        if draft.apart:
-            placement = self.place(draft, budget)
-        return draft, placement
+                    candidate, placement = tried, other
+        if candidate.apart:
+            placement = self.place(candidate, budget)
+        return candidate, placement
 
-    def draft(
+    def candidate(
         self, copied: frozenset[Node], apart: frozenset[Node] = frozenset(), *, reorder: bool = True
-    ) -> Draft:
-        layout, elided, woven = self.share(copied)
-        calls, schedule = self.arrange(layout, elided, woven, self.order_budget if reorder else 0)
-        sweeping = Sweeping(calls, self.courses(calls, woven))
-        overwrites, buffers, live = self.overwrite(layout, calls, woven, sweeping, apart)
-        return Draft(
+    ) -> CandidatePlan:
+        aliases, elided, strided = self.share(copied)
+        calls, schedule = self.arrange(aliases, elided, strided, self.order_budget if reorder else 0)
+        timeline = Timeline(calls, self.access_schedules(calls, strided))
+        overwrites, buffers, live = self.overwrite(aliases, calls, strided, timeline, apart)
+        return CandidatePlan(
             copied=copied,
             apart=apart,
-            layout=layout,
-            woven=woven,
+            aliases=aliases,
+            strided=strided,
             elided=elided,
             calls=calls,
             overwrites=overwrites,
             schedule=schedule,
             buffers=buffers,
-            sweeping=sweeping,
+            timeline=timeline,
             bound=live.bound,
             fullest=live.fullest,
             used=self.moments(calls).used,
         )
 
-    def share(self, copied: frozenset[Node]) -> tuple[Layout, frozenset[Node], dict[Tensor, Group]]:
+    def share(self, copied: frozenset[Node]) -> tuple[AliasSets, frozenset[Node], dict[Tensor, Group]]:
         """Views and windows: what needs no call because its bytes can lie where they are wanted."""
-        borders = [border.bytes for node in self.streams for border in borders_of(node)]
-        layout = Layout(self.tensors, self.align, borders)
-        for node in self.streams:
-            stream = stream_of(node)
-            base = None if stream is None else stream.base
+        borders = [border.bytes for node in self.fusion_groups for border in borders_of(node)]
+        aliases = AliasSets(self.tensors, self.align, borders)
+        for node in self.fusion_groups:
+            fusion_group = fusion_group_of(node)
+            base = None if fusion_group is None else fusion_group.base
             if base is not None:
                 self.states.refuse_spread(base)
-                layout.spread(base, base.type.bytes, self.scratch_align)
+                aliases.spread(base, base.type.bytes, self.scratch_align)
         for tensor, data_layout in self.data_layouts.items():
-            layout.spread(tensor, data_layout.size(tensor), data_layout.align)
+            aliases.spread(tensor, data_layout.size(tensor), data_layout.align)
         otherwise = {node for t in self.data_layouts for node in self.graph.consumers(t)}
-        self.states.place(layout)
-        woven = weave(self.graph, self.may_pitch, copied | otherwise)
-        elided = set(woven.elided)
-        for node in woven.elided:
-            layout.renounce(node.output)
-        for group in woven.groups:
+        self.states.place(aliases)
+        strided = elide_concats(self.graph, self.may_stride, copied | otherwise)
+        elided = set(strided.elided)
+        for node in strided.elided:
+            aliases.renounce(node.output)
+        for group in strided.groups:
             first, *others = group.at
-            layout.spread(first, group.bytes)
+            aliases.spread(first, group.bytes)
             for tensor in others:
-                layout.spread(tensor, group.bytes)
+                aliases.spread(tensor, group.bytes)
                 # Who owns which byte of a pixel is for the weaving to see to.
-                layout.join(first, 0, tensor, 0, lambda _old, _new: True)
-        layout.keep()
-        apart = {t: group for group in woven.groups for t in group.at if group.apart(t)}
-        for node, found in self.moves.items():
+                aliases.join(first, 0, tensor, 0, lambda _old, _new: True)
+        aliases.keep()
+        apart = {t: group for group in strided.groups for t in group.at if group.apart(t)}
+        for node, found in self.views.items():
             if node in copied or any(
                 t in apart or t in self.data_layouts for t in (*variables_of(node), *node.outputs)
             ):
                 continue
             for output in node.outputs:
-                layout.renounce(output)
-            if all(self.unite(layout, node, move) for move in found):
-                layout.keep()
+                aliases.renounce(output)
+            if all(self.unite(aliases, node, move) for move in found):
+                aliases.keep()
                 elided.add(node)
             else:
-                layout.undo()
-        for node in self.streams:
+                aliases.undo()
+        for node in self.fusion_groups:
             for border in borders_of(node):
-                joined = layout.join(border.rows.tensor, border.start, border.bytes, 0, nothing_owned_twice)
+                joined = aliases.join(border.rows.tensor, border.start, border.bytes, 0, nothing_owned_twice)
                 if not joined:
-                    raise StreamRefusedError(f"{border.rows.tensor.name} has no room around it")
-        layout.keep()
-        return layout, frozenset(elided), apart
+                    raise FusionRefusedError(f"{border.rows.tensor.name} has no room around it")
+        aliases.keep()
+        return aliases, frozenset(elided), apart
 
     @staticmethod
-    def unite(layout: Layout, node: Node, move: Move) -> bool:
+    def unite(aliases: AliasSets, node: Node, move: View) -> bool:
         source, output = node.input(move.input), node.outputs[move.output]
-        return layout.join(output, move.start, source, move.input_start, nothing_owned_twice)
+        return aliases.join(output, move.start, source, move.input_start, nothing_owned_twice)
 
     # ------------------------------------------------------------ order
 
     def arrange(
-        self, layout: Layout, elided: frozenset[Node], woven: Mapping[Tensor, Group], budget: int
+        self, aliases: AliasSets, elided: frozenset[Node], strided: Mapping[Tensor, Group], budget: int
     ) -> tuple[tuple[Node, ...], ordering.Schedule]:
         """Order the calls; with a budget of 0, as the graph has them."""
-        roots = layout.roots()
+        roots = aliases.roots()
         number = {root: i for i, root in enumerate(roots)}
-        sizes = [packing.align_up(layout.size(root), self.align) for root in roots]
+        sizes = [packing.align_up(aliases.size(root), self.align) for root in roots]
         calls = [node for node in self.graph.nodes if node not in elided]
         position = {node: i for i, node in enumerate(calls)}
         needs: dict[Tensor, frozenset[int]] = {t: frozenset() for t in self.graph.inputs}
@@ -328,66 +351,71 @@ class _Planner:
             if node in elided:
                 needs.update(dict.fromkeys(node.outputs, after))
                 continue
-            after |= {position[reader] for reader in self.states.before(layout, node, calls)}
+            after |= {position[reader] for reader in self.states.before(aliases, node, calls)}
             needs.update(dict.fromkeys(node.outputs, frozenset((position[node],))))
             steps.append(
                 ordering.Step(
                     tuple(sorted(after)),
-                    tuple(dict.fromkeys(number[layout.root(t)] for t in variables_of(node))),
-                    tuple(dict.fromkeys(number[layout.root(t)] for t in node.outputs)),
+                    tuple(dict.fromkeys(number[aliases.root(t)] for t in variables_of(node))),
+                    tuple(dict.fromkeys(number[aliases.root(t)] for t in node.outputs)),
                     packing.align_up(self.scratch.get(node, 0), self.align),
                     tuple(
-                        (number[layout.root(source)], number[layout.root(output)])
-                        for source, output in self.candidates(layout, node, woven)
-                        if layout.size(source) == source.type.bytes == layout.size(output)
+                        (number[aliases.root(source)], number[aliases.root(output)])
+                        for source, output in self.candidates(aliases, node, strided)
+                        if aliases.size(source) == source.type.bytes == aliases.size(output)
                     ),
-                    self.overlaps(layout, number, self.courses([node], woven).get(node)),
+                    self.overlaps(aliases, number, self.access_schedules([node], strided).get(node)),
                 )
             )
         result = ordering.schedule(
             steps,
             sizes,
-            inputs=frozenset(number[layout.root(t)] for t in self.graph.inputs),
-            outputs=frozenset(number[layout.root(t)] for t in self.graph.outputs),
+            inputs=frozenset(number[aliases.root(t)] for t in self.graph.inputs),
+            outputs=frozenset(number[aliases.root(t)] for t in self.graph.outputs),
             budget=budget,
         )
         return tuple(calls[i] for i in result.order), result
 
     def overlaps(
-        self, layout: Layout, number: Mapping[Tensor, int], course: Course | None
+        self, aliases: AliasSets, number: Mapping[Tensor, int], access_schedule: AccessSchedule | None
     ) -> tuple[tuple[int, int, int], ...]:
         """What the order may count on: tensors alone in their blocks that can lie partly over each other, the pair that
         saves the most bytes first."""
-        if course is None or len(course.written) != 1:
+        if access_schedule is None or len(access_schedule.written) != 1:
             return ()
-        (output,) = course.written
-        if layout.size(output) != output.type.bytes:
+        (output,) = access_schedule.written
+        if aliases.size(output) != output.type.bytes:
             return ()
         return tuple(
-            (number[layout.root(source)], number[layout.root(output)], saved)
-            for source in sorted(course.needed, key=lambda t: -course.saved(t))
-            if layout.size(source) == source.type.bytes and (saved := course.saved(source) & -self.align) > 0
+            (number[aliases.root(source)], number[aliases.root(output)], saved)
+            for source in sorted(access_schedule.needed, key=lambda t: -access_schedule.saved(t))
+            if aliases.size(source) == source.type.bytes
+            and (saved := access_schedule.saved(source) & -self.align) > 0
         )
 
-    def courses(self, calls: Iterable[Node], woven: Mapping[Tensor, Group]) -> dict[Node, Course]:
+    def access_schedules(
+        self, calls: Iterable[Node], strided: Mapping[Tensor, Group]
+    ) -> dict[Node, AccessSchedule]:
         """Of the calls that have one."""
         found = {}
         for node in calls:
             if node in self.states.kept:
                 continue  # what its output lies over is the state itself
-            if node not in self.known_courses:
-                self.known_courses[node] = self.streams.get(node) or course(node, self.sweep)
-            known = self.known_courses[node]
-            if known is not None and self.dense(node, woven):
+            if node not in self.known_schedules:
+                self.known_schedules[node] = self.fusion_groups.get(node) or access_schedule(
+                    node, self.access_order
+                )
+            known = self.known_schedules[node]
+            if known is not None and self.dense(node, strided):
                 found[node] = known
         return found
 
-    def dense(self, node: Node, woven: Mapping[Tensor, Group]) -> bool:
+    def dense(self, node: Node, strided: Mapping[Tensor, Group]) -> bool:
         """Whether all tensors of a call lie row-major without gaps."""
-        return not any(t in woven or t in self.data_layouts for t in (*variables_of(node), *node.outputs))
+        return not any(t in strided or t in self.data_layouts for t in (*variables_of(node), *node.outputs))
 
     def candidates(
-        self, layout: Layout, node: Node, woven: Mapping[Tensor, Group]
+        self, aliases: AliasSets, node: Node, strided: Mapping[Tensor, Group]
     ) -> list[tuple[Tensor, Tensor]]:
         """Pairs (input, output) such that the kernel may write the second over the first while reading
         both.
@@ -399,25 +427,27 @@ class _Planner:
         if node in self.states.kept:
             return found  # it lies in its place already
         may = set(self.ops[node].inplace)
-        if len(node.outputs) == 1 and self.dense(node, woven):
+        if len(node.outputs) == 1 and self.dense(node, strided):
             may.update(i for i in range(len(node.inputs)) if self.replaces(node, i))
         allowed = [t for i in sorted(may) if (t := node.optional_input(i)) is not None]
         for source in dict.fromkeys(allowed):
-            if source.is_constant or source in woven or source in self.data_layouts:
+            if source.is_constant or source in strided or source in self.data_layouts:
                 continue
-            start, end = layout.extent(source)
+            start, end = aliases.extent(source)
             others = (
-                (t, layout.extent(t)) for t in variables_of(node) if layout.root(t) is layout.root(source)
+                (t, aliases.extent(t)) for t in variables_of(node) if aliases.root(t) is aliases.root(source)
             )
             safe = all(
-                extent[1] <= start or end <= extent[0] or (t in allowed and extent == (start, end))
-                for t, extent in others
+                live_range[1] <= start
+                or end <= live_range[0]
+                or (t in allowed and live_range == (start, end))
+                for t, live_range in others
             )
             if safe:
                 found += [
                     (source, o)
                     for o in node.outputs
-                    if o.type.bytes == source.type.bytes and o not in woven and o not in self.data_layouts
+                    if o.type.bytes == source.type.bytes and o not in strided and o not in self.data_layouts
                 ]
         return found
 
@@ -425,54 +455,54 @@ class _Planner:
 
     def overwrite(
         self,
-        layout: Layout,
+        aliases: AliasSets,
         calls: Sequence[Node],
-        woven: Mapping[Tensor, Group],
-        sweeping: Sweeping,
+        strided: Mapping[Tensor, Group],
+        timeline: Timeline,
         apart: frozenset[Node],
     ) -> tuple[dict[Node, tuple[int, int]], list[packing.Buffer], LiveBytes]:
         """Let outputs take the place of inputs that die, where that does not raise the memory in use, but for those of
         calls that are to be `apart`.
 
         Changes the layout. Returns (input index, output index) per node that works in place; the buffers: one a block,
-        in the order of `layout.roots()`, then the others; and how many bytes are alive.
+        in the order of `aliases.roots()`, then the others; and how many bytes are alive.
         """
         moments = self.moments(calls)
-        layout.set_moments(moments.written, moments.used)
+        aliases.set_moments(moments.written, moments.used)
         taken: dict[Node, tuple[int, int]] = {}
-        blocks = {root: self.block(layout, root, moments) for root in layout.roots()}
+        blocks = {root: block_of(aliases, root, moments) for root in aliases.roots()}
         live = LiveBytes([*blocks.values(), *self.other_buffers(calls)], range(-1, len(calls) + 1))
         for position in range(len(calls)):
-            live.save(position, sweeping.saving(layout, position, moments.used))
+            live.save(position, timeline.saving(aliases, position, moments.used))
         bound = live.bound
         for position, node in enumerate(calls):
-            pairs = self.candidates(layout, node, woven) if node not in apart else []
+            pairs = self.candidates(aliases, node, strided) if node not in apart else []
             for source, output in pairs:
                 readable = {s for s, o in pairs if o is output}
                 now_used = [t for t in (*variables_of(node), *node.outputs) if moments.used[t] == position]
-                if not overwritten_exactly(layout, source, output, now_used, readable):
+                if not overwritten_exactly(aliases, source, output, now_used, readable):
                     continue
-                a, b = blocks[layout.root(source)], blocks[layout.root(output)]
-                if not layout.join(source, 0, output, 0, replaces_at(position)):
+                a, b = blocks[aliases.root(source)], blocks[aliases.root(output)]
+                if not aliases.join(source, 0, output, 0, replaces_at(position)):
                     continue
-                root = layout.root(source)
+                root = aliases.root(source)
                 first, last = min(a.first, b.first), max(a.last, b.last)
-                both = packing.Buffer(root.name, layout.size(root), first, last, layout.strictest(root))
+                both = packing.Buffer(root.name, aliases.size(root), first, last, aliases.strictest(root))
                 live.replace((a, b), both)
                 # What lay partly over another may now be in a block that lives on.
                 touched = {p for each in (a, b) for p in (each.first, each.last) if 0 <= p < len(calls)}
-                before = {p: live.save(p, sweeping.saving(layout, p, moments.used)) for p in touched}
+                before = {p: live.save(p, timeline.saving(aliases, p, moments.used)) for p in touched}
                 if live.bound > bound:
                     live.replace((both,), a, b)
                     for p, saving in before.items():
                         live.save(p, saving)
-                    layout.undo()
+                    aliases.undo()
                     continue
-                layout.keep()
+                aliases.keep()
                 blocks[root], bound = both, live.bound
                 taken[node] = (node.inputs.index(source), node.outputs.index(output))
                 break
-        return taken, [*(blocks[root] for root in layout.roots()), *self.other_buffers(calls)], live
+        return taken, [*(blocks[root] for root in aliases.roots()), *self.other_buffers(calls)], live
 
     def moments(self, calls: Sequence[Node]) -> Moments:
         written = dict.fromkeys(self.graph.inputs, -1)
@@ -487,13 +517,6 @@ class _Planner:
 
     # ------------------------------------------------------------ offsets
 
-    @staticmethod
-    def block(layout: Layout, root: Tensor, moments: Moments) -> packing.Buffer:
-        members = layout.members(root)
-        first = min(moments.written[t] for t in members if layout.owns(t))
-        last = max(moments.used[t] for t in members)
-        return packing.Buffer(root.name, layout.size(root), first, last, layout.strictest(root))
-
     def other_buffers(self, calls: Sequence[Node]) -> list[packing.Buffer]:
         """What no tensor is in: the states' mark, and one a call that has scratch memory."""
         return self.states.mark(len(calls)) + [
@@ -502,94 +525,83 @@ class _Planner:
             if (size := self.scratch.get(node, 0))
         ]
 
-    def place(self, draft: Draft, budget: int) -> packing.Placement:
+    def place(self, candidate: CandidatePlan, budget: int) -> packing.Placement:
         """Offsets of a draft's buffers."""
-        extents = self.extents(draft)
-        known = {buffer.name: buffer for buffer in draft.buffers}
-        buffers = [known.get(each.name) or self.inner_buffer(draft, each) for each in extents]
-        return packing.place(buffers, gaps=gaps(extents), floor=most_alive(extents), budget=budget)
+        live_ranges = self.live_ranges(candidate)
+        known = {buffer.name: buffer for buffer in candidate.buffers}
+        buffers = [known.get(each.name) or self.inner_buffer(candidate, each) for each in live_ranges]
+        return packing.place(buffers, gaps=gaps(live_ranges), floor=most_alive(live_ranges), budget=budget)
 
-    def extents(self, draft: Draft) -> list[Extent]:
+    def live_ranges(self, candidate: CandidatePlan) -> list[LiveRange]:
         """Of each buffer, those that streams work in among them."""
-        buffers = [b for b in draft.buffers if b.name not in self.of_streams]
-        found = draft.sweeping.extents(draft.layout, buffers)
-        for position, node in enumerate(draft.calls):
-            if node in self.streams:
-                start = draft.sweeping.boundaries[position + 1]
-                for inner in self.streams[node].inner:
+        buffers = [b for b in candidate.buffers if b.name not in self.of_fusion_groups]
+        found = candidate.timeline.live_ranges(candidate.aliases, buffers)
+        for position, node in enumerate(candidate.calls):
+            if node in self.fusion_groups:
+                start = candidate.timeline.boundaries[position + 1]
+                for inner in self.fusion_groups[node].inner:
                     at = start + np.arange(len(inner.low) + 1)
-                    found.append(extent(inner.name, at, inner.low, inner.high, inner.bytes, inner.align))
+                    found.append(live_range(inner.name, at, inner.low, inner.high, inner.bytes, inner.align))
         return found
 
-    def inner_buffer(self, draft: Draft, inner: Extent) -> packing.Buffer:
+    def inner_buffer(self, candidate: CandidatePlan, inner: LiveRange) -> packing.Buffer:
         """Of what a stream works in."""
         position = next(
             p
-            for p, node in enumerate(draft.calls)
-            if node in self.streams and any(b.name == inner.name for b in self.streams[node].inner)
+            for p, node in enumerate(candidate.calls)
+            if node in self.fusion_groups
+            and any(b.name == inner.name for b in self.fusion_groups[node].inner)
         )
         return packing.Buffer(inner.name, inner.bytes, position, position, inner.align)
 
-    def alive(self, draft: Draft) -> tuple[int, ...]:
+    def alive(self, candidate: CandidatePlan) -> tuple[int, ...]:
         """The most bytes alive before the first call, at each call or layer of a stream, and after the last."""
-        extents, boundaries = self.extents(draft), draft.sweeping.boundaries
-        whole = alive_between(extents, boundaries)
+        live_ranges, boundaries = self.live_ranges(candidate), candidate.timeline.boundaries
+        whole = alive_between(live_ranges, boundaries)
         found = whole[:1]
-        for position, node in enumerate(draft.calls):
-            stream = stream_of(node)
-            if stream is None:
+        for position, node in enumerate(candidate.calls):
+            fusion_group = fusion_group_of(node)
+            if fusion_group is None:
                 found.append(whole[position + 1])
                 continue
             moments = np.arange(boundaries[position + 1], boundaries[position + 2] + 1)
-            each = np.array(alive_between(extents, moments))
-            found += [int(each[stream.moments(layer)].max()) for layer in stream.nodes]
+            each = np.array(alive_between(live_ranges, moments))
+            found += [int(each[fusion_group.moments(layer)].max()) for layer in fusion_group.nodes]
         return (*found, whole[-1])
 
-    def finish(self, draft: Draft, placement: packing.Placement) -> MemoryPlan:
+    def finish(self, candidate: CandidatePlan, placement: packing.Placement) -> MemoryPlan:
         """The plan in the terms of the graph."""
-        layout = draft.layout
-        index = {root: i for i, root in enumerate(layout.roots())}
+        aliases = candidate.aliases
+        index = {root: i for i, root in enumerate(aliases.roots())}
         blocks = tuple(
             Block(b.name, placement.offsets[b.name], b.bytes, Lifetime(b.first, b.last))
-            for b in (*draft.buffers[: len(index)], *self.states.mark(len(draft.calls)))
+            for b in (*candidate.buffers[: len(index)], *self.states.mark(len(candidate.calls)))
         )
-        order = order_of(self.graph, draft)
+        order = order_of(self.graph, candidate)
         return MemoryPlan(
             order=order,
-            calls=draft.calls,
-            elided=tuple(node for node in order if node in draft.elided),
-            overwrites=draft.overwrites,
-            overlaps=overlapping(layout, draft.sweeping, placement.offsets),
+            calls=candidate.calls,
+            elided=tuple(node for node in order if node in candidate.elided),
+            overwrites=candidate.overwrites,
+            overlaps=overlapping(aliases, candidate.timeline, placement.offsets),
             blocks=blocks,
             storage={
-                t: Storage(index[layout.root(t)], layout.start(t) + at, pitch, self.data_layouts.get(t))
-                for t, at, pitch in map(draft.lying, self.tensors)
+                t: Storage(
+                    index[aliases.root(t)], aliases.start(t) + at, pixel_stride, self.data_layouts.get(t)
+                )
+                for t, at, pixel_stride in map(candidate.lying, self.tensors)
             },
-            lifetimes=self.lifetimes(draft, order),
+            lifetimes=lifetimes(candidate, order, self.moments(candidate.calls)),
             scratch={
                 n: placement.offsets[scratch_name(n)]
-                for n in draft.calls
-                if self.scratch.get(n, 0) and n not in self.streams
+                for n in candidate.calls
+                if self.scratch.get(n, 0) and n not in self.fusion_groups
             },
             arena_bytes=placement.peak,
             lower_bound=placement.lower_bound,
             optimal=placement.optimal,
-            order_optimal=draft.schedule.optimal,
-            given_order_bytes=draft.schedule.given_peak,
-            alive=self.alive(draft),
+            order_optimal=candidate.schedule.optimal,
+            given_order_bytes=candidate.schedule.given_peak,
+            alive=self.alive(candidate),
             mark=placement.offsets.get(MARK),
         )
-
-    def lifetimes(self, draft: Draft, order: Sequence[Node]) -> dict[Tensor, Lifetime]:
-        """From the call that completes a value to the last one that reads its bytes under any name."""
-        moments = self.moments(draft.calls)
-        complete, used = moments.written, moments.used
-        for node in order:
-            if node in draft.elided:
-                ready = max(complete[t] for t in variables_of(node))
-                complete.update(dict.fromkeys(node.outputs, ready))
-        for node in reversed(order):
-            if node in draft.elided:
-                last = max(used[t] for t in node.outputs)
-                used.update((t, max(used[t], last)) for t in variables_of(node))
-        return {t: Lifetime(complete[t], max(complete[t], used[t])) for t in self.tensors}

@@ -15,9 +15,9 @@ from tinyet.delegates.cortex_m.pool import LEAST_PART, MOST_PIXELS
 from tinyet.delegates.cortex_m.rounding import Form, Rounding, rounding
 from tinyet.delegates.cortex_m.wrapper import largest_divisor
 from tinyet.ir import Node
-from tinyet.ops.shared.claims import Parts, axis
 from tinyet.ops.shared.clamped import clamp_of
-from tinyet.opset import Claim
+from tinyet.ops.shared.cost_models import Parts, axis
+from tinyet.opset import CostModel
 
 
 def form_name(r: Rounding) -> str:
@@ -288,17 +288,19 @@ def over_pixels_code(node: Node) -> Mapping[str, int]:
     }
 
 
-CLAIMS: Mapping[str, Claim] = {
-    "tinyet_conv2d_s8_direct_4x2_dsp": Claim(
+COST_MODELS: Mapping[str, CostModel] = {
+    "tinyet_conv2d_s8_direct_4x2_dsp": CostModel(
         lambda n: rows_work(*convolution(n)), lambda n: rows_code(*convolution(n))
     ),
-    "tinyet_conv2d_s8_im2col_4x2_dsp": Claim(
+    "tinyet_conv2d_s8_im2col_4x2_dsp": CostModel(
         lambda n: patches_work(*convolution(n)), lambda n: patches_code(*convolution(n))
     ),
-    "tinyet_conv2d_s8_packed_3x2_dsp": Claim(shared_work),
-    "tinyet_linear_s8_4x2_dsp": Claim(lambda n: rows_work(*pixel_row(n)), lambda n: rows_code(*pixel_row(n))),
-    "tinyet_linear_s8_1x4_dsp": Claim(linear_work, linear_code),
-    "tinyet_average_s8_dsp": Claim(over_pixels, over_pixels_code),
-    "tinyet_sum_s8_dsp": Claim(over_pixels, over_pixels_code),
+    "tinyet_conv2d_s8_packed_3x2_dsp": CostModel(shared_work),
+    "tinyet_linear_s8_4x2_dsp": CostModel(
+        lambda n: rows_work(*pixel_row(n)), lambda n: rows_code(*pixel_row(n))
+    ),
+    "tinyet_linear_s8_1x4_dsp": CostModel(linear_work, linear_code),
+    "tinyet_average_s8_dsp": CostModel(over_pixels, over_pixels_code),
+    "tinyet_sum_s8_dsp": CostModel(over_pixels, over_pixels_code),
 }
 """By the kernels' names."""

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What instructions and code of convolutions grow with that take one or two pixels at a time (tinyet_conv2d_2x2_dsp.h,
-tinyet_conv2d_k8_dsp.h): see claims.py."""
+tinyet_conv2d_k8_dsp.h): see cost_models.py."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from tinyet.delegates.cortex_m import claims, conv2d, conv2d_few, conv2d_two
+from tinyet.delegates.cortex_m import conv2d, conv2d_few, conv2d_two, cost_models
 from tinyet.delegates.cortex_m.conv2d import Geometry, Stored
 from tinyet.delegates.cortex_m.int16x2 import NHW2C2
 from tinyet.ir import Node
-from tinyet.ops.shared.claims import Parts, axis
-from tinyet.opset import DENSE, Claim, Layouts
+from tinyet.ops.shared.cost_models import Parts, axis
+from tinyet.opset import DENSE, CostModel, Layouts
 
 
 def widening_turn(quads: int) -> int:
@@ -68,7 +68,7 @@ def seen(g: Geometry) -> Parts:
 def two_work(node: Node, layouts: Layouts = DENSE) -> Mapping[str, int]:
     g, r = conv2d.geometry(node), conv2d.rounding_of(node, Stored.INT16)
     steps, unroll = len(conv2d_two.order_of(g)) // 2, conv2d_two.unroll_of(g)
-    pairs, pixels, form = -(-g.out_c // 2), g.out_h * g.out_w, claims.form_name(r)
+    pairs, pixels, form = -(-g.out_c // 2), g.out_h * g.out_w, cost_models.form_name(r)
     doubles, alone = g.batch * (pixels // 2) * pairs, g.batch * (pixels % 2) * pairs
     parts = seen(g) if layouts.reads is not NHW2C2 else {"call": 1, "block": g.batch * (pixels // 2)}
     parts[f"two channels, {form}"] = doubles
@@ -81,14 +81,14 @@ def two_work(node: Node, layouts: Layouts = DENSE) -> Mapping[str, int]:
     if conv2d_two.together(g) > 1:
         parts["four channels"] = doubles // 2
     parts["odd channel"] = g.batch * -(-pixels // 2) * (g.out_c % 2)
-    parts["clamped output"] = g.batch * pixels * g.out_c * (claims.bounds(r.low, r.high) > 0)
+    parts["clamped output"] = g.batch * pixels * g.out_c * (cost_models.bounds(r.low, r.high) > 0)
     return parts
 
 
 def two_code(node: Node) -> Mapping[str, int]:
     g, r = conv2d.geometry(node), conv2d.rounding_of(node, Stored.INT16)
     steps, unroll = len(conv2d_two.order_of(g)) // 2, conv2d_two.unroll_of(g)
-    form, copies = claims.form_name(r), 1 + g.out_c % 2 if g.out_c > 2 else 1
+    form, copies = cost_models.form_name(r), 1 + g.out_c % 2 if g.out_c > 2 else 1
     alone = copies * (g.out_h * g.out_w % 2)
     together = conv2d_two.together(g)
     rows = code_rows(g)
@@ -112,7 +112,7 @@ def two_code(node: Node) -> Mapping[str, int]:
         "single pixel": int(alone > 0),
         "single pixel, several rows": int(alone > 0 and g.kernel_h > 1),
         "several images": int(g.batch > 1),
-        "clamp": int(claims.bounds(r.low, r.high) > 0),
+        "clamp": int(cost_models.bounds(r.low, r.high) > 0),
     }
 
 
@@ -135,10 +135,10 @@ def few_work(node: Node) -> Mapping[str, int]:
         "four values": g.out_w * (g.in_c // 4),
         "two values": g.out_w * (g.in_c // 2 % 2),
         "last value": g.out_w * (g.in_c % 2),
-        f"output, {claims.form_name(r)}": count,
+        f"output, {cost_models.form_name(r)}": count,
         "pair of inputs": count * -(-g.in_c // 2),
         "turn": count // unroll if unroll != g.out_c else 0,
-        "clamped output": count * (claims.bounds(r.low, r.high) > 0),
+        "clamped output": count * (cost_models.bounds(r.low, r.high) > 0),
     }
 
 
@@ -148,14 +148,14 @@ def few_code(node: Node) -> Mapping[str, int]:
     return {
         "call": 1,
         "four values": g.in_c // 4,
-        f"output, {claims.form_name(r)}": unroll,
+        f"output, {cost_models.form_name(r)}": unroll,
         "pair of inputs": unroll * -(-g.in_c // 2),
-        "clamp": int(claims.bounds(r.low, r.high) > 0),
+        "clamp": int(cost_models.bounds(r.low, r.high) > 0),
     }
 
 
-CLAIMS: Mapping[str, Claim] = {
-    conv2d_two.SYMBOL: Claim(two_work, two_code, two_work),
-    conv2d_few.SYMBOL: Claim(few_work, few_code),
+COST_MODELS: Mapping[str, CostModel] = {
+    conv2d_two.SYMBOL: CostModel(two_work, two_code, two_work),
+    conv2d_few.SYMBOL: CostModel(few_work, few_code),
 }
 """By the kernels' names."""

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from tinyet.delegates.cortex_m import linear_row
 from tinyet.delegates.cortex_m.rounding import Form
 from tinyet.ir import Node
-from tinyet.ops.shared.claims import Parts
-from tinyet.opset import Claim
+from tinyet.ops.shared.cost_models import Parts
+from tinyet.opset import CostModel
 
 
 def work(node: Node, *, two_sided: bool) -> Mapping[str, int]:
@@ -53,11 +53,11 @@ def wide_sides(node: Node) -> bool:
     return linear_row.wide_rounding(node).form is Form.TWO_SIDED
 
 
-CLAIMS: Mapping[str, Claim] = {
-    "tinyet_linear_s8_packed_1x4_dsp": Claim(
+COST_MODELS: Mapping[str, CostModel] = {
+    "tinyet_linear_s8_packed_1x4_dsp": CostModel(
         lambda n: work(n, two_sided=paired_sides(n)), lambda n: code(n, two_sided=False)
     ),
-    "tinyet_linear_s8_w16_1x4_dsp": Claim(
+    "tinyet_linear_s8_w16_1x4_dsp": CostModel(
         lambda n: work(n, two_sided=wide_sides(n)), lambda n: code(n, two_sided=wide_sides(n))
     ),
 }
